@@ -1,0 +1,3 @@
+//! The schedlab command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The fair class: pure policy that decides and says why.

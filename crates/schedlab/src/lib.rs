@@ -1,0 +1,1 @@
+//! The public face: machines, kernels, scenarios, simulations, comparisons.

@@ -1,0 +1,1 @@
+//! Numbers only: summaries, histograms, intervals, tests.

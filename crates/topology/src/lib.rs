@@ -1,0 +1,13 @@
+//! CPUs, cores, caches and nodes: what the machine looks like to the scheduler.
+//!
+//! A [`Topology`] is plain data. It is the same whether it was read from a host,
+//! from a file or written as `2x8x8x2`; scheduling domains are built from it by
+//! the `sched` crate, because they depend on the kernel.
+
+mod cpu;
+mod mask;
+mod topology;
+
+pub use cpu::{CpuId, NodeId, PerCpu};
+pub use mask::CpuMask;
+pub use topology::{Cpu, Topology};

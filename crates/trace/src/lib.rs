@@ -1,0 +1,1 @@
+//! The event vocabulary, and its formats in and out.

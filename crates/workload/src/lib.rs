@@ -1,0 +1,1 @@
+//! What tasks do: programs of run, sleep, wake and wait.
