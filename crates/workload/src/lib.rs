@@ -1,1 +1,24 @@
 //! What tasks do: programs of run, sleep, wake and wait.
+//!
+//! A [`Workload`] is data that the engine executes. It knows neither scheduler nor
+//! machine: it says what is done and by whom, not where or for how long.
+
+mod cpu_list;
+mod cursor;
+mod dist;
+mod id;
+mod object;
+mod program;
+mod workload;
+
+pub use cpu_list::CpuList;
+pub use cursor::Cursor;
+pub use dist::Dist;
+pub use id::*;
+pub use object::*;
+pub use program::{
+    Expected, FOREVER, LOOP_DEPTH_MAX, Miss, OWN_TIMERS_MAX, Op, Program, Section, Test, Timer,
+};
+pub use workload::{
+    Deadline, GroupSpec, Measure, MeasureRule, Policy, Process, Quota, SchedAttr, Start, TaskSpec, Workload,
+};

@@ -1,0 +1,401 @@
+//! What a task does, one step after another.
+//!
+//! A program is a flat run of [`Op`]s that ends in [`Op::Exit`]. All programs of a
+//! workload lie one behind the other in [`Workload::code`](crate::Workload::code);
+//! a task is a place in it (a [`Cursor`](crate::Cursor)) and nothing else, so a
+//! million tasks may share one program. Ids are dense and there are no strings:
+//! an op is 24 bytes and is copied out of the table.
+//!
+//! Ops say *what* is done, never what it costs: system calls, copies and wake-ups
+//! are priced by the machine. Only work that is the task's own has a length here.
+
+use schedlab_units::Duration;
+
+use crate::{
+    AccessId, AttrId, BarrierId, ChannelId, CommId, CondId, CpuListId, DeviceId, DistId, GroupId, LabelId,
+    MutexId, Pc, ProgramId, QueueId, RegionId, SemId, SourceId, SpecId, TimerId, WordId,
+};
+
+/// How deep loops may be nested; a task keeps this many counters.
+pub const LOOP_DEPTH_MAX: usize = 8;
+
+/// How many timers a task may have for itself alone.
+pub const OWN_TIMERS_MAX: usize = 8;
+
+/// One step of a program.
+///
+/// *Work* is CPU time on a CPU of capacity 1024 at its full clock, alone on its
+/// core and with warm caches: the same work takes longer elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Computes in user mode.
+    Run {
+        /// How much.
+        work: Duration,
+    },
+    /// Computes in kernel mode.
+    RunKernel {
+        /// How much.
+        work: Duration,
+        /// How it can be interrupted.
+        section: Section,
+    },
+    /// Computes in user mode in blocks until `wall` time has passed since the op
+    /// began; time spent preempted counts, and a block once begun is finished.
+    RunWall {
+        /// How long by the clock on the wall.
+        wall: Duration,
+        /// Work of one block; the clock is read after each.
+        block: Duration,
+    },
+    /// Computes in user mode, a length drawn anew each time.
+    RunDraw {
+        /// Where the length is drawn from.
+        dist: DistId,
+    },
+    /// Writes the pages of a region for the first time: each is cleared by the
+    /// kernel and lies from then on at the node of the CPU that touched it.
+    Touch {
+        /// The region.
+        region: RegionId,
+        /// How many of its bytes, behind those already touched.
+        bytes: u64,
+    },
+    /// Reads or writes memory.
+    Access {
+        /// Which region, how much of it and in which order.
+        access: AccessId,
+    },
+
+    /// Sleeps for a span that begins now.
+    Sleep {
+        /// How long.
+        span: Duration,
+    },
+    /// Sleeps for a span drawn anew each time.
+    SleepDraw {
+        /// Where the length is drawn from.
+        dist: DistId,
+    },
+    /// Moves the timer on by one period and sleeps until then.
+    ///
+    /// A timer never used before stands at the moment its task was to start. When
+    /// the new time is already past, the task does not sleep (a miss), and
+    /// [`Miss`] says where the timer then stands.
+    TimerWait {
+        /// Which timer.
+        timer: Timer,
+        /// Distance from one expiry to the next.
+        period: Duration,
+        /// What a miss does to the timer.
+        miss: Miss,
+    },
+
+    /// Takes a mutex, or sleeps until it is handed over.
+    Lock {
+        /// The mutex.
+        mutex: MutexId,
+    },
+    /// Gives a mutex back.
+    Unlock {
+        /// The mutex.
+        mutex: MutexId,
+    },
+    /// Gives the mutex back, sleeps until the condition is signalled and takes the mutex again.
+    CondWait {
+        /// The condition.
+        cond: CondId,
+        /// A mutex that this task holds.
+        mutex: MutexId,
+    },
+    /// Wakes the task that has waited longest; without memory.
+    Signal {
+        /// The condition.
+        cond: CondId,
+    },
+    /// Wakes every task that waits; without memory.
+    Broadcast {
+        /// The condition.
+        cond: CondId,
+    },
+    /// Adds one to a semaphore and wakes a task that waits for it.
+    SemPost {
+        /// The semaphore.
+        sem: SemId,
+    },
+    /// Takes one from a semaphore, or sleeps until there is one.
+    SemWait {
+        /// The semaphore.
+        sem: SemId,
+    },
+    /// Meets the other parties: the last to arrive wakes all, the others spin
+    /// for as long as the barrier says and then sleep.
+    Barrier {
+        /// The barrier.
+        barrier: BarrierId,
+    },
+    /// Writes to a pipe or socket; sleeps while it is full, until all is written.
+    Write {
+        /// The channel.
+        channel: ChannelId,
+        /// How much.
+        bytes: u32,
+    },
+    /// Reads from a pipe or socket; sleeps while it is empty, until all is read.
+    Read {
+        /// The channel.
+        channel: ChannelId,
+        /// How much.
+        bytes: u32,
+    },
+    /// Sleeps on a word if it still has the expected value; returns at once if not.
+    FutexWait {
+        /// The word.
+        word: WordId,
+        /// The value with which it pays to sleep.
+        expected: Expected,
+        /// After how long to give up; zero means never.
+        timeout: Duration,
+    },
+    /// Wakes tasks that sleep on a word, the longest waiting first.
+    FutexWake {
+        /// The word.
+        word: WordId,
+        /// At most how many.
+        count: u32,
+    },
+    /// Reads from or writes to a device and sleeps until that is done.
+    BlockIo {
+        /// The device.
+        device: DeviceId,
+        /// How much.
+        bytes: u32,
+        /// To the device rather than from it.
+        write: bool,
+    },
+    /// Hands a program to a worker of a queue and goes on; it ends at its [`Op::Exit`].
+    QueueWork {
+        /// The queue.
+        queue: QueueId,
+        /// What the worker does.
+        work: ProgramId,
+    },
+    /// Provokes an interrupt, such as the reply to a packet sent.
+    Raise {
+        /// The source of the interrupt.
+        source: SourceId,
+    },
+
+    /// Makes a new task. It inherits this task's comm, CPU, policy, nice value,
+    /// allowed CPUs and group where its spec says nothing else.
+    Fork {
+        /// What the new task is.
+        task: SpecId,
+    },
+    /// Replaces the program image: a moment at which the scheduler may move the
+    /// task cheaply. The ops that follow go on.
+    Exec {
+        /// The comm from now on.
+        comm: CommId,
+    },
+    /// Ends the task, or the work item of a worker.
+    Exit,
+    /// Sleeps until no forked process is left; woken at each one's exit.
+    WaitChildren,
+    /// Sleeps until the thread that this task forked last from `task` has ended.
+    Join {
+        /// The spec the thread was forked from.
+        task: SpecId,
+    },
+    /// Lets others run.
+    Yield,
+
+    /// Takes another comm.
+    SetComm {
+        /// The new comm.
+        comm: CommId,
+    },
+    /// Changes the allowed CPUs.
+    SetCpus {
+        /// The new set; none stands for every CPU.
+        cpus: Option<CpuListId>,
+    },
+    /// Changes policy, priority, slice and clamps.
+    SetSched {
+        /// The new attributes.
+        attr: AttrId,
+    },
+    /// Moves to another group.
+    SetGroup {
+        /// The group; none stands for the root.
+        group: Option<GroupId>,
+    },
+
+    /// Writes a mark into the trace.
+    Mark {
+        /// What it says.
+        label: LabelId,
+        /// A number beside it.
+        value: i64,
+    },
+
+    /// Begins a loop. Carried out by the [`Cursor`](crate::Cursor), as are all that follow.
+    Loop {
+        /// How often the body is done; [`FOREVER`] for ever, 0 skips it.
+        times: u32,
+        /// The counter it uses: its depth of nesting.
+        slot: u8,
+        /// The [`Op::EndLoop`] that closes it.
+        end: Pc,
+    },
+    /// Ends the body of a loop.
+    EndLoop {
+        /// The counter.
+        slot: u8,
+        /// The [`Op::Loop`] that opens it.
+        begin: Pc,
+    },
+    /// Goes on elsewhere.
+    Jump {
+        /// The next op.
+        to: Pc,
+    },
+    /// Goes on elsewhere if a word passes a test.
+    JumpIf {
+        /// The word.
+        word: WordId,
+        /// How it is compared.
+        test: Test,
+        /// With what.
+        value: i32,
+        /// The next op, if so.
+        to: Pc,
+    },
+    /// Goes on elsewhere as often as a throw of dice says.
+    JumpOdds {
+        /// How often out of 1000.
+        permille: u16,
+        /// The next op, if so.
+        to: Pc,
+    },
+    /// Sets a word.
+    WordSet {
+        /// The word.
+        word: WordId,
+        /// Its new value.
+        value: i32,
+    },
+    /// Adds to a word, atomically.
+    WordAdd {
+        /// The word.
+        word: WordId,
+        /// What is added, wrapping around.
+        value: i32,
+    },
+    /// Remembers a word's value for [`Expected::Remembered`].
+    WordLoad {
+        /// The word.
+        word: WordId,
+    },
+}
+
+/// `times` of a loop that never ends.
+pub const FOREVER: u32 = u32::MAX;
+
+/// How a stretch of kernel-mode work can be interrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    /// A spinlock is held or preemption is off: no switch before its end, whatever the model.
+    pub preempt_off: bool,
+    /// Work between two calls of `cond_resched()`, ns; 0 where there is none.
+    pub cond_resched_ns: u32,
+}
+
+/// Whose timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// All tasks that name it move the same timer on.
+    Shared(TimerId),
+    /// Each task has its own under this number.
+    Own(u8),
+}
+
+/// What becomes of a timer whose time is past when its task gets there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Miss {
+    /// It stands at this moment: one delay shifts all that follows.
+    #[default]
+    Rebase,
+    /// It keeps to the grid: what follows catches up.
+    KeepGrid,
+}
+
+/// The value a futex wait compares with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// This number.
+    Value(i32),
+    /// What the task's last [`Op::WordLoad`] saw.
+    Remembered,
+}
+
+/// A comparison of a word with a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// They are equal.
+    Equal,
+    /// They differ.
+    Differs,
+    /// The word is smaller.
+    Less,
+}
+
+impl Test {
+    /// Whether `word` passes.
+    pub fn passes(self, word: i32, value: i32) -> bool {
+        match self {
+            Test::Equal => word == value,
+            Test::Differs => word != value,
+            Test::Less => word < value,
+        }
+    }
+}
+
+impl Op {
+    /// Whether the [`Cursor`](crate::Cursor) carries it out by itself, taking no time.
+    #[inline]
+    pub fn is_control(self) -> bool {
+        matches!(
+            self,
+            Op::Loop { .. }
+                | Op::EndLoop { .. }
+                | Op::Jump { .. }
+                | Op::JumpIf { .. }
+                | Op::JumpOdds { .. }
+                | Op::WordSet { .. }
+                | Op::WordAdd { .. }
+                | Op::WordLoad { .. }
+        )
+    }
+}
+
+/// A named stretch of [`Workload::code`](crate::Workload::code).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// What people call it.
+    pub name: String,
+    /// Its first op.
+    pub entry: Pc,
+    /// How many ops it has, the final [`Op::Exit`] included.
+    pub len: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_op_is_three_words() {
+        assert_eq!(size_of::<Op>(), 24);
+    }
+}

@@ -1,0 +1,256 @@
+//! A whole workload: its tasks, what they share, and what is measured.
+//!
+//! Plain data, checked by [`WorkloadBuilder::finish`](crate::WorkloadBuilder::finish):
+//! every id is in range and every program ends in `Exit`.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Duration;
+
+use crate::{
+    AttrId, CpuList, CpuListId, Dist, GroupId, LabelId, Objects, Op, ProcessId, Program, ProgramId, SpecId,
+};
+
+/// What runs on the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    /// What people call it.
+    pub name: String,
+    /// The ops of all programs.
+    pub code: Vec<Op>,
+    /// Where each program lies in the code.
+    pub programs: Vec<Program>,
+    /// The tasks, those that are forked included.
+    pub tasks: Vec<TaskSpec>,
+    /// Groups below the root; a parent stands before its children.
+    pub groups: Vec<GroupSpec>,
+    /// What tasks share.
+    pub objects: Objects,
+    /// Distributions that ops and devices draw from.
+    pub dists: Vec<Dist>,
+    /// Sets of allowed CPUs.
+    pub cpu_lists: Vec<CpuList>,
+    /// Scheduling attributes.
+    pub attrs: Vec<SchedAttr>,
+    /// Names that tasks take.
+    pub comms: Vec<String>,
+    /// What marks say.
+    pub labels: Vec<String>,
+    /// When everything is killed; otherwise the run ends with its last foreground task.
+    pub duration: Option<Duration>,
+    /// What is read off the marks.
+    pub measures: Vec<Measure>,
+}
+
+/// A kind of task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSpec {
+    /// Its comm when it starts by itself, and what people call it. A forked task
+    /// starts with its parent's comm until it takes another.
+    pub name: String,
+    /// What it does.
+    pub program: ProgramId,
+    /// How it comes to be.
+    pub start: Start,
+    /// The CPU on which it begins, if it is not forked; none leaves it to the engine.
+    pub start_cpu: Option<CpuId>,
+    /// Its address space.
+    pub process: Process,
+    /// A thread of the kernel.
+    pub kthread: bool,
+    /// Policy, priority, slice and clamps; none inherits, or is `SchedAttr::default()`.
+    pub attr: Option<AttrId>,
+    /// Allowed CPUs; none inherits, or allows all.
+    pub cpus: Option<CpuListId>,
+    /// Group; none inherits, or is the root.
+    pub group: Option<GroupId>,
+    /// Bytes it works on that caches should keep, for the cost of moving it.
+    pub footprint: u64,
+    /// Whether its work waits for memory more than it computes (an SMT sibling hurts it more).
+    pub memory_bound: bool,
+    /// Whether the run may end while it still lives.
+    pub background: bool,
+}
+
+/// How a task comes to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// By itself, this long after the run begins.
+    At(Duration),
+    /// At each [`Op::Fork`] that names it.
+    ByFork,
+}
+
+/// Whose address space a task uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// Its own: a process, new at each fork.
+    Own,
+    /// That of a process, whose leader is the first spec that names it.
+    Thread(ProcessId),
+}
+
+/// What `sched_setattr()` sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SchedAttr {
+    /// Policy with its priority.
+    pub policy: Policy,
+    /// A slice of its own, for kernels that let a fair task ask for one.
+    pub slice: Option<Duration>,
+    /// Lower clamp of the utilisation, 0 to 1024.
+    pub util_min: Option<u16>,
+    /// Upper clamp of the utilisation, 0 to 1024.
+    pub util_max: Option<u16>,
+}
+
+/// A scheduling policy with its priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// SCHED_OTHER.
+    Normal {
+        /// -20 to 19.
+        nice: i8,
+    },
+    /// SCHED_BATCH.
+    Batch {
+        /// -20 to 19.
+        nice: i8,
+    },
+    /// SCHED_IDLE. The nice value is kept for a later return to another fair policy.
+    Idle {
+        /// -20 to 19.
+        nice: i8,
+    },
+    /// SCHED_FIFO.
+    Fifo {
+        /// 1 to 99.
+        priority: u8,
+    },
+    /// SCHED_RR.
+    Rr {
+        /// 1 to 99.
+        priority: u8,
+    },
+    /// SCHED_DEADLINE; see [`Deadline`] for the microsecond fields.
+    Deadline(Deadline),
+}
+
+/// Parameters of SCHED_DEADLINE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// CPU time per period.
+    pub runtime: Duration,
+    /// When it must have been given, from the start of the period.
+    pub deadline: Duration,
+    /// The period.
+    pub period: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy::Normal { nice: 0 }
+    }
+}
+
+/// A group of tasks: a cgroup with its cpu controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSpec {
+    /// Its path below the root, `/a/b`.
+    pub path: String,
+    /// The group around it; none is the root.
+    pub parent: Option<GroupId>,
+    /// Its shares, 1024 being what a task of nice 0 has (cgroup v2 weight 100).
+    pub shares: u64,
+    /// The limit on its CPU time.
+    pub quota: Option<Quota>,
+    /// `cpu.idle`: its tasks together count as one of SCHED_IDLE.
+    pub idle: bool,
+    /// Its cpuset.
+    pub cpus: Option<CpuListId>,
+}
+
+/// CPU bandwidth of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// CPU time per period.
+    pub quota: Duration,
+    /// The period.
+    pub period: Duration,
+    /// Unused time that may be saved up.
+    pub burst: Duration,
+}
+
+/// A figure read off the marks of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Whether less is better.
+    pub lower_is_better: bool,
+    /// How it is read.
+    pub rule: MeasureRule,
+}
+
+/// How a measure is read off the marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeasureRule {
+    /// Seconds from the first mark `from` to the last mark `to`, of any task.
+    Elapsed {
+        /// The first of these.
+        from: LabelId,
+        /// To the last of these.
+        to: LabelId,
+    },
+    /// One sample for each `from` with the next `to` of the same task, in nanoseconds.
+    Spans {
+        /// Begins a span.
+        from: LabelId,
+        /// Ends it.
+        to: LabelId,
+    },
+    /// `amount` by the shortest span, in units of 10^6 per second, the first `skip` spans left out.
+    BestRate {
+        /// Begins a span.
+        from: LabelId,
+        /// Ends it.
+        to: LabelId,
+        /// What one span moves.
+        amount: u64,
+        /// Spans at the beginning that do not count.
+        skip: u32,
+    },
+    /// The sum of the values of these marks per second of the run, counted from the first one.
+    Rate {
+        /// The marks.
+        label: LabelId,
+    },
+}
+
+impl Workload {
+    /// The ops of a program.
+    pub fn ops(&self, program: ProgramId) -> &[Op] {
+        let Program { entry, len, .. } = &self.programs[program.index()];
+        &self.code[entry.index()..][..*len as usize]
+    }
+
+    /// The spec of a task.
+    pub fn task(&self, spec: SpecId) -> &TaskSpec {
+        &self.tasks[spec.index()]
+    }
+
+    /// The attributes that a spec names, if it does.
+    pub fn attr(&self, spec: SpecId) -> Option<SchedAttr> {
+        self.task(spec).attr.map(|attr| self.attrs[attr.index()])
+    }
+
+    /// The tasks that start by themselves, in order.
+    pub fn roots(&self) -> impl Iterator<Item = SpecId> + '_ {
+        (0..self.tasks.len() as u32).map(SpecId).filter(|&s| self.task(s).start != Start::ByFork)
+    }
+
+    /// The words' values at the start.
+    pub fn words(&self) -> Vec<i32> {
+        self.objects.words.iter().map(|w| w.initial).collect()
+    }
+}
