@@ -1,1 +1,24 @@
 //! The event vocabulary, and its formats in and out.
+//!
+//! A trace is the only thing a run leaves, and the only thing a report reads.
+//! Its events carry the names and fields of the kernel's tracepoints, so a
+//! recorded trace and a simulated one are equals. Everything here streams:
+//! a [`Sink`] takes events one by one, readers feed one, writers are one.
+
+mod comm;
+mod decision;
+mod event;
+mod flags;
+mod sink;
+mod state;
+mod unknown;
+
+pub use comm::{COMM_LEN, Comm, Label};
+pub use decision::{
+    Affinity, Balance, Candidate, How, IdleType, Name, Number, Pick, Placement, Preemption, Resched,
+};
+pub use event::{Event, IDLE_EXIT, Kind, Softirq};
+pub use flags::Flags;
+pub use sink::{Each, Filter, NullSink, Sink, Tee};
+pub use state::TaskState;
+pub use unknown::Unknown;

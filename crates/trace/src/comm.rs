@@ -1,0 +1,151 @@
+//! A task's short name, and a workload's label: text that is copied, never allocated.
+//!
+//! The kernel keeps 16 bytes for a comm, the last one NUL, and promises nothing
+//! about the other 15: spaces, dashes, `=` and halves of UTF-8 sequences occur.
+//! So a comm is bytes here, and only its display makes text of it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Bytes of a comm with its closing NUL. Kernel: TASK_COMM_LEN.
+pub const COMM_LEN: usize = 16;
+
+/// The name of a task as the kernel keeps it: at most 15 bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Comm([u8; COMM_LEN]);
+
+impl Comm {
+    /// The name up to its first NUL, cut to 15 bytes as the kernel does.
+    pub const fn new(name: &[u8]) -> Comm {
+        let mut bytes = [0; COMM_LEN];
+        let mut i = 0;
+        while i < COMM_LEN - 1 && i < name.len() && name[i] != 0 {
+            bytes[i] = name[i];
+            i += 1;
+        }
+        Comm(bytes)
+    }
+
+    /// The idle task of a CPU: `swapper/3`.
+    pub fn swapper(cpu: schedlab_topology::CpuId) -> Comm {
+        Comm::from(format!("swapper/{}", cpu.0).as_str())
+    }
+
+    /// The name without its NULs.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        let len = self.0.iter().position(|&b| b == 0).unwrap_or(COMM_LEN);
+        &self.0[..len]
+    }
+
+    /// The name as text, with a mark for each byte that is none.
+    pub fn to_str_lossy(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.as_bytes())
+    }
+
+    /// Whether nothing is known of the name.
+    pub fn is_empty(&self) -> bool {
+        self.0[0] == 0
+    }
+}
+
+impl From<&str> for Comm {
+    fn from(name: &str) -> Comm {
+        Comm::new(name.as_bytes())
+    }
+}
+
+impl PartialEq<&str> for Comm {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl fmt::Display for Comm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.to_str_lossy())
+    }
+}
+
+impl fmt::Debug for Comm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_str_lossy())
+    }
+}
+
+/// What a workload's mark counts: `ops`, `latency_ns`; at most 16 bytes.
+///
+/// Invariant: UTF-8 without control characters and without `|`, which parts the
+/// fields of a marker line.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label([u8; Label::MAX]);
+
+impl Label {
+    /// The longest label in bytes.
+    pub const MAX: usize = 16;
+
+    /// The label, cut to 16 bytes at a character, with `_` for what it may not hold.
+    pub fn new(text: &str) -> Label {
+        let mut bytes = [0; Label::MAX];
+        let mut len = 0;
+        for c in text.chars() {
+            let c = if c.is_control() || c == '|' { '_' } else { c };
+            if len + c.len_utf8() > Label::MAX {
+                break;
+            }
+            c.encode_utf8(&mut bytes[len..]);
+            len += c.len_utf8();
+        }
+        Label(bytes)
+    }
+
+    /// The label as text.
+    pub fn as_str(&self) -> &str {
+        let len = self.0.iter().position(|&b| b == 0).unwrap_or(Label::MAX);
+        std::str::from_utf8(&self.0[..len]).expect("a label is made of characters")
+    }
+}
+
+impl From<&str> for Label {
+    fn from(text: &str) -> Label {
+        Label::new(text)
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comm_holds_fifteen_bytes() {
+        assert_eq!(Comm::from("a-name-of-twenty-one!").to_string(), "a-name-of-twent");
+        assert_eq!(Comm::new(b"make\0leftover"), "make");
+        assert_eq!(Comm::swapper(schedlab_topology::CpuId(12)), "swapper/12");
+    }
+
+    #[test]
+    fn a_comm_cut_inside_a_character_is_still_shown() {
+        let comm = Comm::from("fourteen bytesé");
+        assert_eq!(comm.as_bytes().len(), 15);
+        assert_eq!(comm.to_string(), "fourteen bytes\u{fffd}");
+    }
+
+    #[test]
+    fn a_label_is_cut_at_a_character_and_never_parts_a_marker_line() {
+        assert_eq!(Label::new("latency|p99\n").as_str(), "latency_p99_");
+        assert_eq!(Label::new("fifteen bytes..é").as_str(), "fifteen bytes..");
+        assert_eq!(Label::new("sixteen bytes...!").as_str(), "sixteen bytes...");
+    }
+}

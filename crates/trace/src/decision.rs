@@ -1,0 +1,179 @@
+//! Annotations: what a decider chose, and why. Not kernel events.
+//!
+//! A simulator can tell what no tracepoint tells: which CPUs a wake-up looked at,
+//! the rule that ended the search, the number that tipped it. Each annotation is
+//! an event of its own, emitted just before the kernel event it explains, under
+//! a name that begins with `schedlab_`. Reasons travel as names, so that a file
+//! written by one version is read by the next.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::Pid;
+
+/// A word from a closed set at its source, or read back from a file.
+pub type Name = Cow<'static, str>;
+
+/// A number that decided, under its name: `nr_idle_scan` 4.
+pub type Number = (Name, i64);
+
+/// Where a task was put as it woke, was born or changed its program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The task placed.
+    pub pid: Pid,
+    /// At which moment of its life.
+    pub how: How,
+    /// The CPU it ran on before.
+    pub prev_cpu: CpuId,
+    /// Where the search began, after wake_affine had its say.
+    pub target: CpuId,
+    /// The CPU chosen.
+    pub cpu: CpuId,
+    /// The rule that ended the search: `PREV_IDLE`.
+    pub reason: Name,
+    /// The numbers that decided.
+    pub numbers: Vec<Number>,
+    /// The CPUs looked at, in the order of the search.
+    pub examined: Vec<Candidate>,
+    /// Whether the task is queued on the chosen CPU by an interrupt there.
+    pub remote: bool,
+}
+
+/// The moment at which a task is placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum How {
+    /// It was woken.
+    #[default]
+    Wakeup,
+    /// It was born.
+    Fork,
+    /// It changed its program.
+    Exec,
+}
+
+/// A CPU that a search looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Why it was passed over; empty when it was not.
+    pub refused: Name,
+}
+
+/// One round of load balancing at one domain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// The CPU that pulls.
+    pub dst_cpu: CpuId,
+    /// The CPU pulled from, if one was found.
+    pub src_cpu: Option<CpuId>,
+    /// The domain's name: `MC`.
+    pub domain: Name,
+    /// How idle the pulling CPU is.
+    pub idle: IdleType,
+    /// The pulling CPU's group.
+    pub local: CpuMask,
+    /// The group pulled from; empty when none was found.
+    pub busiest: CpuMask,
+    /// The rule that ended the round.
+    pub reason: Name,
+    /// What `imbalance` counts: `load`, `util`, `task`, `misfit`.
+    pub migration: Name,
+    /// How much was to be moved.
+    pub imbalance: i64,
+    /// Other numbers that decided.
+    pub numbers: Vec<Number>,
+    /// The tasks moved, in order.
+    pub moved: Vec<Pid>,
+}
+
+/// How idle a CPU is that balances. Kernel: enum cpu_idle_type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IdleType {
+    /// It runs a task.
+    #[default]
+    Busy,
+    /// It has been idle.
+    Idle,
+    /// It is about to go idle.
+    NewlyIdle,
+}
+
+/// Whether the running task has to make way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preemption {
+    /// The task that would run: the wakee, or the next in line at a tick.
+    pub pid: Pid,
+    /// The task that runs.
+    pub curr: Pid,
+    /// What raised the question: `wakeup`, `tick`, `fork`, `migrate`.
+    pub at: Name,
+    /// The rule that answered it.
+    pub reason: Name,
+    /// Which need-resched bit the answer set.
+    pub resched: Resched,
+    /// The numbers that decided.
+    pub numbers: Vec<Number>,
+}
+
+/// The need-resched bit that was set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resched {
+    /// None: the running task goes on.
+    #[default]
+    None,
+    /// The lazy one, honoured at the return to user space and made full by the tick.
+    Lazy,
+    /// The full one, honoured at the next preemption point.
+    Full,
+}
+
+/// Which task a CPU picked to run next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pick {
+    /// The task picked; 0 is idle.
+    pub pid: Pid,
+    /// The rule that chose it: `SMALLEST_VRUNTIME`.
+    pub reason: Name,
+    /// The numbers that decided.
+    pub numbers: Vec<Number>,
+}
+
+/// The CPUs a task may use from now on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Affinity {
+    /// The task.
+    pub pid: Pid,
+    /// Its allowed CPUs.
+    pub allowed: CpuMask,
+}
+
+/// A closed set of words, each with its spelling in a trace.
+macro_rules! spelling {
+    ($type:ty: $($word:literal = $value:path),+ $(,)?) => {
+        impl $type {
+            /// The word a trace uses.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($value => $word),+ }
+            }
+
+            /// The value of a trace's word.
+            pub fn parse(word: &[u8]) -> Option<$type> {
+                $(if word == $word.as_bytes() { return Some($value); })+
+                None
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+
+spelling!(How: "wakeup" = How::Wakeup, "fork" = How::Fork, "exec" = How::Exec);
+spelling!(IdleType: "busy" = IdleType::Busy, "idle" = IdleType::Idle, "newly_idle" = IdleType::NewlyIdle);
+spelling!(Resched: "none" = Resched::None, "lazy" = Resched::Lazy, "full" = Resched::Full);

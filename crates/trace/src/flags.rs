@@ -1,0 +1,240 @@
+//! The column of flags in a trace line: in which context its event happened.
+//!
+//! ```text
+//!   d..2.    irqs off, need-resched, hard or soft interrupt, preempt depth, migrate disable
+//! ```
+//!
+//! The bits are those of the common header of each binary record, so both forms
+//! of a trace share this type.
+//!
+//! Kernel: trace_print_lat_fmt(), kernel/trace/trace_output.c; enum
+//! trace_flag_type, include/linux/trace_events.h.
+
+use std::fmt;
+
+/// The context of an event: interrupts, need-resched and the two depths.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flags {
+    bits: u16,
+    preempt_depth: u8,
+    migrate_disable: u8,
+}
+
+impl Flags {
+    /// Task context, interrupts and preemption on, nothing pending.
+    pub const NONE: Flags = Flags::new(0, 0, 0);
+    /// The recording does not say; every question is answered with no.
+    pub const UNKNOWN: Flags = Flags { bits: 1 << 15, preempt_depth: 0, migrate_disable: 0 };
+
+    /// Interrupts are off.
+    pub const IRQS_OFF: u8 = 1;
+    /// The lazy need-resched bit is set (6.13; before that the bit had another meaning, rarely met).
+    pub const NEED_RESCHED_LAZY: u8 = 2;
+    /// The need-resched bit is set.
+    pub const NEED_RESCHED: u8 = 4;
+    /// In a hard interrupt.
+    pub const HARDIRQ: u8 = 8;
+    /// In a soft interrupt.
+    pub const SOFTIRQ: u8 = 16;
+    /// The need-resched bit folded into the preempt count is set.
+    pub const PREEMPT_RESCHED: u8 = 32;
+    /// In a non-maskable interrupt.
+    pub const NMI: u8 = 64;
+    /// Soft interrupts are off.
+    pub const BH_OFF: u8 = 128;
+
+    /// Flags of their bits and depths; a depth over 15 is kept as 15, as in the record.
+    pub const fn new(bits: u8, preempt_depth: u8, migrate_disable: u8) -> Flags {
+        const fn nibble(depth: u8) -> u8 {
+            if depth > 15 { 15 } else { depth }
+        }
+        Flags {
+            bits: bits as u16,
+            preempt_depth: nibble(preempt_depth),
+            migrate_disable: nibble(migrate_disable),
+        }
+    }
+
+    /// Flags from the two bytes of a binary record.
+    pub const fn from_record(flags: u8, preempt_count: u8) -> Flags {
+        Flags::new(flags, preempt_count & 15, preempt_count >> 4)
+    }
+
+    /// The two bytes of a binary record.
+    pub const fn to_record(self) -> (u8, u8) {
+        (self.bits as u8, self.migrate_disable << 4 | self.preempt_depth)
+    }
+
+    /// Whether the recording has them.
+    pub const fn is_known(self) -> bool {
+        self.bits < 1 << 15
+    }
+
+    /// Whether one of these bits is set.
+    pub const fn has(self, bits: u8) -> bool {
+        self.bits & bits as u16 != 0
+    }
+
+    /// How deeply preemption is disabled.
+    pub const fn preempt_depth(self) -> u8 {
+        self.preempt_depth
+    }
+
+    /// How deeply migration is disabled.
+    pub const fn migrate_disable(self) -> u8 {
+        self.migrate_disable
+    }
+
+    /// Whether an interrupt of any kind runs here, so that the line's task is only what it hit.
+    pub const fn in_interrupt(self) -> bool {
+        self.has(Flags::HARDIRQ | Flags::SOFTIRQ | Flags::NMI)
+    }
+
+    /// Reads the column: four characters before 5.17, five since. None if it is no such column.
+    pub fn parse(text: &[u8]) -> Option<Flags> {
+        let (letters, migrate) = match text {
+            [a, b, c, d] => ([*a, *b, *c, *d], b'.'),
+            [a, b, c, d, e] => ([*a, *b, *c, *d], *e),
+            _ => return None,
+        };
+        let irqs = match letters[0] {
+            b'.' => 0,
+            b'd' => Flags::IRQS_OFF,
+            b'b' => Flags::BH_OFF,
+            b'D' => Flags::IRQS_OFF | Flags::BH_OFF,
+            b'X' => 0,
+            _ => return None,
+        };
+        let resched = match letters[1] {
+            b'.' => 0,
+            b'N' => Flags::NEED_RESCHED | Flags::PREEMPT_RESCHED,
+            b'n' => Flags::NEED_RESCHED,
+            b'p' => Flags::PREEMPT_RESCHED,
+            b'B' => Flags::NEED_RESCHED | Flags::PREEMPT_RESCHED | Flags::NEED_RESCHED_LAZY,
+            b'L' => Flags::PREEMPT_RESCHED | Flags::NEED_RESCHED_LAZY,
+            b'b' => Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY,
+            b'l' => Flags::NEED_RESCHED_LAZY,
+            _ => return None,
+        };
+        let interrupt = match letters[2] {
+            b'.' => 0,
+            b'h' => Flags::HARDIRQ,
+            b's' => Flags::SOFTIRQ,
+            b'H' => Flags::HARDIRQ | Flags::SOFTIRQ,
+            b'z' => Flags::NMI,
+            b'Z' => Flags::NMI | Flags::HARDIRQ,
+            _ => return None,
+        };
+        Some(Flags::new(irqs | resched | interrupt, depth(letters[3])?, depth(migrate)?))
+    }
+
+    /// The five characters of the column.
+    pub fn letters(self) -> [u8; 5] {
+        let irqs = match (self.has(Flags::IRQS_OFF), self.has(Flags::BH_OFF)) {
+            (true, true) => b'D',
+            (true, false) => b'd',
+            (false, true) => b'b',
+            (false, false) => b'.',
+        };
+        let resched = match (
+            self.has(Flags::NEED_RESCHED),
+            self.has(Flags::PREEMPT_RESCHED),
+            self.has(Flags::NEED_RESCHED_LAZY),
+        ) {
+            (true, true, true) => b'B',
+            (true, true, false) => b'N',
+            (false, true, true) => b'L',
+            (true, false, true) => b'b',
+            (true, false, false) => b'n',
+            (false, false, true) => b'l',
+            (false, true, false) => b'p',
+            (false, false, false) => b'.',
+        };
+        let interrupt = match (self.has(Flags::NMI), self.has(Flags::HARDIRQ), self.has(Flags::SOFTIRQ)) {
+            (true, true, _) => b'Z',
+            (true, false, _) => b'z',
+            (false, true, true) => b'H',
+            (false, true, false) => b'h',
+            (false, false, true) => b's',
+            (false, false, false) => b'.',
+        };
+        [irqs, resched, interrupt, digit(self.preempt_depth), digit(self.migrate_disable)]
+    }
+}
+
+fn depth(letter: u8) -> Option<u8> {
+    match letter {
+        b'.' => Some(0),
+        b'0'..=b'9' => Some(letter - b'0'),
+        b'a'..=b'f' => Some(letter - b'a' + 10),
+        _ => None,
+    }
+}
+
+fn digit(depth: u8) -> u8 {
+    match depth {
+        0 => b'.',
+        1..=9 => b'0' + depth,
+        _ => b'a' + (depth - 10),
+    }
+}
+
+impl Default for Flags {
+    fn default() -> Flags {
+        Flags::NONE
+    }
+}
+
+impl fmt::Display for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.letters().iter().try_for_each(|&letter| write!(f, "{}", letter as char))
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_known() { write!(f, "{self}") } else { write!(f, "?????") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_that_can_be_printed_reads_back() {
+        for irqs in *b".dbD" {
+            for resched in *b".NnpBLbl" {
+                for interrupt in *b".hsHzZ" {
+                    for depth in *b".19af" {
+                        let column = [irqs, resched, interrupt, depth, b'1'];
+                        let flags = Flags::parse(&column).expect("a valid column");
+                        assert_eq!(flags.letters(), column);
+                        let (bits, count) = flags.to_record();
+                        assert_eq!(Flags::from_record(bits, count), flags);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn older_kernels_print_four_characters() {
+        let flags = Flags::parse(b"dN.4").unwrap();
+        assert!(flags.has(Flags::NEED_RESCHED) && !flags.in_interrupt());
+        assert_eq!((flags.preempt_depth(), flags.migrate_disable()), (4, 0));
+    }
+
+    #[test]
+    fn other_words_are_no_flags() {
+        for word in ["", "...", "[001]", "10.5:", "dq..."] {
+            assert_eq!(Flags::parse(word.as_bytes()), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn unknown_flags_answer_no() {
+        assert!(!Flags::UNKNOWN.is_known() && !Flags::UNKNOWN.in_interrupt());
+        assert_eq!(Flags::UNKNOWN.to_string(), ".....");
+    }
+}

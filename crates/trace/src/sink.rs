@@ -1,0 +1,250 @@
+//! Where events go: one at a time, as they happen.
+//!
+//! A run has one sink and keeps nothing else, so its memory does not grow with
+//! its length. Reports, checkers and writers are sinks; [`Tee`] joins two and
+//! [`Filter`] lets through what was asked for by name.
+
+use crate::event::Event;
+
+/// Takes events in the order in which they happen.
+pub trait Sink {
+    /// Takes one event. Times never go back.
+    fn event(&mut self, event: &Event);
+
+    /// Whether to make the annotations that explain decisions; they cost time.
+    fn wants_decisions(&self) -> bool {
+        false
+    }
+
+    /// Whether any event is wanted at all.
+    fn enabled(&self) -> bool {
+        true
+    }
+}
+
+/// Forgets everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullSink;
+
+impl Sink for NullSink {
+    fn event(&mut self, _: &Event) {}
+
+    fn enabled(&self) -> bool {
+        false
+    }
+}
+
+/// Keeps everything: for tests and short runs.
+impl Sink for Vec<Event> {
+    fn event(&mut self, event: &Event) {
+        self.push(event.clone());
+    }
+
+    fn wants_decisions(&self) -> bool {
+        true
+    }
+}
+
+impl<S: Sink + ?Sized> Sink for &mut S {
+    fn event(&mut self, event: &Event) {
+        (**self).event(event);
+    }
+
+    fn wants_decisions(&self) -> bool {
+        (**self).wants_decisions()
+    }
+
+    fn enabled(&self) -> bool {
+        (**self).enabled()
+    }
+}
+
+impl<S: Sink + ?Sized> Sink for Box<S> {
+    fn event(&mut self, event: &Event) {
+        (**self).event(event);
+    }
+
+    fn wants_decisions(&self) -> bool {
+        (**self).wants_decisions()
+    }
+
+    fn enabled(&self) -> bool {
+        (**self).enabled()
+    }
+}
+
+/// Nothing, or a sink: for what an option switches on.
+impl<S: Sink> Sink for Option<S> {
+    fn event(&mut self, event: &Event) {
+        if let Some(sink) = self {
+            sink.event(event);
+        }
+    }
+
+    fn wants_decisions(&self) -> bool {
+        self.as_ref().is_some_and(S::wants_decisions)
+    }
+
+    fn enabled(&self) -> bool {
+        self.as_ref().is_some_and(S::enabled)
+    }
+}
+
+/// Calls a function with each event.
+#[derive(Debug)]
+pub struct Each<F>(pub F);
+
+impl<F: FnMut(&Event)> Sink for Each<F> {
+    fn event(&mut self, event: &Event) {
+        (self.0)(event);
+    }
+}
+
+/// Two sinks fed alike.
+#[derive(Debug, Default)]
+pub struct Tee<A, B>(pub A, pub B);
+
+impl<A: Sink, B: Sink> Sink for Tee<A, B> {
+    fn event(&mut self, event: &Event) {
+        offer(&mut self.0, event);
+        offer(&mut self.1, event);
+    }
+
+    fn wants_decisions(&self) -> bool {
+        self.0.wants_decisions() || self.1.wants_decisions()
+    }
+
+    fn enabled(&self) -> bool {
+        self.0.enabled() || self.1.enabled()
+    }
+}
+
+/// A decision goes only to the sink that wants it, whoever else is listening.
+fn offer(sink: &mut impl Sink, event: &Event) {
+    if sink.enabled() && (!event.kind.is_decision() || sink.wants_decisions()) {
+        sink.event(event);
+    }
+}
+
+/// Lets through the events of some names.
+#[derive(Debug)]
+pub struct Filter<S> {
+    patterns: Vec<String>,
+    inner: S,
+}
+
+impl<S: Sink> Filter<S> {
+    /// Passes on what one of the names matches: `sched_switch`, `sched:sched_switch`, or
+    /// `sched_stat_*`. No name at all passes everything.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>, inner: S) -> Filter<S> {
+        let patterns = names.into_iter().map(|name| match name.split_once(':') {
+            Some((_, event)) => event.to_owned(),
+            None => name.to_owned(),
+        });
+        Filter { patterns: patterns.collect(), inner }
+    }
+
+    /// The sink behind the filter.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
+    fn passes(&self, name: &str) -> bool {
+        self.patterns.is_empty() || self.patterns.iter().any(|pattern| matches(pattern, name))
+    }
+}
+
+/// Whether a name fits a pattern, which may end in `*`.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    }
+}
+
+impl<S: Sink> Sink for Filter<S> {
+    fn event(&mut self, event: &Event) {
+        if self.passes(event.kind.name()) {
+            self.inner.event(event);
+        }
+    }
+
+    fn wants_decisions(&self) -> bool {
+        let decisions = ["schedlab_placement", "schedlab_balance", "schedlab_preemption", "schedlab_pick"];
+        self.inner.wants_decisions() && decisions.iter().any(|name| self.passes(name))
+    }
+
+    fn enabled(&self) -> bool {
+        self.inner.enabled()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schedlab_topology::CpuId;
+    use schedlab_units::{Pid, Time};
+
+    use super::*;
+    use crate::{Comm, Flags, Kind, Name, Pick};
+
+    fn event(kind: Kind) -> Event {
+        Event {
+            time: Time::ZERO,
+            cpu: CpuId(0),
+            pid: Pid::IDLE,
+            tgid: None,
+            comm: Comm::default(),
+            flags: Flags::NONE,
+            kind,
+        }
+    }
+
+    fn feed(sink: &mut impl Sink) {
+        let pick = Pick { pid: Pid(1), reason: Name::from("ONLY_TASK"), numbers: vec![] };
+        sink.event(&event(Kind::Pick(Box::new(pick))));
+        sink.event(&event(Kind::CpuIdle { state: 1, cpu: CpuId(0) }));
+        sink.event(&event(Kind::SchedWakeIdleWithoutIpi { cpu: CpuId(1) }));
+    }
+
+    fn names(events: &[Event]) -> Vec<&str> {
+        events.iter().map(|event| event.kind.name()).collect()
+    }
+
+    #[test]
+    fn a_filter_knows_names_systems_and_beginnings() {
+        for (patterns, expected) in [
+            (vec!["cpu_idle"], vec!["cpu_idle"]),
+            (vec!["power:cpu_idle", "schedlab_*"], vec!["schedlab_pick", "cpu_idle"]),
+            (vec!["sched_*"], vec!["sched_wake_idle_without_ipi"]),
+            (vec![], vec!["schedlab_pick", "cpu_idle", "sched_wake_idle_without_ipi"]),
+            (vec!["nothing"], vec![]),
+        ] {
+            let mut filter = Filter::new(patterns.iter().copied(), Vec::new());
+            feed(&mut filter);
+            assert_eq!(names(&filter.into_inner()), expected, "{patterns:?}");
+        }
+    }
+
+    #[test]
+    fn decisions_are_made_only_for_a_filter_that_passes_them() {
+        assert!(Filter::new(["schedlab_pick"], Vec::new()).wants_decisions());
+        assert!(!Filter::new(["sched_switch"], Vec::new()).wants_decisions());
+        assert!(!Filter::new([], NullSink).wants_decisions());
+    }
+
+    #[test]
+    fn a_tee_gives_decisions_to_the_side_that_wants_them() {
+        let mut seen = Vec::new();
+        let mut tee = Tee(Vec::new(), Each(|event: &Event| seen.push(event.kind.name().to_owned())));
+        assert!(tee.wants_decisions());
+        feed(&mut tee);
+        assert_eq!(tee.0.len(), 3);
+        assert_eq!(seen, ["cpu_idle", "sched_wake_idle_without_ipi"]);
+    }
+
+    #[test]
+    fn nothing_listens_to_the_null_sink() {
+        assert!(!Tee(NullSink, None::<NullSink>).enabled());
+        assert!(Tee(NullSink, Vec::new()).enabled());
+    }
+}
