@@ -61,7 +61,7 @@ impl Dist {
             Dist::Normal { mean, sd } => {
                 // The sum of twelve uniform numbers in [0,1) has mean 6 and deviation 1.
                 let sum: u64 = (0..12).map(|_| bits() >> 32).sum();
-                let shift = (i128::from(sum) - 6 * i128::from(ONE)) * i128::from(sd.0) >> 32;
+                let shift = ((i128::from(sum) - 6 * i128::from(ONE)) * i128::from(sd.0)) >> 32;
                 Duration((i128::from(mean.0) + shift).clamp(0, i128::from(u64::MAX)) as u64)
             }
         }

@@ -77,11 +77,20 @@ pub enum Op {
         /// Where the length is drawn from.
         dist: DistId,
     },
+    /// Makes this moment the zero of the workload's time, which is otherwise the start of the run.
+    Zero,
+    /// Makes the moment `delay` after the workload's zero the task's origin, and
+    /// sleeps until then if it is still to come. The origin of a task is otherwise
+    /// its [`Start`](crate::Start), or the moment it was forked.
+    Origin {
+        /// How long after the zero.
+        delay: Duration,
+    },
     /// Moves the timer on by one period and sleeps until then.
     ///
-    /// A timer never used before stands at the moment its task was to start. When
-    /// the new time is already past, the task does not sleep (a miss), and
-    /// [`Miss`] says where the timer then stands.
+    /// A timer never used before stands at the origin of the task that uses it
+    /// first. When the new time is already past, the task does not sleep (a miss),
+    /// and [`Miss`] says where the timer then stands.
     TimerWait {
         /// Which timer.
         timer: Timer,

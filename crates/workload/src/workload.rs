@@ -39,6 +39,9 @@ pub struct Workload {
     pub duration: Option<Duration>,
     /// What is read off the marks.
     pub measures: Vec<Measure>,
+    /// The CPU on which the lengths of work were measured, if that was not one of
+    /// capacity 1024; see [`Workload::scale_work`].
+    pub calibrated_on: Option<CpuId>,
 }
 
 /// A kind of task.
@@ -247,6 +250,16 @@ impl Workload {
     /// The tasks that start by themselves, in order.
     pub fn roots(&self) -> impl Iterator<Item = SpecId> + '_ {
         (0..self.tasks.len() as u32).map(SpecId).filter(|&s| self.task(s).start != Start::ByFork)
+    }
+
+    /// Turns lengths of work measured on a CPU of this capacity into those of one of 1024.
+    pub fn scale_work(&mut self, capacity: u16) {
+        for op in &mut self.code {
+            if let Op::Run { work } | Op::RunKernel { work, .. } | Op::RunWall { block: work, .. } = op {
+                *work = Duration((u128::from(work.0) * u128::from(capacity) / 1024) as u64);
+            }
+        }
+        self.calibrated_on = None;
     }
 
     /// The words' values at the start.
