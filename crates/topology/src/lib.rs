@@ -5,9 +5,12 @@
 //! the `sched` crate, because they depend on the kernel.
 
 mod cpu;
+mod error;
 mod mask;
 mod topology;
+mod validate;
 
 pub use cpu::{CpuId, NodeId, PerCpu};
+pub use error::TopologyError;
 pub use mask::CpuMask;
-pub use topology::{Cpu, Topology};
+pub use topology::{CacheSizes, Cpu, Topology};

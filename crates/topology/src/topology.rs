@@ -1,8 +1,13 @@
 //! The machine as the scheduler's domain builder needs it.
 
-use crate::{CpuId, CpuMask, NodeId, PerCpu};
+use crate::validate;
+use crate::{CpuId, CpuMask, NodeId, PerCpu, TopologyError};
 
-/// Where one CPU sits. Ids are dense over the machine, not only inside the parent.
+/// Where one CPU sits.
+///
+/// Ids say which CPUs belong together, over the whole machine and not only inside
+/// the parent. [`Topology::new`] takes any and numbers them anew in the order of
+/// their first CPUs, so that two descriptions of one machine are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
     /// Socket.
@@ -13,9 +18,9 @@ pub struct Cpu {
     pub cluster: u16,
     /// CPUs sharing the last-level cache.
     pub llc: u16,
-    /// Physical core.
+    /// Physical core; where a core is two to the scheduler, as on POWER9, its half.
     pub core: u16,
-    /// Place among the threads of the core, from 0.
+    /// Place among the threads of the core, from 0, in the order of CPU numbers.
     pub thread: u8,
     /// NUMA node.
     pub node: NodeId,
@@ -25,37 +30,102 @@ pub struct Cpu {
     pub online: bool,
 }
 
+/// Sizes in bytes of the caches a CPU uses, where known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheSizes {
+    /// The second-level cache, shared by the core or its cluster.
+    pub l2: Option<u64>,
+    /// The last-level cache.
+    pub llc: Option<u64>,
+}
+
 /// CPUs, their places and the distances between nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// What people call the machine.
     pub name: String,
-    /// Invariant: 1 to 4096 CPUs; ids dense.
+    /// Invariant: 1 to 4096 CPUs; ids dense, in the order of their first CPUs; see `validate.rs`.
     cpus: PerCpu<Cpu>,
     /// Invariant: square, one row per node, 10 on the diagonal.
     distances: Vec<Vec<u32>>,
+    /// Invariant: one size per LLC.
+    cache_sizes: PerCpu<CacheSizes>,
+    /// Computed from `cpus`, each indexed by the id it is named after.
+    cores: Vec<CpuMask>,
+    clusters: Vec<CpuMask>,
+    llcs: Vec<CpuMask>,
+    dies: Vec<CpuMask>,
+    packages: Vec<CpuMask>,
+    nodes: Vec<CpuMask>,
+    online: CpuMask,
 }
 
 impl Topology {
-    /// Puts a machine together.
+    /// Puts a machine together; ids and thread numbers are made canonical.
     ///
     /// # Errors
-    /// A sentence saying which invariant does not hold.
-    pub fn new(name: &str, cpus: Vec<Cpu>, distances: Vec<Vec<u32>>) -> Result<Topology, String> {
-        if cpus.is_empty() || cpus.len() > 4096 {
-            return Err(format!("a machine has 1 to 4096 CPUs, not {}", cpus.len()));
+    /// What cannot be, with the CPUs it was seen at.
+    pub fn new(name: &str, cpus: Vec<Cpu>, distances: Vec<Vec<u32>>) -> Result<Topology, TopologyError> {
+        Topology::assemble(name, cpus, distances).map_err(|error| error.in_place(name))
+    }
+
+    fn assemble(name: &str, mut cpus: Vec<Cpu>, distances: Vec<Vec<u32>>) -> Result<Topology, TopologyError> {
+        let nr_cpus = cpus.len();
+        validate::check_size(nr_cpus)?;
+        validate::check_distances(&distances)?;
+        let cores = renumber(&mut cpus, |c| &mut c.core);
+        let clusters = renumber(&mut cpus, |c| &mut c.cluster);
+        let llcs = renumber(&mut cpus, |c| &mut c.llc);
+        let dies = renumber(&mut cpus, |c| &mut c.die);
+        let packages = renumber(&mut cpus, |c| &mut c.package);
+        for core in &cores {
+            for (thread, cpu) in core.iter().enumerate() {
+                cpus[cpu.index()].thread = thread.min(u8::MAX as usize) as u8;
+            }
         }
-        let nr_nodes = distances.len();
-        if let Some(row) = distances.iter().find(|row| row.len() != nr_nodes) {
-            return Err(format!("the distance table has {nr_nodes} rows but one of {} columns", row.len()));
+        let cpus = PerCpu::from(cpus);
+        validate::check_cpus(&cpus, distances.len())?;
+        let mut nodes = vec![CpuMask::new(nr_cpus); distances.len()];
+        let mut online = CpuMask::new(nr_cpus);
+        for (id, cpu) in cpus.iter() {
+            nodes[cpu.node.0 as usize].set(id);
+            if cpu.online {
+                online.set(id);
+            }
         }
-        if let Some((i, cpu)) = cpus.iter().enumerate().find(|(_, c)| c.node.0 as usize >= nr_nodes) {
-            return Err(format!("CPU {i} is on node {} but there are {nr_nodes} nodes", cpu.node));
-        }
-        if !cpus.iter().any(|c| c.online) {
-            return Err("no CPU is online".to_string());
-        }
-        Ok(Topology { name: name.to_string(), cpus: PerCpu::from(cpus), distances })
+        Ok(Topology {
+            name: name.to_string(),
+            cache_sizes: PerCpu::new(nr_cpus, |_| CacheSizes::default()),
+            cpus,
+            distances,
+            cores,
+            clusters,
+            llcs,
+            dies,
+            packages,
+            nodes,
+            online,
+        })
+    }
+
+    /// The same machine with the sizes of its caches.
+    ///
+    /// # Errors
+    /// Two CPUs of one LLC with different sizes of it.
+    pub fn with_cache_sizes(
+        mut self,
+        size: impl FnMut(CpuId) -> CacheSizes,
+    ) -> Result<Topology, TopologyError> {
+        self.cache_sizes = PerCpu::new(self.nr_cpus(), size);
+        validate::check_cache_sizes(&self.cpus, &self.cache_sizes)
+            .map_err(|error| error.in_place(&self.name))?;
+        Ok(self)
+    }
+
+    /// The same machine by another name.
+    pub fn named(mut self, name: &str) -> Topology {
+        self.name = name.to_string();
+        self
     }
 
     /// How many CPUs there are, online or not.
@@ -63,7 +133,7 @@ impl Topology {
         self.cpus.len()
     }
 
-    /// How many nodes there are.
+    /// How many nodes there are, those without a CPU included.
     pub fn nr_nodes(&self) -> usize {
         self.distances.len()
     }
@@ -83,36 +153,222 @@ impl Topology {
         self.distances[a.0 as usize][b.0 as usize]
     }
 
+    /// The distance table, a row per node.
+    pub fn distances(&self) -> &[Vec<u32>] {
+        &self.distances
+    }
+
+    /// Sizes of the caches a CPU uses.
+    pub fn cache_sizes(&self, cpu: CpuId) -> CacheSizes {
+        self.cache_sizes[cpu]
+    }
+
+    /// Whether some core has more than one thread.
+    pub fn is_smt(&self) -> bool {
+        self.cores.len() < self.nr_cpus()
+    }
+
     /// The CPUs for which `same` holds, online or not.
     pub fn mask_where(&self, same: impl Fn(&Cpu) -> bool) -> CpuMask {
         CpuMask::of(self.nr_cpus(), self.cpus().filter(|(_, c)| same(c)).map(|(id, _)| id))
     }
 
     /// The CPUs that are online at the start.
-    pub fn online(&self) -> CpuMask {
-        self.mask_where(|c| c.online)
+    pub fn online(&self) -> &CpuMask {
+        &self.online
     }
 
-    /// The threads of the core of `cpu`.
-    pub fn core_mask(&self, cpu: CpuId) -> CpuMask {
-        let core = self.cpus[cpu].core;
-        self.mask_where(|c| c.core == core)
+    /// The threads of the core of `cpu`, online or not.
+    pub fn core_mask(&self, cpu: CpuId) -> &CpuMask {
+        &self.cores[self.cpus[cpu].core as usize]
     }
 
-    /// The CPUs of the cluster of `cpu`.
-    pub fn cluster_mask(&self, cpu: CpuId) -> CpuMask {
-        let cluster = self.cpus[cpu].cluster;
-        self.mask_where(|c| c.cluster == cluster)
+    /// The CPUs of the cluster of `cpu`, online or not.
+    pub fn cluster_mask(&self, cpu: CpuId) -> &CpuMask {
+        &self.clusters[self.cpus[cpu].cluster as usize]
     }
 
-    /// The CPUs that share the last-level cache of `cpu`.
-    pub fn llc_mask(&self, cpu: CpuId) -> CpuMask {
-        let llc = self.cpus[cpu].llc;
-        self.mask_where(|c| c.llc == llc)
+    /// The CPUs that share the last-level cache of `cpu`, online or not.
+    pub fn llc_mask(&self, cpu: CpuId) -> &CpuMask {
+        &self.llcs[self.cpus[cpu].llc as usize]
     }
 
-    /// The CPUs of a node.
-    pub fn node_mask(&self, node: NodeId) -> CpuMask {
-        self.mask_where(|c| c.node == node)
+    /// The CPUs of the die of `cpu`, online or not.
+    pub fn die_mask(&self, cpu: CpuId) -> &CpuMask {
+        &self.dies[self.cpus[cpu].die as usize]
+    }
+
+    /// The CPUs of the package of `cpu`, online or not.
+    pub fn package_mask(&self, cpu: CpuId) -> &CpuMask {
+        &self.packages[self.cpus[cpu].package as usize]
+    }
+
+    /// The CPUs of a node, online or not; none on a node of memory alone.
+    pub fn node_mask(&self, node: NodeId) -> &CpuMask {
+        &self.nodes[node.0 as usize]
+    }
+
+    /// Every core's CPUs, indexed by [`Cpu::core`].
+    pub fn cores(&self) -> &[CpuMask] {
+        &self.cores
+    }
+
+    /// Every cluster's CPUs, indexed by [`Cpu::cluster`]; cores where there are no clusters.
+    pub fn clusters(&self) -> &[CpuMask] {
+        &self.clusters
+    }
+
+    /// Every LLC's CPUs, indexed by [`Cpu::llc`].
+    pub fn llcs(&self) -> &[CpuMask] {
+        &self.llcs
+    }
+
+    /// Every die's CPUs, indexed by [`Cpu::die`].
+    pub fn dies(&self) -> &[CpuMask] {
+        &self.dies
+    }
+
+    /// Every package's CPUs, indexed by [`Cpu::package`].
+    pub fn packages(&self) -> &[CpuMask] {
+        &self.packages
+    }
+
+    /// Every node's CPUs, indexed by [`NodeId`].
+    pub fn nodes(&self) -> &[CpuMask] {
+        &self.nodes
+    }
+}
+
+/// Numbers one kind of id densely in the order of first CPUs; gives each id's CPUs.
+fn renumber(cpus: &mut [Cpu], id: impl Fn(&mut Cpu) -> &mut u16) -> Vec<CpuMask> {
+    let nr_cpus = cpus.len();
+    let mut new_of: Vec<Option<u16>> = vec![None; u16::MAX as usize + 1];
+    let mut masks = Vec::new();
+    for (cpu, place) in cpus.iter_mut().enumerate() {
+        let id = id(place);
+        let new = *new_of[*id as usize].get_or_insert_with(|| {
+            masks.push(CpuMask::new(nr_cpus));
+            (masks.len() - 1) as u16
+        });
+        *id = new;
+        masks[new as usize].set(CpuId::from(cpu));
+    }
+    masks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lone(cpu: u16) -> Cpu {
+        Cpu {
+            package: 0,
+            die: 0,
+            cluster: cpu,
+            llc: 0,
+            core: cpu,
+            thread: 0,
+            node: NodeId(0),
+            capacity: 1024,
+            online: true,
+        }
+    }
+
+    /// Four CPUs of one LLC, changed by `change`, against what is said of them.
+    #[track_caller]
+    fn check_refused(change: impl Fn(&mut Vec<Cpu>, &mut Vec<Vec<u32>>), said: &str) {
+        let mut cpus = (0..4).map(lone).collect();
+        let mut distances = vec![vec![10]];
+        change(&mut cpus, &mut distances);
+        assert_eq!(Topology::new("m", cpus, distances).unwrap_err().to_string(), said);
+    }
+
+    #[test]
+    fn ids_are_numbered_by_first_cpu_and_threads_by_cpu_number() {
+        let mut cpus: Vec<Cpu> = (0..4).map(lone).collect();
+        for (cpu, core) in [(0, 77), (1, 9), (2, 77), (3, 9)] {
+            cpus[cpu].core = core;
+            cpus[cpu].cluster = core;
+            cpus[cpu].thread = 5;
+        }
+        let topology = Topology::new("m", cpus, vec![vec![10]]).unwrap();
+        let places: Vec<_> = topology.cpus().map(|(_, c)| (c.core, c.cluster, c.thread)).collect();
+        assert_eq!(places, [(0, 0, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1)]);
+        assert_eq!(topology.core_mask(CpuId(3)).to_string(), "1,3");
+        assert_eq!(topology.cores().len(), 2);
+        assert!(topology.is_smt());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        check_refused(|cpus, _| cpus.clear(), "m: a machine of 0 CPUs; it may have 1 to 4096");
+        check_refused(
+            |cpus, _| *cpus = vec![lone(0); 4097],
+            "m: a machine of 4097 CPUs; it may have 1 to 4096",
+        );
+        check_refused(
+            |cpus, _| cpus[2].node = NodeId(1),
+            "m: CPU 2 is on node 1, and the distance table ends at node 0; give the distances one row for each node",
+        );
+        check_refused(
+            |cpus, _| cpus.iter_mut().for_each(|c| c.online = false),
+            "m: no CPU is online; leave at least one online",
+        );
+        check_refused(|cpus, _| cpus[1].capacity = 0, "m: CPU 1 has capacity 0; a capacity is 1 to 1024");
+        check_refused(
+            |cpus, _| cpus.iter_mut().for_each(|c| c.capacity = 512),
+            "m: no CPU has capacity 1024; the largest CPU has it, the others their share of it",
+        );
+        check_refused(
+            |cpus, _| cpus[3].core = 2,
+            "m: CPUs 2 and 3 share one core but not one cluster; each core lies within one cluster",
+        );
+        check_refused(
+            |cpus, _| {
+                cpus[3].core = 2;
+                cpus[3].cluster = 2;
+                cpus[3].llc = 1;
+            },
+            "m: CPUs 2 and 3 share one cluster but not one LLC; each cluster lies within one LLC",
+        );
+        check_refused(
+            |cpus, distances| {
+                cpus[3].node = NodeId(1);
+                *distances = vec![vec![10, 20], vec![20, 10]];
+            },
+            "m: CPUs 0 and 3 share one LLC but not one node; each LLC lies within one node",
+        );
+        check_refused(
+            |cpus, _| cpus[3].package = 1,
+            "m: CPUs 0 and 3 share one die but not one package; each die lies within one package",
+        );
+        check_refused(
+            |cpus, _| *cpus = (0..9).map(|i| Cpu { core: 0, cluster: 0, ..lone(i) }).collect(),
+            "m: the core of CPU 8 has more than 8 threads; see that CPUs of different cores have different core ids",
+        );
+        check_refused(
+            |_, distances| distances.clear(),
+            "m: the distance table has 0 rows; a machine has 1 to 1024 nodes",
+        );
+        check_refused(
+            |_, distances| distances.push(vec![20, 10]),
+            "m: the distance table has 2 rows, and row 0 has 1 numbers; give a number for each pair of nodes",
+        );
+        check_refused(
+            |_, distances| distances[0][0] = 0,
+            "m: node 0 is at distance 0 from itself; write 10, which is local",
+        );
+        check_refused(
+            |_, distances| *distances = vec![vec![10, 255], vec![20, 10]],
+            "m: nodes 0 and 1 are at distance 255; a distance is 10 (local) to 254",
+        );
+    }
+
+    #[test]
+    fn one_llc_has_one_size() {
+        let topology = Topology::new("m", (0..4).map(lone).collect(), vec![vec![10]]).unwrap();
+        let size = |cpu: CpuId| CacheSizes { l2: None, llc: Some(1 << cpu.0.min(1)) };
+        let error = topology.with_cache_sizes(size).unwrap_err();
+        assert_eq!(error.to_string(), "m: CPUs 0 and 1 share an LLC but not its size; give the LLC one size");
     }
 }
