@@ -1,0 +1,204 @@
+//! The queue of one level of the hierarchy on one CPU.
+
+use alloc::vec::Vec;
+
+use topology::CpuId;
+
+use crate::{LoadWeight, SchedAvg, SeId, TgId};
+use schedlab_topology as topology;
+
+/// An entry of the time line: enough to order and to test eligibility without
+/// looking at the entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// CFS: vruntime. EEVDF: deadline. Compared as a signed difference.
+    pub key: u64,
+    /// vruntime of the entity; constant while queued.
+    pub vruntime: u64,
+    /// Who.
+    pub se: SeId,
+}
+
+/// Queued entities but the running one, in order of key; equal keys in order of arrival.
+///
+/// A sorted vector stands for the kernel's red-black tree: the same order, fewer
+/// cache misses at the sizes run queues have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timeline(Vec<Queued>);
+
+impl Timeline {
+    /// Adds an entry behind those of equal key.
+    pub fn insert(&mut self, entry: Queued) {
+        let at =
+            self.0.iter().rposition(|q| (q.key.wrapping_sub(entry.key) as i64) <= 0).map_or(0, |i| i + 1);
+        self.0.insert(at, entry);
+    }
+
+    /// Removes an entity, which must be there.
+    pub fn remove(&mut self, se: SeId) {
+        let at = self.0.iter().position(|q| q.se == se).expect("entity is on the time line");
+        self.0.remove(at);
+    }
+
+    /// The entries in order.
+    pub fn entries(&self) -> &[Queued] {
+        &self.0
+    }
+
+    /// The first entry.
+    pub fn leftmost(&self) -> Option<&Queued> {
+        self.0.first()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Load of tasks that left while asleep, taken off at the next update.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// How many tasks.
+    pub nr: u32,
+    /// Their load.
+    pub load_avg: u64,
+    /// Their utilisation.
+    pub util_avg: u64,
+    /// Their runnable average.
+    pub runnable_avg: u64,
+}
+
+/// A CFS run queue, as `struct cfs_rq`.
+#[derive(Clone, Debug)]
+pub struct CfsRq {
+    /// CPU it belongs to.
+    pub cpu: CpuId,
+    /// Group whose children stand here.
+    pub tg: TgId,
+    /// Entity running at this level; not on the time line.
+    pub curr: Option<SeId>,
+    /// Buddy to pick next if fair.
+    pub next: Option<SeId>,
+    /// CFS: buddy that was preempted last.
+    pub last: Option<SeId>,
+    /// CFS: buddy that yielded.
+    pub skip: Option<SeId>,
+    /// Queued entities but `curr`.
+    pub timeline: Timeline,
+    /// Sum of the weights of all queued entities, `curr` included.
+    pub load: LoadWeight,
+    /// Entities at this level, `curr` included.
+    pub nr_queued: u32,
+    /// Tasks below, delayed ones included.
+    pub h_nr_queued: u32,
+    /// Tasks below, delayed ones not.
+    pub h_nr_runnable: u32,
+    /// Tasks below that are SCHED_IDLE or in an idle group.
+    pub h_nr_idle: u32,
+    /// CFS: entities at this level that are idle.
+    pub idle_nr_queued: u32,
+    /// CFS and v6.10: floor that never goes back.
+    pub min_vruntime: u64,
+    /// v6.12.117 and later: zero point of `avg_vruntime`.
+    pub zero_vruntime: u64,
+    /// EEVDF: sum of (vruntime - zero point) * weight over the time line.
+    pub avg_vruntime: i64,
+    /// EEVDF: sum of weights over the time line (unscaled).
+    pub avg_load: u64,
+    /// v7.2: extra shift of weights in the two sums.
+    pub sum_shift: u32,
+    /// Averages.
+    pub avg: SchedAvg,
+    /// Load of sleepers that moved away.
+    pub removed: Removed,
+    /// What of `avg.load_avg` is in `TaskGroup::load_avg`.
+    pub tg_load_avg_contrib: u64,
+    /// Clock of the last write to `TaskGroup::load_avg`.
+    pub last_update_tg_load_avg: u64,
+    /// A change waits to be carried to the parent level.
+    pub propagate: bool,
+    /// Runnable sum that goes with it.
+    pub prop_runnable_sum: i64,
+    /// v4.13..: hierarchical load and when it was computed (jiffies).
+    pub h_load: u64,
+    /// Jiffy of `h_load`.
+    pub last_h_load_update: u64,
+    /// All entities below are idle.
+    pub idle: bool,
+    /// Bandwidth control is on for the group.
+    pub runtime_enabled: bool,
+    /// Time left before the pool is asked again, ns.
+    pub runtime_remaining: i64,
+    /// Out of run time.
+    pub throttled: bool,
+    /// Throttled ancestors, itself included.
+    pub throttle_count: u32,
+    /// clock_pelt when throttling began.
+    pub throttled_clock_pelt: u64,
+    /// Throttled time taken off the PELT clock.
+    pub throttled_clock_pelt_time: u64,
+}
+
+impl CfsRq {
+    /// An empty queue of a group on a CPU.
+    pub fn new(cpu: CpuId, tg: TgId) -> CfsRq {
+        // The kernel starts clocks of this kind just below the wrap.
+        let start = (-(1i64 << 20)) as u64;
+        CfsRq {
+            cpu,
+            tg,
+            curr: None,
+            next: None,
+            last: None,
+            skip: None,
+            timeline: Timeline::default(),
+            load: LoadWeight::default(),
+            nr_queued: 0,
+            h_nr_queued: 0,
+            h_nr_runnable: 0,
+            h_nr_idle: 0,
+            idle_nr_queued: 0,
+            min_vruntime: start,
+            zero_vruntime: start,
+            avg_vruntime: 0,
+            avg_load: 0,
+            sum_shift: 0,
+            avg: SchedAvg::default(),
+            removed: Removed::default(),
+            tg_load_avg_contrib: 0,
+            last_update_tg_load_avg: 0,
+            propagate: false,
+            prop_runnable_sum: 0,
+            h_load: 0,
+            last_h_load_update: 0,
+            idle: false,
+            runtime_enabled: false,
+            runtime_remaining: 0,
+            throttled: false,
+            throttle_count: 0,
+            throttled_clock_pelt: 0,
+            throttled_clock_pelt_time: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_keys_keep_their_order_of_arrival() {
+        let mut line = Timeline::default();
+        for (key, se) in [(5, 0), (3, 1), (5, 2), (u64::MAX, 3)] {
+            line.insert(Queued { key, vruntime: key, se: SeId(se) });
+        }
+        let order: Vec<u32> = line.entries().iter().map(|q| q.se.0).collect();
+        assert_eq!(order, [3, 1, 0, 2], "u64::MAX is one below zero");
+    }
+}

@@ -1,0 +1,119 @@
+//! What applying a decision did that others must act on or pay for.
+//!
+//! The scheduler says what it touched; the machine says what it cost. A driver
+//! drains [`crate::Sched::effects`] after each call.
+
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+
+use crate::TgId;
+
+/// Who moved a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MigrationCause {
+    /// Wake-up placement.
+    Wakeup,
+    /// Fork placement.
+    Fork,
+    /// exec.
+    Exec,
+    /// Periodic or idle balancing.
+    Periodic,
+    /// Newly idle balancing.
+    NewlyIdle,
+    /// Balancing on behalf of idle CPUs.
+    Nohz,
+    /// Active balancing by the stopper.
+    Active,
+    /// Affinity or hotplug.
+    Affinity,
+    /// RT or deadline push and pull.
+    PushPull,
+}
+
+/// One thing that happened, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// `curr` of a CPU must reschedule; the bits are in [`crate::Rq::need_resched`].
+    Resched {
+        /// Whose current task.
+        cpu: CpuId,
+        /// The lazy bit only.
+        lazy: bool,
+    },
+    /// A wake-up was appended to the CPU's empty wake list: interrupt it (or write
+    /// its flag, if it polls).
+    WakeList {
+        /// Target.
+        cpu: CpuId,
+    },
+    /// A task changed CPU.
+    Migrated {
+        /// Who.
+        task: TaskId,
+        /// From.
+        from: CpuId,
+        /// To.
+        to: CpuId,
+        /// Why.
+        cause: MigrationCause,
+    },
+    /// The stopper of `cpu` must move a task to `to` (active balancing).
+    ActiveBalance {
+        /// Source, where the stopper runs.
+        cpu: CpuId,
+        /// Destination.
+        to: CpuId,
+    },
+    /// An idle CPU must balance for the idle.
+    NohzKick {
+        /// Who does it.
+        cpu: CpuId,
+    },
+    /// The group's load_avg was written.
+    TgLoadAvgWrite {
+        /// Group.
+        tg: TgId,
+        /// CPU that wrote.
+        cpu: CpuId,
+    },
+    /// The group's load_avg was read.
+    TgLoadAvgRead {
+        /// Group.
+        tg: TgId,
+        /// CPU that read.
+        cpu: CpuId,
+    },
+    /// The run queue lock of `of` was taken by `by`.
+    RqLock {
+        /// Who took it.
+        by: CpuId,
+        /// Whose.
+        of: CpuId,
+    },
+    /// Balancing looked at this many CPUs and moved this many tasks.
+    Balanced {
+        /// Who balanced.
+        cpu: CpuId,
+        /// CPUs looked at.
+        examined: u32,
+        /// Tasks moved.
+        moved: u32,
+    },
+    /// A group ran out of quota on a CPU, or was let run again.
+    Throttled {
+        /// Group.
+        tg: TgId,
+        /// Where.
+        cpu: CpuId,
+        /// Begins (true) or ends.
+        on: bool,
+    },
+    /// The group's period timer must be started: first expiry at this clock.
+    StartPeriodTimer {
+        /// Group.
+        tg: TgId,
+        /// When it expires, ns.
+        at: u64,
+    },
+}

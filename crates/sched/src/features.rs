@@ -1,0 +1,173 @@
+//! Every switch that is on or off, in one table.
+//!
+//! A switch is a `sched_feature` of the kernel, one of the five published changes,
+//! or a rule (or bug) that some versions have and others do not. Kernel strings
+//! switch one on with its name and off with `NO_` before it.
+
+/// A row of the table.
+pub struct FeatureRow {
+    /// The switch.
+    pub feature: Feature,
+    /// Name in kernel strings.
+    pub name: &'static str,
+    /// One sentence.
+    pub sentence: &'static str,
+    /// Kernel function, version or document it comes from.
+    pub source: &'static str,
+    /// Default in each preset, in the order of [`crate::PRESETS`].
+    pub defaults: [bool; 8],
+}
+
+macro_rules! features {
+    ($($variant:ident $name:literal $sentence:literal $source:literal [$($d:literal)*];)*) => {
+        /// A switch.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Feature { $(#[doc = $sentence] $variant,)* }
+
+        impl Feature {
+            /// The table, in order of the variants.
+            pub const TABLE: &'static [FeatureRow] = &[$(FeatureRow {
+                feature: Feature::$variant,
+                name: $name,
+                sentence: $sentence,
+                source: $source,
+                defaults: [$($d == 1),*],
+            },)*];
+        }
+    };
+}
+
+features! {
+    // Wake-up placement.                                                        4.13 5.5 5.18 6.1 6.3 6.10 6.12 7.2
+    SisKthreadStack "SIS_KTHREAD_STACK" "A bound kthread that wakes a task on its own CPU lets it queue there." "select_idle_sibling(), v5.6; mail of 28 Jan 2020" [0 0 1 1 1 1 1 1];
+    KthreadStackInTask "KTHREAD_STACK_IN_TASK" "Kthread stacking needs the wake-up to come from task context, not from an interrupt that hit the kthread." "select_idle_sibling(), v5.17" [0 0 1 1 1 1 1 1];
+    SisCapacity "SIS_CAPACITY" "The idle search passes over CPUs that lose more than 20 % of their capacity to interrupts and RT." "mail of 25 Sep 2017, patch for select_idle_sibling()" [0 0 0 0 0 0 0 0];
+    FicCapacity "FIC_CAPACITY" "The slow path passes over CPUs that lose more than 20 % of their capacity to interrupts and RT." "mail of 25 Sep 2017, patch for find_idlest_cpu()" [0 0 0 0 0 0 0 0];
+    SyncWakerExiting "SYNC_WAKER_EXITING" "A wake-up by an exiting task does not count as synchronous." "select_task_rq_fair(), v5.5" [0 1 1 1 1 1 1 1];
+    WaIdle "WA_IDLE" "The affine step looks at idle CPUs first." "wake_affine_idle(), features.h, v4.14" [0 1 1 1 1 1 1 1];
+    WaWeight "WA_WEIGHT" "The affine step compares loads." "wake_affine_weight(), features.h, v4.14" [0 1 1 1 1 1 1 1];
+    WaBias "WA_BIAS" "The affine comparison favours the waker's CPU by half the imbalance percentage." "wake_affine_weight(), features.h, v4.15" [0 1 1 1 1 1 1 1];
+    WaPrevIdle "WA_PREV_IDLE" "The affine step takes an idle previous CPU." "wake_affine_idle(), v5.12" [0 0 1 1 1 1 1 1];
+    SyncMinusDelayed "SYNC_MINUS_DELAYED" "Delayed tasks do not count when a synchronous waker is to be alone." "wake_affine_idle(), v6.12" [0 0 0 0 0 0 1 1];
+    CurrentCpuFlag "WF_CURRENT_CPU" "A waker may ask for its own CPU." "select_task_rq_fair(), v6.6" [0 0 0 0 0 1 1 1];
+    RecentCpuMaskBug "RECENT_CPU_MASK_BUG" "The affinity test of the recently used CPU tests the previous CPU instead." "select_idle_sibling(), v5.18, v6.3" [0 0 1 0 1 0 0 0];
+    SmtSkipPrev "SMT_SKIP_PREV" "The sibling scan leaves out the previous CPU itself." "select_idle_smt(), v6.1" [0 0 0 1 1 1 1 1];
+    SmtLlcSpan "SMT_LLC_SPAN" "The sibling scan stays inside the span of the LLC domain." "select_idle_smt(), v5.18; not v6.3" [0 0 1 1 0 1 1 1];
+    IdleCoreMaskAllowed "IDLE_CORE_MASK_ALLOWED" "The fall-back of the core search tests the allowed mask, not the remaining scan mask." "select_idle_core(), v5.18" [0 0 1 0 0 0 0 0];
+    SisAvgCpu "SIS_AVG_CPU" "The idle search is given up when idle times are shorter than a search." "select_idle_cpu(), features.h, v4.13" [0 0 0 0 0 0 0 0];
+    SisProp "SIS_PROP" "The idle search is bounded in proportion to the average idle time." "select_idle_cpu(), features.h, v4.13" [1 1 1 0 0 0 0 0];
+    SisUtil "SIS_UTIL" "The idle search is bounded by the utilisation of the cache's span." "select_idle_cpu(), features.h, v5.19" [0 0 0 1 1 1 1 1];
+    SisCluster "SIS_CLUSTER" "The idle search looks at the target's cluster first." "select_idle_cpu(), v6.7" [0 0 0 0 0 1 1 1];
+    ScanFromNext "SCAN_FROM_NEXT" "The idle scan starts behind the target, not at it." "select_idle_cpu(), v5.18" [0 0 1 1 1 1 1 1];
+    ScanKeepSchedIdle "SCAN_KEEP_SCHED_IDLE" "The scan remembers a CPU of SCHED_IDLE tasks but returns it only when the limit ends the scan." "select_idle_cpu(), v5.5" [0 1 0 0 0 0 0 0];
+    TtwuQueue "TTWU_QUEUE" "Remote wake-ups go over the target's wake list." "ttwu_queue(), features.h" [1 1 1 1 1 1 1 1];
+    TtwuOnCpu "TTWU_ON_CPU" "A task that is just switching out is handed to its own CPU's wake list without placement." "try_to_wake_up(), v5.8" [0 0 1 1 1 1 1 1];
+    WakeAvgIdle "WAKE_AVG_IDLE" "Searches use an idle budget that ages with each jiffy and each search." "select_idle_cpu(), v5.14..v6.3" [0 0 1 1 1 0 0 0];
+    AvgIdleAtSwitch "AVG_IDLE_AT_SWITCH" "The average idle time is updated when the idle task is switched out, not at the wake-up." "put_prev_task_idle(), v7.2" [0 0 0 0 0 0 0 1];
+
+    // Fork and exec.
+    ForkTieUtil "FORK_TIE_UTIL" "Among groups with equally many idle CPUs the one with lower utilisation is idlest." "update_pick_idlest(), v5.17" [0 0 1 1 1 1 1 1];
+    ForkStatsAllowed "FORK_STATS_ALLOWED" "Fork statistics of a group count only CPUs the task may use." "update_sg_wakeup_stats(), v6.13 and stable 6.1, 6.12" [0 0 0 1 0 0 1 1];
+    GroupRunnable "GROUP_RUNNABLE" "Runnable time counts when a group is classified." "group_classify(), v5.7" [0 0 1 1 1 1 1 1];
+    GroupWeightZero "GROUP_WEIGHT_ZERO" "The weight of a group is 0 in fork statistics." "update_sg_wakeup_stats(), v5.5 (bug)" [0 1 0 0 0 0 0 0];
+    ForkAvgLoadInverted "FORK_AVG_LOAD_INVERTED" "Fork statistics compute the average load only for groups with spare capacity." "update_sg_wakeup_stats(), v5.5 (bug)" [0 1 0 0 0 0 0 0];
+    NumaImbAffinity "NUMA_IMB_AFFINITY" "The NUMA imbalance allowed at fork is limited to the CPUs of the local group the task may use." "find_idlest_group(), v6.0; mail of 7 Apr 2022" [0 0 0 1 1 1 1 1];
+    InitialUtilUnscaled "INITIAL_UTIL_UNSCALED" "The initial utilisation of a child uses the unscaled weight." "post_init_entity_util_avg(), v6.10" [0 0 0 0 0 1 1 1];
+
+    // Topology.
+    NodeLevel "NODE_LEVEL" "There is a domain level of one node." "sched_init_numa(), v4.19" [0 1 1 1 1 1 1 1];
+    ClsLevel "CLS_LEVEL" "There is a domain level of clusters." "default_topology, v5.16" [0 0 1 1 1 1 1 1];
+    ClusterFlag "CLUSTER_FLAG" "The cluster level carries SD_CLUSTER." "cpu_cluster_flags(), v6.7" [0 0 0 0 0 1 1 1];
+
+    // Queueing.
+    GentleFairSleepers "GENTLE_FAIR_SLEEPERS" "A sleeper's credit is half the latency." "place_entity(), features.h, CFS" [1 1 1 1 1 0 0 0];
+    StartDebit "START_DEBIT" "A new task starts one slice behind." "place_entity(), features.h, CFS" [1 1 1 1 1 0 0 0];
+    NextBuddy "NEXT_BUDDY" "The task woken last is preferred at the next pick." "features.h" [0 0 0 0 0 0 0 0];
+    LastBuddy "LAST_BUDDY" "The task preempted last is preferred at the next pick." "features.h, CFS" [1 1 1 1 1 0 0 0];
+    CacheHotBuddy "CACHE_HOT_BUDDY" "Buddies count as cache hot for the balancer." "task_hot(), features.h" [1 1 1 1 1 1 1 1];
+    WakeupPreemption "WAKEUP_PREEMPTION" "A woken task may preempt the current one." "check_preempt_wakeup(), features.h" [1 1 1 1 1 1 1 1];
+    AltPeriod "ALT_PERIOD" "The scheduling period counts the tasks of the whole CPU." "sched_slice(), features.h, v5.13" [0 0 1 1 1 0 0 0];
+    BaseSlice "BASE_SLICE" "A slice is at least the minimum granularity." "sched_slice(), features.h, v5.13" [0 0 1 1 1 0 0 0];
+    SliceCapLatency "SLICE_CAP_LATENCY" "The tick's slice is at most the latency." "check_preempt_tick(), v6.3" [0 0 0 0 1 0 0 0];
+    IdleMinGranularity "IDLE_MIN_GRANULARITY" "Idle entities have their own minimum granularity." "sched_slice(), v5.16" [0 0 1 1 1 0 0 0];
+    IdleGroups "IDLE_GROUPS" "Groups can be marked idle." "sched_group_set_idle(), v5.15" [0 0 1 1 1 1 1 1];
+    LongSleeper "LONG_SLEEPER" "A sleeper absent so long that comparison could overflow is placed outright." "place_entity(), v6.3 and stable 6.1" [0 0 0 1 1 0 0 0];
+    PlaceLag "PLACE_LAG" "A task keeps its lag over sleep and migration." "place_entity(), features.h, v6.6" [0 0 0 0 0 1 1 1];
+    PlaceDeadlineInitial "PLACE_DEADLINE_INITIAL" "A new task gets half a slice first." "place_entity(), features.h, v6.6" [0 0 0 0 0 1 1 1];
+    PlaceRelDeadline "PLACE_REL_DEADLINE" "A migrating task keeps its distance to the deadline." "place_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
+    RunToParity "RUN_TO_PARITY" "The current task is protected until its slice is used up." "pick_eevdf(), features.h, v6.6" [0 0 0 0 0 1 1 1];
+    PreemptShort "PREEMPT_SHORT" "A task with a shorter slice may end the protection." "features.h, v6.12" [0 0 0 0 0 0 1 1];
+    PickBuddy "PICK_BUDDY" "The next buddy is picked when eligible." "pick_next_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
+    DelayDequeue "DELAY_DEQUEUE" "A task that sleeps with negative lag stays queued until it is paid." "dequeue_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
+    DelayZero "DELAY_ZERO" "A delayed task does not gain lag while it waits to leave." "finish_delayed_dequeue_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
+    Hrtick "HRTICK" "Slices end by a timer, not at the tick." "features.h; v7.2 on x86 by default" [0 0 0 0 0 0 0 1];
+    DoubleTick "DOUBLE_TICK" "The tick checks preemption even with hrtick on." "features.h, up to v6.12" [0 0 0 0 0 0 0 0];
+
+    // Balancing.
+    LbBias "LB_BIAS" "Balancing is conservative by comparing with past loads." "source_load(), features.h, v4.13" [1 0 0 0 0 0 0 0];
+    LbMin "LB_MIN" "Balancing leaves very small loads alone." "features.h" [0 0 0 0 0 0 0 0];
+    LbNumaBeforeHalving "LB_NUMA_BEFORE_HALVING" "The NUMA rule of the balancer sees the difference before it is halved." "calculate_imbalance(), v6.4" [0 0 0 0 0 1 1 1];
+    NiRandom "NI_RANDOM" "Newly idle balancing visits a domain at random, by its recent success." "sched_balance_newidle(), v7.0 and stable 6.1, 6.12" [0 0 0 1 0 0 1 1];
+    NiRate "NI_RATE" "The success ratio of newly idle balancing is limited in rate." "features.h, v7.2" [0 0 0 0 0 0 0 1];
+    SmtAwareBalance "SMT_AWARE_BALANCE" "The balancing CPU of a group should be on an idle core." "should_we_balance(), v6.6" [0 0 0 0 0 1 1 1];
+    SerializeInside "SERIALIZE_INSIDE" "The lock of NUMA balancing is taken after the question who balances." "sched_balance_rq(), v7.0" [0 0 0 0 0 0 0 1];
+    SchedCache "SCHED_CACHE" "The balancer gathers the threads of a process in one last-level cache." "CONFIG_SCHED_CACHE, v7.2" [0 0 0 0 0 0 0 1];
+    NonTaskCapacity "NONTASK_CAPACITY" "Interrupt time lowers a CPU's capacity." "update_rq_clock_task(), features.h" [1 1 1 1 1 1 1 1];
+    IrqTimeAccounting "IRQ_TIME_ACCOUNTING" "Interrupt time is not charged to the interrupted task." "CONFIG_IRQ_TIME_ACCOUNTING" [1 1 1 1 1 1 1 1];
+
+    // Averages and groups.
+    UtilEst "UTIL_EST" "The utilisation of a task is estimated when it sleeps." "util_est_update(), features.h, v4.17" [0 1 1 1 1 1 1 1];
+    UtilEstFastup "UTIL_EST_FASTUP" "The estimate follows a rise at once." "util_est_update(), features.h, v5.5" [0 1 1 1 1 0 0 0];
+    AttachAgeLoad "ATTACH_AGE_LOAD" "A migrated entity's load is aged before it is attached." "features.h" [1 1 1 1 1 1 1 1];
+    MigratePeltLag "MIGRATE_PELT_LAG" "A task that leaves an idle CPU is aged by the time that CPU's clock lags." "migrate_se_pelt_lag(), v5.19" [0 0 0 1 1 1 1 1];
+    GroupLoadMax "GROUP_LOAD_MAX" "A group's share counts the larger of queued weight and average load." "calc_group_shares(), v4.15" [0 1 1 1 1 1 1 1];
+    ReweightIfChanged "REWEIGHT_IF_CHANGED" "A group entity is re-weighted only when its shares changed." "update_cfs_group(), v6.6" [0 0 0 0 0 1 1 1];
+    TgLoadAvgPerNode "TG_LOAD_AVG_PER_NODE" "A group's load average has one counter per node." "mail of 27 Mar 2023" [0 0 0 0 0 0 0 0];
+    TgLoadAvgRateLimit "TG_LOAD_AVG_RATE_LIMIT" "A group's load average is written at most once per ms and CPU." "update_tg_load_avg(), v6.7" [0 0 0 0 0 1 1 1];
+    BandwidthPerTask "BANDWIDTH_PER_TASK" "Throttling stops tasks at their exit to user mode, not the group's queue." "throttle_cfs_rq(), v6.18" [0 0 0 0 0 0 0 1];
+    HzBw "HZ_BW" "Bandwidth control keeps the tick on full-dynticks CPUs." "features.h, v6.7" [0 0 0 0 0 1 0 0];
+    RtRuntimeShare "RT_RUNTIME_SHARE" "RT run time is lent between CPUs." "features.h" [1 0 0 0 0 0 0 0];
+    WarnLatency "LATENCY_WARN" "Warn when a reschedule is long overdue." "features.h, v5.12" [0 0 0 0 0 0 0 0];
+}
+
+/// A set of switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Features(u128);
+
+impl Features {
+    /// The defaults of a preset, by its place in [`crate::PRESETS`].
+    pub fn of_preset(preset: usize) -> Features {
+        let mut set = Features::default();
+        for row in Feature::TABLE {
+            set.set(row.feature, row.defaults[preset]);
+        }
+        set
+    }
+
+    /// Whether a switch is on.
+    #[inline]
+    pub fn has(self, feature: Feature) -> bool {
+        self.0 >> feature as u32 & 1 == 1
+    }
+
+    /// Turns a switch on or off.
+    pub fn set(&mut self, feature: Feature, on: bool) {
+        let bit = 1 << feature as u32;
+        if on { self.0 |= bit } else { self.0 &= !bit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_order_and_fits_the_set() {
+        assert!(Feature::TABLE.len() <= 128);
+        for (i, row) in Feature::TABLE.iter().enumerate() {
+            assert_eq!(row.feature as usize, i);
+            assert!(row.sentence.ends_with('.'), "{}", row.name);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Task groups.
+
+use alloc::vec::Vec;
+
+use crate::{CfsRqId, SeId};
+
+/// A task group. 0 is the root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TgId(pub u32);
+
+impl TgId {
+    /// The group every task is in that is in no other.
+    pub const ROOT: TgId = TgId(0);
+}
+
+/// CPU time a group may use per period, as `struct cfs_bandwidth`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bandwidth {
+    /// ns per period; none is no limit.
+    pub quota: Option<u64>,
+    /// Length of a period, ns.
+    pub period: u64,
+    /// Left in the pool, ns.
+    pub runtime: u64,
+    /// Unused time that may be carried over, ns.
+    pub burst: u64,
+    /// Whether the period timer runs.
+    pub period_active: bool,
+    /// Periods over, periods with throttling, as `cpu.stat` counts them.
+    pub nr_periods: u64,
+    /// Periods in which some CPU was throttled.
+    pub nr_throttled: u64,
+    /// Whether nothing happened in the last period.
+    pub idle: bool,
+}
+
+/// A task group, as `struct task_group`.
+#[derive(Clone, Debug)]
+pub struct TaskGroup {
+    /// One level up; none for the root.
+    pub parent: Option<TgId>,
+    /// Shares, scaled up by 2^10.
+    pub shares: u64,
+    /// `cpu.idle`: all of it counts as SCHED_IDLE beside its siblings.
+    pub idle: bool,
+    /// Sum of the contributions of all CPUs; one counter, or one per node
+    /// (`TG_LOAD_AVG_PER_NODE`).
+    pub load_avg: Vec<i64>,
+    /// Node whose memory holds the group: that of the CPU that created it.
+    pub home_node: u16,
+    /// The group's queue on each CPU.
+    pub cfs_rq: Vec<CfsRqId>,
+    /// The group's entity on each CPU; empty for the root.
+    pub se: Vec<SeId>,
+    /// Quota.
+    pub bandwidth: Bandwidth,
+}

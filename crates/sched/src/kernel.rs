@@ -1,0 +1,224 @@
+//! A kernel is a set of rules; a preset is a kernel that was released.
+//!
+//! Written the way people say it: `v5.5`, `v5.5+SIS_KTHREAD_STACK`,
+//! `v6.1+NO_SIS_UTIL`, `v6.10+preempt=auto/none`, `v6.3+RECENT_USED_CPU=off`,
+//! `v6.12+base_slice_ns=3000000`.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::{Feature, Features, Preempt, PreemptBuild, PreemptModel, Rules, Tunables};
+
+/// Names of the presets, oldest first.
+pub const PRESETS: [&str; 8] = ["v4.13", "v5.5", "v5.18", "v6.1", "v6.3", "v6.10", "v6.12", "v7.2"];
+
+/// The rules of one kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// As the user wrote it.
+    pub name: String,
+    /// Place of the preset it started from in [`PRESETS`].
+    pub preset: usize,
+    /// Switches.
+    pub features: Features,
+    /// Rules with several forms.
+    pub rules: Rules,
+    /// Numbers.
+    pub tunables: Tunables,
+    /// Preemption model.
+    pub preempt: Preempt,
+}
+
+/// A kernel string that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelError(String);
+
+impl fmt::Display for KernelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for KernelError {}
+
+impl Kernel {
+    /// A preset by its place in [`PRESETS`].
+    pub fn preset(preset: usize) -> Kernel {
+        let mut tunables = Tunables::default();
+        if preset >= 6 {
+            tunables.base_slice_ns = 700_000;
+        }
+        let preempt = match preset {
+            0 | 1 => Preempt { build: PreemptBuild::Static, model: PreemptModel::Voluntary },
+            7 => Preempt { build: PreemptBuild::Dynamic, model: PreemptModel::Lazy },
+            _ => Preempt { build: PreemptBuild::Dynamic, model: PreemptModel::Voluntary },
+        };
+        Kernel {
+            name: PRESETS[preset].to_string(),
+            preset,
+            features: Features::of_preset(preset),
+            rules: Rules::of_preset(preset),
+            tunables,
+            preempt,
+        }
+    }
+
+    /// Reads a kernel string.
+    ///
+    /// # Errors
+    /// A sentence that names the part that is not known and the nearest that is.
+    pub fn parse(text: &str) -> Result<Kernel, KernelError> {
+        let mut parts = text.trim().split('+').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let bare = name.strip_prefix('v').unwrap_or(name);
+        let preset = PRESETS.iter().position(|p| &p[1..] == bare).ok_or_else(|| {
+            KernelError(format!("there is no kernel \"{name}\"; the presets are {}", PRESETS.join(", ")))
+        })?;
+        let mut kernel = Kernel::preset(preset);
+        for part in parts {
+            kernel.switch(part)?;
+        }
+        kernel.name = text.trim().to_string();
+        Ok(kernel)
+    }
+
+    /// Applies one part of a kernel string: `NAME`, `NO_NAME`, `NAME=form` or `tunable=number`.
+    ///
+    /// # Errors
+    /// As [`Kernel::parse`].
+    pub fn switch(&mut self, part: &str) -> Result<(), KernelError> {
+        if let Some((name, value)) = part.split_once('=') {
+            return self.assign(name.trim(), value.trim());
+        }
+        let (name, on) = match part.strip_prefix("NO_") {
+            Some(name) => (name, false),
+            None => (part, true),
+        };
+        match Feature::TABLE.iter().find(|row| row.name == name) {
+            Some(row) => {
+                self.features.set(row.feature, on);
+                Ok(())
+            }
+            None => Err(unknown_name(part, name)),
+        }
+    }
+
+    fn assign(&mut self, name: &str, value: &str) -> Result<(), KernelError> {
+        if name == "preempt" {
+            self.preempt = parse_preempt(value, self.preempt.build)?;
+            return Ok(());
+        }
+        if let Some(row) = Rules::TABLE.iter().find(|row| row.name == name) {
+            return if (row.set)(&mut self.rules, value) {
+                Ok(())
+            } else {
+                Err(KernelError(format!("{name} is one of {}, not \"{value}\"", row.forms.join(", "))))
+            };
+        }
+        if let Some(row) = Tunables::ALL.iter().find(|row| row.name == name) {
+            let number = value
+                .replace('_', "")
+                .parse()
+                .map_err(|_| KernelError(format!("{name} is a whole number, not \"{value}\"")))?;
+            if name == "hz" && !(1..=10_000).contains(&number) {
+                return Err(KernelError(format!("hz is 1 to 10000, not {number}")));
+            }
+            (row.set)(&mut self.tunables, number);
+            return Ok(());
+        }
+        Err(unknown_name(name, name))
+    }
+
+    /// Whether a switch is on.
+    #[inline]
+    pub fn has(&self, feature: Feature) -> bool {
+        self.features.has(feature)
+    }
+}
+
+fn parse_preempt(value: &str, build: PreemptBuild) -> Result<Preempt, KernelError> {
+    let (build, model) = match value.strip_prefix("auto/") {
+        Some(model) => (PreemptBuild::Auto, model),
+        None if build == PreemptBuild::Auto => (PreemptBuild::Dynamic, value),
+        None => (build, value),
+    };
+    let model = match (model, build) {
+        ("none", _) => PreemptModel::None,
+        ("voluntary", _) => PreemptModel::Voluntary,
+        ("full", _) => PreemptModel::Full,
+        ("lazy", PreemptBuild::Static | PreemptBuild::Dynamic) => PreemptModel::Lazy,
+        _ => {
+            return Err(KernelError(format!(
+                "preempt is one of none, voluntary, full, lazy, auto/none, auto/voluntary, auto/full, not \"{value}\""
+            )));
+        }
+    };
+    Ok(Preempt { build, model })
+}
+
+fn unknown_name(part: &str, name: &str) -> KernelError {
+    let known = Feature::TABLE
+        .iter()
+        .map(|r| r.name)
+        .chain(Rules::TABLE.iter().map(|r| r.name))
+        .chain(Tunables::ALL.iter().map(|r| r.name));
+    let nearest = known.min_by_key(|k| distance(k, name)).unwrap_or_default();
+    KernelError(format!(
+        "there is no rule \"{part}\"; did you mean {nearest}? `schedlab features` lists them all"
+    ))
+}
+
+/// Edit distance, ignoring case.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<u8> = b.bytes().map(|c| c.to_ascii_lowercase()).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.bytes().map(|c| c.to_ascii_lowercase()).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &cb) in b.iter().enumerate() {
+            let substitute = diagonal + usize::from(ca != cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substitute.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_switch_what_they_name() {
+        let kernel = Kernel::parse("v6.1+NO_SIS_UTIL+RECENT_USED_CPU=off+preempt=auto/none+hz=100").unwrap();
+        assert!(!kernel.has(Feature::SisUtil));
+        assert_eq!(kernel.rules.recent_used_cpu, crate::RecentUsedCpu::Off);
+        assert_eq!(kernel.preempt, Preempt { build: PreemptBuild::Auto, model: PreemptModel::None });
+        assert_eq!(kernel.tunables.hz, 100);
+        assert_eq!(Kernel::parse("6.12").unwrap().tunables.base_slice_ns, 700_000);
+    }
+
+    #[test]
+    fn what_is_not_known_is_named_with_a_way_out() {
+        for (text, message) in [
+            (
+                "v9.9",
+                "there is no kernel \"v9.9\"; the presets are v4.13, v5.5, v5.18, v6.1, v6.3, v6.10, v6.12, v7.2",
+            ),
+            (
+                "v6.1+NO_SIS_UTL",
+                "there is no rule \"NO_SIS_UTL\"; did you mean SIS_UTIL? `schedlab features` lists them all",
+            ),
+            ("v6.1+POLICY=rr", "POLICY is one of cfs, eevdf, not \"rr\""),
+            ("v6.1+hz=fast", "hz is a whole number, not \"fast\""),
+            (
+                "v6.1+preempt=auto/lazy",
+                "preempt is one of none, voluntary, full, lazy, auto/none, auto/voluntary, auto/full, not \"auto/lazy\"",
+            ),
+        ] {
+            assert_eq!(Kernel::parse(text).unwrap_err().to_string(), message);
+        }
+    }
+}

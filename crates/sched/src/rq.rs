@@ -1,0 +1,166 @@
+//! The run queue of one CPU.
+
+use alloc::vec::Vec;
+
+use schedlab_units::TaskId;
+
+use crate::{NeedResched, SchedAvg};
+
+/// What a CPU executes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Curr {
+    /// Its idle task.
+    #[default]
+    Idle,
+    /// A task.
+    Task(TaskId),
+}
+
+impl Curr {
+    /// The task, unless idle.
+    pub fn task(self) -> Option<TaskId> {
+        match self {
+            Curr::Idle => None,
+            Curr::Task(task) => Some(task),
+        }
+    }
+}
+
+/// A CPU's run queue, as `struct rq`. Times are ns unless said otherwise.
+#[derive(Clone, Debug)]
+pub struct Rq {
+    /// Tasks of all classes, delayed ones included.
+    pub nr_running: u32,
+    /// What runs.
+    pub curr: Curr,
+    /// Reschedule requests pending for `curr`.
+    pub need_resched: NeedResched,
+    /// Clock of the last update.
+    pub clock: u64,
+    /// Clock without interrupt and stolen time.
+    pub clock_task: u64,
+    /// Clock scaled by capacity and frequency.
+    pub clock_pelt: u64,
+    /// clock_pelt lost while a full CPU went idle.
+    pub lost_idle_time: u64,
+    /// v6.3+: PELT clock when the CPU went idle.
+    pub clock_pelt_idle: u64,
+    /// v6.3+: clock when the CPU went idle.
+    pub clock_idle: u64,
+    /// Interrupt time not yet taken off clock_task.
+    pub irq_time_pending: u64,
+    /// Wake-ups queued by other CPUs, in order of arrival.
+    pub wake_list: Vec<TaskId>,
+    /// Some are queued or being processed.
+    pub ttwu_pending: bool,
+    /// When newly idle balancing began; 0 when not idle.
+    pub idle_stamp: u64,
+    /// Average idle time.
+    pub avg_idle: u64,
+    /// SIS_PROP from v5.18: jiffy of the last wake-up, and the budget left.
+    pub wake_stamp: u64,
+    /// SIS_PROP from v5.18: budget.
+    pub wake_avg_idle: u64,
+    /// Longest newly idle balancing seen.
+    pub max_idle_balance_cost: u64,
+    /// Jiffy of the next periodic balancing.
+    pub next_balance: u64,
+    /// Jiffy of the last blocked load update.
+    pub last_blocked_load_update: u64,
+    /// Blocked load may still decay.
+    pub has_blocked_load: bool,
+    /// Tick stopped because idle.
+    pub nohz_tick_stopped: bool,
+    /// Capacity before pressure, 1..=1024.
+    pub cpu_capacity_orig: u64,
+    /// Capacity left to the fair class, at least 1.
+    pub cpu_capacity: u64,
+    /// Clock rate now, 1024 = full.
+    pub freq_scale: u64,
+    /// RT running average.
+    pub avg_rt: SchedAvg,
+    /// Deadline running average.
+    pub avg_dl: SchedAvg,
+    /// Interrupt and steal average.
+    pub avg_irq: SchedAvg,
+    /// v4.13: accumulated RT and interrupt time, ns * 1024.
+    pub rt_avg: u64,
+    /// v4.13: when it was last halved.
+    pub age_stamp: u64,
+    /// Root util_est: sum over queued tasks.
+    pub util_est_enqueued: u32,
+    /// Load of a task that does not fit here; 0 if none.
+    pub misfit_task_load: u64,
+    /// A stopper is moving a task away.
+    pub active_balance: bool,
+    /// Head and tail of the list of fair tasks, most recently used first.
+    pub cfs_tasks: (Option<TaskId>, Option<TaskId>),
+    /// RT tasks, highest priority first, first come first.
+    pub rt_queue: Vec<TaskId>,
+    /// Deadline tasks in order of deadline.
+    pub dl_queue: Vec<TaskId>,
+    /// The stopper, when it wants to run.
+    pub stop: Option<TaskId>,
+    /// Online.
+    pub online: bool,
+    /// Takes part in placement and balancing.
+    pub active: bool,
+    /// The idle loop polls, so no interrupt is needed to wake it. Set by the driver.
+    pub polling: bool,
+    /// Exit latency of the idle state it is in, ns; none when unknown. Set by the driver.
+    pub idle_exit_latency: Option<u64>,
+    /// Generator of newly idle randomness (NI_RANDOM), seeded by the driver.
+    pub random: u64,
+    /// Context switches.
+    pub nr_switches: u64,
+}
+
+impl Rq {
+    /// An idle run queue of a CPU of the given original capacity.
+    pub fn new(capacity: u64, migration_cost: u64, seed: u64) -> Rq {
+        Rq {
+            nr_running: 0,
+            curr: Curr::Idle,
+            need_resched: NeedResched::default(),
+            clock: 0,
+            clock_task: 0,
+            clock_pelt: 0,
+            lost_idle_time: 0,
+            clock_pelt_idle: 0,
+            clock_idle: 0,
+            irq_time_pending: 0,
+            wake_list: Vec::new(),
+            ttwu_pending: false,
+            idle_stamp: 0,
+            avg_idle: 2 * migration_cost,
+            wake_stamp: 0,
+            wake_avg_idle: 2 * migration_cost,
+            max_idle_balance_cost: migration_cost,
+            next_balance: 0,
+            last_blocked_load_update: 0,
+            has_blocked_load: false,
+            nohz_tick_stopped: false,
+            cpu_capacity_orig: capacity,
+            cpu_capacity: capacity,
+            freq_scale: 1024,
+            avg_rt: SchedAvg::default(),
+            avg_dl: SchedAvg::default(),
+            avg_irq: SchedAvg::default(),
+            rt_avg: 0,
+            age_stamp: 0,
+            util_est_enqueued: 0,
+            misfit_task_load: 0,
+            active_balance: false,
+            cfs_tasks: (None, None),
+            rt_queue: Vec::new(),
+            dl_queue: Vec::new(),
+            stop: None,
+            online: true,
+            active: true,
+            polling: false,
+            idle_exit_latency: None,
+            random: seed,
+            nr_switches: 0,
+        }
+    }
+}

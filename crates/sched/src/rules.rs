@@ -1,0 +1,399 @@
+//! Rules with more than two forms: one enum each, gathered in [`Rules`].
+//!
+//! Kernel strings choose a form by `NAME=form`, as in `v6.3+RECENT_USED_CPU=off`.
+
+/// A rule with its forms, for tables and help.
+pub struct RuleRow {
+    /// Name in kernel strings.
+    pub name: &'static str,
+    /// One sentence.
+    pub sentence: &'static str,
+    /// Kernel function or file it comes from.
+    pub source: &'static str,
+    /// Names of the forms.
+    pub forms: &'static [&'static str],
+    /// Form of a set of rules.
+    pub get: fn(&Rules) -> &'static str,
+    /// Chooses a form by name; false if there is no such form.
+    pub set: fn(&mut Rules, &str) -> bool,
+}
+
+macro_rules! rules {
+    ($($field:ident: $type:ident $name:literal $sentence:literal $source:literal
+       { $($(#[doc = $doc:literal])* $form:ident $text:literal),* $(,)? }
+       [$($d:ident)*];)*) => {
+        $(
+            #[doc = $sentence]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            pub enum $type { $($(#[doc = $doc])* $form,)* }
+
+            impl $type {
+                /// Its name in kernel strings.
+                pub fn name(self) -> &'static str {
+                    match self { $($type::$form => $text,)* }
+                }
+            }
+        )*
+
+        /// The rules with several forms.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub struct Rules { $(#[doc = $sentence] pub $field: $type,)* }
+
+        impl Rules {
+            /// Every rule.
+            pub const TABLE: &'static [RuleRow] = &[$(RuleRow {
+                name: $name,
+                sentence: $sentence,
+                source: $source,
+                forms: &[$($text),*],
+                get: |r| r.$field.name(),
+                set: |r, form| match form {
+                    $($text => { r.$field = $type::$form; true })*
+                    _ => false,
+                },
+            },)*];
+
+            /// The defaults of a preset, by its place in [`crate::PRESETS`].
+            pub fn of_preset(preset: usize) -> Rules {
+                Rules { $($field: [$($type::$d),*][preset],)* }
+            }
+        }
+    };
+}
+
+rules! {
+    idle_test: IdleTest "IDLE_TEST" "Which CPUs a wake-up takes for idle." "idle_cpu(), available_idle_cpu(), choose_idle_cpu()" {
+        /// Nothing runs or is queued.
+        IdleCpu "idle_cpu",
+        /// Nothing runs on a virtual CPU that is not preempted, or only SCHED_IDLE tasks run.
+        Available "available",
+        /// As available, but SCHED_IDLE tasks do not displace each other.
+        ChooseIdle "choose_idle",
+    } [IdleCpu Available Available Available Available Available Available ChooseIdle];
+
+    pending_wake: PendingWake "PENDING_WAKE" "What makes a CPU with a wake-up on the way count as busy." "idle_cpu()" {
+        /// A non-empty wake list.
+        List "list",
+        /// A flag set from the first entry until the list is worked off.
+        Flag "flag",
+    } [List List Flag Flag Flag Flag Flag Flag];
+
+    wake_cap: WakeCap "WAKE_CAP" "When a task too large for the smaller of two CPUs is not pulled." "wake_cap(), up to v5.7" {
+        /// On every machine.
+        All "all",
+        /// On asymmetric machines.
+        Asym "asym",
+        /// Never.
+        Off "off",
+    } [All Asym Off Off Off Off Off Off];
+
+    wake_affine: WakeAffine "WAKE_AFFINE" "How the waker's and the previous CPU are compared." "wake_affine()" {
+        /// Shared cache, else loads of whole nodes.
+        NodeLoads "node_loads",
+        /// WA_IDLE and WA_WEIGHT, each with an opinion or none.
+        IdleWeight "idle_weight",
+    } [NodeLoads IdleWeight IdleWeight IdleWeight IdleWeight IdleWeight IdleWeight IdleWeight];
+
+    recent_used_cpu: RecentUsedCpu "RECENT_USED_CPU" "Who remembers a recently used CPU." "select_idle_sibling()" {
+        /// Nobody.
+        Off "off",
+        /// Set on the waker after an affine wake-up; swapped on a hit.
+        Waker "waker",
+        /// Set on the wakee at each search.
+        Wakee "wakee",
+    } [Off Waker Wakee Wakee Wakee Wakee Wakee Wakee];
+
+    idle_core: IdleCoreSearch "IDLE_CORE" "How a wholly idle core is searched." "select_idle_core(), select_idle_cpu()" {
+        /// First of all, from the target on.
+        Separate "separate",
+        /// Inside the scan for an idle CPU.
+        Merged "merged",
+    } [Separate Separate Merged Merged Merged Merged Merged Merged];
+
+    idle_smt: IdleSmt "IDLE_SMT" "Whose siblings are looked at for an idle thread." "select_idle_smt()" {
+        /// The target's, after the scan.
+        TargetLast "target_last",
+        /// The previous CPU's, before the scan, if no core is idle.
+        PrevFirst "prev_first",
+    } [TargetLast TargetLast PrevFirst PrevFirst PrevFirst PrevFirst PrevFirst PrevFirst];
+
+    asym_fits: AsymFits "ASYM_FITS" "How a task is fitted to a CPU on asymmetric machines." "asym_fits_cpu(), select_idle_capacity()" {
+        /// Not in this search.
+        Off "off",
+        /// By capacity with a 20 % margin.
+        Capacity "capacity",
+        /// By capacity and uclamp.
+        Uclamp "uclamp",
+        /// As uclamp, preferring idle cores.
+        UclampCores "uclamp_cores",
+    } [Off Off Capacity Uclamp Uclamp Uclamp Uclamp UclampCores];
+
+    wake_list: WakeList "WAKE_LIST" "Which wake-ups go over the target's wake list." "ttwu_queue_cond()" {
+        /// Those to another LLC.
+        OtherLlc "other_llc",
+        /// Also to a CPU that is just switching the wakee out and has nothing else.
+        OtherLlcOrDescheduling "other_llc_or_descheduling",
+        /// Also to any idle CPU but this one.
+        OtherLlcOrIdle "other_llc_or_idle",
+    } [OtherLlc OtherLlc OtherLlcOrDescheduling OtherLlcOrIdle OtherLlcOrIdle OtherLlcOrIdle OtherLlcOrIdle OtherLlcOrIdle];
+
+    wake_list_order: WakeListOrder "WAKE_LIST_ORDER" "In which order a wake list is worked off." "sched_ttwu_pending()" {
+        /// Newest first.
+        Lifo "lifo",
+        /// Oldest first.
+        Fifo "fifo",
+    } [Lifo Lifo Fifo Fifo Fifo Fifo Fifo Fifo];
+
+    fork_group: ForkGroup "FORK_GROUP" "How the idlest group is found." "find_idlest_group()" {
+        /// By runnable load and spare capacity.
+        Load "load",
+        /// By group type.
+        Types "types",
+    } [Load Types Types Types Types Types Types Types];
+
+    numa_imbalance: NumaImbalance "NUMA_IMBALANCE" "When a fork stays on its node though others are idle." "find_idlest_group(), allow_numa_imbalance()" {
+        /// There is no such rule.
+        Off "off",
+        /// While the node has an idle CPU.
+        AnyIdle "any_idle",
+        /// While fewer tasks run than a quarter of the domain's CPUs.
+        Quarter "quarter",
+        /// While at most imb_numa_nr tasks would run.
+        PerLlc "per_llc",
+        /// As per_llc, and the nodes differ by at most two idle CPUs.
+        PerLlcIdleDifference "per_llc_idle_difference",
+    } [Off AnyIdle PerLlc PerLlcIdleDifference PerLlcIdleDifference PerLlcIdleDifference PerLlcIdleDifference PerLlcIdleDifference];
+
+    lb_numa_imbalance: LbNumaImbalance "LB_NUMA_IMBALANCE" "Which NUMA imbalance the balancer leaves alone." "calculate_imbalance()" {
+        /// None.
+        Off "off",
+        /// A busiest node of at most two tasks (v5.6).
+        Pair "pair",
+        /// Two tasks while the busiest node is under a quarter full (v5.17).
+        Quarter "quarter",
+        /// Two tasks while at most imb_numa_nr would run (v5.18).
+        PerLlc "per_llc",
+    } [Off Off PerLlc PerLlc PerLlc PerLlc PerLlc PerLlc];
+
+    imb_numa_nr: ImbNumaNr "IMB_NUMA_NR" "How imb_numa_nr is computed for a node of one LLC." "build_sched_domains()" {
+        /// It is not.
+        Off "off",
+        /// A quarter of the node.
+        NodeQuarter "node_quarter",
+        /// An eighth of the node, at least 1.
+        NodeEighth "node_eighth",
+        /// As node_eighth, computed once per LLC domain with a parent.
+        PerLlcEighth "per_llc_eighth",
+    } [Off Off NodeQuarter NodeEighth NodeEighth NodeEighth NodeEighth PerLlcEighth];
+
+    fork_sched_idle: ForkSchedIdle "FORK_SCHED_IDLE" "What the slow path makes of a CPU of SCHED_IDLE tasks." "find_idlest_group_cpu()" {
+        /// Nothing.
+        Off "off",
+        /// Taken when no CPU is idle.
+        Remembered "remembered",
+        /// Taken at once.
+        AtOnce "at_once",
+        /// Taken at once unless the task is SCHED_IDLE itself.
+        AtOnceUnlessIdle "at_once_unless_idle",
+    } [Off Remembered AtOnce AtOnce AtOnce AtOnce AtOnce AtOnceUnlessIdle];
+
+    imbalance_pct: ImbalancePct "IMBALANCE_PCT" "Default imbalance percentage of a domain." "sd_init()" {
+        /// 125.
+        Pct125 "125",
+        /// 117.
+        Pct117 "117",
+    } [Pct125 Pct125 Pct117 Pct117 Pct117 Pct117 Pct117 Pct117];
+
+    busy_factor: BusyFactor "BUSY_FACTOR" "Factor on the balance interval of busy CPUs." "sd_init()" {
+        /// 32.
+        By32 "32",
+        /// 16.
+        By16 "16",
+    } [By32 By32 By16 By16 By16 By16 By16 By16];
+
+    prefer_sibling: PreferSibling "PREFER_SIBLING" "Which domains spread tasks over sibling groups." "sd_init()" {
+        /// SMT and DIE.
+        SmtDie "smt_die",
+        /// All but NUMA.
+        AllButNuma "all_but_numa",
+    } [SmtDie AllButNuma AllButNuma AllButNuma AllButNuma AllButNuma AllButNuma AllButNuma];
+
+    smt_capacity: SmtCapacity "SMT_CAPACITY" "Capacity of a thread of a core with several." "arch_scale_cpu_capacity()" {
+        /// 1178 shared by the threads.
+        Gain "gain",
+        /// 1024 each.
+        Full "full",
+    } [Gain Full Full Full Full Full Full Full];
+
+    level_names: LevelNames "LEVEL_NAMES" "What the kernel calls levels and flags." "sched_domain_topology, sd_flags.h" {
+        /// DIE, SD_SHARE_PKG_RESOURCES.
+        Die "die",
+        /// PKG, SD_SHARE_LLC.
+        Pkg "pkg",
+    } [Die Die Die Die Die Pkg Pkg Pkg];
+
+    policy: FairPolicy "POLICY" "How the next task is chosen." "fair.c" {
+        /// By least virtual run time.
+        Cfs "cfs",
+        /// By earliest eligible virtual deadline.
+        Eevdf "eevdf",
+    } [Cfs Cfs Cfs Cfs Cfs Eevdf Eevdf Eevdf];
+
+    protection: Protection "PROTECTION" "How long the current task is protected under RUN_TO_PARITY." "pick_eevdf(), protect_slice()" {
+        /// Until its deadline is renewed.
+        UntilDeadline "until_deadline",
+        /// As until_deadline, unless cancelled by a shorter or non-idle wake-up.
+        UntilCancelled "until_cancelled",
+        /// Until a vruntime that shrinks with the shortest slice queued.
+        MinSlice "min_slice",
+    } [UntilDeadline UntilDeadline UntilDeadline UntilDeadline UntilDeadline UntilDeadline UntilCancelled MinSlice];
+
+    lag_limit: LagLimit "LAG_LIMIT" "Bound on a task's lag." "entity_lag(), update_entity_lag()" {
+        /// Two slices or a tick.
+        SliceOrTick "slice_or_tick",
+        /// The longest slice queued plus a tick.
+        MaxSliceTick "max_slice_tick",
+    } [SliceOrTick SliceOrTick SliceOrTick SliceOrTick SliceOrTick SliceOrTick SliceOrTick MaxSliceTick];
+
+    avg_reference: AvgReference "AVG_REFERENCE" "Zero point of the average virtual time." "avg_vruntime()" {
+        /// min_vruntime.
+        MinVruntime "min_vruntime",
+        /// A point moved to the average whenever that is computed.
+        ZeroVruntime "zero_vruntime",
+    } [MinVruntime MinVruntime MinVruntime MinVruntime MinVruntime MinVruntime ZeroVruntime ZeroVruntime];
+
+    delayed_requeue: DelayedRequeue "DELAYED_REQUEUE" "What a task woken while delayed is given." "requeue_delayed_entity()" {
+        /// Placed again without lag if it became eligible.
+        ZeroIfEligible "zero_if_eligible",
+        /// The better of its lag then and now, at most zero.
+        BetterLag "better_lag",
+    } [ZeroIfEligible ZeroIfEligible ZeroIfEligible ZeroIfEligible ZeroIfEligible ZeroIfEligible ZeroIfEligible BetterLag];
+
+    fork_place: ForkPlace "FORK_PLACE" "Where a new task's virtual time is set." "task_fork_fair(), enqueue_task_fair()" {
+        /// On the parent's queue, then moved over relative to min_vruntime.
+        Parent "parent",
+        /// On the parent's queue and again, as a wake-up, on the chosen one.
+        ParentThenChosen "parent_then_chosen",
+        /// On the chosen queue.
+        Chosen "chosen",
+    } [Parent Parent Parent Parent Parent ParentThenChosen Chosen Chosen];
+
+    yield_rule: YieldRule "YIELD" "What sched_yield() does." "yield_task_fair()" {
+        /// Marks the task to be skipped once.
+        Skip "skip",
+        /// Pushes the deadline one slice out.
+        Deadline "deadline",
+        /// Gives up the rest of the request, if eligible.
+        Request "request",
+    } [Skip Skip Skip Skip Skip Deadline Request Request];
+
+    balance_model: BalanceModel "BALANCE_MODEL" "How the busiest group is found." "find_busiest_group()" {
+        /// By load averages alone.
+        Load "load",
+        /// By group types.
+        Types "types",
+    } [Load Types Types Types Types Types Types Types];
+
+    fully_busy_tie: FullyBusyTie "FULLY_BUSY_TIE" "Which of two fully busy groups is busiest." "update_sd_pick_busiest()" {
+        /// The larger average load, the first of equals.
+        First "first",
+        /// As first, but equals replace unless the busiest is an SMT group.
+        LastUnlessSmt "last_unless_smt",
+    } [First First First First First LastUnlessSmt LastUnlessSmt LastUnlessSmt];
+
+    sibling_imbalance: SiblingImbalance "SIBLING_IMBALANCE" "How task counts of sibling groups are compared." "calculate_imbalance(), sibling_imbalance()" {
+        /// Difference of task counts.
+        Plain "plain",
+        /// Weighted by cores, only towards an idle CPU.
+        ByCores "by_cores",
+    } [Plain Plain Plain Plain Plain ByCores ByCores ByCores];
+
+    candidate_order: CandidateOrder "CANDIDATE_ORDER" "Which tasks of a queue are offered for migration first." "detach_tasks()" {
+        /// The one enqueued last.
+        NewestFirst "newest_first",
+        /// The one that ran longest ago.
+        LeastRecentlyRun "least_recently_run",
+    } [NewestFirst LeastRecentlyRun LeastRecentlyRun LeastRecentlyRun LeastRecentlyRun LeastRecentlyRun LeastRecentlyRun LeastRecentlyRun];
+
+    load_filter: LoadFilter "LOAD_FILTER" "Which tasks are too large to move for an imbalance of load." "detach_tasks()" {
+        /// Half its load is more than the imbalance.
+        Half "half",
+        /// As half, unless earlier passes failed.
+        HalfUnlessFailed "half_unless_failed",
+        /// Its load, halved for each failed pass, is more than the imbalance.
+        ShiftByFailed "shift_by_failed",
+    } [Half HalfUnlessFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed];
+
+    newidle_gate: NewidleGate "NEWIDLE_GATE" "When a newly idle CPU does not balance at all." "newidle_balance()" {
+        /// Its idle times are shorter than migration_cost.
+        MigrationCost "migration_cost",
+        /// Its idle times are shorter than balancing its lowest domain takes.
+        DomainCost "domain_cost",
+    } [MigrationCost MigrationCost DomainCost DomainCost DomainCost DomainCost DomainCost DomainCost];
+
+    task_hot: TaskHot "TASK_HOT" "Which tasks count as cache hot." "task_hot()" {
+        /// Those that ran within migration_cost.
+        Recent "recent",
+        /// As recent, but none inside a core.
+        RecentNotSmt "recent_not_smt",
+    } [Recent Recent RecentNotSmt RecentNotSmt RecentNotSmt RecentNotSmt RecentNotSmt RecentNotSmt];
+
+    pelt: PeltClock "PELT" "How frequency and capacity enter the averages." "__update_load_avg(), update_rq_clock_pelt()" {
+        /// In each contribution; entity sums carry the weight.
+        InContribution "in_contribution",
+        /// In a scaled clock.
+        ScaledClock "scaled_clock",
+    } [InContribution ScaledClock ScaledClock ScaledClock ScaledClock ScaledClock ScaledClock ScaledClock];
+
+    cpu_load: CpuLoad "CPU_LOAD" "What counts as the load of a CPU." "weighted_cpuload(), cpu_load()" {
+        /// Of queued entities.
+        RunnableLoadAvg "runnable_load_avg",
+        /// Blocked load included.
+        LoadAvg "load_avg",
+    } [RunnableLoadAvg LoadAvg LoadAvg LoadAvg LoadAvg LoadAvg LoadAvg LoadAvg];
+
+    pressure: Pressure "PRESSURE" "How RT and interrupt time is averaged." "sched_rt_avg_update(), update_irq_load_avg()" {
+        /// A sum halved every half averaging time.
+        RtAvg "rt_avg",
+        /// Decaying averages.
+        Pelt "pelt",
+    } [RtAvg Pelt Pelt Pelt Pelt Pelt Pelt Pelt];
+
+    util_est_form: UtilEstForm "UTIL_EST_FORM" "What a task's estimate consists of." "util_est_update()" {
+        /// Last value and slow average.
+        EwmaAndLast "ewma_and_last",
+        /// One value.
+        Single "single",
+    } [EwmaAndLast EwmaAndLast EwmaAndLast EwmaAndLast EwmaAndLast Single Single Single];
+
+    runnable_avg: RunnableAvg "RUNNABLE_AVG" "Whether runnable time is averaged." "___update_load_sum()" {
+        /// No.
+        Off "off",
+        /// Yes.
+        On "on",
+    } [Off Off On On On On On On];
+
+    tg_load_clock: TgLoadClock "TG_LOAD_CLOCK" "Which clock limits writes to a group's load average." "update_tg_load_avg()" {
+        /// A fresh CPU clock.
+        CpuClock "cpu_clock",
+        /// The run queue's clock.
+        RqClock "rq_clock",
+    } [CpuClock CpuClock CpuClock CpuClock CpuClock CpuClock CpuClock RqClock];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_finds_its_forms_by_name() {
+        let mut rules = Rules::of_preset(0);
+        for row in Rules::TABLE {
+            for form in row.forms {
+                assert!((row.set)(&mut rules, form));
+                assert_eq!(&(row.get)(&rules), form);
+            }
+            assert!(!(row.set)(&mut rules, "no such form"));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The state of the scheduler, and the calls drivers make.
+
+use alloc::vec::Vec;
+
+use schedlab_topology::{PerCpu, Topology};
+use schedlab_units::{TaskId, Time};
+
+use crate::{CfsRq, CfsRqId, Domains, Effect, Entity, Kernel, Rq, SeId, Task, TaskGroup, TgId};
+
+/// What the kernel measures of its own work. It is the driver's machine that has
+/// prices; they are handed in because two rules decide by them (scan limits and
+/// newly idle balancing). All ns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prices {
+    /// Looking at one CPU in an idle search.
+    pub idle_scan_cpu: u64,
+    /// Looking at one CPU in a balance pass.
+    pub balance_cpu: u64,
+    /// A balance pass, whatever its size.
+    pub balance_pass: u64,
+    /// Moving one task.
+    pub balance_task: u64,
+    /// Updating blocked averages before newly idle balancing.
+    pub blocked_update: u64,
+}
+
+impl Default for Prices {
+    fn default() -> Prices {
+        Prices {
+            idle_scan_cpu: 18,
+            balance_cpu: 50,
+            balance_pass: 300,
+            balance_task: 300,
+            blocked_update: 500,
+        }
+    }
+}
+
+/// The scheduler of one machine under one kernel.
+///
+/// Fields are public to the drivers that build or repeat a recorded state; the
+/// applying methods keep the invariants listed in `check.rs`.
+pub struct Sched {
+    /// The machine.
+    pub topology: Topology,
+    /// The rules.
+    pub kernel: Kernel,
+    /// Prices of the kernel's own work.
+    pub prices: Prices,
+    /// Domains, groups and what LLCs share.
+    pub domains: Domains,
+    /// Run queues.
+    pub rqs: PerCpu<Rq>,
+    /// Queues of all groups on all CPUs; the first ones are the roots.
+    pub cfs_rqs: Vec<CfsRq>,
+    /// Tasks; never removed.
+    pub tasks: Vec<Task>,
+    /// Group entities.
+    pub group_ses: Vec<Entity>,
+    /// Groups; the first is the root.
+    pub tgs: Vec<TaskGroup>,
+    /// What happened since the driver last looked.
+    pub effects: Vec<Effect>,
+    /// Jiffy of the next nohz balancing.
+    pub nohz_next_balance: u64,
+    /// Jiffy of the next update of idle CPUs' blocked load.
+    pub nohz_next_blocked: u64,
+    /// Some CPU has stopped its tick and blocked load.
+    pub nohz_has_blocked: bool,
+}
+
+impl Sched {
+    /// Length of a tick, ns.
+    #[inline]
+    pub fn tick_ns(&self) -> u64 {
+        1_000_000_000 / self.kernel.tunables.hz
+    }
+
+    /// Ticks since the start.
+    #[inline]
+    pub fn jiffies(&self, now: Time) -> u64 {
+        now.0 / self.tick_ns()
+    }
+
+    /// A task.
+    #[inline]
+    pub fn task(&self, task: TaskId) -> &Task {
+        &self.tasks[task.index()]
+    }
+
+    /// A task, to change.
+    #[inline]
+    pub fn task_mut(&mut self, task: TaskId) -> &mut Task {
+        &mut self.tasks[task.index()]
+    }
+
+    /// An entity.
+    #[inline]
+    pub fn se(&self, se: SeId) -> &Entity {
+        if se.is_task() {
+            &self.tasks[se.0 as usize].se
+        } else {
+            &self.group_ses[(se.0 & !SeId::GROUP) as usize]
+        }
+    }
+
+    /// An entity, to change.
+    #[inline]
+    pub fn se_mut(&mut self, se: SeId) -> &mut Entity {
+        if se.is_task() {
+            &mut self.tasks[se.0 as usize].se
+        } else {
+            &mut self.group_ses[(se.0 & !SeId::GROUP) as usize]
+        }
+    }
+
+    /// A queue.
+    #[inline]
+    pub fn cfs(&self, id: CfsRqId) -> &CfsRq {
+        &self.cfs_rqs[id.0 as usize]
+    }
+
+    /// A queue, to change.
+    #[inline]
+    pub fn cfs_mut(&mut self, id: CfsRqId) -> &mut CfsRq {
+        &mut self.cfs_rqs[id.0 as usize]
+    }
+
+    /// A group.
+    #[inline]
+    pub fn tg(&self, id: TgId) -> &TaskGroup {
+        &self.tgs[id.0 as usize]
+    }
+}

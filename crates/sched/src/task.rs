@@ -1,0 +1,164 @@
+//! A task as the scheduler sees it.
+
+use alloc::sync::Arc;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::TaskId;
+
+use crate::{Entity, TgId};
+
+/// How a task asks to be scheduled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// SCHED_OTHER.
+    #[default]
+    Normal,
+    /// SCHED_BATCH: fair, never preempts on wake-up.
+    Batch,
+    /// SCHED_IDLE: fair, weight 3.
+    Idle,
+    /// SCHED_FIFO with priority 1..=99.
+    Fifo(u8),
+    /// SCHED_RR with priority 1..=99.
+    Rr(u8),
+    /// SCHED_DEADLINE, all in ns.
+    Deadline {
+        /// Budget.
+        runtime: u64,
+        /// Relative deadline.
+        deadline: u64,
+        /// Period.
+        period: u64,
+    },
+    /// The stopper: above all others, bound to its CPU.
+    Stop,
+}
+
+impl Policy {
+    /// Whether the fair class schedules it.
+    pub fn is_fair(self) -> bool {
+        matches!(self, Policy::Normal | Policy::Batch | Policy::Idle)
+    }
+}
+
+/// What a task is doing, as far as placement cares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskState {
+    /// Forked, not yet woken.
+    #[default]
+    New,
+    /// Runnable or running.
+    Running,
+    /// Asleep, interruptible.
+    Interruptible,
+    /// Asleep, uninterruptible.
+    Uninterruptible,
+    /// Woken, on its way to a queue (wake list).
+    Waking,
+    /// Gone.
+    Dead,
+}
+
+/// What is needed to make a task.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// Policy.
+    pub policy: Policy,
+    /// Nice level, -20..=19; kept for all policies.
+    pub nice: i8,
+    /// CPUs it may use.
+    pub allowed: Arc<CpuMask>,
+    /// Group.
+    pub tg: TgId,
+    /// Kernel thread.
+    pub kthread: bool,
+    /// Threads of one process share this number.
+    pub process: u32,
+    /// Own slice (EEVDF, v6.12 on), ns.
+    pub slice: Option<u64>,
+}
+
+/// A task, as `struct task_struct` as far as the scheduler is concerned.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Its entity in the fair class.
+    pub se: Entity,
+    /// Policy.
+    pub policy: Policy,
+    /// Nice level.
+    pub nice: i8,
+    /// CPUs it may use.
+    pub allowed: Arc<CpuMask>,
+    /// How many CPUs that are.
+    pub nr_cpus_allowed: u32,
+    /// The mask was never narrowed (weight still NR_CPUS in the kernel).
+    pub never_restricted: bool,
+    /// CPU it is on or was last on.
+    pub cpu: CpuId,
+    /// CPU from which the next wake-up starts looking.
+    pub wake_cpu: CpuId,
+    /// Recently used CPU (rule RECENT_USED_CPU).
+    pub recent_used_cpu: Option<CpuId>,
+    /// Being executed, or in the middle of switching out.
+    pub on_cpu: bool,
+    /// On its run queue (delayed counts).
+    pub on_rq: bool,
+    /// State.
+    pub state: TaskState,
+    /// Times it changed the task it wakes.
+    pub wakee_flips: u32,
+    /// Jiffy of the last halving of `wakee_flips`.
+    pub wakee_flip_decay: u64,
+    /// Task it woke last.
+    pub last_wakee: Option<TaskId>,
+    /// Kernel thread.
+    pub kthread: bool,
+    /// On its way out.
+    pub exiting: bool,
+    /// Group.
+    pub tg: TgId,
+    /// Threads of one process share this number.
+    pub process: u32,
+    /// util_est: last estimate.
+    pub util_est_enqueued: u32,
+    /// util_est: slow average.
+    pub util_est_ewma: u32,
+    /// util_avg was changed since the estimate.
+    pub util_avg_changed: bool,
+    /// uclamp: lower bound of utilisation.
+    pub uclamp_min: u32,
+    /// uclamp: upper bound of utilisation.
+    pub uclamp_max: u32,
+    /// v7.2: last-level cache its process prefers.
+    pub preferred_llc: Option<u16>,
+    /// Next on the run queue's list of fair tasks (towards the tail).
+    pub list_next: Option<TaskId>,
+    /// Previous on that list.
+    pub list_prev: Option<TaskId>,
+    /// On that list.
+    pub on_list: bool,
+    /// RR: ns left; DL: budget left.
+    pub rt_time_left: i64,
+    /// DL: absolute deadline.
+    pub dl_deadline: u64,
+    /// DL: out of budget until replenished.
+    pub dl_throttled: bool,
+    /// Migrations so far.
+    pub nr_migrations: u64,
+    /// Woken while its CPU was still switching it out, and so on (WF flags kept until activation).
+    pub wake_flags: u32,
+}
+
+impl Task {
+    /// Kernel thread that may run on one CPU only.
+    ///
+    /// Kernel: is_per_cpu_kthread(), kernel/sched/sched.h, v5.6.
+    pub fn is_per_cpu_kthread(&self) -> bool {
+        self.kthread && self.nr_cpus_allowed == 1
+    }
+
+    /// SCHED_IDLE.
+    pub fn has_idle_policy(&self) -> bool {
+        self.policy == Policy::Idle
+    }
+}

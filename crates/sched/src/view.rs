@@ -1,0 +1,143 @@
+//! The one window through which a decision reads the state.
+//!
+//! A [`View`] hands a decider its run queues and notes what was examined. The
+//! simulator charges the scan by it; an explanation lists the CPUs passed over;
+//! one mechanism, two uses.
+
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use crate::{Kernel, Reason, Rq, Sched};
+
+/// Why a CPU was passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Refused {
+    /// Something runs or is queued there.
+    Busy,
+    /// A remote wake-up is on its way there.
+    WakePending,
+    /// Its virtual CPU is preempted.
+    VcpuPreempted,
+    /// The task may not run there.
+    NotAllowed,
+    /// Not on the same last-level cache.
+    OtherLlc,
+    /// Not on the same cluster.
+    OtherCluster,
+    /// A sibling is busy.
+    CoreBusy,
+    /// Too small for the task.
+    TooSmall,
+    /// Too much of it is taken by interrupts and RT.
+    ReducedCapacity,
+    /// Another was idle in a shallower state.
+    DeeperIdle,
+    /// Another went idle more recently.
+    IdleLonger,
+    /// Another has less load.
+    MoreLoad,
+    /// Another group has more idle CPUs, or is of a better type.
+    WorseGroup,
+}
+
+/// A CPU that was looked at and not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Which.
+    pub cpu: CpuId,
+    /// Why not.
+    pub refused: Refused,
+}
+
+/// What a placement decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Where the task goes.
+    pub cpu: CpuId,
+    /// Why there.
+    pub reason: Reason,
+    /// What the affine step said first, and its answer; none for fork and exec.
+    pub affine: Option<(Reason, CpuId)>,
+    /// CPUs looked at in scans: the cost of the search.
+    pub examined: u32,
+    /// The number that decided, with its name; for people.
+    pub number: Option<(&'static str, i64)>,
+    /// The wakee's recently used CPU after the decision.
+    pub recent_used_cpu: Option<CpuId>,
+    /// The waker's recently used CPU after the decision (v5.5).
+    pub waker_recent_used_cpu: Option<CpuId>,
+    /// The search for an idle core failed: clear has_idle_cores of the LLC of this CPU.
+    pub clear_idle_cores: Option<CpuId>,
+    /// SIS_PROP: an uninterrupted scan looked at this many CPUs from this CPU's LLC.
+    pub scan_to_account: Option<u32>,
+}
+
+impl Placement {
+    /// A placement with no side effects.
+    pub fn new(cpu: CpuId, reason: Reason) -> Placement {
+        Placement {
+            cpu,
+            reason,
+            affine: None,
+            examined: 0,
+            number: None,
+            recent_used_cpu: None,
+            waker_recent_used_cpu: None,
+            clear_idle_cores: None,
+            scan_to_account: None,
+        }
+    }
+}
+
+/// The window.
+pub struct View<'a> {
+    /// The state.
+    pub sched: &'a Sched,
+    /// The instant.
+    pub now: Time,
+    examined: Cell<u32>,
+    passed_over: Option<&'a RefCell<Vec<Candidate>>>,
+}
+
+impl<'a> View<'a> {
+    /// A window on the state at an instant. With `passed_over`, the CPUs that were
+    /// refused are listed there.
+    pub fn new(sched: &'a Sched, now: Time, passed_over: Option<&'a RefCell<Vec<Candidate>>>) -> View<'a> {
+        View { sched, now, examined: Cell::new(0), passed_over }
+    }
+
+    /// The kernel whose rules decide.
+    #[inline]
+    pub fn kernel(&self) -> &'a Kernel {
+        &self.sched.kernel
+    }
+
+    /// A CPU's run queue.
+    #[inline]
+    pub fn rq(&self, cpu: CpuId) -> &'a Rq {
+        &self.sched.rqs[cpu]
+    }
+
+    /// Counts a CPU as looked at.
+    #[inline]
+    pub fn examine(&self) {
+        self.examined.set(self.examined.get() + 1);
+    }
+
+    /// How many CPUs were looked at so far.
+    #[inline]
+    pub fn examined(&self) -> u32 {
+        self.examined.get()
+    }
+
+    /// Notes that a CPU was passed over.
+    #[inline]
+    pub fn refuse(&self, cpu: CpuId, refused: Refused) {
+        if let Some(list) = self.passed_over {
+            list.borrow_mut().push(Candidate { cpu, refused });
+        }
+    }
+}
