@@ -1,3 +1,32 @@
-//! The schedlab command.
+//! The `schedlab` command.
+//!
+//! Exit status 0 done, 1 an expectation was missed or a comparison found a
+//! difference that was asked about, 2 wrong usage or bad input.
 
-fn main() {}
+mod args;
+mod command;
+mod error;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Verb};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match &arguments.verb {
+        Verb::Features(args) => command::features::run(args),
+        Verb::Explain(args) => command::explain::run(args),
+        Verb::Completions(args) => command::shell::completions(args),
+        Verb::Man => command::shell::man(),
+    };
+    match result {
+        Ok(status) => status.into(),
+        Err(error) => {
+            eprintln!("schedlab: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

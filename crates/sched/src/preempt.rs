@@ -1,7 +1,10 @@
 //! Preemption models: which bit asks for a reschedule, and where it is honoured.
 //!
 //! The two tables of the PREEMPT_AUTO mail are the two functions
-//! [`Preempt::request`] and [`Preempt::honours`].
+//! [`Preempt::lazy_request`] and [`Preempt::honours`].
+
+use alloc::format;
+use alloc::string::{String, ToString};
 
 /// How the kernel was built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,6 +74,17 @@ pub enum Point {
 }
 
 impl Preempt {
+    /// As kernel strings write it: `voluntary`, `auto/none`.
+    pub fn name(self) -> String {
+        let model = match self.model {
+            PreemptModel::None => "none",
+            PreemptModel::Voluntary => "voluntary",
+            PreemptModel::Full => "full",
+            PreemptModel::Lazy => "lazy",
+        };
+        if self.build == PreemptBuild::Auto { format!("auto/{model}") } else { model.to_string() }
+    }
+
     /// Whether kernel code can be preempted at all.
     pub fn kernel_preemptible(self) -> bool {
         self.build == PreemptBuild::Auto || matches!(self.model, PreemptModel::Full | PreemptModel::Lazy)

@@ -1,11 +1,11 @@
 //! Numbers a kernel string can set: `v6.12+base_slice_ns=1000000`.
 
 macro_rules! tunables {
-    ($($(#[$doc:meta])* $field:ident = $default:expr;)*) => {
+    ($($(#[doc = $doc:literal])* $field:ident = $default:expr;)*) => {
         /// Numbers of a kernel that users can set. Times in ns before scaling by CPU count
         /// unless said otherwise.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub struct Tunables { $($(#[$doc])* pub $field: u64,)* }
+        pub struct Tunables { $($(#[doc = $doc])* pub $field: u64,)* }
 
         impl Default for Tunables {
             fn default() -> Tunables {
@@ -17,6 +17,7 @@ macro_rules! tunables {
             /// Every tunable: name, and how to reach it.
             pub const ALL: &'static [Tunable] = &[$(Tunable {
                 name: stringify!($field),
+                sentence: concat!($($doc),*).trim_ascii_start(),
                 get: |t| t.$field,
                 set: |t, v| t.$field = v,
             },)*];
@@ -28,6 +29,8 @@ macro_rules! tunables {
 pub struct Tunable {
     /// Name in kernel strings.
     pub name: &'static str,
+    /// One sentence.
+    pub sentence: &'static str,
     /// Reads it.
     pub get: fn(&Tunables) -> u64,
     /// Sets it.

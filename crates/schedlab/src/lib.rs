@@ -1,1 +1,13 @@
 //! The public face: machines, kernels, scenarios, simulations, comparisons.
+//!
+//! A scenario names a machine, kernels, a workload and a seed; running it gives a
+//! table of metrics, one column per kernel. Everything here is plain data in and
+//! out: files, clocks and terminals belong to the shells.
+
+pub use schedlab_sched as sched;
+pub use schedlab_topology as topology;
+pub use schedlab_units as units;
+
+mod rulebook;
+
+pub use rulebook::{Entry, Rulebook, reason};

@@ -1,0 +1,57 @@
+//! The command line. The help of an option is its doc comment.
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::output::Format;
+
+/// Where will each task go, why there, and what does it cost, before and after the change?
+#[derive(Debug, Parser)]
+#[command(name = "schedlab", version, max_term_width = 110, arg_required_else_help = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// List the rules of a kernel with their defaults in every preset.
+    Features(Features),
+    /// Say what a rule, a reason or a kernel is.
+    Explain(Explain),
+    /// Print completions for a shell.
+    Completions(Completions),
+    /// Print the man page.
+    Man,
+}
+
+/// Options of `features`.
+#[derive(Debug, Args)]
+pub struct Features {
+    /// Kernel, e.g. v6.12 or v6.1+NO_SIS_UTIL.
+    #[arg(long, default_value = "v7.2")]
+    pub kernel: String,
+    /// Only rules whose name or sentence contains this.
+    pub search: Option<String>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Options of `explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// A rule (SIS_UTIL), a reason (PREV_IDLE) or a kernel (v6.12).
+    pub name: String,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Options of `completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell.
+    pub shell: clap_complete::Shell,
+}

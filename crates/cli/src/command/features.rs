@@ -1,0 +1,106 @@
+//! `schedlab features`: the rules of a kernel beside the presets.
+
+use schedlab::sched::Kernel;
+use schedlab::{Entry, Rulebook};
+
+use crate::args::Features;
+use crate::error::{Error, Status};
+use crate::output::{self, Format};
+
+/// Prints the matrix.
+pub fn run(args: &Features) -> Result<Status, Error> {
+    let mut book = Rulebook::of(&Kernel::parse(&args.kernel)?);
+    if let Some(search) = &args.search {
+        let wanted = search.to_lowercase();
+        book.entries.retain(|e| {
+            e.name.to_lowercase().contains(&wanted) || e.sentence.to_lowercase().contains(&wanted)
+        });
+        if book.entries.is_empty() {
+            return Err(Error::new(format!("no rule speaks of \"{search}\"; `schedlab features` lists all")));
+        }
+    }
+    match args.format {
+        Format::Json => output::print_json(&book)?,
+        Format::Text => output::print(|out| out.write_all(draw(&book).as_bytes()))?,
+    }
+    Ok(Status::Done)
+}
+
+fn draw(book: &Rulebook) -> String {
+    let mut text = format!("{}, preempt={}\n", book.kernel, book.preempt);
+    for (kind, title) in [
+        ("feature", "Switches: NAME turns on, NO_NAME off"),
+        ("rule", "Rules with forms: NAME=form"),
+        ("tunable", "Numbers: name=value"),
+    ] {
+        let entries: Vec<&Entry> = book.entries.iter().filter(|e| e.kind == kind).collect();
+        if entries.is_empty() {
+            continue;
+        }
+        text.push_str(&format!("\n{title}\n"));
+        match kind {
+            "feature" => draw_switches(&mut text, book, &entries),
+            _ => draw_values(&mut text, book, &entries),
+        }
+    }
+    text
+}
+
+/// One column per preset: `*` on, `.` off; the kernel's own value in front.
+fn draw_switches(text: &mut String, book: &Rulebook, entries: &[&Entry]) {
+    let width = entries.iter().map(|e| e.name.len()).max().unwrap_or(0);
+    let heads: Vec<&str> = book.presets.iter().map(|p| p.trim_start_matches('v')).collect();
+    text.push_str(&format!("{:4} {:width$}  {}\n", "", "", heads.join(" ")));
+    for entry in entries {
+        let marks: Vec<String> = entry
+            .presets
+            .iter()
+            .zip(&heads)
+            .map(|(value, head)| format!("{:^1$}", if value == "on" { "*" } else { "." }, head.len()))
+            .collect();
+        let line =
+            format!("{:4} {:width$}  {}  {}", entry.value, entry.name, marks.join(" "), entry.sentence);
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+}
+
+/// The kernel's own value, the sentence, then the presets in runs of equal values.
+fn draw_values(text: &mut String, book: &Rulebook, entries: &[&Entry]) {
+    for entry in entries {
+        text.push_str(&format!("{}={}  {}\n", entry.name, entry.value, entry.sentence));
+        if entry.forms.len() > 1 {
+            text.push_str(&format!("    forms    {}\n", entry.forms.join(", ")));
+        }
+        text.push_str(&format!("    presets  {}\n", runs(&book.presets, &entry.presets)));
+    }
+}
+
+/// `v4.13-v5.5 waker, v5.18-v7.2 wakee`.
+pub fn runs(presets: &[&str], values: &[String]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut start = 0;
+    for end in 1..=values.len() {
+        if end == values.len() || values[end] != values[start] {
+            let span = if end - start == 1 {
+                presets[start].to_string()
+            } else {
+                format!("{}..{}", presets[start], presets[end - 1])
+            };
+            parts.push(format!("{span} {}", values[start]));
+            start = end;
+        }
+    }
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_neighbours_are_drawn_as_one_run() {
+        let values = ["a", "a", "b"].map(String::from);
+        assert_eq!(runs(&["v1", "v2", "v3"], &values), "v1..v2 a, v3 b");
+    }
+}

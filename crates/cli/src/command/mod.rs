@@ -1,0 +1,5 @@
+//! One file per verb.
+
+pub mod explain;
+pub mod features;
+pub mod shell;

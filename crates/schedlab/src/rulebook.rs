@@ -1,0 +1,113 @@
+//! What can be switched, and what each switch means: one list for people.
+//!
+//! Features, rules with forms and tunables live in three tables of the `sched`
+//! crate; readers want one, with the value in each preset beside the sentence.
+
+use schedlab_sched::{Feature, Kernel, PRESETS, Reason, Rules, Tunables};
+use serde::Serialize;
+
+/// One thing that a kernel string can set.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// `feature`, `rule` or `tunable`.
+    pub kind: &'static str,
+    /// Name in kernel strings.
+    pub name: &'static str,
+    /// One sentence.
+    pub sentence: &'static str,
+    /// Kernel function, version or document.
+    pub source: &'static str,
+    /// What it can be set to; empty for numbers.
+    pub forms: Vec<&'static str>,
+    /// Value in each preset, in the order of the presets.
+    pub presets: Vec<String>,
+    /// Value in the kernel asked about.
+    pub value: String,
+}
+
+/// Every [`Entry`] for one kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rulebook {
+    /// The kernel asked about.
+    pub kernel: String,
+    /// Names of the presets.
+    pub presets: Vec<&'static str>,
+    /// Preemption model of the kernel asked about.
+    pub preempt: String,
+    /// Features, then rules, then tunables.
+    pub entries: Vec<Entry>,
+}
+
+impl Rulebook {
+    /// The list for a kernel.
+    pub fn of(kernel: &Kernel) -> Rulebook {
+        let presets: Vec<Kernel> = (0..PRESETS.len()).map(Kernel::preset).collect();
+        let on_off = |k: &Kernel, f| if k.has(f) { "on" } else { "off" }.to_string();
+        let features = Feature::TABLE.iter().map(|row| Entry {
+            kind: "feature",
+            name: row.name,
+            sentence: row.sentence,
+            source: row.source,
+            forms: vec!["on", "off"],
+            presets: presets.iter().map(|k| on_off(k, row.feature)).collect(),
+            value: on_off(kernel, row.feature),
+        });
+        let rules = Rules::TABLE.iter().map(|row| Entry {
+            kind: "rule",
+            name: row.name,
+            sentence: row.sentence,
+            source: row.source,
+            forms: row.forms.to_vec(),
+            presets: presets.iter().map(|k| (row.get)(&k.rules).to_string()).collect(),
+            value: (row.get)(&kernel.rules).to_string(),
+        });
+        let tunables = Tunables::ALL.iter().map(|row| Entry {
+            kind: "tunable",
+            name: row.name,
+            sentence: row.sentence,
+            source: "",
+            forms: Vec::new(),
+            presets: presets.iter().map(|k| (row.get)(&k.tunables).to_string()).collect(),
+            value: (row.get)(&kernel.tunables).to_string(),
+        });
+        Rulebook {
+            kernel: kernel.name.clone(),
+            presets: PRESETS.to_vec(),
+            preempt: kernel.preempt.name(),
+            entries: features.chain(rules).chain(tunables).collect(),
+        }
+    }
+
+    /// The entry of a name, in any case, with or without `NO_`.
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        let bare = name.strip_prefix("NO_").unwrap_or(name);
+        self.entries.iter().find(|e| e.name.eq_ignore_ascii_case(bare))
+    }
+}
+
+/// The reason of a name as traces print it, in any case.
+pub fn reason(name: &str) -> Option<Reason> {
+    Reason::ALL.iter().copied().find(|r| r.name().eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_over_all_three_tables() {
+        let book = Rulebook::of(&Kernel::preset(0));
+        let mut names: Vec<&str> = book.entries.iter().map(|e| e.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), book.entries.len());
+    }
+
+    #[test]
+    fn an_entry_shows_the_kernel_beside_the_presets() {
+        let kernel = Kernel::parse("v6.1+NO_SIS_UTIL").unwrap();
+        let book = Rulebook::of(&kernel);
+        let entry = book.entry("no_sis_util").or(book.entry("NO_SIS_UTIL")).unwrap();
+        assert_eq!((entry.value.as_str(), entry.presets[3].as_str()), ("off", "on"));
+    }
+}
