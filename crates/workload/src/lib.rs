@@ -3,22 +3,29 @@
 //! A [`Workload`] is data that the engine executes. It knows neither scheduler nor
 //! machine: it says what is done and by whom, not where or for how long.
 
+mod builder;
+mod check;
 mod cpu_list;
 mod cursor;
 mod dist;
+mod error;
 mod id;
 mod object;
 mod program;
 mod workload;
 
+pub use builder::{Label, ProgramBuilder, WorkloadBuilder};
+pub use check::Fault;
 pub use cpu_list::CpuList;
 pub use cursor::Cursor;
 pub use dist::Dist;
+pub use error::{Place, WorkloadError};
 pub use id::*;
 pub use object::*;
 pub use program::{
     Expected, FOREVER, LOOP_DEPTH_MAX, Miss, OWN_TIMERS_MAX, Op, Program, Section, Test, Timer,
 };
 pub use workload::{
-    Deadline, GroupSpec, Measure, MeasureRule, Policy, Process, Quota, SchedAttr, Start, TaskSpec, Workload,
+    Deadline, GroupSpec, Measure, MeasureRule, Naming, Policy, Process, Quota, SchedAttr, Start, TaskSpec,
+    Workload,
 };

@@ -219,6 +219,8 @@ pub enum Op {
     /// Lets others run.
     Yield,
 
+    /// Takes the comm that its spec names, as a forked task does first of all.
+    OwnComm,
     /// Takes another comm.
     SetComm {
         /// The new comm.
@@ -385,6 +387,16 @@ impl Op {
                 | Op::WordAdd { .. }
                 | Op::WordLoad { .. }
         )
+    }
+}
+
+impl Op {
+    /// Whether a task can do this again and again without time passing.
+    ///
+    /// Every other op takes time by itself or is a call into the kernel, for which
+    /// an engine must charge at least a nanosecond.
+    pub fn is_instant(self) -> bool {
+        self.is_control() || matches!(self, Op::Mark { .. } | Op::Zero | Op::Run { work: Duration::ZERO })
     }
 }
 

@@ -50,6 +50,8 @@ pub struct TaskSpec {
     /// Its comm when it starts by itself, and what people call it. A forked task
     /// starts with its parent's comm until it takes another.
     pub name: String,
+    /// How the name becomes a comm at [`Op::OwnComm`](crate::Op::OwnComm).
+    pub naming: Naming,
     /// What it does.
     pub program: ProgramId,
     /// How it comes to be.
@@ -72,6 +74,50 @@ pub struct TaskSpec {
     pub memory_bound: bool,
     /// Whether the run may end while it still lives.
     pub background: bool,
+}
+
+impl TaskSpec {
+    /// A process that starts by itself when the run begins.
+    pub fn root(name: impl Into<String>, program: ProgramId) -> TaskSpec {
+        TaskSpec {
+            name: name.into(),
+            naming: Naming::Exact,
+            program,
+            start: Start::At(Duration::ZERO),
+            start_cpu: None,
+            process: Process::Own,
+            kthread: false,
+            attr: None,
+            cpus: None,
+            group: None,
+            footprint: 0,
+            memory_bound: false,
+            background: false,
+        }
+    }
+
+    /// A process that another task forks.
+    pub fn forked(name: impl Into<String>, program: ProgramId) -> TaskSpec {
+        TaskSpec { start: Start::ByFork, ..TaskSpec::root(name, program) }
+    }
+
+    /// The same as a thread of a process.
+    pub fn thread_of(self, process: ProcessId) -> TaskSpec {
+        TaskSpec { process: Process::Thread(process), ..self }
+    }
+}
+
+/// How a spec's name becomes a comm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// As it is.
+    Exact,
+    /// `name-I-N`: I counts from `first` the tasks of the workload that are named
+    /// this way, N those of this spec from 0.
+    Counted {
+        /// The first I.
+        first: u32,
+    },
 }
 
 /// How a task comes to be.
@@ -169,6 +215,13 @@ pub struct GroupSpec {
     pub idle: bool,
     /// Its cpuset.
     pub cpus: Option<CpuListId>,
+}
+
+impl GroupSpec {
+    /// A group with the kernel's defaults.
+    pub fn new(path: String, parent: Option<GroupId>) -> GroupSpec {
+        GroupSpec { path, parent, shares: 1024, quota: None, idle: false, cpus: None }
+    }
 }
 
 /// CPU bandwidth of a group.
