@@ -1,0 +1,127 @@
+//! The answer in one word.
+//!
+//! A test that is not significant says nothing about why: there may be no difference,
+//! or too few runs to see one. The interval knows which. If it leaves out zero, the
+//! change is real; if it is so narrow that every believable change is too small to
+//! care about, there is no difference; if it is wider than that, nobody knows yet.
+//!
+//! ```text
+//!              -5 %         0         +5 %
+//!   ------------|-----------|-----------|------------
+//!       [===]   |           |           |               better (lower is better)
+//!               |       [===]           |               no difference
+//!        [======================]       |               too few runs
+//! ```
+
+use std::fmt;
+
+use crate::{Direction, Interval, Paired};
+
+/// What a comparison found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The change is real, and for the good.
+    Better,
+    /// The change is real, and for the worse.
+    Worse,
+    /// Any change is too small to matter.
+    NoDifference,
+    /// A change that matters can neither be shown nor excluded.
+    TooFewRuns,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::NoDifference => "no difference",
+            Verdict::TooFewRuns => "too few runs",
+        })
+    }
+}
+
+/// What counts as an answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Judge {
+    /// Changes inside this fraction of the baseline do not matter: 0.05 is 5 %.
+    pub negligible: f64,
+    /// Fewer pairs than this are too few, whatever they show: two runs that agree by
+    /// chance would otherwise prove anything.
+    pub pairs_min: usize,
+}
+
+impl Default for Judge {
+    fn default() -> Judge {
+        Judge { negligible: 0.05, pairs_min: 3 }
+    }
+}
+
+impl Judge {
+    /// Reads the intervals of `paired`.
+    pub fn verdict(&self, paired: &Paired, direction: Direction) -> Verdict {
+        if paired.n < self.pairs_min {
+            return Verdict::TooFewRuns;
+        }
+        // Without a baseline there is no relative change; a plain difference still has a sign.
+        let interval = paired.interval.or(paired.difference.map(|d| d.interval));
+        let Some(interval) = interval else {
+            return Verdict::TooFewRuns;
+        };
+        let negligible = match paired.interval {
+            Some(_) => Interval::around(0.0, self.negligible),
+            None => Interval::around(0.0, 0.0),
+        };
+        if !interval.contains(0.0) {
+            let lower = interval.high < 0.0;
+            let good = lower == (direction == Direction::Lower);
+            if good { Verdict::Better } else { Verdict::Worse }
+        } else if interval.within(negligible) {
+            Verdict::NoDifference
+        } else {
+            Verdict::TooFewRuns
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata::{A, B, C, D, zip};
+
+    #[track_caller]
+    fn check(pairs: &[(f64, f64)], direction: Direction, expected: &str) {
+        let paired = Paired::new(pairs, direction, 0.95);
+        assert_eq!(Judge::default().verdict(&paired, direction).to_string(), expected, "{paired:?}");
+    }
+
+    #[test]
+    fn the_direction_decides_what_is_better() {
+        check(&zip(&A, &B), Direction::Lower, "better");
+        check(&zip(&B, &A), Direction::Lower, "worse");
+        check(&zip(&A, &B), Direction::Higher, "worse");
+        check(&zip(&B, &A), Direction::Higher, "better");
+    }
+
+    #[test]
+    fn no_difference_needs_evidence_too() {
+        check(&zip(&A, &C), Direction::Lower, "no difference");
+        // As close in the mean, but these five say nothing.
+        check(&zip(&[22.0, 23.0, 22.5, 23.5, 22.2], &D), Direction::Lower, "too few runs");
+    }
+
+    #[test]
+    fn two_runs_prove_nothing() {
+        check(&[(20.0, 10.0); 2], Direction::Lower, "too few runs");
+        check(&[(20.0, 10.0); 3], Direction::Lower, "better");
+        check(&[], Direction::Lower, "too few runs");
+    }
+
+    #[test]
+    fn without_a_baseline_the_difference_speaks() {
+        check(&[(0.0, 5.0), (0.0, 7.0), (0.0, 6.0)], Direction::Lower, "worse");
+        check(&[(0.0, 5.0), (0.0, 7.0), (0.0, 6.0)], Direction::Higher, "better");
+        check(&[(0.0, 0.0); 3], Direction::Lower, "no difference");
+        check(&[(0.0, -5.0), (0.0, 7.0), (0.0, 1.0)], Direction::Lower, "too few runs");
+    }
+}
