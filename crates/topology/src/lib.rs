@@ -7,6 +7,8 @@
 mod cpu;
 mod error;
 mod mask;
+mod regular;
+mod size;
 mod topology;
 mod validate;
 
