@@ -28,6 +28,15 @@ impl TopologyError {
         self.line.get_or_insert(line);
         self
     }
+
+    /// Makes this the fault of a line that quotes the place it was in.
+    pub(crate) fn quoted_at_line(mut self, line: usize) -> TopologyError {
+        if let Some(place) = self.place.take() {
+            self.what = format!("{place}: {}", self.what);
+        }
+        self.line = Some(line);
+        self
+    }
 }
 
 impl std::error::Error for TopologyError {}

@@ -6,7 +6,11 @@
 
 mod cpu;
 mod error;
+mod machine_file;
 mod mask;
+mod nearest;
+mod places;
+mod preset;
 mod regular;
 mod size;
 mod topology;
@@ -15,4 +19,5 @@ mod validate;
 pub use cpu::{CpuId, NodeId, PerCpu};
 pub use error::TopologyError;
 pub use mask::CpuMask;
+pub use preset::{preset_names, preset_toml};
 pub use topology::{CacheSizes, Cpu, Topology};

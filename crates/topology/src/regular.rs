@@ -13,6 +13,7 @@
 //! | `sockets=interleaved` | neighbouring cores are on different sockets |
 //! | `nodes=4` | so many nodes in the machine; `nodes=2/socket`, `nodes=1/llc`; default one per socket |
 //! | `distance=10/32` | local and remote; `10/12/32` has a distance inside the socket; a table is its rows with colons between, `10/21:21/10` |
+//! | `reclaim=32` | reclaim distance; default 30 |
 //! | `cluster=4` | so many cores share a mid-level cache |
 //! | `dies=2` | so many dies in a socket |
 //! | `packages=llc` | each LLC is a package of its own (as some virtual machines say); default `packages=socket` |
@@ -23,7 +24,7 @@
 
 use crate::size;
 use crate::validate::{NR_CPUS_MAX, NR_THREADS_MAX};
-use crate::{CacheSizes, Cpu, CpuId, CpuMask, NodeId, Topology, TopologyError};
+use crate::{CacheSizes, Cpu, CpuMask, NodeId, Topology, TopologyError};
 
 impl Topology {
     /// Makes the regular machine that `text` describes, and names it so.
@@ -49,6 +50,7 @@ struct Regular {
     cluster: usize,
     nr_cpus: usize,
     distance: Option<Vec<Vec<u32>>>,
+    reclaim: Option<u32>,
     sizes: CacheSizes,
     capacity: Vec<(CpuMask, u16)>,
     offline: Vec<CpuMask>,
@@ -62,7 +64,7 @@ enum Smt {
 }
 
 const SHAPE: &str = "write sockets x LLCs x cores x threads, like 2x8x8x2";
-const OPTIONS: &str = "the options are smt, sockets, nodes, distance, cluster, dies, packages, cpus, l2, llc, capacity, offline";
+const OPTIONS: &str = "the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline";
 
 fn parse(text: &str) -> Result<Regular, TopologyError> {
     let (shape, options) = text.split_once(':').unwrap_or((text, ""));
@@ -118,6 +120,7 @@ fn parse_shape(shape: &str) -> Result<Regular, TopologyError> {
         cluster: 1,
         nr_cpus,
         distance: None,
+        reclaim: None,
         sizes: CacheSizes::default(),
         capacity: Vec::new(),
         offline: Vec::new(),
@@ -187,6 +190,9 @@ impl Regular {
                     value.split(':').map(|row| row.split('/').map(|d| d.trim().parse().ok()).collect());
                 let rows: Option<Vec<Vec<u32>>> = rows.collect();
                 self.distance = Some(rows.ok_or_else(|| wrong("write 10/32, 10/12/32 or 10/21:21/10"))?);
+            }
+            "reclaim" => {
+                self.reclaim = Some(value.parse().map_err(|_| wrong("write a distance like 32"))?);
             }
             "cluster" => {
                 self.cluster = count().ok_or_else(|| wrong("write a number of cores from 1 up"))?;
@@ -265,7 +271,11 @@ impl Regular {
         for mask in &self.offline {
             mask.iter().for_each(|cpu| cpus[cpu.index()].online = false);
         }
-        Topology::new(name, cpus, self.distances()?)?.with_cache_sizes(|_: CpuId| self.sizes)
+        let topology = Topology::new(name, cpus, self.distances()?)?.with_cache_sizes(|_| self.sizes)?;
+        Ok(match self.reclaim {
+            Some(distance) => topology.with_reclaim_distance(distance),
+            None => topology,
+        })
     }
 
     /// The number of a thread of the core that is `rank` in the order of cores.
@@ -313,6 +323,7 @@ impl Regular {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CpuId;
 
     fn lists(masks: &[CpuMask]) -> String {
         masks.iter().map(CpuMask::to_string).collect::<Vec<_>>().join(" ")
@@ -378,11 +389,12 @@ mod tests {
 
     #[test]
     fn the_rest_of_the_options_say_what_they_say() {
-        let text = "1x2x4x2:cpus=14,l2=1M,llc=32M,capacity=0-3/446,capacity=4/512,offline=6,offline=12-13";
+        let text = "1x2x4x2:cpus=14,l2=1M,llc=32M,capacity=0-3/446,capacity=4/512,offline=6,offline=12-13,reclaim=40";
         let topology = Topology::regular(text).unwrap();
         assert_eq!(topology.nr_cpus(), 14);
         assert_eq!(lists(topology.llcs()), "0-7 8-13");
         assert_eq!(topology.online().to_string(), "0-5,7-11");
+        assert_eq!(topology.reclaim_distance(), 40);
         assert_eq!(topology.cache_sizes(CpuId(9)), CacheSizes { l2: Some(1 << 20), llc: Some(32 << 20) });
         let capacities: Vec<_> = topology.cpus().take(6).map(|(_, c)| c.capacity).collect();
         assert_eq!(capacities, [446, 446, 446, 446, 512, 1024]);
@@ -411,11 +423,11 @@ mod tests {
             ),
             (
                 "4:smt",
-                "option \"smt\" has no value; the options are smt, sockets, nodes, distance, cluster, dies, packages, cpus, l2, llc, capacity, offline",
+                "option \"smt\" has no value; the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline",
             ),
             (
                 "4:threads=2",
-                "there is no option \"threads\"; the options are smt, sockets, nodes, distance, cluster, dies, packages, cpus, l2, llc, capacity, offline",
+                "there is no option \"threads\"; the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline",
             ),
             ("4:smt=on", "smt=on cannot be read; it is adjacent, interleaved or paired"),
             ("1x1x3x4:smt=paired", "smt=paired: 3 cores do not form pairs; take an even number of cores"),

@@ -3,6 +3,11 @@
 use crate::validate;
 use crate::{CpuId, CpuMask, NodeId, PerCpu, TopologyError};
 
+/// The kernel's reclaim distance unless the architecture sets another.
+///
+/// Kernel: RECLAIM_DISTANCE, include/linux/topology.h.
+const RECLAIM_DISTANCE: u32 = 30;
+
 /// Where one CPU sits.
 ///
 /// Ids say which CPUs belong together, over the whole machine and not only inside
@@ -48,6 +53,8 @@ pub struct Topology {
     cpus: PerCpu<Cpu>,
     /// Invariant: square, one row per node, 10 on the diagonal.
     distances: Vec<Vec<u32>>,
+    /// Beyond this distance the kernel does not spread new tasks or pull woken ones.
+    reclaim_distance: u32,
     /// Invariant: one size per LLC.
     cache_sizes: PerCpu<CacheSizes>,
     /// Computed from `cpus`, each indexed by the id it is named after.
@@ -98,6 +105,7 @@ impl Topology {
             cache_sizes: PerCpu::new(nr_cpus, |_| CacheSizes::default()),
             cpus,
             distances,
+            reclaim_distance: RECLAIM_DISTANCE,
             cores,
             clusters,
             llcs,
@@ -120,6 +128,12 @@ impl Topology {
         validate::check_cache_sizes(&self.cpus, &self.cache_sizes)
             .map_err(|error| error.in_place(&self.name))?;
         Ok(self)
+    }
+
+    /// The same machine with another reclaim distance than 30; AMD's since Zen have 32.
+    pub fn with_reclaim_distance(mut self, distance: u32) -> Topology {
+        self.reclaim_distance = distance;
+        self
     }
 
     /// The same machine by another name.
@@ -156,6 +170,14 @@ impl Topology {
     /// The distance table, a row per node.
     pub fn distances(&self) -> &[Vec<u32>] {
         &self.distances
+    }
+
+    /// The distance beyond which a NUMA level does not spread new tasks or pull woken ones.
+    ///
+    /// Kernel: node_reclaim_distance, include/linux/topology.h; init_amd_zn(),
+    /// arch/x86/kernel/cpu/amd.c.
+    pub fn reclaim_distance(&self) -> u32 {
+        self.reclaim_distance
     }
 
     /// Sizes of the caches a CPU uses.
