@@ -1,3 +1,23 @@
-//! Chores of the project.
+//! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`.
 
-fn main() {}
+mod kernel_map;
+mod source;
+mod tidy;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let verb = std::env::args().nth(1).unwrap_or_default();
+    let result = match verb.as_str() {
+        "kernel-map" => kernel_map::write(),
+        "tidy" => tidy::check(),
+        _ => Err("usage: cargo xtask tidy | kernel-map".to_string()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}

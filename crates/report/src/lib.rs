@@ -1,1 +1,3 @@
 //! Metrics from a trace, comparison, rendering.
+
+pub mod metrics;

@@ -1,0 +1,126 @@
+//! Migrations by cause, told from the context in which they were traced.
+//!
+//! `sched_migrate_task` does not say who moved the task, but its surroundings do:
+//! between `sched_waking` and `sched_wakeup` it is the wake-up; in a soft
+//! interrupt the periodic balancer, on its own CPU's behalf or an idle one's; in
+//! a stopper thread active balancing or exec; anywhere else a CPU that is about
+//! to go idle.
+
+use schedlab_trace::{Event, Flags, Kind, Sink};
+
+use super::PidTable;
+
+/// Who moved a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// Wake-up placement.
+    Wakeup,
+    /// Newly idle balancing.
+    NewlyIdle,
+    /// Periodic balancing by the CPU that received the task.
+    Periodic,
+    /// Balancing on behalf of an idle CPU.
+    Nohz,
+    /// The stopper: active balancing, exec, a change of affinity.
+    Stopper,
+}
+
+impl Cause {
+    /// Every cause, in the order of tables.
+    pub const ALL: [Cause; 5] =
+        [Cause::Wakeup, Cause::NewlyIdle, Cause::Periodic, Cause::Nohz, Cause::Stopper];
+
+    /// As tables print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Wakeup => "wake-up",
+            Cause::NewlyIdle => "newly idle",
+            Cause::Periodic => "periodic",
+            Cause::Nohz => "nohz",
+            Cause::Stopper => "stopper",
+        }
+    }
+}
+
+/// Migrations by cause. Needs `sched_migrate_task`, `sched_waking`, `sched_wakeup`.
+#[derive(Clone, Debug, Default)]
+pub struct Migrations {
+    counts: [u64; Cause::ALL.len()],
+    waking: PidTable<bool>,
+}
+
+impl Migrations {
+    /// How many a cause moved.
+    pub fn of(&self, cause: Cause) -> u64 {
+        self.counts[cause as usize]
+    }
+
+    /// How many there were.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    fn cause(&self, event: &Event, waking: bool, dest: schedlab_topology::CpuId) -> Cause {
+        if waking {
+            Cause::Wakeup
+        } else if event.comm.as_bytes().starts_with(b"migration/") {
+            Cause::Stopper
+        } else if event.flags.has(Flags::SOFTIRQ) || event.comm.as_bytes().starts_with(b"ksoftirqd/") {
+            if dest == event.cpu { Cause::Periodic } else { Cause::Nohz }
+        } else {
+            Cause::NewlyIdle
+        }
+    }
+}
+
+impl Sink for Migrations {
+    fn event(&mut self, event: &Event) {
+        match event.kind {
+            Kind::SchedWaking { pid, .. } => *self.waking.entry(pid) = true,
+            Kind::SchedWakeup { pid, .. } => *self.waking.entry(pid) = false,
+            Kind::SchedMigrateTask { pid, dest_cpu, .. } => {
+                let waking = *self.waking.entry(pid);
+                self.counts[self.cause(event, waking, dest_cpu) as usize] += 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_topology::CpuId;
+    use schedlab_trace::Comm;
+    use schedlab_units::{Pid, Time};
+
+    #[test]
+    fn the_surroundings_tell_the_cause() {
+        let pid = Pid(7);
+        let comm = Comm::new(b"t");
+        let migrate = Kind::SchedMigrateTask { comm, pid, prio: 120, orig_cpu: CpuId(0), dest_cpu: CpuId(1) };
+        let waking = Kind::SchedWaking { comm, pid, prio: 120, target_cpu: CpuId(0) };
+        let woken = Kind::SchedWakeup { comm, pid, prio: 120, target_cpu: CpuId(1) };
+        let mut fold = Migrations::default();
+        for (curr, cpu, flags, kind) in [
+            ("a", 3, 0, waking),
+            ("a", 3, 0, migrate.clone()),
+            ("a", 3, 0, woken),
+            ("a", 1, 0, migrate.clone()),
+            ("a", 1, Flags::SOFTIRQ, migrate.clone()),
+            ("a", 2, Flags::SOFTIRQ, migrate.clone()),
+            ("migration/0", 0, 0, migrate),
+        ] {
+            fold.event(&Event {
+                time: Time::ZERO,
+                cpu: CpuId(cpu),
+                pid: Pid(1),
+                tgid: None,
+                comm: Comm::new(curr.as_bytes()),
+                flags: Flags::new(flags, 0, 0),
+                kind,
+            });
+        }
+        assert_eq!(Cause::ALL.map(|c| fold.of(c)), [1, 1, 1, 1, 1]);
+    }
+}

@@ -1,0 +1,38 @@
+//! Where new tasks went, in order.
+
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Kind, Sink};
+use schedlab_units::{Pid, Time};
+
+/// One new task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewTask {
+    /// When it was made runnable.
+    pub time: Time,
+    /// Its pid.
+    pub pid: Pid,
+    /// CPU of the task that made it.
+    pub from: CpuId,
+    /// CPU it was put on.
+    pub to: CpuId,
+}
+
+/// The first new tasks of a trace, in order. Needs `sched_wakeup_new`.
+#[derive(Clone, Debug, Default)]
+pub struct Placements {
+    /// The tasks.
+    pub tasks: Vec<NewTask>,
+}
+
+/// A run may make millions of tasks; nobody reads more of them than this.
+const KEPT: usize = 4096;
+
+impl Sink for Placements {
+    fn event(&mut self, event: &Event) {
+        if let Kind::SchedWakeupNew { pid, target_cpu, .. } = event.kind
+            && self.tasks.len() < KEPT
+        {
+            self.tasks.push(NewTask { time: event.time, pid, from: event.cpu, to: target_cpu });
+        }
+    }
+}

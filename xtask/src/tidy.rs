@@ -1,0 +1,66 @@
+//! What a compiler does not check: sizes, headers, words, generated files, who uses whom.
+
+use std::fs;
+
+use crate::{kernel_map, source};
+
+/// Crates in the order in which they may use each other: each uses only what stands before it.
+const ORDER: [(&str, &[&str]); 11] = [
+    ("units", &[]),
+    ("topology", &["units"]),
+    ("sched", &["units", "topology"]),
+    ("machine", &["units", "topology"]),
+    ("workload", &["units", "topology"]),
+    ("trace", &["units", "topology", "sched"]),
+    ("sim", &["units", "topology", "sched", "machine", "workload", "trace"]),
+    ("stats", &[]),
+    ("report", &["units", "topology", "trace", "stats"]),
+    ("audit", &["units", "topology", "sched", "trace"]),
+    (
+        "schedlab",
+        &["units", "topology", "sched", "machine", "workload", "trace", "sim", "stats", "report", "audit"],
+    ),
+];
+
+/// Lines a file may have before it counts as two ideas.
+const LINES_MAX: usize = 700;
+
+/// Prints what is wrong.
+///
+/// # Errors
+/// The number of things that are.
+pub fn check() -> Result<(), String> {
+    let mut wrong = kernel_map::stale()?;
+    for (file, text) in source::rust_files()? {
+        if !text.starts_with("//!") && !text.starts_with("#!") {
+            wrong.push(format!("{file}: the file does not begin by saying what it is about (`//!`)"));
+        }
+        let lines = text.lines().count();
+        if lines > LINES_MAX {
+            wrong.push(format!("{file}: {lines} lines; more than {LINES_MAX} are two ideas"));
+        }
+    }
+    wrong.extend(dependencies()?);
+    for line in &wrong {
+        println!("{line}");
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("tidy: {} things to mend", wrong.len())) }
+}
+
+/// Uses that the order of crates forbids.
+fn dependencies() -> Result<Vec<String>, String> {
+    let mut wrong = Vec::new();
+    for (name, may_use) in ORDER {
+        let path = source::root().join("crates").join(name).join("Cargo.toml");
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let own = text.split("[dev-dependencies]").next().unwrap_or_default();
+        let used = own
+            .lines()
+            .filter_map(|line| line.strip_prefix("schedlab-"))
+            .map(|rest| rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default());
+        for used in used.filter(|used| !may_use.contains(used)) {
+            wrong.push(format!("crates/{name} uses {used}, which it must not know"));
+        }
+    }
+    Ok(wrong)
+}
