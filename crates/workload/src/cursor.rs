@@ -11,7 +11,7 @@ use crate::{Op, Pc};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     pc: Pc,
-    /// Rounds still to do after the present one, by depth of nesting.
+    /// Rounds done before the present one, by depth of nesting.
     rounds: [u32; LOOP_DEPTH_MAX],
     /// What the last [`Op::WordLoad`] saw.
     remembered: i32,
@@ -28,6 +28,11 @@ impl Cursor {
         self.pc
     }
 
+    /// The round that the loop at this depth of nesting is in, from 0.
+    pub fn round(&self, slot: usize) -> u32 {
+        self.rounds[slot]
+    }
+
     /// The value that [`Expected::Remembered`](crate::Expected::Remembered) stands for.
     pub fn remembered(&self) -> i32 {
         self.remembered
@@ -36,7 +41,8 @@ impl Cursor {
     /// Goes on to the next op that is not one of control and returns it.
     ///
     /// `words` are the workload's words, `dice` gives 64 random bits each time it
-    /// is called. After [`Op::Exit`] it returns `Exit` again.
+    /// is called. After [`Op::Exit`] or [`Op::ExitGroup`]
+    /// it returns the same again.
     #[inline]
     pub fn next(&mut self, code: &[Op], words: &mut [i32], mut dice: impl FnMut() -> u64) -> Op {
         loop {
@@ -44,16 +50,14 @@ impl Cursor {
             let following = Pc(self.pc.0 + 1);
             self.pc = match op {
                 Op::Loop { times: 0, end, .. } => Pc(end.0 + 1),
-                Op::Loop { times, slot, .. } => {
-                    self.rounds[usize::from(slot)] = times;
+                Op::Loop { slot, .. } => {
+                    self.rounds[usize::from(slot)] = 0;
                     following
                 }
-                Op::EndLoop { slot, begin } => {
+                Op::EndLoop { times, slot, begin } => {
                     let rounds = &mut self.rounds[usize::from(slot)];
-                    if *rounds != FOREVER {
-                        *rounds -= 1;
-                    }
-                    if *rounds == 0 { following } else { Pc(begin.0 + 1) }
+                    *rounds = rounds.wrapping_add(1);
+                    if *rounds == times && times != FOREVER { following } else { Pc(begin.0 + 1) }
                 }
                 Op::Jump { to } => to,
                 Op::JumpIf { word, test, value, to } => {
@@ -82,7 +86,7 @@ impl Cursor {
                     self.remembered = words[word.index()];
                     following
                 }
-                Op::Exit => return op,
+                Op::Exit | Op::ExitGroup => return op,
                 _ => {
                     self.pc = following;
                     return op;
@@ -124,9 +128,9 @@ mod tests {
             run(1),
             Op::Loop { times: 3, slot: 1, end: Pc(4) },
             run(2),
-            Op::EndLoop { slot: 1, begin: Pc(2) },
+            Op::EndLoop { times: 3, slot: 1, begin: Pc(2) },
             run(3),
-            Op::EndLoop { slot: 0, begin: Pc(0) },
+            Op::EndLoop { times: 2, slot: 0, begin: Pc(0) },
             Op::Exit,
         ];
         assert_eq!(walk(&code, 99), [1, 2, 2, 2, 3, 1, 2, 2, 2, 3]);
@@ -137,10 +141,10 @@ mod tests {
         let code = [
             Op::Loop { times: 0, slot: 0, end: Pc(2) },
             run(1),
-            Op::EndLoop { slot: 0, begin: Pc(0) },
+            Op::EndLoop { times: 0, slot: 0, begin: Pc(0) },
             Op::Loop { times: FOREVER, slot: 0, end: Pc(5) },
             run(2),
-            Op::EndLoop { slot: 0, begin: Pc(3) },
+            Op::EndLoop { times: FOREVER, slot: 0, begin: Pc(3) },
             Op::Exit,
         ];
         assert_eq!(walk(&code, 5), [2; 5]);
@@ -154,7 +158,7 @@ mod tests {
             run(1),
             Op::WordAdd { word, value: 1 },
             Op::JumpIf { word, test: Test::Equal, value: 3, to: Pc(5) },
-            Op::EndLoop { slot: 0, begin: Pc(0) },
+            Op::EndLoop { times: FOREVER, slot: 0, begin: Pc(0) },
             run(9),
             Op::Exit,
         ];

@@ -61,7 +61,7 @@ pub enum Op {
         /// How many of its bytes, behind those already touched.
         bytes: u64,
     },
-    /// Reads or writes memory.
+    /// Reads or writes memory. Pages that nobody has touched yet are touched.
     Access {
         /// Which region, how much of it and in which order.
         access: AccessId,
@@ -209,6 +209,8 @@ pub enum Op {
     },
     /// Ends the task, or the work item of a worker.
     Exit,
+    /// Ends the task and all other threads of its process.
+    ExitGroup,
     /// Sleeps until no forked process is left; woken at each one's exit.
     WaitChildren,
     /// Sleeps until the thread that this task forked last from `task` has ended.
@@ -261,6 +263,8 @@ pub enum Op {
     },
     /// Ends the body of a loop.
     EndLoop {
+        /// As in the [`Op::Loop`].
+        times: u32,
         /// The counter.
         slot: u8,
         /// The [`Op::Loop`] that opens it.

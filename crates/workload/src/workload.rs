@@ -3,11 +3,14 @@
 //! Plain data, checked by [`WorkloadBuilder::finish`](crate::WorkloadBuilder::finish):
 //! every id is in range and every program ends in `Exit`.
 
+use std::borrow::Cow;
+
 use schedlab_topology::CpuId;
-use schedlab_units::Duration;
+use schedlab_units::{Duration, Time};
 
 use crate::{
-    AttrId, CpuList, CpuListId, Dist, GroupId, LabelId, Objects, Op, ProcessId, Program, ProgramId, SpecId,
+    AttrId, CpuList, CpuListId, Cursor, Dist, GroupId, LOOP_DEPTH_MAX, LabelId, Objects, Op, ProcessId,
+    Program, ProgramId, SpecId,
 };
 
 /// What runs on the machine.
@@ -33,7 +36,7 @@ pub struct Workload {
     pub attrs: Vec<SchedAttr>,
     /// Names that tasks take.
     pub comms: Vec<String>,
-    /// What marks say.
+    /// What marks say; see [`Workload::mark_text`].
     pub labels: Vec<String>,
     /// When everything is killed; otherwise the run ends with its last foreground task.
     pub duration: Option<Duration>,
@@ -305,6 +308,21 @@ impl Workload {
         (0..self.tasks.len() as u32).map(SpecId).filter(|&s| self.task(s).start != Start::ByFork)
     }
 
+    /// What a mark says when a task at `cursor` sets it at `now`: in its label `{0}` to
+    /// `{7}` stand for the round of the loop at that depth, `{us}` for the time in
+    /// microseconds.
+    pub fn mark_text(&self, label: LabelId, cursor: &Cursor, now: Time) -> Cow<'_, str> {
+        let label = self.labels[label.index()].as_str();
+        if !label.contains('{') {
+            return Cow::Borrowed(label);
+        }
+        let mut text = label.replace("{us}", &(now.0 / 1_000).to_string());
+        for slot in 0..LOOP_DEPTH_MAX {
+            text = text.replace(&format!("{{{slot}}}"), &cursor.round(slot).to_string());
+        }
+        Cow::Owned(text)
+    }
+
     /// Turns lengths of work measured on a CPU of this capacity into those of one of 1024.
     pub fn scale_work(&mut self, capacity: u16) {
         for op in &mut self.code {
@@ -318,5 +336,43 @@ impl Workload {
     /// The words' values at the start.
     pub fn words(&self) -> Vec<i32> {
         self.objects.words.iter().map(|w| w.initial).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WorkloadBuilder;
+
+    #[test]
+    fn marks_name_the_round_and_the_time() {
+        let mut w = WorkloadBuilder::new("test");
+        let label = w.label("loop {0} phase {1} at {us}");
+        let program = w.program("p", |p| {
+            p.repeat(3, |p| _ = p.repeat(2, |p| _ = p.mark(label, 0).run(Duration(1))));
+        });
+        w.task(TaskSpec::root("t", program));
+        let w = w.finish().unwrap();
+        let mut cursor = Cursor::new(w.programs[program.index()].entry);
+        let mut texts = Vec::new();
+        loop {
+            match cursor.next(&w.code, &mut [], || 0) {
+                Op::Mark { label, .. } => texts.push(w.mark_text(label, &cursor, Time(7_500)).into_owned()),
+                Op::Exit => break,
+                _ => {}
+            }
+        }
+        assert_eq!(texts.len(), 6);
+        assert_eq!(texts[3], "loop 1 phase 1 at 7");
+    }
+
+    #[test]
+    fn work_measured_on_a_small_cpu_is_less_of_a_big_one() {
+        let mut w = WorkloadBuilder::new("test");
+        let program = w.program("p", |p| _ = p.run(Duration(1_000)).sleep(Duration(1_000)));
+        w.task(TaskSpec::root("t", program));
+        let mut w = w.finish().unwrap();
+        w.scale_work(512);
+        assert_eq!(w.code[..2], [Op::Run { work: Duration(500) }, Op::Sleep { span: Duration(1_000) }]);
     }
 }

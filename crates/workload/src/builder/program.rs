@@ -79,7 +79,7 @@ impl ProgramBuilder<'_> {
         if let Op::Loop { end, .. } = &mut self.code[begin.index()] {
             *end = closes;
         }
-        self.op(Op::EndLoop { slot, begin })
+        self.op(Op::EndLoop { times, slot, begin })
     }
 
     /// Does `body` for ever.
@@ -190,6 +190,8 @@ ops! {
     fork(task: SpecId) => Op::Fork { task };
     /// [`Op::Exec`].
     exec(comm: CommId) => Op::Exec { comm };
+    /// [`Op::ExitGroup`].
+    exit_group() => Op::ExitGroup;
     /// [`Op::WaitChildren`].
     wait_children() => Op::WaitChildren;
     /// [`Op::Join`].

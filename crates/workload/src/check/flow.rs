@@ -41,13 +41,13 @@ impl Flow<'_> {
         let mut around = Vec::with_capacity(self.code.len());
         for (i, &op) in self.code.iter().enumerate() {
             match op {
-                Op::Loop { slot, end, .. } => {
+                Op::Loop { times, slot, end } => {
                     if open.len() >= LOOP_DEPTH_MAX {
                         return self.fail(i, Fault::TooDeep { depth: open.len() + 1, max: LOOP_DEPTH_MAX });
                     }
                     let closes = self.inside(end).map(|end| self.code[end]);
                     if usize::from(slot) != open.len()
-                        || closes != Some(Op::EndLoop { slot, begin: Pc((self.first + i) as u32) })
+                        || closes != Some(Op::EndLoop { times, slot, begin: Pc((self.first + i) as u32) })
                     {
                         return self.fail(i, Fault::Unbalanced);
                     }
@@ -84,7 +84,7 @@ impl Flow<'_> {
     fn next(&self, i: usize) -> impl Iterator<Item = usize> + '_ {
         let local = |pc: Pc| pc.index() - self.first;
         let (one, other) = match self.code[i] {
-            Op::Exit => (None, None),
+            Op::Exit | Op::ExitGroup => (None, None),
             Op::Jump { to } => (Some(local(to)), None),
             Op::JumpIf { to, .. } | Op::JumpOdds { to, .. } => (Some(i + 1), Some(local(to))),
             Op::Loop { times: 0, end, .. } => (Some(local(end) + 1), None),

@@ -164,6 +164,7 @@ fn ids_of(w: &Workload, op: Op) -> Result<(), Fault> {
         | Op::Zero
         | Op::Origin { .. }
         | Op::Exit
+        | Op::ExitGroup
         | Op::WaitChildren
         | Op::Yield
         | Op::OwnComm
