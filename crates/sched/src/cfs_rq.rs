@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use topology::CpuId;
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
 
 use crate::{LoadWeight, SchedAvg, SeId, TgId};
-use schedlab_topology as topology;
 
 /// An entry of the time line: enough to order and to test eligibility without
 /// looking at the entity.
@@ -139,6 +139,10 @@ pub struct CfsRq {
     pub throttled: bool,
     /// Throttled ancestors, itself included.
     pub throttle_count: u32,
+    /// v7.2: tasks off the queue until there is quota again, newest first.
+    pub throttled_limbo: Vec<TaskId>,
+    /// v7.2: the PELT clock stands still since the queue ran empty while throttled.
+    pub pelt_clock_throttled: bool,
     /// clock_pelt when throttling began.
     pub throttled_clock_pelt: u64,
     /// Throttled time taken off the PELT clock.
@@ -182,6 +186,8 @@ impl CfsRq {
             runtime_remaining: 0,
             throttled: false,
             throttle_count: 0,
+            throttled_limbo: Vec::new(),
+            pelt_clock_throttled: false,
             throttled_clock_pelt: 0,
             throttled_clock_pelt_time: 0,
         }

@@ -116,4 +116,23 @@ pub enum Effect {
         /// When it expires, ns.
         at: u64,
     },
+    /// The group's slack timer must be started: it hands out time that was returned.
+    StartSlackTimer {
+        /// Group.
+        tg: TgId,
+        /// When it expires, ns.
+        at: u64,
+    },
+    /// The timer of RT throttling must be started.
+    StartRtPeriodTimer {
+        /// When it expires, ns.
+        at: u64,
+    },
+    /// A deadline task is out of budget: it is replenished then.
+    StartDlTimer {
+        /// Task.
+        task: TaskId,
+        /// When it is replenished, ns.
+        at: u64,
+    },
 }

@@ -14,7 +14,7 @@ impl TgId {
 }
 
 /// CPU time a group may use per period, as `struct cfs_bandwidth`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bandwidth {
     /// ns per period; none is no limit.
     pub quota: Option<u64>,
@@ -26,12 +26,18 @@ pub struct Bandwidth {
     pub burst: u64,
     /// Whether the period timer runs.
     pub period_active: bool,
+    /// When it expires next, ns.
+    pub period_expires: u64,
+    /// Whether the timer that hands out returned time runs.
+    pub slack_started: bool,
     /// Periods over, periods with throttling, as `cpu.stat` counts them.
     pub nr_periods: u64,
     /// Periods in which some CPU was throttled.
     pub nr_throttled: u64,
     /// Whether nothing happened in the last period.
     pub idle: bool,
+    /// Throttled queues, longest first.
+    pub throttled_cfs_rq: Vec<CfsRqId>,
 }
 
 /// A task group, as `struct task_group`.

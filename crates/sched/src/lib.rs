@@ -47,7 +47,7 @@ pub use rq::{Curr, Rq};
 pub use rules::*;
 pub use sched::{Prices, Sched};
 pub use task::{NewTask, Policy, Task, TaskState};
-pub use tunables::{Tunable, Tunables};
+pub use tunables::{Scaled, Tunable, Tunables};
 pub use view::{Candidate, Placement, Refused, View};
 pub use weight::{NICE_0_LOAD, WEIGHT_IDLEPRIO, prio_to_weight, prio_to_wmult};
 

@@ -99,6 +99,12 @@ pub struct Rq {
     pub rt_queue: Vec<TaskId>,
     /// Deadline tasks in order of deadline.
     pub dl_queue: Vec<TaskId>,
+    /// RT time used in this period, ns.
+    pub rt_time: u64,
+    /// RT tasks have used up their part of the period.
+    pub rt_throttled: bool,
+    /// The slice timer, when set: the instant it expires.
+    pub hrtick: Option<u64>,
     /// The stopper, when it wants to run.
     pub stop: Option<TaskId>,
     /// Online.
@@ -154,6 +160,9 @@ impl Rq {
             cfs_tasks: (None, None),
             rt_queue: Vec::new(),
             dl_queue: Vec::new(),
+            rt_time: 0,
+            rt_throttled: false,
+            hrtick: None,
             stop: None,
             online: true,
             active: true,

@@ -262,6 +262,40 @@ rules! {
         ZeroVruntime "zero_vruntime",
     } [MinVruntime MinVruntime MinVruntime MinVruntime MinVruntime MinVruntime ZeroVruntime ZeroVruntime];
 
+    avg_weight: AvgWeight "AVG_WEIGHT" "Which weights enter the average virtual time." "avg_vruntime_add(), sum_w_vruntime_add()" {
+        /// Without the 64-bit scale, at least 2.
+        Scaled "scaled",
+        /// In full.
+        Full "full",
+    } [Scaled Scaled Scaled Scaled Scaled Scaled Scaled Full];
+
+    wakeup_preempt: WakeupPreempt "WAKEUP_PREEMPT" "When a woken fair task preempts another." "check_preempt_wakeup()" {
+        /// It is behind in virtual time by more than a granularity.
+        Vruntime "vruntime",
+        /// It would be picked.
+        Pick "pick",
+        /// As pick; a shorter slice ends the protection of the current task first.
+        PickShort "pick_short",
+        /// As pick; forks and delayed tasks do not try, a shorter slice ignores protection.
+        PickOrLower "pick_or_lower",
+    } [Vruntime Vruntime Vruntime Vruntime Vruntime Pick PickShort PickOrLower];
+
+    buddy_pick: BuddyPick "BUDDY_PICK" "Where EEVDF prefers the next buddy, if eligible." "pick_next_entity(), pick_eevdf()" {
+        /// At a switch, with NEXT_BUDDY.
+        NextBuddy "next_buddy",
+        /// At a switch, with PICK_BUDDY.
+        PickBuddy "pick_buddy",
+        /// Also when a wake-up asks for preemption, unless there is but one entity.
+        InPick "in_pick",
+    } [NextBuddy NextBuddy NextBuddy NextBuddy NextBuddy NextBuddy PickBuddy InPick];
+
+    hrtick_end: HrtickEnd "HRTICK_END" "Where the slice timer is set." "hrtick_start_fair()" {
+        /// The slice less the time run.
+        Slice "slice",
+        /// The virtual deadline, stretched by interrupt time.
+        Deadline "deadline",
+    } [Slice Slice Slice Slice Slice Slice Slice Deadline];
+
     delayed_requeue: DelayedRequeue "DELAYED_REQUEUE" "What a task woken while delayed is given." "requeue_delayed_entity()" {
         /// Placed again without lag if it became eligible.
         ZeroIfEligible "zero_if_eligible",
@@ -365,6 +399,22 @@ rules! {
         /// One value.
         Single "single",
     } [EwmaAndLast EwmaAndLast EwmaAndLast EwmaAndLast EwmaAndLast Single Single Single];
+
+    util_est_update: UtilEstUpdate "UTIL_EST_UPDATE" "When a dequeue updates the estimate of utilisation." "dequeue_task_fair()" {
+        /// After the dequeue.
+        After "after",
+        /// Before it.
+        Before "before",
+        /// With the averages, before the entity leaves.
+        Within "within",
+    } [After After After After After After Before Within];
+
+    rt_throttle: RtThrottle "RT_THROTTLE" "What keeps RT tasks from starving others." "sched_rt_runtime_exceeded(), fair_server" {
+        /// RT tasks run at most 0.95 of each second.
+        Bandwidth "bandwidth",
+        /// A deadline server gives starving fair tasks the rest.
+        FairServer "fair_server",
+    } [Bandwidth Bandwidth Bandwidth Bandwidth Bandwidth Bandwidth FairServer FairServer];
 
     runnable_avg: RunnableAvg "RUNNABLE_AVG" "Whether runnable time is averaged." "___update_load_sum()" {
         /// No.

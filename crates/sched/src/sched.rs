@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use schedlab_topology::{PerCpu, Topology};
 use schedlab_units::{TaskId, Time};
 
-use crate::{CfsRq, CfsRqId, Domains, Effect, Entity, Kernel, Rq, SeId, Task, TaskGroup, TgId};
+use crate::{CfsRq, CfsRqId, Domains, Effect, Entity, Kernel, Rq, Scaled, SeId, Task, TaskGroup, TgId};
 
 /// What the kernel measures of its own work. It is the driver's machine that has
 /// prices; they are handed in because two rules decide by them (scan limits and
@@ -45,6 +45,8 @@ pub struct Sched {
     pub topology: Topology,
     /// The rules.
     pub kernel: Kernel,
+    /// Tunables that depend on the CPUs online; [`Scaled::new`].
+    pub scaled: Scaled,
     /// Prices of the kernel's own work.
     pub prices: Prices,
     /// Domains, groups and what LLCs share.
@@ -67,6 +69,10 @@ pub struct Sched {
     pub nohz_next_blocked: u64,
     /// Some CPU has stopped its tick and blocked load.
     pub nohz_has_blocked: bool,
+    /// The timer of RT throttling runs.
+    pub rt_period_active: bool,
+    /// Some group has a quota (the cfs_bandwidth_used static key).
+    pub bandwidth_used: bool,
 }
 
 impl Sched {

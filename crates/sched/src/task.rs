@@ -143,6 +143,11 @@ pub struct Task {
     pub dl_deadline: u64,
     /// DL: out of budget until replenished.
     pub dl_throttled: bool,
+    /// v7.2: its group is out of quota, so it must leave the queue at its next exit to
+    /// user mode; see [`crate::Sched::exit_to_user`].
+    pub throttle_work: bool,
+    /// v7.2: off the queue until its group has quota again.
+    pub throttled: bool,
     /// Migrations so far.
     pub nr_migrations: u64,
     /// Woken while its CPU was still switching it out, and so on (WF flags kept until activation).

@@ -77,3 +77,56 @@ tunables! {
     /// How large a process may be to be aggregated.
     llc_aggr_tolerance = 1;
 }
+
+/// Tunables that grow with the number of CPUs, as they are in force, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scaled {
+    /// CFS: targeted latency.
+    pub latency: u64,
+    /// CFS: shortest slice.
+    pub min_granularity: u64,
+    /// CFS: vruntime lead needed to preempt on wake-up.
+    pub wakeup_granularity: u64,
+    /// EEVDF: request size.
+    pub base_slice: u64,
+    /// CFS: tasks that fit into one latency.
+    pub nr_latency: u64,
+}
+
+impl Scaled {
+    /// The values with a number of CPUs online.
+    ///
+    /// Kernel: get_update_sysctl_factor(), update_sysctl(), kernel/sched/fair.c, v6.1.
+    pub fn new(tunables: &Tunables, nr_online: usize) -> Scaled {
+        let cpus = nr_online.clamp(1, 8) as u64;
+        let factor = match tunables.tunable_scaling {
+            0 => 1,
+            1 => 1 + cpus.ilog2() as u64,
+            _ => cpus,
+        };
+        Scaled {
+            latency: factor * tunables.latency_ns,
+            min_granularity: factor * tunables.min_granularity_ns,
+            wakeup_granularity: factor * tunables.wakeup_granularity_ns,
+            base_slice: factor * tunables.base_slice_ns,
+            nr_latency: tunables.latency_ns.div_ceil(tunables.min_granularity_ns.max(1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tunables_grow_with_the_logarithm_of_up_to_eight_cpus() {
+        let tunables = Tunables::default();
+        let latency_ms = |cpus| Scaled::new(&tunables, cpus).latency / 1_000_000;
+        assert_eq!([1, 2, 3, 4, 7, 8, 256].map(latency_ms), [6, 12, 12, 18, 18, 24, 24]);
+        assert_eq!(Scaled::new(&tunables, 8).nr_latency, 8);
+        let linear = Tunables { tunable_scaling: 2, ..Tunables::default() };
+        assert_eq!(Scaled::new(&linear, 5).min_granularity, 3_750_000);
+        let none = Tunables { tunable_scaling: 0, ..Tunables::default() };
+        assert_eq!(Scaled::new(&none, 8).base_slice, 750_000);
+    }
+}
