@@ -1,0 +1,20 @@
+#!/bin/sh
+# Passes all tests: format, lints, unit, property, snapshot and ground-truth tests, documentation.
+# Real tools that some tests compare with are installed first where that is possible
+# (as root with apt); without them those tests say that they were skipped.
+set -eu
+cd "$(dirname "$0")"
+
+./tools/oracles.sh
+[ -f target/oracles/env ] && . ./target/oracles/env
+
+step() {
+    echo "== $*"
+    "$@"
+}
+
+step cargo fmt --all --check
+step cargo xtask tidy
+step cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+step cargo test --workspace --locked --quiet
+RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --quiet

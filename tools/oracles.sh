@@ -1,0 +1,33 @@
+#!/bin/sh
+# Installs the real tools that tests compare with: trace-cmd, perf, hwloc and the
+# schema of the perfetto Python package. What cannot be installed is left out with
+# a line that says so; tests that need it then skip themselves, also with a line.
+set -eu
+cd "$(dirname "$0")/.."
+mkdir -p target/oracles
+
+packages=""
+command -v trace-cmd >/dev/null 2>&1 || packages="$packages trace-cmd"
+command -v perf >/dev/null 2>&1 || packages="$packages linux-perf"
+command -v lstopo-no-graphics >/dev/null 2>&1 || packages="$packages hwloc-nox"
+command -v python3 >/dev/null 2>&1 || packages="$packages python3"
+python3 -c 'import venv, ensurepip' 2>/dev/null || packages="$packages python3-venv"
+if [ -n "$packages" ]; then
+    if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+        # shellcheck disable=SC2086
+        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $packages; } \
+            >target/oracles/apt.log 2>&1 || echo "oracles: could not install$packages; tests that need them are skipped"
+    else
+        echo "oracles: not installed:$packages; tests that need them are skipped"
+    fi
+fi
+
+venv=target/oracles/venv
+if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import perfetto' 2>/dev/null; then
+    { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet 'perfetto==0.59.1' 'protobuf'; } \
+        >target/oracles/pip.log 2>&1 || echo "oracles: no perfetto schema; its tests are skipped"
+fi
+if "$venv/bin/python" -c 'import perfetto' 2>/dev/null; then
+    echo "export SCHEDLAB_PYTHON='$PWD/$venv/bin/python'" >target/oracles/env
+fi
+exit 0
