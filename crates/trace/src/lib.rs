@@ -5,6 +5,7 @@
 //! recorded trace and a simulated one are equals. Everything here streams:
 //! a [`Sink`] takes events one by one, readers feed one, writers are one.
 
+mod args;
 mod comm;
 mod decision;
 mod event;
@@ -12,6 +13,9 @@ mod flags;
 mod sink;
 mod state;
 mod unknown;
+
+pub mod read;
+pub mod write;
 
 pub use comm::{COMM_LEN, Comm, Label};
 pub use decision::{

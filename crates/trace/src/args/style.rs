@@ -1,0 +1,445 @@
+//! How one field of a tracepoint is printed and read.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Pid;
+
+use crate::comm::{COMM_LEN, Comm};
+use crate::decision::Name;
+use crate::event::Softirq;
+use crate::state::TaskState;
+
+/// A form that a field of type `T` has in text.
+pub(super) trait Style<T> {
+    /// Prints the field.
+    fn print(field: &T, out: &mut Vec<u8>);
+
+    /// Reads the field and the literal text that follows it.
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<T>;
+}
+
+/// What is left of the text.
+pub(super) struct Cursor<'a>(pub &'a [u8]);
+
+impl<'a> Cursor<'a> {
+    /// Passes over text that must be there.
+    #[inline]
+    pub fn literal(&mut self, text: &str) -> Option<()> {
+        self.0 = self.0.strip_prefix(text.as_bytes())?;
+        Some(())
+    }
+
+    /// Passes over text that may be there.
+    #[inline]
+    fn optional(&mut self, text: &str) -> bool {
+        let found = self.0.strip_prefix(text.as_bytes());
+        self.0 = found.unwrap_or(self.0);
+        found.is_some()
+    }
+
+    /// A decimal number, with a sign or without.
+    #[inline]
+    fn decimal(&mut self) -> Option<i128> {
+        let negative = self.optional("-");
+        let n = i128::from(self.unsigned()?);
+        Some(if negative { -n } else { n })
+    }
+
+    #[inline]
+    fn unsigned(&mut self) -> Option<u64> {
+        let digits = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
+        let mut n = 0u64;
+        for &digit in &self.0[..digits] {
+            n = n.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+        }
+        self.0 = &self.0[digits..];
+        (digits > 0).then_some(n)
+    }
+
+    fn hex(&mut self) -> Option<u64> {
+        self.optional("0x");
+        let digits = self.0.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+        let text = std::str::from_utf8(&self.0[..digits]).ok()?;
+        self.0 = &self.0[digits..];
+        u64::from_str_radix(text, 16).ok()
+    }
+
+    /// Takes `len` bytes and the literal that follows them.
+    fn take(&mut self, len: usize, after: &str) -> &'a [u8] {
+        let taken = &self.0[..len];
+        self.0 = &self.0[len + after.len()..];
+        taken
+    }
+
+    /// The text before the first occurrence of `after`; all of it when `after` is empty.
+    fn until(&mut self, after: &str) -> Option<&'a [u8]> {
+        if after.is_empty() {
+            return Some(self.take(self.0.len(), after));
+        }
+        let at = find(self.0, after.as_bytes())?;
+        Some(self.take(at, after))
+    }
+}
+
+/// The first occurrence of `needle`, which is not empty.
+fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+    text.windows(needle.len()).position(|window| window == needle)
+}
+
+/// Prints a number without the machinery of formatting.
+pub(crate) fn decimal(mut n: u64, width: usize, fill: u8, out: &mut Vec<u8>) {
+    let mut digits = [fill; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at.min(digits.len().saturating_sub(width))..]);
+}
+
+/// A decimal number.
+pub(super) struct Number;
+
+macro_rules! numbers {
+    ($($type:ty: $get:expr, $make:expr;)+) => {$(
+        impl Style<$type> for Number {
+            fn print(field: &$type, out: &mut Vec<u8>) {
+                let n = i128::from($get(*field));
+                if n < 0 {
+                    out.push(b'-');
+                }
+                decimal(n.unsigned_abs() as u64, 0, b'0', out);
+            }
+
+            #[inline]
+            fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<$type> {
+                let n = cursor.decimal()?;
+                cursor.literal(after)?;
+                n.try_into().ok().map($make)
+            }
+        }
+    )+};
+}
+
+numbers! {
+    i16: |n| n, |n: i16| n;
+    i32: |n| n, |n: i32| n;
+    u32: |n| n, |n: u32| n;
+    u64: |n| n, |n: u64| n;
+    Pid: |pid: Pid| pid.0, Pid;
+    CpuId: |cpu: CpuId| cpu.0, CpuId;
+}
+
+/// The name of a task, which may hold any bytes, even some of the text that follows it: the
+/// last place at which that text can begin counts, since a name has at most 15 bytes.
+pub(super) struct Task;
+
+impl Style<Comm> for Task {
+    fn print(field: &Comm, out: &mut Vec<u8>) {
+        out.extend(field.as_bytes().iter().map(|&b| if b == b'\n' || b == b'\r' { b' ' } else { b }));
+    }
+
+    #[inline]
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<Comm> {
+        if after.is_empty() {
+            return Some(Comm::new(cursor.until(after)?));
+        }
+        let text = cursor.0;
+        let last = (COMM_LEN - 1).min(text.len().checked_sub(after.len())?);
+        let at = (0..=last).rev().find(|&at| text[at..].starts_with(after.as_bytes()));
+        let at = at.or_else(|| find(text, after.as_bytes()))?;
+        Some(Comm::new(cursor.take(at, after)))
+    }
+}
+
+/// The name of a task before `:pid [`, as pretty printers put it.
+pub(super) struct TaskColon;
+
+impl Style<Comm> for TaskColon {
+    fn print(field: &Comm, out: &mut Vec<u8>) {
+        Task::print(field, out);
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<Comm> {
+        let text = cursor.0;
+        let at = (0..text.len()).find(|&at| {
+            let Some(rest) = text[at..].strip_prefix(after.as_bytes()) else { return false };
+            let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+            digits > 0 && rest[digits..].starts_with(b" [")
+        })?;
+        Some(Comm::new(cursor.take(at, after)))
+    }
+}
+
+/// The letters of a task's state.
+pub(super) struct State;
+
+impl Style<TaskState> for State {
+    fn print(field: &TaskState, out: &mut Vec<u8>) {
+        out.extend_from_slice(field.to_string().as_bytes());
+    }
+
+    #[inline]
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<TaskState> {
+        TaskState::parse(cursor.until(after)?)
+    }
+}
+
+/// A task's state as the number in the record.
+pub(super) struct RawState;
+
+impl Style<TaskState> for RawState {
+    fn print(field: &TaskState, out: &mut Vec<u8>) {
+        Number::print(&field.bits(), out);
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<TaskState> {
+        let bits = if cursor.0.starts_with(b"0x") { cursor.hex()? } else { cursor.unsigned()? };
+        cursor.literal(after)?;
+        Some(TaskState::from_bits(bits))
+    }
+}
+
+/// The letters of a task's state as pretty printers know them: by an old order of the bits,
+/// in which a zombie is `X` and an idle wait `W`, and without the `+` of a preemption.
+/// Newer printers use the kernel's letters; the two differ in nothing but which dead is which.
+pub(super) struct PrettyState;
+
+impl Style<TaskState> for PrettyState {
+    fn print(field: &TaskState, out: &mut Vec<u8>) {
+        State::print(field, out);
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<TaskState> {
+        let kernels = |letter| match letter {
+            b'X' => b'Z',
+            b'Z' => b'X',
+            b'x' => b'P',
+            b'W' => b'I',
+            other => other,
+        };
+        let letters: Vec<u8> = cursor.until(after)?.iter().copied().map(kernels).collect();
+        TaskState::parse(&letters)
+    }
+}
+
+/// A CPU in three digits.
+pub(super) struct Cpu3;
+
+impl Style<CpuId> for Cpu3 {
+    fn print(field: &CpuId, out: &mut Vec<u8>) {
+        decimal(field.0.into(), 3, b'0', out);
+    }
+
+    #[inline]
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<CpuId> {
+        Number::parse(cursor, after)
+    }
+}
+
+/// A CPU as pretty printers put it: ` CPU:003`, ` success=1 CPU:003`.
+pub(super) struct CpuColon;
+
+impl Style<CpuId> for CpuColon {
+    fn print(field: &CpuId, out: &mut Vec<u8>) {
+        out.extend_from_slice(b" CPU:");
+        Cpu3::print(field, out);
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<CpuId> {
+        cursor.optional(" success=1");
+        cursor.optional(" <");
+        cursor.optional(" ");
+        cursor.literal("CPU:")?;
+        Number::parse(cursor, after)
+    }
+}
+
+/// Nanoseconds, with their unit behind them where the printer put it.
+pub(super) struct Nanoseconds;
+
+impl Style<u64> for Nanoseconds {
+    fn print(field: &u64, out: &mut Vec<u8>) {
+        decimal(*field, 0, b'0', out);
+        out.extend_from_slice(b" [ns]");
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<u64> {
+        let n = cursor.unsigned()?;
+        cursor.optional(" [ns]");
+        cursor.literal(after)?;
+        Some(n)
+    }
+}
+
+/// The virtual time that kernels before 6.8 print behind the runtime.
+pub(super) struct Vruntime;
+
+impl Style<Option<u64>> for Vruntime {
+    fn print(field: &Option<u64>, out: &mut Vec<u8>) {
+        if let Some(vruntime) = field {
+            out.extend_from_slice(b" vruntime=");
+            Nanoseconds::print(vruntime, out);
+        }
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<Option<u64>> {
+        if cursor.optional(" vruntime=") {
+            return Nanoseconds::parse(cursor, after).map(Some);
+        }
+        Some(None)
+    }
+}
+
+/// Whether a task was the last of its process, which kernels since 6.16 print.
+pub(super) struct GroupDead;
+
+impl Style<Option<bool>> for GroupDead {
+    fn print(field: &Option<bool>, out: &mut Vec<u8>) {
+        out.extend_from_slice(match field {
+            Some(true) => b" group_dead=true",
+            Some(false) => b" group_dead=false",
+            None => b"",
+        });
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, _: &str) -> Option<Option<bool>> {
+        if !cursor.optional(" group_dead=") {
+            return Some(None);
+        }
+        Some(Some(cursor.optional("true") || cursor.optional("1")))
+    }
+}
+
+/// Text up to what follows it.
+pub(super) struct Word;
+
+macro_rules! text {
+    ($($type:ty)+) => {$(
+        impl Style<$type> for Word {
+            fn print(field: &$type, out: &mut Vec<u8>) {
+                super::one_line(field, out);
+            }
+
+            fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<$type> {
+                let text = cursor.until(after)?;
+                Some(String::from_utf8_lossy(text).into_owned().into())
+            }
+        }
+    )+};
+}
+
+text! { Name Box<str> }
+
+/// Text up to the last occurrence of what follows it: a path may hold anything.
+pub(super) struct Path;
+
+impl Style<Box<str>> for Path {
+    fn print(field: &Box<str>, out: &mut Vec<u8>) {
+        super::one_line(field, out);
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<Box<str>> {
+        let at = cursor.0.windows(after.len()).rposition(|window| window == after.as_bytes())?;
+        Some(String::from_utf8_lossy(cursor.take(at, after)).into())
+    }
+}
+
+/// A hexadecimal number without a mark.
+pub(super) struct Hex;
+
+impl Style<u64> for Hex {
+    fn print(field: &u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("{field:x}").as_bytes());
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<u64> {
+        let n = cursor.hex()?;
+        cursor.literal(after)?;
+        Some(n)
+    }
+}
+
+/// An address.
+pub(super) struct Pointer;
+
+impl Style<u64> for Pointer {
+    fn print(field: &u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("{field:016x}").as_bytes());
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<u64> {
+        Hex::parse(cursor, after)
+    }
+}
+
+/// A work's function, where the kernel prints it.
+pub(super) struct Function;
+
+impl Style<Name> for Function {
+    fn print(field: &Name, out: &mut Vec<u8>) {
+        if !field.is_empty() {
+            out.extend_from_slice(b" function=");
+            Word::print(field, out);
+        }
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<Name> {
+        if !cursor.optional(" function=") {
+            return Some(Name::Borrowed(""));
+        }
+        let text = cursor.until(after)?.trim_ascii_end();
+        Some(String::from_utf8_lossy(text).into_owned().into())
+    }
+}
+
+/// Whether an interrupt's handler felt concerned.
+pub(super) struct Handled;
+
+impl Style<bool> for Handled {
+    fn print(field: &bool, out: &mut Vec<u8>) {
+        out.extend_from_slice(if *field { b"handled" } else { b"unhandled" });
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, _: &str) -> Option<bool> {
+        match cursor.until("")? {
+            b"handled" | b"1" => Some(true),
+            b"unhandled" | b"0" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// A soft interrupt's number and name.
+pub(super) struct Action;
+
+impl Style<Softirq> for Action {
+    fn print(field: &Softirq, out: &mut Vec<u8>) {
+        decimal(field.0.into(), 0, b'0', out);
+        out.extend_from_slice(b" [action=");
+        out.extend_from_slice(field.name().as_bytes());
+        out.push(b']');
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, _: &str) -> Option<Softirq> {
+        let vec = cursor.unsigned()?;
+        cursor.literal(" [action=")?;
+        vec.try_into().ok().map(Softirq)
+    }
+}
+
+/// A soft interrupt's number alone.
+pub(super) struct BareAction;
+
+impl Style<Softirq> for BareAction {
+    fn print(field: &Softirq, out: &mut Vec<u8>) {
+        decimal(field.0.into(), 0, b'0', out);
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, _: &str) -> Option<Softirq> {
+        cursor.unsigned()?.try_into().ok().map(Softirq)
+    }
+}

@@ -1,0 +1,308 @@
+//! Trace text: what tracefs gives, and what `trace-cmd report` prints.
+//!
+//! Both are lines of *front*, event name and fields. Pretty-printed fields are
+//! read as well as plain ones, microseconds as well as nanoseconds. Between the
+//! lines stand others that say how many events were lost.
+
+use std::io::{BufRead, Read};
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use super::head::{self, Head};
+use super::{Error, Gap, Lost, Place, Record};
+use crate::args;
+use crate::event::{Event, Kind};
+
+/// A line longer than this is no line of a trace.
+const LINE_MAX: u64 = 1 << 20;
+
+/// Reads trace text line by line.
+pub struct Reader<R> {
+    input: R,
+    buffer: Vec<u8>,
+    line: u64,
+    time: Option<Time>,
+    nr_cpus: Option<usize>,
+    done: bool,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// A reader at the beginning of the text.
+    pub fn new(input: R) -> Reader<R> {
+        Reader { input, buffer: Vec::new(), line: 0, time: None, nr_cpus: None, done: false }
+    }
+
+    /// How many CPUs the header names, once it was read.
+    pub fn nr_cpus(&self) -> Option<usize> {
+        self.nr_cpus
+    }
+
+    /// The next record, or None at the end.
+    fn record(&mut self) -> Result<Option<Record>, Error> {
+        loop {
+            if !self.next_line()? {
+                return Ok(None);
+            }
+            if self.buffer.len() as u64 >= LINE_MAX {
+                let why = format!("a line of more than {LINE_MAX} bytes is not part of a trace");
+                return Ok(Some(self.gap(why)));
+            }
+            let line = self.buffer.trim_ascii_end();
+            match event(line) {
+                Some(Ok(event)) => {
+                    self.time = Some(event.time);
+                    return Ok(Some(Record::Event(event)));
+                }
+                Some(Err(name)) => {
+                    let why = format!("the fields of {name} are in no form that is known: {}", excerpt(line));
+                    return Ok(Some(self.gap(why)));
+                }
+                None => {}
+            }
+            match remark(line) {
+                Remark::Nothing => {}
+                Remark::Cpus(nr_cpus) => self.nr_cpus = Some(nr_cpus),
+                Remark::Header { nr_cpus, overwritten } => {
+                    self.nr_cpus = nr_cpus.or(self.nr_cpus);
+                    if overwritten > 0 {
+                        return Ok(Some(Record::Lost(Lost { count: Some(overwritten), ..Lost::default() })));
+                    }
+                }
+                Remark::Lost { cpu, count } => {
+                    return Ok(Some(Record::Lost(Lost { cpu: Some(cpu), count, after: self.time })));
+                }
+                Remark::None => {
+                    let why = format!("no task, CPU and time in front: {}", excerpt(line));
+                    return Ok(Some(self.gap(why)));
+                }
+            }
+        }
+    }
+
+    /// Reads one line, or the first part of one that is too long and passes over its rest.
+    fn next_line(&mut self) -> Result<bool, Error> {
+        self.buffer.clear();
+        let read = (&mut self.input).take(LINE_MAX).read_until(b'\n', &mut self.buffer)?;
+        self.line += u64::from(read > 0);
+        if read as u64 == LINE_MAX && self.buffer.last() != Some(&b'\n') {
+            self.input.skip_until(b'\n')?;
+        }
+        Ok(read > 0)
+    }
+
+    fn gap(&self, why: String) -> Record {
+        Record::Gap(Gap { at: Place::Line(self.line), why })
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Result<Record, Error>> {
+        if self.done {
+            return None;
+        }
+        let record = self.record().transpose();
+        self.done = !matches!(record, Some(Ok(_)));
+        record
+    }
+}
+
+/// One line's event; an error names the event whose fields are not understood.
+fn event(line: &[u8]) -> Option<Result<Event, String>> {
+    let (head, rest) = head::parse(line)?;
+    let (name, args) = split_name(rest);
+    Some(
+        kind(name, args)
+            .map(|kind| with_head(head, kind))
+            .ok_or_else(|| String::from_utf8_lossy(name).into_owned()),
+    )
+}
+
+/// The event's name and its fields. A line of the function tracer has no name.
+fn split_name(rest: &[u8]) -> (&[u8], &[u8]) {
+    let end = rest.iter().position(|&byte| byte == b':' || byte == b' ');
+    match end {
+        Some(end) if rest[end] == b':' => (&rest[..end], rest[end + 1..].trim_ascii_start()),
+        _ => (b"function", rest),
+    }
+}
+
+/// The event of that name. trace-cmd calls what programs print `print`.
+fn kind(name: &[u8], args: &[u8]) -> Option<Kind> {
+    if name == b"print"
+        && let Some(text) = args.strip_prefix(b"tracing_mark_write:")
+    {
+        return args::parse(b"tracing_mark_write", text.trim_ascii_start());
+    }
+    args::parse(name, args)
+}
+
+fn with_head(head: Head, kind: Kind) -> Event {
+    Event {
+        time: head.time,
+        cpu: head.cpu,
+        pid: head.pid,
+        tgid: head.tgid,
+        comm: head.comm,
+        flags: head.flags,
+        kind,
+    }
+}
+
+/// A line that is no event.
+enum Remark {
+    /// It says nothing of the trace.
+    Nothing,
+    /// trace-cmd's count of CPUs.
+    Cpus(usize),
+    /// The counts in tracefs's header.
+    Header { nr_cpus: Option<usize>, overwritten: u64 },
+    /// Events were lost here.
+    Lost { cpu: CpuId, count: Option<u64> },
+    /// It is not known.
+    None,
+}
+
+fn remark(line: &[u8]) -> Remark {
+    let text = String::from_utf8_lossy(line);
+    let text = text.trim_start();
+    if let Some(counts) = text.strip_prefix("# entries-in-buffer/entries-written:") {
+        return header(counts).unwrap_or(Remark::Nothing);
+    }
+    if let Some(count) = text.strip_prefix("cpus=") {
+        return count.parse().map_or(Remark::Nothing, Remark::Cpus);
+    }
+    if let Some(rest) = text.strip_prefix("CPU:") {
+        return lost(rest).unwrap_or(Remark::None);
+    }
+    let known = text.is_empty()
+        || text.starts_with('#')
+        || text.starts_with("=> ")
+        || text.starts_with("version = ")
+        || (text.starts_with("CPU ") && text.ends_with(" is empty"));
+    if known { Remark::Nothing } else { Remark::None }
+}
+
+/// `17896/17896   #P:16`: what the buffer holds, what was written to it, and the CPUs.
+fn header(counts: &str) -> Option<Remark> {
+    let mut words = counts.split_ascii_whitespace();
+    let (held, written) = words.next()?.split_once('/')?;
+    let (held, written): (u64, u64) = (held.parse().ok()?, written.parse().ok()?);
+    let nr_cpus = words.find_map(|word| word.strip_prefix("#P:")?.parse().ok());
+    Some(Remark::Header { nr_cpus, overwritten: written.saturating_sub(held) })
+}
+
+/// `3 [LOST 12 EVENTS]` in tracefs, `3 [12 EVENTS DROPPED]` in a report.
+fn lost(text: &str) -> Option<Remark> {
+    let (cpu, rest) = text.split_once(' ')?;
+    let words = rest.trim().strip_prefix('[')?.strip_suffix(']')?;
+    if !words.contains("EVENTS") || !(words.contains("LOST") || words.contains("DROPPED")) {
+        return None;
+    }
+    let count = words.split_ascii_whitespace().find_map(|word| word.parse().ok());
+    Some(Remark::Lost { cpu: CpuId(cpu.parse().ok()?), count })
+}
+
+/// The beginning of a line, to be shown.
+fn excerpt(line: &[u8]) -> String {
+    String::from_utf8_lossy(&line[..line.len().min(100)]).escape_debug().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    /// Shows each record, events as the line that is printed for them.
+    fn check(text: &str, expected: Expect) {
+        let mut shown = String::new();
+        for record in Reader::new(text.as_bytes()) {
+            shown += &match record.unwrap() {
+                Record::Event(event) => {
+                    let mut fields = Vec::new();
+                    args::print(&event, &mut fields);
+                    let fields = String::from_utf8(fields).unwrap();
+                    format!("{} [{}] {}: {fields}", event.time, event.cpu, event.kind.name())
+                }
+                Record::Lost(lost) => lost.to_string(),
+                Record::Gap(gap) => gap.to_string(),
+            };
+            shown += "\n";
+        }
+        expected.assert_eq(&shown);
+    }
+
+    #[test]
+    fn what_was_lost_is_told_in_its_place() {
+        check(
+            "# tracer: nop\n\
+             #\n\
+             # entries-in-buffer/entries-written: 100/107   #P:16\n\
+             ##### CPU 3 buffer started ####\n\
+             \x20           make-7       [003] d..2.     4.000001: sched_wake_idle_without_ipi: cpu=2\n\
+             CPU:3 [LOST 12 EVENTS]\n\
+             CPU:2 [EVENTS DROPPED]\n",
+            expect![[r#"
+                7 events lost
+                4.000001000 [3] sched_wake_idle_without_ipi: cpu=2
+                12 events lost on CPU 3 after 4.000001000
+                an unknown number of events lost on CPU 2 after 4.000001000
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_is_not_understood_is_a_gap_with_its_line() {
+        check(
+            "hello\n\
+             make-7 [003] d..2. 4.000001: sched_wakeup: comm=make pid=x prio=1 target_cpu=000\n\
+             make-7 [003] d..2. 4.000001: sched_wakeup: comm=make pid=1 prio=1 target_cpu=000\n\
+             make-7 [003] d..2. 4.000002: probe: (f+0x1/0x2) a=1\n\
+             make-7 [003] d..2. 4.000003: schedule <-do_idle\n\
+             => do_idle\n",
+            expect![[r#"
+                line 1: no task, CPU and time in front: hello
+                line 2: the fields of sched_wakeup are in no form that is known: make-7 [003] d..2. 4.000001: sched_wakeup: comm=make pid=x prio=1 target_cpu=000
+                4.000001000 [3] sched_wakeup: comm=make pid=1 prio=1 target_cpu=000
+                4.000002000 [3] probe: (f+0x1/0x2) a=1
+                4.000003000 [3] function: schedule <-do_idle
+            "#]],
+        );
+    }
+
+    #[test]
+    fn pretty_printed_raw_and_old_fields_are_read_like_plain_ones() {
+        check(
+            "a-7 [003] 4.1: sched_switch:         kworker/0:1:12 [120] R+ ==> swapper/3:0 [120]\n\
+             a-7 [003] 4.2: sched_switch:          prev_comm=a b prev_pid=12 prev_prio=120 prev_state=2 next_comm=c next_pid=1 next_prio=-1\n\
+             a-7 [003] 4.3: sched_wakeup:         x:y:9 [98] CPU:002\n\
+             a-7 [003] 4.4: sched_wakeup:         x:9 [98] success=1 CPU:002\n\
+             a-7 [003] 4.5: sched_wakeup_new: comm=x pid=9 prio=98 success=1 target_cpu=002\n\
+             a-7 [003] 4.6: sched_process_fork: parent_comm=x parent_pid=9 child_comm=y child_pid=10\n\
+             a-7 [003] 4.7: sched_stat_runtime: comm=x pid=9 runtime=100 vruntime=7\n\
+             a-7 [003] 4.8: print:                tracing_mark_write: C|9|ops|12\n",
+            expect![[r#"
+                4.100000000 [3] sched_switch: prev_comm=kworker/0:1 prev_pid=12 prev_prio=120 prev_state=R+ ==> next_comm=swapper/3 next_pid=0 next_prio=120
+                4.200000000 [3] sched_switch: prev_comm=a b prev_pid=12 prev_prio=120 prev_state=D ==> next_comm=c next_pid=1 next_prio=-1
+                4.300000000 [3] sched_wakeup: comm=x:y pid=9 prio=98 target_cpu=002
+                4.400000000 [3] sched_wakeup: comm=x pid=9 prio=98 target_cpu=002
+                4.500000000 [3] sched_wakeup_new: comm=x pid=9 prio=98 target_cpu=002
+                4.600000000 [3] sched_process_fork: comm=x pid=9 child_comm=y child_pid=10
+                4.700000000 [3] sched_stat_runtime: comm=x pid=9 runtime=100 [ns] vruntime=7 [ns]
+                4.800000000 [3] tracing_mark_write: C|7|ops|12
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_line_without_end_is_passed_over() {
+        let mut text = vec![b'x'; 3 << 20];
+        text.extend_from_slice(b"\na-7 [003] 4.1: e: f\n");
+        let records: Vec<Record> = Reader::new(&text[..]).map(Result::unwrap).collect();
+        assert!(matches!(&records[0], Record::Gap(gap) if gap.at == Place::Line(1)));
+        assert!(matches!(&records[1], Record::Event(event) if event.kind.name() == "e"));
+        assert_eq!(records.len(), 2);
+    }
+}

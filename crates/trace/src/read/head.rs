@@ -1,0 +1,211 @@
+//! The front of a trace line: task, CPU, flags, time.
+//!
+//! ```text
+//!             make-1       (    812) [000] d..2.     4.796689: sched_wakeup_new: ...   tracefs
+//!             make-1       [000]     4.796689: sched_wakeup_new:     ...               trace-cmd report
+//!     make-1         0d..2.     4.796689: sched_wakeup_new:     ...                    trace-cmd report -l
+//! ```
+//!
+//! A name may hold dashes, digits and brackets. The writers align it to end in
+//! column 16, so the dash there is tried first, then each dash from the left.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{Pid, Time};
+
+use crate::comm::Comm;
+use crate::flags::Flags;
+
+/// Where and under which task a line's event happened.
+pub(super) struct Head {
+    pub comm: Comm,
+    pub pid: Pid,
+    pub tgid: Option<Pid>,
+    pub cpu: CpuId,
+    pub flags: Flags,
+    pub time: Time,
+}
+
+/// The column in which the name ends.
+const NAME_WIDTH: usize = 16;
+
+/// Parts a line into its front and what follows the time.
+pub(super) fn parse(line: &[u8]) -> Option<(Head, &[u8])> {
+    if line.get(NAME_WIDTH) == Some(&b'-')
+        && let Some(found) = at_dash(line, NAME_WIDTH)
+    {
+        return Some(found);
+    }
+    let dashes = line.iter().enumerate().filter(|(_, byte)| **byte == b'-');
+    dashes.filter_map(|(at, _)| at_dash(line, at)).next()
+}
+
+/// Parts a line whose name ends at a dash.
+fn at_dash(line: &[u8], dash: usize) -> Option<(Head, &[u8])> {
+    let (pid, rest) = number(&line[dash + 1..])?;
+    let rest = spaces(rest)?;
+    let (tgid, rest) = tgid(rest)?;
+    let (cpu, rest) = cpu(rest)?;
+    let (flags, rest) = flags(rest)?;
+    let (time, rest) = time(rest)?;
+    let rest = rest.strip_prefix(b":")?;
+    let head = Head {
+        comm: name(&line[..dash]),
+        pid: Pid(i32::try_from(pid).ok()?),
+        tgid,
+        cpu: CpuId(u16::try_from(cpu).ok()?),
+        flags,
+        time,
+    };
+    Some((head, rest.trim_ascii_start()))
+}
+
+/// The name without what aligns it; `<...>` is a name that the recorder lost.
+pub(super) fn name(text: &[u8]) -> Comm {
+    match text.trim_ascii_start() {
+        b"<...>" => Comm::default(),
+        name => Comm::new(name),
+    }
+}
+
+/// An unsigned decimal number.
+#[inline]
+pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut n = 0u64;
+    for &digit in &text[..digits] {
+        n = n.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+    }
+    (digits > 0).then_some((n, &text[digits..]))
+}
+
+/// Passes over one space or more.
+#[inline]
+fn spaces(text: &[u8]) -> Option<&[u8]> {
+    text.strip_prefix(b" ").map(<[u8]>::trim_ascii_start)
+}
+
+/// The process in parentheses: `(    812) `, `(-------) ` when it is not known, or nothing.
+fn tgid(text: &[u8]) -> Option<(Option<Pid>, &[u8])> {
+    let Some(inside) = text.strip_prefix(b"(") else { return Some((None, text)) };
+    let end = inside.iter().position(|&byte| byte == b')')?;
+    let tgid = match number(inside[..end].trim_ascii()) {
+        Some((pid, b"")) => Some(Pid(i32::try_from(pid).ok()?)),
+        Some(_) => return None,
+        None => None,
+    };
+    Some((tgid, spaces(&inside[end + 1..])?))
+}
+
+/// The CPU in brackets, or bare right before the flags.
+fn cpu(text: &[u8]) -> Option<(u64, &[u8])> {
+    match text.strip_prefix(b"[") {
+        Some(inside) => {
+            let (cpu, rest) = number(inside)?;
+            Some((cpu, spaces(rest.strip_prefix(b"]")?)?))
+        }
+        None => number(text),
+    }
+}
+
+/// The column of flags, if there is one before the time.
+fn flags(text: &[u8]) -> Option<(Flags, &[u8])> {
+    let end = text.iter().take(6).position(|&byte| byte == b' ');
+    match end.and_then(|end| Flags::parse(&text[..end]).map(|flags| (flags, end))) {
+        Some((flags, end)) => Some((flags, spaces(&text[end..])?)),
+        None => Some((Flags::UNKNOWN, text)),
+    }
+}
+
+/// Seconds with a fraction of any length, or a bare count from a clock without seconds.
+pub(super) fn time(text: &[u8]) -> Option<(Time, &[u8])> {
+    let (whole, rest) = number(text)?;
+    let Some(fraction) = rest.strip_prefix(b".") else { return Some((Time(whole), rest)) };
+    let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (mut nanos, mut unit) = (0, 100_000_000);
+    for &digit in &fraction[..digits] {
+        nanos += u64::from(digit - b'0') * unit;
+        unit /= 10;
+    }
+    let time = whole.checked_mul(1_000_000_000)?.checked_add(nanos)?;
+    (digits > 0).then_some((Time(time), &fraction[digits..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn check(line: &str, expected: Expect) {
+        let text = match parse(line.as_bytes()) {
+            Some((h, rest)) => format!(
+                "{} pid {} tgid {:?} cpu {} {:?} {} | {}",
+                h.comm,
+                h.pid,
+                h.tgid.map(|pid| pid.0),
+                h.cpu,
+                h.flags,
+                h.time,
+                String::from_utf8_lossy(rest)
+            ),
+            None => "none".to_owned(),
+        };
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn each_writer_has_its_front() {
+        check(
+            "          <idle>-0       [006] d..2.     4.796730: sched_switch: x",
+            expect!["<idle> pid 0 tgid None cpu 6 d..2. 4.796730000 | sched_switch: x"],
+        );
+        check(
+            "            make-812     (    812) [000] dN.4  1314.000000001: x: y",
+            expect!["make pid 812 tgid Some(812) cpu 0 dN.4. 1314.000000001 | x: y"],
+        );
+        check(
+            "           <...>-4194304 (-------) [4095] .....     4.796730: x: y",
+            expect![" pid 4194304 tgid None cpu 4095 ..... 4.796730000 | x: y"],
+        );
+        check(
+            "         pp-main-332   [006]     3.921457192: sched_process_exec:   filename=/x",
+            expect!["pp-main pid 332 tgid None cpu 6 ????? 3.921457192 | sched_process_exec:   filename=/x"],
+        );
+        check(
+            " pp-main-332     6d..2.     3.921827: x: y",
+            expect!["pp-main pid 332 tgid None cpu 6 d..2. 3.921827000 | x: y"],
+        );
+        check("make-812 [000] 77: x: y", expect!["make pid 812 tgid None cpu 0 ????? 0.000000077 | x: y"]);
+    }
+
+    #[test]
+    fn a_name_may_look_like_anything() {
+        check(
+            " a-1 [002] 3.0:x-812     [000] ..... 4.5: x: y",
+            expect!["a-1 [002] 3.0:x pid 812 tgid None cpu 0 ..... 4.500000000 | x: y"],
+        );
+        check(
+            "a-1 b-812     [000] ..... 4.5: x: y",
+            expect!["a-1 b pid 812 tgid None cpu 0 ..... 4.500000000 | x: y"],
+        );
+        check(
+            "   kworker/u8:1--1-8123  [000] d.h2. 4.5: x: y",
+            expect!["kworker/u8:1--1 pid 8123 tgid None cpu 0 d.h2. 4.500000000 | x: y"],
+        );
+    }
+
+    #[test]
+    fn other_lines_have_no_front() {
+        for line in [
+            "",
+            "#              | |         |   |||||     |         |",
+            "CPU:3 [LOST 12 EVENTS]",
+            "            make-812     [000] ..... : x: y",
+            "            make-812     [000] ..... 4.: x: y",
+            "            make-812     [70000] ..... 4.0: x: y",
+            "            make-99999999999999999999 [0] ..... 4.0: x: y",
+            "            make-812     [000] ..... 99999999999.0: x: y",
+        ] {
+            check(line, expect!["none"]);
+        }
+    }
+}

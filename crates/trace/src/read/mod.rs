@@ -1,0 +1,160 @@
+//! Readers: a recording is evidence with gaps.
+//!
+//! Each reader is an iterator that gives events one by one, and in their place
+//! among them what was lost and what could not be understood. Only a file that
+//! cannot be read at all ends in an error; the rest of a damaged one is read.
+
+mod head;
+
+pub mod ftrace;
+
+use std::fmt;
+use std::io;
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use crate::event::Event;
+use crate::sink::Sink;
+
+/// What a reader comes upon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// An event.
+    Event(Event),
+    /// Events that the recorder could not keep.
+    Lost(Lost),
+    /// A part of the file that the reader does not understand.
+    Gap(Gap),
+}
+
+/// Events that were never written to the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// On which CPU, if the file says.
+    pub cpu: Option<CpuId>,
+    /// How many, if the file says.
+    pub count: Option<u64>,
+    /// Not before this time, if it is known.
+    pub after: Option<Time>,
+}
+
+/// A part of the file that was passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Where it begins.
+    pub at: Place,
+    /// What is wrong with it, for people.
+    pub why: String,
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// A line of text, counted from 1.
+    Line(u64),
+    /// A byte of a binary file, counted from 0.
+    Byte(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(line) => write!(f, "line {line}"),
+            Place::Byte(byte) => write!(f, "byte {byte:#x}"),
+        }
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.why)
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.count {
+            Some(1) => write!(f, "1 event")?,
+            Some(count) => write!(f, "{count} events")?,
+            None => write!(f, "an unknown number of events")?,
+        }
+        write!(f, " lost")?;
+        if let Some(cpu) = self.cpu {
+            write!(f, " on CPU {cpu}")?;
+        }
+        match self.after {
+            Some(time) => write!(f, " after {time}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a file cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bytes cannot be had.
+    #[error("cannot read the trace: {0}")]
+    Io(#[from] io::Error),
+    /// The bytes are not of this format.
+    #[error("{at}: {why}")]
+    Format {
+        /// Where that shows.
+        at: Place,
+        /// What is wrong, and what may help.
+        why: String,
+    },
+}
+
+/// What a reading came upon besides events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How many events there were.
+    pub events: u64,
+    /// How many events are known to be lost.
+    pub lost: u64,
+    /// How often events were lost, numbers known or not.
+    pub losses: u64,
+    /// How many parts were not understood.
+    pub gaps: u64,
+    /// The first few of those parts.
+    pub first_gaps: Vec<Gap>,
+}
+
+impl Summary {
+    /// How many gaps are kept to be shown.
+    const SHOWN: usize = 10;
+
+    /// Counts one record.
+    pub fn count(&mut self, record: &Record) {
+        match record {
+            Record::Event(_) => self.events += 1,
+            Record::Lost(lost) => {
+                self.losses += 1;
+                self.lost = self.lost.saturating_add(lost.count.unwrap_or(0));
+            }
+            Record::Gap(gap) => {
+                self.gaps += 1;
+                if self.first_gaps.len() < Summary::SHOWN {
+                    self.first_gaps.push(gap.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Feeds all events to a sink.
+pub fn feed(
+    reader: impl IntoIterator<Item = Result<Record, Error>>,
+    sink: &mut impl Sink,
+) -> Result<Summary, Error> {
+    let mut summary = Summary::default();
+    for record in reader {
+        let record = record?;
+        summary.count(&record);
+        if let Record::Event(event) = record {
+            sink.event(&event);
+        }
+    }
+    Ok(summary)
+}

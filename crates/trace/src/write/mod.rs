@@ -1,0 +1,5 @@
+//! Writers: sinks that put a trace into bytes as it happens.
+
+mod ftrace;
+
+pub use ftrace::{Ftrace, Precision};
