@@ -79,6 +79,10 @@ features! {
     NodeLevel "NODE_LEVEL" "There is a domain level of one node." "sched_init_numa(), v4.19" [0 1 1 1 1 1 1 1];
     ClsLevel "CLS_LEVEL" "There is a domain level of clusters." "default_topology, v5.16" [0 0 1 1 1 1 1 1];
     ClusterFlag "CLUSTER_FLAG" "The cluster level carries SD_CLUSTER." "cpu_cluster_flags(), v6.7" [0 0 0 0 0 1 1 1];
+    SmtLevelAlways "SMT_LEVEL_ALWAYS" "There is a level of threads even where cores have one." "build_sched_topology(), up to v6.16" [1 1 1 1 1 1 1 0];
+    NumaDistancesAll "NUMA_DISTANCES_ALL" "NUMA levels come from the whole distance table, not from the distances of node 0." "sched_init_numa(), v5.12" [0 0 1 1 1 1 1 1];
+    NumaDescend "NUMA_DESCEND" "A NUMA group that would reach out of its domain is built from a lower level." "find_descended_sibling(), v5.13" [0 0 1 1 1 1 1 1];
+    GroupFlagsFollow "GROUP_FLAGS_FOLLOW" "When a domain is taken out, the local group above takes the flags of the domain that stays." "cpu_attach_domain(), v6.6" [0 0 0 0 0 1 1 1];
 
     // Queueing.
     GentleFairSleepers "GENTLE_FAIR_SLEEPERS" "A sleeper's credit is half the latency." "place_entity(), features.h, CFS" [1 1 1 1 1 0 0 0];

@@ -16,6 +16,8 @@ extern crate alloc;
 
 mod cfs_rq;
 mod domain;
+#[cfg(test)]
+mod drawing;
 mod effect;
 mod entity;
 mod features;
@@ -33,8 +35,8 @@ mod weight;
 
 pub use cfs_rq::{CfsRq, Queued, Removed, Timeline};
 pub use domain::{
-    DomainLevel, Domains, IdleType, SchedDomain, SchedGroup, SdFlags, SdId, SgCapacity, SgId, SharedDomain,
-    SharedId, Shortcuts,
+    DomainLevel, Domains, IdleType, Ring, SchedDomain, SchedGroup, SdFlags, SdId, SgCapacity, SgId,
+    SharedDomain, SharedId, Shortcuts,
 };
 pub use effect::{Effect, MigrationCause};
 pub use entity::{Entity, LoadWeight, SchedAvg, SeId};

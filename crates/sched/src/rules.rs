@@ -218,6 +218,22 @@ rules! {
         AllButNuma "all_but_numa",
     } [SmtDie AllButNuma AllButNuma AllButNuma AllButNuma AllButNuma AllButNuma AllButNuma];
 
+    domain_flags: DomainFlags "DOMAIN_FLAGS" "Which book-keeping flags domains carry, and which of them keep a domain." "sd_init(), sd_degenerate()" {
+        /// SD_LOAD_BALANCE everywhere, SD_OVERLAP on NUMA; NUMA domains are kept.
+        LoadBalance "load_balance",
+        /// SD_OVERLAP on NUMA.
+        Overlap "overlap",
+        /// Neither.
+        Plain "plain",
+    } [LoadBalance LoadBalance Overlap Overlap Overlap Overlap Overlap Plain];
+
+    asym_domains: AsymDomains "ASYM_DOMAINS" "Which domains know that CPUs differ in capacity." "asym_cpu_capacity_level(), asym_cpu_capacity_classify()" {
+        /// One level, the lowest from which each CPU sees a largest one; wake-ups balance up to it.
+        Level "level",
+        /// Each domain that spans CPUs of different capacity.
+        Span "span",
+    } [Level Level Span Span Span Span Span Span];
+
     smt_capacity: SmtCapacity "SMT_CAPACITY" "Capacity of a thread of a core with several." "arch_scale_cpu_capacity()" {
         /// 1178 shared by the threads.
         Gain "gain",

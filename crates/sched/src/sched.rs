@@ -1,11 +1,16 @@
 //! The state of the scheduler, and the calls drivers make.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
-use schedlab_topology::{PerCpu, Topology};
+use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_units::{TaskId, Time};
 
-use crate::{CfsRq, CfsRqId, Domains, Effect, Entity, Kernel, Rq, Scaled, SeId, Task, TaskGroup, TgId};
+use crate::domain::capacity_orig;
+use crate::{
+    Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, NICE_0_LOAD, Rq, Scaled, SeId, Task,
+    TaskGroup, TgId,
+};
 
 /// What the kernel measures of its own work. It is the driver's machine that has
 /// prices; they are handed in because two rules decide by them (scan limits and
@@ -76,6 +81,74 @@ pub struct Sched {
 }
 
 impl Sched {
+    /// The scheduler of an idle machine at time 0: no task, every CPU running its
+    /// idle task. `seed` feeds the per-CPU generators that the kernel draws from.
+    ///
+    /// Kernel: sched_init(), kernel/sched/core.c, v6.12.
+    pub fn new(topology: &Topology, kernel: &Kernel, prices: Prices, seed: u64) -> Sched {
+        let nr_cpus = topology.nr_cpus();
+        let active = topology.online().clone();
+        let capacity = capacity_orig(topology, kernel, &active);
+        let migration_cost = kernel.tunables.migration_cost_ns;
+        let rqs = PerCpu::new(nr_cpus, |cpu| {
+            let mut rq = Rq::new(capacity[cpu], migration_cost, random_seed(seed, cpu));
+            rq.online = active.contains(cpu);
+            rq.active = rq.online;
+            rq
+        });
+        let nr_load_avgs = if kernel.has(Feature::TgLoadAvgPerNode) { topology.nr_nodes() } else { 1 };
+        let root = TaskGroup {
+            parent: None,
+            shares: NICE_0_LOAD,
+            idle: false,
+            load_avg: vec![0; nr_load_avgs],
+            home_node: 0,
+            cfs_rq: (0..nr_cpus as u32).map(CfsRqId).collect(),
+            se: Vec::new(),
+            bandwidth: Bandwidth {
+                quota: None,
+                period: 100_000_000,
+                runtime: 0,
+                burst: 0,
+                period_active: false,
+                nr_periods: 0,
+                nr_throttled: 0,
+                idle: true,
+            },
+        };
+        Sched {
+            domains: Domains::build(topology, kernel, &active),
+            topology: topology.clone(),
+            kernel: kernel.clone(),
+            scaled: Scaled::new(&kernel.tunables, active.weight()),
+            prices,
+            rqs,
+            cfs_rqs: (0..nr_cpus).map(|cpu| CfsRq::new(CpuId::from(cpu), TgId::ROOT)).collect(),
+            tasks: Vec::new(),
+            group_ses: Vec::new(),
+            tgs: vec![root],
+            effects: Vec::new(),
+            nohz_next_balance: 0,
+            nohz_next_blocked: 0,
+            nohz_has_blocked: false,
+            rt_period_active: false,
+            bandwidth_used: false,
+        }
+    }
+
+    /// Builds the domains anew for the CPUs that are active, as hotplug and cpusets do.
+    ///
+    /// Kernel: partition_sched_domains(), kernel/sched/topology.c, v6.12.
+    pub fn rebuild_domains(&mut self) {
+        let active =
+            CpuMask::of(self.rqs.len(), self.rqs.iter().filter(|(_, rq)| rq.active).map(|(cpu, _)| cpu));
+        let capacity = capacity_orig(&self.topology, &self.kernel, &active);
+        for (cpu, rq) in self.rqs.iter_mut() {
+            rq.cpu_capacity_orig = capacity[cpu];
+        }
+        self.domains = Domains::build(&self.topology, &self.kernel, &active);
+    }
+
     /// Length of a tick, ns.
     #[inline]
     pub fn tick_ns(&self) -> u64 {
@@ -137,4 +210,12 @@ impl Sched {
     pub fn tg(&self, id: TgId) -> &TaskGroup {
         &self.tgs[id.0 as usize]
     }
+}
+
+/// A seed of a CPU's own: the machine's, spread by the finaliser of splitmix64; never 0.
+fn random_seed(seed: u64, cpu: CpuId) -> u64 {
+    let mut z = seed.wrapping_add((u64::from(cpu.0) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (z ^ z >> 31).max(1)
 }

@@ -2,11 +2,33 @@
 //!
 //! Domains are private to a CPU; groups are shared by all CPUs of a
 //! non-overlapping level, capacities by all groups of the same balance mask.
+//! [`Domains::build`] makes them all from a topology, as `build_sched_domains()` does:
+//!
+//! | file | what it decides |
+//! | --- | --- |
+//! | `levels.rs` | which rungs a machine has under a kernel, and the CPUs of each |
+//! | `sd_init.rs` | initial values of a domain |
+//! | `groups.rs` | groups and their order in the ring |
+//! | `imb_numa_nr.rs` | the NUMA imbalance a domain allows |
+//! | `degenerate.rs` | domains that contribute nothing are taken out |
+//! | `build.rs` | all of it in order, and the per-CPU short cuts |
 
-use alloc::string::String;
+mod build;
+mod degenerate;
+mod groups;
+mod imb_numa_nr;
+mod levels;
+mod sd_init;
+
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
+
+use crate::LevelNames;
+
+pub(crate) use build::capacity_orig;
+pub use groups::Ring;
 
 /// A domain of one CPU at one level: index into [`Domains::sds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,6 +107,17 @@ sd_flags! {
 }
 
 impl SdFlags {
+    /// The names of the flags set, in the kernel's order.
+    pub fn names(self, names: LevelNames) -> impl Iterator<Item = &'static str> {
+        SdFlags::NAMES.iter().filter(move |(flag, _)| self.has(*flag)).map(move |&(flag, name)| {
+            if flag == SdFlags::SHARE_LLC && names == LevelNames::Die {
+                "SD_SHARE_PKG_RESOURCES"
+            } else {
+                name
+            }
+        })
+    }
+
     /// Whether all of `flags` are set.
     #[inline]
     pub fn has(self, flags: SdFlags) -> bool {
@@ -94,6 +127,12 @@ impl SdFlags {
     /// These and those.
     pub fn with(self, flags: SdFlags) -> SdFlags {
         SdFlags(self.0 | flags.0)
+    }
+
+    /// Whether any of `flags` is set.
+    #[inline]
+    pub fn any(self, flags: SdFlags) -> bool {
+        self.0 & flags.0 != 0
     }
 
     /// These but not those.
@@ -110,9 +149,11 @@ pub struct SchedDomain {
     /// Rung.
     pub level: DomainLevel,
     /// Name as this kernel prints it.
-    pub name: String,
-    /// CPUs covered.
-    pub span: CpuMask,
+    pub name: &'static str,
+    /// The kernel's number of the rung, counted before any domain is taken out.
+    pub number: u8,
+    /// CPUs covered; one mask for all CPUs with the same span.
+    pub span: Arc<CpuMask>,
     /// Size of `span`.
     pub span_weight: u32,
     /// Flags.
@@ -122,7 +163,7 @@ pub struct SchedDomain {
     /// One level down.
     pub child: Option<SdId>,
     /// Groups in ring order; the first is the local one.
-    pub groups: Vec<SgId>,
+    pub groups: Ring,
     /// Shortest balance interval, ms.
     pub min_interval: u64,
     /// Longest balance interval, ms.
@@ -133,6 +174,10 @@ pub struct SchedDomain {
     pub imbalance_pct: u32,
     /// Failed passes before hot tasks are moved.
     pub cache_nice_tries: u32,
+    /// v4.13: past load that a busy CPU compares with (LB_BIAS).
+    pub busy_idx: u8,
+    /// v4.13: past load that an idle CPU compares with.
+    pub idle_idx: u8,
     /// Running tasks up to which a NUMA imbalance is allowed.
     pub imb_numa_nr: u32,
     /// State shared by the CPUs of the LLC, for domains inside one.
@@ -164,7 +209,7 @@ pub struct SchedDomain {
 #[derive(Clone, Debug)]
 pub struct SchedGroup {
     /// CPUs covered; never empty.
-    pub span: CpuMask,
+    pub span: Arc<CpuMask>,
     /// Size of `span`.
     pub group_weight: u32,
     /// Cores in `span`.
@@ -172,7 +217,7 @@ pub struct SchedGroup {
     /// Flags of the child domain it covers.
     pub flags: SdFlags,
     /// CPUs that may balance on behalf of the group.
-    pub balance_mask: CpuMask,
+    pub balance_mask: Arc<CpuMask>,
     /// Capacity object: index into [`Domains::sgcs`].
     pub sgc: u32,
     /// Preferred CPU for ASYM_PACKING.
@@ -248,7 +293,7 @@ pub struct Domains {
     /// Short cuts.
     pub per_cpu: PerCpu<Shortcuts>,
     /// Threads of each CPU's core, the CPU itself included.
-    pub smt_mask: PerCpu<CpuMask>,
+    pub smt_mask: PerCpu<Arc<CpuMask>>,
     /// Some core has more than one thread.
     pub smt_active: bool,
     /// Some LLC has several clusters below it (the cluster static key).
@@ -257,6 +302,10 @@ pub struct Domains {
     pub asym_active: bool,
     /// Largest original capacity.
     pub max_cpu_capacity: u64,
+    /// Some LLC lies in a larger domain (v7.2: cache-aware scheduling is of use).
+    pub multi_llc: bool,
+    /// CPUs that take part (span of the root domain).
+    pub span: CpuMask,
     /// Some CPU was seen with more than one task (root domain "overload").
     pub overload: bool,
     /// EAS: some CPU is over-utilised.
@@ -280,6 +329,12 @@ impl Domains {
     #[inline]
     pub fn sg(&self, id: SgId) -> &SchedGroup {
         &self.sgs[id.0 as usize]
+    }
+
+    /// The capacity of a group.
+    #[inline]
+    pub fn sgc(&self, id: SgId) -> &SgCapacity {
+        &self.sgcs[self.sg(id).sgc as usize]
     }
 
     /// The domains of a CPU from lowest to highest.

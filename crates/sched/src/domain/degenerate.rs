@@ -1,0 +1,100 @@
+//! Domains that contribute nothing are taken out.
+//!
+//! A rung that spans no more than the one below, or a single CPU, would only cost
+//! time: MC and PKG of a node with one cache, SMT of a machine without threads.
+
+use alloc::vec::Vec;
+
+use super::{SchedDomain, SchedGroup, SdFlags};
+use crate::{DomainFlags, Feature, Kernel};
+
+/// Flags that mean nothing without a second group.
+fn needs_groups(kernel: &Kernel) -> SdFlags {
+    let old = SdFlags::LOAD_BALANCE
+        .with(SdFlags::BALANCE_NEWIDLE)
+        .with(SdFlags::BALANCE_FORK)
+        .with(SdFlags::BALANCE_EXEC)
+        .with(SdFlags::SHARE_CPUCAPACITY)
+        .with(SdFlags::ASYM_CPUCAPACITY)
+        .with(SdFlags::SHARE_LLC)
+        .with(SdFlags::SHARE_POWERDOMAIN);
+    match kernel.rules.domain_flags {
+        DomainFlags::LoadBalance => old,
+        DomainFlags::Overlap | DomainFlags::Plain => old
+            .with(SdFlags::BALANCE_WAKE)
+            .with(SdFlags::ASYM_CPUCAPACITY_FULL)
+            .with(SdFlags::CLUSTER)
+            .with(SdFlags::SERIALIZE)
+            .with(SdFlags::ASYM_PACKING)
+            .with(SdFlags::PREFER_SIBLING)
+            .with(SdFlags::OVERLAP)
+            .with(SdFlags::NUMA),
+    }
+}
+
+/// Whether the domain does nothing on its own.
+///
+/// Kernel: `sd_degenerate()`, kernel/sched/topology.c, v6.12.
+fn sd_degenerate(kernel: &Kernel, sd: &SchedDomain) -> bool {
+    sd.span_weight == 1
+        || !(sd.groups.len() > 1 && sd.flags.any(needs_groups(kernel)) || sd.flags.has(SdFlags::WAKE_AFFINE))
+}
+
+/// Whether `parent` adds nothing to the domain below it.
+///
+/// Kernel: `sd_parent_degenerate()`, kernel/sched/topology.c, v6.12, v5.5.
+fn sd_parent_degenerate(kernel: &Kernel, sd: &SchedDomain, parent: &SchedDomain, nr_nodes: usize) -> bool {
+    if sd_degenerate(kernel, parent) {
+        return true;
+    }
+    if sd.span != parent.span {
+        return false;
+    }
+    let mut more = parent.flags;
+    if parent.groups.len() == 1 {
+        more = more.without(needs_groups(kernel)).without(SdFlags::PREFER_SIBLING);
+        if kernel.rules.domain_flags == DomainFlags::LoadBalance && nr_nodes == 1 {
+            more = more.without(SdFlags::SERIALIZE);
+        }
+    }
+    sd.flags.has(more)
+}
+
+/// Takes the useless domains out of one CPU's tree, lowest first.
+///
+/// Kernel: `cpu_attach_domain()`, kernel/sched/topology.c, v6.12.
+pub(super) fn attach(
+    kernel: &Kernel,
+    tree: Vec<SchedDomain>,
+    sgs: &mut [SchedGroup],
+    nr_nodes: usize,
+) -> Vec<SchedDomain> {
+    let mut kept: Vec<SchedDomain> = Vec::with_capacity(tree.len());
+    let mut rest = tree.into_iter().peekable();
+    while let Some(sd) = rest.next() {
+        let Some(below) = kept.last_mut() else {
+            kept.push(sd);
+            continue;
+        };
+        if !sd_parent_degenerate(kernel, below, &sd, nr_nodes) {
+            kept.push(sd);
+            continue;
+        }
+        if let Some(above) = rest.peek()
+            && kernel.has(Feature::GroupFlagsFollow)
+        {
+            sgs[above.groups.local().0 as usize].flags = below.flags;
+        }
+        // The spans match, so what holds of the one taken out holds of the other.
+        if sd.flags.has(SdFlags::PREFER_SIBLING) {
+            below.flags = below.flags.with(SdFlags::PREFER_SIBLING);
+        }
+    }
+    if kept.first().is_some_and(|sd| sd_degenerate(kernel, sd)) {
+        kept.remove(0);
+        if let Some(lowest) = kept.first() {
+            sgs[lowest.groups.local().0 as usize].flags = SdFlags::default();
+        }
+    }
+    kept
+}

@@ -1,0 +1,175 @@
+//! Which rungs of a machine become scheduling domains, and which CPUs stand on each.
+//!
+//! The list is bottom up: threads, clusters, the last-level cache, the node, then
+//! one rung per NUMA distance. Two machines differ from the plain list:
+//!
+//! - A package split into several nodes has no PKG rung; the NUMA rungs span it.
+//! - POWER, recognised by cores of more than two threads, calls the cache's rung
+//!   CACHE and has a rung MC of half a package (here: the die), which shares
+//!   nothing. So the last-level cache of POWER spans 4 or 8 CPUs.
+//!
+//! Kernel: `sched_init_numa()`, kernel/sched/topology.c; `build_sched_topology()` of
+//! arch/x86/kernel/smpboot.c and arch/powerpc/kernel/smp.c, v6.12.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use schedlab_topology::{CpuId, CpuMask, NodeId, PerCpu, Topology};
+
+use super::{DomainLevel, SdFlags};
+use crate::{Feature, Kernel, LevelNames};
+
+/// One rung for all CPUs.
+pub(super) struct Level {
+    pub(super) level: DomainLevel,
+    /// Name as the kernel prints it.
+    pub(super) name: &'static str,
+    /// What the hardware shares on this rung.
+    pub(super) flags: SdFlags,
+    /// NUMA: the distance up to which nodes are spanned.
+    pub(super) distance: u32,
+    /// Distinct masks of the rung.
+    pub(super) masks: Vec<Arc<CpuMask>>,
+    /// Mask of each CPU.
+    pub(super) mask_of: PerCpu<u32>,
+}
+
+impl Level {
+    /// The CPUs that stand on this rung together with `cpu`.
+    pub(super) fn mask(&self, cpu: CpuId) -> &Arc<CpuMask> {
+        &self.masks[self.mask_of[cpu] as usize]
+    }
+}
+
+/// The rungs of a machine whose CPUs `active` take part, lowest first.
+pub(super) fn levels(topology: &Topology, kernel: &Kernel, active: &CpuMask) -> Vec<Level> {
+    let mut rungs = Rungs { topology, kernel, active, list: Vec::new() };
+    let power = topology.cores().iter().any(|core| core.weight() > 2);
+    if kernel.has(Feature::SmtLevelAlways) || topology.is_smt() {
+        rungs.push(DomainLevel::Smt, SdFlags::SHARE_CPUCAPACITY.with(SdFlags::SHARE_LLC), |c| {
+            topology.core_mask(c)
+        });
+    }
+    if kernel.has(Feature::ClsLevel) && !power {
+        let cluster = if kernel.has(Feature::ClusterFlag) { SdFlags::CLUSTER } else { SdFlags::default() };
+        rungs.push(DomainLevel::Cls, SdFlags::SHARE_LLC.with(cluster), |c| topology.cluster_mask(c));
+    }
+    if power {
+        rungs.push(DomainLevel::Cache, SdFlags::SHARE_LLC, |c| topology.llc_mask(c));
+        rungs.push(DomainLevel::Mc, SdFlags::default(), |c| topology.die_mask(c));
+    } else {
+        rungs.push(DomainLevel::Mc, SdFlags::SHARE_LLC, |c| topology.llc_mask(c));
+    }
+    if power || !package_is_split(topology) {
+        let node = |c: CpuId| topology.node_mask(topology.cpu(c).node);
+        rungs.push(DomainLevel::Pkg, SdFlags::default(), node);
+    }
+    rungs.push_numa();
+    rungs.list
+}
+
+/// Whether some package has CPUs of several nodes.
+fn package_is_split(topology: &Topology) -> bool {
+    let mut node_of: Vec<Option<NodeId>> = vec![None; topology.packages().len()];
+    topology.cpus().any(|(_, c)| *node_of[c.package as usize].get_or_insert(c.node) != c.node)
+}
+
+struct Rungs<'a> {
+    topology: &'a Topology,
+    kernel: &'a Kernel,
+    active: &'a CpuMask,
+    list: Vec<Level>,
+}
+
+impl<'a> Rungs<'a> {
+    fn push(&mut self, level: DomainLevel, flags: SdFlags, mask: impl Fn(CpuId) -> &'a CpuMask) {
+        let mut interned = Interned::default();
+        let mut seen: BTreeMap<*const CpuMask, u32> = BTreeMap::new();
+        let mask_of = PerCpu::new(self.topology.nr_cpus(), |cpu| {
+            let whole = mask(cpu);
+            *seen.entry(whole).or_insert_with(|| interned.id(whole.and(self.active)))
+        });
+        self.add(level, flags, 0, interned, mask_of);
+    }
+
+    fn add(
+        &mut self,
+        level: DomainLevel,
+        flags: SdFlags,
+        distance: u32,
+        masks: Interned,
+        mask_of: PerCpu<u32>,
+    ) {
+        let name = name(level, self.kernel.rules.level_names);
+        self.list.push(Level { level, name, flags, distance, masks: masks.masks, mask_of });
+    }
+
+    /// NODE, and one rung per distance between nodes.
+    ///
+    /// Kernel: `sched_init_numa()`, kernel/sched/topology.c, v6.12.
+    fn push_numa(&mut self) {
+        let topology = self.topology;
+        let nodes: Vec<NodeId> = (0..topology.nr_nodes() as u16)
+            .map(NodeId)
+            .filter(|&n| topology.node_mask(n).intersects(self.active))
+            .collect();
+        let from = if self.kernel.has(Feature::NumaDistancesAll) { &nodes[..] } else { &nodes[..1] };
+        let distances: BTreeSet<u32> =
+            from.iter().flat_map(|&a| nodes.iter().map(move |&b| topology.distance(a, b))).collect();
+        for (i, &distance) in distances.iter().enumerate() {
+            let (level, flags) = if i == 0 {
+                (DomainLevel::Node, SdFlags::default())
+            } else {
+                (DomainLevel::Numa, SdFlags::NUMA)
+            };
+            if level == DomainLevel::Node && !self.kernel.has(Feature::NodeLevel) {
+                continue;
+            }
+            let mut interned = Interned::default();
+            let mut mask_of_node = vec![0; topology.nr_nodes()];
+            for &node in &nodes {
+                let mut mask = CpuMask::new(topology.nr_cpus());
+                for &near in nodes.iter().filter(|&&n| topology.distance(node, n) <= distance) {
+                    mask.or_with(topology.node_mask(near));
+                }
+                mask.and_with(self.active);
+                mask_of_node[node.0 as usize] = interned.id(mask);
+            }
+            let mask_of = PerCpu::new(topology.nr_cpus(), |c| mask_of_node[topology.cpu(c).node.0 as usize]);
+            self.add(level, flags, distance, interned, mask_of);
+        }
+    }
+}
+
+/// Masks kept once each.
+#[derive(Default)]
+struct Interned {
+    masks: Vec<Arc<CpuMask>>,
+    ids: BTreeMap<Arc<CpuMask>, u32>,
+}
+
+impl Interned {
+    fn id(&mut self, mask: CpuMask) -> u32 {
+        let mask = Arc::new(mask);
+        let masks = &mut self.masks;
+        *self.ids.entry(mask.clone()).or_insert_with(|| {
+            masks.push(mask);
+            masks.len() as u32 - 1
+        })
+    }
+}
+
+fn name(level: DomainLevel, names: LevelNames) -> &'static str {
+    match (level, names) {
+        (DomainLevel::Smt, _) => "SMT",
+        (DomainLevel::Cls, _) => "CLS",
+        (DomainLevel::Cache, _) => "CACHE",
+        (DomainLevel::Mc, _) => "MC",
+        (DomainLevel::Pkg, LevelNames::Die) => "DIE",
+        (DomainLevel::Pkg, LevelNames::Pkg) => "PKG",
+        (DomainLevel::Node, _) => "NODE",
+        (DomainLevel::Numa, _) => "NUMA",
+    }
+}
