@@ -40,6 +40,25 @@ pub struct Bandwidth {
     pub throttled_cfs_rq: Vec<CfsRqId>,
 }
 
+impl Default for Bandwidth {
+    /// No limit.
+    fn default() -> Bandwidth {
+        Bandwidth {
+            quota: None,
+            period: 100_000_000,
+            runtime: 0,
+            burst: 0,
+            period_active: false,
+            period_expires: 0,
+            slack_started: false,
+            nr_periods: 0,
+            nr_throttled: 0,
+            idle: false,
+            throttled_cfs_rq: Vec::new(),
+        }
+    }
+}
+
 /// A task group, as `struct task_group`.
 #[derive(Clone, Debug)]
 pub struct TaskGroup {

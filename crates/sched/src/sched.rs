@@ -105,16 +105,7 @@ impl Sched {
             home_node: 0,
             cfs_rq: (0..nr_cpus as u32).map(CfsRqId).collect(),
             se: Vec::new(),
-            bandwidth: Bandwidth {
-                quota: None,
-                period: 100_000_000,
-                runtime: 0,
-                burst: 0,
-                period_active: false,
-                nr_periods: 0,
-                nr_throttled: 0,
-                idle: true,
-            },
+            bandwidth: Bandwidth::default(),
         };
         Sched {
             domains: Domains::build(topology, kernel, &active),
