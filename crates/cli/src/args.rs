@@ -20,6 +20,8 @@ pub enum Verb {
     Features(Features),
     /// Say what a rule, a reason or a kernel is.
     Explain(Explain),
+    /// Show a machine and the scheduling domains a kernel builds on it.
+    Topo(Topo),
     /// Print completions for a shell.
     Completions(Completions),
     /// Print the man page.
@@ -54,4 +56,22 @@ pub struct Explain {
 pub struct Completions {
     /// The shell.
     pub shell: clap_complete::Shell,
+}
+
+/// Options of `topo`.
+#[derive(Debug, Args)]
+pub struct Topo {
+    /// The machine: a preset (zen3-2s), a regular one (2x8x8x2), `host`, or a file: a machine's TOML, a saved
+    /// sysfs folder or tar, `lscpu -p` output, hwloc XML.
+    #[arg(default_value = "host")]
+    pub machine: String,
+    /// Kernel that builds the domains.
+    #[arg(long, default_value = "v7.2")]
+    pub kernel: String,
+    /// Show the domains of this CPU alone.
+    #[arg(long)]
+    pub cpu: Option<u16>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
 }

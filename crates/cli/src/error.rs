@@ -35,7 +35,7 @@ macro_rules! from_display {
     };
 }
 
-from_display!(schedlab::sched::KernelError);
+from_display!(schedlab::Error, schedlab::sched::KernelError, schedlab::topology::TopologyError);
 
 /// How a command ended, when it did what was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 mod args;
 mod command;
 mod error;
+mod machine;
 mod output;
 
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     let result = match &arguments.verb {
         Verb::Features(args) => command::features::run(args),
         Verb::Explain(args) => command::explain::run(args),
+        Verb::Topo(args) => command::topo::run(args),
         Verb::Completions(args) => command::shell::completions(args),
         Verb::Man => command::shell::man(),
     };

@@ -8,6 +8,9 @@ pub use schedlab_sched as sched;
 pub use schedlab_topology as topology;
 pub use schedlab_units as units;
 
+pub mod domain_tree;
+mod error;
 mod rulebook;
 
+pub use error::Error;
 pub use rulebook::{Entry, Rulebook, reason};

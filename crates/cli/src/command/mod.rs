@@ -3,3 +3,4 @@
 pub mod explain;
 pub mod features;
 pub mod shell;
+pub mod topo;
