@@ -13,6 +13,7 @@ mod places;
 mod preset;
 mod regular;
 mod size;
+mod sysfs;
 mod topology;
 mod validate;
 
@@ -20,4 +21,5 @@ pub use cpu::{CpuId, NodeId, PerCpu};
 pub use error::TopologyError;
 pub use mask::CpuMask;
 pub use preset::{preset_names, preset_toml};
+pub use sysfs::{SavedSysfs, SysfsTree};
 pub use topology::{CacheSizes, Cpu, Topology};

@@ -219,6 +219,42 @@ impl CpuMask {
         Ok(mask)
     }
 
+    /// Reads a mask as the kernel and hwloc write it, in words of 32 bits, highest first:
+    /// `ff,00000000` or `0x000000ff,0x0`. A word left out is zero.
+    ///
+    /// # Errors
+    /// As of [`CpuMask::parse_list`].
+    pub fn parse_hex(text: &str, nr_cpus: usize) -> Result<CpuMask, String> {
+        let mut mask = CpuMask::new(nr_cpus);
+        for (i, part) in text.trim().rsplit(',').enumerate() {
+            let part = part.trim();
+            let digits = part.strip_prefix("0x").unwrap_or(part);
+            let word = if digits.is_empty() { Ok(0) } else { u32::from_str_radix(digits, 16) };
+            let Ok(word) = word else {
+                return Err(format!("cannot read mask part \"{part}\"; write it like 0x000000ff"));
+            };
+            for bit in (0..32).filter(|bit| word >> bit & 1 == 1) {
+                let cpu = i * 32 + bit;
+                if cpu >= nr_cpus {
+                    return Err(format!("CPU {cpu} is outside 0-{}", nr_cpus.saturating_sub(1)));
+                }
+                mask.set(CpuId::from(cpu));
+            }
+        }
+        Ok(mask)
+    }
+
+    /// Writes the mask that [`CpuMask::parse_hex`] reads, every word in full: `prefix` leads each.
+    pub fn to_hex(&self, prefix: &str) -> String {
+        let halves = self.words.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]);
+        let mut words: Vec<String> = halves.map(|word| format!("{prefix}{word:08x}")).collect();
+        if self.words.last().is_some_and(|&word| word >> 32 == 0) {
+            words.pop();
+        }
+        words.reverse();
+        words.join(",")
+    }
+
     /// The words, lowest CPUs first.
     pub fn words(&self) -> &[u64] {
         &self.words
@@ -264,6 +300,20 @@ mod tests {
             assert_eq!(CpuMask::parse_list(list, 128).unwrap().to_string(), list);
         }
         assert_eq!(CpuMask::parse_list("0-9:4", 16).unwrap().to_string(), "0,4,8");
+    }
+
+    #[test]
+    fn masks_in_hex_are_read_from_the_right() {
+        let table = [("f", "0-3"), ("00000001,00000000,00000080", "7,64"), ("0x8,,0x1", "0,67"), ("", "")];
+        for (hex, list) in table {
+            assert_eq!(CpuMask::parse_hex(hex, 128).unwrap().to_string(), list, "{hex}");
+        }
+        let mask = CpuMask::parse_list("0,67", 128).unwrap();
+        assert_eq!(mask.to_hex(""), "00000008,00000000,00000001");
+        assert_eq!(CpuMask::all(4).to_hex("0x"), "0x0000000f");
+        assert_eq!(CpuMask::parse_hex("1,00000000", 32).unwrap_err(), "CPU 32 is outside 0-31");
+        let error = CpuMask::parse_hex("0xf...f", 32).unwrap_err();
+        assert_eq!(error, "cannot read mask part \"0xf...f\"; write it like 0x000000ff");
     }
 
     #[test]

@@ -1,0 +1,601 @@
+//! A machine from the files under `/sys/devices/system/{cpu,node}`.
+//!
+//! The files are seen through [`SysfsTree`], so that a running host, a saved
+//! folder, a tar and a recording's list of lines are all the same here. A host
+//! or a folder needs no more than a closure that joins a root and reads:
+//!
+//! ```
+//! # use schedlab_topology::Topology;
+//! let root = std::path::PathBuf::from("/");
+//! let read = |path: &str| std::fs::read_to_string(root.join(path.trim_start_matches('/'))).ok();
+//! let host = Topology::from_sysfs("host", &read);
+//! ```
+//!
+//! The LLC is the highest unified cache, as on x86 and arm64. A POWER9 kernel
+//! takes its L2 instead, which the files do not say.
+//!
+//! Kernel: cpu_llc_shared_map, cpu_l2c_shared_map, arch/x86/kernel/smpboot.c;
+//! Documentation/admin-guide/cputopology.rst.
+
+mod export;
+mod saved;
+
+use std::collections::BTreeMap;
+
+use crate::places::{Ids, reconcile, split_big_cores};
+use crate::validate::{NR_CPUS_MAX, NR_NODES_MAX};
+use crate::{CacheSizes, Cpu, CpuId, CpuMask, NodeId, Topology, TopologyError, size};
+
+pub use saved::SavedSysfs;
+
+/// Files by their full path, such as `/sys/devices/system/cpu/online`.
+///
+/// A tree that begins further down, at `/devices`, `/system` or `/cpu`, will do.
+pub trait SysfsTree {
+    /// The text of a file, if there is one.
+    fn read(&self, path: &str) -> Option<String>;
+}
+
+impl<F: Fn(&str) -> Option<String>> SysfsTree for F {
+    fn read(&self, path: &str) -> Option<String> {
+        self(path)
+    }
+}
+
+impl Topology {
+    /// Reads a machine from its sysfs files and names it.
+    ///
+    /// Old files hold masks where new ones hold lists, and some are missing;
+    /// what is there is used. A CPU that is offline and has no files is a core
+    /// and an LLC of its own beside its neighbour.
+    ///
+    /// # Errors
+    /// No such files, a file that cannot be read, or files that contradict each other.
+    pub fn from_sysfs(name: &str, tree: &dyn SysfsTree) -> Result<Topology, TopologyError> {
+        import(name, tree).map_err(|error| error.in_place(name))
+    }
+}
+
+/// Where the tree may begin.
+const ROOTS: [&str; 4] = ["/sys/devices/system", "/devices/system", "/system", ""];
+
+fn import(name: &str, tree: &dyn SysfsTree) -> Result<Topology, TopologyError> {
+    let root = ROOTS.iter().find(|root| tree.read(&format!("{root}/cpu/online")).is_some());
+    let root = root.ok_or_else(|| {
+        TopologyError::new(
+            "there is no /sys/devices/system/cpu/online",
+            "save the folders /sys/devices/system/cpu and /sys/devices/system/node, with tar for instance",
+        )
+    })?;
+    let mut reader = Reader {
+        name,
+        tree,
+        root,
+        nr_cpus: NR_CPUS_MAX,
+        masks: Vec::new(),
+        by_mask: BTreeMap::new(),
+        by_text: BTreeMap::new(),
+    };
+    let online = reader.list("/cpu/online")?.unwrap_or_default();
+    let present = match reader.list("/cpu/present")? {
+        Some(present) => present,
+        None => reader.list("/cpu/possible")?.unwrap_or(online.clone()),
+    };
+    let last = present.iter().chain(online.iter()).max();
+    reader.nr_cpus = last.map_or(0, |cpu| cpu.index() + 1);
+
+    let (node_of, distances) = reader.nodes()?;
+    let mut places = Vec::with_capacity(reader.nr_cpus);
+    for cpu in 0..reader.nr_cpus {
+        places.push(reader.place(CpuId::from(cpu))?);
+    }
+    for (what, group) in LEVELS {
+        reader.check_agreement(&places, what, group)?;
+    }
+    let cpus = combine(&places, &node_of, &online)?;
+    Topology::new(name, cpus, distances)?.with_cache_sizes(|cpu| places[cpu.index()].sizes)
+}
+
+/// What the files of one CPU say: groups are indices of [`Reader::masks`].
+#[derive(Default)]
+struct Place {
+    package: Option<u16>,
+    die: Option<u16>,
+    cluster: Option<u16>,
+    core: Option<u16>,
+    l1: Option<u16>,
+    l2: Option<u16>,
+    llc: Option<u16>,
+    sizes: CacheSizes,
+    capacity: Option<u16>,
+}
+
+/// Each CPU's node, where known, and the distances.
+type Nodes = (Vec<Option<NodeId>>, Vec<Vec<u32>>);
+
+type Group = fn(&Place) -> Option<u16>;
+
+const LEVELS: [(&str, Group); 6] = [
+    ("package", |p| p.package),
+    ("die", |p| p.die),
+    ("cluster", |p| p.cluster),
+    ("core", |p| p.core),
+    ("first-level cache", |p| p.l1),
+    ("last-level cache", |p| p.llc),
+];
+
+/// How a file writes a set of CPUs.
+#[derive(Clone, Copy)]
+enum Form {
+    List,
+    Mask,
+}
+
+struct Reader<'a> {
+    name: &'a str,
+    tree: &'a dyn SysfsTree,
+    root: &'a str,
+    nr_cpus: usize,
+    /// Every set of CPUs met, once.
+    masks: Vec<CpuMask>,
+    by_mask: BTreeMap<CpuMask, u16>,
+    /// Machines have few sets and many files, so each text is read once.
+    by_text: BTreeMap<String, u16>,
+}
+
+impl Reader<'_> {
+    /// The text of a file without what surrounds it; saved files may be padded with zeros.
+    fn text(&self, path: &str) -> Option<String> {
+        let text = self.tree.read(&format!("{}{path}", self.root))?;
+        Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_string())
+    }
+
+    fn wrong(&self, path: &str, what: impl Into<String>, way_out: &str) -> TopologyError {
+        TopologyError::new(what, way_out).in_place(format!("{}: {}{path}", self.name, self.root))
+    }
+
+    fn list(&self, path: &str) -> Result<Option<CpuMask>, TopologyError> {
+        let Some(text) = self.text(path) else { return Ok(None) };
+        let mask = CpuMask::parse_list(&text, self.nr_cpus);
+        mask.map(Some).map_err(|what| self.wrong(path, what, "save the file again"))
+    }
+
+    /// The first of some files that is there, as an index of `masks`.
+    fn group(&mut self, dir: &str, files: &[(&str, Form)]) -> Result<Option<u16>, TopologyError> {
+        for &(file, form) in files {
+            let path = format!("{dir}/{file}");
+            let Some(text) = self.text(&path).filter(|text| !text.is_empty()) else { continue };
+            if let Some(&group) = self.by_text.get(&text) {
+                return Ok(Some(group));
+            }
+            let mask = match form {
+                Form::List => CpuMask::parse_list(&text, self.nr_cpus),
+                Form::Mask => CpuMask::parse_hex(&text, self.nr_cpus),
+            };
+            let mask = mask.map_err(|what| self.wrong(&path, what, "save the file again"))?;
+            let group = *self.by_mask.entry(mask).or_insert_with_key(|mask| {
+                self.masks.push(mask.clone());
+                (self.masks.len() - 1) as u16
+            });
+            self.by_text.insert(text, group);
+            return Ok(Some(group));
+        }
+        Ok(None)
+    }
+
+    fn place(&mut self, cpu: CpuId) -> Result<Place, TopologyError> {
+        use Form::{List, Mask};
+        let dir = format!("/cpu/cpu{cpu}/topology");
+        let mut place = Place {
+            package: self.group(
+                &dir,
+                &[
+                    ("package_cpus_list", List),
+                    ("core_siblings_list", List),
+                    ("package_cpus", Mask),
+                    ("core_siblings", Mask),
+                ],
+            )?,
+            die: self.group(&dir, &[("die_cpus_list", List), ("die_cpus", Mask)])?,
+            cluster: self.group(&dir, &[("cluster_cpus_list", List), ("cluster_cpus", Mask)])?,
+            core: self.group(
+                &dir,
+                &[
+                    ("core_cpus_list", List),
+                    ("thread_siblings_list", List),
+                    ("core_cpus", Mask),
+                    ("thread_siblings", Mask),
+                ],
+            )?,
+            ..Place::default()
+        };
+        self.caches(cpu, &mut place)?;
+        let path = format!("/cpu/cpu{cpu}/cpu_capacity");
+        if let Some(text) = self.text(&path) {
+            let capacity = text.parse().map_err(|_| {
+                self.wrong(&path, format!("\"{text}\" is no capacity"), "it is a number from 1 to 1024")
+            })?;
+            place.capacity = Some(capacity);
+        }
+        Ok(place)
+    }
+
+    fn caches(&mut self, cpu: CpuId, place: &mut Place) -> Result<(), TopologyError> {
+        let mut highest = 0;
+        for index in 0.. {
+            let dir = format!("/cpu/cpu{cpu}/cache/index{index}");
+            let Some(level) = self.text(&format!("{dir}/level")) else { break };
+            let Ok(level) = level.parse::<u32>() else {
+                let what = format!("\"{level}\" is no cache level");
+                return Err(self.wrong(&format!("{dir}/level"), what, "save the file again"));
+            };
+            let is_unified = self.text(&format!("{dir}/type")).is_none_or(|kind| kind == "Unified");
+            let shared = [("shared_cpu_list", Form::List), ("shared_cpu_map", Form::Mask)];
+            let Some(group) = self.group(&dir, &shared)? else { continue };
+            let bytes = self.text(&format!("{dir}/size")).and_then(|text| size::parse(&text));
+            if level == 1 {
+                place.l1.get_or_insert(group);
+            }
+            if level == 2 && is_unified {
+                place.l2 = Some(group);
+                place.sizes.l2 = bytes;
+            }
+            if level > highest && is_unified {
+                highest = level;
+                place.llc = Some(group);
+                place.sizes.llc = bytes;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the nodes; they are numbered without gaps.
+    fn nodes(&self) -> Result<Nodes, TopologyError> {
+        let mut node_of = vec![None; self.nr_cpus];
+        let ids = match self.text("/node/online") {
+            None => return Ok((vec![Some(NodeId(0)); self.nr_cpus], vec![vec![10]])),
+            Some(text) => CpuMask::parse_list(&text, NR_NODES_MAX).map_err(|what| {
+                self.wrong("/node/online", what.replace("CPU", "node"), "save the file again")
+            })?,
+        };
+        let nr_nodes = ids.weight();
+        let mut distances = Vec::new();
+        for (node, id) in ids.iter().enumerate() {
+            let path = format!("/node/node{id}/cpulist");
+            let mask = match self.list(&path)? {
+                Some(mask) => mask,
+                None => {
+                    let path = format!("/node/node{id}/cpumap");
+                    let text = self.text(&path).unwrap_or_default();
+                    CpuMask::parse_hex(&text, self.nr_cpus)
+                        .map_err(|what| self.wrong(&path, what, "save the file again"))?
+                }
+            };
+            for cpu in mask.iter() {
+                if node_of[cpu.index()].replace(NodeId(node as u16)).is_some() {
+                    let what = format!("CPU {cpu} is on another node too");
+                    return Err(self.wrong(&path, what, "a CPU is on one node"));
+                }
+            }
+            let path = format!("/node/node{id}/distance");
+            let text = self.text(&path).unwrap_or_else(|| if nr_nodes == 1 { "10" } else { "" }.to_string());
+            let row: Vec<u32> = text.split_whitespace().filter_map(|d| d.parse().ok()).collect();
+            if row.len() != nr_nodes {
+                let what = format!("\"{text}\" is not {nr_nodes} distances");
+                return Err(self.wrong(&path, what, "it has one for each node that is online"));
+            }
+            distances.push(row);
+        }
+        Ok((node_of, distances))
+    }
+
+    /// The CPUs of a group name that same group, each with itself in it.
+    fn check_agreement(&self, places: &[Place], what: &str, group: Group) -> Result<(), TopologyError> {
+        let disagree = |cpu: usize, other: usize| {
+            let said = |cpu: usize| match group(&places[cpu]) {
+                Some(group) => self.masks[group as usize].to_string(),
+                None => "unknown".to_string(),
+            };
+            TopologyError::new(
+                format!(
+                    "the {what} of CPU {cpu} is {}, but that of CPU {other} is {}",
+                    said(cpu),
+                    said(other)
+                ),
+                "save the tree again while no CPU comes or goes",
+            )
+        };
+        let mut checked = vec![false; self.masks.len()];
+        for (cpu, place) in places.iter().enumerate() {
+            let Some(mine) = group(place) else { continue };
+            let mask = &self.masks[mine as usize];
+            if !mask.contains(CpuId::from(cpu)) {
+                return Err(TopologyError::new(
+                    format!("the {what} of CPU {cpu} is {mask}, without the CPU itself"),
+                    "save the tree again",
+                ));
+            }
+            if std::mem::replace(&mut checked[mine as usize], true) {
+                continue;
+            }
+            let differs = |other: &CpuId| group(&places[other.index()]).is_some_and(|theirs| theirs != mine);
+            if let Some(other) = mask.iter().find(differs) {
+                return Err(disagree(cpu, other.index()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a level's id was made from, where its own file is missing.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Group(u16),
+    Cache(u16),
+    Package(u16),
+    Alone(usize),
+}
+
+fn combine(
+    places: &[Place],
+    node_of: &[Option<NodeId>],
+    online: &CpuMask,
+) -> Result<Vec<Cpu>, TopologyError> {
+    let is_online = |cpu: usize| online.contains(CpuId::from(cpu));
+    let known = |cpu: &usize| node_of[*cpu].is_some() && (is_online(*cpu) || places[*cpu].core.is_some());
+    let (mut packages, mut dies, mut cores) = (Ids::new(), Ids::new(), Ids::new());
+    let (mut clusters, mut llcs) = (Ids::new(), Ids::new());
+    let mut cpus = Vec::with_capacity(places.len());
+    for (i, place) in places.iter().enumerate() {
+        if is_online(i) && node_of[i].is_none() {
+            return Err(TopologyError::new(
+                format!("CPU {i} is online and on no node"),
+                "save the folder /sys/devices/system/node together with that of the CPUs",
+            ));
+        }
+        let neighbour = (0..=i).rev().find(known).or_else(|| (i..places.len()).find(known));
+        let near = &places[neighbour.unwrap_or(i)];
+        let package = near.package.map_or(Key::Alone(0), Key::Group);
+        let package = packages.id(package);
+        let lonely = !known(&i);
+        cpus.push(Cpu {
+            package,
+            die: dies.id(near.die.map_or(Key::Package(package), Key::Group)),
+            cluster: clusters.id(match (place.cluster, place.l2, place.core) {
+                (Some(cluster), _, _) => Key::Group(cluster),
+                (None, Some(l2), _) => Key::Cache(l2),
+                (None, None, Some(core)) => Key::Group(core),
+                (None, None, None) => Key::Alone(i),
+            }),
+            llc: llcs.id(match place.llc {
+                Some(llc) => Key::Cache(llc),
+                None if lonely => Key::Alone(i),
+                None => Key::Package(package),
+            }),
+            core: cores.id(place.core.map_or(Key::Alone(i), Key::Group)),
+            thread: 0,
+            node: node_of[neighbour.unwrap_or(i)].unwrap_or_default(),
+            capacity: place.capacity.unwrap_or(1024),
+            online: is_online(i),
+        });
+    }
+    let l1: Vec<Option<u16>> = places.iter().map(|place| place.l1).collect();
+    split_big_cores(&mut cpus, &l1);
+    reconcile(&mut cpus);
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree of lines of a path below /sys/devices/system and a text.
+    fn tree(lines: &str) -> SavedSysfs {
+        let mut saved = SavedSysfs::new();
+        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (path, text) = line.split_once(' ').unwrap();
+            saved.insert(path, text);
+        }
+        saved
+    }
+
+    fn lists(masks: &[CpuMask]) -> String {
+        masks.iter().map(CpuMask::to_string).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_bare_tree_is_a_package_of_single_cores() {
+        let t = Topology::from_sysfs("m", &tree("cpu/online 0-2")).unwrap();
+        assert_eq!((t.nr_cpus(), t.nr_nodes()), (3, 1));
+        assert_eq!(lists(t.cores()), "0 1 2");
+        assert_eq!(lists(t.llcs()), "0-2");
+        assert_eq!(t.cpu(CpuId(2)).capacity, 1024);
+    }
+
+    #[test]
+    fn an_old_kernel_has_masks_and_no_dies() {
+        let t = tree(
+            "cpu/online 0-3
+             cpu/possible 0-63
+             cpu/present 0-3
+             cpu/cpu0/topology/core_siblings 00000000,00000005
+             cpu/cpu0/topology/thread_siblings 00000000,00000005
+             cpu/cpu0/cache/index0/level 2
+             cpu/cpu0/cache/index0/type Unified
+             cpu/cpu0/cache/index0/size 4096K
+             cpu/cpu0/cache/index0/shared_cpu_map 00000000,00000005
+             cpu/cpu2/topology/core_siblings 00000000,00000005
+             cpu/cpu2/topology/thread_siblings 00000000,00000005
+             cpu/cpu2/cache/index0/level 2
+             cpu/cpu2/cache/index0/type Unified
+             cpu/cpu2/cache/index0/size 4096K
+             cpu/cpu2/cache/index0/shared_cpu_map 00000000,00000005
+             cpu/cpu1/topology/core_siblings a
+             cpu/cpu1/topology/thread_siblings 2
+             cpu/cpu3/topology/core_siblings a
+             cpu/cpu3/topology/thread_siblings 8
+             node/online 0,8
+             node/node0/cpumap 00000005
+             node/node0/distance 10 40
+             node/node8/cpumap 0000000a
+             node/node8/distance 40 10",
+        );
+        let t = Topology::from_sysfs("m", &t).unwrap();
+        assert_eq!(lists(t.packages()), "0,2 1,3");
+        assert_eq!(lists(t.dies()), "0,2 1,3");
+        assert_eq!(lists(t.cores()), "0,2 1 3");
+        assert_eq!(lists(t.llcs()), "0,2 1,3");
+        assert_eq!(lists(t.nodes()), "0,2 1,3");
+        assert_eq!(t.distances(), [[10, 40], [40, 10]]);
+        let size = Some(4 << 20);
+        assert_eq!(t.cache_sizes(CpuId(2)), CacheSizes { l2: size, llc: size });
+    }
+
+    #[test]
+    fn the_last_level_cache_is_the_highest_that_is_unified() {
+        let mut lines = "cpu/online 0-3\n".to_string();
+        for cpu in 0..4 {
+            let pair = ["0-1", "2-3"][cpu / 2];
+            let mut cache = |index: usize, level: u32, kind: &str, shared: &str| {
+                let dir = format!("cpu/cpu{cpu}/cache/index{index}");
+                lines += &format!("{dir}/level {level}\n{dir}/type {kind}\n{dir}/shared_cpu_list {shared}\n");
+            };
+            cache(0, 1, "Data", &cpu.to_string());
+            cache(1, 1, "Instruction", &cpu.to_string());
+            cache(2, 2, "Unified", pair);
+            if cpu < 2 {
+                cache(3, 3, "Unified", "0-1");
+            }
+            cache(if cpu < 2 { 4 } else { 3 }, 3, "Instruction", "0-3");
+        }
+        let t = Topology::from_sysfs("m", &tree(&lines)).unwrap();
+        assert_eq!(lists(t.llcs()), "0-1 2-3");
+        assert_eq!(lists(t.clusters()), "0-1 2-3");
+    }
+
+    #[test]
+    fn a_cache_that_spans_nodes_is_cut() {
+        let lines = (0..4).fold(
+            "cpu/online 0-3
+             node/online 0-1
+             node/node0/cpulist 0-1
+             node/node0/distance 10 11
+             node/node1/cpulist 2-3
+             node/node1/distance 11 10\n"
+                .to_string(),
+            |lines, cpu| {
+                let dir = format!("cpu/cpu{cpu}/cache/index0");
+                lines + &format!("{dir}/level 3\n{dir}/type Unified\n{dir}/shared_cpu_list 0-3\n")
+            },
+        );
+        let t = Topology::from_sysfs("m", &tree(&lines)).unwrap();
+        assert_eq!((lists(t.llcs()), lists(t.packages())), ("0-1 2-3".to_string(), "0-3".to_string()));
+    }
+
+    #[test]
+    fn threads_of_a_power_core_are_halved_by_their_first_cache() {
+        let lines = (0..8).fold("cpu/online 0-7\n".to_string(), |lines, cpu| {
+            let half = ["0,2,4,6", "1,3,5,7"][cpu % 2];
+            let dir = format!("cpu/cpu{cpu}");
+            let caches: String =
+                [(0, 1, "Instruction"), (1, 1, "Data"), (2, 2, "Unified"), (3, 3, "Unified")]
+                    .map(|(index, level, kind)| {
+                        let dir = format!("{dir}/cache/index{index}");
+                        format!("{dir}/level {level}\n{dir}/type {kind}\n{dir}/shared_cpu_list {half}\n")
+                    })
+                    .concat();
+            lines + &format!("{dir}/topology/thread_siblings_list 0-7\n") + &caches
+        });
+        let t = Topology::from_sysfs("m", &tree(&lines)).unwrap();
+        let halves = "0,2,4,6 1,3,5,7";
+        assert_eq!((lists(t.cores()), lists(t.llcs())), (halves.to_string(), halves.to_string()));
+    }
+
+    #[test]
+    fn an_offline_cpu_without_files_stays_beside_its_neighbour() {
+        let mut lines = "cpu/online 0,2\ncpu/present 0-3\ncpu/cpu1/cpu_capacity 512
+             node/online 0-1
+             node/node0/cpulist 0
+             node/node0/distance 10 20
+             node/node1/cpulist 2
+             node/node1/distance 20 10\n"
+            .to_string();
+        for cpu in [0, 2] {
+            for file in ["core_cpus_list", "package_cpus_list", "die_cpus_list"] {
+                lines += &format!("cpu/cpu{cpu}/topology/{file} {cpu}\n");
+            }
+        }
+        let t = Topology::from_sysfs("m", &tree(&lines)).unwrap();
+        assert_eq!(t.online().to_string(), "0,2");
+        assert_eq!(lists(t.packages()), "0-1 2-3");
+        assert_eq!(lists(t.nodes()), "0-1 2-3");
+        assert_eq!((lists(t.cores()), lists(t.llcs())), ("0 1 2 3".to_string(), "0 1 2 3".to_string()));
+        assert_eq!(t.cpu(CpuId(1)).capacity, 512);
+    }
+
+    #[test]
+    fn a_tree_may_begin_further_down() {
+        let saved = Topology::regular("2x1x2x2").unwrap().to_sysfs();
+        let whole = Topology::from_sysfs("m", &saved).unwrap();
+        for root in ["/sys", "/sys/devices", "/sys/devices/system"] {
+            let read = |path: &str| saved.read(&format!("{root}{path}"));
+            assert_eq!(Topology::from_sysfs("m", &read).unwrap(), whole);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_file() {
+        let sys = "m: /sys/devices/system";
+        let table = [
+            (
+                "cpu/possible 0",
+                "m: there is no /sys/devices/system/cpu/online; save the folders /sys/devices/system/cpu and \
+                 /sys/devices/system/node, with tar for instance"
+                    .to_string(),
+            ),
+            (
+                "cpu/online 0-x",
+                format!("{sys}/cpu/online: cannot read CPU list part \"0-x\"; write it like 0-3,8; save the file again"),
+            ),
+            ("cpu/online 0-9999", format!("{sys}/cpu/online: CPU 9999 is outside 0-4095; save the file again")),
+            (
+                "cpu/online 0-1\ncpu/cpu0/topology/core_cpus_list 0-2",
+                format!("{sys}/cpu/cpu0/topology/core_cpus_list: CPU 2 is outside 0-1; save the file again"),
+            ),
+            (
+                "cpu/online 0-1\ncpu/cpu0/topology/core_cpus_list 0-1\ncpu/cpu1/topology/core_cpus_list 1",
+                "m: the core of CPU 0 is 0-1, but that of CPU 1 is 1; save the tree again while no CPU comes or goes"
+                    .to_string(),
+            ),
+            (
+                "cpu/online 0-1\ncpu/cpu0/topology/package_cpus_list 1",
+                "m: the package of CPU 0 is 1, without the CPU itself; save the tree again".to_string(),
+            ),
+            (
+                "cpu/online 0\ncpu/cpu0/cpu_capacity fast",
+                format!("{sys}/cpu/cpu0/cpu_capacity: \"fast\" is no capacity; it is a number from 1 to 1024"),
+            ),
+            (
+                "cpu/online 0\ncpu/cpu0/cache/index0/level x",
+                format!("{sys}/cpu/cpu0/cache/index0/level: \"x\" is no cache level; save the file again"),
+            ),
+            (
+                "cpu/online 0-1\nnode/online 0\nnode/node0/cpulist 0\nnode/node0/distance 10",
+                "m: CPU 1 is online and on no node; save the folder /sys/devices/system/node together with that of the CPUs"
+                    .to_string(),
+            ),
+            (
+                "cpu/online 0\nnode/online 0-1\nnode/node0/cpulist 0\nnode/node0/distance 10",
+                format!("{sys}/node/node0/distance: \"10\" is not 2 distances; it has one for each node that is online"),
+            ),
+            (
+                "cpu/online 0\nnode/online 0-1\nnode/node0/cpulist 0\nnode/node0/distance 10 20\nnode/node1/cpulist 0",
+                format!("{sys}/node/node1/cpulist: CPU 0 is on another node too; a CPU is on one node"),
+            ),
+            ("cpu/online 0\ncpu/cpu0/cpu_capacity 512", "m: no CPU has capacity 1024; the largest CPU has it, the others their share of it".to_string()),
+        ];
+        for (lines, said) in table {
+            assert_eq!(Topology::from_sysfs("m", &tree(lines)).unwrap_err().to_string(), said);
+        }
+    }
+}
