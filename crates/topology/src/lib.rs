@@ -6,6 +6,7 @@
 
 mod cpu;
 mod error;
+mod lscpu;
 mod machine_file;
 mod mask;
 mod nearest;

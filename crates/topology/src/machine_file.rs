@@ -25,7 +25,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::places::reconcile;
+use crate::places::{default_distances, reconcile};
 use crate::validate::check_size;
 use crate::{CacheSizes, Cpu, CpuMask, NodeId, Topology, TopologyError, size};
 
@@ -165,9 +165,7 @@ impl Lists<'_> {
             }
         }
         let nr_nodes = table.nodes.as_ref().map_or(1, Vec::len);
-        let distance = |a, b| if a == b { 10 } else { 21 };
-        let default = || (0..nr_nodes).map(|a| (0..nr_nodes).map(|b| distance(a, b)).collect()).collect();
-        let distances = table.distances.clone().unwrap_or_else(default);
+        let distances = table.distances.clone().unwrap_or_else(|| default_distances(nr_nodes, 21));
         let sizes = CacheSizes { l2: self.size(&table.l2_size)?, llc: self.size(&table.llc_size)? };
         let topology = Topology::new(name, cpus, distances).and_then(|t| t.with_cache_sizes(|_| sizes));
         let topology = match table.reclaim_distance {

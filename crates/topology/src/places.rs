@@ -18,6 +18,30 @@ impl<K: Ord> Ids<K> {
     }
 }
 
+/// Distances of a machine that says none: 10, and `remote` between any two nodes.
+pub(crate) fn default_distances(nr_nodes: usize, remote: u32) -> Vec<Vec<u32>> {
+    let distance = |a, b| if a == b { 10 } else { remote };
+    (0..nr_nodes).map(|a| (0..nr_nodes).map(|b| distance(a, b)).collect()).collect()
+}
+
+/// Gives CPUs of unknown place one: a core and an LLC of its own, offline, in the
+/// package and on the node of the nearest CPU below, or above if there is none.
+pub(crate) fn settle(places: &[Option<Cpu>]) -> Vec<Cpu> {
+    let fresh = 1 + places.iter().flatten().map(|c| c.core.max(c.cluster).max(c.llc)).max().unwrap_or(0);
+    let Some(mut neighbour) = places.iter().flatten().next().copied() else { return Vec::new() };
+    let settle = |(i, place): (usize, &Option<Cpu>)| match place {
+        Some(cpu) => {
+            neighbour = *cpu;
+            *cpu
+        }
+        None => {
+            let alone = fresh + i as u16;
+            Cpu { cluster: alone, llc: alone, core: alone, capacity: 1024, online: false, ..neighbour }
+        }
+    };
+    places.iter().enumerate().map(settle).collect()
+}
+
 /// Makes groups nest, in the way kernels treat firmware whose groups do not.
 ///
 /// A cache that spans nodes is cut by node; where the threads of a core have
@@ -95,7 +119,7 @@ pub(crate) fn split_big_cores(cpus: &mut [Cpu], l1: &[Option<u16>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NodeId;
+    use crate::{NodeId, Topology};
 
     /// CPUs of (core, cluster, LLC, node), before; then the groups of each level after.
     #[track_caller]
@@ -152,7 +176,6 @@ mod tests {
             split_big_cores(&mut cpus, l1);
             cpus.iter().map(|c| c.core).collect::<Vec<_>>()
         };
-        use crate::Topology;
         assert_eq!(split(&[0, 0, 0, 0], &[Some(1), Some(2), Some(1), Some(2)]), [0, 1, 0, 1]);
         assert_eq!(split(&[0, 0, 1, 1], &[Some(0), Some(1), Some(2), Some(3)]), [0, 0, 1, 1]);
         assert_eq!(split(&[0, 0], &[None, None]), [0, 0]);

@@ -22,7 +22,7 @@ mod saved;
 
 use std::collections::BTreeMap;
 
-use crate::places::{Ids, reconcile, split_big_cores};
+use crate::places::{Ids, reconcile, settle, split_big_cores};
 use crate::validate::{NR_CPUS_MAX, NR_NODES_MAX};
 use crate::{CacheSizes, Cpu, CpuId, CpuMask, NodeId, Topology, TopologyError, size};
 
@@ -333,7 +333,8 @@ enum Key {
     Group(u16),
     Cache(u16),
     Package(u16),
-    Alone(usize),
+    Cpu(usize),
+    Machine,
 }
 
 fn combine(
@@ -341,47 +342,49 @@ fn combine(
     node_of: &[Option<NodeId>],
     online: &CpuMask,
 ) -> Result<Vec<Cpu>, TopologyError> {
-    let is_online = |cpu: usize| online.contains(CpuId::from(cpu));
-    let known = |cpu: &usize| node_of[*cpu].is_some() && (is_online(*cpu) || places[*cpu].core.is_some());
     let (mut packages, mut dies, mut cores) = (Ids::new(), Ids::new(), Ids::new());
     let (mut clusters, mut llcs) = (Ids::new(), Ids::new());
-    let mut cpus = Vec::with_capacity(places.len());
+    let mut known = Vec::with_capacity(places.len());
     for (i, place) in places.iter().enumerate() {
-        if is_online(i) && node_of[i].is_none() {
-            return Err(TopologyError::new(
-                format!("CPU {i} is online and on no node"),
-                "save the folder /sys/devices/system/node together with that of the CPUs",
-            ));
-        }
-        let neighbour = (0..=i).rev().find(known).or_else(|| (i..places.len()).find(known));
-        let near = &places[neighbour.unwrap_or(i)];
-        let package = near.package.map_or(Key::Alone(0), Key::Group);
-        let package = packages.id(package);
-        let lonely = !known(&i);
-        cpus.push(Cpu {
+        let online = online.contains(CpuId::from(i));
+        let node = match node_of[i] {
+            None if online => {
+                return Err(TopologyError::new(
+                    format!("CPU {i} is online and on no node"),
+                    "save the folder /sys/devices/system/node together with that of the CPUs",
+                ));
+            }
+            Some(node) if online || place.core.is_some() => node,
+            _ => {
+                known.push(None);
+                continue;
+            }
+        };
+        let package = packages.id(place.package.map_or(Key::Machine, Key::Group));
+        let core = place.core.map_or(Key::Cpu(i), Key::Group);
+        known.push(Some(Cpu {
             package,
-            die: dies.id(near.die.map_or(Key::Package(package), Key::Group)),
-            cluster: clusters.id(match (place.cluster, place.l2, place.core) {
-                (Some(cluster), _, _) => Key::Group(cluster),
-                (None, Some(l2), _) => Key::Cache(l2),
-                (None, None, Some(core)) => Key::Group(core),
-                (None, None, None) => Key::Alone(i),
+            die: dies.id(place.die.map_or(Key::Package(package), Key::Group)),
+            cluster: clusters.id(match (place.cluster, place.l2) {
+                (Some(cluster), _) => Key::Group(cluster),
+                (None, Some(l2)) => Key::Cache(l2),
+                (None, None) => place.core.map_or(Key::Cpu(i), Key::Group),
             }),
-            llc: llcs.id(match place.llc {
-                Some(llc) => Key::Cache(llc),
-                None if lonely => Key::Alone(i),
-                None => Key::Package(package),
-            }),
-            core: cores.id(place.core.map_or(Key::Alone(i), Key::Group)),
+            llc: llcs.id(place.llc.map_or(Key::Package(package), Key::Cache)),
+            core: cores.id(core),
             thread: 0,
-            node: node_of[neighbour.unwrap_or(i)].unwrap_or_default(),
-            capacity: place.capacity.unwrap_or(1024),
-            online: is_online(i),
-        });
+            node,
+            capacity: 1024,
+            online,
+        }));
     }
+    let mut cpus = settle(&known);
     let l1: Vec<Option<u16>> = places.iter().map(|place| place.l1).collect();
     split_big_cores(&mut cpus, &l1);
     reconcile(&mut cpus);
+    for (cpu, place) in cpus.iter_mut().zip(places) {
+        cpu.capacity = place.capacity.unwrap_or(1024);
+    }
     Ok(cpus)
 }
 

@@ -1,0 +1,326 @@
+//! A machine from `lscpu -p`, and the other way round.
+//!
+//! The table names its columns in the last line that begins with `#`; any set
+//! will do that has `CPU`. It does not show dies, distances, cache sizes and
+//! capacities: a package is a die, nodes are at distance 20, which is what a
+//! kernel assumes whom the firmware tells nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::places::{Ids, default_distances, reconcile, settle, split_big_cores};
+use crate::validate::{NR_CPUS_MAX, NR_NODES_MAX};
+use crate::{Cpu, NodeId, Topology, TopologyError};
+
+impl Topology {
+    /// Reads what `lscpu -p` printed; `name` names the machine, and its file in errors.
+    ///
+    /// CPUs that are not listed are taken to be offline.
+    ///
+    /// # Errors
+    /// What cannot be read, with its line.
+    pub fn from_lscpu(name: &str, text: &str) -> Result<Topology, TopologyError> {
+        let (cpus, nr_nodes) = parse(text).map_err(|error| error.in_place(name))?;
+        Topology::new(name, cpus, default_distances(nr_nodes, 20))
+    }
+
+    /// Writes the table that `lscpu -p` would print, with a column `Online` and all
+    /// CPUs, as of `lscpu -a`, if some are offline.
+    pub fn to_lscpu(&self) -> String {
+        let all_online = self.online().weight() == self.nr_cpus();
+        let has_l2 =
+            self.cores() != self.clusters() || self.cpus().any(|(id, _)| self.cache_sizes(id).l2.is_some());
+        let mut text = "# CPU,Core,Socket,Node".to_string();
+        text += if all_online { "," } else { ",Online," };
+        text += if has_l2 { ",L2,L3\n" } else { ",L3\n" };
+        for (id, cpu) in self.cpus() {
+            let _ = write!(text, "{id},{},{},{}", cpu.core, cpu.package, cpu.node);
+            if !all_online {
+                text += if cpu.online { ",Y" } else { ",N" };
+            }
+            text += ",";
+            if has_l2 {
+                let _ = write!(text, ",{}", cpu.cluster);
+            }
+            let _ = writeln!(text, ",{}", cpu.llc);
+        }
+        text
+    }
+}
+
+const WAY_OUT: &str = "save the whole output of lscpu -p";
+
+/// What a column says of a CPU; others are passed over.
+#[derive(Clone, Copy, PartialEq)]
+enum Column {
+    Cpu,
+    Core,
+    Cluster,
+    Socket,
+    Node,
+    Online,
+    /// First-level data cache.
+    L1d,
+    /// Unified cache of this level.
+    Cache(u32),
+    Other,
+}
+
+impl Column {
+    fn named(name: &str) -> Column {
+        match name.trim().to_ascii_lowercase().as_str() {
+            "cpu" => Column::Cpu,
+            "core" => Column::Core,
+            "cluster" => Column::Cluster,
+            "socket" => Column::Socket,
+            "node" => Column::Node,
+            "online" => Column::Online,
+            "l1d" => Column::L1d,
+            name => match name.strip_prefix('l').and_then(|level| level.parse().ok()) {
+                Some(level) => Column::Cache(level),
+                None => Column::Other,
+            },
+        }
+    }
+}
+
+/// One line of the table.
+#[derive(Default)]
+struct Row {
+    cpu: u16,
+    core: Option<u16>,
+    cluster: Option<u16>,
+    socket: Option<u16>,
+    node: Option<u16>,
+    is_offline: bool,
+    l1d: Option<u16>,
+    caches: BTreeMap<u32, u16>,
+}
+
+/// The CPUs, and how many nodes they are on.
+fn parse(text: &str) -> Result<(Vec<Cpu>, usize), TopologyError> {
+    let mut columns = Vec::new();
+    let mut rows: BTreeMap<u16, Row> = BTreeMap::new();
+    for (i, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(header) = line.strip_prefix('#') {
+            let names: Vec<Column> = header.split([',', ':']).map(Column::named).collect();
+            if names.contains(&Column::Cpu) {
+                columns = names;
+            }
+        } else if !line.is_empty() {
+            let row = parse_row(line, &columns).map_err(|error| error.at_line(i + 1))?;
+            let cpu = row.cpu;
+            if rows.insert(cpu, row).is_some() {
+                let what = format!("CPU {cpu} is listed twice");
+                return Err(TopologyError::new(what, "list each CPU once").at_line(i + 1));
+            }
+        }
+    }
+    let Some(last) = rows.keys().next_back() else {
+        return Err(TopologyError::new("no CPU is listed", WAY_OUT));
+    };
+    let mut listed: Vec<Option<Row>> = (0..=*last).map(|_| None).collect();
+    for (cpu, row) in rows {
+        listed[cpu as usize] = Some(row);
+    }
+    combine(&listed)
+}
+
+fn parse_row(line: &str, columns: &[Column]) -> Result<Row, TopologyError> {
+    if columns.is_empty() {
+        let what = "no line like \"# CPU,Core,Socket,Node,,L1d,L1i,L2,L3\" comes before the first CPU";
+        return Err(TopologyError::new(what, WAY_OUT));
+    }
+    let values: Vec<&str> = line.split([',', ':']).map(str::trim).collect();
+    if values.len() != columns.len() {
+        let what = format!("\"{line}\" has {} columns, the header {}", values.len(), columns.len());
+        return Err(TopologyError::new(what, WAY_OUT));
+    }
+    let mut row = Row::default();
+    let mut cpu = None;
+    for (column, value) in columns.iter().zip(values) {
+        if *column == Column::Online {
+            row.is_offline = value.eq_ignore_ascii_case("n") || value.eq_ignore_ascii_case("no");
+        }
+        if matches!(column, Column::Other | Column::Online) || value.is_empty() || value == "-" {
+            continue;
+        }
+        let number: u16 = value.parse().map_err(|_| {
+            TopologyError::new(format!("\"{value}\" in \"{line}\" is no id"), "an id is a number from 0 up")
+        })?;
+        match column {
+            Column::Cpu => cpu = Some(number),
+            Column::Core => row.core = Some(number),
+            Column::Cluster => row.cluster = Some(number),
+            Column::Socket => row.socket = Some(number),
+            Column::Node => row.node = Some(number),
+            Column::L1d => row.l1d = Some(number),
+            Column::Cache(level) => {
+                row.caches.insert(*level, number);
+            }
+            Column::Online | Column::Other => {}
+        }
+    }
+    row.cpu = cpu.filter(|&cpu| (cpu as usize) < NR_CPUS_MAX).ok_or_else(|| {
+        let what = format!("\"{line}\" has no CPU number from 0 to {}", NR_CPUS_MAX - 1);
+        TopologyError::new(what, WAY_OUT)
+    })?;
+    Ok(row)
+}
+
+/// What an id was made from. Cores are numbered in the socket by `lscpu -y`.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Core(Option<u16>, u16),
+    Cluster(Option<u16>, u16),
+    Cache(u32, u16),
+    Socket(Option<u16>),
+    Cpu(u16),
+}
+
+fn combine(listed: &[Option<Row>]) -> Result<(Vec<Cpu>, usize), TopologyError> {
+    let mut nodes: Vec<u16> = listed.iter().flatten().filter_map(|row| row.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    if nodes.len() > NR_NODES_MAX {
+        return Err(TopologyError::new(format!("{} nodes are listed", nodes.len()), WAY_OUT));
+    }
+    let (mut cores, mut clusters, mut llcs) = (Ids::new(), Ids::new(), Ids::new());
+    let mut known = Vec::with_capacity(listed.len());
+    for row in listed {
+        let Some(row) = row.as_ref().filter(|row| !row.is_offline || row.core.is_some()) else {
+            known.push(None);
+            continue;
+        };
+        let node = match row.node {
+            Some(node) => nodes.iter().position(|&n| n == node).unwrap_or(0),
+            None if nodes.is_empty() => 0,
+            None => {
+                let what = format!("CPU {} has no node, others have", row.cpu);
+                return Err(TopologyError::new(what, "give its node, or leave out the column"));
+            }
+        };
+        let core = || row.core.map_or(Key::Cpu(row.cpu), |core| Key::Core(row.socket, core));
+        let cluster = row.cluster.map(|cluster| Key::Cluster(row.socket, cluster));
+        let l2 = row.caches.get(&2).map(|&cache| Key::Cache(2, cache));
+        let llc = row.caches.last_key_value().map(|(&level, &cache)| Key::Cache(level, cache));
+        let socket = row.socket.unwrap_or(0);
+        known.push(Some(Cpu {
+            package: socket,
+            die: socket,
+            cluster: clusters.id(cluster.or(l2).unwrap_or_else(core)),
+            llc: llcs.id(llc.unwrap_or(Key::Socket(row.socket))),
+            core: cores.id(core()),
+            thread: 0,
+            node: NodeId(node as u16),
+            capacity: 1024,
+            online: !row.is_offline,
+        }));
+    }
+    let mut cpus = settle(&known);
+    let l1: Vec<Option<u16>> = listed.iter().map(|row| row.as_ref().and_then(|row| row.l1d)).collect();
+    split_big_cores(&mut cpus, &l1);
+    reconcile(&mut cpus);
+    Ok((cpus, nodes.len().max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CpuMask;
+
+    fn lists(masks: &[CpuMask]) -> String {
+        masks.iter().map(CpuMask::to_string).collect::<Vec<_>>().join(" ")
+    }
+
+    /// lscpu of util-linux 2.38, of the files written for `2x2x2x2:smt=interleaved,l2=1M`.
+    const DUAL: &str = "\
+# The following is the parsable format, which can be fed to other
+# programs. Each different item in every column has an unique ID
+# starting usually from zero.
+# CPU,Core,Socket,Node,,L2,L3
+0,0,0,0,,0,0
+1,1,0,0,,1,0
+2,2,0,0,,2,1
+3,3,0,0,,3,1
+4,4,1,1,,4,2
+5,5,1,1,,5,2
+6,6,1,1,,6,3
+7,7,1,1,,7,3
+8,0,0,0,,0,0
+9,1,0,0,,1,0
+10,2,0,0,,2,1
+11,3,0,0,,3,1
+12,4,1,1,,4,2
+13,5,1,1,,5,2
+14,6,1,1,,6,3
+15,7,1,1,,7,3
+";
+
+    #[test]
+    fn what_lscpu_prints_is_read_and_written() {
+        let read = Topology::from_lscpu("m", DUAL).unwrap();
+        let made = Topology::regular("2x2x2x2:smt=interleaved,distance=10/20,l2=1M").unwrap();
+        assert_eq!(read, made.clone().with_cache_sizes(|_| Default::default()).unwrap().named("m"));
+        let comments_left_out: String = DUAL.split_inclusive('\n').skip(3).collect();
+        assert_eq!(made.to_lscpu(), comments_left_out);
+    }
+
+    #[test]
+    fn any_columns_do_and_missing_ones_are_single() {
+        let t = Topology::from_lscpu("m", "# CPU\n0\n1\n").unwrap();
+        assert_eq!((lists(t.cores()), lists(t.llcs()), t.nr_nodes()), ("0 1".into(), "0-1".into(), 1));
+        // Physical ids: cores are numbered in each socket, nodes have gaps.
+        let text = "# CPU,CORE,MHZ,SOCKET,NODE,L1d:L1i:L2\n0,8,2000,1,0,0:0:0\n1,8,,2,8,1:1:1\n";
+        let t = Topology::from_lscpu("m", text).unwrap();
+        assert_eq!(
+            (lists(t.cores()), lists(t.packages()), lists(t.nodes())),
+            ("0 1".into(), "0 1".into(), "0 1".into())
+        );
+        assert_eq!(t.distances(), [[10, 20], [20, 10]]);
+        let text = "# CPU,Core,Cluster,Socket,,L1d,L1i,L2,L3\n0,0,0,0,,0,0,0,0\n1,1,0,0,,1,1,1,0\n2,2,1,0,,2,2,2,0\n";
+        assert_eq!(lists(Topology::from_lscpu("m", text).unwrap().clusters()), "0-1 2");
+    }
+
+    #[test]
+    fn cpus_without_a_place_are_offline() {
+        let t = Topology::from_lscpu("m", "# CPU,Core,Socket,Online\n0,0,0,Y\n1,,,N\n3,1,0,Y\n").unwrap();
+        assert_eq!((t.nr_cpus(), t.online().to_string()), (4, "0,3".to_string()));
+        assert_eq!((lists(t.cores()), lists(t.packages())), ("0 1 2 3".into(), "0-3".into()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_with_its_line() {
+        let table = [
+            ("", "m: no CPU is listed; save the whole output of lscpu -p"),
+            (
+                "0,0,0,0\n",
+                "m:1: no line like \"# CPU,Core,Socket,Node,,L1d,L1i,L2,L3\" comes before the first CPU; \
+                 save the whole output of lscpu -p",
+            ),
+            ("# CPU,Core\n0\n", "m:2: \"0\" has 1 columns, the header 2; save the whole output of lscpu -p"),
+            ("# CPU,Core\n0,zero\n", "m:2: \"zero\" in \"0,zero\" is no id; an id is a number from 0 up"),
+            (
+                "# CPU\n4096\n",
+                "m:2: \"4096\" has no CPU number from 0 to 4095; save the whole output of lscpu -p",
+            ),
+            ("# CPU\n0\n0\n", "m:3: CPU 0 is listed twice; list each CPU once"),
+            (
+                "# CPU,Node\n0,0\n1,\n",
+                "m: CPU 1 has no node, others have; give its node, or leave out the column",
+            ),
+            ("# CPU,Core,Socket\n0,0,0\n1,0,1\n2,1,0\n", ""),
+            (
+                "# CPU,Core,Node\n0,0,0\n1,0,1\n",
+                "m: CPUs 0 and 1 share one cluster but not one LLC; each cluster lies within one LLC",
+            ),
+        ];
+        for (text, said) in table {
+            match Topology::from_lscpu("m", text) {
+                Ok(_) => assert_eq!(said, ""),
+                Err(error) => assert_eq!(error.to_string(), said),
+            }
+        }
+    }
+}
