@@ -60,8 +60,6 @@ tunables! {
     cfs_bandwidth_slice_us = 5_000;
     /// v4.13: averaging time of RT pressure, ms.
     sched_time_avg_ms = 1_000;
-    /// NUMA distance above which a domain loses EXEC, FORK and WAKE_AFFINE.
-    reclaim_distance = 30;
     /// RT period, us.
     rt_period_us = 1_000_000;
     /// RT time per period, us; equal to the period means no limit.

@@ -28,8 +28,8 @@ pub(super) struct Level {
     pub(super) name: &'static str,
     /// What the hardware shares on this rung.
     pub(super) flags: SdFlags,
-    /// NUMA: the distance up to which nodes are spanned.
-    pub(super) distance: u32,
+    /// NUMA: the nodes spanned are further apart than the machine's reclaim distance.
+    pub(super) beyond_reclaim: bool,
     /// Distinct masks of the rung.
     pub(super) masks: Vec<Arc<CpuMask>>,
     /// Mask of each CPU.
@@ -91,19 +91,19 @@ impl<'a> Rungs<'a> {
             let whole = mask(cpu);
             *seen.entry(whole).or_insert_with(|| interned.id(whole.and(self.active)))
         });
-        self.add(level, flags, 0, interned, mask_of);
+        self.add(level, flags, false, interned, mask_of);
     }
 
     fn add(
         &mut self,
         level: DomainLevel,
         flags: SdFlags,
-        distance: u32,
+        beyond_reclaim: bool,
         masks: Interned,
         mask_of: PerCpu<u32>,
     ) {
         let name = name(level, self.kernel.rules.level_names);
-        self.list.push(Level { level, name, flags, distance, masks: masks.masks, mask_of });
+        self.list.push(Level { level, name, flags, beyond_reclaim, masks: masks.masks, mask_of });
     }
 
     /// NODE, and one rung per distance between nodes.
@@ -138,7 +138,7 @@ impl<'a> Rungs<'a> {
                 mask_of_node[node.0 as usize] = interned.id(mask);
             }
             let mask_of = PerCpu::new(topology.nr_cpus(), |c| mask_of_node[topology.cpu(c).node.0 as usize]);
-            self.add(level, flags, distance, interned, mask_of);
+            self.add(level, flags, distance > topology.reclaim_distance(), interned, mask_of);
         }
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn sd_init(kernel: &Kernel, level: &Level, number: usize, cpu: CpuId)
         (117, 1, 2, 0)
     } else if numa {
         flags = flags.with(SdFlags::SERIALIZE);
-        if u64::from(level.distance) > kernel.tunables.reclaim_distance {
+        if level.beyond_reclaim {
             flags = flags
                 .without(SdFlags::BALANCE_EXEC)
                 .without(SdFlags::BALANCE_FORK)
