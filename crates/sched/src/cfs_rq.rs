@@ -1,6 +1,7 @@
 //! The queue of one level of the hierarchy on one CPU.
 
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
@@ -68,6 +69,8 @@ pub struct Removed {
     pub nr: u32,
     /// Their load.
     pub load_avg: u64,
+    /// Their unweighted load sums (v5.5).
+    pub load_sum: u64,
     /// Their utilisation.
     pub util_avg: u64,
     /// Their runnable average.
@@ -125,10 +128,12 @@ pub struct CfsRq {
     pub propagate: bool,
     /// Runnable sum that goes with it.
     pub prop_runnable_sum: i64,
-    /// v4.13..: hierarchical load and when it was computed (jiffies).
-    pub h_load: u64,
+    /// Hierarchical load, computed at most once per jiffy, by whoever asks first.
+    pub h_load: Cell<u64>,
     /// Jiffy of `h_load`.
-    pub last_h_load_update: u64,
+    pub last_h_load_update: Cell<u64>,
+    /// On its CPU's list of queues whose averages must be aged.
+    pub on_list: bool,
     /// All entities below are idle.
     pub idle: bool,
     /// Bandwidth control is on for the group.
@@ -141,9 +146,12 @@ pub struct CfsRq {
     pub throttle_count: u32,
     /// v7.2: tasks off the queue until there is quota again, newest first.
     pub throttled_limbo: Vec<TaskId>,
-    /// v7.2: the PELT clock stands still since the queue ran empty while throttled.
+    /// The PELT clock stands still, in v7.2 since the queue ran empty while throttled;
+    /// set and cleared by `stop_pelt_clock` and `start_pelt_clock`.
     pub pelt_clock_throttled: bool,
-    /// clock_pelt when throttling began.
+    /// `throttled_clock_pelt_time` when the queue became empty; none if the clock stood still.
+    pub throttled_pelt_idle: Option<u64>,
+    /// PELT clock when throttling began.
     pub throttled_clock_pelt: u64,
     /// Throttled time taken off the PELT clock.
     pub throttled_clock_pelt_time: u64,
@@ -179,8 +187,9 @@ impl CfsRq {
             last_update_tg_load_avg: 0,
             propagate: false,
             prop_runnable_sum: 0,
-            h_load: 0,
-            last_h_load_update: 0,
+            h_load: Cell::new(0),
+            last_h_load_update: Cell::new(u64::MAX),
+            on_list: false,
             idle: false,
             runtime_enabled: false,
             runtime_remaining: 0,
@@ -188,6 +197,7 @@ impl CfsRq {
             throttle_count: 0,
             throttled_limbo: Vec::new(),
             pelt_clock_throttled: false,
+            throttled_pelt_idle: Some(0),
             throttled_clock_pelt: 0,
             throttled_clock_pelt_time: 0,
         }

@@ -129,8 +129,13 @@ features! {
     UtilEstFastup "UTIL_EST_FASTUP" "The estimate follows a rise at once." "util_est_update(), features.h, v5.5" [0 1 1 1 1 0 0 0];
     AttachAgeLoad "ATTACH_AGE_LOAD" "A migrated entity's load is aged before it is attached." "features.h" [1 1 1 1 1 1 1 1];
     MigratePeltLag "MIGRATE_PELT_LAG" "A task that leaves an idle CPU is aged by the time that CPU's clock lags." "migrate_se_pelt_lag(), v5.19" [0 0 0 1 1 1 1 1];
+    DetachAtDequeue "DETACH_AT_DEQUEUE" "The load of a task the balancer moves is taken off at its dequeue, not in the migration hook." "dequeue_entity(), v6.0" [0 0 0 1 1 1 1 1];
+    AttachAtFork "ATTACH_AT_FORK" "A new task's load is attached before it is first queued." "post_init_entity_util_avg(), up to v5.19" [1 1 1 0 0 0 0 0];
+    ScaleDownFloor "SCALE_DOWN_FLOOR" "A scaled-down weight is at least 2." "scale_load_down(), v5.7" [0 0 1 1 1 1 1 1];
+    BlockedUpdateTg "BLOCKED_UPDATE_TG" "Ageing blocked load writes the parent group's load average." "__update_blocked_fair(), v5.14" [0 0 1 1 1 1 1 1];
     GroupLoadMax "GROUP_LOAD_MAX" "A group's share counts the larger of queued weight and average load." "calc_group_shares(), v4.15" [0 1 1 1 1 1 1 1];
     ReweightIfChanged "REWEIGHT_IF_CHANGED" "A group entity is re-weighted only when its shares changed." "update_cfs_group(), v6.6" [0 0 0 0 0 1 1 1];
+    KeepEmptyWeight "KEEP_EMPTY_WEIGHT" "A group that becomes empty on a CPU keeps its entity's weight." "update_cfs_group(), v6.12" [0 0 0 0 0 0 1 1];
     TgLoadAvgPerNode "TG_LOAD_AVG_PER_NODE" "A group's load average has one counter per node." "mail of 27 Mar 2023" [0 0 0 0 0 0 0 0];
     TgLoadAvgRateLimit "TG_LOAD_AVG_RATE_LIMIT" "A group's load average is written at most once per ms and CPU." "update_tg_load_avg(), v6.7" [0 0 0 0 0 1 1 1];
     BandwidthPerTask "BANDWIDTH_PER_TASK" "Throttling stops tasks at their exit to user mode, not the group's queue." "throttle_cfs_rq(), v6.18" [0 0 0 0 0 0 0 1];

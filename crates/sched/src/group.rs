@@ -1,5 +1,9 @@
 //! Task groups.
 
+mod load_avg;
+mod propagate;
+mod shares;
+
 use alloc::vec::Vec;
 
 use crate::{CfsRqId, SeId};

@@ -14,7 +14,11 @@
 
 extern crate alloc;
 
+mod blocked;
+mod capacity;
 mod cfs_rq;
+mod clock;
+mod cpu_load;
 mod domain;
 #[cfg(test)]
 mod drawing;
@@ -22,14 +26,19 @@ mod effect;
 mod entity;
 mod features;
 mod group;
+mod h_load;
 mod kernel;
+mod load_avg;
+mod pelt;
 mod preempt;
 mod reason;
+mod reweight;
 mod rq;
 mod rules;
 mod sched;
 mod task;
 mod tunables;
+mod util_est;
 mod view;
 mod weight;
 
@@ -43,6 +52,8 @@ pub use entity::{Entity, LoadWeight, SchedAvg, SeId};
 pub use features::{Feature, FeatureRow, Features};
 pub use group::{Bandwidth, TaskGroup, TgId};
 pub use kernel::{Kernel, KernelError, PRESETS};
+pub use load_avg::UpdateFlags;
+pub use pelt::LOAD_AVG_MAX;
 pub use preempt::{NeedResched, Point, Preempt, PreemptBuild, PreemptModel};
 pub use reason::Reason;
 pub use rq::{Curr, Rq};

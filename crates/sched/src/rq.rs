@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use schedlab_units::TaskId;
 
-use crate::{NeedResched, SchedAvg};
+use crate::{CfsRqId, NeedResched, SchedAvg};
 
 /// What a CPU executes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +67,8 @@ pub struct Rq {
     pub next_balance: u64,
     /// Jiffy of the last blocked load update.
     pub last_blocked_load_update: u64,
+    /// Queues whose averages must be aged, children before parents.
+    pub leaf_cfs_rqs: Vec<CfsRqId>,
     /// Blocked load may still decay.
     pub has_blocked_load: bool,
     /// Tick stopped because idle.
@@ -144,6 +146,7 @@ impl Rq {
             max_idle_balance_cost: migration_cost,
             next_balance: 0,
             last_blocked_load_update: 0,
+            leaf_cfs_rqs: Vec::new(),
             has_blocked_load: false,
             nohz_tick_stopped: false,
             cpu_capacity_orig: capacity,

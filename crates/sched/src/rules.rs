@@ -410,11 +410,13 @@ rules! {
     } [RtAvg Pelt Pelt Pelt Pelt Pelt Pelt Pelt];
 
     util_est_form: UtilEstForm "UTIL_EST_FORM" "What a task's estimate consists of." "util_est_update()" {
+        /// Last value and slow average; the lowest bit of the value is a flag.
+        FlagInLowestBit "flag_in_lowest_bit",
         /// Last value and slow average.
         EwmaAndLast "ewma_and_last",
         /// One value.
         Single "single",
-    } [EwmaAndLast EwmaAndLast EwmaAndLast EwmaAndLast EwmaAndLast Single Single Single];
+    } [FlagInLowestBit FlagInLowestBit EwmaAndLast EwmaAndLast EwmaAndLast Single Single Single];
 
     util_est_update: UtilEstUpdate "UTIL_EST_UPDATE" "When a dequeue updates the estimate of utilisation." "dequeue_task_fair()" {
         /// After the dequeue.
@@ -431,6 +433,15 @@ rules! {
         /// A deadline server gives starving fair tasks the rest.
         FairServer "fair_server",
     } [Bandwidth Bandwidth Bandwidth Bandwidth Bandwidth Bandwidth FairServer FairServer];
+
+    pelt_sums: PeltSums "PELT_SUMS" "How the sums of a queue follow when load is taken off its averages." "update_cfs_rq_load_avg(), detach_entity_load_avg(), __update_sa()" {
+        /// By as much, not below zero; group changes use the full series as divider.
+        Plain "plain",
+        /// Not below what the average needs, compared in 32 bits.
+        Floor32 "floor32",
+        /// Not below what the average needs.
+        Floor "floor",
+    } [Plain Plain Floor32 Floor32 Floor32 Floor32 Floor32 Floor];
 
     runnable_avg: RunnableAvg "RUNNABLE_AVG" "Whether runnable time is averaged." "___update_load_sum()" {
         /// No.

@@ -1,0 +1,135 @@
+//! Ageing the averages of a CPU on which nothing happens.
+//!
+//! Load of sleepers decays only when somebody looks. Balancing does, for all queues of
+//! the CPU that still hold some ("leaf" queues, children before parents), and forgets
+//! queues that are empty and wholly decayed.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use crate::{CfsRq, CfsRqId, Curr, Feature, PeltClock, Policy, Pressure, Sched, UpdateFlags};
+
+impl Sched {
+    /// Puts a queue on its CPU's list of queues whose averages must be aged.
+    /// Enqueue calls it for every level.
+    ///
+    /// Kernel: list_add_leaf_cfs_rq(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub fn list_add_leaf_cfs_rq(&mut self, cfs: CfsRqId) {
+        if !self.cfs(cfs).on_list {
+            self.add_leaf(cfs);
+        }
+    }
+
+    #[cold]
+    fn add_leaf(&mut self, cfs: CfsRqId) {
+        let depth = self.depth_of(cfs);
+        let cpu = self.cfs(cfs).cpu;
+        let list = &self.rqs[cpu].leaf_cfs_rqs;
+        let at = list.iter().position(|&other| self.depth_of(other) < depth).unwrap_or(list.len());
+        self.rqs[cpu].leaf_cfs_rqs.insert(at, cfs);
+        self.cfs_mut(cfs).on_list = true;
+    }
+
+    /// Levels between a queue and the root.
+    fn depth_of(&self, cfs: CfsRqId) -> u8 {
+        let queue = self.cfs(cfs);
+        self.tg(queue.tg).se.get(queue.cpu.index()).map_or(0, |&se| self.se(se).depth + 1)
+    }
+
+    /// Brings all averages of a CPU to now.
+    ///
+    /// Kernel: update_blocked_averages(), kernel/sched/fair.c, v6.12.
+    pub fn update_blocked_averages(&mut self, cpu: CpuId, now: Time) {
+        let jiffy = self.jiffies(now);
+        self.rqs[cpu].last_blocked_load_update = jiffy;
+        self.update_rq_clock(cpu, now);
+        let others = self.update_blocked_others(cpu);
+        let fair = self.update_blocked_fair(cpu);
+        if !others && !fair {
+            self.rqs[cpu].has_blocked_load = false;
+        }
+    }
+
+    /// True if some load is left.
+    ///
+    /// Kernel: __update_blocked_others(), update_other_load_avgs(), kernel/sched/fair.c and pelt.c, v6.12.
+    fn update_blocked_others(&mut self, cpu: CpuId) -> bool {
+        if self.kernel.rules.pressure == Pressure::RtAvg {
+            return false;
+        }
+        let policy = match self.rqs[cpu].curr {
+            Curr::Idle => None,
+            Curr::Task(task) => Some(self.task(task).policy),
+        };
+        self.update_rt_rq_load_avg(cpu, matches!(policy, Some(Policy::Fifo(_) | Policy::Rr(_))));
+        self.update_dl_rq_load_avg(cpu, matches!(policy, Some(Policy::Deadline { .. })));
+        self.update_irq_load_avg(cpu, 0);
+        let rq = &self.rqs[cpu];
+        rq.avg_rt.util_avg != 0 || rq.avg_dl.util_avg != 0 || rq.avg_irq.util_avg != 0
+    }
+
+    /// True if some load is left.
+    ///
+    /// Kernel: __update_blocked_fair(), kernel/sched/fair.c, v6.12.
+    fn update_blocked_fair(&mut self, cpu: CpuId) -> bool {
+        let mut left = false;
+        let mut at = 0;
+        while let Some(&cfs) = self.rqs[cpu].leaf_cfs_rqs.get(at) {
+            let skip =
+                self.kernel.rules.pelt == PeltClock::InContribution && self.cfs(cfs).throttle_count > 0;
+            if !skip {
+                self.update_blocked_queue(cpu, cfs);
+                left |= self.cfs(cfs).has_blocked();
+            }
+            if !skip && self.is_decayed(cfs) {
+                self.rqs[cpu].leaf_cfs_rqs.remove(at);
+                self.cfs_mut(cfs).on_list = false;
+            } else {
+                at += 1;
+            }
+        }
+        left
+    }
+
+    fn update_blocked_queue(&mut self, cpu: CpuId, cfs: CfsRqId) {
+        let clock = self.cfs_rq_clock_pelt(cfs);
+        if self.update_cfs_rq_load_avg(clock, cfs) {
+            self.update_tg_load_avg(cfs);
+            if self.cfs(cfs).nr_queued == 0 {
+                self.update_idle_cfs_rq_clock_pelt(cfs);
+            }
+        }
+        // What changed below is carried up, unless there is nothing left to carry.
+        if let Some(&se) = self.tg(self.cfs(cfs).tg).se.get(cpu.index()) {
+            let entity = self.se(se);
+            if entity.avg.load_avg != 0 || entity.avg.util_avg != 0 || self.cfs(cfs).propagate {
+                let parent = entity.cfs_rq.expect("entity has a queue");
+                let update_tg = self.kernel.has(Feature::BlockedUpdateTg);
+                self.update_load_avg(parent, se, UpdateFlags { update_tg, ..UpdateFlags::NONE });
+            }
+        }
+    }
+
+    /// Whether a queue is empty, has nothing left to decay and no listed child.
+    ///
+    /// Kernel: cfs_rq_is_decayed(), kernel/sched/fair.c, v6.12.
+    fn is_decayed(&self, cfs: CfsRqId) -> bool {
+        let queue = self.cfs(cfs);
+        queue.load.weight == 0
+            && queue.avg.is_decayed()
+            && queue.avg.runnable_load_sum == 0
+            && (queue.tg_load_avg_contrib == 0 || !self.kernel.has(Feature::TgLoadAvgRateLimit))
+            && !self.rqs[queue.cpu]
+                .leaf_cfs_rqs
+                .iter()
+                .any(|&other| self.tg(self.cfs(other).tg).parent == Some(queue.tg))
+    }
+}
+
+impl CfsRq {
+    /// Kernel: cfs_rq_has_blocked(), kernel/sched/fair.c, v6.12.
+    fn has_blocked(&self) -> bool {
+        self.avg.load_avg != 0 || self.avg.util_avg != 0
+    }
+}

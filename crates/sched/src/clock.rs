@@ -1,0 +1,152 @@
+//! Clocks of a run queue.
+//!
+//! `clock` is time; `clock_task` leaves out what interrupts and the hypervisor took;
+//! `clock_pelt` runs slower on a small or slow CPU, so that averages speak of work
+//! done, and catches up while the CPU is idle.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use crate::pelt::{LOAD_AVG_MAX, cap_scale};
+use crate::{CfsRqId, Curr, Feature, PeltClock, Pressure, Sched};
+
+/// Added to the clock of the averages. An average whose last update is at 0 is not
+/// attached to a queue, so that clock must not start there. A whole number of periods.
+pub(crate) const PELT_EPOCH: u64 = 1 << 30;
+
+impl Sched {
+    /// Brings the clocks of a CPU to `now`.
+    ///
+    /// Kernel: update_rq_clock(), update_rq_clock_task(), kernel/sched/core.c, v6.12.
+    #[inline]
+    pub fn update_rq_clock(&mut self, cpu: CpuId, now: Time) {
+        let rq = &mut self.rqs[cpu];
+        let delta = now.0.wrapping_sub(rq.clock);
+        if delta as i64 <= 0 {
+            return;
+        }
+        rq.clock = now.0;
+        // The part of the interrupt time that fits; the rest is taken next time.
+        let irq = rq.irq_time_pending.min(delta);
+        rq.irq_time_pending -= irq;
+        let delta = delta - irq;
+        rq.clock_task += delta;
+        if irq != 0 {
+            self.account_irq(cpu, irq);
+        }
+        self.update_rq_clock_pelt(cpu, delta);
+    }
+
+    #[cold]
+    fn account_irq(&mut self, cpu: CpuId, irq: u64) {
+        if !self.kernel.has(Feature::NonTaskCapacity) {
+            return;
+        }
+        match self.kernel.rules.pressure {
+            Pressure::RtAvg => self.sched_rt_avg_update(cpu, irq),
+            Pressure::Pelt => {
+                self.update_irq_load_avg(cpu, irq);
+            }
+        }
+    }
+
+    /// Kernel: update_rq_clock_pelt(), kernel/sched/pelt.h, v6.12.
+    #[inline]
+    fn update_rq_clock_pelt(&mut self, cpu: CpuId, delta: u64) {
+        let scaled = self.kernel.rules.pelt == PeltClock::ScaledClock;
+        let rq = &mut self.rqs[cpu];
+        if rq.curr == Curr::Idle || !scaled {
+            rq.sync_clock_pelt();
+        } else if rq.cpu_capacity_orig == 1024 && rq.freq_scale == 1024 {
+            rq.clock_pelt += delta;
+        } else {
+            rq.clock_pelt += cap_scale(cap_scale(delta, rq.cpu_capacity_orig), rq.freq_scale);
+        }
+    }
+
+    /// The CPU is about to idle: time that a full CPU could not make up for is lost.
+    ///
+    /// Kernel: update_idle_rq_clock_pelt(), kernel/sched/pelt.h, v6.12.
+    pub fn update_idle_rq_clock_pelt(&mut self, cpu: CpuId) {
+        const FULL: u64 = ((LOAD_AVG_MAX - 1024) << 10) - LOAD_AVG_MAX;
+        let util_sum = self.root_cfs(cpu).avg.util_sum;
+        let rq = &mut self.rqs[cpu];
+        if util_sum + rq.avg_rt.util_sum + rq.avg_dl.util_sum >= FULL {
+            rq.lost_idle_time += rq.clock_task - rq.clock_pelt;
+        }
+        rq.sync_clock_pelt();
+    }
+
+    /// Time taken from the CPU by an interrupt or the hypervisor, reported by the driver.
+    /// Without IRQ_TIME_ACCOUNTING the running task pays for it and nobody knows.
+    ///
+    /// Kernel: irqtime_account_irq(), kernel/sched/cputime.c, v6.12.
+    pub fn steal(&mut self, cpu: CpuId, ns: u64, now: Time) {
+        if self.kernel.has(Feature::IrqTimeAccounting) {
+            self.rqs[cpu].irq_time_pending += ns;
+            self.update_rq_clock(cpu, now);
+        }
+    }
+
+    /// Clock of the averages of a CPU.
+    ///
+    /// Kernel: rq_clock_pelt(), kernel/sched/pelt.h, v6.12.
+    #[inline]
+    pub fn rq_clock_pelt(&self, cpu: CpuId) -> u64 {
+        let rq = &self.rqs[cpu];
+        rq.clock_pelt + PELT_EPOCH - rq.lost_idle_time
+    }
+
+    /// Clock of the averages of a queue: it stands still while the group is throttled.
+    ///
+    /// Kernel: cfs_rq_clock_pelt(), kernel/sched/pelt.h, v6.12; cfs_rq_clock_task() in v4.13.
+    #[inline]
+    pub fn cfs_rq_clock_pelt(&self, cfs: CfsRqId) -> u64 {
+        let queue = self.cfs(cfs);
+        let clock = if queue.pelt_clock_throttled {
+            queue.throttled_clock_pelt
+        } else {
+            self.rq_clock_pelt(queue.cpu)
+        };
+        clock - queue.throttled_clock_pelt_time
+    }
+
+    /// Throttling begins: stops the queue's clock.
+    ///
+    /// Kernel: tg_throttle_down(), kernel/sched/fair.c, v6.12.
+    pub fn stop_pelt_clock(&mut self, cfs: CfsRqId) {
+        let clock = self.rq_clock_pelt(self.cfs(cfs).cpu);
+        let queue = self.cfs_mut(cfs);
+        queue.throttled_clock_pelt = clock;
+        queue.pelt_clock_throttled = true;
+    }
+
+    /// Throttling ends: the queue's clock goes on where it stopped.
+    ///
+    /// Kernel: tg_unthrottle_up(), kernel/sched/fair.c, v6.12.
+    pub fn start_pelt_clock(&mut self, cfs: CfsRqId) {
+        let clock = self.rq_clock_pelt(self.cfs(cfs).cpu);
+        let queue = self.cfs_mut(cfs);
+        queue.throttled_clock_pelt_time += clock - queue.throttled_clock_pelt;
+        queue.pelt_clock_throttled = false;
+    }
+
+    /// A queue became empty: remembers how much its clock lags, for tasks that leave later.
+    ///
+    /// Kernel: update_idle_cfs_rq_clock_pelt(), kernel/sched/pelt.h, v6.12.
+    #[inline]
+    pub fn update_idle_cfs_rq_clock_pelt(&mut self, cfs: CfsRqId) {
+        let queue = self.cfs_mut(cfs);
+        queue.throttled_pelt_idle = (!queue.pelt_clock_throttled).then_some(queue.throttled_clock_pelt_time);
+    }
+}
+
+impl crate::Rq {
+    /// Kernel: _update_idle_rq_clock_pelt(), kernel/sched/pelt.h, v6.12.
+    #[inline]
+    fn sync_clock_pelt(&mut self) {
+        self.clock_pelt = self.clock_task;
+        self.clock_idle = self.clock;
+        self.clock_pelt_idle = self.clock_pelt + PELT_EPOCH - self.lost_idle_time;
+    }
+}

@@ -1,0 +1,183 @@
+//! Carrying a change of load from a group's queue to the levels above.
+//!
+//! When a task joins or leaves a group on a CPU, the group's entity one level up must
+//! change by as much at once, not by slow decay. Utilisation and runnable time are
+//! copied; load is not simply additive, so the runnable sum of what came or went is
+//! carried along and clipped to what one CPU can have.
+
+use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, add_positive};
+use crate::{CfsRqId, PeltClock, PeltSums, Sched, SeId, TgId, UpdateFlags};
+
+impl Sched {
+    /// Notes a change of a queue for the level above.
+    ///
+    /// Kernel: add_tg_cfs_propagate(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub(crate) fn add_tg_cfs_propagate(&mut self, cfs: CfsRqId, runnable_sum: i64) {
+        let queue = self.cfs_mut(cfs);
+        if queue.tg != TgId::ROOT {
+            queue.propagate = true;
+            queue.prop_runnable_sum += runnable_sum;
+        }
+    }
+
+    /// Makes a group entity follow its queue if that changed. True if it did.
+    ///
+    /// Kernel: propagate_entity_load_avg(), kernel/sched/fair.c, v6.12 and v4.13.
+    #[inline]
+    pub(crate) fn propagate_entity_load_avg(&mut self, se: SeId) -> bool {
+        let Some(my_q) = self.se(se).my_q else { return false };
+        if !self.cfs(my_q).propagate {
+            return false;
+        }
+        self.propagate(se, my_q);
+        true
+    }
+
+    #[cold]
+    fn propagate(&mut self, se: SeId, my_q: CfsRqId) {
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        self.cfs_mut(my_q).propagate = false;
+        if self.kernel.rules.pelt == PeltClock::InContribution {
+            self.cfs_mut(cfs).propagate = self.cfs(cfs).tg != TgId::ROOT;
+            self.update_tg_cfs_util(cfs, se, my_q);
+            self.update_tg_cfs_load_weighted(cfs, se, my_q);
+            return;
+        }
+        self.add_tg_cfs_propagate(cfs, self.cfs(my_q).prop_runnable_sum);
+        self.update_tg_cfs_util(cfs, se, my_q);
+        self.update_tg_cfs_runnable(cfs, se, my_q);
+        self.update_tg_cfs_load(cfs, se, my_q);
+    }
+
+    /// Kernel: update_tg_cfs_util(), kernel/sched/fair.c, v6.12 and v5.5.
+    fn update_tg_cfs_util(&mut self, cfs: CfsRqId, se: SeId, my_q: CfsRqId) {
+        let form = self.kernel.rules.pelt_sums;
+        let util_avg = self.cfs(my_q).avg.util_avg;
+        let (mut queue, mut own) = (self.cfs(cfs).avg, self.se(se).avg);
+        let delta = util_avg as i64 - own.util_avg as i64;
+        if delta == 0 {
+            return;
+        }
+        own.util_avg = util_avg;
+        add_positive(&mut queue.util_avg, delta);
+        if form == PeltSums::Plain {
+            own.util_sum = util_avg * LOAD_AVG_MAX;
+            queue.util_sum = queue.util_avg * LOAD_AVG_MAX;
+        } else {
+            let sum = util_avg * queue.divider();
+            add_positive(&mut queue.util_sum, sum as i64 - own.util_sum as i64);
+            own.util_sum = sum;
+            queue.util_sum = queue.util_sum.max(queue.util_avg * PELT_MIN_DIVIDER);
+        }
+        self.cfs_mut(cfs).avg = queue;
+        self.se_mut(se).avg = own;
+    }
+
+    /// Kernel: update_tg_cfs_runnable(), kernel/sched/fair.c, v6.12.
+    fn update_tg_cfs_runnable(&mut self, cfs: CfsRqId, se: SeId, my_q: CfsRqId) {
+        let runnable_avg = self.cfs(my_q).avg.runnable_avg;
+        let (mut queue, mut own) = (self.cfs(cfs).avg, self.se(se).avg);
+        let delta = runnable_avg as i64 - own.runnable_avg as i64;
+        if delta == 0 {
+            return;
+        }
+        let sum = runnable_avg * queue.divider();
+        add_positive(&mut queue.runnable_avg, delta);
+        add_positive(&mut queue.runnable_sum, sum as i64 - own.runnable_sum as i64);
+        queue.runnable_sum = queue.runnable_sum.max(queue.runnable_avg * PELT_MIN_DIVIDER);
+        own.runnable_avg = runnable_avg;
+        own.runnable_sum = sum;
+        self.cfs_mut(cfs).avg = queue;
+        self.se_mut(se).avg = own;
+    }
+
+    /// Kernel: update_tg_cfs_load(), kernel/sched/fair.c, v6.12; update_tg_cfs_runnable() in v5.5.
+    fn update_tg_cfs_load(&mut self, cfs: CfsRqId, se: SeId, my_q: CfsRqId) {
+        let form = self.kernel.rules.pelt_sums;
+        let change = core::mem::take(&mut self.cfs_mut(my_q).prop_runnable_sum);
+        if change == 0 {
+            return;
+        }
+        let below = self.cfs(my_q);
+        let below_weight = self.scale_load_down(below.load.weight);
+        let per_weight = if below_weight == 0 { 0 } else { below.avg.load_sum / below_weight };
+        let weight = self.scale_load_down(self.se(se).load.weight);
+        let (mut queue, mut own) = (self.cfs(cfs).avg, self.se(se).avg);
+        let divider = if form == PeltSums::Plain { LOAD_AVG_MAX } else { queue.divider() };
+
+        // What joined adds up to the CPU's limit; what left is taken to have had an equal part.
+        let runnable = if change >= 0 {
+            (own.load_sum + change as u64).min(divider)
+        } else {
+            own.load_sum.min(per_weight)
+        };
+        let runnable = runnable.max(own.util_sum >> 10);
+        let load_sum = weight * runnable;
+        let load_avg = load_sum / divider;
+        let delta_avg = load_avg as i64 - own.load_avg as i64;
+        if delta_avg == 0 && form != PeltSums::Plain {
+            return;
+        }
+        let delta_sum = load_sum as i64 - (weight * own.load_sum) as i64;
+        own.load_sum = runnable;
+        own.load_avg = load_avg;
+        add_positive(&mut queue.load_avg, delta_avg);
+        add_positive(&mut queue.load_sum, delta_sum);
+        crate::load_avg::raise(form, queue.load_avg, &mut queue.load_sum);
+        self.cfs_mut(cfs).avg = queue;
+        self.se_mut(se).avg = own;
+    }
+
+    /// The entity is given its share of the group's load outright.
+    ///
+    /// Kernel: update_tg_cfs_load(), kernel/sched/fair.c, v4.13.
+    fn update_tg_cfs_load_weighted(&mut self, cfs: CfsRqId, se: SeId, my_q: CfsRqId) {
+        let below = self.cfs(my_q);
+        let (tg, contrib, mut load) = (below.tg, below.tg_load_avg_contrib, below.avg.load_avg);
+        if load != 0 {
+            let tg_load = (self.read_tg_load_avg(my_q) + 1 - contrib as i64 + load as i64) as u64;
+            let shares = self.scale_load_down(self.tg(tg).shares);
+            if tg_load > shares {
+                load = load * shares / tg_load;
+            }
+        }
+        let on_rq = self.se(se).on_rq;
+        let (mut queue, mut own) = (self.cfs(cfs).avg, self.se(se).avg);
+        let delta = load as i64 - own.load_avg as i64;
+        if delta == 0 {
+            return;
+        }
+        own.load_avg = load;
+        own.load_sum = load * LOAD_AVG_MAX;
+        add_positive(&mut queue.load_avg, delta);
+        queue.load_sum = queue.load_avg * LOAD_AVG_MAX;
+        if on_rq {
+            add_positive(&mut queue.runnable_load_avg, delta);
+            queue.runnable_load_sum = queue.runnable_load_avg * LOAD_AVG_MAX;
+        }
+        self.cfs_mut(cfs).avg = queue;
+        self.se_mut(se).avg = own;
+    }
+
+    /// Tells all levels above that an entity was attached or detached.
+    ///
+    /// Kernel: propagate_entity_cfs_rq(), kernel/sched/fair.c, v6.12.
+    pub(crate) fn propagate_entity_cfs_rq(&mut self, se: SeId) {
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        if self.cfs(cfs).throttled {
+            return;
+        }
+        self.list_add_leaf_cfs_rq(cfs);
+        let mut next = self.se(se).parent;
+        while let Some(se) = next {
+            let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+            self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
+            if self.cfs(cfs).throttled {
+                return;
+            }
+            self.list_add_leaf_cfs_rq(cfs);
+            next = self.se(se).parent;
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Load of a task as the whole CPU sees it: its share of its group's queue, times that
+//! group's share of the queue above, up to the root.
+//!
+//! A queue's factor is computed once per jiffy, from top to bottom, by whoever asks
+//! first; within the jiffy it stays, though loads change. So a task that just arrived on
+//! an empty CPU may count next to nothing. The kernel writes this cache from readers;
+//! so do we, in cells: it is the one thing a decider writes.
+
+use schedlab_units::{TaskId, Time};
+
+use crate::{CfsRqId, Sched};
+
+impl Sched {
+    /// Hierarchical load of a queue.
+    ///
+    /// Kernel: update_cfs_rq_h_load(), kernel/sched/fair.c, v6.12.
+    pub fn cfs_rq_h_load(&self, cfs: CfsRqId, now: Time) -> u64 {
+        let jiffy = self.jiffies(now);
+        let queue = self.cfs(cfs);
+        if queue.last_h_load_update.get() == jiffy {
+            return queue.h_load.get();
+        }
+        let tg = self.tg(queue.tg);
+        let load = match tg.se.get(queue.cpu.index()) {
+            None => queue.avg.load_avg,
+            Some(&se) => {
+                let entity = self.se(se);
+                let above = entity.cfs_rq.expect("entity has a queue");
+                self.cfs_rq_h_load(above, now) * entity.avg.load_avg / (self.cfs(above).avg.load_avg + 1)
+            }
+        };
+        queue.h_load.set(load);
+        queue.last_h_load_update.set(jiffy);
+        load
+    }
+
+    /// Load of a task at the root of its CPU.
+    ///
+    /// Kernel: task_h_load(), kernel/sched/fair.c, v6.12.
+    pub fn task_h_load(&self, task: TaskId, now: Time) -> u64 {
+        let se = &self.task(task).se;
+        let cfs = se.cfs_rq.expect("task has a queue");
+        se.avg.load_avg * self.cfs_rq_h_load(cfs, now) / (self.cfs(cfs).avg.load_avg + 1)
+    }
+}

@@ -1,0 +1,505 @@
+//! Keeping the averages of entities and queues: ageing, attaching, detaching, and what
+//! sleepers leave behind when they move away.
+//!
+//! A queue's average is the sum over its entities, blocked ones included. An entity is
+//! attached while `last_update_time` is not 0. A sleeper that moves cannot lock its old
+//! queue: its load is noted in `removed` and taken off at that queue's next update.
+
+use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, Scale, add_positive, sub_positive};
+use crate::weight::LOAD_SHIFT;
+use crate::{CfsRqId, Curr, Feature, PeltClock, PeltSums, RunnableAvg, Sched, SchedAvg, SeId};
+use schedlab_units::{TaskId, Time};
+
+/// What [`Sched::update_load_avg`] does besides ageing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UpdateFlags {
+    /// Write the group's load average if it changed.
+    pub update_tg: bool,
+    /// Called from enqueue: attach an entity that is not (and count it as queued, v4.13).
+    pub do_attach: bool,
+    /// Called from the dequeue of a migration: detach.
+    pub do_detach: bool,
+    /// Leave the entity's own average as it is.
+    pub skip_age: bool,
+}
+
+impl UpdateFlags {
+    /// Only age.
+    pub const NONE: UpdateFlags =
+        UpdateFlags { update_tg: false, do_attach: false, do_detach: false, skip_age: false };
+    /// UPDATE_TG.
+    pub const UPDATE_TG: UpdateFlags = UpdateFlags { update_tg: true, ..UpdateFlags::NONE };
+    /// UPDATE_TG | DO_ATTACH, as enqueue asks.
+    pub const ENQUEUE: UpdateFlags = UpdateFlags { do_attach: true, ..UpdateFlags::UPDATE_TG };
+    /// UPDATE_TG | DO_DETACH, as the dequeue of a migration asks (v6.0 on).
+    pub const MIGRATE: UpdateFlags = UpdateFlags { do_detach: true, ..UpdateFlags::UPDATE_TG };
+}
+
+/// A sum of a queue is changed, and kept from falling below what its average needs.
+#[inline]
+fn adjust(form: PeltSums, avg: &mut u64, sum: &mut u64, delta_avg: i64, delta_sum: i64) {
+    add_positive(avg, delta_avg);
+    add_positive(sum, delta_sum);
+    raise(form, *avg, sum);
+}
+
+/// Kernel: __update_sa(), kernel/sched/fair.c, v7.2; the floors in update_cfs_rq_load_avg(), v6.12,
+/// where the comparison is made in 32 bits and cuts off what does not fit.
+#[inline]
+pub(crate) fn raise(form: PeltSums, avg: u64, sum: &mut u64) {
+    match form {
+        PeltSums::Plain => {}
+        PeltSums::Floor32 => *sum = (*sum & 0xffff_ffff).max((avg * PELT_MIN_DIVIDER) & 0xffff_ffff),
+        PeltSums::Floor => *sum = (*sum).max(avg * PELT_MIN_DIVIDER),
+    }
+}
+
+impl Sched {
+    /// A weight as the averages see it.
+    ///
+    /// Kernel: se_weight(), scale_load_down(), kernel/sched/sched.h, v6.12.
+    #[inline]
+    pub(crate) fn scale_load_down(&self, weight: u64) -> u64 {
+        if self.kernel.has(Feature::ScaleDownFloor) {
+            crate::weight::scale_load_down(weight)
+        } else {
+            weight >> LOAD_SHIFT
+        }
+    }
+
+    /// Number of tasks an entity lets wait or run, the runnable input of its average.
+    ///
+    /// Kernel: se_runnable(), kernel/sched/sched.h, v6.12.
+    #[inline]
+    fn se_runnable(&self, se: SeId) -> u64 {
+        let entity = self.se(se);
+        if entity.sched_delayed || self.kernel.rules.runnable_avg == RunnableAvg::Off {
+            0
+        } else if se.is_task() {
+            entity.on_rq.into()
+        } else {
+            entity.runnable_weight
+        }
+    }
+
+    /// Takes note of how many tasks can run below a group entity.
+    ///
+    /// Kernel: se_update_runnable(), kernel/sched/sched.h, v6.12.
+    #[inline]
+    pub fn se_update_runnable(&mut self, se: SeId) {
+        if let Some(my_q) = self.se(se).my_q {
+            self.se_mut(se).runnable_weight = self.cfs(my_q).h_nr_runnable.into();
+        }
+    }
+
+    /// Ages an attached entity in its queue.
+    ///
+    /// Kernel: __update_load_avg_se(), kernel/sched/pelt.c, v6.12.
+    #[inline]
+    fn age_se(&mut self, now: u64, cfs: CfsRqId, se: SeId) {
+        let running = self.cfs(cfs).curr == Some(se);
+        let on_rq = self.se(se).on_rq;
+        let weight = self.scale_load_down(self.se(se).load.weight);
+        let crossed = match self.kernel.rules.pelt {
+            PeltClock::ScaledClock => {
+                let runnable = self.se_runnable(se);
+                let avg = &mut self.se_mut(se).avg;
+                let crossed = avg.update_sum(now, on_rq.into(), runnable, running);
+                if crossed {
+                    avg.update_avg(weight);
+                }
+                crossed
+            }
+            PeltClock::InContribution => {
+                let scale = self.scale_of(cfs, false);
+                let weight = if on_rq { weight } else { 0 };
+                self.se_mut(se).avg.update_weighted(now, weight, running, scale)
+            }
+        };
+        if crossed && se.is_task() {
+            self.tasks[se.0 as usize].util_avg_changed = true;
+        }
+    }
+
+    /// Ages an entity that is not queued.
+    ///
+    /// Kernel: __update_load_avg_blocked_se(), kernel/sched/pelt.c, v6.12.
+    fn age_blocked_se(&mut self, now: u64, cfs: CfsRqId, se: SeId) {
+        let weight = self.scale_load_down(self.se(se).load.weight);
+        let scale = self.scale_of(cfs, false);
+        let scaled_clock = self.kernel.rules.pelt == PeltClock::ScaledClock;
+        let avg = &mut self.se_mut(se).avg;
+        if !scaled_clock {
+            avg.update_weighted(now, 0, false, scale);
+        } else if avg.update_sum(now, 0, 0, false) {
+            avg.update_avg(weight);
+        }
+    }
+
+    /// v4.13: how contributions of this queue's CPU are scaled. A thread of a core counts
+    /// in full here, whatever its share of the core's capacity.
+    fn scale_of(&self, cfs: CfsRqId, queue: bool) -> Scale {
+        let cpu = self.cfs(cfs).cpu;
+        Scale { freq: self.rqs[cpu].freq_scale, cpu: self.topology.cpu(cpu).capacity.into(), queue }
+    }
+
+    /// Ages a queue. True if its average changed: a period went by or load was removed.
+    ///
+    /// Kernel: update_cfs_rq_load_avg(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub(crate) fn update_cfs_rq_load_avg(&mut self, now: u64, cfs: CfsRqId) -> bool {
+        let removed = self.cfs(cfs).removed.nr != 0 && self.take_removed(cfs);
+        let load = self.scale_load_down(self.cfs(cfs).load.weight);
+        let crossed = match self.kernel.rules.pelt {
+            PeltClock::ScaledClock => {
+                let runnable_on = self.kernel.rules.runnable_avg == RunnableAvg::On;
+                let queue = &mut self.cfs_rqs[cfs.0 as usize];
+                let runnable = if runnable_on { queue.h_nr_runnable.into() } else { 0 };
+                let crossed = queue.avg.update_sum(now, load, runnable, queue.curr.is_some());
+                if crossed {
+                    queue.avg.update_avg(1);
+                }
+                crossed
+            }
+            PeltClock::InContribution => {
+                let scale = self.scale_of(cfs, true);
+                let queue = &mut self.cfs_rqs[cfs.0 as usize];
+                queue.avg.update_weighted(now, load, queue.curr.is_some(), scale)
+            }
+        };
+        crossed || removed
+    }
+
+    /// Takes the load of tasks that left asleep off a queue. True if the group should know.
+    #[cold]
+    fn take_removed(&mut self, cfs: CfsRqId) -> bool {
+        let form = self.kernel.rules.pelt_sums;
+        let weighted = self.kernel.rules.pelt == PeltClock::InContribution;
+        let queue = &mut self.cfs_rqs[cfs.0 as usize];
+        let removed = core::mem::take(&mut queue.removed);
+        let avg = &mut queue.avg;
+        let divider = if weighted { LOAD_AVG_MAX } else { avg.divider() };
+        let off = |average: &mut u64, sum: &mut u64, less: u64| {
+            sub_positive(average, less);
+            sub_positive(sum, less * divider);
+            raise(form, *average, sum);
+        };
+        off(&mut avg.load_avg, &mut avg.load_sum, removed.load_avg);
+        off(&mut avg.util_avg, &mut avg.util_sum, removed.util_avg);
+        if weighted {
+            queue.propagate |= removed.load_avg != 0 || removed.util_avg != 0;
+            return removed.load_avg != 0;
+        }
+        off(&mut avg.runnable_avg, &mut avg.runnable_sum, removed.runnable_avg);
+        // The unweighted share of what left, which the levels above must lose as well.
+        let change = match form {
+            PeltSums::Plain => -(removed.load_sum as i64),
+            PeltSums::Floor32 | PeltSums::Floor => -((removed.runnable_avg * divider) as i64) >> 10,
+        };
+        self.add_tg_cfs_propagate(cfs, change);
+        true
+    }
+
+    /// Ages an entity and its queue, carries group changes up, attaches or detaches.
+    ///
+    /// Kernel: update_load_avg(), kernel/sched/fair.c, v6.12; enqueue_entity_load_avg() in v4.13.
+    #[inline]
+    pub fn update_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateFlags) {
+        let now = self.cfs_rq_clock_pelt(cfs);
+        let attached = self.se(se).avg.last_update_time != 0;
+        if attached && !flags.skip_age {
+            self.age_se(now, cfs, se);
+        }
+        let mut changed = self.update_cfs_rq_load_avg(now, cfs);
+        if !se.is_task() {
+            changed |= self.propagate_entity_load_avg(se);
+        }
+        if flags.do_attach && self.kernel.rules.pelt == PeltClock::InContribution {
+            if changed && flags.update_tg {
+                self.update_tg_load_avg(cfs);
+            }
+            let own = self.se(se).avg;
+            let avg = &mut self.cfs_mut(cfs).avg;
+            avg.runnable_load_avg += own.load_avg;
+            avg.runnable_load_sum += own.load_sum;
+            changed = false;
+        }
+        if !attached && flags.do_attach {
+            self.attach_entity_load_avg(cfs, se);
+            self.update_tg_load_avg(cfs);
+        } else if flags.do_detach {
+            self.detach_entity_load_avg(cfs, se);
+            self.update_tg_load_avg(cfs);
+        } else if changed && flags.update_tg {
+            self.update_tg_load_avg(cfs);
+        }
+    }
+
+    /// v4.13: an entity leaves the queue, so it no longer counts in the queued-only load.
+    /// Call at dequeue after [`Sched::update_load_avg`]; later kernels have no such load.
+    ///
+    /// Kernel: dequeue_entity_load_avg(), kernel/sched/fair.c, v4.13.
+    #[inline]
+    pub fn dequeue_runnable_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
+        if self.kernel.rules.pelt == PeltClock::InContribution {
+            let own = self.se(se).avg;
+            let avg = &mut self.cfs_mut(cfs).avg;
+            sub_positive(&mut avg.runnable_load_avg, own.load_avg);
+            sub_positive(&mut avg.runnable_load_sum, own.load_sum);
+        }
+    }
+
+    /// Adds an entity's load to its queue.
+    ///
+    /// Kernel: enqueue_load_avg(), kernel/sched/fair.c, v6.12.
+    pub fn enqueue_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
+        let own = self.se(se).avg;
+        let sum = self.scale_load_down(self.se(se).load.weight) * own.load_sum;
+        let form = self.kernel.rules.pelt_sums;
+        let avg = &mut self.cfs_mut(cfs).avg;
+        avg.load_avg += own.load_avg;
+        avg.load_sum += sum;
+        if form == PeltSums::Floor {
+            raise(form, avg.load_avg, &mut avg.load_sum);
+        }
+    }
+
+    /// Takes an entity's load off its queue.
+    ///
+    /// Kernel: dequeue_load_avg(), kernel/sched/fair.c, v6.12.
+    pub fn dequeue_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
+        let own = self.se(se).avg;
+        let sum = self.scale_load_down(self.se(se).load.weight) * own.load_sum;
+        let form = self.kernel.rules.pelt_sums;
+        let avg = &mut self.cfs_mut(cfs).avg;
+        adjust(form, &mut avg.load_avg, &mut avg.load_sum, -(own.load_avg as i64), -(sum as i64));
+    }
+
+    /// Gives an entity another weight and makes its average, and its queue's, fit.
+    /// In v4.13 averages keep the weight they were collected with.
+    ///
+    /// Kernel: reweight_entity(), kernel/sched/fair.c, v6.12: the part about averages.
+    pub fn reweight_load_avg(&mut self, cfs: CfsRqId, se: SeId, set_weight: impl FnOnce(&mut crate::Entity)) {
+        if self.kernel.rules.pelt == PeltClock::InContribution {
+            set_weight(self.se_mut(se));
+            return;
+        }
+        self.dequeue_load_avg(cfs, se);
+        set_weight(self.se_mut(se));
+        let weight = self.scale_load_down(self.se(se).load.weight);
+        let avg = &mut self.se_mut(se).avg;
+        avg.load_avg = weight * avg.load_sum / avg.divider();
+        self.enqueue_load_avg(cfs, se);
+    }
+
+    /// Counts an entity in its queue's average, which must be up to date.
+    ///
+    /// Kernel: attach_entity_load_avg(), kernel/sched/fair.c, v6.12 and v4.13.
+    pub fn attach_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
+        let SchedAvg { last_update_time, period_contrib, .. } = self.cfs(cfs).avg;
+        if self.kernel.rules.pelt == PeltClock::InContribution {
+            let own = &mut self.se_mut(se).avg;
+            own.last_update_time = last_update_time;
+            let own = *own;
+            let queue = self.cfs_mut(cfs);
+            queue.avg.load_avg += own.load_avg;
+            queue.avg.load_sum += own.load_sum;
+            queue.avg.util_avg += own.util_avg;
+            queue.avg.util_sum += own.util_sum;
+            queue.propagate = true;
+            return;
+        }
+        let weight = self.scale_load_down(self.se(se).load.weight);
+        let own = &mut self.se_mut(se).avg;
+        own.last_update_time = last_update_time;
+        own.period_contrib = period_contrib;
+        let divider = own.divider();
+        own.util_sum = own.util_avg * divider;
+        own.runnable_sum = own.runnable_avg * divider;
+        let load_sum = own.load_avg * divider;
+        own.load_sum = if weight < load_sum { load_sum / weight } else { 1 };
+        let own = *own;
+        self.enqueue_load_avg(cfs, se);
+        let avg = &mut self.cfs_mut(cfs).avg;
+        avg.util_avg += own.util_avg;
+        avg.util_sum += own.util_sum;
+        avg.runnable_avg += own.runnable_avg;
+        avg.runnable_sum += own.runnable_sum;
+        self.add_tg_cfs_propagate(cfs, own.load_sum as i64);
+    }
+
+    /// Takes an entity out of its queue's average, which must be up to date.
+    ///
+    /// Kernel: detach_entity_load_avg(), kernel/sched/fair.c, v6.12 and v4.13.
+    pub fn detach_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
+        let own = self.se(se).avg;
+        let form = self.kernel.rules.pelt_sums;
+        if self.kernel.rules.pelt == PeltClock::InContribution {
+            let queue = self.cfs_mut(cfs);
+            let avg = &mut queue.avg;
+            sub_positive(&mut avg.load_avg, own.load_avg);
+            sub_positive(&mut avg.load_sum, own.load_sum);
+            sub_positive(&mut avg.util_avg, own.util_avg);
+            sub_positive(&mut avg.util_sum, own.util_sum);
+            queue.propagate = true;
+            return;
+        }
+        self.dequeue_load_avg(cfs, se);
+        let avg = &mut self.cfs_mut(cfs).avg;
+        let (util, runnable) = (own.util_avg as i64, own.runnable_avg as i64);
+        adjust(form, &mut avg.util_avg, &mut avg.util_sum, -util, -(own.util_sum as i64));
+        adjust(form, &mut avg.runnable_avg, &mut avg.runnable_sum, -runnable, -(own.runnable_sum as i64));
+        self.add_tg_cfs_propagate(cfs, -(own.load_sum as i64));
+    }
+
+    /// Ages a sleeper to its queue's last update, without touching the queue.
+    ///
+    /// Kernel: sync_entity_load_avg(), kernel/sched/fair.c, v6.12.
+    pub fn sync_entity_load_avg(&mut self, se: SeId) {
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        let last = self.cfs(cfs).avg.last_update_time;
+        self.age_blocked_se(last, cfs, se);
+    }
+
+    /// A sleeper leaves its queue: notes its load for the queue's next update.
+    ///
+    /// Kernel: remove_entity_load_avg(), kernel/sched/fair.c, v6.12.
+    pub fn remove_entity_load_avg(&mut self, se: SeId) {
+        self.sync_entity_load_avg(se);
+        let own = self.se(se).avg;
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        let removed = &mut self.cfs_mut(cfs).removed;
+        removed.nr += 1;
+        removed.load_avg += own.load_avg;
+        removed.load_sum += own.load_sum;
+        removed.util_avg += own.util_avg;
+        removed.runnable_avg += own.runnable_avg;
+    }
+
+    /// Ages an entity that leaves an idle CPU by the time that CPU's clock lags behind.
+    ///
+    /// Kernel: migrate_se_pelt_lag(), kernel/sched/fair.c, v6.1.
+    pub fn migrate_se_pelt_lag(&mut self, se: SeId, now: Time) {
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        let queue = self.cfs(cfs);
+        let rq = &self.rqs[queue.cpu];
+        if rq.curr != Curr::Idle || self.se(se).avg.is_decayed() {
+            return;
+        }
+        // None: the clock has been stopped for throttling.
+        let Some(throttled) = queue.throttled_pelt_idle else { return };
+        let idle_at = rq.clock_pelt_idle - throttled;
+        let last = queue.avg.last_update_time;
+        let estimate = if idle_at < last { last } else { idle_at + (now.0 - rq.clock_idle) };
+        self.age_blocked_se(estimate, cfs, se);
+    }
+
+    /// What a change of CPU does to a task's average; call before its queue is changed.
+    /// `migrating` says that it is queued, being moved by the balancer or by affinity.
+    ///
+    /// Kernel: migrate_task_rq_fair(), kernel/sched/fair.c, v6.12, v5.18 and v4.13: the part about averages.
+    pub fn migrate_load_avg(&mut self, task: TaskId, migrating: bool, now: Time) {
+        let se = SeId(task.0);
+        if self.kernel.rules.pelt == PeltClock::InContribution {
+            self.remove_entity_load_avg(se);
+        } else if !migrating {
+            self.remove_entity_load_avg(se);
+            if self.kernel.has(Feature::MigratePeltLag) {
+                self.migrate_se_pelt_lag(se, now);
+            }
+        } else if !self.kernel.has(Feature::DetachAtDequeue) {
+            self.detach_entity_cfs_rq(se);
+        }
+        self.se_mut(se).avg.last_update_time = 0;
+    }
+
+    /// The queue a task belongs to changes without a change of CPU (another group):
+    /// ages it as far as the old one got and goes on from the new one's clock.
+    ///
+    /// Kernel: set_task_rq_fair(), kernel/sched/fair.c, v6.12.
+    pub fn set_task_rq_fair(&mut self, se: SeId, prev: CfsRqId, next: CfsRqId) {
+        if !self.kernel.has(Feature::AttachAgeLoad) || self.se(se).avg.last_update_time == 0 {
+            return;
+        }
+        self.age_blocked_se(self.cfs(prev).avg.last_update_time, prev, se);
+        self.se_mut(se).avg.last_update_time = self.cfs(next).avg.last_update_time;
+    }
+
+    /// Detaches an entity and tells all levels above.
+    ///
+    /// Kernel: detach_entity_cfs_rq(), kernel/sched/fair.c, v6.12.
+    pub fn detach_entity_cfs_rq(&mut self, se: SeId) {
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        if self.se(se).avg.last_update_time == 0 {
+            return;
+        }
+        self.update_load_avg(cfs, se, UpdateFlags::NONE);
+        self.detach_entity_load_avg(cfs, se);
+        self.update_tg_load_avg(cfs);
+        self.propagate_entity_cfs_rq(se);
+    }
+
+    /// Attaches an entity and tells all levels above.
+    ///
+    /// Kernel: attach_entity_cfs_rq(), kernel/sched/fair.c, v6.12.
+    pub fn attach_entity_cfs_rq(&mut self, se: SeId) {
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        let skip_age = !self.kernel.has(Feature::AttachAgeLoad);
+        self.update_load_avg(cfs, se, UpdateFlags { skip_age, ..UpdateFlags::NONE });
+        self.attach_entity_load_avg(cfs, se);
+        self.update_tg_load_avg(cfs);
+        self.propagate_entity_cfs_rq(se);
+    }
+
+    /// A new entity: a task starts as if it had always been runnable, a group's entity empty.
+    ///
+    /// Kernel: init_entity_runnable_average(), kernel/sched/fair.c, v6.12 and v4.13.
+    pub fn init_entity_runnable_average(&mut self, se: SeId) {
+        let weighted = self.kernel.rules.pelt == PeltClock::InContribution;
+        let load_avg = if se.is_task() { self.scale_load_down(self.se(se).load.weight) } else { 0 };
+        let avg = &mut self.se_mut(se).avg;
+        *avg = SchedAvg { load_avg, ..SchedAvg::default() };
+        if weighted {
+            // One unit short of a period, so that the first update computes averages.
+            avg.period_contrib = 1023;
+            avg.load_sum = load_avg * LOAD_AVG_MAX;
+        }
+    }
+
+    /// Utilisation a new task starts with: its weight's share of the queue's, at most half
+    /// of what the CPU has left.
+    ///
+    /// Kernel: post_init_entity_util_avg(), kernel/sched/fair.c, v6.12, v6.1 and v4.13.
+    pub fn post_init_entity_util_avg(&mut self, task: TaskId) {
+        let se = SeId(task.0);
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        let queue = self.cfs(cfs);
+        let weighted = self.kernel.rules.pelt == PeltClock::InContribution;
+        let scale = if weighted { 1024 } else { u64::from(self.topology.cpu(queue.cpu).capacity) };
+        let cap = (scale as i64 - queue.avg.util_avg as i64) / 2;
+        if !self.task(task).policy.is_fair() {
+            self.se_mut(se).avg.last_update_time = self.cfs_rq_clock_pelt(cfs);
+            return;
+        }
+        let weight = self.se(se).load.weight;
+        let weight =
+            if self.kernel.has(Feature::InitialUtilUnscaled) { self.scale_load_down(weight) } else { weight };
+        let (queue_util, queue_load) = (queue.avg.util_avg, queue.avg.load_avg);
+        let runnable_on = self.kernel.rules.runnable_avg == RunnableAvg::On;
+        let avg = &mut self.se_mut(se).avg;
+        if cap > 0 {
+            let cap = cap as u64;
+            avg.util_avg =
+                if queue_util != 0 { (queue_util * weight / (queue_load + 1)).min(cap) } else { cap };
+            if weighted {
+                avg.util_sum = avg.util_avg * LOAD_AVG_MAX;
+            }
+        }
+        if runnable_on {
+            avg.runnable_avg = avg.util_avg;
+        }
+        if self.kernel.has(Feature::AttachAtFork) {
+            self.attach_entity_cfs_rq(se);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What a task's utilisation will be once it wakes: its average decays while it sleeps,
+//! so the value at its last dequeue is kept.
+
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+
+use crate::{Feature, Sched, Task, UtilEstForm};
+
+/// Differences below this are not worth a change: 1024 / 100.
+const UTIL_EST_MARGIN: u32 = 10;
+/// A new value counts a quarter.
+const UTIL_EST_WEIGHT_SHIFT: u32 = 2;
+
+impl Task {
+    /// The estimate. In v5.5 the lowest bit is a flag and always reads as set.
+    ///
+    /// Kernel: _task_util_est(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub(crate) fn estimate(&self, form: UtilEstForm) -> u32 {
+        match form {
+            UtilEstForm::FlagInLowestBit => self.util_est_ewma.max(self.util_est_enqueued) | 1,
+            UtilEstForm::EwmaAndLast => self.util_est_ewma.max(self.util_est_enqueued),
+            UtilEstForm::Single => self.util_est_ewma,
+        }
+    }
+}
+
+impl Sched {
+    /// The larger of a task's present and its estimated utilisation.
+    ///
+    /// Kernel: task_util_est(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub fn task_util_est(&self, task: TaskId) -> u64 {
+        let task = self.task(task);
+        if !self.kernel.has(Feature::UtilEst) {
+            return task.se.avg.util_avg;
+        }
+        task.se.avg.util_avg.max(task.estimate(self.kernel.rules.util_est_form).into())
+    }
+
+    /// A task was queued: its estimate counts for the CPU.
+    ///
+    /// Kernel: util_est_enqueue(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub fn util_est_enqueue(&mut self, task: TaskId, cpu: CpuId) {
+        if self.kernel.has(Feature::UtilEst) {
+            let estimate = self.tasks[task.index()].estimate(self.kernel.rules.util_est_form);
+            self.rqs[cpu].util_est_enqueued += estimate;
+        }
+    }
+
+    /// A task left the queue: its estimate no longer counts.
+    ///
+    /// Kernel: util_est_dequeue(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub fn util_est_dequeue(&mut self, task: TaskId, cpu: CpuId) {
+        if self.kernel.has(Feature::UtilEst) {
+            let estimate = self.tasks[task.index()].estimate(self.kernel.rules.util_est_form);
+            let sum = &mut self.rqs[cpu].util_est_enqueued;
+            *sum = sum.saturating_sub(estimate);
+        }
+    }
+
+    /// A task goes to sleep: makes its estimate follow what it used.
+    ///
+    /// Kernel: util_est_update(), kernel/sched/fair.c, v6.12 and v6.1; util_est_dequeue() in v5.5.
+    pub fn util_est_update(&mut self, task: TaskId, cpu: CpuId, sleep: bool) {
+        if !sleep || !self.kernel.has(Feature::UtilEst) {
+            return;
+        }
+        let capacity = self.rqs[cpu].cpu_capacity_orig;
+        let form = self.kernel.rules.util_est_form;
+        let fastup = self.kernel.has(Feature::UtilEstFastup);
+        let task = &mut self.tasks[task.index()];
+        if !task.util_avg_changed {
+            return;
+        }
+        if form == UtilEstForm::Single {
+            task.update_single(capacity);
+        } else {
+            task.update_ewma_and_last(form, fastup, capacity);
+        }
+    }
+}
+
+impl Task {
+    fn update_single(&mut self, capacity: u64) {
+        let util = self.se.avg.util_avg as u32;
+        if self.util_est_ewma > util {
+            let diff = self.util_est_ewma - util;
+            if diff >= UTIL_EST_MARGIN {
+                if u64::from(util) > capacity {
+                    return;
+                }
+                // A task that waited would have used more had it been let.
+                if u64::from(util + UTIL_EST_MARGIN) >= self.se.avg.runnable_avg {
+                    self.util_est_ewma =
+                        ((self.util_est_ewma << UTIL_EST_WEIGHT_SHIFT) - diff) >> UTIL_EST_WEIGHT_SHIFT;
+                }
+            }
+        } else {
+            self.util_est_ewma = util;
+        }
+        self.util_avg_changed = false;
+    }
+
+    fn update_ewma_and_last(&mut self, form: UtilEstForm, fastup: bool, capacity: u64) {
+        let flag = form == UtilEstForm::FlagInLowestBit;
+        let util = self.se.avg.util_avg as u32 | u32::from(flag);
+        let mut ewma = self.util_est_ewma;
+        if !(fastup && ewma < util) {
+            let diff = util as i32 - ewma as i32;
+            if diff.unsigned_abs() < UTIL_EST_MARGIN {
+                // v5.5 keeps the last value as well; later kernels store one that differs.
+                if flag || self.util_est_enqueued.abs_diff(util) < UTIL_EST_MARGIN {
+                    return;
+                }
+            } else {
+                if self.se.avg.util_avg > capacity {
+                    return;
+                }
+                ewma = ((ewma << UTIL_EST_WEIGHT_SHIFT) as i32 + diff) as u32 >> UTIL_EST_WEIGHT_SHIFT;
+            }
+        } else {
+            ewma = util;
+        }
+        self.util_est_ewma = ewma;
+        self.util_est_enqueued = util;
+        self.util_avg_changed = false;
+    }
+}
