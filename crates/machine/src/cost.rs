@@ -1,0 +1,248 @@
+//! A constant of the machine: its value, how far it may be wrong, and where it comes from.
+//!
+//! No price stands in code as a bare number. Constants are gathered in tables
+//! made by [`constants!`], which can be listed, set by name from a machine file
+//! and pushed to either end of their range one at a time: that is how a verdict
+//! is tested for what it depends on.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+/// A number of the machine with the range it may lie in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cost {
+    value: u64,
+    range: RangeInclusive<u64>,
+    /// Where the value comes from; empty when it is the table's own.
+    source: Cow<'static, str>,
+}
+
+impl Cost {
+    /// A value with the range it may lie in.
+    ///
+    /// # Panics
+    /// If the value lies outside.
+    pub const fn new(value: u64, range: RangeInclusive<u64>) -> Cost {
+        assert!(*range.start() <= value && value <= *range.end(), "a cost lies in its own range");
+        Cost { value, range, source: Cow::Borrowed("") }
+    }
+
+    /// The same with where it comes from.
+    pub fn from_source(mut self, source: impl Into<Cow<'static, str>>) -> Cost {
+        self.source = source.into();
+        self
+    }
+
+    /// The value.
+    #[inline]
+    pub const fn get(&self) -> u64 {
+        self.value
+    }
+
+    /// The range it may lie in.
+    pub fn range(&self) -> RangeInclusive<u64> {
+        self.range.clone()
+    }
+
+    /// Where it comes from; empty when it is the table's own.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Another value; the range is widened to hold it.
+    pub fn set(&mut self, value: u64) {
+        self.value = value;
+        self.range = *self.range.start().min(&value)..=*self.range.end().max(&value);
+    }
+}
+
+/// What a constant counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Thousandths.
+    Permille,
+    /// Bytes.
+    Bytes,
+    /// 10^6 bytes per second.
+    MBps,
+    /// 10^6 clocks per second.
+    MHz,
+    /// A number of things.
+    Count,
+}
+
+impl Unit {
+    /// As it is printed behind a number.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Ns => "ns",
+            Unit::Permille => "permille",
+            Unit::Bytes => "bytes",
+            Unit::MBps => "MB/s",
+            Unit::MHz => "MHz",
+            Unit::Count => "",
+        }
+    }
+}
+
+/// A constant as tables and machine files know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its table in a machine file.
+    pub table: &'static str,
+    /// Its name there.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+    /// What it is.
+    pub sentence: &'static str,
+    /// Where the default comes from.
+    pub source: &'static str,
+}
+
+/// A struct of constants that can be listed and set by name.
+pub trait Constants {
+    /// One row for each constant, in order.
+    const ROWS: &'static [Row];
+
+    /// The constant in this row of the table.
+    fn cost(&self, row: usize) -> &Cost;
+
+    /// The constant in this row of the table, to change.
+    fn cost_mut(&mut self, row: usize) -> &mut Cost;
+}
+
+macro_rules! constants {
+    ($(#[$doc:meta])* $type:ident = $table:literal {
+        $($(#[doc = $text:literal])* $field:ident: $unit:ident = $value:expr, $range:expr, $source:literal;)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $type { $($(#[doc = $text])* pub $field: $crate::Cost,)* }
+
+        impl Default for $type {
+            fn default() -> $type {
+                $type { $($field: const { $crate::Cost::new($value, $range) },)* }
+            }
+        }
+
+        impl $crate::Constants for $type {
+            const ROWS: &'static [$crate::Row] = &[$($crate::Row {
+                table: $table,
+                name: stringify!($field),
+                unit: $crate::Unit::$unit,
+                sentence: concat!($($text),*).trim_ascii_start(),
+                source: $source,
+            },)*];
+
+            fn cost(&self, row: usize) -> &$crate::Cost {
+                [$(&self.$field),*][row]
+            }
+
+            fn cost_mut(&mut self, row: usize) -> &mut $crate::Cost {
+                let fields = [$(&mut self.$field),*];
+                fields.into_iter().nth(row).expect("a row of the table")
+            }
+        }
+    };
+}
+pub(crate) use constants;
+
+constants! {
+    /// What the kernel's own paths cost, as work: ns of a CPU of capacity 1024 at its
+    /// full clock. A path that is not listed is part of one that is.
+    KernelCosts = "cost" {
+        /// Switching from one task to another, without what it does to caches.
+        context_switch_ns: Ns = 1_200, 600..=2_500, "estimate; spread of published lmbench figures";
+        /// Entering the kernel and returning.
+        syscall_ns: Ns = 150, 60..=400, "estimate: 150 ns, 350 with mitigations";
+        /// Waking a task, apart from searching a CPU and telling it.
+        wakeup_ns: Ns = 500, 250..=1_000, "estimate: a futex wake costs 600 ns with its hash bucket";
+        /// Finding a futex in its hash.
+        futex_ns: Ns = 100, 50..=200, "estimate";
+        /// Going to sleep: dequeueing, apart from the switch.
+        sleep_ns: Ns = 300, 150..=600, "estimate";
+        /// Looking at one CPU in an idle search.
+        idle_scan_cpu_ns: Ns = 18, 8..=40, "lkml 2205.1/02447: searches of 112 CPUs took mostly 8 to 256 us loaded; 15-20 ns when lines are remote-hot";
+        /// Looking at one CPU in a balance pass.
+        balance_cpu_ns: Ns = 50, 25..=150, "estimate";
+        /// A balance pass, whatever its size.
+        balance_pass_ns: Ns = 300, 100..=1_000, "estimate";
+        /// Moving one task in a balance pass.
+        balance_task_ns: Ns = 300, 150..=800, "estimate";
+        /// Updating blocked averages before newly idle balancing.
+        blocked_update_ns: Ns = 500, 200..=2_000, "estimate";
+        /// The periodic tick.
+        tick_ns: Ns = 2_000, 800..=5_000, "estimate";
+        /// Entering and leaving an interrupt.
+        irq_ns: Ns = 400, 150..=1_000, "estimate";
+        /// The timer interrupt that ends a sleep, without the wake-up.
+        timer_irq_ns: Ns = 800, 400..=2_000, "estimate";
+        /// Working off one entry of a wake list.
+        wake_list_ns: Ns = 300, 150..=600, "estimate";
+        /// How late a timer may be, so that timers gather (`timer_slack_ns` of ordinary tasks).
+        timer_slack_ns: Ns = 50_000, 0..=50_000, "kernel default; no slack for RT and deadline tasks";
+        /// A page fault on a page of 4 KB, without clearing it.
+        page_fault_ns: Ns = 500, 250..=1_500, "estimate";
+        /// Clearing memory, one thread.
+        clear_mbps: MBps = 5_000, 3_000..=10_000, "estimate: 4 to 6 GB/s per thread";
+        /// Making a thread.
+        clone_thread_ns: Ns = 40_000, 15_000..=80_000, "fork stamps in the mail of 7 Apr 2022: 35 to 80 us apart";
+        /// Making a process.
+        fork_ns: Ns = 80_000, 40_000..=400_000, "estimate";
+        /// Replacing the program.
+        exec_ns: Ns = 300_000, 100_000..=1_000_000, "estimate";
+        /// Ending a task.
+        exit_ns: Ns = 30_000, 10_000..=150_000, "estimate";
+        /// One write to or read from a pipe, without copying.
+        pipe_ns: Ns = 250, 100..=600, "estimate";
+        /// One write to or read from a socket, without copying.
+        socket_ns: Ns = 600, 300..=1_500, "estimate";
+        /// Copying, per KB.
+        copy_kb_ns: Ns = 60, 20..=200, "estimate: 5 to 50 GB/s by cache level";
+        /// An atomic operation on a line that is at hand.
+        atomic_ns: Ns = 20, 5..=40, "estimate";
+        /// Noticing that a spin was ended by another CPU.
+        spin_exit_ns: Ns = 100, 40..=300, "a line from another cache; cacheline table";
+        /// Queueing a work item.
+        queue_work_ns: Ns = 400, 200..=1_000, "estimate";
+        /// Submitting a request to a device.
+        submit_io_ns: Ns = 3_000, 1_000..=8_000, "estimate";
+        /// The interrupt that ends a request, without the wake-up.
+        complete_io_ns: Ns = 2_000, 800..=5_000, "estimate";
+        /// A short system call that changes a task: affinity, policy, group, name.
+        set_ns: Ns = 1_500, 500..=5_000, "estimate";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_finds_its_constants_by_row() {
+        let mut costs = KernelCosts::default();
+        let row = KernelCosts::ROWS.iter().position(|r| r.name == "syscall_ns").unwrap();
+        assert_eq!(costs.cost(row), &costs.syscall_ns);
+        costs.cost_mut(row).set(500);
+        assert_eq!(costs.syscall_ns.get(), 500);
+        assert_eq!(costs.syscall_ns.range(), 60..=500, "the range holds what was set");
+        assert_eq!(KernelCosts::ROWS[row].sentence, "Entering the kernel and returning.");
+    }
+
+    #[test]
+    fn every_constant_says_what_it_is_and_where_from() {
+        for row in KernelCosts::ROWS {
+            assert!(row.sentence.ends_with('.'), "{}", row.name);
+            assert!(!row.source.is_empty(), "{}", row.name);
+            let suffix = match row.unit {
+                Unit::Ns => "_ns",
+                Unit::MBps => "_mbps",
+                _ => continue,
+            };
+            assert!(row.name.ends_with(suffix), "{} counts {}", row.name, row.unit.name());
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Machine files: a topology, the class of the hardware, and what differs from it.
+//!
+//! ```toml
+//! [topology]
+//! regular = "2x8x8x2:smt=interleaved,distance=10/32,l2=512K,llc=32M"
+//!
+//! [hardware]
+//! class = "zen3"
+//! law = "fixed"              # or "pstate", "hardware"
+//! clock_domain = "core"      # or "package"
+//!
+//! [bandwidth]
+//! core_mbps = 30000
+//! node_mbps = { value = 168000, range = [165000, 175000], source = "derived" }
+//!
+//! [[idle_state]]             # any replace those of the class
+//! name = "C1"
+//! exit_ns = 1000
+//! residency_ns = 1000
+//! ```
+//!
+//! A class is a file of the same form without a topology, built in. Constants that
+//! neither names keep the defaults of their table.
+
+use std::collections::BTreeMap;
+
+use schedlab_topology::{Topology, preset_toml};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use toml::Spanned;
+
+use crate::machine::{TABLES, nearest};
+use crate::{ClockDomain, Cost, IdleState, IdleStates, Law, Machine, MachineError};
+
+macro_rules! classes {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, concat!("class/", $name, ".toml"),
+             include_str!(concat!("../../../machines/class/", $name, ".toml")))),*]
+    };
+}
+
+/// Name, file and text of each class.
+const CLASSES: &[(&str, &str, &str)] = classes! {
+    "haswell-ep", "skylake-sp", "icelake-sp", "sapphire-rapids", "zen3", "zen4", "kvm-guest", "power10", "desktop",
+};
+
+impl Machine {
+    /// The machine that comes with the project under this name, or a regular one
+    /// such as `2x8x8x2` with the defaults of all tables.
+    ///
+    /// # Errors
+    /// A name that is not known, with those that are.
+    pub fn preset(name: &str) -> Result<Machine, MachineError> {
+        if name.starts_with(|c: char| c.is_ascii_digit()) {
+            return Ok(Machine::of(Topology::regular(name)?));
+        }
+        let text = preset_toml(name)?;
+        let mut machine = Machine::from_toml(&format!("machines/{name}.toml"), text)?;
+        machine.topology = machine.topology.named(name);
+        Ok(machine)
+    }
+
+    /// Reads a machine file; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// The line that is wrong and what would be right.
+    pub fn from_toml(file: &str, text: &str) -> Result<Machine, MachineError> {
+        let mut machine = Machine::of(Topology::from_toml(file, text)?);
+        machine.apply_toml(file, text)?;
+        Ok(machine)
+    }
+
+    /// Applies the tables of a machine file to this machine, its topology apart.
+    ///
+    /// # Errors
+    /// As of [`Machine::from_toml`].
+    pub fn apply_toml(&mut self, file: &str, text: &str) -> Result<(), MachineError> {
+        let place = Place { file, text };
+        let parsed: File = toml::from_str(text).map_err(|error| place.at(error.span(), error.message()))?;
+        if let Some(name) = &parsed.hardware.class {
+            let Some((_, file, text)) = CLASSES.iter().find(|(known, _, _)| known == name.get_ref()) else {
+                let names: Vec<_> = CLASSES.iter().map(|row| row.0).collect();
+                let problem =
+                    format!("there is no class \"{}\"; there are {}", name.get_ref(), names.join(", "));
+                return Err(place.at(Some(name.span()), &problem));
+            };
+            self.apply_toml(file, text)?;
+        }
+        if let Some(law) = parsed.hardware.law {
+            self.law = law.into();
+        }
+        if let Some(domain) = parsed.hardware.clock_domain {
+            self.clock_domain = domain.into();
+        }
+        for (table, numbers) in parsed.tables() {
+            for (name, number) in numbers {
+                let Some(cost) = self.constant_mut(table, name.get_ref()) else {
+                    let names = TABLES.iter().flat_map(|rows| rows.iter());
+                    let hint = nearest(name.get_ref(), names.filter(|r| r.table == table).map(|r| r.name));
+                    let problem = format!("[{table}] has no \"{}\"; did you mean {hint}?", name.get_ref());
+                    return Err(place.at(Some(name.span()), &problem));
+                };
+                number.apply(cost).map_err(|problem| place.at(Some(name.span()), &problem))?;
+            }
+        }
+        if let Some(first) = parsed.idle_state.first() {
+            let span = first.span();
+            let states = parsed.idle_state.into_iter().map(|row| row.into_inner().into()).collect();
+            self.idle = IdleStates::new(states, self.idle.prices.clone())
+                .map_err(|problem| place.at(Some(span), &problem))?;
+        }
+        Ok(())
+    }
+}
+
+/// A file with its text, to tell lines by.
+struct Place<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Place<'_> {
+    fn at(&self, span: Option<std::ops::Range<usize>>, problem: &str) -> MachineError {
+        let upto = span.map_or(0, |span| span.start.min(self.text.len()));
+        let line = self.text.as_bytes()[..upto].iter().filter(|&&b| b == b'\n').count() + 1;
+        MachineError::Line { file: self.file.to_string(), line, problem: problem.trim().replace('\n', "; ") }
+    }
+}
+
+type Numbers = BTreeMap<Spanned<String>, Number>;
+
+/// The file as it stands.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default, rename = "topology")]
+    _topology: Option<IgnoredAny>,
+    #[serde(default)]
+    hardware: Hardware,
+    #[serde(default)]
+    cost: Numbers,
+    #[serde(default)]
+    ipi: Numbers,
+    #[serde(default)]
+    smt: Numbers,
+    #[serde(default)]
+    idle: Numbers,
+    #[serde(default)]
+    softirq: Numbers,
+    #[serde(default)]
+    cache: Numbers,
+    #[serde(default)]
+    bandwidth: Numbers,
+    #[serde(default)]
+    freq: Numbers,
+    #[serde(default)]
+    cacheline: Numbers,
+    #[serde(default)]
+    idle_state: Vec<Spanned<StateRow>>,
+}
+
+impl File {
+    fn tables(&self) -> [(&'static str, &Numbers); 9] {
+        [
+            ("cost", &self.cost),
+            ("ipi", &self.ipi),
+            ("smt", &self.smt),
+            ("idle", &self.idle),
+            ("softirq", &self.softirq),
+            ("cache", &self.cache),
+            ("bandwidth", &self.bandwidth),
+            ("freq", &self.freq),
+            ("cacheline", &self.cacheline),
+        ]
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hardware {
+    class: Option<Spanned<String>>,
+    law: Option<LawName>,
+    clock_domain: Option<DomainName>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum LawName {
+    Fixed,
+    Pstate,
+    Hardware,
+}
+
+impl From<LawName> for Law {
+    fn from(name: LawName) -> Law {
+        match name {
+            LawName::Fixed => Law::Fixed,
+            LawName::Pstate => Law::Pstate,
+            LawName::Hardware => Law::Hardware,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum DomainName {
+    Core,
+    Package,
+}
+
+impl From<DomainName> for ClockDomain {
+    fn from(name: DomainName) -> ClockDomain {
+        match name {
+            DomainName::Core => ClockDomain::Core,
+            DomainName::Package => ClockDomain::Package,
+        }
+    }
+}
+
+/// A constant: the value alone, or with range and source.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a whole number, or { value, range = [low, high], source }")]
+enum Number {
+    Value(u64),
+    Full {
+        value: u64,
+        range: Option<[u64; 2]>,
+        #[serde(default)]
+        source: String,
+    },
+}
+
+impl Number {
+    fn apply(&self, cost: &mut Cost) -> Result<(), String> {
+        match self {
+            Number::Value(value) => cost.set(*value),
+            Number::Full { value, range: None, source } => {
+                cost.set(*value);
+                *cost = cost.clone().from_source(source.clone());
+            }
+            Number::Full { value, range: Some([low, high]), source } => {
+                if value < low || high < value {
+                    return Err(format!("{value} is outside its range {low} to {high}"));
+                }
+                *cost = Cost::new(*value, *low..=*high).from_source(source.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StateRow {
+    name: String,
+    exit_ns: u64,
+    residency_ns: u64,
+    #[serde(default)]
+    flushes: bool,
+}
+
+impl From<StateRow> for IdleState {
+    fn from(row: StateRow) -> IdleState {
+        let StateRow { name, exit_ns, residency_ns, flushes } = row;
+        IdleState { name, exit_ns, residency_ns, flushes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Machine, MachineError> {
+        Machine::from_toml("m.toml", &format!("[topology]\nregular = \"2x4\"\n{text}"))
+    }
+
+    #[test]
+    fn a_file_overrides_its_class_and_the_class_the_defaults() {
+        let machine = read(
+            "[hardware]\nclass = \"haswell-ep\"\n[cost]\nsyscall_ns = 333\n\
+             [smt]\ntwo_permille = { value = 600, range = [590, 610], source = \"measured\" }\n",
+        )
+        .unwrap();
+        assert_eq!(machine.cost.syscall_ns.get(), 333);
+        assert_eq!(machine.cost.wakeup_ns, Machine::of(machine.topology.clone()).cost.wakeup_ns);
+        assert_eq!(machine.smt.two_permille.range(), 590..=610);
+        assert_eq!(machine.smt.two_permille.source(), "measured");
+        let names: Vec<_> = machine.idle.states().iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["C1", "C1E", "C3", "C6"]);
+        assert_eq!(machine.line.llc_ns.get(), 44);
+    }
+
+    #[test]
+    fn idle_states_of_a_file_replace_those_of_the_class() {
+        let machine = read(
+            "[hardware]\nclass = \"haswell-ep\"\n[[idle_state]]\nname = \"C1\"\nexit_ns = 2\nresidency_ns = 2\n",
+        )
+        .unwrap();
+        assert_eq!(machine.idle.states().len(), 1);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let cases = [
+            ("[cost]\nsyscal_ns = 1\n", "m.toml:4: [cost] has no \"syscal_ns\"; did you mean syscall_ns?"),
+            (
+                "[hardware]\nclass = \"zen\"\n",
+                "m.toml:4: there is no class \"zen\"; there are haswell-ep, skylake-sp, icelake-sp, \
+                 sapphire-rapids, zen3, zen4, kvm-guest, power10, desktop",
+            ),
+            (
+                "[smt]\n\ntwo_permille = { value = 9, range = [10, 20] }\n",
+                "m.toml:5: 9 is outside its range 10 to 20",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read(text).unwrap_err().to_string(), expected);
+        }
+        for (text, line, part) in [
+            ("[hardware]\nlaw = \"slow\"\n", 4, "unknown variant `slow`"),
+            ("[costs]\n", 3, "unknown field `costs`"),
+            ("[cost]\nsyscall_ns = -1\n", 3, "a whole number, or { value, range = [low, high], source }"),
+            ("[[idle_state]]\nname = \"C1\"\n", 3, "missing field `exit_ns`"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.starts_with("m.toml:") && error.contains(part), "{error}");
+            let found: usize = error.split(':').nth(1).unwrap().parse().unwrap();
+            assert!(found.abs_diff(line) <= 1, "{error}");
+        }
+    }
+
+    #[test]
+    fn every_preset_and_class_can_be_read() {
+        for name in schedlab_topology::preset_names() {
+            let machine = Machine::preset(name).unwrap();
+            assert_eq!(machine.name(), name);
+            assert!(!machine.idle.states().is_empty(), "{name} has a class with idle states");
+        }
+        for (name, _, _) in CLASSES {
+            read(&format!("[hardware]\nclass = \"{name}\"\n")).unwrap();
+        }
+    }
+}

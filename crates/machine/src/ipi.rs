@@ -1,0 +1,21 @@
+//! Telling another CPU: what it takes and how long until it listens.
+//!
+//! An idle CPU that polls its flags (or sleeps in `mwait` on them) is woken by a
+//! write to memory; one that is halted, or busy, needs an interrupt. The exit from
+//! its idle state comes on top and belongs to `idle_state.rs`.
+
+use crate::cost::constants;
+
+constants! {
+    /// Prices of interrupts between CPUs.
+    Ipi = "ipi" {
+        /// Sending one, for the sender.
+        send_ns: Ns = 150, 50..=500, "estimate";
+        /// From the write of a flag until an idle CPU that watches it goes on.
+        polling_ns: Ns = 500, 100..=1_000, "estimate";
+        /// From sending an interrupt until a halted or busy CPU handles it.
+        deliver_ns: Ns = 1_000, 500..=3_000, "estimate";
+        /// Handling one, for the receiver.
+        handle_ns: Ns = 500, 200..=1_500, "estimate";
+    }
+}
