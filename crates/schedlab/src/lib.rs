@@ -10,6 +10,7 @@ pub use schedlab_units as units;
 
 pub mod domain_tree;
 mod error;
+pub mod facts;
 mod rulebook;
 
 pub use error::Error;
