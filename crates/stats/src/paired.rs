@@ -64,8 +64,11 @@ impl Paired {
             (Mean::Arithmetic, above, below)
         };
         let (above_mean, below_mean) = (average(&above), average(&below));
-        let (base, value) =
-            if harmonic { (1.0 / above_mean, 1.0 / below_mean) } else { (below_mean, above_mean) };
+        let (base, value) = if harmonic {
+            (inverse_average(&above), inverse_average(&below))
+        } else {
+            (below_mean, above_mean)
+        };
         let ratio = (below_mean != 0.0).then(|| above_mean / below_mean);
         Paired {
             n,
@@ -110,6 +113,11 @@ fn fieller(above: &[f64], below: &[f64], ratio: f64, confidence: f64) -> Option<
 
 fn average(x: &[f64]) -> f64 {
     if x.is_empty() { f64::NAN } else { x.iter().sum::<f64>() / x.len() as f64 }
+}
+
+/// Divided once, so that equal rates average to themselves.
+fn inverse_average(x: &[f64]) -> f64 {
+    x.len() as f64 / x.iter().sum::<f64>()
 }
 
 fn covariance(x: &[f64], y: &[f64]) -> f64 {
