@@ -1,3 +1,19 @@
 //! Metrics from a trace, comparison, rendering.
+//!
+//! Results are kept as a [`Table`]: kernels are its columns, metrics with their rows its
+//! lines, and each cell holds one run per seed. A [`Comparison`] computes all that is
+//! ever printed from it, once; the functions in [`render`] only lay it out, so text,
+//! JSON, CSV and Markdown cannot disagree. A [`PerfStat`] is the other form that mail
+//! uses, for one kernel at a time. The folds that turn a trace into such numbers are in
+//! [`metrics`].
 
+mod comparison;
+mod metric;
 pub mod metrics;
+mod perfstat;
+pub mod render;
+
+pub use comparison::{CellComparison, Comparison, MetricComparison, Options, Ratios, RowComparison};
+pub use metric::{Cell, Metric, Row, Run, Table, TableError};
+pub use perfstat::{Elapsed, PerfRow, PerfStat};
+pub use schedlab_stats::{Direction, Judge, Rule, Stat, Verdict};

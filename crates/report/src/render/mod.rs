@@ -1,0 +1,27 @@
+//! The same numbers in different clothes: each function lays out what a
+//! [`Comparison`](crate::Comparison) or a [`PerfStat`](crate::PerfStat) already holds.
+//!
+//! All output is ASCII, ends its lines with `\n` and has no blanks at their ends, so it
+//! survives mail.
+
+mod amd;
+mod columns;
+mod csv;
+mod header;
+mod json;
+mod markdown;
+mod mmtests;
+mod paired;
+mod perfstat;
+#[cfg(test)]
+mod testdata;
+mod text;
+
+pub use amd::amd;
+pub use csv::csv;
+pub use json::json;
+pub use markdown::markdown;
+pub use mmtests::{mmtests, ratios};
+pub use paired::paired;
+pub use perfstat::perf_stat;
+pub use text::text;
