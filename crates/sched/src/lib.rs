@@ -14,6 +14,7 @@
 
 extern crate alloc;
 
+mod balance;
 mod blocked;
 mod capacity;
 mod cfs_rq;
@@ -27,6 +28,7 @@ mod entity;
 mod features;
 mod group;
 mod h_load;
+mod idle_cpu;
 mod kernel;
 mod load_avg;
 mod pelt;
@@ -42,6 +44,7 @@ mod util_est;
 mod view;
 mod weight;
 
+pub use balance::{GroupType, SgLbStats};
 pub use cfs_rq::{CfsRq, Queued, Removed, Timeline};
 pub use domain::{
     DomainLevel, Domains, IdleType, Ring, SchedDomain, SchedGroup, SdFlags, SdId, SgCapacity, SgId,

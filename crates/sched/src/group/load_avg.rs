@@ -58,7 +58,8 @@ impl Sched {
 
     fn write_tg_load_avg(&mut self, cfs: CfsRqId, delta: i64, now: u64) {
         let queue = &mut self.cfs_rqs[cfs.0 as usize];
-        queue.tg_load_avg_contrib = queue.tg_load_avg_contrib.strict_add_signed(delta);
+        queue.tg_load_avg_contrib =
+            queue.tg_load_avg_contrib.checked_add_signed(delta).expect("a contribution is not negative");
         queue.last_update_tg_load_avg = now;
         let (tg, cpu) = (queue.tg, queue.cpu);
         let counters = &mut self.tgs[tg.0 as usize].load_avg;

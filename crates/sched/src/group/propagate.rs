@@ -101,7 +101,7 @@ impl Sched {
         }
         let below = self.cfs(my_q);
         let below_weight = self.scale_load_down(below.load.weight);
-        let per_weight = if below_weight == 0 { 0 } else { below.avg.load_sum / below_weight };
+        let per_weight = below.avg.load_sum.checked_div(below_weight).unwrap_or(0);
         let weight = self.scale_load_down(self.se(se).load.weight);
         let (mut queue, mut own) = (self.cfs(cfs).avg, self.se(se).avg);
         let divider = if form == PeltSums::Plain { LOAD_AVG_MAX } else { queue.divider() };
