@@ -72,6 +72,12 @@ pub enum Fault {
         /// The mutex.
         mutex: String,
     },
+    /// A lock that a loop takes and does not give back.
+    #[error("mutex \"{mutex}\" is still held where the loop begins anew")]
+    HeldAnew {
+        /// The mutex.
+        mutex: String,
+    },
     /// A lock that is never given back.
     #[error("the task ends while it holds mutex \"{mutex}\"")]
     HeldAtExit {
@@ -189,7 +195,7 @@ mod tests {
         );
         check_program(
             |p| _ = p.forever(|p| _ = p.run(MS).lock(m)),
-            "program \"p\", op 3: mutex \"m\" is held or not, depending on the way here",
+            "program \"p\", op 3: mutex \"m\" is still held where the loop begins anew",
         );
         check_program(
             |p| {
@@ -197,6 +203,13 @@ mod tests {
                 p.jump_if(word, Test::Equal, 1, skip).lock(m).place(skip).run(MS).unlock(m);
             },
             "program \"p\", op 3: mutex \"m\" is used as if held, but this task does not hold it here",
+        );
+        check_program(
+            |p| {
+                let skip = p.label();
+                p.jump_if(word, Test::Equal, 1, skip).lock(m).place(skip).run(MS);
+            },
+            "program \"p\", op 1: mutex \"m\" is held or not, depending on the way here",
         );
     }
 

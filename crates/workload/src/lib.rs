@@ -7,11 +7,13 @@ mod builder;
 mod check;
 mod cpu_list;
 mod cursor;
+mod describe;
 mod dist;
 mod error;
 mod id;
 mod object;
 mod program;
+mod rt_app;
 mod workload;
 
 pub use builder::{Label, ProgramBuilder, WorkloadBuilder};
@@ -25,6 +27,7 @@ pub use object::*;
 pub use program::{
     Expected, FOREVER, LOOP_DEPTH_MAX, Miss, OWN_TIMERS_MAX, Op, Program, Section, Test, Timer,
 };
+pub use rt_app::RtApp;
 pub use workload::{
     Deadline, GroupSpec, Measure, MeasureRule, Naming, Policy, Process, Quota, SchedAttr, Start, TaskSpec,
     Workload,

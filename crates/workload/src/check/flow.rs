@@ -178,8 +178,11 @@ impl Flow<'_> {
                     }
                     Some(before) if *before != now => {
                         let differs = |m: &&MutexId| before.contains(m) != now.contains(m);
-                        let mutex = before.iter().chain(&now).find(differs).expect("the sets differ");
-                        return self.fail(i, Fault::MaybeHeld { mutex: name(*mutex) });
+                        let mutex = *before.iter().chain(&now).find(differs).expect("the sets differ");
+                        let anew = next <= i && now.contains(&mutex);
+                        let mutex = name(mutex);
+                        let fault = if anew { Fault::HeldAnew { mutex } } else { Fault::MaybeHeld { mutex } };
+                        return self.fail(i, fault);
                     }
                     Some(_) => {}
                 }

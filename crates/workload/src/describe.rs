@@ -1,0 +1,404 @@
+//! Prints a workload for people.
+//!
+//! Ops are written in the words of the scenario files, so that what is printed of
+//! a program can be put into one.
+
+use core::fmt::{self, Write as _};
+
+use schedlab_units::Duration;
+
+use crate::{
+    Completion, Deadline, Dist, Expected, FOREVER, Measure, MeasureRule, Miss, Naming, Op, Pattern, Policy,
+    Process, ProgramId, QueueKind, SchedAttr, Section, SpecId, Start, TaskSpec, Test, Timer, Trigger,
+    Workload,
+};
+
+impl Workload {
+    /// The workload in words: what there is, and each program op by op.
+    pub fn describe(&self) -> String {
+        let mut out = String::new();
+        describe(self, &mut out).expect("writing to a string does not fail");
+        out
+    }
+
+    /// An op in the words of the scenario files. Control flow is written with the
+    /// place it leads to; see [`describe`](Workload::describe) for whole programs.
+    pub fn op_text(&self, op: Op) -> String {
+        let mut out = String::new();
+        op_text(self, op, &mut out).expect("writing to a string does not fail");
+        out
+    }
+}
+
+fn describe(w: &Workload, out: &mut String) -> fmt::Result {
+    let roots = w.roots().count();
+    write!(out, "{}: {}, {} of them from the start", w.name, many(w.tasks.len(), "task"), roots)?;
+    match w.duration {
+        Some(duration) => writeln!(out, "; killed after {duration}")?,
+        None => writeln!(out)?,
+    }
+    objects(w, out)?;
+    writeln!(out, "tasks")?;
+    for run in runs(&w.tasks) {
+        task(w, run, out)?;
+    }
+    for id in (0..w.programs.len() as u32).map(ProgramId) {
+        program(w, id, out)?;
+    }
+    for measure in &w.measures {
+        measure_text(w, measure, out)?;
+    }
+    Ok(())
+}
+
+fn many(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Neighbours that differ in their names only are told together.
+fn runs(tasks: &[TaskSpec]) -> Vec<(SpecId, &[TaskSpec])> {
+    let alike = |a: &TaskSpec, b: &TaskSpec| {
+        TaskSpec { name: String::new(), ..a.clone() } == TaskSpec { name: String::new(), ..b.clone() }
+    };
+    let mut first = 0;
+    tasks
+        .chunk_by(alike)
+        .map(|run| {
+            let id = SpecId(first);
+            first += run.len() as u32;
+            (id, run)
+        })
+        .collect()
+}
+
+fn objects(w: &Workload, out: &mut String) -> fmt::Result {
+    let o = &w.objects;
+    for mutex in &o.mutexes {
+        let kind = if mutex.kind == crate::MutexKind::Kernel { " of the kernel" } else { "" };
+        let pi = if mutex.pi { ", with priority inheritance" } else { "" };
+        writeln!(out, "mutex {}{kind}{pi}", name(&mutex.name))?;
+    }
+    for cond in &o.conds {
+        writeln!(out, "condition {}", name(cond))?;
+    }
+    for sem in &o.sems {
+        writeln!(out, "semaphore {} from {}", name(&sem.name), sem.initial)?;
+    }
+    for b in &o.barriers {
+        writeln!(out, "barrier {} for {}, spinning {}", name(&b.name), b.parties, b.spin)?;
+    }
+    for c in &o.channels {
+        let kind = match c.kind {
+            crate::ChannelKind::Pipe => "pipe",
+            crate::ChannelKind::Socket => "socket",
+        };
+        writeln!(out, "{kind} {} of {} bytes", name(&c.name), c.capacity)?;
+    }
+    for timer in &o.timers {
+        writeln!(out, "timer {}", name(timer))?;
+    }
+    for word in &o.words {
+        writeln!(out, "word {} = {}", name(&word.name), word.initial)?;
+    }
+    for d in &o.devices {
+        let service = dist_text(&w.dists[d.service.index()]);
+        let by = match d.completion {
+            Completion::IrqSubmitter => "by interrupt at the submitter's CPU".to_string(),
+            Completion::IrqAt(cpu) => format!("by interrupt at CPU {cpu}"),
+            Completion::Worker { queue, work } => {
+                format!("by a worker of {}, work {work}", name(&o.queues[queue.index()].name))
+            }
+        };
+        writeln!(out, "device {}: {} at once, service {service}, completed {by}", name(&d.name), d.depth)?;
+    }
+    for q in &o.queues {
+        let kind = match q.kind {
+            QueueKind::PerCpu => "bound",
+            QueueKind::PerCpuHighPri => "bound, high priority",
+            QueueKind::Unbound => "unbound",
+        };
+        writeln!(out, "workqueue {}: {kind}", name(&q.name))?;
+    }
+    for r in &o.regions {
+        writeln!(out, "region {} of {} bytes", name(&r.name), r.bytes)?;
+    }
+    for s in &o.sources {
+        let when = match s.trigger {
+            Trigger::Every(dist) => format!("every {}", dist_text(&w.dists[dist.index()])),
+            Trigger::Raised(dist) => format!("{} after it is raised", dist_text(&w.dists[dist.index()])),
+        };
+        write!(out, "interrupt {} on CPU {} {when}: {} hard, {} soft", name(&s.name), s.cpu, s.hard, s.soft)?;
+        match s.posts {
+            Some(sem) => writeln!(out, ", posts {}", name(&o.sems[sem.index()].name))?,
+            None => writeln!(out)?,
+        }
+    }
+    for g in &w.groups {
+        write!(out, "group {}: shares {}", g.path, g.shares)?;
+        if let Some(quota) = g.quota {
+            write!(out, ", {} in {}", quota.quota, quota.period)?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn task(w: &Workload, (first, run): (SpecId, &[TaskSpec]), out: &mut String) -> fmt::Result {
+    let (one, last) = (&run[0], &run[run.len() - 1]);
+    match run.len() {
+        1 => write!(out, "  {first:>4} {}", one.name)?,
+        n => write!(out, "  {first:>4} {} .. {} ({n})", one.name, last.name)?,
+    }
+    match one.start {
+        Start::At(Duration::ZERO) => write!(out, ", from the start")?,
+        Start::At(at) => write!(out, ", from {at}")?,
+        Start::ByFork => write!(out, ", forked")?,
+    }
+    if let Some(cpu) = one.start_cpu {
+        write!(out, " on CPU {cpu}")?;
+    }
+    match one.process {
+        Process::Thread(process) => write!(out, ", thread of process {process}")?,
+        Process::Own if one.kthread => write!(out, ", kernel thread")?,
+        Process::Own => {}
+    }
+    if let Some(attr) = one.attr {
+        write!(out, ", {}", attr_text(&w.attrs[attr.index()]))?;
+    }
+    if let Some(cpus) = one.cpus {
+        write!(out, ", cpus {}", w.cpu_lists[cpus.index()])?;
+    }
+    if let Some(group) = one.group {
+        write!(out, ", group {}", w.groups[group.index()].path)?;
+    }
+    if let Naming::Counted { .. } = one.naming {
+        write!(out, ", numbered")?;
+    }
+    if one.footprint > 0 {
+        write!(out, ", footprint {}", one.footprint)?;
+    }
+    if one.memory_bound {
+        write!(out, ", memory bound")?;
+    }
+    if one.background {
+        write!(out, ", in the background")?;
+    }
+    writeln!(out, ": program {}", name(&w.programs[one.program.index()].name))
+}
+
+fn program(w: &Workload, id: ProgramId, out: &mut String) -> fmt::Result {
+    let entry = w.programs[id.index()].entry;
+    let ops = w.ops(id);
+    writeln!(out, "program {}", name(&w.programs[id.index()].name))?;
+    let mut targets: Vec<u32> = ops.iter().filter_map(|&op| target(op)).map(|pc| pc - entry.0).collect();
+    targets.sort_unstable();
+    let mut depth = 1;
+    for (i, &op) in (0u32..).zip(ops) {
+        if targets.binary_search(&i).is_ok() {
+            writeln!(out, "{:1$}label L{i}", "", 2 * depth)?;
+        }
+        // The exit at the end goes without saying.
+        if i + 1 == ops.len() as u32 && op == Op::Exit {
+            break;
+        }
+        depth -= usize::from(matches!(op, Op::EndLoop { .. }));
+        let text = match target(op) {
+            Some(pc) => w.op_text(op).replace(&format!("@{pc}"), &format!("L{}", pc - entry.0)),
+            None => w.op_text(op),
+        };
+        writeln!(out, "{:1$}{text}", "", 2 * depth)?;
+        depth += usize::from(matches!(op, Op::Loop { .. }));
+    }
+    Ok(())
+}
+
+/// Where a jump leads.
+fn target(op: Op) -> Option<u32> {
+    match op {
+        Op::Jump { to } | Op::JumpIf { to, .. } | Op::JumpOdds { to, .. } => Some(to.0),
+        _ => None,
+    }
+}
+
+fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
+    let o = &w.objects;
+    let dist = |dist: crate::DistId| dist_text(&w.dists[dist.index()]);
+    match op {
+        Op::Run { work } => write!(out, "run {work}"),
+        Op::RunKernel { work, section: Section { preempt_off, cond_resched_ns } } => {
+            write!(out, "run-kernel {work}")?;
+            if preempt_off {
+                write!(out, " preempt-off")?;
+            }
+            match cond_resched_ns {
+                0 => Ok(()),
+                ns => write!(out, " cond-resched={}", Duration(ns.into())),
+            }
+        }
+        Op::RunWall { wall, block } => write!(out, "run-wall {wall} block={block}"),
+        Op::RunDraw { dist: d } => write!(out, "run {}", dist(d)),
+        Op::Touch { region, bytes } => write!(out, "touch {} {bytes}", name(&o.regions[region.index()].name)),
+        Op::Access { access } => {
+            let a = o.accesses[access.index()];
+            let region = name(&o.regions[a.region.index()].name);
+            let pattern = pattern_text(a.pattern);
+            write!(
+                out,
+                "access {region} {pattern} read={} write={} stride={}",
+                a.read_bytes, a.write_bytes, a.stride
+            )
+        }
+        Op::Sleep { span } => write!(out, "sleep {span}"),
+        Op::SleepDraw { dist: d } => write!(out, "sleep {}", dist(d)),
+        Op::Zero => write!(out, "zero"),
+        Op::Origin { delay } => write!(out, "origin {delay}"),
+        Op::TimerWait { timer, period, miss } => {
+            match timer {
+                Timer::Shared(timer) => write!(out, "timer {} {period}", name(&o.timers[timer.index()]))?,
+                Timer::Own(slot) => write!(out, "own-timer {slot} {period}")?,
+            }
+            match miss {
+                Miss::Rebase => Ok(()),
+                Miss::KeepGrid => write!(out, " keep-grid"),
+            }
+        }
+        Op::Lock { mutex } => write!(out, "lock {}", name(&o.mutexes[mutex.index()].name)),
+        Op::Unlock { mutex } => write!(out, "unlock {}", name(&o.mutexes[mutex.index()].name)),
+        Op::CondWait { cond, mutex } => {
+            write!(out, "wait {} {}", name(&o.conds[cond.index()]), name(&o.mutexes[mutex.index()].name))
+        }
+        Op::Signal { cond } => write!(out, "signal {}", name(&o.conds[cond.index()])),
+        Op::Broadcast { cond } => write!(out, "broadcast {}", name(&o.conds[cond.index()])),
+        Op::SemPost { sem } => write!(out, "post {}", name(&o.sems[sem.index()].name)),
+        Op::SemWait { sem } => write!(out, "take {}", name(&o.sems[sem.index()].name)),
+        Op::Barrier { barrier } => write!(out, "barrier {}", name(&o.barriers[barrier.index()].name)),
+        Op::Write { channel, bytes } => {
+            write!(out, "write {} {bytes}", name(&o.channels[channel.index()].name))
+        }
+        Op::Read { channel, bytes } => {
+            write!(out, "read {} {bytes}", name(&o.channels[channel.index()].name))
+        }
+        Op::FutexWait { word, expected, timeout } => {
+            write!(out, "futex-wait {} ", name(&o.words[word.index()].name))?;
+            match expected {
+                Expected::Value(value) => write!(out, "{value}")?,
+                Expected::Remembered => write!(out, "remembered")?,
+            }
+            match timeout {
+                Duration::ZERO => Ok(()),
+                timeout => write!(out, " timeout={timeout}"),
+            }
+        }
+        Op::FutexWake { word, count } => {
+            write!(out, "futex-wake {} {count}", name(&o.words[word.index()].name))
+        }
+        Op::BlockIo { device, bytes, write: to } => {
+            let verb = if to { "io-write" } else { "io-read" };
+            write!(out, "{verb} {} {bytes}", name(&o.devices[device.index()].name))
+        }
+        Op::QueueWork { queue, work } => {
+            let queue = name(&o.queues[queue.index()].name);
+            write!(out, "queue {queue} {}", name(&w.programs[work.index()].name))
+        }
+        Op::Raise { source } => write!(out, "raise {}", name(&o.sources[source.index()].name)),
+        Op::Fork { task } => write!(out, "fork {}", name(&w.task(task).name)),
+        Op::Exec { comm } => write!(out, "exec {}", name(&w.comms[comm.index()])),
+        Op::Exit => write!(out, "exit"),
+        Op::ExitGroup => write!(out, "exit-group"),
+        Op::WaitChildren => write!(out, "wait-children"),
+        Op::Join { task } => write!(out, "join {}", name(&w.task(task).name)),
+        Op::Yield => write!(out, "yield"),
+        Op::OwnComm => write!(out, "own-name"),
+        Op::SetComm { comm } => write!(out, "name {}", name(&w.comms[comm.index()])),
+        Op::SetCpus { cpus: Some(cpus) } => write!(out, "cpus {}", w.cpu_lists[cpus.index()]),
+        Op::SetCpus { cpus: None } => write!(out, "cpus all"),
+        Op::SetSched { attr } => write!(out, "sched {}", attr_text(&w.attrs[attr.index()])),
+        Op::SetGroup { group: Some(group) } => write!(out, "group {}", name(&w.groups[group.index()].path)),
+        Op::SetGroup { group: None } => write!(out, "group /"),
+        Op::Mark { label, value: 0 } => write!(out, "mark {}", name(&w.labels[label.index()])),
+        Op::Mark { label, value } => write!(out, "mark {} {value}", name(&w.labels[label.index()])),
+        Op::Loop { times: FOREVER, .. } => write!(out, "loop forever"),
+        Op::Loop { times, .. } => write!(out, "loop {times}"),
+        Op::EndLoop { .. } => write!(out, "end"),
+        Op::Jump { to } => write!(out, "jump @{to}"),
+        Op::JumpIf { word, test, value, to } => {
+            let sign = match test {
+                Test::Equal => "==",
+                Test::Differs => "!=",
+                Test::Less => "<",
+            };
+            write!(out, "jump-if {} {sign} {value} @{to}", name(&o.words[word.index()].name))
+        }
+        Op::JumpOdds { permille, to } => write!(out, "jump-odds {permille} @{to}"),
+        Op::WordSet { word, value } => write!(out, "set {} {value}", name(&o.words[word.index()].name)),
+        Op::WordAdd { word, value } => write!(out, "add {} {value}", name(&o.words[word.index()].name)),
+        Op::WordLoad { word } => write!(out, "load {}", name(&o.words[word.index()].name)),
+    }
+}
+
+fn measure_text(w: &Workload, measure: &Measure, out: &mut String) -> fmt::Result {
+    let label = |label: crate::LabelId| name(&w.labels[label.index()]);
+    let better = if measure.lower_is_better { "lower" } else { "higher" };
+    write!(out, "measure {} in {}, {better} is better: ", name(&measure.name), measure.unit)?;
+    match measure.rule {
+        MeasureRule::Elapsed { from, to } => {
+            writeln!(out, "from the first {} to the last {}", label(from), label(to))
+        }
+        MeasureRule::Spans { from, to } => writeln!(out, "each {} to the next {}", label(from), label(to)),
+        MeasureRule::BestRate { from, to, amount, skip } => {
+            writeln!(
+                out,
+                "{amount} by the shortest {} to {}, without the first {skip}",
+                label(from),
+                label(to)
+            )
+        }
+        MeasureRule::Rate { label: l } => writeln!(out, "sum of {} per second", label(l)),
+    }
+}
+
+/// A name, in quotes where blanks or signs would break it up.
+pub(crate) fn name(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
+    if !name.is_empty() && name.chars().all(plain) { name.to_string() } else { format!("{name:?}") }
+}
+
+fn dist_text(dist: &Dist) -> String {
+    match dist {
+        Dist::Constant(span) => span.to_string(),
+        Dist::Uniform { low, high } => format!("uniform({low},{high})"),
+        Dist::Exponential { mean } => format!("exponential({mean})"),
+        Dist::Normal { mean, sd } => format!("normal({mean},{sd})"),
+    }
+}
+
+fn pattern_text(pattern: Pattern) -> &'static str {
+    match pattern {
+        Pattern::Sequential => "sequential",
+        Pattern::Random => "random",
+        Pattern::ChaseSequential => "chase-sequential",
+        Pattern::Chase => "chase",
+    }
+}
+
+fn attr_text(attr: &SchedAttr) -> String {
+    let mut text = match attr.policy {
+        Policy::Normal { nice } => format!("other nice={nice}"),
+        Policy::Batch { nice } => format!("batch nice={nice}"),
+        Policy::Idle { nice } => format!("idle nice={nice}"),
+        Policy::Fifo { priority } => format!("fifo priority={priority}"),
+        Policy::Rr { priority } => format!("rr priority={priority}"),
+        Policy::Deadline(Deadline { runtime, deadline, period }) => {
+            format!("deadline runtime={runtime} deadline={deadline} period={period}")
+        }
+    };
+    let mut add = |key: &str, value: Option<String>| {
+        if let Some(value) = value {
+            let _ = write!(text, " {key}={value}");
+        }
+    };
+    add("slice", attr.slice.map(|s| s.to_string()));
+    add("util_min", attr.util_min.map(|u| u.to_string()));
+    add("util_max", attr.util_max.map(|u| u.to_string()));
+    text
+}
