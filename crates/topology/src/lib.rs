@@ -6,6 +6,7 @@
 
 mod cpu;
 mod error;
+mod hwloc;
 mod lscpu;
 mod machine_file;
 mod mask;

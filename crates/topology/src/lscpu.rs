@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::places::{Ids, default_distances, reconcile, settle, split_big_cores};
-use crate::validate::{NR_CPUS_MAX, NR_NODES_MAX};
-use crate::{Cpu, NodeId, Topology, TopologyError};
+use crate::places::{self, Ids, Place, default_distances};
+use crate::validate::NR_CPUS_MAX;
+use crate::{NodeId, Topology, TopologyError};
 
 impl Topology {
     /// Reads what `lscpu -p` printed; `name` names the machine, and its file in errors.
@@ -20,21 +20,30 @@ impl Topology {
     /// # Errors
     /// What cannot be read, with its line.
     pub fn from_lscpu(name: &str, text: &str) -> Result<Topology, TopologyError> {
-        let (cpus, nr_nodes) = parse(text).map_err(|error| error.in_place(name))?;
-        Topology::new(name, cpus, default_distances(nr_nodes, 20))
+        let listed = parse(text).map_err(|error| error.in_place(name))?;
+        let (places, nr_nodes) = places(&listed);
+        places::build(name, &places, default_distances(nr_nodes, 20))
     }
 
     /// Writes the table that `lscpu -p` would print, with a column `Online` and all
     /// CPUs, as of `lscpu -a`, if some are offline.
     pub fn to_lscpu(&self) -> String {
         let all_online = self.online().weight() == self.nr_cpus();
-        let has_l2 =
-            self.cores() != self.clusters() || self.cpus().any(|(id, _)| self.cache_sizes(id).l2.is_some());
-        let mut text = "# CPU,Core,Socket,Node".to_string();
-        text += if all_online { "," } else { ",Online," };
-        text += if has_l2 { ",L2,L3\n" } else { ",L3\n" };
+        let has_l2 = self.cpus().any(|(id, _)| self.cache_sizes(id).l2.is_some());
+        let has_clusters = !has_l2 && self.cores() != self.clusters();
+        let column = |shown: bool, name: &'static str| if shown { name } else { "" };
+        let mut text = format!(
+            "# CPU,Core,{}Socket,Node{},{},L3\n",
+            column(has_clusters, "Cluster,"),
+            column(!all_online, ",Online"),
+            column(has_l2, ",L2"),
+        );
         for (id, cpu) in self.cpus() {
-            let _ = write!(text, "{id},{},{},{}", cpu.core, cpu.package, cpu.node);
+            let _ = write!(text, "{id},{}", cpu.core);
+            if has_clusters {
+                let _ = write!(text, ",{}", cpu.cluster);
+            }
+            let _ = write!(text, ",{},{}", cpu.package, cpu.node);
             if !all_online {
                 text += if cpu.online { ",Y" } else { ",N" };
             }
@@ -97,8 +106,8 @@ struct Row {
     caches: BTreeMap<u32, u16>,
 }
 
-/// The CPUs, and how many nodes they are on.
-fn parse(text: &str) -> Result<(Vec<Cpu>, usize), TopologyError> {
+/// The rows by CPU number, none for a CPU that is not listed.
+fn parse(text: &str) -> Result<Vec<Option<Row>>, TopologyError> {
     let mut columns = Vec::new();
     let mut rows: BTreeMap<u16, Row> = BTreeMap::new();
     for (i, line) in text.lines().enumerate() {
@@ -124,7 +133,7 @@ fn parse(text: &str) -> Result<(Vec<Cpu>, usize), TopologyError> {
     for (cpu, row) in rows {
         listed[cpu as usize] = Some(row);
     }
-    combine(&listed)
+    Ok(listed)
 }
 
 fn parse_row(line: &str, columns: &[Column]) -> Result<Row, TopologyError> {
@@ -169,60 +178,28 @@ fn parse_row(line: &str, columns: &[Column]) -> Result<Row, TopologyError> {
     Ok(row)
 }
 
-/// What an id was made from. Cores are numbered in the socket by `lscpu -y`.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
-    Core(Option<u16>, u16),
-    Cluster(Option<u16>, u16),
-    Cache(u32, u16),
-    Socket(Option<u16>),
-    Cpu(u16),
-}
-
-fn combine(listed: &[Option<Row>]) -> Result<(Vec<Cpu>, usize), TopologyError> {
+/// Cores and clusters are numbered in the socket by `lscpu -y`, so the socket is part of their ids.
+fn places(listed: &[Option<Row>]) -> (Vec<Place>, usize) {
     let mut nodes: Vec<u16> = listed.iter().flatten().filter_map(|row| row.node).collect();
     nodes.sort_unstable();
     nodes.dedup();
-    if nodes.len() > NR_NODES_MAX {
-        return Err(TopologyError::new(format!("{} nodes are listed", nodes.len()), WAY_OUT));
-    }
     let (mut cores, mut clusters, mut llcs) = (Ids::new(), Ids::new(), Ids::new());
-    let mut known = Vec::with_capacity(listed.len());
-    for row in listed {
-        let Some(row) = row.as_ref().filter(|row| !row.is_offline || row.core.is_some()) else {
-            known.push(None);
-            continue;
-        };
-        let node = match row.node {
-            Some(node) => nodes.iter().position(|&n| n == node).unwrap_or(0),
-            None if nodes.is_empty() => 0,
-            None => {
-                let what = format!("CPU {} has no node, others have", row.cpu);
-                return Err(TopologyError::new(what, "give its node, or leave out the column"));
-            }
-        };
-        let core = || row.core.map_or(Key::Cpu(row.cpu), |core| Key::Core(row.socket, core));
-        let cluster = row.cluster.map(|cluster| Key::Cluster(row.socket, cluster));
-        let l2 = row.caches.get(&2).map(|&cache| Key::Cache(2, cache));
-        let llc = row.caches.last_key_value().map(|(&level, &cache)| Key::Cache(level, cache));
-        let socket = row.socket.unwrap_or(0);
-        known.push(Some(Cpu {
-            package: socket,
-            die: socket,
-            cluster: clusters.id(cluster.or(l2).unwrap_or_else(core)),
-            llc: llcs.id(llc.unwrap_or(Key::Socket(row.socket))),
-            core: cores.id(core()),
-            thread: 0,
-            node: NodeId(node as u16),
-            capacity: 1024,
-            online: !row.is_offline,
-        }));
-    }
-    let mut cpus = settle(&known);
-    let l1: Vec<Option<u16>> = listed.iter().map(|row| row.as_ref().and_then(|row| row.l1d)).collect();
-    split_big_cores(&mut cpus, &l1);
-    reconcile(&mut cpus);
-    Ok((cpus, nodes.len().max(1)))
+    let mut place = |row: &Row| Place {
+        package: row.socket.map(u32::from),
+        cluster: row.cluster.map(|cluster| clusters.id((row.socket, cluster)).into()),
+        core: row.core.map(|core| cores.id((row.socket, core)).into()),
+        l1: row.l1d.map(u32::from),
+        l2: row.caches.get(&2).map(|&cache| cache.into()),
+        llc: row.caches.last_key_value().map(|(&level, &cache)| llcs.id((level, cache)).into()),
+        node: match row.node {
+            Some(node) => nodes.binary_search(&node).ok().map(|node| NodeId(node as u16)),
+            None => nodes.is_empty().then_some(NodeId(0)),
+        },
+        online: !row.is_offline,
+        ..Place::default()
+    };
+    let places = listed.iter().map(|row| row.as_ref().map_or_else(Place::default, &mut place)).collect();
+    (places, nodes.len().max(1))
 }
 
 #[cfg(test)]
@@ -284,6 +261,16 @@ mod tests {
     }
 
     #[test]
+    fn offline_cpus_and_clusters_have_columns() {
+        let text = Topology::regular("1x1x4:cluster=2,offline=3").unwrap().to_lscpu();
+        assert_eq!(
+            text,
+            "# CPU,Core,Cluster,Socket,Node,Online,,L3\n\
+             0,0,0,0,0,Y,,0\n1,1,0,0,0,Y,,0\n2,2,1,0,0,Y,,0\n3,3,1,0,0,N,,0\n"
+        );
+    }
+
+    #[test]
     fn cpus_without_a_place_are_offline() {
         let t = Topology::from_lscpu("m", "# CPU,Core,Socket,Online\n0,0,0,Y\n1,,,N\n3,1,0,Y\n").unwrap();
         assert_eq!((t.nr_cpus(), t.online().to_string()), (4, "0,3".to_string()));
@@ -308,7 +295,7 @@ mod tests {
             ("# CPU\n0\n0\n", "m:3: CPU 0 is listed twice; list each CPU once"),
             (
                 "# CPU,Node\n0,0\n1,\n",
-                "m: CPU 1 has no node, others have; give its node, or leave out the column",
+                "m: CPU 1 is online and on no node; say the node of every CPU, or of none",
             ),
             ("# CPU,Core,Socket\n0,0,0\n1,0,1\n2,1,0\n", ""),
             (

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::Cpu;
+use crate::validate::CAPACITY_SCALE;
+use crate::{CacheSizes, Cpu, NodeId, Topology, TopologyError};
 
 /// Gives each key an id, the same key the same one.
 pub(crate) struct Ids<K>(BTreeMap<K, u16>);
@@ -24,22 +25,85 @@ pub(crate) fn default_distances(nr_nodes: usize, remote: u32) -> Vec<Vec<u32>> {
     (0..nr_nodes).map(|a| (0..nr_nodes).map(|b| distance(a, b)).collect()).collect()
 }
 
-/// Gives CPUs of unknown place one: a core and an LLC of its own, offline, in the
-/// package and on the node of the nearest CPU below, or above if there is none.
-pub(crate) fn settle(places: &[Option<Cpu>]) -> Vec<Cpu> {
-    let fresh = 1 + places.iter().flatten().map(|c| c.core.max(c.cluster).max(c.llc)).max().unwrap_or(0);
-    let Some(mut neighbour) = places.iter().flatten().next().copied() else { return Vec::new() };
-    let settle = |(i, place): (usize, &Option<Cpu>)| match place {
-        Some(cpu) => {
-            neighbour = *cpu;
-            *cpu
+/// What a file says of one CPU: an id of each group it is in, any as long as the
+/// CPUs of the group have the same.
+#[derive(Clone, Default)]
+pub(crate) struct Place {
+    pub(crate) package: Option<u32>,
+    pub(crate) die: Option<u32>,
+    pub(crate) cluster: Option<u32>,
+    pub(crate) core: Option<u32>,
+    /// First-level data cache.
+    pub(crate) l1: Option<u32>,
+    /// Second-level cache, which is a cluster where nothing else is said.
+    pub(crate) l2: Option<u32>,
+    /// Highest unified cache.
+    pub(crate) llc: Option<u32>,
+    pub(crate) node: Option<NodeId>,
+    pub(crate) sizes: CacheSizes,
+    pub(crate) capacity: Option<u16>,
+    pub(crate) online: bool,
+}
+
+/// What an id was made from: a group of its own kind, or what stands for one that is missing.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Group(u32),
+    Core(u32),
+    Cache(u32),
+    Package(u16),
+    Cpu(usize),
+    Machine,
+}
+
+/// Builds a machine from what a file says of its CPUs.
+///
+/// A die that is not said is the package, a cluster the L2 or else the core, an LLC
+/// the package. An offline CPU of which nothing is said is a core and an LLC of its
+/// own, in the package and on the node of the nearest CPU below, or above if there
+/// is none.
+pub(crate) fn build(
+    name: &str,
+    places: &[Place],
+    distances: Vec<Vec<u32>>,
+) -> Result<Topology, TopologyError> {
+    let is_known = |place: &Place| place.online || (place.core.is_some() && place.node.is_some());
+    let mut neighbour = places.iter().find(|place| is_known(place)).cloned().unwrap_or_default();
+    let (mut packages, mut dies, mut cores) = (Ids::new(), Ids::new(), Ids::new());
+    let (mut clusters, mut llcs) = (Ids::new(), Ids::new());
+    let mut cpus = Vec::with_capacity(places.len());
+    for (i, place) in places.iter().enumerate() {
+        if place.online && place.node.is_none() {
+            let what = format!("CPU {i} is online and on no node");
+            return Err(TopologyError::new(what, "say the node of every CPU, or of none").in_place(name));
         }
-        None => {
-            let alone = fresh + i as u16;
-            Cpu { cluster: alone, llc: alone, core: alone, capacity: 1024, online: false, ..neighbour }
+        let known = is_known(place);
+        if known {
+            neighbour.clone_from(place);
         }
-    };
-    places.iter().enumerate().map(settle).collect()
+        let package = packages.id(neighbour.package.map_or(Key::Machine, Key::Group));
+        let core = || place.core.filter(|_| known).map_or(Key::Cpu(i), Key::Core);
+        let cluster = place.cluster.map(Key::Group).or(place.l2.map(Key::Cache)).filter(|_| known);
+        cpus.push(Cpu {
+            package,
+            die: dies.id(neighbour.die.map_or(Key::Package(package), Key::Group)),
+            cluster: clusters.id(cluster.unwrap_or_else(core)),
+            llc: llcs.id(match place.llc {
+                _ if !known => Key::Cpu(i),
+                Some(llc) => Key::Cache(llc),
+                None => Key::Package(package),
+            }),
+            core: cores.id(core()),
+            thread: 0,
+            node: neighbour.node.unwrap_or_default(),
+            capacity: place.capacity.unwrap_or(CAPACITY_SCALE),
+            online: place.online,
+        });
+    }
+    let l1: Vec<Option<u32>> = places.iter().map(|place| place.l1).collect();
+    split_big_cores(&mut cpus, &l1);
+    reconcile(&mut cpus);
+    Topology::new(name, cpus, distances)?.with_cache_sizes(|cpu| places[cpu.index()].sizes)
 }
 
 /// Makes groups nest, in the way kernels treat firmware whose groups do not.
@@ -104,8 +168,8 @@ fn merge_llcs_of_cores(cpus: &mut [Cpu]) {
 /// the kernel goes by the siblings.
 ///
 /// Kernel: init_big_cores(), arch/powerpc/kernel/smp.c, v6.12.
-pub(crate) fn split_big_cores(cpus: &mut [Cpu], l1: &[Option<u16>]) {
-    let mut weights: BTreeMap<u16, usize> = BTreeMap::new();
+fn split_big_cores(cpus: &mut [Cpu], l1: &[Option<u32>]) {
+    let mut weights: BTreeMap<u32, usize> = BTreeMap::new();
     for cache in l1.iter().flatten() {
         *weights.entry(*cache).or_default() += 1;
     }
@@ -119,7 +183,6 @@ pub(crate) fn split_big_cores(cpus: &mut [Cpu], l1: &[Option<u16>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NodeId, Topology};
 
     /// CPUs of (core, cluster, LLC, node), before; then the groups of each level after.
     #[track_caller]
@@ -166,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_core_is_split_by_first_level_caches_of_several_threads() {
-        let split = |core: &[u16], l1: &[Option<u16>]| {
+        let split = |core: &[u16], l1: &[Option<u32>]| {
             let mut cpus: Vec<Cpu> = Topology::regular(&core.len().to_string())
                 .unwrap()
                 .cpus()

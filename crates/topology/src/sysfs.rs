@@ -22,9 +22,9 @@ mod saved;
 
 use std::collections::BTreeMap;
 
-use crate::places::{Ids, reconcile, settle, split_big_cores};
+use crate::places::{self, Place};
 use crate::validate::{NR_CPUS_MAX, NR_NODES_MAX};
-use crate::{CacheSizes, Cpu, CpuId, CpuMask, NodeId, Topology, TopologyError, size};
+use crate::{CpuId, CpuMask, NodeId, Topology, TopologyError, size};
 
 pub use saved::SavedSysfs;
 
@@ -86,34 +86,20 @@ fn import(name: &str, tree: &dyn SysfsTree) -> Result<Topology, TopologyError> {
 
     let (node_of, distances) = reader.nodes()?;
     let mut places = Vec::with_capacity(reader.nr_cpus);
-    for cpu in 0..reader.nr_cpus {
-        places.push(reader.place(CpuId::from(cpu))?);
+    for (cpu, node) in node_of.into_iter().enumerate() {
+        let cpu = CpuId::from(cpu);
+        places.push(Place { node, online: online.contains(cpu), ..reader.place(cpu)? });
     }
     for (what, group) in LEVELS {
         reader.check_agreement(&places, what, group)?;
     }
-    let cpus = combine(&places, &node_of, &online)?;
-    Topology::new(name, cpus, distances)?.with_cache_sizes(|cpu| places[cpu.index()].sizes)
-}
-
-/// What the files of one CPU say: groups are indices of [`Reader::masks`].
-#[derive(Default)]
-struct Place {
-    package: Option<u16>,
-    die: Option<u16>,
-    cluster: Option<u16>,
-    core: Option<u16>,
-    l1: Option<u16>,
-    l2: Option<u16>,
-    llc: Option<u16>,
-    sizes: CacheSizes,
-    capacity: Option<u16>,
+    places::build(name, &places, distances)
 }
 
 /// Each CPU's node, where known, and the distances.
 type Nodes = (Vec<Option<NodeId>>, Vec<Vec<u32>>);
 
-type Group = fn(&Place) -> Option<u16>;
+type Group = fn(&Place) -> Option<u32>;
 
 const LEVELS: [(&str, Group); 6] = [
     ("package", |p| p.package),
@@ -138,9 +124,9 @@ struct Reader<'a> {
     nr_cpus: usize,
     /// Every set of CPUs met, once.
     masks: Vec<CpuMask>,
-    by_mask: BTreeMap<CpuMask, u16>,
+    by_mask: BTreeMap<CpuMask, u32>,
     /// Machines have few sets and many files, so each text is read once.
-    by_text: BTreeMap<String, u16>,
+    by_text: BTreeMap<String, u32>,
 }
 
 impl Reader<'_> {
@@ -161,7 +147,7 @@ impl Reader<'_> {
     }
 
     /// The first of some files that is there, as an index of `masks`.
-    fn group(&mut self, dir: &str, files: &[(&str, Form)]) -> Result<Option<u16>, TopologyError> {
+    fn group(&mut self, dir: &str, files: &[(&str, Form)]) -> Result<Option<u32>, TopologyError> {
         for &(file, form) in files {
             let path = format!("{dir}/{file}");
             let Some(text) = self.text(&path).filter(|text| !text.is_empty()) else { continue };
@@ -175,7 +161,7 @@ impl Reader<'_> {
             let mask = mask.map_err(|what| self.wrong(&path, what, "save the file again"))?;
             let group = *self.by_mask.entry(mask).or_insert_with_key(|mask| {
                 self.masks.push(mask.clone());
-                (self.masks.len() - 1) as u16
+                (self.masks.len() - 1) as u32
             });
             self.by_text.insert(text, group);
             return Ok(Some(group));
@@ -327,70 +313,10 @@ impl Reader<'_> {
     }
 }
 
-/// What a level's id was made from, where its own file is missing.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
-    Group(u16),
-    Cache(u16),
-    Package(u16),
-    Cpu(usize),
-    Machine,
-}
-
-fn combine(
-    places: &[Place],
-    node_of: &[Option<NodeId>],
-    online: &CpuMask,
-) -> Result<Vec<Cpu>, TopologyError> {
-    let (mut packages, mut dies, mut cores) = (Ids::new(), Ids::new(), Ids::new());
-    let (mut clusters, mut llcs) = (Ids::new(), Ids::new());
-    let mut known = Vec::with_capacity(places.len());
-    for (i, place) in places.iter().enumerate() {
-        let online = online.contains(CpuId::from(i));
-        let node = match node_of[i] {
-            None if online => {
-                return Err(TopologyError::new(
-                    format!("CPU {i} is online and on no node"),
-                    "save the folder /sys/devices/system/node together with that of the CPUs",
-                ));
-            }
-            Some(node) if online || place.core.is_some() => node,
-            _ => {
-                known.push(None);
-                continue;
-            }
-        };
-        let package = packages.id(place.package.map_or(Key::Machine, Key::Group));
-        let core = place.core.map_or(Key::Cpu(i), Key::Group);
-        known.push(Some(Cpu {
-            package,
-            die: dies.id(place.die.map_or(Key::Package(package), Key::Group)),
-            cluster: clusters.id(match (place.cluster, place.l2) {
-                (Some(cluster), _) => Key::Group(cluster),
-                (None, Some(l2)) => Key::Cache(l2),
-                (None, None) => place.core.map_or(Key::Cpu(i), Key::Group),
-            }),
-            llc: llcs.id(place.llc.map_or(Key::Package(package), Key::Cache)),
-            core: cores.id(core),
-            thread: 0,
-            node,
-            capacity: 1024,
-            online,
-        }));
-    }
-    let mut cpus = settle(&known);
-    let l1: Vec<Option<u16>> = places.iter().map(|place| place.l1).collect();
-    split_big_cores(&mut cpus, &l1);
-    reconcile(&mut cpus);
-    for (cpu, place) in cpus.iter_mut().zip(places) {
-        cpu.capacity = place.capacity.unwrap_or(1024);
-    }
-    Ok(cpus)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CacheSizes;
 
     /// A tree of lines of a path below /sys/devices/system and a text.
     fn tree(lines: &str) -> SavedSysfs {
@@ -584,7 +510,7 @@ mod tests {
             ),
             (
                 "cpu/online 0-1\nnode/online 0\nnode/node0/cpulist 0\nnode/node0/distance 10",
-                "m: CPU 1 is online and on no node; save the folder /sys/devices/system/node together with that of the CPUs"
+                "m: CPU 1 is online and on no node; say the node of every CPU, or of none"
                     .to_string(),
             ),
             (
