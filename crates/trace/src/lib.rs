@@ -9,7 +9,11 @@ mod args;
 mod comm;
 mod decision;
 mod event;
+mod fields;
 mod flags;
+mod follow;
+mod perfetto;
+mod proto;
 mod sink;
 mod state;
 mod unknown;
@@ -22,7 +26,9 @@ pub use decision::{
     Affinity, Balance, Candidate, How, IdleType, Name, Number, Pick, Placement, Preemption, Resched,
 };
 pub use event::{Event, IDLE_EXIT, Kind, Softirq};
+pub use fields::Value;
 pub use flags::Flags;
+pub use follow::QueueLengths;
 pub use sink::{Each, Filter, NullSink, Sink, Tee};
 pub use state::TaskState;
 pub use unknown::Unknown;

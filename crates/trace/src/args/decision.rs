@@ -10,62 +10,131 @@
 //!                     numbers=nr_idle_scan:4 examined=3:BUSY,4:BUSY,5
 //! ```
 
-use std::collections::BTreeMap;
-use std::str::FromStr;
+use std::borrow::Cow;
 
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::Pid;
 
 use crate::comm::Label;
-use crate::decision::{
-    Affinity, Balance, Candidate, How, IdleType, Name, Number, Pick, Placement, Preemption, Resched,
-};
+use crate::decision::{Affinity, Balance, Candidate, Pick, Placement, Preemption};
 use crate::event::Kind;
+use crate::fields::{Field, Value};
 
-/// Prints a decision or an affinity; false for other kinds.
-pub(super) fn print(kind: &Kind, out: &mut Vec<u8>) -> bool {
-    let text = match kind {
-        Kind::Placement(p) => format!(
-            "pid={} how={} prev_cpu={} target={} cpu={} remote={} reason={}{}{}",
-            p.pid,
-            p.how,
-            p.prev_cpu,
-            p.target,
-            p.cpu,
-            u8::from(p.remote),
-            word(&p.reason),
-            numbers(&p.numbers),
-            list("examined", p.examined.iter().map(candidate)),
-        ),
-        Kind::Balance(b) => format!(
-            "dst_cpu={} idle={} domain={}{}{}{} reason={} migration={} imbalance={}{}{}",
-            b.dst_cpu,
-            b.idle,
-            word(&b.domain),
-            b.src_cpu.map(|cpu| format!(" src_cpu={cpu}")).unwrap_or_default(),
-            mask("local", &b.local),
-            mask("busiest", &b.busiest),
-            word(&b.reason),
-            word(&b.migration),
-            b.imbalance,
-            numbers(&b.numbers),
-            list("moved", b.moved.iter().map(Pid::to_string)),
-        ),
-        Kind::Preemption(p) => format!(
-            "pid={} curr={} at={} reason={} resched={}{}",
-            p.pid,
-            p.curr,
-            word(&p.at),
-            word(&p.reason),
-            p.resched,
-            numbers(&p.numbers),
-        ),
-        Kind::Pick(p) => format!("pid={} reason={}{}", p.pid, word(&p.reason), numbers(&p.numbers)),
-        Kind::Affinity(a) => format!("pid={} allowed={}", a.pid, a.allowed),
-        _ => return false,
+/// Makes `visit` and `build` from a table of the annotations and their fields.
+macro_rules! annotations {
+    ($($name:literal $type:ident: $($field:ident)*;)+) => {
+        /// Gives the fields of an annotation; false for other kinds.
+        pub(super) fn visit(kind: &Kind, give: &mut dyn FnMut(&'static str, Value<'_>)) -> bool {
+            match kind {
+                $(Kind::$type(annotation) => {
+                    $(if let Some(value) = annotation.$field.value() {
+                        give(stringify!($field), value);
+                    })*
+                    true
+                })+
+                _ => false,
+            }
+        }
+
+        /// The annotation of that name; the outer None says that it is none.
+        pub(super) fn build<'a>(
+            name: &str,
+            get: &mut dyn FnMut(&str) -> Option<Value<'a>>,
+        ) -> Option<Option<Kind>> {
+            $(if name == $name {
+                let mut make = || Some(Kind::$type(Box::new($type {
+                    $($field: Field::from_value(get(stringify!($field)))?),*
+                })));
+                return Some(make());
+            })+
+            None
+        }
     };
+}
+
+annotations! {
+    "schedlab_placement" Placement: pid how prev_cpu target cpu remote reason numbers examined;
+    "schedlab_balance" Balance: dst_cpu idle domain src_cpu local busiest reason migration imbalance
+        numbers moved;
+    "schedlab_preemption" Preemption: pid curr at reason resched numbers;
+    "schedlab_pick" Pick: pid reason numbers;
+    "schedlab_affinity" Affinity: pid allowed;
+}
+
+/// Prints an annotation; false for other kinds.
+pub(super) fn print(kind: &Kind, out: &mut Vec<u8>) -> bool {
+    let mut text = String::new();
+    let found = visit(kind, &mut |key, value| {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text += &format!("{key}={}", show(&value));
+    });
     out.extend_from_slice(text.as_bytes());
-    true
+    found
+}
+
+/// Reads an annotation; the outer None says that it is none.
+pub(super) fn parse(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
+    let name = std::str::from_utf8(name).ok()?;
+    let text = String::from_utf8_lossy(args);
+    build(name, &mut |key| {
+        let mut fields = text.split_ascii_whitespace().filter_map(|word| word.split_once('='));
+        read(key, fields.find(|(k, _)| *k == key)?.1)
+    })
+}
+
+/// A value without anything in it that parts fields or the items of a list.
+fn show(value: &Value<'_>) -> String {
+    fn list<T>(items: &[T], show: impl Fn(&T) -> String) -> String {
+        items.iter().map(show).collect::<Vec<_>>().join(",")
+    }
+    match value {
+        Value::Int(n) => n.to_string(),
+        Value::Uint(n) => n.to_string(),
+        Value::Bool(yes) => u8::from(*yes).to_string(),
+        Value::Text(text) => word(&String::from_utf8_lossy(text)),
+        Value::State(state) => state.to_string(),
+        Value::Numbers(numbers) => list(numbers, |(name, n)| format!("{}:{n}", word(name))),
+        Value::Candidates(candidates) => list(candidates, |candidate| match &*candidate.refused {
+            "" => candidate.cpu.to_string(),
+            refused => format!("{}:{}", candidate.cpu, word(refused)),
+        }),
+        Value::Pids(pids) => list(pids, Pid::to_string),
+        Value::Cpus(cpus) => cpus.to_string(),
+    }
+}
+
+/// A name in which nothing parts it.
+fn word(name: &str) -> String {
+    let parts = |c: char| c.is_whitespace() || c.is_control() || ",:=".contains(c);
+    name.chars().map(|c| if parts(c) { '_' } else { c }).collect()
+}
+
+/// The value of a key's text. Which keys hold lists is the same in all annotations.
+fn read<'a>(key: &str, text: &str) -> Option<Value<'a>> {
+    fn list<T: Clone>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Cow<'static, [T]>> {
+        text.split(',').map(item).collect::<Option<Vec<T>>>().map(Cow::Owned)
+    }
+    Some(match key {
+        "numbers" => Value::Numbers(list(text, |item| {
+            let (name, n) = item.split_once(':')?;
+            Some((name.to_owned().into(), n.parse().ok()?))
+        })?),
+        "examined" => Value::Candidates(list(text, |item| {
+            let (cpu, refused) = item.split_once(':').unwrap_or((item, ""));
+            Some(Candidate { cpu: CpuId(cpu.parse().ok()?), refused: refused.to_owned().into() })
+        })?),
+        "moved" => Value::Pids(list(text, |pid| pid.parse().ok().map(Pid))?),
+        "local" | "busiest" | "allowed" => Value::Cpus(Cow::Owned(cpus(text)?)),
+        _ => Value::Text(Cow::Owned(text.as_bytes().to_owned())),
+    })
+}
+
+/// A set of CPUs, as wide as its highest one.
+pub(crate) fn cpus(list: &str) -> Option<CpuMask> {
+    let highest = list.rsplit([',', '-']).next()?.parse::<u16>().ok()?;
+    CpuMask::parse_list(list, usize::from(highest) + 1).ok()
 }
 
 /// Prints a mark as a counter of the process that reports it.
@@ -74,7 +143,7 @@ pub(super) fn print_mark(process: Pid, label: Label, value: i64, out: &mut Vec<u
 }
 
 /// Text that a program wrote: a counter that fits a mark is one.
-pub(super) fn parse_mark(text: &str) -> Kind {
+pub(crate) fn parse_mark(text: &str) -> Kind {
     mark(text).unwrap_or_else(|| Kind::Print(text.into()))
 }
 
@@ -84,154 +153,4 @@ fn mark(text: &str) -> Option<Kind> {
     process.parse::<u32>().ok()?;
     let (label, value) = (Label::new(name), value.trim_end().parse().ok()?);
     (label.as_str() == name).then_some(Kind::Mark { label, value })
-}
-
-/// Reads a decision or an affinity; the outer None says that it is none.
-pub(super) fn parse(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
-    let make: fn(&Fields<'_>) -> Option<Kind> = match name {
-        b"schedlab_placement" => placement,
-        b"schedlab_balance" => balance,
-        b"schedlab_preemption" => preemption,
-        b"schedlab_pick" => pick,
-        b"schedlab_affinity" => affinity,
-        _ => return None,
-    };
-    Some(std::str::from_utf8(args).ok().and_then(|text| make(&Fields::new(text))))
-}
-
-fn placement(fields: &Fields<'_>) -> Option<Kind> {
-    Some(Kind::Placement(Box::new(Placement {
-        pid: fields.pid("pid")?,
-        how: How::parse(fields.text("how")?.as_bytes())?,
-        prev_cpu: fields.cpu("prev_cpu")?,
-        target: fields.cpu("target")?,
-        cpu: fields.cpu("cpu")?,
-        remote: fields.text("remote")? == "1",
-        reason: fields.name("reason")?,
-        numbers: fields.numbers()?,
-        examined: fields.list("examined", parse_candidate)?,
-    })))
-}
-
-fn balance(fields: &Fields<'_>) -> Option<Kind> {
-    Some(Kind::Balance(Box::new(Balance {
-        dst_cpu: fields.cpu("dst_cpu")?,
-        src_cpu: match fields.text("src_cpu") {
-            Some(_) => Some(fields.cpu("src_cpu")?),
-            None => None,
-        },
-        domain: fields.name("domain")?,
-        idle: IdleType::parse(fields.text("idle")?.as_bytes())?,
-        local: fields.mask("local")?,
-        busiest: fields.mask("busiest")?,
-        reason: fields.name("reason")?,
-        migration: fields.name("migration")?,
-        imbalance: fields.number("imbalance")?,
-        numbers: fields.numbers()?,
-        moved: fields.list("moved", |pid| pid.parse().ok().map(Pid))?,
-    })))
-}
-
-fn preemption(fields: &Fields<'_>) -> Option<Kind> {
-    Some(Kind::Preemption(Box::new(Preemption {
-        pid: fields.pid("pid")?,
-        curr: fields.pid("curr")?,
-        at: fields.name("at")?,
-        reason: fields.name("reason")?,
-        resched: Resched::parse(fields.text("resched")?.as_bytes())?,
-        numbers: fields.numbers()?,
-    })))
-}
-
-fn pick(fields: &Fields<'_>) -> Option<Kind> {
-    Some(Kind::Pick(Box::new(Pick {
-        pid: fields.pid("pid")?,
-        reason: fields.name("reason")?,
-        numbers: fields.numbers()?,
-    })))
-}
-
-fn affinity(fields: &Fields<'_>) -> Option<Kind> {
-    Some(Kind::Affinity(Box::new(Affinity { pid: fields.pid("pid")?, allowed: fields.mask("allowed")? })))
-}
-
-/// A name with nothing in it that parts fields or the items of a list.
-fn word(name: &str) -> String {
-    name.chars()
-        .map(|c| if c.is_whitespace() || c.is_control() || ",:=".contains(c) { '_' } else { c })
-        .collect()
-}
-
-/// A list behind a space and its key; nothing when it is empty.
-fn list(key: &str, items: impl Iterator<Item = String>) -> String {
-    let items: Vec<String> = items.collect();
-    if items.is_empty() { String::new() } else { format!(" {key}={}", items.join(",")) }
-}
-
-fn numbers(numbers: &[Number]) -> String {
-    list("numbers", numbers.iter().map(|(name, n)| format!("{}:{n}", word(name))))
-}
-
-fn mask(key: &str, mask: &CpuMask) -> String {
-    if mask.is_empty() { String::new() } else { format!(" {key}={mask}") }
-}
-
-fn candidate(candidate: &Candidate) -> String {
-    match &*candidate.refused {
-        "" => candidate.cpu.to_string(),
-        refused => format!("{}:{}", candidate.cpu, word(refused)),
-    }
-}
-
-fn parse_candidate(text: &str) -> Option<Candidate> {
-    let (cpu, refused) = text.split_once(':').unwrap_or((text, ""));
-    Some(Candidate { cpu: CpuId(cpu.parse().ok()?), refused: refused.to_owned().into() })
-}
-
-/// The fields of one line, by their keys.
-struct Fields<'a>(BTreeMap<&'a str, &'a str>);
-
-impl<'a> Fields<'a> {
-    fn new(text: &'a str) -> Fields<'a> {
-        Fields(text.split_ascii_whitespace().filter_map(|word| word.split_once('=')).collect())
-    }
-
-    fn text(&self, key: &str) -> Option<&'a str> {
-        self.0.get(key).copied()
-    }
-
-    fn number<T: FromStr>(&self, key: &str) -> Option<T> {
-        self.text(key)?.parse().ok()
-    }
-
-    fn pid(&self, key: &str) -> Option<Pid> {
-        self.number(key).map(Pid)
-    }
-
-    fn cpu(&self, key: &str) -> Option<CpuId> {
-        self.number(key).map(CpuId)
-    }
-
-    fn name(&self, key: &str) -> Option<Name> {
-        self.text(key).map(|text| text.to_owned().into())
-    }
-
-    /// The items of a list; none when its key is missing.
-    fn list<T>(&self, key: &str, item: impl Fn(&'a str) -> Option<T>) -> Option<Vec<T>> {
-        self.text(key).map_or(Some(Vec::new()), |text| text.split(',').map(item).collect())
-    }
-
-    fn numbers(&self) -> Option<Vec<Number>> {
-        self.list("numbers", |text| {
-            let (name, n) = text.split_once(':')?;
-            Some((name.to_owned().into(), n.parse().ok()?))
-        })
-    }
-
-    /// A set of CPUs, as wide as its highest one; empty when its key is missing.
-    fn mask(&self, key: &str) -> Option<CpuMask> {
-        let Some(text) = self.text(key) else { return Some(CpuMask::default()) };
-        let highest = text.rsplit([',', '-']).next()?.parse::<u16>().ok()?;
-        CpuMask::parse_list(text, usize::from(highest) + 1).ok()
-    }
 }

@@ -1,9 +1,9 @@
 //! The text behind an event's name, both ways: `prev_comm=make prev_pid=7 ...`.
 //!
 //! Each tracepoint's format stands here once, as literal text and fields in
-//! turn, and both the printer and the parser are made from it. Other spellings
-//! of the same event, by other kernels or by trace-cmd's pretty printers, stand
-//! in a second table that is only read.
+//! turn. Printer and parser are made from it, and the walk over its fields that
+//! other formats take. Other spellings of the same event, by other kernels or by
+//! trace-cmd's pretty printers, stand in a second table that is only read.
 //!
 //! Kernel: the TP_printk() of each tracepoint, include/trace/events/.
 
@@ -11,10 +11,11 @@ mod decision;
 mod style;
 
 use crate::event::{Event, Kind};
+use crate::fields::{Field, Value};
 use crate::unknown::Unknown;
 use style::{Cursor, Style, *};
 
-/// Makes `print` and `parse` from a table of rows:
+/// Makes printer, parser, and the walk over the fields both ways from a table of rows:
 /// `"event_name" Variant: "text" field Style "text" field Style "text";`
 macro_rules! formats {
     ($($name:literal $variant:ident: $first:literal $($field:ident $style:ident $after:literal)*;)+) => {
@@ -38,6 +39,33 @@ macro_rules! formats {
                     $(let $field = $style::parse(&mut cursor, $after)?;)*
                     Some(Kind::$variant { $($field),* })
                 }));
+            })+
+            None
+        }
+
+        /// Gives the fields of the tracepoints in the table; false for other kinds.
+        fn visit_fields(kind: &Kind, give: &mut dyn FnMut(&'static str, Value<'_>)) -> bool {
+            match kind {
+                $(Kind::$variant { $($field),* } => {
+                    $(if let Some(value) = $field.value() {
+                        give(stringify!($field), value);
+                    })*
+                    true
+                })+
+                _ => false,
+            }
+        }
+
+        /// The tracepoint of that name; the outer None says it is not in the table.
+        fn build_fields<'a>(
+            name: &str,
+            get: &mut dyn FnMut(&str) -> Option<Value<'a>>,
+        ) -> Option<Option<Kind>> {
+            $(if name == $name {
+                let mut make = || Some(Kind::$variant {
+                    $($field: Field::from_value(get(stringify!($field)))?),*
+                });
+                return Some(make());
             })+
             None
         }
@@ -183,10 +211,22 @@ pub(crate) fn parse(name: &[u8], args: &[u8]) -> Option<Kind> {
     })
 }
 
+/// Gives the fields of an event that has a table row.
+pub(crate) fn visit(kind: &Kind, give: &mut dyn FnMut(&'static str, Value<'_>)) {
+    let found = visit_fields(kind, give) || decision::visit(kind, give);
+    assert!(found, "{} has no fields", kind.name());
+}
+
+/// The event of a table row; the outer None says that there is no such row.
+pub(crate) fn build<'a>(name: &str, get: &mut dyn FnMut(&str) -> Option<Value<'a>>) -> Option<Option<Kind>> {
+    build_fields(name, get).or_else(|| decision::build(name, get))
+}
+
 /// Text with nothing in it that ends a line.
 fn one_line(text: &str, out: &mut Vec<u8>) {
     let text = text.trim_end_matches(['\n', '\r']);
     out.extend(text.bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }));
 }
 
+pub(crate) use decision::{cpus, parse_mark};
 pub(crate) use style::decimal;

@@ -7,6 +7,7 @@
 mod head;
 
 pub mod ftrace;
+pub mod perfetto;
 
 use std::fmt;
 use std::io;

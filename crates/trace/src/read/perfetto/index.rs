@@ -1,0 +1,159 @@
+//! Where each CPU's bundles are in a Perfetto trace, and what tasks are called.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::{BufReader, Read, Seek, SeekFrom};
+
+use schedlab_topology::CpuId;
+use schedlab_units::Pid;
+
+use super::{Cpu, Location, Packed, Task};
+use crate::comm::Comm;
+use crate::perfetto::{bundle, packet};
+use crate::proto::{Decoder, varint};
+use crate::read::{Error, Gap, Place, Record};
+
+/// No recorder writes a larger packet, compressed or not.
+const PACKET_MAX: u64 = 1 << 28;
+
+/// What the first reading collects.
+#[derive(Default)]
+pub(super) struct Index {
+    pub cpus: BTreeMap<CpuId, Cpu>,
+    pub tasks: HashMap<Pid, Task>,
+    pub gaps: VecDeque<Record>,
+}
+
+impl Index {
+    /// Reads through the file.
+    pub fn of<R: Read + Seek>(input: &mut R) -> Result<Index, Error> {
+        let mut index = Index::default();
+        let end = input.seek(SeekFrom::End(0))?;
+        let mut at = input.seek(SeekFrom::Start(0))?;
+        let mut input = BufReader::with_capacity(1 << 16, input);
+        let mut bytes = Vec::new();
+        while at < end {
+            match next_packet(&mut input, end - at)? {
+                Some((head, len)) => {
+                    bytes.clear();
+                    (&mut input).take(len).read_to_end(&mut bytes)?;
+                    index.packet(&bytes, None, at + head);
+                    at += head + len;
+                }
+                None if at == 0 => {
+                    let why = "this is no Perfetto trace: it does not begin with a packet".to_owned();
+                    return Err(Error::Format { at: Place::Byte(0), why });
+                }
+                None => {
+                    index.gap(at, "what follows is no packet; the file was cut short or is damaged");
+                    break;
+                }
+            }
+        }
+        Ok(index)
+    }
+
+    fn gap(&mut self, at: u64, why: &str) {
+        self.gaps.push_back(Record::Gap(Gap { at: Place::Byte(at), why: why.to_owned() }));
+    }
+
+    /// Notes what is in a packet.
+    fn packet(&mut self, bytes: &[u8], packed: Option<Packed>, offset: u64) {
+        let mut fields = Decoder::new(bytes);
+        for (field, wire) in fields.by_ref() {
+            let content = wire.bytes();
+            let inside = || offset + (content.as_ptr() as usize - bytes.as_ptr() as usize) as u64;
+            match field {
+                packet::FTRACE_EVENTS => {
+                    let cpu = Decoder::new(content).find(|(field, _)| *field == bundle::CPU);
+                    let cpu = cpu.map_or(0, |(_, cpu)| cpu.uint());
+                    match u16::try_from(cpu) {
+                        Ok(cpu) => {
+                            let location = Location { packed, offset: inside(), len: content.len() as u64 };
+                            self.cpus.entry(CpuId(cpu)).or_default().bundles.push_back(location);
+                        }
+                        Err(_) => self.gap(offset, "a bundle's CPU has a number over 65535"),
+                    }
+                }
+                packet::PROCESS_TREE => self.process_tree(content),
+                packet::COMPRESSED_PACKETS | packet::ZSTD_COMPRESSED_PACKETS if packed.is_none() => {
+                    let zstd = field == packet::ZSTD_COMPRESSED_PACKETS;
+                    self.packed(content, Packed { offset: inside(), len: content.len() as u64, zstd });
+                }
+                _ => {}
+            }
+        }
+        if fields.failed() {
+            self.gap(offset, "a packet ends in the middle of a field");
+        }
+    }
+
+    /// Notes what is in a compressed run of packets.
+    fn packed(&mut self, bytes: &[u8], packed: Packed) {
+        match unpack(bytes, packed.zstd) {
+            Ok(unpacked) => {
+                for (field, wire) in Decoder::new(&unpacked) {
+                    let content = wire.bytes();
+                    if field == 1 {
+                        let offset = (content.as_ptr() as usize - unpacked.as_ptr() as usize) as u64;
+                        self.packet(content, Some(packed), offset);
+                    }
+                }
+            }
+            Err(error) => self.gap(packed.offset, &format!("compressed packets are damaged: {error}")),
+        }
+    }
+
+    fn process_tree(&mut self, bytes: &[u8]) {
+        for (field, wire) in Decoder::new(bytes) {
+            let (mut tid, mut tgid, mut name) = (None, None, None);
+            for (inner, value) in Decoder::new(wire.bytes()) {
+                match (field, inner) {
+                    (1 | 2, 1) => tid = Some(Pid(value.uint() as i32)),
+                    (2, 3) => tgid = Some(Pid(value.uint() as i32)),
+                    (1, 3) if name.is_none() => name = Some(base_name(value.bytes())),
+                    (2, 2) => name = Some(value.bytes()),
+                    _ => {}
+                }
+            }
+            let Some(tid) = tid else { continue };
+            let task = self.tasks.entry(tid).or_default();
+            task.tgid = if field == 1 { Some(tid) } else { tgid.or(task.tgid) };
+            if let Some(name) = name {
+                task.comm = Comm::new(name);
+            }
+        }
+    }
+}
+
+/// The last part of a path.
+fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+/// The length of the next packet's head and body, or None when there is no sound packet.
+fn next_packet(input: &mut impl Read, left: u64) -> Result<Option<(u64, u64)>, Error> {
+    let mut head = [0; 11];
+    let mut len = 0;
+    while len < head.len() && (len as u64) < left {
+        input.read_exact(&mut head[len..=len])?;
+        len += 1;
+        if len > 1 && head[len - 1] < 0x80 {
+            break;
+        }
+    }
+    let Some((b'\x0a', mut size)) = head[..len].split_first() else { return Ok(None) };
+    let Some(body) = varint(&mut size) else { return Ok(None) };
+    let sound = body <= PACKET_MAX && len as u64 + body <= left;
+    Ok(sound.then_some((len as u64, body)))
+}
+
+/// Decompresses a run of packets.
+pub(super) fn unpack(bytes: &[u8], zstd: bool) -> std::io::Result<Vec<u8>> {
+    let mut unpacked = Vec::new();
+    if zstd {
+        zstd::Decoder::new(bytes)?.take(PACKET_MAX).read_to_end(&mut unpacked)?;
+    } else {
+        flate2::read::ZlibDecoder::new(bytes).take(PACKET_MAX).read_to_end(&mut unpacked)?;
+    }
+    Ok(unpacked)
+}

@@ -1,0 +1,339 @@
+//! Perfetto traces: bundles of kernel events, plain and compact.
+//!
+//! A bundle holds one CPU's events in order, but the bundles of different CPUs
+//! follow each other in the file as the recorder got round to them. So the file
+//! is read twice: once to note where each CPU's bundles are, then bundle by
+//! bundle, merging the CPUs by time. What is kept is one bundle per CPU, its place
+//! in the file for each bundle, and the names of tasks.
+//!
+//! A compact bundle does not say which task a CPU switched from: it is the one
+//! it switched to before. Until a CPU's first switch this is not known, and what
+//! needs it is a gap. Track events, which include the decisions that the
+//! laboratory writes, are not read back; use trace text or JSON to keep those.
+
+mod decode;
+mod index;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::io::{Read, Seek, SeekFrom};
+
+use schedlab_topology::CpuId;
+use schedlab_units::{Pid, Time};
+
+use super::{Error, Gap, Place, Record};
+use crate::comm::Comm;
+use crate::event::{Event, Kind};
+use decode::decode;
+use index::{Index, unpack};
+
+/// Reads a Perfetto trace.
+pub struct Reader<R> {
+    input: R,
+    cpus: BTreeMap<CpuId, Cpu>,
+    /// The time of each CPU's next record.
+    next: BinaryHeap<Reverse<(Time, CpuId)>>,
+    /// Records that stand before any event.
+    first: VecDeque<Record>,
+    tasks: HashMap<Pid, Task>,
+    /// The packets last decompressed, and where they came from.
+    unpacked: (Option<Packed>, Vec<u8>),
+    last: Time,
+    failed: bool,
+}
+
+/// One CPU's part of the file.
+#[derive(Default)]
+struct Cpu {
+    bundles: VecDeque<Location>,
+    records: VecDeque<(Time, Record)>,
+    /// The task that runs, once that is known.
+    current: Option<(Pid, Comm, i32)>,
+}
+
+/// What is known of a task.
+#[derive(Clone, Copy, Default)]
+struct Task {
+    comm: Comm,
+    tgid: Option<Pid>,
+}
+
+/// Where a bundle is: in a packet of the file, or inside one that is compressed.
+#[derive(Clone, Copy)]
+struct Location {
+    packed: Option<Packed>,
+    /// From the beginning of the file, or of what was decompressed.
+    offset: u64,
+    len: u64,
+}
+
+/// A compressed run of packets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Packed {
+    offset: u64,
+    len: u64,
+    zstd: bool,
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Reads through the file once and notes where everything is.
+    pub fn new(mut input: R) -> Result<Reader<R>, Error> {
+        let Index { cpus, tasks, gaps } = Index::of(&mut input)?;
+        let mut reader = Reader {
+            input,
+            cpus,
+            next: BinaryHeap::new(),
+            first: gaps,
+            tasks,
+            unpacked: (None, Vec::new()),
+            last: Time::ZERO,
+            failed: false,
+        };
+        for cpu in reader.cpus.keys().copied().collect::<Vec<_>>() {
+            reader.refill(cpu)?;
+        }
+        Ok(reader)
+    }
+
+    /// Decodes bundles of a CPU until it has a record, and notes when that is.
+    fn refill(&mut self, id: CpuId) -> Result<(), Error> {
+        let Some(cpu) = self.cpus.get_mut(&id) else { return Ok(()) };
+        while cpu.records.is_empty() {
+            let Some(location) = cpu.bundles.pop_front() else { return Ok(()) };
+            let bytes = load(&mut self.input, &mut self.unpacked, location)?;
+            decode(&bytes, id, location.offset, cpu);
+        }
+        self.next.push(Reverse((cpu.records[0].0, id)));
+        Ok(())
+    }
+
+    fn record(&mut self) -> Result<Option<Record>, Error> {
+        if let Some(record) = self.first.pop_front() {
+            return Ok(Some(record));
+        }
+        let Some(Reverse((time, id))) = self.next.pop() else { return Ok(None) };
+        let cpu = self.cpus.get_mut(&id).expect("only CPUs with records are waiting");
+        let (_, mut record) = cpu.records.pop_front().expect("only CPUs with records are waiting");
+        self.refill(id)?;
+        if let Record::Event(event) = &mut record {
+            if time < self.last {
+                let why = format!("an event of CPU {id} at {time} is older than those before it");
+                return Ok(Some(Record::Gap(Gap { at: Place::Byte(0), why })));
+            }
+            self.last = time;
+            self.name(event);
+        }
+        Ok(Some(record))
+    }
+
+    /// Learns the names in an event, and gives it the name of the task it happened under.
+    fn name(&mut self, event: &mut Event) {
+        let mut learn = |pid: Pid, comm: Comm| self.tasks.entry(pid).or_default().comm = comm;
+        match &event.kind {
+            Kind::SchedSwitch { prev_comm, prev_pid, .. } => learn(*prev_pid, *prev_comm),
+            Kind::SchedWaking { comm, pid, .. }
+            | Kind::SchedWakeup { comm, pid, .. }
+            | Kind::SchedWakeupNew { comm, pid, .. }
+            | Kind::SchedMigrateTask { comm, pid, .. }
+            | Kind::SchedProcessFork { comm, pid, .. } => learn(*pid, *comm),
+            Kind::TaskRename { pid, newcomm, .. } => learn(*pid, *newcomm),
+            _ => {}
+        }
+        if event.pid == Pid::IDLE {
+            event.comm = Comm::from("<idle>");
+        } else if let Some(task) = self.tasks.get(&event.pid) {
+            (event.comm, event.tgid) = (task.comm, task.tgid);
+        }
+        if let Kind::SchedSwitch { next_comm, next_pid, .. } = &event.kind {
+            self.tasks.entry(*next_pid).or_default().comm = *next_comm;
+        }
+    }
+}
+
+impl<R: Read + Seek> Iterator for Reader<R> {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Result<Record, Error>> {
+        if self.failed {
+            return None;
+        }
+        let record = self.record().transpose();
+        self.failed = matches!(record, Some(Err(_)));
+        record
+    }
+}
+
+/// Reads a bundle's bytes.
+fn load<R: Read + Seek>(
+    input: &mut R,
+    unpacked: &mut (Option<Packed>, Vec<u8>),
+    location: Location,
+) -> Result<Vec<u8>, Error> {
+    let mut read = |offset, len| -> Result<Vec<u8>, Error> {
+        input.seek(SeekFrom::Start(offset))?;
+        let mut bytes = Vec::new();
+        input.take(len).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let Some(packed) = location.packed else { return read(location.offset, location.len) };
+    if unpacked.0 != Some(packed) {
+        *unpacked = (Some(packed), unpack(&read(packed.offset, packed.len)?, packed.zstd)?);
+    }
+    let (start, len) = (location.offset as usize, location.len as usize);
+    Ok(unpacked.1.get(start..start + len).unwrap_or_default().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perfetto::{bundle, event as ftrace_event, packet};
+    use crate::proto::Encoder;
+    use expect_test::{Expect, expect};
+    use std::io::{Cursor, Write};
+
+    fn check(file: &[u8], expected: Expect) {
+        expected.assert_eq(&show(file));
+    }
+
+    fn show(file: &[u8]) -> String {
+        let mut shown = String::new();
+        for record in Reader::new(Cursor::new(file)).expect("a trace") {
+            shown += &match record.unwrap() {
+                Record::Event(event) => {
+                    let mut fields = Vec::new();
+                    crate::args::print(&event, &mut fields);
+                    let fields = String::from_utf8(fields).unwrap();
+                    let (time, cpu, name) = (event.time.0, event.cpu, event.kind.name());
+                    let (comm, pid, tgid) = (event.comm, event.pid, event.tgid.map_or(-1, |pid| pid.0));
+                    format!("{comm}-{pid} ({tgid}) [{cpu}] {:?} {time}: {name}: {fields}\n", event.flags)
+                }
+                Record::Lost(lost) => format!("{lost}\n"),
+                Record::Gap(gap) => format!("{gap}\n"),
+            };
+        }
+        shown
+    }
+
+    fn packed(out: &mut Encoder, field: u32, numbers: &[i64]) {
+        let mut column = Encoder::default();
+        numbers.iter().for_each(|&n| column.varint(n as u64));
+        out.raw(field, column.bytes());
+    }
+
+    /// A compact bundle of two switches and two wake-ups on CPU 1.
+    fn compact_bundle(packet: &mut Encoder) {
+        packet.message(packet::FTRACE_EVENTS, |bundle| {
+            bundle.uint(bundle::CPU, 1);
+            bundle.message(bundle::COMPACT_SCHED, |compact| {
+                compact.text(5, b"make");
+                compact.text(5, b"swapper/1");
+                packed(compact, 1, &[1000, 500]);
+                packed(compact, 2, &[1, 0x100]);
+                packed(compact, 3, &[7, 0]);
+                packed(compact, 4, &[120, 120]);
+                packed(compact, 6, &[0, 1]);
+                packed(compact, 7, &[900, 300]);
+                packed(compact, 8, &[7, 7]);
+                packed(compact, 9, &[1, 2]);
+                packed(compact, 10, &[120, -1]);
+                packed(compact, 11, &[0, 0]);
+                packed(compact, 12, &[1, 9]);
+            });
+        });
+    }
+
+    #[test]
+    fn a_compact_bundle_tells_who_ran_after_its_first_switch() {
+        let mut file = Encoder::default();
+        file.message(1, compact_bundle);
+        file.message(1, |packet| {
+            packet.message(packet::PROCESS_TREE, |tree| {
+                tree.message(2, |thread| {
+                    thread.int(1, 7);
+                    thread.int(3, 5);
+                });
+            });
+        });
+        check(
+            file.bytes(),
+            expect![[r#"
+                byte 0x4: 2 events of CPU 1 before its first switch do not tell who ran
+                make-7 (5) [1] d.h.. 1200: sched_waking: comm=make pid=7 prio=-1 target_cpu=002
+                make-7 (5) [1] ????? 1500: sched_switch: prev_comm=make prev_pid=7 prev_prio=120 prev_state=R+ ==> next_comm=swapper/1 next_pid=0 next_prio=120
+            "#]],
+        );
+    }
+
+    #[test]
+    fn compressed_packets_are_read_like_plain_ones() {
+        let mut plain = Encoder::default();
+        plain.message(1, compact_bundle);
+        let mut deflate = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        deflate.write_all(plain.bytes()).unwrap();
+        for (field, bytes) in [
+            (packet::COMPRESSED_PACKETS, deflate.finish().unwrap()),
+            (packet::ZSTD_COMPRESSED_PACKETS, zstd::encode_all(plain.bytes(), 1).unwrap()),
+        ] {
+            let mut file = Encoder::default();
+            file.message(1, |packet| packet.raw(field, &bytes));
+            let events = |shown: String| shown.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(events(show(file.bytes())), events(show(plain.bytes())));
+            assert_eq!(events(show(file.bytes())).len(), 2);
+        }
+    }
+
+    #[test]
+    fn bundles_are_merged_by_time_and_losses_told() {
+        let event = |bundle: &mut Encoder, time| {
+            bundle.message(bundle::EVENT, |event| {
+                event.uint(ftrace_event::TIMESTAMP, time);
+                event.uint(ftrace_event::PID, 7);
+                event.message(13, |idle| {
+                    idle.uint(1, u32::MAX.into());
+                    idle.uint(2, time);
+                });
+            });
+        };
+        let mut file = Encoder::default();
+        for (cpu, times) in [(0, [10, 30]), (1, [20, 40]), (0, [50, 60]), (1, [45, 70]), (0, [5, 80])] {
+            file.message(1, |packet| {
+                packet.message(packet::FTRACE_EVENTS, |bundle| {
+                    bundle.uint(bundle::CPU, cpu);
+                    times.into_iter().for_each(|time| event(bundle, time));
+                    bundle.uint(bundle::LOST_EVENTS, u64::from(times[0] == 45));
+                });
+            });
+        }
+        check(
+            file.bytes(),
+            expect![[r#"
+                -7 (-1) [0] ????? 10: cpu_idle: state=4294967295 cpu_id=10
+                -7 (-1) [1] ????? 20: cpu_idle: state=4294967295 cpu_id=20
+                -7 (-1) [0] ????? 30: cpu_idle: state=4294967295 cpu_id=30
+                -7 (-1) [1] ????? 40: cpu_idle: state=4294967295 cpu_id=40
+                an unknown number of events lost on CPU 1
+                -7 (-1) [1] ????? 45: cpu_idle: state=4294967295 cpu_id=45
+                -7 (-1) [0] ????? 50: cpu_idle: state=4294967295 cpu_id=50
+                -7 (-1) [0] ????? 60: cpu_idle: state=4294967295 cpu_id=60
+                byte 0x0: an event of CPU 0 at 0.000000005 is older than those before it
+                -7 (-1) [1] ????? 70: cpu_idle: state=4294967295 cpu_id=70
+                -7 (-1) [0] ????? 80: cpu_idle: state=4294967295 cpu_id=80
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_file_cut_short_is_read_to_the_cut() {
+        let mut file = Encoder::default();
+        file.message(1, |packet| packet.uint(packet::TIMESTAMP, 5));
+        file.message(1, compact_bundle);
+        check(
+            &file.bytes()[..30],
+            expect![[r#"
+                byte 0x4: what follows is no packet; the file was cut short or is damaged
+            "#]],
+        );
+        let error = Reader::new(Cursor::new(b"# tracer: nop")).err().unwrap();
+        assert_eq!(error.to_string(), "byte 0x0: this is no Perfetto trace: it does not begin with a packet");
+    }
+}
