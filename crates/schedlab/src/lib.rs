@@ -12,6 +12,7 @@ pub mod domain_tree;
 mod error;
 pub mod facts;
 mod rulebook;
+pub mod why;
 
 pub use error::Error;
 pub use rulebook::{Entry, Rulebook, reason};
