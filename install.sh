@@ -1,11 +1,11 @@
 #!/bin/sh
 # Builds schedlab and runs its main job on embedded defaults.
-# Needs a Rust toolchain of version 1.85 or later; says how to get one if it is missing.
+# Needs a Rust toolchain of version 1.88 or later; says how to get one if it is missing.
 set -eu
 cd "$(dirname "$0")"
 
 if ! command -v cargo >/dev/null 2>&1; then
-    echo "install.sh: cargo is not installed; get Rust 1.85 or later with rustup or your distribution's rustc and cargo packages" >&2
+    echo "install.sh: cargo is not installed; get Rust 1.88 or later with rustup or your distribution's rustc and cargo packages" >&2
     exit 2
 fi
 if ! command -v cc >/dev/null 2>&1; then

@@ -1,5 +1,7 @@
 //! The command line. The help of an option is its doc comment.
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand};
 
 use crate::output::Format;
@@ -71,7 +73,27 @@ pub struct Topo {
     /// Show the domains of this CPU alone.
     #[arg(long)]
     pub cpu: Option<u16>,
+    /// Take the machine from a folder of recorded facts (topology.txt, domains.txt, schedstat.txt).
+    #[arg(long, conflicts_with = "machine")]
+    pub facts: Option<PathBuf>,
+    /// Compare with the domains the recorded kernel built; exit status 1 if they differ.
+    #[arg(long, requires = "facts")]
+    pub check: bool,
+    /// Write the machine itself in another form instead.
+    #[arg(long, value_enum)]
+    pub export: Option<Export>,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// Forms in which a machine can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Export {
+    /// `path value` lines of sysfs.
+    Sysfs,
+    /// `lscpu -p` output.
+    Lscpu,
+    /// hwloc XML.
+    Hwloc,
 }

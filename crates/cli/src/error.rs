@@ -35,7 +35,12 @@ macro_rules! from_display {
     };
 }
 
-from_display!(schedlab::Error, schedlab::sched::KernelError, schedlab::topology::TopologyError);
+from_display!(
+    schedlab::Error,
+    schedlab::machine::MachineError,
+    schedlab::sched::KernelError,
+    schedlab::topology::TopologyError
+);
 
 /// How a command ended, when it did what was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

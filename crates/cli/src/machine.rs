@@ -1,10 +1,65 @@
 //! Finding the machine a user means.
+//!
+//! `host`, a preset, a regular machine, or something on disk: a folder of recorded
+//! facts, a saved sysfs folder or tar, `lscpu -p` output, hwloc XML, a machine's
+//! TOML. Files are told apart by what is in them.
 
-use schedlab::topology::Topology;
+use std::fs;
+use std::path::Path;
+
+use schedlab::machine::Machine;
+use schedlab::topology::{SavedSysfs, Topology};
 
 use crate::error::Error;
 
-/// The topology behind a name: a preset or a regular machine.
-pub fn topology(name: &str) -> Result<Topology, Error> {
-    Ok(Topology::preset_or_regular(name)?)
+/// The machine behind a name.
+pub fn machine(name: &str) -> Result<Machine, Error> {
+    let path = Path::new(name);
+    if name == "host" {
+        return Ok(Machine::of(sysfs("host", Path::new("/"))?));
+    }
+    if path.is_dir() {
+        return Ok(Machine::of(folder(path)?));
+    }
+    if !path.is_file() {
+        return Machine::preset(name).map_err(|error| {
+            let hint = if name.contains(['/', '.']) { "; there is no such file either" } else { "" };
+            Error::new(format!("{error}{hint}"))
+        });
+    }
+    let bytes = fs::read(path).map_err(|e| Error::file(path, &e))?;
+    let Ok(text) = std::str::from_utf8(&bytes) else { return tar(name, &bytes) };
+    if path.extension().is_some_and(|e| e == "toml") {
+        return Ok(Machine::from_toml(name, text)?);
+    }
+    if bytes.get(257..262) == Some(b"ustar") {
+        return tar(name, &bytes);
+    }
+    let topology = match text.trim_start() {
+        t if t.starts_with('<') => Topology::from_hwloc(name, text),
+        t if t.starts_with("/sys/") => Topology::from_sysfs(name, &SavedSysfs::from_lines(name, text)?),
+        _ => Topology::from_lscpu(name, text),
+    };
+    Ok(Machine::of(topology?))
+}
+
+fn tar(name: &str, bytes: &[u8]) -> Result<Machine, Error> {
+    Ok(Machine::of(Topology::from_sysfs(name, &SavedSysfs::from_tar(name, bytes)?)?))
+}
+
+/// A folder of facts has a `topology.txt`; any other is taken for a saved sysfs.
+pub fn folder(path: &Path) -> Result<Topology, Error> {
+    let name = path.display().to_string();
+    let facts = path.join("topology.txt");
+    if !facts.is_file() {
+        return sysfs(&name, path);
+    }
+    let text = crate::files::read(&facts)?;
+    let saved = SavedSysfs::from_lines(&facts.display().to_string(), &text)?;
+    Ok(Topology::from_sysfs(&name, &saved)?)
+}
+
+fn sysfs(name: &str, root: &Path) -> Result<Topology, Error> {
+    let read = |path: &str| fs::read_to_string(root.join(path.trim_start_matches('/'))).ok();
+    Ok(Topology::from_sysfs(name, &read)?)
 }

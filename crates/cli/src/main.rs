@@ -6,6 +6,7 @@
 mod args;
 mod command;
 mod error;
+mod files;
 mod machine;
 mod output;
 

@@ -31,6 +31,14 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(),
     }
 }
 
+/// Writes a result to a file, or to standard output if there is none.
+pub fn write(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+    match path {
+        Some(path) => write_file(path, write),
+        None => print(write),
+    }
+}
+
 /// Writes a value as JSON to standard output.
 pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
     print(|out| {
@@ -41,7 +49,7 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
 
 /// Writes a file beside its final place and moves it there when it is whole, so
 /// that an interruption leaves what was there before.
-pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let partial = partial_path(path);
     let result = File::create(&partial).and_then(|file| {
         let mut out = BufWriter::new(file);

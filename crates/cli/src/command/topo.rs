@@ -1,41 +1,103 @@
 //! `schedlab topo`: a machine, and the domains a kernel builds on it.
 
+use std::path::Path;
+
 use schedlab::domain_tree;
-use schedlab::sched::Kernel;
-use schedlab::topology::CpuId;
+use schedlab::facts::{Facts, domain_differences};
+use schedlab::sched::{Domains, Kernel};
+use schedlab::topology::{CpuId, Topology};
+use serde_json::json;
 
-use crate::args::Topo;
+use crate::args::{Export, Topo};
 use crate::error::{Error, Status};
-use crate::machine;
 use crate::output::{self, Format};
+use crate::{files, machine};
 
-/// Prints them.
+/// Differences that are printed; more of them say nothing new.
+const DIFFERENCES_SHOWN: usize = 20;
+
+/// Prints machine and domains, or compares them with recorded ones.
 pub fn run(args: &Topo) -> Result<Status, Error> {
     let kernel = Kernel::parse(&args.kernel)?;
-    let topology = machine::topology(&args.machine)?;
+    let topology = match &args.facts {
+        Some(facts) => machine::folder(facts)?,
+        None => machine::machine(&args.machine)?.topology,
+    };
+    if args.check {
+        let facts = args.facts.as_deref().expect("clap asks for --facts with --check");
+        return check(&topology, &kernel, facts, args.format);
+    }
+    if let Some(form) = args.export {
+        let text = match form {
+            Export::Sysfs => topology.to_sysfs().to_lines(),
+            Export::Lscpu => topology.to_lscpu(),
+            Export::Hwloc => topology.to_hwloc()?,
+        };
+        output::print(|out| out.write_all(text.as_bytes()))?;
+        return Ok(Status::Done);
+    }
     if let Some(cpu) = args.cpu
         && !topology.online().contains(CpuId(cpu))
     {
+        let (name, online) = (&topology.name, topology.online());
+        return Err(Error::new(format!("CPU {cpu} is not an online CPU of {name} ({online})")));
+    }
+    if args.format == Format::Json {
+        let mut trees = domain_tree::trees(&topology, &kernel);
+        trees.retain(|tree| args.cpu.is_none_or(|cpu| tree.cpu == cpu));
+        output::print_json(&json!({
+            "machine": topology.name,
+            "kernel": kernel.name,
+            "cpus": topology.nr_cpus(),
+            "online": topology.online().to_string(),
+            "trees": trees,
+        }))?;
+        return Ok(Status::Done);
+    }
+    let text = match args.cpu {
+        Some(cpu) => domain_tree::draw_cpu(&topology, &kernel, CpuId(cpu)).expect("the CPU is online"),
+        None => domain_tree::draw_summary(&topology, &kernel),
+    };
+    output::print(|out| out.write_all(text.as_bytes()))?;
+    Ok(Status::Done)
+}
+
+fn check(topology: &Topology, kernel: &Kernel, folder: &Path, format: Format) -> Result<Status, Error> {
+    let text = |name: &str| {
+        let path = folder.join(name);
+        path.is_file().then(|| files::read(&path)).transpose()
+    };
+    let (domains, schedstat, dmesg) =
+        (text("domains.txt")?, text("schedstat.txt")?, text("dmesg-sched.txt")?);
+    if domains.is_none() && schedstat.is_none() && dmesg.is_none() {
         return Err(Error::new(format!(
-            "CPU {cpu} is not an online CPU of {} ({})",
-            topology.name,
-            topology.online()
+            "{} has neither domains.txt nor schedstat.txt nor dmesg-sched.txt to compare with",
+            folder.display()
         )));
     }
-    match (args.format, args.cpu) {
-        (Format::Json, cpu) => {
-            let mut trees = domain_tree::trees(&topology, &kernel);
-            trees.retain(|tree| cpu.is_none_or(|cpu| tree.cpu == cpu));
-            output::print_json(&trees)?;
-        }
-        (Format::Text, Some(cpu)) => {
-            let text = domain_tree::draw_cpu(&topology, &kernel, CpuId(cpu)).expect("the CPU is online");
-            output::print(|out| out.write_all(text.as_bytes()))?;
-        }
-        (Format::Text, None) => {
-            let text = domain_tree::draw_summary(&topology, &kernel);
-            output::print(|out| out.write_all(text.as_bytes()))?;
-        }
+    let facts =
+        Facts { domains: domains.as_deref(), schedstat: schedstat.as_deref(), dmesg: dmesg.as_deref() };
+    let built = Domains::build(topology, kernel, topology.online());
+    let differences = domain_differences(facts, kernel, &built);
+    match format {
+        Format::Json => output::print_json(&json!({
+            "equal": differences.is_empty(),
+            "kernel": kernel.name,
+            "cpus": topology.nr_cpus(),
+            "differences": differences,
+        }))?,
+        Format::Text => output::print(|out| {
+            if differences.is_empty() {
+                writeln!(out, "equal: the domains of all {} CPUs", topology.nr_cpus())?;
+            }
+            for difference in differences.iter().take(DIFFERENCES_SHOWN) {
+                writeln!(out, "{difference}")?;
+            }
+            if differences.len() > DIFFERENCES_SHOWN {
+                writeln!(out, "and {} more", differences.len() - DIFFERENCES_SHOWN)?;
+            }
+            Ok(())
+        })?,
     }
-    Ok(Status::Done)
+    Ok(if differences.is_empty() { Status::Done } else { Status::Missed })
 }
