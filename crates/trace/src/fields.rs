@@ -5,6 +5,7 @@
 //! write, and answers a question per field to read.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::Pid;
@@ -225,9 +226,10 @@ macro_rules! word_fields {
 
 word_fields! { How IdleType Resched }
 
-/// Fields that are lists, which are not written when they are empty.
+/// Fields that are lists, which are not written when they are empty. A format without lists
+/// has them as one text, which [`Value`] displays.
 macro_rules! list_fields {
-    ($($variant:ident: $type:ty;)+) => {$(
+    ($($variant:ident: $type:ty, $parse:expr;)+) => {$(
         impl Field for $type {
             fn value(&self) -> Option<Value<'_>> {
                 (!self.is_empty()).then(|| Value::$variant(Cow::Borrowed(self)))
@@ -237,6 +239,7 @@ macro_rules! list_fields {
                 match value {
                     None => Some(<$type>::default()),
                     Some(Value::$variant(items)) => Some(items.into_owned()),
+                    Some(Value::Text(text)) => $parse(std::str::from_utf8(&text).ok()?),
                     Some(_) => None,
                 }
             }
@@ -245,10 +248,65 @@ macro_rules! list_fields {
 }
 
 list_fields! {
-    Numbers: Vec<Number>;
-    Candidates: Vec<Candidate>;
-    Pids: Vec<Pid>;
-    Cpus: CpuMask;
+    Numbers: Vec<Number>, |text| list(text, |item| {
+        let (name, n) = item.split_once(':')?;
+        Some((name.to_owned().into(), n.parse().ok()?))
+    });
+    Candidates: Vec<Candidate>, |text| list(text, |item| {
+        let (cpu, refused) = item.split_once(':').unwrap_or((item, ""));
+        Some(Candidate { cpu: CpuId(cpu.parse().ok()?), refused: refused.to_owned().into() })
+    });
+    Pids: Vec<Pid>, |text| list(text, |item| item.parse().ok().map(Pid));
+    Cpus: CpuMask, cpus;
+}
+
+/// The items of a list in text.
+fn list<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    text.split(',').map(item).collect()
+}
+
+/// A set of CPUs, as wide as its highest one.
+fn cpus(list: &str) -> Option<CpuMask> {
+    let highest = list.rsplit([',', '-']).next()?.parse::<u16>().ok()?;
+    CpuMask::parse_list(list, usize::from(highest) + 1).ok()
+}
+
+impl fmt::Display for Value<'_> {
+    /// A word without spaces: lists are parted by commas, names and numbers by colons.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn list<T>(
+            f: &mut fmt::Formatter<'_>,
+            items: &[T],
+            mut show: impl FnMut(&mut fmt::Formatter<'_>, &T) -> fmt::Result,
+        ) -> fmt::Result {
+            items.iter().enumerate().try_for_each(|(i, item)| {
+                if i > 0 {
+                    f.write_str(",")?;
+                }
+                show(f, item)
+            })
+        }
+        match self {
+            Value::Int(n) => n.fmt(f),
+            Value::Uint(n) => n.fmt(f),
+            Value::Bool(yes) => u8::from(*yes).fmt(f),
+            Value::Text(text) => f.write_str(&word(&String::from_utf8_lossy(text))),
+            Value::State(state) => state.fmt(f),
+            Value::Numbers(numbers) => list(f, numbers, |f, (name, n)| write!(f, "{}:{n}", word(name))),
+            Value::Candidates(candidates) => list(f, candidates, |f, candidate| {
+                write!(f, "{}", candidate.cpu)?;
+                if candidate.refused.is_empty() { Ok(()) } else { write!(f, ":{}", word(&candidate.refused)) }
+            }),
+            Value::Pids(pids) => list(f, pids, |f, pid| pid.fmt(f)),
+            Value::Cpus(cpus) => cpus.fmt(f),
+        }
+    }
+}
+
+/// A name in which nothing parts fields or the items of a list.
+fn word(name: &str) -> String {
+    let parts = |c: char| c.is_whitespace() || c.is_control() || ",:=".contains(c);
+    name.chars().map(|c| if parts(c) { '_' } else { c }).collect()
 }
 
 impl Kind {

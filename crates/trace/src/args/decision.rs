@@ -10,13 +10,10 @@
 //!                     numbers=nr_idle_scan:4 examined=3:BUSY,4:BUSY,5
 //! ```
 
-use std::borrow::Cow;
-
-use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::Pid;
 
 use crate::comm::Label;
-use crate::decision::{Affinity, Balance, Candidate, Pick, Placement, Preemption};
+use crate::decision::{Affinity, Balance, Pick, Placement, Preemption};
 use crate::event::Kind;
 use crate::fields::{Field, Value};
 
@@ -63,15 +60,11 @@ annotations! {
 
 /// Prints an annotation; false for other kinds.
 pub(super) fn print(kind: &Kind, out: &mut Vec<u8>) -> bool {
-    let mut text = String::new();
-    let found = visit(kind, &mut |key, value| {
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        text += &format!("{key}={}", show(&value));
-    });
-    out.extend_from_slice(text.as_bytes());
-    found
+    let start = out.len();
+    visit(kind, &mut |key, value| {
+        let space = if out.len() > start { " " } else { "" };
+        out.extend_from_slice(format!("{space}{key}={value}").as_bytes());
+    })
 }
 
 /// Reads an annotation; the outer None says that it is none.
@@ -80,61 +73,8 @@ pub(super) fn parse(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
     let text = String::from_utf8_lossy(args);
     build(name, &mut |key| {
         let mut fields = text.split_ascii_whitespace().filter_map(|word| word.split_once('='));
-        read(key, fields.find(|(k, _)| *k == key)?.1)
+        fields.find(|(k, _)| *k == key).map(|(_, value)| Value::Text(value.as_bytes().to_owned().into()))
     })
-}
-
-/// A value without anything in it that parts fields or the items of a list.
-fn show(value: &Value<'_>) -> String {
-    fn list<T>(items: &[T], show: impl Fn(&T) -> String) -> String {
-        items.iter().map(show).collect::<Vec<_>>().join(",")
-    }
-    match value {
-        Value::Int(n) => n.to_string(),
-        Value::Uint(n) => n.to_string(),
-        Value::Bool(yes) => u8::from(*yes).to_string(),
-        Value::Text(text) => word(&String::from_utf8_lossy(text)),
-        Value::State(state) => state.to_string(),
-        Value::Numbers(numbers) => list(numbers, |(name, n)| format!("{}:{n}", word(name))),
-        Value::Candidates(candidates) => list(candidates, |candidate| match &*candidate.refused {
-            "" => candidate.cpu.to_string(),
-            refused => format!("{}:{}", candidate.cpu, word(refused)),
-        }),
-        Value::Pids(pids) => list(pids, Pid::to_string),
-        Value::Cpus(cpus) => cpus.to_string(),
-    }
-}
-
-/// A name in which nothing parts it.
-fn word(name: &str) -> String {
-    let parts = |c: char| c.is_whitespace() || c.is_control() || ",:=".contains(c);
-    name.chars().map(|c| if parts(c) { '_' } else { c }).collect()
-}
-
-/// The value of a key's text. Which keys hold lists is the same in all annotations.
-fn read<'a>(key: &str, text: &str) -> Option<Value<'a>> {
-    fn list<T: Clone>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Cow<'static, [T]>> {
-        text.split(',').map(item).collect::<Option<Vec<T>>>().map(Cow::Owned)
-    }
-    Some(match key {
-        "numbers" => Value::Numbers(list(text, |item| {
-            let (name, n) = item.split_once(':')?;
-            Some((name.to_owned().into(), n.parse().ok()?))
-        })?),
-        "examined" => Value::Candidates(list(text, |item| {
-            let (cpu, refused) = item.split_once(':').unwrap_or((item, ""));
-            Some(Candidate { cpu: CpuId(cpu.parse().ok()?), refused: refused.to_owned().into() })
-        })?),
-        "moved" => Value::Pids(list(text, |pid| pid.parse().ok().map(Pid))?),
-        "local" | "busiest" | "allowed" => Value::Cpus(Cow::Owned(cpus(text)?)),
-        _ => Value::Text(Cow::Owned(text.as_bytes().to_owned())),
-    })
-}
-
-/// A set of CPUs, as wide as its highest one.
-pub(crate) fn cpus(list: &str) -> Option<CpuMask> {
-    let highest = list.rsplit([',', '-']).next()?.parse::<u16>().ok()?;
-    CpuMask::parse_list(list, usize::from(highest) + 1).ok()
 }
 
 /// Prints a mark as a counter of the process that reports it.

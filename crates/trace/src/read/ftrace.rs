@@ -4,95 +4,33 @@
 //! read as well as plain ones, microseconds as well as nanoseconds. Between the
 //! lines stand others that say how many events were lost.
 
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use super::head::{self, Head};
-use super::{Error, Gap, Lost, Place, Record};
+use super::lines::{Lines, excerpt};
+use super::{Error, Lost, Record};
 use crate::args;
 use crate::event::{Event, Kind};
 
-/// A line longer than this is no line of a trace.
-const LINE_MAX: u64 = 1 << 20;
-
 /// Reads trace text line by line.
 pub struct Reader<R> {
-    input: R,
-    buffer: Vec<u8>,
-    line: u64,
+    lines: Lines<R>,
     time: Option<Time>,
     nr_cpus: Option<usize>,
-    done: bool,
 }
 
 impl<R: BufRead> Reader<R> {
     /// A reader at the beginning of the text.
     pub fn new(input: R) -> Reader<R> {
-        Reader { input, buffer: Vec::new(), line: 0, time: None, nr_cpus: None, done: false }
+        Reader { lines: Lines::new(input), time: None, nr_cpus: None }
     }
 
     /// How many CPUs the header names, once it was read.
     pub fn nr_cpus(&self) -> Option<usize> {
         self.nr_cpus
-    }
-
-    /// The next record, or None at the end.
-    fn record(&mut self) -> Result<Option<Record>, Error> {
-        loop {
-            if !self.next_line()? {
-                return Ok(None);
-            }
-            if self.buffer.len() as u64 >= LINE_MAX {
-                let why = format!("a line of more than {LINE_MAX} bytes is not part of a trace");
-                return Ok(Some(self.gap(why)));
-            }
-            let line = self.buffer.trim_ascii_end();
-            match event(line) {
-                Some(Ok(event)) => {
-                    self.time = Some(event.time);
-                    return Ok(Some(Record::Event(event)));
-                }
-                Some(Err(name)) => {
-                    let why = format!("the fields of {name} are in no form that is known: {}", excerpt(line));
-                    return Ok(Some(self.gap(why)));
-                }
-                None => {}
-            }
-            match remark(line) {
-                Remark::Nothing => {}
-                Remark::Cpus(nr_cpus) => self.nr_cpus = Some(nr_cpus),
-                Remark::Header { nr_cpus, overwritten } => {
-                    self.nr_cpus = nr_cpus.or(self.nr_cpus);
-                    if overwritten > 0 {
-                        return Ok(Some(Record::Lost(Lost { count: Some(overwritten), ..Lost::default() })));
-                    }
-                }
-                Remark::Lost { cpu, count } => {
-                    return Ok(Some(Record::Lost(Lost { cpu: Some(cpu), count, after: self.time })));
-                }
-                Remark::None => {
-                    let why = format!("no task, CPU and time in front: {}", excerpt(line));
-                    return Ok(Some(self.gap(why)));
-                }
-            }
-        }
-    }
-
-    /// Reads one line, or the first part of one that is too long and passes over its rest.
-    fn next_line(&mut self) -> Result<bool, Error> {
-        self.buffer.clear();
-        let read = (&mut self.input).take(LINE_MAX).read_until(b'\n', &mut self.buffer)?;
-        self.line += u64::from(read > 0);
-        if read as u64 == LINE_MAX && self.buffer.last() != Some(&b'\n') {
-            self.input.skip_until(b'\n')?;
-        }
-        Ok(read > 0)
-    }
-
-    fn gap(&self, why: String) -> Record {
-        Record::Gap(Gap { at: Place::Line(self.line), why })
     }
 }
 
@@ -100,12 +38,31 @@ impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
-        if self.done {
-            return None;
-        }
-        let record = self.record().transpose();
-        self.done = !matches!(record, Some(Ok(_)));
-        record
+        self.lines.find(|line| match event(line) {
+            Some(Ok(event)) => {
+                self.time = Some(event.time);
+                Some(Ok(Record::Event(event)))
+            }
+            Some(Err(name)) => {
+                Some(Err(format!("the fields of {name} are in no form that is known: {}", excerpt(line))))
+            }
+            None => match remark(line) {
+                Remark::Nothing => None,
+                Remark::Cpus(nr_cpus) => {
+                    self.nr_cpus = Some(nr_cpus);
+                    None
+                }
+                Remark::Header { nr_cpus, overwritten } => {
+                    self.nr_cpus = nr_cpus.or(self.nr_cpus);
+                    let lost = Lost { count: Some(overwritten), ..Lost::default() };
+                    (overwritten > 0).then_some(Ok(Record::Lost(lost)))
+                }
+                Remark::Lost { cpu, count } => {
+                    Some(Ok(Record::Lost(Lost { cpu: Some(cpu), count, after: self.time })))
+                }
+                Remark::None => Some(Err(format!("no task, CPU and time in front: {}", excerpt(line)))),
+            },
+        })
     }
 }
 
@@ -205,14 +162,10 @@ fn lost(text: &str) -> Option<Remark> {
     Some(Remark::Lost { cpu: CpuId(cpu.parse().ok()?), count })
 }
 
-/// The beginning of a line, to be shown.
-fn excerpt(line: &[u8]) -> String {
-    String::from_utf8_lossy(&line[..line.len().min(100)]).escape_debug().to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::Place;
     use expect_test::{Expect, expect};
 
     /// Shows each record, events as the line that is printed for them.

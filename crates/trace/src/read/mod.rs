@@ -5,8 +5,10 @@
 //! cannot be read at all ends in an error; the rest of a damaged one is read.
 
 mod head;
+mod lines;
 
 pub mod ftrace;
+pub mod jsonl;
 pub mod perfetto;
 
 use std::fmt;

@@ -1,7 +1,9 @@
 //! Writers: sinks that put a trace into bytes as it happens.
 
 mod ftrace;
+mod jsonl;
 mod perfetto;
 
 pub use ftrace::{Ftrace, Precision};
+pub use jsonl::Jsonl;
 pub use perfetto::{Extras, Perfetto};

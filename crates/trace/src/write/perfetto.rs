@@ -284,10 +284,7 @@ fn scalar(out: &mut Encoder, [int, uint, text, bool]: [u32; 4], value: &Value<'_
         Value::Bool(yes) => out.uint(bool, u64::from(*yes)),
         Value::Text(bytes) => out.text(text, bytes),
         Value::State(state) => out.uint(uint, state.bits()),
-        Value::Cpus(cpus) => out.text(text, cpus.to_string().as_bytes()),
-        Value::Numbers(_) | Value::Candidates(_) | Value::Pids(_) => {
-            unreachable!("only decisions hold lists, and they are no kernel events")
-        }
+        list => out.text(text, list.to_string().as_bytes()),
     }
 }
 

@@ -60,7 +60,8 @@ fn state() -> impl Strategy<Value = TaskState> {
 }
 
 fn numbers() -> impl Strategy<Value = Vec<Number>> {
-    vec((name(), any::<i64>()), 0..4)
+    proptest::collection::btree_map("[A-Za-z_][A-Za-z0-9_]{0,20}", any::<i64>(), 0..4)
+        .prop_map(|numbers| numbers.into_iter().map(|(name, n)| (Name::from(name), n)).collect())
 }
 
 /// CPUs, with a mask as wide as the highest one.

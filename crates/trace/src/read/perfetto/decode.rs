@@ -1,7 +1,5 @@
 //! The events of one bundle.
 
-use std::borrow::Cow;
-
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
@@ -169,13 +167,7 @@ fn generic(bytes: &[u8]) -> Option<Kind> {
     }
     let known = Kind::from_fields(&name, |name| {
         let found = fields.iter().find(|(key, _)| key == name)?.1;
-        match (name, found) {
-            ("local" | "busiest" | "allowed", Wire::Bytes(list)) => {
-                let cpus = crate::args::cpus(std::str::from_utf8(list).ok()?)?;
-                Some(Value::Cpus(Cow::Owned(cpus)))
-            }
-            (_, found) => Some(value(found)),
-        }
+        Some(value(found))
     });
     known.or_else(|| {
         let text: Vec<String> = fields

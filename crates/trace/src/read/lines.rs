@@ -1,0 +1,64 @@
+//! The lines of a text, of bounded length.
+
+use std::io::{BufRead, Read};
+
+use super::{Error, Gap, Place, Record};
+
+/// A line longer than this is no line of a trace.
+const LINE_MAX: u64 = 1 << 20;
+
+/// Gives the lines of a text one by one, and counts them.
+pub(super) struct Lines<R> {
+    input: R,
+    buffer: Vec<u8>,
+    number: u64,
+    done: bool,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub fn new(input: R) -> Lines<R> {
+        Lines { input, buffer: Vec::new(), number: 0, done: false }
+    }
+
+    /// The record of the next line that has one; what is wrong with a line makes a gap.
+    pub fn find(
+        &mut self,
+        mut record: impl FnMut(&[u8]) -> Option<Result<Record, String>>,
+    ) -> Option<Result<Record, Error>> {
+        while !self.done {
+            match self.advance() {
+                Ok(true) => {}
+                end => {
+                    self.done = true;
+                    return end.err().map(|error| Err(error.into()));
+                }
+            }
+            let found = if self.buffer.len() as u64 >= LINE_MAX {
+                Some(Err(format!("a line of more than {LINE_MAX} bytes is not part of a trace")))
+            } else {
+                record(self.buffer.trim_ascii_end())
+            };
+            if let Some(found) = found {
+                let gap = |why| Record::Gap(Gap { at: Place::Line(self.number), why });
+                return Some(Ok(found.unwrap_or_else(gap)));
+            }
+        }
+        None
+    }
+
+    /// Reads one line, or the first part of one that is too long and passes over its rest.
+    fn advance(&mut self) -> std::io::Result<bool> {
+        self.buffer.clear();
+        let read = (&mut self.input).take(LINE_MAX).read_until(b'\n', &mut self.buffer)?;
+        self.number += u64::from(read > 0);
+        if read as u64 == LINE_MAX && self.buffer.last() != Some(&b'\n') {
+            self.input.skip_until(b'\n')?;
+        }
+        Ok(read > 0)
+    }
+}
+
+/// The beginning of a line, to be shown.
+pub(super) fn excerpt(line: &[u8]) -> String {
+    String::from_utf8_lossy(&line[..line.len().min(100)]).escape_debug().to_string()
+}
