@@ -5,12 +5,14 @@
 //! the `sched` crate, because they depend on the kernel.
 
 mod cpu;
+mod draw;
 mod error;
 mod hwloc;
 mod lscpu;
 mod machine_file;
 mod mask;
 mod nearest;
+mod nest;
 mod places;
 mod preset;
 mod regular;

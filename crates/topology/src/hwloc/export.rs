@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::nest::{Parent, nest};
 use crate::{CpuId, CpuMask, NodeId, Topology, TopologyError};
 
 impl Topology {
@@ -157,25 +158,22 @@ impl Tree<'_> {
 
     /// Gives each object its parent: the narrowest that holds it.
     fn link(&mut self) -> Result<(), TopologyError> {
-        let mut order: Vec<usize> = (1..self.objects.len()).collect();
-        order.sort_by_key(|&i| (std::cmp::Reverse(self.objects[i].mask.weight()), self.objects[i].rank));
-        let mut narrowest = vec![0; self.topology.nr_cpus()];
-        for i in order {
-            let mask = self.objects[i].mask.clone();
-            let parent = narrowest[mask.first().unwrap_or_default().index()];
-            if let Some(cpu) = mask.iter().find(|cpu| narrowest[cpu.index()] != parent) {
-                let (a, b) = (&self.objects[parent], &self.objects[narrowest[cpu.index()]]);
-                let other = if a.mask.weight() < b.mask.weight() { a } else { b };
-                return Err(TopologyError::new(
-                    format!(
-                        "hwloc has no machine where a {:?} of CPUs {mask} and a {:?} of {} overlap",
-                        self.objects[i].rank, other.rank, other.mask
-                    ),
-                    "export it as sysfs",
-                ));
+        self.objects.sort_by_key(|object| object.rank);
+        for (i, parent) in nest(self.objects.iter().map(|object| &object.mask)).into_iter().enumerate() {
+            match parent {
+                Parent::None => {}
+                Parent::Set(parent) => self.objects[parent].children.push(i),
+                Parent::Overlaps(other) => {
+                    let (object, other) = (&self.objects[i], &self.objects[other]);
+                    return Err(TopologyError::new(
+                        format!(
+                            "hwloc has no machine where a {:?} of CPUs {} and a {:?} of {} overlap",
+                            object.rank, object.mask, other.rank, other.mask
+                        ),
+                        "export it as sysfs",
+                    ));
+                }
             }
-            mask.iter().for_each(|cpu| narrowest[cpu.index()] = i);
-            self.objects[parent].children.push(i);
         }
         for i in 0..self.objects.len() {
             let mut children = std::mem::take(&mut self.objects[i].children);
