@@ -26,7 +26,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::places::{default_distances, reconcile};
-use crate::validate::check_size;
+use crate::validate::{NR_CPUS_MAX, check_size};
 use crate::{CacheSizes, Cpu, CpuMask, NodeId, Topology, TopologyError, size};
 
 #[derive(Deserialize)]
@@ -75,7 +75,7 @@ fn parse(file: &str, text: &str) -> Result<Topology, TopologyError> {
     let line_at = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
     let machine: MachineFile = toml::from_str(text).map_err(|error| {
         let what = error.message().trim().replace('\n', ", ");
-        let way_out = "see the header of crates/topology/src/machine_file.rs for what a [topology] has";
+        let way_out = "machines/README.md says what a [topology] has";
         let error_at = TopologyError::new(what, way_out);
         match error.span() {
             Some(span) => error_at.at_line(line_at(span.start)),
@@ -184,6 +184,11 @@ impl Lists<'_> {
     ) -> Result<Option<Vec<u16>>, TopologyError> {
         let Some(lists) = lists else { return Ok(None) };
         let mut ids: Vec<Option<u16>> = vec![None; nr_cpus];
+        if lists.len() > NR_CPUS_MAX {
+            let what = format!("there are {} {key}", lists.len());
+            let line = self.line(&lists[NR_CPUS_MAX]);
+            return Err(TopologyError::new(what, format!("give at most {NR_CPUS_MAX}")).at_line(line));
+        }
         for (id, list) in lists.iter().enumerate() {
             for cpu in self.mask(list, nr_cpus)?.iter() {
                 if ids[cpu.index()].replace(id as u16).is_some() {
@@ -315,7 +320,7 @@ mod tests {
             let error = Topology::from_toml("m.toml", text).unwrap_err().to_string();
             let keys = "`regular`, `cpus`, `packages`, `dies`, `nodes`, `llcs`, `clusters`, `cores`, `distances`, \
                         `reclaim_distance`, `capacities`, `offline`, `l2_size`, `llc_size`";
-            let see = "see the header of crates/topology/src/machine_file.rs for what a [topology] has";
+            let see = "machines/README.md says what a [topology] has";
             assert_eq!(error, said.replace("SEE", see).replace("KEYS", keys));
         }
     }
