@@ -105,8 +105,9 @@ fn objects(w: &Workload, out: &mut String) -> fmt::Result {
         let by = match d.completion {
             Completion::IrqSubmitter => "by interrupt at the submitter's CPU".to_string(),
             Completion::IrqAt(cpu) => format!("by interrupt at CPU {cpu}"),
-            Completion::Worker { queue, work } => {
-                format!("by a worker of {}, work {work}", name(&o.queues[queue.index()].name))
+            Completion::Worker { queue, work, softirq } => {
+                let how = if softirq { ", told by softirq" } else { "" };
+                format!("by a worker of {}, work {work}{how}", name(&o.queues[queue.index()].name))
             }
         };
         writeln!(out, "device {}: {} at once, service {service}, completed {by}", name(&d.name), d.depth)?;
@@ -246,7 +247,8 @@ fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
                 out,
                 "access {region} {pattern} read={} write={} stride={}",
                 a.read_bytes, a.write_bytes, a.stride
-            )
+            )?;
+            if a.streaming { write!(out, " streaming") } else { Ok(()) }
         }
         Op::Sleep { span } => write!(out, "sleep {span}"),
         Op::SleepDraw { dist: d } => write!(out, "sleep {}", dist(d)),

@@ -11,8 +11,12 @@ mod describe;
 mod dist;
 mod error;
 mod id;
+pub mod models;
 mod object;
+mod param;
 mod program;
+#[cfg(test)]
+mod rehearsal;
 mod rt_app;
 mod workload;
 
@@ -24,6 +28,7 @@ pub use dist::Dist;
 pub use error::{Place, WorkloadError};
 pub use id::*;
 pub use object::*;
+pub use param::{Param, ParamInfo, ParamValue};
 pub use program::{
     Expected, FOREVER, LOOP_DEPTH_MAX, Miss, OWN_TIMERS_MAX, Op, Program, Section, Test, Timer,
 };

@@ -133,6 +133,10 @@ pub enum Completion {
         queue: QueueId,
         /// Kernel-mode work per request.
         work: Duration,
+        /// Whether the block softirq tells the task: raised at the submitter's CPU
+        /// by an IPI if that shares no cache with the worker's, else at the
+        /// worker's, where ksoftirqd runs it. Otherwise the worker wakes the task.
+        softirq: bool,
     },
 }
 
@@ -178,6 +182,8 @@ pub struct AccessSpec {
     pub write_bytes: u64,
     /// Distance from one access to the next.
     pub stride: u32,
+    /// Whether stores go past the caches, so that lines are not fetched to be written.
+    pub streaming: bool,
 }
 
 /// In which order memory is reached.

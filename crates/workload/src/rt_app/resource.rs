@@ -110,6 +110,7 @@ impl Resources {
             read_bytes: 0,
             write_bytes: bytes,
             stride: 64,
+            streaming: false,
         };
         w.access(spec)
     }
@@ -122,7 +123,14 @@ impl Resources {
             return Err(size);
         }
         let (read_bytes, write_bytes) = (run.read, run.write);
-        Ok(w.access(AccessSpec { region, pattern: run.pattern, read_bytes, write_bytes, stride: run.stride }))
+        Ok(w.access(AccessSpec {
+            region,
+            pattern: run.pattern,
+            read_bytes,
+            write_bytes,
+            stride: run.stride,
+            streaming: false,
+        }))
     }
 
     /// Counts how often a task was forked.

@@ -656,3 +656,38 @@ fn what_is_not_simulated_is_refused_by_name() {
           f.json:1:18: "memrun": "count" is missing
     "#]].assert_eq(&seen);
 }
+
+/// When each round of a file's first thread begins, in microseconds, by the wall
+/// of a machine with enough CPUs.
+fn rounds(keys: &str, thread: &str) -> Vec<u64> {
+    let read = parse(&format!("'global': {{'ftrace': 'loop', 'duration': 1}}, {keys}")).unwrap();
+    let rehearsal = crate::rehearsal::rehearse(&read.workload, schedlab_units::Duration::millis(120));
+    let begins = rehearsal.marks.iter().filter(|(_, text)| text.contains("start") && text.contains(thread));
+    begins.map(|(at, _)| at.0.div_euclid(1_000)).collect()
+}
+
+/// The first execution is 10 of 20 ms, the second overruns, the third is as the first.
+fn overrun(mode: &str) -> Vec<u64> {
+    let timer = format!("'timer': {{'ref': 'unique', 'period': 20000, 'mode': '{mode}'}}");
+    let phase = |run| format!("{{'run': {run}, {timer}}}");
+    let phases =
+        format!("'p': {}, 'q': {}, 'r': {}, 's': {{'run': 1}}", phase(10_000), phase(25_000), phase(10_000));
+    rounds(&format!("'tasks': {{'a': {{'loop': 1, 'phases': {{{phases}}}}}}}"), "thread_loop=0")
+}
+
+#[test]
+fn a_missed_timer_starts_anew_or_keeps_its_grid() {
+    // Missed at 45: 45 is the new base, or 40 stays and 60 comes next.
+    assert_eq!(overrun("relative"), [0, 20_000, 45_000, 65_000]);
+    assert_eq!(overrun("absolute"), [0, 20_000, 45_000, 60_000]);
+}
+
+#[test]
+fn threads_drive_each_other_in_turn_through_barriers() {
+    let tasks = "'tasks': {
+        'a': {'runtime1': 1000, 'sleep1': 2000, 'barrier1': 'x', 'runtime2': 2000, 'barrier2': 'y'},
+        'b': {'runtime1': 2000, 'barrier1': 'x', 'runtime2': 1000, 'sleep2': 2000, 'barrier2': 'y'}}";
+    // Both meet after 3 ms (a slept), then after 3 more (b slept).
+    let both = rounds(tasks, "phase=0");
+    assert_eq!(both[..6], [0, 0, 6_000, 6_000, 12_000, 12_000]);
+}

@@ -1,0 +1,143 @@
+//! Benchmarks as models: one file each, with what is modelled and what is not.
+//!
+//! A model is a struct of parameters with defaults. [`Model`] finds one by name
+//! and sets parameters by name, as scenario files do; in code the structs are
+//! filled in directly.
+
+pub mod barrier;
+pub mod fork_storm;
+pub mod hackbench;
+pub mod hogs;
+pub mod io;
+pub mod periodic;
+pub mod ping;
+pub mod pipes;
+pub mod sleepers;
+pub mod spinners;
+pub mod stream;
+
+pub use barrier::Barrier;
+pub use fork_storm::ForkStorm;
+pub use hackbench::Hackbench;
+pub use hogs::Hogs;
+pub use io::Io;
+pub use periodic::Periodic;
+pub use ping::Ping;
+pub use pipes::Pipes;
+pub use sleepers::Sleepers;
+pub use spinners::Spinners;
+pub use stream::Stream;
+
+use crate::{ParamInfo, ParamValue, Workload, WorkloadBuilder, WorkloadError};
+
+macro_rules! models {
+    ($($(#[$doc:meta])* $model:ident,)*) => {
+        /// A model with its parameters.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Model {
+            $($(#[$doc])* $model($model),)*
+        }
+
+        impl Model {
+            /// The names of all models.
+            pub const NAMES: &'static [&'static str] = &[$($model::NAME),*];
+
+            /// The model of a name, with its defaults.
+            pub fn named(name: &str) -> Option<Model> {
+                match name {
+                    $($model::NAME => Some(Model::$model($model::default())),)*
+                    _ => None,
+                }
+            }
+
+            /// Its name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Model::$model(_) => $model::NAME,)*
+                }
+            }
+
+            /// Its parameters with their values.
+            pub fn params(&self) -> Vec<ParamInfo> {
+                match self {
+                    $(Model::$model(model) => model.params(),)*
+                }
+            }
+
+            /// Sets a parameter; none if there is none of that name.
+            pub fn set(&mut self, name: &str, value: &ParamValue) -> Option<Result<(), String>> {
+                match self {
+                    $(Model::$model(model) => model.set(name, value),)*
+                }
+            }
+
+            /// Adds its tasks to a workload.
+            pub fn add(&self, w: &mut WorkloadBuilder) {
+                match self {
+                    $(Model::$model(model) => model.add(w),)*
+                }
+            }
+        }
+
+        $(impl $model {
+            /// A workload of this alone.
+            ///
+            /// # Errors
+            /// Parameters that contradict each other.
+            pub fn workload(&self) -> Result<Workload, WorkloadError> {
+                let mut w = WorkloadBuilder::new($model::NAME);
+                self.add(&mut w);
+                w.finish()
+            }
+        })*
+    };
+}
+
+models! {
+    /// Threads that meet at a barrier.
+    Barrier,
+    /// Short-lived children.
+    ForkStorm,
+    /// hackbench.
+    Hackbench,
+    /// Processes that compute all the time.
+    Hogs,
+    /// Readers of a block device.
+    Io,
+    /// cyclictest.
+    Periodic,
+    /// A ping flood.
+    Ping,
+    /// hackbench's pattern as recorded.
+    Pipes,
+    /// schbench's pattern as recorded.
+    Sleepers,
+    /// New threads that spin.
+    Spinners,
+    /// STREAM.
+    Stream,
+}
+
+impl Model {
+    /// Adds its tasks as such that a run does not wait for.
+    pub fn add_in_background(&self, w: &mut WorkloadBuilder) {
+        let first = w.next_task();
+        self.add(w);
+        for task in &mut w.workload_mut().tasks[first.index()..] {
+            task.background = true;
+        }
+    }
+
+    /// A workload of this alone.
+    ///
+    /// # Errors
+    /// Parameters that contradict each other.
+    pub fn workload(&self) -> Result<Workload, WorkloadError> {
+        let mut w = WorkloadBuilder::new(self.name());
+        self.add(&mut w);
+        w.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Threads that meet at a barrier after each round: the shape of an OpenMP loop.
+//!
+//! The program `wl_barrier` of the recordings, and with `first = "1"` and some
+//! noise the OpenMP micro-benchmark of published tables. The main thread creates
+//! the others and is one of them. A thread that waits spins for `spins` turns,
+//! then sleeps on a futex; the last to arrive wakes all.
+//!
+//! Left out: the cache line of the barrier's counter, whose transfers lengthen a
+//! round by some hundred nanoseconds per thread.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Duration;
+
+use crate::param::params;
+use crate::{CpuList, Dist, Measure, MeasureRule, ProgramBuilder, SpecId, TaskSpec, WorkloadBuilder};
+
+params! {
+    /// Threads that compute and meet; see the module.
+    Barrier = "barrier" {
+        /// How many threads.
+        threads: u32 = 8,
+        /// How many rounds.
+        rounds: u32 = 200,
+        /// Work of a thread per round.
+        work: Duration = Duration::micros(60),
+        /// How many times as much the first thread does.
+        first: u32 = 2,
+        /// Standard deviation of the work, in thousandths of it.
+        noise_permille: u32 = 0,
+        /// Turns of the spinning loop before a thread sleeps.
+        spins: u32 = 200,
+        /// Time of one turn: a pause is 140 cycles on Skylake and later, 40 to 65 on Zen.
+        pause: Duration = Duration::nanos(45),
+        /// CPUs the process is restricted to.
+        cpus: Option<CpuList> = None,
+        /// The CPU on which the process starts.
+        start_cpu: Option<CpuId> = None,
+    }
+}
+
+impl Barrier {
+    /// Adds the tasks.
+    pub fn add(&self, w: &mut WorkloadBuilder) {
+        let process = w.process();
+        let barrier = w.barrier("round", self.threads, self.pause * u64::from(self.spins));
+        let works = [self.work, self.work * u64::from(self.first)].map(|work| self.work(w, work));
+        let round = w.label("round");
+        let body = |p: &mut ProgramBuilder, work: Work| {
+            match work {
+                Work::Fixed(work) => p.run(work),
+                Work::Drawn(dist) => p.run_draw(dist),
+            };
+            p.barrier(barrier);
+        };
+        let worker = w.program("br", |p| {
+            p.own_comm().repeat(self.rounds, |p| body(p, works[0]));
+        });
+        let first = w.next_task();
+        for i in 1..self.threads {
+            w.task(TaskSpec::forked(format!("br-{i}"), worker).thread_of(process));
+        }
+        let others = (0..self.threads.saturating_sub(1)).map(|i| SpecId(first.0 + i));
+        let main = w.program("br-0", |p| {
+            for thread in others.clone() {
+                p.fork(thread);
+            }
+            p.own_comm().repeat(self.rounds, |p| {
+                body(p, works[1]);
+                p.mark(round, 1);
+            });
+            for thread in others {
+                p.join(thread);
+            }
+        });
+        let cpus = self.cpus.clone().map(|cpus| w.cpus(cpus));
+        w.task(TaskSpec {
+            start_cpu: self.start_cpu,
+            cpus,
+            ..TaskSpec::root("br-0", main).thread_of(process)
+        });
+        w.measure(Measure {
+            name: "rounds".to_string(),
+            unit: "rounds/s",
+            lower_is_better: false,
+            rule: MeasureRule::Rate { label: round },
+        });
+    }
+
+    fn work(&self, w: &mut WorkloadBuilder, mean: Duration) -> Work {
+        match self.noise_permille {
+            0 => Work::Fixed(mean),
+            noise => {
+                Work::Drawn(w.dist(Dist::Normal { mean, sd: Duration(mean.0 * u64::from(noise) / 1000) }))
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Work {
+    Fixed(Duration),
+    Drawn(crate::DistId),
+}

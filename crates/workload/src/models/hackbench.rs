@@ -1,0 +1,142 @@
+//! hackbench, also known as `perf bench sched messaging`.
+//!
+//! A group has as many senders as receivers, 20 each by default. A receiver owns
+//! one pipe or socket pair; a sender writes `loops` messages to each receiver of
+//! its group in turn. All report that they are ready, then start at one signal
+//! from the main task; the time is taken from that signal to the last exit.
+//!
+//! As in the program, processes are waited for with `wait()` in any order and
+//! threads are joined in the order of their creation.
+//!
+//! Left out: the start signal is one byte in a pipe that all poll; here it is a
+//! futex on which all are woken, which differs in the hint that a pipe gives to
+//! the scheduler (the waker is about to sleep) at this one moment.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Duration;
+
+use crate::param::{choice, params};
+use crate::{
+    ChannelId, ChannelKind, CpuList, Measure, MeasureRule, Process, ProgramBuilder, SpecId, TaskSpec,
+    WorkloadBuilder,
+};
+
+choice! {
+    /// What messages go through.
+    Transport {
+        /// A pipe for each receiver.
+        Pipe = "pipe",
+        /// A pair of unix stream sockets for each receiver.
+        Socket = "socket",
+    }
+}
+
+choice! {
+    /// What senders and receivers are.
+    Kind {
+        /// Processes.
+        Process = "process",
+        /// Threads of one process.
+        Thread = "thread",
+    }
+}
+
+params! {
+    /// hackbench; see the module.
+    Hackbench = "hackbench" {
+        /// Groups.
+        groups: u32 = 10,
+        /// Senders, and as many receivers, in a group.
+        pairs: u32 = 20,
+        /// Messages from each sender to each receiver.
+        loops: u32 = 100,
+        /// What messages go through.
+        transport: Transport = Transport::Socket,
+        /// What senders and receivers are.
+        kind: Kind = Kind::Process,
+        /// Size of a message.
+        bytes: u32 = 100,
+        /// What a task computes for each message beside the call.
+        work: Duration = Duration::nanos(100),
+        /// Bytes a socket holds; a unix socket counts each message as 768 of 212992.
+        socket_bytes: u32 = 277 * 100,
+        /// Bytes each task works on that caches should keep.
+        footprint: u64 = 16 << 10,
+        /// CPUs all are restricted to.
+        cpus: Option<CpuList> = None,
+        /// The CPU on which the main task starts.
+        start_cpu: Option<CpuId> = None,
+    }
+}
+
+impl Hackbench {
+    /// Adds the tasks.
+    pub fn add(&self, w: &mut WorkloadBuilder) {
+        let ready = w.pipe("ready");
+        let go = w.word("go", 0);
+        let (begin, end) = (w.label("hackbench begin"), w.label("hackbench end"));
+        let cpus = self.cpus.clone().map(|cpus| w.cpus(cpus));
+        let process = w.process();
+        let membership = match self.kind {
+            Kind::Process => Process::Own,
+            Kind::Thread => Process::Thread(process),
+        };
+        let start = |p: &mut ProgramBuilder| _ = p.write(ready, 1).futex_wait(go, 0);
+        let mut children: Vec<SpecId> = Vec::new();
+        for group in 0..self.groups {
+            let channels: Vec<ChannelId> = (0..self.pairs).map(|r| self.channel(w, group, r)).collect();
+            for &channel in &channels {
+                let receiver = w.program(format!("receiver of {}", channel.0), |p| {
+                    start(p);
+                    p.repeat(self.pairs * self.loops, |p| _ = p.read(channel, self.bytes).run(self.work));
+                });
+                let spec = TaskSpec::forked("hackbench", receiver);
+                children.push(w.task(TaskSpec { process: membership, footprint: self.footprint, ..spec }));
+            }
+            let sender = w.program(format!("sender of group {group}"), |p| {
+                start(p);
+                p.repeat(self.loops, |p| {
+                    for &channel in &channels {
+                        p.run(self.work).write(channel, self.bytes);
+                    }
+                });
+            });
+            for _ in 0..self.pairs {
+                let spec = TaskSpec::forked("hackbench", sender);
+                children.push(w.task(TaskSpec { process: membership, footprint: self.footprint, ..spec }));
+            }
+        }
+        let main = w.program("hackbench", |p| {
+            for &child in &children {
+                p.fork(child);
+            }
+            p.repeat(children.len() as u32, |p| _ = p.read(ready, 1));
+            p.mark(begin, 0).word_set(go, 1).futex_wake(go, u32::MAX);
+            match self.kind {
+                Kind::Process => _ = p.wait_children(),
+                Kind::Thread => {
+                    for &child in &children {
+                        p.join(child);
+                    }
+                }
+            }
+            p.mark(end, 0);
+        });
+        let spec = TaskSpec::root("hackbench", main).thread_of(process);
+        w.task(TaskSpec { start_cpu: self.start_cpu, cpus, ..spec });
+        w.measure(Measure {
+            name: "time".to_string(),
+            unit: "s",
+            lower_is_better: true,
+            rule: MeasureRule::Elapsed { from: begin, to: end },
+        });
+    }
+
+    fn channel(&self, w: &mut WorkloadBuilder, group: u32, receiver: u32) -> ChannelId {
+        let name = format!("{group}.{receiver}");
+        match self.transport {
+            Transport::Pipe => w.pipe(name),
+            Transport::Socket => w.channel(name, ChannelKind::Socket, self.socket_bytes),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Threads that wake by timer at fixed moments: cyclictest.
+//!
+//! Each thread sleeps until an absolute time, does next to nothing, and moves its
+//! time on by the interval. What is looked at is the delay from the time that was
+//! asked for to the moment it runs, which the trace shows.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Duration;
+
+use crate::param::params;
+use crate::{CpuList, Miss, Policy, SchedAttr, SpecId, TaskSpec, Timer, WorkloadBuilder};
+
+params! {
+    /// cyclictest; see the module.
+    Periodic = "periodic" {
+        /// How many threads.
+        threads: u32 = 1,
+        /// Whether thread i is pinned to CPU i.
+        pinned: bool = true,
+        /// Real-time priority of the first thread (each next one less); 0 for SCHED_OTHER.
+        priority: u8 = 80,
+        /// Interval of the first thread.
+        interval: Duration = Duration::micros(1000),
+        /// How much longer the interval of each next thread is.
+        distance: Duration = Duration::micros(500),
+        /// How often each wakes.
+        loops: u32 = 1000,
+        /// Work at each waking.
+        work: Duration = Duration::micros(2),
+        /// The CPU on which the process starts.
+        start_cpu: Option<CpuId> = None,
+    }
+}
+
+impl Periodic {
+    /// Adds the tasks.
+    pub fn add(&self, w: &mut WorkloadBuilder) {
+        let process = w.process();
+        let first = w.next_task();
+        for i in 0..self.threads {
+            let interval = self.interval + self.distance * u64::from(i);
+            let policy = match self.priority {
+                0 => Policy::Normal { nice: 0 },
+                priority => Policy::Fifo {
+                    priority: u8::try_from(u32::from(priority).saturating_sub(i)).unwrap_or(1).max(1),
+                },
+            };
+            let attr = w.attr(SchedAttr { policy, ..SchedAttr::default() });
+            let cpus = CpuList::new([CpuId(i as u16)]).filter(|_| self.pinned).map(|cpus| w.cpus(cpus));
+            let program = w.program(format!("cyclictest {i}"), |p| {
+                if cpus.is_some() {
+                    p.set_cpus(cpus);
+                }
+                p.set_sched(attr);
+                p.repeat(self.loops, |p| {
+                    p.timer_wait(Timer::Own(0), interval, Miss::KeepGrid).run(self.work);
+                });
+            });
+            w.task(TaskSpec::forked("cyclictest", program).thread_of(process));
+        }
+        let threads = (0..self.threads).map(|i| SpecId(first.0 + i));
+        let main = w.program("cyclictest", |p| {
+            for thread in threads.clone() {
+                p.fork(thread);
+            }
+            for thread in threads {
+                p.join(thread);
+            }
+        });
+        w.task(TaskSpec {
+            start_cpu: self.start_cpu,
+            ..TaskSpec::root("cyclictest", main).thread_of(process)
+        });
+    }
+}
