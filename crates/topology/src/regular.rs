@@ -142,7 +142,7 @@ impl Regular {
                     _ => return Err(wrong("it is adjacent, interleaved or paired")),
                 };
                 let nr_cores = self.sockets * self.llcs * self.cores;
-                if matches!(self.smt, Smt::Paired) && nr_cores % 2 != 0 {
+                if matches!(self.smt, Smt::Paired) && !nr_cores.is_multiple_of(2) {
                     return Err(misfit(
                         format!("{nr_cores} cores do not form pairs"),
                         "take an even number of cores",
@@ -173,8 +173,8 @@ impl Regular {
                 };
                 let nodes = number.parse::<usize>().ok().filter(|&n| n >= 1).and_then(|n| n.checked_mul(per));
                 let nodes = nodes.ok_or_else(|| wrong("write nodes=4, nodes=2/socket or nodes=1/llc"))?;
-                let fits = nodes % self.sockets == 0 || self.sockets % nodes == 0;
-                if !fits || nr_llcs % nodes != 0 {
+                let fits = nodes % self.sockets == 0 || self.sockets.is_multiple_of(nodes);
+                if !fits || !nr_llcs.is_multiple_of(nodes) {
                     return Err(misfit(
                         format!(
                             "{} sockets of {} LLCs do not divide into {nodes} nodes",
@@ -196,7 +196,7 @@ impl Regular {
             }
             "cluster" => {
                 self.cluster = count().ok_or_else(|| wrong("write a number of cores from 1 up"))?;
-                if self.cores % self.cluster != 0 {
+                if !self.cores.is_multiple_of(self.cluster) {
                     return Err(misfit(
                         format!("the {} cores of an LLC do not divide into clusters of that", self.cores),
                         "take a divisor",
@@ -205,7 +205,7 @@ impl Regular {
             }
             "dies" => {
                 self.dies = count().ok_or_else(|| wrong("write a number of dies from 1 up"))?;
-                if self.llcs % self.dies != 0 {
+                if !self.llcs.is_multiple_of(self.dies) {
                     return Err(misfit(
                         format!("the {} LLCs of a socket do not divide into so many dies", self.llcs),
                         "take a divisor",

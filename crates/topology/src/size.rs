@@ -17,7 +17,7 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
 /// Writes a size in the largest unit that divides it.
 pub(crate) fn format(bytes: u64) -> String {
     for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {
-        if bytes != 0 && bytes % (1 << shift) == 0 {
+        if bytes != 0 && bytes.is_multiple_of(1 << shift) {
             return format!("{}{unit}", bytes >> shift);
         }
     }

@@ -5,7 +5,7 @@ use proptest::sample::{Index, select};
 use schedlab_topology::{Cpu, CpuId, SavedSysfs, Topology};
 
 fn divisor(n: usize) -> impl Strategy<Value = usize> {
-    select((1..=n).filter(|d| n % d == 0).collect::<Vec<_>>())
+    select((1..=n).filter(|d| n.is_multiple_of(*d)).collect::<Vec<_>>())
 }
 
 /// A machine of up to some hundred CPUs with everything a description can have.

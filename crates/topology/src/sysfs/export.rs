@@ -79,5 +79,5 @@ fn written(masks: &[CpuMask]) -> Vec<(String, String)> {
 
 /// A size as sysfs writes it, always in K; a size that is no multiple is given in bytes.
 fn kilobytes(bytes: u64) -> String {
-    if bytes % 1024 == 0 { format!("{}K", bytes / 1024) } else { size::format(bytes) }
+    if bytes.is_multiple_of(1024) { format!("{}K", bytes / 1024) } else { size::format(bytes) }
 }
