@@ -59,6 +59,7 @@ features! {
     SisProp "SIS_PROP" "The idle search is bounded in proportion to the average idle time." "select_idle_cpu(), features.h, v4.13" [1 1 1 0 0 0 0 0];
     SisUtil "SIS_UTIL" "The idle search is bounded by the utilisation of the cache's span." "select_idle_cpu(), features.h, v5.19" [0 0 0 1 1 1 1 1];
     SisCluster "SIS_CLUSTER" "The idle search looks at the target's cluster first." "select_idle_cpu(), v6.7" [0 0 0 0 0 1 1 1];
+    AsymScanFromNext "ASYM_SCAN_FROM_NEXT" "The idle scan of asymmetric machines starts behind the target, not at it." "select_idle_capacity(), v6.3" [0 0 0 0 1 0 0 0];
     ScanFromNext "SCAN_FROM_NEXT" "The idle scan starts behind the target, not at it." "select_idle_cpu(), v5.18" [0 0 1 1 1 1 1 1];
     ScanKeepSchedIdle "SCAN_KEEP_SCHED_IDLE" "The scan remembers a CPU of SCHED_IDLE tasks but returns it only when the limit ends the scan." "select_idle_cpu(), v5.5" [0 1 0 0 0 0 0 0];
     TtwuQueue "TTWU_QUEUE" "Remote wake-ups go over the target's wake list." "ttwu_queue(), features.h" [1 1 1 1 1 1 1 1];

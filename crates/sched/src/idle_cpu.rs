@@ -2,7 +2,7 @@
 
 use schedlab_topology::CpuId;
 
-use crate::{Curr, PendingWake, Sched};
+use crate::{Curr, IdleTest, PendingWake, Sched};
 
 impl Sched {
     /// Nothing runs, nothing is queued, and no wake-up is on its way.
@@ -18,6 +18,70 @@ impl Sched {
         rq.curr == Curr::Idle && rq.nr_running == 0 && !pending
     }
 
+    /// Idle, and not on a virtual CPU that its host preempted: none is here.
+    ///
+    /// Kernel: available_idle_cpu(), kernel/sched/core.c, v6.12.
+    #[inline]
+    pub fn available_idle_cpu(&self, cpu: CpuId) -> bool {
+        self.idle_cpu(cpu)
+    }
+
+    /// Something runs, but nothing other than SCHED_IDLE tasks and idle groups.
+    ///
+    /// Kernel: sched_idle_cpu(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub fn sched_idle_cpu(&self, cpu: CpuId) -> bool {
+        let nr_running = self.rqs[cpu].nr_running;
+        nr_running > 0 && nr_running == self.root_cfs(cpu).h_nr_idle
+    }
+
+    /// Whether a wakee, which may be SCHED_IDLE itself, displaces what runs there.
+    ///
+    /// Kernel: choose_sched_idle_rq(), kernel/sched/fair.c, v7.2.
+    #[inline]
+    pub(crate) fn choose_sched_idle(&self, cpu: CpuId, has_idle_policy: bool) -> bool {
+        match self.kernel.rules.idle_test {
+            IdleTest::IdleCpu => false,
+            IdleTest::Available => self.sched_idle_cpu(cpu),
+            IdleTest::ChooseIdle => !has_idle_policy && self.sched_idle_cpu(cpu),
+        }
+    }
+
+    /// Whether a wakee may be put there at once.
+    ///
+    /// Kernel: choose_idle_cpu(), kernel/sched/fair.c, v7.2.
+    #[inline]
+    pub(crate) fn choose_idle_cpu(&self, cpu: CpuId, has_idle_policy: bool) -> bool {
+        self.available_idle_cpu(cpu) || self.choose_sched_idle(cpu, has_idle_policy)
+    }
+
+    /// Some core of the CPU's last-level cache may be wholly idle.
+    ///
+    /// Kernel: test_idle_cores(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub fn test_idle_cores(&self, cpu: CpuId) -> bool {
+        let shared = self.domains.per_cpu[cpu].llc_shared;
+        shared.is_some_and(|shared| self.domains.shared[shared.0 as usize].has_idle_cores)
+    }
+
+    /// Notes whether some core of the CPU's last-level cache may be wholly idle.
+    ///
+    /// Kernel: set_idle_cores(), kernel/sched/fair.c, v6.12.
+    pub fn set_idle_cores(&mut self, cpu: CpuId, may_be: bool) {
+        if let Some(shared) = self.domains.per_cpu[cpu].llc_shared {
+            self.domains.shared[shared.0 as usize].has_idle_cores = may_be;
+        }
+    }
+
+    /// A CPU goes idle: if that makes its core idle, searches may look for one again.
+    ///
+    /// Kernel: __update_idle_core(), kernel/sched/fair.c, v6.12.
+    pub fn update_idle_core(&mut self, cpu: CpuId) {
+        if self.domains.smt_active && !self.test_idle_cores(cpu) && self.is_core_idle(cpu) {
+            self.set_idle_cores(cpu, true);
+        }
+    }
+
     /// All other threads of the CPU's core are idle.
     ///
     /// Kernel: is_core_idle(), kernel/sched/fair.c, v6.12.
@@ -31,5 +95,13 @@ impl Sched {
     #[inline]
     pub fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool {
         a == b || self.domains.per_cpu[a].llc_id == self.domains.per_cpu[b].llc_id
+    }
+
+    /// The CPUs share a cluster, or a last-level cache where there are no clusters.
+    ///
+    /// Kernel: cpus_share_resources(), kernel/sched/core.c, v6.12.
+    #[inline]
+    pub fn cpus_share_resources(&self, a: CpuId, b: CpuId) -> bool {
+        a == b || self.domains.per_cpu[a].share_id == self.domains.per_cpu[b].share_id
     }
 }

@@ -42,6 +42,7 @@ mod task;
 mod tunables;
 mod util_est;
 mod view;
+pub mod wakeup;
 mod weight;
 
 pub use balance::{GroupType, SgLbStats};
@@ -65,6 +66,7 @@ pub use sched::{Prices, Sched};
 pub use task::{NewTask, Policy, Task, TaskState};
 pub use tunables::{Scaled, Tunable, Tunables};
 pub use view::{Candidate, Placement, Refused, View};
+pub use wakeup::{WakePath, Wakees, Wakeup, WakeupDecision};
 pub use weight::{NICE_0_LOAD, WEIGHT_IDLEPRIO, prio_to_weight, prio_to_wmult};
 
 /// A CFS run queue, root or of a group: index into [`Sched::cfs_rqs`]. The root

@@ -40,6 +40,8 @@ reasons! {
     OnlyAllowed = "ONLY_ALLOWED";
     /// The chosen CPU was not allowed, so the fall-back took the first allowed one.
     Fallback = "FALLBACK";
+    /// A real-time or deadline task is woken where it ran last; pushing and pulling spread those.
+    KeepCpu = "KEEP_CPU";
     /// The waker asked for its own CPU.
     CurrentCpu = "CURRENT_CPU";
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use schedlab_units::TaskId;
 
-use crate::{CfsRqId, NeedResched, SchedAvg};
+use crate::{CfsRqId, NeedResched, SchedAvg, Wakees};
 
 /// What a CPU executes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +119,8 @@ pub struct Rq {
     pub idle_exit_latency: Option<u64>,
     /// Generator of newly idle randomness (NI_RANDOM), seeded by the driver.
     pub random: u64,
+    /// Whom interrupts on the idle CPU wake: the idle task counts like any waker.
+    pub idle_wakees: Wakees,
     /// Context switches.
     pub nr_switches: u64,
 }
@@ -172,7 +174,17 @@ impl Rq {
             polling: false,
             idle_exit_latency: None,
             random: seed,
+            idle_wakees: Wakees::default(),
             nr_switches: 0,
         }
+    }
+
+    /// SIS_PROP from v5.14: the idle budget, halved for each jiffy since the last wake-up
+    /// here, and the jiffy up to which it was.
+    ///
+    /// Kernel: select_idle_cpu(), kernel/sched/fair.c, v5.18.
+    pub(crate) fn aged_wake_avg_idle(&self, jiffies: u64) -> (u64, u64) {
+        let passed = jiffies.saturating_sub(self.wake_stamp);
+        (self.wake_stamp.max(jiffies), self.wake_avg_idle.checked_shr(passed as u32).unwrap_or(0))
     }
 }

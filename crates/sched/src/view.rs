@@ -10,7 +10,7 @@ use core::cell::{Cell, RefCell};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use crate::{Kernel, Reason, Rq, Sched};
+use crate::{Curr, Kernel, Reason, Rq, Sched};
 
 /// Why a CPU was passed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,6 +99,7 @@ pub struct View<'a> {
     /// The instant.
     pub now: Time,
     examined: Cell<u32>,
+    number: Cell<Option<(&'static str, i64)>>,
     passed_over: Option<&'a RefCell<Vec<Candidate>>>,
 }
 
@@ -106,7 +107,7 @@ impl<'a> View<'a> {
     /// A window on the state at an instant. With `passed_over`, the CPUs that were
     /// refused are listed there.
     pub fn new(sched: &'a Sched, now: Time, passed_over: Option<&'a RefCell<Vec<Candidate>>>) -> View<'a> {
-        View { sched, now, examined: Cell::new(0), passed_over }
+        View { sched, now, examined: Cell::new(0), number: Cell::new(None), passed_over }
     }
 
     /// The kernel whose rules decide.
@@ -121,6 +122,12 @@ impl<'a> View<'a> {
         &self.sched.rqs[cpu]
     }
 
+    /// Ticks since the start.
+    #[inline]
+    pub fn jiffies(&self) -> u64 {
+        self.sched.jiffies(self.now)
+    }
+
     /// Counts a CPU as looked at.
     #[inline]
     pub fn examine(&self) {
@@ -131,6 +138,26 @@ impl<'a> View<'a> {
     #[inline]
     pub fn examined(&self) -> u32 {
         self.examined.get()
+    }
+
+    /// Notes the number that decides, for people; the last one noted stays.
+    #[inline]
+    pub fn decided_by(&self, name: &'static str, value: i64) {
+        self.number.set(Some((name, value)));
+    }
+
+    /// The number noted last.
+    pub fn number(&self) -> Option<(&'static str, i64)> {
+        self.number.get()
+    }
+
+    /// Notes that a CPU was passed over because it is not idle.
+    pub fn refuse_busy(&self, cpu: CpuId) {
+        if self.passed_over.is_some() {
+            let rq = self.rq(cpu);
+            let busy = rq.curr != Curr::Idle || rq.nr_running > 0;
+            self.refuse(cpu, if busy { Refused::Busy } else { Refused::WakePending });
+        }
     }
 
     /// Notes that a CPU was passed over.

@@ -2,7 +2,6 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};

@@ -1,0 +1,98 @@
+//! Where a task goes when it is woken, forked or executes another program.
+//!
+//! ```text
+//! wake-up   ttwu ─► select_task_rq ─┬─ wake_wide, wake_affine: the waker's CPU or the previous one?
+//!                                   └─ select_idle_sibling: an idle CPU near that one
+//! fork,exec         select_task_rq ─── find_idlest_cpu ─► find_idlest_group, level by level
+//! ```
+//!
+//! Everything that decides takes a [`View`] and changes nothing.
+
+mod find_idlest_cpu;
+mod find_idlest_group;
+mod find_idlest_group_load;
+mod kthread_stack;
+mod numa_imbalance;
+mod record_wakee;
+mod reduced_capacity;
+mod select_idle_capacity;
+mod select_idle_core;
+mod select_idle_cpu;
+mod select_idle_sibling;
+mod select_idle_smt;
+mod select_task_rq;
+mod ttwu;
+mod util_fits_cpu;
+mod wake_affine;
+mod wake_cap;
+mod wake_wide;
+
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+
+use crate::{Placement, Task, View};
+
+pub use find_idlest_cpu::{find_idlest_cpu, find_idlest_group_cpu};
+pub use find_idlest_group::find_idlest_group;
+pub use numa_imbalance::adjust_numa_imbalance;
+pub use record_wakee::Wakees;
+pub use select_idle_sibling::select_idle_sibling;
+pub use select_task_rq::select_task_rq_fair;
+pub use wake_affine::{EffectiveLoads, wake_affine, wake_affine_weight};
+pub use wake_wide::wake_wide;
+
+/// A request to wake a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    /// Who is to be woken.
+    pub task: TaskId,
+    /// What `this_cpu` was running: the waker, or whom the interrupt hit; none is its idle task.
+    pub waker: Option<TaskId>,
+    /// CPU that executes the wake-up.
+    pub this_cpu: CpuId,
+    /// The waker says that it will sleep soon (WF_SYNC).
+    pub sync: bool,
+    /// The waker itself wakes, not an interrupt on its CPU.
+    pub in_task: bool,
+    /// The waker asks for its own CPU (WF_CURRENT_CPU).
+    pub current_cpu: bool,
+}
+
+impl Wakeup {
+    /// An ordinary wake-up by a task.
+    pub fn by(waker: TaskId, this_cpu: CpuId, task: TaskId) -> Wakeup {
+        Wakeup { task, waker: Some(waker), this_cpu, sync: false, in_task: true, current_cpu: false }
+    }
+
+    pub(crate) fn waker<'a>(&self, view: &View<'a>) -> Option<&'a Task> {
+        self.waker.map(|waker| view.sched.task(waker))
+    }
+}
+
+/// Which way a wake-up takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WakePath {
+    /// The task wakes itself: it is running and only its state changes.
+    SelfWake,
+    /// It had not left its run queue yet.
+    StillQueued,
+    /// It slept, but its dequeue was delayed: it goes on where it is.
+    StillDelayed,
+    /// It is switching out this moment: its own CPU finishes the wake-up.
+    OnCpuHandover,
+    /// A CPU is chosen for it.
+    Select,
+}
+
+/// What is to be done with a wake-up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WakeupDecision {
+    /// Way.
+    pub path: WakePath,
+    /// The choice, where there was one.
+    pub placement: Option<Placement>,
+    /// Where the task will be queued.
+    pub cpu: CpuId,
+    /// Over the wake list of `cpu`, not directly.
+    pub remote: bool,
+}

@@ -1,0 +1,187 @@
+//! The scan of a cache's CPUs for an idle one, and how far it goes.
+//!
+//! A scan costs time that the wakee waits, so it is bounded: in proportion to how long
+//! CPUs are idle on average (SIS_PROP), or by how much of the cache is in use (SIS_UTIL).
+
+use schedlab_topology::{CpuId, CpuMask};
+
+use crate::{Feature, Reason, Refused, SchedDomain, SdFlags};
+
+use super::select_idle_sibling::{Effects, Search};
+
+/// How many CPUs a scan may look at, and why it must stop there.
+struct Limit {
+    /// Counted down before each CPU; at 0 the scan stops.
+    left: u64,
+    none: Reason,
+}
+
+impl Limit {
+    /// Whether one more CPU may be looked at.
+    fn allows(&mut self) -> bool {
+        self.left = self.left.saturating_sub(1);
+        self.left > 0
+    }
+}
+
+impl Search<'_> {
+    /// An idle CPU of the cache, or a wholly idle core if there may be one.
+    ///
+    /// Kernel: select_idle_cpu(), kernel/sched/fair.c, v7.2, v6.12, v6.1, v5.18.
+    pub(super) fn select_idle_cpu(
+        &self,
+        llc: &SchedDomain,
+        has_idle_core: bool,
+        target: CpuId,
+        effects: &mut Effects,
+    ) -> Result<(CpuId, Reason), Reason> {
+        let kernel = self.view.kernel();
+        let mut limit = self.limit(llc, has_idle_core, target)?;
+        if !kernel.has(Feature::ScanFromNext) {
+            return self.scan_from_target(llc, target, &mut limit, effects);
+        }
+        if has_idle_core {
+            return self.scan_cores(llc, target, effects);
+        }
+        let mut scanned = None;
+        let before = self.view.examined();
+        if let Some(cluster) = self.cluster(llc) {
+            for cpu in cluster.iter_wrap(target.index() + 1).filter(|&c| self.allowed.contains(c)) {
+                if !limit.allows() {
+                    return Err(limit.none);
+                }
+                if self.takes(cpu) {
+                    return Ok((cpu, Reason::IdleClusterCpu));
+                }
+            }
+            scanned = Some(cluster);
+        }
+        let rest = |cpu: &CpuId| {
+            self.allowed.contains(*cpu) && scanned.is_none_or(|cluster| !cluster.contains(*cpu))
+        };
+        let mut found = None;
+        for cpu in llc.span.iter_wrap(target.index() + 1).filter(rest) {
+            if !limit.allows() {
+                return Err(limit.none);
+            }
+            if self.takes(cpu) {
+                found = Some((cpu, self.idle_reason(cpu)));
+                break;
+            }
+        }
+        if kernel.has(Feature::SisProp) {
+            effects.scan_to_account = Some(self.view.examined() - before);
+        }
+        found.ok_or(Reason::NoIdleCpu)
+    }
+
+    /// From the target on; CPUs that the task may not use count towards the limit.
+    ///
+    /// Kernel: select_idle_cpu(), kernel/sched/fair.c, v4.13, v5.5.
+    fn scan_from_target(
+        &self,
+        llc: &SchedDomain,
+        target: CpuId,
+        limit: &mut Limit,
+        effects: &mut Effects,
+    ) -> Result<(CpuId, Reason), Reason> {
+        let sched = self.view.sched;
+        let keep = self.view.kernel().has(Feature::ScanKeepSchedIdle);
+        let mut sched_idle = None;
+        let mut found = None;
+        let before = self.view.examined();
+        for cpu in llc.span.iter_wrap(target.index()) {
+            if !limit.allows() {
+                return sched_idle.map(|cpu| (cpu, Reason::SchedIdleCpu)).ok_or(limit.none);
+            }
+            if !self.allowed.contains(cpu) {
+                self.view.refuse(cpu, Refused::NotAllowed);
+                continue;
+            }
+            if !self.takes(cpu) {
+                continue;
+            }
+            if !keep || sched.available_idle_cpu(cpu) {
+                found = Some((cpu, self.idle_reason(cpu)));
+                break;
+            }
+            // A scan that runs to its end forgets it.
+            sched_idle = sched_idle.or(Some(cpu));
+        }
+        effects.scan_to_account = Some(self.view.examined() - before);
+        found.ok_or(Reason::NoIdleCpu)
+    }
+
+    /// Core by core; the first idle thread met is taken when no core is idle.
+    fn scan_cores(
+        &self,
+        llc: &SchedDomain,
+        target: CpuId,
+        effects: &mut Effects,
+    ) -> Result<(CpuId, Reason), Reason> {
+        let mut cpus = llc.span.and(self.allowed);
+        let mut fallback = None;
+        let cluster = self.cluster(llc);
+        for span in cluster.into_iter().chain([&*llc.span]) {
+            // The mask loses the threads of each core that is not idle, so it is asked anew.
+            for cpu in span.iter_wrap(target.index() + 1) {
+                if cpus.contains(cpu) && self.select_idle_core(cpu, &mut cpus, &mut fallback) {
+                    return Ok((cpu, Reason::IdleCore));
+                }
+            }
+            cpus.remove_all(span);
+        }
+        effects.clear_idle_cores = Some(target);
+        fallback.ok_or(Reason::NoIdleCpu)
+    }
+
+    /// CPUs of the target's cluster, where the cache has several.
+    fn cluster(&self, llc: &SchedDomain) -> Option<&CpuMask> {
+        let domains = &self.view.sched.domains;
+        if !self.view.kernel().has(Feature::SisCluster) || !domains.cluster_active {
+            return None;
+        }
+        let local = domains.sg(llc.groups.local());
+        local.flags.has(SdFlags::CLUSTER).then_some(&*local.span)
+    }
+
+    fn idle_reason(&self, cpu: CpuId) -> Reason {
+        if self.view.sched.idle_cpu(cpu) { Reason::IdleCpu } else { Reason::SchedIdleCpu }
+    }
+
+    /// The bound of a scan; an error if there is to be none.
+    fn limit(&self, llc: &SchedDomain, has_idle_core: bool, target: CpuId) -> Result<Limit, Reason> {
+        let (sched, kernel) = (self.view.sched, self.view.kernel());
+        let mut limit = Limit { left: u64::MAX, none: Reason::ScanLimit };
+        let aged = kernel.has(Feature::WakeAvgIdle);
+        let measured = kernel.has(Feature::SisProp) || kernel.has(Feature::SisAvgCpu);
+        if measured && !(aged && has_idle_core) {
+            let this = self.wakeup.this_cpu;
+            let Some(own) = sched.domains.per_cpu[this].llc else { return Err(Reason::NoScan) };
+            let avg_cost = sched.domains.sd(own).avg_scan_cost + 1;
+            let rq = self.view.rq(this);
+            let avg_idle =
+                if aged { rq.aged_wake_avg_idle(self.view.jiffies()).1 } else { rq.avg_idle / 512 };
+            if kernel.has(Feature::SisAvgCpu) && avg_idle < avg_cost {
+                self.view.decided_by("avg_idle", avg_idle as i64);
+                return Err(Reason::NoScan);
+            }
+            if kernel.has(Feature::SisProp) {
+                let span_avg = u64::from(llc.span_weight) * avg_idle;
+                limit.left = if span_avg > 4 * avg_cost { span_avg / avg_cost } else { 4 };
+                self.view.decided_by("nr", limit.left as i64);
+            }
+        }
+        if kernel.has(Feature::SisUtil)
+            && let Some(shared) = sched.domains.per_cpu[target].llc_shared
+        {
+            let nr = sched.domains.shared[shared.0 as usize].nr_idle_scan;
+            self.view.decided_by("nr_idle_scan", i64::from(nr));
+            if nr == 0 {
+                return Err(Reason::NoScan);
+            }
+            limit.left = u64::from(nr) + 1;
+        }
+        Ok(limit)
+    }
+}

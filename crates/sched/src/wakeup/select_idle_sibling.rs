@@ -1,0 +1,211 @@
+//! An idle CPU near the target.
+//!
+//! In order: the target itself, the previous CPU, the CPU of a kthread about to sleep,
+//! a recently used CPU, then a search of the target's last-level cache. Whoever is found
+//! first is taken; if nobody is, the task queues at the target.
+
+use schedlab_topology::{CpuId, CpuMask};
+
+use crate::{
+    AsymFits, Feature, IdleCoreSearch, IdleSmt, Placement, Reason, RecentUsedCpu, Refused, SchedDomain, View,
+};
+
+use super::reduced_capacity::Backup;
+use super::util_fits_cpu::asym_fits_cpu;
+use super::{Wakeup, kthread_stack};
+
+/// Chooses a CPU for the wakee, around `target`, which is `prev` or the waker's CPU.
+///
+/// Kernel: select_idle_sibling(), kernel/sched/fair.c, v7.2, v6.12, v5.18, v5.5, v4.13.
+pub fn select_idle_sibling(view: &View, wakeup: &Wakeup, prev: CpuId, target: CpuId) -> Placement {
+    let search = Search {
+        view,
+        wakeup,
+        allowed: &view.sched.task(wakeup.task).allowed,
+        has_idle_policy: view.sched.task(wakeup.task).has_idle_policy(),
+        capacity: view.kernel().has(Feature::SisCapacity).then(Backup::default),
+    };
+    let mut effects = Effects::default();
+    let (cpu, reason) = search.run(prev, target, &mut effects);
+    let mut placement = Placement::new(cpu, reason);
+    placement.examined = view.examined();
+    placement.number = view.number();
+    placement.recent_used_cpu = effects.recent_used_cpu;
+    placement.clear_idle_cores = effects.clear_idle_cores;
+    placement.scan_to_account = effects.scan_to_account;
+    placement
+}
+
+/// What a search leaves behind besides its choice.
+#[derive(Default)]
+pub(super) struct Effects {
+    pub(super) recent_used_cpu: Option<CpuId>,
+    pub(super) clear_idle_cores: Option<CpuId>,
+    pub(super) scan_to_account: Option<u32>,
+}
+
+/// One search, with what all its steps need.
+pub(super) struct Search<'a> {
+    pub(super) view: &'a View<'a>,
+    pub(super) wakeup: &'a Wakeup,
+    pub(super) allowed: &'a CpuMask,
+    pub(super) has_idle_policy: bool,
+    /// SIS_CAPACITY: idle CPUs that were passed over for lack of capacity.
+    pub(super) capacity: Option<Backup>,
+}
+
+impl Search<'_> {
+    fn run(&self, prev: CpuId, target: CpuId, effects: &mut Effects) -> (CpuId, Reason) {
+        let (view, sched, kernel) = (self.view, self.view.sched, self.view.kernel());
+        if self.takes(target) && self.fits(target) {
+            return (target, Reason::TargetIdle);
+        }
+        let share = |cpu| sched.cpus_share_cache(cpu, target);
+        let cluster = kernel.has(Feature::SisCluster) && sched.domains.cluster_active;
+        let other_cluster = |cpu| cluster && !sched.cpus_share_resources(cpu, target);
+        let mut kept_prev = None;
+        if prev != target {
+            if !share(prev) {
+                view.refuse(prev, Refused::OtherLlc);
+            } else if self.takes(prev) && self.fits(prev) {
+                if !other_cluster(prev) {
+                    return (prev, Reason::PrevIdle);
+                }
+                view.refuse(prev, Refused::OtherCluster);
+                kept_prev = Some(prev);
+            }
+        }
+        if kernel.has(Feature::SisKthreadStack)
+            && kthread_stack::may_stack(view, self.wakeup, prev)
+            && self.fits(prev)
+        {
+            return (prev, Reason::KthreadStack);
+        }
+        let mut kept_recent = None;
+        if let Some(recent) = self.recent_used_cpu(prev, target, effects) {
+            if !other_cluster(recent) {
+                if kernel.rules.recent_used_cpu == RecentUsedCpu::Waker {
+                    effects.recent_used_cpu = Some(prev);
+                }
+                return (recent, Reason::RecentUsedCpu);
+            }
+            view.refuse(recent, Refused::OtherCluster);
+            kept_recent = Some(recent);
+        }
+        if kernel.rules.asym_fits != AsymFits::Off
+            && sched.domains.asym_active
+            && let Some(sd) = sched.domains.per_cpu[target].asym_cpucapacity
+        {
+            let found = self.select_idle_capacity(sched.domains.sd(sd), target, effects);
+            return found.map_or((target, Reason::AsymNone), |cpu| (cpu, Reason::AsymCapacity));
+        }
+        let Some(llc) = sched.domains.per_cpu[target].llc else {
+            return self.best_reduced().unwrap_or((target, Reason::NoLlc));
+        };
+        match self.search_llc(sched.domains.sd(llc), prev, target, effects) {
+            Ok(found) => found,
+            Err(why) => kept_prev
+                .map(|cpu| (cpu, Reason::PrevOtherCluster))
+                .or(kept_recent.map(|cpu| (cpu, Reason::RecentOtherCluster)))
+                .or(self.best_reduced())
+                .unwrap_or((target, why)),
+        }
+    }
+
+    /// The steps within the cache, in the order of the kernel; else why nobody was found.
+    fn search_llc(
+        &self,
+        llc: &SchedDomain,
+        prev: CpuId,
+        target: CpuId,
+        effects: &mut Effects,
+    ) -> Result<(CpuId, Reason), Reason> {
+        let (sched, rules) = (self.view.sched, &self.view.kernel().rules);
+        let smt = sched.domains.smt_active;
+        let has_idle_core = smt && sched.test_idle_cores(target);
+        let merged = rules.idle_core == IdleCoreSearch::Merged;
+        if smt
+            && rules.idle_smt == IdleSmt::PrevFirst
+            && !(has_idle_core && merged)
+            && sched.cpus_share_cache(prev, target)
+            && let Some(cpu) = self.select_idle_smt(llc, prev)
+        {
+            return Ok((cpu, Reason::IdleSmt));
+        }
+        if has_idle_core && !merged {
+            match self.select_idle_core_alone(llc, target) {
+                Some(cpu) => return Ok((cpu, Reason::IdleCore)),
+                None => effects.clear_idle_cores = Some(target),
+            }
+        }
+        let why = match self.select_idle_cpu(llc, has_idle_core && merged, target, effects) {
+            Ok(found) => return Ok(found),
+            Err(why) => why,
+        };
+        if smt
+            && rules.idle_smt == IdleSmt::TargetLast
+            && let Some(cpu) = self.select_idle_smt(llc, target)
+        {
+            return Ok((cpu, Reason::IdleSmt));
+        }
+        Err(why)
+    }
+
+    /// The recently used CPU, if it is idle and may be taken.
+    fn recent_used_cpu(&self, prev: CpuId, target: CpuId, effects: &mut Effects) -> Option<CpuId> {
+        let (sched, kernel) = (self.view.sched, self.view.kernel());
+        let rule = kernel.rules.recent_used_cpu;
+        if rule == RecentUsedCpu::Off {
+            return None;
+        }
+        if rule == RecentUsedCpu::Wakee {
+            effects.recent_used_cpu = Some(prev);
+        }
+        let recent = sched.task(self.wakeup.task).recent_used_cpu?;
+        if recent == prev || recent == target {
+            return None;
+        }
+        if !sched.cpus_share_cache(recent, target) {
+            self.view.refuse(recent, Refused::OtherLlc);
+            return None;
+        }
+        // The bug tests the field after it was overwritten.
+        let tested = if kernel.has(Feature::RecentCpuMaskBug) { prev } else { recent };
+        if !self.takes(recent) {
+            return None;
+        }
+        if !self.allowed.contains(tested) {
+            self.view.refuse(recent, Refused::NotAllowed);
+            return None;
+        }
+        self.fits(recent).then_some(recent)
+    }
+
+    /// Whether a CPU is idle as the kernel's idle test has it, and of enough capacity.
+    /// Notes why not.
+    pub(super) fn takes(&self, cpu: CpuId) -> bool {
+        self.view.examine();
+        if !self.view.sched.choose_idle_cpu(cpu, self.has_idle_policy) {
+            self.view.refuse_busy(cpu);
+            return false;
+        }
+        self.has_capacity(cpu)
+    }
+
+    /// SIS_CAPACITY: whether an idle CPU keeps its capacity; always, without the change.
+    pub(super) fn has_capacity(&self, cpu: CpuId) -> bool {
+        self.capacity.as_ref().is_none_or(|backup| backup.accepts(self.view, cpu))
+    }
+
+    fn best_reduced(&self) -> Option<(CpuId, Reason)> {
+        Some((self.capacity.as_ref()?.best()?, Reason::BestReduced))
+    }
+
+    fn fits(&self, cpu: CpuId) -> bool {
+        let fits = asym_fits_cpu(self.view, self.wakeup.task, cpu);
+        if !fits {
+            self.view.refuse(cpu, Refused::TooSmall);
+        }
+        fits
+    }
+}

@@ -1,0 +1,154 @@
+//! Chooses a CPU for a task that wakes, is forked or executes another program.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::{
+    Candidate, Feature, Placement, Reason, RecentUsedCpu, Refused, Sched, SchedDomain, SdFlags, SdId, View,
+};
+
+use super::wake_affine::wake_affine;
+use super::wake_cap::wake_cap;
+use super::wake_wide::wake_wide;
+use super::{Wakeup, find_idlest_cpu, select_idle_sibling};
+
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+impl Sched {
+    /// A CPU for a task that wakes.
+    ///
+    /// Kernel: select_task_rq(), kernel/sched/core.c, v6.12.
+    pub(super) fn select_task_rq(&self, view: &View, wakeup: &Wakeup) -> Placement {
+        self.placed(wakeup.task, |prev| select_task_rq_fair(view, wakeup, prev))
+    }
+
+    /// A CPU for a task that `this` forked.
+    ///
+    /// Kernel: wake_up_new_task(), kernel/sched/core.c, v6.12.
+    pub fn decide_fork(
+        &self,
+        task: TaskId,
+        this: CpuId,
+        now: Time,
+        passed_over: Option<&RefCell<Vec<Candidate>>>,
+    ) -> Placement {
+        let view = View::new(self, now, passed_over);
+        self.placed(task, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK))
+    }
+
+    /// A CPU for a running task that executes another program; its own to stay.
+    ///
+    /// Kernel: sched_exec(), kernel/sched/core.c, v6.12.
+    pub fn decide_exec(
+        &self,
+        task: TaskId,
+        now: Time,
+        passed_over: Option<&RefCell<Vec<Candidate>>>,
+    ) -> Placement {
+        let view = View::new(self, now, passed_over);
+        let this = self.task(task).cpu;
+        let placement = select_slow(&view, task, this, this, SdFlags::BALANCE_EXEC);
+        if self.rqs[placement.cpu].active { placement } else { Placement::new(this, Reason::StayLocal) }
+    }
+
+    /// Asks the fair class if the task has a choice, and replaces an answer that cannot be.
+    fn placed(&self, task: TaskId, fair: impl FnOnce(CpuId) -> Placement) -> Placement {
+        let p = self.task(task);
+        let mut placement = if p.nr_cpus_allowed <= 1 {
+            Placement::new(p.allowed.first().unwrap_or(p.cpu), Reason::OnlyAllowed)
+        } else if p.policy.is_fair() {
+            fair(p.wake_cpu)
+        } else {
+            // Pushing and pulling, not placement, spread the other classes.
+            Placement::new(p.wake_cpu, Reason::KeepCpu)
+        };
+        if !self.is_cpu_allowed(task, placement.cpu) {
+            placement.cpu = self.select_fallback_rq(task);
+            placement.reason = Reason::Fallback;
+        }
+        placement
+    }
+
+    /// Kernel: is_cpu_allowed(), kernel/sched/core.c, v6.12.
+    fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool {
+        let p = self.task(task);
+        let rq = &self.rqs[cpu];
+        p.allowed.contains(cpu) && if p.is_per_cpu_kthread() { rq.online } else { rq.active }
+    }
+
+    /// The first CPU that is possible, of the task's node before others. A task whose CPUs
+    /// are all gone stays on its mask: that the kernel widens it is left out.
+    ///
+    /// Kernel: select_fallback_rq(), kernel/sched/core.c, v6.12.
+    pub fn select_fallback_rq(&self, task: TaskId) -> CpuId {
+        let p = self.task(task);
+        let node = self.topology.node_mask(self.topology.cpu(p.cpu).node);
+        let fits = |&cpu: &CpuId| self.is_cpu_allowed(task, cpu);
+        node.iter()
+            .find(fits)
+            .or_else(|| p.allowed.iter().find(fits))
+            .or_else(|| self.domains.span.first())
+            .unwrap_or(p.cpu)
+    }
+}
+
+/// A CPU for a fair task that wakes; `prev` is where it ran last.
+///
+/// Kernel: select_task_rq_fair(), kernel/sched/fair.c, v4.13, v5.5, v5.18, v7.2. Energy-aware
+/// placement is left out.
+pub fn select_task_rq_fair(view: &View, wakeup: &Wakeup, prev: CpuId) -> Placement {
+    let (sched, kernel) = (view.sched, view.kernel());
+    let this = wakeup.this_cpu;
+    let allowed = &sched.task(wakeup.task).allowed;
+    if wakeup.current_cpu && kernel.has(Feature::CurrentCpuFlag) && allowed.contains(this) {
+        return Placement::new(this, Reason::CurrentCpu);
+    }
+    let wide = wake_wide(view, wakeup);
+    let want_affine = !wide && !wake_cap(view, wakeup.task, this, prev) && allowed.contains(this);
+    let exiting = wakeup.waker(view).is_some_and(|waker| waker.exiting);
+    let sync = wakeup.sync && !(exiting && kernel.has(Feature::SyncWakerExiting));
+
+    let mut affine = (if wide { Reason::WakeWide } else { Reason::NoAffine }, prev);
+    let mut slow: Option<SdId> = None;
+    for (id, sd) in sched.domains.walk(this) {
+        if want_affine && sd.flags.has(SdFlags::WAKE_AFFINE) && sd.span.contains(prev) {
+            if this != prev {
+                affine = wake_affine(view, wakeup, sd, prev, sync);
+            }
+            slow = None;
+            break;
+        }
+        if sd.flags.has(SdFlags::BALANCE_WAKE) {
+            slow = Some(id);
+        } else if !want_affine {
+            break;
+        }
+    }
+    if !allowed.contains(this) {
+        view.refuse(this, Refused::NotAllowed);
+    }
+    let mut placement = match slow {
+        Some(top) => find_idlest_cpu(view, wakeup.task, top, this, prev, SdFlags::BALANCE_WAKE),
+        None => {
+            let mut placement = select_idle_sibling(view, wakeup, prev, affine.1);
+            if want_affine && kernel.rules.recent_used_cpu == RecentUsedCpu::Waker {
+                placement.waker_recent_used_cpu = Some(this);
+            }
+            placement
+        }
+    };
+    placement.affine = Some(affine);
+    placement
+}
+
+/// The slow path of fork and exec, from the highest domain that takes part.
+fn select_slow(view: &View, task: TaskId, this: CpuId, prev: CpuId, flag: SdFlags) -> Placement {
+    let part = |sd: &SchedDomain| sd.flags.has(flag);
+    // The first domain without the flag ends the walk.
+    let top = view.sched.domains.walk(this).take_while(|(_, sd)| part(sd)).last();
+    match top {
+        Some((id, _)) => find_idlest_cpu(view, task, id, this, prev, flag),
+        None => Placement::new(prev, Reason::NoForkDomain),
+    }
+}

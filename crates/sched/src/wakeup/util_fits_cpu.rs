@@ -1,0 +1,46 @@
+//! Whether a task fits a CPU of its size, on machines whose CPUs differ.
+
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+
+use crate::{AsymFits, View};
+
+/// With a fifth to spare.
+///
+/// Kernel: fits_capacity(), kernel/sched/fair.c, v6.12.
+pub(super) fn fits_capacity(util: u64, capacity: u64) -> bool {
+    util * 1280 < capacity * 1024
+}
+
+/// 1 if the task fits, 0 if not, -1 if all but its lower clamp does.
+///
+/// Kernel: util_fits_cpu(), kernel/sched/fair.c, v6.12. Pressure by firmware is left out.
+pub(super) fn util_fits_cpu(view: &View, task: TaskId, cpu: CpuId) -> i32 {
+    let p = view.sched.task(task);
+    let util = view.sched.task_util_est(task);
+    let orig = view.rq(cpu).cpu_capacity_orig;
+    let (min, max) = (u64::from(p.uclamp_min), u64::from(p.uclamp_max));
+    let mut fits = fits_capacity(util, view.sched.capacity_of(cpu));
+    // A task capped to the CPU's size is made to fit, but nothing is capped to the largest.
+    fits |= !(orig == 1024 && max == 1024) && max <= orig;
+    let min = min.min(max);
+    if fits && util < min && min > orig { -1 } else { i32::from(fits) }
+}
+
+/// Whether the early candidates of the idle search fit; always, where all CPUs are alike.
+///
+/// Kernel: asym_fits_cpu(), kernel/sched/fair.c, v6.12; asym_fits_capacity(), v5.18.
+pub(super) fn asym_fits_cpu(view: &View, task: TaskId, cpu: CpuId) -> bool {
+    if !view.sched.domains.asym_active {
+        return true;
+    }
+    match view.kernel().rules.asym_fits {
+        AsymFits::Off => true,
+        AsymFits::Capacity => fits_capacity(view.sched.task_util_est(task), view.sched.capacity_of(cpu)),
+        AsymFits::Uclamp => util_fits_cpu(view, task, cpu) > 0,
+        AsymFits::UclampCores => {
+            (!view.sched.domains.smt_active || view.sched.is_core_idle(cpu))
+                && util_fits_cpu(view, task, cpu) > 0
+        }
+    }
+}

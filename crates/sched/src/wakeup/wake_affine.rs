@@ -1,0 +1,173 @@
+//! The waker's CPU or the previous one: around which to look for an idle CPU.
+//!
+//! Two ideas, each of which may have no opinion: *idle* (who can run it at once) and
+//! *weight* (who has less to do). v4.13 compares the load of whole nodes instead.
+
+use schedlab_topology::{CpuId, NodeId};
+
+use crate::{Feature, Reason, SchedDomain, View, WakeAffine};
+
+use super::Wakeup;
+
+/// Chooses between the two CPUs, which differ; `sd` is the lowest domain that has both.
+///
+/// Kernel: wake_affine(), kernel/sched/fair.c, v6.12.
+pub fn wake_affine(
+    view: &View,
+    wakeup: &Wakeup,
+    sd: &SchedDomain,
+    prev: CpuId,
+    sync: bool,
+) -> (Reason, CpuId) {
+    let this = wakeup.this_cpu;
+    let kernel = view.kernel();
+    if kernel.rules.wake_affine == WakeAffine::NodeLoads {
+        return wake_affine_nodes(view, wakeup, sd, prev, sync);
+    }
+    if kernel.has(Feature::WaIdle)
+        && let Some(choice) = wake_affine_idle(view, this, prev, sync)
+    {
+        return choice;
+    }
+    if kernel.has(Feature::WaWeight) && wake_affine_weight(view, wakeup, sd, prev, sync).pulls() {
+        return (Reason::WaWeight, this);
+    }
+    (Reason::WaWeightPrev, prev)
+}
+
+/// An idle `this` means that an interrupt wakes. It may pull within the cache only, or
+/// an interrupt-heavy load would end up on one node.
+///
+/// Kernel: wake_affine_idle(), kernel/sched/fair.c, v6.12.
+fn wake_affine_idle(view: &View, this: CpuId, prev: CpuId, sync: bool) -> Option<(Reason, CpuId)> {
+    let sched = view.sched;
+    let prev_idle = || sched.available_idle_cpu(prev);
+    if sched.available_idle_cpu(this) && sched.cpus_share_cache(this, prev) {
+        return Some(if prev_idle() { (Reason::WaPrevIdle, prev) } else { (Reason::WaThisIdle, this) });
+    }
+    if sync {
+        let mut nr_running = view.rq(this).nr_running;
+        if view.kernel().has(Feature::SyncMinusDelayed) {
+            let root = sched.root_cfs(this);
+            nr_running -= root.h_nr_queued - root.h_nr_runnable;
+        }
+        if nr_running == 1 {
+            return Some((Reason::WaSync, this));
+        }
+    }
+    (view.kernel().has(Feature::WaPrevIdle) && prev_idle()).then_some((Reason::WaPrevAvailable, prev))
+}
+
+/// What the CPUs would carry, each weighed by the other's capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EffectiveLoads {
+    /// A synchronous waker is more than all load of its CPU: no need to compare.
+    WakerIsAll,
+    /// The two sides.
+    Compared {
+        /// Of the waker's CPU.
+        this: i64,
+        /// Of the previous one.
+        prev: i64,
+    },
+}
+
+impl EffectiveLoads {
+    /// Whether the wakee is pulled to the waker's CPU.
+    pub fn pulls(self) -> bool {
+        match self {
+            EffectiveLoads::WakerIsAll => true,
+            EffectiveLoads::Compared { this, prev } => this < prev,
+        }
+    }
+}
+
+/// Load of `this` with the wakee (and without a synchronous waker) against load of
+/// `prev` without it; `prev` must be ahead by half the imbalance percentage to lose less.
+///
+/// Kernel: wake_affine_weight(), kernel/sched/fair.c, v6.12.
+pub fn wake_affine_weight(
+    view: &View,
+    wakeup: &Wakeup,
+    sd: &SchedDomain,
+    prev: CpuId,
+    sync: bool,
+) -> EffectiveLoads {
+    let sched = view.sched;
+    let this = wakeup.this_cpu;
+    let bias = view.kernel().has(Feature::WaBias);
+    let mut this_load = sched.cpu_load(this) as i64;
+    if sync {
+        let current = current_load(view, wakeup) as i64;
+        if current > this_load {
+            return EffectiveLoads::WakerIsAll;
+        }
+        this_load -= current;
+    }
+    let task_load = sched.task_h_load(wakeup.task, view.now) as i64;
+    this_load += task_load;
+    let mut prev_load = sched.cpu_load(prev) as i64 - task_load;
+    if bias {
+        this_load *= 100;
+        prev_load *= 100 + (i64::from(sd.imbalance_pct) - 100) / 2;
+    }
+    this_load *= sched.capacity_of(prev) as i64;
+    prev_load *= sched.capacity_of(this) as i64;
+    // On a tie a waker about to sleep may have the wakee behind it.
+    prev_load += i64::from(sync);
+    EffectiveLoads::Compared { this: this_load, prev: prev_load }
+}
+
+/// Load of what `this` runs. The idle task is new for ever: it keeps the full load of
+/// a nice-0 task that it was born with, except on the boot CPU, whose was never born.
+fn current_load(view: &View, wakeup: &Wakeup) -> u64 {
+    match wakeup.waker {
+        Some(waker) => view.sched.task_h_load(waker, view.now),
+        None if wakeup.this_cpu == CpuId(0) => 0,
+        None => {
+            let root = view.sched.root_cfs_id(wakeup.this_cpu);
+            let queue = view.sched.cfs_rq_h_load(root, view.now);
+            1024 * queue / (view.sched.cfs(root).avg.load_avg + 1)
+        }
+    }
+}
+
+/// Kernel: wake_affine(), numa_wake_affine(), kernel/sched/fair.c, v4.13.
+fn wake_affine_nodes(
+    view: &View,
+    wakeup: &Wakeup,
+    sd: &SchedDomain,
+    prev: CpuId,
+    sync: bool,
+) -> (Reason, CpuId) {
+    let sched = view.sched;
+    let this = wakeup.this_cpu;
+    if sched.cpus_share_cache(this, prev) {
+        return (Reason::WaShareCache, this);
+    }
+    let node =
+        |cpu: CpuId| {
+            let node: NodeId = sched.topology.cpu(cpu).node;
+            sched.topology.node_mask(node).iter().filter(|&c| view.rq(c).online).fold(
+                (0, 0),
+                |(load, capacity), c| {
+                    (load + sched.cpu_load(c) as i64, capacity + sched.capacity_of(c) as i64)
+                },
+            )
+        };
+    let (mut this_load, this_capacity) = node(this);
+    let (prev_load, prev_capacity) = node(prev);
+    if sync {
+        this_load = (this_load - current_load(view, wakeup) as i64).max(0);
+    }
+    if this_load > 0 {
+        let task_load = sched.task_h_load(wakeup.task, view.now) as i64;
+        let this_effective = 100 * prev_capacity * (this_load + task_load);
+        let bias = 100 + (i64::from(sd.imbalance_pct) - 100) / 2;
+        let prev_effective = bias * this_capacity * (prev_load - task_load);
+        if this_effective > prev_effective {
+            return (Reason::WaWeightPrev, prev);
+        }
+    }
+    (Reason::WaNodeLoad, this)
+}
