@@ -8,14 +8,17 @@ use schedlab_units::TaskId;
 
 use crate::{LoadWeight, SchedAvg, SeId, TgId};
 
-/// An entry of the time line: enough to order and to test eligibility without
-/// looking at the entity.
+/// An entry of the time line: enough to order, to test eligibility and to find the
+/// shortest slice without looking at the entity. All of it is constant while queued,
+/// but for the slice of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
     /// CFS: vruntime. EEVDF: deadline. Compared as a signed difference.
     pub key: u64,
-    /// vruntime of the entity; constant while queued.
+    /// vruntime of the entity.
     pub vruntime: u64,
+    /// Slice of the entity.
+    pub slice: u64,
     /// Who.
     pub se: SeId,
 }
@@ -23,42 +26,93 @@ pub struct Queued {
 /// Queued entities but the running one, in order of key; equal keys in order of arrival.
 ///
 /// A sorted vector stands for the kernel's red-black tree: the same order, fewer
-/// cache misses at the sizes run queues have.
+/// cache misses at the sizes run queues have. The shortest and longest slice, which
+/// the kernel keeps in the tree's nodes, are kept beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Timeline(Vec<Queued>);
+pub struct Timeline {
+    entries: Vec<Queued>,
+    /// Invariant: the smallest and largest `slice` of `entries`; meaningless when empty.
+    slices: (u64, u64),
+}
+
+/// Whether virtual time `a` is before `b`; both wrap.
+#[inline]
+pub(crate) fn before(a: u64, b: u64) -> bool {
+    (a.wrapping_sub(b) as i64) < 0
+}
 
 impl Timeline {
     /// Adds an entry behind those of equal key.
+    #[inline]
     pub fn insert(&mut self, entry: Queued) {
-        let at =
-            self.0.iter().rposition(|q| (q.key.wrapping_sub(entry.key) as i64) <= 0).map_or(0, |i| i + 1);
-        self.0.insert(at, entry);
+        let at = self.entries.partition_point(|q| !before(entry.key, q.key));
+        self.slices = match self.entries.is_empty() {
+            true => (entry.slice, entry.slice),
+            false => (self.slices.0.min(entry.slice), self.slices.1.max(entry.slice)),
+        };
+        self.entries.insert(at, entry);
     }
 
-    /// Removes an entity, which must be there.
-    pub fn remove(&mut self, se: SeId) {
-        let at = self.0.iter().position(|q| q.se == se).expect("entity is on the time line");
-        self.0.remove(at);
+    /// Removes an entity, which must be there with this key.
+    #[inline]
+    pub fn remove(&mut self, key: u64, se: SeId) {
+        let at = self.place_of(key, se);
+        let slice = self.entries.remove(at).slice;
+        if self.slices.0 != self.slices.1 && (slice == self.slices.0 || slice == self.slices.1) {
+            self.recount_slices();
+        }
+    }
+
+    /// Changes the slice of a queued entity.
+    pub fn set_slice(&mut self, key: u64, se: SeId, slice: u64) {
+        let at = self.place_of(key, se);
+        self.entries[at].slice = slice;
+        self.recount_slices();
+    }
+
+    #[inline]
+    fn place_of(&self, key: u64, se: SeId) -> usize {
+        let first = self.entries.partition_point(|q| before(q.key, key));
+        first + self.entries[first..].iter().position(|q| q.se == se).expect("entity is on the time line")
+    }
+
+    fn recount_slices(&mut self) {
+        let slices = self.entries.iter().map(|q| q.slice);
+        self.slices = (slices.clone().min().unwrap_or(0), slices.max().unwrap_or(0));
     }
 
     /// The entries in order.
+    #[inline]
     pub fn entries(&self) -> &[Queued] {
-        &self.0
+        &self.entries
     }
 
     /// The first entry.
+    #[inline]
     pub fn leftmost(&self) -> Option<&Queued> {
-        self.0.first()
+        self.entries.first()
+    }
+
+    /// The shortest slice.
+    #[inline]
+    pub fn min_slice(&self) -> Option<u64> {
+        (!self.entries.is_empty()).then_some(self.slices.0)
+    }
+
+    /// The longest slice.
+    #[inline]
+    pub fn max_slice(&self) -> Option<u64> {
+        (!self.entries.is_empty()).then_some(self.slices.1)
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.entries.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.entries.is_empty()
     }
 }
 
@@ -112,8 +166,8 @@ pub struct CfsRq {
     pub zero_vruntime: u64,
     /// EEVDF: sum of (vruntime - zero point) * weight over the time line.
     pub avg_vruntime: i64,
-    /// EEVDF: sum of weights over the time line (unscaled).
-    pub avg_load: u64,
+    /// EEVDF: sum of weights over the time line (rule AVG_WEIGHT says which).
+    pub avg_load: i64,
     /// v7.2: extra shift of weights in the two sums.
     pub sum_shift: u32,
     /// Averages.
@@ -208,13 +262,38 @@ impl CfsRq {
 mod tests {
     use super::*;
 
+    fn queued(key: u64, slice: u64, se: u32) -> Queued {
+        Queued { key, vruntime: key, slice, se: SeId(se) }
+    }
+
     #[test]
     fn equal_keys_keep_their_order_of_arrival() {
         let mut line = Timeline::default();
         for (key, se) in [(5, 0), (3, 1), (5, 2), (u64::MAX, 3)] {
-            line.insert(Queued { key, vruntime: key, se: SeId(se) });
+            line.insert(queued(key, 1, se));
         }
-        let order: Vec<u32> = line.entries().iter().map(|q| q.se.0).collect();
-        assert_eq!(order, [3, 1, 0, 2], "u64::MAX is one below zero");
+        let order = |line: &Timeline| -> Vec<u32> { line.entries().iter().map(|q| q.se.0).collect() };
+        assert_eq!(order(&line), [3, 1, 0, 2], "u64::MAX is one below zero");
+        line.remove(5, SeId(2));
+        line.remove(u64::MAX, SeId(3));
+        assert_eq!(order(&line), [1, 0]);
+    }
+
+    #[test]
+    fn the_shortest_and_longest_slice_follow_what_is_queued() {
+        let mut line = Timeline::default();
+        assert_eq!((line.min_slice(), line.max_slice()), (None, None));
+        for (se, slice) in [(0, 30), (1, 10), (2, 50)] {
+            line.insert(queued(se as u64, slice, se));
+        }
+        assert_eq!((line.min_slice(), line.max_slice()), (Some(10), Some(50)));
+        line.remove(1, SeId(1));
+        assert_eq!((line.min_slice(), line.max_slice()), (Some(30), Some(50)));
+        line.set_slice(2, SeId(2), 20);
+        assert_eq!((line.min_slice(), line.max_slice()), (Some(20), Some(30)));
+        line.remove(0, SeId(0));
+        line.remove(2, SeId(2));
+        line.insert(queued(9, 70, 3));
+        assert_eq!((line.min_slice(), line.max_slice()), (Some(70), Some(70)));
     }
 }

@@ -1,5 +1,7 @@
 //! Task groups.
 
+mod bandwidth;
+mod hierarchy;
 mod load_avg;
 mod propagate;
 mod shares;

@@ -10,60 +10,93 @@
 //! kernels is a [`Feature`] or a rule in [`Rules`]; only [`Kernel`] knows versions.
 
 #![no_std]
-#![deny(clippy::float_arithmetic)]
+#![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 extern crate alloc;
 
 mod balance;
+#[cfg(test)]
+mod behaviour;
 mod blocked;
+mod buddies;
+mod calc_delta;
 mod capacity;
 mod cfs_rq;
+mod cfs_tasks;
+pub mod check;
+mod class;
 mod clock;
 mod cpu_load;
+mod dequeue;
 mod domain;
 #[cfg(test)]
 mod drawing;
 mod effect;
+mod enqueue;
 mod entity;
 mod features;
+mod fork;
 mod group;
 mod h_load;
+mod hotplug;
+mod hrtick;
 mod idle_cpu;
 mod kernel;
+#[cfg(test)]
+mod lab;
 mod load_avg;
+mod migrate;
+mod params;
 mod pelt;
+pub mod pick;
 mod preempt;
 mod reason;
+mod resched;
 mod reweight;
 mod rq;
 mod rules;
 mod sched;
+mod schedule;
+mod shim;
 mod task;
+mod tick;
+mod timeline;
 mod tunables;
+mod update_curr;
 mod util_est;
 mod view;
 pub mod wakeup;
 mod weight;
+pub mod wf;
+mod yield_task;
 
 pub use balance::{GroupType, SgLbStats};
+pub use calc_delta::{calc_delta, calc_delta_fair};
 pub use cfs_rq::{CfsRq, Queued, Removed, Timeline};
+pub use class::Class;
+pub use dequeue::DequeueFlags;
 pub use domain::{
     DomainLevel, Domains, IdleType, Ring, SchedDomain, SchedGroup, SdFlags, SdId, SgCapacity, SgId,
     SharedDomain, SharedId, Shortcuts,
 };
 pub use effect::{Effect, MigrationCause};
+pub use enqueue::EnqueueFlags;
 pub use entity::{Entity, LoadWeight, SchedAvg, SeId};
 pub use features::{Feature, FeatureRow, Features};
 pub use group::{Bandwidth, TaskGroup, TgId};
 pub use kernel::{Kernel, KernelError, PRESETS};
 pub use load_avg::UpdateFlags;
 pub use pelt::LOAD_AVG_MAX;
+pub use pick::check_preempt::{PreemptDecision, Then};
 pub use preempt::{NeedResched, Point, Preempt, PreemptBuild, PreemptModel};
 pub use reason::Reason;
 pub use rq::{Curr, Rq};
 pub use rules::*;
 pub use sched::{Prices, Sched};
+pub use schedule::{Deactivate, Pick, Switched};
+pub use shim::NewidleOutcome;
 pub use task::{NewTask, Policy, Task, TaskState};
+pub use tick::Ticked;
 pub use tunables::{Scaled, Tunable, Tunables};
 pub use view::{Candidate, Placement, Refused, View};
 pub use wakeup::{WakePath, Wakees, Wakeup, WakeupDecision};

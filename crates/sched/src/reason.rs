@@ -132,6 +132,10 @@ reasons! {
     PreemptDeadline = "PREEMPT_DEADLINE";
     /// Preemption: the woken task asks for a shorter slice.
     PreemptShort = "PREEMPT_SHORT";
+    /// Preemption: a synchronous waker has run long enough.
+    PreemptSync = "PREEMPT_SYNC";
+    /// No preemption: a synchronous waker has not run long enough.
+    KeepSync = "KEEP_SYNC";
     /// No preemption: the woken task is of a lower class.
     KeepClass = "KEEP_CLASS";
     /// No preemption: a reschedule is pending already.

@@ -1,17 +1,88 @@
-//! Giving a queued or sleeping entity another weight.
+//! Giving an entity another weight: a task's nice level, or a group's share.
+//!
+//! CFS keeps vruntime as it is. EEVDF keeps what the entity is owed: its lag and its
+//! distance to the deadline are virtual times, so they are scaled by the ratio of the
+//! weights around the average, which does not move.
 
-use crate::{CfsRqId, LoadWeight, Sched, SeId};
+use crate::{CfsRqId, LoadWeight, Protection, Sched, SeId};
+
+/// `value * old / new` in the kernel's integers.
+fn rescale(value: i64, old: u64, new: u64) -> i64 {
+    value.wrapping_mul(old as i64) / new.max(1) as i64
+}
 
 impl Sched {
     /// Sets the weight of an entity and all sums it is part of.
     ///
-    /// Kernel: reweight_entity(), kernel/sched/fair.c, v6.1.
+    /// Kernel: reweight_entity(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     pub fn reweight_entity(&mut self, cfs: CfsRqId, se: SeId, weight: u64) {
+        self.reweight_to(cfs, se, LoadWeight::new(weight));
+    }
+
+    pub(crate) fn reweight_to(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight) {
+        if self.is_eevdf() {
+            self.reweight_eevdf(cfs, se, load);
+        } else {
+            if self.se(se).on_rq && self.cfs(cfs).curr == Some(se) {
+                self.update_curr(cfs);
+            }
+            self.change_load(cfs, se, load);
+        }
+    }
+
+    /// Changes the weight in the sum of the queue and in the averages.
+    fn change_load(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight) {
         let old = self.se(se).load.weight;
         if self.se(se).on_rq {
-            let load = &mut self.cfs_mut(cfs).load;
-            *load = LoadWeight { weight: load.weight - old + weight, inv_weight: 0 };
+            let sum = &mut self.cfs_mut(cfs).load;
+            *sum = LoadWeight { weight: sum.weight - old + load.weight, inv_weight: 0 };
         }
-        self.reweight_load_avg(cfs, se, |entity| entity.load = LoadWeight { weight, inv_weight: 0 });
+        self.reweight_load_avg(cfs, se, |entity| entity.load = load);
+    }
+
+    /// Kernel: reweight_eevdf(), kernel/sched/fair.c, v6.12; rescale_entity(), v7.2.
+    fn reweight_eevdf(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight) {
+        let old = self.se(se).load.weight;
+        let rules = self.kernel.rules;
+        if !self.se(se).on_rq {
+            let entity = self.se_mut(se);
+            entity.vlag = rescale(entity.vlag, old, load.weight);
+            if entity.rel_deadline && rules.protection == Protection::MinSlice {
+                entity.deadline = rescale(entity.deadline as i64, old, load.weight) as u64;
+            }
+            return self.change_load(cfs, se, load);
+        }
+        self.update_curr(cfs);
+        let average = self.avg_vruntime(cfs);
+        let curr = self.cfs(cfs).curr == Some(se);
+        let vprot_form = rules.protection == Protection::MinSlice;
+        let protected = curr && vprot_form && self.se(se).is_protected(&rules);
+        let lag = self.entity_lag(cfs, se, average);
+        if !curr {
+            self.timeline_remove(cfs, se);
+        }
+        let entity = self.se_mut(se);
+        let lag = rescale(lag, old, load.weight);
+        let around = |value: u64| {
+            let distance = value.wrapping_sub(average) as i64;
+            average.wrapping_add(rescale(distance, old, load.weight) as u64)
+        };
+        if vprot_form || entity.vruntime != average {
+            entity.vruntime = average.wrapping_sub(lag as u64);
+        }
+        entity.deadline = around(entity.deadline);
+        if vprot_form {
+            entity.vlag = lag;
+        }
+        if protected {
+            entity.vprot = around(entity.vprot);
+        }
+        self.change_load(cfs, se, load);
+        if !curr {
+            self.timeline_add(cfs, se);
+        }
+        if rules.avg_reference == crate::AvgReference::MinVruntime {
+            self.update_min_vruntime(cfs);
+        }
     }
 }

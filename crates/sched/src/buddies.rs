@@ -1,0 +1,84 @@
+//! Buddies: entities that the next pick prefers or passes over.
+//!
+//! A queue remembers the entity woken last (next), under CFS also the one preempted
+//! last (last) and the one that yielded (skip). A mark is set on every level up to
+//! the root and taken away on the levels where it still is the same.
+//!
+//! Kernel: set_next_buddy(), clear_buddies(), kernel/sched/fair.c, v6.1, v6.12.
+
+use crate::{CfsRq, CfsRqId, Feature, Sched, SeId};
+
+type Mark = fn(&mut CfsRq) -> &mut Option<SeId>;
+
+const NEXT: Mark = |queue| &mut queue.next;
+const LAST: Mark = |queue| &mut queue.last;
+const SKIP: Mark = |queue| &mut queue.skip;
+
+impl Sched {
+    /// Prefers an entity and its groups at the next pick, up to the first idle one.
+    pub(crate) fn set_next_buddy(&mut self, se: SeId) {
+        self.set_unless_idle(se, NEXT);
+    }
+
+    /// Prefers an entity that is about to be preempted at the pick after.
+    pub(crate) fn set_last_buddy(&mut self, se: SeId) {
+        self.set_unless_idle(se, LAST);
+    }
+
+    /// Passes over an entity that yielded.
+    pub(crate) fn set_skip_buddy(&mut self, se: SeId) {
+        let mut level = Some(se);
+        while let Some(se) = level {
+            let cfs = self.cfs_rq_of(se);
+            self.cfs_mut(cfs).skip = Some(se);
+            level = self.se(se).parent;
+        }
+    }
+
+    fn set_unless_idle(&mut self, se: SeId, mark: Mark) {
+        let mut level = Some(se);
+        while let Some(se) = level {
+            if !self.se(se).on_rq || self.se_is_idle(se) {
+                return;
+            }
+            let cfs = self.cfs_rq_of(se);
+            *mark(self.cfs_mut(cfs)) = Some(se);
+            level = self.se(se).parent;
+        }
+    }
+
+    /// Takes all marks off an entity.
+    #[inline]
+    pub(crate) fn clear_buddies(&mut self, cfs: CfsRqId, se: SeId) {
+        let queue = self.cfs(cfs);
+        let (last, next, skip) = (queue.last == Some(se), queue.next == Some(se), queue.skip == Some(se));
+        if last {
+            self.clear_marks(se, LAST);
+        }
+        if next {
+            self.clear_marks(se, NEXT);
+        }
+        if skip {
+            self.clear_marks(se, SKIP);
+        }
+    }
+
+    fn clear_marks(&mut self, se: SeId, mark: Mark) {
+        let mut level = Some(se);
+        while let Some(se) = level {
+            let cfs = self.cfs_rq_of(se);
+            let marked = mark(self.cfs_mut(cfs));
+            if *marked != Some(se) {
+                return;
+            }
+            *marked = None;
+            level = self.se(se).parent;
+        }
+    }
+
+    /// A SCHED_IDLE task, or the entity of an idle group.
+    #[inline]
+    pub(crate) fn se_is_idle(&self, se: SeId) -> bool {
+        self.se(se).idle && (se.is_task() || self.kernel.has(Feature::IdleGroups))
+    }
+}

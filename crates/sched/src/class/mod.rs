@@ -1,0 +1,77 @@
+//! Scheduling classes and their order: stop, deadline, RT, fair, idle.
+
+mod dl;
+mod rt;
+mod stop;
+
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+
+use crate::{Curr, Policy, Sched};
+
+/// A scheduling class; a greater one is served first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// The idle task.
+    Idle,
+    /// CFS or EEVDF.
+    Fair,
+    /// FIFO and RR.
+    Rt,
+    /// EDF with budgets.
+    Dl,
+    /// The stopper.
+    Stop,
+}
+
+impl Policy {
+    /// The class that serves this policy.
+    #[inline]
+    pub fn class(self) -> Class {
+        match self {
+            Policy::Normal | Policy::Batch | Policy::Idle => Class::Fair,
+            Policy::Fifo(_) | Policy::Rr(_) => Class::Rt,
+            Policy::Deadline { .. } => Class::Dl,
+            Policy::Stop => Class::Stop,
+        }
+    }
+}
+
+impl Sched {
+    /// The class of a task.
+    #[inline]
+    pub fn class_of(&self, task: TaskId) -> Class {
+        self.task(task).policy.class()
+    }
+
+    /// The class of what a CPU runs.
+    #[inline]
+    pub fn curr_class(&self, cpu: CpuId) -> Class {
+        self.class_of_curr(self.rqs[cpu].curr)
+    }
+
+    #[inline]
+    pub(crate) fn class_of_curr(&self, curr: Curr) -> Class {
+        match curr {
+            Curr::Idle => Class::Idle,
+            Curr::Task(task) => self.class_of(task),
+        }
+    }
+
+    /// Charges the running task of a higher class; the fair class charges by queue.
+    /// Returns the time charged.
+    ///
+    /// Kernel: update_curr_common(), kernel/sched/fair.c, v6.12.
+    pub(crate) fn update_curr_common(&mut self, cpu: CpuId) -> u64 {
+        let rq = &self.rqs[cpu];
+        let (Some(task), now) = (rq.curr.task(), rq.clock_task) else { return 0 };
+        let se = &mut self.task_mut(task).se;
+        let delta = now.wrapping_sub(se.exec_start) as i64;
+        if delta <= 0 {
+            return 0;
+        }
+        se.exec_start = now;
+        se.sum_exec_runtime += delta as u64;
+        delta as u64
+    }
+}

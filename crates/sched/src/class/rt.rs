@@ -1,0 +1,201 @@
+//! FIFO and RR: the highest priority runs, first come first.
+//!
+//! Modelled for what it takes from the fair class: order, round robin, throttling and
+//! the pressure on capacity. Priority inheritance and RT groups are left out.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::class::Class;
+use crate::{Curr, Effect, EnqueueFlags, Policy, Pressure, RtThrottle, Sched};
+
+/// Time an RR task runs before the next of its priority, ns.
+///
+/// Kernel: RR_TIMESLICE, include/linux/sched/rt.h.
+const RR_TIMESLICE: i64 = 100_000_000;
+
+impl Policy {
+    /// RT priority, 1..=99; 0 for all others.
+    #[inline]
+    pub(crate) fn rt_priority(self) -> u8 {
+        match self {
+            Policy::Fifo(priority) | Policy::Rr(priority) => priority,
+            _ => 0,
+        }
+    }
+}
+
+impl Sched {
+    /// Queues behind those of the same priority, or before them when it comes back after
+    /// a change of its parameters.
+    ///
+    /// Kernel: enqueue_task_rt(), kernel/sched/rt.c, v6.12.
+    pub(crate) fn enqueue_task_rt(&mut self, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        self.insert_rt(cpu, task, flags.restore);
+        if self.task(task).rt_time_left <= 0 {
+            self.task_mut(task).rt_time_left = RR_TIMESLICE;
+        }
+        if !self.rqs[cpu].rt_throttled {
+            self.add_nr_running(cpu, 1);
+        }
+        self.start_rt_bandwidth(cpu);
+    }
+
+    fn insert_rt(&mut self, cpu: CpuId, task: TaskId, head: bool) {
+        let priority = self.task(task).policy.rt_priority();
+        let queue = &self.rqs[cpu].rt_queue;
+        let at = queue.partition_point(|&other| {
+            let other = self.task(other).policy.rt_priority();
+            other > priority || !head && other == priority
+        });
+        self.rqs[cpu].rt_queue.insert(at, task);
+    }
+
+    /// Kernel: dequeue_task_rt(), kernel/sched/rt.c, v6.12.
+    pub(crate) fn dequeue_task_rt(&mut self, cpu: CpuId, task: TaskId) {
+        self.update_curr_rt(cpu);
+        self.remove_rt(cpu, task);
+        if !self.rqs[cpu].rt_throttled {
+            self.rqs[cpu].nr_running -= 1;
+        }
+    }
+
+    fn remove_rt(&mut self, cpu: CpuId, task: TaskId) {
+        let queue = &mut self.rqs[cpu].rt_queue;
+        let at = queue.iter().position(|&other| other == task).expect("the task is queued");
+        queue.remove(at);
+    }
+
+    /// Puts a task behind the others of its priority.
+    ///
+    /// Kernel: requeue_task_rt(), yield_task_rt(), kernel/sched/rt.c, v6.12.
+    pub(crate) fn requeue_task_rt(&mut self, cpu: CpuId, task: TaskId) {
+        self.remove_rt(cpu, task);
+        self.insert_rt(cpu, task, false);
+    }
+
+    /// Kernel: pick_task_rt(), kernel/sched/rt.c, v6.12.
+    #[inline]
+    pub(crate) fn pick_task_rt(&self, cpu: CpuId) -> Option<TaskId> {
+        let rq = &self.rqs[cpu];
+        rq.rt_queue.first().copied().filter(|_| !rq.rt_throttled)
+    }
+
+    /// Kernel: put_prev_task_rt(), kernel/sched/rt.c, v6.12.
+    pub(crate) fn put_prev_task_rt(&mut self, cpu: CpuId) {
+        self.update_curr_rt(cpu);
+        self.update_rt_rq_load_avg(cpu, true);
+    }
+
+    /// Kernel: set_next_task_rt(), kernel/sched/rt.c, v6.12.
+    pub(crate) fn set_next_task_rt(&mut self, cpu: CpuId, prev_class: Class) {
+        if prev_class != Class::Rt {
+            self.update_rt_rq_load_avg(cpu, false);
+        }
+    }
+
+    /// Charges the running RT task; its CPU may run out of RT time.
+    ///
+    /// Kernel: update_curr_rt(), sched_rt_runtime_exceeded(), kernel/sched/rt.c, v6.1.
+    pub(crate) fn update_curr_rt(&mut self, cpu: CpuId) {
+        if self.curr_class(cpu) != Class::Rt {
+            return;
+        }
+        let delta = self.update_curr_common(cpu);
+        if delta == 0 {
+            return;
+        }
+        if self.kernel.rules.pressure == Pressure::RtAvg {
+            self.sched_rt_avg_update(cpu, delta);
+        }
+        if self.rt_runtime() >= self.rt_period() {
+            return;
+        }
+        self.rqs[cpu].rt_time += delta;
+        let starving = match self.kernel.rules.rt_throttle {
+            RtThrottle::Bandwidth => true,
+            RtThrottle::FairServer => self.cfs(self.root_cfs_id(cpu)).h_nr_queued > 0,
+        };
+        if starving && !self.rqs[cpu].rt_throttled && self.rqs[cpu].rt_time > self.rt_runtime() {
+            let rq = &mut self.rqs[cpu];
+            rq.rt_throttled = true;
+            rq.nr_running -= rq.rt_queue.len() as u32;
+            self.resched_now(cpu);
+            self.start_rt_bandwidth(cpu);
+        }
+    }
+
+    fn rt_runtime(&self) -> u64 {
+        self.kernel.tunables.rt_runtime_us * 1000
+    }
+
+    fn rt_period(&self) -> u64 {
+        self.kernel.tunables.rt_period_us * 1000
+    }
+
+    fn start_rt_bandwidth(&mut self, cpu: CpuId) {
+        if !self.rt_period_active && self.rt_runtime() < self.rt_period() {
+            self.rt_period_active = true;
+            let at = self.rqs[cpu].clock + self.rt_period();
+            self.effects.push(Effect::StartRtPeriodTimer { at });
+        }
+    }
+
+    /// The timer of RT throttling expired: a new period begins on all CPUs. Returns when
+    /// it expires next, if it is still needed.
+    ///
+    /// Kernel: do_sched_rt_period_timer(), kernel/sched/rt.c, v6.1.
+    pub fn rt_period_timer(&mut self, now: Time) -> Option<Time> {
+        let runtime = self.rt_runtime();
+        let mut needed = false;
+        for cpu in (0..self.rqs.len()).map(CpuId::from) {
+            let rq = &self.rqs[cpu];
+            if rq.rt_time == 0 && rq.rt_queue.is_empty() {
+                continue;
+            }
+            self.update_rq_clock(cpu, now);
+            let rq = &mut self.rqs[cpu];
+            rq.rt_time -= rq.rt_time.min(runtime);
+            needed |= rq.rt_time > 0 || !rq.rt_queue.is_empty();
+            if rq.rt_throttled && rq.rt_time < runtime {
+                rq.rt_throttled = false;
+                let waiting = rq.rt_queue.len() as u32;
+                if waiting > 0 {
+                    self.add_nr_running(cpu, waiting);
+                    self.resched_now(cpu);
+                }
+            }
+        }
+        self.rt_period_active = needed;
+        needed.then(|| Time(now.0 + self.rt_period()))
+    }
+
+    /// Kernel: task_tick_rt(), kernel/sched/rt.c, v6.12.
+    pub(crate) fn task_tick_rt(&mut self, cpu: CpuId, task: TaskId) {
+        self.update_curr_rt(cpu);
+        self.update_rt_rq_load_avg(cpu, true);
+        let Policy::Rr(priority) = self.task(task).policy else { return };
+        let tick = self.tick_ns() as i64;
+        let left = &mut self.task_mut(task).rt_time_left;
+        *left -= tick;
+        if *left > 0 {
+            return;
+        }
+        *left = RR_TIMESLICE;
+        let others = |&&other: &&TaskId| self.task(other).policy.rt_priority() == priority;
+        if self.rqs[cpu].rt_queue.iter().filter(others).count() > 1 {
+            self.requeue_task_rt(cpu, task);
+            self.resched_now(cpu);
+        }
+    }
+
+    /// Whether a woken RT task goes before the running one, of RT as well.
+    ///
+    /// Kernel: wakeup_preempt_rt(), kernel/sched/rt.c, v6.12.
+    pub(crate) fn rt_preempts(&self, cpu: CpuId, task: TaskId) -> bool {
+        match self.rqs[cpu].curr {
+            Curr::Task(curr) => self.task(task).policy.rt_priority() > self.task(curr).policy.rt_priority(),
+            Curr::Idle => true,
+        }
+    }
+}

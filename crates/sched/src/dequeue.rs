@@ -1,0 +1,342 @@
+//! Leaving a run queue, at once or when lag is paid off.
+//!
+//! A task that sleeps while it has run more than its due would come back without its
+//! debt if it left at once. From v6.12 on it stays queued, asleep, and competes until
+//! it is picked or owed service again; only then it really leaves (delayed dequeue).
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::calc_delta::calc_delta_fair;
+use crate::class::Class;
+use crate::{
+    AvgReference, CfsRqId, DelayedRequeue, FairPolicy, Feature, LagLimit, Sched, SeId, UpdateFlags,
+    UtilEstUpdate,
+};
+
+/// Why a task leaves a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DequeueFlags {
+    /// It goes to sleep.
+    pub sleep: bool,
+    /// It must leave at once (dead, stopped, frozen): no delayed dequeue.
+    pub special: bool,
+    /// It moves to another CPU.
+    pub migrate: bool,
+    /// It will come back after a change of its parameters, to the same place.
+    pub save: bool,
+    /// It slept before; now its delayed dequeue is completed.
+    pub delayed: bool,
+    /// Its group is out of quota (v7.2).
+    pub throttle: bool,
+}
+
+impl Sched {
+    /// Takes a task off the queue of its CPU. False if it stays queued because its
+    /// dequeue is delayed.
+    ///
+    /// Kernel: deactivate_task(), block_task(), kernel/sched/core.c, v6.12.
+    pub fn deactivate(&mut self, task: TaskId, flags: DequeueFlags, now: Time) -> bool {
+        let cpu = self.task(task).cpu;
+        self.update_rq_clock(cpu, now);
+        let gone = self.dequeue_task(cpu, task, flags);
+        if gone {
+            self.task_mut(task).on_rq = false;
+        }
+        gone
+    }
+
+    /// Kernel: dequeue_task(), kernel/sched/core.c, v6.12.
+    pub(crate) fn dequeue_task(&mut self, cpu: CpuId, task: TaskId, flags: DequeueFlags) -> bool {
+        match self.class_of(task) {
+            Class::Fair => return self.dequeue_task_fair(cpu, task, flags),
+            Class::Rt => self.dequeue_task_rt(cpu, task),
+            Class::Dl => self.dequeue_task_dl(cpu, task, flags),
+            Class::Stop => self.dequeue_task_stop(cpu, task),
+            Class::Idle => unreachable!("idle tasks are not tasks"),
+        }
+        true
+    }
+
+    /// Takes a fair task off its queue, and groups that become empty with it.
+    ///
+    /// Kernel: dequeue_task_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
+    fn dequeue_task_fair(&mut self, cpu: CpuId, task: TaskId, flags: DequeueFlags) -> bool {
+        if self.task(task).throttled {
+            self.dequeue_throttled_task(task, flags);
+            return true;
+        }
+        let order = self.kernel.rules.util_est_update;
+        if !self.task(task).se.sched_delayed {
+            self.util_est_dequeue(task, cpu);
+        }
+        if order == UtilEstUpdate::Before {
+            self.util_est_update(task, cpu, flags.sleep);
+        }
+        if !self.dequeue_entities(SeId(task.0), flags) {
+            return false;
+        }
+        if order == UtilEstUpdate::After {
+            self.util_est_update(task, cpu, flags.sleep);
+        }
+        if self.kernel.rules.hrtick_end == crate::HrtickEnd::Slice {
+            self.hrtick_update(cpu);
+        }
+        true
+    }
+
+    /// Takes an entity off its queue, and the groups above that become empty. False if
+    /// the entity itself stays because its dequeue is delayed.
+    ///
+    /// Kernel: dequeue_entities(), kernel/sched/fair.c, v6.12; dequeue_task_fair(), v6.1.
+    pub(crate) fn dequeue_entities(&mut self, se: SeId, mut flags: DequeueFlags) -> bool {
+        let cpu = self.cfs(self.cfs_rq_of(se)).cpu;
+        let was_sched_idle = self.sched_idle_rq(cpu);
+        let task_sleep = flags.sleep;
+        let completes = flags.delayed;
+        let nr = se.is_task() as u32;
+        // A delayed task was taken off the runnable ones when it fell asleep, and
+        // clear_delayed() counts it again before it leaves.
+        let runnable = nr == 1 && (task_sleep || completes || !self.se(se).sched_delayed);
+        let mut idle = nr == 1 && self.se_is_idle(se);
+        let mut slice = None;
+        let mut level = Some(se);
+        let mut off_cpu = false;
+        while let Some(entity) = level {
+            let cfs = self.cfs_rq_of(entity);
+            if !self.dequeue_entity(cfs, entity, flags) {
+                if entity == se && nr == 1 {
+                    return false;
+                }
+                slice = self.group_slice(cfs);
+                break;
+            }
+            self.count_dequeued(cfs, nr, runnable, &mut idle);
+            if self.stops_hierarchy(cfs) {
+                off_cpu = true;
+                break;
+            }
+            level = self.se(entity).parent;
+            if self.cfs(cfs).load.weight > 0 {
+                slice = self.group_slice(cfs);
+                // Prefer the group again when a task of it went to sleep.
+                if let Some(parent) = level
+                    && task_sleep
+                    && (self.cfs(cfs).throttle_count == 0 || self.kernel.has(Feature::BandwidthPerTask))
+                {
+                    self.set_next_buddy(parent);
+                }
+                break;
+            }
+            flags.sleep = true;
+            flags.delayed = false;
+            flags.special = false;
+        }
+        while let Some(entity) = level.filter(|_| !off_cpu) {
+            let cfs = self.cfs_rq_of(entity);
+            self.update_group_level(cfs, entity, slice);
+            slice = self.group_slice(cfs);
+            self.count_dequeued(cfs, nr, runnable, &mut idle);
+            off_cpu = self.stops_hierarchy(cfs);
+            level = self.se(entity).parent;
+        }
+        if !off_cpu {
+            self.rqs[cpu].nr_running -= nr;
+            if !was_sched_idle && self.sched_idle_rq(cpu) {
+                // Balance soon: the others have real work, this CPU has not.
+                self.rqs[cpu].next_balance = self.rqs[cpu].clock / self.tick_ns();
+            }
+        }
+        if completes && nr == 1 {
+            self.tasks[se.0 as usize].on_rq = false;
+        }
+        true
+    }
+
+    #[inline]
+    fn count_dequeued(&mut self, cfs: CfsRqId, nr: u32, runnable: bool, idle: &mut bool) {
+        let queue = self.cfs_mut(cfs);
+        queue.h_nr_queued -= nr;
+        queue.h_nr_runnable -= runnable as u32;
+        queue.h_nr_idle -= *idle as u32;
+        *idle |= nr > 0 && queue.idle;
+    }
+
+    /// Only SCHED_IDLE tasks, or tasks of idle groups, are there.
+    ///
+    /// Kernel: sched_idle_rq(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub(crate) fn sched_idle_rq(&self, cpu: CpuId) -> bool {
+        let nr = self.rqs[cpu].nr_running;
+        nr > 0 && nr == self.cfs(self.root_cfs_id(cpu)).h_nr_idle
+    }
+
+    /// Takes an entity off one level. False if it stays because its dequeue is delayed.
+    ///
+    /// Kernel: dequeue_entity(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
+    #[inline]
+    pub(crate) fn dequeue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: DequeueFlags) -> bool {
+        self.update_curr(cfs);
+        let within = se.is_task() && flags.sleep && !flags.delayed && {
+            self.kernel.rules.util_est_update == UtilEstUpdate::Within
+        };
+        if self.delays_dequeue(cfs, se, flags) {
+            self.clear_buddies(cfs, se);
+            self.update_load_avg(cfs, se, UpdateFlags::NONE);
+            if within {
+                self.util_est_update(TaskId(se.0), self.cfs(cfs).cpu, true);
+            }
+            if self.kernel.rules.delayed_requeue == DelayedRequeue::BetterLag {
+                self.update_entity_lag(cfs, se);
+            }
+            self.set_delayed(se);
+            return false;
+        }
+        let migrates = se.is_task() && flags.migrate && self.kernel.has(Feature::DetachAtDequeue);
+        self.update_load_avg(cfs, se, if migrates { UpdateFlags::MIGRATE } else { UpdateFlags::UPDATE_TG });
+        self.dequeue_runnable_load_avg(cfs, se);
+        if within {
+            self.util_est_update(TaskId(se.0), self.cfs(cfs).cpu, true);
+        }
+        self.se_update_runnable(se);
+        self.clear_buddies(cfs, se);
+        if self.is_eevdf() {
+            self.update_entity_lag(cfs, se);
+        }
+        if self.cfs(cfs).curr != Some(se) {
+            self.timeline_remove(cfs, se);
+        }
+        if self.is_eevdf() && self.kernel.has(Feature::PlaceRelDeadline) && !flags.sleep {
+            let entity = self.se_mut(se);
+            entity.deadline = entity.deadline.wrapping_sub(entity.vruntime);
+            entity.rel_deadline = true;
+        }
+        self.se_mut(se).on_rq = false;
+        self.account_entity_dequeue(cfs, se);
+        let has_floor = match self.kernel.rules.policy {
+            FairPolicy::Cfs => {
+                if !flags.sleep {
+                    let floor = self.cfs(cfs).min_vruntime;
+                    let entity = self.se_mut(se);
+                    entity.vruntime = entity.vruntime.wrapping_sub(floor);
+                }
+                true
+            }
+            FairPolicy::Eevdf => self.kernel.rules.avg_reference == AvgReference::MinVruntime,
+        };
+        if self.bandwidth_used {
+            self.return_cfs_rq_runtime(cfs);
+        }
+        self.update_cfs_group(se);
+        if has_floor && !flags.save {
+            self.update_min_vruntime(cfs);
+        }
+        if flags.delayed {
+            self.finish_delayed_dequeue_entity(se);
+        }
+        if self.cfs(cfs).nr_queued == 0 {
+            self.last_dequeued(cfs);
+        }
+        true
+    }
+
+    /// A queue ran empty.
+    fn last_dequeued(&mut self, cfs: CfsRqId) {
+        self.update_idle_cfs_rq_clock_pelt(cfs);
+        if self.cfs(cfs).throttle_count > 0 && self.kernel.has(Feature::BandwidthPerTask) {
+            self.list_del_leaf_cfs_rq(cfs);
+            self.stop_pelt_clock(cfs);
+            self.cfs_mut(cfs).pelt_clock_throttled = true;
+        }
+    }
+
+    #[inline]
+    fn delays_dequeue(&self, cfs: CfsRqId, se: SeId, flags: DequeueFlags) -> bool {
+        flags.sleep
+            && !flags.delayed
+            && !flags.special
+            && !flags.throttle
+            && self.is_eevdf()
+            && self.kernel.has(Feature::DelayDequeue)
+            && !self.entity_eligible(cfs, se)
+    }
+
+    /// An entity sleeps but stays queued.
+    ///
+    /// Kernel: set_delayed(), kernel/sched/fair.c, v6.12.
+    fn set_delayed(&mut self, se: SeId) {
+        self.se_mut(se).sched_delayed = true;
+        self.count_runnable(se, |nr| nr - 1);
+    }
+
+    /// An entity that slept but stayed queued is awake again, or gone.
+    ///
+    /// Kernel: clear_delayed(), kernel/sched/fair.c, v6.12.
+    pub(crate) fn clear_delayed(&mut self, se: SeId) {
+        self.se_mut(se).sched_delayed = false;
+        self.count_runnable(se, |nr| nr + 1);
+    }
+
+    /// Changes the number of runnable tasks on all levels above a task.
+    fn count_runnable(&mut self, se: SeId, change: fn(u32) -> u32) {
+        let mut level = se.is_task().then_some(se);
+        while let Some(se) = level {
+            let cfs = self.cfs_rq_of(se);
+            let queue = self.cfs_mut(cfs);
+            queue.h_nr_runnable = change(queue.h_nr_runnable);
+            if self.stops_hierarchy(cfs) {
+                return;
+            }
+            level = self.se(se).parent;
+        }
+    }
+
+    /// Kernel: finish_delayed_dequeue_entity(), kernel/sched/fair.c, v6.12; dequeue_entity(), v7.2.
+    fn finish_delayed_dequeue_entity(&mut self, se: SeId) {
+        self.clear_delayed(se);
+        if self.kernel.has(Feature::DelayZero) {
+            let entity = self.se_mut(se);
+            entity.vlag = entity.vlag.min(0);
+        }
+    }
+
+    /// Records the lag of an entity that is about to leave, within its bound. True if
+    /// placing it by that lag would move it.
+    ///
+    /// Kernel: update_entity_lag(), entity_lag(), kernel/sched/fair.c, v6.12, v7.2.
+    #[inline]
+    pub(crate) fn update_entity_lag(&mut self, cfs: CfsRqId, se: SeId) -> bool {
+        let average = self.avg_vruntime(cfs);
+        let mut vlag = self.entity_lag(cfs, se, average);
+        let delay_zero = self.kernel.has(Feature::DelayZero);
+        let better = self.kernel.rules.delayed_requeue == DelayedRequeue::BetterLag;
+        let entity = self.se_mut(se);
+        if better && entity.sched_delayed {
+            vlag = vlag.max(entity.vlag);
+            if delay_zero {
+                vlag = vlag.min(0);
+            }
+        }
+        entity.vlag = vlag;
+        average.wrapping_sub(vlag as u64) != entity.vruntime
+    }
+
+    /// The lag of an entity, within its bound.
+    #[inline]
+    pub fn entity_lag(&self, cfs: CfsRqId, se: SeId, average: u64) -> i64 {
+        let entity = self.se(se);
+        let limit = self.lag_limit(cfs, se);
+        (average.wrapping_sub(entity.vruntime) as i64).clamp(-limit, limit)
+    }
+
+    /// The bound of an entity's lag, in its virtual time.
+    #[inline]
+    pub(crate) fn lag_limit(&self, cfs: CfsRqId, se: SeId) -> i64 {
+        let entity = self.se(se);
+        let request = match self.kernel.rules.lag_limit {
+            LagLimit::SliceOrTick => (2 * entity.slice).max(self.tick_ns()),
+            LagLimit::MaxSliceTick => self.cfs_rq_max_slice(cfs) + self.tick_ns(),
+        };
+        calc_delta_fair(request, &entity.load) as i64
+    }
+}

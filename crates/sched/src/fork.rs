@@ -1,0 +1,130 @@
+//! Making a task.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::{Curr, Entity, FairPolicy, ForkPlace, LoadWeight, NewTask, Policy, Sched, SeId, Task, TaskState};
+
+/// Bounds of the slice a task may ask for, ns.
+///
+/// Kernel: __setparam_fair(), kernel/sched/fair.c, v7.2.
+const SLICE: core::ops::RangeInclusive<u64> = 100_000..=100_000_000;
+
+impl Sched {
+    /// Makes a task; `apply_fork` then chooses its CPU and queues it. It starts on the
+    /// CPU of its parent, or on the first it may use.
+    ///
+    /// Kernel: sched_fork(), sched_cgroup_fork(), kernel/sched/core.c; task_fork_fair(), kernel/sched/fair.c, v6.1, v6.12.
+    pub fn new_task(&mut self, spec: &NewTask, parent: Option<TaskId>, now: Time) -> TaskId {
+        let id = TaskId(self.tasks.len() as u32);
+        let cpu = match parent {
+            Some(parent) => self.task(parent).cpu,
+            None => self.first_allowed(spec),
+        };
+        let mut task = Task::new(spec, cpu);
+        if let Some(parent) = parent {
+            // The rest of task_struct is copied, wakee statistics with it.
+            let parent = self.task(parent);
+            task.wakee_flips = parent.wakee_flips;
+            task.wakee_flip_decay = parent.wakee_flip_decay;
+            task.last_wakee = parent.last_wakee;
+        }
+        task.se.load = LoadWeight::of_task(spec.policy, spec.nice);
+        task.se.idle = spec.policy == Policy::Idle;
+        task.se.custom_slice = spec.slice.is_some();
+        task.se.slice = spec.slice.map_or(self.scaled.base_slice, clamp_slice);
+        task.nr_cpus_allowed = spec.allowed.weight() as u32;
+        self.tasks.push(task);
+        self.set_cpu(id, cpu);
+        self.init_entity_runnable_average(SeId(id.0));
+        if spec.policy.is_fair() {
+            self.task_fork_fair(id, cpu, parent, now);
+        }
+        id
+    }
+
+    fn first_allowed(&self, spec: &NewTask) -> CpuId {
+        let active = |cpu: &CpuId| self.rqs[*cpu].active;
+        spec.allowed.iter().find(active).unwrap_or_else(|| spec.allowed.first().unwrap_or_default())
+    }
+
+    /// Gives a child its place in virtual time, where that is done at fork.
+    ///
+    /// Kernel: task_fork_fair(), kernel/sched/fair.c, v6.1, v6.10.
+    fn task_fork_fair(&mut self, child: TaskId, cpu: CpuId, parent: Option<TaskId>, now: Time) {
+        if self.kernel.rules.fork_place == ForkPlace::Chosen {
+            return;
+        }
+        self.update_rq_clock(cpu, now);
+        let se = SeId(child.0);
+        let cfs = self.cfs_rq_of(se);
+        let running = parent.filter(|&parent| self.rqs[cpu].curr == Curr::Task(parent));
+        let beside = running.map(|parent| self.cfs_rq_of(SeId(parent.0)));
+        if let Some(beside) = beside
+            && let Some(curr) = self.cfs(beside).curr
+        {
+            self.update_curr(beside);
+            let vruntime = self.se(curr).vruntime;
+            self.se_mut(se).vruntime = vruntime;
+        }
+        match self.kernel.rules.policy {
+            FairPolicy::Cfs => {
+                let at = beside.unwrap_or(cfs);
+                self.place_entity_cfs(at, se, true);
+                let floor = self.cfs(at).min_vruntime;
+                let entity = self.se_mut(se);
+                entity.vruntime = entity.vruntime.wrapping_sub(floor);
+            }
+            // Placed again when it is queued.
+            FairPolicy::Eevdf => {}
+        }
+    }
+}
+
+/// A slice within the bounds.
+pub(crate) fn clamp_slice(slice: u64) -> u64 {
+    slice.clamp(*SLICE.start(), *SLICE.end())
+}
+
+impl Task {
+    /// A task that was just made, not yet woken.
+    fn new(spec: &NewTask, cpu: CpuId) -> Task {
+        Task {
+            se: Entity::default(),
+            policy: spec.policy,
+            nice: spec.nice,
+            allowed: spec.allowed.clone(),
+            nr_cpus_allowed: 0,
+            never_restricted: false,
+            cpu,
+            wake_cpu: cpu,
+            recent_used_cpu: None,
+            on_cpu: false,
+            on_rq: false,
+            state: TaskState::New,
+            wakee_flips: 0,
+            wakee_flip_decay: 0,
+            last_wakee: None,
+            kthread: spec.kthread,
+            exiting: false,
+            tg: spec.tg,
+            process: spec.process,
+            util_est_enqueued: 0,
+            util_est_ewma: 0,
+            util_avg_changed: false,
+            uclamp_min: 0,
+            uclamp_max: 1024,
+            preferred_llc: None,
+            list_next: None,
+            list_prev: None,
+            on_list: false,
+            rt_time_left: 0,
+            dl_deadline: 0,
+            dl_throttled: false,
+            throttle_work: false,
+            throttled: false,
+            nr_migrations: 0,
+            wake_flags: 0,
+        }
+    }
+}

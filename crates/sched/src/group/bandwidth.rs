@@ -1,0 +1,551 @@
+//! CFS bandwidth: a group may use so much CPU time per period and no more.
+//!
+//! The group has a pool that its period timer refills. A CPU takes a slice from it
+//! before it runs the group and asks for more when the slice is used up; if the pool
+//! is empty, the group's queue on that CPU is throttled: its entity leaves the queue
+//! above until the timer hands out time again. From v6.18 on the queue stays and its
+//! tasks leave one by one, each on its way to user mode, so that a task that holds a
+//! lock in the kernel is not stopped; those that are off wait in the queue's limbo.
+//!
+//! Left out: the expiry of slices (before v5.4), and periods scaled up when they are
+//! too short to be kept.
+
+use alloc::vec::Vec;
+use core::mem::take;
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::{CfsRqId, Curr, DequeueFlags, Effect, EnqueueFlags, Feature, Sched, SeId, TgId, UpdateFlags};
+
+/// What a CPU keeps for the next time when its queue runs empty, ns.
+const MIN_CFS_RQ_RUNTIME: i64 = 1_000_000;
+/// Time left in a period below which nothing is handed out any more, ns.
+const MIN_BANDWIDTH_EXPIRATION: u64 = 2_000_000;
+/// After this time returned slices are handed out, ns.
+const CFS_BANDWIDTH_SLACK_PERIOD: u64 = 5_000_000;
+
+impl Sched {
+    /// Sets a group's quota and period, ns; no quota is no limit.
+    ///
+    /// Kernel: tg_set_cfs_bandwidth(), kernel/sched/core.c, v6.12.
+    pub fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time) {
+        assert!(tg != TgId::ROOT, "the root group has no quota");
+        assert!(period > 0 && quota != Some(0), "a quota and its period are not zero");
+        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+        pool.quota = quota;
+        pool.period = period;
+        pool.burst = burst;
+        self.refill(tg);
+        self.bandwidth_used = self.tgs.iter().any(|tg| tg.bandwidth.quota.is_some());
+        if quota.is_some() {
+            self.start_cfs_bandwidth(tg, now.0);
+        }
+        for cpu in
+            (0..self.rqs.len()).map(CpuId::from).filter(|&cpu| self.rqs[cpu].online).collect::<Vec<_>>()
+        {
+            self.update_rq_clock(cpu, now);
+            let cfs = self.tg(tg).cfs_rq[cpu.index()];
+            // A queue at zero counts as out of time where there is no other look at it.
+            let remaining = self.kernel.has(Feature::BandwidthPerTask) as i64;
+            let queue = self.cfs_mut(cfs);
+            queue.runtime_enabled = quota.is_some();
+            queue.runtime_remaining = remaining;
+            if self.cfs(cfs).throttled {
+                self.unthrottle_cfs_rq(cfs);
+            }
+        }
+    }
+
+    /// Kernel: __refill_cfs_bandwidth_runtime(), kernel/sched/fair.c, v6.12.
+    fn refill(&mut self, tg: TgId) {
+        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+        if let Some(quota) = pool.quota {
+            pool.runtime = (pool.runtime + quota).min(quota + pool.burst);
+        }
+    }
+
+    /// Kernel: start_cfs_bandwidth(), kernel/sched/fair.c, v6.12.
+    fn start_cfs_bandwidth(&mut self, tg: TgId, now: u64) {
+        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+        if pool.period_active {
+            return;
+        }
+        pool.period_active = true;
+        if pool.period_expires <= now {
+            let missed = (now - pool.period_expires) / pool.period + 1;
+            pool.period_expires += missed * pool.period;
+        }
+        let at = pool.period_expires;
+        self.effects.push(Effect::StartPeriodTimer { tg, at });
+    }
+
+    /// Whether a queue is off its CPU, so that levels above do not count what is in it.
+    #[inline]
+    pub(crate) fn stops_hierarchy(&self, cfs: CfsRqId) -> bool {
+        self.bandwidth_used && self.cfs(cfs).throttled && !self.kernel.has(Feature::BandwidthPerTask)
+    }
+
+    /// Whether a task is off its CPU for lack of quota.
+    pub(crate) fn throttled_hierarchy_of(&self, task: TaskId) -> bool {
+        self.bandwidth_used
+            && match self.kernel.has(Feature::BandwidthPerTask) {
+                true => self.task(task).throttled,
+                false => self.cfs(self.cfs_rq_of(SeId(task.0))).throttle_count > 0,
+            }
+    }
+
+    /// Takes time from the pool so that the queue has `target` left.
+    ///
+    /// Kernel: __assign_cfs_rq_runtime(), kernel/sched/fair.c, v6.12.
+    fn assign_cfs_rq_runtime(&mut self, cfs: CfsRqId, target: u64) -> bool {
+        let queue = self.cfs(cfs);
+        let (tg, now) = (queue.tg, self.rqs[queue.cpu].clock);
+        let wanted = (target as i64 - queue.runtime_remaining).max(0) as u64;
+        let mut amount = wanted;
+        if self.tg(tg).bandwidth.quota.is_some() {
+            self.start_cfs_bandwidth(tg, now);
+            let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+            amount = wanted.min(pool.runtime);
+            if pool.runtime > 0 {
+                pool.runtime -= amount;
+                pool.idle = false;
+            }
+        }
+        let queue = self.cfs_mut(cfs);
+        queue.runtime_remaining += amount as i64;
+        queue.runtime_remaining > 0
+    }
+
+    fn bandwidth_slice(&self) -> u64 {
+        self.kernel.tunables.cfs_bandwidth_slice_us * 1000
+    }
+
+    /// Charges a queue for time its entities ran. True if it is throttled (v7.2).
+    ///
+    /// Kernel: account_cfs_rq_runtime(), kernel/sched/fair.c, v6.12, v7.2.
+    pub(crate) fn account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta: u64) -> bool {
+        let queue = self.cfs_mut(cfs);
+        if !queue.runtime_enabled {
+            return false;
+        }
+        queue.runtime_remaining -= delta as i64;
+        if queue.runtime_remaining > 0 {
+            return false;
+        }
+        if queue.throttled {
+            return true;
+        }
+        if self.kernel.has(Feature::BandwidthPerTask) {
+            return self.throttle_cfs_rq(cfs);
+        }
+        let cpu = self.cfs(cfs).cpu;
+        if !self.assign_cfs_rq_runtime(cfs, self.bandwidth_slice()) && self.cfs(cfs).curr.is_some() {
+            self.resched_now(cpu);
+        }
+        false
+    }
+
+    /// A task was set running: its queues must have time.
+    ///
+    /// Kernel: set_next_task_fair(), kernel/sched/fair.c, v6.12, v7.2.
+    pub(crate) fn account_levels(&mut self, task: TaskId) {
+        let mut throttled = false;
+        let mut level = Some(SeId(task.0));
+        while let Some(se) = level {
+            let cfs = self.cfs_rq_of(se);
+            throttled |= self.account_cfs_rq_runtime(cfs, 0);
+            level = self.se(se).parent;
+        }
+        if throttled && self.kernel.has(Feature::BandwidthPerTask) {
+            self.task_throttle_setup_work(task);
+        }
+    }
+
+    /// Throttles a queue that is out of time. True if it is throttled.
+    ///
+    /// Kernel: check_cfs_rq_runtime(), kernel/sched/fair.c, v6.12.
+    pub(crate) fn check_cfs_rq_runtime(&mut self, cfs: CfsRqId) -> bool {
+        let queue = self.cfs(cfs);
+        if self.kernel.has(Feature::BandwidthPerTask) || !queue.runtime_enabled || queue.runtime_remaining > 0
+        {
+            return false;
+        }
+        queue.throttled || self.throttle_cfs_rq(cfs)
+    }
+
+    /// A queue that was empty gets its first entity: it must have time.
+    ///
+    /// Kernel: check_enqueue_throttle(), kernel/sched/fair.c, v6.12, v7.2.
+    pub(crate) fn check_enqueue_throttle(&mut self, cfs: CfsRqId) {
+        let queue = self.cfs(cfs);
+        if !queue.runtime_enabled || queue.curr.is_some() || queue.throttled {
+            return;
+        }
+        self.account_cfs_rq_runtime(cfs, 0);
+        if self.cfs(cfs).runtime_remaining <= 0 && !self.kernel.has(Feature::BandwidthPerTask) {
+            self.throttle_cfs_rq(cfs);
+        }
+    }
+
+    /// Gives time back to the pool when a queue runs empty.
+    ///
+    /// Kernel: return_cfs_rq_runtime(), kernel/sched/fair.c, v6.12.
+    pub(crate) fn return_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
+        let queue = self.cfs_mut(cfs);
+        let (tg, cpu) = (queue.tg, queue.cpu);
+        let slack = queue.runtime_remaining - MIN_CFS_RQ_RUNTIME;
+        if !queue.runtime_enabled || queue.nr_queued > 0 || slack <= 0 {
+            return;
+        }
+        queue.runtime_remaining -= slack;
+        let (slice, now) = (self.bandwidth_slice(), self.rqs[cpu].clock);
+        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+        if pool.quota.is_none() {
+            return;
+        }
+        pool.runtime += slack as u64;
+        let soon = pool.period_expires < now + CFS_BANDWIDTH_SLACK_PERIOD + MIN_BANDWIDTH_EXPIRATION;
+        if pool.runtime > slice && !pool.throttled_cfs_rq.is_empty() && !soon && !pool.slack_started {
+            pool.slack_started = true;
+            self.effects.push(Effect::StartSlackTimer { tg, at: now + CFS_BANDWIDTH_SLACK_PERIOD });
+        }
+    }
+
+    /// The queues of a group and of all groups below it on a CPU, parents first.
+    fn queues_below(&self, tg: TgId, cpu: CpuId) -> Vec<CfsRqId> {
+        let is_below = |mut at: TgId| {
+            while at != tg {
+                let Some(parent) = self.tg(at).parent else { return false };
+                at = parent;
+            }
+            true
+        };
+        let all = (tg.0..self.tgs.len() as u32).map(TgId);
+        all.filter(|&at| is_below(at)).map(|at| self.tg(at).cfs_rq[cpu.index()]).collect()
+    }
+
+    /// Takes a queue off the list of queues whose averages are aged.
+    ///
+    /// Kernel: list_del_leaf_cfs_rq(), kernel/sched/fair.c, v6.12.
+    pub(crate) fn list_del_leaf_cfs_rq(&mut self, cfs: CfsRqId) {
+        if take(&mut self.cfs_mut(cfs).on_list) {
+            let cpu = self.cfs(cfs).cpu;
+            self.rqs[cpu].leaf_cfs_rqs.retain(|&other| other != cfs);
+        }
+    }
+
+    /// Stops a queue, unless the pool has time after all. True if it is stopped.
+    ///
+    /// Kernel: throttle_cfs_rq(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
+    fn throttle_cfs_rq(&mut self, cfs: CfsRqId) -> bool {
+        let per_task = self.kernel.has(Feature::BandwidthPerTask);
+        let running = self.queued_curr(cfs).is_some();
+        let target = if per_task && running { self.bandwidth_slice() } else { 1 };
+        if self.assign_cfs_rq_runtime(cfs, target) {
+            return false;
+        }
+        let (tg, cpu) = (self.cfs(cfs).tg, self.cfs(cfs).cpu);
+        self.tgs[tg.0 as usize].bandwidth.throttled_cfs_rq.push(cfs);
+        for below in self.queues_below(tg, cpu) {
+            self.throttle_down(below);
+        }
+        if per_task {
+            self.cfs_mut(cfs).throttled = true;
+            if let (true, Curr::Task(task)) = (running, self.rqs[cpu].curr) {
+                self.task_throttle_setup_work(task);
+            }
+        } else {
+            self.leave_queues(cfs);
+            self.cfs_mut(cfs).throttled = true;
+        }
+        self.effects.push(Effect::Throttled { tg, cpu, on: true });
+        true
+    }
+
+    /// Kernel: tg_throttle_down(), kernel/sched/fair.c, v6.12, v7.2.
+    fn throttle_down(&mut self, cfs: CfsRqId) {
+        let queue = self.cfs_mut(cfs);
+        queue.throttle_count += 1;
+        if queue.throttle_count > 1 {
+            return;
+        }
+        if !self.kernel.has(Feature::BandwidthPerTask) || self.cfs(cfs).nr_queued == 0 {
+            self.list_del_leaf_cfs_rq(cfs);
+            self.stop_pelt_clock(cfs);
+        }
+    }
+
+    /// Takes the entity of a throttled queue, and groups that become empty, off their queues.
+    fn leave_queues(&mut self, cfs: CfsRqId) {
+        let queue = self.cfs(cfs);
+        let (cpu, tg) = (queue.cpu, queue.tg);
+        let mut delta =
+            Counts { queued: queue.h_nr_queued, runnable: queue.h_nr_runnable, idle: queue.h_nr_idle };
+        let all = delta.queued;
+        let mut level = Some(self.tg(tg).se[cpu.index()]);
+        let mut leaving = true;
+        while let Some(se) = level {
+            let above = self.cfs_rq_of(se);
+            if !self.se(se).on_rq {
+                return;
+            }
+            if leaving {
+                let delayed = self.se(se).sched_delayed;
+                let flags = DequeueFlags { sleep: true, special: true, delayed, ..DequeueFlags::default() };
+                self.dequeue_entity(above, se, flags);
+            } else {
+                self.update_load_avg(above, se, UpdateFlags::NONE);
+                self.se_update_runnable(se);
+            }
+            if self.group_is_idle(se) {
+                delta.idle = all;
+            }
+            let queue = self.cfs_mut(above);
+            queue.h_nr_queued -= delta.queued;
+            queue.h_nr_runnable -= delta.runnable;
+            queue.h_nr_idle -= delta.idle;
+            leaving &= queue.load.weight == 0;
+            level = self.se(se).parent;
+        }
+        self.rqs[cpu].nr_running -= all;
+    }
+
+    fn group_is_idle(&self, se: SeId) -> bool {
+        self.se(se).my_q.is_some_and(|my_q| self.cfs(my_q).idle)
+    }
+
+    /// Lets a queue run again.
+    ///
+    /// Kernel: unthrottle_cfs_rq(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
+    pub fn unthrottle_cfs_rq(&mut self, cfs: CfsRqId) {
+        let per_task = self.kernel.has(Feature::BandwidthPerTask);
+        if per_task {
+            self.update_curr(cfs);
+            let queue = self.cfs(cfs);
+            if queue.runtime_enabled && queue.runtime_remaining <= 0 {
+                return;
+            }
+        }
+        let (tg, cpu) = (self.cfs(cfs).tg, self.cfs(cfs).cpu);
+        self.cfs_mut(cfs).throttled = false;
+        self.tgs[tg.0 as usize].bandwidth.throttled_cfs_rq.retain(|&other| other != cfs);
+        // Children before parents, so that a parent is not queued empty.
+        for below in self.queues_below(tg, cpu).into_iter().rev() {
+            self.unthrottle_up(below);
+        }
+        self.effects.push(Effect::Throttled { tg, cpu, on: false });
+        if !per_task && self.cfs(cfs).load.weight > 0 {
+            self.rejoin_queues(cfs);
+        }
+        if self.rqs[cpu].curr == Curr::Idle && self.cfs(self.root_cfs_id(cpu)).nr_queued > 0 {
+            self.resched_now(cpu);
+        }
+    }
+
+    /// Kernel: tg_unthrottle_up(), kernel/sched/fair.c, v6.12, v7.2.
+    fn unthrottle_up(&mut self, cfs: CfsRqId) {
+        if self.kernel.has(Feature::BandwidthPerTask) {
+            self.update_curr(cfs);
+        }
+        let queue = self.cfs_mut(cfs);
+        queue.throttle_count -= 1;
+        if queue.throttle_count > 0 {
+            return;
+        }
+        if queue.pelt_clock_throttled {
+            self.start_pelt_clock(cfs);
+        }
+        let cpu = self.cfs(cfs).cpu;
+        let mut waiting = take(&mut self.cfs_mut(cfs).throttled_limbo).into_iter();
+        while self.cfs(cfs).throttle_count == 0
+            && let Some(task) = waiting.next()
+        {
+            self.task_mut(task).throttled = false;
+            let flags = EnqueueFlags { wakeup: true, ..EnqueueFlags::default() };
+            self.enqueue_task(cpu, task, flags);
+        }
+        // It ran out again while tasks were queued: the rest goes on waiting.
+        self.cfs_mut(cfs).throttled_limbo.extend(waiting);
+        self.list_add_leaf_cfs_rq(cfs);
+    }
+
+    /// Puts the entity of a queue, and groups above that were empty, back on their queues.
+    fn rejoin_queues(&mut self, cfs: CfsRqId) {
+        let queue = self.cfs(cfs);
+        let (cpu, tg) = (queue.cpu, queue.tg);
+        let mut delta =
+            Counts { queued: queue.h_nr_queued, runnable: queue.h_nr_runnable, idle: queue.h_nr_idle };
+        let all = delta.queued;
+        let mut level = Some(self.tg(tg).se[cpu.index()]);
+        let mut joining = true;
+        while let Some(se) = level {
+            let above = self.cfs_rq_of(se);
+            if joining && self.se(se).sched_delayed {
+                let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
+                self.dequeue_entity(above, se, flags);
+            } else if self.se(se).on_rq {
+                joining = false;
+            }
+            if joining {
+                self.enqueue_entity(above, se, EnqueueFlags { wakeup: true, ..EnqueueFlags::default() });
+            } else {
+                self.update_load_avg(above, se, UpdateFlags::UPDATE_TG);
+                self.se_update_runnable(se);
+            }
+            if self.group_is_idle(se) {
+                delta.idle = all;
+            }
+            let queue = self.cfs_mut(above);
+            queue.h_nr_queued += delta.queued;
+            queue.h_nr_runnable += delta.runnable;
+            queue.h_nr_idle += delta.idle;
+            if queue.throttled {
+                return;
+            }
+            level = self.se(se).parent;
+        }
+        self.add_nr_running(cpu, all);
+    }
+
+    /// The period timer of a group expired. Returns when it expires next, if it goes on.
+    ///
+    /// Kernel: sched_cfs_period_timer(), do_sched_cfs_period_timer(), kernel/sched/fair.c, v6.12.
+    pub fn period_timer(&mut self, tg: TgId, now: Time) -> Option<Time> {
+        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+        if pool.quota.is_none() {
+            pool.period_active = false;
+            return None;
+        }
+        let mut overrun = 0;
+        while pool.period_expires <= now.0 {
+            pool.period_expires += pool.period;
+            overrun += 1;
+        }
+        pool.nr_periods += overrun;
+        let throttled = !pool.throttled_cfs_rq.is_empty();
+        let idle = pool.idle && !throttled;
+        pool.period_active = !idle;
+        if throttled {
+            pool.nr_throttled += overrun;
+        }
+        self.refill(tg);
+        if idle {
+            return None;
+        }
+        let mut waiting = throttled;
+        while waiting && self.tg(tg).bandwidth.runtime > 0 {
+            waiting = self.distribute_cfs_runtime(tg, now);
+        }
+        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+        pool.idle = !throttled;
+        Some(Time(pool.period_expires))
+    }
+
+    /// The timer that hands out returned time expired.
+    ///
+    /// Kernel: do_sched_cfs_slack_timer(), kernel/sched/fair.c, v6.12.
+    pub fn slack_timer(&mut self, tg: TgId, now: Time) {
+        let slice = self.bandwidth_slice();
+        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+        pool.slack_started = false;
+        let soon = pool.period_expires < now.0 + MIN_BANDWIDTH_EXPIRATION;
+        if !soon && pool.quota.is_some() && pool.runtime > slice {
+            self.distribute_cfs_runtime(tg, now);
+        }
+    }
+
+    /// Gives throttled queues as much as they need to run. True if some still wait.
+    ///
+    /// Kernel: distribute_cfs_runtime(), kernel/sched/fair.c, v6.12. There other CPUs do
+    /// their part by interrupt; here at once.
+    fn distribute_cfs_runtime(&mut self, tg: TgId, now: Time) -> bool {
+        for cfs in self.tg(tg).bandwidth.throttled_cfs_rq.clone() {
+            let cpu = self.cfs(cfs).cpu;
+            self.update_rq_clock(cpu, now);
+            if self.cfs(cfs).curr.is_some() {
+                self.update_curr(cfs);
+            }
+            let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+            if pool.runtime == 0 {
+                return true;
+            }
+            let needed = (1 - self.cfs_rqs[cfs.0 as usize].runtime_remaining).max(0) as u64;
+            let amount = needed.min(pool.runtime);
+            pool.runtime -= amount;
+            let queue = self.cfs_mut(cfs);
+            queue.runtime_remaining += amount as i64;
+            if queue.runtime_remaining > 0 {
+                self.unthrottle_cfs_rq(cfs);
+            }
+        }
+        !self.tg(tg).bandwidth.throttled_cfs_rq.is_empty()
+    }
+
+    /// The task must leave its queue on its way to user mode.
+    ///
+    /// Kernel: task_throttle_setup_work(), kernel/sched/fair.c, v7.2.
+    fn task_throttle_setup_work(&mut self, task: TaskId) {
+        let entry = self.task_mut(task);
+        if !entry.exiting && !entry.kthread {
+            entry.throttle_work = true;
+        }
+    }
+
+    /// The running task of a CPU is about to return to user mode: true if it has just
+    /// left its queue, so that the driver must call [`Sched::schedule`] with
+    /// [`crate::Deactivate::Yielded`].
+    ///
+    /// Kernel: throttle_cfs_rq_work(), kernel/sched/fair.c, v7.2.
+    pub fn exit_to_user(&mut self, task: TaskId, now: Time) -> bool {
+        if !take(&mut self.task_mut(task).throttle_work) || self.task(task).exiting {
+            return false;
+        }
+        let cfs = self.cfs_rq_of(SeId(task.0));
+        if !self.task(task).policy.is_fair() || self.cfs(cfs).throttle_count == 0 {
+            return false;
+        }
+        let cpu = self.task(task).cpu;
+        self.update_rq_clock(cpu, now);
+        let flags = DequeueFlags { sleep: true, throttle: true, ..DequeueFlags::default() };
+        self.dequeue_task(cpu, task, flags);
+        self.cfs_mut(cfs).throttled_limbo.insert(0, task);
+        self.task_mut(task).throttled = true;
+        self.resched_now(cpu);
+        true
+    }
+
+    /// A task that waits for quota is woken, moved or changed. True if it goes on waiting.
+    ///
+    /// Kernel: enqueue_throttled_task(), kernel/sched/fair.c, v7.2.
+    pub(crate) fn enqueue_throttled_task(&mut self, task: TaskId) -> bool {
+        let cfs = self.cfs_rq_of(SeId(task.0));
+        let running = self.rqs[self.cfs(cfs).cpu].curr == Curr::Task(task);
+        if self.cfs(cfs).throttle_count > 0 && !running {
+            self.cfs_mut(cfs).throttled_limbo.insert(0, task);
+            return true;
+        }
+        self.task_mut(task).throttled = false;
+        false
+    }
+
+    /// A task that waits for quota ends, moves or changes.
+    ///
+    /// Kernel: dequeue_throttled_task(), kernel/sched/fair.c, v7.2.
+    pub(crate) fn dequeue_throttled_task(&mut self, task: TaskId, flags: DequeueFlags) {
+        let cfs = self.cfs_rq_of(SeId(task.0));
+        self.cfs_mut(cfs).throttled_limbo.retain(|&other| other != task);
+        if flags.sleep {
+            self.task_mut(task).throttled = false;
+        } else if flags.migrate {
+            self.detach_entity_cfs_rq(SeId(task.0));
+        }
+    }
+}
+
+/// Tasks that leave or join the levels above a queue together.
+struct Counts {
+    queued: u32,
+    runnable: u32,
+    idle: u32,
+}

@@ -1,0 +1,197 @@
+//! Making groups, giving them weight, moving tasks between them.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::weight::{LOAD_SHIFT, NICE_0_LOAD, WEIGHT_IDLEPRIO};
+use crate::{
+    Bandwidth, CfsRq, DequeueFlags, EnqueueFlags, Entity, FairPolicy, LoadWeight, Sched, SeId, TaskGroup,
+    TaskState, TgId, UpdateFlags,
+};
+
+/// Bounds of a group's shares, scaled.
+const MIN_SHARES: u64 = 2 << LOAD_SHIFT;
+const MAX_SHARES: u64 = (1 << 18) << LOAD_SHIFT;
+
+impl Sched {
+    /// Makes a group below another, with shares in 64-bit scale (nice 0 = [`NICE_0_LOAD`]).
+    /// `creator` is the CPU whose node's memory holds it.
+    ///
+    /// Kernel: sched_create_group(), alloc_fair_sched_group(), online_fair_sched_group(), kernel/sched/fair.c, v6.12.
+    pub fn new_group(&mut self, parent: TgId, shares: u64, creator: CpuId, now: Time) -> TgId {
+        let tg = TgId(self.tgs.len() as u32);
+        let nr_cpus = self.rqs.len();
+        let counters = self.tg(TgId::ROOT).load_avg.len();
+        let mut group = TaskGroup {
+            parent: Some(parent),
+            shares: NICE_0_LOAD,
+            idle: false,
+            load_avg: vec![0; counters],
+            home_node: self.topology.cpu(creator).node.0,
+            cfs_rq: Vec::with_capacity(nr_cpus),
+            se: Vec::with_capacity(nr_cpus),
+            bandwidth: Bandwidth::default(),
+        };
+        for cpu in (0..nr_cpus).map(CpuId::from) {
+            let cfs = crate::CfsRqId(self.cfs_rqs.len() as u32);
+            let se = SeId(self.group_ses.len() as u32 | SeId::GROUP);
+            let above = self.tg(parent).se.get(cpu.index()).copied();
+            let parent_cfs = self.tg(parent).cfs_rq[cpu.index()];
+            let mut queue = CfsRq::new(cpu, tg);
+            queue.throttle_count = self.cfs(parent_cfs).throttle_count;
+            self.cfs_rqs.push(queue);
+            self.group_ses.push(Entity {
+                load: LoadWeight::new(NICE_0_LOAD),
+                slice: self.scaled.base_slice,
+                parent: above,
+                cfs_rq: Some(parent_cfs),
+                my_q: Some(cfs),
+                depth: above.map_or(0, |above| self.se(above).depth + 1),
+                ..Entity::default()
+            });
+            group.cfs_rq.push(cfs);
+            group.se.push(se);
+        }
+        self.tgs.push(group);
+        for cpu in (0..nr_cpus).map(CpuId::from) {
+            self.update_rq_clock(cpu, now);
+            let (cfs, se) = (self.tg(tg).cfs_rq[cpu.index()], self.tg(tg).se[cpu.index()]);
+            self.init_entity_runnable_average(se);
+            self.attach_entity_cfs_rq(se);
+            if self.cfs(cfs).throttle_count > 0 {
+                self.stop_pelt_clock(cfs);
+            }
+        }
+        if shares != NICE_0_LOAD {
+            self.set_shares(tg, shares, now);
+        }
+        tg
+    }
+
+    /// Gives a group another weight, in 64-bit scale.
+    ///
+    /// Kernel: sched_group_set_shares(), kernel/sched/fair.c, v6.12.
+    pub fn set_shares(&mut self, tg: TgId, shares: u64, now: Time) {
+        assert!(tg != TgId::ROOT, "the root group has no weight");
+        let shares = shares.clamp(MIN_SHARES, MAX_SHARES);
+        if self.tg(tg).shares == shares {
+            return;
+        }
+        self.tgs[tg.0 as usize].shares = shares;
+        for cpu in (0..self.rqs.len()).map(CpuId::from) {
+            self.update_rq_clock(cpu, now);
+            let mut level = Some(self.tg(tg).se[cpu.index()]);
+            while let Some(se) = level {
+                let cfs = self.cfs_rq_of(se);
+                self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
+                self.update_cfs_group(se);
+                level = self.se(se).parent;
+            }
+        }
+    }
+
+    /// Makes a group idle (all of it counts as SCHED_IDLE beside its siblings), or not.
+    ///
+    /// Kernel: sched_group_set_idle(), kernel/sched/fair.c, v6.12.
+    pub fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time) {
+        assert!(tg != TgId::ROOT, "the root group is not idle");
+        if self.tg(tg).idle == idle {
+            return;
+        }
+        self.tgs[tg.0 as usize].idle = idle;
+        for cpu in (0..self.rqs.len()).map(CpuId::from) {
+            self.set_idle_on_cpu(tg, cpu, idle);
+        }
+        let shares = if idle { WEIGHT_IDLEPRIO << LOAD_SHIFT } else { NICE_0_LOAD };
+        self.set_shares(tg, shares, now);
+    }
+
+    fn set_idle_on_cpu(&mut self, tg: TgId, cpu: CpuId, idle: bool) {
+        let (cfs, se) = (self.tg(tg).cfs_rq[cpu.index()], self.tg(tg).se[cpu.index()]);
+        self.cfs_mut(cfs).idle = idle;
+        let was_idle = self.se_is_idle(se);
+        self.se_mut(se).idle = idle;
+        let now_idle = self.se_is_idle(se);
+        if self.se(se).on_rq {
+            let above = self.cfs_rq_of(se);
+            let queue = self.cfs_mut(above);
+            queue.idle_nr_queued = queue.idle_nr_queued + now_idle as u32 - was_idle as u32;
+        }
+        // Tasks that are not idle themselves become so, or cease to be, on all levels
+        // up to the next idle group.
+        let queue = self.cfs(cfs);
+        let delta = queue.h_nr_queued - queue.h_nr_idle;
+        let mut level = Some(se);
+        while let Some(se) = level.filter(|&se| self.se(se).on_rq) {
+            let above = self.cfs_rq_of(se);
+            let queue = self.cfs_mut(above);
+            queue.h_nr_idle = if idle { queue.h_nr_idle + delta } else { queue.h_nr_idle - delta };
+            if queue.idle {
+                return;
+            }
+            level = self.se(se).parent;
+        }
+    }
+
+    /// Moves a task to another group.
+    ///
+    /// Kernel: sched_move_task(), kernel/sched/core.c; task_change_group_fair(), kernel/sched/fair.c, v6.1, v6.12.
+    pub fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time) {
+        if self.task(task).tg == tg {
+            return;
+        }
+        let cpu = self.task(task).cpu;
+        self.update_rq_clock(cpu, now);
+        let running = self.rqs[cpu].curr == crate::Curr::Task(task);
+        let queued = self.task(task).on_rq;
+        if queued {
+            let flags = DequeueFlags { save: true, ..DequeueFlags::default() };
+            self.dequeue_task(cpu, task, flags);
+        }
+        if running {
+            self.put_prev(cpu);
+        }
+        self.change_group(task, tg, queued);
+        if queued {
+            self.enqueue_task(cpu, task, EnqueueFlags { restore: true, ..EnqueueFlags::default() });
+        }
+        if running {
+            self.set_next_again(cpu, task);
+            self.resched_now(cpu);
+        }
+    }
+
+    /// Detaches a task from one group's queue and attaches it to another's.
+    fn change_group(&mut self, task: TaskId, tg: TgId, queued: bool) {
+        let se = SeId(task.0);
+        let fair = self.task(task).policy.is_fair();
+        let new = self.task(task).state == TaskState::New;
+        // A sleeper's vruntime is absolute under CFS: make it relative to the old floor.
+        let absolute = fair && !queued && !new && self.kernel.rules.policy == FairPolicy::Cfs;
+        if fair && !new {
+            let cfs = self.cfs_rq_of(se);
+            if absolute {
+                self.place_entity_cfs(cfs, se, false);
+                let floor = self.cfs(cfs).min_vruntime;
+                let entity = self.se_mut(se);
+                entity.vruntime = entity.vruntime.wrapping_sub(floor);
+            }
+            self.detach_entity_cfs_rq(se);
+            self.se_mut(se).avg.last_update_time = 0;
+        }
+        self.task_mut(task).tg = tg;
+        let cpu = self.task(task).cpu;
+        self.set_cpu(task, cpu);
+        if fair && !new {
+            self.attach_entity_cfs_rq(se);
+            if absolute {
+                let floor = self.cfs(self.cfs_rq_of(se)).min_vruntime;
+                let entity = self.se_mut(se);
+                entity.vruntime = entity.vruntime.wrapping_add(floor);
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The slice timer: ends a slice between ticks.
+//!
+//! Kernel: hrtick_start_fair(), kernel/sched/fair.c; hrtick(), kernel/sched/core.c.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::class::Class;
+use crate::weight::NICE_0_LOAD;
+use crate::{Curr, Feature, HrtickEnd, Sched, SeId};
+
+/// The timer is not set shorter than this, ns.
+const HRTICK_MIN: u64 = 10_000;
+
+/// v7.2: a timer this close to the wanted time is left alone, ns.
+const REARM_DISTANCE: u64 = 5_000;
+
+impl Sched {
+    /// When the slice timer of a CPU expires, if it is set.
+    pub fn hrtick_at(&self, cpu: CpuId) -> Option<u64> {
+        self.rqs[cpu].hrtick
+    }
+
+    /// The slice timer of a CPU expired.
+    ///
+    /// Kernel: hrtick(), kernel/sched/core.c, v6.12, v7.2.
+    pub fn hrtick(&mut self, cpu: CpuId, now: Time) {
+        self.rqs[cpu].hrtick = None;
+        self.update_rq_clock(cpu, now);
+        let Curr::Task(task) = self.rqs[cpu].curr else { return };
+        match self.class_of(task) {
+            Class::Fair => {
+                self.entity_ticks(SeId(task.0));
+                self.resched_now(cpu);
+            }
+            Class::Dl => self.task_tick_dl(cpu),
+            _ => {}
+        }
+    }
+
+    /// Sets the timer to the end of the running task's slice, if others wait.
+    ///
+    /// Kernel: hrtick_start_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
+    #[inline]
+    pub(crate) fn hrtick_start_fair(&mut self, cpu: CpuId, task: TaskId) {
+        if self.kernel.has(Feature::Hrtick) && self.cfs(self.root_cfs_id(cpu)).h_nr_queued > 1 {
+            self.hrtick_set(cpu, task);
+        }
+    }
+
+    fn hrtick_set(&mut self, cpu: CpuId, task: TaskId) {
+        let se = SeId(task.0);
+        let entity = self.se(se);
+        let left = match self.kernel.rules.hrtick_end {
+            HrtickEnd::Slice => {
+                let slice = match self.is_eevdf() {
+                    true => entity.slice,
+                    false => self.sched_slice(self.cfs_rq_of(se), se),
+                };
+                slice.wrapping_sub(entity.sum_exec_runtime - entity.prev_sum_exec_runtime) as i64
+            }
+            HrtickEnd::Deadline => entity.deadline.wrapping_sub(entity.vruntime) as i64,
+        };
+        if left < 0 {
+            if self.rqs[cpu].curr == Curr::Task(task) {
+                self.resched_now(cpu);
+            }
+            return;
+        }
+        let mut delay = left as u64;
+        if self.kernel.rules.hrtick_end == HrtickEnd::Deadline {
+            delay = (entity.load.weight as u128 * delay as u128 / NICE_0_LOAD as u128) as u64;
+            // Interrupts take their part of the time until then.
+            let irq = self.rqs[cpu].avg_irq.util_avg;
+            let scale = if irq > 0 && irq < 1024 { 1024 * 1024 / (1024 - irq) } else { 1024 };
+            delay = scale * delay / 1024;
+        }
+        let rq = &mut self.rqs[cpu];
+        let at = rq.clock + delay.max(HRTICK_MIN);
+        let close = |set: u64| set.abs_diff(at) <= REARM_DISTANCE;
+        if self.kernel.rules.hrtick_end == HrtickEnd::Slice || !rq.hrtick.is_some_and(close) {
+            rq.hrtick = Some(at);
+        }
+    }
+
+    /// The number of tasks on a CPU changed: the timer may be needed.
+    ///
+    /// Kernel: hrtick_update(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
+    #[inline]
+    pub(crate) fn hrtick_update(&mut self, cpu: CpuId) {
+        if !self.kernel.has(Feature::Hrtick) || self.curr_class(cpu) != Class::Fair {
+            return;
+        }
+        let Curr::Task(curr) = self.rqs[cpu].curr else { return };
+        let wanted = match self.kernel.rules.hrtick_end {
+            HrtickEnd::Deadline => self.rqs[cpu].hrtick.is_none(),
+            HrtickEnd::Slice if self.is_eevdf() => true,
+            HrtickEnd::Slice => {
+                (self.cfs(self.cfs_rq_of(SeId(curr.0))).nr_queued as u64) < self.scaled.nr_latency
+            }
+        };
+        if wanted {
+            self.hrtick_start_fair(cpu, curr);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! A little machine for tests: tasks run in user mode, requests to reschedule are
+//! honoured at once, ticks and timers come when they are due, every step is checked.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::{TaskId, Time};
+
+use crate::drawing::machine;
+use crate::{
+    Curr, Deactivate, Effect, EnqueueFlags, Kernel, NewTask, Policy, Prices, Sched, Switched, TaskState,
+    TgId, wf,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Tick(CpuId),
+    Period(TgId),
+    Slack(TgId),
+    RtPeriod,
+    Dl(TaskId),
+}
+
+pub(crate) struct Lab {
+    pub(crate) sched: Sched,
+    pub(crate) now: u64,
+    /// Every switch since the start.
+    pub(crate) switches: Vec<(u64, CpuId, Switched)>,
+    names: Vec<String>,
+    timers: BTreeMap<(u64, Timer), ()>,
+    ticking: bool,
+}
+
+pub(crate) const MS: u64 = 1_000_000;
+
+impl Lab {
+    pub(crate) fn new(kernel: &str, shape: &str) -> Lab {
+        let sched = Sched::new(&machine(shape), &Kernel::parse(kernel).unwrap(), Prices::default(), 1);
+        let now = 1_000 * MS;
+        let mut lab = Lab {
+            sched,
+            now,
+            switches: Vec::new(),
+            names: Vec::new(),
+            timers: BTreeMap::new(),
+            ticking: true,
+        };
+        for cpu in (0..lab.sched.rqs.len()).map(CpuId::from) {
+            lab.timers.insert((now + lab.sched.tick_ns(), Timer::Tick(cpu)), ());
+        }
+        lab
+    }
+
+    /// No ticks: what happens between them.
+    pub(crate) fn without_ticks(mut self) -> Lab {
+        self.ticking = false;
+        self
+    }
+
+    pub(crate) fn time(&self) -> Time {
+        Time(self.now)
+    }
+
+    /// A description of a task to be made.
+    pub(crate) fn spec(&self) -> NewTask {
+        NewTask {
+            policy: Policy::Normal,
+            nice: 0,
+            allowed: Arc::new(CpuMask::all(self.sched.rqs.len())),
+            tg: TgId::ROOT,
+            kthread: false,
+            process: 0,
+            slice: None,
+        }
+    }
+
+    /// Makes a task and queues it on a CPU.
+    pub(crate) fn fork(&mut self, name: &str, cpu: u16, spec: NewTask) -> TaskId {
+        let now = self.time();
+        let parent = self.sched.rqs[CpuId(cpu)].curr.task();
+        let task = self.sched.new_task(&spec, parent, now);
+        self.names.push(name.to_owned());
+        self.sched.set_cpu(task, CpuId(cpu));
+        self.sched.task_mut(task).state = TaskState::Running;
+        self.sched.update_rq_clock(CpuId(cpu), now);
+        self.sched.activate(task, CpuId(cpu), EnqueueFlags { initial: true, ..EnqueueFlags::default() }, now);
+        self.sched.wakeup_preempt(CpuId(cpu), task, wf::FORK, now);
+        self.settle();
+        task
+    }
+
+    /// A plain task.
+    pub(crate) fn hog(&mut self, name: &str, cpu: u16) -> TaskId {
+        let spec = self.spec();
+        self.fork(name, cpu, spec)
+    }
+
+    pub(crate) fn nice_hog(&mut self, name: &str, cpu: u16, nice: i8) -> TaskId {
+        let spec = NewTask { nice, ..self.spec() };
+        self.fork(name, cpu, spec)
+    }
+
+    /// The running task sleeps.
+    pub(crate) fn sleep(&mut self, task: TaskId) {
+        let cpu = self.sched.task(task).cpu;
+        assert_eq!(self.running(cpu.0), self.names[task.index()], "only who runs can sleep");
+        self.schedule(cpu, Deactivate::Sleep(TaskState::Interruptible));
+        self.settle();
+    }
+
+    /// Wakes a task where it slept.
+    pub(crate) fn wake(&mut self, task: TaskId) {
+        let cpu = self.sched.task(task).cpu;
+        let now = self.time();
+        let delayed = self.sched.task(task).se.sched_delayed;
+        self.sched.task_mut(task).state = TaskState::Running;
+        let flags = EnqueueFlags { wakeup: true, delayed, ..EnqueueFlags::default() };
+        self.sched.activate(task, cpu, flags, now);
+        self.sched.wakeup_preempt(cpu, task, wf::TTWU, now);
+        self.settle();
+    }
+
+    fn schedule(&mut self, cpu: CpuId, how: Deactivate) {
+        let switched = self.sched.schedule(cpu, how, self.time());
+        if let (Curr::Task(prev), true) = (switched.prev, switched.prev != switched.next) {
+            self.sched.finish_task_switch(prev);
+        }
+        self.switches.push((self.now, cpu, switched));
+    }
+
+    /// Honours every request to reschedule, as in user mode.
+    pub(crate) fn settle(&mut self) {
+        loop {
+            self.drain();
+            let asked = |(_, rq): &(CpuId, &crate::Rq)| rq.need_resched.any();
+            let Some((cpu, _)) = self.sched.rqs.iter().find(asked) else { break };
+            if let Curr::Task(task) = self.sched.rqs[cpu].curr {
+                self.sched.exit_to_user(task, self.time());
+            }
+            self.schedule(cpu, Deactivate::Preempted);
+        }
+        self.sched.check();
+    }
+
+    fn drain(&mut self) {
+        for effect in core::mem::take(&mut self.sched.effects) {
+            let (at, timer) = match effect {
+                Effect::StartPeriodTimer { tg, at } => (at, Timer::Period(tg)),
+                Effect::StartSlackTimer { tg, at } => (at, Timer::Slack(tg)),
+                Effect::StartRtPeriodTimer { at } => (at, Timer::RtPeriod),
+                Effect::StartDlTimer { task, at } => (at, Timer::Dl(task)),
+                _ => continue,
+            };
+            self.timers.insert((at, timer), ());
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run(&mut self, ns: u64) {
+        let end = self.now + ns;
+        loop {
+            let timer = self.timers.keys().next().copied();
+            let at = timer.map_or(u64::MAX, |(at, _)| at);
+            let hrticks = self.sched.rqs.iter().filter_map(|(cpu, rq)| Some((rq.hrtick?, cpu)));
+            let hrtick = hrticks.min();
+            let next = hrtick.map_or(at, |(hrtick, _)| at.min(hrtick));
+            if next > end {
+                break;
+            }
+            self.now = next;
+            match hrtick {
+                Some((hrtick, cpu)) if hrtick <= at => self.sched.hrtick(cpu, Time(next)),
+                _ => {
+                    let (at, timer) = timer.unwrap();
+                    self.timers.remove(&(at, timer));
+                    self.expire(timer);
+                }
+            }
+            self.settle();
+        }
+        self.now = end;
+    }
+
+    fn expire(&mut self, timer: Timer) {
+        let now = self.time();
+        let again = match timer {
+            Timer::Tick(cpu) => {
+                if self.ticking {
+                    self.sched.tick(cpu, now);
+                }
+                Some(Time(self.now + self.sched.tick_ns()))
+            }
+            Timer::Period(tg) => self.sched.period_timer(tg, now),
+            Timer::Slack(tg) => {
+                self.sched.slack_timer(tg, now);
+                None
+            }
+            Timer::RtPeriod => self.sched.rt_period_timer(now),
+            Timer::Dl(task) => {
+                self.sched.dl_timer(task, now);
+                None
+            }
+        };
+        if let Some(at) = again {
+            self.timers.insert((at.0, timer), ());
+        }
+    }
+
+    /// Who runs on a CPU.
+    pub(crate) fn running(&self, cpu: u16) -> &str {
+        match self.sched.rqs[CpuId(cpu)].curr {
+            Curr::Idle => "idle",
+            Curr::Task(task) => &self.names[task.index()],
+        }
+    }
+
+    /// Time a task has run, ns, up to now.
+    pub(crate) fn ran(&mut self, task: TaskId) -> u64 {
+        let cpu = self.sched.task(task).cpu;
+        self.sched.update_rq_clock(cpu, Time(self.now));
+        match self.sched.class_of(task) {
+            crate::Class::Fair => {
+                let cfs = self.sched.cfs_rq_of(crate::SeId(task.0));
+                self.sched.update_curr(cfs);
+            }
+            _ => {
+                self.sched.update_curr_common(cpu);
+            }
+        }
+        self.sched.task(task).se.sum_exec_runtime
+    }
+
+    /// Part of the time from now on that each task gets, in percent.
+    pub(crate) fn shares(&mut self, tasks: &[TaskId], ns: u64) -> Vec<f64> {
+        let before: Vec<u64> = tasks.iter().map(|&task| self.ran(task)).collect();
+        self.run(ns);
+        let parts = tasks.iter().zip(before).map(|(&task, before)| self.ran(task) - before);
+        parts.map(|part| part as f64 * 100.0 / ns as f64).collect()
+    }
+}
+
+/// All presets.
+pub(crate) const ALL: [&str; 8] = crate::PRESETS;

@@ -1,0 +1,237 @@
+//! Changing a task's parameters while it lives: nice level, policy, slice, affinity.
+
+use alloc::sync::Arc;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::{TaskId, Time};
+
+use crate::class::Class;
+use crate::fork::clamp_slice;
+use crate::{
+    Curr, DequeueFlags, EnqueueFlags, FairPolicy, LoadWeight, MigrationCause, Policy, Sched, SeId, TaskState,
+};
+
+impl Sched {
+    /// Sets the nice level of a task.
+    ///
+    /// Kernel: set_user_nice(), kernel/sched/syscalls.c, v6.12.
+    pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Time) {
+        let old = self.task(task).nice;
+        if old == nice {
+            return;
+        }
+        self.change_task(task, now, |sched| {
+            sched.task_mut(task).nice = nice;
+            sched.set_load_weight(task);
+        });
+        self.prio_changed(task, nice > old, now);
+    }
+
+    /// The slice a task asks for; none for the kernel's own.
+    ///
+    /// Kernel: __setparam_fair(), kernel/sched/fair.c, v7.2.
+    pub fn set_slice(&mut self, task: TaskId, slice: Option<u64>, now: Time) {
+        let base_slice = self.scaled.base_slice;
+        self.change_task(task, now, |sched| {
+            let se = &mut sched.task_mut(task).se;
+            se.custom_slice = slice.is_some();
+            se.slice = slice.map_or(base_slice, clamp_slice);
+        });
+    }
+
+    /// Sets the policy of a task.
+    ///
+    /// Kernel: __sched_setscheduler(), kernel/sched/syscalls.c, v6.12.
+    pub fn set_policy(&mut self, task: TaskId, policy: Policy, now: Time) {
+        let old = self.task(task).policy;
+        if old == policy {
+            return;
+        }
+        let cpu = self.task(task).cpu;
+        if old.is_fair() && !policy.is_fair() && self.task(task).se.sched_delayed {
+            self.update_rq_clock(cpu, now);
+            let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
+            self.dequeue_entities(SeId(task.0), flags);
+        }
+        self.change_task(task, now, |sched| {
+            sched.leave_class(task, policy);
+            let entry = sched.task_mut(task);
+            entry.policy = policy;
+            entry.se.idle = policy == Policy::Idle;
+            sched.set_load_weight(task);
+            sched.join_class(task, old);
+        });
+        if policy.class() == old.class() {
+            self.prio_changed(task, policy.rt_priority() < old.rt_priority(), now);
+        } else if self.task(task).on_rq {
+            self.switched_to(task, now);
+        }
+    }
+
+    /// Kernel: set_load_weight(), kernel/sched/core.c, v6.12.
+    fn set_load_weight(&mut self, task: TaskId) {
+        let entry = self.task(task);
+        if !entry.policy.is_fair() {
+            return;
+        }
+        let load = LoadWeight::of_task(entry.policy, entry.nice);
+        let se = SeId(task.0);
+        if entry.state == TaskState::New {
+            self.se_mut(se).load = load;
+        } else {
+            let cfs = self.cfs_rq_of(se);
+            self.reweight_to(cfs, se, load);
+        }
+    }
+
+    /// A task leaves the fair class: its load goes with it.
+    ///
+    /// Kernel: switched_from_fair(), kernel/sched/fair.c, v6.1, v6.12.
+    fn leave_class(&mut self, task: TaskId, to: Policy) {
+        let entry = self.task(task);
+        if !entry.policy.is_fair() || to.is_fair() || entry.state == TaskState::New {
+            return;
+        }
+        let se = SeId(task.0);
+        let queued = entry.on_rq;
+        if !queued && self.kernel.rules.policy == FairPolicy::Cfs {
+            let cfs = self.cfs_rq_of(se);
+            self.place_entity_cfs(cfs, se, false);
+            let floor = self.cfs(cfs).min_vruntime;
+            let entity = self.se_mut(se);
+            entity.vruntime = entity.vruntime.wrapping_sub(floor);
+        }
+        self.detach_entity_cfs_rq(se);
+    }
+
+    /// A task joins the fair class, its load with it; or RT or deadline afresh.
+    ///
+    /// Kernel: switched_to_fair(), kernel/sched/fair.c, v6.1, v6.12.
+    fn join_class(&mut self, task: TaskId, from: Policy) {
+        let entry = self.task_mut(task);
+        if entry.policy.class() == from.class() || entry.state == TaskState::New {
+            return;
+        }
+        entry.rt_time_left = 0;
+        entry.dl_deadline = 0;
+        entry.dl_throttled = false;
+        if !entry.policy.is_fair() {
+            return;
+        }
+        let (se, queued) = (SeId(task.0), entry.on_rq);
+        self.attach_entity_cfs_rq(se);
+        if !queued && self.kernel.rules.policy == FairPolicy::Cfs {
+            let floor = self.cfs(self.cfs_rq_of(se)).min_vruntime;
+            let entity = self.se_mut(se);
+            entity.vruntime = entity.vruntime.wrapping_add(floor);
+        }
+    }
+
+    /// Takes a task off its queue, changes it, and puts it back to where it was.
+    ///
+    /// Kernel: sched_change_begin(), sched_change_end(), kernel/sched/core.c, v7.2.
+    fn change_task(&mut self, task: TaskId, now: Time, change: impl FnOnce(&mut Sched)) {
+        let cpu = self.task(task).cpu;
+        self.update_rq_clock(cpu, now);
+        let queued = self.task(task).on_rq;
+        let running = self.rqs[cpu].curr == Curr::Task(task);
+        if queued {
+            self.dequeue_task(cpu, task, DequeueFlags { save: true, ..DequeueFlags::default() });
+        }
+        if running {
+            self.put_prev(cpu);
+        }
+        change(self);
+        if queued {
+            self.enqueue_task(cpu, task, EnqueueFlags { restore: true, ..EnqueueFlags::default() });
+        }
+        if running {
+            self.set_next_again(cpu, task);
+        }
+    }
+
+    /// Makes a task current again that was put back only to be changed.
+    pub(crate) fn set_next_again(&mut self, cpu: CpuId, task: TaskId) {
+        self.rqs[cpu].curr_put = false;
+        let now = self.rqs[cpu].clock_task;
+        match self.class_of(task) {
+            Class::Fair => {
+                let mut level = Some(SeId(task.0));
+                while let Some(se) = level {
+                    let cfs = self.cfs_rq_of(se);
+                    self.set_next_entity(cfs, se, false);
+                    level = self.se(se).parent;
+                }
+                if self.bandwidth_used {
+                    self.account_levels(task);
+                }
+                self.touch_cfs_task(cpu, task);
+            }
+            _ => self.task_mut(task).se.exec_start = now,
+        }
+    }
+
+    /// Kernel: prio_changed_fair(), prio_changed_rt(), v6.12.
+    fn prio_changed(&mut self, task: TaskId, lower: bool, now: Time) {
+        let cpu = self.task(task).cpu;
+        if !self.task(task).on_rq || self.task(task).se.sched_delayed {
+            return;
+        }
+        let fair = self.task(task).policy.is_fair();
+        if fair && self.cfs(self.root_cfs_id(cpu)).nr_queued == 1 {
+            return;
+        }
+        if self.rqs[cpu].curr == Curr::Task(task) {
+            if lower {
+                self.resched_now(cpu);
+            }
+        } else {
+            self.wakeup_preempt(cpu, task, 0, now);
+        }
+    }
+
+    /// Kernel: switched_to_fair(), switched_to_rt(), v6.12.
+    fn switched_to(&mut self, task: TaskId, now: Time) {
+        let cpu = self.task(task).cpu;
+        if self.rqs[cpu].curr == Curr::Task(task) {
+            self.resched_now(cpu);
+        } else {
+            self.wakeup_preempt(cpu, task, 0, now);
+        }
+    }
+
+    /// Sets the CPUs a task may use. A task that is queued on another CPU is moved to the
+    /// first of them that is active; one that runs there is asked to make way, and the
+    /// driver's stopper calls [`Sched::move_queued_task`]. The new CPU, if it must move.
+    ///
+    /// Kernel: set_cpus_allowed_ptr(), affine_move_task(), kernel/sched/core.c, v6.12.
+    pub fn set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time) -> Option<CpuId> {
+        let nr = allowed.weight() as u32;
+        let active = |cpu: &CpuId| self.rqs[*cpu].active;
+        let to = allowed.iter().find(active).expect("an allowed CPU is active");
+        let stays = allowed.contains(self.task(task).cpu);
+        let entry = self.task_mut(task);
+        entry.allowed = allowed;
+        entry.nr_cpus_allowed = nr;
+        entry.never_restricted = false;
+        let cpu = entry.cpu;
+        if stays || !entry.on_rq {
+            return None;
+        }
+        if self.rqs[cpu].curr != Curr::Task(task) {
+            self.move_queued_task(task, to, MigrationCause::Affinity, now);
+        }
+        Some(to)
+    }
+
+    /// Moves a task that is queued but does not run to another CPU.
+    ///
+    /// Kernel: move_queued_task(), kernel/sched/core.c, v6.12.
+    pub fn move_queued_task(&mut self, task: TaskId, to: CpuId, cause: MigrationCause, now: Time) {
+        assert!(self.rqs[self.task(task).cpu].curr != Curr::Task(task), "a running task cannot move");
+        self.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
+        self.set_task_cpu(task, to, cause, now);
+        self.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
+        self.wakeup_preempt(to, task, 0, now);
+    }
+}

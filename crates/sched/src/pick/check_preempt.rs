@@ -1,0 +1,378 @@
+//! Whether a woken task may interrupt the running one.
+//!
+//! Kernel: check_preempt_wakeup(), wakeup_preempt_fair(), kernel/sched/fair.c.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::class::Class;
+use crate::pick::cfs::{Lead, wakeup_preempt_entity};
+use crate::{Curr, DequeueFlags, Entity, Feature, Policy, Reason, Sched, SeId, WakeupPreempt, wf};
+
+/// What the decider says about a wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreemptDecision {
+    /// The current task must make way.
+    pub preempt: bool,
+    /// The request is a lazy one.
+    pub lazy: bool,
+    /// Why, or why not.
+    pub reason: Reason,
+    /// The number that decided, with its name; for people.
+    pub number: Option<(&'static str, i64)>,
+    /// What is to be done besides.
+    pub then: Then,
+}
+
+/// What goes with a decision about preemption.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Then {
+    /// Prefer this entity at the next pick.
+    pub next_buddy: Option<SeId>,
+    /// Prefer this entity at the pick after it.
+    pub last_buddy: Option<SeId>,
+    /// End the protection of this entity.
+    pub cancel: Option<SeId>,
+    /// Take the marks off this entity.
+    pub clear_buddies: Option<SeId>,
+    /// Shorten the protection of this entity to the shortest slice queued.
+    pub lower: Option<SeId>,
+    /// This entity was in the way but is asleep: complete its dequeue and decide again.
+    pub dequeue: Option<SeId>,
+}
+
+fn keep(reason: Reason) -> PreemptDecision {
+    PreemptDecision { preempt: false, lazy: false, reason, number: None, then: Then::default() }
+}
+
+fn preempt(reason: Reason) -> PreemptDecision {
+    PreemptDecision { preempt: true, ..keep(reason) }
+}
+
+impl PreemptDecision {
+    fn with(self, then: Then) -> PreemptDecision {
+        PreemptDecision { then, ..self }
+    }
+}
+
+impl Sched {
+    /// Whether a task that was just queued on `cpu` preempts what runs there. The running
+    /// entities must be charged up to now.
+    ///
+    /// Kernel: wakeup_preempt(), kernel/sched/core.c, v6.12.
+    pub fn check_preempt(&self, cpu: CpuId, task: TaskId, wake_flags: u32) -> PreemptDecision {
+        match self.preempt_by_state(cpu, task, wake_flags) {
+            Some(decision) => decision,
+            None => self.preempt_by_time(cpu, task, wake_flags),
+        }
+    }
+
+    /// Decides and acts on it.
+    ///
+    /// Kernel: wakeup_preempt(), kernel/sched/core.c, v6.12.
+    pub fn wakeup_preempt(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        wake_flags: u32,
+        _now: Time,
+    ) -> PreemptDecision {
+        self.mark_woken(cpu, task, wake_flags);
+        let mut decision = match self.preempt_by_state(cpu, task, wake_flags) {
+            Some(decision) => decision,
+            None => {
+                let (curr, _) = self.matching(cpu, task);
+                let cfs = self.cfs_rq_of(curr);
+                self.update_curr(cfs);
+                self.preempt_by_time(cpu, task, wake_flags)
+            }
+        };
+        while let Some(se) = decision.then.dequeue {
+            let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
+            self.dequeue_entities(se, flags);
+            decision = self.preempt_by_time(cpu, task, wake_flags);
+        }
+        self.apply_preempt(cpu, &decision);
+        decision
+    }
+
+    fn apply_preempt(&mut self, cpu: CpuId, decision: &PreemptDecision) {
+        let then = &decision.then;
+        if let Some(se) = then.next_buddy {
+            self.set_next_buddy(se);
+        }
+        if let Some(se) = then.cancel {
+            let rules = self.kernel.rules;
+            self.se_mut(se).cancel_protection(&rules);
+        }
+        if let Some(se) = then.clear_buddies {
+            let cfs = self.cfs_rq_of(se);
+            self.clear_buddies(cfs, se);
+        }
+        if let Some(se) = then.lower {
+            let cfs = self.cfs_rq_of(se);
+            self.update_protect_slice(cfs, se);
+        }
+        if decision.preempt {
+            self.resched_curr(cpu, decision.lazy);
+        }
+        if let Some(se) = then.last_buddy {
+            self.set_last_buddy(se);
+        }
+    }
+
+    /// NEXT_BUDDY: the task woken last is marked even if it does not preempt.
+    fn mark_woken(&mut self, cpu: CpuId, task: TaskId, wake_flags: u32) {
+        let rules = &self.kernel.rules;
+        if rules.wakeup_preempt == WakeupPreempt::PickOrLower
+            || !self.kernel.has(Feature::NextBuddy)
+            || wake_flags & wf::FORK != 0
+            || self.curr_class(cpu) != Class::Fair
+            || self.class_of(task) != Class::Fair
+            || self.rqs[cpu].curr == Curr::Task(task)
+            || self.throttled_hierarchy_of(task)
+        {
+            return;
+        }
+        let woken = SeId(task.0);
+        let marks = match rules.wakeup_preempt {
+            WakeupPreempt::Vruntime => self.is_crowded(cpu),
+            WakeupPreempt::PickShort => !self.se(woken).sched_delayed,
+            _ => true,
+        };
+        if marks {
+            self.set_next_buddy(woken);
+        }
+    }
+
+    /// Under CFS the last buddy is for queues with a latency's worth of entities.
+    fn is_crowded(&self, cpu: CpuId) -> bool {
+        let Curr::Task(curr) = self.rqs[cpu].curr else { return false };
+        let cfs = self.cfs_rq_of(SeId(curr.0));
+        self.cfs(cfs).nr_queued as u64 >= self.scaled.nr_latency
+    }
+
+    /// The running and the woken entity at the level where they are siblings.
+    fn matching(&self, cpu: CpuId, task: TaskId) -> (SeId, SeId) {
+        let curr = self.rqs[cpu].curr.task().expect("a task runs");
+        self.find_matching_se(SeId(curr.0), SeId(task.0))
+    }
+
+    /// The answers that need no virtual times.
+    fn preempt_by_state(&self, cpu: CpuId, task: TaskId, _wake_flags: u32) -> Option<PreemptDecision> {
+        let rq = &self.rqs[cpu];
+        let Curr::Task(curr) = rq.curr else { return Some(self.full(Reason::PreemptIdle, true)) };
+        let (class, curr_class) = (self.class_of(task), self.class_of(curr));
+        if class > curr_class {
+            return Some(self.full(Reason::PreemptClass, false));
+        }
+        if class < curr_class {
+            return Some(keep(Reason::KeepClass));
+        }
+        if task == curr {
+            return Some(keep(Reason::KeepClass));
+        }
+        match class {
+            Class::Fair => {}
+            Class::Rt if self.rt_preempts(cpu, task) => return Some(self.full(Reason::PreemptClass, false)),
+            Class::Dl if self.dl_preempts(cpu, task) => return Some(self.full(Reason::PreemptClass, false)),
+            _ => return Some(keep(Reason::KeepClass)),
+        }
+        if self.throttled_hierarchy_of(task) {
+            return Some(keep(Reason::KeepThrottled));
+        }
+        if rq.need_resched.full {
+            return Some(keep(Reason::KeepPending));
+        }
+        self.preempt_by_policy(cpu, task, curr)
+    }
+
+    /// A request of a higher class.
+    fn full(&self, reason: Reason, curr_idle: bool) -> PreemptDecision {
+        PreemptDecision { lazy: self.kernel.preempt.lazy_request(true, curr_idle), ..preempt(reason) }
+    }
+
+    /// A request of a fair task.
+    fn fair(&self, reason: Reason) -> PreemptDecision {
+        PreemptDecision { lazy: self.kernel.preempt.lazy_request(false, false), ..preempt(reason) }
+    }
+
+    /// SCHED_IDLE, BATCH and idle groups.
+    fn preempt_by_policy(&self, cpu: CpuId, task: TaskId, curr: TaskId) -> Option<PreemptDecision> {
+        let form = self.kernel.rules.wakeup_preempt;
+        let enabled = self.kernel.has(Feature::WakeupPreemption);
+        let normal = self.task(task).policy == Policy::Normal;
+        let early = matches!(form, WakeupPreempt::Vruntime | WakeupPreempt::Pick);
+        if early {
+            let (idle, curr_idle) = (self.task(task).has_idle_policy(), self.task(curr).has_idle_policy());
+            if curr_idle && !idle {
+                return Some(self.fair(Reason::PreemptSchedIdle).with(self.last_buddy(cpu, SeId(curr.0))));
+            }
+            if !normal {
+                return Some(keep(Reason::KeepPolicy));
+            }
+        }
+        if !enabled {
+            return Some(keep(Reason::KeepPolicy));
+        }
+        let (se, pse) = self.matching(cpu, task);
+        if !early || self.kernel.has(Feature::IdleGroups) {
+            let (idle, curr_idle) = (self.se_is_idle(pse), self.se_is_idle(se));
+            if curr_idle && !idle {
+                let mut then = self.last_buddy(cpu, se);
+                if form != WakeupPreempt::Vruntime && form != WakeupPreempt::Pick {
+                    then.cancel = Some(se);
+                }
+                if form == WakeupPreempt::PickOrLower {
+                    then.clear_buddies = Some(se);
+                }
+                return Some(self.fair(Reason::PreemptSchedIdle).with(then));
+            }
+            if curr_idle != idle {
+                return Some(keep(Reason::KeepIdleGroup));
+            }
+        }
+        (!normal).then(|| keep(Reason::KeepPolicy))
+    }
+
+    /// CFS: the preempted one is to be picked again soon.
+    fn last_buddy(&self, cpu: CpuId, se: SeId) -> Then {
+        let marks = self.kernel.rules.wakeup_preempt == WakeupPreempt::Vruntime
+            && self.kernel.has(Feature::LastBuddy)
+            && se.is_task()
+            && self.se(se).on_rq
+            && self.is_crowded(cpu);
+        Then { last_buddy: marks.then_some(se), ..Then::default() }
+    }
+
+    /// The answers by virtual time, among siblings.
+    fn preempt_by_time(&self, cpu: CpuId, task: TaskId, wake_flags: u32) -> PreemptDecision {
+        let (se, pse) = self.matching(cpu, task);
+        match self.kernel.rules.wakeup_preempt {
+            WakeupPreempt::Vruntime => self.preempt_by_vruntime(cpu, se, pse),
+            WakeupPreempt::Pick => self.preempt_by_pick(se, pse, None),
+            WakeupPreempt::PickShort => {
+                let ends = self.do_preempt_short(se, pse);
+                self.preempt_by_pick(se, pse, ends.then_some(se))
+            }
+            WakeupPreempt::PickOrLower => self.preempt_or_lower(cpu, se, pse, wake_flags),
+        }
+    }
+
+    fn preempt_by_vruntime(&self, cpu: CpuId, se: SeId, pse: SeId) -> PreemptDecision {
+        let (curr, woken) = (self.se(se), self.se(pse));
+        let number = Some(("vdiff", curr.vruntime.wrapping_sub(woken.vruntime) as i64));
+        if wakeup_preempt_entity(self.scaled.wakeup_granularity, curr, woken) != Lead::Beyond {
+            return PreemptDecision { number, ..keep(Reason::KeepGranularity) };
+        }
+        let then = Then { next_buddy: Some(pse), ..self.last_buddy(cpu, se) };
+        PreemptDecision { number, ..self.fair(Reason::PreemptVruntime) }.with(then)
+    }
+
+    /// Preempt if the woken entity would be picked; `cancel` has lost its protection.
+    fn preempt_by_pick(&self, se: SeId, pse: SeId, cancel: Option<SeId>) -> PreemptDecision {
+        let cfs = self.cfs_rq_of(se);
+        let (picked, reason) = self.pick_eevdf(cfs, cancel.is_none());
+        let number = self.deadline_lead(self.se(se), self.se(pse));
+        let then = Then { cancel, ..Then::default() };
+        let decision = if picked == pse {
+            let short = cancel.is_some();
+            self.fair(if short { Reason::PreemptShort } else { Reason::PreemptDeadline })
+        } else {
+            keep(kept(reason))
+        };
+        PreemptDecision { number, ..decision }.with(then)
+    }
+
+    fn deadline_lead(&self, curr: &Entity, woken: &Entity) -> Option<(&'static str, i64)> {
+        Some(("deadline lead", curr.deadline.wrapping_sub(woken.deadline) as i64))
+    }
+
+    /// Whether a shorter slice ends the protection of the running entity.
+    ///
+    /// Kernel: do_preempt_short(), kernel/sched/fair.c, v6.12.
+    fn do_preempt_short(&self, se: SeId, pse: SeId) -> bool {
+        let cfs = self.cfs_rq_of(se);
+        let (curr, woken) = (self.se(se), self.se(pse));
+        self.kernel.has(Feature::PreemptShort)
+            && woken.slice < curr.slice
+            && self.entity_eligible(cfs, pse)
+            && (crate::cfs_rq::before(woken.deadline, curr.deadline) || !self.entity_eligible(cfs, se))
+    }
+
+    /// Kernel: wakeup_preempt_fair(), kernel/sched/fair.c, v7.2.
+    fn preempt_or_lower(&self, cpu: CpuId, se: SeId, pse: SeId, wake_flags: u32) -> PreemptDecision {
+        let (curr, woken) = (self.se(se), self.se(pse));
+        let short = self.kernel.has(Feature::PreemptShort) && woken.slice < curr.slice;
+        let mut then = Then::default();
+        if !short {
+            if wake_flags & wf::FORK != 0 || woken.sched_delayed {
+                return keep(Reason::KeepForkOrDelayed);
+            }
+            if self.kernel.has(Feature::NextBuddy) && self.becomes_buddy(se, pse) {
+                then.next_buddy = Some(pse);
+                if wake_flags & wf::SYNC != 0 {
+                    return match self.preempt_sync(cpu, se, pse, wake_flags) {
+                        true => self.fair(Reason::PreemptSync).with(then),
+                        false => keep(Reason::KeepSync).with(then),
+                    };
+                }
+            }
+        }
+        let cfs = self.cfs_rq_of(se);
+        let (picked, reason) = match then.next_buddy {
+            // The mark set above would be found by the pick.
+            Some(buddy) if self.picks_buddy(cfs, buddy) => (buddy, Reason::PickNextBuddy),
+            _ => self.pick_eevdf(cfs, !short),
+        };
+        if self.se(picked).sched_delayed {
+            then.dequeue = Some(picked);
+            return keep(Reason::KeepDeadline).with(then);
+        }
+        let number = self.deadline_lead(curr, woken);
+        if picked != pse {
+            then.lower = self.kernel.has(Feature::RunToParity).then_some(se);
+            return PreemptDecision { number, ..keep(kept(reason)) }.with(then);
+        }
+        if short {
+            then.cancel = Some(se);
+            then.clear_buddies = Some(se);
+        }
+        let reason = if short { Reason::PreemptShort } else { Reason::PreemptDeadline };
+        PreemptDecision { number, ..self.fair(reason) }.with(then)
+    }
+
+    fn picks_buddy(&self, cfs: crate::CfsRqId, buddy: SeId) -> bool {
+        self.cfs(cfs).nr_queued > 1 && self.kernel.has(Feature::PickBuddy) && self.entity_eligible(cfs, buddy)
+    }
+
+    /// Whether the woken entity may take the mark from the one that has it.
+    ///
+    /// Kernel: set_preempt_buddy(), kernel/sched/fair.c, v7.2.
+    fn becomes_buddy(&self, se: SeId, pse: SeId) -> bool {
+        let cfs = self.cfs_rq_of(se);
+        let holder = self.cfs(cfs).next;
+        !holder.is_some_and(|next| crate::cfs_rq::before(self.se(next).deadline, self.se(pse).deadline))
+    }
+
+    /// Whether a synchronous waker has run long enough to make way.
+    ///
+    /// Kernel: preempt_sync(), kernel/sched/fair.c, v7.2.
+    fn preempt_sync(&self, cpu: CpuId, se: SeId, pse: SeId, wake_flags: u32) -> bool {
+        let (curr, woken) = (self.se(se), self.se(pse));
+        let mut threshold = self.kernel.tunables.migration_cost_ns;
+        if wake_flags & wf::RQ_SELECTED != 0 {
+            threshold >>= 2;
+        }
+        let ran = (self.rqs[cpu].clock_task.wrapping_sub(curr.exec_start) as i64).max(0) as u64;
+        crate::cfs_rq::before(woken.deadline, curr.deadline) && ran >= threshold
+    }
+}
+
+/// Why the woken entity was not picked.
+fn kept(picked: Reason) -> Reason {
+    match picked {
+        Reason::PickProtected => Reason::KeepProtected,
+        _ => Reason::KeepDeadline,
+    }
+}

@@ -1,0 +1,9 @@
+//! Who runs next, and whether a woken task may interrupt.
+
+pub mod avg_vruntime;
+pub mod cfs;
+pub mod check_preempt;
+pub mod eevdf;
+pub mod place_entity;
+pub mod protection;
+pub mod sched_slice;

@@ -1,0 +1,93 @@
+//! RUN_TO_PARITY: once picked, an entity runs until its request is served.
+//!
+//! Without it EEVDF would switch whenever another deadline comes first. v6.6 marks a
+//! protected entity by its lag field, which is free while it runs: protected as long
+//! as the mark equals the deadline. From v6.17 on there is a virtual time up to which
+//! it is protected, which shrinks when somebody with a shorter slice is queued.
+
+use crate::calc_delta::calc_delta_fair;
+use crate::cfs_rq::before;
+use crate::{CfsRqId, Entity, Feature, Protection, Rules, Sched, SeId};
+
+impl Entity {
+    /// Whether the entity, which runs, is protected from the others of its queue.
+    ///
+    /// Kernel: protect_slice(), kernel/sched/fair.c, v6.12, v7.2.
+    #[inline]
+    pub fn is_protected(&self, rules: &Rules) -> bool {
+        match rules.protection {
+            Protection::UntilDeadline | Protection::UntilCancelled => self.vlag as u64 == self.deadline,
+            Protection::MinSlice => before(self.vruntime, self.vprot),
+        }
+    }
+
+    /// Ends the protection.
+    ///
+    /// Kernel: cancel_protect_slice(), kernel/sched/fair.c, v6.12, v7.2.
+    pub(crate) fn cancel_protection(&mut self, rules: &Rules) {
+        if self.is_protected(rules) {
+            match rules.protection {
+                Protection::UntilDeadline | Protection::UntilCancelled => {
+                    self.vlag = self.deadline.wrapping_add(1) as i64;
+                }
+                Protection::MinSlice => self.vprot = self.vruntime,
+            }
+        }
+    }
+}
+
+impl Sched {
+    /// The shortest slice in a queue, the running entity's included.
+    ///
+    /// Kernel: cfs_rq_min_slice(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub fn cfs_rq_min_slice(&self, cfs: CfsRqId) -> u64 {
+        let curr = self.queued_curr(cfs).map_or(u64::MAX, |curr| self.se(curr).slice);
+        self.cfs(cfs).timeline.min_slice().map_or(curr, |tree| tree.min(curr))
+    }
+
+    /// The longest slice in a queue, the running entity's included.
+    ///
+    /// Kernel: cfs_rq_max_slice(), kernel/sched/fair.c, v7.2.
+    #[inline]
+    pub fn cfs_rq_max_slice(&self, cfs: CfsRqId) -> u64 {
+        let curr = self.queued_curr(cfs).map_or(0, |curr| self.se(curr).slice);
+        self.cfs(cfs).timeline.max_slice().map_or(curr, |tree| tree.max(curr))
+    }
+
+    /// Protects an entity that is about to run; it has left the time line.
+    ///
+    /// Kernel: set_protect_slice(), kernel/sched/fair.c, v6.12, v7.2.
+    #[inline]
+    pub(crate) fn set_protect_slice(&mut self, cfs: CfsRqId, se: SeId) {
+        if self.kernel.rules.protection != Protection::MinSlice {
+            let entity = self.se_mut(se);
+            entity.vlag = entity.deadline as i64;
+            return;
+        }
+        let shortest = match self.kernel.has(Feature::RunToParity) {
+            true => self.cfs_rq_min_slice(cfs),
+            false => self.kernel.tunables.base_slice_ns,
+        };
+        let entity = self.se_mut(se);
+        entity.vprot = entity.deadline;
+        if shortest < entity.slice {
+            lower(entity, shortest);
+        }
+    }
+
+    /// Shortens the protection of the running entity to the shortest slice queued.
+    ///
+    /// Kernel: update_protect_slice(), kernel/sched/fair.c, v7.2.
+    pub(crate) fn update_protect_slice(&mut self, cfs: CfsRqId, se: SeId) {
+        let shortest = self.cfs_rq_min_slice(cfs);
+        lower(self.se_mut(se), shortest);
+    }
+}
+
+fn lower(entity: &mut Entity, slice: u64) {
+    let until = entity.vruntime.wrapping_add(calc_delta_fair(slice, &entity.load));
+    if before(until, entity.vprot) {
+        entity.vprot = until;
+    }
+}

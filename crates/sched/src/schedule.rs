@@ -1,0 +1,375 @@
+//! The context switch: who leaves, who is chosen, who takes over.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::class::Class;
+use crate::{CfsRqId, Curr, DequeueFlags, Feature, HrtickEnd, Reason, Sched, SeId, TaskState};
+
+/// Why a CPU calls the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deactivate {
+    /// Its current task is interrupted (from preemptible code).
+    Preempted,
+    /// Its current task calls, but can go on: at exit to user mode, in cond_resched(),
+    /// after sched_yield(); or the CPU is idle.
+    Yielded,
+    /// Its current task goes to sleep in this state.
+    Sleep(TaskState),
+    /// Its current task ends.
+    Exit,
+}
+
+/// What runs next, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// Who.
+    pub next: Curr,
+    /// Why, at the level where it parted from the running one, or at the lowest.
+    pub reason: Reason,
+    /// This entity was chosen but is asleep: it must leave its queue, and the choice be
+    /// repeated.
+    pub delayed: Option<SeId>,
+}
+
+/// What a context switch did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switched {
+    /// What ran.
+    pub prev: Curr,
+    /// What runs now.
+    pub next: Curr,
+    /// Why.
+    pub reason: Reason,
+    /// The previous task went to sleep or ended.
+    pub voluntary: bool,
+    /// The previous task was interrupted.
+    pub preempted: bool,
+    /// The previous task sleeps but is still queued.
+    pub delayed: bool,
+}
+
+impl Sched {
+    /// Calls the scheduler on a CPU. When it returns, the next task runs; the previous
+    /// one is still marked as on its CPU until the driver calls
+    /// [`Sched::finish_task_switch`].
+    ///
+    /// Kernel: __schedule(), kernel/sched/core.c, v6.1, v6.12, v7.2.
+    pub fn schedule(&mut self, cpu: CpuId, how: Deactivate, now: Time) -> Switched {
+        let prev = self.rqs[cpu].curr;
+        if self.kernel.rules.hrtick_end == HrtickEnd::Slice {
+            self.rqs[cpu].hrtick = None;
+        }
+        self.update_rq_clock(cpu, now);
+        let mut voluntary = false;
+        let mut delayed = false;
+        if let (Curr::Task(task), Deactivate::Sleep(_) | Deactivate::Exit) = (prev, how) {
+            voluntary = true;
+            delayed = !self.block_task(task, how, now);
+        }
+        let reason = self.pick_and_switch(cpu, now);
+        let rq = &mut self.rqs[cpu];
+        let next = rq.curr;
+        rq.need_resched = crate::NeedResched::default();
+        if next != prev {
+            rq.nr_switches += 1;
+            if let Curr::Task(task) = next {
+                self.task_mut(task).on_cpu = true;
+            }
+        } else if next == Curr::Idle {
+            self.rqs[cpu].hrtick = None;
+        }
+        Switched { prev, next, reason, voluntary, preempted: how == Deactivate::Preempted, delayed }
+    }
+
+    /// Ends the stay of a task on the CPU that switched away from it.
+    ///
+    /// Kernel: finish_task(), kernel/sched/core.c, v6.12.
+    pub fn finish_task_switch(&mut self, prev: TaskId) {
+        self.task_mut(prev).on_cpu = false;
+    }
+
+    /// Kernel: try_to_block_task(), block_task(), kernel/sched/core.c, v6.12.
+    fn block_task(&mut self, task: TaskId, how: Deactivate, now: Time) -> bool {
+        let special = how == Deactivate::Exit;
+        let entry = self.task_mut(task);
+        entry.state = match how {
+            Deactivate::Sleep(state) => state,
+            _ => TaskState::Dead,
+        };
+        self.deactivate(task, DequeueFlags { sleep: true, special, ..DequeueFlags::default() }, now)
+    }
+
+    /// Chooses until somebody who can run is found, and switches to it.
+    fn pick_and_switch(&mut self, cpu: CpuId, now: Time) -> Reason {
+        let prev = self.rqs[cpu].curr;
+        // The idle loop does not look for work it was not given.
+        if prev == Curr::Idle && self.rqs[cpu].nr_running == 0 && self.kernel.has(Feature::IdleShortcut) {
+            return Reason::PickIdle;
+        }
+        let mut balanced = false;
+        loop {
+            if self.rqs[cpu].nr_running == 0 && !balanced {
+                balanced = true;
+                self.newidle_balance(cpu, now);
+                continue;
+            }
+            let only_fair = self.curr_class(cpu) <= Class::Fair
+                && self.rqs[cpu].nr_running == self.cfs(self.root_cfs_id(cpu)).h_nr_queued;
+            if !only_fair && !self.kernel.has(Feature::PickBeforePut) {
+                self.put_prev(cpu);
+            }
+            self.update_curr_levels(cpu);
+            let pick = self.pick_next_task(cpu);
+            if let Some(se) = pick.delayed {
+                let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
+                self.dequeue_entities(se, flags);
+                continue;
+            }
+            if pick.next == Curr::Idle && !balanced {
+                balanced = true;
+                self.newidle_balance(cpu, now);
+                continue;
+            }
+            self.put_prev_set_next(cpu, prev, pick.next);
+            return pick.reason;
+        }
+    }
+
+    /// Charges the running entities of all levels, root first, and throttles queues that
+    /// are out of quota.
+    fn update_curr_levels(&mut self, cpu: CpuId) {
+        let mut level = Some(self.root_cfs_id(cpu));
+        while let Some(cfs) = level {
+            let Some(curr) = self.cfs(cfs).curr else { return };
+            if self.se(curr).on_rq {
+                self.update_curr(cfs);
+            }
+            if self.bandwidth_used && self.check_cfs_rq_runtime(cfs) {
+                return self.update_curr_levels(cpu);
+            }
+            level = self.se(curr).my_q;
+        }
+    }
+
+    /// What a CPU runs next. Running entities must be charged up to now before.
+    ///
+    /// Kernel: __pick_next_task(), pick_task_fair(), kernel/sched/core.c and fair.c, v6.12.
+    pub fn pick_next_task(&self, cpu: CpuId) -> Pick {
+        let rq = &self.rqs[cpu];
+        let higher = |task| Pick { next: Curr::Task(task), reason: Reason::PickClass, delayed: None };
+        if let Some(task) = rq.stop {
+            return higher(task);
+        }
+        if let Some(task) = self.pick_task_dl(cpu) {
+            return higher(task);
+        }
+        if let Some(task) = self.pick_task_rt(cpu) {
+            return higher(task);
+        }
+        self.pick_task_fair(cpu)
+    }
+
+    #[inline]
+    fn pick_task_fair(&self, cpu: CpuId) -> Pick {
+        let mut level = self.root_cfs_id(cpu);
+        if self.cfs(level).nr_queued == 0 {
+            return Pick { next: Curr::Idle, reason: Reason::PickIdle, delayed: None };
+        }
+        let mut parted = None;
+        loop {
+            let curr = self.queued_curr(level);
+            let (se, reason) =
+                if self.is_eevdf() { self.pick_eevdf_next(level) } else { self.pick_cfs(level, curr) };
+            if curr != Some(se) {
+                parted = parted.or(Some(reason));
+            }
+            let reason = parted.unwrap_or(reason);
+            let entity = self.se(se);
+            if entity.sched_delayed {
+                return Pick { next: Curr::Idle, reason, delayed: Some(se) };
+            }
+            match entity.my_q {
+                Some(below) => level = below,
+                None => return Pick { next: Curr::Task(TaskId(se.0)), reason, delayed: None },
+            }
+        }
+    }
+
+    /// Switches a CPU to what a recorded kernel chose.
+    pub fn switch_to(&mut self, cpu: CpuId, next: Curr, now: Time) {
+        self.update_rq_clock(cpu, now);
+        let prev = self.rqs[cpu].curr;
+        self.put_prev_set_next(cpu, prev, next);
+        let rq = &mut self.rqs[cpu];
+        rq.need_resched = crate::NeedResched::default();
+        if next != prev {
+            rq.nr_switches += 1;
+            if let Curr::Task(task) = next {
+                self.task_mut(task).on_cpu = true;
+            }
+        }
+    }
+
+    /// Kernel: put_prev_set_next_task(), kernel/sched/sched.h, v7.2; pick_next_task_fair(), v6.1.
+    fn put_prev_set_next(&mut self, cpu: CpuId, prev: Curr, next: Curr) {
+        let put = self.rqs[cpu].curr_put;
+        if next == prev && !put {
+            self.picked_again(cpu, next);
+            return;
+        }
+        let prev_class = self.class_of_curr(prev);
+        if let (Curr::Task(from), Curr::Task(to), Class::Fair, false) = (prev, next, prev_class, put)
+            && self.class_of(to) == Class::Fair
+        {
+            self.switch_fair(cpu, SeId(from.0), SeId(to.0));
+        } else {
+            self.put_prev(cpu);
+            self.set_next(cpu, next, prev_class);
+        }
+        let rq = &mut self.rqs[cpu];
+        rq.curr = next;
+        rq.curr_put = false;
+    }
+
+    /// The running task stays.
+    fn picked_again(&mut self, cpu: CpuId, next: Curr) {
+        if let Curr::Task(task) = next
+            && self.class_of(task) == Class::Fair
+            && self.kernel.has(Feature::MruOnRepick)
+        {
+            self.touch_cfs_task(cpu, task);
+            self.hrtick_start_fair(cpu, task);
+        }
+    }
+
+    /// Switches between fair tasks: only the levels on which they differ.
+    #[inline]
+    fn switch_fair(&mut self, cpu: CpuId, prev: SeId, next: SeId) {
+        let shared = self.shared_queue(prev, next);
+        self.each_level(prev, shared, Sched::put_prev_entity);
+        self.each_level(next, shared, |sched, cfs, se| sched.set_next_entity(cfs, se, true));
+        self.set_next_task_fair(cpu, TaskId(next.0));
+    }
+
+    /// The lowest queue in which both have an entity.
+    #[inline]
+    fn shared_queue(&self, a: SeId, b: SeId) -> CfsRqId {
+        let (a, b) = self.find_matching_se(a, b);
+        debug_assert_eq!(self.cfs_rq_of(a), self.cfs_rq_of(b), "both are on one CPU");
+        self.cfs_rq_of(a)
+    }
+
+    /// The ancestors of two entities, or they themselves, that are siblings.
+    ///
+    /// Kernel: find_matching_se(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub fn find_matching_se(&self, mut a: SeId, mut b: SeId) -> (SeId, SeId) {
+        let up = |se: SeId| self.se(se).parent.expect("the root queue is shared");
+        while self.se(a).cfs_rq != self.se(b).cfs_rq {
+            let (deep_a, deep_b) = (self.se(a).depth, self.se(b).depth);
+            if deep_a >= deep_b {
+                a = up(a);
+            }
+            if deep_b >= deep_a {
+                b = up(b);
+            }
+        }
+        (a, b)
+    }
+
+    /// Calls `act` on an entity and its ancestors up to those that stand in `last`.
+    #[inline]
+    fn each_level(&mut self, se: SeId, last: CfsRqId, act: impl Fn(&mut Sched, CfsRqId, SeId)) {
+        let mut level = Some(se);
+        while let Some(se) = level {
+            let cfs = self.cfs_rq_of(se);
+            act(self, cfs, se);
+            level = if cfs == last { None } else { self.se(se).parent };
+        }
+    }
+
+    /// Puts what a CPU runs back among the others. Does nothing the second time.
+    ///
+    /// Kernel: put_prev_task(), kernel/sched/sched.h, v6.1.
+    pub fn put_prev(&mut self, cpu: CpuId) {
+        if self.rqs[cpu].curr_put {
+            return;
+        }
+        self.rqs[cpu].curr_put = true;
+        match (self.rqs[cpu].curr, self.curr_class(cpu)) {
+            (Curr::Idle, _) => self.put_prev_task_idle(cpu),
+            (Curr::Task(task), Class::Fair) => {
+                let root = self.root_cfs_id(cpu);
+                self.each_level(SeId(task.0), root, Sched::put_prev_entity);
+            }
+            (Curr::Task(_), Class::Rt) => self.put_prev_task_rt(cpu),
+            (Curr::Task(_), Class::Dl) => self.put_prev_task_dl(cpu),
+            (Curr::Task(_), _) => {
+                self.update_curr_common(cpu);
+            }
+        }
+    }
+
+    /// Lets a CPU run something; what ran before, of class `prev_class`, was put back.
+    ///
+    /// Kernel: set_next_task(), kernel/sched/sched.h, v6.12.
+    pub fn set_next(&mut self, cpu: CpuId, next: Curr, prev_class: Class) {
+        let Curr::Task(task) = next else { return self.set_next_task_idle(cpu) };
+        match self.class_of(task) {
+            Class::Fair => {
+                let root = self.root_cfs_id(cpu);
+                self.each_level(SeId(task.0), root, |sched, cfs, se| sched.set_next_entity(cfs, se, true));
+                self.set_next_task_fair(cpu, task);
+            }
+            class => {
+                let now = self.rqs[cpu].clock_task;
+                self.task_mut(task).se.exec_start = now;
+                match class {
+                    Class::Rt => self.set_next_task_rt(cpu, prev_class),
+                    Class::Dl => self.set_next_task_dl(cpu, prev_class),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Kernel: __set_next_task_fair(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    fn set_next_task_fair(&mut self, cpu: CpuId, task: TaskId) {
+        if self.bandwidth_used {
+            self.account_levels(task);
+        }
+        self.touch_cfs_task(cpu, task);
+        self.hrtick_start_fair(cpu, task);
+    }
+
+    /// Kernel: set_next_task_idle(), kernel/sched/idle.c, v6.12.
+    fn set_next_task_idle(&mut self, cpu: CpuId) {
+        self.rqs[cpu].hrtick = None;
+        self.update_idle_core(cpu);
+        self.update_idle_rq_clock_pelt(cpu);
+    }
+
+    /// Kernel: put_prev_task_idle(), kernel/sched/idle.c, v7.2.
+    fn put_prev_task_idle(&mut self, cpu: CpuId) {
+        if self.kernel.has(Feature::AvgIdleAtSwitch) {
+            self.update_rq_avg_idle(cpu);
+        }
+    }
+
+    /// A CPU stops being idle: counts how long it was in the average.
+    ///
+    /// Kernel: update_rq_avg_idle(), kernel/sched/core.c, v7.2; ttwu_do_wakeup(), v6.1.
+    pub fn update_rq_avg_idle(&mut self, cpu: CpuId) {
+        let rq = &mut self.rqs[cpu];
+        if rq.idle_stamp == 0 {
+            return;
+        }
+        let delta = (rq.clock - rq.idle_stamp) as i64;
+        let average = rq.avg_idle as i64;
+        rq.avg_idle = (average + (delta - average) / 8).max(0) as u64;
+        rq.avg_idle = rq.avg_idle.min(2 * rq.max_idle_balance_cost);
+        rq.idle_stamp = 0;
+    }
+}

@@ -1,0 +1,84 @@
+//! The periodic tick.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use crate::class::Class;
+use crate::{CfsRqId, Curr, Feature, Sched, SeId, UpdateFlags};
+
+/// What a tick asks the driver to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ticked {
+    /// The balance softirq is due on this CPU.
+    pub raise_balance: bool,
+    /// This idle CPU must balance for the idle.
+    pub nohz_kick: Option<CpuId>,
+}
+
+impl Sched {
+    /// A tick on a CPU.
+    ///
+    /// Kernel: sched_tick(), kernel/sched/core.c, v6.12, v7.2.
+    pub fn tick(&mut self, cpu: CpuId, now: Time) -> Ticked {
+        self.update_rq_clock(cpu, now);
+        if self.kernel.preempt.tick_upgrades() && self.rqs[cpu].need_resched.lazy {
+            self.resched_curr(cpu, false);
+        }
+        if let Curr::Task(task) = self.rqs[cpu].curr {
+            match self.class_of(task) {
+                Class::Fair => self.entity_ticks(SeId(task.0)),
+                Class::Rt => self.task_tick_rt(cpu, task),
+                Class::Dl => self.task_tick_dl(cpu),
+                Class::Stop | Class::Idle => {}
+            }
+        }
+        self.trigger_load_balance(cpu, now)
+    }
+
+    /// Charges the running task and its groups, and under CFS looks for the end of slices.
+    ///
+    /// Kernel: task_tick_fair(), entity_tick(), kernel/sched/fair.c, v6.1, v6.12.
+    pub(crate) fn entity_ticks(&mut self, task: SeId) {
+        let mut level = Some(task);
+        while let Some(se) = level {
+            let cfs = self.cfs_rq_of(se);
+            self.update_curr(cfs);
+            self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
+            self.update_cfs_group(se);
+            let cpu = self.cfs(cfs).cpu;
+            let by_timer = self.rqs[cpu].hrtick.is_some() && !self.kernel.has(Feature::DoubleTick);
+            if !self.is_eevdf() && self.cfs(cfs).nr_queued > 1 && !by_timer {
+                self.check_preempt_tick(cfs, se);
+            }
+            level = self.se(se).parent;
+        }
+    }
+
+    /// CFS: whether the running entity has had its slice, or is far ahead of another.
+    ///
+    /// Kernel: check_preempt_tick(), kernel/sched/fair.c, v6.1, v6.3.
+    fn check_preempt_tick(&mut self, cfs: CfsRqId, curr: SeId) {
+        let mut ideal = self.sched_slice(cfs, curr);
+        if self.kernel.has(Feature::SliceCapLatency) {
+            ideal = ideal.min(self.scaled.latency);
+        }
+        let queue = self.cfs(cfs);
+        let cpu = queue.cpu;
+        let entity = self.se(curr);
+        let ran = entity.sum_exec_runtime - entity.prev_sum_exec_runtime;
+        if ran > ideal {
+            self.resched_fair(cpu);
+            // Not the one that had its turn is to be preferred.
+            self.clear_buddies(cfs, curr);
+            return;
+        }
+        if ran < self.scaled.min_granularity {
+            return;
+        }
+        let Some(left) = queue.timeline.leftmost() else { return };
+        let lead = entity.vruntime.wrapping_sub(left.vruntime) as i64;
+        if lead > ideal as i64 {
+            self.resched_fair(cpu);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Entering and leaving a queue's time line, becoming and ceasing to be its current.
+
+use alloc::vec::Vec;
+
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+
+use crate::{CandidateOrder, CfsRqId, FairPolicy, Feature, LoadWeight, Queued, Sched, SeId, UpdateFlags};
+
+impl Sched {
+    /// The key by which a queued entity is ordered.
+    #[inline]
+    fn timeline_key(&self, se: SeId) -> u64 {
+        let entity = self.se(se);
+        match self.kernel.rules.policy {
+            FairPolicy::Cfs => entity.vruntime,
+            FairPolicy::Eevdf => entity.deadline,
+        }
+    }
+
+    /// Puts an entity on the time line.
+    ///
+    /// Kernel: __enqueue_entity(), kernel/sched/fair.c, v6.1, v6.12.
+    #[inline]
+    pub(crate) fn timeline_add(&mut self, cfs: CfsRqId, se: SeId) {
+        let key = self.timeline_key(se);
+        let entity = self.se(se);
+        let (vruntime, weight) = (entity.vruntime, entity.load.weight);
+        let entry = Queued { key, vruntime, slice: entity.slice, se };
+        if self.is_eevdf() {
+            self.add_to_avg(cfs, vruntime, weight);
+        }
+        self.cfs_mut(cfs).timeline.insert(entry);
+    }
+
+    /// Adds an entity to the sums of the average. With PARANOID_AVG, weights are
+    /// halved for good when a sum would overflow.
+    ///
+    /// Kernel: sum_w_vruntime_add(), kernel/sched/fair.c, v7.2.
+    #[inline]
+    fn add_to_avg(&mut self, cfs: CfsRqId, vruntime: u64, weight: u64) {
+        let rules = &self.kernel.rules;
+        let paranoid = self.kernel.has(Feature::ParanoidAvg);
+        while paranoid && self.cfs(cfs).avg_would_overflow(rules, vruntime, weight) {
+            assert!(self.cfs(cfs).sum_shift < 10, "the average overflows with the smallest weights");
+            let entries: Vec<Queued> = self.cfs(cfs).timeline.entries().to_vec();
+            let weights: Vec<u64> = entries.iter().map(|q| self.se(q.se).load.weight).collect();
+            let queue = &mut self.cfs_rqs[cfs.0 as usize];
+            queue.sum_shift += 1;
+            queue.avg_vruntime = 0;
+            queue.avg_load = 0;
+            for (entry, weight) in entries.iter().zip(weights) {
+                queue.account_avg(rules, entry.vruntime, weight, true);
+            }
+        }
+        self.cfs_rqs[cfs.0 as usize].account_avg(rules, vruntime, weight, true);
+    }
+
+    /// Takes an entity off the time line.
+    ///
+    /// Kernel: __dequeue_entity(), kernel/sched/fair.c, v6.1, v6.12.
+    #[inline]
+    pub(crate) fn timeline_remove(&mut self, cfs: CfsRqId, se: SeId) {
+        let key = self.timeline_key(se);
+        let entity = self.se(se);
+        let (vruntime, weight) = (entity.vruntime, entity.load.weight);
+        self.cfs_mut(cfs).timeline.remove(key, se);
+        if self.is_eevdf() {
+            self.cfs_rqs[cfs.0 as usize].account_avg(&self.kernel.rules, vruntime, weight, false);
+        }
+    }
+
+    /// Changes the slice of a group's entity, wherever that is noted.
+    #[inline]
+    pub(crate) fn set_group_slice(&mut self, cfs: CfsRqId, se: SeId, slice: u64) {
+        if self.se(se).slice == slice {
+            return;
+        }
+        self.se_mut(se).slice = slice;
+        if self.cfs(cfs).curr != Some(se) {
+            let key = self.timeline_key(se);
+            self.cfs_mut(cfs).timeline.set_slice(key, se, slice);
+        }
+    }
+
+    /// Counts an entity that was queued, running or not.
+    ///
+    /// Kernel: account_entity_enqueue(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub(crate) fn account_entity_enqueue(&mut self, cfs: CfsRqId, se: SeId) {
+        let (weight, idle) = (self.se(se).load.weight, self.se_is_idle(se));
+        let queue = self.cfs_mut(cfs);
+        queue.load = LoadWeight { weight: queue.load.weight + weight, inv_weight: 0 };
+        queue.nr_queued += 1;
+        queue.idle_nr_queued += idle as u32;
+        let cpu = queue.cpu;
+        if se.is_task() {
+            self.cfs_tasks_add(cpu, TaskId(se.0));
+        }
+    }
+
+    /// Counts an entity that left.
+    ///
+    /// Kernel: account_entity_dequeue(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub(crate) fn account_entity_dequeue(&mut self, cfs: CfsRqId, se: SeId) {
+        let (weight, idle) = (self.se(se).load.weight, self.se_is_idle(se));
+        let queue = self.cfs_mut(cfs);
+        queue.load = LoadWeight { weight: queue.load.weight - weight, inv_weight: 0 };
+        queue.nr_queued -= 1;
+        queue.idle_nr_queued -= idle as u32;
+        let cpu = queue.cpu;
+        if se.is_task() {
+            self.cfs_tasks_remove(cpu, TaskId(se.0));
+        }
+    }
+
+    /// Makes an entity the one that runs on its level. `first` is false when it runs
+    /// already and only its class or group changed.
+    ///
+    /// Kernel: set_next_entity(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
+    #[inline]
+    pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId, first: bool) {
+        self.clear_buddies(cfs, se);
+        if self.se(se).on_rq {
+            self.timeline_remove(cfs, se);
+            self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
+            if self.is_eevdf() && first {
+                self.set_protect_slice(cfs, se);
+            }
+        }
+        let queue = self.cfs_mut(cfs);
+        debug_assert!(queue.curr.is_none(), "one entity runs at a level");
+        queue.curr = Some(se);
+        let cpu = queue.cpu;
+        let now = self.rqs[cpu].clock_task;
+        let entity = self.se_mut(se);
+        entity.exec_start = now;
+        entity.prev_sum_exec_runtime = entity.sum_exec_runtime;
+    }
+
+    /// Puts the running entity of a level back among the others.
+    ///
+    /// Kernel: put_prev_entity(), kernel/sched/fair.c, v6.1, v6.12.
+    #[inline]
+    pub(crate) fn put_prev_entity(&mut self, cfs: CfsRqId, se: SeId) {
+        if self.se(se).on_rq {
+            self.update_curr(cfs);
+        }
+        if self.bandwidth_used {
+            self.check_cfs_rq_runtime(cfs);
+        }
+        if self.se(se).on_rq {
+            self.timeline_add(cfs, se);
+            self.update_load_avg(cfs, se, UpdateFlags::NONE);
+        }
+        debug_assert_eq!(self.cfs(cfs).curr, Some(se), "the previous one ran");
+        self.cfs_mut(cfs).curr = None;
+    }
+
+    /// Notes that a task runs, for the order in which the balancer takes tasks.
+    #[inline]
+    pub(crate) fn touch_cfs_task(&mut self, cpu: CpuId, task: TaskId) {
+        if self.kernel.rules.candidate_order == CandidateOrder::LeastRecentlyRun && self.task(task).on_list {
+            self.cfs_tasks_move_to_head(cpu, task);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Charging the running entity for the time since it was last charged.
+
+use crate::calc_delta::calc_delta_fair;
+use crate::cfs_rq::before;
+use crate::pick::avg_vruntime::AvgSums;
+use crate::{AvgReference, CfsRqId, FairPolicy, Feature, Protection, Sched, SeId};
+
+impl Sched {
+    /// The queue an entity stands in.
+    #[inline]
+    pub fn cfs_rq_of(&self, se: SeId) -> CfsRqId {
+        self.se(se).cfs_rq.expect("an entity in use stands in a queue")
+    }
+
+    /// Whether EEVDF chooses.
+    #[inline]
+    pub(crate) fn is_eevdf(&self) -> bool {
+        self.kernel.rules.policy == FairPolicy::Eevdf
+    }
+
+    /// Charges the running entity of a queue up to the CPU's clock.
+    ///
+    /// Kernel: update_curr(), update_se(), kernel/sched/fair.c, v6.1, v6.10, v6.12, v7.2.
+    pub fn update_curr(&mut self, cfs: CfsRqId) {
+        let queue = self.cfs(cfs);
+        let Some(curr) = queue.curr else { return };
+        let cpu = queue.cpu;
+        let now = self.rqs[cpu].clock_task;
+        let entity = self.se_mut(curr);
+        let delta = now.wrapping_sub(entity.exec_start) as i64;
+        if delta <= 0 {
+            return;
+        }
+        let delta = delta as u64;
+        entity.exec_start = now;
+        entity.sum_exec_runtime += delta;
+        entity.vruntime = entity.vruntime.wrapping_add(calc_delta_fair(delta, &entity.load));
+        let renewed = self.is_eevdf() && self.update_deadline(cfs, curr);
+        if !self.is_eevdf() || self.kernel.rules.avg_reference == AvgReference::MinVruntime {
+            self.update_min_vruntime(cfs);
+        }
+        if self.bandwidth_used {
+            self.account_cfs_rq_runtime(cfs, delta);
+        }
+        if !self.is_eevdf() || self.cfs(cfs).nr_queued == 1 {
+            return;
+        }
+        if renewed || self.lost_protection(cfs, curr) {
+            self.resched_fair(cpu);
+            self.clear_buddies(cfs, curr);
+        }
+    }
+
+    /// Whether the running entity must make way before its deadline.
+    ///
+    /// Kernel: did_preempt_short(), kernel/sched/fair.c, v6.12; update_curr(), v7.2.
+    #[inline]
+    fn lost_protection(&self, cfs: CfsRqId, curr: SeId) -> bool {
+        let rules = &self.kernel.rules;
+        match rules.protection {
+            Protection::UntilDeadline => false,
+            Protection::UntilCancelled => {
+                self.kernel.has(Feature::PreemptShort)
+                    && !self.se(curr).is_protected(rules)
+                    && !self.entity_eligible(cfs, curr)
+            }
+            Protection::MinSlice => !self.se(curr).is_protected(rules),
+        }
+    }
+
+    /// Gives an entity that has used up its request a new one; says whether it had.
+    ///
+    /// Kernel: update_deadline(), kernel/sched/fair.c, v6.12.
+    #[inline]
+    pub(crate) fn update_deadline(&mut self, cfs: CfsRqId, se: SeId) -> bool {
+        let base_slice = self.scaled.base_slice;
+        let entity = self.se_mut(se);
+        if before(entity.vruntime, entity.deadline) {
+            return false;
+        }
+        if !entity.custom_slice {
+            entity.slice = base_slice;
+        }
+        entity.deadline = entity.vruntime.wrapping_add(calc_delta_fair(entity.slice, &entity.load));
+        self.avg_vruntime(cfs);
+        true
+    }
+
+    /// V of a queue. Where the zero point is a free one, it is moved there.
+    ///
+    /// Kernel: avg_vruntime(), kernel/sched/fair.c, v6.10, v6.12, v7.2.
+    #[inline]
+    pub fn avg_vruntime(&mut self, cfs: CfsRqId) -> u64 {
+        let sums = self.avg_sums(cfs);
+        self.move_to_average(cfs, &sums);
+        sums.average()
+    }
+
+    /// Moves a free zero point to V.
+    #[inline]
+    pub(crate) fn move_to_average(&mut self, cfs: CfsRqId, sums: &AvgSums) {
+        if self.kernel.rules.avg_reference == AvgReference::ZeroVruntime {
+            let offset = sums.offset();
+            self.cfs_rqs[cfs.0 as usize].move_zero(&self.kernel.rules, offset);
+        }
+    }
+
+    /// Raises the floor of a queue to its smallest vruntime; it never goes back.
+    ///
+    /// Kernel: update_min_vruntime(), kernel/sched/fair.c, v6.1, v6.10.
+    #[inline]
+    pub(crate) fn update_min_vruntime(&mut self, cfs: CfsRqId) {
+        let curr = self.queued_curr(cfs).map(|curr| self.se(curr).vruntime);
+        let queue = self.cfs(cfs);
+        let floor = queue.min_vruntime;
+        let entries = queue.timeline.entries();
+        // In order of deadline the smallest vruntime may be anywhere.
+        let tree = match self.kernel.rules.policy {
+            FairPolicy::Cfs => entries.first().map(|q| q.vruntime),
+            FairPolicy::Eevdf => {
+                entries.iter().map(|q| q.vruntime).reduce(|a, b| if before(b, a) { b } else { a })
+            }
+        };
+        let smallest = match (curr, tree) {
+            (Some(curr), Some(tree)) if before(tree, curr) => tree,
+            (Some(curr), _) => curr,
+            (None, Some(tree)) => tree,
+            (None, None) => return,
+        };
+        let delta = smallest.wrapping_sub(floor) as i64;
+        if delta > 0 {
+            let queue = &mut self.cfs_rqs[cfs.0 as usize];
+            match self.kernel.rules.policy {
+                FairPolicy::Cfs => queue.min_vruntime = smallest,
+                FairPolicy::Eevdf => queue.move_zero(&self.kernel.rules, delta),
+            }
+        }
+    }
+}
