@@ -19,6 +19,10 @@ const FILE_SIZE_MAX: u64 = 64 << 10;
 /// What a tar may unpack to before it is refused.
 const TAR_SIZE_MAX: u64 = 4 << 30;
 
+/// How files begin that are compressed in a way not read here, and what unpacks them.
+const PACKED: [(&[u8], &str, &str); 3] =
+    [(b"BZh", "bzip2", "bunzip2"), (b"\xfd7zXZ", "xz", "unxz"), (b"\x28\xb5\x2f\xfd", "zstd", "unzstd")];
+
 impl SavedSysfs {
     /// No files.
     pub fn new() -> SavedSysfs {
@@ -70,9 +74,13 @@ impl SavedSysfs {
     /// # Errors
     /// Bytes that are no tar, or one without any file of sysfs.
     pub fn from_tar(name: &str, bytes: &[u8]) -> Result<SavedSysfs, TopologyError> {
-        let wrong = |error: io::Error| {
-            TopologyError::new(format!("this is no tar that can be read: {error}"), "make one with tar -czf")
-                .in_place(name)
+        let packed = PACKED.iter().find(|(magic, ..)| bytes.starts_with(magic));
+        if let Some((_, with, unpack)) = packed {
+            let what = format!("this is compressed with {with}");
+            return Err(TopologyError::new(what, format!("unpack it with {unpack} first")).in_place(name));
+        }
+        let wrong = |_: io::Error| {
+            TopologyError::new("this is no tar, or a damaged one", "make one with tar -czf").in_place(name)
         };
         let bytes: Box<dyn Read> = if bytes.starts_with(&[0x1f, 0x8b]) {
             Box::new(flate2::read::MultiGzDecoder::new(bytes))
@@ -183,9 +191,11 @@ mod tests {
             "x.tar: no file in the tar is of /sys/devices/system; make it with \
              tar -czf sysfs.tar.gz /sys/devices/system/cpu /sys/devices/system/node"
         );
-        let error = SavedSysfs::from_tar("x.tar", &[7; 600]).unwrap_err().to_string();
-        assert!(error.starts_with("x.tar: this is no tar that can be read: "), "{error}");
-        let error = SavedSysfs::from_tar("x.tar", b"\x1f\x8bzipped").unwrap_err().to_string();
-        assert!(error.ends_with("; make one with tar -czf"), "{error}");
+        for bytes in [&[7; 600][..], b"\x1f\x8bzipped"] {
+            let error = SavedSysfs::from_tar("x.tar", bytes).unwrap_err().to_string();
+            assert_eq!(error, "x.tar: this is no tar, or a damaged one; make one with tar -czf");
+        }
+        let error = SavedSysfs::from_tar("x.tar", b"BZh91AY").unwrap_err().to_string();
+        assert_eq!(error, "x.tar: this is compressed with bzip2; unpack it with bunzip2 first");
     }
 }
