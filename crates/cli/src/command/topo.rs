@@ -56,7 +56,7 @@ pub fn run(args: &Topo) -> Result<Status, Error> {
     }
     let text = match args.cpu {
         Some(cpu) => domain_tree::draw_cpu(&topology, &kernel, CpuId(cpu)).expect("the CPU is online"),
-        None => domain_tree::draw_summary(&topology, &kernel),
+        None => format!("{}\n{}", topology.draw(), domain_tree::draw_summary(&topology, &kernel)),
     };
     output::print(|out| out.write_all(text.as_bytes()))?;
     Ok(Status::Done)
