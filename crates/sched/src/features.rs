@@ -66,6 +66,7 @@ features! {
     TtwuOnCpu "TTWU_ON_CPU" "A task that is just switching out is handed to its own CPU's wake list without placement." "try_to_wake_up(), v5.8" [0 0 1 1 1 1 1 1];
     WakeAvgIdle "WAKE_AVG_IDLE" "Searches use an idle budget that ages with each jiffy and each search." "select_idle_cpu(), v5.14..v6.3" [0 0 1 1 1 0 0 0];
     AvgIdleAtSwitch "AVG_IDLE_AT_SWITCH" "The average idle time is updated when the idle task is switched out, not at the wake-up." "put_prev_task_idle(), v7.2" [0 0 0 0 0 0 0 1];
+    WakeCpuFixup "WAKE_CPU_FIXUP" "A wake-up that leaves a task where it is makes that the CPU from which the next one starts." "try_to_wake_up(), v7.2" [0 0 0 0 0 0 0 1];
 
     // Fork and exec.
     ForkTieUtil "FORK_TIE_UTIL" "Among groups with equally many idle CPUs the one with lower utilisation is idlest." "update_pick_idlest(), v5.17" [0 0 1 1 1 1 1 1];

@@ -6,7 +6,8 @@
 //! fork,exec         select_task_rq ─── find_idlest_cpu ─► find_idlest_group, level by level
 //! ```
 //!
-//! Everything that decides takes a [`View`] and changes nothing.
+//! Everything that decides takes a [`View`] and changes nothing; `apply_wakeup` and
+//! `apply_fork` carry out a decision, whoever made it.
 
 mod find_idlest_cpu;
 mod find_idlest_group;
@@ -25,6 +26,7 @@ mod ttwu;
 mod util_fits_cpu;
 mod wake_affine;
 mod wake_cap;
+mod wake_up_new_task;
 mod wake_wide;
 
 use schedlab_topology::CpuId;

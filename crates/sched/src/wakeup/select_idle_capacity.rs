@@ -52,7 +52,7 @@ impl Search<'_> {
                     return best.map(|(.., cpu)| cpu);
                 }
             }
-            if !self.takes(cpu) {
+            if !self.scans(cpu) {
                 continue;
             }
             let mut capacity = sched.capacity_of(cpu);

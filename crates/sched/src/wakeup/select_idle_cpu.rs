@@ -50,7 +50,7 @@ impl Search<'_> {
                 if !limit.allows() {
                     return Err(limit.none);
                 }
-                if self.takes(cpu) {
+                if self.scans(cpu) {
                     return Ok((cpu, Reason::IdleClusterCpu));
                 }
             }
@@ -64,7 +64,7 @@ impl Search<'_> {
             if !limit.allows() {
                 return Err(limit.none);
             }
-            if self.takes(cpu) {
+            if self.scans(cpu) {
                 found = Some((cpu, self.idle_reason(cpu)));
                 break;
             }
@@ -98,7 +98,7 @@ impl Search<'_> {
                 self.view.refuse(cpu, Refused::NotAllowed);
                 continue;
             }
-            if !self.takes(cpu) {
+            if !self.scans(cpu) {
                 continue;
             }
             if !keep || sched.available_idle_cpu(cpu) {

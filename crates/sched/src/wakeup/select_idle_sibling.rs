@@ -184,12 +184,17 @@ impl Search<'_> {
     /// Whether a CPU is idle as the kernel's idle test has it, and of enough capacity.
     /// Notes why not.
     pub(super) fn takes(&self, cpu: CpuId) -> bool {
-        self.view.examine();
         if !self.view.sched.choose_idle_cpu(cpu, self.has_idle_policy) {
             self.view.refuse_busy(cpu);
             return false;
         }
         self.has_capacity(cpu)
+    }
+
+    /// As [`Search::takes`], for a CPU met in a scan: looking at it costs time.
+    pub(super) fn scans(&self, cpu: CpuId) -> bool {
+        self.view.examine();
+        self.takes(cpu)
     }
 
     /// SIS_CAPACITY: whether an idle CPU keeps its capacity; always, without the change.

@@ -21,7 +21,7 @@ impl Search<'_> {
             if skip_self && cpu == of || !self.allowed.contains(cpu) || in_llc && !llc.span.contains(cpu) {
                 continue;
             }
-            if self.takes(cpu) {
+            if self.scans(cpu) {
                 // The old form prefers an idle thread to one that runs SCHED_IDLE tasks.
                 if !target_last || sched.available_idle_cpu(cpu) {
                     return Some(cpu);

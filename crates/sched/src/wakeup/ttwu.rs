@@ -8,9 +8,12 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use schedlab_topology::CpuId;
-use schedlab_units::Time;
+use schedlab_units::{TaskId, Time};
 
-use crate::{Candidate, Feature, Policy, Sched, View, WakeList};
+use crate::{
+    Candidate, Effect, EnqueueFlags, Feature, MigrationCause, Placement, Policy, PreemptDecision, Sched,
+    SeId, TaskState, View, WakeList, WakeListOrder, wf,
+};
 
 use super::{WakePath, Wakeup, WakeupDecision};
 
@@ -70,5 +73,179 @@ impl Sched {
                     && (other_llc || cpu != wakeup.this_cpu && rq.nr_running == 0)
             }
         }
+    }
+}
+
+impl Sched {
+    /// Decides a wake-up and carries it out, with what must be brought up to date first.
+    ///
+    /// Kernel: try_to_wake_up(), kernel/sched/core.c, v6.12.
+    pub fn try_to_wake_up(&mut self, wakeup: &Wakeup, now: Time) -> WakeupDecision {
+        if self.domains.asym_active && !self.task(wakeup.task).on_rq {
+            self.sync_entity_load_avg(SeId(wakeup.task.0));
+        }
+        let decision = self.decide_wakeup(wakeup, now, None);
+        self.apply_wakeup(wakeup, &decision, now);
+        decision
+    }
+
+    /// Carries out a decision, whoever made it. Says whether the wakee preempts, where it
+    /// was queued at once.
+    ///
+    /// Kernel: try_to_wake_up(), kernel/sched/core.c, v6.12, v5.5.
+    pub fn apply_wakeup(
+        &mut self,
+        wakeup: &Wakeup,
+        decision: &WakeupDecision,
+        now: Time,
+    ) -> Option<PreemptDecision> {
+        let task = wakeup.task;
+        let mut flags = wf::TTWU;
+        if wakeup.sync {
+            flags |= wf::SYNC;
+        }
+        if wakeup.current_cpu {
+            flags |= wf::CURRENT_CPU;
+        }
+        match decision.path {
+            WakePath::SelfWake => {
+                self.task_mut(task).state = TaskState::Running;
+                None
+            }
+            WakePath::StillQueued | WakePath::StillDelayed => self.ttwu_runnable(wakeup, flags, now),
+            WakePath::OnCpuHandover => {
+                self.task_mut(task).state = TaskState::Waking;
+                self.ttwu_queue_wakelist(task, decision.cpu, flags);
+                None
+            }
+            WakePath::Select => {
+                self.task_mut(task).state = TaskState::Waking;
+                let p = self.task(task);
+                if p.policy.is_fair() && p.nr_cpus_allowed > 1 {
+                    flags |= wf::RQ_SELECTED;
+                    self.record_wakee(wakeup, self.jiffies(now));
+                }
+                if let Some(placement) = &decision.placement {
+                    self.apply_search(wakeup, placement, now);
+                }
+                if self.task(task).cpu != decision.cpu {
+                    flags |= wf::MIGRATED;
+                    self.set_task_cpu(task, decision.cpu, MigrationCause::Wakeup, now);
+                } else if self.kernel.has(Feature::WakeCpuFixup) {
+                    self.task_mut(task).wake_cpu = decision.cpu;
+                }
+                if decision.remote {
+                    self.ttwu_queue_wakelist(task, decision.cpu, flags);
+                    return None;
+                }
+                if decision.cpu != wakeup.this_cpu {
+                    self.effects.push(Effect::RqLock { by: wakeup.this_cpu, of: decision.cpu });
+                }
+                Some(self.ttwu_do_activate(task, decision.cpu, flags, now))
+            }
+        }
+    }
+
+    /// The wakee never left its queue.
+    ///
+    /// Kernel: ttwu_runnable(), kernel/sched/core.c, v6.12, v6.1.
+    fn ttwu_runnable(&mut self, wakeup: &Wakeup, flags: u32, now: Time) -> Option<PreemptDecision> {
+        let task = wakeup.task;
+        let cpu = self.task(task).cpu;
+        if cpu != wakeup.this_cpu {
+            self.effects.push(Effect::RqLock { by: wakeup.this_cpu, of: cpu });
+        }
+        self.update_rq_clock(cpu, now);
+        if self.task(task).se.sched_delayed {
+            let flags = EnqueueFlags { delayed: true, ..EnqueueFlags::default() };
+            self.activate(task, cpu, flags, now);
+        }
+        let preempt = (!self.task(task).on_cpu).then(|| self.wakeup_preempt(cpu, task, flags, now));
+        self.task_mut(task).state = TaskState::Running;
+        preempt
+    }
+
+    /// What a search leaves behind: recently used CPUs, a hint that failed, the time it took.
+    fn apply_search(&mut self, wakeup: &Wakeup, placement: &Placement, now: Time) {
+        if let Some(cpu) = placement.recent_used_cpu {
+            self.task_mut(wakeup.task).recent_used_cpu = Some(cpu);
+        }
+        if let (Some(cpu), Some(waker)) = (placement.waker_recent_used_cpu, wakeup.waker) {
+            self.task_mut(waker).recent_used_cpu = Some(cpu);
+        }
+        if let Some(cpu) = placement.clear_idle_cores {
+            self.set_idle_cores(cpu, false);
+        }
+        if let Some(scanned) = placement.scan_to_account {
+            self.account_scan(wakeup.this_cpu, scanned, now);
+        }
+    }
+
+    /// Takes the cost of a scan off the idle budget and into the average that bounds the next.
+    ///
+    /// Kernel: select_idle_cpu(), kernel/sched/fair.c, v4.13, v5.18.
+    fn account_scan(&mut self, this: CpuId, scanned: u32, now: Time) {
+        let cost = u64::from(scanned) * self.prices.idle_scan_cpu;
+        let jiffies = self.jiffies(now);
+        if self.kernel.has(Feature::WakeAvgIdle) {
+            let rq = &mut self.rqs[this];
+            let (stamp, budget) = rq.aged_wake_avg_idle(jiffies);
+            (rq.wake_stamp, rq.wake_avg_idle) = (stamp, budget.saturating_sub(cost));
+        }
+        if let Some(llc) = self.domains.per_cpu[this].llc {
+            let average = &mut self.domains.sd_mut(llc).avg_scan_cost;
+            *average = average.saturating_add_signed((cost as i64 - *average as i64) / 8);
+        }
+    }
+
+    /// Appends a wake-up to the wake list of a CPU, and tells it if the list was empty.
+    ///
+    /// Kernel: __ttwu_queue_wakelist(), kernel/sched/core.c, v6.12; ttwu_queue_remote(), v5.5.
+    fn ttwu_queue_wakelist(&mut self, task: TaskId, cpu: CpuId, flags: u32) {
+        self.task_mut(task).wake_flags = flags & wf::MIGRATED;
+        let rq = &mut self.rqs[cpu];
+        rq.ttwu_pending = true;
+        rq.wake_list.push(task);
+        if rq.wake_list.len() == 1 {
+            self.effects.push(Effect::WakeList { cpu });
+        }
+    }
+
+    /// A CPU works off its wake list.
+    ///
+    /// Kernel: sched_ttwu_pending(), kernel/sched/core.c, v6.12, v5.5.
+    pub fn drain_wake_list(&mut self, cpu: CpuId, now: Time) {
+        let mut list = core::mem::take(&mut self.rqs[cpu].wake_list);
+        if self.kernel.rules.wake_list_order == WakeListOrder::Lifo {
+            list.reverse();
+        }
+        for &task in &list {
+            let flags = self.task(task).wake_flags;
+            self.ttwu_do_activate(task, cpu, flags, now);
+        }
+        list.clear();
+        let rq = &mut self.rqs[cpu];
+        rq.wake_list = list;
+        rq.ttwu_pending = false;
+    }
+
+    /// Queues a woken task and asks whether it preempts.
+    ///
+    /// Kernel: ttwu_do_activate(), kernel/sched/core.c, v6.12; ttwu_do_wakeup(), v6.1.
+    fn ttwu_do_activate(&mut self, task: TaskId, cpu: CpuId, flags: u32, now: Time) -> PreemptDecision {
+        let migrated = flags & wf::MIGRATED != 0;
+        self.task_mut(task).wake_flags = 0;
+        self.activate(task, cpu, EnqueueFlags { wakeup: true, migrated, ..EnqueueFlags::default() }, now);
+        let preempt = self.wakeup_preempt(cpu, task, flags, now);
+        self.task_mut(task).state = TaskState::Running;
+        if !self.kernel.has(Feature::AvgIdleAtSwitch) && self.rqs[cpu].idle_stamp != 0 {
+            self.update_rq_avg_idle(cpu);
+            if self.kernel.has(Feature::WakeAvgIdle) {
+                let jiffies = self.jiffies(now);
+                let rq = &mut self.rqs[cpu];
+                (rq.wake_stamp, rq.wake_avg_idle) = (jiffies, rq.avg_idle / 2);
+            }
+        }
+        preempt
     }
 }

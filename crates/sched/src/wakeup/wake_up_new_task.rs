@@ -1,0 +1,45 @@
+//! Carrying out the placement of a new task, and of one that executes another program.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::{EnqueueFlags, MigrationCause, Placement, PreemptDecision, RecentUsedCpu, Sched, TaskState, wf};
+
+impl Sched {
+    /// Queues a new task on the CPU chosen for it. The forker's CPU counts as its recently
+    /// used one.
+    ///
+    /// Kernel: wake_up_new_task(), kernel/sched/core.c, v6.12.
+    pub fn apply_fork(&mut self, task: TaskId, cpu: CpuId, now: Time) -> PreemptDecision {
+        let keeps_recent = self.kernel.rules.recent_used_cpu != RecentUsedCpu::Off;
+        let p = self.task_mut(task);
+        p.state = TaskState::Running;
+        if keeps_recent {
+            p.recent_used_cpu = Some(p.cpu);
+        }
+        self.set_cpu(task, cpu);
+        self.update_rq_clock(cpu, now);
+        self.post_init_entity_util_avg(task);
+        self.activate(task, cpu, EnqueueFlags { initial: true, ..EnqueueFlags::default() }, now);
+        self.wakeup_preempt(cpu, task, wf::FORK, now)
+    }
+
+    /// Chooses a CPU for a new task and queues it there.
+    ///
+    /// Kernel: wake_up_new_task(), kernel/sched/core.c, v6.12.
+    pub fn wake_up_new_task(&mut self, task: TaskId, this: CpuId, now: Time) -> Placement {
+        let placement = self.decide_fork(task, this, now, None);
+        self.apply_fork(task, placement.cpu, now);
+        placement
+    }
+
+    /// Moves a task that executes another program; the stopper of its CPU does this, while
+    /// the task waits behind it.
+    ///
+    /// Kernel: migration_cpu_stop(), kernel/sched/core.c, v6.12.
+    pub fn apply_exec(&mut self, task: TaskId, cpu: CpuId, now: Time) {
+        if self.task(task).cpu != cpu {
+            self.move_queued_task(task, cpu, MigrationCause::Exec, now);
+        }
+    }
+}
