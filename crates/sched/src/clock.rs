@@ -88,6 +88,13 @@ impl Sched {
         }
     }
 
+    /// What a CPU's task clock would be at `now`.
+    pub(crate) fn clock_task_at(&self, cpu: CpuId, now: Time) -> u64 {
+        let rq = &self.rqs[cpu];
+        let delta = now.0.saturating_sub(rq.clock);
+        rq.clock_task + delta - rq.irq_time_pending.min(delta)
+    }
+
     /// Clock of the averages of a CPU.
     ///
     /// Kernel: rq_clock_pelt(), kernel/sched/pelt.h, v6.12.

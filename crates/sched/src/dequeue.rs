@@ -265,6 +265,9 @@ impl Sched {
     ///
     /// Kernel: set_delayed(), kernel/sched/fair.c, v6.12.
     fn set_delayed(&mut self, se: SeId) {
+        if se.is_task() {
+            self.account_llc_delayed(TaskId(se.0), true);
+        }
         self.se_mut(se).sched_delayed = true;
         self.count_runnable(se, |nr| nr - 1);
     }
@@ -274,6 +277,9 @@ impl Sched {
     /// Kernel: clear_delayed(), kernel/sched/fair.c, v6.12.
     pub(crate) fn clear_delayed(&mut self, se: SeId) {
         self.se_mut(se).sched_delayed = false;
+        if se.is_task() {
+            self.account_llc_delayed(TaskId(se.0), false);
+        }
         self.count_runnable(se, |nr| nr + 1);
     }
 

@@ -37,6 +37,7 @@ impl Sched {
         self.tasks.push(task);
         self.set_cpu(id, cpu);
         self.init_entity_runnable_average(SeId(id.0));
+        self.sched_cache_fork(id, now);
         if spec.policy.is_fair() {
             self.task_fork_fair(id, cpu, parent, now);
         }
@@ -115,6 +116,7 @@ impl Task {
             uclamp_min: 0,
             uclamp_max: 1024,
             preferred_llc: None,
+            pref_llc_queued: false,
             list_next: None,
             list_prev: None,
             on_list: false,

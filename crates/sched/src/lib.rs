@@ -57,7 +57,6 @@ mod rq;
 mod rules;
 mod sched;
 mod schedule;
-mod shim;
 mod task;
 mod tick;
 mod timeline;
@@ -70,7 +69,10 @@ mod weight;
 pub mod wf;
 mod yield_task;
 
-pub use balance::{GroupType, SgLbStats};
+pub use balance::{
+    BalanceDecision, CacheGroup, EpochTime, GroupSeen, GroupType, MigrationType, NewidleOutcome, NohzKick,
+    NotMoved, SchedCache, SgLbStats, Step,
+};
 pub use calc_delta::{calc_delta, calc_delta_fair};
 pub use cfs_rq::{CfsRq, Queued, Removed, Timeline};
 pub use class::Class;
@@ -94,7 +96,6 @@ pub use rq::{Curr, Rq};
 pub use rules::*;
 pub use sched::{Prices, Sched};
 pub use schedule::{Deactivate, Pick, Switched};
-pub use shim::NewidleOutcome;
 pub use task::{NewTask, Policy, Task, TaskState};
 pub use tick::Ticked;
 pub use tunables::{Scaled, Tunable, Tunables};

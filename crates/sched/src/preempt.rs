@@ -90,6 +90,12 @@ impl Preempt {
         self.build == PreemptBuild::Auto || matches!(self.model, PreemptModel::Full | PreemptModel::Lazy)
     }
 
+    /// Whether the kernel was built so that its code can be preempted (CONFIG_PREEMPTION),
+    /// whatever was chosen at boot.
+    pub fn is_preemption(self) -> bool {
+        self.build != PreemptBuild::Static || self.kernel_preemptible()
+    }
+
     /// The bit to set when a task asks for a CPU: true for the lazy one.
     /// `higher_class` says whether the asking task is of a higher class than the
     /// current one; `curr_idle` whether the CPU runs its idle task.

@@ -202,6 +202,8 @@ reasons! {
     LbAllPinned = "LB_ALL_PINNED";
     /// Balance: every candidate is cache hot, running or too large.
     LbNothingMovable = "LB_NOTHING_MOVABLE";
+    /// Balance: the running task would have to be pushed, but is bound.
+    LbRunningPinned = "LB_RUNNING_PINNED";
     /// Balance moved load.
     LbLoad = "LB_LOAD";
     /// Balance moved utilisation.
@@ -214,4 +216,21 @@ reasons! {
     LbActive = "LB_ACTIVE";
     /// Balance towards the preferred last-level cache.
     LbLlc = "LB_LLC";
+
+    /// Newly idle: a wake-up is on its way.
+    NiPending = "NI_PENDING";
+    /// Newly idle: the CPU is in no domain.
+    NiNoDomain = "NI_NO_DOMAIN";
+    /// Newly idle: no CPU had more than one task when last seen.
+    NiNoOverload = "NI_NO_OVERLOAD";
+    /// Newly idle: idle times are too short for a search.
+    NiShortIdle = "NI_SHORT_IDLE";
+    /// Newly idle: the next level takes longer than the CPU will be idle.
+    NiCost = "NI_COST";
+    /// Newly idle: the lot fell against the last level.
+    NiRandom = "NI_RANDOM";
+    /// Newly idle: no level gave anything.
+    NiNothing = "NI_NOTHING";
+    /// Newly idle: there is work now.
+    NiPulled = "NI_PULLED";
 }

@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 use schedlab_units::TaskId;
 
-use crate::{CfsRqId, NeedResched, SchedAvg, Wakees};
+use crate::balance::cpu_load_idx::CPU_LOAD_IDX_MAX;
+use crate::{CfsRqId, NeedResched, NohzKick, SchedAvg, Wakees};
 
 /// What a CPU executes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +98,20 @@ pub struct Rq {
     pub misfit_task_load: u64,
     /// A stopper is moving a task away.
     pub active_balance: bool,
+    /// v7.2: only one that prefers the destination's last-level cache.
+    pub active_balance_llc: bool,
+    /// The CPU was idle at its last tick.
+    pub idle_balance: bool,
+    /// What the CPU was interrupted to do for the idle.
+    pub nohz_kick: NohzKick,
+    /// v4.13: past loads, each smoother than the one before.
+    pub cpu_load: [u64; CPU_LOAD_IDX_MAX],
+    /// v4.13: jiffy of their last update.
+    pub last_load_update_tick: u64,
+    /// v7.2: queued tasks by the last-level cache they prefer.
+    pub llc_counts: Vec<u32>,
+    /// v7.2: runnable tasks that are in the last-level cache they prefer.
+    pub nr_pref_llc_running: u32,
     /// Head and tail of the list of fair tasks, most recently used first.
     pub cfs_tasks: (Option<TaskId>, Option<TaskId>),
     /// RT tasks, highest priority first, first come first.
@@ -165,6 +180,13 @@ impl Rq {
             util_est_enqueued: 0,
             misfit_task_load: 0,
             active_balance: false,
+            active_balance_llc: false,
+            idle_balance: false,
+            nohz_kick: NohzKick::default(),
+            cpu_load: [0; CPU_LOAD_IDX_MAX],
+            last_load_update_tick: 0,
+            llc_counts: Vec::new(),
+            nr_pref_llc_running: 0,
             cfs_tasks: (None, None),
             rt_queue: Vec::new(),
             dl_queue: Vec::new(),

@@ -358,6 +358,22 @@ rules! {
         ByCores "by_cores",
     } [Plain Plain Plain Plain Plain ByCores ByCores ByCores];
 
+    active_balance: ActiveBalance "ACTIVE_BALANCE" "When failures make the stopper push a running task." "need_active_balance()" {
+        /// After any kind of failures; the interval then backs off.
+        AnyFailure "any_failure",
+        /// Only to even out the number of tasks.
+        UnevenTasks "uneven_tasks",
+    } [AnyFailure AnyFailure UnevenTasks UnevenTasks UnevenTasks UnevenTasks UnevenTasks UnevenTasks];
+
+    asym_packing: AsymPacking "ASYM_PACKING" "When the order of CPUs says where tasks go (SD_ASYM_PACKING)." "sched_asym(), asym_smt_can_pull_tasks()" {
+        /// Whenever the destination comes first.
+        Prefer "prefer",
+        /// Also by the number of busy threads at both ends.
+        SmtPull "smt_pull",
+        /// Between cores only towards a wholly idle one.
+        IdleCore "idle_core",
+    } [Prefer Prefer SmtPull SmtPull SmtPull IdleCore IdleCore IdleCore];
+
     candidate_order: CandidateOrder "CANDIDATE_ORDER" "Which tasks of a queue are offered for migration first." "detach_tasks()" {
         /// The one enqueued last.
         NewestFirst "newest_first",

@@ -8,8 +8,8 @@ use schedlab_units::{TaskId, Time};
 
 use crate::domain::capacity_orig;
 use crate::{
-    Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, NICE_0_LOAD, Rq, Scaled, SeId, Task,
-    TaskGroup, TgId,
+    BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, NICE_0_LOAD, Rq,
+    Scaled, SchedCache, SeId, Task, TaskGroup, TgId,
 };
 
 /// What the kernel measures of its own work. It is the driver's machine that has
@@ -74,6 +74,18 @@ pub struct Sched {
     pub nohz_next_blocked: u64,
     /// Some CPU has stopped its tick and blocked load.
     pub nohz_has_blocked: bool,
+    /// CPUs whose tick is stopped.
+    pub nohz_idle_cpus: CpuMask,
+    /// A CPU stopped its tick since the next time was computed.
+    pub nohz_needs_update: bool,
+    /// A pass on behalf of an idle CPU is being made.
+    pub nohz_balancing: bool,
+    /// Longest balance interval, jiffies.
+    pub max_load_balance_interval: u64,
+    /// v7.2: processes and where they run.
+    pub sched_cache: SchedCache,
+    /// Balance passes since the driver last looked; none unless it asked for them.
+    pub balance_log: Option<Vec<BalanceDecision>>,
     /// The timer of RT throttling runs.
     pub rt_period_active: bool,
     /// Some group has a quota (the cfs_bandwidth_used static key).
@@ -122,6 +134,12 @@ impl Sched {
             nohz_next_balance: 0,
             nohz_next_blocked: 0,
             nohz_has_blocked: false,
+            nohz_idle_cpus: CpuMask::new(nr_cpus),
+            nohz_needs_update: false,
+            nohz_balancing: false,
+            max_load_balance_interval: max_load_balance_interval(kernel, active.weight()),
+            sched_cache: SchedCache::default(),
+            balance_log: None,
             rt_period_active: false,
             bandwidth_used: false,
         }
@@ -138,6 +156,8 @@ impl Sched {
             rq.cpu_capacity_orig = capacity[cpu];
         }
         self.domains = Domains::build(&self.topology, &self.kernel, &active);
+        self.max_load_balance_interval = max_load_balance_interval(&self.kernel, active.weight());
+        self.after_rebuild();
     }
 
     /// Length of a tick, ns.
@@ -201,6 +221,13 @@ impl Sched {
     pub fn tg(&self, id: TgId) -> &TaskGroup {
         &self.tgs[id.0 as usize]
     }
+}
+
+/// Balancing is the rarer the more CPUs do it.
+///
+/// Kernel: update_max_interval(), kernel/sched/fair.c, v6.12.
+fn max_load_balance_interval(kernel: &Kernel, nr_online: usize) -> u64 {
+    (kernel.tunables.hz * nr_online as u64 / 10).max(1)
 }
 
 /// A seed of a CPU's own: the machine's, spread by the finaliser of splitmix64; never 0.

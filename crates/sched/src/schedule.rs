@@ -97,6 +97,9 @@ impl Sched {
             Deactivate::Sleep(state) => state,
             _ => TaskState::Dead,
         };
+        if special {
+            self.sched_cache_exit(task);
+        }
         self.deactivate(task, DequeueFlags { sleep: true, special, ..DequeueFlags::default() }, now)
     }
 
@@ -342,6 +345,9 @@ impl Sched {
         }
         self.touch_cfs_task(cpu, task);
         self.hrtick_start_fair(cpu, task);
+        if self.domains.asym_active {
+            self.update_misfit_status(cpu, Some(task));
+        }
     }
 
     /// Kernel: set_next_task_idle(), kernel/sched/idle.c, v6.12.

@@ -26,7 +26,11 @@ impl Sched {
         }
         if let Curr::Task(task) = self.rqs[cpu].curr {
             match self.class_of(task) {
-                Class::Fair => self.entity_ticks(SeId(task.0)),
+                Class::Fair => {
+                    self.entity_ticks(SeId(task.0));
+                    self.update_misfit_status(cpu, Some(task));
+                    self.task_tick_cache(cpu, task, now);
+                }
                 Class::Rt => self.task_tick_rt(cpu, task),
                 Class::Dl => self.task_tick_dl(cpu),
                 Class::Stop | Class::Idle => {}

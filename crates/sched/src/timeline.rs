@@ -96,6 +96,7 @@ impl Sched {
         let cpu = queue.cpu;
         if se.is_task() {
             self.cfs_tasks_add(cpu, TaskId(se.0));
+            self.account_llc_enqueue(cpu, TaskId(se.0));
         }
     }
 
@@ -112,6 +113,7 @@ impl Sched {
         let cpu = queue.cpu;
         if se.is_task() {
             self.cfs_tasks_remove(cpu, TaskId(se.0));
+            self.account_llc_dequeue(cpu, TaskId(se.0));
         }
     }
 

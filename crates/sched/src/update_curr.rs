@@ -3,6 +3,8 @@
 use crate::calc_delta::calc_delta_fair;
 use crate::cfs_rq::before;
 use crate::pick::avg_vruntime::AvgSums;
+use schedlab_units::TaskId;
+
 use crate::{AvgReference, CfsRqId, FairPolicy, Feature, Protection, Sched, SeId};
 
 impl Sched {
@@ -35,6 +37,9 @@ impl Sched {
         entity.exec_start = now;
         entity.sum_exec_runtime += delta;
         entity.vruntime = entity.vruntime.wrapping_add(calc_delta_fair(delta, &entity.load));
+        if curr.is_task() && self.kernel.has(Feature::SchedCache) {
+            self.account_mm_sched(cpu, TaskId(curr.0), delta);
+        }
         let renewed = self.is_eevdf() && self.update_deadline(cfs, curr);
         if !self.is_eevdf() || self.kernel.rules.avg_reference == AvgReference::MinVruntime {
             self.update_min_vruntime(cfs);

@@ -1,5 +1,35 @@
 //! Moving tasks between CPUs: periodic, newly idle, nohz and active balancing.
+//!
+//! [`Sched::decide_balance`](crate::Sched::decide_balance) is the heart: one pass of one
+//! CPU over one domain, from the question who does it to the list of tasks that move.
 
+mod active_balance;
+mod apply;
+mod calculate_imbalance;
+mod can_migrate_task;
+pub(crate) mod cpu_load_idx;
+mod decision;
+mod detach_tasks;
+mod env;
+mod find_busiest_group;
+mod find_busiest_group_load;
+mod find_busiest_queue;
 mod group_type;
+mod idle_cpu_scan;
+mod load_balance;
+mod misfit;
+mod need_active_balance;
+mod newidle_balance;
+mod nohz_balance;
+mod numa_imbalance;
+mod rebalance_domains;
+mod sched_cache;
+mod should_we_balance;
+mod task_hot;
+mod update_group_capacity;
 
+pub use decision::{BalanceDecision, GroupSeen, MigrationType, NotMoved, Step};
 pub use group_type::{GroupType, SgLbStats};
+pub use newidle_balance::NewidleOutcome;
+pub use nohz_balance::NohzKick;
+pub use sched_cache::{CacheGroup, EpochTime, SchedCache};

@@ -15,7 +15,7 @@ pub(super) fn fits_capacity(util: u64, capacity: u64) -> bool {
 /// 1 if the task fits, 0 if not, -1 if all but its lower clamp does.
 ///
 /// Kernel: util_fits_cpu(), kernel/sched/fair.c, v6.12. Pressure by firmware is left out.
-pub(super) fn util_fits_cpu(view: &View, task: TaskId, cpu: CpuId) -> i32 {
+pub(crate) fn util_fits_cpu(view: &View, task: TaskId, cpu: CpuId) -> i32 {
     let p = view.sched.task(task);
     let util = view.sched.task_util_est(task);
     let orig = view.rq(cpu).cpu_capacity_orig;

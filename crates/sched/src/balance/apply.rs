@@ -1,0 +1,88 @@
+//! Carrying out what a pass decided, whoever decided it.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use super::{BalanceDecision, Step};
+use crate::{CandidateOrder, DequeueFlags, Effect, EnqueueFlags, IdleType, MigrationCause, Sched};
+
+impl Sched {
+    /// Moves the tasks, starts the stopper, and sets what the pass leaves behind.
+    ///
+    /// Kernel: load_balance(), kernel/sched/fair.c, v6.12.
+    pub fn apply_balance(&mut self, decision: &BalanceDecision, now: Time) {
+        let cause = match decision.idle {
+            IdleType::NewlyIdle => MigrationCause::NewlyIdle,
+            _ if self.nohz_balancing => MigrationCause::Nohz,
+            _ => MigrationCause::Periodic,
+        };
+        if let Some(src) = decision.src {
+            self.apply_steps(src, &decision.steps, cause, now);
+        }
+        let sd = self.domains.sd_mut(decision.sd);
+        sd.nr_balance_failed = decision.nr_balance_failed;
+        sd.balance_interval = decision.balance_interval;
+        let parent = sd.parent;
+        if let (Some(mark), Some(parent)) = (decision.group_imbalance, parent) {
+            let group = self.domains.sd(parent).groups.local();
+            let sgc = self.domains.sg(group).sgc as usize;
+            self.domains.sgcs[sgc].imbalance = mark;
+        }
+        if let Some(overload) = decision.overload {
+            self.domains.overload = overload;
+        }
+        if let Some((shared, scan)) = decision.nr_idle_scan {
+            self.domains.shared[shared.0 as usize].nr_idle_scan = scan;
+        }
+        for &(shared, util, capacity) in &decision.llc_stats {
+            let shared = &mut self.domains.shared[shared.0 as usize];
+            (shared.util_avg, shared.capacity) = (util, capacity);
+        }
+        if let (true, Some(src)) = (decision.active, decision.src) {
+            self.rqs[src].active_balance = true;
+            self.rqs[src].active_balance_llc = decision.active_llc;
+            self.effects.push(Effect::ActiveBalance { cpu: src, to: decision.cpu });
+        }
+        let (cpu, examined, moved) = (decision.cpu, decision.examined, decision.moved);
+        self.effects.push(Effect::Balanced { cpu, examined, moved });
+        if let Some(log) = &mut self.balance_log {
+            log.push(decision.clone());
+        }
+    }
+
+    fn apply_steps(&mut self, src: CpuId, steps: &[Step], cause: MigrationCause, now: Time) {
+        let mut batch: alloc::vec::Vec<TaskId> = alloc::vec::Vec::new();
+        if let Some(Step::Detach { to, .. } | Step::Attach { to }) = steps.first() {
+            self.effects.push(Effect::RqLock { by: *to, of: src });
+        }
+        for step in steps {
+            match *step {
+                Step::Detach { task, to } => {
+                    let flags = DequeueFlags { migrate: true, ..DequeueFlags::default() };
+                    self.deactivate(task, flags, now);
+                    self.set_task_cpu(task, to, cause, now);
+                    batch.push(task);
+                }
+                // A refusal in one round may come before the task leaves in another.
+                Step::Skip { task, .. } => match self.kernel.rules.candidate_order {
+                    CandidateOrder::LeastRecentlyRun => self.cfs_tasks_move_to_head(src, task),
+                    CandidateOrder::NewestFirst => self.cfs_tasks_move_to_tail(src, task),
+                },
+                Step::Attach { to } => {
+                    while let Some(task) = batch.pop() {
+                        self.attach_task(task, to, now);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Queues a task that was moved and lets it preempt.
+    ///
+    /// Kernel: attach_task(), kernel/sched/fair.c, v6.12.
+    pub(super) fn attach_task(&mut self, task: TaskId, to: CpuId, now: Time) {
+        let flags = EnqueueFlags { migrated: true, ..EnqueueFlags::default() };
+        self.activate(task, to, flags, now);
+        self.wakeup_preempt(to, task, 0, now);
+    }
+}

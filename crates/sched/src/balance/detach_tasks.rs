@@ -1,0 +1,164 @@
+//! Which tasks of the source go.
+//!
+//! Candidates come from the far end of the CPU's list of fair tasks: those that ran
+//! longest ago (v5.5 on), or those queued last (v4.13). A candidate passed over goes to
+//! the other end, so the next pass meets another one first.
+
+use schedlab_units::TaskId;
+
+use super::env::{LbEnv, SCHED_NR_MIGRATE_BREAK};
+use super::{MigrationType, NotMoved, Step};
+use crate::{CandidateOrder, Feature, IdleType, LoadFilter, SeId};
+
+impl LbEnv<'_> {
+    /// Begins with a source: the list from its far end.
+    pub(super) fn begin_source(&mut self) {
+        let rq = &self.sched.rqs[self.src_cpu];
+        self.src_nr_running = rq.nr_running;
+        self.loop_max = (self.sched.kernel.tunables.nr_migrate as u32).min(rq.nr_running);
+        let (head, tail) = rq.cfs_tasks;
+        self.cursor = match self.sched.kernel.rules.candidate_order {
+            CandidateOrder::LeastRecentlyRun => tail,
+            CandidateOrder::NewestFirst => head,
+        };
+        self.skipped.clear();
+        self.loops = 0;
+        self.loop_break = SCHED_NR_MIGRATE_BREAK;
+    }
+
+    /// The candidate at the far end of what is left of the list.
+    fn candidate(&mut self) -> Option<TaskId> {
+        let Some(task) = self.cursor else { return self.skipped.pop_front() };
+        self.cursor = self.following(task);
+        Some(task)
+    }
+
+    /// The task behind another, seen from the far end.
+    pub(super) fn following(&self, task: TaskId) -> Option<TaskId> {
+        let entry = self.sched.task(task);
+        match self.sched.kernel.rules.candidate_order {
+            CandidateOrder::LeastRecentlyRun => entry.list_prev,
+            CandidateOrder::NewestFirst => entry.list_next,
+        }
+    }
+
+    /// Whether a candidate is left.
+    fn has_candidate(&self) -> bool {
+        self.cursor.is_some() || !self.skipped.is_empty()
+    }
+
+    /// Takes tasks until the imbalance is used up; returns how many.
+    ///
+    /// Kernel: detach_tasks(), kernel/sched/fair.c, v7.2, v6.12, v5.18, v5.5 and v4.13.
+    pub(super) fn detach_tasks(&mut self) -> u32 {
+        let kernel = &self.sched.kernel;
+        if self.src_nr_running <= 1 && kernel.rules.active_balance == crate::ActiveBalance::UnevenTasks {
+            self.flags.all_pinned = false;
+            return 0;
+        }
+        let one_is_enough = self.idle == IdleType::NewlyIdle && kernel.preempt.is_preemption();
+        let mut detached = 0;
+        while self.imbalance > 0 && self.has_candidate() {
+            // Not all: what is emptied would only come back for more.
+            if self.is_idle() && self.src_nr_running <= 1 {
+                break;
+            }
+            self.loops += 1;
+            let go_on = kernel.has(Feature::DetachAtLeastOne) && self.flags.all_pinned;
+            if self.loops > self.loop_max && !go_on {
+                break;
+            }
+            if self.loops > self.loop_break {
+                self.loop_break += SCHED_NR_MIGRATE_BREAK;
+                self.flags.need_break = true;
+                break;
+            }
+            let task = self.candidate().expect("a candidate is left");
+            match self.can_migrate_task(task).and_then(|()| self.fits_imbalance(task)) {
+                Err(why) => {
+                    self.skipped.push_back(task);
+                    self.steps.push(Step::Skip { task, why });
+                }
+                Ok(amount) => {
+                    self.imbalance -= amount;
+                    self.detach(task);
+                    detached += 1;
+                    if one_is_enough {
+                        break;
+                    }
+                }
+            }
+        }
+        detached
+    }
+
+    /// What a task takes off the imbalance, unless it is too large for it.
+    fn fits_imbalance(&self, task: TaskId) -> Result<i64, NotMoved> {
+        let sched = self.sched;
+        let failed = self.sd.nr_balance_failed;
+        match self.migration_type {
+            MigrationType::Load => {
+                let mut load = self.task_h_load(task);
+                let filter = sched.kernel.rules.load_filter;
+                if filter == LoadFilter::ShiftByFailed {
+                    load = load.max(1);
+                }
+                if sched.kernel.has(Feature::LbMin) && load < 16 && failed == 0 {
+                    return Err(NotMoved::TooSmall);
+                }
+                let too_large = match filter {
+                    LoadFilter::Half => load / 2,
+                    LoadFilter::HalfUnlessFailed if failed > self.sd.cache_nice_tries => 0,
+                    LoadFilter::HalfUnlessFailed => load / 2,
+                    LoadFilter::ShiftByFailed => shr_bound(load, failed),
+                };
+                if too_large as i64 > self.imbalance { Err(NotMoved::TooLarge) } else { Ok(load as i64) }
+            }
+            MigrationType::Util => {
+                let util = sched.task_util_est(task);
+                let shift = if sched.kernel.has(Feature::LbUtilShift) { failed } else { 0 };
+                if shr_bound(util, shift) as i64 > self.imbalance {
+                    Err(NotMoved::TooLarge)
+                } else {
+                    Ok(util as i64)
+                }
+            }
+            MigrationType::Task | MigrationType::LlcTask => Ok(1),
+            MigrationType::Misfit => {
+                if sched.task_fits_cpu(task, self.src_cpu, self.now) {
+                    Err(NotMoved::Fits)
+                } else {
+                    Ok(self.imbalance)
+                }
+            }
+        }
+    }
+
+    /// Load of a candidate at its root, after what was taken off its queue already.
+    fn task_h_load(&self, task: TaskId) -> u64 {
+        let se = &self.sched.task(task).se;
+        let cfs = se.cfs_rq.expect("a candidate is queued");
+        let gone = self.detached_load.iter().find(|(queue, _)| *queue == cfs).map_or(0, |&(_, load)| load);
+        let left = self.sched.cfs(cfs).avg.load_avg.saturating_sub(gone);
+        se.avg.load_avg * self.sched.cfs_rq_h_load(cfs, self.now) / (left + 1)
+    }
+
+    /// Notes that a task goes.
+    fn detach(&mut self, task: TaskId) {
+        let se = self.sched.se(SeId(task.0));
+        let cfs = se.cfs_rq.expect("a candidate is queued");
+        match self.detached_load.iter_mut().find(|(queue, _)| *queue == cfs) {
+            Some((_, load)) => *load += se.avg.load_avg,
+            None => self.detached_load.push((cfs, se.avg.load_avg)),
+        }
+        self.src_nr_running -= 1;
+        self.steps.push(Step::Detach { task, to: self.dst_cpu });
+    }
+}
+
+/// A value halved `shift` times, at most to nothing.
+///
+/// Kernel: shr_bound(), kernel/sched/sched.h, v5.18.
+fn shr_bound(value: u64, shift: u32) -> u64 {
+    value >> shift.min(63)
+}

@@ -1,0 +1,147 @@
+//! The surroundings of one pass, as `struct lb_env`, and the notes it takes.
+//!
+//! A pass goes round several times: when all candidates of a queue are bound
+//! elsewhere the next busiest is tried, and tasks that may not run on the destination
+//! may be given to a neighbour of it. All of this is decided on the notes kept here,
+//! without touching the state.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::{TaskId, Time};
+
+use super::{GroupSeen, MigrationType, Step};
+use crate::{CfsRqId, IdleType, Sched, SchedDomain, SdId, SharedId};
+
+/// Tasks looked at before the queue's lock is given up for a moment.
+pub(super) const SCHED_NR_MIGRATE_BREAK: u32 = 32;
+
+/// Why a pass takes a task at all: what holds for every candidate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flags {
+    /// Nothing seen so far may run on the destination.
+    pub all_pinned: bool,
+    /// Something may run only elsewhere.
+    pub some_pinned: bool,
+    /// Something may run on a neighbour of the destination.
+    pub dst_pinned: bool,
+    /// Many were looked at; go on with a new lock.
+    pub need_break: bool,
+    /// Active balancing.
+    pub active: bool,
+    /// v7.2: active balancing towards a preferred cache.
+    pub active_llc: bool,
+    /// v7.2: something stayed for its cache's sake.
+    pub llc_pinned: bool,
+}
+
+/// The surroundings of one pass.
+pub(super) struct LbEnv<'a> {
+    pub sched: &'a Sched,
+    pub now: Time,
+    pub sd_id: SdId,
+    pub sd: &'a SchedDomain,
+    pub idle: IdleType,
+    /// CPU that is to receive; changes when tasks are bound to a neighbour.
+    pub dst_cpu: CpuId,
+    pub new_dst_cpu: CpuId,
+    pub src_cpu: CpuId,
+    /// CPUs of the span that are out of the game.
+    pub without: Vec<CpuId>,
+    pub flags: Flags,
+    pub imbalance: i64,
+    pub migration_type: MigrationType,
+    /// Failed passes, this one included.
+    pub nr_balance_failed: u32,
+    pub loops: u32,
+    pub loop_break: u32,
+    pub loop_max: u32,
+
+    /// CPUs looked at.
+    pub examined: Cell<u32>,
+    /// Groups seen; filled when decisions are recorded.
+    pub groups: Vec<GroupSeen>,
+    pub overload: Option<bool>,
+    pub nr_idle_scan: Option<(SharedId, u32)>,
+    pub llc_stats: Vec<(SharedId, u64, u64)>,
+
+    pub steps: Vec<Step>,
+    /// Tasks on the source that are left, of all classes.
+    pub src_nr_running: u32,
+    /// Tasks on the destination, those that were moved there included.
+    pub dst_nr_running: u32,
+    /// Next candidate of the source's list; see [`LbEnv::candidate`].
+    pub cursor: Option<TaskId>,
+    /// Candidates passed over, which come again behind all others.
+    pub skipped: VecDeque<TaskId>,
+    /// Load that left each queue.
+    pub detached_load: Vec<(CfsRqId, u64)>,
+}
+
+impl<'a> LbEnv<'a> {
+    pub fn new(sched: &'a Sched, cpu: CpuId, sd_id: SdId, idle: IdleType, now: Time) -> LbEnv<'a> {
+        let sd = sched.domains.sd(sd_id);
+        LbEnv {
+            sched,
+            now,
+            sd_id,
+            sd,
+            idle,
+            dst_cpu: cpu,
+            new_dst_cpu: cpu,
+            src_cpu: cpu,
+            without: Vec::new(),
+            flags: Flags::default(),
+            imbalance: 0,
+            migration_type: MigrationType::Load,
+            nr_balance_failed: sd.nr_balance_failed,
+            loops: 0,
+            loop_break: SCHED_NR_MIGRATE_BREAK,
+            loop_max: 0,
+            examined: Cell::new(0),
+            groups: Vec::new(),
+            overload: None,
+            nr_idle_scan: None,
+            llc_stats: Vec::new(),
+            steps: Vec::new(),
+            src_nr_running: 0,
+            dst_nr_running: sched.rqs[cpu].nr_running,
+            cursor: None,
+            skipped: VecDeque::new(),
+            detached_load: Vec::new(),
+        }
+    }
+
+    /// Whether the destination has nothing to run.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.idle != IdleType::NotIdle
+    }
+
+    /// The CPUs of a mask that take part.
+    #[inline]
+    pub fn cpus<'m>(&'m self, mask: &'m CpuMask) -> impl Iterator<Item = CpuId> + 'm {
+        mask.iter().filter(|cpu| self.takes_part(*cpu))
+    }
+
+    /// Whether a CPU takes part. Domains cover active CPUs only.
+    #[inline]
+    pub fn takes_part(&self, cpu: CpuId) -> bool {
+        self.without.is_empty() || !self.without.contains(&cpu)
+    }
+
+    /// Counts a CPU as looked at.
+    #[inline]
+    pub fn examine(&self) {
+        self.examined.set(self.examined.get() + 1);
+    }
+
+    /// CPUs that may receive on behalf of the destination.
+    ///
+    /// Kernel: group_balance_mask(), kernel/sched/sched.h, v6.12.
+    pub fn dst_grpmask(&self) -> &'a CpuMask {
+        &self.sched.domains.sg(self.sd.groups.local()).balance_mask
+    }
+}

@@ -1,0 +1,333 @@
+//! Which group of a domain has most to give, by group types (v5.5 on).
+
+use super::env::LbEnv;
+use super::{GroupSeen, GroupType, SgLbStats};
+use crate::{AsymPacking, Feature, FullyBusyTie, IdleType, Reason, SchedGroup, SdFlags, SgId};
+use schedlab_topology::CpuId;
+
+/// What was seen of a domain, as `struct sd_lb_stats`.
+pub(super) struct SdLbStats {
+    pub busiest_group: Option<SgId>,
+    pub busiest: SgLbStats,
+    pub local: SgLbStats,
+    pub total_load: u64,
+    pub total_capacity: u64,
+    /// Load per capacity of the whole domain.
+    pub avg_load: u64,
+    /// Tasks should go to siblings of the busiest group first.
+    pub prefer_sibling: bool,
+}
+
+/// Balanced: the reason, and the number that says so.
+pub(super) type Balanced = (Reason, Option<(&'static str, i64)>);
+
+impl LbEnv<'_> {
+    /// The busiest group, if it should give; sets what and how much.
+    ///
+    /// Kernel: find_busiest_group(), kernel/sched/fair.c, v7.2, v6.12, v6.1 and v5.5.
+    pub(super) fn find_busiest_group_by_type(&mut self) -> Result<SgId, Balanced> {
+        let mut sds = self.update_sd_lb_stats();
+        let Some(group) = sds.busiest_group else { return Err((Reason::LbNoBusiest, None)) };
+        self.worth_balancing(&mut sds)?;
+        let balanced = self.calculate_imbalance(&mut sds);
+        if self.imbalance == 0 { Err((balanced, Some(("imbalance", 0)))) } else { Ok(group) }
+    }
+
+    /// The decision matrix: forced, balanced, or by numbers.
+    fn worth_balancing(&self, sds: &mut SdLbStats) -> Result<(), Balanced> {
+        let pct = u64::from(self.sd.imbalance_pct);
+        let busiest_type = sds.busiest.group_type;
+        if matches!(busiest_type, GroupType::MisfitTask | GroupType::AsymPacking | GroupType::Imbalanced) {
+            return Ok(());
+        }
+        if sds.local.group_type > busiest_type {
+            return Err((Reason::LbLocalBusier, Some(("local_type", sds.local.group_type as i64))));
+        }
+        if sds.local.group_type == GroupType::Overloaded {
+            let local = sds.local.avg_load;
+            if local >= sds.busiest.avg_load {
+                return Err((Reason::LbLocalBusier, Some(("local_avg_load", local as i64))));
+            }
+            sds.avg_load = sds.total_load * 1024 / sds.total_capacity;
+            if local >= sds.avg_load || 100 * sds.busiest.avg_load <= pct * local {
+                return Err((Reason::LbBalanced, Some(("busiest_avg_load", sds.busiest.avg_load as i64))));
+            }
+        }
+        if sds.prefer_sibling
+            && sds.local.group_type == GroupType::HasSpare
+            && (busiest_type == GroupType::LlcBalance || self.sibling_imbalance(sds) > 1)
+        {
+            return Ok(());
+        }
+        if busiest_type != GroupType::Overloaded {
+            if !self.is_idle() {
+                return Err((Reason::LbNotIdle, Some(("busiest_type", busiest_type as i64))));
+            }
+            if busiest_type == GroupType::SmtBalance && self.smt_vs_nonsmt(sds) {
+                return Ok(());
+            }
+            if sds.busiest.group_weight > 1 && sds.local.idle_cpus <= sds.busiest.idle_cpus + 1 {
+                return Err((Reason::LbIdleEven, Some(("local_idle_cpus", sds.local.idle_cpus.into()))));
+            }
+            if sds.busiest.sum_h_nr_running == 1 {
+                return Err((Reason::LbOneTask, Some(("busiest_nr_running", 1))));
+            }
+        }
+        Ok(())
+    }
+
+    /// One of the local and the busiest group consists of threads of a core, the other does not.
+    ///
+    /// Kernel: smt_vs_nonsmt_groups(), kernel/sched/fair.c, v6.12.
+    fn smt_vs_nonsmt(&self, sds: &SdLbStats) -> bool {
+        let smt = |group: SgId| self.sched.domains.sg(group).flags.has(SdFlags::SHARE_CPUCAPACITY);
+        sds.busiest_group.is_some_and(|busiest| smt(busiest) != smt(self.sd.groups.local()))
+    }
+
+    /// Collects statistics of all groups and finds the busiest.
+    ///
+    /// Kernel: update_sd_lb_stats(), kernel/sched/fair.c, v7.2, v6.12 and v5.5.
+    pub(super) fn update_sd_lb_stats(&mut self) -> SdLbStats {
+        let sched = self.sched;
+        let domains = &sched.domains;
+        let mut sds = SdLbStats {
+            busiest_group: None,
+            busiest: SgLbStats { idle_cpus: u32::MAX, ..SgLbStats::default() },
+            local: SgLbStats::default(),
+            total_load: 0,
+            total_capacity: 0,
+            avg_load: 0,
+            prefer_sibling: false,
+        };
+        let dst_core_idle = !domains.smt_active || sched.is_core_idle(self.dst_cpu);
+        let (mut overload, mut sum_util) = (false, 0);
+        for id in self.sd.groups.iter() {
+            let group = domains.sg(id);
+            let local = group.span.contains(self.dst_cpu);
+            let mut stats = self.update_sg_lb_stats(group, local, &sds.local, &mut overload);
+            self.classify(group, &mut stats);
+            self.record_sg_llc_stats(group, &stats);
+            if sched.balance_log.is_some() {
+                self.groups.push(GroupSeen { group: id, local, stats });
+            }
+            sds.total_load += stats.group_load;
+            sds.total_capacity += stats.group_capacity;
+            sum_util += stats.group_util;
+            if local {
+                sds.local = stats;
+            } else if self.is_busier(&sds, group, &stats, dst_core_idle) {
+                sds.busiest_group = Some(id);
+                sds.busiest = stats;
+            }
+        }
+        sds.prefer_sibling = if sched.kernel.has(Feature::PreferSiblingOfBusiest) {
+            sds.busiest_group.is_some_and(|id| domains.sg(id).flags.has(SdFlags::PREFER_SIBLING))
+        } else {
+            self.sd.child.is_some_and(|child| domains.sd(child).flags.has(SdFlags::PREFER_SIBLING))
+        };
+        if self.sd.parent.is_none() {
+            self.overload = Some(overload);
+        }
+        self.update_idle_cpu_scan(sum_util);
+        sds
+    }
+
+    /// Statistics of a group, without its type.
+    ///
+    /// Kernel: update_sg_lb_stats(), kernel/sched/fair.c, v7.2, v6.12, v6.1 and v5.5.
+    fn update_sg_lb_stats(
+        &self,
+        group: &SchedGroup,
+        local: bool,
+        local_stats: &SgLbStats,
+        overload: &mut bool,
+    ) -> SgLbStats {
+        let sched = self.sched;
+        let kernel = &sched.kernel;
+        let asym = self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY);
+        let reduced = self.is_idle() && kernel.has(Feature::ReducedCapacityMisfit);
+        let count_runnable = kernel.has(Feature::LbCountRunnable);
+        let cache_aware = sched.sched_cache_active();
+        let mut stats = SgLbStats::default();
+        for cpu in self.cpus(&group.span) {
+            self.examine();
+            let rq = &sched.rqs[cpu];
+            let cfs = sched.root_cfs(cpu);
+            let load = sched.cpu_load(cpu);
+            stats.group_load += load;
+            stats.group_util += sched.cpu_util(cpu);
+            stats.group_runnable += cfs.avg.runnable_avg;
+            let h_nr = if count_runnable { cfs.h_nr_runnable } else { cfs.h_nr_queued };
+            stats.sum_h_nr_running += h_nr;
+            stats.sum_nr_running += rq.nr_running;
+            if cache_aware {
+                stats.nr_pref_dst_llc += sched.nr_prefer_llc_of(cpu, self.dst_cpu);
+            }
+            if rq.nr_running == 0 && sched.idle_cpu(cpu) {
+                stats.idle_cpus += 1;
+                continue;
+            }
+            *overload |= rq.nr_running > 1;
+            if local {
+                continue;
+            }
+            if asym {
+                if stats.group_misfit_task_load < rq.misfit_task_load {
+                    stats.group_misfit_task_load = rq.misfit_task_load;
+                    *overload = true;
+                }
+            } else if reduced && h_nr == 1 && sched.check_cpu_capacity(cpu, self.sd) {
+                stats.group_misfit_task_load = stats.group_misfit_task_load.max(load);
+            }
+        }
+        stats.group_capacity = sched.domains.sgcs[group.sgc as usize].capacity;
+        stats.group_weight = group.group_weight;
+        if !local {
+            stats.group_asym_packing = self.is_idle()
+                && self.sd.flags.has(SdFlags::ASYM_PACKING)
+                && stats.sum_h_nr_running != 0
+                && self.group_asym(group, &stats, local_stats);
+            stats.group_smt_balance = self.is_idle()
+                && kernel.has(Feature::SmtBalance)
+                && group.flags.has(SdFlags::SHARE_CPUCAPACITY)
+                && stats.sum_h_nr_running > 1;
+            stats.group_llc_balance = self.llc_balance(group, &stats);
+        }
+        stats
+    }
+
+    fn classify(&self, group: &SchedGroup, stats: &mut SgLbStats) {
+        let imbalanced = self.sched.domains.sgcs[group.sgc as usize].imbalance;
+        stats.group_type = stats.classify(self.sched.kernel.features, self.sd.imbalance_pct, imbalanced);
+        if stats.group_type == GroupType::Overloaded {
+            stats.avg_load = stats.load_per_capacity();
+        }
+    }
+
+    /// Whether a group is busier than the busiest so far.
+    ///
+    /// Kernel: update_sd_pick_busiest(), kernel/sched/fair.c, v7.2, v6.12, v6.1 and v5.5.
+    fn is_busier(&self, sds: &SdLbStats, group: &SchedGroup, stats: &SgLbStats, dst_core_idle: bool) -> bool {
+        let sched = self.sched;
+        if stats.sum_h_nr_running == 0 {
+            return false;
+        }
+        if self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY) {
+            let sgc = &sched.domains.sgcs[group.sgc as usize];
+            let dst = sched.capacity_of(self.dst_cpu);
+            let helps = dst_core_idle
+                && capacity_greater(dst, sgc.max_capacity)
+                && sds.local.group_type == GroupType::HasSpare;
+            if stats.group_type == GroupType::MisfitTask && !helps {
+                return false;
+            }
+            if stats.group_type <= GroupType::FullyBusy && capacity_greater(sgc.min_capacity, dst) {
+                return false;
+            }
+        }
+        let busiest = &sds.busiest;
+        if stats.group_type != busiest.group_type {
+            return stats.group_type > busiest.group_type;
+        }
+        let busiest_group = sds.busiest_group.map(|id| sched.domains.sg(id));
+        let late = sched.kernel.rules.fully_busy_tie == FullyBusyTie::LastUnlessSmt;
+        match stats.group_type {
+            GroupType::Overloaded => stats.avg_load > busiest.avg_load,
+            GroupType::LlcBalance => stats.nr_pref_dst_llc > busiest.nr_pref_dst_llc,
+            GroupType::Imbalanced => false,
+            GroupType::AsymPacking => {
+                busiest_group.is_none_or(|b| sched_asym_prefer(b.asym_prefer_cpu, group.asym_prefer_cpu))
+            }
+            GroupType::MisfitTask if late => stats.group_misfit_task_load > busiest.group_misfit_task_load,
+            GroupType::MisfitTask => stats.group_misfit_task_load >= busiest.group_misfit_task_load,
+            GroupType::SmtBalance if stats.idle_cpus != 0 || busiest.idle_cpus != 0 => {
+                less_spare(stats, busiest)
+            }
+            GroupType::SmtBalance | GroupType::FullyBusy => {
+                // The average load of such groups is never computed, so it is 0 = 0.
+                late && busiest_group.is_none_or(|b| !b.flags.has(SdFlags::SHARE_CPUCAPACITY))
+            }
+            GroupType::HasSpare => {
+                let smt = SdFlags::SHARE_CPUCAPACITY;
+                match busiest_group {
+                    Some(b) if late && b.flags.has(smt) != group.flags.has(smt) => {
+                        !(group.flags.has(smt) && stats.sum_h_nr_running <= 1)
+                    }
+                    _ => less_spare(stats, busiest),
+                }
+            }
+        }
+    }
+
+    /// Whether the destination's place in the order of CPUs says it should take over.
+    ///
+    /// Kernel: sched_group_asym(), kernel/sched/fair.c, v6.12; asym_smt_can_pull_tasks(), v6.1.
+    fn group_asym(&self, group: &SchedGroup, stats: &SgLbStats, local_stats: &SgLbStats) -> bool {
+        let prefer = sched_asym_prefer(self.dst_cpu, group.asym_prefer_cpu);
+        let smt = SdFlags::SHARE_CPUCAPACITY;
+        let busy = stats.group_weight - stats.idle_cpus;
+        match self.sched.kernel.rules.asym_packing {
+            AsymPacking::Prefer => prefer,
+            AsymPacking::SmtPull => {
+                let local = self.sched.domains.sg(self.sd.groups.local());
+                match (local.flags.has(smt), group.flags.has(smt)) {
+                    (false, false) => prefer,
+                    (false, true) => busy >= 2 || prefer,
+                    (true, true) => busy == local.group_weight - local_stats.idle_cpus + 1 && prefer,
+                    (true, false) => local_stats.sum_nr_running == 0 && prefer,
+                }
+            }
+            AsymPacking::IdleCore => {
+                !(group.flags.has(smt) && busy != 1) && self.sched_asym(self.dst_cpu, group.asym_prefer_cpu)
+            }
+        }
+    }
+
+    /// Whether the order of CPUs counts for `a`, and puts it before `b`.
+    ///
+    /// Kernel: sched_asym(), kernel/sched/fair.c, v6.12.
+    pub(super) fn sched_asym(&self, a: CpuId, b: CpuId) -> bool {
+        self.sched.use_asym_prio(self.sd, a) && sched_asym_prefer(a, b)
+    }
+
+    /// Whether the local group's capacity is computed anew: always, or, when newly idle, if
+    /// it is time.
+    pub(super) fn refreshes_capacity(&self) -> bool {
+        let local = self.sched.domains.sg(self.sd.groups.local());
+        let sgc = &self.sched.domains.sgcs[local.sgc as usize];
+        self.idle != IdleType::NewlyIdle || self.sched.jiffies(self.now) >= sgc.next_update
+    }
+}
+
+impl crate::Sched {
+    /// Between cores the order of CPUs counts only for a CPU whose core is idle.
+    ///
+    /// Kernel: sched_use_asym_prio(), kernel/sched/fair.c, v6.12.
+    pub(super) fn use_asym_prio(&self, sd: &crate::SchedDomain, cpu: CpuId) -> bool {
+        sd.flags.has(SdFlags::ASYM_PACKING)
+            && (self.kernel.rules.asym_packing != AsymPacking::IdleCore
+                || !self.domains.smt_active
+                || sd.flags.has(SdFlags::SHARE_CPUCAPACITY)
+                || self.is_core_idle(cpu))
+    }
+}
+
+/// Fewer idle CPUs, or as many and more tasks.
+fn less_spare(stats: &SgLbStats, busiest: &SgLbStats) -> bool {
+    stats.idle_cpus < busiest.idle_cpus
+        || stats.idle_cpus == busiest.idle_cpus && stats.sum_nr_running > busiest.sum_nr_running
+}
+
+/// Whether a capacity is larger by a margin of about 5 %.
+///
+/// Kernel: capacity_greater(), kernel/sched/fair.c, v5.13.
+pub(super) fn capacity_greater(a: u64, b: u64) -> bool {
+    a * 1024 > b * 1078
+}
+
+/// Whether CPU `a` is to be used before `b`: lower numbers first.
+///
+/// Kernel: sched_asym_prefer(), arch_asym_cpu_priority(), kernel/sched/sched.h and fair.c, v6.12.
+pub(super) fn sched_asym_prefer(a: CpuId, b: CpuId) -> bool {
+    a < b
+}

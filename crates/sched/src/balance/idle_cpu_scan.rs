@@ -1,0 +1,49 @@
+//! SIS_UTIL: how many CPUs an idle search may look at, computed by the balancer.
+//!
+//! The busier a cache's span is the fewer idle CPUs are left, and the less a search is
+//! worth. The balancer sums up utilisation anyway, so it leaves the limit behind: all
+//! CPUs when nothing runs, none from 85 % on, a falling parabola between.
+
+use super::env::LbEnv;
+use crate::{Feature, IdleType};
+
+/// CPUs a search may look at in a span of `weight` CPUs.
+///
+/// Kernel: update_idle_cpu_scan(), kernel/sched/fair.c, v6.1.
+fn nr_idle_scan(sum_util: u64, weight: u64, imbalance_pct: u64) -> u32 {
+    let x = sum_util / weight;
+    let used = (x * x * imbalance_pct * imbalance_pct / (10_000 * 1024)).min(1024);
+    ((1024 - used) * weight / 1024) as u32
+}
+
+impl LbEnv<'_> {
+    /// Notes the limit if this pass saw a whole last-level cache.
+    ///
+    /// Kernel: update_idle_cpu_scan(), kernel/sched/fair.c, v7.2 and v6.1.
+    pub(super) fn update_idle_cpu_scan(&mut self, sum_util: u64) {
+        if self.idle == IdleType::NewlyIdle || !self.sched.kernel.has(Feature::SisUtil) {
+            return;
+        }
+        let shortcuts = &self.sched.domains.per_cpu[self.dst_cpu];
+        if self.sd.span_weight != shortcuts.llc_size {
+            return;
+        }
+        if let Some(shared) = shortcuts.llc_shared {
+            let scan = nr_idle_scan(sum_util, self.sd.span_weight.into(), self.sd.imbalance_pct.into());
+            self.nr_idle_scan = Some((shared, scan));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_falls_from_all_to_none_at_85_percent() {
+        // Per cent of a span of 16 CPUs in use, imbalance_pct 117.
+        let limits = [0, 10, 25, 40, 50, 60, 75, 80, 85, 86, 100];
+        let found = limits.map(|percent| nr_idle_scan(16 * 1024 * percent / 100, 16, 117));
+        assert_eq!(found, [16, 15, 14, 12, 10, 8, 3, 2, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,253 @@
+//! One balance pass over a domain, on behalf of one CPU.
+//!
+//! The pass decides everything without touching the state: which group, which CPU, which
+//! tasks in which order, whether the stopper must help, and how the domain's failure count
+//! and interval go on. Where the kernel goes round again because everything it met was
+//! bound elsewhere, the pass does so on its own notes. [`Sched::apply_balance`] carries
+//! the decision out.
+//!
+//! Passes of several CPUs never overlap here, so the lock of NUMA balancing
+//! (SD_SERIALIZE) is always free.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use super::env::{LbEnv, SCHED_NR_MIGRATE_BREAK};
+use super::find_busiest_group::Balanced;
+use super::{BalanceDecision, MigrationType, Step};
+use crate::{ActiveBalance, BalanceModel, Curr, Feature, IdleType, Reason, Sched, SdId, SgId};
+
+/// Longest interval between passes when all tasks are bound, ms.
+const MAX_PINNED_INTERVAL: u64 = 512;
+
+/// How a pass ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// out_balanced.
+    Balanced,
+    /// out_all_pinned.
+    AllPinned,
+    /// out_one_pinned.
+    OnePinned,
+    /// out.
+    Done,
+}
+
+impl Sched {
+    /// Makes one pass: brings the local group's capacity up to date, decides and applies.
+    ///
+    /// Kernel: load_balance(), kernel/sched/fair.c, v6.1; sched_balance_rq() from v6.10 on.
+    pub fn load_balance(&mut self, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> BalanceDecision {
+        let env = LbEnv::new(self, cpu, sd, idle, now);
+        if env.should_we_balance() && env.refreshes_capacity() {
+            self.update_group_capacity(sd, now);
+        }
+        let decision = self.decide_balance(cpu, sd, idle, now);
+        self.apply_balance(&decision, now);
+        decision
+    }
+
+    /// Decides one pass.
+    ///
+    /// Kernel: load_balance(), kernel/sched/fair.c, v4.13 to v7.2.
+    pub fn decide_balance(&self, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> BalanceDecision {
+        LbEnv::new(self, cpu, sd, idle, now).decide(cpu)
+    }
+}
+
+impl LbEnv<'_> {
+    fn decide(mut self, this_cpu: CpuId) -> BalanceDecision {
+        let selective = self.sched.kernel.rules.active_balance == ActiveBalance::UnevenTasks;
+        let mut decision = self.undecided(this_cpu);
+        let (mut end, reason, number) = loop {
+            if !self.should_we_balance() {
+                decision.continue_balancing = false;
+                break (End::Balanced, Reason::LbNotUs, None);
+            }
+            let group = match self.find_busiest_group() {
+                Ok(group) => group,
+                Err((reason, number)) => break (End::Balanced, reason, number),
+            };
+            decision.busiest = Some(group);
+            let number = Some(("imbalance", self.imbalance));
+            let Some(src) = self.find_busiest_queue(group) else {
+                break (End::Balanced, Reason::LbNoQueue, number);
+            };
+            decision.src = Some(src);
+            decision.imbalance = self.imbalance;
+            self.src_cpu = src;
+            self.flags.all_pinned |= selective;
+            if self.sched.rqs[src].nr_running > 1 {
+                self.flags.all_pinned = true;
+                self.begin_source();
+                decision.moved += self.move_tasks();
+                if self.sd.parent.is_some() && self.flags.some_pinned && self.imbalance > 0 {
+                    decision.group_imbalance = Some(true);
+                }
+                if self.flags.all_pinned {
+                    self.without.push(src);
+                    if self.cpus(&self.sd.span).any(|cpu| !self.dst_grpmask().contains(cpu)) {
+                        continue;
+                    }
+                    break (End::AllPinned, Reason::LbAllPinned, number);
+                }
+            }
+            let reason = if decision.moved > 0 { self.moved_reason() } else { Reason::LbNothingMovable };
+            break (End::Done, reason, number);
+        };
+        (decision.reason, decision.number) = (reason, number);
+        if end == End::Done {
+            end = self.after_moving(&mut decision, this_cpu);
+        }
+        self.set_interval(&mut decision, end);
+        decision.migration_type = self.migration_type;
+        decision.examined = self.examined.get();
+        decision.groups = self.groups;
+        decision.steps = self.steps;
+        decision.overload = self.overload;
+        decision.nr_idle_scan = self.nr_idle_scan;
+        decision.llc_stats = self.llc_stats;
+        decision
+    }
+
+    fn undecided(&self, cpu: CpuId) -> BalanceDecision {
+        BalanceDecision {
+            cpu,
+            sd: self.sd_id,
+            idle: self.idle,
+            reason: Reason::LbBalanced,
+            number: None,
+            busiest: None,
+            src: None,
+            migration_type: MigrationType::Load,
+            imbalance: 0,
+            groups: alloc::vec::Vec::new(),
+            examined: 0,
+            steps: alloc::vec::Vec::new(),
+            moved: 0,
+            active: false,
+            active_llc: false,
+            continue_balancing: true,
+            nr_balance_failed: self.sd.nr_balance_failed,
+            balance_interval: self.sd.balance_interval,
+            group_imbalance: None,
+            overload: None,
+            nr_idle_scan: None,
+            llc_stats: alloc::vec::Vec::new(),
+        }
+    }
+
+    fn find_busiest_group(&mut self) -> Result<SgId, Balanced> {
+        match self.sched.kernel.rules.balance_model {
+            BalanceModel::Load => self.find_busiest_group_by_load(),
+            BalanceModel::Types => self.find_busiest_group_by_type(),
+        }
+    }
+
+    /// Takes tasks from the source, for the destination and then for neighbours of it to
+    /// which tasks are bound. Returns how many.
+    fn move_tasks(&mut self) -> u32 {
+        let mut moved = 0;
+        loop {
+            let detached = self.detach_tasks();
+            if detached > 0 {
+                self.steps.push(Step::Attach { to: self.dst_cpu });
+                self.dst_nr_running += detached;
+                moved += detached;
+            }
+            if self.flags.need_break {
+                self.flags.need_break = false;
+                continue;
+            }
+            if !self.flags.dst_pinned || self.imbalance <= 0 {
+                return moved;
+            }
+            self.without.push(self.dst_cpu);
+            self.dst_cpu = self.new_dst_cpu;
+            self.dst_nr_running = self.sched.rqs[self.dst_cpu].nr_running;
+            self.flags.dst_pinned = false;
+            self.loops = 0;
+            self.loop_break = SCHED_NR_MIGRATE_BREAK;
+        }
+    }
+
+    fn moved_reason(&self) -> Reason {
+        match self.migration_type {
+            MigrationType::Load => Reason::LbLoad,
+            MigrationType::Util => Reason::LbUtil,
+            MigrationType::Task => Reason::LbTask,
+            MigrationType::Misfit => Reason::LbMisfit,
+            MigrationType::LlcTask => Reason::LbLlc,
+        }
+    }
+
+    /// Counts a failure, asks the stopper, resets the interval.
+    fn after_moving(&mut self, decision: &mut BalanceDecision, this_cpu: CpuId) -> End {
+        let sched = self.sched;
+        let any_failure = sched.kernel.rules.active_balance == ActiveBalance::AnyFailure;
+        if decision.moved > 0 {
+            self.nr_balance_failed = 0;
+        } else {
+            let misfit =
+                self.migration_type == MigrationType::Misfit && sched.kernel.has(Feature::MisfitNoBackoff);
+            if self.idle != IdleType::NewlyIdle && !misfit && !self.flags.llc_pinned {
+                self.nr_balance_failed += 1;
+            }
+            if self.need_active_balance() {
+                let may_move = match sched.rqs[self.src_cpu].curr {
+                    Curr::Idle => false,
+                    Curr::Task(curr) => sched.task(curr).allowed.contains(this_cpu),
+                };
+                if !may_move {
+                    self.flags.all_pinned |= any_failure;
+                    decision.reason = Reason::LbRunningPinned;
+                    decision.nr_balance_failed = self.nr_balance_failed;
+                    return End::OnePinned;
+                }
+                self.flags.all_pinned = false;
+                decision.active = !sched.rqs[self.src_cpu].active_balance;
+                if decision.active {
+                    decision.active_llc = self.migration_type == MigrationType::LlcTask;
+                    decision.reason = Reason::LbActive;
+                }
+                if any_failure {
+                    self.nr_balance_failed = self.sd.cache_nice_tries + 1;
+                }
+            }
+        }
+        decision.nr_balance_failed = self.nr_balance_failed;
+        let by_load = sched.kernel.rules.balance_model == BalanceModel::Load;
+        let go_on = if any_failure { !by_load && self.voluntary() } else { self.need_active_balance() };
+        if !decision.active || go_on {
+            decision.balance_interval = self.sd.min_interval;
+        } else if any_failure && self.sd.balance_interval < self.sd.max_interval {
+            decision.balance_interval *= 2;
+        }
+        End::Done
+    }
+
+    /// What being balanced, or bound, means for marks, failures and the interval.
+    fn set_interval(&self, decision: &mut BalanceDecision, end: End) {
+        if end == End::Done {
+            return;
+        }
+        let kernel = &self.sched.kernel;
+        if end == End::Balanced && self.sd.parent.is_some() && !self.flags.all_pinned {
+            decision.group_imbalance = Some(false);
+        }
+        if end != End::OnePinned {
+            decision.nr_balance_failed = 0;
+        }
+        // A pass that found nothing: the next may come later. Newly idle passes are
+        // frequent and would soon make that very late.
+        let newidle = self.idle == IdleType::NewlyIdle && kernel.has(Feature::NewidleKeepsInterval);
+        let misfit = self.migration_type == MigrationType::Misfit && kernel.has(Feature::MisfitNoBackoff);
+        if newidle || misfit {
+            return;
+        }
+        let interval = self.sd.balance_interval;
+        if self.flags.all_pinned && interval < MAX_PINNED_INTERVAL || interval < self.sd.max_interval {
+            decision.balance_interval = 2 * interval;
+        }
+    }
+}

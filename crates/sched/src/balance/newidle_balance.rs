@@ -1,0 +1,239 @@
+//! Looking for work before a CPU goes idle.
+//!
+//! It is worth the time only if the CPU will be idle for longer than the search takes, so
+//! each domain remembers how long its passes took and the CPU how long it is idle on
+//! average. Some kernels besides draw lots: a domain is visited as often as it gave
+//! something lately (NI_RANDOM).
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use super::BalanceDecision;
+use crate::{Feature, IdleType, NewidleGate, Reason, Sched, SdFlags, SdId};
+
+/// What newly idle balancing did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewidleOutcome {
+    /// The CPU has work now: fair tasks, pulled or come by themselves.
+    pub pulled: u32,
+    /// There is work of a higher class: the pick must start again.
+    pub higher_class: bool,
+    /// Why it ended.
+    pub reason: Reason,
+    /// Time it took, ns.
+    pub cost_ns: u64,
+    /// CPUs looked at.
+    pub examined: u32,
+}
+
+impl Sched {
+    /// Tries to find work for a CPU that has none.
+    ///
+    /// Kernel: newidle_balance(), kernel/sched/fair.c, v6.1, v5.18 and v5.5; sched_balance_newidle(), v6.12, v7.2.
+    pub fn newidle_balance(&mut self, cpu: CpuId, now: Time) -> NewidleOutcome {
+        let mut outcome = NewidleOutcome {
+            pulled: 0,
+            higher_class: false,
+            reason: Reason::NiPending,
+            cost_ns: 0,
+            examined: 0,
+        };
+        self.update_misfit_status(cpu, None);
+        let bail_out = self.kernel.has(Feature::NewidlePendingWake);
+        let rq = &mut self.rqs[cpu];
+        if bail_out && rq.ttwu_pending {
+            return outcome;
+        }
+        rq.idle_stamp = rq.clock;
+        outcome.reason = Reason::NiNoDomain;
+        if !rq.active {
+            return outcome;
+        }
+        let Some(base) = self.domains.per_cpu[cpu].base else {
+            return self.finish_newidle(cpu, outcome, now);
+        };
+        let mut next_balance = self.jiffies(now) + self.kernel.tunables.hz;
+        let gate = self.newidle_gate(cpu, base);
+        if let Some(reason) = gate {
+            outcome.reason = reason;
+            self.update_next_balance(base, &mut next_balance);
+        } else {
+            self.newidle_passes(cpu, base, &mut outcome, &mut next_balance, now);
+        }
+        let rq = &mut self.rqs[cpu];
+        rq.next_balance = rq.next_balance.min(next_balance);
+        self.finish_newidle(cpu, outcome, now)
+    }
+
+    /// Why a CPU does not even begin: nothing to pull anywhere, or too little time.
+    fn newidle_gate(&self, cpu: CpuId, base: SdId) -> Option<Reason> {
+        let limit = match self.kernel.rules.newidle_gate {
+            NewidleGate::MigrationCost => self.kernel.tunables.migration_cost_ns,
+            NewidleGate::DomainCost => self.domains.sd(base).max_newidle_lb_cost,
+        };
+        if !self.domains.overload {
+            Some(Reason::NiNoOverload)
+        } else if self.rqs[cpu].avg_idle < limit {
+            Some(Reason::NiShortIdle)
+        } else {
+            None
+        }
+    }
+
+    fn newidle_passes(
+        &mut self,
+        cpu: CpuId,
+        base: SdId,
+        outcome: &mut NewidleOutcome,
+        next_balance: &mut u64,
+        now: Time,
+    ) {
+        self.update_blocked_averages(cpu, now);
+        let mut before = match self.kernel.rules.newidle_gate {
+            NewidleGate::MigrationCost => 0,
+            NewidleGate::DomainCost => self.prices.blocked_update,
+        };
+        outcome.cost_ns = self.prices.blocked_update - before;
+        let mut spent = 0;
+        let mut next = Some(base);
+        outcome.reason = Reason::NiNothing;
+        while let Some(id) = next {
+            let sd = self.domains.sd(id);
+            next = sd.parent;
+            self.update_next_balance(id, next_balance);
+            if self.rqs[cpu].avg_idle < spent + sd.max_newidle_lb_cost {
+                outcome.reason = Reason::NiCost;
+                break;
+            }
+            if !sd.flags.has(SdFlags::BALANCE_NEWIDLE) {
+                continue;
+            }
+            let Some(weight) = self.draw_newidle(cpu, id, now) else {
+                outcome.reason = Reason::NiRandom;
+                continue;
+            };
+            let decision = self.load_balance(cpu, id, IdleType::NewlyIdle, now);
+            let cost = before + self.price_of(&decision);
+            before = 0;
+            spent += cost;
+            outcome.examined += decision.examined;
+            outcome.reason = Reason::NiNothing;
+            let success = if decision.moved > 0 { weight } else { 0 };
+            self.update_newidle_cost(id, cost, success, now);
+            outcome.pulled = decision.moved;
+            if decision.moved > 0 || !decision.continue_balancing || self.rqs[cpu].nr_running > 0 {
+                break;
+            }
+        }
+        outcome.cost_ns += spent + before;
+        let rq = &mut self.rqs[cpu];
+        rq.max_idle_balance_cost = rq.max_idle_balance_cost.max(spent);
+    }
+
+    /// Whether a domain is visited, and what a success then counts.
+    ///
+    /// Kernel: sched_balance_newidle(), kernel/sched/fair.c, v6.12.107 and v7.2.
+    fn draw_newidle(&mut self, cpu: CpuId, id: SdId, now: Time) -> Option<u32> {
+        if !self.kernel.has(Feature::NiRandom) {
+            return Some(1);
+        }
+        let ratio = self.domains.sd(id).newidle_ratio;
+        if ratio >= 1024 && self.kernel.has(Feature::NiRate) {
+            return Some(1);
+        }
+        let weight = 1 + ratio;
+        if self.rqs[cpu].draw() % 1024 > weight {
+            self.update_newidle_stats(id, 0, now);
+            return None;
+        }
+        Some((1024 + weight / 2) / weight)
+    }
+
+    /// Remembers how long a pass took, and whether it gave anything.
+    ///
+    /// Kernel: update_newidle_cost(), kernel/sched/fair.c, v6.12; newidle_balance(), v5.5.
+    fn update_newidle_cost(&mut self, id: SdId, cost: u64, success: u32, now: Time) {
+        if cost > 0 && self.kernel.has(Feature::NiRandom) {
+            self.update_newidle_stats(id, success, now);
+        }
+        let (jiffy, hz) = (self.jiffies(now), self.kernel.tunables.hz);
+        let decays = self.kernel.rules.newidle_gate == NewidleGate::DomainCost;
+        let sd = self.domains.sd_mut(id);
+        if cost > sd.max_newidle_lb_cost {
+            sd.max_newidle_lb_cost = cost;
+            if decays {
+                sd.last_decay_max_lb_cost = jiffy;
+            }
+        } else if decays && jiffy > sd.last_decay_max_lb_cost + hz {
+            sd.max_newidle_lb_cost = sd.max_newidle_lb_cost * 253 / 256;
+            sd.last_decay_max_lb_cost = jiffy;
+        }
+    }
+
+    /// Counts a call; after 1024 of them the ratio of successes is taken and both halved.
+    ///
+    /// Kernel: update_newidle_stats(), kernel/sched/fair.c, v6.12.107 and v7.2.
+    fn update_newidle_stats(&mut self, id: SdId, success: u32, now: Time) {
+        let by_rate = self.kernel.has(Feature::NiRate);
+        let sd = self.domains.sd_mut(id);
+        sd.newidle_call += 1;
+        sd.newidle_success += success;
+        if sd.newidle_call < 1024 {
+            return;
+        }
+        let mut ratio = u64::from(sd.newidle_success);
+        if by_rate {
+            // Rare calls are cheap: the longer 1024 of them took, the more are allowed.
+            ratio = (ratio + (now.0.saturating_sub(sd.newidle_stamp) >> 22)).min(1024);
+            sd.newidle_stamp = now.0;
+        }
+        sd.newidle_ratio = ratio as u32;
+        sd.newidle_call /= 2;
+        sd.newidle_success /= 2;
+    }
+
+    /// What a pass costs by the prices handed in.
+    fn price_of(&self, decision: &BalanceDecision) -> u64 {
+        let prices = &self.prices;
+        prices.balance_pass
+            + u64::from(decision.examined) * prices.balance_cpu
+            + u64::from(decision.moved) * prices.balance_task
+    }
+
+    /// Kernel: update_next_balance(), kernel/sched/fair.c, v6.12.
+    fn update_next_balance(&self, id: SdId, next_balance: &mut u64) {
+        let sd = self.domains.sd(id);
+        *next_balance = (*next_balance).min(sd.last_balance + self.get_sd_balance_interval(sd, false));
+    }
+
+    fn finish_newidle(&mut self, cpu: CpuId, mut outcome: NewidleOutcome, now: Time) -> NewidleOutcome {
+        let h_nr = self.root_cfs(cpu).h_nr_queued;
+        let rq = &mut self.rqs[cpu];
+        outcome.higher_class = rq.nr_running != h_nr;
+        if outcome.pulled == 0 {
+            outcome.pulled = h_nr;
+        }
+        if outcome.pulled > 0 {
+            outcome.reason = Reason::NiPulled;
+        }
+        if outcome.pulled > 0 || outcome.higher_class {
+            rq.idle_stamp = 0;
+        } else {
+            self.nohz_newidle_balance(cpu, now);
+        }
+        outcome
+    }
+}
+
+impl crate::Rq {
+    /// A random number of the CPU's own.
+    ///
+    /// Kernel: sched_rng(), kernel/sched/sched.h, v6.12.107. Another generator (xorshift64*)
+    /// stands for it: only that draws are even and independent matters.
+    fn draw(&mut self) -> u32 {
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        (self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
+    }
+}

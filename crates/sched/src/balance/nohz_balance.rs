@@ -1,0 +1,296 @@
+//! Balancing on behalf of CPUs whose tick is stopped.
+//!
+//! An idle CPU gets no ticks and so never balances. A busy CPU that has more than it
+//! should notices at its tick and interrupts one idle CPU, which makes the passes of all
+//! idle ones. The same way the decaying load of idle CPUs is kept up to date, at most
+//! every 32 ms.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use super::find_busiest_group::sched_asym_prefer;
+use crate::{Feature, IdleType, Sched, Ticked};
+
+/// What a CPU is kicked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NohzKick {
+    /// Balance (NOHZ_BALANCE_KICK).
+    pub balance: bool,
+    /// Update blocked load (NOHZ_STATS_KICK).
+    pub stats: bool,
+    /// Compute the next time (NOHZ_NEXT_KICK).
+    pub next: bool,
+}
+
+impl NohzKick {
+    /// Whether there is anything to do.
+    pub fn any(self) -> bool {
+        self.balance || self.stats || self.next
+    }
+}
+
+/// Ticks between updates of idle CPUs' load, ms.
+const BLOCKED_PERIOD_MS: u64 = 32;
+
+impl Sched {
+    /// The tick's part of balancing: whether the softirq is due, and whom to kick.
+    ///
+    /// Kernel: trigger_load_balance(), kernel/sched/fair.c, v6.1.
+    pub fn trigger_load_balance(&mut self, cpu: CpuId, now: Time) -> Ticked {
+        self.cpu_load_update(cpu, now);
+        let idle = self.idle_cpu(cpu);
+        let rq = &mut self.rqs[cpu];
+        rq.idle_balance = idle;
+        if !rq.active || self.domains.per_cpu[cpu].base.is_none() {
+            return Ticked::default();
+        }
+        let raise_balance = self.jiffies(now) >= self.rqs[cpu].next_balance;
+        Ticked { raise_balance, nohz_kick: self.nohz_balancer_kick(cpu, now) }
+    }
+
+    /// Whether an idle CPU must balance for the idle; which.
+    ///
+    /// Kernel: nohz_balancer_kick(), kernel/sched/fair.c, v7.2, v6.12, v5.5; nohz_kick_needed(), v4.13.
+    pub fn nohz_balancer_kick(&mut self, cpu: CpuId, now: Time) -> Option<CpuId> {
+        if self.rqs[cpu].idle_balance {
+            return None;
+        }
+        self.nohz_balance_exit_idle(cpu);
+        if self.nohz_idle_cpus.is_empty() {
+            return None;
+        }
+        let jiffy = self.jiffies(now);
+        let stats = self.kernel.has(Feature::NohzBlockedLoad);
+        let mut kick = NohzKick {
+            stats: stats && self.nohz_has_blocked && jiffy > self.nohz_next_blocked,
+            next: self.nohz_needs_update && self.kernel.has(Feature::NohzNextKick),
+            balance: false,
+        };
+        if jiffy >= self.nohz_next_balance && self.has_too_much(cpu) {
+            kick.balance = true;
+            kick.stats = stats;
+        }
+        if kick.any() { self.kick_ilb(cpu, kick, jiffy) } else { None }
+    }
+
+    /// Reasons of a busy CPU to want help from the idle.
+    fn has_too_much(&self, cpu: CpuId) -> bool {
+        let rq = &self.rqs[cpu];
+        if rq.nr_running >= 2 {
+            return true;
+        }
+        let shortcuts = &self.domains.per_cpu[cpu];
+        let cfs = self.root_cfs(cpu);
+        let nr = if self.kernel.has(Feature::LbCountRunnable) { cfs.h_nr_runnable } else { cfs.h_nr_queued };
+        if nr >= 1 && shortcuts.base.is_some_and(|base| self.check_cpu_capacity(cpu, self.domains.sd(base))) {
+            return true;
+        }
+        if let Some(asym) = shortcuts.asym_packing {
+            let sd = self.domains.sd(asym);
+            let mut idle = sd.span.iter().filter(|&other| self.nohz_idle_cpus.contains(other));
+            if idle.any(|other| self.use_asym_prio(sd, other) && sched_asym_prefer(other, cpu)) {
+                return true;
+            }
+        }
+        if shortcuts.asym_cpucapacity.is_some() {
+            return rq.misfit_task_load != 0;
+        }
+        shortcuts.llc_shared.is_some_and(|shared| self.domains.shared[shared.0 as usize].nr_busy_cpus > 1)
+    }
+
+    /// Chooses the first idle CPU without tick and sets what it has to do. None if there
+    /// is none, or it is on its way already.
+    ///
+    /// Kernel: kick_ilb(), find_new_ilb(), kernel/sched/fair.c, v6.12.
+    fn kick_ilb(&mut self, cpu: CpuId, kick: NohzKick, jiffy: u64) -> Option<CpuId> {
+        if kick.balance {
+            self.nohz_next_balance = jiffy + 1;
+        }
+        let ilb = self.nohz_idle_cpus.iter().find(|&other| other != cpu && self.idle_cpu(other))?;
+        let pending = &mut self.rqs[ilb].nohz_kick;
+        let was_pending = pending.balance || pending.stats || pending.next;
+        pending.balance |= kick.balance;
+        pending.stats |= kick.stats;
+        pending.next |= kick.next;
+        if was_pending {
+            return None;
+        }
+        self.effects.push(crate::Effect::NohzKick { cpu: ilb });
+        Some(ilb)
+    }
+
+    /// A CPU stops its tick to be idle.
+    ///
+    /// Kernel: nohz_balance_enter_idle(), kernel/sched/fair.c, v6.12.
+    pub fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {
+        if !self.rqs[cpu].active {
+            return;
+        }
+        self.rqs[cpu].has_blocked_load = true;
+        self.nohz_has_blocked = true;
+        if self.rqs[cpu].nohz_tick_stopped || self.domains.per_cpu[cpu].base.is_none() {
+            return;
+        }
+        self.rqs[cpu].nohz_tick_stopped = true;
+        self.nohz_idle_cpus.set(cpu);
+        self.nohz_needs_update = true;
+        if let Some(shared) = self.domains.per_cpu[cpu].llc_shared {
+            self.domains.shared[shared.0 as usize].nr_busy_cpus -= 1;
+        }
+    }
+
+    /// A CPU has its first tick after being idle.
+    ///
+    /// Kernel: nohz_balance_exit_idle(), kernel/sched/fair.c, v6.12.
+    pub fn nohz_balance_exit_idle(&mut self, cpu: CpuId) {
+        if !self.rqs[cpu].nohz_tick_stopped {
+            return;
+        }
+        self.rqs[cpu].nohz_tick_stopped = false;
+        self.nohz_idle_cpus.clear(cpu);
+        if let Some(shared) = self.domains.per_cpu[cpu].llc_shared {
+            self.domains.shared[shared.0 as usize].nr_busy_cpus += 1;
+        }
+    }
+
+    /// The interrupt that kicks a CPU arrives. True if it is still idle, so that its balance
+    /// softirq must run.
+    ///
+    /// Kernel: nohz_csd_func(), kernel/sched/core.c, v6.12.
+    pub fn nohz_kicked(&mut self, cpu: CpuId) -> bool {
+        let idle = self.idle_cpu(cpu) && !self.rqs[cpu].need_resched.any();
+        let rq = &mut self.rqs[cpu];
+        rq.idle_balance = idle;
+        if !idle {
+            rq.nohz_kick = NohzKick::default();
+        }
+        idle
+    }
+
+    /// Domains were built anew: all counts of busy CPUs and preferred caches with them.
+    pub(crate) fn after_rebuild(&mut self) {
+        for cpu in self.nohz_idle_cpus.clone().iter() {
+            if !self.rqs[cpu].active {
+                self.nohz_idle_cpus.clear(cpu);
+                self.rqs[cpu].nohz_tick_stopped = false;
+            } else if let Some(shared) = self.domains.per_cpu[cpu].llc_shared {
+                self.domains.shared[shared.0 as usize].nr_busy_cpus -= 1;
+            }
+        }
+        for (_, rq) in self.rqs.iter_mut() {
+            rq.llc_counts.clear();
+            rq.nr_pref_llc_running = 0;
+        }
+        for task in &mut self.tasks {
+            task.preferred_llc = None;
+            task.pref_llc_queued = false;
+        }
+    }
+
+    /// The softirq of a CPU that was kicked: passes for all idle CPUs. False if it was not
+    /// kicked for the idle.
+    ///
+    /// Kernel: nohz_idle_balance(), kernel/sched/fair.c, v6.12.
+    pub fn nohz_idle_balance(&mut self, cpu: CpuId, idle: IdleType, now: Time) -> bool {
+        let kick = core::mem::take(&mut self.rqs[cpu].nohz_kick);
+        if !kick.any() || idle != IdleType::Idle {
+            return false;
+        }
+        self.balance_the_idle(cpu, kick, now);
+        true
+    }
+
+    /// Kernel: _nohz_idle_balance(), kernel/sched/fair.c, v6.12 and v5.5; nohz_idle_balance(), v4.13.
+    fn balance_the_idle(&mut self, this_cpu: CpuId, kick: NohzKick, now: Time) {
+        let jiffy = self.jiffies(now);
+        let mut next_balance = jiffy + 60 * self.kernel.tunables.hz;
+        let (mut has_blocked, mut update_next) = (false, false);
+        if kick.stats {
+            self.nohz_has_blocked = false;
+        }
+        if kick.next {
+            self.nohz_needs_update = false;
+        }
+        for cpu in self.nohz_order(this_cpu) {
+            if !self.idle_cpu(cpu) {
+                continue;
+            }
+            // Work came for this CPU: the next to be kicked goes on.
+            if !self.idle_cpu(this_cpu) && self.rqs[this_cpu].need_resched.any() {
+                self.nohz_has_blocked |= kick.stats || has_blocked;
+                self.nohz_needs_update |= kick.next;
+                return;
+            }
+            if kick.stats {
+                has_blocked |= self.update_nohz_stats(cpu, now);
+            }
+            if jiffy >= self.rqs[cpu].next_balance {
+                self.update_rq_clock(cpu, now);
+                self.cpu_load_update(cpu, now);
+                if kick.balance {
+                    // Later kernels age the load of the idle above.
+                    if !self.kernel.has(Feature::NohzBlockedLoad) {
+                        self.update_blocked_averages(cpu, now);
+                    }
+                    self.nohz_balancing = true;
+                    self.rebalance_domains(cpu, IdleType::Idle, now);
+                    self.nohz_balancing = false;
+                }
+            }
+            if self.rqs[cpu].next_balance < next_balance {
+                next_balance = self.rqs[cpu].next_balance;
+                update_next = true;
+            }
+        }
+        if update_next {
+            self.nohz_next_balance = next_balance;
+        }
+        if kick.stats {
+            self.nohz_next_blocked = jiffy + self.msecs_to_jiffies(BLOCKED_PERIOD_MS);
+        }
+        self.nohz_has_blocked |= has_blocked;
+    }
+
+    /// Idle CPUs in the order they are served: behind this one round to it; in order of
+    /// number with this one last (v5.5), or without it (v4.13).
+    fn nohz_order(&self, this_cpu: CpuId) -> alloc::vec::Vec<CpuId> {
+        let idle = &self.nohz_idle_cpus;
+        if self.kernel.has(Feature::NohzWrap) {
+            return idle.iter_wrap(this_cpu.index() + 1).collect();
+        }
+        let mut order: alloc::vec::Vec<CpuId> = idle.iter().filter(|&cpu| cpu != this_cpu).collect();
+        if self.kernel.has(Feature::NohzIncludesSelf) {
+            order.push(this_cpu);
+        }
+        order
+    }
+
+    /// Ages the load of an idle CPU. True if some is left.
+    ///
+    /// Kernel: update_nohz_stats(), kernel/sched/fair.c, v6.12.
+    fn update_nohz_stats(&mut self, cpu: CpuId, now: Time) -> bool {
+        if !self.rqs[cpu].has_blocked_load || !self.nohz_idle_cpus.contains(cpu) {
+            return false;
+        }
+        if self.jiffies(now) > self.rqs[cpu].last_blocked_load_update {
+            self.update_blocked_averages(cpu, now);
+            return self.rqs[cpu].has_blocked_load;
+        }
+        true
+    }
+
+    /// A CPU that found nothing and will be idle for a while keeps the load of the idle up
+    /// to date. The kernel does it on its way into the idle loop; here it happens at once.
+    ///
+    /// Kernel: nohz_newidle_balance(), nohz_run_idle_balance(), kernel/sched/fair.c, v6.12 and v5.5.
+    pub(super) fn nohz_newidle_balance(&mut self, cpu: CpuId, now: Time) {
+        if !self.kernel.has(Feature::NohzBlockedLoad)
+            || self.rqs[cpu].avg_idle < self.kernel.tunables.migration_cost_ns
+            || !self.nohz_has_blocked
+            || self.jiffies(now) < self.nohz_next_blocked
+        {
+            return;
+        }
+        self.balance_the_idle(cpu, NohzKick { stats: true, ..NohzKick::default() }, now);
+    }
+}

@@ -1,0 +1,480 @@
+//! v7.2: gathering the threads of a process in one last-level cache.
+//!
+//! Threads of a process share data. The scheduler keeps, per process and CPU, how much it
+//! ran there lately, and now and then the cache where most of that was becomes the one
+//! the process prefers. Wake-up placement does not change; the balancer alone pulls tasks
+//! towards their cache and is slow to pull them away, while the cache is not too full.
+//!
+//! NUMA balancing is not modelled, so memory footprints and preferred nodes play no part.
+
+use alloc::collections::BTreeMap;
+
+use schedlab_topology::{CpuId, CpuMask, PerCpu};
+use schedlab_units::{TaskId, Time};
+
+use super::env::LbEnv;
+use super::{MigrationType, NotMoved, SgLbStats};
+use crate::{Curr, Feature, IdleType, NICE_0_LOAD, Sched, SchedGroup, SdFlags, SharedId};
+
+/// Time that halves once per epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EpochTime {
+    /// Epoch up to which it was halved.
+    pub epoch: u64,
+    /// ns.
+    pub runtime: u64,
+}
+
+impl EpochTime {
+    fn age(&mut self, epoch: u64) {
+        let passed = epoch - self.epoch;
+        self.epoch = epoch;
+        self.runtime = if passed >= 64 { 0 } else { self.runtime >> passed };
+    }
+}
+
+/// What is kept of a process, as `struct sched_cache_group`.
+#[derive(Clone, Debug)]
+pub struct CacheGroup {
+    /// CPU where it ran most in the cache it prefers.
+    pub cpu: Option<CpuId>,
+    /// Epoch of the last scan.
+    pub epoch: u64,
+    /// Jiffy of the next scan.
+    pub next_scan: u64,
+    /// Slow average of the number of its threads that run.
+    pub nr_running_avg: i64,
+    /// Its threads.
+    pub nr_threads: u32,
+    /// Where it ran.
+    pub runtime: PerCpu<EpochTime>,
+}
+
+/// All processes, and the epochs of all CPUs.
+#[derive(Clone, Debug, Default)]
+pub struct SchedCache {
+    /// By process.
+    pub groups: BTreeMap<u32, CacheGroup>,
+    /// Run time of each CPU, and its epoch.
+    pub cpu: PerCpu<EpochTime>,
+    /// Jiffy at which a CPU's next epoch begins.
+    pub epoch_next: PerCpu<u64>,
+}
+
+/// Whether cache preference allows a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LlcMig {
+    /// No.
+    Forbid,
+    /// Yes, for the cache's sake.
+    Llc,
+    /// Cache preference has no opinion.
+    Unrestricted,
+}
+
+impl Sched {
+    /// Whether cache-aware balancing is at work: switched on, and there are several caches.
+    ///
+    /// Kernel: sched_cache_enabled(), kernel/sched/sched.h, v7.2.
+    #[inline]
+    pub fn sched_cache_active(&self) -> bool {
+        self.kernel.has(Feature::SchedCache) && self.domains.shared.len() > 1
+    }
+
+    /// The last-level cache of a CPU.
+    fn llc_of(&self, cpu: CpuId) -> Option<SharedId> {
+        self.domains.per_cpu[cpu].llc_shared
+    }
+
+    /// Queued tasks of a CPU that prefer the cache of another CPU, which is not its own.
+    ///
+    /// Kernel: update_sg_lb_stats(), kernel/sched/fair.c, v7.2: the part about llc_counts.
+    pub(super) fn nr_prefer_llc_of(&self, cpu: CpuId, dst: CpuId) -> u32 {
+        match self.llc_of(dst) {
+            Some(llc) if self.llc_of(cpu) != Some(llc) => {
+                self.rqs[cpu].llc_counts.get(llc.0 as usize).copied().unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
+    /// A task was queued: counts its preference.
+    ///
+    /// Kernel: account_llc_enqueue(), kernel/sched/fair.c, v7.2.
+    pub fn account_llc_enqueue(&mut self, cpu: CpuId, task: TaskId) {
+        let Some(preferred) = self.task(task).preferred_llc else { return };
+        let at_home = self.llc_of(cpu).is_some_and(|llc| llc.0 == u32::from(preferred));
+        let p = self.task_mut(task);
+        p.pref_llc_queued = at_home;
+        let counts = at_home && !p.se.sched_delayed;
+        let rq = &mut self.rqs[cpu];
+        rq.nr_pref_llc_running += u32::from(counts);
+        let llc = usize::from(preferred);
+        if rq.llc_counts.len() <= llc {
+            rq.llc_counts.resize(llc + 1, 0);
+        }
+        rq.llc_counts[llc] += 1;
+    }
+
+    /// A task leaves the queue: takes its preference off.
+    ///
+    /// Kernel: account_llc_dequeue(), kernel/sched/fair.c, v7.2.
+    pub fn account_llc_dequeue(&mut self, cpu: CpuId, task: TaskId) {
+        let p = self.task_mut(task);
+        let Some(preferred) = p.preferred_llc else { return };
+        let counted = core::mem::take(&mut p.pref_llc_queued) && !p.se.sched_delayed;
+        let rq = &mut self.rqs[cpu];
+        rq.nr_pref_llc_running -= u32::from(counted);
+        if let Some(count) = rq.llc_counts.get_mut(usize::from(preferred)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// A queued task falls asleep (`delayed`) or wakes without leaving its queue. Call
+    /// before the mark is changed when it falls asleep, after it when it wakes.
+    ///
+    /// Kernel: set_delayed(), clear_delayed(), kernel/sched/fair.c, v7.2: the part about caches.
+    pub fn account_llc_delayed(&mut self, task: TaskId, delayed: bool) {
+        let p = self.task(task);
+        let cpu = p.cpu;
+        if p.pref_llc_queued {
+            let running = &mut self.rqs[cpu].nr_pref_llc_running;
+            *running = if delayed { *running - 1 } else { *running + 1 };
+        }
+    }
+
+    /// A process gained a thread.
+    ///
+    /// Kernel: sched_cache_fork(), mm_init_sched(), kernel/sched/fair.c, v7.2.
+    pub fn sched_cache_fork(&mut self, task: TaskId, now: Time) {
+        if self.task(task).kthread || !self.sched_cache_active() {
+            return;
+        }
+        let nr_cpus = self.rqs.len();
+        let jiffy = self.jiffies(now);
+        let process = self.task(task).process;
+        let cache = &mut self.sched_cache;
+        if cache.cpu.len() != nr_cpus {
+            cache.cpu = PerCpu::new(nr_cpus, |_| EpochTime::default());
+            cache.epoch_next = PerCpu::new(nr_cpus, |_| jiffy);
+        }
+        let epochs = &cache.cpu;
+        let group = cache.groups.entry(process).or_insert_with(|| CacheGroup {
+            cpu: None,
+            epoch: 0,
+            next_scan: jiffy,
+            nr_running_avg: 0,
+            nr_threads: 0,
+            runtime: PerCpu::new(nr_cpus, |cpu| EpochTime { epoch: epochs[cpu].epoch, runtime: 0 }),
+        });
+        group.nr_threads += 1;
+    }
+
+    /// A process lost a thread.
+    ///
+    /// Kernel: sched_cache_exit_mm(), kernel/sched/fair.c, v7.2.
+    pub fn sched_cache_exit(&mut self, task: TaskId) {
+        let process = self.task(task).process;
+        if self.task(task).kthread {
+            return;
+        }
+        if let Some(group) = self.sched_cache.groups.get_mut(&process) {
+            group.nr_threads -= 1;
+            if group.nr_threads == 0 {
+                self.sched_cache.groups.remove(&process);
+            }
+        }
+    }
+
+    /// Brings a CPU's and a process's time to the CPU's present epoch.
+    ///
+    /// Kernel: __update_mm_sched(), kernel/sched/fair.c, v7.2.
+    fn update_mm_sched(&mut self, cpu: CpuId, process: u32, jiffy: u64) {
+        let period = self.kernel.tunables.llc_epoch_period.max(1);
+        let cache = &mut self.sched_cache;
+        if jiffy > cache.epoch_next[cpu] {
+            let passed = (jiffy - cache.epoch_next[cpu]).div_ceil(period);
+            let epoch = cache.cpu[cpu].epoch + passed;
+            cache.cpu[cpu].age(epoch);
+            cache.epoch_next[cpu] += passed * period;
+        }
+        let epoch = cache.cpu[cpu].epoch;
+        if let Some(group) = cache.groups.get_mut(&process) {
+            group.runtime[cpu].age(epoch);
+        }
+    }
+
+    /// A thread of a process ran.
+    ///
+    /// Kernel: account_mm_sched(), kernel/sched/fair.c, v7.2.
+    pub fn account_mm_sched(&mut self, cpu: CpuId, task: TaskId, delta: u64) {
+        let p = self.task(task);
+        let process = p.process;
+        if p.kthread || !self.sched_cache_active() || !self.sched_cache.groups.contains_key(&process) {
+            return;
+        }
+        let jiffy = self.jiffies(Time(self.rqs[cpu].clock));
+        self.update_mm_sched(cpu, process, jiffy);
+        let timeout = self.kernel.tunables.llc_epoch_affinity_timeout;
+        let unsuitable = self.invalid_llc_nr(process, cpu);
+        let cache = &mut self.sched_cache;
+        cache.cpu[cpu].runtime += delta;
+        let epoch = cache.cpu[cpu].epoch;
+        let group = cache.groups.get_mut(&process).expect("looked up above");
+        group.runtime[cpu].runtime += delta;
+        if epoch as i64 - group.epoch as i64 > timeout as i64 || unsuitable {
+            group.cpu = None;
+        }
+        let preferred = group.cpu.and_then(|cpu| self.llc_of(cpu)).map(|llc| llc.0 as u16);
+        let p = self.task(task);
+        if p.on_rq && p.preferred_llc != preferred {
+            self.account_llc_dequeue(cpu, task);
+            self.task_mut(task).preferred_llc = preferred;
+            self.account_llc_enqueue(cpu, task);
+        }
+    }
+
+    /// A process with one thread has nothing to gather, one with too many does not fit.
+    ///
+    /// Kernel: invalid_llc_nr(), kernel/sched/fair.c, v7.2.
+    fn invalid_llc_nr(&self, process: u32, cpu: CpuId) -> bool {
+        let Some(group) = self.sched_cache.groups.get(&process) else { return true };
+        if group.nr_threads <= 1 {
+            return true;
+        }
+        let scale = match self.kernel.tunables.llc_aggr_tolerance {
+            0 => 0,
+            tolerance if tolerance >= 100 => return false,
+            tolerance => tolerance,
+        };
+        let running = group.nr_running_avg.max(0) as u64 * self.smt_threads();
+        running * 1280 >= scale * u64::from(self.domains.per_cpu[cpu].llc_size) * 1024
+    }
+
+    /// Most threads a core has.
+    fn smt_threads(&self) -> u64 {
+        if !self.domains.smt_active {
+            return 1;
+        }
+        self.domains.smt_mask.iter().map(|(_, mask)| mask.weight()).max().unwrap_or(1) as u64
+    }
+
+    /// The tick of a thread: at most once per epoch its process is looked at. The kernel
+    /// does so when the thread next returns to user mode; here it happens at the tick.
+    ///
+    /// Kernel: task_tick_cache(), task_cache_work(), kernel/sched/fair.c, v7.2.
+    pub fn task_tick_cache(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        let process = self.task(task).process;
+        if self.task(task).kthread || !self.sched_cache_active() {
+            return;
+        }
+        if !self.sched_cache.groups.contains_key(&process) {
+            return;
+        }
+        let epoch = self.sched_cache.cpu[cpu].epoch;
+        let jiffy = self.jiffies(now);
+        let period = self.kernel.tunables.llc_epoch_period.max(1);
+        let Some(group) = self.sched_cache.groups.get_mut(&process) else { return };
+        if group.epoch >= epoch {
+            return;
+        }
+        group.epoch = epoch;
+        if self.tasks[task.index()].exiting || jiffy < group.next_scan {
+            return;
+        }
+        group.next_scan = jiffy + period;
+        if self.invalid_llc_nr(process, cpu) {
+            self.sched_cache.groups.get_mut(&process).expect("looked up above").cpu = None;
+            return;
+        }
+        self.find_preferred_llc(cpu, process, jiffy);
+    }
+
+    /// Finds the cache where a process ran most, and keeps it if it is clearly better than
+    /// the present one.
+    ///
+    /// Kernel: task_cache_work(), kernel/sched/fair.c, v7.2.
+    fn find_preferred_llc(&mut self, this_cpu: CpuId, process: u32, jiffy: u64) {
+        let present = self.sched_cache.groups[&process].cpu.and_then(|cpu| self.llc_of(cpu));
+        let (mut best, mut best_cpu, mut present_share, mut running) = (0, None, 0, 0);
+        let mut seen = CpuMask::new(self.rqs.len());
+        for index in 0..self.rqs.len() {
+            let cpu = CpuId::from(index);
+            if seen.contains(cpu) {
+                continue;
+            }
+            let Some(llc) = self.domains.per_cpu[cpu].llc else { continue };
+            let span = self.domains.sd(llc).span.clone();
+            seen.or_with(&span);
+            let (mut share, mut most, mut most_cpu) = (0, 0, None);
+            for member in span.iter() {
+                self.update_mm_sched(member, process, jiffy);
+                let cache = &self.sched_cache;
+                let here = cache.groups[&process].runtime[member].runtime;
+                let part = NICE_0_LOAD * here / (cache.cpu[member].runtime + 1);
+                share += part;
+                if part > most {
+                    (most, most_cpu) = (part, Some(member));
+                }
+                if let Curr::Task(curr) = self.rqs[member].curr {
+                    let curr = self.task(curr);
+                    running += i64::from(!curr.exiting && !curr.kthread && curr.process == process);
+                }
+            }
+            if share > best {
+                (best, best_cpu) = (share, most_cpu);
+            }
+            if self.llc_of(cpu) == present && present.is_some() {
+                present_share = share;
+            }
+        }
+        let divisor = i64::from((self.domains.per_cpu[this_cpu].llc_size >> 2).clamp(2, 8));
+        let group = self.sched_cache.groups.get_mut(&process).expect("the process is known");
+        if best > 2 * present_share {
+            group.cpu = best_cpu;
+        }
+        group.nr_running_avg += (running - group.nr_running_avg) / divisor;
+    }
+
+    /// Whether a cache with this much in use has room.
+    ///
+    /// Kernel: fits_llc_capacity(), kernel/sched/fair.c, v7.2.
+    fn fits_llc_capacity(&self, util: u64, capacity: u64) -> bool {
+        let percent = self.kernel.tunables.llc_overaggr_pct;
+        let percent = if self.smt_threads() == 1 { percent * 3 / 2 } else { percent };
+        util * 100 < capacity * percent
+    }
+
+    /// Whether a task of a utilisation may move between the caches of two CPUs.
+    ///
+    /// Kernel: can_migrate_llc(), kernel/sched/fair.c, v7.2.
+    fn can_migrate_llc(&self, src: CpuId, dst: CpuId, util: u64, to_preferred: bool) -> LlcMig {
+        let (Some(from), Some(to)) = (self.llc_of(src), self.llc_of(dst)) else {
+            return LlcMig::Unrestricted;
+        };
+        let [from, to] = [from, to].map(|llc| &self.domains.shared[llc.0 as usize]);
+        let src_util = from.util_avg.saturating_sub(util);
+        let dst_util = to.util_avg + util;
+        let src_fits = self.fits_llc_capacity(src_util, from.capacity);
+        let dst_fits = self.fits_llc_capacity(dst_util, to.capacity);
+        let greater = |a: u64, b: u64| a * 100 > b * (100 + self.kernel.tunables.llc_imb_pct);
+        if !src_fits && !dst_fits {
+            LlcMig::Unrestricted
+        } else if to_preferred && !dst_fits && greater(dst_util, src_util)
+            || !to_preferred && (src_fits || !greater(src_util, dst_util))
+        {
+            LlcMig::Forbid
+        } else {
+            LlcMig::Llc
+        }
+    }
+}
+
+impl LbEnv<'_> {
+    /// Whether a task may move as far as its cache is concerned.
+    ///
+    /// Kernel: can_migrate_llc_task(), kernel/sched/fair.c, v7.2.
+    fn can_migrate_llc_task(&self, task: TaskId) -> LlcMig {
+        let sched = self.sched;
+        let p = sched.task(task);
+        let (src, dst) = (self.src_cpu, self.dst_cpu);
+        if self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY) {
+            let fits = |cpu| sched.task_fits_cpu(task, cpu, self.now);
+            if !fits(dst) && fits(src) {
+                return LlcMig::Forbid;
+            }
+        }
+        let group = sched.sched_cache.groups.get(&p.process).filter(|_| !p.kthread);
+        let Some(home) = group.and_then(|group| group.cpu) else { return LlcMig::Unrestricted };
+        if sched.cpus_share_cache(src, dst) || sched.invalid_llc_nr(p.process, dst) {
+            return LlcMig::Unrestricted;
+        }
+        let to_preferred = sched.cpus_share_cache(dst, home);
+        if !to_preferred && !sched.cpus_share_cache(src, home) {
+            return LlcMig::Unrestricted;
+        }
+        sched.can_migrate_llc(src, dst, p.se.avg.util_avg, to_preferred)
+    }
+
+    /// Tasks for the destination's cache are wanted, and this one prefers another.
+    ///
+    /// Kernel: migrate_llc_task_wrong_dst(), kernel/sched/fair.c, v7.2.
+    pub(super) fn wrong_llc(&self, task: TaskId) -> bool {
+        let wanted = self.migration_type == MigrationType::LlcTask || self.flags.active_llc;
+        let preferred = self.sched.task(task).preferred_llc.map(u32::from);
+        wanted
+            && self.sched.sched_cache_active()
+            && preferred != self.sched.llc_of(self.dst_cpu).map(|llc| llc.0)
+    }
+
+    /// Why a task should stay for its cache's sake. Failures weaken the wish.
+    ///
+    /// Kernel: migrate_degrades_llc(), kernel/sched/fair.c, v7.2.
+    pub(super) fn degrades_llc(&self, task: TaskId) -> Option<NotMoved> {
+        if !self.sched.sched_cache_active() || self.sd.nr_balance_failed > self.sd.cache_nice_tries {
+            None
+        } else if self.wrong_llc(task) {
+            Some(NotMoved::OtherLlc)
+        } else {
+            (self.can_migrate_llc_task(task) == LlcMig::Forbid).then_some(NotMoved::LeavesLlc)
+        }
+    }
+
+    /// All tasks of the source are in their cache, and the running one should stay there.
+    ///
+    /// Kernel: alb_break_llc(), kernel/sched/fair.c, v7.2.
+    pub(super) fn alb_breaks_llc(&self) -> bool {
+        let sched = self.sched;
+        if !sched.sched_cache_active() || sched.cpus_share_cache(self.src_cpu, self.dst_cpu) {
+            return false;
+        }
+        let rq = &sched.rqs[self.src_cpu];
+        let at_home = rq.nr_pref_llc_running;
+        if at_home == 0
+            || at_home != sched.root_cfs(self.src_cpu).h_nr_runnable
+            || self.migration_type == MigrationType::Misfit
+        {
+            return false;
+        }
+        if rq.nr_running <= 1 {
+            return true;
+        }
+        let curr = rq.curr.task().map(|curr| sched.task(curr)).filter(|p| p.policy.is_fair());
+        let util = curr.map_or(0, |p| p.se.avg.util_avg);
+        sched.can_migrate_llc(self.src_cpu, self.dst_cpu, util, false) == LlcMig::Forbid
+    }
+
+    /// Whether a group holds tasks that should come to the destination's cache.
+    ///
+    /// Kernel: llc_balance(), kernel/sched/fair.c, v7.2.
+    pub(super) fn llc_balance(&self, group: &SchedGroup, stats: &SgLbStats) -> bool {
+        let asym_misfit = self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY) && stats.group_misfit_task_load != 0;
+        if stats.nr_pref_dst_llc == 0
+            || self.sd.flags.has(SdFlags::SHARE_LLC)
+            || asym_misfit
+            || self.sd.nr_balance_failed > self.sd.cache_nice_tries
+        {
+            return false;
+        }
+        let first = group.span.first().expect("a group is not empty");
+        self.sched.can_migrate_llc(first, self.dst_cpu, 0, true) == LlcMig::Llc
+    }
+
+    /// Notes how full the cache of a group is, for later decisions.
+    ///
+    /// Kernel: record_sg_llc_stats(), kernel/sched/fair.c, v7.2.
+    pub(super) fn record_sg_llc_stats(&mut self, group: &SchedGroup, stats: &SgLbStats) {
+        let sched = self.sched;
+        if self.idle == IdleType::NewlyIdle
+            || !sched.sched_cache_active()
+            || self.sd.child.is_none()
+            || self.sd.child != sched.domains.per_cpu[self.dst_cpu].llc
+        {
+            return;
+        }
+        let first = group.span.first().expect("a group is not empty");
+        if let Some(shared) = sched.llc_of(first) {
+            self.llc_stats.push((shared, stats.group_util, stats.group_capacity));
+        }
+    }
+}
