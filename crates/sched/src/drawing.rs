@@ -32,9 +32,9 @@ use schedlab_units::{TaskId, Time};
 
 use crate::{Curr, EnqueueFlags, Kernel, NewTask, Policy, Prices, Sched, TaskState, TgId};
 
-/// A regular machine, as `Topology::regular` reads it.
-pub(crate) fn machine(shape: &str) -> Topology {
-    Topology::regular(shape).unwrap_or_else(|e| panic!("{e}"))
+/// A machine by the name of a preset or of a regular one.
+pub(crate) fn machine(name: &str) -> Topology {
+    Topology::preset_or_regular(name).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The instant of every drawing, ns.
@@ -61,6 +61,19 @@ impl Drawn {
         self.sched.task(self.task(name)).cpu
     }
 
+    /// A plain task that may run everywhere.
+    pub(crate) fn spec(&self) -> NewTask {
+        NewTask {
+            policy: Policy::Normal,
+            nice: 0,
+            allowed: Arc::new(CpuMask::all(self.sched.rqs.len())),
+            tg: TgId::ROOT,
+            kthread: false,
+            process: 0,
+            slice: None,
+        }
+    }
+
     /// Makes a task, off its queue, with `cpu` as its last CPU.
     pub(crate) fn make(&mut self, name: &str, cpu: CpuId) -> TaskId {
         let nr_cpus = self.sched.rqs.len();
@@ -70,19 +83,10 @@ impl Drawn {
         };
         let kworker = name.strip_prefix("kworker/");
         let bound = kworker.and_then(|rest| rest.split(':').next()).and_then(|cpu| cpu.parse().ok());
-        let allowed = match bound {
-            Some(cpu) => CpuMask::one(nr_cpus, CpuId(cpu)),
-            None => CpuMask::all(nr_cpus),
-        };
-        let spec = NewTask {
-            policy,
-            nice: 0,
-            allowed: Arc::new(allowed),
-            tg: TgId::ROOT,
-            kthread: kworker.is_some(),
-            process: 0,
-            slice: None,
-        };
+        let mut spec = NewTask { policy, kthread: kworker.is_some(), ..self.spec() };
+        if let Some(cpu) = bound {
+            spec.allowed = Arc::new(CpuMask::one(nr_cpus, CpuId(cpu)));
+        }
         let task = self.sched.new_task(&spec, None, NOW);
         self.sched.set_cpu(task, cpu);
         assert!(self.tasks.insert(name.to_string(), task).is_none(), "two tasks \"{name}\"");
@@ -110,6 +114,7 @@ pub(crate) fn draw(kernel: &str, drawing: &str) -> Drawn {
     let mut drawn = Drawn { sched, tasks: BTreeMap::new() };
     for cpu in (0..topology.nr_cpus()).map(CpuId::from) {
         drawn.sched.update_rq_clock(cpu, NOW);
+        drawn.sched.rqs[cpu].wake_stamp = drawn.sched.jiffies(NOW);
     }
     for (id, shared) in drawn.sched.domains.shared.iter_mut().enumerate() {
         shared.nr_idle_scan = topology.llcs().get(id).map_or(0, |llc| llc.weight() as u32);
@@ -304,8 +309,10 @@ mod tests {
 
     #[test]
     fn a_drawing_is_a_state() {
-        let drawn =
-            draw("v6.12", "node0 llc0: (0[a* b] 1[]) llc1: 2[kworker/2:1 ; load=7] node1 llc2{cores}: 3[]");
+        let drawn = draw(
+            "v6.12",
+            "node0 llc0: (0[a* b] 1[]) llc1: 2[kworker/2:1 ; load=7] node1 llc2{scan=1}: 3[] 4[]",
+        );
         let sched = &drawn.sched;
         assert_eq!(sched.topology.core_mask(CpuId(0)).to_string(), "0-1");
         assert_eq!(sched.topology.nr_nodes(), 2);

@@ -106,6 +106,8 @@ impl Sched {
             let mut rq = Rq::new(capacity[cpu], migration_cost, random_seed(seed, cpu));
             rq.online = active.contains(cpu);
             rq.active = rq.online;
+            // Idle since the start: 0 would mean that it never went idle.
+            rq.idle_stamp = 1;
             rq
         });
         let nr_load_avgs = if kernel.has(Feature::TgLoadAvgPerNode) { topology.nr_nodes() } else { 1 };

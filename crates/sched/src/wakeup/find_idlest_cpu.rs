@@ -158,3 +158,172 @@ impl Idlest {
         self.by_stamp = !shallower;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::{String, ToString};
+    use alloc::sync::Arc;
+    use alloc::vec::Vec;
+
+    use expect_test::expect;
+    use schedlab_topology::{CpuId, CpuMask};
+
+    use crate::NewTask;
+    use crate::drawing::{NOW, draw};
+    use crate::wakeup::drawn::{check_all, check_passed_over};
+
+    #[test]
+    fn a_fork_goes_to_the_idlest_group_then_to_an_idle_cpu() {
+        check_all(
+            "llc0: 0[make* ] 1[a*] 2[] 3[]",
+            "fork by=make",
+            expect!["v4.13..v7.2: cpu 2, IDLEST_ONLY, examined 4"],
+        );
+        check_all(
+            "llc0: 0[make*] 1[a*] llc1: 2[] 3[]",
+            "fork by=make",
+            expect![[r#"
+                v4.13: cpu 3, IDLEST_ONLY, examined 8
+                v5.5..v7.2: cpu 2, IDLEST_RECENT, examined 8"#]],
+        );
+    }
+
+    #[test]
+    fn the_shallowest_idle_state_then_the_latest_to_go_idle() {
+        check_all(
+            "2x1x3 | 0[make*] 1[a*] 2[b*] 3[ ; exit=100 stamp=9] 4[ ; exit=2 stamp=1] 5[ ; exit=100 stamp=5]",
+            "fork by=make",
+            expect![[r#"
+                v4.13: cpu 5, IDLEST_ONLY, examined 12
+                v5.5..v7.2: cpu 4, IDLEST_SHALLOW, examined 12"#]],
+        );
+        check_all(
+            "2x1x3 | 0[make*] 1[a*] 2[b*] 3[ ; stamp=3] 4[ ; stamp=9] 5[ ; stamp=5]",
+            "fork by=make",
+            expect![[r#"
+                v4.13: cpu 5, IDLEST_ONLY, examined 12
+                v5.5..v7.2: cpu 4, IDLEST_RECENT, examined 12"#]],
+        );
+        check_all(
+            "2x1x3 | 0[make*] 1[a*] 2[b*] 3[ ; exit=2 stamp=3] 4[ ; exit=2 stamp=9] 5[ ; exit=2 stamp=5]",
+            "fork by=make",
+            expect![[r#"
+                v4.13: cpu 5, IDLEST_ONLY, examined 12
+                v5.5..v7.2: cpu 4, IDLEST_RECENT, examined 12"#]],
+        );
+    }
+
+    #[test]
+    fn an_idle_cpu_in_no_known_state_without_a_stamp_is_never_taken() {
+        check_all(
+            "2x1x2 | 0[make* a] 1[b* c] 2[ ; stamp=0] 3[ ; stamp=0]",
+            "fork by=make",
+            expect!["v4.13..v7.2: cpu 0, IDLEST_LOAD, examined 8"],
+        );
+    }
+
+    #[test]
+    fn least_load_where_nobody_is_idle() {
+        check_all(
+            "2x1x2 | 0[make* a ; util=1024 runnable=2048] 1[b* c ; util=1024 runnable=2048] 2[d* ; load=900 util=500] 3[e* ; load=300 util=500]",
+            "fork by=make",
+            expect!["v4.13..v7.2: cpu 3, IDLEST_LOAD, examined 8"],
+        );
+    }
+
+    #[test]
+    fn a_cpu_of_sched_idle_tasks() {
+        check_all(
+            "2x1x2 | 0[make* a ; util=1024 runnable=2048] 1[b* c ; util=1024 runnable=2048] 2[d*] 3[idle:e*]",
+            "fork by=make",
+            expect![[r#"
+                v4.13: cpu 3, IDLEST_LOAD, examined 8
+                v5.5..v7.2: cpu 3, IDLEST_SCHED_IDLE, examined 8"#]],
+        );
+        check_all(
+            "2x1x3 | 0[make* a ; util=1024 runnable=2048] 1[b* c ; util=1024 runnable=2048] 2[g* h ; util=1024 runnable=2048] 3[d*] 4[idle:e*] 5[]",
+            "fork by=make",
+            expect![[r#"
+                v4.13..v5.5: cpu 5, IDLEST_RECENT, examined 12
+                v5.18..v7.2: cpu 5, IDLEST_ONLY, examined 11"#]],
+        );
+    }
+
+    #[test]
+    fn nobody_moves_beyond_the_reclaim_distance() {
+        check_all(
+            "2x1x2:distance=10/32 | 0[make* a] 1[b* c]",
+            "fork by=make",
+            expect!["v4.13..v7.2: cpu 0, STAY_LOCAL, examined 2"],
+        );
+    }
+
+    #[test]
+    fn a_machine_of_one_cpu_has_no_domain() {
+        check_all(
+            "1x1x1 | 0[make*]",
+            "fork by=make",
+            expect!["v4.13..v7.2: cpu 0, ONLY_ALLOWED, examined 0"],
+        );
+        check_all(
+            "2x1x1:distance=10/32 | 0[make*]",
+            "fork by=make",
+            expect!["v4.13..v7.2: cpu 0, NO_FORK_DOMAIN, examined 0"],
+        );
+    }
+
+    #[test]
+    fn exec_moves_off_a_shared_cpu() {
+        check_all(
+            "llc0: 0[make* a] 1[] 2[b*]",
+            "exec make",
+            expect![[r#"
+            v4.13: cpu 0, STAY_LOCAL, examined 3
+            v5.5..v7.2: cpu 1, IDLEST_ONLY, examined 3"#]],
+        );
+        check_all(
+            "llc0: 0[make*] 1[a*] 2[b*]",
+            "exec make",
+            expect!["v4.13..v7.2: cpu 0, STAY_LOCAL, examined 3"],
+        );
+    }
+
+    #[test]
+    fn a_group_s_cpus_are_listed_with_the_reason() {
+        check_passed_over(
+            "v6.12",
+            "2x1x3 | 0[make*] 1[a*] 2[b*] 3[ ; exit=100] 4[ ; exit=2] 5[ ; exit=2]",
+            "fork by=make",
+            expect![
+                "cpu 4, IDLEST_SHALLOW, examined 12; 0 WorseGroup, 3 DeeperIdle, 5 IdleLonger, 5 WorseGroup, 3 WorseGroup"
+            ],
+        );
+    }
+
+    /// Targets of seven STREAM threads, one CPU allowed per last-level cache, forked one
+    /// after the other by the eighth, which runs on CPU 16.
+    fn stream(kernel: &str) -> String {
+        let mut drawn = draw(kernel, "milan-2s | 16[stream*]");
+        let allowed = CpuMask::parse_list("0,16,32,48,64,80,96,112", 256).unwrap();
+        let allowed = Arc::new(allowed);
+        let forker = drawn.task("stream");
+        let mut targets = Vec::new();
+        for _ in 0..7 {
+            let spec = NewTask { allowed: allowed.clone(), ..drawn.spec() };
+            let thread = drawn.sched.new_task(&spec, Some(forker), NOW);
+            let placement = drawn.sched.wake_up_new_task(thread, CpuId(16), NOW);
+            targets.push(placement.cpu.to_string());
+        }
+        targets.join(" ")
+    }
+
+    /// Published: 32 48 0 16 16 16 16, and with the change 32 48 0 112 96 80 64; the order
+    /// on the other socket came from idle stamps that nobody knows.
+    #[test]
+    fn pinned_stream_threads_are_placed_as_published() {
+        expect!["32 48 0 16 16 16 16"].assert_eq(&stream("v5.18"));
+        expect!["32 48 0 64 80 96 112"].assert_eq(&stream("v5.18+NUMA_IMB_AFFINITY"));
+        expect!["32 48 64 0 80 96 112"].assert_eq(&stream("v6.1"));
+        expect!["32 48 64 0 80 96 112"].assert_eq(&stream("v7.2"));
+    }
+}

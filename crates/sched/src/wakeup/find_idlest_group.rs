@@ -187,3 +187,196 @@ fn leaves_local(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::wakeup::drawn::{check_all, check_wakeup};
+
+    #[test]
+    fn a_few_tasks_stay_on_their_node() {
+        check_all(
+            "2x1x16 | 0[make*]",
+            "fork by=make",
+            expect![[r#"
+            v4.13: cpu 17, IDLEST_ONLY, examined 64
+            v5.5..v7.2: cpu 1, IDLEST_ONLY, examined 48"#]],
+        );
+        check_all(
+            "2x1x16 | 0[make*] 1[a*]",
+            "fork by=make",
+            expect![[r#"
+            v4.13: cpu 17, IDLEST_ONLY, examined 64
+            v5.5..v5.18: cpu 2, IDLEST_ONLY, examined 48
+            v6.1..v7.2: cpu 16, IDLEST_RECENT, examined 64"#]],
+        );
+        check_all(
+            "2x1x16 | 0[make*] 1[a*] 2[b*]",
+            "fork by=make",
+            expect![[r#"
+            v4.13: cpu 17, IDLEST_ONLY, examined 64
+            v5.5..v5.18: cpu 3, IDLEST_ONLY, examined 48
+            v6.1..v7.2: cpu 16, IDLEST_RECENT, examined 64"#]],
+        );
+        check_all(
+            "2x1x16 | 0[make*] 1[a*] 2[b*] 3[c*]",
+            "fork by=make",
+            expect![[r#"
+            v4.13: cpu 17, IDLEST_ONLY, examined 64
+            v5.5: cpu 4, IDLEST_ONLY, examined 48
+            v5.18..v7.2: cpu 16, IDLEST_RECENT, examined 64"#]],
+        );
+        check_all(
+            "2x1x16 | 0[make*] 1[a*] 16[b*]",
+            "fork by=make",
+            expect![[r#"
+            v4.13: cpu 18, IDLEST_ONLY, examined 64
+            v5.5..v5.18: cpu 2, IDLEST_ONLY, examined 48
+            v6.1..v7.2: cpu 17, IDLEST_RECENT, examined 64"#]],
+        );
+    }
+
+    #[test]
+    fn affinity_limits_what_is_tolerated() {
+        check_wakeup(
+            "v5.18",
+            "2x4x4 | 0[make*] 1[a*] 16[ ; exit=2]",
+            "fork by=make allowed=0-1,16-31",
+            expect!["cpu 0, STAY_LOCAL, examined 38"],
+        );
+        check_wakeup(
+            "v5.18+NUMA_IMB_AFFINITY",
+            "2x4x4 | 0[make*] 1[a*] 16[ ; exit=2]",
+            "fork by=make allowed=0-1,16-31",
+            expect!["cpu 16, IDLEST_SHALLOW, examined 68"],
+        );
+        check_wakeup(
+            "v6.12",
+            "2x4x4 | 0[make*] 1[a*] 16[ ; exit=2]",
+            "fork by=make allowed=0-1,16-17",
+            expect!["cpu 16, IDLEST_SHALLOW, examined 10"],
+        );
+        check_wakeup(
+            "v6.12+NO_NUMA_IMB_AFFINITY",
+            "2x4x4 | 0[make*] 1[a*] 16[ ; exit=2]",
+            "fork by=make allowed=0-1,16-17",
+            expect!["cpu 0, STAY_LOCAL, examined 8"],
+        );
+    }
+
+    #[test]
+    fn each_form_of_the_numa_rule() {
+        check_wakeup(
+            "v6.12+NUMA_IMBALANCE=off",
+            "2x4x4 | 0[make*] 16[ ; exit=2]",
+            "fork by=make",
+            expect!["cpu 16, IDLEST_SHALLOW, examined 68"],
+        );
+        check_wakeup(
+            "v6.12+NUMA_IMBALANCE=any_idle",
+            "2x4x4 | 0[make*] 1[a*] 2[b*] 3[c*] 16[ ; exit=2]",
+            "fork by=make",
+            expect!["cpu 4, IDLEST_RECENT, examined 56"],
+        );
+        check_wakeup(
+            "v6.12+NUMA_IMBALANCE=quarter",
+            "2x4x4 | 0[make*] 1[a*] 2[b*] 3[c*] 16[ ; exit=2]",
+            "fork by=make",
+            expect!["cpu 4, IDLEST_RECENT, examined 56"],
+        );
+        check_wakeup(
+            "v6.12+NUMA_IMBALANCE=per_llc",
+            "2x4x4 | 0[make*] 1[a*] 2[b*] 3[c*] 16[ ; exit=2]",
+            "fork by=make",
+            expect!["cpu 16, IDLEST_SHALLOW, examined 68"],
+        );
+        check_wakeup(
+            "v6.12+NUMA_IMBALANCE=per_llc",
+            "2x4x4 | 0[make*] 1[a*] 2[b*] 16[ ; exit=2]",
+            "fork by=make",
+            expect!["cpu 4, IDLEST_RECENT, examined 56"],
+        );
+    }
+
+    #[test]
+    fn of_equally_idle_groups_the_less_used() {
+        check_all(
+            "1x3x2 | 0[make*] 1[a*] 2[b* ; util=500] 4[c* ; util=300] 3[ ; exit=2] 5[ ; exit=2]",
+            "fork by=make",
+            expect![[r#"
+                v4.13..v5.5: cpu 3, IDLEST_SHALLOW, examined 10
+                v5.18..v7.2: cpu 5, IDLEST_SHALLOW, examined 10"#]],
+        );
+        check_wakeup(
+            "v6.12+NO_FORK_TIE_UTIL",
+            "1x3x2 | 0[make*] 1[a*] 2[b* ; util=500] 4[c* ; util=300] 3[ ; exit=2] 5[ ; exit=2]",
+            "fork by=make",
+            expect!["cpu 3, IDLEST_SHALLOW, examined 10"],
+        );
+    }
+
+    #[test]
+    fn groups_without_an_allowed_cpu_are_skipped() {
+        check_all(
+            "1x3x2 | 0[make*] 1[a*] 3[ ; exit=2] 5[ ; exit=2]",
+            "fork by=make allowed=4-5",
+            expect![[r#"
+                v4.13: cpu 4, IDLEST_ONLY, examined 6
+                v5.5..v7.2: cpu 5, IDLEST_SHALLOW, examined 6"#]],
+        );
+    }
+
+    #[test]
+    fn of_full_groups_the_least_loaded_by_the_percentage() {
+        check_wakeup(
+            "v6.12",
+            "1x2x2 | 0[make* a ; util=1024 runnable=2048] 1[b* c ; util=1024 runnable=2048] 2[d* e ; load=900 util=1024 runnable=2048] 3[f* g ; load=800 util=1024 runnable=2048]",
+            "fork by=make",
+            expect!["cpu 3, IDLEST_LOAD, examined 8"],
+        );
+        check_wakeup(
+            "v6.12",
+            "1x2x2 | 0[make* a ; util=1024 runnable=2048] 1[b* c ; util=1024 runnable=2048] 2[d* e ; load=1800 util=1024 runnable=2048] 3[f* g ; load=1800 util=1024 runnable=2048]",
+            "fork by=make",
+            expect!["cpu 0, STAY_LOCAL, examined 6"],
+        );
+        check_wakeup(
+            "v5.5",
+            "1x2x2 | 0[make* a ; util=1024] 1[b* c ; util=1024] 2[d* e ; load=900 util=1024] 3[f* g ; load=800 util=1024]",
+            "fork by=make",
+            expect!["cpu 0, STAY_LOCAL, examined 6"],
+        );
+        check_wakeup(
+            "v5.5+NO_FORK_AVG_LOAD_INVERTED+NO_GROUP_WEIGHT_ZERO",
+            "1x2x2 | 0[make* a ; util=1024] 1[b* c ; util=1024] 2[d* e ; load=900 util=1024] 3[f* g ; load=800 util=1024]",
+            "fork by=make",
+            expect!["cpu 3, IDLEST_LOAD, examined 8"],
+        );
+    }
+
+    #[test]
+    fn a_task_too_large_goes_to_larger_cpus() {
+        check_all(
+            "2x1x2:capacity=0-1/400 | 0[make*] 1[a*] 2[b*] 3[ ; exit=2]",
+            "fork by=make util=700",
+            expect!["v4.13..v7.2: cpu 3, IDLEST_SHALLOW, examined 8"],
+        );
+    }
+
+    #[test]
+    fn statistics_over_allowed_cpus_see_fewer_idle_ones() {
+        check_wakeup(
+            "v6.10",
+            "1x2x4 | 0[make*] 4[a*] 5[ ; exit=2]",
+            "fork by=make allowed=0-1,4-7",
+            expect!["cpu 1, IDLEST_ONLY, examined 10"],
+        );
+        check_wakeup(
+            "v6.12",
+            "1x2x4 | 0[make*] 4[a*] 5[ ; exit=2]",
+            "fork by=make allowed=0-1,4-7",
+            expect!["cpu 5, IDLEST_SHALLOW, examined 14"],
+        );
+    }
+}

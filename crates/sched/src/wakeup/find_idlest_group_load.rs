@@ -92,3 +92,52 @@ fn loads(view: &View, id: SgId, task: TaskId) -> Loads {
     loads.avg = (loads.avg << 10) / capacity;
     loads
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::wakeup::drawn::check_wakeup;
+
+    #[test]
+    fn less_load_by_more_than_the_imbalance() {
+        check_wakeup(
+            "v4.13",
+            "1x2x2 | 0[make* ; load=1024] 1[a* ; load=1024] 2[b* ; load=700] 3[c* ; load=600]",
+            "fork by=make",
+            expect!["cpu 3, IDLEST_LOAD, examined 8"],
+        );
+        check_wakeup(
+            "v4.13",
+            "1x2x2 | 0[make* ; load=1024] 1[a* ; load=1024] 2[b* ; load=1000] 3[c* ; load=900]",
+            "fork by=make",
+            expect!["cpu 0, STAY_LOCAL, examined 6"],
+        );
+    }
+
+    #[test]
+    fn exec_looks_at_spare_capacity_first() {
+        check_wakeup(
+            "v4.13",
+            "1x2x2 | 0[make* a ; util=900] 1[b* ; util=900] 2[c* ; util=200] 3[d* ; util=800]",
+            "exec make util=400",
+            expect!["cpu 2, IDLEST_LOAD, examined 8"],
+        );
+        check_wakeup(
+            "v4.13",
+            "1x2x2 | 0[make* a ; util=200] 1[b* ; util=300] 2[c* ; util=200] 3[d* ; util=800]",
+            "exec make util=200",
+            expect!["cpu 0, STAY_LOCAL, examined 6"],
+        );
+    }
+
+    #[test]
+    fn the_local_group_without_an_allowed_cpu_looks_empty() {
+        check_wakeup(
+            "v4.13",
+            "1x2x2 | 0[make* ; load=1024] 1[a* ; load=1024] 2[b* ; load=700] 3[ ]",
+            "fork by=make allowed=2-3",
+            expect!["cpu 2, FALLBACK, examined 2"],
+        );
+    }
+}

@@ -9,6 +9,8 @@
 //! Everything that decides takes a [`View`] and changes nothing; `apply_wakeup` and
 //! `apply_fork` carry out a decision, whoever made it.
 
+#[cfg(test)]
+mod drawn;
 mod find_idlest_cpu;
 mod find_idlest_group;
 mod find_idlest_group_load;
@@ -32,7 +34,7 @@ mod wake_wide;
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
-use crate::{Placement, Task, View};
+use crate::{Placement, Reason, Task, View};
 
 pub use find_idlest_cpu::{find_idlest_cpu, find_idlest_group_cpu};
 pub use find_idlest_group::find_idlest_group;
@@ -87,6 +89,19 @@ pub enum WakePath {
     Select,
 }
 
+impl WakePath {
+    /// The reason it stands for; none where a CPU is chosen.
+    pub fn reason(self) -> Option<Reason> {
+        match self {
+            WakePath::SelfWake => Some(Reason::WakeSelf),
+            WakePath::StillQueued => Some(Reason::StillQueued),
+            WakePath::StillDelayed => Some(Reason::StillDelayed),
+            WakePath::OnCpuHandover => Some(Reason::OnCpuHandover),
+            WakePath::Select => None,
+        }
+    }
+}
+
 /// What is to be done with a wake-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WakeupDecision {
@@ -98,4 +113,12 @@ pub struct WakeupDecision {
     pub cpu: CpuId,
     /// Over the wake list of `cpu`, not directly.
     pub remote: bool,
+}
+
+impl WakeupDecision {
+    /// Why it goes there.
+    pub fn reason(&self) -> Reason {
+        let chosen = self.placement.as_ref().map(|placement| placement.reason);
+        self.path.reason().or(chosen).unwrap_or(Reason::OnlyAllowed)
+    }
 }

@@ -45,3 +45,108 @@ impl Backup {
         self.0.get().map(|(_, cpu)| cpu)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::wakeup::drawn::check_wakeup;
+
+    #[test]
+    fn an_idle_cpu_full_of_interrupts_is_passed_over() {
+        check_wakeup(
+            "v4.13",
+            "llc0: 0[waker*] 1[ ; capacity=500] 2[ ; capacity=600] 3[]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 1, IDLE_CPU, examined 2"],
+        );
+        check_wakeup(
+            "v4.13+SIS_CAPACITY",
+            "llc0: 0[waker*] 1[ ; capacity=500] 2[ ; capacity=600] 3[]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 3, IDLE_CPU, examined 4"],
+        );
+        check_wakeup(
+            "v6.12+SIS_CAPACITY",
+            "llc0: 0[waker*] 1[ ; capacity=500] 2[ ; capacity=600] 3[]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 3, IDLE_CPU, examined 3, remote"],
+        );
+    }
+
+    #[test]
+    fn the_best_of_them_is_taken_when_no_other_is_idle() {
+        check_wakeup(
+            "v4.13+SIS_CAPACITY",
+            "llc0: 0[waker*] 1[ ; capacity=500] 2[ ; capacity=600] 3[a*]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 2, BEST_REDUCED, examined 4"],
+        );
+        check_wakeup(
+            "v6.12+SIS_CAPACITY",
+            "llc0: 0[waker*] 1[ ; capacity=500] 2[ ; capacity=600] 3[a*]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 2, BEST_REDUCED, examined 4, remote"],
+        );
+    }
+
+    #[test]
+    fn target_and_previous_cpu_are_judged_alike() {
+        check_wakeup(
+            "v4.13+SIS_CAPACITY",
+            "llc0: 0[waker*] 1[ ; capacity=500] 2[] 3[a*]",
+            "wake x prev=1 waker=waker",
+            expect!["cpu 2, IDLE_CPU, examined 3, WA_SHARE_CACHE 0"],
+        );
+        check_wakeup(
+            "v4.13+SIS_CAPACITY",
+            "llc0: 0[waker*] 1[ ; capacity=819] 2[] 3[a*]",
+            "wake x prev=1 waker=waker",
+            expect!["cpu 1, PREV_IDLE, examined 0, WA_SHARE_CACHE 0"],
+        );
+    }
+
+    #[test]
+    fn an_idle_core_counts_only_at_full_capacity() {
+        check_wakeup(
+            "v4.13+SIS_CAPACITY",
+            "1x1x3x2 | 0[waker*] 2[ ; capacity=200] llc0{cores}",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 4, IDLE_CORE, examined 6"],
+        );
+        check_wakeup(
+            "v6.12+SIS_CAPACITY",
+            "1x1x3x2 | 0[waker*] 2[ ; capacity=500] llc0{cores}",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 4, IDLE_CORE, examined 6, remote"],
+        );
+    }
+
+    #[test]
+    fn forks_avoid_them_by_the_second_patch() {
+        check_wakeup(
+            "v5.5",
+            "2x1x2 | 0[make* a] 1[b* c] 2[ ; exit=2 capacity=500] 3[ ; exit=9]",
+            "fork by=make",
+            expect!["cpu 2, IDLEST_SHALLOW, examined 8"],
+        );
+        check_wakeup(
+            "v5.5+FIC_CAPACITY",
+            "2x1x2 | 0[make* a] 1[b* c] 2[ ; exit=2 capacity=500] 3[ ; exit=9]",
+            "fork by=make",
+            expect!["cpu 3, IDLEST_SHALLOW, examined 8"],
+        );
+        check_wakeup(
+            "v6.12+FIC_CAPACITY",
+            "2x1x2 | 0[make* a] 1[b* c] 2[ ; exit=2 capacity=500] 3[ ; exit=9]",
+            "fork by=make",
+            expect!["cpu 3, IDLEST_SHALLOW, examined 8"],
+        );
+        check_wakeup(
+            "v6.12+FIC_CAPACITY",
+            "2x1x2 | 0[make*] 1[a*] 2[ ; exit=2 capacity=500] 3[ ; exit=9 capacity=600]",
+            "fork by=make allowed=2-3",
+            expect!["cpu 3, BEST_REDUCED, examined 6"],
+        );
+    }
+}

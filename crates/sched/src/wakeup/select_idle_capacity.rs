@@ -87,3 +87,87 @@ impl Search<'_> {
         best.map(|(.., cpu)| cpu)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::wakeup::drawn::{check_all, check_wakeup};
+
+    #[test]
+    fn the_first_that_fits_else_the_largest() {
+        check_all(
+            "1x1x4:capacity=0-1/400 | 0[waker*] 2[a*]",
+            "wake x prev=0 waker=waker util=500",
+            expect![[r#"
+                v4.13: cpu 2, IDLEST_ONLY, examined 4
+                v5.5: cpu 3, IDLEST_ONLY, examined 4
+                v5.18: cpu 3, ASYM_CAPACITY, examined 4
+                v6.1: cpu 3, ASYM_CAPACITY, examined 4, remote
+                v6.3: cpu 3, ASYM_CAPACITY, examined 3, remote
+                v6.10..v7.2: cpu 3, ASYM_CAPACITY, examined 4, remote"#]],
+        );
+        check_all(
+            "1x1x4:capacity=0-1/400 | 0[waker*] 2[a*] 3[b*]",
+            "wake x prev=0 waker=waker util=500",
+            expect![[r#"
+                v4.13..v5.5: cpu 2, IDLEST_ONLY, examined 4
+                v5.18: cpu 1, ASYM_CAPACITY, examined 4
+                v6.1..v7.2: cpu 1, ASYM_CAPACITY, examined 4, remote"#]],
+        );
+        check_all(
+            "1x1x4:capacity=0-1/400 | 0[waker*] 1[c*] 2[a*] 3[b*]",
+            "wake x prev=0 waker=waker util=500",
+            expect![[r#"
+                v4.13..v5.5: cpu 2, IDLEST_ONLY, examined 4
+                v5.18..v7.2: cpu 0, ASYM_NONE, examined 4"#]],
+        );
+    }
+
+    #[test]
+    fn an_idle_target_too_small_is_passed_over() {
+        check_all(
+            "1x1x4:capacity=0-1/400 | 2[waker*]",
+            "wake x prev=0 waker=waker util=500",
+            expect![[r#"
+            v4.13: cpu 0, STAY_LOCAL, examined 4
+            v5.5: cpu 3, IDLEST_ONLY, examined 4
+            v5.18: cpu 3, ASYM_CAPACITY, examined 4, WA_PREV_AVAILABLE 0
+            v6.1: cpu 3, ASYM_CAPACITY, examined 4, WA_PREV_AVAILABLE 0, remote
+            v6.3: cpu 3, ASYM_CAPACITY, examined 3, WA_PREV_AVAILABLE 0, remote
+            v6.10..v7.2: cpu 3, ASYM_CAPACITY, examined 4, WA_PREV_AVAILABLE 0, remote"#]],
+        );
+    }
+
+    #[test]
+    fn v6_3_begins_behind_the_target() {
+        check_wakeup(
+            "v6.3",
+            "1x1x4:capacity=0-1/400 | 2[waker*] 3[a*]",
+            "wake x prev=0 waker=waker util=500",
+            expect!["cpu 1, ASYM_CAPACITY, examined 4, WA_PREV_AVAILABLE 0, remote"],
+        );
+        check_wakeup(
+            "v6.3+NO_ASYM_SCAN_FROM_NEXT",
+            "1x1x4:capacity=0-1/400 | 2[waker*] 3[a*]",
+            "wake x prev=0 waker=waker util=500",
+            expect!["cpu 0, ASYM_CAPACITY, examined 4, WA_PREV_AVAILABLE 0, remote"],
+        );
+    }
+
+    #[test]
+    fn v7_2_prefers_an_idle_core() {
+        check_wakeup(
+            "v7.2",
+            "1x1x4x2:capacity=0-3/400 | 4[waker*] llc0{cores}",
+            "wake x prev=4 waker=waker util=500",
+            expect!["cpu 6, ASYM_CAPACITY, examined 3, remote"],
+        );
+        check_wakeup(
+            "v6.12",
+            "1x1x4x2:capacity=0-3/400 | 4[waker*] llc0{cores}",
+            "wake x prev=4 waker=waker util=500",
+            expect!["cpu 5, ASYM_CAPACITY, examined 2, remote"],
+        );
+    }
+}

@@ -83,3 +83,69 @@ impl Search<'_> {
 fn next_wrapped(cpus: &CpuMask, start: usize) -> Option<CpuId> {
     cpus.next_from(start).or_else(|| cpus.first())
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::wakeup::drawn::{check_all, check_wakeup};
+
+    #[test]
+    fn an_idle_core_is_preferred_to_an_idle_thread() {
+        check_all(
+            "1x1x3x2 | 0[waker*] 2[a*] llc0{cores}",
+            "wake x prev=0 waker=waker",
+            expect![[r#"
+            v4.13..v5.5: cpu 4, IDLE_CORE, examined 6
+            v5.18: cpu 4, IDLE_CORE, examined 5
+            v6.1..v7.2: cpu 4, IDLE_CORE, examined 5, remote"#]],
+        );
+    }
+
+    #[test]
+    fn without_the_hint_nobody_looks_for_one() {
+        check_all(
+            "1x1x3x2 | 0[waker*] 2[a*]",
+            "wake x prev=0 waker=waker",
+            expect![[r#"
+            v4.13..v5.5: cpu 1, IDLE_CPU, examined 2
+            v5.18: cpu 1, IDLE_SMT, examined 2
+            v6.1..v7.2: cpu 1, IDLE_SMT, examined 1, remote"#]],
+        );
+    }
+
+    #[test]
+    fn a_failed_search_takes_an_idle_thread_met_on_the_way() {
+        check_all(
+            "1x1x3x2 | 0[waker*] 2[a*] 4[b*] llc0{cores}",
+            "wake x prev=0 waker=waker",
+            expect![[r#"
+                v4.13..v5.5: cpu 1, IDLE_CPU, examined 8, no idle core
+                v5.18: cpu 1, IDLE_CORE_FALLBACK, examined 4, no idle core
+                v6.1..v7.2: cpu 1, IDLE_CORE_FALLBACK, examined 4, no idle core, remote"#]],
+        );
+        check_wakeup(
+            "v6.12+IDLE_CORE_MASK_ALLOWED",
+            "1x1x3x2 | 0[waker*] 2[a*] 4[b*] llc0{cores}",
+            "wake x prev=0 waker=waker allowed=0,2,4-5",
+            expect!["cpu 5, IDLE_CORE_FALLBACK, examined 5, no idle core, remote"],
+        );
+        check_wakeup(
+            "v6.12",
+            "1x1x3x2 | 0[waker*] 1[c*] 2[a*] 3[idle:d*] 4[b*] 5[idle:e*] llc0{cores}",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 3, SCHED_IDLE_CPU, examined 5, no idle core"],
+        );
+    }
+
+    #[test]
+    fn a_failed_search_without_any_idle_thread_stays() {
+        check_all(
+            "1x1x3x2 | 0[waker*] 1[c*] 2[a*] 3[d*] 4[b*] 5[e*] llc0{cores}",
+            "wake x prev=0 waker=waker",
+            expect![[r#"
+                v4.13..v5.5: cpu 0, NO_IDLE_CPU, examined 14, no idle core
+                v5.18..v7.2: cpu 0, NO_IDLE_CPU, examined 6, no idle core"#]],
+        );
+    }
+}

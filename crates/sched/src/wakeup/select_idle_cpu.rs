@@ -185,3 +185,201 @@ impl Search<'_> {
         Ok(limit)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::wakeup::drawn::{check_all, check_wakeup};
+
+    #[test]
+    fn the_scan_begins_behind_the_target_since_v5_18() {
+        check_all(
+            "llc0: 0[a*] 1[b*] 2[waker*] 3[]",
+            "wake x prev=2 waker=waker",
+            expect![[r#"
+            v4.13..v5.5: cpu 3, IDLE_CPU, examined 2
+            v5.18: cpu 3, IDLE_CPU, examined 1
+            v6.1..v7.2: cpu 3, IDLE_CPU, examined 1, remote"#]],
+        );
+        check_all(
+            "llc0: 0[] 1[b*] 2[waker*] 3[]",
+            "wake x prev=2 waker=waker",
+            expect![[r#"
+            v4.13..v5.5: cpu 3, IDLE_CPU, examined 2
+            v5.18: cpu 3, IDLE_CPU, examined 1
+            v6.1..v7.2: cpu 3, IDLE_CPU, examined 1, remote"#]],
+        );
+        check_all(
+            "llc0: 0[] 1[] 2[waker*] 3[c*]",
+            "wake x prev=2 waker=waker",
+            expect![[r#"
+            v4.13..v5.5: cpu 0, IDLE_CPU, examined 3
+            v5.18: cpu 0, IDLE_CPU, examined 2
+            v6.1..v7.2: cpu 0, IDLE_CPU, examined 2, remote"#]],
+        );
+    }
+
+    #[test]
+    fn forbidden_cpus_are_passed_over() {
+        check_all(
+            "llc0: 0[waker*] 1[] 2[] 3[]",
+            "wake x prev=0 waker=waker allowed=0,3",
+            expect![[r#"
+            v4.13..v5.5: cpu 3, IDLE_CPU, examined 2
+            v5.18: cpu 3, IDLE_CPU, examined 1
+            v6.1..v7.2: cpu 3, IDLE_CPU, examined 1, remote"#]],
+        );
+    }
+
+    #[test]
+    fn utilisation_bounds_the_scan_since_v5_19() {
+        check_all(
+            "llc0{scan=2}: 0[waker*] 1[a*] 2[b*] 3[]",
+            "wake x prev=0 waker=waker",
+            expect![[r#"
+            v4.13..v5.5: cpu 3, IDLE_CPU, examined 4
+            v5.18: cpu 3, IDLE_CPU, examined 3
+            v6.1..v7.2: cpu 0, SCAN_LIMIT, examined 2"#]],
+        );
+        check_all(
+            "llc0{scan=0}: 0[waker*] 1[] 2[] 3[]",
+            "wake x prev=0 waker=waker",
+            expect![[r#"
+            v4.13..v5.5: cpu 1, IDLE_CPU, examined 2
+            v5.18: cpu 1, IDLE_CPU, examined 1
+            v6.1..v7.2: cpu 0, NO_SCAN, examined 0"#]],
+        );
+        check_wakeup(
+            "v6.12+NO_SIS_UTIL",
+            "llc0{scan=0}: 0[waker*] 1[] 2[] 3[]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 1, IDLE_CPU, examined 1, remote"],
+        );
+    }
+
+    #[test]
+    fn idle_time_bounds_the_scan_before() {
+        check_wakeup(
+            "v4.13",
+            "llc0{cost=1000}: 0[waker* ; avg_idle=100000] 1[a*] 2[b*] 3[c*] 4[] 5[]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 0, SCAN_LIMIT, examined 3"],
+        );
+        check_wakeup(
+            "v5.5",
+            "llc0{cost=1000}: 0[waker* ; avg_idle=100000] 1[a*] 2[b*] 3[c*] 4[] 5[]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 0, SCAN_LIMIT, examined 3"],
+        );
+        check_wakeup(
+            "v5.5+NO_SIS_PROP",
+            "llc0{cost=1000}: 0[waker* ; avg_idle=100000] 1[a*] 2[b*] 3[c*] 4[] 5[]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 4, IDLE_CPU, examined 5"],
+        );
+        check_wakeup(
+            "v5.5+SIS_AVG_CPU",
+            "llc0{cost=1000}: 0[waker* ; avg_idle=100000] 1[] 2[b*] 3[c*] 4[] 5[]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 0, NO_SCAN, examined 0"],
+        );
+        check_wakeup(
+            "v5.18",
+            "llc0{cost=1000}: 0[waker* ; wake_avg_idle=100] 1[a*] 2[b*] 3[c*] 4[] 5[]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 0, SCAN_LIMIT, examined 3"],
+        );
+        check_wakeup(
+            "v6.12+SIS_PROP+NO_SIS_UTIL",
+            "llc0{cost=1000}: 0[waker* ; avg_idle=100000] 1[a*] 2[b*] 3[c*] 4[] 5[]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 0, SCAN_LIMIT, examined 3"],
+        );
+    }
+
+    #[test]
+    fn a_sched_idle_cpu_is_taken_where_met_but_v5_5_forgets_it() {
+        check_all(
+            "llc0: 0[waker*] 1[a*] 2[idle:b*] 3[c*]",
+            "wake x prev=0 waker=waker",
+            expect![[r#"
+            v4.13..v5.5: cpu 0, NO_IDLE_CPU, examined 4
+            v5.18..v7.2: cpu 2, SCHED_IDLE_CPU, examined 2"#]],
+        );
+        check_wakeup(
+            "v5.5",
+            "llc0{cost=1000}: 0[waker* ; avg_idle=1] 1[a*] 2[idle:b*] 3[c*] 4[d*] 5[]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 2, SCHED_IDLE_CPU, examined 3"],
+        );
+        check_wakeup(
+            "v5.5+NO_SCAN_KEEP_SCHED_IDLE",
+            "llc0: 0[waker*] 1[a*] 2[idle:b*] 3[c*]",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 2, SCHED_IDLE_CPU, examined 3"],
+        );
+    }
+
+    #[test]
+    fn the_cluster_comes_first_since_v6_7() {
+        check_all(
+            "1x1x8:cluster=4 | 0[waker*] 1[a*] 2[b*] 3[c*]",
+            "wake x prev=0 waker=waker",
+            expect![[r#"
+                v4.13..v5.5: cpu 4, IDLE_CPU, examined 5
+                v5.18: cpu 4, IDLE_CPU, examined 4
+                v6.1..v6.3: cpu 4, IDLE_CPU, examined 4, remote
+                v6.10..v7.2: cpu 4, IDLE_CPU, examined 5, remote"#]],
+        );
+        check_all(
+            "1x1x8:cluster=4 | 0[a*] 2[waker*] 3[c*]",
+            "wake x prev=2 waker=waker",
+            expect![[r#"
+            v4.13..v5.5: cpu 4, IDLE_CPU, examined 3
+            v5.18: cpu 4, IDLE_CPU, examined 2
+            v6.1..v6.3: cpu 4, IDLE_CPU, examined 2, remote
+            v6.10..v7.2: cpu 1, IDLE_CLUSTER_CPU, examined 3, remote"#]],
+        );
+        check_wakeup(
+            "v6.12+NO_SIS_CLUSTER",
+            "1x1x8:cluster=4 | 0[a*] 2[waker*] 3[c*]",
+            "wake x prev=2 waker=waker",
+            expect!["cpu 4, IDLE_CPU, examined 2, remote"],
+        );
+    }
+
+    #[test]
+    fn an_idle_cpu_of_another_cluster_is_kept_for_later() {
+        check_all(
+            "1x1x8:cluster=4 | 0[waker*] 1[a*] 2[b*]",
+            "wake x prev=5 waker=waker sync load=1",
+            expect![[r#"
+                v4.13: cpu 5, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
+                v5.5..v5.18: cpu 5, PREV_IDLE, examined 0, WA_SYNC 0
+                v6.1..v6.3: cpu 5, PREV_IDLE, examined 0, WA_SYNC 0, remote
+                v6.10..v7.2: cpu 3, IDLE_CLUSTER_CPU, examined 3, WA_SYNC 0, remote"#]],
+        );
+        check_all(
+            "1x1x8:cluster=4 | 0[waker*] 1[a*] 2[b*] 3[c*]",
+            "wake x prev=5 waker=waker sync load=1",
+            expect![[r#"
+                v4.13: cpu 5, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
+                v5.5..v5.18: cpu 5, PREV_IDLE, examined 0, WA_SYNC 0
+                v6.1..v6.3: cpu 5, PREV_IDLE, examined 0, WA_SYNC 0, remote
+                v6.10..v7.2: cpu 4, IDLE_CPU, examined 5, WA_SYNC 0, remote"#]],
+        );
+        check_wakeup(
+            "v6.12",
+            "1x1x8:cluster=4 | 0[waker*] 1[a*] 2[b*] 3[c*] llc0{scan=2}",
+            "wake x prev=5 waker=waker sync load=1",
+            expect!["cpu 5, PREV_OTHER_CLUSTER, examined 2, WA_SYNC 0, remote"],
+        );
+        check_wakeup(
+            "v6.12",
+            "1x1x8:cluster=4 | 0[waker*] 1[a*] 2[b*] 3[c*] llc0{scan=2}",
+            "wake x prev=0 waker=waker recent=5",
+            expect!["cpu 5, RECENT_OTHER_CLUSTER, examined 2, remote"],
+        );
+    }
+}

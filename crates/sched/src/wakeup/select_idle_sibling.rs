@@ -214,3 +214,184 @@ impl Search<'_> {
         fits
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::wakeup::drawn::{check_all, check_passed_over, check_wakeup};
+
+    #[test]
+    fn the_target_then_the_previous_cpu() {
+        check_all(
+            "llc0: 0[waker*] 1[] 2[] 3[]",
+            "wake x prev=2 waker=waker",
+            expect![[r#"
+            v4.13: cpu 2, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
+            v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2
+            v5.18: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2
+            v6.1..v7.2: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
+        );
+        check_all(
+            "llc0: 0[waker* a] 1[] 2[] 3[]",
+            "wake x prev=2 waker=waker sync",
+            expect![[r#"
+            v4.13: cpu 2, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
+            v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2
+            v5.18: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2
+            v6.1..v7.2: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
+        );
+    }
+
+    #[test]
+    fn a_pending_wake_up_makes_a_cpu_busy() {
+        check_all(
+            "llc0: 0[waker*] 1[] 2[ ; pending] 3[]",
+            "wake x prev=2 waker=waker",
+            expect![[r#"
+            v4.13: cpu 1, IDLE_CPU, examined 2, WA_SHARE_CACHE 0
+            v5.5: cpu 3, IDLE_CPU, examined 2, WA_WEIGHT_PREV 2
+            v5.18: cpu 3, IDLE_CPU, examined 1, WA_WEIGHT_PREV 2
+            v6.1..v7.2: cpu 3, IDLE_CPU, examined 1, WA_WEIGHT_PREV 2, remote"#]],
+        );
+    }
+
+    #[test]
+    fn a_recently_used_cpu_is_tried_before_the_scan() {
+        check_all(
+            "llc0: 0[waker*] 1[a*] 2[] 3[]",
+            "wake x prev=1 waker=waker recent=3",
+            expect![[r#"
+            v4.13: cpu 2, IDLE_CPU, examined 3, WA_SHARE_CACHE 0
+            v5.5..v5.18: cpu 3, RECENT_USED_CPU, examined 0, WA_WEIGHT 0
+            v6.1..v7.2: cpu 3, RECENT_USED_CPU, examined 0, WA_WEIGHT 0, remote"#]],
+        );
+        check_wakeup(
+            "v6.12+RECENT_USED_CPU=off",
+            "llc0: 0[waker*] 1[a*] 2[] 3[]",
+            "wake x prev=1 waker=waker recent=3",
+            expect!["cpu 2, IDLE_CPU, examined 2, WA_WEIGHT 0, remote"],
+        );
+    }
+
+    #[test]
+    fn not_in_another_cache_nor_busy_nor_forbidden() {
+        check_wakeup(
+            "v6.12",
+            "llc0: 0[waker*] 1[a*] 2[] llc1: 3[] 4[]",
+            "wake x prev=1 waker=waker recent=3",
+            expect!["cpu 2, IDLE_CPU, examined 2, WA_WEIGHT 0, remote"],
+        );
+        check_wakeup(
+            "v6.12",
+            "llc0: 0[waker*] 1[a*] 2[] 3[b*]",
+            "wake x prev=1 waker=waker recent=3",
+            expect!["cpu 2, IDLE_CPU, examined 2, WA_WEIGHT 0, remote"],
+        );
+        check_wakeup(
+            "v6.12",
+            "llc0: 0[waker*] 1[a*] 2[] 3[]",
+            "wake x prev=1 waker=waker recent=3 allowed=0-2",
+            expect!["cpu 2, IDLE_CPU, examined 2, WA_WEIGHT 0, remote"],
+        );
+    }
+
+    #[test]
+    fn the_affinity_bug_lets_it_through_to_the_fall_back() {
+        check_wakeup(
+            "v6.3",
+            "llc0: 0[waker*] 1[a*] 2[] 3[]",
+            "wake x prev=1 waker=waker recent=3 allowed=0-2",
+            expect!["cpu 0, FALLBACK, examined 0, WA_WEIGHT 0"],
+        );
+        check_wakeup(
+            "v6.3+NO_RECENT_CPU_MASK_BUG",
+            "llc0: 0[waker*] 1[a*] 2[] 3[]",
+            "wake x prev=1 waker=waker recent=3 allowed=0-2",
+            expect!["cpu 2, IDLE_CPU, examined 2, WA_WEIGHT 0, remote"],
+        );
+    }
+
+    #[test]
+    fn nothing_idle_leaves_it_at_the_target() {
+        check_all(
+            "llc0: 0[waker*] 1[a*] 2[b*]",
+            "wake x prev=1 waker=waker",
+            expect![[r#"
+            v4.13: cpu 0, NO_IDLE_CPU, examined 3, WA_SHARE_CACHE 0
+            v5.5..v7.2: cpu 0, NO_IDLE_CPU, examined 3, WA_WEIGHT 0"#]],
+        );
+    }
+
+    #[test]
+    fn a_cpu_without_a_cache_domain_is_not_searched() {
+        check_all(
+            "llc0: 0[waker*] llc1: 1[a*] llc2: 2[]",
+            "wake x prev=1 waker=waker",
+            expect![[r#"
+            v4.13: cpu 0, NO_LLC, examined 0, WA_NODE_LOAD 0
+            v5.5..v7.2: cpu 0, NO_LLC, examined 0, WA_WEIGHT 0"#]],
+        );
+    }
+
+    #[test]
+    fn a_cpu_of_sched_idle_tasks_counts_as_idle_since_v5_5() {
+        check_all(
+            "llc0: 0[waker*] 1[idle:a*] 2[b*]",
+            "wake x prev=1 waker=waker",
+            expect![[r#"
+            v4.13: cpu 0, NO_IDLE_CPU, examined 3, WA_SHARE_CACHE 0
+            v5.5..v7.2: cpu 1, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 1"#]],
+        );
+        check_all(
+            "llc0: 0[waker*] 1[idle:a*] 2[b*]",
+            "wake idle:x prev=1 waker=waker",
+            expect![[r#"
+            v4.13: cpu 0, NO_IDLE_CPU, examined 3, WA_SHARE_CACHE 0
+            v5.5..v6.12: cpu 1, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 1
+            v7.2: cpu 1, NO_IDLE_CPU, examined 3, WA_WEIGHT_PREV 1"#]],
+        );
+    }
+
+    #[test]
+    fn a_bug_of_the_caller_is_mended_by_the_fall_back() {
+        check_all(
+            "node0 llc0: 0[waker*] 1[] node1 llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker allowed=1,3",
+            expect!["v4.13..v7.2: cpu 3, FALLBACK, examined 0, remote"],
+        );
+    }
+
+    #[test]
+    fn who_may_run_on_one_cpu_has_no_choice() {
+        check_all(
+            "llc0: 0[waker*] 1[a*] 2[]",
+            "wake x prev=1 waker=waker allowed=1",
+            expect!["v4.13..v7.2: cpu 1, ONLY_ALLOWED, examined 0"],
+        );
+    }
+
+    #[test]
+    fn those_passed_over_are_listed_with_the_reason() {
+        check_passed_over(
+            "v6.12",
+            "1x1x8:cluster=4 | 0[waker*] 1[a*] 2[ ; pending] 3[c*]",
+            "wake x prev=5 waker=waker sync",
+            expect![
+                "cpu 4, IDLE_CPU, examined 5, WA_SYNC 0, remote; 0 Busy, 5 OtherCluster, 1 Busy, 2 WakePending, 3 Busy, 0 Busy"
+            ],
+        );
+        check_passed_over(
+            "v6.12",
+            "llc0: 0[waker*] 1[a*] 2[] llc1: 3[] 4[]",
+            "wake x prev=1 waker=waker recent=3",
+            expect!["cpu 2, IDLE_CPU, examined 2, WA_WEIGHT 0, remote; 0 Busy, 1 Busy, 3 OtherLlc, 1 Busy"],
+        );
+        check_passed_over(
+            "v4.13",
+            "llc0: 0[waker*] 1[] 2[]",
+            "wake x prev=0 waker=waker allowed=0,2",
+            expect!["cpu 2, IDLE_CPU, examined 2; 0 Busy, 0 Busy, 1 NotAllowed"],
+        );
+    }
+}

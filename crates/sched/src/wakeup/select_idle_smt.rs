@@ -32,3 +32,69 @@ impl Search<'_> {
         sched_idle
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::wakeup::drawn::{check_all, check_wakeup};
+
+    #[test]
+    fn a_thread_of_the_previous_core_before_the_scan_or_of_the_targets_after_it() {
+        check_all(
+            "1x1x3x2 | 0[waker*] 2[a*] 4[b*]",
+            "wake x prev=4 waker=waker",
+            expect![[r#"
+            v4.13: cpu 1, IDLE_CPU, examined 2, WA_SHARE_CACHE 0
+            v5.5: cpu 1, IDLE_CPU, examined 2, WA_WEIGHT 0
+            v5.18: cpu 5, IDLE_SMT, examined 2, WA_WEIGHT 0
+            v6.1..v7.2: cpu 5, IDLE_SMT, examined 1, WA_WEIGHT 0, remote"#]],
+        );
+        check_all(
+            "1x1x2x2 | 0[waker*] 2[a*] 3[b*]",
+            "wake x prev=2 waker=waker sync",
+            expect![[r#"
+            v4.13: cpu 1, IDLE_CPU, examined 2, WA_SHARE_CACHE 0
+            v5.5: cpu 1, IDLE_CPU, examined 2, WA_SYNC 0
+            v5.18: cpu 1, IDLE_CPU, examined 3, WA_SYNC 0
+            v6.1..v7.2: cpu 1, IDLE_CPU, examined 2, WA_SYNC 0, remote"#]],
+        );
+        check_all(
+            "2x1x1x2 | 0[waker*] 2[a*] 3[b*]",
+            "wake x prev=2 waker=waker sync",
+            expect![[r#"
+            v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
+            v5.5: cpu 1, IDLE_CPU, examined 2, WA_SYNC 0
+            v5.18: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0
+            v6.1..v7.2: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"#]],
+        );
+    }
+
+    #[test]
+    fn the_target_s_sibling_is_found_though_the_scan_was_cut_short() {
+        check_wakeup(
+            "v5.5",
+            "1x1x8x2:smt=interleaved | 0[waker* ; avg_idle=1] 1[a*] 2[b*] llc0{cost=1000}",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 8, IDLE_SMT, examined 5"],
+        );
+        check_wakeup(
+            "v4.13",
+            "1x1x8x2:smt=interleaved | 0[waker* ; avg_idle=1] 1[a*] 2[b*] llc0{cost=1000}",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 8, IDLE_SMT, examined 5"],
+        );
+        check_wakeup(
+            "v5.5",
+            "1x1x8x2:smt=interleaved | 0[waker* ; avg_idle=1] 1[a*] 2[b*] 8[idle:c*] llc0{cost=1000}",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 8, IDLE_SMT, examined 5"],
+        );
+        check_wakeup(
+            "v6.12+IDLE_SMT=target_last",
+            "1x1x8x2:smt=interleaved | 0[waker*] 1[a*] 2[b*] llc0{scan=2}",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 8, IDLE_SMT, examined 4, remote"],
+        );
+    }
+}

@@ -249,3 +249,135 @@ impl Sched {
         preempt
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::wakeup::drawn::{check_all, check_wakeup};
+
+    #[test]
+    fn another_cache_is_reached_over_its_wake_list() {
+        check_all(
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker",
+            expect![[r#"
+            v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
+            v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2, remote
+            v5.18..v7.2: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
+        );
+        check_wakeup(
+            "v6.12+NO_TTWU_QUEUE",
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker",
+            expect!["cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2"],
+        );
+    }
+
+    #[test]
+    fn so_is_an_idle_cpu_of_the_same_cache_since_v5_19() {
+        check_all(
+            "llc0: 0[waker*] 1[] 2[]",
+            "wake x prev=1 waker=waker",
+            expect![[r#"
+            v4.13: cpu 1, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
+            v5.5: cpu 1, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 1
+            v5.18: cpu 1, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 1
+            v6.1..v7.2: cpu 1, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 1, remote"#]],
+        );
+        check_all(
+            "llc0: 0[waker*] 1[a*] 2[b*]",
+            "wake x prev=1 waker=waker",
+            expect![[r#"
+            v4.13: cpu 0, NO_IDLE_CPU, examined 3, WA_SHARE_CACHE 0
+            v5.5..v7.2: cpu 0, NO_IDLE_CPU, examined 3, WA_WEIGHT 0"#]],
+        );
+    }
+
+    #[test]
+    fn who_is_just_leaving_is_handed_to_his_own_cpu() {
+        check_all(
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=1 waker=waker leaving",
+            expect![[r#"
+                v4.13: cpu 1, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
+                v5.5: cpu 1, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 1
+                v5.18..v7.2: cpu 1, ON_CPU_HANDOVER, remote"#]],
+        );
+        check_all(
+            "llc0: 0[waker*] 1[a] llc1: 2[] 3[]",
+            "wake x prev=1 waker=waker leaving",
+            expect![[r#"
+                v4.13: cpu 0, NO_IDLE_CPU, examined 2, WA_SHARE_CACHE 0
+                v5.5: cpu 0, NO_IDLE_CPU, examined 2, WA_WEIGHT 0
+                v5.18: cpu 1, ON_CPU_HANDOVER, remote
+                v6.1..v7.2: cpu 0, NO_IDLE_CPU, examined 2, WA_WEIGHT 0"#]],
+        );
+        check_all(
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker leaving",
+            expect![[r#"
+                v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
+                v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2, remote
+                v5.18..v7.2: cpu 2, ON_CPU_HANDOVER, remote"#]],
+        );
+        check_wakeup(
+            "v6.12+NO_TTWU_ON_CPU",
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker leaving",
+            expect!["cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"],
+        );
+    }
+
+    #[test]
+    fn who_never_left_his_queue_stays() {
+        check_all(
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker queued",
+            expect!["v4.13..v7.2: cpu 2, STILL_QUEUED"],
+        );
+        check_wakeup(
+            "v6.12",
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker delayed",
+            expect!["cpu 2, STILL_DELAYED"],
+        );
+    }
+
+    #[test]
+    fn a_waker_may_ask_for_its_own_cpu_since_v6_6() {
+        check_all(
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker here",
+            expect![[r#"
+            v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
+            v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2, remote
+            v5.18..v6.3: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote
+            v6.10..v7.2: cpu 0, CURRENT_CPU, examined 0"#]],
+        );
+        check_wakeup(
+            "v6.12",
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker here allowed=1-3",
+            expect!["cpu 2, TARGET_IDLE, examined 0, remote"],
+        );
+    }
+
+    #[test]
+    fn who_runs_wakes_himself() {
+        check_all(
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=0 this=0 waker=x queued",
+            expect!["v4.13..v7.2: cpu 0, WAKE_SELF"],
+        );
+    }
+
+    #[test]
+    fn other_classes_are_woken_where_they_were() {
+        check_all(
+            "llc0: 0[waker*] 1[a*]",
+            "wake x prev=1 waker=waker rt",
+            expect!["v4.13..v7.2: cpu 1, KEEP_CPU, examined 0"],
+        );
+    }
+}

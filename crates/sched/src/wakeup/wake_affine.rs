@@ -171,3 +171,211 @@ fn wake_affine_nodes(
     }
     (Reason::WaNodeLoad, this)
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::wakeup::drawn::{check_all, check_wakeup};
+
+    #[test]
+    fn an_idle_previous_cpu_is_kept_since_v5_12() {
+        check_all(
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker",
+            expect![[r#"
+            v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
+            v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2, remote
+            v5.18..v7.2: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
+        );
+        check_wakeup(
+            "v5.5+WA_PREV_IDLE",
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker",
+            expect!["cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"],
+        );
+        check_wakeup(
+            "v6.12+NO_WA_PREV_IDLE",
+            "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
+            "wake x prev=2 waker=waker",
+            expect!["cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2, remote"],
+        );
+    }
+
+    #[test]
+    fn a_synchronous_waker_alone_pulls() {
+        check_all(
+            "llc0: 0[waker*] 1[] llc1: 2[a*] 3[]",
+            "wake x prev=2 waker=waker sync",
+            expect![[r#"
+            v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
+            v5.5: cpu 1, IDLE_CPU, examined 2, WA_SYNC 0
+            v5.18: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0
+            v6.1..v7.2: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"#]],
+        );
+        check_wakeup(
+            "v6.12+NO_WA_IDLE",
+            "llc0: 0[waker*] 1[] llc1: 2[a*] 3[]",
+            "wake x prev=2 waker=waker sync",
+            expect!["cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0, remote"],
+        );
+    }
+
+    #[test]
+    fn but_not_on_its_way_out() {
+        check_all(
+            "llc0: 0[waker*] 1[] llc1: 2[a*] 3[]",
+            "wake x prev=2 waker=waker sync exiting",
+            expect![[r#"
+                v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
+                v5.5: cpu 1, IDLE_CPU, examined 2, WA_WEIGHT 0
+                v5.18: cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0
+                v6.1..v7.2: cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0, remote"#]],
+        );
+        check_wakeup(
+            "v6.12+NO_SYNC_WAKER_EXITING",
+            "llc0: 0[waker*] 1[] llc1: 2[a*] 3[]",
+            "wake x prev=2 waker=waker sync exiting",
+            expect!["cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"],
+        );
+    }
+
+    #[test]
+    fn delayed_tasks_do_not_keep_it_company_since_v6_12() {
+        check_wakeup(
+            "v6.12",
+            "llc0: 0[waker* asleep ; delayed=1] 1[] llc1: 2[a*] 3[]",
+            "wake x prev=2 waker=waker sync",
+            expect!["cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"],
+        );
+        check_wakeup(
+            "v6.12+NO_SYNC_MINUS_DELAYED",
+            "llc0: 0[waker* asleep ; delayed=1] 1[] llc1: 2[a*] 3[]",
+            "wake x prev=2 waker=waker sync",
+            expect!["cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0, remote"],
+        );
+    }
+
+    #[test]
+    fn an_interrupt_on_an_idle_cpu_pulls_within_the_cache() {
+        check_all(
+            "llc0: 0[] 1[a*] 2[b*]",
+            "wake x prev=1 this=0",
+            expect![[r#"
+            v4.13: cpu 0, TARGET_IDLE, examined 0, WA_SHARE_CACHE 0
+            v5.5..v7.2: cpu 0, TARGET_IDLE, examined 0, WA_THIS_IDLE 0"#]],
+        );
+        check_all(
+            "llc0: 0[] 1[] 2[b*]",
+            "wake x prev=1 this=0",
+            expect![[r#"
+            v4.13: cpu 0, TARGET_IDLE, examined 0, WA_SHARE_CACHE 0
+            v5.5..v5.18: cpu 1, TARGET_IDLE, examined 0, WA_PREV_IDLE 1
+            v6.1..v7.2: cpu 1, TARGET_IDLE, examined 0, WA_PREV_IDLE 1, remote"#]],
+        );
+        check_all(
+            "llc0: 0[] 1[] llc1: 2[a*] 3[b*]",
+            "wake x prev=2 this=0",
+            expect![[r#"
+            v4.13: cpu 0, TARGET_IDLE, examined 0, WA_NODE_LOAD 0
+            v5.5..v7.2: cpu 0, TARGET_IDLE, examined 0, WA_WEIGHT 0"#]],
+        );
+    }
+
+    #[test]
+    fn the_lighter_cpu_wins() {
+        check_all(
+            "llc0: 0[waker* ; load=100] 1[a*] llc1: 2[b* ; load=3000] 3[c*]",
+            "wake x prev=2 waker=waker load=500",
+            expect![[r#"
+                v4.13: cpu 2, NO_IDLE_CPU, examined 2, WA_WEIGHT_PREV 2, remote
+                v5.5..v7.2: cpu 0, NO_IDLE_CPU, examined 2, WA_WEIGHT 0"#]],
+        );
+        check_all(
+            "llc0: 0[waker* ; load=3000] 1[a*] llc1: 2[b* ; load=600] 3[c*]",
+            "wake x prev=2 waker=waker load=500",
+            expect!["v4.13..v7.2: cpu 2, NO_IDLE_CPU, examined 2, WA_WEIGHT_PREV 2, remote"],
+        );
+    }
+
+    #[test]
+    fn half_the_imbalance_percentage_is_allowed_for() {
+        check_wakeup(
+            "v6.12",
+            "llc0: 0[waker* ; load=1000] 1[a*] llc1: 2[b* ; load=1380] 3[c*]",
+            "wake x prev=2 waker=waker load=200",
+            expect!["cpu 0, NO_IDLE_CPU, examined 2, WA_WEIGHT 0"],
+        );
+        check_wakeup(
+            "v6.12+NO_WA_BIAS",
+            "llc0: 0[waker* ; load=1000] 1[a*] llc1: 2[b* ; load=1380] 3[c*]",
+            "wake x prev=2 waker=waker load=200",
+            expect!["cpu 2, NO_IDLE_CPU, examined 2, WA_WEIGHT_PREV 2, remote"],
+        );
+        check_wakeup(
+            "v6.12+NO_WA_WEIGHT",
+            "llc0: 0[waker* ; load=1000] 1[a*] llc1: 2[b* ; load=1380] 3[c*]",
+            "wake x prev=2 waker=waker load=200",
+            expect!["cpu 2, NO_IDLE_CPU, examined 2, WA_WEIGHT_PREV 2, remote"],
+        );
+    }
+
+    #[test]
+    fn a_cpu_that_lost_capacity_weighs_more() {
+        check_wakeup(
+            "v6.12",
+            "llc0: 0[waker* ; load=1000 capacity=1024] 1[a*] llc1: 2[b* ; load=1000 capacity=700] 3[c*]",
+            "wake x prev=2 waker=waker load=10",
+            expect!["cpu 0, NO_IDLE_CPU, examined 2, WA_WEIGHT 0"],
+        );
+        check_wakeup(
+            "v6.12",
+            "llc0: 0[waker* ; load=1000 capacity=700] 1[a*] llc1: 2[b* ; load=1000 capacity=1024] 3[c*]",
+            "wake x prev=2 waker=waker load=10",
+            expect!["cpu 2, NO_IDLE_CPU, examined 2, WA_WEIGHT_PREV 2, remote"],
+        );
+    }
+
+    #[test]
+    fn the_nodes_of_v4_13_are_compared_whole() {
+        check_wakeup(
+            "v4.13",
+            "node0 llc0: 0[waker* ; load=1000] 1[a* ; load=900] node1 llc1: 2[b* ; load=1500] 3[c* ; load=2000]",
+            "wake x prev=2 waker=waker load=500",
+            expect!["cpu 0, NO_IDLE_CPU, examined 2, WA_NODE_LOAD 0"],
+        );
+        check_wakeup(
+            "v4.13",
+            "node0 llc0: 0[waker* ; load=1000] 1[a* ; load=1900] node1 llc1: 2[b* ; load=1500] 3[c* ; load=1000]",
+            "wake x prev=2 waker=waker load=500",
+            expect!["cpu 2, NO_IDLE_CPU, examined 2, WA_WEIGHT_PREV 2, remote"],
+        );
+        check_wakeup(
+            "v4.13",
+            "node0 llc0: 0[waker* ; load=1000] 1[] node1 llc1: 2[b* ; load=1500] 3[c* ; load=1000]",
+            "wake x prev=2 waker=waker load=500 sync",
+            expect!["cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0"],
+        );
+    }
+
+    #[test]
+    fn nobody_pulls_where_he_may_not_run() {
+        check_all(
+            "llc0: 0[waker*] 1[] llc1: 2[a*] 3[]",
+            "wake x prev=2 waker=waker sync allowed=1-3",
+            expect![[r#"
+                v4.13..v5.5: cpu 3, IDLE_CPU, examined 2, remote
+                v5.18..v7.2: cpu 3, IDLE_CPU, examined 1, remote"#]],
+        );
+    }
+
+    #[test]
+    fn nor_over_a_distance_beyond_reclaim() {
+        check_wakeup(
+            "v6.12",
+            "2x1x2:distance=10/32 | 0[waker*] 2[a*]",
+            "wake x prev=2 waker=waker sync",
+            expect!["cpu 3, IDLE_CPU, examined 1, remote"],
+        );
+    }
+}

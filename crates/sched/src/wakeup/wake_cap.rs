@@ -27,3 +27,35 @@ pub(super) fn wake_cap(view: &View, task: TaskId, this: CpuId, prev: CpuId) -> b
     };
     util * 1280 >= min * 1024
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::wakeup::drawn::{check_all, check_wakeup};
+
+    #[test]
+    fn a_large_task_is_not_pulled_to_a_small_cpu() {
+        check_all(
+            "1x2x2:capacity=0-1/400 | 0[waker*] 2[a*]",
+            "wake x prev=2 waker=waker sync util=500",
+            expect![[r#"
+                v4.13..v5.5: cpu 3, IDLEST_RECENT, examined 8, remote
+                v5.18..v6.1: cpu 3, ASYM_CAPACITY, examined 4, WA_SYNC 0, remote
+                v6.3: cpu 3, ASYM_CAPACITY, examined 3, WA_SYNC 0, remote
+                v6.10..v7.2: cpu 3, ASYM_CAPACITY, examined 4, WA_SYNC 0, remote"#]],
+        );
+        check_wakeup(
+            "v5.5+WAKE_CAP=off",
+            "1x2x2:capacity=0-1/400 | 0[waker*] 2[a*]",
+            "wake x prev=2 waker=waker sync util=500",
+            expect!["cpu 1, IDLE_CPU, examined 2, WA_SYNC 0"],
+        );
+        check_wakeup(
+            "v5.5",
+            "1x2x2:capacity=0-1/400 | 0[waker*] 2[a*]",
+            "wake x prev=2 waker=waker sync util=100",
+            expect!["cpu 1, IDLE_CPU, examined 2, WA_SYNC 0"],
+        );
+    }
+}
