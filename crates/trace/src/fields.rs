@@ -324,6 +324,11 @@ impl Kind {
         }
     }
 
+    /// Whether the vocabulary has an event of that name with fields of its own.
+    pub fn is_known(name: &str) -> bool {
+        crate::args::is_known(name)
+    }
+
     /// The event of that name whose fields the function gives. None when one is missing or
     /// of another type; a name that is not known gives an unknown event of the field `text`.
     pub fn from_fields<'a>(name: &str, mut field: impl FnMut(&str) -> Option<Value<'a>>) -> Option<Kind> {

@@ -6,6 +6,7 @@
 //! a [`Sink`] takes events one by one, readers feed one, writers are one.
 
 mod args;
+mod binary;
 mod comm;
 mod decision;
 mod event;

@@ -81,5 +81,6 @@ fn a_line_that_is_no_event_is_a_gap() {
         line 3: not a JSON object: EOF while parsing an object at line 1 column 9
         line 4: `fields` does not hold what the event needs
         0.000000001 cpu_idle
-        line 6: no nanoseconds under `time`"#]].assert_eq(&found.join("\n"));
+        line 6: no nanoseconds under `time`"#]]
+    .assert_eq(&found.join("\n"));
 }

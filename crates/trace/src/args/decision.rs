@@ -20,6 +20,9 @@ use crate::fields::{Field, Value};
 /// Makes `visit` and `build` from a table of the annotations and their fields.
 macro_rules! annotations {
     ($($name:literal $type:ident: $($field:ident)*;)+) => {
+        /// The names in the table.
+        pub(super) const NAMES: &[&str] = &[$($name),+];
+
         /// Gives the fields of an annotation; false for other kinds.
         pub(super) fn visit(kind: &Kind, give: &mut dyn FnMut(&'static str, Value<'_>)) -> bool {
             match kind {

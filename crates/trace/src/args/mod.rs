@@ -56,6 +56,9 @@ macro_rules! formats {
             }
         }
 
+        /// The names in the table.
+        const NAMES: &[&str] = &[$($name),+];
+
         /// The tracepoint of that name; the outer None says it is not in the table.
         fn build_fields<'a>(
             name: &str,
@@ -215,6 +218,17 @@ pub(crate) fn parse(name: &[u8], args: &[u8]) -> Option<Kind> {
 pub(crate) fn visit(kind: &Kind, give: &mut dyn FnMut(&'static str, Value<'_>)) {
     let found = visit_fields(kind, give) || decision::visit(kind, give);
     assert!(found, "{} has no fields", kind.name());
+}
+
+/// Whether there is a table row of that name.
+pub(crate) fn is_known(name: &str) -> bool {
+    NAMES.contains(&name) || decision::NAMES.contains(&name)
+}
+
+/// The names of the kernel's tracepoints in the vocabulary.
+#[cfg(test)]
+pub(crate) fn tracepoints() -> &'static [&'static str] {
+    NAMES
 }
 
 /// The event of a table row; the outer None says that there is no such row.

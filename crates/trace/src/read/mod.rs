@@ -6,10 +6,12 @@
 
 mod head;
 mod lines;
+mod merge;
 
 pub mod ftrace;
 pub mod jsonl;
 pub mod perfetto;
+pub mod trace_dat;
 
 use std::fmt;
 use std::io;

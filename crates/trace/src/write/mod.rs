@@ -3,7 +3,9 @@
 mod ftrace;
 mod jsonl;
 mod perfetto;
+mod trace_dat;
 
 pub use ftrace::{Ftrace, Precision};
 pub use jsonl::Jsonl;
 pub use perfetto::{Extras, Perfetto};
+pub use trace_dat::TraceDat;

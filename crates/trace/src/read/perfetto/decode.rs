@@ -3,7 +3,6 @@
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
-use super::Cpu;
 use crate::args::parse_mark;
 use crate::comm::Comm;
 use crate::event::{Event, Kind};
@@ -11,6 +10,7 @@ use crate::fields::Value;
 use crate::flags::Flags;
 use crate::perfetto::{LOSSY_PAYLOADS, PAYLOADS, Payload, bundle, event as ftrace_event};
 use crate::proto::{Decoder, Wire};
+use crate::read::merge::Queue;
 use crate::read::{Gap, Lost, Place, Record};
 use crate::state::TaskState;
 
@@ -21,8 +21,11 @@ enum Partial {
     Waking { kind: Kind, flags: Flags },
 }
 
+/// The task that runs on a CPU: number, name, priority.
+pub(super) type Current = Option<(Pid, Comm, i32)>;
+
 /// Decodes a bundle into a CPU's records.
-pub(super) fn decode(bytes: &[u8], id: CpuId, offset: u64, cpu: &mut Cpu) {
+pub(super) fn decode(bytes: &[u8], id: CpuId, offset: u64, current: &mut Current, records: &mut Queue) {
     let mut partials: Vec<(Time, Partial)> = Vec::new();
     let mut lost = false;
     let mut bad = 0;
@@ -43,33 +46,28 @@ pub(super) fn decode(bytes: &[u8], id: CpuId, offset: u64, cpu: &mut Cpu) {
     partials.sort_by_key(|(time, _)| *time);
     let start = partials.first().map_or(Time::ZERO, |(time, _)| *time);
     if lost {
-        cpu.current = None;
-        cpu.records.push_back((start, Record::Lost(Lost { cpu: Some(id), count: None, after: None })));
+        *current = None;
+        records.push_back((start, Record::Lost(Lost { cpu: Some(id), count: None, after: None })));
     }
     let gap = |why: String| Record::Gap(Gap { at: Place::Byte(offset), why });
     if bad > 0 {
-        cpu.records.push_back((start, gap(format!("{bad} events of CPU {id} make no sense"))));
+        records.push_back((start, gap(format!("{bad} events of CPU {id} make no sense"))));
     }
     let mut unknown = 0;
     for (time, partial) in partials {
-        match complete(time, partial, id, &mut cpu.current) {
-            Some(event) => cpu.records.push_back((time, Record::Event(event))),
+        match complete(time, partial, id, current) {
+            Some(event) => records.push_back((time, Record::Event(event))),
             None => unknown += 1,
         }
     }
     if unknown > 0 {
         let why = format!("{unknown} events of CPU {id} before its first switch do not tell who ran");
-        cpu.records.push_front((start, gap(why)));
+        records.push_front((start, gap(why)));
     }
 }
 
 /// Fills in the task that runs. None when that is not known.
-fn complete(
-    time: Time,
-    partial: Partial,
-    cpu: CpuId,
-    current: &mut Option<(Pid, Comm, i32)>,
-) -> Option<Event> {
+fn complete(time: Time, partial: Partial, cpu: CpuId, current: &mut Current) -> Option<Event> {
     let event = |pid, comm, flags, kind| Event { time, cpu, pid, tgid: None, comm, flags, kind };
     match partial {
         Partial::Whole(event) => {

@@ -14,31 +14,29 @@
 mod decode;
 mod index;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{Read, Seek, SeekFrom};
 
 use schedlab_topology::CpuId;
-use schedlab_units::{Pid, Time};
+use schedlab_units::Pid;
 
-use super::{Error, Gap, Place, Record};
+use super::merge::{Merge, Queue};
+use super::{Error, Record};
 use crate::comm::Comm;
 use crate::event::{Event, Kind};
-use decode::decode;
+use decode::{Current, decode};
 use index::{Index, unpack};
 
 /// Reads a Perfetto trace.
 pub struct Reader<R> {
     input: R,
     cpus: BTreeMap<CpuId, Cpu>,
-    /// The time of each CPU's next record.
-    next: BinaryHeap<Reverse<(Time, CpuId)>>,
+    merge: Merge,
     /// Records that stand before any event.
     first: VecDeque<Record>,
     tasks: HashMap<Pid, Task>,
     /// The packets last decompressed, and where they came from.
     unpacked: (Option<Packed>, Vec<u8>),
-    last: Time,
     failed: bool,
 }
 
@@ -46,9 +44,8 @@ pub struct Reader<R> {
 #[derive(Default)]
 struct Cpu {
     bundles: VecDeque<Location>,
-    records: VecDeque<(Time, Record)>,
     /// The task that runs, once that is known.
-    current: Option<(Pid, Comm, i32)>,
+    current: Current,
 }
 
 /// What is known of a task.
@@ -82,48 +79,31 @@ impl<R: Read + Seek> Reader<R> {
         let mut reader = Reader {
             input,
             cpus,
-            next: BinaryHeap::new(),
+            merge: Merge::default(),
             first: gaps,
             tasks,
             unpacked: (None, Vec::new()),
-            last: Time::ZERO,
             failed: false,
         };
-        for cpu in reader.cpus.keys().copied().collect::<Vec<_>>() {
-            reader.refill(cpu)?;
+        for (id, cpu) in &mut reader.cpus {
+            let fill = |queue: &mut Queue| fill(&mut reader.input, &mut reader.unpacked, *id, cpu, queue);
+            reader.merge.start(*id, fill)?;
         }
         Ok(reader)
-    }
-
-    /// Decodes bundles of a CPU until it has a record, and notes when that is.
-    fn refill(&mut self, id: CpuId) -> Result<(), Error> {
-        let Some(cpu) = self.cpus.get_mut(&id) else { return Ok(()) };
-        while cpu.records.is_empty() {
-            let Some(location) = cpu.bundles.pop_front() else { return Ok(()) };
-            let bytes = load(&mut self.input, &mut self.unpacked, location)?;
-            decode(&bytes, id, location.offset, cpu);
-        }
-        self.next.push(Reverse((cpu.records[0].0, id)));
-        Ok(())
     }
 
     fn record(&mut self) -> Result<Option<Record>, Error> {
         if let Some(record) = self.first.pop_front() {
             return Ok(Some(record));
         }
-        let Some(Reverse((time, id))) = self.next.pop() else { return Ok(None) };
-        let cpu = self.cpus.get_mut(&id).expect("only CPUs with records are waiting");
-        let (_, mut record) = cpu.records.pop_front().expect("only CPUs with records are waiting");
-        self.refill(id)?;
-        if let Record::Event(event) = &mut record {
-            if time < self.last {
-                let why = format!("an event of CPU {id} at {time} is older than those before it");
-                return Ok(Some(Record::Gap(Gap { at: Place::Byte(0), why })));
-            }
-            self.last = time;
+        let mut record = self.merge.pop(|id, queue| match self.cpus.get_mut(&id) {
+            Some(cpu) => fill(&mut self.input, &mut self.unpacked, id, cpu, queue),
+            None => Ok(()),
+        })?;
+        if let Some(Record::Event(event)) = &mut record {
             self.name(event);
         }
-        Ok(Some(record))
+        Ok(record)
     }
 
     /// Learns the names in an event, and gives it the name of the task it happened under.
@@ -161,6 +141,22 @@ impl<R: Read + Seek> Iterator for Reader<R> {
         self.failed = matches!(record, Some(Err(_)));
         record
     }
+}
+
+/// Decodes bundles of a CPU until it has a record, or no more bundles.
+fn fill<R: Read + Seek>(
+    input: &mut R,
+    unpacked: &mut (Option<Packed>, Vec<u8>),
+    id: CpuId,
+    cpu: &mut Cpu,
+    queue: &mut Queue,
+) -> Result<(), Error> {
+    while queue.is_empty() {
+        let Some(location) = cpu.bundles.pop_front() else { break };
+        let bytes = load(input, unpacked, location)?;
+        decode(&bytes, id, location.offset, &mut cpu.current, queue);
+    }
+    Ok(())
 }
 
 /// Reads a bundle's bytes.

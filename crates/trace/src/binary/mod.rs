@@ -1,0 +1,55 @@
+//! Binary records of the kernel's trace buffers, as trace.dat and perf.data carry them.
+//!
+//! A record is the bytes that a tracepoint wrote; where each field lies stands in
+//! the *format* of the event, a text that the file carries along. Nothing about
+//! offsets and ids is assumed.
+
+pub(crate) mod format;
+pub(crate) mod page;
+pub(crate) mod record;
+pub(crate) mod symbols;
+pub(crate) mod tracepoints;
+
+/// The order of bytes in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endian {
+    Little,
+    Big,
+}
+
+impl Endian {
+    /// A number of 1 to 8 bytes, without sign.
+    pub fn uint(self, bytes: &[u8]) -> u64 {
+        let join = |n: u64, &byte: &u8| n << 8 | u64::from(byte);
+        match self {
+            Endian::Little => bytes.iter().rev().fold(0, join),
+            Endian::Big => bytes.iter().fold(0, join),
+        }
+    }
+
+    /// A number of 1 to 8 bytes, with sign.
+    pub fn int(self, bytes: &[u8]) -> i64 {
+        let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
+        ((self.uint(bytes) << unused) as i64) >> unused
+    }
+
+    /// The number at an offset, if it is there.
+    pub fn uint_at(self, bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
+        bytes.get(offset..offset.checked_add(size)?).map(|bytes| self.uint(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_any_size_are_read_in_both_orders() {
+        assert_eq!(Endian::Little.uint(&[1, 2, 3]), 0x030201);
+        assert_eq!(Endian::Big.uint(&[1, 2, 3]), 0x010203);
+        assert_eq!(Endian::Little.int(&[0xfe, 0xff]), -2);
+        assert_eq!(Endian::Big.int(&[0xff, 0xff, 0xff, 0xfe]), -2);
+        assert_eq!(Endian::Little.int(&[0xff; 8]), -1);
+        assert_eq!(Endian::Little.uint_at(&[1, 2], 1, 2), None);
+    }
+}

@@ -1,0 +1,60 @@
+//! One stream of records from one per CPU, in the order of their times.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use super::{Error, Gap, Place, Record};
+
+/// A CPU's next records, each at its time.
+pub(super) type Queue = VecDeque<(Time, Record)>;
+
+/// Merges the CPUs' records. Whoever knows the file fills a CPU's queue when it is empty.
+#[derive(Debug, Default)]
+pub(super) struct Merge {
+    queues: BTreeMap<CpuId, Queue>,
+    /// The time of each CPU's next record.
+    next: BinaryHeap<Reverse<(Time, CpuId)>>,
+    last: Time,
+}
+
+impl Merge {
+    /// Begins a CPU. `fill` adds its next records to the queue; none means that there are no more.
+    pub fn start(
+        &mut self,
+        cpu: CpuId,
+        fill: impl FnOnce(&mut Queue) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let queue = self.queues.entry(cpu).or_default();
+        fill(queue)?;
+        if let Some((time, _)) = queue.front() {
+            self.next.push(Reverse((*time, cpu)));
+        }
+        Ok(())
+    }
+
+    /// The record that comes next. An event that is older than one before it becomes a gap,
+    /// so that times never go back.
+    pub fn pop(
+        &mut self,
+        fill: impl FnOnce(CpuId, &mut Queue) -> Result<(), Error>,
+    ) -> Result<Option<Record>, Error> {
+        let Some(Reverse((time, cpu))) = self.next.pop() else { return Ok(None) };
+        let queue = self.queues.get_mut(&cpu).expect("only CPUs with records are waiting");
+        let (_, record) = queue.pop_front().expect("only CPUs with records are waiting");
+        if queue.is_empty() {
+            fill(cpu, queue)?;
+        }
+        if let Some((time, _)) = queue.front() {
+            self.next.push(Reverse((*time, cpu)));
+        }
+        if time < self.last && matches!(record, Record::Event(_)) {
+            let why = format!("an event of CPU {cpu} at {time} is older than those before it");
+            return Ok(Some(Record::Gap(Gap { at: Place::Byte(0), why })));
+        }
+        self.last = self.last.max(time);
+        Ok(Some(record))
+    }
+}

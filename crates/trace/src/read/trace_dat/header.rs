@@ -1,0 +1,396 @@
+//! The parts of a trace.dat before its events.
+//!
+//! Version 6 has them in a fixed order. In version 7 each is a section of its
+//! own, perhaps compressed, and a chain of options says where each one is.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+
+use schedlab_topology::CpuId;
+use schedlab_units::Pid;
+
+use super::Clock;
+use super::source::{Packing, Source};
+use crate::binary::Endian;
+use crate::binary::page::Layout;
+use crate::binary::record::Formats;
+use crate::binary::symbols::Symbols;
+use crate::comm::Comm;
+use crate::read::{Error, Place};
+
+/// What a trace.dat says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Info {
+    /// The version of the format.
+    pub version: u32,
+    /// How many CPUs the machine has.
+    pub nr_cpus: usize,
+    /// The clock of the times: `mono`.
+    pub clock: String,
+    /// The kernel and machine, as `uname` prints them.
+    pub uname: String,
+}
+
+/// All that is needed to read the events.
+pub(super) struct Header {
+    pub info: Info,
+    pub layout: Layout,
+    pub formats: Formats,
+    pub clock: Clock,
+    pub comms: HashMap<Pid, Comm>,
+    pub sources: BTreeMap<CpuId, Source>,
+    /// What could not be read, and where.
+    pub gaps: Vec<(u64, String)>,
+}
+
+/// Ids of sections and of the options that lead to them.
+mod id {
+    pub const DONE: u16 = 0;
+    pub const BUFFER: u16 = 3;
+    pub const TRACECLOCK: u16 = 4;
+    pub const UNAME: u16 = 5;
+    pub const CPUCOUNT: u16 = 8;
+    pub const TSC2NSEC: u16 = 14;
+    pub const HEADER_INFO: u16 = 16;
+    pub const FTRACE_FORMATS: u16 = 17;
+    pub const EVENT_FORMATS: u16 = 18;
+    pub const KALLSYMS: u16 = 19;
+    pub const PRINTK: u16 = 20;
+    pub const CMDLINES: u16 = 21;
+}
+
+impl Header {
+    /// Reads a file's header.
+    pub fn read<R: Read + Seek>(input: &mut R) -> Result<Header, Error> {
+        input.seek(SeekFrom::Start(0))?;
+        let mut parser = Parser { input: BufReader::new(&mut *input), endian: Endian::Little };
+        let mut magic = [0; 10];
+        if parser.input.read_exact(&mut magic).is_err() || magic != *b"\x17\x08\x44tracing" {
+            return Err(format_error(0, "this is no trace.dat: it does not begin with its mark"));
+        }
+        let version = parser.text()?.parse().unwrap_or(0);
+        if !(6..=7).contains(&version) {
+            let why =
+                format!("version {version} of trace.dat is not known; convert the file to version 6 or 7");
+            return Err(format_error(10, &why));
+        }
+        parser.endian = if parser.uint(1)? == 0 { Endian::Little } else { Endian::Big };
+        let _long_size = parser.uint(1)?;
+        let page_size = parser.uint(4)? as usize;
+        if !(64..=1 << 20).contains(&page_size) {
+            return Err(format_error(14, &format!("a page of {page_size} bytes cannot be")));
+        }
+        let endian = parser.endian;
+        let header = Header {
+            info: Info { version, ..Info::default() },
+            layout: Layout { endian, page_size, ..Layout::USUAL },
+            formats: Formats::new(endian),
+            clock: Clock::default(),
+            comms: HashMap::new(),
+            sources: BTreeMap::new(),
+            gaps: Vec::new(),
+        };
+        if version == 6 { header.version_6(parser) } else { header.version_7(parser) }
+    }
+
+    /// Reads the parts one after the other.
+    fn version_6<R: Read + Seek>(mut self, mut parser: Parser<BufReader<&mut R>>) -> Result<Header, Error> {
+        let mut symbols = (Vec::new(), Vec::new());
+        for section in id::HEADER_INFO..=id::CMDLINES {
+            self.section(section, &mut parser, &mut symbols)?;
+        }
+        self.formats.symbols = Symbols::new(&symbols.0, &symbols.1);
+        let nr_cpus = parser.uint(4)? as usize;
+        self.info.nr_cpus = nr_cpus;
+        let mut mark = parser.bytes(10)?;
+        if mark.starts_with(b"options") {
+            loop {
+                let option = parser.uint(2)? as u16;
+                if option == id::DONE {
+                    break;
+                }
+                let size = parser.uint(4)?;
+                let data = parser.bytes(size)?;
+                if option == id::BUFFER {
+                    let name = data.get(8..).map(until_nul).unwrap_or_default();
+                    self.other_buffer(name);
+                } else {
+                    self.option(option, &data);
+                }
+            }
+            mark = parser.bytes(10)?;
+        }
+        if !mark.starts_with(b"flyrecord") {
+            let kind = String::from_utf8_lossy(until_nul(&mark)).trim().to_owned();
+            let why =
+                format!("the file holds {kind:?} data, not events; save its report as text and read that");
+            return Err(format_error(0, &why));
+        }
+        for cpu in 0..nr_cpus {
+            let (offset, size) = (parser.uint(8)?, parser.uint(8)?);
+            self.sources.insert(cpu_id(cpu as u64)?, Source::plain(offset, size));
+        }
+        Ok(self)
+    }
+
+    /// Follows the chain of options.
+    fn version_7<R: Read + Seek>(mut self, mut parser: Parser<BufReader<&mut R>>) -> Result<Header, Error> {
+        let compression = parser.text()?;
+        let _compression_version = parser.text()?;
+        let zstd = match compression.as_str() {
+            "zstd" | "none" => true,
+            "zlib" => false,
+            other => {
+                let why =
+                    format!("compression {other:?} is not known; use `trace-cmd convert --compression none`");
+                return Err(format_error(16, &why));
+            }
+        };
+        let mut next = parser.uint(8)?;
+        let packing = Packing { endian: parser.endian, zstd };
+        let mut file = Sections { input: parser.input.into_inner(), packing };
+        let mut places: Vec<(u16, u64)> = Vec::new();
+        let mut buffer = None;
+        let mut seen = HashSet::new();
+        while next != 0 {
+            if !seen.insert(next) {
+                return Err(format_error(next, "the chain of options runs in a circle"));
+            }
+            let options = file.section(next)?;
+            let mut parser = Parser { input: options.as_slice(), endian: file.packing.endian };
+            next = 0;
+            while !parser.input.is_empty() {
+                let (option, size) = (parser.uint(2)? as u16, parser.uint(4)?);
+                let data = parser.bytes(size)?;
+                match option {
+                    id::DONE => {
+                        next = file.packing.endian.uint_at(&data, 0, 8).unwrap_or(0);
+                        break;
+                    }
+                    id::BUFFER if buffer.is_none() => buffer = Some(data),
+                    id::BUFFER => {
+                        let name = data.get(8..).map(until_nul).unwrap_or_default();
+                        self.other_buffer(name);
+                    }
+                    id::HEADER_INFO..=id::CMDLINES => {
+                        places.push((option, file.packing.endian.uint_at(&data, 0, 8).unwrap_or(0)));
+                    }
+                    option => self.option(option, &data),
+                }
+            }
+        }
+        let mut symbols = (Vec::new(), Vec::new());
+        for (section, place) in places {
+            let bytes = file.section(place)?;
+            let mut parser = Parser { input: bytes.as_slice(), endian: file.packing.endian };
+            self.section(section, &mut parser, &mut symbols)?;
+        }
+        self.formats.symbols = Symbols::new(&symbols.0, &symbols.1);
+        match buffer {
+            Some(buffer) => self.buffer(&buffer, &mut file)?,
+            None => self.gaps.push((0, "the file holds no buffer of events".to_owned())),
+        }
+        Ok(self)
+    }
+
+    /// Reads one part.
+    fn section(
+        &mut self,
+        section: u16,
+        parser: &mut Parser<impl BufRead>,
+        symbols: &mut (Vec<u8>, Vec<u8>),
+    ) -> Result<(), Error> {
+        match section {
+            id::HEADER_INFO => {
+                parser.text()?;
+                let page = parser.sized(8)?;
+                parser.text()?;
+                parser.sized(8)?;
+                let page = String::from_utf8_lossy(&page);
+                self.layout = Layout::parse(&page, self.layout.endian, self.layout.page_size);
+            }
+            id::FTRACE_FORMATS => self.formats(parser)?,
+            id::EVENT_FORMATS => {
+                for _ in 0..parser.uint(4)? {
+                    parser.text()?;
+                    self.formats(parser)?;
+                }
+            }
+            id::KALLSYMS => symbols.0 = parser.sized(4)?,
+            id::PRINTK => symbols.1 = parser.sized(4)?,
+            _ => {
+                for line in parser.sized(8)?.split(|&byte| byte == b'\n') {
+                    if let Some((pid, comm)) = cmdline(line) {
+                        self.comms.insert(pid, comm);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a counted list of formats.
+    fn formats(&mut self, parser: &mut Parser<impl BufRead>) -> Result<(), Error> {
+        for _ in 0..parser.uint(4)? {
+            let text = parser.sized(8)?;
+            if !self.formats.add(&String::from_utf8_lossy(&text)) {
+                self.gaps.push((0, "an event's format has no name or no number".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn option(&mut self, option: u16, data: &[u8]) {
+        let text = || String::from_utf8_lossy(until_nul(data)).trim().to_owned();
+        let number = |at, size| self.layout.endian.uint_at(data, at, size).unwrap_or(0);
+        match option {
+            id::TRACECLOCK => {
+                let text = text();
+                let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+                self.info.clock = chosen.map_or(text.clone(), |(clock, _)| clock.to_owned());
+            }
+            id::UNAME => self.info.uname = text(),
+            id::CPUCOUNT => self.info.nr_cpus = number(0, 4) as usize,
+            id::TSC2NSEC => {
+                let (multiply, shift) = (number(0, 4) as u32, number(4, 4) as u32);
+                self.clock.cycles = (multiply > 0).then_some((multiply, shift));
+            }
+            _ => {}
+        }
+    }
+
+    fn other_buffer(&mut self, name: &[u8]) {
+        let name = String::from_utf8_lossy(name);
+        self.gaps.push((0, format!("the buffer {name:?} beside the first one is not read")));
+    }
+
+    /// Reads where a buffer's pages are.
+    fn buffer<R: Read + Seek>(&mut self, option: &[u8], file: &mut Sections<'_, R>) -> Result<(), Error> {
+        let mut parser = Parser { input: option, endian: file.packing.endian };
+        let place = parser.uint(8)?;
+        let _name = parser.text()?;
+        let clock = parser.text()?;
+        let page_size = parser.uint(4)? as usize;
+        if !(64..=1 << 20).contains(&page_size) {
+            return Err(format_error(place, &format!("a page of {page_size} bytes cannot be")));
+        }
+        if !clock.is_empty() {
+            self.info.clock = clock;
+        }
+        self.layout.page_size = page_size;
+        let compressed = file.head(place)?.compressed;
+        for _ in 0..parser.uint(4)? {
+            let (cpu, offset, size) = (parser.uint(4)?, parser.uint(8)?, parser.uint(8)?);
+            let source = if compressed {
+                Source::chunks(file.input, offset, size, file.packing)?
+            } else {
+                Source::plain(offset, size)
+            };
+            self.sources.insert(cpu_id(cpu)?, source);
+        }
+        Ok(())
+    }
+}
+
+fn cpu_id(cpu: u64) -> Result<CpuId, Error> {
+    let cpu = cpu.try_into().map_err(|_| format_error(0, &format!("CPU {cpu} is over 65535")))?;
+    Ok(CpuId(cpu))
+}
+
+fn format_error(at: u64, why: &str) -> Error {
+    Error::Format { at: Place::Byte(at), why: why.to_owned() }
+}
+
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
+}
+
+/// A saved name: `812 make`.
+fn cmdline(line: &[u8]) -> Option<(Pid, Comm)> {
+    let line = std::str::from_utf8(line).ok()?.trim_start();
+    let (pid, comm) = line.split_once(' ')?;
+    Some((Pid(pid.parse().ok()?), Comm::from(comm)))
+}
+
+/// The sections of a version 7 file.
+struct Sections<'a, R> {
+    input: &'a mut R,
+    packing: Packing,
+}
+
+/// The head of a section.
+struct SectionHead {
+    compressed: bool,
+    size: u64,
+}
+
+impl<R: Read + Seek> Sections<'_, R> {
+    fn bytes(&mut self, at: u64, size: u64) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        self.input.seek(SeekFrom::Start(at))?;
+        self.input.take(size).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn head(&mut self, at: u64) -> Result<SectionHead, Error> {
+        let head = self.bytes(at, 16)?;
+        match (self.packing.endian.uint_at(&head, 2, 2), self.packing.endian.uint_at(&head, 8, 8)) {
+            (Some(flags), Some(size)) => Ok(SectionHead { compressed: flags & 1 != 0, size }),
+            _ => Err(format_error(at, "the file ends where a section should begin; it was cut short")),
+        }
+    }
+
+    /// A section's content.
+    fn section(&mut self, at: u64) -> Result<Vec<u8>, Error> {
+        let head = self.head(at)?;
+        let bytes = self.bytes(at.saturating_add(16), head.size)?;
+        if !head.compressed {
+            return Ok(bytes);
+        }
+        let size = self.packing.endian.uint_at(&bytes, 4, 4).unwrap_or(0);
+        let packed = bytes.get(8..).unwrap_or_default();
+        self.packing
+            .unpack(packed, size)
+            .map_err(|error| format_error(at, &format!("a compressed section is damaged: {error}")))
+    }
+}
+
+/// Takes numbers and texts off the front.
+struct Parser<I> {
+    input: I,
+    endian: Endian,
+}
+
+impl<I: BufRead> Parser<I> {
+    /// Exactly that many bytes. Memory is taken as they arrive, whatever a damaged file promises.
+    fn bytes(&mut self, size: u64) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        (&mut self.input).take(size).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 == size { Ok(bytes) } else { Err(cut_short()) }
+    }
+
+    fn uint(&mut self, size: u64) -> Result<u64, Error> {
+        self.bytes(size).map(|bytes| self.endian.uint(&bytes))
+    }
+
+    /// Text up to a NUL.
+    fn text(&mut self) -> Result<String, Error> {
+        let mut bytes = Vec::new();
+        (&mut self.input).take(4096).read_until(0, &mut bytes)?;
+        if bytes.pop() == Some(0) {
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        } else {
+            Err(cut_short())
+        }
+    }
+
+    /// Bytes behind their count, which has that many bytes itself.
+    fn sized(&mut self, size: u64) -> Result<Vec<u8>, Error> {
+        let len = self.uint(size)?;
+        self.bytes(len)
+    }
+}
+
+fn cut_short() -> Error {
+    format_error(0, "the file ends inside its header; it was cut short")
+}

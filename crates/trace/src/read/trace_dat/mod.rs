@@ -1,0 +1,177 @@
+//! trace.dat, the binary file of trace-cmd, versions 6 and 7.
+//!
+//! The file begins with everything needed to understand it: the formats of the
+//! events, the names of tasks and functions. Then come, CPU by CPU, pages of the
+//! kernel's ring buffers, in version 7 perhaps compressed. The reader holds one
+//! page (or one compressed chunk) of each CPU and merges them by time.
+//!
+//! Of several buffers the first is read, and the names of others are told.
+
+mod header;
+mod source;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Read, Seek};
+
+use schedlab_topology::CpuId;
+use schedlab_units::{Pid, Time};
+
+use super::merge::{Merge, Queue};
+use super::{Error, Gap, Lost, Place, Record};
+use crate::binary::page::{Layout, Page};
+use crate::binary::record::Formats;
+use crate::comm::Comm;
+use crate::event::Event;
+use header::Header;
+use source::Source;
+
+pub use header::Info;
+
+/// Reads a trace.dat.
+pub struct Reader<R> {
+    input: R,
+    info: Info,
+    layout: Layout,
+    formats: Formats,
+    clock: Clock,
+    comms: HashMap<Pid, Comm>,
+    sources: BTreeMap<CpuId, Source>,
+    merge: Merge,
+    first: Vec<Record>,
+    failed: bool,
+}
+
+/// How times in the file become nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    /// For a counter of cycles: what to multiply by, and by how many bits to shift down.
+    cycles: Option<(u32, u32)>,
+}
+
+impl Clock {
+    fn time(self, raw: u64) -> Time {
+        Time(match self.cycles {
+            Some((multiply, shift)) => {
+                u64::try_from((u128::from(raw) * u128::from(multiply)) >> shift.min(127)).unwrap_or(u64::MAX)
+            }
+            None => raw,
+        })
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Reads all but the events.
+    pub fn new(mut input: R) -> Result<Reader<R>, Error> {
+        let Header { info, layout, formats, clock, comms, sources, gaps } = Header::read(&mut input)?;
+        let gap = |(at, why)| Record::Gap(Gap { at: Place::Byte(at), why });
+        let mut reader = Reader {
+            input,
+            info,
+            layout,
+            formats,
+            clock,
+            comms,
+            sources,
+            merge: Merge::default(),
+            first: gaps.into_iter().rev().map(gap).collect(),
+            failed: false,
+        };
+        let mut merge = Merge::default();
+        for cpu in reader.sources.keys().copied().collect::<Vec<_>>() {
+            merge.start(cpu, |queue| reader.fill(cpu, queue))?;
+        }
+        reader.merge = merge;
+        Ok(reader)
+    }
+
+    /// What the file says of itself.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    fn record(&mut self) -> Result<Option<Record>, Error> {
+        if let Some(record) = self.first.pop() {
+            return Ok(Some(record));
+        }
+        let mut merge = std::mem::take(&mut self.merge);
+        let record = merge.pop(|cpu, queue| self.fill(cpu, queue));
+        self.merge = merge;
+        record
+    }
+
+    /// Decodes pages of a CPU until there is a record, or no page more.
+    fn fill(&mut self, cpu: CpuId, queue: &mut Queue) -> Result<(), Error> {
+        let Some(source) = self.sources.get_mut(&cpu) else { return Ok(()) };
+        while queue.is_empty() {
+            let Some((at, page)) = source.page(&mut self.input, self.layout.page_size)? else { break };
+            let decoder =
+                PageDecoder { cpu, at, clock: self.clock, formats: &mut self.formats, comms: &self.comms };
+            decoder.decode(self.layout, page, queue);
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read + Seek> Iterator for Reader<R> {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Result<Record, Error>> {
+        if self.failed {
+            return None;
+        }
+        let record = self.record().transpose();
+        self.failed = matches!(record, Some(Err(_)));
+        record
+    }
+}
+
+/// Decodes one page of a CPU.
+struct PageDecoder<'a> {
+    cpu: CpuId,
+    at: u64,
+    clock: Clock,
+    formats: &'a mut Formats,
+    comms: &'a HashMap<Pid, Comm>,
+}
+
+impl PageDecoder<'_> {
+    fn decode(self, layout: Layout, bytes: &[u8], queue: &mut Queue) {
+        let (cpu, place) = (self.cpu, Place::Byte(self.at));
+        let gap = |why: String| Record::Gap(Gap { at: place, why });
+        let Some(page) = Page::new(layout, bytes) else {
+            queue.push_back((Time::ZERO, gap(format!("a page of CPU {cpu} is not whole"))));
+            return;
+        };
+        let mut missed = page.missed();
+        let mut last = Time::ZERO;
+        for record in page {
+            let Ok((raw, record)) = record else {
+                queue.push_back((last, gap(format!("the rest of a page of CPU {cpu} makes no sense"))));
+                break;
+            };
+            last = self.clock.time(raw);
+            if let Some(count) = missed.take() {
+                queue.push_back((last, Record::Lost(Lost { cpu: Some(cpu), count, after: None })));
+            }
+            let record = match self.formats.decode(record) {
+                Ok(decoded) => Record::Event(Event {
+                    time: last,
+                    cpu,
+                    pid: decoded.pid,
+                    tgid: None,
+                    comm: match decoded.pid {
+                        Pid::IDLE => Comm::from("<idle>"),
+                        pid => self.comms.get(&pid).copied().unwrap_or_default(),
+                    },
+                    flags: decoded.flags,
+                    kind: decoded.kind,
+                }),
+                Err(why) => gap(format!("CPU {cpu}: {why}")),
+            };
+            queue.push_back((last, record));
+        }
+        if let Some(count) = missed {
+            queue.push_back((last, Record::Lost(Lost { cpu: Some(cpu), count, after: None })));
+        }
+    }
+}

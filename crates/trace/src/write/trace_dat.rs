@@ -1,0 +1,228 @@
+//! trace.dat version 6, which every trace-cmd, KernelShark and LISA reads.
+//!
+//! The file has each CPU's pages in one piece, and before them the names of all
+//! tasks, so nothing of it can be written before the run is over. Until then
+//! pages go to a spool as they fill; what stays in memory is one page per CPU,
+//! the names, and eight bytes for each page.
+//!
+//! A binary record of more than a page cannot be: a decision that examined
+//! hundreds of CPUs keeps as many as fit.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use schedlab_units::Pid;
+
+use crate::binary::page::{Layout, PageWriter};
+use crate::binary::tracepoints::{
+    KALLSYMS, PRINT, PRINT_ID, RecordWriter, TRACEPOINTS, id_of, id_of_text, text_format,
+};
+use crate::comm::Comm;
+use crate::event::Event;
+use crate::sink::Sink;
+
+/// Writes a trace.dat. An error is kept until [`TraceDat::finish`], and nothing is written after it.
+#[derive(Debug)]
+pub struct TraceDat<W, S> {
+    output: W,
+    spool: S,
+    records: RecordWriter,
+    cpus: Vec<Cpu>,
+    comms: BTreeMap<Pid, Comm>,
+    /// Pages in the spool.
+    spooled: u64,
+    decisions: bool,
+    state: io::Result<()>,
+}
+
+/// A CPU's events.
+#[derive(Debug)]
+struct Cpu {
+    page: PageWriter,
+    /// Which pages of the spool are this CPU's.
+    pages: Vec<u64>,
+}
+
+const PAGE: usize = Layout::USUAL.page_size;
+
+/// The layout of a page, as kernels tell it.
+const HEADER_PAGE: &str = "\
+\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
+\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;
+\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;
+\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;
+";
+
+/// The layout of a record's head, as kernels tell it.
+const HEADER_EVENT: &str = "\
+# compressed entry header
+\ttype_len    :    5 bits
+\ttime_delta  :   27 bits
+\tarray       :   32 bits
+
+\tpadding     : type == 29
+\ttime_extend : type == 30
+\ttime_stamp : type == 31
+\tdata max type_len  == 28
+";
+
+impl<W: Write, S: Read + Write + Seek> TraceDat<W, S> {
+    /// A writer for a machine of that many CPUs, with an empty spool.
+    pub fn new(output: W, spool: S, nr_cpus: usize) -> TraceDat<W, S> {
+        let mut writer = TraceDat {
+            output,
+            spool,
+            records: RecordWriter::default(),
+            cpus: Vec::new(),
+            comms: BTreeMap::new(),
+            spooled: 0,
+            decisions: false,
+            state: Ok(()),
+        };
+        writer.grow(nr_cpus);
+        writer
+    }
+
+    /// Writes the annotations that explain decisions, too.
+    pub fn with_decisions(mut self) -> TraceDat<W, S> {
+        self.decisions = true;
+        self
+    }
+
+    fn grow(&mut self, nr_cpus: usize) {
+        let nr_cpus = nr_cpus.max(self.cpus.len());
+        self.cpus.resize_with(nr_cpus, || Cpu { page: PageWriter::new(), pages: Vec::new() });
+    }
+
+    /// Adds an event to its CPU's page.
+    fn add(&mut self, event: &Event) -> io::Result<()> {
+        self.grow(event.cpu.index() + 1);
+        let cpu = &mut self.cpus[event.cpu.index()];
+        let record = self.records.record(event);
+        if !cpu.page.push(event.time.0, record) {
+            cpu.pages.push(self.spooled);
+            self.spooled += 1;
+            self.spool.write_all(&cpu.page.take())?;
+            let fits = cpu.page.push(event.time.0, record);
+            assert!(fits, "a record of {} bytes does not fit on an empty page", record.len());
+        }
+        Ok(())
+    }
+
+    /// Writes the file and tells how the writing went.
+    pub fn finish(mut self) -> io::Result<W> {
+        std::mem::replace(&mut self.state, Ok(()))?;
+        for cpu in &mut self.cpus {
+            if !cpu.page.is_empty() {
+                cpu.pages.push(self.spooled);
+                self.spooled += 1;
+                self.spool.write_all(&cpu.page.take())?;
+            }
+        }
+        let mut head = self.head();
+        // The places of the pages end the head, and the pages begin at a multiple of their size.
+        let size = head.len() + 16 * self.cpus.len();
+        let mut place = size.next_multiple_of(PAGE);
+        let padding = place - size;
+        for cpu in &self.cpus {
+            let bytes = cpu.pages.len() * PAGE;
+            head.extend_from_slice(&(place as u64).to_le_bytes());
+            head.extend_from_slice(&(bytes as u64).to_le_bytes());
+            place += bytes;
+        }
+        head.resize(head.len() + padding, 0);
+        self.output.write_all(&head)?;
+        let mut page = vec![0; PAGE];
+        for number in self.cpus.iter().flat_map(|cpu| &cpu.pages) {
+            self.spool.seek(SeekFrom::Start(number * PAGE as u64))?;
+            self.spool.read_exact(&mut page)?;
+            self.output.write_all(&page)?;
+        }
+        self.output.flush()?;
+        Ok(self.output)
+    }
+
+    /// All before the places of the pages.
+    fn head(&self) -> Vec<u8> {
+        let mut head = b"\x17\x08\x44tracing6\0\0\x08".to_vec();
+        head.extend_from_slice(&(PAGE as u32).to_le_bytes());
+        for (name, text) in [("header_page", HEADER_PAGE), ("header_event", HEADER_EVENT)] {
+            string(&mut head, name);
+            long(&mut head, text);
+        }
+        head.extend_from_slice(&1u32.to_le_bytes());
+        long(&mut head, &PRINT.format(PRINT_ID));
+        self.formats(&mut head);
+        head.extend_from_slice(&(KALLSYMS.len() as u32).to_le_bytes());
+        head.extend_from_slice(KALLSYMS.as_bytes());
+        head.extend_from_slice(&0u32.to_le_bytes());
+        let mut cmdlines = Vec::new();
+        for (pid, comm) in &self.comms {
+            cmdlines.extend_from_slice(format!("{pid} ").as_bytes());
+            cmdlines.extend_from_slice(comm.as_bytes());
+            cmdlines.push(b'\n');
+        }
+        head.extend_from_slice(&(cmdlines.len() as u64).to_le_bytes());
+        head.extend_from_slice(&cmdlines);
+        head.extend_from_slice(&(self.cpus.len() as u32).to_le_bytes());
+        head.extend_from_slice(b"options  \0");
+        let clock = b"[mono]\0";
+        head.extend_from_slice(&4u16.to_le_bytes());
+        head.extend_from_slice(&(clock.len() as u32).to_le_bytes());
+        head.extend_from_slice(clock);
+        head.extend_from_slice(&0u16.to_le_bytes());
+        head.extend_from_slice(b"flyrecord\0");
+        head
+    }
+
+    /// The formats of all events, system by system.
+    fn formats(&self, head: &mut Vec<u8>) {
+        let mut systems: Vec<(&str, Vec<String>)> = Vec::new();
+        for (i, row) in TRACEPOINTS.iter().enumerate() {
+            if systems.last().is_none_or(|(system, _)| *system != row.system) {
+                systems.push((row.system, Vec::new()));
+            }
+            if let Some((_, formats)) = systems.last_mut() {
+                formats.push(row.format(id_of(i)));
+            }
+        }
+        let texts = self.records.texts().iter().enumerate();
+        let texts: Vec<String> = texts.map(|(n, name)| text_format(name, id_of_text(n))).collect();
+        if !texts.is_empty() {
+            systems.push(("schedlab", texts));
+        }
+        head.extend_from_slice(&(systems.len() as u32).to_le_bytes());
+        for (system, formats) in systems {
+            string(head, system);
+            head.extend_from_slice(&(formats.len() as u32).to_le_bytes());
+            formats.iter().for_each(|format| long(head, format));
+        }
+    }
+}
+
+/// Text with a NUL behind it.
+fn string(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
+}
+
+/// Text behind its length.
+fn long(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+impl<W: Write, S: Read + Write + Seek> Sink for TraceDat<W, S> {
+    fn event(&mut self, event: &Event) {
+        if self.state.is_ok() {
+            if event.pid != Pid::IDLE && !event.comm.is_empty() {
+                self.comms.insert(event.pid, event.comm);
+            }
+            self.state = self.add(event);
+        }
+    }
+
+    fn wants_decisions(&self) -> bool {
+        self.decisions
+    }
+}
