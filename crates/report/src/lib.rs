@@ -5,11 +5,12 @@
 //! ever printed from it, once; the functions in [`render`] only lay it out, so text,
 //! JSON, CSV and Markdown cannot disagree. A [`PerfStat`] is the other form that mail
 //! uses, for one kernel at a time. The folds that turn a trace into such numbers are in
-//! [`metrics`].
+//! [`metrics`]; [`perf_sched`] has those of `perf sched`, tables and all.
 
 mod comparison;
 mod metric;
 pub mod metrics;
+pub mod perf_sched;
 mod perfstat;
 pub mod render;
 

@@ -1,0 +1,474 @@
+//! `perf sched latency`: per task how long it ran and how long it waited to run.
+//!
+//! A wait begins when a task is made runnable and ends when it runs. perf has changed its
+//! mind about the beginning, see [`Reading`]; both are followed, and the table is made of one.
+//!
+//! Run time is what the kernel accounted (`sched_stat_runtime`). Where that was not
+//! recorded perf prints zeros; here the time from switch to switch takes its place.
+
+use std::collections::BTreeMap;
+
+use schedlab_trace::{Event, Kind, Sink, TaskState};
+use schedlab_units::{Duration, Pid, Time};
+use serde::Serialize;
+
+use super::names::Names;
+use super::seconds;
+
+/// When a wait begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// As [`Reading::Perf61`] where the trace has `sched_wakeup`, else as [`Reading::Perf69`].
+    ///
+    /// `perf sched record` has left out `sched_wakeup` since 5.10, and on its own files perf
+    /// up to 6.8 found no delay at all.
+    #[default]
+    Auto,
+    /// perf up to 6.8: at `sched_wakeup`; a task marked as preempted (`R+`) does not wait.
+    Perf61,
+    /// perf from 6.9 on: at `sched_waking`; a preempted task waits.
+    Perf69,
+}
+
+/// What lines are ordered by, largest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortKey {
+    /// Average delay.
+    Avg,
+    /// Longest delay.
+    Max,
+    /// How often it was switched to.
+    Switch,
+    /// Run time.
+    Runtime,
+    /// The task's number.
+    Pid,
+}
+
+impl SortKey {
+    /// The order unless another is asked for.
+    pub const DEFAULT: [SortKey; 4] = [SortKey::Avg, SortKey::Max, SortKey::Switch, SortKey::Runtime];
+
+    /// The key of a name: avg, max, switch, runtime, pid.
+    pub fn parse(name: &str) -> Option<SortKey> {
+        Some(match name {
+            "avg" => SortKey::Avg,
+            "max" => SortKey::Max,
+            "switch" => SortKey::Switch,
+            "runtime" => SortKey::Runtime,
+            "pid" => SortKey::Pid,
+            _ => return None,
+        })
+    }
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LatencyRow {
+    /// The task's name.
+    pub comm: String,
+    /// Its number; of several tasks of one name the highest.
+    pub pid: i32,
+    /// How many tasks of that name the line sums up.
+    pub tasks: u32,
+    /// Time it ran, ns.
+    pub runtime_ns: u64,
+    /// How often it was switched to after a wait.
+    pub switches: u64,
+    /// Average delay, ns.
+    pub avg_delay_ns: u64,
+    /// Longest delay, ns.
+    pub max_delay_ns: u64,
+    /// When the longest delay began, ns.
+    pub max_delay_start_ns: u64,
+    /// When the longest delay ended, ns.
+    pub max_delay_end_ns: u64,
+}
+
+/// Follows run times and delays. Needs `sched_switch`, `sched_wakeup` or `sched_waking`,
+/// `sched_wakeup_new`, and `sched_stat_runtime` if it is there.
+#[derive(Clone, Debug, Default)]
+pub struct Latency {
+    names: Names,
+    tasks: BTreeMap<Pid, Task>,
+    cpus: Vec<Cpu>,
+    has_wakeup: bool,
+    has_runtime: bool,
+    /// By reading: 6.1, 6.9.
+    wakeups: [u64; 2],
+    switch_bugs: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    since: Option<Time>,
+    curr: Option<Pid>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Task {
+    accounted: Duration,
+    switched: Duration,
+    /// By reading: 6.1, 6.9.
+    delays: [Delays; 2],
+}
+
+/// The waits of one task by one reading.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delays {
+    state: State,
+    count: u64,
+    total: Duration,
+    max: Duration,
+    max_start: Time,
+    max_end: Time,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Unseen,
+    Sleeping(Time),
+    Waiting(Time),
+    Running,
+}
+
+const READINGS: [Reading; 2] = [Reading::Perf61, Reading::Perf69];
+
+impl Latency {
+    /// The lines, tasks of one name together unless `per_pid`, in the order of the keys.
+    pub fn rows(&self, reading: Reading, per_pid: bool, keys: &[SortKey]) -> Vec<LatencyRow> {
+        let reading = self.index(reading);
+        let rows = self.tasks.iter().map(|(pid, task)| self.row(*pid, task, reading));
+        let mut rows: Vec<(LatencyRow, Duration)> = if per_pid {
+            rows.rev().collect()
+        } else {
+            let mut merged: BTreeMap<String, (LatencyRow, Duration)> = BTreeMap::new();
+            for (row, total) in rows.rev() {
+                match merged.get_mut(&row.comm) {
+                    Some((sum, sum_total)) => {
+                        merge(sum, &row);
+                        *sum_total += total;
+                    }
+                    None => drop(merged.insert(row.comm.clone(), (row, total))),
+                }
+            }
+            merged.into_values().rev().collect()
+        };
+        rows.retain(|(row, _)| row.switches > 0);
+        let mut rows: Vec<LatencyRow> = rows
+            .into_iter()
+            .map(|(row, total)| LatencyRow { avg_delay_ns: total.0 / row.switches, ..row })
+            .collect();
+        rows.sort_by(|a, b| {
+            let order = keys.iter().map(|&key| column(b, key).cmp(&column(a, key)));
+            order.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+        });
+        rows
+    }
+
+    /// The table.
+    pub fn text(&self, reading: Reading, per_pid: bool, keys: &[SortKey]) -> String {
+        let rows = self.rows(reading, per_pid, keys);
+        let mut out = format!("\n {}\n", "-".repeat(139));
+        out += "  Task                  |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    \
+                | Max delay start           | Max delay end          |\n";
+        out += &format!(" {}\n", "-".repeat(139));
+        for row in &rows {
+            out += &line(row);
+        }
+        let (runtime, switches) =
+            rows.iter().fold((0, 0), |(time, n), row| (time + row.runtime_ns, n + row.switches));
+        out += &format!(" {}\n", "-".repeat(113));
+        out += &format!("  TOTAL:                |{:11.3} ms |{switches:9} |\n", ms(runtime));
+        out += &format!(" {}\n", "-".repeat(51));
+        let wakeups = self.wakeups[self.index(reading)];
+        if self.switch_bugs > 0 && wakeups > 0 {
+            let percent = self.switch_bugs as f64 / wakeups as f64 * 100.0;
+            out += &format!(
+                "  INFO: {percent:.3}% context switch bugs ({} out of {wakeups})\n",
+                self.switch_bugs
+            );
+        }
+        out + "\n"
+    }
+
+    fn index(&self, reading: Reading) -> usize {
+        match reading {
+            Reading::Auto => usize::from(!self.has_wakeup),
+            Reading::Perf61 => 0,
+            Reading::Perf69 => 1,
+        }
+    }
+
+    /// The line of one task, its average not yet computed, and its summed delays.
+    fn row(&self, pid: Pid, task: &Task, reading: usize) -> (LatencyRow, Duration) {
+        let delays = &task.delays[reading];
+        let row = LatencyRow {
+            comm: self.names.of(pid).comm.to_string(),
+            pid: pid.0,
+            tasks: 1,
+            runtime_ns: if self.has_runtime { task.accounted } else { task.switched }.0,
+            switches: delays.count,
+            avg_delay_ns: 0,
+            max_delay_ns: delays.max.0,
+            max_delay_start_ns: delays.max_start.0,
+            max_delay_end_ns: delays.max_end.0,
+        };
+        (row, delays.total)
+    }
+
+    fn switch(&mut self, event: &Event, prev: Pid, state: TaskState, next: Pid) {
+        let index = event.cpu.index();
+        if index >= self.cpus.len() {
+            self.cpus.resize(index + 1, Cpu::default());
+        }
+        let cpu = &mut self.cpus[index];
+        if cpu.curr.is_some_and(|curr| curr != prev) {
+            self.switch_bugs += 1;
+        }
+        let ran = cpu.since.map_or(Duration::ZERO, |since| event.time.since(since));
+        *cpu = Cpu { since: Some(event.time), curr: Some(next) };
+
+        if let Some(task) = self.task(prev) {
+            task.switched += ran;
+            for (reading, delays) in READINGS.iter().zip(&mut task.delays) {
+                let waits = match reading {
+                    Reading::Perf69 => state.is_runnable(),
+                    _ => state == TaskState::RUNNING,
+                };
+                delays.state = if waits { State::Waiting(event.time) } else { State::Sleeping(event.time) };
+            }
+        }
+        if let Some(task) = self.task(next) {
+            task.delays.iter_mut().for_each(|delays| delays.run(event.time));
+        }
+    }
+
+    fn wakeup(&mut self, pid: Pid, reading: usize, time: Time) {
+        if let Some(task) = self.task(pid)
+            && task.delays[reading].wake(time)
+        {
+            self.wakeups[reading] += 1;
+        }
+    }
+
+    /// A task; the idle ones are not listed.
+    fn task(&mut self, pid: Pid) -> Option<&mut Task> {
+        (pid != Pid::IDLE).then(|| self.tasks.entry(pid).or_default())
+    }
+}
+
+impl Delays {
+    /// A wake-up; one of a task that is already runnable changes nothing.
+    fn wake(&mut self, time: Time) -> bool {
+        let wakes = match self.state {
+            State::Unseen => true,
+            State::Sleeping(since) => since <= time,
+            State::Waiting(_) | State::Running => false,
+        };
+        if wakes {
+            self.state = State::Waiting(time);
+        }
+        wakes
+    }
+
+    /// The task runs. One never heard of before is counted, with a delay of nothing.
+    fn run(&mut self, time: Time) {
+        let since = match self.state {
+            State::Unseen => time,
+            State::Waiting(since) if since <= time => since,
+            _ => return,
+        };
+        let delay = time.since(since);
+        self.count += 1;
+        self.total += delay;
+        if delay > self.max {
+            (self.max, self.max_start, self.max_end) = (delay, since, time);
+        }
+        self.state = State::Running;
+    }
+}
+
+impl Sink for Latency {
+    fn event(&mut self, event: &Event) {
+        self.names.event(event);
+        match event.kind {
+            Kind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
+                self.switch(event, prev_pid, prev_state, next_pid);
+            }
+            Kind::SchedWakeup { pid, .. } => {
+                self.has_wakeup = true;
+                self.wakeup(pid, 0, event.time);
+            }
+            Kind::SchedWaking { pid, .. } => self.wakeup(pid, 1, event.time),
+            Kind::SchedWakeupNew { pid, .. } => {
+                self.wakeup(pid, 0, event.time);
+                self.wakeup(pid, 1, event.time);
+            }
+            Kind::SchedStatRuntime { pid, runtime, .. } => {
+                self.has_runtime = true;
+                if let Some(task) = self.task(pid) {
+                    task.accounted += Duration(runtime);
+                    for delays in &mut task.delays {
+                        if delays.state == State::Unseen {
+                            delays.state = State::Waiting(event.time);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn merge(sum: &mut LatencyRow, row: &LatencyRow) {
+    sum.tasks += row.tasks;
+    sum.runtime_ns += row.runtime_ns;
+    sum.switches += row.switches;
+    if sum.max_delay_ns < row.max_delay_ns {
+        sum.max_delay_ns = row.max_delay_ns;
+        sum.max_delay_start_ns = row.max_delay_start_ns;
+        sum.max_delay_end_ns = row.max_delay_end_ns;
+    }
+}
+
+fn column(row: &LatencyRow, key: SortKey) -> u64 {
+    match key {
+        SortKey::Avg => row.avg_delay_ns,
+        SortKey::Max => row.max_delay_ns,
+        SortKey::Switch => row.switches,
+        SortKey::Runtime => row.runtime_ns,
+        SortKey::Pid => row.pid as u64,
+    }
+}
+
+fn line(row: &LatencyRow) -> String {
+    let task = match row.tasks {
+        1 => format!("  {}:{} ", row.comm, row.pid),
+        tasks => format!("  {}:({tasks}) ", row.comm),
+    };
+    format!(
+        "{task:24}|{:11.3} ms |{:9} | avg:{:8.3} ms | max:{:8.3} ms | max start: {:>12} s | max end: {:>12} s\n",
+        ms(row.runtime_ns),
+        row.switches,
+        ms(row.avg_delay_ns),
+        ms(row.max_delay_ns),
+        seconds(Time(row.max_delay_start_ns)),
+        seconds(Time(row.max_delay_end_ns)),
+    )
+}
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testdata::{TRACE, barred, feed};
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn latency(text: &str) -> Latency {
+        let mut latency = Latency::default();
+        feed(text, &mut latency);
+        latency
+    }
+
+    fn check(text: &str, reading: Reading, per_pid: bool, expected: Expect) {
+        expected.assert_eq(&barred(&latency(text).text(reading, per_pid, &SortKey::DEFAULT)));
+    }
+
+    #[test]
+    fn a_delay_is_the_time_from_wakeup_to_switch() {
+        check(
+            TRACE,
+            Reading::Auto,
+            true,
+            expect![[r#"
+                ||
+                | -------------------------------------------------------------------------------------------------------------------------------------------|
+                |  Task                  |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    | Max delay start           | Max delay end          ||
+                | -------------------------------------------------------------------------------------------------------------------------------------------|
+                |  cc1:72                |      1.500 ms |        2 | avg:   0.415 ms | max:   0.750 ms | max start:     1.000500 s | max end:     1.001250 s|
+                |  make:71               |      1.000 ms |        1 | avg:   0.050 ms | max:   0.050 ms | max start:     1.000200 s | max end:     1.000250 s|
+                |  ld:73                 |      8.100 ms |        1 | avg:   0.000 ms | max:   0.000 ms | max start:     0.000000 s | max end:     0.000000 s|
+                | -----------------------------------------------------------------------------------------------------------------|
+                |  TOTAL:                |     10.600 ms |        4 ||
+                | ---------------------------------------------------|
+                ||
+            "#]],
+        );
+    }
+
+    #[test]
+    fn tasks_of_one_name_are_summed_up() {
+        check(
+            &TRACE.replace("=ld", "=cc1"),
+            Reading::Auto,
+            false,
+            expect![[r#"
+                ||
+                | -------------------------------------------------------------------------------------------------------------------------------------------|
+                |  Task                  |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    | Max delay start           | Max delay end          ||
+                | -------------------------------------------------------------------------------------------------------------------------------------------|
+                |  cc1:(2)               |      9.600 ms |        3 | avg:   0.277 ms | max:   0.750 ms | max start:     1.000500 s | max end:     1.001250 s|
+                |  make:71               |      1.000 ms |        1 | avg:   0.050 ms | max:   0.050 ms | max start:     1.000200 s | max end:     1.000250 s|
+                | -----------------------------------------------------------------------------------------------------------------|
+                |  TOTAL:                |     10.600 ms |        4 ||
+                | ---------------------------------------------------|
+                ||
+            "#]],
+        );
+    }
+
+    #[test]
+    fn later_versions_begin_at_waking_and_count_preemption() {
+        check(
+            TRACE,
+            Reading::Perf69,
+            true,
+            expect![[r#"
+                ||
+                | -------------------------------------------------------------------------------------------------------------------------------------------|
+                |  Task                  |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    | Max delay start           | Max delay end          ||
+                | -------------------------------------------------------------------------------------------------------------------------------------------|
+                |  ld:73                 |      8.100 ms |        2 | avg:   0.500 ms | max:   1.000 ms | max start:     1.003100 s | max end:     1.004100 s|
+                |  cc1:72                |      1.500 ms |        2 | avg:   0.425 ms | max:   0.750 ms | max start:     1.000500 s | max end:     1.001250 s|
+                |  make:71               |      1.000 ms |        1 | avg:   0.150 ms | max:   0.150 ms | max start:     1.000100 s | max end:     1.000250 s|
+                | -----------------------------------------------------------------------------------------------------------------|
+                |  TOTAL:                |     10.600 ms |        5 ||
+                | ---------------------------------------------------|
+                ||
+            "#]],
+        );
+    }
+
+    #[test]
+    fn without_sched_wakeup_a_delay_begins_at_waking() {
+        let text: String = TRACE
+            .lines()
+            .filter(|line| !line.contains("sched_wakeup:"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert!(latency(&text).rows(Reading::Perf61, true, &[])[0].avg_delay_ns == 0);
+        let auto = latency(&text).rows(Reading::Auto, true, &[]);
+        assert_eq!(auto, latency(&text).rows(Reading::Perf69, true, &[]));
+        assert!(auto.iter().any(|row| row.avg_delay_ns > 0));
+    }
+
+    #[test]
+    fn accounted_run_time_goes_before_measured() {
+        let accounted = "ld-73 [001] 1.009050: sched_stat_runtime: comm=ld pid=73 runtime=7777777 [ns]\n";
+        let rows = latency(&format!("{TRACE}{accounted}")).rows(Reading::Auto, true, &[SortKey::Runtime]);
+        let ran: Vec<(&str, u64)> = rows.iter().map(|row| (row.comm.as_str(), row.runtime_ns)).collect();
+        assert_eq!(ran, [("ld", 7_777_777), ("cc1", 0), ("make", 0)]);
+    }
+
+    #[test]
+    fn a_switch_from_a_task_that_did_not_run_is_told() {
+        let lost = TRACE.replacen("prev_pid=72", "prev_pid=79", 1);
+        let text = latency(&lost).text(Reading::Auto, false, &SortKey::DEFAULT);
+        assert!(text.contains("INFO: 50.000% context switch bugs (1 out of 2)"), "{text}");
+    }
+}

@@ -1,0 +1,66 @@
+//! What tasks are called, and whose threads and children they are.
+
+use std::collections::BTreeMap;
+
+use schedlab_trace::{Comm, Event, Kind};
+use schedlab_units::Pid;
+
+/// The latest name of each task. Needs nothing: every event that names a task adds to it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names(BTreeMap<Pid, Name>);
+
+/// One task.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Name {
+    pub comm: Comm,
+    /// The process it is a thread of.
+    pub tgid: Option<Pid>,
+    /// The process that made it.
+    pub parent: Option<Pid>,
+    /// Whether it ended.
+    pub dead: bool,
+}
+
+impl Names {
+    /// Takes what an event tells. The name in front of an event is left out: recorders
+    /// look it up later, when the task may have another.
+    pub fn event(&mut self, event: &Event) {
+        if let Some(tgid) = event.tgid {
+            self.0.entry(event.pid).or_default().tgid = Some(tgid);
+        }
+        match event.kind {
+            Kind::SchedSwitch { prev_comm, prev_pid, next_comm, next_pid, .. } => {
+                self.call(prev_pid, prev_comm);
+                self.call(next_pid, next_comm);
+            }
+            Kind::SchedWaking { comm, pid, .. }
+            | Kind::SchedWakeup { comm, pid, .. }
+            | Kind::SchedWakeupNew { comm, pid, .. }
+            | Kind::SchedMigrateTask { comm, pid, .. }
+            | Kind::SchedStatRuntime { comm, pid, .. } => self.call(pid, comm),
+            Kind::TaskRename { pid, newcomm, .. } => self.call(pid, newcomm),
+            Kind::SchedProcessFork { comm, pid, child_comm, child_pid } => {
+                self.call(pid, comm);
+                let parent = self.0.get(&pid).and_then(|name| name.tgid).unwrap_or(pid);
+                let child = Name { comm: child_comm, parent: Some(parent), ..Name::default() };
+                self.0.insert(child_pid, child);
+            }
+            Kind::SchedProcessExit { comm, pid, .. } => {
+                self.call(pid, comm);
+                self.0.entry(pid).or_default().dead = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// What is known of a task.
+    pub fn of(&self, pid: Pid) -> Name {
+        self.0.get(&pid).copied().unwrap_or_default()
+    }
+
+    fn call(&mut self, pid: Pid, comm: Comm) {
+        if pid != Pid::IDLE && !comm.is_empty() {
+            self.0.entry(pid).or_default().comm = comm;
+        }
+    }
+}
