@@ -97,20 +97,16 @@ pub enum Fault {
         task: String,
     },
     /// A barrier that cannot fill.
-    #[error("barrier \"{barrier}\" waits for {parties} parties but only {arriving} tasks ever come to it")]
+    #[error("it waits for {parties} parties but only {arriving} tasks ever come to it")]
     BarrierNeverFull {
-        /// The barrier.
-        barrier: String,
         /// How many it waits for.
         parties: u32,
         /// How many can come.
         arriving: u64,
     },
     /// A channel that is only read or only written.
-    #[error("channel \"{channel}\" is {done} but never {missing}")]
+    #[error("it is {done} but never {missing}")]
     OneEnded {
-        /// The channel.
-        channel: String,
         /// What happens to it.
         done: &'static str,
         /// What does not.
@@ -308,7 +304,7 @@ mod tests {
         assert_eq!(meet(300, 1, 0, true), "fine");
         assert_eq!(
             meet(4, 1, 2, false),
-            "barrier \"b\": barrier \"b\" waits for 4 parties but only 3 tasks ever come to it"
+            "barrier \"b\": it waits for 4 parties but only 3 tasks ever come to it"
         );
     }
 
@@ -326,7 +322,7 @@ mod tests {
         let pipe = w.pipe("go");
         let program = w.program("p", |p| _ = p.read(pipe, 1));
         w.task(TaskSpec::root("t", program));
-        assert_eq!(verdict(w), "channel \"go\": channel \"go\" is read but never written");
+        assert_eq!(verdict(w), "channel \"go\": it is read but never written");
         let mut w = WorkloadBuilder::new("empty");
         w.program("p", |_| {});
         assert_eq!(verdict(w), "workload \"empty\": no task starts by itself");

@@ -10,6 +10,7 @@ mod cursor;
 mod describe;
 mod dist;
 mod error;
+mod from_toml;
 mod id;
 pub mod models;
 mod object;
@@ -18,6 +19,7 @@ mod program;
 #[cfg(test)]
 mod rehearsal;
 mod rt_app;
+mod tree;
 mod workload;
 
 pub use builder::{Label, ProgramBuilder, WorkloadBuilder};
@@ -26,6 +28,7 @@ pub use cpu_list::CpuList;
 pub use cursor::Cursor;
 pub use dist::Dist;
 pub use error::{Place, WorkloadError};
+pub use from_toml::{WorkloadRead, WorkloadRow};
 pub use id::*;
 pub use object::*;
 pub use param::{Param, ParamInfo, ParamValue};

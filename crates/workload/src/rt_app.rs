@@ -21,7 +21,6 @@
 mod event;
 mod global;
 mod json;
-mod object;
 mod resource;
 mod sched;
 mod task;
@@ -32,10 +31,10 @@ use schedlab_units::Duration;
 
 use self::event::What;
 use self::global::{Calibration, Global};
-use self::object::{File, Object};
 use self::resource::Resources;
 use self::task::Task;
 use self::thread::{Role, Threads};
+use crate::tree::{File, Object};
 use crate::{
     Dist, Naming, Process, SourceSpec, SpecId, TaskSpec, Trigger, Workload, WorkloadBuilder, WorkloadError,
 };

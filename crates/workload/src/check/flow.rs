@@ -114,11 +114,12 @@ impl Flow<'_> {
             let mut way: Vec<(usize, Vec<usize>)> = Vec::new();
             let mut enter = Some(start);
             loop {
-                if let Some(i) = enter.take() {
-                    if self.code[i].is_instant() && seen[i] == Seen::No {
-                        seen[i] = Seen::OnTheWay;
-                        way.push((i, self.instant_next(i)));
-                    }
+                if let Some(i) = enter.take()
+                    && self.code[i].is_instant()
+                    && seen[i] == Seen::No
+                {
+                    seen[i] = Seen::OnTheWay;
+                    way.push((i, self.instant_next(i)));
                 }
                 let Some((i, rest)) = way.last_mut() else { break };
                 match rest.pop() {

@@ -56,9 +56,8 @@ fn barriers(w: &Workload) -> Result<(), Finding> {
     }
     for (barrier, arriving) in w.objects.barriers.iter().zip(arriving) {
         if arriving > 0 && arriving < u64::from(barrier.parties) {
-            let name = barrier.name.clone();
-            let at = Site::Part(format!("barrier \"{name}\""));
-            let fault = Fault::BarrierNeverFull { barrier: name, parties: barrier.parties, arriving };
+            let at = Site::Part(format!("barrier \"{}\"", barrier.name));
+            let fault = Fault::BarrierNeverFull { parties: barrier.parties, arriving };
             return Err(Finding { fault, at });
         }
     }
@@ -122,7 +121,7 @@ fn channels(w: &Workload) -> Result<(), Finding> {
             (false, true) => ("written", "read"),
             _ => continue,
         };
-        let fault = Fault::OneEnded { channel: channel.name.clone(), done, missing };
+        let fault = Fault::OneEnded { done, missing };
         return Err(Finding { fault, at: Site::Part(format!("channel \"{}\"", channel.name)) });
     }
     Ok(())

@@ -2,8 +2,7 @@
 
 use schedlab_units::Duration;
 
-use super::json::{Entry, Kind, Position};
-use super::object::{File, Object};
+use crate::tree::{Entry, File, Kind, Object, Position};
 use crate::{Pattern, WorkloadError};
 
 /// An event with the key and the place it was read from.

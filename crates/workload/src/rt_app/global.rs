@@ -3,10 +3,9 @@
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
-use super::json::{Kind, Position, Value};
-use super::object::{File, Object};
 use super::sched::PolicyName;
 use crate::WorkloadError;
+use crate::tree::{File, Kind, Object, Position, Value};
 
 /// What `global` says.
 #[derive(Clone, Debug)]

@@ -6,56 +6,8 @@
 //! All of that is read here. Entries keep their order, doubles included, since
 //! order is what an rt-app file is about.
 
+use crate::tree::{Entry, Kind, Position, Value};
 use crate::{Place, WorkloadError};
-
-/// Line and column, both from 1.
-pub(super) type Position = (u32, u32);
-
-/// A value with its place.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Value {
-    pub at: Position,
-    pub kind: Kind,
-}
-
-/// What a value is.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
-    /// A key stood alone.
-    Absent,
-    Null,
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    String(String),
-    Array(Vec<Value>),
-    Object(Vec<Entry>),
-}
-
-/// A key with its value.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
-    pub key: String,
-    /// Where the key stands.
-    pub at: Position,
-    pub value: Value,
-}
-
-impl Kind {
-    /// What a person calls it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Kind::Absent => "nothing",
-            Kind::Null => "null",
-            Kind::Bool(_) => "a boolean",
-            Kind::Int(_) => "an integer",
-            Kind::Float(_) => "a fraction",
-            Kind::String(_) => "a string",
-            Kind::Array(_) => "an array",
-            Kind::Object(_) => "an object",
-        }
-    }
-}
 
 /// Reads one value and nothing behind it but blanks and comments.
 pub(super) fn read(text: &str, file: &str) -> Result<Value, WorkloadError> {

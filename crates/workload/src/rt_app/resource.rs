@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use schedlab_units::Duration;
 
 use super::event::{MemRun, What};
-use super::json::Value;
-use super::object::{File, Object};
 use super::task::Task;
+use crate::tree::{File, Object, Value};
 use crate::{
     AccessId, AccessSpec, BarrierId, CondId, Miss, MutexId, MutexKind, MutexSpec, OWN_TIMERS_MAX, Pattern,
     RegionId, SemId, Timer, TimerId, WordId, WorkloadBuilder, WorkloadError,
@@ -82,10 +81,11 @@ impl Resources {
         }
         let mut own: Vec<&str> = Vec::new();
         for event in task.events() {
-            if let What::Timer { timer, .. } = &event.what {
-                if is_unique(timer) && !own.contains(&timer.as_str()) {
-                    own.push(timer);
-                }
+            if let What::Timer { timer, .. } = &event.what
+                && is_unique(timer)
+                && !own.contains(&timer.as_str())
+            {
+                own.push(timer);
             }
         }
         let slot = own.iter().position(|timer| *timer == name)?;

@@ -2,8 +2,7 @@
 
 use schedlab_units::Duration;
 
-use super::json::Position;
-use super::object::{File, Object};
+use crate::tree::{File, Object, Position};
 use crate::{Deadline, Policy, SchedAttr, WorkloadError};
 
 /// A policy without its parameters.
@@ -92,10 +91,10 @@ impl SchedKeys {
             util_min: clamp("util_min")?,
             util_max: clamp("util_max")?,
         };
-        if let (Some(min), Some(max)) = (keys.util_min, keys.util_max) {
-            if min > max {
-                return Err(file.bad(object.at, "util_min", format!("{min} is above util_max, {max}")));
-            }
+        if let (Some(min), Some(max)) = (keys.util_min, keys.util_max)
+            && min > max
+        {
+            return Err(file.bad(object.at, "util_min", format!("{min} is above util_max, {max}")));
         }
         Ok(keys)
     }

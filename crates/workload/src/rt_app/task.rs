@@ -7,9 +7,8 @@ use schedlab_units::Duration;
 
 use super::event::{self, Event, What};
 use super::global::Global;
-use super::json::{Entry, Kind, Position, Value};
-use super::object::{File, Object};
 use super::sched::{self, PolicyName, SchedKeys};
+use crate::tree::{Entry, File, Kind, Object, Position, Value};
 use crate::{CpuList, FOREVER, Quota, WorkloadError};
 
 /// A thread object.

@@ -9,11 +9,10 @@ use schedlab_units::Duration;
 
 use super::event::{Event, What};
 use super::global::{Calibration, Global};
-use super::json::Position;
-use super::object::File;
 use super::resource::Resources;
 use super::sched::SchedKeys;
 use super::task::{Settings, Task, TaskGroup};
+use crate::tree::{File, Position};
 use crate::{
     BarrierId, GroupId, Miss, Op, Policy, ProgramBuilder, ProgramId, SchedAttr, SpecId, Test, Timer, WordId,
     WorkloadBuilder, WorkloadError,

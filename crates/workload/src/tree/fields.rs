@@ -1,14 +1,15 @@
-//! Typed access to an object's keys; every refusal names key, file and line.
+//! Typed access to the keys of a JSON object or a TOML table; every refusal names
+//! key, file and line.
 
 use core::ops::RangeInclusive;
 
-use super::json::{Entry, Kind, Position, Value};
+use super::{Entry, Kind, Position, Value};
 use crate::error::quoted;
-use crate::{Place, WorkloadError};
+use crate::{Param, ParamValue, Place, WorkloadError};
 
 /// The file, for the places in errors.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct File<'a>(pub &'a str);
+pub(crate) struct File<'a>(pub &'a str);
 
 impl File<'_> {
     fn place(&self, (line, column): Position) -> Place {
@@ -51,6 +52,26 @@ impl File<'_> {
         self.int(entry, 0..=i64::from(i32::MAX)).map(|n| n as u32)
     }
 
+    /// A value of any type that models' parameters can have.
+    pub fn param<T: Param>(&self, entry: &Entry) -> Result<T, WorkloadError> {
+        let value = match &entry.value.kind {
+            Kind::Int(n) => ParamValue::Int(*n),
+            Kind::Bool(b) => ParamValue::Bool(*b),
+            Kind::String(text) => ParamValue::Text(text.clone()),
+            _ => return Err(self.wrong_type(entry, "a number, text or true or false")),
+        };
+        T::read(&value).map_err(|why| self.bad(entry.value.at, &entry.key, why))
+    }
+
+    /// A number or text, as a word.
+    pub fn word(&self, entry: &Entry) -> Result<String, WorkloadError> {
+        match &entry.value.kind {
+            Kind::Int(n) => Ok(n.to_string()),
+            Kind::String(text) => Ok(text.clone()),
+            _ => Err(self.wrong_type(entry, "a number or text")),
+        }
+    }
+
     pub fn bool(&self, entry: &Entry) -> Result<bool, WorkloadError> {
         match entry.value.kind {
             Kind::Bool(b) => Ok(b),
@@ -61,7 +82,7 @@ impl File<'_> {
 
 /// An object of the file, with a name for people.
 #[derive(Clone, Debug)]
-pub(super) struct Object<'a> {
+pub(crate) struct Object<'a> {
     pub file: File<'a>,
     /// What it is: `task "a"`.
     pub within: String,

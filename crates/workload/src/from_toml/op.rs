@@ -1,0 +1,374 @@
+//! One op in words: `run 5ms`, `lock a`, `loop 10`.
+
+use schedlab_units::Duration;
+
+use super::names::Names;
+use crate::param::{ParamValue, read_duration};
+use crate::{
+    AccessSpec, Deadline, Dist, Expected, FOREVER, Miss, OWN_TIMERS_MAX, Op, Param, Pattern, Policy,
+    SchedAttr, Section, Test, Timer, WordId,
+};
+
+/// A step of a program: an op, or one that depends on others.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    Op(Op),
+    Loop(u32),
+    End,
+    Label(String),
+    Jump(String),
+    JumpIf(WordId, Test, i32, String),
+    JumpOdds(u16, String),
+}
+
+/// Each op with its operands: the first word decides, brackets hold what may be left out.
+pub(super) const USAGE: &[(&str, &str)] = &[
+    ("run SPAN", "compute in user mode; SPAN may be drawn: uniform(A,B), exponential(MEAN), normal(MEAN,SD)"),
+    ("run-kernel SPAN [preempt-off] [cond-resched=SPAN]", "compute in kernel mode"),
+    (
+        "run-wall SPAN [block=SPAN]",
+        "compute until SPAN has passed on the clock, looking at it after each block (32us)",
+    ),
+    ("touch REGION BYTES", "write pages for the first time"),
+    (
+        "access REGION PATTERN [read=BYTES] [write=BYTES] [stride=BYTES] [streaming]",
+        "read or write memory; PATTERN is sequential, random, chase or chase-sequential",
+    ),
+    ("sleep SPAN", "sleep from now; SPAN may be drawn"),
+    ("zero", "make this moment the zero of the workload"),
+    ("origin SPAN", "sleep until SPAN after zero; timers count from there"),
+    ("timer NAME SPAN [keep-grid]", "move a shared timer on and sleep until then"),
+    ("own-timer N SPAN [keep-grid]", "the same with the task's own timer N, 0 to 7"),
+    ("lock NAME", "take a mutex"),
+    ("unlock NAME", "give it back"),
+    ("wait COND MUTEX", "give the mutex back until the condition is signalled"),
+    ("signal COND", "wake the one that waited longest"),
+    ("broadcast COND", "wake all that wait"),
+    ("post SEM", "add one to a semaphore"),
+    ("take SEM", "take one from it, or sleep until there is one"),
+    ("barrier NAME", "meet the others"),
+    ("write CHANNEL BYTES", "write to a pipe or socket"),
+    ("read CHANNEL BYTES", "read from it"),
+    ("futex-wait WORD VALUE|remembered [timeout=SPAN]", "sleep if the word has that value"),
+    ("futex-wake WORD N", "wake up to N that sleep on the word"),
+    ("io-read DEVICE BYTES", "read from a block device"),
+    ("io-write DEVICE BYTES", "write to it"),
+    ("queue QUEUE PROGRAM", "hand a program to a kworker"),
+    ("raise INTERRUPT", "provoke an interrupt"),
+    ("fork TASK", "make a new task"),
+    ("exec NAME", "become another program of that comm, which goes on here"),
+    ("join TASK", "sleep until the one forked last has ended"),
+    ("wait-children", "sleep until all forked tasks have ended"),
+    ("exit", "end the task"),
+    ("exit-group", "end the task and its process"),
+    ("yield", "let others run"),
+    ("own-name", "take the comm of the task's own name"),
+    ("name COMM", "take another comm"),
+    ("cpus LIST|all", "change the allowed CPUs"),
+    (
+        "sched POLICY [KEY=VALUE ...]",
+        "change policy (other, batch, idle, fifo, rr, deadline) with nice, priority, slice, util_min, util_max, runtime, deadline, period",
+    ),
+    ("group PATH", "move to a task group"),
+    ("mark LABEL [VALUE]", "write a mark into the trace"),
+    ("loop N|forever", "do what follows N times, until the end that belongs to it"),
+    ("end", "end of a loop"),
+    ("label NAME", "a place to jump to"),
+    ("jump NAME", "go on there"),
+    ("jump-if WORD ==|!=|< VALUE NAME", "go on there if the word passes"),
+    ("jump-odds PERMILLE NAME", "go on there so often out of 1000"),
+    ("set WORD VALUE", "set a word"),
+    ("add WORD VALUE", "add to it"),
+    ("load WORD", "remember its value for futex-wait"),
+];
+
+/// Reads one op.
+pub(super) fn read(words: &[String], names: &mut Names) -> Result<Step, String> {
+    let mut line = Line { words, next: 1 };
+    let verb = words[0].as_str();
+    let step = step(verb, &mut line, names)?;
+    match line.words.get(line.next) {
+        Some(word) => Err(format!("\"{word}\" is too much; write {}", usage(verb).unwrap_or(verb))),
+        None => Ok(step),
+    }
+}
+
+fn usage(verb: &str) -> Option<&'static str> {
+    USAGE.iter().map(|(usage, _)| *usage).find(|usage| usage.split(' ').next() == Some(verb))
+}
+
+/// The words of an op that are not read yet.
+struct Line<'a> {
+    words: &'a [String],
+    next: usize,
+}
+
+impl<'a> Line<'a> {
+    fn word(&mut self) -> Result<&'a str, String> {
+        let verb = &self.words[0];
+        let word = self.words.get(self.next);
+        let word =
+            word.ok_or_else(|| format!("something is missing; write {}", usage(verb).unwrap_or(verb)))?;
+        self.next += 1;
+        Ok(word)
+    }
+
+    fn read<T: Param>(&mut self) -> Result<T, String> {
+        let word = self.word()?;
+        read_word(word)
+    }
+
+    /// A word that may be there.
+    fn flag(&mut self, flag: &str) -> bool {
+        let is_there = self.words.get(self.next).is_some_and(|word| word == flag);
+        self.next += usize::from(is_there);
+        is_there
+    }
+
+    /// `key=value`, if it comes next.
+    fn option<T: Param>(&mut self, key: &str) -> Result<Option<T>, String> {
+        let value = self.words.get(self.next).and_then(|word| word.strip_prefix(key)?.strip_prefix('='));
+        let Some(value) = value else { return Ok(None) };
+        self.next += 1;
+        read_word(value).map(Some)
+    }
+}
+
+fn read_word<T: Param>(word: &str) -> Result<T, String> {
+    let value = word.parse().map_or_else(|_| ParamValue::Text(word.to_string()), ParamValue::Int);
+    T::read(&value)
+}
+
+fn read_i32(word: &str) -> Result<i32, String> {
+    word.parse().map_err(|_| format!("a whole number is expected, not \"{word}\""))
+}
+
+fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> {
+    Ok(Step::Op(match verb {
+        "run" | "sleep" => {
+            let run = verb == "run";
+            match read_dist(line.word()?)? {
+                Dist::Constant(work) if run => Op::Run { work },
+                Dist::Constant(span) => Op::Sleep { span },
+                dist if run => Op::RunDraw { dist: names.w.dist(dist) },
+                dist => Op::SleepDraw { dist: names.w.dist(dist) },
+            }
+        }
+        "run-kernel" => {
+            let work = line.read()?;
+            let preempt_off = line.flag("preempt-off");
+            let cond_resched: Option<Duration> = line.option("cond-resched")?;
+            let cond_resched_ns = u32::try_from(cond_resched.unwrap_or_default().0)
+                .map_err(|_| "cond-resched is at most 4 s".to_string())?;
+            Op::RunKernel { work, section: Section { preempt_off, cond_resched_ns } }
+        }
+        "run-wall" => {
+            let wall = line.read()?;
+            Op::RunWall { wall, block: line.option("block")?.unwrap_or(Duration::micros(32)) }
+        }
+        "touch" => Op::Touch { region: names.known(line.word()?)?, bytes: line.read()? },
+        "access" => access(line, names)?,
+        "zero" => Op::Zero,
+        "origin" => Op::Origin { delay: line.read()? },
+        "timer" | "own-timer" => {
+            let timer = if verb == "timer" {
+                Timer::Shared(names.made(line.word()?))
+            } else {
+                let slot: u8 = line.read()?;
+                if usize::from(slot) >= OWN_TIMERS_MAX {
+                    return Err(format!("own timers are numbered 0 to {}", OWN_TIMERS_MAX - 1));
+                }
+                Timer::Own(slot)
+            };
+            let period = line.read()?;
+            let miss = if line.flag("keep-grid") { Miss::KeepGrid } else { Miss::Rebase };
+            Op::TimerWait { timer, period, miss }
+        }
+        "lock" => Op::Lock { mutex: names.made(line.word()?) },
+        "unlock" => Op::Unlock { mutex: names.made(line.word()?) },
+        "wait" => Op::CondWait { cond: names.made(line.word()?), mutex: names.made(line.word()?) },
+        "signal" => Op::Signal { cond: names.made(line.word()?) },
+        "broadcast" => Op::Broadcast { cond: names.made(line.word()?) },
+        "post" => Op::SemPost { sem: names.made(line.word()?) },
+        "take" => Op::SemWait { sem: names.made(line.word()?) },
+        "barrier" => Op::Barrier { barrier: names.made(line.word()?) },
+        "write" => Op::Write { channel: names.made(line.word()?), bytes: line.read()? },
+        "read" => Op::Read { channel: names.made(line.word()?), bytes: line.read()? },
+        "futex-wait" => {
+            let word = names.made(line.word()?);
+            let expected = match line.word()? {
+                "remembered" => Expected::Remembered,
+                value => Expected::Value(read_i32(value)?),
+            };
+            Op::FutexWait { word, expected, timeout: line.option("timeout")?.unwrap_or_default() }
+        }
+        "futex-wake" => Op::FutexWake { word: names.made(line.word()?), count: line.read()? },
+        "io-read" | "io-write" => {
+            let device = names.known(line.word()?)?;
+            Op::BlockIo { device, bytes: line.read()?, write: verb == "io-write" }
+        }
+        "queue" => Op::QueueWork { queue: names.known(line.word()?)?, work: names.known(line.word()?)? },
+        "raise" => Op::Raise { source: names.known(line.word()?)? },
+        "fork" => Op::Fork { task: names.known(line.word()?)? },
+        "join" => Op::Join { task: names.known(line.word()?)? },
+        "exec" => Op::Exec { comm: names.w.comm(line.word()?) },
+        "wait-children" => Op::WaitChildren,
+        "exit" => Op::Exit,
+        "exit-group" => Op::ExitGroup,
+        "yield" => Op::Yield,
+        "own-name" => Op::OwnComm,
+        "name" => Op::SetComm { comm: names.w.comm(line.word()?) },
+        "cpus" => {
+            let cpus: Option<crate::CpuList> = line.read()?;
+            Op::SetCpus { cpus: cpus.map(|cpus| names.w.cpus(cpus)) }
+        }
+        "sched" => {
+            let attr = sched(line)?;
+            Op::SetSched { attr: names.w.attr(attr) }
+        }
+        "group" => Op::SetGroup { group: names.w.group(line.word()?) },
+        "mark" => {
+            let label = names.w.label(line.word()?);
+            let value = match line.words.get(line.next) {
+                Some(_) => {
+                    line.word()?.parse().map_err(|_| "the value of a mark is a whole number".to_string())?
+                }
+                None => 0,
+            };
+            Op::Mark { label, value }
+        }
+        "loop" => {
+            let times = line.word()?;
+            return Ok(Step::Loop(if times == "forever" { FOREVER } else { read_word(times)? }));
+        }
+        "end" => return Ok(Step::End),
+        "label" => return Ok(Step::Label(line.word()?.to_string())),
+        "jump" => return Ok(Step::Jump(line.word()?.to_string())),
+        "jump-if" => {
+            let word = names.made(line.word()?);
+            let test = match line.word()? {
+                "==" => Test::Equal,
+                "!=" => Test::Differs,
+                "<" => Test::Less,
+                sign => return Err(format!("\"{sign}\" is none of ==, !=, <")),
+            };
+            return Ok(Step::JumpIf(word, test, read_i32(line.word()?)?, line.word()?.to_string()));
+        }
+        "jump-odds" => return Ok(Step::JumpOdds(line.read()?, line.word()?.to_string())),
+        "set" => Op::WordSet { word: names.made(line.word()?), value: read_i32(line.word()?)? },
+        "add" => Op::WordAdd { word: names.made(line.word()?), value: read_i32(line.word()?)? },
+        "load" => Op::WordLoad { word: names.made(line.word()?) },
+        _ => {
+            let verbs: Vec<&str> = USAGE.iter().filter_map(|(usage, _)| usage.split(' ').next()).collect();
+            return Err(format!("there is no op \"{verb}\"; there are {}", verbs.join(", ")));
+        }
+    }))
+}
+
+fn access(line: &mut Line, names: &mut Names) -> Result<Op, String> {
+    let region = names.known(line.word()?)?;
+    let pattern = match line.word()? {
+        "sequential" => Pattern::Sequential,
+        "random" => Pattern::Random,
+        "chase" => Pattern::Chase,
+        "chase-sequential" => Pattern::ChaseSequential,
+        other => return Err(format!("\"{other}\" is none of sequential, random, chase, chase-sequential")),
+    };
+    let read_bytes = line.option("read")?.unwrap_or(0);
+    let write_bytes = line.option("write")?.unwrap_or(0);
+    let stride = line.option("stride")?.unwrap_or(64);
+    let streaming = line.flag("streaming");
+    let spec = AccessSpec { region, pattern, read_bytes, write_bytes, stride, streaming };
+    Ok(Op::Access { access: names.w.access(spec) })
+}
+
+/// A span, fixed or drawn.
+pub(super) fn read_dist(word: &str) -> Result<Dist, String> {
+    let Some((form, rest)) = word.split_once('(') else { return read_duration(word).map(Dist::Constant) };
+    let inner = rest.strip_suffix(')').ok_or_else(|| format!("\"{word}\" lacks its closing bracket"))?;
+    let spans = inner.split(',').map(|span| read_duration(span.trim())).collect::<Result<Vec<_>, _>>()?;
+    match (form, &spans[..]) {
+        ("uniform", &[low, high]) if low <= high => Ok(Dist::Uniform { low, high }),
+        ("exponential", &[mean]) => Ok(Dist::Exponential { mean }),
+        ("normal", &[mean, sd]) => Ok(Dist::Normal { mean, sd }),
+        _ => Err(format!("\"{word}\" is none of uniform(LOW,HIGH), exponential(MEAN), normal(MEAN,SD)")),
+    }
+}
+
+fn sched(line: &mut Line) -> Result<SchedAttr, String> {
+    let policy = line.word()?;
+    let mut keys = SchedWords::default();
+    while let Some(word) = line.words.get(line.next) {
+        let (key, value) = word.split_once('=').ok_or_else(|| format!("\"{word}\" is not KEY=VALUE"))?;
+        line.next += 1;
+        keys.set(key, value)?;
+    }
+    keys.attr(policy)
+}
+
+/// Scheduling keys as words; the same in ops and on tasks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SchedWords {
+    nice: Option<i8>,
+    priority: Option<u8>,
+    slice: Option<Duration>,
+    util_min: Option<u16>,
+    util_max: Option<u16>,
+    runtime: Option<Duration>,
+    deadline: Option<Duration>,
+    period: Option<Duration>,
+}
+
+impl SchedWords {
+    pub const KEYS: &[&str] =
+        &["nice", "priority", "slice", "util_min", "util_max", "runtime", "deadline", "period"];
+
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "nice" => self.nice = Some(read_word(value)?),
+            "priority" => self.priority = Some(read_word(value)?),
+            "slice" => self.slice = Some(read_word(value)?),
+            "util_min" => self.util_min = Some(read_word(value)?),
+            "util_max" => self.util_max = Some(read_word(value)?),
+            "runtime" => self.runtime = Some(read_word(value)?),
+            "deadline" => self.deadline = Some(read_word(value)?),
+            "period" => self.period = Some(read_word(value)?),
+            _ => return Err(format!("\"{key}\" is none of {}", SchedWords::KEYS.join(", "))),
+        }
+        Ok(())
+    }
+
+    /// The attributes of a policy with these keys, each of which must fit it.
+    pub fn attr(&self, policy: &str) -> Result<SchedAttr, String> {
+        let is_fair = matches!(policy, "other" | "batch" | "idle");
+        let is_rt = matches!(policy, "fifo" | "rr");
+        let is_deadline = policy == "deadline";
+        let deadline_keys = self.runtime.or(self.deadline).or(self.period).is_some();
+        for (is_set, fits, key) in [
+            (self.nice.is_some(), is_fair, "nice"),
+            (self.slice.is_some(), is_fair, "slice"),
+            (self.priority.is_some(), is_rt, "priority"),
+            (deadline_keys, is_deadline, "runtime, deadline or period"),
+        ] {
+            if is_set && !fits {
+                return Err(format!("{key} has no meaning for policy \"{policy}\""));
+            }
+        }
+        let nice = self.nice.unwrap_or(0);
+        let priority = self.priority.unwrap_or(1);
+        let policy = match policy {
+            "other" => Policy::Normal { nice },
+            "batch" => Policy::Batch { nice },
+            "idle" => Policy::Idle { nice },
+            "fifo" => Policy::Fifo { priority },
+            "rr" => Policy::Rr { priority },
+            "deadline" => {
+                let runtime = self.runtime.ok_or_else(|| "policy deadline needs a runtime".to_string())?;
+                let period = self.period.or(self.deadline).unwrap_or(runtime);
+                Policy::Deadline(Deadline { runtime, deadline: self.deadline.unwrap_or(period), period })
+            }
+            other => return Err(format!("\"{other}\" is none of other, batch, idle, fifo, rr, deadline")),
+        };
+        Ok(SchedAttr { policy, slice: self.slice, util_min: self.util_min, util_max: self.util_max })
+    }
+}
