@@ -164,11 +164,12 @@ fn group_entities(sched: &Sched) -> Option<String> {
 
 fn buddies(sched: &Sched) -> Option<String> {
     sched.queues().find_map(|(id, queue)| {
-        let marks = [queue.next, queue.last, queue.skip];
-        marks.into_iter().flatten().find_map(|se| {
-            let entity = sched.se(se);
-            (!entity.on_rq || entity.cfs_rq != Some(id))
-                .then(|| format!("{} has {:#x}", name(id, queue), se.0))
+        let marks = [("next", queue.next), ("last", queue.last), ("skip", queue.skip)];
+        marks.into_iter().find_map(|(mark, se)| {
+            let entity = sched.se(se?);
+            // Who is to be passed over may have left, when its group is out of quota.
+            (!entity.on_rq && mark != "skip" || entity.cfs_rq != Some(id))
+                .then(|| format!("{} has {mark} {:#x}", name(id, queue), se.unwrap().0))
         })
     })
 }

@@ -12,8 +12,8 @@ use schedlab_units::{TaskId, Time};
 
 use crate::drawing::machine;
 use crate::{
-    Curr, Deactivate, Effect, EnqueueFlags, Kernel, NewTask, Policy, Prices, Sched, Switched, TaskState,
-    TgId, wf,
+    Curr, Deactivate, Effect, EnqueueFlags, Kernel, MigrationCause, NewTask, Policy, Prices, Sched, Switched,
+    TaskState, TgId, wf,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,11 +114,23 @@ impl Lab {
 
     /// Wakes a task where it slept.
     pub(crate) fn wake(&mut self, task: TaskId) {
+        self.wake_on(task, self.sched.task(task).cpu);
+    }
+
+    /// Wakes a task on a CPU, if it may use that and has left its queue.
+    pub(crate) fn wake_on(&mut self, task: TaskId, to: CpuId) {
+        let from = self.sched.task(task).cpu;
+        let delayed = self.sched.task(task).se.sched_delayed;
+        let mut migrated = false;
+        if !delayed && from != to && self.sched.task(task).allowed.contains(to) {
+            migrated = true;
+            self.sched.task_mut(task).state = TaskState::Waking;
+            self.sched.set_task_cpu(task, to, MigrationCause::Wakeup, self.time());
+        }
         let cpu = self.sched.task(task).cpu;
         let now = self.time();
-        let delayed = self.sched.task(task).se.sched_delayed;
         self.sched.task_mut(task).state = TaskState::Running;
-        let flags = EnqueueFlags { wakeup: true, delayed, ..EnqueueFlags::default() };
+        let flags = EnqueueFlags { wakeup: true, delayed, migrated, ..EnqueueFlags::default() };
         self.sched.activate(task, cpu, flags, now);
         self.sched.wakeup_preempt(cpu, task, wf::TTWU, now);
         self.settle();
@@ -134,7 +146,8 @@ impl Lab {
 
     /// Honours every request to reschedule, as in user mode.
     pub(crate) fn settle(&mut self) {
-        loop {
+        for round in 0.. {
+            assert!(round < 1_000, "somebody always asks for another switch");
             self.drain();
             let asked = |(_, rq): &(CpuId, &crate::Rq)| rq.need_resched.any();
             let Some((cpu, _)) = self.sched.rqs.iter().find(asked) else { break };

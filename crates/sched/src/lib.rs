@@ -13,6 +13,8 @@
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod balance;
 #[cfg(test)]
@@ -28,6 +30,8 @@ mod class;
 mod clock;
 mod cpu_load;
 mod dequeue;
+#[cfg(test)]
+mod disorder;
 mod domain;
 #[cfg(test)]
 mod drawing;

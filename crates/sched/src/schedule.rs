@@ -139,17 +139,18 @@ impl Sched {
         }
     }
 
-    /// Charges the running entities of all levels, root first, and throttles queues that
-    /// are out of quota.
+    /// Charges the running entities from the root down as far as they are queued, and
+    /// throttles a queue that is out of quota: what is below cannot be chosen then.
     fn update_curr_levels(&mut self, cpu: CpuId) {
         let mut level = Some(self.root_cfs_id(cpu));
         while let Some(cfs) = level {
             let Some(curr) = self.cfs(cfs).curr else { return };
-            if self.se(curr).on_rq {
+            let queued = self.se(curr).on_rq;
+            if queued {
                 self.update_curr(cfs);
             }
-            if self.bandwidth_used && self.check_cfs_rq_runtime(cfs) {
-                return self.update_curr_levels(cpu);
+            if self.bandwidth_used && self.check_cfs_rq_runtime(cfs) || !queued {
+                return;
             }
             level = self.se(curr).my_q;
         }

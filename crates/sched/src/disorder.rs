@@ -1,0 +1,197 @@
+//! Long sequences of random calls on every preset, every state checked.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::TaskId;
+
+use crate::lab::{ALL, Lab, MS};
+use crate::{Curr, MigrationCause, NICE_0_LOAD, NewTask, Policy, TaskState, TgId};
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+const POLICIES: [Policy; 6] = [
+    Policy::Normal,
+    Policy::Normal,
+    Policy::Batch,
+    Policy::Idle,
+    Policy::Rr(3),
+    Policy::Deadline { runtime: MS, deadline: 10 * MS, period: 20 * MS },
+];
+
+struct Disorder {
+    lab: Lab,
+    random: Random,
+    tasks: Vec<TaskId>,
+    quota: bool,
+}
+
+impl Disorder {
+    fn new(kernel: &str, seed: u64, quota: bool) -> Disorder {
+        let mut lab = Lab::new(kernel, "1x2x2");
+        let now = lab.time();
+        let a = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), now);
+        let b = lab.sched.new_group(a, 2 * NICE_0_LOAD, CpuId(1), now);
+        lab.sched.new_group(b, NICE_0_LOAD / 2, CpuId(2), now);
+        lab.sched.new_group(TgId::ROOT, NICE_0_LOAD / 100, CpuId(3), now);
+        Disorder { lab, random: Random(seed), tasks: Vec::new(), quota }
+    }
+
+    fn cpu(&mut self) -> u16 {
+        self.random.below(4) as u16
+    }
+
+    fn group(&mut self) -> TgId {
+        TgId(self.random.below(5) as u32)
+    }
+
+    fn policy(&mut self) -> Policy {
+        POLICIES[self.random.below(POLICIES.len() as u64) as usize]
+    }
+
+    fn any(&mut self) -> Option<TaskId> {
+        let n = self.tasks.len() as u64;
+        (n > 0).then(|| self.tasks[self.random.below(n) as usize])
+    }
+
+    fn step(&mut self) {
+        let time = self.lab.time();
+        let what = self.random.below(100);
+        let Some(task) = self.any() else { return self.fork() };
+        match what {
+            0..8 if self.tasks.len() < 24 => self.fork(),
+            0..40 => self.toggle(task),
+            40..45 => {
+                let tg = self.group();
+                self.lab.sched.move_task_to_group(task, tg, time);
+            }
+            45..50 => {
+                let nice = self.random.below(40) as i8 - 20;
+                self.lab.sched.set_nice(task, nice, time);
+            }
+            50..55 => {
+                let policy = self.policy();
+                self.lab.sched.set_policy(task, policy, time);
+            }
+            55..58 => {
+                let slice = (self.random.below(2) == 0).then(|| 200_000 + self.random.below(8 * MS));
+                self.lab.sched.set_slice(task, slice, time);
+            }
+            58..63 => {
+                let tg = TgId(1 + self.random.below(4) as u32);
+                let shares = NICE_0_LOAD / 100 * (1 + self.random.below(1000));
+                self.lab.sched.set_shares(tg, shares, time);
+            }
+            63..65 => {
+                let tg = TgId(1 + self.random.below(4) as u32);
+                let idle = self.random.below(2) == 0;
+                self.lab.sched.set_idle_group(tg, idle, time);
+            }
+            65..68 if self.quota => {
+                let tg = TgId(1 + self.random.below(4) as u32);
+                let quota = (self.random.below(3) > 0).then(|| MS + self.random.below(20 * MS));
+                self.lab.sched.set_bandwidth(tg, quota, 20 * MS, 0, time);
+            }
+            68..74 => self.migrate(task),
+            74..80 => {
+                let cpu = CpuId(self.cpu());
+                self.lab.sched.yield_task(cpu, time);
+                self.lab.sched.resched_curr(cpu, false);
+            }
+            80..82 => self.bind(task),
+            _ => {
+                let ns = self.random.below(3 * MS);
+                self.lab.run(ns);
+            }
+        }
+        self.lab.settle();
+    }
+
+    fn fork(&mut self) {
+        let spec = NewTask { policy: self.policy(), tg: self.group(), ..self.lab.spec() };
+        let cpu = self.cpu();
+        let task = self.lab.fork("t", cpu, spec);
+        self.tasks.push(task);
+    }
+
+    fn toggle(&mut self, task: TaskId) {
+        let entry = self.lab.sched.task(task);
+        let runs = self.lab.sched.rqs[entry.cpu].curr == Curr::Task(task);
+        if runs {
+            self.lab.sleep(task);
+        } else if entry.state == TaskState::Interruptible {
+            let to = CpuId(self.cpu());
+            let allowed = &self.lab.sched.task(task).allowed;
+            let to = if allowed.contains(to) { to } else { allowed.first().unwrap() };
+            self.lab.wake_on(task, to);
+        }
+    }
+
+    fn migrate(&mut self, task: TaskId) {
+        let entry = self.lab.sched.task(task);
+        let runs = self.lab.sched.rqs[entry.cpu].curr == Curr::Task(task);
+        let to = CpuId(self.cpu());
+        let allowed = self.lab.sched.task(task).allowed.contains(to);
+        if self.lab.sched.task(task).on_rq && !runs && allowed {
+            let now = self.lab.time();
+            self.lab.sched.move_queued_task(task, to, MigrationCause::Periodic, now);
+        }
+    }
+
+    fn bind(&mut self, task: TaskId) {
+        let mut mask = CpuMask::new(4);
+        mask.set(CpuId(self.cpu()));
+        mask.set(CpuId(self.cpu()));
+        let entry = self.lab.sched.task(task);
+        if self.lab.sched.rqs[entry.cpu].curr != Curr::Task(task) {
+            let now = self.lab.time();
+            self.lab.sched.set_cpus_allowed(task, Arc::new(mask), now);
+        }
+    }
+}
+
+fn disorder(quota: bool, steps: usize) {
+    for kernel in ALL {
+        for seed in 1..=6u64 {
+            let mut disorder = Disorder::new(kernel, 0x9E37_79B9_7F4A_7C15 ^ seed << 17, quota);
+            for step in 0..steps {
+                let place = Place { kernel, seed, step };
+                disorder.step();
+                core::mem::forget(place);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_state_of_random_sequences_is_sound() {
+    disorder(false, 1_500);
+}
+
+#[test]
+fn every_state_of_random_sequences_with_quotas_is_sound() {
+    disorder(true, 1_500);
+}
+
+/// Says where a panic happened.
+struct Place {
+    kernel: &'static str,
+    seed: u64,
+    step: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        std::eprintln!("{} seed {} step {}", self.kernel, self.seed, self.step);
+    }
+}
