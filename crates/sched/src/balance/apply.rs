@@ -63,11 +63,15 @@ impl Sched {
                     self.set_task_cpu(task, to, cause, now);
                     batch.push(task);
                 }
-                // A refusal in one round may come before the task leaves in another.
-                Step::Skip { task, .. } => match self.kernel.rules.candidate_order {
-                    CandidateOrder::LeastRecentlyRun => self.cfs_tasks_move_to_head(src, task),
-                    CandidateOrder::NewestFirst => self.cfs_tasks_move_to_tail(src, task),
-                },
+                // A refusal in one round may come before the task leaves in another, and
+                // rounds that were done again may have looked at another CPU.
+                Step::Skip { task, .. } => {
+                    let cpu = self.task(task).cpu;
+                    match self.kernel.rules.candidate_order {
+                        CandidateOrder::LeastRecentlyRun => self.cfs_tasks_move_to_head(cpu, task),
+                        CandidateOrder::NewestFirst => self.cfs_tasks_move_to_tail(cpu, task),
+                    }
+                }
                 Step::Attach { to } => {
                     while let Some(task) = batch.pop() {
                         self.attach_task(task, to, now);
