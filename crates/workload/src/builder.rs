@@ -93,6 +93,11 @@ impl WorkloadBuilder {
         self.channel(name, ChannelKind::Pipe, PIPE_BYTES)
     }
 
+    /// One direction of a pair of unix sockets, for small messages.
+    pub fn socket(&mut self, name: impl Into<String>) -> ChannelId {
+        self.channel(name, ChannelKind::Socket, SOCKET_BYTES)
+    }
+
     /// A pipe or a socket.
     pub fn channel(&mut self, name: impl Into<String>, kind: ChannelKind, capacity: u32) -> ChannelId {
         ChannelId(push(
@@ -260,6 +265,9 @@ impl WorkloadBuilder {
         }
     }
 }
+
+/// What a unix socket holds of messages of 100 bytes: each counts as 768 of 212992.
+pub(crate) const SOCKET_BYTES: u32 = 212_992 / 768 * 100;
 
 /// What a new pipe holds.
 const PIPE_BYTES: u32 = 16 * 4096;

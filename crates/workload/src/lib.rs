@@ -22,6 +22,7 @@ mod rt_app;
 mod tree;
 mod workload;
 
+pub(crate) use builder::SOCKET_BYTES;
 pub use builder::{Label, ProgramBuilder, WorkloadBuilder};
 pub use check::Fault;
 pub use cpu_list::CpuList;

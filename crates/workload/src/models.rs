@@ -5,28 +5,38 @@
 //! filled in directly.
 
 pub mod barrier;
+pub mod batch;
+pub mod dbench;
 pub mod fork_storm;
 pub mod hackbench;
 pub mod hogs;
 pub mod io;
+pub mod kernbench;
+pub mod oltp;
 pub mod periodic;
 pub mod ping;
 pub mod pipes;
 pub mod sleepers;
 pub mod spinners;
 pub mod stream;
+pub mod sysbench;
 
 pub use barrier::Barrier;
+pub use batch::Batch;
+pub use dbench::Dbench;
 pub use fork_storm::ForkStorm;
 pub use hackbench::Hackbench;
 pub use hogs::Hogs;
 pub use io::Io;
+pub use kernbench::Kernbench;
+pub use oltp::Oltp;
 pub use periodic::Periodic;
 pub use ping::Ping;
 pub use pipes::Pipes;
 pub use sleepers::Sleepers;
 pub use spinners::Spinners;
 pub use stream::Stream;
+pub use sysbench::Sysbench;
 
 use crate::{ParamInfo, ParamValue, Workload, WorkloadBuilder, WorkloadError};
 
@@ -96,6 +106,10 @@ macro_rules! models {
 models! {
     /// Threads that meet at a barrier.
     Barrier,
+    /// A parallel program in phases.
+    Batch,
+    /// dbench on XFS.
+    Dbench,
     /// Short-lived children.
     ForkStorm,
     /// hackbench.
@@ -104,6 +118,10 @@ models! {
     Hogs,
     /// Readers of a block device.
     Io,
+    /// make -j.
+    Kernbench,
+    /// A database whose storage is across a network.
+    Oltp,
     /// cyclictest.
     Periodic,
     /// A ping flood.
@@ -116,6 +134,8 @@ models! {
     Spinners,
     /// STREAM.
     Stream,
+    /// sysbench on PostgreSQL.
+    Sysbench,
 }
 
 impl Model {

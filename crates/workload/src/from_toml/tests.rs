@@ -112,7 +112,7 @@ fn what_is_wrong_is_told_with_file_and_line() {
         name = 'x'
           s.toml:1:1: "workload": say what runs by one of "model", "rt-app", "task"
         model = 'quake'
-          s.toml:2:9: "model": there is no model "quake"; there are "barrier", "fork-storm", "hackbench", "hogs", "io", "periodic", "ping", "pipes", "sleepers", "spinners", "stream"
+          s.toml:2:9: "model": there is no model "quake"; there are "barrier", "batch", "dbench", "fork-storm", "hackbench", "hogs", "io", "kernbench", "oltp", "periodic", "ping", "pipes", "sleepers", "spinners", "stream", "sysbench"
         model = 'hogs'
         rt-app = 'x'
           s.toml:3:1: "rt-app": only one of "model", "rt-app", "task" can be given

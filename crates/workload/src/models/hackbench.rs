@@ -17,8 +17,8 @@ use schedlab_units::Duration;
 
 use crate::param::{choice, params};
 use crate::{
-    ChannelId, ChannelKind, CpuList, Measure, MeasureRule, Process, ProgramBuilder, SpecId, TaskSpec,
-    WorkloadBuilder,
+    ChannelId, ChannelKind, CpuList, Measure, MeasureRule, Process, ProgramBuilder, SOCKET_BYTES, SpecId,
+    TaskSpec, WorkloadBuilder,
 };
 
 choice! {
@@ -58,8 +58,8 @@ params! {
         bytes: u32 = 100,
         /// What a task computes for each message beside the call.
         work: Duration = Duration::nanos(100),
-        /// Bytes a socket holds; a unix socket counts each message as 768 of 212992.
-        socket_bytes: u32 = 277 * 100,
+        /// Bytes a socket holds before its sender sleeps.
+        socket_bytes: u32 = SOCKET_BYTES,
         /// Bytes each task works on that caches should keep.
         footprint: u64 = 16 << 10,
         /// CPUs all are restricted to.

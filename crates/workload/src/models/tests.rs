@@ -46,7 +46,16 @@ fn every_model_with_its_defaults_comes_to_an_end() {
     for name in Model::NAMES {
         let mut model = Model::named(name).unwrap();
         // The full size is for release builds.
-        for (key, small) in [("loops", 20), ("rounds", 10), ("reads", 10), ("elements", 1 << 20)] {
+        for (key, small) in [
+            ("loops", 20),
+            ("rounds", 10),
+            ("reads", 10),
+            ("phases", 5),
+            ("files", 3),
+            ("users", 8),
+            ("clients", 8),
+            ("elements", 1 << 20),
+        ] {
             if model.params().iter().any(|param| param.name == key) {
                 model.set(key, &int(small)).unwrap().unwrap();
             }
@@ -59,16 +68,21 @@ fn every_model_with_its_defaults_comes_to_an_end() {
     }
     expect![[r#"
         barrier: 8 tasks, 10 marks, ends at 0.001200025
+        batch: 8 tasks, 2 marks, ends at 0.113080404
+        dbench: 9 tasks, 48 marks, ends at 0.064679858
         fork-storm: 321 tasks, 2 marks, ends at 0.000900330
         hackbench: 401 tasks, 2 marks, ends at 0.000043220
         hogs: 13 tasks, 0 marks, ends at 1.000000014
         io: 5 tasks, 2 marks, ends at 0.000950015
+        kernbench: 7 tasks, 2 marks, ends at 1.734000010
+        oltp: 17 tasks, 6504 marks, ends at 2.000489757
         periodic: 2 tasks, 0 marks, ends at 0.020002001
         ping: 1 tasks, 0 marks, ends at 3.000000147
         pipes: 41 tasks, 2 marks, ends at 0.000005436
         sleepers: 19 tasks, 0 marks, ends at 0.400001619
         spinners: 9 tasks, 0 marks, ends at 0.200000009
         stream: 8 tasks, 80 marks, ends at 0.110435075
+        sysbench: 17 tasks, 19584 marks, ends at 2.000110793
     "#]]
     .assert_eq(&seen);
 }
@@ -441,4 +455,106 @@ fn wrong_values_and_names_are_told() {
     assert_eq!(wrong(&mut hackbench, "kind", text("fibre")), "one of \"process\", \"thread\" is expected");
     assert_eq!(wrong(&mut hackbench, "work", int(5)), "a span like \"5ms\" is expected, not 5");
     assert_eq!(Model::named("quake"), None);
+}
+
+#[test]
+fn dbench_sleeps_twice_a_point_on_xfs_and_once_on_ext4() {
+    let params = [("clients", int(2)), ("files", int(3)), ("points", int(4)), ("noise_permille", int(0))];
+    let mut dbench = model("dbench", &params);
+    let xfs = rehearsed(&dbench);
+    assert_eq!((count(&xfs, "take"), count(&xfs, "queue")), (2 * 3 * 4 * 2, 2 * 3 * 4 * 2));
+    assert_eq!(xfs.marks.len(), 2 * 3 * 2);
+    dbench.set("filesystem", &text("ext4")).unwrap().unwrap();
+    let ext4 = rehearsed(&dbench);
+    assert_eq!((count(&ext4, "take"), count(&ext4, "io-write")), (0, 2 * 3 * 4));
+    check_described(
+        &model("dbench", &[("files", int(1)), ("points", int(1))]),
+        expect![[r#"
+        dbench: 2 tasks, 1 of them from the start
+        semaphore "log pushed for 0" from 0
+        semaphore "io done for 0" from 0
+        device disk: 1 at once, service 103us, completed by interrupt at the submitter's CPU
+        workqueue xfs-log: unbound
+        workqueue kblockd: bound
+        tasks
+             0 dbench, forked, footprint 262144: program "dbench client 0"
+             1 dbench, from the start: program dbench
+        program "log push for 0"
+          run-kernel 35us
+          post "log pushed for 0"
+          io-write disk 4096
+        program "io for 0"
+          run-kernel 8us
+          io-write disk 4096
+          run-kernel 6us
+          post "io done for 0"
+        program "dbench client 0"
+          loop 1
+            mark "load file begin"
+            loop 1
+              run normal(5666666ns,566666ns)
+              queue xfs-log "log push for 0"
+              take "log pushed for 0"
+              run normal(5666666ns,566666ns)
+              queue kblockd "io for 0"
+              take "io done for 0"
+              run normal(5666666ns,566666ns)
+            end
+            mark "load file end"
+          end
+        program dbench
+          fork dbench
+          wait-children
+        measure "load file" in ns, lower is better: each "load file begin" to the next "load file end"
+    "#]],
+    );
+}
+
+#[test]
+fn sysbench_clients_and_servers_answer_each_other() {
+    let params = [("clients", int(5)), ("instances", int(2)), ("wall", text("20ms"))];
+    let rehearsal = rehearsed(&model("sysbench", &params));
+    assert_eq!((rehearsal.tasks["postgres"], rehearsal.tasks["sysbench"]), (5, 6));
+    // 15 requests a transaction of some 600 us and a flush of 150: about 25 each in 20 ms.
+    let transactions = rehearsal.marks.len();
+    assert!((80..160).contains(&transactions), "{transactions}");
+    let workload = model("sysbench", &params).workload().unwrap();
+    let groups: Vec<&str> = workload.groups.iter().map(|group| group.path.as_str()).collect();
+    assert_eq!(groups, ["/docker", "/docker/db0", "/docker/db1"]);
+}
+
+#[test]
+fn oltp_users_are_tasks_or_interrupts() {
+    for (remote, tasks) in [(false, 1 + 2 * 4), (true, 1 + 4)] {
+        let params = [("users", int(4)), ("wall", text("50ms")), ("remote", ParamValue::Bool(remote))];
+        let rehearsal = rehearsed(&model("oltp", &params));
+        assert_eq!(rehearsal.tasks.values().sum::<u32>(), tasks);
+        // A cycle is some 2.4 ms for a local user; a remote one costs the machine less.
+        assert!(rehearsal.marks.len() > 4 * 15, "{}", rehearsal.marks.len());
+    }
+}
+
+#[test]
+fn make_runs_no_more_jobs_than_it_has_tokens() {
+    let params = [
+        ("jobs", int(3)),
+        ("files", int(9)),
+        ("work_min", text("10ms")),
+        ("work_max", text("10ms")),
+        ("kernel_work", int(0)),
+    ];
+    let rehearsal = rehearsed(&model("kernbench", &params));
+    assert_eq!((rehearsal.tasks["sh"], rehearsal.tasks["cc1"]), (9, 9));
+    // Three waves of 10 ms, and the shells one after another.
+    assert!((33..45).contains(&(rehearsal.end.0 / 1_000_000)), "{}", rehearsal.end);
+}
+
+#[test]
+fn a_batch_program_meets_after_each_phase() {
+    let rehearsal =
+        rehearsed(&model("batch", &[("threads", int(3)), ("phases", int(4)), ("memory", text("1K"))]));
+    assert_eq!((count(&rehearsal, "barrier"), count(&rehearsal, "touch")), (3 * 5, 3));
+    let alone =
+        model("batch", &[("threads", int(3)), ("phases", int(4)), ("barrier", ParamValue::Bool(false))]);
+    assert_eq!(count(&rehearsed(&alone), "barrier"), 3);
 }

@@ -1,0 +1,156 @@
+//! dbench on XFS: clients whose I/O goes through kworkers.
+//!
+//! A client replays a load file: mostly work on cached data, broken by synchronous
+//! points (flushes and the log forces they cause). At each point it
+//! 1. hands a log push to a kworker bound to no CPU, and sleeps until that is done;
+//! 2. hands the I/O to the kworker bound to its CPU, and sleeps: the kworker issues
+//!    it, sleeps while the disk works, and at the end wakes the client, while the
+//!    kworker itself is the one that runs on the client's CPU.
+//!
+//! That last wake-up is what per-CPU kthread stacking is about. With
+//! `filesystem = "ext4"` the client does both by itself and an interrupt wakes it.
+//!
+//! Disk and log are one server, which takes one request at a time; a log push
+//! leaves a write behind it there that nobody waits for. With many clients that
+//! server sets the pace: two services per point.
+//!
+//! Left out: the operations one by one (their work is one sum), contention inside
+//! the log that grows with clients beyond the CPUs, and the tail of a load file.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Duration;
+
+use crate::param::{choice, params};
+use crate::{
+    Completion, DeviceId, DeviceSpec, Dist, DistId, LabelId, Measure, MeasureRule, ProgramBuilder, QueueId,
+    QueueKind, TaskSpec, WorkloadBuilder,
+};
+
+choice! {
+    /// Which file system, hence who does its work.
+    Filesystem {
+        /// Kworkers do it.
+        Xfs = "xfs",
+        /// The client does it.
+        Ext4 = "ext4",
+    }
+}
+
+params! {
+    /// dbench; see the module.
+    Dbench = "dbench" {
+        /// How many clients.
+        clients: u32 = 1,
+        /// Load files that each client replays.
+        files: u32 = 20,
+        /// Work of a load file: 52 million cycles of the prototype.
+        work: Duration = Duration::micros(17_000),
+        /// Standard deviation of each burst of work, in thousandths of it.
+        noise_permille: u32 = 100,
+        /// Synchronous points in a load file.
+        points: u32 = 30,
+        /// Work of a log push.
+        log_work: Duration = Duration::micros(35),
+        /// Work to issue an I/O.
+        issue_work: Duration = Duration::micros(8),
+        /// Work to complete it.
+        complete_work: Duration = Duration::micros(6),
+        /// Time of the disk for a request.
+        service: Duration = Duration::micros(103),
+        /// Which file system.
+        filesystem: Filesystem = Filesystem::Xfs,
+        /// Bytes a client works on that caches should keep.
+        footprint: u64 = 256 << 10,
+        /// The CPU on which the main process starts.
+        start_cpu: Option<CpuId> = None,
+    }
+}
+
+/// What all clients share.
+struct Shared {
+    disk: DeviceId,
+    log: QueueId,
+    requeue: QueueId,
+    burst: DistId,
+    begin: LabelId,
+    end: LabelId,
+}
+
+impl Dbench {
+    /// Adds the tasks.
+    pub fn add(&self, w: &mut WorkloadBuilder) {
+        let burst = Duration(self.work.0 / u64::from(3 * self.points.max(1)));
+        let sd = Duration(burst.0 * u64::from(self.noise_permille) / 1000);
+        let service = w.dist(Dist::Constant(self.service));
+        let shared = Shared {
+            disk: w.device(DeviceSpec {
+                name: "disk".to_string(),
+                service,
+                depth: 1,
+                completion: Completion::IrqSubmitter,
+            }),
+            log: w.queue("xfs-log", QueueKind::Unbound),
+            requeue: w.queue("kblockd", QueueKind::PerCpu),
+            burst: w.dist(Dist::Normal { mean: burst, sd }),
+            begin: w.label("load file begin"),
+            end: w.label("load file end"),
+        };
+        let mut clients = Vec::new();
+        for i in 0..self.clients {
+            let program = match self.filesystem {
+                Filesystem::Xfs => self.on_kworkers(w, &shared, i),
+                Filesystem::Ext4 => self.by_itself(w, &shared),
+            };
+            clients
+                .push(w.task(TaskSpec { footprint: self.footprint, ..TaskSpec::forked("dbench", program) }));
+        }
+        let main = w.program("dbench", |p| {
+            for client in clients {
+                p.fork(client);
+            }
+            p.wait_children();
+        });
+        w.task(TaskSpec { start_cpu: self.start_cpu, ..TaskSpec::root("dbench", main) });
+        w.measure(Measure {
+            name: "load file".to_string(),
+            unit: "ns",
+            lower_is_better: true,
+            rule: MeasureRule::Spans { from: shared.begin, to: shared.end },
+        });
+    }
+
+    fn on_kworkers(&self, w: &mut WorkloadBuilder, shared: &Shared, client: u32) -> crate::ProgramId {
+        let pushed = w.sem(format!("log pushed for {client}"), 0);
+        let done = w.sem(format!("io done for {client}"), 0);
+        let push = w.program(format!("log push for {client}"), |p| {
+            p.run_kernel(self.log_work).sem_post(pushed).block_write(shared.disk, 4096);
+        });
+        let io = w.program(format!("io for {client}"), |p| {
+            p.run_kernel(self.issue_work).block_write(shared.disk, 4096);
+            p.run_kernel(self.complete_work).sem_post(done);
+        });
+        w.program(format!("dbench client {client}"), |p| {
+            self.files(p, shared, |p| {
+                p.run_draw(shared.burst).queue_work(shared.log, push).sem_wait(pushed);
+                p.run_draw(shared.burst).queue_work(shared.requeue, io).sem_wait(done);
+                p.run_draw(shared.burst);
+            });
+        })
+    }
+
+    fn by_itself(&self, w: &mut WorkloadBuilder, shared: &Shared) -> crate::ProgramId {
+        w.program("dbench client", |p| {
+            self.files(p, shared, |p| {
+                p.run_draw(shared.burst).run_kernel(self.log_work);
+                p.run_draw(shared.burst).run_kernel(self.issue_work).block_write(shared.disk, 4096);
+                p.run_kernel(self.complete_work).run_draw(shared.burst);
+            });
+        })
+    }
+
+    fn files(&self, p: &mut ProgramBuilder, shared: &Shared, point: impl Fn(&mut ProgramBuilder)) {
+        p.repeat(self.files, |p| {
+            p.mark(shared.begin, 0).repeat(self.points, &point).mark(shared.end, 0);
+        });
+    }
+}

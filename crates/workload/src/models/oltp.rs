@@ -1,0 +1,175 @@
+//! An OLTP database whose storage is across a network.
+//!
+//! A closed network: each user thinks, then has a transaction of some statements,
+//! each with a storage access, then thinks again. The storage cells together serve
+//! so many requests at once; beyond that they queue, and that is what bounds the
+//! rate when there are many users.
+//!
+//! Local users are tasks on the same machine, each with a server process, joined by
+//! a socket. With `remote`, users are elsewhere: their requests come as interrupts
+//! and softirqs, spread over `nic_queues` CPUs from CPU 0 on, and their thinking and
+//! the network are one delay.
+//!
+//! Left out: locks inside the database; what makes a transaction dearer with more
+//! users is left to the machine (sharing of cores, caches and clock).
+
+use schedlab_topology::CpuId;
+use schedlab_units::Duration;
+
+use crate::param::params;
+use crate::{
+    Completion, DeviceId, DeviceSpec, Dist, LabelId, Measure, MeasureRule, ProgramBuilder, SourceSpec,
+    SpecId, TaskSpec, Test, Trigger, WordId, WorkloadBuilder,
+};
+
+params! {
+    /// OLTP; see the module.
+    Oltp = "oltp" {
+        /// How many users.
+        users: u32 = 384,
+        /// Whether they are on other machines.
+        remote: bool = false,
+        /// How long it goes on.
+        wall: Duration = Duration::millis(2000),
+        /// Mean time a user thinks; for remote users with the network.
+        think: Duration = Duration::micros(500),
+        /// Statements in a transaction, each with a storage access.
+        statements: u32 = 4,
+        /// Mean work of a server for a statement.
+        server_work: Duration = Duration::micros(150),
+        /// Work of a local user for a statement.
+        client_work: Duration = Duration::micros(40),
+        /// Mean time of a storage access across the network; 0 for none.
+        storage: Duration = Duration::micros(300),
+        /// Requests that the storage cells serve at once.
+        storage_depth: u32 = 280,
+        /// CPUs that take the network's interrupts, from CPU 0 on.
+        nic_queues: u16 = 16,
+        /// Time of the interrupt and softirq for a remote request.
+        softirq: Duration = Duration::micros(4),
+        /// Bytes a server works on that caches should keep.
+        footprint: u64 = 512 << 10,
+        /// The CPU on which the main process starts.
+        start_cpu: Option<CpuId> = None,
+    }
+}
+
+impl Oltp {
+    /// Adds the tasks.
+    pub fn add(&self, w: &mut WorkloadBuilder) {
+        let stop = w.word("stop", 0);
+        let transaction = w.label("transaction");
+        let storage = (self.storage > Duration::ZERO).then(|| {
+            let service = w.dist(Dist::Exponential { mean: self.storage });
+            let completion = Completion::IrqSubmitter;
+            w.device(DeviceSpec {
+                name: "storage".to_string(),
+                service,
+                depth: self.storage_depth,
+                completion,
+            })
+        });
+        let mut children: Vec<SpecId> = Vec::new();
+        for user in 0..self.users {
+            if self.remote {
+                self.remote_user(w, user, storage, transaction, &mut children);
+            } else {
+                self.local_user(w, user, storage, (stop, transaction), &mut children);
+            }
+        }
+        let main = w.program("oltp", |p| {
+            for child in children {
+                p.fork(child);
+            }
+            p.sleep(self.wall).word_set(stop, 1);
+        });
+        w.task(TaskSpec { start_cpu: self.start_cpu, ..TaskSpec::root("oltp", main) });
+        w.measure(Measure {
+            name: "transactions".to_string(),
+            unit: "/s",
+            lower_is_better: false,
+            rule: MeasureRule::Rate { label: transaction },
+        });
+    }
+
+    /// A statement on the server's side.
+    fn statement(
+        &self,
+        w: &mut WorkloadBuilder,
+        storage: Option<DeviceId>,
+    ) -> impl Fn(&mut ProgramBuilder) + use<> {
+        let work = w.dist(Dist::Exponential { mean: self.server_work });
+        move |p| {
+            p.run_draw(work);
+            if let Some(storage) = storage {
+                p.block_read(storage, 8192);
+            }
+        }
+    }
+
+    fn local_user(
+        &self,
+        w: &mut WorkloadBuilder,
+        user: u32,
+        storage: Option<DeviceId>,
+        (stop, transaction): (WordId, LabelId),
+        children: &mut Vec<SpecId>,
+    ) {
+        let request = w.socket(format!("request {user}"));
+        let reply = w.socket(format!("reply {user}"));
+        let statement = self.statement(w, storage);
+        let server = w.program("oltp server", |p| {
+            p.forever(|p| {
+                p.read(request, STATEMENT_BYTES);
+                statement(p);
+                p.write(reply, STATEMENT_BYTES);
+            });
+        });
+        let think = w.dist(Dist::Exponential { mean: self.think });
+        let client = w.program("oltp user", |p| {
+            let (again, out) = (p.label(), p.label());
+            p.place(again).jump_if(stop, Test::Differs, 0, out).sleep_draw(think);
+            p.repeat(self.statements, |p| {
+                p.run(self.client_work).write(request, STATEMENT_BYTES).read(reply, STATEMENT_BYTES);
+            });
+            p.mark(transaction, 1).jump(again).place(out);
+        });
+        let server = TaskSpec { footprint: self.footprint, ..TaskSpec::forked("server", server) };
+        for spec in [server, TaskSpec::forked("client", client)] {
+            children.push(w.task(TaskSpec { background: true, ..spec }));
+        }
+    }
+
+    fn remote_user(
+        &self,
+        w: &mut WorkloadBuilder,
+        user: u32,
+        storage: Option<DeviceId>,
+        transaction: LabelId,
+        children: &mut Vec<SpecId>,
+    ) {
+        // The first request is there from the start; each reply lets the next one come.
+        let request = w.sem(format!("request {user}"), 1);
+        let think = w.dist(Dist::Exponential { mean: self.think });
+        let source = w.source(SourceSpec {
+            name: format!("user {user}"),
+            cpu: CpuId(user as u16 % self.nic_queues.max(1)),
+            trigger: Trigger::Raised(think),
+            hard: Duration::ZERO,
+            soft: self.softirq,
+            posts: Some(request),
+        });
+        let statement = self.statement(w, storage);
+        let server = w.program("oltp server", |p| {
+            p.forever(|p| {
+                p.sem_wait(request).repeat(self.statements, &statement);
+                p.mark(transaction, 1).raise(source);
+            });
+        });
+        let spec = TaskSpec::forked("server", server);
+        children.push(w.task(TaskSpec { footprint: self.footprint, background: true, ..spec }));
+    }
+}
+
+/// A statement or its result.
+const STATEMENT_BYTES: u32 = 100;
