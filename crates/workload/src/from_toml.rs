@@ -7,6 +7,7 @@
 mod inline;
 mod names;
 mod node;
+mod objects;
 mod op;
 mod program;
 mod words;
