@@ -1,5 +1,7 @@
 //! Carrying out what a pass decided, whoever decided it.
 
+use alloc::vec::Vec;
+
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
@@ -17,7 +19,7 @@ impl Sched {
             _ => MigrationCause::Periodic,
         };
         if let Some(src) = decision.src {
-            self.apply_steps(src, &decision.steps, cause, now);
+            self.apply_steps(decision.cpu, src, &decision.steps, cause, now);
         }
         let sd = self.domains.sd_mut(decision.sd);
         sd.nr_balance_failed = decision.nr_balance_failed;
@@ -50,10 +52,10 @@ impl Sched {
         }
     }
 
-    fn apply_steps(&mut self, src: CpuId, steps: &[Step], cause: MigrationCause, now: Time) {
-        let mut batch: alloc::vec::Vec<TaskId> = alloc::vec::Vec::new();
-        if let Some(Step::Detach { to, .. } | Step::Attach { to }) = steps.first() {
-            self.effects.push(Effect::RqLock { by: *to, of: src });
+    fn apply_steps(&mut self, by: CpuId, src: CpuId, steps: &[Step], cause: MigrationCause, now: Time) {
+        let mut batch: Vec<TaskId> = Vec::new();
+        if !steps.is_empty() {
+            self.effects.push(Effect::RqLock { by, of: src });
         }
         for step in steps {
             match *step {
@@ -73,6 +75,7 @@ impl Sched {
                     }
                 }
                 Step::Attach { to } => {
+                    self.effects.push(Effect::RqLock { by, of: to });
                     while let Some(task) = batch.pop() {
                         self.attach_task(task, to, now);
                     }

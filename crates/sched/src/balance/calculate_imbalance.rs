@@ -109,3 +109,109 @@ impl LbEnv<'_> {
         if imbalance <= 1 && local == 0 && busiest > 1 { 2 } else { imbalance }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::balance::drawings::check_kernels;
+
+    #[test]
+    fn spare_capacity_is_filled_by_utilisation_across_caches() {
+        check_kernels(
+            "",
+            "1x2x2 | 0[] 1[] 2[a* b c ;util=1000] 3[d* e f;util=1000]",
+            "cpu=0 newidle level=1 util:b=300 util:c=300 util:e=900 util:f=900",
+            expect![[r#"
+                v4.13: LB_LOAD load 3072 from 2, c to 0, b to 0
+                v5.5: LB_UTIL util 2048 from 2, b to 0, c to 0
+                v5.18..v7.2: LB_UTIL util 2048 from 2, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn without_room_by_utilisation_one_task_comes() {
+        check_kernels(
+            "",
+            "1x2x1 | 0[; util=1024] 1[a* b ;util=1024]",
+            "cpu=0 newidle",
+            expect![[r#"
+            v4.13: LB_LOAD load 1024 from 1, b to 0
+            v5.5..v7.2: LB_TASK task 1 from 1, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn inside_a_cache_tasks_are_evened_out() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a* b ;util=900] 1[c* ;util=900] 2[] 3[]",
+            "cpu=2 newidle",
+            expect![[r#"
+                v4.13: LB_LOAD load 1024 from 0, b to 2
+                v5.5: LB_UTIL util 1024 from 0, b to 2
+                v5.18..v7.2: LB_TASK task 1 from 0, b to 2"#]],
+        );
+    }
+
+    #[test]
+    fn sibling_groups_are_evened_out_by_tasks() {
+        check_kernels(
+            "",
+            "1x2x4 | 0[] 1[] 2[] 3[] 4[a* b] 5[c* d] 6[e*] 7[]",
+            "cpu=0 idle level=1",
+            expect![[r#"
+                v4.13: LB_LOAD load 2560 from 4, b to 0
+                v5.5..v7.2: LB_TASK task 2 from 4, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn groups_of_unequal_size_are_evened_out_by_their_cores() {
+        check_kernels(
+            "",
+            "1x2x4:cpus=6 | 0[] 4[a* b] 5[c* d]",
+            "cpu=0 idle level=1",
+            expect![[r#"
+            v4.13: LB_LOAD load 2728 from 4, b to 0
+            v5.5..v6.3: LB_TASK task 2 from 4, b to 0
+            v6.10..v7.2: LB_TASK task 3 from 4, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn nodes_are_evened_out_by_idle_cpus() {
+        check_kernels(
+            "+PREFER_SIBLING=smt_die",
+            "2x1x8 | 0[] 8[a* b] 9[c*] 10[d*] 11[e*] 12[f*] 13[g*]",
+            "cpu=0 idle level=1",
+            expect![[r#"
+                v4.13: LB_LOAD load 3584 from 8, b to 0
+                v5.5..v7.2: LB_TASK task 3 from 8, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn a_local_group_above_the_average_takes_nothing() {
+        check_kernels(
+            "",
+            "1x3x1 | 0[x* ;load=1200 util=1000] 1[a* b ;load=1500 util=1024] 2[ ;load=0]",
+            "cpu=0 busy",
+            expect![[r#"
+                v4.13: LB_BALANCED local_avg_load=1200
+                v5.5: LB_LOAD load 600 from 1, b to 0
+                v5.18: LB_NOTHING_MOVABLE load 600 from 1, b TooLarge, a Running
+                v6.1..v7.2: LB_BALANCED imbalance=0"#]],
+        );
+    }
+
+    #[test]
+    fn full_groups_even_out_load() {
+        check_kernels(
+            "",
+            "1x2x2 | 0[x* ;load=500 util=900] 1[y*;load=500 util=900] 2[a* b ;load=2000 util=1000] 3[c* d;load=2000 util=1000]",
+            "cpu=0 busy level=1 load:b=900 load:d=300",
+            expect!["v4.13..v7.2: LB_LOAD load 1076 from 2, b to 0, a Running"],
+        );
+    }
+}

@@ -89,3 +89,203 @@ impl LbEnv<'_> {
             && !sched.entity_eligible(src, SeId(task.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use schedlab_topology::CpuId;
+
+    use crate::balance::drawings::{Pass, check_kernels};
+    use crate::drawing::{NOW, by_kernel};
+    use crate::{NICE_0_LOAD, TgId};
+
+    #[test]
+    fn a_bound_task_stays_and_another_goes() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a* b c] 1[]",
+            "cpu=1 newidle bind:b=0",
+            expect![[r#"
+            v4.13: LB_LOAD load 1024 from 0, c to 1, b NotAllowed, a Running
+            v5.5..v7.2: LB_TASK task 1 from 0, b NotAllowed, c to 1"#]],
+        );
+    }
+
+    #[test]
+    fn the_running_task_stays() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a* b] 1[]",
+            "cpu=1 newidle bind:b=0",
+            expect![[r#"
+            v4.13: LB_NOTHING_MOVABLE load 1024 from 0, b NotAllowed, a Running
+            v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 0, b NotAllowed, a Running"#]],
+        );
+    }
+
+    #[test]
+    fn all_tasks_may_be_bound() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a* b] 1[]",
+            "cpu=1 newidle bind:a=0 bind:b=0",
+            expect![[r#"
+                v4.13: LB_ALL_PINNED load 1024 from 0, b NotAllowed, a NotAllowed
+                v5.5..v7.2: LB_ALL_PINNED task 1 from 0, b NotAllowed, a NotAllowed"#]],
+        );
+    }
+
+    #[test]
+    fn and_there_is_nobody_else_to_ask() {
+        check_kernels(
+            "",
+            "1x1x2 | 0[a* b] 1[]",
+            "cpu=1 newidle bind:a=0 bind:b=0",
+            expect![[r#"
+            v4.13: LB_ALL_PINNED load 1024 from 0, b NotAllowed, a NotAllowed
+            v5.5..v7.2: LB_ALL_PINNED task 1 from 0, b NotAllowed, a NotAllowed"#]],
+        );
+    }
+
+    #[test]
+    fn then_the_next_busiest_is_tried() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a* b c] 1[] 2[d* e]",
+            "cpu=1 newidle bind:a=0 bind:b=0 bind:c=0",
+            expect![[r#"
+                v4.13: LB_LOAD load 1024 from 2, c NotAllowed, b NotAllowed, a NotAllowed, e to 1
+                v5.5..v7.2: LB_TASK task 1 from 2, b NotAllowed, c NotAllowed, a NotAllowed, e to 1"#]],
+        );
+    }
+
+    #[test]
+    fn a_task_bound_to_a_neighbour_goes_there() {
+        check_kernels(
+            "",
+            "1x2x2 | 0[a* b c] 1[] 2[] 3[]",
+            "cpu=2 idle level=1 bind:b=0,3 bind:c=0,3",
+            expect![[r#"
+                v4.13: LB_IDLE_EVEN local_idle_cpus=2
+                v5.5..v7.2: LB_TASK task 1 from 0, b NotAllowed, c NotAllowed, a Running, b to 3"#]],
+        );
+    }
+
+    #[test]
+    fn not_when_newly_idle() {
+        check_kernels(
+            "",
+            "1x2x2 | 0[a* b c] 1[] 2[] 3[]",
+            "cpu=2 newidle level=1 bind:b=0,3 bind:c=0,3",
+            expect![[r#"
+                v4.13: LB_NOTHING_MOVABLE load 1536 from 0, c NotAllowed, b NotAllowed, a Running
+                v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 0, b NotAllowed, c NotAllowed, a Running"#]],
+        );
+    }
+
+    #[test]
+    fn a_thread_of_the_cpu_is_no_candidate() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a* kworker/0:1] 1[]",
+            "cpu=1 newidle bind:a=0",
+            expect![[r#"
+                v4.13: LB_ALL_PINNED load 1024 from 0, kworker/0:1 NotAllowed, a NotAllowed
+                v5.5: LB_ALL_PINNED task 1 from 0, kworker/0:1 NotAllowed, a NotAllowed
+                v5.18..v7.2: LB_ALL_PINNED task 1 from 0, kworker/0:1 PerCpuKthread, a NotAllowed"#]],
+        );
+    }
+
+    #[test]
+    fn a_task_without_right_to_run_waits_for_a_failed_pass() {
+        // b owes service, so it would not run at once on CPU 1 either, where c runs.
+        let pass = |kernel: &str, words: &str| {
+            let mut pass =
+                Pass::new(kernel, "1x1x2 | 0[a* b ;util=1000 load=3000] 1[c* ;util=1000 load=500]", words);
+            let task = pass.drawn.task("b");
+            let vruntime = &mut pass.drawn.sched.task_mut(task).se.vruntime;
+            *vruntime = vruntime.wrapping_add(50_000_000);
+            pass.decide()
+        };
+        expect![[r#"
+            v4.13: LB_LOAD load 1088 from 0, b to 1, a Running
+            v5.5..v6.12: LB_LOAD load 838 from 0, b to 1, a Running
+            v7.2: LB_NOTHING_MOVABLE load 838 from 0, b Ineligible, a Running"#]]
+        .assert_eq(&by_kernel("", |kernel| pass(kernel, "cpu=1 busy load:b=200")));
+        expect![[r#"
+            v4.13: LB_LOAD load 1088 from 0, b to 1, a Running
+            v5.5..v7.2: LB_LOAD load 838 from 0, b to 1, a Running"#]]
+        .assert_eq(&by_kernel("", |kernel| pass(kernel, "cpu=1 busy load:b=200 failed=1")));
+    }
+
+    #[test]
+    fn a_task_that_sleeps_delayed_moves_only_by_load() {
+        let pass = |kernel: &str| {
+            let mut pass = Pass::new(kernel, "1x1x4 | 0[a* b c] 1[]", "cpu=1 newidle");
+            let task = pass.drawn.task("b");
+            pass.drawn.sched.task_mut(task).se.sched_delayed = true;
+            pass.decide()
+        };
+        expect![[r#"
+            v4.13: LB_LOAD load 1024 from 0, c to 1, b TooLarge, a Running
+            v5.5..v6.12: LB_TASK task 1 from 0, b to 1
+            v7.2: LB_TASK task 1 from 0, b Delayed, c to 1"#]]
+        .assert_eq(&by_kernel("", pass));
+    }
+
+    #[test]
+    fn a_throttled_group_moves_nothing() {
+        let pass = |kernel: &str| {
+            let mut pass = Pass::new(kernel, "1x1x4 | 0[a* b] 1[]", "cpu=1 newidle");
+            let sched = &mut pass.drawn.sched;
+            let tg = sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), NOW);
+            let task = pass.drawn.tasks["b"];
+            sched.move_task_to_group(task, tg, NOW);
+            let queue = sched.tgs[tg.0 as usize].cfs_rq[1];
+            sched.cfs_mut(queue).throttle_count = 1;
+            pass.decide()
+        };
+        expect![[r#"
+            v4.13: LB_NOTHING_MOVABLE load 1023 from 0, b Throttled, a Running
+            v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 0, a Running, b Throttled"#]]
+        .assert_eq(&by_kernel("", pass));
+    }
+
+    #[test]
+    fn a_task_that_just_ran_stays() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a* b] 1[]",
+            "cpu=1 newidle hot:b",
+            expect![[r#"
+            v4.13: LB_NOTHING_MOVABLE load 1024 from 0, b CacheHot, a Running
+            v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 0, b CacheHot, a Running"#]],
+        );
+    }
+
+    #[test]
+    fn until_passes_failed() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a* b] 1[]",
+            "cpu=1 newidle hot:b failed=2",
+            expect![[r#"
+            v4.13: LB_LOAD load 1024 from 0, b to 1
+            v5.5..v7.2: LB_TASK task 1 from 0, b to 1"#]],
+        );
+    }
+
+    #[test]
+    fn inside_a_core_nothing_is_hot() {
+        check_kernels(
+            "",
+            "1x1x2x2 | 0[a* b] 1[]",
+            "cpu=1 newidle hot:b",
+            expect![[r#"
+            v4.13: LB_NOTHING_MOVABLE load 1024 from 0, b CacheHot, a Running
+            v5.5: LB_NOTHING_MOVABLE task 1 from 0, b CacheHot, a Running
+            v5.18..v7.2: LB_TASK task 1 from 0, b to 1"#]],
+        );
+    }
+}

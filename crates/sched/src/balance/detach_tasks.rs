@@ -162,3 +162,99 @@ impl LbEnv<'_> {
 fn shr_bound(value: u64, shift: u32) -> u64 {
     value >> shift.min(63)
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::balance::drawings::check_kernels;
+
+    #[test]
+    fn the_task_that_ran_longest_ago_goes() {
+        check_kernels(
+            "",
+            "1x2x2 | 0[a* b c d e f] 1[] 2[] 3[]",
+            "cpu=2 idle level=1",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN local_idle_cpus=2
+            v5.5..v7.2: LB_TASK task 3 from 0, b to 2, c to 2, d to 2"#]],
+        );
+    }
+
+    #[test]
+    fn too_much_load_stays() {
+        check_kernels(
+            "",
+            "1x1x2 | 0[x* ;util=1000 load=500] 1[a* b c;util=1000]",
+            "cpu=0 busy load:b=5000 load:c=300 load:a=300",
+            expect![[r#"
+                v4.13: LB_LOAD load 2550 from 1, c to 0, b TooLarge, a Running
+                v5.5: LB_LOAD load 2550 from 1, b to 0
+                v5.18..v7.2: LB_LOAD load 2550 from 1, b TooLarge, c to 0, a Running"#]],
+        );
+    }
+
+    #[test]
+    fn failures_let_more_load_go() {
+        check_kernels(
+            "",
+            "1x1x2 | 0[x* ;util=1000 load=500] 1[a* b c;util=1000]",
+            "cpu=0 busy load:b=5000 load:c=5000 load:a=300 failed=2",
+            expect![[r#"
+                v4.13: LB_LOAD load 4900 from 1, c to 0
+                v5.5..v7.2: LB_LOAD load 4900 from 1, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn a_newly_idle_preemptible_kernel_takes_one() {
+        check_kernels(
+            "",
+            "1x2x4 | 0[] 4[a* b c d] 5[e* f] 6[g* h] 7[i* j]",
+            "cpu=0 newidle level=1",
+            expect![[r#"
+                v4.13: LB_LOAD load 5120 from 4, d to 0, c to 0, b to 0
+                v5.5: LB_TASK task 5 from 4, b to 0, c to 0, d to 0
+                v5.18..v7.2: LB_TASK task 5 from 4, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn an_idle_cpu_takes_half_of_the_difference() {
+        check_kernels(
+            "",
+            "1x2x4 | 0[] 4[a* b c d] 5[e* f] 6[g* h] 7[i* j]",
+            "cpu=0 idle level=1",
+            expect![[r#"
+                v4.13: LB_LOAD load 5120 from 4, d to 0, c to 0, b to 0
+                v5.5..v7.2: LB_TASK task 5 from 4, b to 0, c to 0, d to 0"#]],
+        );
+    }
+
+    #[test]
+    fn more_utilisation_than_there_is_room_for_stays() {
+        check_kernels(
+            "",
+            "1x2x2 | 0[;util=500] 1[;util=500] 2[a* b c ;util=1000] 3[d* e f;util=1000]",
+            "cpu=0 idle level=1 util:b=1100 util:c=200 util:e=1100 util:f=200",
+            expect![[r#"
+                v4.13: LB_LOAD load 3072 from 2, c to 0, b to 0
+                v5.5..v7.2: LB_UTIL util 1048 from 2, b TooLarge, c to 0, a Running"#]],
+        );
+    }
+
+    #[test]
+    fn failures_let_more_utilisation_go() {
+        check_kernels(
+            "",
+            "1x2x2 | 0[;util=500] 1[;util=500] 2[a* b c ;util=1000] 3[d* e f;util=1000]",
+            "cpu=0 idle level=1 util:b=1100 util:c=1100 util:e=1100 util:f=1100 failed=1",
+            expect![[r#"
+                v4.13: LB_LOAD load 3072 from 2, c to 0, b to 0
+                v5.5..v5.18: LB_NOTHING_MOVABLE util 1048 from 2, b TooLarge, c TooLarge, a Running
+                v6.1: LB_UTIL util 1048 from 2, b to 0
+                v6.3: LB_NOTHING_MOVABLE util 1048 from 2, b TooLarge, c TooLarge, a Running
+                v6.10..v7.2: LB_UTIL util 1048 from 2, b to 0"#]],
+        );
+    }
+}

@@ -331,3 +331,180 @@ pub(super) fn capacity_greater(a: u64, b: u64) -> bool {
 pub(super) fn sched_asym_prefer(a: CpuId, b: CpuId) -> bool {
     a < b
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::balance::drawings::{check_kernels, check_pass};
+
+    #[test]
+    fn nobody_has_anything() {
+        check_kernels("", "1x1x4 | 0[] 1[] 2[] 3[]", "cpu=2 newidle", expect!["v4.13..v7.2: LB_NO_BUSIEST"]);
+    }
+
+    #[test]
+    fn a_group_with_one_task_keeps_it() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a*] 1[]",
+            "cpu=1 idle",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN local_idle_cpus=1
+            v5.5..v7.2: LB_ONE_TASK busiest_nr_running=1"#]],
+        );
+    }
+
+    #[test]
+    fn a_busy_cpu_leaves_spare_groups_to_idle_ones() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a*] 1[b* c d] 2[e*] 3[f*]",
+            "cpu=0 busy",
+            expect![[r#"
+            v4.13: LB_LOAD load 1024 from 1, d to 0, c TooLarge, b Running
+            v5.5..v7.2: LB_NOT_IDLE busiest_type=0"#]],
+        );
+    }
+
+    #[test]
+    fn groups_with_as_many_idle_cpus_are_even() {
+        check_kernels(
+            "",
+            "2x1x4 | 0[a*] 1[b*] 4[c*]",
+            "cpu=5 idle level=1",
+            expect!["v4.13..v7.2: LB_IDLE_EVEN local_idle_cpus=3"],
+        );
+    }
+
+    #[test]
+    fn an_overloaded_group_does_not_take_from_a_spare_one() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a* b ;util=1000] 1[c* d]",
+            "cpu=0 busy",
+            expect![[r#"
+            v4.13: LB_LOCAL_BUSIER local_avg_load=2048
+            v5.5..v7.2: LB_LOCAL_BUSIER local_type=7"#]],
+        );
+    }
+
+    #[test]
+    fn of_overloaded_groups_the_one_with_more_load_gives() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a* b ;util=1000] 1[c* d e ;util=1000] 2[f* g h i ;util=1000] 3[j* k ;util=1000]",
+            "cpu=0 busy",
+            expect![[r#"
+                v4.13: LB_LOAD load 1024 from 2, i to 0, h TooLarge, g TooLarge, f Running
+                v5.5: LB_LOAD load 768 from 2, g to 0
+                v5.18..v7.2: LB_NOTHING_MOVABLE load 768 from 2, g TooLarge, h TooLarge, i TooLarge, f Running"#]],
+        );
+    }
+
+    #[test]
+    fn but_only_if_the_difference_is_worth_it() {
+        check_kernels(
+            "",
+            "1x1x2 | 0[a* b ;util=1000 load=2000] 1[c* d ;util=1000 load=2300]",
+            "cpu=0 busy",
+            expect!["v4.13..v7.2: LB_BALANCED busiest_avg_load=2300"],
+        );
+    }
+
+    #[test]
+    fn and_not_to_a_cpu_above_the_average() {
+        check_kernels(
+            "",
+            "1x1x3 | 0[a* b c;util=1000 load=3000] 1[d* e f;util=1000 load=4000] 2[g*;load=100]",
+            "cpu=0 busy",
+            expect![[r#"
+                v4.13: LB_BALANCED local_avg_load=3000
+                v5.5..v7.2: LB_BALANCED busiest_avg_load=4000"#]],
+        );
+    }
+
+    #[test]
+    fn of_spare_groups_the_one_with_fewer_idle_cpus_gives() {
+        check_kernels(
+            "",
+            "1x3x2 | 0[] 1[] 2[a* b] 3[] 4[c*] 5[d*]",
+            "cpu=0 idle level=1",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN local_idle_cpus=2
+            v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 4"#]],
+        );
+    }
+
+    #[test]
+    fn two_busy_threads_of_a_core_are_relieved() {
+        check_kernels(
+            "",
+            "1x1x4x2 | 0[] 1[] 2[a* f] 3[b* c] 4[d*] 5[] 6[e*] 7[]",
+            "cpu=0 idle level=1",
+            expect![[r#"
+                v4.13: LB_LOAD load 1535 from 2, f to 0
+                v5.5..v6.3: LB_TASK task 2 from 2, f to 0
+                v6.10..v7.2: LB_TASK task 1 from 2, f to 0"#]],
+        );
+    }
+
+    #[test]
+    fn without_the_rule_task_counts_decide() {
+        check_pass(
+            "v6.12+NO_SMT_BALANCE",
+            "1x1x4x2 | 0[] 1[] 2[a* f] 3[b* c] 4[d*] 5[] 6[e*] 7[]",
+            "cpu=0 idle level=1",
+            expect!["LB_TASK task 2 from 2, f to 0"],
+        );
+    }
+
+    #[test]
+    fn a_marked_group_gives_whatever_the_counts() {
+        check_kernels(
+            "",
+            "2x1x2 | 0[] 1[a*] 2[b* c] 3[d*]",
+            "cpu=0 idle level=1 imbalanced=2",
+            expect![[r#"
+                v4.13: LB_LOAD load 1024 from 2, c to 0
+                v5.5..v7.2: LB_TASK task 1 from 2, c to 0"#]],
+        );
+    }
+
+    #[test]
+    fn a_cpu_that_lost_capacity_gives_its_only_task() {
+        check_kernels(
+            "",
+            "1x1x4 | 0[a* ;capacity=600] 1[]",
+            "cpu=1 idle failed=4",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN local_idle_cpus=1
+            v5.5..v5.18: LB_ONE_TASK busiest_nr_running=1
+            v6.1..v7.2: LB_ACTIVE load 1024 from 0"#]],
+        );
+    }
+
+    #[test]
+    fn the_order_of_cpus_packs_tasks() {
+        check_kernels(
+            "",
+            "1x1x1x4 | 0[] 1[] 2[a* b] 3[]",
+            "cpu=0 idle asym_packing",
+            expect![[r#"
+            v4.13: LB_LOAD load 2048 from 2, b to 0
+            v5.5..v7.2: LB_TASK task 2 from 2, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn and_does_not_unpack_them() {
+        check_kernels(
+            "",
+            "1x1x1x4 | 0[a*] 1[] 2[] 3[]",
+            "cpu=2 idle asym_packing",
+            expect![[r#"
+            v4.13: LB_NO_BUSIEST
+            v5.5..v7.2: LB_ONE_TASK busiest_nr_running=1"#]],
+        );
+    }
+}

@@ -81,3 +81,83 @@ impl LbEnv<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::balance::drawings::check_kernels;
+
+    #[test]
+    fn the_cpu_with_most_tasks_gives_tasks() {
+        check_kernels(
+            "",
+            "2x1x4 | 0[] 4[a* b] 5[c* d e] 6[f*] 7[g* h]",
+            "cpu=0 idle level=1",
+            expect![[r#"
+            v4.13: LB_LOAD load 4096 from 5, e to 0, d to 0
+            v5.5..v7.2: LB_TASK task 4 from 5, d to 0, e to 0"#]],
+        );
+    }
+
+    #[test]
+    fn the_cpu_with_most_utilisation_gives_utilisation() {
+        check_kernels(
+            "",
+            "2x1x2 | 0[] 1[] 2[a* b ;util=900] 3[c* d;util=1000]",
+            "cpu=0 newidle level=1",
+            expect![[r#"
+                v4.13: LB_LOAD load 2048 from 2, b to 0
+                v5.5..v7.2: LB_UTIL util 2048 from 3, d to 0"#]],
+        );
+    }
+
+    #[test]
+    fn a_cpu_with_one_task_has_none_to_give() {
+        check_kernels(
+            "",
+            "2x1x2 | 0[] 1[] 2[a* b c;util=900] 3[d*;util=1024]",
+            "cpu=0 newidle level=1",
+            expect![[r#"
+                v4.13: LB_LOAD load 2048 from 2, c to 0, b to 0
+                v5.5: LB_UTIL util 2048 from 2, b to 0, c to 0
+                v5.18..v7.2: LB_UTIL util 2048 from 2, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn the_cpu_with_most_load_for_its_capacity_gives_load() {
+        check_kernels(
+            "",
+            "2x1x2 | 0[w* x ;util=1000 load=500] 1[y* z;util=1000 load=500] 2[a* b ;util=1000 load=2000] 3[c* d ;util=1000 load=1500 capacity=500]",
+            "cpu=0 busy level=1",
+            expect!["v4.13..v7.2: LB_LOAD load 1250 from 3, d to 0, c Running"],
+        );
+    }
+
+    #[test]
+    fn waiting_counts_as_use_from_v6_5_on() {
+        check_kernels(
+            "",
+            "2x1x2 | 0[] 1[] 2[a* b ;util=900 runnable=1000] 3[c* d;util=950]",
+            "cpu=0 newidle level=1",
+            expect![[r#"
+                v4.13: LB_LOAD load 2048 from 2, b to 0
+                v5.5..v6.3: LB_UTIL util 2048 from 3, d to 0
+                v6.10..v7.2: LB_UTIL util 2048 from 2, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn cpus_with_one_task_each_have_no_utilisation_to_give() {
+        check_kernels(
+            "",
+            "2x1x2 | 0[] 1[] 2[a* b;util=1000 delayed=1] 3[c* d;util=1000 delayed=1]",
+            "cpu=0 newidle level=1",
+            expect![[r#"
+                v4.13: LB_LOAD load 2048 from 2, b to 0
+                v5.5..v6.12: LB_UTIL util 2048 from 2, b to 0
+                v7.2: LB_NO_QUEUE imbalance=2048"#]],
+        );
+    }
+}

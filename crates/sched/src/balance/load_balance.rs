@@ -66,6 +66,8 @@ impl LbEnv<'_> {
             }
             let group = match self.find_busiest_group() {
                 Ok(group) => group,
+                // Of those that are left none is busy: what was met before was bound.
+                Err(_) if self.flags.all_pinned => break (End::Balanced, Reason::LbAllPinned, None),
                 Err((reason, number)) => break (End::Balanced, reason, number),
             };
             decision.busiest = Some(group);
@@ -157,7 +159,11 @@ impl LbEnv<'_> {
             }
             if self.flags.need_break {
                 self.flags.need_break = false;
-                continue;
+                // Where passes look on for a movable task they end once all were seen.
+                let ends = self.sched.kernel.has(Feature::DetachAtLeastOne);
+                if !ends || self.loops < self.src_nr_running {
+                    continue;
+                }
             }
             if !self.flags.dst_pinned || self.imbalance <= 0 {
                 return moved;
@@ -249,5 +255,186 @@ impl LbEnv<'_> {
         if self.flags.all_pinned && interval < MAX_PINNED_INTERVAL || interval < self.sd.max_interval {
             decision.balance_interval = 2 * interval;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use expect_test::{Expect, expect};
+
+    use crate::balance::drawings::Pass;
+    use crate::drawing::{NOW, by_kernel};
+    use crate::{Effect, SdId};
+
+    /// Failures and interval before and after one pass; what the parent's group is marked with.
+    #[track_caller]
+    fn check_after(drawing: &str, words: &str, expected: Expect) {
+        expected.assert_eq(&by_kernel("", |kernel| {
+            let pass = Pass::new(kernel, drawing, words);
+            let sched = &pass.drawn.sched;
+            let sd = sched.domains.sd(pass.sd);
+            let d = sched.decide_balance(pass.cpu, pass.sd, pass.idle, NOW);
+            format!(
+                "{} failed {}->{} interval {}->{} of {}-{}, mark {:?}, go on {}",
+                d.reason.name(),
+                sd.nr_balance_failed,
+                d.nr_balance_failed,
+                sd.balance_interval,
+                d.balance_interval,
+                sd.min_interval,
+                sd.max_interval,
+                d.group_imbalance,
+                d.continue_balancing,
+            )
+        }));
+    }
+
+    #[test]
+    fn a_pass_that_moves_ends_failures() {
+        check_after(
+            "1x1x4 | 0[a* b c] 1[]",
+            "cpu=1 idle failed=1",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN failed 1->0 interval 4->8 of 4-8, mark None, go on true
+            v5.5..v7.2: LB_TASK failed 1->0 interval 4->4 of 4-8, mark None, go on true"#]],
+        );
+    }
+
+    #[test]
+    fn a_pass_that_finds_nothing_comes_less_often() {
+        check_after(
+            "1x1x4 | 0[] 1[]",
+            "cpu=1 idle failed=1",
+            expect!["v4.13..v7.2: LB_NO_BUSIEST failed 1->0 interval 4->8 of 4-8, mark None, go on true"],
+        );
+    }
+
+    #[test]
+    fn a_newly_idle_one_does_not() {
+        check_after(
+            "1x1x4 | 0[] 1[]",
+            "cpu=1 newidle failed=1",
+            expect![[r#"
+            v4.13: LB_NO_BUSIEST failed 1->0 interval 4->8 of 4-8, mark None, go on true
+            v5.5..v7.2: LB_NO_BUSIEST failed 1->0 interval 4->4 of 4-8, mark None, go on true"#]],
+        );
+    }
+
+    #[test]
+    fn a_pass_that_should_but_cannot_move_has_failed() {
+        check_after(
+            "1x1x4 | 0[a* b] 1[]",
+            "cpu=1 idle hot:b",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN failed 0->0 interval 4->8 of 4-8, mark None, go on true
+            v5.5..v7.2: LB_NOTHING_MOVABLE failed 0->1 interval 4->4 of 4-8, mark None, go on true"#]],
+        );
+    }
+
+    #[test]
+    fn a_newly_idle_one_has_not() {
+        check_after(
+            "1x1x4 | 0[a* b] 1[]",
+            "cpu=1 newidle hot:b",
+            expect![
+                "v4.13..v7.2: LB_NOTHING_MOVABLE failed 0->0 interval 4->4 of 4-8, mark None, go on true"
+            ],
+        );
+    }
+
+    #[test]
+    fn bound_tasks_mark_the_group_above() {
+        check_after(
+            "2x1x2 | 0[a* b] 1[]",
+            "cpu=1 idle bind:b=0",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true
+            v5.5..v7.2: LB_NOTHING_MOVABLE failed 0->1 interval 2->2 of 2-4, mark Some(true), go on true"#]],
+        );
+    }
+
+    #[test]
+    fn a_balanced_pass_takes_the_mark_off() {
+        check_after(
+            "2x1x2 | 0[a*] 1[]",
+            "cpu=1 idle",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true
+            v5.5..v7.2: LB_ONE_TASK failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true"#]],
+        );
+    }
+
+    #[test]
+    fn not_if_all_it_met_was_bound() {
+        check_after(
+            "2x1x2 | 0[a* b] 1[]",
+            "cpu=1 idle bind:a=0 bind:b=0",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true
+            v5.5..v7.2: LB_ALL_PINNED failed 0->0 interval 2->4 of 2-4, mark Some(true), go on true"#]],
+        );
+    }
+
+    #[test]
+    fn the_stopper_makes_old_kernels_back_off() {
+        check_after(
+            "1x2x2 | 0[] 1[] 2[a*] 3[b*]",
+            "cpu=0 idle level=1 failed=4",
+            expect![[r#"
+            v4.13..v5.5: LB_ACTIVE failed 4->2 interval 4->8 of 4-8, mark None, go on true
+            v5.18..v7.2: LB_ACTIVE failed 4->5 interval 4->4 of 4-8, mark None, go on true"#]],
+        );
+    }
+
+    #[test]
+    fn another_cpu_of_the_group_ends_the_round() {
+        check_after(
+            "2x1x2 | 0[] 1[a*] 2[b* c]",
+            "cpu=1 busy level=1 failed=1",
+            expect!["v4.13..v7.2: LB_NOT_US failed 1->0 interval 4->8 of 4-8, mark None, go on false"],
+        );
+    }
+
+    #[test]
+    fn a_pass_is_applied() {
+        let mut pass = Pass::new(
+            "v6.12",
+            "1x2x2 | 0[a* b c d e f] 1[] 2[] 3[]",
+            "cpu=2 idle level=1 bind:c=0,3 bind:b=0,3",
+        );
+        pass.drawn.sched.balance_log = Some(alloc::vec::Vec::new());
+        let decision = pass.drawn.sched.load_balance(pass.cpu, pass.sd, pass.idle, NOW);
+        expect!["LB_TASK task 3 from 0, b NotAllowed, c NotAllowed, d to 2, e to 2, f to 2"]
+            .assert_eq(&pass.words(&decision));
+        expect!["0[a* b c] 1[] 2[d e f] 3[]"].assert_eq(&super::super::drawings::queues(&pass.drawn));
+        let sched = &pass.drawn.sched;
+        let effects = sched.effects.iter().filter(|e| !matches!(e, Effect::Migrated { .. }));
+        let effects: alloc::vec::Vec<_> = effects.copied().collect();
+        let [cpu0, cpu2] = [0, 2].map(schedlab_topology::CpuId);
+        assert_eq!(
+            effects,
+            [
+                Effect::RqLock { by: cpu2, of: cpu0 },
+                Effect::RqLock { by: cpu2, of: cpu2 },
+                Effect::Resched { cpu: cpu2, lazy: false },
+                Effect::Balanced { cpu: cpu2, examined: 6, moved: 3 },
+            ]
+        );
+        let log = sched.balance_log.as_ref().unwrap();
+        let groups: alloc::vec::Vec<_> = log[0]
+            .groups
+            .iter()
+            .map(|g| format!("{} {}", sched.domains.sg(g.group).span, g.stats.group_type.name()))
+            .collect();
+        expect!["2-3 has_spare, 0-1 has_spare"].assert_eq(&groups.join(", "));
+        let list: alloc::vec::Vec<_> = sched.cfs_tasks(schedlab_topology::CpuId(0)).collect();
+        let order: alloc::vec::Vec<_> = list
+            .iter()
+            .map(|t| pass.drawn.tasks.iter().find(|(_, id)| *id == t).unwrap().0.as_str())
+            .collect();
+        expect!["c b a"].assert_eq(&order.join(" "));
+        assert_eq!(sched.domains.sd(SdId(pass.sd.0)).nr_balance_failed, 0);
     }
 }

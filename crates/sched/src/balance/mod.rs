@@ -10,6 +10,8 @@ mod can_migrate_task;
 pub(crate) mod cpu_load_idx;
 mod decision;
 mod detach_tasks;
+#[cfg(test)]
+mod drawings;
 mod env;
 mod find_busiest_group;
 mod find_busiest_group_load;

@@ -51,3 +51,72 @@ impl LbEnv<'_> {
         matches!(self.migration_type, MigrationType::Misfit | MigrationType::LlcTask)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::balance::drawings::check_kernels;
+
+    #[test]
+    fn after_failures_the_running_task_is_pushed() {
+        check_kernels(
+            "",
+            "1x2x2 | 0[] 1[] 2[a*] 3[b*]",
+            "cpu=0 idle level=1 failed=4",
+            expect![[r#"
+            v4.13: LB_ACTIVE load 1024 from 2
+            v5.5..v7.2: LB_ACTIVE task 1 from 2"#]],
+        );
+    }
+
+    #[test]
+    fn not_before() {
+        check_kernels(
+            "",
+            "1x2x2 | 0[] 1[] 2[a*] 3[b*]",
+            "cpu=0 idle level=1 failed=1",
+            expect![[r#"
+            v4.13: LB_NOTHING_MOVABLE load 1024 from 2
+            v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 2"#]],
+        );
+    }
+
+    #[test]
+    fn a_bound_one_stays() {
+        check_kernels(
+            "",
+            "1x2x2 | 0[] 1[] 2[a*] 3[b*]",
+            "cpu=0 idle level=1 failed=4 bind:a=2 bind:b=2-3",
+            expect![[r#"
+                v4.13: LB_RUNNING_PINNED load 1024 from 2
+                v5.5..v7.2: LB_RUNNING_PINNED task 1 from 2"#]],
+        );
+    }
+
+    #[test]
+    fn only_uneven_task_counts_push_from_v5_13_on() {
+        check_kernels(
+            "",
+            "1x1x2 | 0[x* ;util=1000 load=500] 1[a* b ;util=1000 load=2500]",
+            "cpu=0 busy failed=9 bind:b=1",
+            expect![[r#"
+                v4.13: LB_ACTIVE load 1250 from 1, b NotAllowed, a Running
+                v5.5: LB_ACTIVE load 1000 from 1, b NotAllowed, a Running
+                v5.18..v7.2: LB_NOTHING_MOVABLE load 1000 from 1, b NotAllowed, a Running"#]],
+        );
+    }
+
+    #[test]
+    fn a_weak_cpu_loses_its_task_at_once() {
+        check_kernels(
+            "",
+            "1x1x2 | 0[a* ;capacity=600] 1[]",
+            "cpu=1 idle",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN local_idle_cpus=1
+            v5.5..v5.18: LB_ONE_TASK busiest_nr_running=1
+            v6.1..v7.2: LB_ACTIVE load 1024 from 0"#]],
+        );
+    }
+}
