@@ -27,7 +27,7 @@ constants! {
         /// The highest clock of one active core.
         one_core_mhz: MHz = 3_500, 2_000..=5_500, "data sheets";
         /// The highest clock with all cores active.
-        all_cores_mhz: MHz = 3_000, 1_500..=5_000, "estimate: 0.85 to 0.9 of one core";
+        all_cores_mhz: MHz = 3_500, 1_500..=5_500, "no turbo unless the machine's file says so";
         /// Time between two samples of the law.
         sample_ns: Ns = 10_000_000, 1_000_000..=30_000_000, "intel_pstate: 10 ms; hardware about 1 ms";
         /// Hardware law: busy share of a sample that keeps the clock up.
@@ -77,14 +77,15 @@ impl Clock {
         Clock { mhz, began_ns: 0 }
     }
 
-    /// The scheduler updates on a CPU of the domain: when a sample is over, chooses
-    /// the clock anew by the time it was busy in it, and begins the next.
-    /// Returns whether a sample ended.
-    pub fn update(&mut self, freq: &Freq, law: Law, now_ns: u64, busy_ns: u64) -> bool {
-        let elapsed = now_ns.saturating_sub(self.began_ns);
-        if elapsed < freq.sample_ns.get() {
-            return false;
-        }
+    /// Whether the present sample is over.
+    pub fn is_due(&self, freq: &Freq, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.began_ns) >= freq.sample_ns.get()
+    }
+
+    /// A sample is over: chooses the clock anew by the time the domain was busy in
+    /// it, and begins the next.
+    pub fn update(&mut self, freq: &Freq, law: Law, now_ns: u64, busy_ns: u64) {
+        let elapsed = now_ns.saturating_sub(self.began_ns).max(1);
         self.began_ns = now_ns;
         let max = freq.one_core_mhz.get();
         let busy_ns = busy_ns.min(elapsed);
@@ -100,7 +101,6 @@ impl Clock {
                 if active { max } else { freq.base_mhz.get() }
             }
         };
-        true
     }
 
     /// The clock with so many of the package's cores active, MHz.
@@ -140,15 +140,17 @@ mod tests {
             (8, 3_500),
         ] {
             now += 10 * MS;
-            assert!(clock.update(&freq, Law::Pstate, now, busy_ms * MS));
+            assert!(clock.is_due(&freq, now));
+            clock.update(&freq, Law::Pstate, now, busy_ms * MS);
             assert_eq!(clock.mhz(&freq, 1, 8), mhz, "busy {busy_ms} of 10 ms");
         }
-        assert!(!clock.update(&freq, Law::Pstate, now + MS, MS), "the sample is not over");
+        assert!(!clock.is_due(&freq, now + MS), "the sample is not over");
     }
 
     #[test]
     fn the_highest_clock_falls_with_active_cores() {
-        let freq = Freq::default();
+        let mut freq = Freq::default();
+        freq.all_cores_mhz.set(3_000);
         let clock = Clock::new(&freq, Law::Fixed);
         for (active, mhz) in [(0, 3_500), (1, 3_500), (2, 3_445), (6, 3_223), (10, 3_000), (99, 3_000)] {
             assert_eq!(clock.mhz(&freq, active, 10), mhz, "{active} active");
