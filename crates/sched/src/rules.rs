@@ -466,6 +466,17 @@ rules! {
         On "on",
     } [Off Off On On On On On On];
 
+    pipe_wake: PipeWake "PIPE_WAKE" "Whom a read wakes of those that wait to write to a pipe, and a write of those that wait to read." "pipe_read(), pipe_write(), fs/pipe.c; obeyed by the engine" {
+        /// All, when a page was freed or anything written.
+        All "all",
+        /// All, when the pipe was full or empty before.
+        AllIfFull "all_if_full",
+        /// One, when the pipe was full or empty before.
+        OneIfFull "one_if_full",
+        /// One, when the pipe was full and a page was freed, or was empty before.
+        OneIfFreed "one_if_freed",
+    } [All AllIfFull OneIfFull OneIfFull OneIfFull OneIfFull OneIfFull OneIfFreed];
+
     tg_load_clock: TgLoadClock "TG_LOAD_CLOCK" "Which clock limits writes to a group's load average." "update_tg_load_avg()" {
         /// A fresh CPU clock.
         CpuClock "cpu_clock",

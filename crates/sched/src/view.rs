@@ -12,35 +12,48 @@ use schedlab_units::Time;
 
 use crate::{Curr, Kernel, Reason, Rq, Sched};
 
-/// Why a CPU was passed over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Refused {
+macro_rules! refusals {
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal,)*) => {
+        /// Why a CPU was passed over.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Refused { $($(#[doc = $doc])* $variant,)* }
+
+        impl Refused {
+            /// Its word in traces and sentences.
+            pub fn name(self) -> &'static str {
+                match self { $(Refused::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+refusals! {
     /// Something runs or is queued there.
-    Busy,
+    Busy = "BUSY",
     /// A remote wake-up is on its way there.
-    WakePending,
+    WakePending = "WAKE_PENDING",
     /// Its virtual CPU is preempted.
-    VcpuPreempted,
+    VcpuPreempted = "VCPU_PREEMPTED",
     /// The task may not run there.
-    NotAllowed,
+    NotAllowed = "NOT_ALLOWED",
     /// Not on the same last-level cache.
-    OtherLlc,
+    OtherLlc = "OTHER_LLC",
     /// Not on the same cluster.
-    OtherCluster,
+    OtherCluster = "OTHER_CLUSTER",
     /// A sibling is busy.
-    CoreBusy,
+    CoreBusy = "CORE_BUSY",
     /// Too small for the task.
-    TooSmall,
+    TooSmall = "TOO_SMALL",
     /// Too much of it is taken by interrupts and RT.
-    ReducedCapacity,
+    ReducedCapacity = "REDUCED_CAPACITY",
     /// Another was idle in a shallower state.
-    DeeperIdle,
+    DeeperIdle = "DEEPER_IDLE",
     /// Another went idle more recently.
-    IdleLonger,
+    IdleLonger = "IDLE_LONGER",
     /// Another has less load.
-    MoreLoad,
+    MoreLoad = "MORE_LOAD",
     /// Another group has more idle CPUs, or is of a better type.
-    WorseGroup,
+    WorseGroup = "WORSE_GROUP",
 }
 
 /// A CPU that was looked at and not taken.
