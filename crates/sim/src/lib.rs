@@ -1,1 +1,47 @@
-//! The engine: events in virtual time.
+//! The engine: a scheduler, a machine and a workload in virtual time.
+//!
+//! Discrete events in whole nanoseconds, ordered by time and then by insertion. The
+//! scheduler decides, the machine says what it costs, the workload says what tasks
+//! do; the engine knows none of their rules. What happens goes to a sink, nothing
+//! is kept, so memory does not grow with the length of a run.
+//!
+//! | file | what happens there |
+//! | --- | --- |
+//! | `engine.rs` | state and main loop |
+//! | `exec.rs` | ops of programs |
+//! | `switch.rs`, `preempt_point.rs` | calling the scheduler, and where |
+//! | `wakeup.rs`, `create.rs` | tasks wake, begin and end |
+//! | `interrupt.rs`, `tick.rs`, `idle.rs` | what comes from outside, and time |
+//! | `charge.rs` | effects become time and notices |
+//! | `wait/` | objects that tasks wait for |
+
+mod attributes;
+mod charge;
+pub mod checker;
+mod clock;
+mod cpu;
+mod create;
+mod emit;
+mod engine;
+mod event;
+mod exec;
+mod idle;
+mod interrupt;
+mod lines;
+mod memory;
+mod outcome;
+mod preempt_point;
+mod queue;
+mod rng;
+mod simulation;
+mod sources;
+mod stopper;
+mod switch;
+mod task;
+mod tick;
+mod wait;
+mod wakeup;
+mod workers;
+
+pub use outcome::{Counts, End, Outcome, Stuck};
+pub use simulation::{SimError, Simulation};

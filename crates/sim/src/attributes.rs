@@ -1,0 +1,85 @@
+//! What a task changes about itself: affinity, policy, group.
+
+use std::sync::Arc;
+
+use schedlab_sched::{MigrationCause, Policy};
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_trace::{Affinity, Kind};
+use schedlab_units::TaskId;
+use schedlab_workload::{self as workload, AttrId, CpuListId, GroupId};
+
+use crate::emit::Context;
+use crate::engine::Engine;
+
+/// The scheduler's form of a policy, with the nice value that goes with it.
+pub(crate) fn policy(policy: workload::Policy, nice: i8) -> (Policy, i8) {
+    match policy {
+        workload::Policy::Normal { nice } => (Policy::Normal, nice),
+        workload::Policy::Batch { nice } => (Policy::Batch, nice),
+        workload::Policy::Idle { nice } => (Policy::Idle, nice),
+        workload::Policy::Fifo { priority } => (Policy::Fifo(priority), nice),
+        workload::Policy::Rr { priority } => (Policy::Rr(priority), nice),
+        workload::Policy::Deadline(d) => {
+            let (runtime, deadline, period) = (d.runtime.0, d.deadline.0, d.period.0);
+            (Policy::Deadline { runtime, deadline, period }, nice)
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// A task changes the CPUs it may use.
+    pub fn set_cpus(&mut self, cpu: CpuId, task: TaskId, list: Option<CpuListId>) {
+        self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
+        let allowed = list.map_or(self.all_cpus.clone(), |list| self.masks[list.index()].clone());
+        self.allow(cpu, task, allowed);
+    }
+
+    /// Sets the CPUs of a task that runs on `cpu`; it moves if it must.
+    pub fn allow(&mut self, cpu: CpuId, task: TaskId, allowed: Arc<CpuMask>) {
+        self.emit_affinity(cpu, task, &allowed);
+        let to = self.sched.set_cpus_allowed(task, allowed, self.now);
+        self.effects(cpu, Context::Task);
+        if let Some(to) = to {
+            self.ask_to_move(cpu, task, to, MigrationCause::Affinity);
+        }
+    }
+
+    /// Tells the trace which CPUs a task may use.
+    pub fn emit_affinity(&mut self, cpu: CpuId, task: TaskId, allowed: &CpuMask) {
+        if self.tracing {
+            let affinity = Affinity { pid: self.tasks[task.index()].pid, allowed: allowed.clone() };
+            self.emit(cpu, Context::Task, Kind::Affinity(Box::new(affinity)));
+        }
+    }
+
+    /// A task changes how it is scheduled.
+    pub fn set_sched(&mut self, cpu: CpuId, task: TaskId, attr: AttrId) {
+        self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
+        let attr = self.workload.attrs[attr.index()];
+        let (policy, nice) = policy(attr.policy, self.sched.task(task).nice);
+        let entry = self.sched.task_mut(task);
+        entry.uclamp_min = attr.util_min.map_or(entry.uclamp_min, u32::from);
+        entry.uclamp_max = attr.util_max.map_or(entry.uclamp_max, u32::from);
+        if self.sched.task(task).policy != policy {
+            self.sched.set_policy(task, policy, self.now);
+        }
+        if self.sched.task(task).nice != nice {
+            self.sched.set_nice(task, nice, self.now);
+        }
+        if let Some(slice) = attr.slice {
+            self.sched.set_slice(task, Some(slice.0), self.now);
+        }
+        self.effects(cpu, Context::Task);
+    }
+
+    /// A task moves to another group.
+    pub fn set_group(&mut self, cpu: CpuId, task: TaskId, group: Option<GroupId>) {
+        self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
+        let tg = group.map_or(schedlab_sched::TgId::ROOT, |group| self.groups[group.index()]);
+        self.sched.move_task_to_group(task, tg, self.now);
+        self.effects(cpu, Context::Task);
+        if let Some(cpuset) = group.and_then(|group| self.cpuset(group)) {
+            self.allow(cpu, task, cpuset);
+        }
+    }
+}

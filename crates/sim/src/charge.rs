@@ -1,0 +1,100 @@
+//! Effects of the scheduler: who is told, what is traced, and what it costs.
+//!
+//! The scheduler says what it touched; here the machine says what that took.
+
+use schedlab_machine::Mechanism;
+use schedlab_sched::Effect;
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::event::Event;
+
+impl Engine<'_> {
+    /// Acts on what the scheduler did since last asked, on behalf of a CPU.
+    pub fn effects(&mut self, by: CpuId, context: Context) {
+        while !self.sched.effects.is_empty() {
+            // The buffer goes back, so that nothing is allocated in the long run.
+            let mut effects =
+                std::mem::replace(&mut self.sched.effects, std::mem::take(&mut self.spare_effects));
+            for effect in effects.drain(..) {
+                self.effect(by, context, effect);
+            }
+            self.spare_effects = effects;
+        }
+    }
+
+    fn effect(&mut self, by: CpuId, context: Context, effect: Effect) {
+        match effect {
+            Effect::Resched { cpu, lazy } => {
+                if cpu != by && (!lazy || self.is_idle(cpu)) {
+                    self.notify(by, cpu);
+                }
+            }
+            Effect::WakeList { cpu } => {
+                if cpu != by {
+                    self.notify(by, cpu);
+                } else {
+                    self.cpus[by].own_list = true;
+                }
+            }
+            Effect::Migrated { task, from, to, cause } => {
+                self.counts.migrations += 1;
+                self.counts.by_cause[cause as usize] += 1;
+                if self.tracing {
+                    self.emit_migrate(by, context, task, from, to);
+                }
+            }
+            Effect::ActiveBalance { cpu, to } => self.ask_stopper(by, cpu, to),
+            Effect::NohzKick { cpu } => {
+                self.cpus[cpu].nohz_kick = true;
+                self.notify(by, cpu);
+            }
+            Effect::Balanced { cpu, examined, moved } => {
+                let prices = &self.sched.prices;
+                let ns = prices.balance_pass
+                    + u64::from(examined) * prices.balance_cpu
+                    + u64::from(moved) * prices.balance_task;
+                self.charge(cpu, ns);
+            }
+            Effect::RqLock { by, of } => {
+                if by != of && self.machine.has(Mechanism::CacheLines) {
+                    let ns = self.line_ns(by, of);
+                    self.charge(by, ns);
+                }
+            }
+            Effect::TgLoadAvgWrite { tg, cpu } => self.tg_load_avg(tg, cpu, true),
+            Effect::TgLoadAvgRead { tg, cpu } => self.tg_load_avg(tg, cpu, false),
+            Effect::Throttled { .. } => {}
+            Effect::StartPeriodTimer { tg, at } => self.queue.push(self.not_before(at), Event::Period { tg }),
+            Effect::StartSlackTimer { tg, at } => self.queue.push(self.not_before(at), Event::Slack { tg }),
+            Effect::StartRtPeriodTimer { at } => self.queue.push(self.not_before(at), Event::RtPeriod),
+            Effect::StartDlTimer { task, at } => {
+                self.queue.push(self.not_before(at), Event::Replenish { task })
+            }
+        }
+    }
+
+    /// A time that is not in the past.
+    fn not_before(&self, at: u64) -> Time {
+        Time(at).max(self.now)
+    }
+
+    /// Time to fetch a line that another CPU wrote last.
+    pub fn line_ns(&self, to: CpuId, from: CpuId) -> u64 {
+        let topology = &self.machine.topology;
+        let (a, b) = (topology.cpu(to), topology.cpu(from));
+        let line = &self.machine.line;
+        let cost = if a.core == b.core {
+            &line.sibling_ns
+        } else if a.llc == b.llc {
+            &line.llc_ns
+        } else if a.node == b.node {
+            &line.node_ns
+        } else {
+            &line.remote_ns
+        };
+        cost.get()
+    }
+}

@@ -1,0 +1,109 @@
+//! Time adds up: what a task is charged while it is on a CPU is no more than the time
+//! it was there. The rest is what interrupts stole.
+
+use std::collections::BTreeMap;
+
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Kind, Sink};
+use schedlab_units::{Duration, Pid, Time};
+
+use super::Findings;
+
+/// The checker. Needs `sched_stat_runtime` beside `sched_switch`.
+#[derive(Clone, Debug, Default)]
+pub struct Conservation {
+    /// Who runs on each CPU, since when, and what it was charged.
+    stays: BTreeMap<CpuId, Stay>,
+    /// Time charged to tasks, time they were on a CPU, time CPUs were idle.
+    totals: Totals,
+    /// What was found.
+    pub findings: Findings,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    pid: Pid,
+    since: Time,
+    charged: Duration,
+}
+
+/// Where the time of all CPUs went, between each one's first and last switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Charged to tasks.
+    pub charged: Duration,
+    /// Tasks on a CPU, interrupts included.
+    pub busy: Duration,
+    /// Idle.
+    pub idle: Duration,
+}
+
+impl Conservation {
+    /// Where the time went so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+}
+
+impl Sink for Conservation {
+    fn event(&mut self, event: &Event) {
+        match event.kind {
+            Kind::SchedStatRuntime { pid, runtime, .. } => {
+                // A task's time may be told from another CPU; it counts where it runs.
+                if let Some(stay) = self.stays.get_mut(&event.cpu).filter(|stay| stay.pid == pid) {
+                    stay.charged += Duration(runtime);
+                }
+            }
+            Kind::SchedSwitch { next_pid, .. } => {
+                let stay = Stay { pid: next_pid, since: event.time, charged: Duration::ZERO };
+                let Some(last) = self.stays.insert(event.cpu, stay) else { return };
+                let there = event.time.since(last.since);
+                if last.pid == Pid::IDLE {
+                    self.totals.idle += there;
+                    return;
+                }
+                self.totals.busy += there;
+                self.totals.charged += last.charged;
+                if last.charged > there {
+                    self.findings.add(event.time, event.cpu, || {
+                        let Stay { pid, charged, .. } = last;
+                        format!("task {pid} was charged {charged} in a stay of {there}")
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{event, switch};
+    use super::*;
+    use schedlab_trace::Comm;
+
+    fn runtime(time: u64, cpu: u16, pid: i32, runtime: u64) -> Event {
+        let comm = Comm::default();
+        event(time, cpu, Kind::SchedStatRuntime { comm, pid: Pid(pid), runtime, vruntime: None })
+    }
+
+    #[test]
+    fn charged_time_fits_into_the_stay() {
+        let mut checker = Conservation::default();
+        for event in [
+            switch(0, 0, 0, "R", 5),
+            runtime(4_000, 0, 5, 3_900),
+            runtime(6_000, 0, 5, 2_000),
+            switch(6_000, 0, 5, "S", 0),
+            switch(9_000, 0, 0, "R", 6),
+        ] {
+            checker.event(&event);
+        }
+        assert!(checker.findings.is_empty());
+        let totals = Totals { charged: Duration(5_900), busy: Duration(6_000), idle: Duration(3_000) };
+        assert_eq!(checker.totals(), totals);
+        checker.event(&runtime(9_500, 0, 6, 2_000));
+        checker.event(&switch(10_000, 0, 6, "S", 0));
+        assert_eq!(checker.findings.first()[0].what, "task 6 was charged 2us in a stay of 1us");
+    }
+}

@@ -1,0 +1,148 @@
+//! How fast each CPU works: capacity, clock, and the threads beside it.
+//!
+//! The share of a core among its threads changes whenever one becomes busy or idle.
+//! Clocks are looked at when a CPU wakes up and at ticks; between, they stand.
+
+use schedlab_machine::{Clock, ClockDomain, Law, Machine, Mechanism, Rate};
+use schedlab_topology::CpuId;
+
+use crate::engine::Engine;
+
+/// The clocks of a machine.
+pub(crate) struct Clocks {
+    /// One per core or package; none when they never change.
+    domains: Vec<Clock>,
+    /// Busy cores of each package.
+    active: Vec<u64>,
+    /// Cores of each package.
+    cores: Vec<u64>,
+}
+
+impl Clocks {
+    pub fn new(machine: &Machine) -> Clocks {
+        let topology = &machine.topology;
+        let freq = &machine.freq;
+        let flat = freq.one_core_mhz.get() == freq.all_cores_mhz.get();
+        let fixed = !machine.has(Mechanism::Frequency) || (machine.law == Law::Fixed && flat);
+        let count = match machine.clock_domain {
+            _ if fixed => 0,
+            ClockDomain::Core => topology.cores().len(),
+            ClockDomain::Package => topology.packages().len(),
+        };
+        let mut cores = vec![0; topology.packages().len()];
+        for core in topology.cores() {
+            let first = core.first().expect("a core has a CPU");
+            cores[usize::from(topology.cpu(first).package)] += 1;
+        }
+        Clocks {
+            domains: vec![Clock::new(freq, machine.law); count],
+            active: vec![0; topology.packages().len()],
+            cores,
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// How fast a CPU works now.
+    pub fn rate_of(&self, cpu: CpuId) -> Rate {
+        let place = self.machine.topology.cpu(cpu);
+        let mut rate = Rate::of(u64::from(place.capacity), 1024);
+        if !self.clocks.domains.is_empty() {
+            let package = usize::from(place.package);
+            let clock = &self.clocks.domains[self.clock_domain(cpu)];
+            let (active, cores) = (self.clocks.active[package], self.clocks.cores[package]);
+            rate = rate.times(clock.rate(&self.machine.freq, active, cores));
+        }
+        let busy = self.cores[usize::from(place.core)].busy;
+        if self.smt && busy > 1 {
+            let memory_bound = self.curr(cpu).is_some_and(|task| self.tasks[task.index()].memory_bound);
+            rate = rate.times(self.machine.smt.share(busy, memory_bound));
+        }
+        rate
+    }
+
+    fn clock_domain(&self, cpu: CpuId) -> usize {
+        let place = self.machine.topology.cpu(cpu);
+        usize::from(match self.machine.clock_domain {
+            ClockDomain::Core => place.core,
+            ClockDomain::Package => place.package,
+        })
+    }
+
+    /// A CPU becomes busy or idle.
+    #[inline]
+    pub fn set_busy(&mut self, cpu: CpuId, busy: bool) {
+        let place = self.machine.topology.cpu(cpu);
+        let (core, package) = (usize::from(place.core), usize::from(place.package));
+        self.nr_busy = if busy { self.nr_busy + 1 } else { self.nr_busy - 1 };
+        let state = &mut self.cores[core];
+        if busy {
+            state.busy += 1;
+        } else {
+            state.busy -= 1;
+        }
+        let edge = state.busy == u32::from(busy);
+        if edge {
+            let active = &mut self.clocks.active[package];
+            *active = if busy { *active + 1 } else { *active - 1 };
+        }
+        if !self.clocks.domains.is_empty() {
+            let entry = &mut self.cpus[cpu];
+            if busy {
+                entry.busy_since = self.now;
+                self.sample_clock(cpu);
+            } else {
+                entry.busy_ns += self.now.since(entry.busy_since).0;
+            }
+        }
+        if self.smt && !edge {
+            for sibling in self.machine.topology.core_mask(cpu).iter() {
+                if sibling != cpu && !self.is_idle(sibling) {
+                    let rate = self.rate_of(sibling);
+                    self.set_rate(sibling, rate);
+                }
+            }
+        }
+    }
+
+    /// Chooses the clock anew if its sample is over.
+    pub fn sample_clock(&mut self, cpu: CpuId) {
+        if self.clocks.domains.is_empty() {
+            return;
+        }
+        let domain = self.clock_domain(cpu);
+        let machine = self.machine;
+        if !self.clocks.domains[domain].is_due(&machine.freq, self.now.0) {
+            return;
+        }
+        let members = match machine.clock_domain {
+            ClockDomain::Core => machine.topology.core_mask(cpu),
+            ClockDomain::Package => machine.topology.package_mask(cpu),
+        };
+        let mut busy = 0;
+        for member in members.iter() {
+            let running = !self.is_idle(member);
+            let entry = &mut self.cpus[member];
+            if running {
+                entry.busy_ns += self.now.since(entry.busy_since).0;
+                entry.busy_since = self.now;
+            }
+            busy = busy.max(std::mem::take(&mut entry.busy_ns));
+        }
+        self.clocks.domains[domain].update(&machine.freq, machine.law, self.now.0, busy);
+        for member in members.iter() {
+            let rate = self.rate_of(member);
+            self.set_rate(member, rate);
+            self.sched.rqs[member].freq_scale = self.freq_scale(member);
+        }
+    }
+
+    /// The clock as the scheduler sees it: of 1024.
+    fn freq_scale(&self, cpu: CpuId) -> u64 {
+        let package = usize::from(self.machine.topology.cpu(cpu).package);
+        let clock = &self.clocks.domains[self.clock_domain(cpu)];
+        let freq = &self.machine.freq;
+        clock.mhz(freq, self.clocks.active[package], self.clocks.cores[package]) * 1024
+            / freq.one_core_mhz.get().max(1)
+    }
+}

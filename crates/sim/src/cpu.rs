@@ -1,0 +1,153 @@
+//! What a CPU is executing, and how far it has got.
+//!
+//! A CPU first works off its `overhead` (the kernel's own paths: switches, system
+//! calls, interrupts), then the work of its current task. Both pass at a rate, and
+//! rates change only at events, so the state at any time between follows from
+//! `since`. At most one event per CPU is armed; when what it stands for moves to a
+//! later time it is left alone and finds, when it comes, that it is too early.
+
+use schedlab_machine::{EvictionClock, IdlePredictor, Rate, Work};
+use schedlab_sched::Curr;
+use schedlab_units::{TaskId, Time};
+
+/// One CPU.
+#[derive(Clone, Debug)]
+pub(crate) struct Cpu {
+    /// Everything up to here is accounted for.
+    pub since: Time,
+    /// Work in the kernel before the current task goes on.
+    pub overhead: Work,
+    /// How fast it works.
+    pub rate: Rate,
+    /// How fast the current task's own work passes: the same, or that of its memory flow.
+    pub work_rate: Rate,
+    /// It is on a path of the kernel, which ends when the overhead is worked off.
+    pub in_kernel: bool,
+    /// When a request is acted on inside the present stretch of kernel work.
+    pub resched_at: Option<Time>,
+    /// What it runs as far as the trace knows.
+    pub shown: Curr,
+    /// Number of the armed event, and its time.
+    pub number: u32,
+    pub armed: Option<Time>,
+    /// A notice is on its way.
+    pub notified: bool,
+    /// It put a wake-up on its own wake list.
+    pub own_list: bool,
+    /// Balancing for the idle was asked for.
+    pub nohz_kick: bool,
+    /// It does without ticks while idle.
+    pub tick_stopped: bool,
+    /// A tick is in the queue.
+    pub tick_armed: bool,
+    /// Time of the slice timer in the queue, and its number.
+    pub hrtick: Option<u64>,
+    pub hrtick_number: u32,
+    /// While idle: since when, in which state, and when it has left it because
+    /// something happens.
+    pub idle_since: Time,
+    pub idle_state: Option<usize>,
+    pub idle_number: u32,
+    pub awake_at: Option<Time>,
+    pub predictor: IdlePredictor,
+    /// Earliest timer known to be set here.
+    pub next_timer: Time,
+    /// Active balancing and other work for the stopper.
+    pub stopper: Option<TaskId>,
+    /// Time it was busy since the clock was last sampled, and up to when that is counted.
+    pub busy_ns: u64,
+    pub busy_since: Time,
+}
+
+impl Cpu {
+    /// An idle CPU at the start of a run.
+    pub fn new() -> Cpu {
+        Cpu {
+            since: Time::ZERO,
+            overhead: Work::NONE,
+            rate: Rate::FULL,
+            work_rate: Rate::FULL,
+            in_kernel: false,
+            resched_at: None,
+            shown: Curr::Idle,
+            number: 0,
+            armed: None,
+            notified: false,
+            own_list: false,
+            nohz_kick: false,
+            tick_stopped: false,
+            tick_armed: false,
+            hrtick: None,
+            hrtick_number: 0,
+            idle_since: Time::ZERO,
+            idle_state: None,
+            idle_number: 0,
+            awake_at: None,
+            predictor: IdlePredictor::new(),
+            next_timer: Time::MAX,
+            stopper: None,
+            busy_ns: 0,
+            busy_since: Time::ZERO,
+        }
+    }
+
+    /// Accounts for the time up to `now`; `work` is that of the current task, if any.
+    #[inline]
+    pub fn advance(&mut self, now: Time, work: Option<&mut Work>) {
+        let mut ns = now.0 - self.since.0;
+        self.since = now;
+        if ns == 0 {
+            return;
+        }
+        if self.overhead != Work::NONE {
+            let needed = self.overhead.time_at(self.rate);
+            if ns < needed {
+                self.overhead = self.overhead.after(ns, self.rate);
+                return;
+            }
+            self.overhead = Work::NONE;
+            ns -= needed;
+        }
+        if ns > 0 {
+            // Nothing was pending at the end of the kernel's path, or an event had been armed.
+            self.in_kernel = false;
+        }
+        if let Some(work) = work {
+            *work = work.after(ns, self.work_rate);
+        }
+    }
+
+    /// How long until the overhead is worked off.
+    #[inline]
+    pub fn overhead_ns(&self) -> u64 {
+        self.overhead.time_at(self.rate)
+    }
+}
+
+/// What the CPUs of a core, or of an LLC, share.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CoreState {
+    /// How many of its CPUs are busy.
+    pub busy: u32,
+    /// Clock of what others pushed through its cache.
+    pub clock: EvictionClock,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overhead_comes_before_work_and_remainders_are_kept() {
+        let mut cpu = Cpu::new();
+        cpu.rate = Rate::of(1, 2);
+        cpu.work_rate = Rate::of(1, 2);
+        cpu.overhead = Work::nanos(10);
+        let mut work = Work::nanos(100);
+        cpu.advance(Time(15), Some(&mut work));
+        assert_eq!((cpu.overhead_ns(), work), (5, Work::nanos(100)));
+        cpu.advance(Time(25), Some(&mut work));
+        assert_eq!((cpu.overhead_ns(), work), (0, Work(Work::nanos(97).0 + 0x8000)));
+        assert_eq!(work.time_at(cpu.rate), 195);
+    }
+}

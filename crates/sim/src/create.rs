@@ -1,0 +1,482 @@
+//! Tasks begin and end: starting by themselves, fork, exec, exit, waiting for others.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use schedlab_machine::{Mechanism, Warmth, Work};
+use schedlab_sched::{Deactivate, NewTask, Policy, TaskState, TgId};
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_trace::{Comm, How, Kind};
+use schedlab_units::{Duration, Pid, TaskId};
+use schedlab_workload::{CommId, Cursor, Naming, Pc, Process, SpecId};
+
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::outcome::{End, Stuck};
+use crate::rng::Stream;
+use crate::task::{Mode, Role, Stage, Task, Wait};
+
+/// What a task is to the engine when it is made.
+pub(crate) struct Birth {
+    pub comm: Comm,
+    pub role: Role,
+    pub spec: Option<SpecId>,
+    pub entry: Pc,
+    pub parent: Option<TaskId>,
+    pub stage: Stage,
+}
+
+impl Engine<'_> {
+    /// Makes the workload's groups.
+    pub fn make_groups(&mut self) {
+        let creator = self.launcher();
+        for group in &self.workload.groups {
+            let parent = group.parent.map_or(TgId::ROOT, |parent| self.groups[parent.index()]);
+            let tg = self.sched.new_group(parent, group.shares << 10, creator, self.now);
+            if group.idle {
+                self.sched.set_idle_group(tg, true, self.now);
+            }
+            if let Some(quota) = group.quota {
+                self.sched.set_bandwidth(tg, Some(quota.quota.0), quota.period.0, quota.burst.0, self.now);
+            }
+            self.groups.push(tg);
+        }
+        self.effects(creator, Context::Task);
+    }
+
+    /// The CPU from which tasks are started that nobody forks.
+    fn launcher(&self) -> CpuId {
+        self.sched.domains.span.first().or(self.machine.topology.online().first()).unwrap_or_default()
+    }
+
+    /// A task begins by itself.
+    pub fn start(&mut self, spec: SpecId) {
+        self.to_start -= 1;
+        self.pending -= 1;
+        let task = self.workload.task(spec);
+        let launcher = task.start_cpu.unwrap_or_else(|| self.launcher());
+        let id = self.make(spec, None);
+        self.tasks[id.index()].origin = self.now;
+        let fixed = task.start_cpu.filter(|&cpu| self.sched.task(id).allowed.contains(cpu));
+        self.wake_up_new(launcher, id, fixed);
+        if self.is_idle(launcher) {
+            // The start is an interrupt to whatever the CPU does.
+            self.notify_self(launcher);
+        } else {
+            self.advance(launcher);
+            self.arm_next(launcher);
+        }
+    }
+
+    /// A CPU that acted without running anything looks whether it has something to do.
+    fn notify_self(&mut self, cpu: CpuId) {
+        if self.sched.rqs[cpu].need_resched.any() || self.sched.rqs[cpu].nr_running > 0 {
+            self.notify(cpu, cpu);
+        }
+    }
+
+    /// Makes a task from a spec; a parent gives it what the spec leaves open.
+    fn make(&mut self, spec: SpecId, parent: Option<TaskId>) -> TaskId {
+        let task = self.workload.task(spec);
+        let inherited = parent.map(|parent| {
+            let parent = self.sched.task(parent);
+            (
+                parent.policy,
+                parent.nice,
+                parent.allowed.clone(),
+                parent.tg,
+                parent.se.custom_slice.then_some(parent.se.slice),
+            )
+        });
+        let (mut policy, mut nice, mut allowed, mut tg, mut slice) =
+            inherited.unwrap_or((Policy::Normal, 0, self.all_cpus.clone(), TgId::ROOT, None));
+        if let Some(group) = task.group {
+            tg = self.groups[group.index()];
+        }
+        let mut clamps = None;
+        if let Some(attr) = self.workload.attr(spec) {
+            (policy, nice) = crate::attributes::policy(attr.policy, nice);
+            slice = attr.slice.map(|slice| slice.0);
+            clamps = Some((attr.util_min, attr.util_max));
+        }
+        if let Some(list) = task.cpus {
+            allowed = self.masks[list.index()].clone();
+        }
+        if let Some(cpus) = task.group.and_then(|group| self.cpuset(group)) {
+            allowed = narrowed(&allowed, &cpus);
+        }
+        let restricted = task.cpus.is_some();
+        let process = match (task.process, parent) {
+            (Process::Thread(process), _) => process.0,
+            (Process::Own, _) => u32::MAX - self.tasks.len() as u32,
+        };
+        let kthread = task.kthread;
+        let new = NewTask { policy, nice, allowed, tg, kthread, process, slice };
+        let comm = match parent {
+            Some(parent) => self.tasks[parent.index()].comm,
+            None => Comm::new(task.name.as_bytes()),
+        };
+        let entry = self.workload.programs[task.program.index()].entry;
+        let birth = Birth { comm, role: Role::Program, spec: Some(spec), entry, parent, stage: Stage::Fetch };
+        let id = self.make_task(&new, birth);
+        if !restricted && parent.is_none_or(|parent| self.sched.task(parent).never_restricted) {
+            self.sched.task_mut(id).never_restricted = true;
+        }
+        let allowed = &self.sched.task(id).allowed;
+        if self.tracing && allowed.weight() < self.machine.topology.nr_cpus() {
+            let allowed = allowed.clone();
+            let cpu = self.sched.task(id).cpu;
+            self.emit_affinity(cpu, id, &allowed);
+        }
+        if let Some((min, max)) = clamps {
+            let entry = self.sched.task_mut(id);
+            entry.uclamp_min = min.map_or(entry.uclamp_min, u32::from);
+            entry.uclamp_max = max.map_or(entry.uclamp_max, u32::from);
+        }
+        id
+    }
+
+    /// Makes a task in the scheduler and in the engine.
+    pub fn make_task(&mut self, new: &NewTask, birth: Birth) -> TaskId {
+        let id = self.sched.new_task(new, birth.parent, self.now);
+        debug_assert_eq!(id.index(), self.tasks.len(), "both number tasks alike");
+        let number = if new.kthread { &mut self.next_kernel_pid } else { &mut self.next_pid };
+        let pid = Pid(*number);
+        *number += 1;
+        let spec = birth.spec.map(|spec| self.workload.task(spec));
+        let is_thread = matches!(spec.map(|spec| spec.process), Some(Process::Thread(_)))
+            && birth.parent.is_some_and(|parent| self.sched.task(parent).process == new.process);
+        let tgid = match birth.parent {
+            Some(parent) if is_thread => self.tasks[parent.index()].tgid,
+            _ => pid,
+        };
+        self.tasks.push(Task {
+            pid,
+            tgid,
+            is_thread,
+            comm: birth.comm,
+            role: birth.role,
+            spec: birth.spec,
+            cursor: Cursor::new(birth.entry),
+            stage: birth.stage,
+            work: Work::NONE,
+            streams: false,
+            region: None,
+            then: None,
+            mode: Mode::User,
+            wait: Wait::Nothing,
+            spins_for: None,
+            serves: None,
+            timer: 0,
+            timer_set: false,
+            timer_cpu: CpuId(0),
+            killed: false,
+            ended: false,
+            background: spec.is_none_or(|spec| spec.background),
+            memory_bound: spec.is_some_and(|spec| spec.memory_bound),
+            footprint: spec.map_or(0, |spec| spec.footprint),
+            warmth: Warmth::default(),
+            dice: Stream::new(self.seed, "task", u64::from(id.0)),
+            origin: self.now,
+            own_timers: None,
+            parent: birth.parent,
+            children: 0,
+            forked: Vec::new(),
+            joiner: None,
+            since: self.now,
+            off_cpu_at: self.now,
+            runtime_told: 0,
+        });
+        self.counts.forks += 1;
+        id
+    }
+
+    /// A new task is placed and queued. `fixed` places it without asking.
+    pub fn wake_up_new(&mut self, cpu: CpuId, task: TaskId, fixed: Option<CpuId>) {
+        let chosen = match fixed {
+            Some(fixed) => schedlab_sched::Placement::new(fixed, schedlab_sched::Reason::OnlyAllowed),
+            None if self.explaining => {
+                let passed_over = RefCell::new(Vec::new());
+                let chosen = self.sched.decide_fork(task, cpu, self.now, Some(&passed_over));
+                self.explain_placement(cpu, task, How::Fork, &chosen, passed_over.into_inner());
+                chosen
+            }
+            None => self.sched.decide_fork(task, cpu, self.now, None),
+        };
+        self.charge(cpu, self.paths.wakeup + u64::from(chosen.examined) * self.paths.idle_scan_cpu);
+        self.sched.apply_fork(task, chosen.cpu, self.now);
+        self.effects(cpu, Context::Task);
+        if self.tracing {
+            let ((comm, pid), prio) = (self.who(task), self.prio(task));
+            let kind = Kind::SchedWakeupNew { comm, pid, prio, target_cpu: chosen.cpu };
+            self.emit(cpu, Context::Task, kind);
+        }
+        self.rearm_hrtick(chosen.cpu);
+    }
+
+    /// Begins to fork: the child is there when that is paid for.
+    pub fn fork(&mut self, _cpu: CpuId, task: TaskId, spec: SpecId) {
+        let thread = matches!(self.workload.task(spec).process, Process::Thread(_));
+        let cost = &self.machine.cost;
+        let ns = if thread { &cost.clone_thread_ns } else { &cost.fork_ns };
+        let ns = if self.machine.has(Mechanism::KernelCosts) { ns.get() } else { 1 };
+        self.in_kernel_for(task, ns, Stage::Cloned(spec));
+    }
+
+    /// A task spends time in the kernel, where it can be preempted, before a stage.
+    pub fn in_kernel_for(&mut self, task: TaskId, ns: u64, stage: Stage) {
+        let entry = &mut self.tasks[task.index()];
+        entry.work = Work::nanos(ns);
+        entry.mode = Mode::Kernel(schedlab_workload::Section { preempt_off: false, cond_resched_ns: 10_000 });
+        entry.stage = stage;
+    }
+
+    /// The child is there.
+    pub fn cloned(&mut self, cpu: CpuId, task: TaskId, spec: SpecId) {
+        self.tasks[task.index()].stage = Stage::Fetch;
+        let child = self.make(spec, Some(task));
+        let background = self.tasks[child.index()].background;
+        self.foreground += u64::from(!background);
+        let is_thread = self.tasks[child.index()].is_thread;
+        let entry = &mut self.tasks[task.index()];
+        if is_thread {
+            entry.forked.retain(|&(known, _)| known != spec);
+            entry.forked.push((spec, child));
+        } else {
+            entry.children += 1;
+        }
+        if self.tracing {
+            let ((comm, pid), (child_comm, child_pid)) = (self.who(task), self.who(child));
+            self.emit(cpu, Context::Task, Kind::SchedProcessFork { comm, pid, child_comm, child_pid });
+        }
+        self.charge(cpu, self.paths.syscall);
+        self.wake_up_new(cpu, child, None);
+    }
+
+    /// Begins to replace the program.
+    pub fn exec(&mut self, _cpu: CpuId, task: TaskId, comm: CommId) {
+        let ns = if self.machine.has(Mechanism::KernelCosts) { self.machine.cost.exec_ns.get() } else { 1 };
+        self.exec_balance(task);
+        self.in_kernel_for(task, ns, Stage::Execed(comm));
+    }
+
+    /// The new program is in place.
+    pub fn execed(&mut self, cpu: CpuId, task: TaskId, comm: CommId) {
+        self.tasks[task.index()].stage = Stage::Fetch;
+        self.set_comm(cpu, task, comm);
+        let name = self.workload.comms[comm.index()].clone();
+        if self.tracing {
+            let pid = self.tasks[task.index()].pid;
+            let kind = Kind::SchedProcessExec { filename: name.into(), pid, old_pid: pid };
+            self.emit(cpu, Context::Task, kind);
+        }
+    }
+
+    /// A task takes the name that its spec gives it.
+    pub fn own_comm(&mut self, cpu: CpuId, task: TaskId) {
+        self.charge(cpu, self.paths.syscall);
+        let Some(spec) = self.tasks[task.index()].spec else { return };
+        let known = self.workload.task(spec);
+        let name = match known.naming {
+            Naming::Exact => known.name.clone(),
+            Naming::Counted { first } => {
+                let name = format!("{}-{}-{}", known.name, first + self.named, self.named_of[spec.index()]);
+                self.named += 1;
+                self.named_of[spec.index()] += 1;
+                name
+            }
+        };
+        self.rename(cpu, task, Comm::new(name.as_bytes()));
+    }
+
+    /// A task takes a name.
+    pub fn set_comm(&mut self, cpu: CpuId, task: TaskId, comm: CommId) {
+        self.charge(cpu, self.paths.syscall);
+        self.rename(cpu, task, Comm::new(self.workload.comms[comm.index()].as_bytes()));
+    }
+
+    fn rename(&mut self, cpu: CpuId, task: TaskId, newcomm: Comm) {
+        if self.tracing {
+            let (oldcomm, pid) = self.who(task);
+            self.emit(cpu, Context::Task, Kind::TaskRename { pid, oldcomm, newcomm, oom_score_adj: 0 });
+        }
+        self.tasks[task.index()].comm = newcomm;
+    }
+
+    /// A task begins to end; a worker is done with an item.
+    pub fn begin_exit(&mut self, cpu: CpuId, task: TaskId) {
+        if self.is_worker(task) {
+            self.tasks[task.index()].stage = Stage::NextItem;
+            self.charge(cpu, self.paths.syscall);
+            return;
+        }
+        let ns = if self.machine.has(Mechanism::KernelCosts) { self.machine.cost.exit_ns.get() } else { 1 };
+        self.sched.task_mut(task).exiting = true;
+        let entry = &mut self.tasks[task.index()];
+        entry.killed = false;
+        if std::mem::take(&mut entry.streams) {
+            self.cpus[cpu].work_rate = self.cpus[cpu].rate;
+            self.memory.flow(cpu, task, false);
+        }
+        self.in_kernel_for(task, ns, Stage::Ended);
+    }
+
+    /// A task ends.
+    pub fn ended(&mut self, cpu: CpuId, task: TaskId) {
+        self.counts.exits += 1;
+        let entry = &mut self.tasks[task.index()];
+        entry.ended = true;
+        let (parent, is_thread, joiner, background) =
+            (entry.parent, entry.is_thread, entry.joiner.take(), entry.background);
+        if self.tracing {
+            let ((comm, pid), prio) = (self.who(task), self.prio(task));
+            self.emit(cpu, Context::Task, Kind::SchedProcessExit { comm, pid, prio, group_dead: None });
+        }
+        if let Some(joiner) = joiner {
+            self.wake_up(cpu, Context::Task, joiner, false);
+        }
+        if let Some(parent) = parent.filter(|_| !is_thread) {
+            self.tasks[parent.index()].children -= 1;
+            if self.tasks[parent.index()].wait == Wait::Children {
+                self.wake_up(cpu, Context::Task, parent, false);
+            }
+        }
+        if !background {
+            self.foreground -= 1;
+            if self.foreground == 0 {
+                self.end = Some(End::Done);
+            }
+        }
+        self.reschedule(cpu, Deactivate::Exit);
+    }
+
+    /// Ends a task and the other threads of its process.
+    pub fn exit_group(&mut self, cpu: CpuId, task: TaskId) {
+        let process = self.sched.task(task).process;
+        let others: Vec<TaskId> = (0..self.tasks.len() as u32)
+            .map(TaskId)
+            .filter(|&other| other != task && !self.tasks[other.index()].ended)
+            .filter(|&other| self.sched.task(other).process == process)
+            .collect();
+        for other in others {
+            self.kill(cpu, other);
+        }
+        self.begin_exit(cpu, task);
+    }
+
+    /// A task must end as soon as it would go on in user mode.
+    fn kill(&mut self, cpu: CpuId, task: TaskId) {
+        self.tasks[task.index()].killed = true;
+        self.give_up_wait(task);
+        if self.tasks[task.index()].wait != Wait::Nothing {
+            let entry = &mut self.tasks[task.index()];
+            entry.stage = Stage::Fetch;
+            entry.work = Work::NONE;
+            self.wake_up(cpu, Context::Task, task, false);
+        } else if self.curr(self.sched.task(task).cpu) == Some(task) {
+            let there = self.sched.task(task).cpu;
+            self.notify(cpu, there);
+        }
+    }
+
+    /// Takes a task out of the object it waits at.
+    fn give_up_wait(&mut self, task: TaskId) {
+        let objects = &mut self.objects;
+        match self.tasks[task.index()].wait {
+            Wait::Mutex(id) => _ = objects.mutexes[id.index()].give_up(task),
+            Wait::Cond(id) => _ = objects.conds[id.index()].give_up(task),
+            Wait::Sem(id) => _ = objects.sems[id.index()].give_up(task),
+            Wait::Barrier(id) => _ = objects.barriers[id.index()].give_up(task),
+            Wait::Word(id) => _ = objects.futexes[id.index()].give_up(task),
+            Wait::Readable(id) | Wait::Writable(id) => match &mut objects.channels[id.index()] {
+                crate::engine::Channel::Pipe(pipe) => _ = pipe.give_up(task),
+                crate::engine::Channel::Socket(socket) => _ = socket.give_up(task),
+            },
+            Wait::Join(other) => self.tasks[other.index()].joiner = None,
+            Wait::Nothing | Wait::Timer | Wait::Device(_) | Wait::Children | Wait::Work => {}
+        }
+    }
+
+    /// Sleeps until no forked process is left.
+    pub fn wait_children(&mut self, cpu: CpuId, task: TaskId) {
+        self.charge(cpu, self.paths.syscall);
+        if self.tasks[task.index()].children == 0 {
+            self.tasks[task.index()].stage = Stage::Fetch;
+            return;
+        }
+        self.sleep(cpu, task, TaskState::Interruptible, Wait::Children, Stage::WaitChildren);
+    }
+
+    /// Sleeps until a thread has ended.
+    pub fn join(&mut self, cpu: CpuId, task: TaskId, spec: SpecId) {
+        self.charge(cpu, self.paths.syscall);
+        let forked = self.tasks[task.index()].forked.iter().find(|(known, _)| *known == spec);
+        let Some(&(_, child)) = forked.filter(|(_, child)| !self.tasks[child.index()].ended) else {
+            self.tasks[task.index()].stage = Stage::Fetch;
+            return;
+        };
+        self.tasks[child.index()].joiner = Some(task);
+        self.sleep(cpu, task, TaskState::Interruptible, Wait::Join(child), Stage::Fetch);
+    }
+
+    /// Every task that is left waits: who, and for what.
+    pub fn deadlock(&self) -> End {
+        let objects = &self.workload.objects;
+        let stuck = self.tasks.iter().filter(|task| !task.ended && task.wait != Wait::Work);
+        let told = stuck.map(|task| {
+            let waits_for = match task.wait {
+                Wait::Nothing => "is runnable but never gets a CPU".to_string(),
+                Wait::Timer => "waits for a timer".to_string(),
+                Wait::Mutex(id) => {
+                    let name = &objects.mutexes[id.index()].name;
+                    match self.objects.mutexes[id.index()].holder() {
+                        Some(holder) => {
+                            let (comm, pid) = self.who(holder);
+                            format!("waits for mutex \"{name}\", which {comm} ({pid}) holds")
+                        }
+                        None => format!("waits for mutex \"{name}\""),
+                    }
+                }
+                Wait::Cond(id) => format!("waits for condition \"{}\"", objects.conds[id.index()]),
+                Wait::Sem(id) => format!("waits for semaphore \"{}\"", objects.sems[id.index()].name),
+                Wait::Barrier(id) => format!("waits at barrier \"{}\"", objects.barriers[id.index()].name),
+                Wait::Readable(id) => format!("waits to read from \"{}\"", objects.channels[id.index()].name),
+                Wait::Writable(id) => format!("waits to write to \"{}\"", objects.channels[id.index()].name),
+                Wait::Word(id) => format!("sleeps on word \"{}\"", objects.words[id.index()].name),
+                Wait::Device(id) => format!("waits for device \"{}\"", objects.devices[id.index()].name),
+                Wait::Children => format!("waits for {} of its processes to end", task.children),
+                Wait::Join(other) => {
+                    let (comm, pid) = self.who(other);
+                    format!("waits for thread {comm} ({pid}) to end")
+                }
+                Wait::Work => unreachable!("idle workers were left out"),
+            };
+            Stuck { pid: task.pid, comm: task.comm.to_string(), waits_for }
+        });
+        End::Deadlock(told.collect())
+    }
+
+    /// A group's cpuset: its own, or that of the nearest group above that has one.
+    pub fn cpuset(&self, group: schedlab_workload::GroupId) -> Option<Arc<CpuMask>> {
+        let mut next = Some(group);
+        while let Some(id) = next {
+            let spec = &self.workload.groups[id.index()];
+            if let Some(list) = spec.cpus {
+                return Some(self.masks[list.index()].clone());
+            }
+            next = spec.parent;
+        }
+        None
+    }
+
+    /// A span of the kernel's own, or the least if its paths take no time.
+    pub fn kernel_span(&self, cost: &schedlab_machine::Cost) -> Duration {
+        Duration(if self.machine.has(Mechanism::KernelCosts) { cost.get().max(1) } else { 1 })
+    }
+}
+
+/// The CPUs in both sets; those of the cpuset if there are none.
+fn narrowed(allowed: &Arc<CpuMask>, cpuset: &Arc<CpuMask>) -> Arc<CpuMask> {
+    let both = allowed.and(cpuset);
+    if both.is_empty() { cpuset.clone() } else { Arc::new(both) }
+}

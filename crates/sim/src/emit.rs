@@ -1,0 +1,119 @@
+//! Telling the trace: events in the words of the kernel's tracepoints.
+//!
+//! Nothing here is done unless the sink listens.
+
+use schedlab_sched::{Curr, FairPolicy, Policy};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Comm, Event, Flags, Kind, Label, TaskState};
+use schedlab_units::{Pid, TaskId};
+
+use crate::engine::Engine;
+
+/// In which context an event happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Context {
+    /// In the current task.
+    Task,
+    /// In a hard interrupt.
+    Hardirq,
+    /// In a soft interrupt.
+    Softirq,
+}
+
+impl Engine<'_> {
+    /// Tells the trace that something happened on a CPU.
+    pub fn emit(&mut self, cpu: CpuId, context: Context, kind: Kind) {
+        let (pid, tgid, comm) = match self.cpus[cpu].shown {
+            Curr::Idle => (Pid::IDLE, Pid::IDLE, Comm::swapper(cpu)),
+            Curr::Task(task) => {
+                let entry = &self.tasks[task.index()];
+                (entry.pid, entry.tgid, entry.comm)
+            }
+        };
+        let pending = self.sched.rqs[cpu].need_resched;
+        let mut bits = match context {
+            Context::Task => Flags::IRQS_OFF,
+            Context::Hardirq => Flags::IRQS_OFF | Flags::HARDIRQ,
+            Context::Softirq => Flags::SOFTIRQ,
+        };
+        if pending.full {
+            bits |= Flags::NEED_RESCHED | Flags::PREEMPT_RESCHED;
+        }
+        if pending.lazy {
+            bits |= Flags::NEED_RESCHED_LAZY;
+        }
+        let depth = if matches!(kind, Kind::SchedSwitch { .. }) { 2 } else { 1 };
+        let event = Event {
+            time: self.now,
+            cpu,
+            pid,
+            tgid: Some(tgid),
+            comm,
+            flags: Flags::new(bits, depth, 0),
+            kind,
+        };
+        self.sink.event(&event);
+    }
+
+    /// Name and number of a task.
+    pub fn who(&self, task: TaskId) -> (Comm, Pid) {
+        let entry = &self.tasks[task.index()];
+        (entry.comm, entry.pid)
+    }
+
+    /// The number by which the kernel orders tasks: lower goes first.
+    pub fn prio(&self, task: TaskId) -> i32 {
+        let task = self.sched.task(task);
+        match task.policy {
+            Policy::Normal | Policy::Batch | Policy::Idle => 120 + i32::from(task.nice),
+            Policy::Fifo(priority) | Policy::Rr(priority) => 99 - i32::from(priority),
+            Policy::Deadline { .. } => -1,
+            Policy::Stop => 0,
+        }
+    }
+
+    /// `sched_switch`.
+    pub fn emit_switch(&mut self, cpu: CpuId, prev: Curr, prev_state: TaskState, next: Curr) {
+        let side = |curr: Curr| match curr {
+            Curr::Idle => (Comm::swapper(cpu), Pid::IDLE, 120),
+            Curr::Task(task) => {
+                let (comm, pid) = self.who(task);
+                (comm, pid, self.prio(task))
+            }
+        };
+        let (prev_comm, prev_pid, prev_prio) = side(prev);
+        let (next_comm, next_pid, next_prio) = side(next);
+        let kind =
+            Kind::SchedSwitch { prev_comm, prev_pid, prev_prio, prev_state, next_comm, next_pid, next_prio };
+        self.emit(cpu, Context::Task, kind);
+    }
+
+    /// `sched_stat_runtime` for what a task ran since it was last told.
+    pub fn emit_runtime(&mut self, cpu: CpuId, context: Context, task: TaskId) {
+        let entity = &self.sched.task(task).se;
+        // Until v6.7 the event told the virtual time as well.
+        let cfs = self.sched.kernel.rules.policy == FairPolicy::Cfs;
+        let (sum, vruntime) = (entity.sum_exec_runtime, cfs.then_some(entity.vruntime));
+        let entry = &mut self.tasks[task.index()];
+        let runtime = sum - entry.runtime_told;
+        if runtime == 0 {
+            return;
+        }
+        entry.runtime_told = sum;
+        let (comm, pid) = (entry.comm, entry.pid);
+        self.emit(cpu, context, Kind::SchedStatRuntime { comm, pid, runtime, vruntime });
+    }
+
+    /// `sched_migrate_task`.
+    pub fn emit_migrate(&mut self, cpu: CpuId, context: Context, task: TaskId, from: CpuId, to: CpuId) {
+        let ((comm, pid), prio) = (self.who(task), self.prio(task));
+        self.emit(cpu, context, Kind::SchedMigrateTask { comm, pid, prio, orig_cpu: from, dest_cpu: to });
+    }
+
+    /// A mark of the workload.
+    pub fn emit_mark(&mut self, cpu: CpuId, task: TaskId, label: schedlab_workload::LabelId, value: i64) {
+        let text = self.workload.mark_text(label, &self.tasks[task.index()].cursor, self.now);
+        let label = Label::new(&text);
+        self.emit(cpu, Context::Task, Kind::Mark { label, value });
+    }
+}

@@ -1,0 +1,402 @@
+//! The state of a run, and its main loop.
+//!
+//! Everything that happens is an event at a time; its handler changes the state of
+//! the CPU it happens on, calls the scheduler, charges what that cost to the CPU,
+//! and leaves behind the events that follow. Handlers that touch a CPU's execution
+//! first bring it up to now ([`Engine::advance`]) and end by arming its next event
+//! ([`Engine::go_on`]).
+//!
+//! What a CPU does for the kernel is done at once and paid after: its state changes
+//! at the beginning of the path, the time passes before the CPU goes on, and other
+//! CPUs hear of it only when the time up to the notice has passed.
+
+use std::sync::Arc;
+
+use schedlab_machine::{Machine, Mechanism, Rate};
+use schedlab_sched::{Curr, Prices, Sched};
+use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
+use schedlab_trace::Sink;
+use schedlab_units::{TaskId, Time};
+use schedlab_workload::{ChannelKind, MutexKind, Start, Workload};
+
+use crate::cpu::{CoreState, Cpu};
+use crate::event::Event;
+use crate::memory::Memory;
+use crate::outcome::{Counts, End};
+use crate::queue::Queue;
+use crate::rng::Stream;
+use crate::task::Task;
+use crate::wait::{Barrier, Cond, Device, Futex, Mutex, Pipe, Pool, Semaphore, Socket};
+
+/// A pipe or a socket.
+pub(crate) enum Channel {
+    Pipe(Pipe),
+    Socket(Socket),
+}
+
+/// What tasks share, while running.
+pub(crate) struct Objects {
+    pub mutexes: Vec<Mutex>,
+    pub conds: Vec<Cond>,
+    pub sems: Vec<Semaphore>,
+    pub barriers: Vec<Barrier>,
+    pub channels: Vec<Channel>,
+    /// Where each shared timer stands; none before its first use.
+    pub timers: Vec<Option<Time>>,
+    pub words: Vec<i32>,
+    pub futexes: Vec<Futex>,
+    pub devices: Vec<Device>,
+    pub device_dice: Vec<Stream>,
+    pub source_dice: Vec<Stream>,
+    pub pools: Vec<Pool<crate::workers::Item>>,
+}
+
+impl Objects {
+    fn new(workload: &Workload, topology: &Topology, seed: u64) -> Objects {
+        let objects = &workload.objects;
+        let channel = |spec: &schedlab_workload::ChannelSpec| match spec.kind {
+            ChannelKind::Pipe => Channel::Pipe(Pipe::new(spec.capacity)),
+            ChannelKind::Socket => Channel::Socket(Socket::new(spec.capacity)),
+        };
+        let streams = |name: &str, count: usize| {
+            (0..count as u64).map(|number| Stream::new(seed, name, number)).collect::<Vec<_>>()
+        };
+        Objects {
+            mutexes: vec![Mutex::default(); objects.mutexes.len()],
+            conds: vec![Cond::default(); objects.conds.len()],
+            sems: objects.sems.iter().map(|spec| Semaphore::new(spec.initial)).collect(),
+            barriers: objects.barriers.iter().map(|spec| Barrier::new(spec.parties)).collect(),
+            channels: objects.channels.iter().map(channel).collect(),
+            timers: vec![None; objects.timers.len()],
+            words: workload.words(),
+            futexes: vec![Futex::default(); objects.words.len()],
+            devices: objects.devices.iter().map(|spec| Device::new(spec.depth)).collect(),
+            device_dice: streams("device", objects.devices.len()),
+            source_dice: streams("source", objects.sources.len()),
+            pools: if objects.queues.is_empty() { Vec::new() } else { crate::workers::pools(topology) },
+        }
+    }
+}
+
+/// Prices of the kernel's paths as they count in this run: nothing is charged for
+/// what is switched off.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paths {
+    pub context_switch: u64,
+    pub syscall: u64,
+    pub wakeup: u64,
+    pub futex: u64,
+    pub sleep: u64,
+    pub idle_scan_cpu: u64,
+    pub tick: u64,
+    pub irq: u64,
+    pub timer_irq: u64,
+    pub wake_list: u64,
+    pub ipi_send: u64,
+    pub ipi_handle: u64,
+    pub ipi_deliver: u64,
+    pub ipi_polling: u64,
+}
+
+impl Paths {
+    fn of(machine: &Machine) -> Paths {
+        let on =
+            |mechanism, cost: &schedlab_machine::Cost| if machine.has(mechanism) { cost.get() } else { 0 };
+        let kernel = |cost| on(Mechanism::KernelCosts, cost);
+        let ipi = |cost| on(Mechanism::Ipi, cost);
+        Paths {
+            context_switch: kernel(&machine.cost.context_switch_ns),
+            // A call takes time, or a loop of calls would never end.
+            syscall: kernel(&machine.cost.syscall_ns).max(1),
+            wakeup: kernel(&machine.cost.wakeup_ns),
+            futex: kernel(&machine.cost.futex_ns),
+            sleep: kernel(&machine.cost.sleep_ns),
+            idle_scan_cpu: on(Mechanism::SearchCosts, &machine.cost.idle_scan_cpu_ns),
+            tick: kernel(&machine.cost.tick_ns),
+            irq: kernel(&machine.cost.irq_ns),
+            timer_irq: kernel(&machine.cost.timer_irq_ns),
+            wake_list: kernel(&machine.cost.wake_list_ns),
+            ipi_send: ipi(&machine.ipi.send_ns),
+            ipi_handle: ipi(&machine.ipi.handle_ns),
+            ipi_deliver: ipi(&machine.ipi.deliver_ns),
+            ipi_polling: ipi(&machine.ipi.polling_ns),
+        }
+    }
+}
+
+/// Limits of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// When everything is killed.
+    pub until: Time,
+    /// Events after which the run is given up.
+    pub events: u64,
+}
+
+/// A run.
+pub(crate) struct Engine<'a> {
+    pub machine: &'a Machine,
+    pub workload: &'a Workload,
+    pub sched: Sched,
+    pub now: Time,
+    pub queue: Queue<Event>,
+    pub cpus: PerCpu<Cpu>,
+    pub cores: Vec<CoreState>,
+    pub llcs: Vec<CoreState>,
+    pub tasks: Vec<Task>,
+    pub objects: Objects,
+    pub memory: Memory,
+    pub paths: Paths,
+    pub seed: u64,
+    /// Zero of the workload's time.
+    pub zero: Time,
+    /// Groups of the workload in the scheduler.
+    pub groups: Vec<schedlab_sched::TgId>,
+    /// Foreground tasks that live or are still to start.
+    pub foreground: u64,
+    /// Tasks that start by themselves and have not.
+    pub to_start: u32,
+    /// Events in the queue that can wake a task or begin one.
+    pub pending: u64,
+    /// CPUs that run something.
+    pub nr_busy: u32,
+    /// Tasks named by count so far, and of each spec.
+    pub named: u32,
+    pub named_of: Vec<u32>,
+    pub next_pid: i32,
+    pub next_kernel_pid: i32,
+    pub counts: Counts,
+    pub end: Option<End>,
+    pub sink: &'a mut dyn Sink,
+    /// The sink wants events.
+    pub tracing: bool,
+    /// The sink wants decisions explained.
+    pub explaining: bool,
+    /// Whether threads of a core slow each other.
+    pub smt: bool,
+    /// Whether caches can be cold.
+    pub warmth: bool,
+    /// Whether clocks change.
+    pub clocks: crate::clock::Clocks,
+    /// Whether CPUs differ in capacity.
+    pub asymmetric: bool,
+    /// Whether some mutex is spun for.
+    pub has_kernel_mutexes: bool,
+    /// The lines that hold groups' load averages.
+    pub lines: crate::lines::Lines,
+    /// Tasks to be woken at once; empty between calls.
+    pub woken: Vec<TaskId>,
+    /// An empty buffer for effects.
+    pub spare_effects: Vec<schedlab_sched::Effect>,
+    /// What stoppers are asked to do, by CPU.
+    pub stopper_work: PerCpu<Vec<crate::stopper::StopperWork>>,
+    /// CPU masks by list of the workload, made once.
+    pub masks: Vec<std::sync::Arc<schedlab_topology::CpuMask>>,
+    pub all_cpus: std::sync::Arc<schedlab_topology::CpuMask>,
+}
+
+impl<'a> Engine<'a> {
+    pub fn new(
+        machine: &'a Machine,
+        kernel: &schedlab_sched::Kernel,
+        workload: &'a Workload,
+        seed: u64,
+        sink: &'a mut dyn Sink,
+    ) -> Engine<'a> {
+        let topology = &machine.topology;
+        let price = |cost: &schedlab_machine::Cost| {
+            if machine.has(Mechanism::SearchCosts) { cost.get() } else { 0 }
+        };
+        let prices = Prices {
+            idle_scan_cpu: price(&machine.cost.idle_scan_cpu_ns),
+            balance_cpu: price(&machine.cost.balance_cpu_ns),
+            balance_pass: price(&machine.cost.balance_pass_ns),
+            balance_task: price(&machine.cost.balance_task_ns),
+            blocked_update: price(&machine.cost.blocked_update_ns),
+        };
+        let tracing = sink.enabled();
+        let explaining = tracing && sink.wants_decisions();
+        let mut engine = Engine {
+            machine,
+            workload,
+            sched: Sched::new(topology, kernel, prices, seed),
+            now: Time::ZERO,
+            queue: Queue::new(),
+            cpus: PerCpu::new(topology.nr_cpus(), |_| Cpu::new()),
+            cores: vec![CoreState::default(); topology.cores().len()],
+            llcs: vec![CoreState::default(); topology.llcs().len()],
+            tasks: Vec::new(),
+            objects: Objects::new(workload, topology, seed),
+            memory: Memory::new(workload, topology),
+            paths: Paths::of(machine),
+            seed,
+            zero: Time::ZERO,
+            groups: Vec::new(),
+            foreground: 0,
+            to_start: 0,
+            pending: 0,
+            nr_busy: 0,
+            named: 0,
+            named_of: vec![0; workload.tasks.len()],
+            next_pid: 1000,
+            next_kernel_pid: 100,
+            counts: Counts::default(),
+            end: None,
+            sink,
+            tracing,
+            explaining,
+            smt: topology.is_smt() && machine.has(Mechanism::Smt),
+            warmth: machine.has(Mechanism::CacheWarmth),
+            clocks: crate::clock::Clocks::new(machine),
+            asymmetric: topology.cpus().any(|(_, cpu)| cpu.capacity != 1024),
+            has_kernel_mutexes: workload.objects.mutexes.iter().any(|m| m.kind == MutexKind::Kernel),
+            lines: crate::lines::Lines::default(),
+            woken: Vec::new(),
+            spare_effects: Vec::new(),
+            stopper_work: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
+            masks: masks(workload, topology.nr_cpus()),
+            all_cpus: Arc::new(CpuMask::all(topology.nr_cpus())),
+        };
+        engine.begin();
+        engine
+    }
+
+    /// Puts the machine to sleep and the first events into the queue.
+    fn begin(&mut self) {
+        let cpus: Vec<CpuId> = self.machine.topology.online().iter().collect();
+        for &cpu in &cpus {
+            self.cpus[cpu].rate = self.rate_of(cpu);
+            self.enter_idle(cpu);
+        }
+        self.make_groups();
+        for spec in self.workload.roots() {
+            let task = self.workload.task(spec);
+            let Start::At(delay) = task.start else { continue };
+            self.foreground += u64::from(!task.background);
+            self.to_start += 1;
+            self.pending += 1;
+            self.queue.push(Time::ZERO + delay, Event::Start { spec });
+        }
+        self.start_sources();
+    }
+
+    /// Handles events until the run ends.
+    pub fn run(&mut self, limits: Limits) -> End {
+        loop {
+            if let Some(end) = self.end.take() {
+                return end;
+            }
+            let Some((time, event)) = self.queue.pop() else { return self.nothing_left() };
+            if time > limits.until {
+                self.queue.push(time, event);
+                self.now = limits.until;
+                return End::Duration;
+            }
+            debug_assert!(time >= self.now, "time never goes back");
+            self.now = time;
+            self.counts.events += 1;
+            self.handle(event);
+            if self.memory.is_dirty() {
+                self.share_bandwidth();
+            }
+            if self.counts.events >= limits.events && self.end.is_none() {
+                return End::Events(limits.events);
+            }
+        }
+    }
+
+    #[inline]
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Cpu { cpu, number } => {
+                if self.cpus[cpu].number == number {
+                    self.cpus[cpu].armed = None;
+                    self.advance(cpu);
+                    self.go_on(cpu);
+                }
+            }
+            Event::Timer { task, number } => self.timer(task, number),
+            Event::Notify { cpu } => self.noticed(cpu),
+            Event::Tick { cpu } => self.tick(cpu),
+            Event::HrTick { cpu, number } => self.hrtick(cpu, number),
+            Event::Deeper { cpu, number } => self.deeper(cpu, number),
+            Event::Start { spec } => self.start(spec),
+            Event::Period { tg } => self.period(tg),
+            Event::Slack { tg } => self.slack(tg),
+            Event::RtPeriod => self.rt_period(),
+            Event::Replenish { task } => self.replenish(task),
+            Event::Irq { source } => self.source(source),
+            Event::Device { device, slot } => self.device_done(device, slot),
+        }
+    }
+
+    /// The queue is empty: all is done, or all wait for each other.
+    fn nothing_left(&self) -> End {
+        if self.foreground == 0 { End::Done } else { self.deadlock() }
+    }
+
+    /// The task a CPU runs.
+    #[inline]
+    pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
+        self.sched.rqs[cpu].curr.task()
+    }
+
+    /// Whether a CPU runs its idle task.
+    #[inline]
+    pub fn is_idle(&self, cpu: CpuId) -> bool {
+        self.sched.rqs[cpu].curr == Curr::Idle
+    }
+
+    /// Brings what a CPU executes up to now.
+    #[inline]
+    pub fn advance(&mut self, cpu: CpuId) {
+        let work = match self.sched.rqs[cpu].curr {
+            Curr::Task(task) => Some(&mut self.tasks[task.index()].work),
+            Curr::Idle => None,
+        };
+        self.cpus[cpu].advance(self.now, work);
+    }
+
+    /// Time the CPU spends in the kernel before it goes on.
+    #[inline]
+    pub fn charge(&mut self, cpu: CpuId, ns: u64) {
+        let entry = &mut self.cpus[cpu];
+        entry.overhead = entry.overhead.plus_nanos(ns);
+    }
+
+    /// Arms the CPU's next event at a time; one armed earlier is left alone.
+    #[inline]
+    pub fn arm(&mut self, cpu: CpuId, at: Time) {
+        let entry = &mut self.cpus[cpu];
+        if entry.armed.is_some_and(|armed| armed <= at) {
+            return;
+        }
+        entry.number = entry.number.wrapping_add(1);
+        entry.armed = Some(at);
+        self.queue.push(at, Event::Cpu { cpu, number: entry.number });
+    }
+
+    /// Changes a CPU's rate from now on.
+    pub fn set_rate(&mut self, cpu: CpuId, rate: Rate) {
+        if self.cpus[cpu].rate == rate {
+            return;
+        }
+        self.advance(cpu);
+        let streams = self.curr(cpu).is_some_and(|task| self.tasks[task.index()].streams);
+        let entry = &mut self.cpus[cpu];
+        entry.rate = rate;
+        if !streams {
+            entry.work_rate = rate;
+        }
+        if !self.is_idle(cpu) {
+            self.arm_next(cpu);
+        }
+    }
+}
+
+/// The workload's CPU lists as masks of this machine. The lists were checked to fit.
+fn masks(workload: &Workload, nr_cpus: usize) -> Vec<Arc<CpuMask>> {
+    let mask =
+        |list: &schedlab_workload::CpuList| Arc::new(list.mask(nr_cpus).expect("CPU lists fit the machine"));
+    workload.cpu_lists.iter().map(mask).collect()
+}

@@ -1,0 +1,38 @@
+//! What can happen next: a closed set.
+
+use schedlab_sched::TgId;
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+use schedlab_workload::{DeviceId, SourceId, SpecId};
+
+/// Something that happens at a time. A `number` that no longer agrees with its
+/// owner's says that the event was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// What a CPU executes reaches a point at which something must be done.
+    Cpu { cpu: CpuId, number: u32 },
+    /// The periodic tick of a CPU.
+    Tick { cpu: CpuId },
+    /// The timer that ends a slice.
+    HrTick { cpu: CpuId, number: u32 },
+    /// Another CPU's interrupt, or a write to the flags that an idle CPU watches, is noticed.
+    Notify { cpu: CpuId },
+    /// An idle CPU stops polling.
+    Deeper { cpu: CpuId, number: u32 },
+    /// A sleep is over.
+    Timer { task: TaskId, number: u32 },
+    /// A task begins by itself.
+    Start { spec: SpecId },
+    /// A group's quota is renewed.
+    Period { tg: TgId },
+    /// Quota that CPUs returned is handed out.
+    Slack { tg: TgId },
+    /// The period of RT throttling is over.
+    RtPeriod,
+    /// A deadline task gets a new budget.
+    Replenish { task: TaskId },
+    /// A source interrupts its CPU.
+    Irq { source: SourceId },
+    /// A device is done with a request.
+    Device { device: DeviceId, slot: u32 },
+}

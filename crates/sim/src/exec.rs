@@ -1,0 +1,588 @@
+//! Executing programs: one op after another, each with its price.
+//!
+//! A task has work and a stage: when the work is done, the stage says what comes
+//! next. Work of its own (`run`) takes as long as the machine makes it. A system
+//! call does what it does at once and is paid for before the task goes on; calls
+//! that take long (a fork, the end of a task) are paid for first.
+
+use schedlab_machine::Work;
+use schedlab_sched::{Deactivate, PipeWake, TaskState};
+use schedlab_topology::CpuId;
+use schedlab_units::{Duration, TaskId, Time};
+use schedlab_workload::{
+    BarrierId, ChannelId, CondId, Expected, MutexId, MutexKind, Op, SemId, Timer, WordId,
+};
+
+use crate::emit::Context;
+use crate::engine::{Channel, Engine};
+use crate::outcome::{End, Stuck};
+use crate::task::{Mode, Role, Stage, Wait, WakeFrom};
+use crate::wait::{self, Arrival, Expiry, Taken};
+
+/// Steps without time passing after which a task is given up.
+const STEPS_MAX: u32 = 1_000_000;
+
+impl Engine<'_> {
+    /// Lets a CPU go on from where it is: stages whose work is done follow each other,
+    /// then its next event is armed.
+    pub fn go_on(&mut self, cpu: CpuId) {
+        let mut steps = 0;
+        loop {
+            let Some(task) = self.curr(cpu) else { return };
+            if self.cpus[cpu].overhead != Work::NONE {
+                break;
+            }
+            if self.path_ends(cpu, task) || self.point_reached(cpu, task) {
+                continue;
+            }
+            if self.tasks[task.index()].work != Work::NONE {
+                break;
+            }
+            steps += 1;
+            if steps > STEPS_MAX {
+                let (comm, pid) = self.who(task);
+                let waits_for = "put a run or a sleep into it".to_string();
+                self.end = Some(End::NoTime(Stuck { pid, comm: comm.to_string(), waits_for }));
+                return;
+            }
+            self.stage_done(cpu, task);
+            if self.end.is_some() {
+                return;
+            }
+        }
+        self.arm_next(cpu);
+    }
+
+    /// Arms the event at which the CPU has something to do.
+    pub fn arm_next(&mut self, cpu: CpuId) {
+        let Some(task) = self.curr(cpu) else { return };
+        let overhead = self.cpus[cpu].overhead_ns();
+        if overhead > 0 && self.sched.rqs[cpu].need_resched.any() {
+            return self.arm(cpu, self.now + Duration(overhead));
+        }
+        if self.tasks[task.index()].work == Work::NONE && self.tasks[task.index()].stage == Stage::Fetch {
+            self.fetch(task);
+        }
+        let entry = &self.tasks[task.index()];
+        let mut ns = entry.work.time_at(self.cpus[cpu].work_rate);
+        if let Some(point) = self.point_in_work(cpu, task)
+            && point.0 < ns
+        {
+            ns = point.0;
+            self.cpus[cpu].resched_at = Some(self.now + Duration(overhead + ns));
+        }
+        self.arm(cpu, self.now + Duration(overhead + ns));
+    }
+
+    /// Takes the next op of a task's program; its own work begins at once.
+    fn fetch(&mut self, task: TaskId) {
+        let entry = &mut self.tasks[task.index()];
+        let dice = &mut entry.dice;
+        let op = entry.cursor.next(&self.workload.code, &mut self.objects.words, || dice.next());
+        match op {
+            Op::Run { work } => entry.work = Work::nanos(work.0),
+            Op::RunDraw { dist } => {
+                let span = self.workload.dists[dist.index()].draw(|| dice.next());
+                entry.work = Work::nanos(span.0);
+            }
+            _ => entry.stage = Stage::Act(op),
+        }
+    }
+
+    /// The work before a stage is done.
+    fn stage_done(&mut self, cpu: CpuId, task: TaskId) {
+        let stage = self.tasks[task.index()].stage;
+        if self.tasks[task.index()].streams {
+            self.tasks[task.index()].streams = false;
+            self.cpus[cpu].work_rate = self.cpus[cpu].rate;
+            self.memory.flow(cpu, task, false);
+        }
+        self.tasks[task.index()].mode = Mode::User;
+        match stage {
+            Stage::Fetch => self.fetch(task),
+            Stage::Act(op) => {
+                self.tasks[task.index()].stage = Stage::Fetch;
+                self.act(cpu, task, op);
+            }
+            Stage::Wall { until, block } => self.wall(task, until, block),
+            Stage::Touched { region, bytes, left } => self.touched(cpu, task, region, bytes, left),
+            Stage::Lock(mutex) => self.lock(cpu, task, mutex, true),
+            Stage::SpunForLock(mutex) => self.stop_spinning(cpu, task, mutex),
+            Stage::SemWait(sem) => self.sem_wait(cpu, task, sem),
+            Stage::SpunAtBarrier(barrier) => {
+                self.objects.barriers[barrier.index()].sleep(task);
+                self.charge(cpu, self.paths.syscall + self.paths.futex);
+                self.sleep(cpu, task, TaskState::Interruptible, Wait::Barrier(barrier), Stage::Fetch);
+            }
+            Stage::Wake { from, left } => self.wake_several(cpu, task, from, left),
+            Stage::Write { channel, left, resumed } => self.write(cpu, task, channel, left, resumed),
+            Stage::Read { channel, left, resumed } => self.read(cpu, task, channel, left, resumed),
+            Stage::FutexWoken => {
+                self.charge(cpu, self.paths.syscall);
+                self.tasks[task.index()].stage = Stage::Fetch;
+            }
+            Stage::Cloned(spec) => self.cloned(cpu, task, spec),
+            Stage::Execed(comm) => self.execed(cpu, task, comm),
+            Stage::Ended => self.ended(cpu, task),
+            Stage::WaitChildren => self.wait_children(cpu, task),
+            Stage::NextItem => self.next_item(cpu, task),
+            Stage::Submit { device } => self.submit_for(cpu, task, device),
+            Stage::Complete { device, woken } => self.complete_for(cpu, task, device, woken),
+            Stage::Stopper => self.stopper_runs(cpu, task),
+        }
+    }
+
+    /// Carries out an op, or begins to.
+    fn act(&mut self, cpu: CpuId, task: TaskId, op: Op) {
+        let call = self.paths.syscall;
+        match op {
+            Op::Run { .. } | Op::RunDraw { .. } => unreachable!("work is taken when it is fetched"),
+            Op::RunKernel { work, section } => {
+                let entry = &mut self.tasks[task.index()];
+                entry.work = Work::nanos(work.0 + call);
+                entry.mode = Mode::Kernel(section);
+            }
+            Op::RunWall { wall, block } => self.wall(task, self.now + wall, block.0),
+            Op::Touch { region, bytes } => self.begin_touch(cpu, task, region, bytes),
+            Op::Access { access } => {
+                let spec = self.workload.objects.accesses[access.index()];
+                self.begin_access(cpu, task, op, spec);
+            }
+            Op::Sleep { span } => self.sleep_until(cpu, task, self.now + span),
+            Op::SleepDraw { dist } => {
+                let dice = &mut self.tasks[task.index()].dice;
+                let span = self.workload.dists[dist.index()].draw(|| dice.next());
+                self.sleep_until(cpu, task, self.now + span);
+            }
+            Op::Zero => self.zero = self.now,
+            Op::Origin { delay } => {
+                let origin = self.zero + delay;
+                self.tasks[task.index()].origin = origin;
+                if origin > self.now {
+                    self.sleep_until(cpu, task, origin);
+                } else {
+                    self.charge(cpu, call);
+                }
+            }
+            Op::TimerWait { timer, period, miss } => {
+                let now = self.now;
+                let expiry = wait::advance(self.timer_of(task, timer), period, miss, now);
+                match expiry {
+                    Expiry::At(time) => self.sleep_until(cpu, task, time),
+                    Expiry::Missed => self.charge(cpu, call),
+                }
+            }
+            Op::Lock { mutex } => self.lock(cpu, task, mutex, false),
+            Op::Unlock { mutex } => self.unlock(cpu, task, mutex),
+            Op::CondWait { cond, mutex } => {
+                self.unlock(cpu, task, mutex);
+                self.objects.conds[cond.index()].wait(task);
+                self.charge(cpu, call + self.paths.futex);
+                self.sleep(cpu, task, TaskState::Interruptible, Wait::Cond(cond), Stage::Lock(mutex));
+            }
+            Op::Signal { cond } => self.signal(cpu, task, cond, 1),
+            Op::Broadcast { cond } => self.signal(cpu, task, cond, u32::MAX),
+            Op::SemPost { sem } => {
+                self.charge(cpu, self.atomic());
+                if let Some(waiter) = self.objects.sems[sem.index()].post() {
+                    self.charge(cpu, call + self.paths.futex);
+                    self.wake_up(cpu, Context::Task, waiter, false);
+                }
+            }
+            Op::SemWait { sem } => self.sem_wait(cpu, task, sem),
+            Op::Barrier { barrier } => self.barrier(cpu, task, barrier),
+            Op::Write { channel, bytes } => self.write(cpu, task, channel, bytes, false),
+            Op::Read { channel, bytes } => self.read(cpu, task, channel, bytes, false),
+            Op::FutexWait { word, expected, timeout } => self.futex_wait(cpu, task, word, expected, timeout),
+            Op::FutexWake { word, count } => {
+                self.charge(cpu, call + self.paths.futex);
+                let left = count.min(self.objects.futexes[word.index()].len() as u32);
+                self.wake_several(cpu, task, WakeFrom::Word(word), left);
+            }
+            Op::BlockIo { device, bytes: _, write: _ } => self.block_io(cpu, task, device),
+            Op::QueueWork { queue, work } => self.queue_work(cpu, queue, work),
+            Op::Raise { source } => self.raise(cpu, source),
+            Op::Fork { task: spec } => self.fork(cpu, task, spec),
+            Op::Exec { comm } => self.exec(cpu, task, comm),
+            Op::Exit => self.begin_exit(cpu, task),
+            Op::ExitGroup => self.exit_group(cpu, task),
+            Op::WaitChildren => self.wait_children(cpu, task),
+            Op::Join { task: spec } => self.join(cpu, task, spec),
+            Op::Yield => {
+                self.charge(cpu, call);
+                self.sched.yield_task(cpu, self.now);
+                self.reschedule(cpu, Deactivate::Yielded);
+            }
+            Op::OwnComm => self.own_comm(cpu, task),
+            Op::SetComm { comm } => self.set_comm(cpu, task, comm),
+            Op::SetCpus { cpus } => self.set_cpus(cpu, task, cpus),
+            Op::SetSched { attr } => self.set_sched(cpu, task, attr),
+            Op::SetGroup { group } => self.set_group(cpu, task, group),
+            Op::Mark { label, value } => {
+                if self.tracing {
+                    self.emit_mark(cpu, task, label, value);
+                }
+            }
+            Op::Loop { .. }
+            | Op::EndLoop { .. }
+            | Op::Jump { .. }
+            | Op::JumpIf { .. }
+            | Op::JumpOdds { .. }
+            | Op::WordSet { .. }
+            | Op::WordAdd { .. }
+            | Op::WordLoad { .. } => unreachable!("the cursor carries out control"),
+        }
+    }
+
+    /// An atomic operation in user mode.
+    fn atomic(&self) -> u64 {
+        if self.machine.has(schedlab_machine::Mechanism::KernelCosts) {
+            self.machine.cost.atomic_ns.get().max(1)
+        } else {
+            1
+        }
+    }
+
+    /// Runs in blocks until a time by the clock; a block once begun is finished.
+    fn wall(&mut self, task: TaskId, until: Time, block: u64) {
+        let entry = &mut self.tasks[task.index()];
+        if self.now >= until {
+            entry.stage = Stage::Fetch;
+            return;
+        }
+        // As many blocks as fit at full speed; slower ones are added at their end.
+        let left = until.since(self.now).0;
+        let block = block.max(1);
+        entry.work = Work::nanos(left.div_ceil(block).max(1) * block);
+        entry.stage = Stage::Wall { until, block };
+    }
+
+    /// Where a timer stands, to be moved on.
+    fn timer_of(&mut self, task: TaskId, timer: Timer) -> &mut Time {
+        let entry = &mut self.tasks[task.index()];
+        let stands = match timer {
+            Timer::Shared(id) => &mut self.objects.timers[id.index()],
+            Timer::Own(number) => &mut entry.own_timers.get_or_insert_default()[usize::from(number)],
+        };
+        stands.get_or_insert(entry.origin)
+    }
+
+    /// Sleeps until a time, or a little longer, as timers gather.
+    fn sleep_until(&mut self, cpu: CpuId, task: TaskId, time: Time) {
+        let fair = self.sched.task(task).policy.is_fair();
+        let slack = if fair && self.machine.has(schedlab_machine::Mechanism::KernelCosts) {
+            self.machine.cost.timer_slack_ns.get()
+        } else {
+            0
+        };
+        self.charge(cpu, self.paths.syscall);
+        self.set_timer(cpu, task, time + Duration(slack));
+        self.sleep(cpu, task, TaskState::Interruptible, Wait::Timer, Stage::Fetch);
+    }
+
+    /// Takes a lock or waits for it.
+    fn lock(&mut self, cpu: CpuId, task: TaskId, id: MutexId, resumed: bool) {
+        self.charge(cpu, self.atomic());
+        let kernel = self.workload.objects.mutexes[id.index()].kind == MutexKind::Kernel;
+        if kernel && !resumed && self.might_sleep(cpu) {
+            self.tasks[task.index()].stage = Stage::Lock(id);
+            return;
+        }
+        let mutex = &mut self.objects.mutexes[id.index()];
+        let Taken::HeldBy(holder) = mutex.take(task) else {
+            self.tasks[task.index()].stage = Stage::Fetch;
+            return;
+        };
+        let holder_runs = self.sched.rqs[self.sched.task(holder).cpu].curr.task() == Some(holder);
+        if kernel && holder_runs && !self.sched.rqs[cpu].need_resched.full {
+            mutex.spin(task);
+            let entry = &mut self.tasks[task.index()];
+            entry.spins_for = Some(id);
+            entry.work = Work::nanos(u64::MAX);
+            entry.mode = Mode::Kernel(schedlab_workload::Section { preempt_off: false, cond_resched_ns: 0 });
+            entry.stage = Stage::SpunForLock(id);
+            return;
+        }
+        mutex.sleep(task);
+        let state = if kernel { TaskState::Uninterruptible } else { TaskState::Interruptible };
+        if !kernel {
+            self.charge(cpu, self.paths.syscall + self.paths.futex);
+        }
+        self.sleep(cpu, task, state, Wait::Mutex(id), Stage::Lock(id));
+    }
+
+    /// Gives a lock back; whoever gets it, or may, is told.
+    fn unlock(&mut self, cpu: CpuId, task: TaskId, id: MutexId) {
+        self.charge(cpu, self.atomic());
+        match self.objects.mutexes[id.index()].give(task) {
+            Some((next, true)) => self.end_spin(next, Stage::Fetch),
+            Some((next, false)) => {
+                self.charge(cpu, self.paths.syscall + self.paths.futex);
+                self.wake_up(cpu, Context::Task, next, false);
+            }
+            None => {}
+        }
+    }
+
+    /// A task that spins sees that it can stop, wherever it is.
+    fn end_spin(&mut self, task: TaskId, stage: Stage) {
+        let notice = self.machine.cost.spin_exit_ns.get();
+        let cpu = self.sched.task(task).cpu;
+        let runs = self.curr(cpu) == Some(task);
+        if runs {
+            self.advance(cpu);
+        }
+        let entry = &mut self.tasks[task.index()];
+        entry.spins_for = None;
+        entry.work = Work::nanos(notice);
+        entry.stage = stage;
+        if runs {
+            self.arm_next(cpu);
+        }
+    }
+
+    /// A spinning task stops and sleeps instead.
+    fn stop_spinning(&mut self, cpu: CpuId, task: TaskId, id: MutexId) {
+        let mutex = &mut self.objects.mutexes[id.index()];
+        mutex.stop_spinning(task);
+        self.tasks[task.index()].spins_for = None;
+        mutex.sleep(task);
+        self.sleep(cpu, task, TaskState::Uninterruptible, Wait::Mutex(id), Stage::Lock(id));
+    }
+
+    /// A task is off its CPU: those that spin for a lock it holds give up.
+    pub fn holder_leaves(&mut self, task: TaskId) {
+        if !self.has_kernel_mutexes {
+            return;
+        }
+        for id in 0..self.objects.mutexes.len() {
+            if self.objects.mutexes[id].holder() != Some(task) {
+                continue;
+            }
+            while let Some(spinner) = self.objects.mutexes[id].next_spinner() {
+                self.end_spin(spinner, Stage::SpunForLock(MutexId(id as u32)));
+            }
+        }
+    }
+
+    fn sem_wait(&mut self, cpu: CpuId, task: TaskId, sem: SemId) {
+        self.charge(cpu, self.atomic());
+        if self.objects.sems[sem.index()].wait(task) {
+            self.tasks[task.index()].stage = Stage::Fetch;
+            return;
+        }
+        self.charge(cpu, self.paths.syscall + self.paths.futex);
+        self.sleep(cpu, task, TaskState::Interruptible, Wait::Sem(sem), Stage::SemWait(sem));
+    }
+
+    fn barrier(&mut self, cpu: CpuId, task: TaskId, id: BarrierId) {
+        self.charge(cpu, self.atomic());
+        match self.objects.barriers[id.index()].arrive(task) {
+            Arrival::Wait => {
+                let spin = self.workload.objects.barriers[id.index()].spin;
+                let entry = &mut self.tasks[task.index()];
+                entry.work = Work::nanos(spin.0);
+                entry.stage = Stage::SpunAtBarrier(id);
+            }
+            Arrival::Open(spinners) => {
+                for spinner in spinners {
+                    self.end_spin(spinner, Stage::Fetch);
+                }
+                let left = self.objects.barriers[id.index()].nr_sleepers() as u32;
+                if left > 0 {
+                    self.charge(cpu, self.paths.syscall + self.paths.futex);
+                }
+                self.wake_several(cpu, task, WakeFrom::Barrier(id), left);
+            }
+        }
+    }
+
+    fn signal(&mut self, cpu: CpuId, task: TaskId, cond: CondId, count: u32) {
+        self.charge(cpu, self.atomic());
+        let left = count.min(self.objects.conds[cond.index()].len() as u32);
+        if left > 0 {
+            self.charge(cpu, self.paths.syscall + self.paths.futex);
+        }
+        self.wake_several(cpu, task, WakeFrom::Cond(cond), left);
+    }
+
+    /// Wakes the next of several, pays for it, and comes back for the others.
+    fn wake_several(&mut self, cpu: CpuId, task: TaskId, from: WakeFrom, left: u32) {
+        self.tasks[task.index()].stage = Stage::Fetch;
+        if left == 0 {
+            return;
+        }
+        let next = match from {
+            WakeFrom::Barrier(id) => self.objects.barriers[id.index()].wake(),
+            WakeFrom::Cond(id) => self.objects.conds[id.index()].signal(),
+            WakeFrom::Word(id) => self.objects.futexes[id.index()].wake(),
+        };
+        let Some(next) = next else { return };
+        if left > 1 {
+            self.tasks[task.index()].stage = Stage::Wake { from, left: left - 1 };
+        }
+        self.wake_up(cpu, Context::Task, next, false);
+    }
+
+    fn futex_wait(&mut self, cpu: CpuId, task: TaskId, word: WordId, expected: Expected, timeout: Duration) {
+        self.charge(cpu, self.paths.syscall + self.paths.futex);
+        let expected = match expected {
+            Expected::Value(value) => value,
+            Expected::Remembered => self.tasks[task.index()].cursor.remembered(),
+        };
+        if self.objects.words[word.index()] != expected {
+            return;
+        }
+        self.objects.futexes[word.index()].wait(task);
+        if timeout > Duration::ZERO {
+            self.set_timer(cpu, task, self.now + timeout);
+        }
+        self.sleep(cpu, task, TaskState::Interruptible, Wait::Word(word), Stage::FutexWoken);
+    }
+
+    /// Price of one call on a channel that moves so many bytes.
+    fn channel_ns(&self, id: ChannelId, bytes: u32) -> u64 {
+        if !self.machine.has(schedlab_machine::Mechanism::KernelCosts) {
+            return 1;
+        }
+        let cost = &self.machine.cost;
+        let base = match self.objects.channels[id.index()] {
+            Channel::Pipe(_) => cost.pipe_ns.get(),
+            Channel::Socket(_) => cost.socket_ns.get(),
+        };
+        self.paths.syscall + base + u64::from(bytes) * cost.copy_kb_ns.get() / 1024
+    }
+
+    /// Writes what fits; sleeps if something is left. `resumed` after such a sleep.
+    fn write(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, resumed: bool) {
+        let rule = self.sched.kernel.rules.pipe_wake;
+        let woken = &mut self.woken;
+        let taken = match &mut self.objects.channels[id.index()] {
+            Channel::Pipe(pipe) => {
+                let was_empty = pipe.is_empty();
+                let taken = pipe.write(left);
+                let wakes = taken > 0 && (was_empty || rule == PipeWake::All);
+                match rule {
+                    PipeWake::All | PipeWake::AllIfFull if wakes => pipe.readers().take_all(woken),
+                    PipeWake::OneIfFull | PipeWake::OneIfFreed => {
+                        if wakes {
+                            pipe.readers().take_one(woken);
+                        }
+                        if resumed && taken == left && !pipe.is_full() {
+                            pipe.writers().take_one(woken);
+                        }
+                    }
+                    _ => {}
+                }
+                taken
+            }
+            Channel::Socket(socket) => {
+                let taken = socket.write(left);
+                if taken > 0 {
+                    socket.readers().take_one(woken);
+                }
+                taken
+            }
+        };
+        self.charge(cpu, self.channel_ns(id, taken));
+        self.tasks[task.index()].stage = Stage::Fetch;
+        self.wake_all(cpu);
+        if taken < left {
+            match &mut self.objects.channels[id.index()] {
+                Channel::Pipe(pipe) => pipe.writers().add(task),
+                Channel::Socket(socket) => socket.writers().add(task),
+            }
+            let stage = Stage::Write { channel: id, left: left - taken, resumed: true };
+            self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), stage);
+        }
+    }
+
+    /// Reads what is there; sleeps if there is nothing. `resumed` after such a sleep.
+    fn read(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, resumed: bool) {
+        let rule = self.sched.kernel.rules.pipe_wake;
+        let woken = &mut self.woken;
+        let taken = match &mut self.objects.channels[id.index()] {
+            Channel::Pipe(pipe) => {
+                let (was_full, pages) = (pipe.is_full(), pipe.pages());
+                let taken = pipe.read(left);
+                let freed = pipe.pages() < pages;
+                match rule {
+                    PipeWake::All if freed => pipe.writers().take_all(woken),
+                    PipeWake::AllIfFull if was_full => pipe.writers().take_all(woken),
+                    PipeWake::OneIfFull if was_full => pipe.writers().take_one(woken),
+                    PipeWake::OneIfFreed if was_full && freed => pipe.writers().take_one(woken),
+                    _ => {}
+                }
+                let one = matches!(rule, PipeWake::OneIfFull | PipeWake::OneIfFreed);
+                if one && resumed && taken > 0 && !pipe.is_empty() {
+                    pipe.readers().take_one(woken);
+                }
+                taken
+            }
+            Channel::Socket(socket) => {
+                let taken = socket.read(left);
+                if taken > 0 && socket.is_writable() {
+                    socket.writers().take_all(woken);
+                }
+                taken
+            }
+        };
+        self.charge(cpu, self.channel_ns(id, taken));
+        self.wake_all(cpu);
+        if taken == left {
+            self.tasks[task.index()].stage = Stage::Fetch;
+        } else if taken > 0 {
+            self.tasks[task.index()].stage = Stage::Read { channel: id, left: left - taken, resumed: false };
+        } else {
+            match &mut self.objects.channels[id.index()] {
+                Channel::Pipe(pipe) => pipe.readers().add(task),
+                Channel::Socket(socket) => socket.readers().add(task),
+            }
+            let stage = Stage::Read { channel: id, left, resumed: true };
+            self.sleep(cpu, task, TaskState::Interruptible, Wait::Readable(id), stage);
+        }
+    }
+
+    /// Wakes those that were taken out of a channel's queues; the waker soon sleeps.
+    fn wake_all(&mut self, cpu: CpuId) {
+        let mut woken = std::mem::take(&mut self.woken);
+        for task in woken.drain(..) {
+            self.wake_up(cpu, Context::Task, task, true);
+        }
+        self.woken = woken;
+    }
+
+    /// A timer ends a wait.
+    pub fn timer_expired(&mut self, task: TaskId) {
+        let entry = &mut self.tasks[task.index()];
+        if let Wait::Word(word) = entry.wait {
+            self.objects.futexes[word.index()].give_up(task);
+        }
+    }
+
+    /// Sets a task's timer on a CPU.
+    pub fn set_timer(&mut self, cpu: CpuId, task: TaskId, at: Time) {
+        let entry = &mut self.tasks[task.index()];
+        entry.timer = entry.timer.wrapping_add(1);
+        entry.timer_cpu = cpu;
+        entry.timer_set = true;
+        self.pending += 1;
+        let next = &mut self.cpus[cpu].next_timer;
+        *next = if *next <= self.now { at } else { at.min(*next) };
+        self.queue.push(at, crate::event::Event::Timer { task, number: entry.timer });
+    }
+
+    /// Takes a task's timer back, if it is set.
+    pub fn cancel_timer(&mut self, task: TaskId) {
+        let entry = &mut self.tasks[task.index()];
+        if std::mem::take(&mut entry.timer_set) {
+            entry.timer = entry.timer.wrapping_add(1);
+            self.pending -= 1;
+        }
+    }
+
+    /// Whether a task is a worker of the kernel.
+    pub fn is_worker(&self, task: TaskId) -> bool {
+        matches!(self.tasks[task.index()].role, Role::Worker { .. })
+    }
+}

@@ -1,0 +1,114 @@
+//! The idle loop: which state a CPU sleeps in, and whether its tick goes on.
+//!
+//! The state is chosen by the idle time to expect: the average of earlier ones,
+//! bounded by the last timer that was set on this CPU. When less than a tick is
+//! expected the tick is left running, as the kernel's governors do; when it then
+//! finds the CPU still idle, it is stopped.
+
+use schedlab_machine::Mechanism;
+use schedlab_topology::CpuId;
+use schedlab_trace::{IDLE_EXIT, Kind};
+use schedlab_units::{Duration, Time};
+
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::event::Event;
+
+impl Engine<'_> {
+    /// The CPU runs its idle task from now on, or goes back to sleep after an interrupt.
+    pub fn enter_idle(&mut self, cpu: CpuId) {
+        let machine = self.machine;
+        let now = self.now;
+        let entry = &mut self.cpus[cpu];
+        // What is left to pay for is paid before the CPU sleeps.
+        let begin = now + Duration(entry.overhead_ns());
+        entry.overhead = schedlab_machine::Work::NONE;
+        entry.idle_since = begin;
+        entry.awake_at = None;
+        entry.in_kernel = false;
+        entry.idle_number = entry.idle_number.wrapping_add(1);
+        if entry.next_timer <= now {
+            entry.next_timer = Time::MAX;
+        }
+        let predicted = entry.predictor.predict(entry.next_timer.since(now).0);
+        let polls = machine.idle.prices.poll_ns.get();
+        let state = machine.idle.choose(predicted).filter(|_| machine.has(Mechanism::IdleStates));
+        if polls > 0 && state.is_some() {
+            let number = entry.idle_number;
+            self.queue.push(begin + Duration(polls), Event::Deeper { cpu, number });
+            self.set_idle_state(cpu, None);
+        } else {
+            self.set_idle_state(cpu, state);
+        }
+        let stop = predicted >= self.sched.tick_ns() || !self.cpus[cpu].tick_armed;
+        if stop && !self.cpus[cpu].tick_stopped {
+            self.stop_tick(cpu);
+        }
+    }
+
+    /// An idle CPU has polled long enough.
+    pub fn deeper(&mut self, cpu: CpuId, number: u32) {
+        if self.is_idle(cpu) && self.cpus[cpu].idle_number == number && self.cpus[cpu].awake_at.is_none() {
+            let left = self.cpus[cpu].next_timer.since(self.now).0;
+            let predicted = self.cpus[cpu].predictor.predict(left);
+            let state = self.machine.idle.choose(predicted);
+            self.set_idle_state(cpu, state);
+        }
+    }
+
+    fn set_idle_state(&mut self, cpu: CpuId, state: Option<usize>) {
+        let idle = &self.machine.idle;
+        self.cpus[cpu].idle_state = state;
+        let rq = &mut self.sched.rqs[cpu];
+        rq.polling = idle.watches(state);
+        rq.idle_exit_latency = state.map(|_| idle.exit_ns(state));
+        if self.tracing {
+            let state = state.map_or(0, |state| state as u32 + 1);
+            self.emit(cpu, Context::Task, Kind::CpuIdle { state, cpu });
+        }
+    }
+
+    /// An interrupt or a switch ends the idle time.
+    pub fn exit_idle_state(&mut self, cpu: CpuId) {
+        let slept = self.now.since(self.cpus[cpu].idle_since).0;
+        let entry = &mut self.cpus[cpu];
+        entry.predictor.note(slept);
+        if let Some(state) = entry.idle_state.take() {
+            let state = &self.machine.idle.states()[state];
+            if state.flushes && slept >= state.residency_ns && self.warmth {
+                let core = usize::from(self.machine.topology.cpu(cpu).core);
+                if self.cores[core].busy == 0 {
+                    self.cores[core].clock.flush();
+                }
+            }
+        }
+        self.sched.rqs[cpu].polling = true;
+        self.sched.rqs[cpu].idle_exit_latency = None;
+        if self.tracing {
+            self.emit(cpu, Context::Task, Kind::CpuIdle { state: IDLE_EXIT, cpu });
+        }
+    }
+
+    /// The CPU switches away from its idle task.
+    pub fn leave_idle(&mut self, cpu: CpuId) {
+        self.cpus[cpu].since = self.now;
+        self.cpus[cpu].awake_at = None;
+        self.sched.rqs[cpu].polling = false;
+        self.restart_tick(cpu);
+        self.set_busy(cpu, true);
+    }
+
+    /// How long an idle CPU takes until it handles what happens to it now; zero if
+    /// it is awake.
+    pub fn exit_latency(&self, cpu: CpuId) -> u64 {
+        let entry = &self.cpus[cpu];
+        match entry.awake_at {
+            Some(at) => at.since(self.now).0,
+            None => {
+                // Not yet asleep: what it still has to do comes first.
+                let begin = entry.idle_since.since(self.now).0;
+                begin + self.machine.idle.exit_ns(entry.idle_state)
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Interrupts: what hits a CPU from outside, and what it returns to.
+//!
+//! ```text
+//!   what ran --+            +-- the same, or another if the return honours a request
+//!              +-- handler -+
+//! ```
+//!
+//! The handler's effects come at once, its time is taken from whatever runs next. An
+//! idle CPU first has to come back from its idle state.
+
+use schedlab_sched::Deactivate;
+use schedlab_topology::CpuId;
+use schedlab_units::{Duration, TaskId};
+
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::event::Event;
+use crate::task::Mode;
+
+/// What an interrupt hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hit {
+    /// The idle task.
+    Idle,
+    /// A task in user mode.
+    User,
+    /// A task in the kernel.
+    Kernel,
+}
+
+impl Engine<'_> {
+    /// Whether something that happens to a CPU has to wait until it has come back
+    /// from its idle state; if so it is put off until then.
+    pub fn put_off(&mut self, cpu: CpuId, event: Event) -> bool {
+        if !self.is_idle(cpu) {
+            return false;
+        }
+        let latency = self.exit_latency(cpu);
+        if latency == 0 {
+            return false;
+        }
+        let at = self.now + Duration(latency);
+        self.cpus[cpu].awake_at = Some(at);
+        self.queue.push(at, event);
+        true
+    }
+
+    /// An interrupt of so many ns begins on a CPU.
+    pub fn interrupt(&mut self, cpu: CpuId, ns: u64) -> Hit {
+        self.advance(cpu);
+        let hit = match self.curr(cpu) {
+            None => {
+                self.exit_idle_state(cpu);
+                Hit::Idle
+            }
+            Some(_) if self.cpus[cpu].in_kernel => Hit::Kernel,
+            Some(task) if self.tasks[task.index()].mode == Mode::User => Hit::User,
+            Some(_) => Hit::Kernel,
+        };
+        self.cpus[cpu].in_kernel = true;
+        self.take_time(cpu, ns);
+        hit
+    }
+
+    /// Interrupts take time from a CPU.
+    pub fn take_time(&mut self, cpu: CpuId, ns: u64) {
+        if ns > 0 {
+            self.charge(cpu, ns);
+            self.sched.steal(cpu, ns, self.now);
+        }
+    }
+
+    /// The interrupt returns to what it hit, or to another task.
+    pub fn irq_return(&mut self, cpu: CpuId, hit: Hit) {
+        match hit {
+            Hit::Idle => {
+                if self.sched.rqs[cpu].need_resched.any() || self.sched.rqs[cpu].nr_running > 0 {
+                    self.reschedule(cpu, Deactivate::Yielded);
+                } else {
+                    self.enter_idle(cpu);
+                }
+            }
+            Hit::User => self.exit_to_user(cpu),
+            Hit::Kernel => self.return_to_kernel(cpu),
+        }
+        self.go_on(cpu);
+    }
+
+    /// Tells a CPU that there is something for it: a reschedule request, woken tasks,
+    /// or balancing for the idle. `by` is the CPU that tells.
+    pub fn notify(&mut self, by: CpuId, cpu: CpuId) {
+        if self.cpus[cpu].notified {
+            return;
+        }
+        self.cpus[cpu].notified = true;
+        // The teller has first to get to this point of its own path.
+        let mut delay = self.cpus[by].overhead_ns();
+        let idle = self.is_idle(cpu);
+        if idle && self.sched.rqs[cpu].polling {
+            delay += self.paths.ipi_polling;
+            if self.tracing && by != cpu {
+                let kind = schedlab_trace::Kind::SchedWakeIdleWithoutIpi { cpu };
+                self.emit(by, Context::Task, kind);
+            }
+        } else {
+            self.counts.ipis += 1;
+            self.charge(by, self.paths.ipi_send);
+            delay += self.paths.ipi_send + self.paths.ipi_deliver;
+        }
+        if idle {
+            let latency = self.exit_latency(cpu);
+            delay += latency;
+        }
+        let at = self.now + Duration(delay);
+        if idle {
+            self.cpus[cpu].awake_at = Some(at);
+        }
+        self.queue.push(at, Event::Notify { cpu });
+    }
+
+    /// A CPU notices that it was told something.
+    pub fn noticed(&mut self, cpu: CpuId) {
+        self.cpus[cpu].notified = false;
+        let idle = self.is_idle(cpu);
+        let watched = idle && self.sched.rqs[cpu].polling;
+        if idle && self.cpus[cpu].awake_at.is_none() && self.put_off(cpu, Event::Notify { cpu }) {
+            // It went back to sleep in the meantime.
+            self.cpus[cpu].notified = true;
+            return;
+        }
+        let ns = if watched { 0 } else { self.paths.ipi_handle };
+        let hit = self.interrupt(cpu, ns);
+        self.drain_wake_list(cpu);
+        if std::mem::take(&mut self.cpus[cpu].nohz_kick) {
+            self.nohz_balance(cpu);
+        }
+        self.irq_return(cpu, hit);
+    }
+
+    /// A sleep is over.
+    pub fn timer(&mut self, task: TaskId, number: u32) {
+        let entry = &self.tasks[task.index()];
+        if entry.timer != number {
+            return;
+        }
+        let cpu = entry.timer_cpu;
+        if self.put_off(cpu, Event::Timer { task, number }) {
+            return;
+        }
+        self.pending -= 1;
+        let entry = &mut self.tasks[task.index()];
+        entry.timer = entry.timer.wrapping_add(1);
+        entry.timer_set = false;
+        let hit = self.interrupt(cpu, self.paths.timer_irq);
+        self.timer_expired(task);
+        self.wake_up(cpu, Context::Hardirq, task, false);
+        self.irq_return(cpu, hit);
+    }
+}

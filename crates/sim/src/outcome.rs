@@ -1,0 +1,122 @@
+//! How a run ended, and what was counted on the way.
+
+use schedlab_units::{Pid, Time};
+
+/// Why a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its last foreground task ended.
+    Done,
+    /// Its time was over.
+    Duration,
+    /// Every task that is left waits for another.
+    Deadlock(Vec<Stuck>),
+    /// So many events were handled: the run was given up.
+    Events(u64),
+    /// A task does steps without end and without time passing.
+    NoTime(Stuck),
+}
+
+/// A task and what it waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// Its number.
+    pub pid: Pid,
+    /// Its name.
+    pub comm: String,
+    /// What it waits for, in words.
+    pub waits_for: String,
+}
+
+impl std::fmt::Display for Stuck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({}) {}", self.comm, self.pid, self.waits_for)
+    }
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            End::Done => write!(f, "all tasks ended"),
+            End::Duration => write!(f, "the time was over"),
+            End::Deadlock(stuck) => {
+                write!(f, "nothing can happen any more: ")?;
+                for (i, task) in stuck.iter().take(8).enumerate() {
+                    write!(f, "{}{task}", if i > 0 { "; " } else { "" })?;
+                }
+                match stuck.len() {
+                    0..=8 => Ok(()),
+                    all => write!(f, "; and {} more", all - 8),
+                }
+            }
+            End::Events(limit) => write!(
+                f,
+                "given up after {limit} events; give the workload a duration, or raise the limit of events"
+            ),
+            End::NoTime(task) => {
+                write!(
+                    f,
+                    "{} ({}) goes on for ever without any time passing; {}",
+                    task.comm, task.pid, task.waits_for
+                )
+            }
+        }
+    }
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events of the engine.
+    pub events: u64,
+    /// Context switches.
+    pub switches: u64,
+    /// Of these, those in which the task gave up its CPU by itself.
+    pub voluntary: u64,
+    /// Wake-ups.
+    pub wakeups: u64,
+    /// Tasks made.
+    pub forks: u64,
+    /// Tasks ended.
+    pub exits: u64,
+    /// Tasks moved to another CPU, for whatever cause.
+    pub migrations: u64,
+    /// The same by cause, in the order of [`schedlab_sched::MigrationCause`].
+    pub by_cause: [u64; 9],
+    /// Interrupts between CPUs.
+    pub ipis: u64,
+    /// Ticks.
+    pub ticks: u64,
+}
+
+/// What is left of a run besides its trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Why it ended.
+    pub end: End,
+    /// When.
+    pub time: Time,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+impl Outcome {
+    /// Whether the run ended as it should: by itself or by its time.
+    pub fn is_ok(&self) -> bool {
+        matches!(self.end, End::Done | End::Duration)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadlock_names_tasks_and_what_they_wait_for() {
+        let stuck = |n: i32| Stuck { pid: Pid(n), comm: format!("t{n}"), waits_for: "waits for m".into() };
+        let end = End::Deadlock((0..10).map(stuck).collect());
+        let text = end.to_string();
+        assert!(text.starts_with("nothing can happen any more: t0 (0) waits for m; t1 (1)"), "{text}");
+        assert!(text.ends_with("t7 (7) waits for m; and 2 more"), "{text}");
+    }
+}

@@ -1,0 +1,138 @@
+//! The public face: one run of a workload on a machine under a kernel.
+
+use schedlab_machine::Machine;
+use schedlab_sched::Kernel;
+use schedlab_topology::CpuId;
+use schedlab_trace::Sink;
+use schedlab_units::{Duration, Time};
+use schedlab_workload::Workload;
+
+use crate::engine::{Engine, Limits};
+use crate::outcome::{End, Outcome};
+
+/// A run that cannot begin, with the part that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimError(String);
+
+impl std::fmt::Display for SimError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SimError {}
+
+/// One run: machine, kernel, workload and seed. The same four give the same trace,
+/// byte for byte.
+#[derive(Clone, Copy, Debug)]
+pub struct Simulation<'a> {
+    machine: &'a Machine,
+    kernel: &'a Kernel,
+    workload: &'a Workload,
+    seed: u64,
+    until: Time,
+    events: u64,
+}
+
+impl<'a> Simulation<'a> {
+    /// A run that ends with its last foreground task, or when the workload's duration is over.
+    ///
+    /// # Errors
+    /// A CPU that the workload names and the machine lacks, or something that the
+    /// engine cannot execute.
+    pub fn new(
+        machine: &'a Machine,
+        kernel: &'a Kernel,
+        workload: &'a Workload,
+    ) -> Result<Simulation<'a>, SimError> {
+        check(machine, workload)?;
+        let until = workload.duration.map_or(Time::MAX, |duration| Time::ZERO + duration);
+        Ok(Simulation { machine, kernel, workload, seed: 1, until, events: u64::MAX })
+    }
+
+    /// The same with another seed.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Simulation { seed, ..self }
+    }
+
+    /// The same, ended after this time if it has not ended before.
+    #[must_use]
+    pub fn limit(self, duration: Duration) -> Self {
+        Simulation { until: self.until.min(Time::ZERO + duration), ..self }
+    }
+
+    /// The same, given up after so many events.
+    #[must_use]
+    pub fn limit_events(self, events: u64) -> Self {
+        Simulation { events, ..self }
+    }
+
+    /// Runs, and tells the sink what happens.
+    pub fn run(&self, sink: &mut dyn Sink) -> Outcome {
+        let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, sink);
+        let end = engine.run(Limits { until: self.until, events: self.events });
+        Outcome { end, time: engine.now, counts: engine.counts }
+    }
+
+    /// Runs as [`Simulation::run`], and tests the scheduler's whole state by its list of
+    /// invariants after every so many events. Slow.
+    ///
+    /// # Panics
+    /// At the first invariant that does not hold.
+    pub fn run_checked(&self, every: u64, sink: &mut dyn Sink) -> Outcome {
+        let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, sink);
+        let mut limit = every;
+        loop {
+            let end = engine.run(Limits { until: self.until, events: limit.min(self.events) });
+            engine.sched.check();
+            if end != End::Events(limit) || limit >= self.events {
+                return Outcome { end, time: engine.now, counts: engine.counts };
+            }
+            limit += every;
+        }
+    }
+}
+
+fn check(machine: &Machine, workload: &Workload) -> Result<(), SimError> {
+    let topology = &machine.topology;
+    let there = |cpu: CpuId| cpu.index() < topology.nr_cpus() && topology.cpu(cpu).online;
+    let range = format!("machine \"{}\" ({} CPUs)", machine.name(), topology.nr_cpus());
+    for list in &workload.cpu_lists {
+        if let Some(cpu) = list.cpus().iter().find(|cpu| cpu.index() >= topology.nr_cpus()) {
+            return Err(SimError(format!("CPU {cpu} of the list {list} is not in {range}")));
+        }
+        if !list.cpus().iter().any(|&cpu| there(cpu)) {
+            return Err(SimError(format!("no CPU of the list {list} is online in {range}")));
+        }
+    }
+    for task in &workload.tasks {
+        if let Some(cpu) = task.start_cpu.filter(|&cpu| !there(cpu)) {
+            return Err(SimError(format!(
+                "task \"{}\" starts on CPU {cpu}, which is not in {range}",
+                task.name
+            )));
+        }
+    }
+    for source in &workload.objects.sources {
+        if !there(source.cpu) {
+            let (name, cpu) = (&source.name, source.cpu);
+            return Err(SimError(format!("\"{name}\" interrupts CPU {cpu}, which is not in {range}")));
+        }
+    }
+    for device in &workload.objects.devices {
+        if let schedlab_workload::Completion::IrqAt(cpu) = device.completion
+            && !there(cpu)
+        {
+            let name = &device.name;
+            return Err(SimError(format!("device \"{name}\" interrupts CPU {cpu}, which is not in {range}")));
+        }
+    }
+    if let Some(mutex) = workload.objects.mutexes.iter().find(|mutex| mutex.pi) {
+        return Err(SimError(format!(
+            "mutex \"{}\" asks for priority inheritance, which is not modelled; leave it out",
+            mutex.name
+        )));
+    }
+    Ok(())
+}

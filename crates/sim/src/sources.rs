@@ -1,0 +1,66 @@
+//! Interrupts from outside: again and again, or after something was sent.
+
+use schedlab_machine::Mechanism;
+use schedlab_topology::CpuId;
+use schedlab_workload::{DistId, SourceId, Trigger};
+
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::event::Event;
+
+impl Engine<'_> {
+    /// Those that come again and again come for the first time.
+    pub fn start_sources(&mut self) {
+        for (id, spec) in self.workload.objects.sources.iter().enumerate() {
+            let source = SourceId(id as u32);
+            if let Trigger::Every(dist) = spec.trigger {
+                let wakes = spec.posts.is_some();
+                self.pending += u64::from(wakes);
+                self.source_after(source, dist);
+            }
+        }
+    }
+
+    fn source_after(&mut self, source: SourceId, dist: DistId) {
+        let dice = &mut self.objects.source_dice[source.index()];
+        let span = self.workload.dists[dist.index()].draw(|| dice.next());
+        self.queue.push(self.now + span.max(schedlab_units::Duration(1)), Event::Irq { source });
+    }
+
+    /// A task provokes an interrupt.
+    pub fn raise(&mut self, cpu: CpuId, source: SourceId) {
+        self.charge(cpu, self.paths.syscall);
+        if let Trigger::Raised(dist) = self.workload.objects.sources[source.index()].trigger {
+            self.pending += 1;
+            self.source_after(source, dist);
+        }
+    }
+
+    /// A source interrupts its CPU.
+    pub fn source(&mut self, source: SourceId) {
+        let spec = &self.workload.objects.sources[source.index()];
+        let cpu = spec.cpu;
+        if self.put_off(cpu, Event::Irq { source }) {
+            return;
+        }
+        match spec.trigger {
+            Trigger::Every(dist) => self.source_after(source, dist),
+            Trigger::Raised(_) => self.pending -= 1,
+        }
+        let ns = if self.machine.has(Mechanism::Interrupts) {
+            self.paths.irq + spec.hard.0 + spec.soft.0
+        } else {
+            0
+        };
+        let hit = self.interrupt(cpu, ns);
+        if let Some(sem) = spec.posts
+            && let Some(waiter) = self.objects.sems[sem.index()].post()
+        {
+            self.wake_up(cpu, Context::Softirq, waiter, false);
+        }
+        self.irq_return(cpu, hit);
+        if self.pending == 0 && self.nr_busy == 0 && self.foreground > 0 {
+            self.end = Some(self.deadlock());
+        }
+    }
+}

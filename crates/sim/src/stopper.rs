@@ -1,0 +1,114 @@
+//! The stopper of a CPU: the thread above all others that moves what runs there.
+//!
+//! Active balancing, a change of affinity of a running task and exec ask for it. It
+//! is made when a CPU first needs one.
+
+use std::sync::Arc;
+
+use schedlab_sched::{MigrationCause, NewTask, Policy, TaskState, TgId};
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_trace::{Comm, How};
+use schedlab_units::TaskId;
+use schedlab_workload::Pc;
+
+use crate::create::Birth;
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::task::{Role, Stage, Wait};
+
+/// What a stopper is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopperWork {
+    /// Active balancing: move some task to this CPU.
+    Balance { to: CpuId },
+    /// Move this task.
+    Move { task: TaskId, to: CpuId, cause: MigrationCause },
+}
+
+/// Time a stopper takes for one item, ns, besides what it does to run queues.
+const ITEM_NS: u64 = 1_000;
+
+impl Engine<'_> {
+    /// Active balancing is asked for.
+    pub fn ask_stopper(&mut self, by: CpuId, cpu: CpuId, to: CpuId) {
+        self.give_stopper(by, cpu, StopperWork::Balance { to });
+    }
+
+    /// A running task must leave its CPU.
+    pub fn ask_to_move(&mut self, by: CpuId, task: TaskId, to: CpuId, cause: MigrationCause) {
+        let cpu = self.sched.task(task).cpu;
+        self.give_stopper(by, cpu, StopperWork::Move { task, to, cause });
+    }
+
+    fn give_stopper(&mut self, by: CpuId, cpu: CpuId, work: StopperWork) {
+        self.stopper_work[cpu].push(work);
+        let stopper = self.stopper(cpu);
+        self.wake_up(by, Context::Task, stopper, false);
+    }
+
+    fn stopper(&mut self, cpu: CpuId) -> TaskId {
+        if let Some(stopper) = self.cpus[cpu].stopper {
+            return stopper;
+        }
+        let new = NewTask {
+            policy: Policy::Stop,
+            nice: 0,
+            allowed: Arc::new(CpuMask::one(self.machine.topology.nr_cpus(), cpu)),
+            tg: TgId::ROOT,
+            kthread: true,
+            process: u32::MAX,
+            slice: None,
+        };
+        let comm = Comm::from(format!("migration/{cpu}").as_str());
+        let stopper = self.make_asleep(&new, comm, Role::Stopper, Stage::Stopper);
+        self.cpus[cpu].stopper = Some(stopper);
+        stopper
+    }
+
+    /// Makes a thread of the kernel that waits for work.
+    pub fn make_asleep(&mut self, new: &NewTask, comm: Comm, role: Role, stage: Stage) -> TaskId {
+        let id = self.make_task(new, Birth { comm, role, spec: None, entry: Pc(0), parent: None, stage });
+        self.sched.task_mut(id).state = TaskState::Interruptible;
+        self.tasks[id.index()].wait = Wait::Work;
+        id
+    }
+
+    /// The stopper has the CPU: it does all it was asked, then sleeps.
+    pub fn stopper_runs(&mut self, cpu: CpuId, stopper: TaskId) {
+        let items = std::mem::take(&mut self.stopper_work[cpu]);
+        for item in items {
+            self.charge(cpu, ITEM_NS);
+            match item {
+                StopperWork::Balance { to } => {
+                    self.sched.active_balance(cpu, to, self.now);
+                }
+                StopperWork::Move { task, to, cause } => {
+                    let entry = self.sched.task(task);
+                    let there = entry.cpu == cpu && entry.on_rq && entry.allowed.contains(to);
+                    if there {
+                        self.sched.move_queued_task(task, to, cause, self.now);
+                    }
+                }
+            }
+            self.effects(cpu, Context::Task);
+        }
+        self.sleep(cpu, stopper, TaskState::Interruptible, Wait::Work, Stage::Stopper);
+    }
+
+    /// A task executes another program: the cheapest moment to move it.
+    pub fn exec_balance(&mut self, task: TaskId) {
+        let cpu = self.sched.task(task).cpu;
+        let chosen = if self.explaining {
+            let passed_over = std::cell::RefCell::new(Vec::new());
+            let chosen = self.sched.decide_exec(task, self.now, Some(&passed_over));
+            self.explain_placement(cpu, task, How::Exec, &chosen, passed_over.into_inner());
+            chosen
+        } else {
+            self.sched.decide_exec(task, self.now, None)
+        };
+        self.charge(cpu, u64::from(chosen.examined) * self.paths.idle_scan_cpu);
+        if chosen.cpu != cpu {
+            self.ask_to_move(cpu, task, chosen.cpu, MigrationCause::Exec);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Calling the scheduler on a CPU, and what a switch does to CPU and caches.
+
+use schedlab_machine::{Caches, Work};
+use schedlab_sched::{Curr, Deactivate, Switched, TaskState};
+use schedlab_topology::CpuId;
+use schedlab_trace::TaskState as Shown;
+use schedlab_units::{Duration, TaskId};
+
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::task::{Role, Stage, Wait};
+
+impl Engine<'_> {
+    /// The current task of a CPU sleeps until it is woken, then goes on with `stage`.
+    pub fn sleep(&mut self, cpu: CpuId, task: TaskId, state: TaskState, wait: Wait, stage: Stage) {
+        let entry = &mut self.tasks[task.index()];
+        entry.stage = stage;
+        entry.wait = wait;
+        if let Role::Worker { .. } = entry.role
+            && wait != Wait::Work
+        {
+            self.worker_sleeps(cpu, task);
+        }
+        self.charge(cpu, self.paths.sleep);
+        self.reschedule(cpu, Deactivate::Sleep(state));
+    }
+
+    /// Calls the scheduler on a CPU, whose execution is up to now.
+    pub fn reschedule(&mut self, cpu: CpuId, how: Deactivate) {
+        let switched = self.sched.schedule(cpu, how, self.now);
+        self.effects(cpu, Context::Task);
+        self.rearm_hrtick(cpu);
+        if switched.prev != switched.next {
+            self.switched(cpu, &switched, how);
+        } else if switched.next == Curr::Idle {
+            self.enter_idle(cpu);
+        }
+    }
+
+    fn switched(&mut self, cpu: CpuId, switched: &Switched, how: Deactivate) {
+        self.counts.switches += 1;
+        self.counts.voluntary += u64::from(switched.voluntary);
+        if self.tracing {
+            if let Curr::Task(prev) = switched.prev {
+                self.emit_runtime(cpu, Context::Task, prev);
+            }
+            self.emit_switch(cpu, switched.prev, shown_state(self, switched, how), switched.next);
+        }
+        self.cpus[cpu].shown = switched.next;
+        match switched.prev {
+            Curr::Task(prev) => self.leaves(cpu, prev, switched),
+            Curr::Idle => self.leave_idle(cpu),
+        }
+        match switched.next {
+            Curr::Task(next) => self.arrives(cpu, next),
+            Curr::Idle => {
+                self.set_busy(cpu, false);
+                self.enter_idle(cpu);
+            }
+        }
+    }
+
+    fn leaves(&mut self, cpu: CpuId, prev: TaskId, switched: &Switched) {
+        let done_at = self.now + Duration(self.cpus[cpu].overhead_ns() + self.paths.context_switch);
+        let entry = &mut self.tasks[prev.index()];
+        if switched.voluntary && !switched.delayed {
+            // A wake-up before the switch is over finds the task still on its CPU.
+            entry.off_cpu_at = done_at;
+        } else {
+            self.sched.finish_task_switch(prev);
+        }
+        if entry.streams && entry.work != Work::NONE {
+            self.memory.flow(cpu, prev, false);
+        }
+        if self.warmth && entry.footprint > 0 {
+            let ran = self.now.since(entry.since).0;
+            let place = self.machine.topology.cpu(cpu);
+            let (core, llc) = (usize::from(place.core), usize::from(place.llc));
+            self.cores[core].clock.advance(ran, entry.footprint, self.machine.l2_bytes(cpu));
+            self.llcs[llc].clock.advance(ran, entry.footprint, self.machine.llc_bytes(cpu));
+            self.machine.cache.ran(&mut entry.warmth, ran, self.cores[core].clock, self.llcs[llc].clock);
+        }
+        self.holder_leaves(prev);
+    }
+
+    fn arrives(&mut self, cpu: CpuId, next: TaskId) {
+        self.charge(cpu, self.paths.context_switch);
+        let task = &mut self.tasks[next.index()];
+        task.since = self.now;
+        let streams = task.streams && task.work != Work::NONE;
+        if self.warmth && task.footprint > 0 {
+            let place = self.machine.topology.cpu(cpu);
+            let (core, llc) = (usize::from(place.core), usize::from(place.llc));
+            let at = Caches {
+                core: place.core.into(),
+                core_clock: self.cores[core].clock,
+                l2_bytes: self.machine.l2_bytes(cpu),
+                llc: place.llc.into(),
+                llc_clock: self.llcs[llc].clock,
+                llc_bytes: self.machine.llc_bytes(cpu),
+                node: place.node.0,
+            };
+            let stall = self.machine.cache.arrive(&mut task.warmth, task.footprint, &at);
+            if streams {
+                self.charge(cpu, stall);
+            } else {
+                task.work = task.work.plus_nanos(stall);
+            }
+        }
+        if self.smt {
+            self.cpus[cpu].rate = self.rate_of(cpu);
+        }
+        self.cpus[cpu].work_rate = self.cpus[cpu].rate;
+        self.cpus[cpu].in_kernel = true;
+        self.cpus[cpu].resched_at = None;
+        if streams {
+            self.memory.flow(cpu, next, true);
+        }
+    }
+
+    /// A task whose switch away from its CPU is over by now is off it.
+    #[inline]
+    pub fn settle(&mut self, task: TaskId) {
+        if self.sched.task(task).on_cpu
+            && self.tasks[task.index()].off_cpu_at <= self.now
+            && self.sched.rqs[self.sched.task(task).cpu].curr != Curr::Task(task)
+        {
+            self.sched.finish_task_switch(task);
+        }
+    }
+}
+
+/// The state in which a task leaves its CPU, as the trace shows it.
+fn shown_state(engine: &Engine<'_>, switched: &Switched, how: Deactivate) -> Shown {
+    match how {
+        Deactivate::Preempted => match switched.prev {
+            Curr::Task(_) => Shown::RUNNING.with(Shown::PREEMPTED),
+            Curr::Idle => Shown::RUNNING,
+        },
+        Deactivate::Yielded => Shown::RUNNING,
+        Deactivate::Sleep(TaskState::Uninterruptible) => Shown::UNINTERRUPTIBLE,
+        Deactivate::Sleep(_) => match switched.prev {
+            Curr::Task(task) if engine.tasks[task.index()].wait == Wait::Work => Shown::IDLE,
+            _ => Shown::INTERRUPTIBLE,
+        },
+        Deactivate::Exit => match switched.prev {
+            Curr::Task(task) if engine.tasks[task.index()].is_thread => Shown::DEAD,
+            _ => Shown::ZOMBIE,
+        },
+    }
+}

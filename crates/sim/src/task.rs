@@ -1,0 +1,178 @@
+//! A task as the engine sees it: what it is doing, and what it waits for.
+
+use schedlab_machine::{Warmth, Work};
+use schedlab_topology::CpuId;
+use schedlab_trace::Comm;
+use schedlab_units::{Pid, TaskId, Time};
+use schedlab_workload::{
+    BarrierId, ChannelId, CondId, Cursor, DeviceId, MutexId, OWN_TIMERS_MAX, Op, RegionId, Section, SemId,
+    SpecId, WordId,
+};
+
+use crate::rng::Stream;
+
+/// What is done once the work at hand is finished. After a sleep, what the task
+/// goes on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The next op of its program.
+    Fetch,
+    /// This op, from user mode.
+    Act(Op),
+    /// One block of an op that ends by the clock is done.
+    Wall { until: Time, block: u64 },
+    /// This much of a region is touched.
+    Touched { region: RegionId, bytes: u64, left: u64 },
+    /// Tries to take the lock.
+    Lock(MutexId),
+    /// Has spun for a lock in vain.
+    SpunForLock(MutexId),
+    /// Tries to take from the semaphore.
+    SemWait(SemId),
+    /// Has spun at a barrier in vain.
+    SpunAtBarrier(BarrierId),
+    /// Wakes so many more.
+    Wake { from: WakeFrom, left: u32 },
+    /// Writes the rest.
+    Write { channel: ChannelId, left: u32, resumed: bool },
+    /// Reads the rest.
+    Read { channel: ChannelId, left: u32, resumed: bool },
+    /// The wait on a word is over.
+    FutexWoken,
+    /// The new task is made.
+    Cloned(SpecId),
+    /// The new program is in place.
+    Execed(schedlab_workload::CommId),
+    /// Has paid for its end.
+    Ended,
+    /// Waits for its children.
+    WaitChildren,
+    /// A worker that looks for work.
+    NextItem,
+    /// A worker that serves a request of a device: before it, or after it.
+    Submit { device: DeviceId },
+    /// The request is done; `woken` until the worker has paid for what follows.
+    Complete { device: DeviceId, woken: bool },
+    /// A stopper that looks for something to do.
+    Stopper,
+}
+
+/// Whom a task that wakes several wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WakeFrom {
+    /// Who slept at the barrier when it opened.
+    Barrier(BarrierId),
+    /// Who waited for the condition.
+    Cond(CondId),
+    /// Who sleeps on the word.
+    Word(WordId),
+}
+
+/// What a sleeping task waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// It does not.
+    #[default]
+    Nothing,
+    /// Time to pass.
+    Timer,
+    /// A lock.
+    Mutex(MutexId),
+    /// A signal.
+    Cond(CondId),
+    /// A post.
+    Sem(SemId),
+    /// The others.
+    Barrier(BarrierId),
+    /// Something to read.
+    Readable(ChannelId),
+    /// Room to write.
+    Writable(ChannelId),
+    /// A wake-up on a word.
+    Word(WordId),
+    /// A device.
+    Device(DeviceId),
+    /// The end of its children.
+    Children,
+    /// The end of a thread.
+    Join(TaskId),
+    /// Work.
+    Work,
+}
+
+/// Where its present work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// In user mode.
+    User,
+    /// In the kernel.
+    Kernel(Section),
+}
+
+/// What kind of task it is to the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It executes its program.
+    Program,
+    /// A worker of a pool.
+    Worker { pool: u32 },
+    /// The stopper of a CPU.
+    Stopper,
+}
+
+/// A task.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub pid: Pid,
+    /// Number of its process.
+    pub tgid: Pid,
+    /// It shares its process with its leader.
+    pub is_thread: bool,
+    pub comm: Comm,
+    pub role: Role,
+    /// The spec it was made from; none for threads of the kernel that the engine makes.
+    pub spec: Option<SpecId>,
+    pub cursor: Cursor,
+    pub stage: Stage,
+    /// Work before `stage`, ns or bytes.
+    pub work: Work,
+    /// Work is counted in bytes: it passes at the rate of a memory flow.
+    pub streams: bool,
+    /// The region it streams through.
+    pub region: Option<RegionId>,
+    /// The op that made it touch memory, to be carried out after that.
+    pub then: Option<Op>,
+    pub mode: Mode,
+    pub wait: Wait,
+    /// The lock it spins for.
+    pub spins_for: Option<MutexId>,
+    /// A worker: for whom it serves a request.
+    pub serves: Option<TaskId>,
+    /// Number of its timer; an event with another is stale.
+    pub timer: u32,
+    pub timer_set: bool,
+    pub timer_cpu: CpuId,
+    /// Whether it must end when it next would enter user mode.
+    pub killed: bool,
+    pub ended: bool,
+    pub background: bool,
+    pub memory_bound: bool,
+    pub footprint: u64,
+    pub warmth: Warmth,
+    pub dice: Stream,
+    pub origin: Time,
+    pub own_timers: Option<Box<[Option<Time>; OWN_TIMERS_MAX]>>,
+    pub parent: Option<TaskId>,
+    /// Forked processes that live.
+    pub children: u32,
+    /// The last task forked from each spec, for joining.
+    pub forked: Vec<(SpecId, TaskId)>,
+    /// Who waits in a join for this task.
+    pub joiner: Option<TaskId>,
+    /// When it was switched in.
+    pub since: Time,
+    /// When its CPU is done switching away from it.
+    pub off_cpu_at: Time,
+    /// Run time reported so far, ns.
+    pub runtime_told: u64,
+}

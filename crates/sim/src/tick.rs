@@ -1,0 +1,162 @@
+//! Ticks, the balancing they raise, and the slice timer.
+//!
+//! All CPUs tick at the same instants. A busy CPU always ticks; one that went idle
+//! for long stops, and its tick is armed again when it has something to run. An
+//! idle CPU without a tick costs no events.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::event::Event;
+
+impl Engine<'_> {
+    /// Stops the tick of an idle CPU: others balance for it.
+    pub fn stop_tick(&mut self, cpu: CpuId) {
+        self.cpus[cpu].tick_stopped = true;
+        self.sched.nohz_balance_enter_idle(cpu);
+    }
+
+    /// A CPU has something to run: its tick goes on. The scheduler learns of it at the
+    /// first one.
+    pub fn restart_tick(&mut self, cpu: CpuId) {
+        self.cpus[cpu].tick_stopped = false;
+        if !self.cpus[cpu].tick_armed {
+            self.cpus[cpu].tick_armed = true;
+            let tick = self.sched.tick_ns();
+            let next = Time((self.now.0 / tick + 1) * tick);
+            self.queue.push(next, Event::Tick { cpu });
+        }
+    }
+
+    /// The tick of a CPU.
+    pub fn tick(&mut self, cpu: CpuId) {
+        self.cpus[cpu].tick_armed = false;
+        let idle = self.is_idle(cpu);
+        if idle && self.cpus[cpu].tick_stopped {
+            return;
+        }
+        if self.put_off(cpu, Event::Tick { cpu }) {
+            self.cpus[cpu].tick_armed = true;
+            return;
+        }
+        self.counts.ticks += 1;
+        let hit = self.interrupt(cpu, self.paths.tick);
+        let ticked = self.sched.tick(cpu, self.now);
+        self.effects(cpu, Context::Hardirq);
+        if self.tracing
+            && let Some(task) = self.curr(cpu)
+        {
+            self.emit_runtime(cpu, Context::Hardirq, task);
+        }
+        if ticked.raise_balance {
+            self.balance(cpu);
+        }
+        self.sample_clock(cpu);
+        if !idle {
+            self.cpus[cpu].tick_armed = true;
+            let tick = self.sched.tick_ns();
+            self.queue.push(Time((self.now.0 / tick + 1) * tick), Event::Tick { cpu });
+        }
+        self.irq_return(cpu, hit);
+    }
+
+    /// A kicked CPU balances for the idle ones, if it is still idle itself.
+    pub fn nohz_balance(&mut self, cpu: CpuId) {
+        if self.sched.nohz_kicked(cpu) {
+            self.balance(cpu);
+        }
+    }
+
+    /// The balance softirq runs on a CPU.
+    fn balance(&mut self, cpu: CpuId) {
+        self.sched.run_rebalance_domains(cpu, self.now);
+        self.effects(cpu, Context::Softirq);
+    }
+
+    /// Arms or drops the slice timer, as the scheduler wants it now.
+    #[inline]
+    pub fn rearm_hrtick(&mut self, cpu: CpuId) {
+        let wanted = self.sched.hrtick_at(cpu);
+        let entry = &mut self.cpus[cpu];
+        if wanted == entry.hrtick {
+            return;
+        }
+        entry.hrtick = wanted;
+        entry.hrtick_number = entry.hrtick_number.wrapping_add(1);
+        if let Some(at) = wanted {
+            let number = entry.hrtick_number;
+            self.queue.push(Time(at).max(self.now), Event::HrTick { cpu, number });
+        }
+    }
+
+    /// The slice timer expires.
+    pub fn hrtick(&mut self, cpu: CpuId, number: u32) {
+        if self.cpus[cpu].hrtick_number != number || self.is_idle(cpu) {
+            return;
+        }
+        self.cpus[cpu].hrtick = None;
+        let hit = self.interrupt(cpu, self.paths.timer_irq);
+        self.sched.hrtick(cpu, self.now);
+        self.effects(cpu, Context::Hardirq);
+        self.rearm_hrtick(cpu);
+        self.irq_return(cpu, hit);
+    }
+
+    /// Something of the kernel's own happens on a CPU by a timer: `act` is called with
+    /// the scheduler, and CPUs it asked to reschedule are told.
+    fn by_timer(&mut self, cpu: CpuId, act: impl FnOnce(&mut Self)) {
+        let hit = self.interrupt(cpu, self.paths.timer_irq);
+        act(self);
+        self.effects(cpu, Context::Hardirq);
+        self.irq_return(cpu, hit);
+    }
+
+    /// The CPU whose timers serve the whole machine.
+    fn timekeeper(&self) -> CpuId {
+        self.sched.domains.span.first().unwrap_or_default()
+    }
+
+    /// A group's quota is renewed.
+    pub fn period(&mut self, tg: schedlab_sched::TgId) {
+        let cpu = self.timekeeper();
+        if self.put_off(cpu, Event::Period { tg }) {
+            return;
+        }
+        self.by_timer(cpu, |engine| {
+            if let Some(next) = engine.sched.period_timer(tg, engine.now) {
+                engine.queue.push(next.max(engine.now), Event::Period { tg });
+            }
+        });
+    }
+
+    /// Returned quota is handed out.
+    pub fn slack(&mut self, tg: schedlab_sched::TgId) {
+        let cpu = self.timekeeper();
+        if !self.put_off(cpu, Event::Slack { tg }) {
+            self.by_timer(cpu, |engine| engine.sched.slack_timer(tg, engine.now));
+        }
+    }
+
+    /// The period of RT throttling is over.
+    pub fn rt_period(&mut self) {
+        let cpu = self.timekeeper();
+        if self.put_off(cpu, Event::RtPeriod) {
+            return;
+        }
+        self.by_timer(cpu, |engine| {
+            if let Some(next) = engine.sched.rt_period_timer(engine.now) {
+                engine.queue.push(next.max(engine.now), Event::RtPeriod);
+            }
+        });
+    }
+
+    /// A deadline task gets a new budget.
+    pub fn replenish(&mut self, task: TaskId) {
+        let cpu = self.sched.task(task).cpu;
+        if !self.put_off(cpu, Event::Replenish { task }) {
+            self.by_timer(cpu, |engine| engine.sched.dl_timer(task, engine.now));
+        }
+    }
+}

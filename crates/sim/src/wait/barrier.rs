@@ -1,0 +1,98 @@
+//! A barrier: who waits spins for a while and then sleeps; the last to come frees all.
+
+use schedlab_units::TaskId;
+
+use super::Waiters;
+
+/// A barrier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Barrier {
+    parties: u32,
+    arrived: u32,
+    /// Spinning, on a CPU or preempted.
+    spinners: Vec<TaskId>,
+    sleepers: Waiters,
+}
+
+/// What an arrival means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// Others are missing.
+    Wait,
+    /// All are there: these spin and may go on; those asleep are woken one by one
+    /// with [`Barrier::wake`].
+    Open(Vec<TaskId>),
+}
+
+impl Barrier {
+    /// A barrier for so many.
+    pub fn new(parties: u32) -> Barrier {
+        Barrier { parties, arrived: 0, spinners: Vec::new(), sleepers: Waiters::default() }
+    }
+
+    /// A task arrives and spins, unless it is the last.
+    pub fn arrive(&mut self, task: TaskId) -> Arrival {
+        self.arrived += 1;
+        if self.arrived < self.parties {
+            self.spinners.push(task);
+            return Arrival::Wait;
+        }
+        self.arrived = 0;
+        Arrival::Open(std::mem::take(&mut self.spinners))
+    }
+
+    /// A task has spun long enough and sleeps.
+    pub fn sleep(&mut self, task: TaskId) {
+        let at = self.spinners.iter().position(|&t| t == task).expect("the task spins");
+        self.spinners.remove(at);
+        self.sleepers.add(task);
+    }
+
+    /// After the barrier has opened: the next sleeper to wake. Those who arrive for
+    /// the next round stand behind them, so the opener asks only for as many as
+    /// slept when it opened.
+    pub fn wake(&mut self) -> Option<TaskId> {
+        self.sleepers.take_first()
+    }
+
+    /// How many sleep.
+    pub fn nr_sleepers(&self) -> usize {
+        self.sleepers.len()
+    }
+
+    /// A task that waits is killed.
+    pub fn give_up(&mut self, task: TaskId) -> bool {
+        let before = self.spinners.len();
+        self.spinners.retain(|&t| t != task);
+        let found = self.sleepers.remove(task) || self.spinners.len() < before;
+        if found {
+            self.arrived -= 1;
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_frees_those_that_spin_and_wakes_those_that_sleep() {
+        let [a, b, c] = [0, 1, 2].map(TaskId);
+        let mut barrier = Barrier::new(3);
+        for _ in 0..2 {
+            assert_eq!(barrier.arrive(a), Arrival::Wait);
+            barrier.sleep(a);
+            assert_eq!(barrier.arrive(b), Arrival::Wait);
+            assert_eq!(barrier.arrive(c), Arrival::Open(vec![b]));
+            assert_eq!(barrier.nr_sleepers(), 1);
+            assert_eq!(barrier.wake(), Some(a));
+            assert_eq!(barrier.wake(), None);
+        }
+    }
+
+    #[test]
+    fn a_barrier_of_one_never_waits() {
+        assert_eq!(Barrier::new(1).arrive(TaskId(0)), Arrival::Open(vec![]));
+    }
+}

@@ -1,0 +1,143 @@
+//! A pipe: a ring of pages between writers and readers.
+//!
+//! Small writes share a page as long as they fit whole into what is left of it; a
+//! reader frees a page when it has read all of it. A writer sleeps when every page
+//! is used, so it gets on a page's worth later, not a message's. Who is woken when
+//! is the kernel's rule (`PIPE_WAKE`), always with the hint that the waker soon
+//! sleeps (sync).
+//!
+//! ```text
+//!   readers <- [ read | 1200 left ][ full ] ... [ full | 300 free ] <- writers
+//! ```
+//!
+//! Kernel: pipe_read(), pipe_write(), fs/pipe.c, v4.13, v5.5, v6.1, v7.2.
+
+use std::collections::VecDeque;
+
+use schedlab_units::TaskId;
+
+use super::Waiters;
+
+/// Bytes of a page.
+const PAGE: u32 = 4096;
+
+/// A used page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Page {
+    /// First byte not yet read.
+    begin: u32,
+    /// Where the next byte goes.
+    end: u32,
+}
+
+/// A pipe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pipe {
+    pages: VecDeque<Page>,
+    pages_max: usize,
+    readers: Waiters,
+    writers: Waiters,
+}
+
+impl Pipe {
+    /// An empty pipe for so many bytes, at least a page.
+    pub fn new(capacity: u32) -> Pipe {
+        let pages_max = capacity.div_ceil(PAGE).max(1) as usize;
+        Pipe { pages: VecDeque::new(), pages_max, readers: Waiters::default(), writers: Waiters::default() }
+    }
+
+    /// Whether there is nothing to read.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// How many pages are used.
+    pub fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Whether every page is used.
+    pub fn is_full(&self) -> bool {
+        self.pages.len() >= self.pages_max
+    }
+
+    /// Writes as much as fits: how many bytes that was.
+    pub fn write(&mut self, bytes: u32) -> u32 {
+        let mut left = bytes;
+        // Only the part that would not fill a page of its own may share one.
+        let part = left % PAGE;
+        if let Some(last) = self.pages.back_mut().filter(|last| part > 0 && last.end + part <= PAGE) {
+            last.end += part;
+            left -= part;
+        }
+        while left > 0 && !self.is_full() {
+            let chunk = left.min(PAGE);
+            self.pages.push_back(Page { begin: 0, end: chunk });
+            left -= chunk;
+        }
+        bytes - left
+    }
+
+    /// Reads as much as there is, at most `bytes`: how many bytes that was.
+    pub fn read(&mut self, bytes: u32) -> u32 {
+        let mut left = bytes;
+        while left > 0 {
+            let Some(page) = self.pages.front_mut() else { break };
+            let chunk = left.min(page.end - page.begin);
+            page.begin += chunk;
+            left -= chunk;
+            if page.begin == page.end {
+                self.pages.pop_front();
+            }
+        }
+        bytes - left
+    }
+
+    /// Those who wait for something to read.
+    pub fn readers(&mut self) -> &mut Waiters {
+        &mut self.readers
+    }
+
+    /// Those who wait for room.
+    pub fn writers(&mut self) -> &mut Waiters {
+        &mut self.writers
+    }
+
+    /// A task that waits is killed.
+    pub fn give_up(&mut self, task: TaskId) -> bool {
+        self.readers.remove(task) || self.writers.remove(task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_a_hundred_bytes_share_pages() {
+        let mut pipe = Pipe::new(65_536);
+        let mut written = 0;
+        while pipe.write(100) == 100 {
+            written += 1;
+        }
+        assert_eq!(written, 16 * 40, "forty to a page, sixteen pages");
+        for read in 0..40 {
+            assert!(pipe.is_full(), "the first page is not read yet at {read}");
+            assert_eq!(pipe.read(100), 100);
+        }
+        assert!(!pipe.is_full(), "one page is free");
+        assert_eq!(pipe.write(100), 100);
+        assert!(pipe.is_full());
+    }
+
+    #[test]
+    fn a_large_write_takes_what_fits() {
+        let mut pipe = Pipe::new(8_192);
+        assert_eq!(pipe.write(10_000), 8_192);
+        assert_eq!(pipe.write(10_000), 0);
+        assert_eq!(pipe.read(5_000), 5_000);
+        assert_eq!(pipe.write(5_000), 4_096);
+        assert_eq!(pipe.read(99_999), 7_288);
+        assert!(pipe.is_empty());
+    }
+}

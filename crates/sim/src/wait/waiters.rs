@@ -1,0 +1,43 @@
+//! Tasks that wait, the one that came first in front.
+
+use std::collections::VecDeque;
+
+use schedlab_units::TaskId;
+
+/// A wait queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waiters(VecDeque<TaskId>);
+
+impl Waiters {
+    /// A task begins to wait.
+    pub fn add(&mut self, task: TaskId) {
+        debug_assert!(!self.0.contains(&task), "task {} waits twice", task.0);
+        self.0.push_back(task);
+    }
+
+    /// The task that came first stops waiting.
+    pub fn take_first(&mut self) -> Option<TaskId> {
+        self.0.pop_front()
+    }
+
+    /// The task that came first stops waiting and is added to `to`.
+    pub fn take_one(&mut self, to: &mut Vec<TaskId>) {
+        to.extend(self.take_first());
+    }
+
+    /// All stop waiting and are added to `to`.
+    pub fn take_all(&mut self, to: &mut Vec<TaskId>) {
+        to.extend(self.0.drain(..));
+    }
+
+    /// A task gives up. Whether it was waiting.
+    pub fn remove(&mut self, task: TaskId) -> bool {
+        let at = self.0.iter().position(|&waiter| waiter == task);
+        at.map(|at| self.0.remove(at)).is_some()
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}

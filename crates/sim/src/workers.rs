@@ -1,0 +1,225 @@
+//! Kernel workers and devices: work queued, requests served, interrupts at their end.
+//!
+//! All workqueues of one kind share the workers of a CPU (or of a node, where they
+//! are bound to none), as in the kernel.
+
+use std::sync::Arc;
+
+use schedlab_sched::{NewTask, Policy, TaskState, TgId};
+use schedlab_topology::{CpuId, CpuMask, NodeId, Topology};
+use schedlab_trace::Comm;
+use schedlab_units::TaskId;
+use schedlab_workload::{Completion, Cursor, DeviceId, ProgramId, QueueId, QueueKind};
+
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::event::Event;
+use crate::task::{Role, Stage, Wait};
+use crate::wait::{Needs, Pool, Request};
+
+/// Work for a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// Executes a program.
+    Program(ProgramId),
+    /// Serves a task's request to a device.
+    Io { device: DeviceId, client: TaskId },
+}
+
+/// The pools of a machine: those of the CPUs, those of high priority, those of the nodes.
+pub(crate) fn pools(topology: &Topology) -> Vec<Pool<Item>> {
+    let bound = 2 * topology.nr_cpus();
+    (0..bound + topology.nr_nodes()).map(|pool| Pool::new(pool < bound)).collect()
+}
+
+/// Whose workers a pool has.
+enum Place {
+    Cpu { cpu: CpuId, high: bool },
+    Node(NodeId),
+}
+
+impl Engine<'_> {
+    fn pool_of(&self, queue: QueueId, cpu: CpuId) -> u32 {
+        let cpus = self.machine.topology.nr_cpus();
+        let at = match self.workload.objects.queues[queue.index()].kind {
+            QueueKind::PerCpu => cpu.index(),
+            QueueKind::PerCpuHighPri => cpus + cpu.index(),
+            QueueKind::Unbound => 2 * cpus + usize::from(self.machine.topology.cpu(cpu).node.0),
+        };
+        at as u32
+    }
+
+    fn place_of(&self, pool: u32) -> Place {
+        let (pool, cpus) = (pool as usize, self.machine.topology.nr_cpus());
+        match pool.checked_sub(2 * cpus) {
+            Some(node) => Place::Node(NodeId(node as u16)),
+            None => Place::Cpu { cpu: CpuId::from(pool % cpus), high: pool >= cpus },
+        }
+    }
+
+    /// A task queues work and goes on.
+    pub fn queue_work(&mut self, cpu: CpuId, queue: QueueId, work: ProgramId) {
+        self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.queue_work_ns).0);
+        let pool = self.pool_of(queue, cpu);
+        self.queue_item(cpu, pool, Item::Program(work));
+    }
+
+    fn queue_item(&mut self, cpu: CpuId, pool: u32, item: Item) {
+        let needs = self.objects.pools[pool as usize].queue(item);
+        self.pool_needs(cpu, pool, needs);
+    }
+
+    fn pool_needs(&mut self, cpu: CpuId, pool: u32, needs: Needs) {
+        match needs {
+            Needs::Nothing => {}
+            Needs::Wake(worker) => self.wake_up(cpu, Context::Task, worker, false),
+            Needs::Worker => {
+                let worker = self.make_worker(pool);
+                self.objects.pools[pool as usize].add();
+                self.wake_up(cpu, Context::Task, worker, false);
+            }
+        }
+    }
+
+    fn make_worker(&mut self, pool: u32) -> TaskId {
+        let topology = &self.machine.topology;
+        let cpus = topology.nr_cpus();
+        let number = self.objects.pools[pool as usize].new_number();
+        let (allowed, nice, name) = match self.place_of(pool) {
+            Place::Cpu { cpu, high } => {
+                let mark = if high { "H" } else { "" };
+                (CpuMask::one(cpus, cpu), if high { -20 } else { 0 }, format!("kworker/{cpu}:{number}{mark}"))
+            }
+            Place::Node(node) => {
+                let pool_number = 2 * cpus + usize::from(node.0);
+                (topology.node_mask(node).clone(), 0, format!("kworker/u{pool_number}:{number}"))
+            }
+        };
+        let new = NewTask {
+            policy: Policy::Normal,
+            nice,
+            allowed: Arc::new(allowed),
+            tg: TgId::ROOT,
+            kthread: true,
+            process: u32::MAX,
+            slice: None,
+        };
+        let role = Role::Worker { pool };
+        self.make_asleep(&new, Comm::from(name.as_str()), role, Stage::NextItem)
+    }
+
+    fn pool_of_worker(&self, worker: TaskId) -> u32 {
+        match self.tasks[worker.index()].role {
+            Role::Worker { pool } => pool,
+            role => unreachable!("{role:?} is no worker"),
+        }
+    }
+
+    /// A worker sleeps in the middle of its work.
+    pub fn worker_sleeps(&mut self, cpu: CpuId, worker: TaskId) {
+        let pool = self.pool_of_worker(worker);
+        let needs = self.objects.pools[pool as usize].sleeping();
+        self.pool_needs(cpu, pool, needs);
+    }
+
+    /// It goes on.
+    pub fn worker_wakes(&mut self, worker: TaskId) {
+        let pool = self.pool_of_worker(worker);
+        self.objects.pools[pool as usize].waking();
+    }
+
+    /// A worker takes the next item, or goes idle.
+    pub fn next_item(&mut self, cpu: CpuId, worker: TaskId) {
+        let pool = self.pool_of_worker(worker);
+        match self.objects.pools[pool as usize].next(worker) {
+            Some(Item::Program(program)) => {
+                let entry = &mut self.tasks[worker.index()];
+                entry.cursor = Cursor::new(self.workload.programs[program.index()].entry);
+                entry.stage = Stage::Fetch;
+            }
+            Some(Item::Io { device, client }) => {
+                self.tasks[worker.index()].serves = Some(client);
+                let ns = self.worker_ns(device);
+                self.in_kernel_for(worker, ns, Stage::Submit { device });
+            }
+            None => self.sleep(cpu, worker, TaskState::Interruptible, Wait::Work, Stage::NextItem),
+        }
+    }
+
+    fn worker_ns(&self, device: DeviceId) -> u64 {
+        match self.workload.objects.devices[device.index()].completion {
+            Completion::Worker { work, .. } => work.0.max(1),
+            _ => 1,
+        }
+    }
+
+    /// A task asks a device and sleeps until it is done.
+    pub fn block_io(&mut self, cpu: CpuId, task: TaskId, device: DeviceId) {
+        self.charge(cpu, self.paths.syscall);
+        let completion = self.workload.objects.devices[device.index()].completion;
+        if let Completion::Worker { queue, .. } = completion {
+            let pool = self.pool_of(queue, cpu);
+            self.charge(cpu, self.kernel_span(&self.machine.cost.queue_work_ns).0);
+            self.queue_item(cpu, pool, Item::Io { device, client: task });
+        } else {
+            self.submit(cpu, task, device);
+        }
+        self.sleep(cpu, task, TaskState::Uninterruptible, Wait::Device(device), Stage::Fetch);
+    }
+
+    fn submit(&mut self, cpu: CpuId, task: TaskId, device: DeviceId) {
+        self.charge(cpu, self.kernel_span(&self.machine.cost.submit_io_ns).0);
+        self.pending += 1;
+        if let Some(slot) = self.objects.devices[device.index()].submit(Request { task, cpu }) {
+            self.serve(device, slot);
+        }
+    }
+
+    /// The device begins a request.
+    fn serve(&mut self, device: DeviceId, slot: u32) {
+        let dist = self.workload.objects.devices[device.index()].service;
+        let dice = &mut self.objects.device_dice[device.index()];
+        let span = self.workload.dists[dist.index()].draw(|| dice.next());
+        self.queue.push(self.now + span, Event::Device { device, slot });
+    }
+
+    /// The device is done with a request: it interrupts a CPU.
+    pub fn device_done(&mut self, device: DeviceId, slot: u32) {
+        let request = self.objects.devices[device.index()].in_service(slot);
+        let cpu = match self.workload.objects.devices[device.index()].completion {
+            Completion::IrqAt(cpu) => cpu,
+            Completion::IrqSubmitter | Completion::Worker { .. } => request.cpu,
+        };
+        if self.put_off(cpu, Event::Device { device, slot }) {
+            return;
+        }
+        self.pending -= 1;
+        let (request, next) = self.objects.devices[device.index()].complete(slot);
+        if next {
+            self.serve(device, slot);
+        }
+        let ns = self.kernel_span(&self.machine.cost.complete_io_ns).0;
+        let hit = self.interrupt(cpu, ns);
+        self.wake_up(cpu, Context::Hardirq, request.task, false);
+        self.irq_return(cpu, hit);
+    }
+
+    /// A worker has prepared a request: it submits it and sleeps.
+    pub fn submit_for(&mut self, cpu: CpuId, worker: TaskId, device: DeviceId) {
+        self.submit(cpu, worker, device);
+        let stage = Stage::Complete { device, woken: true };
+        self.sleep(cpu, worker, TaskState::Uninterruptible, Wait::Device(device), stage);
+    }
+
+    /// The request of a worker is done: it works on it again, then wakes the client.
+    pub fn complete_for(&mut self, cpu: CpuId, worker: TaskId, device: DeviceId, woken: bool) {
+        if woken {
+            let ns = self.worker_ns(device);
+            return self.in_kernel_for(worker, ns, Stage::Complete { device, woken: false });
+        }
+        self.tasks[worker.index()].stage = Stage::NextItem;
+        if let Some(client) = self.tasks[worker.index()].serves.take() {
+            self.wake_up(cpu, Context::Task, client, false);
+        }
+    }
+}
