@@ -2,10 +2,13 @@
 
 mod ftrace;
 mod jsonl;
+mod perf_data;
 mod perfetto;
 mod trace_dat;
+mod tracing_data;
 
 pub use ftrace::{Ftrace, Precision};
 pub use jsonl::Jsonl;
+pub use perf_data::PerfData;
 pub use perfetto::{Extras, Perfetto};
 pub use trace_dat::TraceDat;

@@ -14,12 +14,11 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use schedlab_units::Pid;
 
 use crate::binary::page::{Layout, PageWriter};
-use crate::binary::tracepoints::{
-    KALLSYMS, PRINT, PRINT_ID, RecordWriter, TRACEPOINTS, id_of, id_of_text, text_format,
-};
+use crate::binary::tracepoints::RecordWriter;
 use crate::comm::Comm;
 use crate::event::Event;
 use crate::sink::Sink;
+use crate::write::tracing_data::tracing_data;
 
 /// Writes a trace.dat. An error is kept until [`TraceDat::finish`], and nothing is written after it.
 #[derive(Debug)]
@@ -44,27 +43,6 @@ struct Cpu {
 }
 
 const PAGE: usize = Layout::USUAL.page_size;
-
-/// The layout of a page, as kernels tell it.
-const HEADER_PAGE: &str = "\
-\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
-\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;
-\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;
-\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;
-";
-
-/// The layout of a record's head, as kernels tell it.
-const HEADER_EVENT: &str = "\
-# compressed entry header
-\ttype_len    :    5 bits
-\ttime_delta  :   27 bits
-\tarray       :   32 bits
-
-\tpadding     : type == 29
-\ttime_extend : type == 30
-\ttime_stamp : type == 31
-\tdata max type_len  == 28
-";
 
 impl<W: Write, S: Read + Write + Seek> TraceDat<W, S> {
     /// A writer for a machine of that many CPUs, with an empty spool.
@@ -144,26 +122,7 @@ impl<W: Write, S: Read + Write + Seek> TraceDat<W, S> {
 
     /// All before the places of the pages.
     fn head(&self) -> Vec<u8> {
-        let mut head = b"\x17\x08\x44tracing6\0\0\x08".to_vec();
-        head.extend_from_slice(&(PAGE as u32).to_le_bytes());
-        for (name, text) in [("header_page", HEADER_PAGE), ("header_event", HEADER_EVENT)] {
-            string(&mut head, name);
-            long(&mut head, text);
-        }
-        head.extend_from_slice(&1u32.to_le_bytes());
-        long(&mut head, &PRINT.format(PRINT_ID));
-        self.formats(&mut head);
-        head.extend_from_slice(&(KALLSYMS.len() as u32).to_le_bytes());
-        head.extend_from_slice(KALLSYMS.as_bytes());
-        head.extend_from_slice(&0u32.to_le_bytes());
-        let mut cmdlines = Vec::new();
-        for (pid, comm) in &self.comms {
-            cmdlines.extend_from_slice(format!("{pid} ").as_bytes());
-            cmdlines.extend_from_slice(comm.as_bytes());
-            cmdlines.push(b'\n');
-        }
-        head.extend_from_slice(&(cmdlines.len() as u64).to_le_bytes());
-        head.extend_from_slice(&cmdlines);
+        let mut head = tracing_data("6", &self.records, &self.comms);
         head.extend_from_slice(&(self.cpus.len() as u32).to_le_bytes());
         head.extend_from_slice(b"options  \0");
         let clock = b"[mono]\0";
@@ -174,42 +133,6 @@ impl<W: Write, S: Read + Write + Seek> TraceDat<W, S> {
         head.extend_from_slice(b"flyrecord\0");
         head
     }
-
-    /// The formats of all events, system by system.
-    fn formats(&self, head: &mut Vec<u8>) {
-        let mut systems: Vec<(&str, Vec<String>)> = Vec::new();
-        for (i, row) in TRACEPOINTS.iter().enumerate() {
-            if systems.last().is_none_or(|(system, _)| *system != row.system) {
-                systems.push((row.system, Vec::new()));
-            }
-            if let Some((_, formats)) = systems.last_mut() {
-                formats.push(row.format(id_of(i)));
-            }
-        }
-        let texts = self.records.texts().iter().enumerate();
-        let texts: Vec<String> = texts.map(|(n, name)| text_format(name, id_of_text(n))).collect();
-        if !texts.is_empty() {
-            systems.push(("schedlab", texts));
-        }
-        head.extend_from_slice(&(systems.len() as u32).to_le_bytes());
-        for (system, formats) in systems {
-            string(head, system);
-            head.extend_from_slice(&(formats.len() as u32).to_le_bytes());
-            formats.iter().for_each(|format| long(head, format));
-        }
-    }
-}
-
-/// Text with a NUL behind it.
-fn string(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(text.as_bytes());
-    out.push(0);
-}
-
-/// Text behind its length.
-fn long(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(&(text.len() as u64).to_le_bytes());
-    out.extend_from_slice(text.as_bytes());
 }
 
 impl<W: Write, S: Read + Write + Seek> Sink for TraceDat<W, S> {
