@@ -37,6 +37,8 @@ pub struct TimehistOptions {
     pub start: Option<Time>,
     /// Up to this time.
     pub stop: Option<Time>,
+    /// CPUs of the machine, if known: those that never switch count as idle.
+    pub nr_cpus: u16,
 }
 
 /// One line.
@@ -127,12 +129,12 @@ impl<F: FnMut(&TimehistRow)> Timehist<F> {
     /// Shows what the options say.
     pub fn new(options: TimehistOptions, out: F) -> Timehist<F> {
         Timehist {
+            nr_cpus: options.nr_cpus,
             options,
             names: Names::default(),
             switched: BTreeMap::new(),
             tasks: BTreeMap::new(),
             idle: BTreeMap::new(),
-            nr_cpus: 0,
             nr_switches: 0,
             has_waking: false,
             begin: None,
@@ -151,7 +153,7 @@ impl<F: FnMut(&TimehistRow)> Timehist<F> {
                 runs: task.runs.n(),
                 run_ns: task.run.0,
                 min_run_ns: task.shortest.unwrap_or_default().0,
-                avg_run_ns: task.run.0 / task.runs.n().max(1),
+                avg_run_ns: task.runs.mean() as u64,
                 max_run_ns: task.longest.0,
                 error_percent: error_percent(&task.runs),
                 migrations: task.migrations,
@@ -401,7 +403,7 @@ pub struct TimehistSummary {
     pub tasks: Vec<RunRow>,
     /// Tasks that ended.
     pub terminated: Vec<RunRow>,
-    /// Every CPU shown, up to the highest seen; none when single tasks were asked for.
+    /// Every CPU shown, up to the highest known; none when single tasks were asked for.
     pub idle: Vec<CpuIdleRow>,
     /// The sums.
     pub totals: TimehistTotals,
@@ -452,7 +454,7 @@ pub struct TimehistTotals {
     pub run_ns: u64,
     /// Time covered, ns.
     pub span_ns: u64,
-    /// CPUs up to the highest seen.
+    /// CPUs up to the highest known.
     pub cpus: u16,
 }
 
