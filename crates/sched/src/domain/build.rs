@@ -69,7 +69,7 @@ impl Domains {
         let mut domains = Domains {
             sgs,
             sgcs,
-            per_cpu: PerCpu::new(nr_cpus, |cpu| no_domain(cpu)),
+            per_cpu: PerCpu::new(nr_cpus, no_domain),
             smt_active: active.iter().any(|cpu| smt_mask[cpu].weight() > 1),
             smt_mask,
             asym_active: asymmetry.any(),

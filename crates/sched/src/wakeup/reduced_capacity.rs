@@ -19,7 +19,7 @@ use crate::{Refused, View};
 /// Whether a CPU keeps at least 80 % of its capacity (819 of 1024).
 pub(super) fn full_capacity(view: &View, cpu: CpuId) -> bool {
     let rq = view.rq(cpu);
-    rq.cpu_capacity >= rq.cpu_capacity_orig * 819 >> 10
+    rq.cpu_capacity >= (rq.cpu_capacity_orig * 819) >> 10
 }
 
 /// The best idle CPU that was passed over.
