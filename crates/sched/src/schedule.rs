@@ -117,18 +117,7 @@ impl Sched {
                 self.newidle_balance(cpu, now);
                 continue;
             }
-            let only_fair = self.curr_class(cpu) <= Class::Fair
-                && self.rqs[cpu].nr_running == self.cfs(self.root_cfs_id(cpu)).h_nr_queued;
-            if !only_fair && !self.kernel.has(Feature::PickBeforePut) {
-                self.put_prev(cpu);
-            }
-            self.update_curr_levels(cpu);
-            let pick = self.pick_next_task(cpu);
-            if let Some(se) = pick.delayed {
-                let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
-                self.dequeue_entities(se, flags);
-                continue;
-            }
+            let pick = self.choose_next(cpu);
             if pick.next == Curr::Idle && !balanced {
                 balanced = true;
                 self.newidle_balance(cpu, now);
@@ -137,6 +126,36 @@ impl Sched {
             self.put_prev_set_next(cpu, prev, pick.next);
             return pick.reason;
         }
+    }
+
+    /// Chooses what runs next, without switching to it. Sleepers that are still queued leave
+    /// when they are chosen. The CPU's clock must be up to date.
+    ///
+    /// Kernel: __pick_next_task(), kernel/sched/core.c; pick_task_fair(), kernel/sched/fair.c, v6.12.
+    pub fn choose_next(&mut self, cpu: CpuId) -> Pick {
+        loop {
+            let only_fair = self.curr_class(cpu) <= Class::Fair
+                && self.rqs[cpu].nr_running == self.cfs(self.root_cfs_id(cpu)).h_nr_queued;
+            if !only_fair && !self.kernel.has(Feature::PickBeforePut) {
+                self.put_prev(cpu);
+            }
+            self.update_curr_levels(cpu);
+            let pick = self.pick_next_task(cpu);
+            let Some(se) = pick.delayed else { return pick };
+            self.dequeue_delayed(se);
+        }
+    }
+
+    /// A sleeper that is still queued leaves for good.
+    pub(crate) fn dequeue_delayed(&mut self, se: SeId) {
+        let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
+        self.dequeue_entities(se, flags);
+    }
+
+    /// A task that sleeps but is still queued leaves, as a recorded kernel let it leave.
+    pub fn complete_delayed_dequeue(&mut self, task: TaskId, now: Time) {
+        self.update_rq_clock(self.task(task).cpu, now);
+        self.dequeue_delayed(SeId(task.0));
     }
 
     /// Charges the running entities from the root down as far as they are queued, and

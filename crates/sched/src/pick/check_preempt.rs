@@ -7,7 +7,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
 use crate::pick::cfs::{Lead, wakeup_preempt_entity};
-use crate::{Curr, DequeueFlags, Entity, Feature, Policy, Reason, Sched, SeId, WakeupPreempt, wf};
+use crate::{Curr, Entity, Feature, Policy, Reason, Sched, SeId, WakeupPreempt, wf};
 
 /// What the decider says about a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +88,7 @@ impl Sched {
             }
         };
         while let Some(se) = decision.then.dequeue {
-            let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
-            self.dequeue_entities(se, flags);
+            self.dequeue_delayed(se);
             decision = self.preempt_by_time(cpu, task, wake_flags);
         }
         self.apply_preempt(cpu, &decision);

@@ -229,6 +229,18 @@ impl Sched {
         rq.ttwu_pending = false;
     }
 
+    /// A CPU queues one of those on its wake list, in the order that a recording tells.
+    ///
+    /// Kernel: sched_ttwu_pending(), kernel/sched/core.c, v6.12.
+    pub fn drain_one(&mut self, task: TaskId, now: Time) -> PreemptDecision {
+        let cpu = self.task(task).cpu;
+        let rq = &mut self.rqs[cpu];
+        rq.wake_list.retain(|&waiting| waiting != task);
+        rq.ttwu_pending = !rq.wake_list.is_empty();
+        let flags = self.task(task).wake_flags;
+        self.ttwu_do_activate(task, cpu, flags, now)
+    }
+
     /// Queues a woken task and asks whether it preempts.
     ///
     /// Kernel: ttwu_do_activate(), kernel/sched/core.c, v6.12; ttwu_do_wakeup(), v6.1.

@@ -1,0 +1,69 @@
+//! Which CPUs a task may use, as far as its name or the user tells.
+//!
+//! No tracepoint shows a mask. Kernel threads of one CPU carry its number in their name;
+//! for other tasks the user may say (`--affinity 'st-*=0,4,8,12'`). Who is not named so is
+//! taken to be free, which a recording can contradict.
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_trace::Comm;
+
+/// The CPUs that tasks of a name may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AffinityHint {
+    /// Name of the tasks; a `*` at the end stands for any rest.
+    pub comm: String,
+    /// Their CPUs.
+    pub allowed: CpuMask,
+}
+
+impl AffinityHint {
+    /// Whether it speaks of a task.
+    pub fn matches(&self, comm: &Comm) -> bool {
+        match self.comm.strip_suffix('*') {
+            Some(prefix) => comm.as_bytes().starts_with(prefix.as_bytes()),
+            None => comm.as_bytes() == self.comm.as_bytes(),
+        }
+    }
+}
+
+/// Kernel threads whose name ends in a CPU they are not bound to.
+const UNBOUND: [&[u8]; 3] = [b"rcuop", b"rcuog", b"rcuos"];
+
+/// The CPU a kernel thread is bound to: `ksoftirqd/3`, `kworker/3:1H`, not `kworker/u8:0`.
+pub fn bound_kthread(comm: &Comm) -> Option<CpuId> {
+    let name = comm.as_bytes();
+    let slash = name.iter().position(|&byte| byte == b'/')?;
+    let (head, rest) = (&name[..slash], &name[slash + 1..]);
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let worker = head == b"kworker" && rest.get(digits) == Some(&b':');
+    if digits == 0 || UNBOUND.contains(&head) || !worker && digits != rest.len() {
+        return None;
+    }
+    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok().map(CpuId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_threads_of_one_cpu_are_known_by_their_name() {
+        for (name, cpu) in [
+            ("ksoftirqd/3", Some(3)),
+            ("migration/12", Some(12)),
+            ("kworker/5:1H", Some(5)),
+            ("kworker/u8:0", None),
+            ("rcuop/4", None),
+            ("jbd2/sda1-8", None),
+            ("make", None),
+        ] {
+            assert_eq!(bound_kthread(&Comm::from(name)), cpu.map(CpuId), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_hint_may_end_in_a_star() {
+        let hint = AffinityHint { comm: "st-*".to_owned(), allowed: CpuMask::all(4) };
+        assert!(hint.matches(&Comm::from("st-main")) && !hint.matches(&Comm::from("st")));
+    }
+}

@@ -1,0 +1,368 @@
+//! Following a trace: what each event says, who must be asked, what is applied.
+
+use schedlab_sched::{Curr, Kernel, TaskState, WakePath, Wakeup, WakeupDecision};
+use schedlab_topology::{CpuId, PerCpu, Topology};
+use schedlab_trace::{Comm, Event, Kind, NullSink, Sink};
+use schedlab_units::{Pid, TaskId, Time};
+
+use crate::options::Options;
+use crate::pairing::{Fate, Known, Pairing};
+use crate::placement::{self, Possibilities};
+use crate::report::AuditReport;
+use crate::shadow::Shadow;
+use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
+
+/// A wake-up that was begun on a CPU and is not committed yet.
+struct Open {
+    wakeup: Wakeup,
+    fate: Fate,
+    verdict: Verdict,
+    possible: Possibilities,
+    /// Generation of the state in which it was judged.
+    judged: u64,
+    applied: bool,
+}
+
+/// Judges a trace; the events go on to `sink`.
+pub struct Audit<S = NullSink> {
+    options: Options,
+    shadow: Shadow,
+    pairing: Pairing,
+    open: PerCpu<Option<Open>>,
+    begun: bool,
+    report: AuditReport,
+    sink: S,
+}
+
+impl Audit {
+    /// An audit of a recording of a machine against the rules of a kernel.
+    pub fn new(topology: &Topology, kernel: &Kernel, options: Options) -> Audit {
+        Audit::with_sink(topology, kernel, options, NullSink)
+    }
+}
+
+impl<S: Sink> Sink for Audit<S> {
+    fn event(&mut self, event: &Event) {
+        self.pairing.push(event);
+        while let Some(known) = self.pairing.pop(false) {
+            self.follow(known);
+        }
+    }
+}
+
+impl<S: Sink> Audit<S> {
+    /// An audit that hands the events on.
+    pub fn with_sink(topology: &Topology, kernel: &Kernel, options: Options, sink: S) -> Audit<S> {
+        Audit {
+            shadow: Shadow::new(topology, kernel, options.affinity.clone()),
+            options,
+            pairing: Pairing::default(),
+            open: PerCpu::new(topology.nr_cpus(), |_| None),
+            begun: false,
+            report: AuditReport::default(),
+            sink,
+        }
+    }
+
+    /// The end of the trace.
+    pub fn finish(mut self) -> (AuditReport, S) {
+        while let Some(known) = self.pairing.pop(true) {
+            self.follow(known);
+        }
+        for cpu in self.shadow.cpus() {
+            self.commit(cpu, Time::MAX);
+        }
+        (self.report, self.sink)
+    }
+
+    fn follow(&mut self, known: Known) {
+        let event = &known.event;
+        self.report.events += 1;
+        if self.shadow.has_cpu(event.cpu) {
+            if !std::mem::replace(&mut self.begun, true) {
+                self.shadow.begin(event.time);
+            }
+            self.shadow.advance(event.time);
+            self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);
+            self.rejudge_on(event);
+            self.apply(event, known.fate);
+            self.rejudge_all(event.time);
+        }
+        self.sink.event(event);
+    }
+
+    fn apply(&mut self, event: &Event, fate: Option<Fate>) {
+        let (cpu, now) = (event.cpu, event.time);
+        match event.kind {
+            Kind::SchedWaking { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
+                let task = self.shadow.task(pid, &comm, Some(prio), target_cpu, now);
+                self.waking(event, task, target_cpu, fate);
+            }
+            Kind::SchedWakeup { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
+                let task = self.shadow.task(pid, &comm, Some(prio), target_cpu, now);
+                self.woken(task, target_cpu, now);
+            }
+            Kind::SchedProcessFork { comm, pid, child_comm, child_pid } => {
+                let parent = self.shadow.task(pid, &comm, None, cpu, now);
+                self.shadow.fork(parent, child_pid, &child_comm, now);
+            }
+            Kind::SchedWakeupNew { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
+                let task = self.shadow.task(pid, &comm, Some(prio), cpu, now);
+                self.woken_new(event, task, target_cpu);
+            }
+            Kind::SchedMigrateTask { comm, pid, prio, orig_cpu, dest_cpu }
+                if self.shadow.has_cpu(orig_cpu) && self.shadow.has_cpu(dest_cpu) =>
+            {
+                let task = self.shadow.task(pid, &comm, Some(prio), orig_cpu, now);
+                let waking = self.open[cpu].as_ref().is_some_and(|open| open.wakeup.task == task);
+                if !waking {
+                    self.shadow.migrate(task, dest_cpu, now);
+                }
+            }
+            Kind::SchedSwitch {
+                prev_pid,
+                prev_comm,
+                prev_prio,
+                prev_state,
+                next_pid,
+                next_comm,
+                next_prio,
+                ..
+            } => {
+                let mut handed_over = None;
+                if prev_pid != Pid::IDLE {
+                    let prev = self.shadow.task(prev_pid, &prev_comm, Some(prev_prio), cpu, now);
+                    if !prev_state.is_runnable() {
+                        let state =
+                            if prev_state.is_dead() { TaskState::Dead } else { TaskState::Interruptible };
+                        self.shadow.leave(prev, state, now);
+                        handed_over = Some(prev);
+                    }
+                }
+                let next = if next_pid == Pid::IDLE {
+                    Curr::Idle
+                } else {
+                    let next = self.shadow.task(next_pid, &next_comm, Some(next_prio), cpu, now);
+                    self.shadow.join(next, cpu, now);
+                    Curr::Task(next)
+                };
+                self.shadow.sched.update_rq_clock(cpu, now);
+                let _pick = self.shadow.sched.choose_next(cpu);
+                self.shadow.run(cpu, next, now);
+                if let Some(prev) = handed_over {
+                    self.shadow.hand_over(prev);
+                }
+            }
+            Kind::SchedProcessExit { pid, comm, .. } => {
+                let task = self.shadow.task(pid, &comm, None, cpu, now);
+                self.shadow.sched.task_mut(task).exiting = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn waking(&mut self, event: &Event, task: TaskId, prev: CpuId, fate: Option<Fate>) {
+        let (this, now) = (event.cpu, event.time);
+        let mut verdict = Verdict {
+            time: now,
+            cpu: this,
+            decision: Decision::Wakeup,
+            pid: self.shadow.known(task).pid,
+            comm: self.shadow.known(task).comm,
+            answer: Answer::Undecided,
+            kernel: Choice::Nothing,
+            ours: Vec::new(),
+            hidden: Some(Hidden::Fate),
+        };
+        let Some(fate) = fate else { return self.give(verdict) };
+        verdict.kernel = Choice::Cpu(fate.cpu);
+        if self.shadow.sched.task(task).cpu != prev && !self.shadow.sched.task(task).on_rq {
+            // It moved without being seen.
+            self.shadow.sched.set_cpu(task, prev);
+        }
+        let waker = self.shadow.sched.rqs[this].curr.task();
+        let wakeup = Wakeup {
+            task,
+            waker,
+            this_cpu: this,
+            sync: false,
+            in_task: !event.flags.in_interrupt(),
+            current_cpu: false,
+        };
+        self.recognise(task, this, fate, now);
+        let mut open =
+            Open { wakeup, fate, verdict, possible: Possibilities::default(), judged: 0, applied: false };
+        self.judge(&mut open, now);
+        self.open[this] = Some(open);
+        if fate.by != this && self.agreed(this) {
+            self.commit(this, now);
+        }
+    }
+
+    /// What the end of a wake-up tells of its beginning: a task that was still queued is not
+    /// sent over a wake list, and one that was not can change its CPU.
+    fn recognise(&mut self, task: TaskId, this: CpuId, fate: Fate, now: Time) {
+        let entry = self.shadow.sched.task(task);
+        if entry.se.sched_delayed && (fate.migrated || fate.by != this) {
+            self.shadow.sched.complete_delayed_dequeue(task, now);
+        }
+    }
+
+    fn judge(&mut self, open: &mut Open, now: Time) {
+        let possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
+        let mut verdict = open.verdict.clone();
+        verdict.ours = possible.list.clone();
+        verdict.judge();
+        let first = open.judged == 0;
+        if !first && verdict.answer != Answer::Differs {
+            verdict.answer = Answer::AgreesInSet;
+            verdict.hidden = Some(Hidden::InMotion);
+        }
+        if first || verdict.answer != Answer::Differs {
+            open.verdict = verdict;
+            open.possible = possible;
+        }
+        open.judged = self.shadow.generation.max(1);
+    }
+
+    fn agreed(&self, cpu: CpuId) -> bool {
+        self.open[cpu]
+            .as_ref()
+            .is_some_and(|open| matches!(open.verdict.answer, Answer::Agrees | Answer::AgreesInSet))
+    }
+
+    /// A CPU goes on: what it began before is decided by now.
+    fn rejudge_on(&mut self, event: &Event) {
+        let ends = match (&self.open[event.cpu], &event.kind) {
+            (None, _) => return,
+            (Some(open), Kind::SchedMigrateTask { pid, .. } | Kind::SchedWakeup { pid, .. }) => {
+                self.shadow.find(*pid) != Some(open.wakeup.task)
+            }
+            _ => true,
+        };
+        if ends {
+            self.commit(event.cpu, event.time);
+        }
+    }
+
+    /// The state has changed: what is open may have been decided in the new one.
+    fn rejudge_all(&mut self, now: Time) {
+        for cpu in self.shadow.cpus() {
+            let Some(mut open) = self.open[cpu].take() else { continue };
+            if open.judged != self.shadow.generation && open.verdict.answer == Answer::Differs {
+                self.judge(&mut open, now);
+            }
+            self.open[cpu] = Some(open);
+        }
+    }
+
+    /// The wake-up that a CPU began is decided: it is told, and applied if it goes over a
+    /// wake list.
+    fn commit(&mut self, cpu: CpuId, now: Time) {
+        let Some(open) = self.open[cpu].take() else { return };
+        self.settle(&open, now);
+        self.give(open.verdict);
+    }
+
+    fn settle(&mut self, open: &Open, now: Time) {
+        if open.applied || now == Time::MAX {
+            return;
+        }
+        let task = open.wakeup.task;
+        let entry = self.shadow.sched.task(task);
+        let (on_rq, on_cpu) = (entry.on_rq, entry.cpu);
+        let cpu = open.fate.cpu;
+        let chosen = open.possible.list.iter().position(|possible| possible.choice == Choice::Cpu(cpu));
+        let mut placement = open.possible.placements.get(chosen.unwrap_or(0)).cloned();
+        let path = match (open.wakeup.waker == Some(task), on_rq) {
+            (true, _) => WakePath::SelfWake,
+            (false, true) if on_cpu == cpu => {
+                if entry.se.sched_delayed {
+                    WakePath::StillDelayed
+                } else {
+                    WakePath::StillQueued
+                }
+            }
+            (false, true) => {
+                // It was on its way out when it was woken.
+                if self.shadow.sched.rqs[on_cpu].curr != Curr::Task(task) {
+                    self.shadow.leave(task, TaskState::Interruptible, now);
+                    if self.shadow.sched.task(task).on_rq {
+                        self.shadow.sched.complete_delayed_dequeue(task, now);
+                    }
+                } else {
+                    return;
+                }
+                WakePath::Select
+            }
+            (false, false) => WakePath::Select,
+        };
+        if path != WakePath::Select {
+            placement = None;
+        }
+        if path == WakePath::StillQueued && open.fate.by != open.wakeup.this_cpu {
+            self.shadow.known_mut(task).handed_over = true;
+            return;
+        }
+        let decision = WakeupDecision { path, placement, cpu, remote: open.fate.by != open.wakeup.this_cpu };
+        self.shadow.known_mut(task).recent_known |= path == WakePath::Select;
+        self.shadow.sched.apply_wakeup(&open.wakeup, &decision, now);
+        self.shadow.generation += 1;
+    }
+
+    /// A task is queued: at once by its waker, or from a wake list.
+    fn woken(&mut self, task: TaskId, target: CpuId, now: Time) {
+        let by = self
+            .shadow
+            .cpus()
+            .find(|&cpu| self.open[cpu].as_ref().is_some_and(|open| open.wakeup.task == task));
+        if let Some(by) = by {
+            self.commit(by, now);
+        }
+        if self.shadow.sched.rqs[target].wake_list.contains(&task) {
+            self.shadow.sched.drain_one(task, now);
+            self.shadow.generation += 1;
+        }
+        let entry = self.shadow.sched.task(task);
+        if !entry.on_rq || entry.cpu != target {
+            self.shadow.join(task, target, now);
+        }
+    }
+
+    fn woken_new(&mut self, event: &Event, task: TaskId, target: CpuId) {
+        let (this, now) = (event.cpu, event.time);
+        let placement = self.shadow.sched.decide_fork(task, this, now, None);
+        let mut verdict = Verdict {
+            time: now,
+            cpu: this,
+            decision: Decision::Fork,
+            pid: self.shadow.known(task).pid,
+            comm: self.shadow.known(task).comm,
+            answer: Answer::Undecided,
+            kernel: Choice::Cpu(target),
+            ours: vec![Possible {
+                choice: Choice::Cpu(placement.cpu),
+                reason: placement.reason.name(),
+                hidden: None,
+                numbers: placement.number.into_iter().collect(),
+            }],
+            hidden: None,
+        };
+        verdict.judge();
+        self.give(verdict);
+        self.shadow.sched.apply_fork(task, target, now);
+        self.shadow.generation += 1;
+    }
+
+    fn give(&mut self, verdict: Verdict) {
+        self.report.count(&verdict, self.options.stories);
+        if self.options.keep_verdicts {
+            self.report.verdicts.push(verdict);
+        }
+    }
+
+    /// What a task is called.
+    pub fn name_of(&self, pid: Pid) -> Option<Comm> {
+        self.shadow.find(pid).map(|task| self.shadow.known(task).comm)
+    }
+}

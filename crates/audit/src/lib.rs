@@ -1,0 +1,25 @@
+//! The shadow scheduler: follows a recorded trace and judges each decision in it.
+//!
+//! A [`Sched`](schedlab_sched::Sched) is kept in step with the recording. Wherever the
+//! kernel decided something, our deciders are asked in the shadow's state, the answer is
+//! compared with what happened, and then what happened is applied. A trace hides much:
+//! where a hidden fact leaves several choices open, agreement means that one of them
+//! happened, and is counted apart; where a fact is missing altogether, the verdict is
+//! undecided and names it.
+
+mod affinity;
+mod audit;
+mod command;
+mod options;
+mod pairing;
+mod placement;
+mod report;
+mod shadow;
+mod verdict;
+
+pub use affinity::{AffinityHint, bound_kthread};
+pub use audit::Audit;
+pub use command::hints_of_command;
+pub use options::Options;
+pub use report::{AuditReport, Counts, DecisionReport};
+pub use verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};

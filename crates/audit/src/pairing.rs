@@ -1,0 +1,161 @@
+//! What became of each wake-up: a look ahead in the trace.
+//!
+//! `sched_waking` says that a wake-up begins, `sched_migrate_task` and `sched_wakeup` say
+//! what was chosen, the latter on the target when the wake-up was queued by interrupt. A
+//! shadow that follows the trace must know the choice when it is made, since from then on
+//! the target counts as busy. So events wait here until the fate of each wake-up before
+//! them is known, or until they have waited too long.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Kind};
+use schedlab_units::{Duration, Pid, Time};
+
+/// Longest wait for the end of a wake-up; one without end was lost.
+const PATIENCE: Duration = Duration::millis(200);
+
+/// Most events that wait, whatever the time they span.
+const EVENTS_MAX: usize = 1 << 17;
+
+/// How a wake-up ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fate {
+    /// Where the task was queued.
+    pub cpu: CpuId,
+    /// CPU that executed the end: the waker's, or `cpu` when it was queued by interrupt.
+    pub by: CpuId,
+    /// When.
+    pub at: Time,
+    /// The task changed its CPU on the way.
+    pub migrated: bool,
+}
+
+/// An event whose wake-up, if it begins one, is known to its end.
+#[derive(Debug)]
+pub struct Known {
+    /// The event.
+    pub event: Event,
+    /// Of a `sched_waking`: how it ended; none if the trace does not say.
+    pub fate: Option<Fate>,
+}
+
+/// Events in waiting.
+#[derive(Debug, Default)]
+pub struct Pairing {
+    waiting: VecDeque<Waiting>,
+    /// Number of the first event in `waiting`.
+    first: u64,
+    /// Wake-ups without end so far, with the number of their event.
+    open: BTreeMap<Pid, u64>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    event: Event,
+    fate: Option<Fate>,
+    open: bool,
+    migrated: bool,
+}
+
+impl Pairing {
+    /// Takes the next event of the trace.
+    pub fn push(&mut self, event: &Event) {
+        let number = self.first + self.waiting.len() as u64;
+        let mut open = false;
+        match event.kind {
+            Kind::SchedWaking { pid, .. } => {
+                if let Some(earlier) = self.open.insert(pid, number) {
+                    self.close(earlier, None);
+                }
+                open = true;
+            }
+            Kind::SchedMigrateTask { pid, .. } => {
+                if let Some(&waking) = self.open.get(&pid)
+                    && let Some(waiting) = self.at(waking)
+                    && waiting.event.cpu == event.cpu
+                {
+                    waiting.migrated = true;
+                }
+            }
+            Kind::SchedWakeup { pid, target_cpu, .. } => {
+                if let Some(waking) = self.open.remove(&pid) {
+                    let migrated = self.at(waking).is_some_and(|waiting| waiting.migrated);
+                    let fate = Fate { cpu: target_cpu, by: event.cpu, at: event.time, migrated };
+                    self.close(waking, Some(fate));
+                }
+            }
+            _ => {}
+        }
+        self.waiting.push_back(Waiting { event: event.clone(), fate: None, open, migrated: false });
+    }
+
+    fn at(&mut self, number: u64) -> Option<&mut Waiting> {
+        let index = number.checked_sub(self.first)?;
+        self.waiting.get_mut(index as usize)
+    }
+
+    fn close(&mut self, number: u64, fate: Option<Fate>) {
+        if let Some(waiting) = self.at(number) {
+            waiting.open = false;
+            waiting.fate = fate;
+        }
+    }
+
+    /// The next event, if it need not wait; at the `end` of the trace none does.
+    pub fn pop(&mut self, end: bool) -> Option<Known> {
+        let (front, back) = (self.waiting.front()?, self.waiting.back()?);
+        let waited = back.event.time.since(front.event.time);
+        if front.open && !end && waited < PATIENCE && self.waiting.len() < EVENTS_MAX {
+            return None;
+        }
+        let Waiting { event, fate, open, .. } = self.waiting.pop_front()?;
+        if open && let Kind::SchedWaking { pid, .. } = event.kind {
+            self.open.remove(&pid);
+        }
+        self.first += 1;
+        Some(Known { event, fate })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_trace::read::{Record, ftrace};
+
+    fn fates(text: &str) -> Vec<String> {
+        let mut pairing = Pairing::default();
+        let mut fates = Vec::new();
+        let mut take = |known: Known| {
+            if let Kind::SchedWaking { pid, .. } = known.event.kind {
+                fates.push(match known.fate {
+                    Some(fate) => format!("{pid} to {} by {} moved {}", fate.cpu, fate.by, fate.migrated),
+                    None => format!("{pid} unknown"),
+                });
+            }
+        };
+        for record in ftrace::Reader::new(text.as_bytes()) {
+            let Record::Event(event) = record.unwrap() else { continue };
+            pairing.push(&event);
+            while let Some(known) = pairing.pop(false) {
+                take(known);
+            }
+        }
+        while let Some(known) = pairing.pop(true) {
+            take(known);
+        }
+        fates
+    }
+
+    #[test]
+    fn a_wake_up_is_known_by_its_end() {
+        let text = "\
+            a-7 [000] d..3. 1.000001: sched_waking: comm=b pid=8 prio=120 target_cpu=003\n\
+            a-7 [000] d..3. 1.000002: sched_migrate_task: comm=b pid=8 prio=120 orig_cpu=3 dest_cpu=1\n\
+            a-7 [000] d..3. 1.000003: sched_waking: comm=c pid=9 prio=120 target_cpu=000\n\
+            a-7 [000] d..4. 1.000004: sched_wakeup: comm=c pid=9 prio=120 target_cpu=000\n\
+            x-0 [001] dNh2. 1.000050: sched_wakeup: comm=b pid=8 prio=120 target_cpu=001\n\
+            a-7 [000] d..3. 1.000060: sched_waking: comm=d pid=10 prio=120 target_cpu=000\n";
+        assert_eq!(fates(text), ["8 to 1 by 1 moved true", "9 to 0 by 0 moved false", "10 unknown"]);
+    }
+}

@@ -1,0 +1,213 @@
+//! Where a wake-up may lead, under all that the trace leaves open.
+//!
+//! The deciders are asked once for each reading of the hidden facts that can matter at
+//! this wake-up: the waker's sync flag, loads that are close, the scan limit, a recently
+//! used CPU from before the recording. The likeliest reading comes first.
+
+use schedlab_sched::wakeup::{self, EffectiveLoads};
+use schedlab_sched::{
+    Feature, Placement, Reason, RecentUsedCpu, SchedDomain, SdFlags, View, WakeAffine, WakePath, Wakeup,
+};
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use crate::shadow::Shadow;
+use crate::verdict::{Choice, Hidden, Possible};
+
+/// A CPU around which an idle one is looked for.
+struct Target {
+    cpu: CpuId,
+    affine: Reason,
+    hidden: Option<Hidden>,
+    numbers: Vec<(&'static str, i64)>,
+}
+
+/// What is possible, each CPU once.
+#[derive(Default)]
+pub struct Possibilities {
+    /// The likeliest first.
+    pub list: Vec<Possible>,
+    /// What the likeliest leaves behind: recently used CPU, hints.
+    pub placements: Vec<Placement>,
+}
+
+impl Possibilities {
+    fn add(&mut self, placement: Placement, hidden: Option<Hidden>, mut numbers: Vec<(&'static str, i64)>) {
+        let choice = Choice::Cpu(placement.cpu);
+        if self.list.iter().any(|possible| possible.choice == choice) {
+            return;
+        }
+        numbers.extend(placement.number);
+        // A choice that follows from the likeliest reading needs no hidden fact.
+        let hidden = if self.list.is_empty() { None } else { hidden };
+        self.list.push(Possible { choice, reason: placement.reason.name(), hidden, numbers });
+        self.placements.push(placement);
+    }
+}
+
+/// All that a wake-up may lead to, in the shadow's state of now.
+pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibilities {
+    let mut found = Possibilities::default();
+    let decision = shadow.sched.decide_wakeup(wakeup, now, None);
+    let reason = match decision.path {
+        WakePath::SelfWake => Reason::WakeSelf,
+        WakePath::StillQueued => Reason::StillQueued,
+        WakePath::StillDelayed => Reason::StillDelayed,
+        WakePath::OnCpuHandover => Reason::OnCpuHandover,
+        WakePath::Select => {
+            selections(shadow, wakeup, now, &mut found);
+            return found;
+        }
+    };
+    found.add(Placement::new(decision.cpu, reason), None, Vec::new());
+    found
+}
+
+/// A CPU is chosen: the readings.
+fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possibilities) {
+    let task = shadow.sched.task(wakeup.task);
+    let (prev, this) = (task.wake_cpu, wakeup.this_cpu);
+    let slow = shadow.sched.domains.walk(this).any(|(_, sd)| sd.flags.has(SdFlags::BALANCE_WAKE));
+    if !task.policy.is_fair() || task.nr_cpus_allowed <= 1 || slow {
+        for sync in [false, true] {
+            let decision = shadow.sched.decide_wakeup(&Wakeup { sync, ..*wakeup }, now, None);
+            let placement = decision.placement.expect("a CPU is chosen");
+            found.add(placement, Some(Hidden::SyncFlag), Vec::new());
+        }
+        return;
+    }
+    for sync in [false, true] {
+        for target in targets(shadow, &Wakeup { sync, ..*wakeup }, prev, now) {
+            search(shadow, wakeup, prev, target, sync, now, found);
+        }
+    }
+}
+
+/// The answers of the affine step.
+fn targets(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, now: Time) -> Vec<Target> {
+    let sched = &shadow.sched;
+    let view = View::new(sched, now, None);
+    let this = wakeup.this_cpu;
+    let plain = |reason, cpu| Target { cpu, affine: reason, hidden: None, numbers: Vec::new() };
+    let wide = wakeup::wake_wide(&view, wakeup);
+    let mut targets = Vec::new();
+    let flips = flips_hidden(shadow, wakeup);
+    if wide || flips {
+        targets.push(Target { hidden: flips.then_some(Hidden::WakeeFlips), ..plain(Reason::WakeWide, prev) });
+    }
+    if !wide || flips {
+        let at = if wide { targets.len() } else { 0 };
+        targets.splice(at..at, affine(shadow, &view, wakeup, prev, this));
+    }
+    targets
+}
+
+/// Whether flips from before the recording may make the difference: those of one side are
+/// not known, and the other side changes its partners often enough.
+fn flips_hidden(shadow: &Shadow, wakeup: &Wakeup) -> bool {
+    let factor = shadow.sched.domains.per_cpu[wakeup.this_cpu].llc_size;
+    let waker = shadow.sched.wakees(wakeup).flips;
+    let wakee = shadow.sched.task(wakeup.task).wakee_flips;
+    let waker_known = wakeup.waker.is_some_and(|waker| shadow.known(waker).born);
+    let wakee_known = shadow.known(wakeup.task).born;
+    match (waker_known, wakee_known) {
+        (true, true) => false,
+        (true, false) => waker >= factor,
+        (false, true) => wakee >= factor,
+        (false, false) => false,
+    }
+}
+
+fn affine(shadow: &Shadow, view: &View, wakeup: &Wakeup, prev: CpuId, this: CpuId) -> Vec<Target> {
+    let sched = &shadow.sched;
+    let allowed = &sched.task(wakeup.task).allowed;
+    let plain = |affine, cpu| Target { cpu, affine, hidden: None, numbers: Vec::new() };
+    let spans = |sd: &SchedDomain| sd.flags.has(SdFlags::WAKE_AFFINE) && sd.span.contains(prev);
+    let domain = sched.domains.walk(this).map(|(_, sd)| sd).find(|sd| spans(sd));
+    let Some(sd) = domain.filter(|_| this != prev && allowed.contains(this)) else {
+        return vec![plain(Reason::NoAffine, prev)];
+    };
+    let (reason, cpu) = wakeup::wake_affine(view, wakeup, sd, prev, wakeup.sync);
+    let weighed = matches!(reason, Reason::WaWeight | Reason::WaWeightPrev)
+        && sched.kernel.has(Feature::WaWeight)
+        && sched.kernel.rules.wake_affine != WakeAffine::NodeLoads;
+    if !weighed {
+        return vec![plain(reason, cpu)];
+    }
+    let loads = wakeup::wake_affine_weight(view, wakeup, sd, prev, wakeup.sync);
+    let EffectiveLoads::Compared { this: this_load, prev: prev_load } = loads else {
+        return vec![plain(reason, cpu)];
+    };
+    // Back in the unit of a load average.
+    let bias = 100 + (i64::from(sd.imbalance_pct) - 100) / 2;
+    let this_load = this_load / (100 * sched.capacity_of(prev) as i64);
+    let prev_load = prev_load / (bias * sched.capacity_of(this) as i64);
+    let numbers = vec![("load of waker's CPU", this_load), ("of previous", prev_load)];
+    let mut targets = vec![Target { numbers: numbers.clone(), ..plain(reason, cpu) }];
+    let open = shadow.load_error(this) + shadow.load_error(prev);
+    if (this_load - prev_load * bias / 100).unsigned_abs() <= open {
+        let other = if cpu == this { prev } else { this };
+        targets.push(Target { hidden: Some(Hidden::Loads), numbers, ..plain(reason, other) });
+    }
+    targets
+}
+
+/// The idle search around a target.
+fn search(
+    shadow: &mut Shadow,
+    wakeup: &Wakeup,
+    prev: CpuId,
+    target: Target,
+    sync: bool,
+    now: Time,
+    found: &mut Possibilities,
+) {
+    let flag = sync.then_some(Hidden::SyncFlag);
+    let run = |shadow: &Shadow, hidden: Option<Hidden>, found: &mut Possibilities| -> Reason {
+        let view = View::new(&shadow.sched, now, None);
+        let mut placement = wakeup::select_idle_sibling(&view, wakeup, prev, target.cpu);
+        if !shadow.sched.task(wakeup.task).allowed.contains(placement.cpu) {
+            placement.cpu = shadow.sched.select_fallback_rq(wakeup.task);
+            placement.reason = Reason::Fallback;
+        }
+        let reason = placement.reason;
+        placement.affine = Some((target.affine, target.cpu));
+        found.add(placement, target.hidden.or(hidden).or(flag), target.numbers.clone());
+        reason
+    };
+    let reason = run(shadow, None, found);
+    let early = matches!(reason, Reason::TargetIdle | Reason::PrevIdle | Reason::KthreadStack);
+    if !early && !shadow.known(wakeup.task).recent_known {
+        recent(shadow, wakeup, target.cpu, |shadow| {
+            run(shadow, Some(Hidden::RecentCpu), found);
+        });
+    }
+    let scans = matches!(
+        reason,
+        Reason::IdleCpu | Reason::NoIdleCpu | Reason::ScanLimit | Reason::NoScan | Reason::IdleClusterCpu
+    );
+    if scans && let Some(shared) = shadow.sched.domains.per_cpu[target.cpu].llc_shared {
+        let limit = shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan;
+        let size = shadow.sched.domains.per_cpu[target.cpu].llc_size;
+        for other in (0..=size).rev().filter(|&other| other != limit) {
+            shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan = other;
+            run(shadow, Some(Hidden::IdleScanLimit), found);
+        }
+        shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan = limit;
+    }
+}
+
+/// Tries each CPU of the target's cache as the recently used one.
+fn recent(shadow: &mut Shadow, wakeup: &Wakeup, target: CpuId, mut run: impl FnMut(&Shadow)) {
+    if shadow.sched.kernel.rules.recent_used_cpu == RecentUsedCpu::Off {
+        return;
+    }
+    let before = shadow.sched.task(wakeup.task).recent_used_cpu;
+    for cpu in shadow.cpus() {
+        if shadow.sched.cpus_share_cache(cpu, target) && shadow.sched.available_idle_cpu(cpu) {
+            shadow.sched.task_mut(wakeup.task).recent_used_cpu = Some(cpu);
+            run(shadow);
+        }
+    }
+    shadow.sched.task_mut(wakeup.task).recent_used_cpu = before;
+}

@@ -1,0 +1,284 @@
+//! What an audit says of one decision of a recorded kernel.
+
+use std::fmt;
+
+use schedlab_topology::CpuId;
+use schedlab_trace::Comm;
+use schedlab_units::{Pid, Time};
+use serde::{Serialize, Serializer};
+
+/// The kinds of decisions that are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// Where a woken task goes.
+    Wakeup,
+    /// Where a new task goes.
+    Fork,
+    /// Who runs next.
+    Pick,
+    /// Whether a task that arrives interrupts the running one, and why a task had to make way.
+    Preempt,
+    /// Which task is moved from where to where.
+    Balance,
+}
+
+impl Decision {
+    /// All of them.
+    pub const ALL: [Decision; 5] =
+        [Decision::Wakeup, Decision::Fork, Decision::Pick, Decision::Preempt, Decision::Balance];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Decision::Wakeup => "wakeup",
+            Decision::Fork => "fork",
+            Decision::Pick => "pick",
+            Decision::Preempt => "preempt",
+            Decision::Balance => "balance",
+        }
+    }
+}
+
+/// The judgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Our rules leave one choice, and it is what happened.
+    Agrees,
+    /// A hidden fact leaves several choices open, and one of them happened.
+    AgreesInSet,
+    /// Our rules do not lead to what happened.
+    Differs,
+    /// A missing fact forbids a judgement.
+    Undecided,
+}
+
+/// A fact that no event shows. In a set it is what leaves the choice open; in an undecided
+/// verdict it is what is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hidden {
+    /// Whether the waker said that it will sleep.
+    SyncFlag,
+    /// How many CPUs a search may look at.
+    IdleScanLimit,
+    /// Averages: loads that are close, or still hold what was before the recording.
+    Loads,
+    /// Whether a sleeper was still queued.
+    DelayedDequeue,
+    /// Which of the CPUs that were idle before the recording went idle last.
+    IdleStamp,
+    /// Which CPUs the task may use.
+    Affinity,
+    /// Which CPU the task used recently, before the recording.
+    RecentCpu,
+    /// How often a task that lived before the recording changed its wakee.
+    WakeeFlips,
+    /// Whether some core of a cache is known to be idle.
+    IdleCores,
+    /// The state changed while the decision was made.
+    InMotion,
+    /// Virtual times are too close to tell apart by the times of events.
+    VirtualTime,
+    /// Whether a slice ended: the tick or timer that looked is not in the trace.
+    SliceEnd,
+    /// The draw of lots before newly idle balancing.
+    Lots,
+    /// How long CPUs are idle on average, and what balancing costs.
+    BalanceCost,
+    /// Which CPU balances when: its intervals and failures so far.
+    BalanceTime,
+    /// What became of the wake-up; its end is not in the trace.
+    Fate,
+    /// A task that was not met before.
+    Unmet,
+}
+
+impl Hidden {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hidden::SyncFlag => "SYNC_FLAG",
+            Hidden::IdleScanLimit => "IDLE_SCAN_LIMIT",
+            Hidden::Loads => "LOADS",
+            Hidden::DelayedDequeue => "DELAYED_DEQUEUE",
+            Hidden::IdleStamp => "IDLE_STAMP",
+            Hidden::Affinity => "AFFINITY",
+            Hidden::RecentCpu => "RECENT_CPU",
+            Hidden::WakeeFlips => "WAKEE_FLIPS",
+            Hidden::IdleCores => "IDLE_CORES",
+            Hidden::InMotion => "IN_MOTION",
+            Hidden::VirtualTime => "VIRTUAL_TIME",
+            Hidden::SliceEnd => "SLICE_END",
+            Hidden::Lots => "LOTS",
+            Hidden::BalanceCost => "BALANCE_COST",
+            Hidden::BalanceTime => "BALANCE_TIME",
+            Hidden::Fate => "FATE",
+            Hidden::Unmet => "UNMET",
+        }
+    }
+}
+
+impl Serialize for Hidden {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// What was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Choice {
+    /// A CPU.
+    Cpu(CpuId),
+    /// A task; 0 is idle.
+    Task(Pid),
+    /// To interrupt the running task, or not.
+    Preempt(bool),
+    /// A task moved between CPUs.
+    Move {
+        /// Who.
+        pid: Pid,
+        /// From.
+        from: CpuId,
+        /// To.
+        to: CpuId,
+    },
+    /// Nothing.
+    Nothing,
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Choice::Cpu(cpu) => write!(f, "CPU {cpu}"),
+            Choice::Task(Pid::IDLE) => f.write_str("idle"),
+            Choice::Task(pid) => write!(f, "task {pid}"),
+            Choice::Preempt(true) => f.write_str("preempt"),
+            Choice::Preempt(false) => f.write_str("let run"),
+            Choice::Move { pid, from, to } => write!(f, "task {pid} from CPU {from} to CPU {to}"),
+            Choice::Nothing => f.write_str("nothing"),
+        }
+    }
+}
+
+impl Serialize for Choice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Choice::Cpu(cpu) => serializer.serialize_u16(cpu.0),
+            Choice::Task(pid) => serializer.serialize_i32(pid.0),
+            Choice::Preempt(preempt) => serializer.serialize_bool(*preempt),
+            Choice::Move { .. } => serializer.collect_str(self),
+            Choice::Nothing => serializer.serialize_none(),
+        }
+    }
+}
+
+/// A choice that our rules lead to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Possible {
+    /// What.
+    pub choice: Choice,
+    /// By which rule.
+    pub reason: &'static str,
+    /// If it takes a hidden fact to lead there: which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Hidden>,
+    /// The numbers that decided.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub numbers: Vec<(&'static str, i64)>,
+}
+
+/// One judgement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// When.
+    #[serde(serialize_with = "seconds")]
+    pub time: Time,
+    /// CPU that decided.
+    #[serde(serialize_with = "cpu")]
+    pub cpu: CpuId,
+    /// What was decided.
+    pub decision: Decision,
+    /// About whom.
+    #[serde(serialize_with = "pid")]
+    pub pid: Pid,
+    /// Its name.
+    #[serde(serialize_with = "comm")]
+    pub comm: Comm,
+    /// The judgement.
+    pub answer: Answer,
+    /// What the kernel chose.
+    pub kernel: Choice,
+    /// What our rules choose: the likeliest first. The first one's reason stands for the verdict.
+    pub ours: Vec<Possible>,
+    /// What is hidden or missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Hidden>,
+}
+
+fn seconds<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(time)
+}
+
+fn cpu<S: Serializer>(cpu: &CpuId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u16(cpu.0)
+}
+
+fn pid<S: Serializer>(pid: &Pid, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_i32(pid.0)
+}
+
+fn comm<S: Serializer>(comm: &Comm, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(comm)
+}
+
+impl Verdict {
+    /// The rule that speaks: of the possibility that happened, else of the likeliest.
+    pub fn reason(&self) -> &'static str {
+        let happened = self.ours.iter().find(|possible| possible.choice == self.kernel);
+        happened.or(self.ours.first()).map_or("NONE", |possible| possible.reason)
+    }
+
+    /// The judgement over what our rules lead to: agreement if all that is possible is what
+    /// happened, agreement in a set if some of it is.
+    pub fn judge(&mut self) {
+        let same = |possible: &&Possible| possible.choice == self.kernel;
+        self.answer = match self.ours.iter().find(same) {
+            None => Answer::Differs,
+            Some(_) if self.ours.iter().all(|possible| possible.choice == self.kernel) => Answer::Agrees,
+            Some(_) => Answer::AgreesInSet,
+        };
+        self.hidden = match self.answer {
+            Answer::AgreesInSet => self.ours.iter().find_map(|possible| possible.hidden),
+            _ => None,
+        };
+    }
+
+    /// Without a fact there is no judgement.
+    pub fn without(&mut self, missing: Hidden) {
+        self.answer = Answer::Undecided;
+        self.hidden = Some(missing);
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Verdict { time, cpu, decision, pid, comm, kernel, .. } = self;
+        write!(f, "{time} [{cpu:03}] {} of {comm}-{pid}: the kernel chose {kernel}", decision.name())?;
+        for (i, possible) in self.ours.iter().enumerate() {
+            write!(f, "{} {} by {}", if i == 0 { "; ours" } else { "," }, possible.choice, possible.reason)?;
+            if let Some(hidden) = possible.hidden {
+                write!(f, " ({})", hidden.name())?;
+            }
+            for (name, value) in &possible.numbers {
+                write!(f, " {name}={value}")?;
+            }
+        }
+        if self.answer == Answer::Undecided
+            && let Some(hidden) = self.hidden
+        {
+            write!(f, "; undecided without {}", hidden.name())?;
+        }
+        Ok(())
+    }
+}
