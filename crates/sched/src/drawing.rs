@@ -294,10 +294,13 @@ pub(crate) fn by_kernel(with: &str, of: impl Fn(&str) -> String) -> String {
             _ => rows.push((vec![preset], outcome)),
         }
     }
-    let row = |(presets, outcome): (Vec<&str>, String)| match presets[..] {
-        [first, .., last] => format!("{}: {outcome}", format!("{first}..{last}")),
-        [one] => format!("{one}: {outcome}"),
-        [] => outcome,
+    let row = |(presets, outcome): (Vec<&str>, String)| {
+        let names = match presets[..] {
+            [first, .., last] => format!("{first}..{last}"),
+            _ => presets.concat(),
+        };
+        let space = if outcome.starts_with('\n') || outcome.is_empty() { "" } else { " " };
+        format!("{names}:{space}{outcome}")
     };
     let rows: Vec<String> = rows.into_iter().map(row).collect();
     rows.join("\n")

@@ -18,7 +18,7 @@ const SMT_GAIN: u64 = 1178;
 
 /// Capacity of each CPU before pressure.
 ///
-/// Kernel: `arch_scale_cpu_capacity()`, include/linux/sched/topology.h, v4.13, v5.5.
+/// Kernel: arch_scale_cpu_capacity(), include/linux/sched/topology.h, v4.13, v5.5.
 pub(crate) fn capacity_orig(topology: &Topology, kernel: &Kernel, active: &CpuMask) -> PerCpu<u64> {
     PerCpu::new(topology.nr_cpus(), |cpu| {
         let threads = topology.core_mask(cpu).weight_and(active) as u64;
@@ -32,7 +32,7 @@ pub(crate) fn capacity_orig(topology: &Topology, kernel: &Kernel, active: &CpuMa
 impl Domains {
     /// Builds the domains of the CPUs `active`; the others get none.
     ///
-    /// Kernel: `build_sched_domains()`, kernel/sched/topology.c, v6.12.
+    /// Kernel: build_sched_domains(), kernel/sched/topology.c, v6.12.
     pub fn build(topology: &Topology, kernel: &Kernel, active: &CpuMask) -> Domains {
         let nr_cpus = topology.nr_cpus();
         let capacity = capacity_orig(topology, kernel, active);
@@ -90,7 +90,7 @@ impl Domains {
 
     /// Links the domains of a CPU and points the short cuts at them.
     ///
-    /// Kernel: `update_top_cache_domain()`, kernel/sched/topology.c, v6.12.
+    /// Kernel: update_top_cache_domain(), kernel/sched/topology.c, v6.12.
     fn attach(&mut self, cpu: CpuId, tree: Vec<SchedDomain>, llcs: &mut BTreeMap<CpuId, SharedId>) {
         let first = self.sds.len() as u32;
         let nr = tree.len() as u32;
@@ -138,4 +138,291 @@ impl Domains {
 
 fn no_domain(cpu: CpuId) -> Shortcuts {
     Shortcuts { llc_size: 1, llc_id: u32::from(cpu.0), share_id: u32::from(cpu.0), ..Shortcuts::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use expect_test::{Expect, expect};
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::{by_kernel, machine};
+    use crate::{Domains, Kernel, SdFlags, SgId};
+
+    /// The domains of one CPU: name, span, what is special, groups with balance masks.
+    #[track_caller]
+    fn check(name: &str, cpu: u16, expected: Expect) {
+        let topology = machine(name);
+        let tree = |kernel: &str| {
+            let kernel = Kernel::parse(kernel).unwrap();
+            let domains = Domains::build(&topology, &kernel, topology.online());
+            let group = |id: SgId| {
+                let sg = domains.sg(id);
+                let mask =
+                    if sg.balance_mask == sg.span { String::new() } else { format!("/{}", sg.balance_mask) };
+                format!("{}{mask}", sg.span)
+            };
+            let mut lines = String::new();
+            for (_, sd) in domains.walk(CpuId(cpu)) {
+                let groups: Vec<String> = sd.groups.iter().map(group).collect();
+                let special = [
+                    (SdFlags::CLUSTER, "cluster"),
+                    (SdFlags::SHARE_LLC, "llc"),
+                    (SdFlags::ASYM_CPUCAPACITY, "asym"),
+                    (SdFlags::ASYM_CPUCAPACITY_FULL, "asym_full"),
+                    (SdFlags::BALANCE_WAKE, "wake"),
+                    (SdFlags::PREFER_SIBLING, "prefer"),
+                ];
+                let special: Vec<&str> =
+                    special.iter().filter(|(flag, _)| sd.flags.has(*flag)).map(|&(_, name)| name).collect();
+                let far = if sd.flags.has(SdFlags::WAKE_AFFINE) { "" } else { " far" };
+                let imb = if sd.imb_numa_nr > 0 { format!(" imb {}", sd.imb_numa_nr) } else { String::new() };
+                lines += &format!(
+                    "\n  {} {} {}{far}{imb}: {}",
+                    sd.name,
+                    sd.span,
+                    special.join(" "),
+                    groups.join(" ")
+                );
+            }
+            lines
+        };
+        expected.assert_eq(&by_kernel("", tree));
+    }
+
+    #[test]
+    fn threads_caches_and_nodes() {
+        check(
+            "2x2x2x2",
+            5,
+            expect![[r#"
+                v4.13:
+                  SMT 4-5 llc prefer: 5 4
+                  MC 4-7 llc: 4-5 6-7
+                  DIE 0-7 prefer: 4-7 0-3
+                  NUMA 0-15 : 0-7 8-15
+                v5.5:
+                  SMT 4-5 llc prefer: 5 4
+                  MC 4-7 llc prefer: 4-5 6-7
+                  DIE 0-7 prefer: 4-7 0-3
+                  NUMA 0-15 : 0-7 8-15
+                v5.18..v6.3:
+                  SMT 4-5 llc prefer: 5 4
+                  MC 4-7 llc prefer: 4-5 6-7
+                  DIE 0-7 prefer imb 2: 4-7 0-3
+                  NUMA 0-15  imb 2: 0-7 8-15
+                v6.10..v7.2:
+                  SMT 4-5 llc prefer: 5 4
+                  MC 4-7 llc prefer: 4-5 6-7
+                  PKG 0-7 prefer imb 2: 4-7 0-3
+                  NUMA 0-15  imb 2: 0-7 8-15"#]],
+        );
+    }
+
+    #[test]
+    fn a_node_of_one_cache_has_no_domain_of_its_own() {
+        check(
+            "2x1x2",
+            2,
+            expect![[r#"
+                v4.13..v5.18:
+                  MC 2-3 llc prefer: 2 3
+                  NUMA 0-3 : 2-3 0-1
+                v6.1..v7.2:
+                  MC 2-3 llc prefer: 2 3
+                  NUMA 0-3  imb 1: 2-3 0-1"#]],
+        );
+    }
+
+    #[test]
+    fn threads_numbered_far_apart() {
+        check(
+            "1x2x2x2:smt=interleaved",
+            6,
+            expect![[r#"
+                v4.13:
+                  SMT 2,6 llc prefer: 6 2
+                  MC 2-3,6-7 llc: 2,6 3,7
+                  DIE 0-7 prefer: 2-3,6-7 0-1,4-5
+                v5.5:
+                  SMT 2,6 llc prefer: 6 2
+                  MC 2-3,6-7 llc prefer: 2,6 3,7
+                  DIE 0-7 prefer: 2-3,6-7 0-1,4-5
+                v5.18..v6.3:
+                  SMT 2,6 llc prefer: 6 2
+                  MC 2-3,6-7 llc prefer: 2,6 3,7
+                  DIE 0-7 prefer imb 2: 2-3,6-7 0-1,4-5
+                v6.10..v7.2:
+                  SMT 2,6 llc prefer: 6 2
+                  MC 2-3,6-7 llc prefer: 2,6 3,7
+                  PKG 0-7 prefer imb 2: 2-3,6-7 0-1,4-5"#]],
+        );
+    }
+
+    #[test]
+    fn clusters() {
+        check(
+            "1x1x4:cluster=2",
+            1,
+            expect![[r#"
+                v4.13:
+                  MC 0-3 llc: 1 2 3 0
+                v5.5:
+                  MC 0-3 llc prefer: 1 2 3 0
+                v5.18..v6.3:
+                  CLS 0-1 llc prefer: 1 0
+                  MC 0-3 llc prefer: 0-1 2-3
+                v6.10..v7.2:
+                  CLS 0-1 cluster llc prefer: 1 0
+                  MC 0-3 llc prefer: 0-1 2-3"#]],
+        );
+    }
+
+    #[test]
+    fn a_package_split_into_nodes_has_no_domain() {
+        check(
+            "2x2x2:nodes=2/socket,distance=10/12/32",
+            0,
+            expect![[r#"
+                v4.13:
+                  MC 0-1 llc: 0 1
+                  NUMA 0-3 : 0-1 2-3
+                  NUMA 0-7  far: 0-3 4-7
+                v5.5..v5.18:
+                  MC 0-1 llc prefer: 0 1
+                  NUMA 0-3 : 0-1 2-3
+                  NUMA 0-7  far: 0-3 4-7
+                v6.1..v7.2:
+                  MC 0-1 llc prefer: 0 1
+                  NUMA 0-3  imb 1: 0-1 2-3
+                  NUMA 0-7  far imb 2: 0-3 4-7"#]],
+        );
+    }
+
+    #[test]
+    fn a_ring_of_nodes_has_overlapping_groups() {
+        check(
+            "4x1x1:distance=10/20/30/20:20/10/20/30:30/20/10/20:20/30/20/10",
+            0,
+            expect![[r#"
+                v4.13..v5.18:
+                  NUMA 0-1,3 : 0 1 3
+                  NUMA 0-3 : 0-1,3/0 1-3/2
+                v6.1..v7.2:
+                  NUMA 0-1,3  imb 1: 0 1 3
+                  NUMA 0-3  imb 1: 0-1,3/0 1-3/2"#]],
+        );
+    }
+
+    #[test]
+    fn a_chain_of_nodes_reaches_down_for_groups_that_fit() {
+        let chain = "4x1x1:distance=10/15/20/25:15/10/15/20:20/15/10/15:25/20/15/10";
+        check(
+            chain,
+            0,
+            expect![[r#"
+                v4.13..v5.5:
+                  NUMA 0-1 : 0 1
+                  NUMA 0-2 : 0-1/0 1-3/2
+                  NUMA 0-3 : 0-2/0 1-3/3
+                v5.18:
+                  NUMA 0-1 : 0 1
+                  NUMA 0-2 : 0-1/0 2
+                  NUMA 0-3 : 0-2/0 1-3/3
+                v6.1..v7.2:
+                  NUMA 0-1  imb 1: 0 1
+                  NUMA 0-2  imb 1: 0-1/0 2
+                  NUMA 0-3  imb 2: 0-2/0 1-3/3"#]],
+        );
+        check(
+            chain,
+            1,
+            expect![[r#"
+                v4.13..v5.18:
+                  NUMA 0-2 : 1 2 0
+                  NUMA 0-3 : 0-2/1 2-3/3
+                v6.1..v7.2:
+                  NUMA 0-2  imb 1: 1 2 0
+                  NUMA 0-3  imb 1: 0-2/1 2-3/3"#]],
+        );
+    }
+
+    #[test]
+    fn power_has_small_caches() {
+        check(
+            "1x4x2x4:smt=paired,dies=2",
+            0,
+            expect![[r#"
+                v4.13:
+                  SMT 0,2,4,6 llc prefer: 0 2 4 6
+                  CACHE 0-7 llc: 0,2,4,6 1,3,5,7
+                  MC 0-15 prefer: 0-7 8-15
+                  DIE 0-31 prefer: 0-15 16-31
+                v5.5:
+                  SMT 0,2,4,6 llc prefer: 0 2 4 6
+                  CACHE 0-7 llc prefer: 0,2,4,6 1,3,5,7
+                  MC 0-15 prefer: 0-7 8-15
+                  DIE 0-31 prefer: 0-15 16-31
+                v5.18..v6.3:
+                  SMT 0,2,4,6 llc prefer: 0 2 4 6
+                  CACHE 0-7 llc prefer: 0,2,4,6 1,3,5,7
+                  MC 0-15 prefer imb 2: 0-7 8-15
+                  DIE 0-31 prefer imb 4: 0-15 16-31
+                v6.10..v7.2:
+                  SMT 0,2,4,6 llc prefer: 0 2 4 6
+                  CACHE 0-7 llc prefer: 0,2,4,6 1,3,5,7
+                  MC 0-15 prefer imb 2: 0-7 8-15
+                  PKG 0-31 prefer imb 4: 0-15 16-31"#]],
+        );
+    }
+
+    #[test]
+    fn cpus_of_different_size() {
+        check(
+            "1x2x2:capacity=0-1/400",
+            0,
+            expect![[r#"
+                v4.13..v5.5:
+                  MC 0-1 llc wake: 0 1
+                  DIE 0-3 asym wake prefer: 0-1 2-3
+                v5.18..v6.3:
+                  MC 0-1 llc: 0 1
+                  DIE 0-3 asym asym_full prefer imb 2: 0-1 2-3
+                v6.10..v7.2:
+                  MC 0-1 llc: 0 1
+                  PKG 0-3 asym asym_full prefer imb 2: 0-1 2-3"#]],
+        );
+        check(
+            "1x1x4:capacity=0-1/400",
+            0,
+            expect![[r#"
+                v4.13:
+                  MC 0-3 llc asym wake: 0 1 2 3
+                v5.5:
+                  MC 0-3 llc asym wake prefer: 0 1 2 3
+                v5.18..v7.2:
+                  MC 0-3 llc asym asym_full prefer: 0 1 2 3"#]],
+        );
+    }
+
+    #[test]
+    fn one_cpu_has_none() {
+        check("1", 0, expect!["v4.13..v7.2:"]);
+    }
+
+    #[test]
+    fn thousands_of_cpus_are_built_in_a_moment() {
+        let topology = machine("8x8x32x2");
+        let kernel = Kernel::parse("v7.2").unwrap();
+        let domains = Domains::build(&topology, &kernel, topology.online());
+        assert_eq!(domains.per_cpu.len(), 4096);
+        let top = domains.walk(CpuId(4095)).last().unwrap().1;
+        assert_eq!((top.span_weight, top.groups.len()), (4096, 8));
+        // A group is one object for all CPUs that see it. Clusters and nodes, which are
+        // taken out, had some as well.
+        assert_eq!(domains.sgs.len(), 4096 + 2 * 2048 + 64 + 2 * 8);
+    }
 }

@@ -34,7 +34,7 @@ fn needs_groups(kernel: &Kernel) -> SdFlags {
 
 /// Whether the domain does nothing on its own.
 ///
-/// Kernel: `sd_degenerate()`, kernel/sched/topology.c, v6.12.
+/// Kernel: sd_degenerate(), kernel/sched/topology.c, v6.12.
 fn sd_degenerate(kernel: &Kernel, sd: &SchedDomain) -> bool {
     sd.span_weight == 1
         || !(sd.groups.len() > 1 && sd.flags.any(needs_groups(kernel)) || sd.flags.has(SdFlags::WAKE_AFFINE))
@@ -42,7 +42,7 @@ fn sd_degenerate(kernel: &Kernel, sd: &SchedDomain) -> bool {
 
 /// Whether `parent` adds nothing to the domain below it.
 ///
-/// Kernel: `sd_parent_degenerate()`, kernel/sched/topology.c, v6.12, v5.5.
+/// Kernel: sd_parent_degenerate(), kernel/sched/topology.c, v6.12, v5.5.
 fn sd_parent_degenerate(kernel: &Kernel, sd: &SchedDomain, parent: &SchedDomain, nr_nodes: usize) -> bool {
     if sd_degenerate(kernel, parent) {
         return true;
@@ -62,7 +62,7 @@ fn sd_parent_degenerate(kernel: &Kernel, sd: &SchedDomain, parent: &SchedDomain,
 
 /// Takes the useless domains out of one CPU's tree, lowest first.
 ///
-/// Kernel: `cpu_attach_domain()`, kernel/sched/topology.c, v6.12.
+/// Kernel: cpu_attach_domain(), kernel/sched/topology.c, v6.12.
 pub(super) fn attach(
     kernel: &Kernel,
     tree: Vec<SchedDomain>,

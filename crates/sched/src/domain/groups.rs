@@ -99,7 +99,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Kernel: `build_sched_groups()`, `get_group()`, kernel/sched/topology.c, v6.12.
+    /// Kernel: build_sched_groups(), get_group(), kernel/sched/topology.c, v6.12.
     fn build_disjoint(&mut self, trees: &mut PerCpu<Vec<SchedDomain>>, level: usize) {
         for span in &self.levels[level].masks {
             let owners: Vec<CpuId> = span.iter().filter(|&c| trees[c].len() > level).collect();
@@ -126,7 +126,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Kernel: `build_overlap_sched_groups()`, kernel/sched/topology.c, v6.12, v5.5.
+    /// Kernel: build_overlap_sched_groups(), kernel/sched/topology.c, v6.12, v5.5.
     fn build_overlap(&mut self, trees: &mut PerCpu<Vec<SchedDomain>>, level: usize) {
         // A group is the same for all who see it: known by the rung and span of the
         // domain below which it was taken; its capacity by the rung and first balancer.
@@ -176,7 +176,7 @@ impl<'a> Groups<'a> {
 
     /// The rung of another CPU's domain whose child becomes a group of `sd`.
     ///
-    /// Kernel: `find_descended_sibling()`, kernel/sched/topology.c, v5.18.
+    /// Kernel: find_descended_sibling(), kernel/sched/topology.c, v5.18.
     fn sibling(&self, sd: &SchedDomain, tree: &[SchedDomain], level: usize) -> usize {
         let mut sibling = level;
         if !self.kernel.has(Feature::NumaDescend) || tree[level - 1].span.is_subset(&sd.span) {
@@ -198,7 +198,7 @@ impl<'a> Groups<'a> {
 
     /// Adds a group, with a new capacity unless it shares one.
     ///
-    /// Kernel: `init_sched_groups_capacity()`, kernel/sched/topology.c, v6.12.
+    /// Kernel: init_sched_groups_capacity(), kernel/sched/topology.c, v6.12.
     fn push(
         &mut self,
         span: Arc<CpuMask>,
@@ -234,7 +234,7 @@ impl<'a> Groups<'a> {
 
 /// The CPUs of a group that reach it through their own domains.
 ///
-/// Kernel: `build_balance_mask()`, kernel/sched/topology.c, v6.12.
+/// Kernel: build_balance_mask(), kernel/sched/topology.c, v6.12.
 fn balance_mask(trees: &PerCpu<Vec<SchedDomain>>, sibling: usize, span: &Arc<CpuMask>) -> Arc<CpuMask> {
     let reaches = |cpu: CpuId| {
         let tree = &trees[cpu];

@@ -11,7 +11,7 @@ use crate::{ImbNumaNr, Kernel};
 
 /// Sets `imb_numa_nr` of the domains of one CPU, lowest first.
 ///
-/// Kernel: `build_sched_domains()`, kernel/sched/topology.c, v5.18, v6.12; `adjust_numa_imbalance()`, v7.2.
+/// Kernel: build_sched_domains(), kernel/sched/topology.c, v5.18, v6.12; adjust_numa_imbalance(), v7.2.
 pub(super) fn set_imb_numa_nr(kernel: &Kernel, tree: &mut [SchedDomain]) {
     let rule = kernel.rules.imb_numa_nr;
     if rule == ImbNumaNr::Off {

@@ -5,10 +5,10 @@
 //!
 //! - A package split into several nodes has no PKG rung; the NUMA rungs span it.
 //! - POWER, recognised by cores of more than two threads, calls the cache's rung
-//!   CACHE and has a rung MC of half a package (here: the die), which shares
+//!   CACHE and, where packages have several dies, has a rung MC of them, which shares
 //!   nothing. So the last-level cache of POWER spans 4 or 8 CPUs.
 //!
-//! Kernel: `sched_init_numa()`, kernel/sched/topology.c; `build_sched_topology()` of
+//! Kernel: sched_init_numa(), kernel/sched/topology.c; build_sched_topology() of
 //! arch/x86/kernel/smpboot.c and arch/powerpc/kernel/smp.c, v6.12.
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,9 @@ pub(super) fn levels(topology: &Topology, kernel: &Kernel, active: &CpuMask) -> 
     }
     if power {
         rungs.push(DomainLevel::Cache, SdFlags::SHARE_LLC, |c| topology.llc_mask(c));
-        rungs.push(DomainLevel::Mc, SdFlags::default(), |c| topology.die_mask(c));
+        if topology.dies().len() > topology.packages().len() {
+            rungs.push(DomainLevel::Mc, SdFlags::default(), |c| topology.die_mask(c));
+        }
     } else {
         rungs.push(DomainLevel::Mc, SdFlags::SHARE_LLC, |c| topology.llc_mask(c));
     }
@@ -108,7 +110,7 @@ impl<'a> Rungs<'a> {
 
     /// NODE, and one rung per distance between nodes.
     ///
-    /// Kernel: `sched_init_numa()`, kernel/sched/topology.c, v6.12.
+    /// Kernel: sched_init_numa(), kernel/sched/topology.c, v6.12.
     fn push_numa(&mut self) {
         let topology = self.topology;
         let nodes: Vec<NodeId> = (0..topology.nr_nodes() as u16)

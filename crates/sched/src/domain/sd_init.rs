@@ -1,6 +1,6 @@
 //! Initial values of a domain.
 //!
-//! Kernel: `sd_init()`, kernel/sched/topology.c, v4.13, v5.5, v5.18, v6.12, v7.2.
+//! Kernel: sd_init(), kernel/sched/topology.c, v4.13, v5.5, v5.18, v6.12, v7.2.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -105,7 +105,7 @@ pub(super) struct Asymmetry {
 impl Asymmetry {
     /// Sorts the CPUs that take part by capacity.
     ///
-    /// Kernel: `asym_cpu_capacity_scan()`, v6.12; `asym_cpu_capacity_level()`, v5.5.
+    /// Kernel: asym_cpu_capacity_scan(), v6.12; asym_cpu_capacity_level(), v5.5.
     pub(super) fn new(capacity: &PerCpu<u64>, active: &CpuMask, levels: &[Level]) -> Asymmetry {
         let mut by_capacity = BTreeMap::<u64, CpuMask>::new();
         for cpu in active.iter() {
@@ -136,7 +136,7 @@ impl Asymmetry {
 
     /// Adds the flags of asymmetry to the domains of one CPU, lowest first.
     ///
-    /// Kernel: `asym_cpu_capacity_classify()`, kernel/sched/topology.c, v6.12; `sd_init()`, v5.5.
+    /// Kernel: asym_cpu_capacity_classify(), kernel/sched/topology.c, v6.12; sd_init(), v5.5.
     pub(super) fn mark(&self, kernel: &Kernel, tree: &mut [SchedDomain]) {
         if !self.any() {
             return;
