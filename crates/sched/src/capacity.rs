@@ -121,3 +121,99 @@ impl Sched {
         before || after
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::vec::Vec;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+    use schedlab_units::Time;
+
+    use crate::drawing::{NOW, by_kernel, draw};
+
+    /// RT takes `taken` of every 100 ms; what v4.13 then sees left, at some of the steps.
+    #[track_caller]
+    fn check_rt_avg(taken_ms: u64, at: [usize; 5], expected: [u64; 5]) {
+        let mut drawn = draw("v4.13", "1x1x2 | 0[]");
+        let sched = &mut drawn.sched;
+        sched.rqs[CpuId(0)].age_stamp = NOW.0;
+        let left: Vec<u64> = (1..=60)
+            .map(|step| {
+                sched.update_rq_clock(CpuId(0), Time(NOW.0 + step * 100_000_000));
+                sched.sched_rt_avg_update(CpuId(0), taken_ms * 1_000_000);
+                sched.scale_rt_capacity_by_rt_avg(CpuId(0))
+            })
+            .collect();
+        assert_eq!(at.map(|step| left[step - 1]), expected);
+    }
+
+    /// Values from a separate calculation.
+    #[test]
+    fn v4_13_halves_a_sum_every_500_ms() {
+        check_rt_avg(20, [1, 5, 10, 20, 30], [990, 922, 881, 850, 843]);
+        check_rt_avg(50, [1, 5, 10, 20, 60], [939, 768, 666, 589, 564]);
+        check_rt_avg(100, [1, 5, 10, 20, 30], [854, 512, 308, 154, 116]);
+    }
+
+    #[test]
+    fn capacity_is_what_rt_and_interrupts_leave_each_of_the_other() {
+        let left = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[]");
+            let sched = &mut drawn.sched;
+            let cells = [(0, 0, 0), (300, 0, 0), (0, 0, 300), (300, 100, 300), (600, 500, 0), (0, 0, 1024)]
+                .map(|(rt, dl, irq)| {
+                    let rq = &mut sched.rqs[CpuId(0)];
+                    (rq.avg_rt.util_avg, rq.avg_dl.util_avg, rq.avg_irq.util_avg) = (rt, dl, irq);
+                    sched.update_cpu_capacity(CpuId(0));
+                    format!("{}", sched.capacity_of(CpuId(0)))
+                });
+            cells.join(" ")
+        };
+        expect![[r#"
+            v4.13: 1024 1024 1024 1024 1024 1024
+            v5.5..v7.2: 1024 724 724 441 1 1"#]]
+        .assert_eq(&by_kernel("", left));
+    }
+
+    #[test]
+    fn interrupt_time_lowers_capacity_if_it_is_accounted() {
+        let left = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[]");
+            let sched = &mut drawn.sched;
+            sched.rqs[CpuId(0)].age_stamp = NOW.0;
+            for ms in 1..=400 {
+                sched.steal(CpuId(0), 250_000, Time(NOW.0 + ms * 1_000_000));
+            }
+            sched.update_cpu_capacity(CpuId(0));
+            let rq = &sched.rqs[CpuId(0)];
+            format!(
+                "{} of {}, task clock {} ms",
+                rq.cpu_capacity,
+                rq.cpu_capacity_orig,
+                (rq.clock_task - NOW.0) / 1_000_000
+            )
+        };
+        expect![[r#"
+            v4.13: 911 of 1024, task clock 300 ms
+            v5.5..v7.2: 766 of 1024, task clock 300 ms"#]]
+        .assert_eq(&by_kernel("", left));
+        expect!["v4.13..v7.2: 1024 of 1024, task clock 0 ms"]
+            .assert_eq(&by_kernel("+NO_IRQ_TIME_ACCOUNTING", left));
+        expect!["v4.13..v7.2: 1024 of 1024, task clock 300 ms"]
+            .assert_eq(&by_kernel("+NO_NONTASK_CAPACITY", left));
+    }
+
+    #[test]
+    fn a_thread_of_a_core_was_smaller_once() {
+        let orig = |kernel: &str| {
+            let drawn = draw(kernel, "1x1x1x2 | 0[]");
+            format!("{}", drawn.sched.rqs[CpuId(0)].cpu_capacity_orig)
+        };
+        expect![[r#"
+            v4.13: 589
+            v5.5..v7.2: 1024"#]]
+        .assert_eq(&by_kernel("", orig));
+    }
+}

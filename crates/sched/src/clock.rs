@@ -157,3 +157,65 @@ impl crate::Rq {
         self.clock_pelt_idle = self.clock_pelt + PELT_EPOCH - self.lost_idle_time;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use schedlab_topology::CpuId;
+    use schedlab_units::Time;
+
+    use super::PELT_EPOCH;
+    use crate::drawing::{NOW, draw};
+
+    #[test]
+    fn interrupt_time_beyond_the_clock_is_taken_later() {
+        let mut drawn = draw("v6.12", "1x1x2 | 0[a*]");
+        let sched = &mut drawn.sched;
+        let cpu = CpuId(0);
+        sched.rqs[cpu].irq_time_pending = 3_000;
+        sched.update_rq_clock(cpu, Time(NOW.0 + 2_000));
+        assert_eq!((sched.rqs[cpu].clock_task, sched.rqs[cpu].irq_time_pending), (NOW.0, 1_000));
+        sched.update_rq_clock(cpu, Time(NOW.0 + 4_000));
+        assert_eq!((sched.rqs[cpu].clock_task, sched.rqs[cpu].irq_time_pending), (NOW.0 + 1_000, 0));
+    }
+
+    #[test]
+    fn work_on_a_slow_cpu_takes_less_of_the_clock_and_idle_time_catches_up() {
+        let mut drawn = draw("v6.12", "1x1x2 | 0[a*]");
+        let sched = &mut drawn.sched;
+        let cpu = CpuId(0);
+        sched.rqs[cpu].freq_scale = 512;
+        sched.update_rq_clock(cpu, Time(NOW.0 + 8_000));
+        assert_eq!(sched.rq_clock_pelt(cpu), NOW.0 + 4_000 + PELT_EPOCH);
+        sched.rqs[cpu].curr = crate::Curr::Idle;
+        sched.update_idle_rq_clock_pelt(cpu);
+        assert_eq!(sched.rq_clock_pelt(cpu), NOW.0 + 8_000 + PELT_EPOCH);
+    }
+
+    #[test]
+    fn a_full_cpu_that_idles_has_lost_the_time() {
+        let mut drawn = draw("v6.12", "1x1x2 | 0[a*]");
+        let sched = &mut drawn.sched;
+        let cpu = CpuId(0);
+        let root = sched.root_cfs_id(cpu);
+        sched.cfs_mut(root).avg.util_sum = 46718 << 10;
+        sched.rqs[cpu].freq_scale = 512;
+        sched.update_rq_clock(cpu, Time(NOW.0 + 8_000));
+        sched.update_idle_rq_clock_pelt(cpu);
+        assert_eq!(sched.rqs[cpu].lost_idle_time, 4_000);
+        assert_eq!(sched.rq_clock_pelt(cpu), NOW.0 + 4_000 + PELT_EPOCH);
+    }
+
+    #[test]
+    fn a_throttled_queue_has_a_clock_that_stands_still() {
+        let mut drawn = draw("v6.12", "1x1x2 | 0[a*]");
+        let sched = &mut drawn.sched;
+        let (cpu, root) = (CpuId(0), sched.root_cfs_id(CpuId(0)));
+        let before = sched.cfs_rq_clock_pelt(root);
+        sched.stop_pelt_clock(root);
+        sched.update_rq_clock(cpu, Time(NOW.0 + 5_000));
+        assert_eq!(sched.cfs_rq_clock_pelt(root), before);
+        sched.start_pelt_clock(root);
+        sched.update_rq_clock(cpu, Time(NOW.0 + 7_000));
+        assert_eq!(sched.cfs_rq_clock_pelt(root), before + 2_000);
+    }
+}

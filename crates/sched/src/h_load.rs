@@ -43,3 +43,34 @@ impl Sched {
         se.avg.load_avg * self.cfs_rq_h_load(cfs, now) / (self.cfs(cfs).avg.load_avg + 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use schedlab_topology::CpuId;
+    use schedlab_units::Time;
+
+    use crate::TgId;
+    use crate::drawing::{NOW, draw};
+
+    #[test]
+    fn a_task_counts_its_share_of_each_level_and_the_factor_stays_for_a_jiffy() {
+        let mut drawn = draw("v6.12", "1x1x2 | 0[a* b]");
+        let b = drawn.task("b");
+        let sched = &mut drawn.sched;
+        let tg = sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), NOW);
+        sched.move_task_to_group(b, tg, NOW);
+        let (root, cfs, se) = (sched.root_cfs_id(CpuId(0)), sched.tg(tg).cfs_rq[0], sched.tg(tg).se[0]);
+        let later = Time(NOW.0 + sched.tick_ns());
+        sched.cfs_mut(root).avg.load_avg = 2000;
+        sched.se_mut(se).avg.load_avg = 800;
+        sched.cfs_mut(cfs).avg.load_avg = 500;
+        sched.task_mut(b).se.avg.load_avg = 250;
+        // 2000 * 800 / 2001 = 799; 250 * 799 / 501 = 398.
+        assert_eq!(sched.task_h_load(b, later), 398);
+        sched.cfs_mut(root).avg.load_avg = 4000;
+        sched.se_mut(se).avg.load_avg = 4000;
+        assert_eq!(sched.task_h_load(b, later), 398, "the factor is of this jiffy");
+        // 4000 * 4000 / 4001 = 3999; 250 * 3999 / 501 = 1995.
+        assert_eq!(sched.task_h_load(b, Time(later.0 + sched.tick_ns())), 1995);
+    }
+}

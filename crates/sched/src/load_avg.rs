@@ -503,3 +503,186 @@ impl Sched {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+    use schedlab_units::Time;
+
+    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::{SchedAvg, SeId, UpdateFlags};
+
+    /// Load, its sum, runnable, its sum, utilisation, its sum: of the queue, then of the entity;
+    /// queued-only load of the queue and its sum (v4.13).
+    type Row = [u64; 14];
+
+    fn row(queue: &SchedAvg, own: &SchedAvg) -> Row {
+        let six =
+            |a: &SchedAvg| [a.load_avg, a.load_sum, a.runnable_avg, a.runnable_sum, a.util_avg, a.util_sum];
+        let [a, b, c, d, e, f] = six(queue);
+        let [g, h, i, j, k, l] = six(own);
+        [a, b, c, d, e, f, g, h, i, j, k, l, queue.runnable_load_avg, queue.runnable_load_sum]
+    }
+
+    /// Two tasks; one is aged, the other detached, attached again, and leaves asleep. The
+    /// numbers come from a separate calculation by the formulas of each kernel.
+    #[test]
+    fn averages_follow_arrivals_and_departures_to_the_last_bit() {
+        for (kernel, expected) in EXPECTED {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a* b] 1[]");
+            let [a, b] = ["a", "b"].map(|name| SeId(drawn.task(name).0));
+            let sched = &mut drawn.sched;
+            let (cpu, cfs) = (CpuId(0), sched.root_cfs_id(CpuId(0)));
+            let mut found: [Row; 4] = [[0; 14]; 4];
+            let mut now = NOW.0 + 5_000_000;
+            sched.update_rq_clock(cpu, Time(now));
+            sched.update_load_avg(cfs, a, UpdateFlags::UPDATE_TG);
+            found[0] = row(&sched.cfs(cfs).avg, &sched.se(a).avg);
+
+            now += 3_300_000;
+            sched.update_rq_clock(cpu, Time(now));
+            sched.update_load_avg(cfs, b, UpdateFlags::MIGRATE);
+            found[1] = row(&sched.cfs(cfs).avg, &sched.se(b).avg);
+
+            now += 1_000_000;
+            sched.update_rq_clock(cpu, Time(now));
+            sched.se_mut(b).avg.last_update_time = 0;
+            sched.update_load_avg(cfs, b, UpdateFlags::ENQUEUE);
+            found[2] = row(&sched.cfs(cfs).avg, &sched.se(b).avg);
+
+            now += 7_777_777;
+            sched.update_rq_clock(cpu, Time(now));
+            sched.se_mut(b).on_rq = false;
+            sched.remove_entity_load_avg(b);
+            now += 2_000_000;
+            sched.update_rq_clock(cpu, Time(now));
+            sched.update_load_avg(cfs, a, UpdateFlags::UPDATE_TG);
+            found[3] = row(&sched.cfs(cfs).avg, &sched.se(a).avg);
+
+            let weighted = kernel == "v4.13";
+            for (step, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                let columns = if weighted { 14 } else { 12 };
+                assert_eq!(found[..columns], expected[..columns], "{kernel}, step {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sum_of_heavy_tasks_is_cut_off_in_32_bits() {
+        let detach = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a* b c] 1[]");
+            let [a, b, c] = ["a", "b", "c"].map(|name| SeId(drawn.task(name).0));
+            let sched = &mut drawn.sched;
+            let cfs = sched.root_cfs_id(CpuId(0));
+            for se in [a, b, c] {
+                sched.reweight_load_avg(cfs, se, |entity| entity.load.weight = 88761 << 10);
+            }
+            let before = sched.cfs(cfs).avg.load_sum;
+            sched.detach_entity_load_avg(cfs, b);
+            alloc::format!("{before} -> {}", sched.cfs(cfs).avg.load_sum)
+        };
+        expect![[r#"
+            v4.13: 146663424 -> 97775616
+            v5.5: 12642850557 -> 8428567038
+            v5.18..v6.12: 8347883261 -> 4133599742
+            v7.2: 12642850557 -> 8428567038"#]]
+        .assert_eq(&by_kernel("", detach));
+    }
+
+    #[test]
+    fn a_new_task_starts_with_its_share_of_what_is_left() {
+        let start = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a* ;load=1024 util=100] 1[]");
+            let b = drawn.make("b", CpuId(0));
+            let c = drawn.make("c", CpuId(1));
+            drawn.sched.post_init_entity_util_avg(b);
+            drawn.sched.post_init_entity_util_avg(c);
+            let avg = |task| drawn.sched.task(task).se.avg;
+            alloc::format!(
+                "{}, alone {}; attached {}",
+                avg(b).util_avg,
+                avg(c).util_avg,
+                avg(b).last_update_time != 0
+            )
+        };
+        expect![[r#"
+            v4.13..v5.18: 462, alone 512; attached true
+            v6.1..v6.3: 462, alone 512; attached false
+            v6.10..v7.2: 99, alone 512; attached false"#]]
+        .assert_eq(&by_kernel("", start));
+    }
+
+    #[test]
+    fn a_task_that_leaves_an_idle_cpu_is_aged_by_what_the_cpu_slept() {
+        let leave = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a*] 1[]");
+            let a = drawn.task("a");
+            let sched = &mut drawn.sched;
+            sched.task_mut(a).se.avg.util_avg = 800;
+            sched.task_mut(a).se.avg.util_sum = 800 * 47000;
+            let asleep = Time(NOW.0 + 1_000_000);
+            sched.schedule(CpuId(0), crate::Deactivate::Sleep(crate::TaskState::Interruptible), asleep);
+            sched.finish_task_switch(a);
+            sched.migrate_load_avg(a, false, Time(asleep.0 + 33_554_432));
+            let avg = sched.task(a).se.avg;
+            alloc::format!("util {} attached {}", avg.util_avg, avg.last_update_time != 0)
+        };
+        expect![[r#"
+            v4.13: util 792 attached false
+            v5.5..v5.18: util 796 attached false
+            v6.1..v7.2: util 398 attached false"#]]
+        .assert_eq(&by_kernel("", leave));
+    }
+
+    const EXPECTED: [(&str, [Row; 4]); 4] = [
+        (
+            "v4.13",
+            [
+                [2058, 97233920, 0, 0, 100, 4747264, 1024, 48643584, 0, 0, 100, 4773888, 2058, 97233920],
+                [1033, 48714462, 0, 0, 161, 7646536, 1024, 48797774, 0, 0, 0, 0, 2057, 97512236],
+                [2072, 98452897, 0, 0, 179, 8474942, 1024, 48797774, 0, 0, 0, 0, 3081, 146205035],
+                [1229, 58640472, 0, 0, 333, 15901073, 1024, 48041170, 0, 0, 333, 15647213, 2897, 138163332],
+            ],
+        ),
+        (
+            "v5.5",
+            [
+                [2048, 96750583, 0, 0, 100, 4747264, 1024, 47241, 0, 0, 100, 4747264, 2048, 0],
+                [1025, 48530925, 0, 0, 161, 7646536, 1023, 47391, 0, 0, 0, 0, 2048, 0],
+                [2067, 97908671, 0, 0, 179, 8474942, 1023, 47298, 0, 0, 0, 0, 2048, 0],
+                [1228, 58566122, 0, 0, 333, 15901073, 1024, 47677, 0, 0, 333, 15900920, 2048, 0],
+            ],
+        ),
+        (
+            "v6.12",
+            [
+                [
+                    2048, 96750583, 200, 9494528, 100, 4747264, 1024, 47241, 100, 4747264, 100, 4747264,
+                    2048, 0,
+                ],
+                [1025, 48530925, 161, 7646864, 161, 7646536, 1023, 47391, 161, 7646208, 0, 0, 2048, 0],
+                [2067, 97908671, 360, 17090064, 179, 8474942, 1023, 47298, 161, 7622545, 0, 0, 2048, 0],
+                [
+                    1228, 58566122, 537, 25645074, 333, 15901073, 1024, 47677, 333, 15900920, 333, 15900920,
+                    2048, 0,
+                ],
+            ],
+        ),
+        (
+            "v7.2",
+            [
+                [
+                    2048, 96750583, 200, 9494528, 100, 4747264, 1024, 47241, 100, 4747264, 100, 4747264,
+                    2048, 0,
+                ],
+                [1025, 48530925, 161, 7646864, 161, 7646536, 1023, 47391, 161, 7646208, 0, 0, 2048, 0],
+                [2067, 97908671, 360, 17090064, 179, 8474942, 1023, 47298, 161, 7622545, 0, 0, 2048, 0],
+                [
+                    1228, 58566122, 537, 25645074, 333, 15901073, 1024, 47677, 333, 15900920, 333, 15900920,
+                    2048, 0,
+                ],
+            ],
+        ),
+    ];
+}

@@ -129,3 +129,130 @@ impl Task {
         self.util_avg_changed = false;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::draw;
+
+    /// Utilisation and runnable time at successive dequeues.
+    const SLEEPS: [(u64, u64); 10] = [
+        (300, 300),
+        (500, 500),
+        (400, 400),
+        (397, 397),
+        (200, 700),
+        (100, 100),
+        (470, 470),
+        (455, 455),
+        (460, 460),
+        (0, 0),
+    ];
+
+    /// Last value and slow average after each, from a separate calculation.
+    #[track_caller]
+    fn check(kernel: &str, expected: [(u32, u32); 10]) {
+        let mut drawn = draw(kernel, "1x1x2 | 0[a*] 1[]");
+        let a = drawn.task("a");
+        let found: Vec<_> = SLEEPS
+            .iter()
+            .map(|&(util, runnable)| {
+                let task = drawn.sched.task_mut(a);
+                (task.se.avg.util_avg, task.se.avg.runnable_avg) = (util, runnable);
+                task.util_avg_changed = true;
+                drawn.sched.util_est_update(a, CpuId(0), true);
+                let task = drawn.sched.task(a);
+                (task.util_est_enqueued, task.util_est_ewma)
+            })
+            .collect();
+        assert_eq!(found, expected, "{kernel}");
+    }
+
+    #[test]
+    fn the_estimate_rises_at_once_and_falls_slowly() {
+        let v5_18 = [
+            (300, 300),
+            (500, 500),
+            (400, 475),
+            (397, 455),
+            (200, 391),
+            (100, 318),
+            (470, 470),
+            (455, 466),
+            (455, 466),
+            (0, 349),
+        ];
+        check("v5.18", v5_18);
+        check("v6.3", v5_18);
+    }
+
+    #[test]
+    fn in_v5_5_the_lowest_bit_is_a_flag() {
+        check(
+            "v5.5",
+            [
+                (301, 301),
+                (501, 501),
+                (401, 476),
+                (397, 456),
+                (201, 392),
+                (101, 319),
+                (471, 471),
+                (455, 467),
+                (455, 467),
+                (1, 350),
+            ],
+        );
+    }
+
+    #[test]
+    fn without_fastup_it_rises_slowly_too() {
+        check(
+            "v5.5+NO_UTIL_EST_FASTUP",
+            [
+                (301, 75),
+                (501, 181),
+                (401, 236),
+                (397, 276),
+                (201, 257),
+                (101, 218),
+                (471, 281),
+                (455, 324),
+                (461, 358),
+                (1, 268),
+            ],
+        );
+    }
+
+    #[test]
+    fn one_value_is_kept_while_the_task_had_to_wait() {
+        let values = [300, 500, 475, 455, 455, 366, 470, 466, 466, 349];
+        check("v6.10", values.map(|value| (0, value)));
+        check("v7.2", values.map(|value| (0, value)));
+    }
+
+    #[test]
+    fn there_was_none_before_v4_17() {
+        check("v4.13", [(0, 0); 10]);
+        check("v6.12+NO_UTIL_EST", [(0, 0); 10]);
+    }
+
+    #[test]
+    fn the_cpu_counts_the_estimates_of_its_tasks() {
+        let mut drawn = draw("v6.12", "1x1x2 | 0[a* b] 1[]");
+        let [a, b] = ["a", "b"].map(|name| drawn.task(name));
+        let sched = &mut drawn.sched;
+        for (task, estimate) in [(a, 300), (b, 200)] {
+            sched.task_mut(task).util_est_ewma = estimate;
+            sched.util_est_enqueue(task, CpuId(0));
+        }
+        assert_eq!(sched.cpu_util(CpuId(0)), 500);
+        assert_eq!(sched.cpu_util_without(b, CpuId(0)), 300);
+        assert_eq!(sched.task_util_est(b), 200);
+        sched.util_est_dequeue(a, CpuId(0));
+        assert_eq!(sched.cpu_util(CpuId(0)), 200);
+    }
+}

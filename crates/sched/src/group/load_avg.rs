@@ -77,3 +77,74 @@ impl Sched {
         self.tg(tg).load_avg.iter().sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+    use schedlab_units::Time;
+
+    use crate::TgId;
+    use crate::drawing::{NOW, by_kernel, draw};
+
+    #[test]
+    fn small_changes_and_changes_within_a_ms_are_not_written() {
+        let writes = |kernel: &str| {
+            let mut drawn = draw(kernel, "2x1x2 | 0[]");
+            let sched = &mut drawn.sched;
+            let tg = sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), NOW);
+            let mut outcome = String::new();
+            for (us, cpu, load) in [
+                (0, 0, 640),
+                (100, 0, 650),
+                (200, 0, 700),
+                (2_000, 0, 710),
+                (3_000, 0, 711),
+                (3_000, 2, 10),
+                (3_500, 0, 0),
+            ] {
+                let cfs = sched.tg(tg).cfs_rq[cpu as usize];
+                sched.update_rq_clock(CpuId(cpu), Time(NOW.0 + us * 1_000 + 1));
+                sched.cfs_mut(cfs).avg.load_avg = load;
+                sched.effects.clear();
+                sched.update_tg_load_avg(cfs);
+                if !sched.effects.is_empty() {
+                    outcome += &format!("{us}us cpu {cpu}: {:?}; ", sched.tg(tg).load_avg);
+                }
+            }
+            outcome
+        };
+        expect![[r#"
+            v4.13..v6.3: 0us cpu 0: [640]; 200us cpu 0: [700]; 3000us cpu 0: [711]; 3000us cpu 2: [721]; 3500us cpu 0: [10]; 
+            v6.10..v7.2: 0us cpu 0: [640]; 2000us cpu 0: [710]; 3000us cpu 2: [720]; 3500us cpu 0: [10]; "#]].assert_eq(&by_kernel("", writes));
+        expect![[r#"
+            v4.13..v6.3: 0us cpu 0: [640, 0]; 200us cpu 0: [700, 0]; 3000us cpu 0: [711, 0]; 3000us cpu 2: [711, 10]; 3500us cpu 0: [0, 10]; 
+            v6.10..v7.2: 0us cpu 0: [640, 0]; 2000us cpu 0: [710, 0]; 3000us cpu 2: [710, 10]; 3500us cpu 0: [0, 10]; "#]].assert_eq(&by_kernel("+TG_LOAD_AVG_PER_NODE", writes));
+        expect!["0us cpu 0: [640]; 200us cpu 0: [700]; 3000us cpu 0: [711]; 3000us cpu 2: [721]; 3500us cpu 0: [10]; "].assert_eq(&writes("v6.12+NO_TG_LOAD_AVG_RATE_LIMIT"));
+    }
+
+    #[test]
+    fn the_root_has_no_such_load_and_an_offline_cpu_gives_none() {
+        let mut drawn = draw("v6.12", "1x1x2 | 0[]");
+        let sched = &mut drawn.sched;
+        let root = sched.root_cfs_id(CpuId(0));
+        sched.cfs_mut(root).avg.load_avg = 999;
+        sched.effects.clear();
+        sched.update_tg_load_avg(root);
+        assert!(sched.effects.is_empty());
+
+        let tg = sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), NOW);
+        let cfs = sched.tg(tg).cfs_rq[1];
+        sched.cfs_mut(cfs).avg.load_avg = 500;
+        sched.update_tg_load_avg(cfs);
+        assert_eq!(sched.tg(tg).load_avg, [500]);
+        sched.clear_tg_offline_cfs_rqs(CpuId(1));
+        sched.rqs[CpuId(1)].active = false;
+        sched.update_rq_clock(CpuId(1), Time(NOW.0 + 5_000_000));
+        sched.update_tg_load_avg(cfs);
+        assert_eq!(sched.tg(tg).load_avg, [0]);
+    }
+}

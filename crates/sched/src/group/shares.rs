@@ -51,3 +51,78 @@ impl Sched {
         self.reweight_entity(cfs, se, shares);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::{Effect, TgId};
+
+    /// Shares of the group, queued weight, average load, group's load, contribution; the
+    /// weight of the entity by the larger of weight and load, and by weight alone (v4.13).
+    const TABLE: [(u64, u64, u64, i64, u64, u64, u64); 6] = [
+        (1_048_576, 1_048_576, 0, 0, 0, 1_048_576, 1_048_576),
+        (1_048_576, 1_048_576, 500, 3000, 500, 304_694, 304_694),
+        (1_048_576, 0, 700, 3000, 600, 236_775, 2),
+        (1_048_576, 2_097_152, 100, 1900, 100, 558_077, 558_077),
+        (15_360, 1_048_576, 1024, 8192, 1024, 1920, 1920),
+        (104_857_600, 1024, 1, 100_000, 1, 1048, 1048),
+    ];
+
+    #[test]
+    fn an_entity_gets_its_part_of_the_shares() {
+        for (kernel, by_load) in [("v4.13", false), ("v5.5", true), ("v6.12", true), ("v7.2", true)] {
+            for (row, &(shares, weight, load, tg_load, contrib, larger, weight_only)) in
+                TABLE.iter().enumerate()
+            {
+                let mut drawn = draw(&alloc::format!("{kernel}+NO_SCALE_DOWN_FLOOR"), "1x1x2 | 0[]");
+                let sched = &mut drawn.sched;
+                let tg = sched.new_group(TgId::ROOT, shares, CpuId(0), NOW);
+                let cfs = sched.tg(tg).cfs_rq[0];
+                sched.tgs[tg.0 as usize].shares = shares;
+                sched.tgs[tg.0 as usize].load_avg[0] = tg_load;
+                let queue = sched.cfs_mut(cfs);
+                queue.load.weight = weight;
+                queue.avg.load_avg = load;
+                queue.tg_load_avg_contrib = contrib;
+                sched.effects.clear();
+                let expected = if by_load { larger } else { weight_only };
+                assert_eq!(sched.calc_group_shares(cfs), expected, "{kernel}, row {row}");
+                assert_eq!(sched.effects, [Effect::TgLoadAvgRead { tg, cpu: CpuId(0) }]);
+            }
+        }
+    }
+
+    #[test]
+    fn when_an_entity_is_given_its_weight_anew() {
+        let reweighted = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[]");
+            let sched = &mut drawn.sched;
+            let tg = sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), NOW);
+            let (cfs, se) = (sched.tg(tg).cfs_rq[0], sched.tg(tg).se[0]);
+            let mut outcome = alloc::string::String::new();
+            for (what, weight, throttled, own) in [
+                ("empty", 0, 0, 5000),
+                ("same", 1_048_576, 0, 1_048_576),
+                ("throttled", 1_048_576, 1, 5000),
+                ("new", 1_048_576, 0, 5000),
+            ] {
+                sched.cfs_mut(cfs).load.weight = weight;
+                sched.cfs_mut(cfs).throttle_count = throttled;
+                sched.se_mut(se).load.weight = own;
+                sched.effects.clear();
+                sched.update_cfs_group(se);
+                let read = if sched.effects.is_empty() { "" } else { " read" };
+                outcome += &alloc::format!("{what} {}{read}; ", sched.se(se).load.weight);
+            }
+            outcome
+        };
+        expect![[r#"
+            v4.13..v6.10: empty 2 read; same 1048576 read; throttled 5000; new 1048576 read; 
+            v6.12: empty 5000; same 1048576 read; throttled 5000; new 1048576 read; 
+            v7.2: empty 5000; same 1048576 read; throttled 1048576 read; new 1048576 read; "#]]
+        .assert_eq(&by_kernel("", reweighted));
+    }
+}
