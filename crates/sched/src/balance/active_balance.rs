@@ -48,3 +48,66 @@ impl Sched {
         Some(task)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use schedlab_topology::{CpuId, CpuMask};
+
+    use crate::balance::drawings::{Pass, queues};
+    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::{Curr, NewTask, Policy, Sched, TaskState, TgId};
+
+    /// The stopper of a CPU takes over.
+    fn stopper_runs(sched: &mut Sched, cpu: CpuId) {
+        let spec = NewTask {
+            policy: Policy::Stop,
+            nice: 0,
+            allowed: alloc::sync::Arc::new(CpuMask::one(sched.rqs.len(), cpu)),
+            tg: TgId::ROOT,
+            kthread: true,
+            process: 0,
+            slice: None,
+        };
+        let stopper = sched.new_task(&spec, None, NOW);
+        sched.set_cpu(stopper, cpu);
+        sched.task_mut(stopper).state = TaskState::Running;
+        sched.activate(stopper, cpu, crate::EnqueueFlags::default(), NOW);
+        let prev = sched.rqs[cpu].curr.task();
+        sched.switch_to(cpu, Curr::Task(stopper), NOW);
+        prev.into_iter().for_each(|prev| sched.finish_task_switch(prev));
+    }
+
+    #[test]
+    fn the_stopper_pushes_the_task_that_ran() {
+        let after = |kernel: &str| {
+            let mut pass = Pass::new(kernel, "1x2x2 | 0[] 1[] 2[a*] 3[b*]", "cpu=0 idle level=1 failed=4");
+            let sched = &mut pass.drawn.sched;
+            let decision = sched.load_balance(pass.cpu, pass.sd, pass.idle, NOW);
+            assert!(decision.active && sched.rqs[CpuId(2)].active_balance);
+            stopper_runs(sched, CpuId(2));
+            sched.active_balance(CpuId(2), CpuId(0), NOW);
+            assert!(!sched.rqs[CpuId(2)].active_balance);
+            alloc::format!(
+                "{}; failed {}",
+                queues(&pass.drawn),
+                pass.drawn.sched.domains.sd(pass.sd).nr_balance_failed
+            )
+        };
+        expect!["v4.13..v7.2: 0[a] 1[] 2[] 3[b*]; failed 0"].assert_eq(&by_kernel("", after));
+    }
+
+    #[test]
+    fn bound_tasks_stay_and_a_stopper_nobody_asked_for_does_nothing() {
+        let mut drawn = draw("v6.12", "1x2x2 | 0[] 1[] 2[a* b] 3[]");
+        let one = CpuMask::one(4, CpuId(2));
+        let a = drawn.task("a");
+        drawn.sched.task_mut(a).allowed = alloc::sync::Arc::new(one);
+        stopper_runs(&mut drawn.sched, CpuId(2));
+        assert_eq!(drawn.sched.active_balance(CpuId(2), CpuId(0), NOW), None, "not asked for");
+        drawn.sched.rqs[CpuId(2)].active_balance = true;
+        assert_eq!(drawn.sched.active_balance(CpuId(2), CpuId(0), NOW), Some(drawn.task("b")));
+        drawn.sched.rqs[CpuId(2)].active_balance = true;
+        assert_eq!(drawn.sched.active_balance(CpuId(2), CpuId(0), NOW), None, "only the bound one is left");
+    }
+}

@@ -237,3 +237,192 @@ impl crate::Rq {
         (self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::{Expect, expect};
+    use schedlab_topology::CpuId;
+    use schedlab_units::Time;
+
+    use crate::balance::drawings::queues;
+    use crate::drawing::{NOW, by_kernel, draw};
+
+    /// What newly idle balancing of CPU 0 gives under each kernel.
+    #[track_caller]
+    fn check(with: &str, drawing: &str, domain_cost: u64, expected: Expect) {
+        expected.assert_eq(&by_kernel(with, |kernel| {
+            let mut drawn = draw(kernel, drawing);
+            let sched = &mut drawn.sched;
+            for sd in &mut sched.domains.sds {
+                sd.max_newidle_lb_cost = domain_cost;
+            }
+            let found = sched.newidle_balance(CpuId(0), NOW);
+            let idle = if sched.rqs[CpuId(0)].idle_stamp == 0 { "" } else { ", idle since now" };
+            format!("{} after {} ns{idle}: {}", found.reason.name(), found.cost_ns, queues(&drawn))
+        }));
+    }
+
+    #[test]
+    fn work_is_pulled_from_the_nearest_level() {
+        check(
+            "+NO_NI_RANDOM",
+            "2x1x2 | 0[] 1[a* b] 2[c* d]",
+            0,
+            expect!["v4.13..v7.2: NI_PULLED after 1250 ns: 0[b] 1[a*] 2[c* d] 3[]"],
+        );
+    }
+
+    #[test]
+    fn or_from_the_next() {
+        check(
+            "+NO_NI_RANDOM",
+            "2x1x2 | 0[] 1[a*] 2[b* c d] 3[e*]",
+            0,
+            expect![[r#"
+            v4.13: NI_PULLED after 1850 ns: 0[d] 1[a*] 2[b* c] 3[e*]
+            v5.5..v7.2: NI_PULLED after 1800 ns: 0[c] 1[a*] 2[b* d] 3[e*]"#]],
+        );
+    }
+
+    #[test]
+    fn nobody_may_have_anything() {
+        check(
+            "+NO_NI_RANDOM",
+            "2x1x2 | 0[] 1[a*] 2[b*] 3[c*]",
+            0,
+            expect!["v4.13..v7.2: NI_NO_OVERLOAD after 0 ns, idle since now: 0[] 1[a*] 2[b*] 3[c*]"],
+        );
+    }
+
+    #[test]
+    fn everything_else_may_be_bound_or_running() {
+        check(
+            "+NO_NI_RANDOM",
+            "1x1x2 | 0[] 1[a* kworker/1:1]",
+            0,
+            expect!["v4.13..v7.2: NI_NOTHING after 950 ns, idle since now: 0[] 1[a* kworker/1:1]"],
+        );
+    }
+
+    #[test]
+    fn short_idle_times_are_not_worth_a_search() {
+        check(
+            "+NO_NI_RANDOM",
+            "1x1x2 | 0[;avg_idle=100000] 1[a* b]",
+            0,
+            expect![[r#"
+            v4.13..v5.5: NI_SHORT_IDLE after 0 ns, idle since now: 0[] 1[a* b]
+            v5.18..v7.2: NI_PULLED after 1250 ns: 0[b] 1[a*]"#]],
+        );
+        check(
+            "+NO_NI_RANDOM",
+            "1x1x2 | 0[;avg_idle=100000] 1[a* b]",
+            100_001,
+            expect!["v4.13..v7.2: NI_SHORT_IDLE after 0 ns, idle since now: 0[] 1[a* b]"],
+        );
+    }
+
+    #[test]
+    fn a_level_that_takes_too_long_is_left_out() {
+        check(
+            "+NO_NI_RANDOM",
+            "2x1x2 | 0[;avg_idle=600000] 1[a*] 2[b* c d] 3[e*]",
+            599_500,
+            expect![[r#"
+            v4.13: NI_PULLED after 1850 ns: 0[d] 1[a*] 2[b* c] 3[e*]
+            v5.5: NI_PULLED after 1800 ns: 0[c] 1[a*] 2[b* d] 3[e*]
+            v5.18..v7.2: NI_COST after 900 ns, idle since now: 0[] 1[a*] 2[b* c d] 3[e*]"#]],
+        );
+    }
+
+    #[test]
+    fn a_wake_up_on_the_way_is_work() {
+        check(
+            "+NO_NI_RANDOM",
+            "1x1x2 | 0[;pending] 1[a* b]",
+            0,
+            expect![[r#"
+            v4.13..v5.5: NI_PULLED after 1250 ns: 0[b] 1[a*]
+            v5.18..v7.2: NI_PENDING after 0 ns, idle since now: 0[] 1[a* b]"#]],
+        );
+    }
+
+    #[test]
+    fn a_cpu_without_domain_looks_nowhere() {
+        check("", "1x1x1 | 0[]", 0, expect!["v4.13..v7.2: NI_NO_DOMAIN after 0 ns, idle since now: 0[]"]);
+    }
+
+    #[test]
+    fn lots_are_drawn_by_recent_success() {
+        let visits = |kernel: &str, ratio: u32| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[] 1[a* kworker/1:1]");
+            let sched = &mut drawn.sched;
+            let base = sched.domains.per_cpu[CpuId(0)].base.unwrap();
+            let mut visits = 0;
+            for round in 0..1000 {
+                let sd = sched.domains.sd_mut(base);
+                (sd.newidle_ratio, sd.newidle_call) = (ratio, 0);
+                sd.max_newidle_lb_cost = 0;
+                sched.domains.overload = true;
+                let found = sched.newidle_balance(CpuId(0), Time(NOW.0 + round));
+                visits += u32::from(found.reason == crate::Reason::NiNothing);
+            }
+            visits
+        };
+        let table = |kernel: &str| {
+            let cells = [0, 10, 256, 512, 1023, 1024].map(|ratio| format!("{}", visits(kernel, ratio)));
+            cells.join(" ")
+        };
+        expect![[r#"
+            v4.13..v5.18: 1000 1000 1000 1000 1000 1000
+            v6.1: 0 11 253 507 1000 1000
+            v6.3..v6.10: 1000 1000 1000 1000 1000 1000
+            v6.12..v7.2: 0 11 253 507 1000 1000"#]]
+        .assert_eq(&by_kernel("", table));
+    }
+
+    #[test]
+    fn the_ratio_is_taken_every_1024_calls() {
+        let ratios = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[] 1[]");
+            let sched = &mut drawn.sched;
+            let base = sched.domains.per_cpu[CpuId(0)].base.unwrap();
+            let mut text = String::new();
+            // 512 calls of which 256 gave something are there from the start.
+            for (calls, success) in [(512, 0), (512, 1), (512, 1)] {
+                for _ in 0..calls {
+                    sched.update_newidle_stats(base, success, Time(NOW.0 + 1_000_000_000));
+                }
+                let sd = sched.domains.sd(base);
+                text += &format!("{} of {}/{} ", sd.newidle_ratio, sd.newidle_success, sd.newidle_call);
+            }
+            text
+        };
+        expect!["256 of 128/512 640 of 320/512 832 of 416/512 "].assert_eq(&ratios("v6.12"));
+        // 11 s for the first 1024 calls: 11e9 >> 22 = 2622, so every call is allowed.
+        expect!["1024 of 128/512 640 of 320/512 832 of 416/512 "].assert_eq(&ratios("v7.2"));
+        expect!["256 of 128/512 640 of 320/512 832 of 416/512 "].assert_eq(&ratios("v7.2+NO_NI_RATE"));
+    }
+
+    #[test]
+    fn a_domain_remembers_its_longest_search() {
+        let costs = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[] 1[]");
+            let sched = &mut drawn.sched;
+            let base = sched.domains.per_cpu[CpuId(0)].base.unwrap();
+            let mut text = String::new();
+            for (ms, cost) in [(0, 3000), (0, 2000), (900, 5000), (1500, 100), (2000, 100)] {
+                sched.update_newidle_cost(base, cost, 0, Time(NOW.0 + ms * 1_000_000));
+                text += &format!("{} ", sched.domains.sd(base).max_newidle_lb_cost);
+            }
+            text
+        };
+        expect![[r#"
+            v4.13..v5.5: 3000 3000 5000 5000 5000 
+            v5.18..v7.2: 3000 3000 5000 5000 4941 "#]]
+        .assert_eq(&by_kernel("", costs));
+    }
+}

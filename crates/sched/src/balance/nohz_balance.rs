@@ -294,3 +294,185 @@ impl Sched {
         self.balance_the_idle(cpu, NohzKick { stats: true, ..NohzKick::default() }, now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::{String, ToString};
+    use alloc::vec::Vec;
+
+    use expect_test::{Expect, expect};
+    use schedlab_topology::CpuId;
+    use schedlab_units::Time;
+
+    use super::NohzKick;
+    use crate::balance::drawings::queues;
+    use crate::drawing::{Drawn, NOW, by_kernel, draw};
+
+    /// A drawing whose idle CPUs stopped their ticks, all of it up to date.
+    fn settled(kernel: &str, drawing: &str) -> Drawn {
+        let mut drawn = draw(kernel, drawing);
+        for cpu in (0..drawn.sched.rqs.len()).map(CpuId::from) {
+            if drawn.sched.idle_cpu(cpu) {
+                drawn.sched.nohz_balance_enter_idle(cpu);
+            }
+            let load = drawn.sched.cpu_load(cpu);
+            drawn.sched.rqs[cpu].cpu_load = [load; 5];
+        }
+        drawn.sched.nohz_has_blocked = false;
+        drawn.sched.nohz_needs_update = false;
+        drawn
+    }
+
+    /// Whom the tick of CPU 0 kicks, and for what.
+    #[track_caller]
+    fn check_kick(drawing: &str, expected: Expect) {
+        expected.assert_eq(&by_kernel("", |kernel| {
+            let mut drawn = settled(kernel, drawing);
+            let ticked = drawn.sched.trigger_load_balance(CpuId(0), NOW);
+            match ticked.nohz_kick {
+                None => "nobody".to_string(),
+                Some(cpu) => {
+                    let NohzKick { balance, stats, next } = drawn.sched.rqs[cpu].nohz_kick;
+                    format!("{cpu}: balance {balance}, stats {stats}, next {next}")
+                }
+            }
+        }));
+    }
+
+    #[test]
+    fn a_cpu_with_two_tasks_asks_for_help() {
+        check_kick(
+            "1x1x4 | 0[a* b] 1[c*]",
+            expect![[r#"
+            v4.13: 2: balance true, stats false, next false
+            v5.5..v7.2: 2: balance true, stats true, next false"#]],
+        );
+    }
+
+    #[test]
+    fn one_with_a_task_to_itself_does_not() {
+        check_kick("1x1x4 | 0[a*]", expect!["v4.13..v7.2: nobody"]);
+    }
+
+    #[test]
+    fn unless_others_of_its_cache_are_busy_too() {
+        check_kick(
+            "1x1x4 | 0[a*] 1[b*]",
+            expect![[r#"
+            v4.13: 2: balance true, stats false, next false
+            v5.5..v7.2: 2: balance true, stats true, next false"#]],
+        );
+    }
+
+    #[test]
+    fn or_its_capacity_is_reduced() {
+        check_kick(
+            "1x1x4 | 0[a* ;capacity=700]",
+            expect![[r#"
+            v4.13: 1: balance true, stats false, next false
+            v5.5..v7.2: 1: balance true, stats true, next false"#]],
+        );
+    }
+
+    #[test]
+    fn without_idle_cpus_there_is_nobody_to_ask() {
+        check_kick("1x1x2 | 0[a* b] 1[c*]", expect!["v4.13..v7.2: nobody"]);
+    }
+
+    #[test]
+    fn a_cpu_is_asked_once_and_no_more_than_once_a_jiffy() {
+        let mut drawn = settled("v6.12", "1x1x4 | 0[a* b] 1[c* d]");
+        let sched = &mut drawn.sched;
+        assert_eq!(sched.trigger_load_balance(CpuId(0), NOW).nohz_kick, Some(CpuId(2)));
+        assert_eq!(sched.trigger_load_balance(CpuId(1), NOW).nohz_kick, None, "not in this jiffy");
+        let next = Time(NOW.0 + sched.tick_ns());
+        assert_eq!(sched.trigger_load_balance(CpuId(1), next).nohz_kick, None, "CPU 2 is on its way");
+    }
+
+    #[test]
+    fn busy_cpus_of_a_cache_are_counted() {
+        let mut drawn = settled("v6.12", "2x1x2 | 0[a*] 1[] 2[] 3[]");
+        let busy =
+            |drawn: &Drawn| drawn.sched.domains.shared.iter().map(|s| s.nr_busy_cpus).collect::<Vec<_>>();
+        assert_eq!(busy(&drawn), [1, 0]);
+        drawn.sched.nohz_balance_exit_idle(CpuId(2));
+        assert_eq!(busy(&drawn), [1, 1]);
+        drawn.sched.nohz_balance_enter_idle(CpuId(2));
+        drawn.sched.nohz_balance_enter_idle(CpuId(2));
+        assert_eq!(busy(&drawn), [1, 0]);
+    }
+
+    #[test]
+    fn idle_cpus_are_served_in_turn() {
+        let order = |kernel: &str| {
+            let drawn = settled(kernel, "1x1x6 | 0[a*] 3[b*]");
+            let order = drawn.sched.nohz_order(CpuId(2));
+            order.iter().map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        expect![[r#"
+            v4.13: 1 4 5
+            v5.5: 1 4 5 2
+            v5.18..v7.2: 4 5 1 2"#]]
+        .assert_eq(&by_kernel("", order));
+    }
+
+    #[test]
+    fn the_kicked_cpu_makes_the_passes_of_all_idle_ones() {
+        let after = |kernel: &str| {
+            let mut drawn = settled(kernel, "1x1x4 | 0[a* b c d e ;util=1020] 1[] 2[] 3[]");
+            let sched = &mut drawn.sched;
+            let kicked = sched.trigger_load_balance(CpuId(0), NOW).nohz_kick.unwrap();
+            assert!(sched.nohz_kicked(kicked));
+            sched.run_rebalance_domains(kicked, NOW);
+            queues(&drawn)
+        };
+        expect![[r#"
+            v4.13: 0[a* b] 1[c] 2[e] 3[d]
+            v5.5: 0[a*] 1[] 2[b c d e] 3[]
+            v5.18..v7.2: 0[a*] 1[e] 2[b c] 3[d]"#]]
+        .assert_eq(&by_kernel("", after));
+    }
+
+    #[test]
+    fn a_cpu_that_got_work_meanwhile_does_not() {
+        let mut drawn = settled("v6.12", "1x1x4 | 0[a* b c] 1[] 2[] 3[]");
+        let kicked = drawn.sched.trigger_load_balance(CpuId(0), NOW).nohz_kick.unwrap();
+        let task = drawn.make("x", kicked);
+        drawn.queue(task);
+        assert!(!drawn.sched.nohz_kicked(kicked));
+        drawn.sched.run_rebalance_domains(kicked, NOW);
+        assert_eq!(queues(&drawn), "0[a* b c] 1[x] 2[] 3[]");
+    }
+
+    #[test]
+    fn load_of_idle_cpus_is_aged_every_32_ms() {
+        let aged = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x4 | 0[a*] 1[] 2[] 3[]");
+            let sched = &mut drawn.sched;
+            for cpu in [2, 3].map(CpuId) {
+                let root = sched.root_cfs_id(cpu);
+                let clock = sched.cfs_rq_clock_pelt(root);
+                let avg = &mut sched.cfs_mut(root).avg;
+                (avg.load_avg, avg.load_sum, avg.last_update_time) = (1000, 47_000_000, clock);
+                sched.list_add_leaf_cfs_rq(root);
+                sched.nohz_balance_enter_idle(cpu);
+            }
+            let mut text = String::new();
+            for ms in [4, 20, 40, 60, 80] {
+                let now = Time(NOW.0 + ms * 1_000_000);
+                sched.nohz_next_balance = u64::MAX;
+                if let Some(cpu) = sched.trigger_load_balance(CpuId(0), now).nohz_kick {
+                    sched.nohz_kicked(cpu);
+                    sched.run_rebalance_domains(cpu, now);
+                }
+                text += &format!("{} ", sched.cpu_load(CpuId(3)));
+            }
+            text
+        };
+        expect![[r#"
+            v4.13: 0 0 0 0 0 
+            v5.5..v7.2: 926 926 440 440 192 "#]]
+        .assert_eq(&by_kernel("", aged));
+    }
+}

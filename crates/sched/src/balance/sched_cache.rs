@@ -478,3 +478,186 @@ impl LbEnv<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use expect_test::{Expect, expect};
+    use schedlab_topology::CpuId;
+    use schedlab_units::{TaskId, Time};
+
+    use super::LlcMig;
+    use crate::balance::drawings::{Pass, check_pass};
+    use crate::drawing::{Drawn, NOW, draw};
+
+    /// Whether a small task may move between caches used to so many percent: N no, Y yes
+    /// for the cache's sake, - no opinion.
+    fn matrix(kernel: &str, machine: &str, to_preferred: bool) -> alloc::string::String {
+        let mut drawn = draw(kernel, machine);
+        let sched = &mut drawn.sched;
+        let mut text = alloc::string::String::new();
+        for src in [30, 40, 50, 60] {
+            for dst in [30, 40, 50, 60] {
+                for (llc, percent) in [(0, src), (1, dst)] {
+                    sched.domains.shared[llc].capacity = 4096;
+                    sched.domains.shared[llc].util_avg = 4096 * percent / 100;
+                }
+                text += match sched.can_migrate_llc(CpuId(0), CpuId(4), 0, to_preferred) {
+                    LlcMig::Forbid => "N",
+                    LlcMig::Llc => "Y",
+                    LlcMig::Unrestricted => "-",
+                };
+            }
+            text += " ";
+        }
+        text
+    }
+
+    /// Rows are the source, 30 to 60 percent, columns the destination.
+    #[test]
+    fn tasks_go_to_their_cache_while_it_has_room() {
+        let smt = "1x2x2x2 | 0[] 4[]";
+        expect!["YYNN YYNN YY-- YY-- "].assert_eq(&matrix("v7.2", smt, true));
+        expect!["YYYY YYYY YYYY YYYY "].assert_eq(&matrix("v7.2", "1x2x4 | 0[] 4[]", true));
+        expect!["YYYY YYYY YYYY YYYY "].assert_eq(&matrix("v7.2+llc_overaggr_pct=100", smt, true));
+    }
+
+    #[test]
+    fn and_leave_it_only_when_it_is_crowded() {
+        expect!["NNNN NNNN YY-- YY-- "].assert_eq(&matrix("v7.2", "1x2x2x2 | 0[] 4[]", false));
+        expect!["NNNN NNNN YN-- YY-- "].assert_eq(&matrix("v7.2+llc_imb_pct=30", "1x2x2x2 | 0[] 4[]", false));
+    }
+
+    #[test]
+    fn a_group_with_tasks_that_prefer_this_cache_gives_them() {
+        let words = "cpu=0 idle level=1 pref:c=0 pref:e=1";
+        check_home(words, 0, expect!["LB_LLC llc_task 1 from 4, b OtherLlc, c to 0"]);
+        check_home("cpu=0 idle level=1 failed=2 pref:c=0 pref:e=1", 0, expect!["LB_TASK task 2 from 4, b to 0, c to 0"]);
+        let drawing = "1x2x4 | 0[] 4[a* b c] 5[d* e]";
+        check_pass("v7.2+NO_SCHED_CACHE", drawing, words, expect!["LB_TASK task 2 from 4, b to 0, c to 0"]);
+    }
+
+    #[track_caller]
+    fn check_home(words: &str, llc: u16, expected: Expect) {
+        let mut pass = Pass::new("v7.2", "1x2x4 | 0[] 4[a* b c] 5[d* e]", words);
+        let sched = &mut pass.drawn.sched;
+        let group = sched.sched_cache.groups.get_mut(&0).unwrap();
+        group.cpu = Some(CpuId(4 * llc));
+        for shared in &mut sched.domains.shared {
+            (shared.capacity, shared.util_avg) = (4096, 1000);
+        }
+        expected.assert_eq(&pass.decide());
+    }
+
+    #[test]
+    fn a_task_does_not_leave_its_cache_until_passes_failed() {
+        check_home(
+            "cpu=0 idle level=1",
+            1,
+            expect!["LB_NOTHING_MOVABLE task 2 from 4, b LeavesLlc, c LeavesLlc, a Running"],
+        );
+        check_home("cpu=0 idle level=1 failed=2", 1, expect!["LB_TASK task 2 from 4, b to 0, c to 0"]);
+        check_home("cpu=0 idle level=1", 0, expect!["LB_TASK task 2 from 4, b to 0, c to 0"]);
+    }
+
+    #[test]
+    fn the_stopper_takes_no_task_out_of_its_cache() {
+        let mut pass =
+            Pass::new("v7.2", "1x2x2 | 0[] 1[] 2[a*] 3[b*]", "cpu=0 idle level=1 failed=4 pref:a=1");
+        expect!["LB_NOTHING_MOVABLE task 1 from 2"].assert_eq(&pass.decide());
+        pass.drawn.sched.kernel.switch("NO_SCHED_CACHE").unwrap();
+        expect!["LB_ACTIVE task 1 from 2"].assert_eq(&pass.decide());
+    }
+
+    const CPUS: [CpuId; 4] = [CpuId(0), CpuId(1), CpuId(4), CpuId(5)];
+
+    /// Two threads of a process on each of two caches; how long each ran, in ms.
+    fn ran(kernel: &str, ms: [u64; 4]) -> Drawn {
+        let mut drawn = draw(kernel, "1x2x4 | 0[a*] 1[b*] 4[c*] 5[d*]");
+        let sched = &mut drawn.sched;
+        for ((task, cpu), ms) in CPUS.into_iter().enumerate().zip(ms) {
+            sched.account_mm_sched(cpu, TaskId(task as u32), ms * 1_000_000);
+        }
+        drawn
+    }
+
+    #[test]
+    fn a_process_prefers_the_cache_where_it_ran_most() {
+        let home = |kernel: &str, ms| {
+            let mut drawn = ran(kernel, ms);
+            let sched = &mut drawn.sched;
+            // Somebody else ran as long on every CPU, so shares are those of the process.
+            for cpu in CPUS {
+                sched.sched_cache.cpu[cpu].runtime += 10_000_000;
+            }
+            let later = Time(NOW.0 + 20_000_000);
+            for (task, cpu) in CPUS.into_iter().enumerate() {
+                sched.update_rq_clock(cpu, later);
+                sched.account_mm_sched(cpu, TaskId(task as u32), 1);
+            }
+            sched.task_tick_cache(CpuId(0), TaskId(0), later);
+            for (task, cpu) in CPUS.into_iter().enumerate() {
+                sched.account_mm_sched(cpu, TaskId(task as u32), 1);
+            }
+            let group = &sched.sched_cache.groups[&0];
+            let prefers: alloc::vec::Vec<_> = sched.tasks.iter().map(|t| t.preferred_llc).collect();
+            let at_home = sched.rqs.iter().map(|(_, rq)| rq.nr_pref_llc_running).sum::<u32>();
+            format!(
+                "cpu {:?}, running {}, tasks prefer {prefers:?}, {at_home} at home",
+                group.cpu, group.nr_running_avg
+            )
+        };
+        expect!["cpu Some(CpuId(0)), running 2, tasks prefer [Some(0), Some(0), Some(0), Some(0)], 2 at home"].assert_eq(&home("v7.2", [9, 1, 1, 1]));
+        expect!["cpu Some(CpuId(4)), running 2, tasks prefer [Some(1), Some(1), Some(1), Some(1)], 2 at home"].assert_eq(&home("v7.2", [1, 1, 9, 9]));
+        expect!["cpu None, running 0, tasks prefer [None, None, None, None], 0 at home"].assert_eq(&home("v7.2+llc_aggr_tolerance=0", [9, 1, 1, 1]));
+    }
+
+    #[test]
+    fn time_is_halved_each_epoch() {
+        let mut drawn = ran("v7.2", [8, 0, 0, 0]);
+        let sched = &mut drawn.sched;
+        let runtime = |sched: &crate::Sched| sched.sched_cache.groups[&0].runtime[CpuId(0)].runtime;
+        assert_eq!(runtime(sched), 8_000_000);
+        // An epoch is two jiffies: 5 of them are three epochs begun.
+        let jiffy = sched.jiffies(NOW) + 5;
+        sched.update_mm_sched(CpuId(0), 0, jiffy);
+        assert_eq!(runtime(sched), 1_000_000);
+        assert_eq!(sched.sched_cache.cpu[CpuId(0)].runtime, 1_000_000);
+    }
+
+    #[test]
+    fn without_a_scan_the_preference_is_forgotten() {
+        let mut drawn = ran("v7.2", [8, 0, 0, 0]);
+        let sched = &mut drawn.sched;
+        sched.sched_cache.groups.get_mut(&0).unwrap().cpu = Some(CpuId(0));
+        for (epochs, kept) in [(5, true), (6, false)] {
+            let later = Time(NOW.0 + epochs * 2 * sched.tick_ns());
+            sched.update_rq_clock(CpuId(0), later);
+            sched.account_mm_sched(CpuId(0), TaskId(0), 1);
+            assert_eq!(sched.sched_cache.groups[&0].cpu.is_some(), kept, "after {epochs} epochs");
+        }
+    }
+
+    #[test]
+    fn one_cache_or_one_thread_need_none_of_this() {
+        let drawn = draw("v7.2", "1x1x4 | 0[a*]");
+        assert!(drawn.sched.sched_cache.groups.is_empty());
+        let mut drawn = draw("v7.2", "1x2x2 | 0[a*]");
+        drawn.sched.sched_cache.groups.get_mut(&0).unwrap().cpu = Some(CpuId(0));
+        drawn.sched.account_mm_sched(CpuId(0), TaskId(0), 1_000_000);
+        assert_eq!(drawn.sched.sched_cache.groups[&0].cpu, None);
+    }
+
+    #[test]
+    fn fullness_is_recorded_one_level_above_the_cache() {
+        let pass = |words: &str| {
+            let pass = Pass::new("v7.2", "1x2x2 | 0[ ;util=100] 1[] 2[a*;util=900] 3[b*;util=300]", words);
+            let decision = pass.drawn.sched.decide_balance(pass.cpu, pass.sd, pass.idle, NOW);
+            format!("{:?}", decision.llc_stats)
+        };
+        assert_eq!(pass("cpu=0 idle level=0"), "[]");
+        assert_eq!(pass("cpu=0 newidle level=1"), "[]");
+        assert_eq!(pass("cpu=0 idle level=1"), "[(SharedId(0), 100, 2048), (SharedId(1), 1200, 2048)]");
+    }
+}

@@ -49,3 +49,44 @@ impl Sched {
         (ms * self.kernel.tunables.hz).div_ceil(1000)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::vec::Vec;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::{NOW, by_kernel, draw};
+
+    #[test]
+    fn capacity_is_summed_from_below_as_last_computed() {
+        let capacities = |kernel: &str| {
+            let mut drawn = draw(kernel, "2x1x2x2 | 0[]");
+            let sched = &mut drawn.sched;
+            // Half of CPU 0 is taken by RT; the others have not looked lately.
+            sched.rqs[CpuId(0)].avg_rt.util_avg = 512;
+            sched.rqs[CpuId(0)].rt_avg = 500_000_000 * 512;
+            sched.rqs[CpuId(0)].age_stamp = NOW.0;
+            sched.rqs[CpuId(1)].avg_rt.util_avg = 512;
+            let levels: Vec<_> = sched.domains.walk(CpuId(0)).map(|(id, _)| id).collect();
+            let mut text = Vec::new();
+            for id in levels {
+                sched.update_group_capacity(id, NOW);
+                let sgc =
+                    &sched.domains.sgcs[sched.domains.sg(sched.domains.sd(id).groups.local()).sgc as usize];
+                let due = sgc.next_update - sched.jiffies(NOW);
+                text.push(format!(
+                    "{} of {}..{} until {due}",
+                    sgc.capacity, sgc.min_capacity, sgc.max_capacity
+                ));
+            }
+            text.join(", ")
+        };
+        expect![[r#"
+            v4.13: 294 of 294..294 until 1, 883 of 294..589 until 1, 2061 of 294..589 until 2
+            v5.5..v7.2: 512 of 512..512 until 1, 1536 of 512..1024 until 1, 3584 of 512..1024 until 2"#]]
+        .assert_eq(&by_kernel("", capacities));
+    }
+}
