@@ -367,6 +367,9 @@ impl Engine<'_> {
     /// A task must end as soon as it would go on in user mode.
     fn kill(&mut self, cpu: CpuId, task: TaskId) {
         self.tasks[task.index()].killed = true;
+        if let Stage::SpunAtBarrier(id) = self.tasks[task.index()].stage {
+            self.objects.barriers[id.index()].give_up(task);
+        }
         self.give_up_wait(task);
         if self.tasks[task.index()].wait != Wait::Nothing {
             let entry = &mut self.tasks[task.index()];

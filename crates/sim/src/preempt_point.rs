@@ -25,7 +25,11 @@ impl Engine<'_> {
 
     /// The CPU is about to return to user mode.
     pub fn exit_to_user(&mut self, cpu: CpuId) {
-        if self.honours(cpu, Point::ExitToUser) {
+        if let Some(task) = self.curr(cpu)
+            && self.tasks[task.index()].killed
+        {
+            self.begin_exit(cpu, task);
+        } else if self.honours(cpu, Point::ExitToUser) {
             self.reschedule(cpu, Deactivate::Yielded);
         }
     }

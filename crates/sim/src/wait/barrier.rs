@@ -12,6 +12,8 @@ pub(crate) struct Barrier {
     /// Spinning, on a CPU or preempted.
     spinners: Vec<TaskId>,
     sleepers: Waiters,
+    /// How many sleepers, from the first on, the opening has freed but nobody has woken yet.
+    freed: usize,
 }
 
 /// What an arrival means.
@@ -27,7 +29,7 @@ pub(crate) enum Arrival {
 impl Barrier {
     /// A barrier for so many.
     pub fn new(parties: u32) -> Barrier {
-        Barrier { parties, arrived: 0, spinners: Vec::new(), sleepers: Waiters::default() }
+        Barrier { parties, arrived: 0, spinners: Vec::new(), sleepers: Waiters::default(), freed: 0 }
     }
 
     /// A task arrives and spins, unless it is the last.
@@ -38,6 +40,7 @@ impl Barrier {
             return Arrival::Wait;
         }
         self.arrived = 0;
+        self.freed = self.sleepers.len();
         Arrival::Open(std::mem::take(&mut self.spinners))
     }
 
@@ -52,6 +55,7 @@ impl Barrier {
     /// the next round stand behind them, so the opener asks only for as many as
     /// slept when it opened.
     pub fn wake(&mut self) -> Option<TaskId> {
+        self.freed = self.freed.checked_sub(1)?;
         self.sleepers.take_first()
     }
 
@@ -62,13 +66,19 @@ impl Barrier {
 
     /// A task that waits is killed.
     pub fn give_up(&mut self, task: TaskId) -> bool {
-        let before = self.spinners.len();
-        self.spinners.retain(|&t| t != task);
-        let found = self.sleepers.remove(task) || self.spinners.len() < before;
-        if found {
+        if let Some(at) = self.spinners.iter().position(|&t| t == task) {
+            self.spinners.remove(at);
             self.arrived -= 1;
+            return true;
         }
-        found
+        let Some(at) = self.sleepers.remove(task) else { return false };
+        // Who was freed already belongs to the round that is over.
+        if at < self.freed {
+            self.freed -= 1
+        } else {
+            self.arrived -= 1
+        }
+        true
     }
 }
 

@@ -28,6 +28,6 @@ impl Futex {
 
     /// A task's time is up.
     pub fn give_up(&mut self, task: TaskId) -> bool {
-        self.waiters.remove(task)
+        self.waiters.remove(task).is_some()
     }
 }

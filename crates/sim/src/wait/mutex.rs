@@ -63,7 +63,7 @@ impl Mutex {
 
     /// A task stops spinning, because the holder sleeps or it must make way itself.
     pub fn stop_spinning(&mut self, task: TaskId) -> bool {
-        self.spinners.remove(task)
+        self.spinners.remove(task).is_some()
     }
 
     /// The first of those that spin stops: the holder went to sleep.
@@ -78,7 +78,7 @@ impl Mutex {
 
     /// A task that slept gives up.
     pub fn give_up(&mut self, task: TaskId) -> bool {
-        self.sleepers.remove(task)
+        self.sleepers.remove(task).is_some()
     }
 }
 

@@ -105,7 +105,7 @@ impl Pipe {
 
     /// A task that waits is killed.
     pub fn give_up(&mut self, task: TaskId) -> bool {
-        self.readers.remove(task) || self.writers.remove(task)
+        self.readers.remove(task).is_some() || self.writers.remove(task).is_some()
     }
 }
 

@@ -37,7 +37,7 @@ impl Semaphore {
 
     /// A task gives up.
     pub fn give_up(&mut self, task: TaskId) -> bool {
-        self.waiters.remove(task)
+        self.waiters.remove(task).is_some()
     }
 }
 

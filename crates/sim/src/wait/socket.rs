@@ -69,7 +69,7 @@ impl Socket {
 
     /// A task that waits is killed.
     pub fn give_up(&mut self, task: TaskId) -> bool {
-        self.readers.remove(task) || self.writers.remove(task)
+        self.readers.remove(task).is_some() || self.writers.remove(task).is_some()
     }
 }
 

@@ -30,10 +30,11 @@ impl Waiters {
         to.extend(self.0.drain(..));
     }
 
-    /// A task gives up. Whether it was waiting.
-    pub fn remove(&mut self, task: TaskId) -> bool {
-        let at = self.0.iter().position(|&waiter| waiter == task);
-        at.map(|at| self.0.remove(at)).is_some()
+    /// A task gives up: its place, if it was waiting.
+    pub fn remove(&mut self, task: TaskId) -> Option<usize> {
+        let at = self.0.iter().position(|&waiter| waiter == task)?;
+        self.0.remove(at);
+        Some(at)
     }
 
     /// How many wait.

@@ -1,0 +1,137 @@
+//! `schedlab compare` and `schedlab run`: a scenario under its kernels.
+
+use schedlab::report::{Comparison, Options, Stat, render};
+use schedlab::sched::Kernel;
+use schedlab::{Judgement, Results, Scenario, What};
+use serde_json::{Value, json};
+
+use crate::args::{Compare, TableFormat};
+use crate::error::{Error, Status};
+use crate::output;
+use crate::progress::Progress;
+use crate::scenario;
+
+/// Runs a scenario under all its kernels and prints their tables side by side.
+pub fn compare(args: &Compare) -> Result<Status, Error> {
+    let scenario = load(args)?;
+    if scenario.kernels.len() < 2 {
+        return Err(Error::new(format!(
+            "{} names one kernel; compare needs two: give --kernel v6.12,v6.12+NO_SIS_UTIL",
+            scenario.file
+        )));
+    }
+    run_and_print(args, &scenario)
+}
+
+/// Runs a scenario under one kernel: the one given, or its last.
+pub fn run(args: &Compare) -> Result<Status, Error> {
+    let mut scenario = load(args)?;
+    if args.kernel.len() > 1 {
+        return Err(Error::new("run takes one kernel; `schedlab compare` takes several"));
+    }
+    scenario.kernels.drain(..scenario.kernels.len() - 1);
+    // Changes are against a baseline that is not run; placements can still be judged.
+    scenario.expect.retain(|e| {
+        matches!(e.what, What::Forks(_)) && e.kernel.as_ref().is_none_or(|k| k == &scenario.kernels[0].name)
+    });
+    run_and_print(args, &scenario)
+}
+
+fn load(args: &Compare) -> Result<Scenario, Error> {
+    let mut scenario = scenario::load(&args.what)?;
+    if !args.kernel.is_empty() {
+        scenario.kernels = args.kernel.iter().map(|k| Kernel::parse(k)).collect::<Result<_, _>>()?;
+        // What the file expects was said about other kernels.
+        scenario.expect.clear();
+    }
+    match args.runs {
+        Some(0) => return Err(Error::new("--runs is at least 1")),
+        Some(runs) => scenario.runs = runs,
+        None => {}
+    }
+    Ok(scenario)
+}
+
+fn run_and_print(args: &Compare, scenario: &Scenario) -> Result<Status, Error> {
+    let progress = Progress::new(&scenario.rows[0].workload.name);
+    let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
+    drop(progress);
+    let options =
+        Options { rule: args.rule.parse().map_err(|e| Error::new(format!("{e}")))?, ..Options::default() };
+    let comparison = Comparison::new(&results.table(scenario), options);
+    let judgements = scenario.judge(&results, &comparison);
+    let text = match args.format {
+        TableFormat::Json => {
+            let value = as_json(scenario, &results, &comparison, &judgements);
+            serde_json::to_string_pretty(&value).expect("JSON of plain data") + "\n"
+        }
+        TableFormat::Csv => render::csv(&comparison),
+        TableFormat::Md => render::markdown(&comparison),
+        TableFormat::Text => as_text(scenario, &results, &comparison, &judgements),
+    };
+    output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+    Ok(if judgements.iter().all(|j| j.met) { Status::Done } else { Status::Missed })
+}
+
+fn as_text(
+    scenario: &Scenario,
+    results: &Results,
+    comparison: &Comparison,
+    judgements: &[Judgement],
+) -> String {
+    let mut text = render::text(comparison, &Stat::MAIL);
+    for line in schedlab::because(scenario, results) {
+        text.push_str(&format!("why    {line}\n"));
+    }
+    for stat in results.perf_stats(scenario) {
+        text.push('\n');
+        text.push_str(&render::perf_stat(&stat));
+    }
+    if !judgements.is_empty() {
+        text.push('\n');
+    }
+    for judgement in judgements {
+        let word = if judgement.met { "holds " } else { "missed" };
+        text.push_str(&format!("{word} {}\n", judgement.sentence));
+    }
+    text
+}
+
+fn as_json(
+    scenario: &Scenario,
+    results: &Results,
+    comparison: &Comparison,
+    judgements: &[Judgement],
+) -> Value {
+    let forks = |run: &schedlab::Run| -> Vec<u16> {
+        run.folds.placements.tasks.iter().map(|task| task.to.0).collect()
+    };
+    let runs: Vec<Value> = scenario
+        .rows
+        .iter()
+        .zip(&results.runs)
+        .flat_map(|(row, by_kernel)| {
+            scenario.kernels.iter().zip(by_kernel).flat_map(move |(kernel, runs)| {
+                runs.iter().map(move |run| {
+                    json!({
+                        "row": row.key,
+                        "kernel": kernel.name,
+                        "seed": run.seed,
+                        "elapsed_ns": run.elapsed.0,
+                        "new_task_cpus": forks(run),
+                    })
+                })
+            })
+        })
+        .collect();
+    json!({
+        "scenario": scenario.file,
+        "story": scenario.story,
+        "machine": scenario.machine.name(),
+        "comparison": render::json(comparison),
+        "why": schedlab::because(scenario, results),
+        "perf_stat": results.perf_stats(scenario),
+        "runs": runs,
+        "expectations": judgements,
+    })
+}

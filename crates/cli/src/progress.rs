@@ -1,0 +1,47 @@
+//! Progress with an estimate, on anything longer than two seconds.
+//!
+//! Quiet when standard error is not a terminal.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Work shorter than this shows nothing.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A bar that shows itself late.
+pub struct Progress {
+    bar: ProgressBar,
+    started: Instant,
+    shown: Mutex<bool>,
+}
+
+impl Progress {
+    /// Starts counting.
+    pub fn new(what: &str) -> Progress {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let style = ProgressStyle::with_template("{msg} {pos}/{len} runs, about {eta} left {wide_bar}")
+            .expect("the template is constant");
+        bar.set_style(style);
+        bar.set_message(what.to_string());
+        Progress { bar, started: Instant::now(), shown: Mutex::new(false) }
+    }
+
+    /// Says how far it is.
+    pub fn at(&self, done: usize, total: usize) {
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+        let mut shown = self.shown.lock().expect("no holder panics");
+        if !*shown && self.started.elapsed() > PATIENCE {
+            *shown = true;
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

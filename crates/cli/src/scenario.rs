@@ -1,0 +1,68 @@
+//! Loading what is to be run: a scenario file, or an rt-app file with a machine and kernels.
+
+use std::path::Path;
+
+use schedlab::machine::Without;
+use schedlab::sched::Kernel;
+use schedlab::{Row, Scenario};
+
+use crate::args::What;
+use crate::error::Error;
+use crate::files::{self, Folder};
+use crate::machine;
+
+/// Reads the file and applies what the command line overrides.
+pub fn load(what: &What) -> Result<Scenario, Error> {
+    let path = Path::new(&what.scenario);
+    let name = path.display().to_string();
+    let mut scenario = if path.extension().is_some_and(|e| e == "json") {
+        Scenario::from_rt_app(
+            &name,
+            &files::read(path)?,
+            machine::machine(what.machine.as_deref().unwrap_or("host"))?,
+        )?
+    } else if let Some(text) = embedded(path) {
+        Scenario::parse(&name, text, &Folder::of(path))?
+    } else {
+        Scenario::parse(&name, &files::read(path)?, &Folder::of(path))?
+    };
+    if let Some(machine) = &what.machine {
+        scenario.set_machine(machine::machine(machine)?)?;
+    }
+    if let Some(list) = &what.without {
+        let without = Without::parse(list).map_err(|e| Error::new(format!("--without: {e}")))?;
+        scenario.machine = scenario.machine.clone().without(without);
+    }
+    if let Some(seed) = what.seed {
+        scenario.seed = seed;
+    }
+    for note in scenario.rows.iter().flat_map(|row| &row.notes) {
+        eprintln!("schedlab: note: {note}");
+    }
+    Ok(scenario)
+}
+
+/// A scenario of the project, by its path there, when no such file is at hand.
+fn embedded(path: &Path) -> Option<&'static str> {
+    if path.exists() {
+        return None;
+    }
+    schedlab::embedded_scenario(path.file_name()?.to_str()?)
+}
+
+/// The kernel named, or the last of the scenario.
+pub fn kernel(scenario: &Scenario, name: Option<&str>) -> Result<Kernel, Error> {
+    match name {
+        Some(name) => Ok(Kernel::parse(name)?),
+        None => Ok(scenario.kernels.last().expect("a scenario has a kernel").clone()),
+    }
+}
+
+/// The row of a key, or the first.
+pub fn row<'a>(scenario: &'a Scenario, key: Option<&str>) -> Result<&'a Row, Error> {
+    let Some(key) = key else { return Ok(&scenario.rows[0]) };
+    scenario.rows.iter().find(|row| row.key == key).ok_or_else(|| {
+        let keys: Vec<&str> = scenario.rows.iter().map(|r| r.key.as_str()).collect();
+        Error::new(format!("{} has no row \"{key}\"; it has {}", scenario.file, keys.join(", ")))
+    })
+}

@@ -1,0 +1,115 @@
+//! Why two kernels differ: what each did to its tasks, in a few lines.
+
+use schedlab_report::metrics::Cause;
+
+use crate::experiment::{Results, Run};
+use crate::scenario::Scenario;
+
+/// New tasks whose CPUs are listed one by one.
+const LISTED: usize = 16;
+
+/// Share of decisions, in percentage points, that a rule must gain or lose to be named.
+const WORTH_NAMING: f64 = 2.0;
+
+/// The lines for each row that has something to say.
+pub fn because(scenario: &Scenario, results: &Results) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (row, by_kernel) in scenario.rows.iter().zip(&results.runs) {
+        let key = if row.key.is_empty() { String::new() } else { format!("{}: ", row.key) };
+        for (kernel, runs) in scenario.kernels.iter().zip(by_kernel).skip(1) {
+            let parts = differences(&by_kernel[0], runs);
+            if !parts.is_empty() {
+                lines.push(format!("{key}{}: {}", kernel.name, parts.join("; ")));
+            }
+        }
+    }
+    lines
+}
+
+fn differences(base: &[Run], runs: &[Run]) -> Vec<String> {
+    let mut parts = Vec::new();
+    parts.extend(rates("switches", base, runs, |r| r.folds.counts.switches));
+    for cause in Cause::ALL {
+        let name = format!("migrations by {}", cause.name());
+        parts.extend(rates(&name, base, runs, |r| r.folds.migrations.of(cause)));
+    }
+    for (kind, plural) in [("wakeup", "wake-ups"), ("fork", "forks")] {
+        parts.extend(rules(kind, plural, base, runs));
+    }
+    let went = |runs: &[Run]| -> Vec<String> {
+        runs[0].folds.placements.tasks.iter().take(LISTED + 1).map(|t| t.to.to_string()).collect()
+    };
+    let (before, after) = (went(base), went(runs));
+    if before != after && before.len() <= LISTED && !before.is_empty() {
+        parts.push(format!("new tasks went to CPUs {} instead of {}", after.join(" "), before.join(" ")));
+    }
+    parts
+}
+
+/// Events per second of run time before and after, if they differ by more than 5 %.
+fn rates(name: &str, base: &[Run], runs: &[Run], count: impl Fn(&Run) -> u64) -> Option<String> {
+    let rate = |runs: &[Run]| {
+        let seconds: f64 = runs.iter().map(|r| r.elapsed.0 as f64 / 1e9).sum();
+        runs.iter().map(|r| count(r) as f64).sum::<f64>() / seconds
+    };
+    let (before, after) = (rate(base), rate(runs));
+    let changed = (after - before).abs() > 0.05 * before.max(after) && before.max(after) >= 1.0;
+    changed.then(|| format!("{name} {}/s -> {}/s", thousands(before), thousands(after)))
+}
+
+/// The rule whose share of decisions grew most, and the one that lost most.
+fn rules(kind: &str, plural: &str, base: &[Run], runs: &[Run]) -> Vec<String> {
+    let shares = |runs: &[Run]| {
+        let mut counts: Vec<(String, u64)> = Vec::new();
+        for (reason, n) in runs.iter().flat_map(|r| r.folds.reasons.of(kind)) {
+            match counts.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, sum)) => *sum += n,
+                None => counts.push((reason.to_string(), n)),
+            }
+        }
+        let total: u64 = counts.iter().map(|(_, n)| n).sum();
+        counts.into_iter().map(|(r, n)| (r, 100.0 * n as f64 / total as f64)).collect::<Vec<_>>()
+    };
+    let (before, after) = (shares(base), shares(runs));
+    let of = |list: &[(String, f64)], reason: &str| {
+        list.iter().find(|(r, _)| r == reason).map_or(0.0, |(_, share)| *share)
+    };
+    let mut names: Vec<&String> = before.iter().chain(&after).map(|(r, _)| r).collect();
+    names.sort();
+    names.dedup();
+    let mut changes: Vec<(f64, &String)> =
+        names.iter().map(|r| (of(&after, r) - of(&before, r), *r)).collect();
+    changes.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    let told = [changes.first(), changes.last().filter(|_| changes.len() > 1)];
+    told.into_iter()
+        .flatten()
+        .filter(|(change, _)| change.abs() >= WORTH_NAMING)
+        .map(|(_, r)| format!("{:.0} % of {plural} are {r}, before {:.0} %", of(&after, r), of(&before, r)))
+        .collect()
+}
+
+/// `18,420`; small numbers keep a decimal.
+fn thousands(value: f64) -> String {
+    if value < 100.0 {
+        return format!("{value:.1}");
+    }
+    let digits = format!("{value:.0}");
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_grouped_by_thousands() {
+        assert_eq!([1234567.0, 240.0, 3.25].map(thousands), ["1,234,567", "240", "3.2"]);
+    }
+}

@@ -1,0 +1,114 @@
+//! Running a scenario: every row under every kernel with paired seeds.
+//!
+//! Runs are independent and are spread over threads; results are put back in
+//! order, so the bytes that come out do not depend on how many threads there were.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+use schedlab_machine::Machine;
+use schedlab_sched::Kernel;
+use schedlab_sim::{End, Simulation};
+use schedlab_trace::{NullSink, Sink, Tee};
+use schedlab_units::{Duration, Time};
+
+use crate::error::Error;
+use crate::folds::Folds;
+use crate::scenario::{Row, Scenario};
+
+/// Virtual time after which a run without a limit counts as one that never ends.
+const ENDLESS: Duration = Duration::secs(3600);
+
+/// What came of a scenario.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// Runs by row, then kernel, then seed.
+    pub runs: Vec<Vec<Vec<Run>>>,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Seed.
+    pub seed: u64,
+    /// Virtual time it took.
+    pub elapsed: Duration,
+    /// What was read off it.
+    pub folds: Folds,
+}
+
+/// How a run is limited and seeded.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Longest virtual time; none is as long as it takes, but not for ever.
+    pub limit: Option<Duration>,
+}
+
+impl Scenario {
+    /// Runs everything on `threads` threads (0: one per processor). `progress` is
+    /// called after each run with how many are done and how many there are.
+    ///
+    /// # Errors
+    /// What stopped the first run, in order of rows, kernels and seeds, that could
+    /// not be finished: a deadlock, or the limit of virtual time.
+    pub fn run(&self, threads: usize, progress: impl Fn(usize, usize) + Sync) -> Result<Results, Error> {
+        let runs = self.runs as usize;
+        let total = self.rows.len() * self.kernels.len() * runs;
+        let done = AtomicUsize::new(0);
+        let job = |index: usize| {
+            let row = &self.rows[index / runs / self.kernels.len()];
+            let kernel = &self.kernels[index / runs % self.kernels.len()];
+            let limits = Limits { seed: self.seed + (index % runs) as u64, limit: self.limit };
+            let result = run_one(&self.machine, kernel, row, limits, |_| NullSink).map(|(run, _)| run);
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+            result.map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, kernel))))
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|e| Error::new(format!("cannot start threads: {e}")))?;
+        let flat: Vec<Result<Run, Error>> = pool.install(|| (0..total).into_par_iter().map(job).collect());
+        let mut flat = flat.into_iter();
+        let mut rows = Vec::new();
+        for _ in &self.rows {
+            let mut kernels = Vec::new();
+            for _ in &self.kernels {
+                kernels.push(flat.by_ref().take(runs).collect::<Result<Vec<_>, _>>()?);
+            }
+            rows.push(kernels);
+        }
+        Ok(Results { runs: rows })
+    }
+
+    fn name_of(&self, row: &Row, kernel: &Kernel) -> String {
+        if row.key.is_empty() { kernel.name.clone() } else { format!("row {}, {}", row.key, kernel.name) }
+    }
+}
+
+/// Runs one row under one kernel, feeding a second sink beside the folds.
+///
+/// # Errors
+/// A deadlock, or the limit of virtual time.
+pub fn run_one<S: Sink>(
+    machine: &Machine,
+    kernel: &Kernel,
+    row: &Row,
+    limits: Limits,
+    sink: impl FnOnce(&Row) -> S,
+) -> Result<(Run, S), Error> {
+    let mut sinks = Tee(Folds::new(&row.workload), sink(row));
+    let simulation =
+        Simulation::new(machine, kernel, &row.workload).map_err(|e| Error::new(e.to_string()))?;
+    let outcome = simulation.seed(limits.seed).limit(limits.limit.unwrap_or(ENDLESS)).run(&mut sinks);
+    let endless = limits.limit.is_none() && row.workload.duration.is_none() && outcome.end == End::Duration;
+    if endless {
+        return Err(Error::new(format!(
+            "the run did not end within {ENDLESS} of virtual time; give the scenario a limit, as in limit = \"10s\""
+        )));
+    }
+    if !outcome.is_ok() {
+        return Err(Error::new(outcome.end.to_string()));
+    }
+    let Tee(folds, sink) = sinks;
+    Ok((Run { seed: limits.seed, elapsed: outcome.time.since(Time::ZERO), folds }, sink))
+}

@@ -1,0 +1,299 @@
+//! A scenario file: one experiment that a reader can copy and change.
+//!
+//! It opens with its story in comments, then names machine, kernels, runs and
+//! seed, says what runs in `[workload]`, and ends with what it expects.
+
+use schedlab_machine::Machine;
+use schedlab_sched::Kernel;
+use schedlab_units::Duration;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::error::Error;
+
+/// Gives the text of a file that a scenario names.
+pub trait Files {
+    /// The text.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn text(&self, name: &str) -> Result<String, String>;
+}
+
+/// No files: for scenarios that name none.
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn text(&self, name: &str) -> Result<String, String> {
+        Err(format!("{name}: no files can be read here"))
+    }
+}
+
+/// One experiment.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// File it came from, for messages.
+    pub file: String,
+    /// The comment it opens with, without the `#`.
+    pub story: String,
+    /// The machine.
+    pub machine: Machine,
+    /// The kernels compared; the first is the baseline.
+    pub kernels: Vec<Kernel>,
+    /// Runs of each kernel and row, with paired seeds.
+    pub runs: u32,
+    /// Seed of the first run; the others follow.
+    pub seed: u64,
+    /// Virtual time after which a run is ended, if it has not ended by itself.
+    pub limit: Option<Duration>,
+    /// What runs: one row each.
+    pub rows: Vec<Row>,
+    /// What is expected.
+    pub expect: Vec<Expect>,
+}
+
+/// One row of the tables.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its key in tables, as `8` for eight clients; empty when there is one row.
+    pub key: String,
+    /// What runs.
+    pub workload: schedlab_workload::Workload,
+    /// What was read and changes nothing, with the reason.
+    pub notes: Vec<String>,
+}
+
+/// What a scenario expects to find.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expect {
+    /// Line in the file.
+    pub line: usize,
+    /// Kernel it is about; the last one if not said.
+    pub kernel: Option<String>,
+    /// Row it is about; all if not said.
+    pub row: Option<String>,
+    /// What is expected.
+    pub what: What,
+}
+
+/// The expectation itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// Relative change of a metric against the first kernel, between two bounds.
+    Change {
+        /// Metric.
+        metric: String,
+        /// Bounds, as fractions.
+        change: [f64; 2],
+    },
+    /// CPUs of the first new tasks, in order, in every run.
+    Forks(Vec<u16>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    machine: Spanned<String>,
+    kernels: Spanned<Vec<Spanned<String>>>,
+    #[serde(default = "one")]
+    runs: Spanned<u32>,
+    #[serde(default = "seed_one")]
+    seed: u64,
+    limit: Option<Spanned<String>>,
+    /// Read apart, with places of its own.
+    #[serde(rename = "workload")]
+    _workload: toml::Table,
+    #[serde(default)]
+    expect: Vec<Spanned<FileExpect>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileExpect {
+    kernel: Option<String>,
+    row: Option<toml::Value>,
+    metric: Option<String>,
+    change: Option<[f64; 2]>,
+    forks: Option<Vec<u16>>,
+}
+
+fn one() -> Spanned<u32> {
+    Spanned::new(0..0, 1)
+}
+
+fn seed_one() -> u64 {
+    1
+}
+
+impl Scenario {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// A sentence with file and line for the first thing that cannot be understood.
+    pub fn parse(file: &str, text: &str, files: &dyn Files) -> Result<Scenario, Error> {
+        let at = Place { file, text };
+        let raw: File = toml::from_str(text).map_err(|e| at.error(e.span(), e.message()))?;
+        let machine = crate::find_machine::find_machine(raw.machine.get_ref(), files)
+            .map_err(|e| at.error(Some(raw.machine.span()), &e.to_string()))?;
+        let mut kernels = Vec::new();
+        for name in raw.kernels.get_ref() {
+            let kernel = Kernel::parse(name.get_ref());
+            kernels.push(kernel.map_err(|e| at.error(Some(name.span()), &e.to_string()))?);
+        }
+        if kernels.is_empty() {
+            return Err(at.error(Some(raw.kernels.span()), "name at least one kernel, as in [\"v6.12\"]"));
+        }
+        if *raw.runs.get_ref() == 0 {
+            return Err(at.error(Some(raw.runs.span()), "runs is at least 1"));
+        }
+        let limit = raw.limit.as_ref().map(|text| {
+            parse_duration(text.get_ref()).map_err(|e| at.error(Some(text.span()), &e))
+        });
+        let limit = limit.transpose()?;
+        let rows = crate::rows::of(file, text, &machine, files)?;
+        let expect = raw.expect.iter().map(|e| at.expect(e)).collect::<Result<Vec<_>, _>>()?;
+        let scenario = Scenario {
+            file: file.to_string(),
+            story: story(text),
+            machine,
+            kernels,
+            runs: raw.runs.into_inner(),
+            seed: raw.seed,
+            limit,
+            rows,
+            expect,
+        };
+        scenario.check_expectations()?;
+        Ok(scenario)
+    }
+
+    /// One rt-app file on a machine under the newest kernel.
+    ///
+    /// # Errors
+    /// As [`Scenario::parse`].
+    pub fn from_rt_app(file: &str, text: &str, machine: Machine) -> Result<Scenario, Error> {
+        let row = crate::rows::rt_app(file, text, &machine)?;
+        Ok(Scenario {
+            file: file.to_string(),
+            story: String::new(),
+            machine,
+            kernels: vec![Kernel::preset(schedlab_sched::PRESETS.len() - 1)],
+            runs: 1,
+            seed: 1,
+            limit: None,
+            rows: vec![row],
+            expect: Vec::new(),
+        })
+    }
+
+    /// The same on another machine.
+    ///
+    /// # Errors
+    /// A CPU that a task asks for and the machine does not have.
+    pub fn set_machine(&mut self, machine: Machine) -> Result<(), Error> {
+        for row in &self.rows {
+            crate::rows::check_cpus(&self.file, &row.workload, &machine)?;
+        }
+        self.machine = machine;
+        // What the file expects was said about another machine.
+        self.expect.clear();
+        Ok(())
+    }
+
+    /// Every expectation must speak of a kernel and a row that are there.
+    fn check_expectations(&self) -> Result<(), Error> {
+        for expect in &self.expect {
+            let say = |message: String| Err(Error::at(&self.file, expect.line, &message));
+            if let Some(kernel) = &expect.kernel
+                && !self.kernels.iter().any(|k| &k.name == kernel)
+            {
+                return say(format!("kernel \"{kernel}\" is not among the kernels of this scenario"));
+            }
+            if let Some(row) = &expect.row
+                && !self.rows.iter().any(|r| &r.key == row)
+            {
+                let rows: Vec<&str> = self.rows.iter().map(|r| r.key.as_str()).collect();
+                return say(format!("there is no row \"{row}\"; the rows are {}", rows.join(", ")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file's name and text, to turn an offset into a line.
+pub(crate) struct Place<'a> {
+    pub file: &'a str,
+    pub text: &'a str,
+}
+
+impl Place<'_> {
+    pub fn line(&self, offset: usize) -> usize {
+        1 + self.text.as_bytes()[..offset.min(self.text.len())].iter().filter(|&&b| b == b'\n').count()
+    }
+
+    pub fn error(&self, span: Option<std::ops::Range<usize>>, message: &str) -> Error {
+        Error::at(self.file, span.map_or(1, |s| self.line(s.start)), message)
+    }
+
+    fn expect(&self, raw: &Spanned<FileExpect>) -> Result<Expect, Error> {
+        let expect = raw.get_ref();
+        let what = match (&expect.metric, expect.change, &expect.forks) {
+            (Some(metric), Some(change), None) => What::Change { metric: metric.clone(), change },
+            (None, None, Some(forks)) => What::Forks(forks.clone()),
+            _ => {
+                let message = "an expectation has either metric and change, or forks";
+                return Err(self.error(Some(raw.span()), message));
+            }
+        };
+        let row = expect.row.as_ref().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_string));
+        Ok(Expect { line: self.line(raw.span().start), kernel: expect.kernel.clone(), row, what })
+    }
+}
+
+/// The comment block at the top.
+fn story(text: &str) -> String {
+    let lines: Vec<&str> =
+        text.lines().take_while(|l| l.starts_with('#')).map(|l| l.trim_start_matches('#').trim()).collect();
+    lines.join("\n")
+}
+
+/// Reads `250us`, `4ms`, `1.5s`.
+///
+/// # Errors
+/// What is wrong with it and how it is written.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale: u64 = match &text[digits.len()..] {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(format!("\"{text}\" is no length of time; write it like 250us, 4ms or 1.5s")),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let number = |s: &str| s.parse::<u64>().map_err(|_| format!("\"{text}\" has no number before its unit"));
+    let mut ns = number(whole)?.checked_mul(scale);
+    if !part.is_empty() {
+        let fraction = number(part)?.saturating_mul(scale) / 10u64.saturating_pow(part.len() as u32);
+        ns = ns.and_then(|n| n.checked_add(fraction));
+    }
+    ns.map(Duration).ok_or_else(|| format!("\"{text}\" is longer than 584 years"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_read_with_their_unit() {
+        for (text, ns) in [("250us", 250_000), ("1.5s", 1_500_000_000), ("0.25ms", 250_000)] {
+            assert_eq!(parse_duration(text), Ok(Duration(ns)));
+        }
+        assert!(parse_duration("10").unwrap_err().contains("250us"));
+    }
+
+    #[test]
+    fn the_story_is_the_comment_on_top() {
+        assert_eq!(story("# a\n# b\nmachine = 1\n# c\n"), "a\nb");
+    }
+}

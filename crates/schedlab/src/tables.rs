@@ -1,0 +1,93 @@
+//! Results as the tables people read.
+
+use schedlab_report::metrics::Cause;
+use schedlab_report::{Direction, Elapsed, PerfRow, PerfStat, Table};
+
+use crate::experiment::{Results, Run};
+use crate::scenario::Scenario;
+
+/// Percentiles of wake-up latency that are printed.
+const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
+
+impl Results {
+    /// The measures of the workload, one column per kernel.
+    ///
+    /// A workload of one row with several measures alike (STREAM's four kernels)
+    /// gives one table with a line each; otherwise each measure has its own.
+    pub fn table(&self, scenario: &Scenario) -> Table {
+        let title = format!(
+            "{} on {}, {} paired runs, seed {}",
+            scenario.rows[0].workload.name,
+            scenario.machine.name(),
+            scenario.runs,
+            scenario.seed
+        );
+        let mut table = Table::new(title, scenario.kernels.iter().map(|k| k.name.as_str()));
+        let measures = &scenario.rows[0].workload.measures;
+        let alike = measures
+            .windows(2)
+            .all(|m| m[0].unit == m[1].unit && m[0].lower_is_better == m[1].lower_is_better);
+        let joined = scenario.rows.len() == 1 && measures.len() > 1 && alike;
+        for (row, by_kernel) in scenario.rows.iter().zip(&self.runs) {
+            for (index, measure) in row.workload.measures.iter().enumerate() {
+                let direction = if measure.lower_is_better { Direction::Lower } else { Direction::Higher };
+                let (name, key) = if joined {
+                    (row.workload.name.as_str(), measure.name.as_str())
+                } else {
+                    (measure.name.as_str(), row.key.as_str())
+                };
+                let metric = table.metric(name, measure.unit, direction);
+                for (kernel, runs) in by_kernel.iter().enumerate() {
+                    for run in runs {
+                        if let Some(value) = run.folds.marks[index].value() {
+                            metric.record(key, kernel, run.seed, value);
+                        }
+                    }
+                }
+            }
+        }
+        table
+    }
+
+    /// Switches, migrations by cause and latencies of each row and kernel.
+    pub fn perf_stats(&self, scenario: &Scenario) -> Vec<PerfStat> {
+        let mut blocks = Vec::new();
+        for (row, by_kernel) in scenario.rows.iter().zip(&self.runs) {
+            for (kernel, runs) in scenario.kernels.iter().zip(by_kernel) {
+                let key = if row.key.is_empty() { String::new() } else { format!(" {}", row.key) };
+                let title = format!("{}{key} under {}", row.workload.name, kernel.name);
+                blocks.push(perf_stat(title, runs));
+            }
+        }
+        blocks
+    }
+}
+
+fn perf_stat(title: String, runs: &[Run]) -> PerfStat {
+    let row =
+        |event: &str, unit, value: &dyn Fn(&Run) -> f64| PerfRow::new(event, unit, runs.iter().map(value));
+    let seconds = runs.iter().map(|r| r.elapsed.0 as f64 / 1e9).sum::<f64>() / runs.len() as f64;
+    let switches = row("context-switches", "", &|r| r.folds.counts.switches as f64).per_second(seconds);
+    let migrations = row("cpu-migrations", "", &|r| r.folds.migrations.total() as f64).per_second(seconds);
+    let mut rows = vec![
+        row("task-clock", "msec", &|r| r.folds.busy.total().0 as f64 / 1e6),
+        switches.clone(),
+        row("  voluntary", "", &|r| r.folds.counts.voluntary as f64).share_of(&switches),
+        row("  involuntary", "", &|r| r.folds.counts.involuntary as f64).share_of(&switches),
+        migrations.clone(),
+    ];
+    for cause in Cause::ALL {
+        let name = format!("  by {}", cause.name());
+        rows.push(row(&name, "", &|r| r.folds.migrations.of(cause) as f64).share_of(&migrations));
+    }
+    rows.push(row("wake-ups", "", &|r| r.folds.counts.wakeups as f64).per_second(seconds));
+    rows.push(row("forks", "", &|r| r.folds.counts.forks as f64));
+    for percent in PERCENTILES {
+        let name = format!("wake-up latency p{percent}");
+        rows.push(row(&name, "usec", &|r| {
+            r.folds.latency.histogram.percentile(percent).unwrap_or(0) as f64 / 1e3
+        }));
+    }
+    let elapsed = Elapsed::new(runs.iter().map(|r| r.elapsed.0 as f64 / 1e9));
+    PerfStat { title, runs: runs.len(), rows, elapsed: Some(elapsed) }
+}
