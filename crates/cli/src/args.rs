@@ -18,6 +18,14 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Run a scenario under its kernels and compare them.
+    Compare(Compare),
+    /// Run a scenario, or an rt-app file, under one kernel.
+    Run(Compare),
+    /// Write the trace of one run to standard output.
+    Trace(Trace),
+    /// Tell the decisions of one run in sentences.
+    Why(Why),
     /// List the rules of a kernel with their defaults in every preset.
     Features(Features),
     /// Say what a rule, a reason or a kernel is.
@@ -82,6 +90,128 @@ pub struct Topo {
     /// Write the machine itself in another form instead.
     #[arg(long, value_enum)]
     pub export: Option<Export>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// What is run, for all verbs that run something.
+#[derive(Debug, Args)]
+pub struct What {
+    /// A scenario (.toml) or an rt-app file (.json).
+    pub scenario: String,
+    /// Run on this machine instead: a preset, a regular one (2x8x8x2), `host`, or a file.
+    #[arg(long)]
+    pub machine: Option<String>,
+    /// Seed of the first run.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Turn hardware mechanisms off, e.g. cache-warmth,smt.
+    #[arg(long, value_name = "LIST")]
+    pub without: Option<String>,
+}
+
+/// Options of `compare` and `run`.
+#[derive(Debug, Args)]
+pub struct Compare {
+    #[command(flatten)]
+    pub what: What,
+    /// Kernels to run instead of the scenario's, the baseline first.
+    #[arg(long, value_delimiter = ',')]
+    pub kernel: Vec<String>,
+    /// Runs of each kernel, with seeds that follow each other.
+    #[arg(long)]
+    pub runs: Option<u32>,
+    /// Rule for the star: t-2020, ci-2024, subci-2024, welch, rank or bootstrap.
+    #[arg(long, default_value = "ci-2024")]
+    pub rule: String,
+    /// Threads to run on; 0 is one per processor. The result is the same on any number.
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: TableFormat,
+    /// Write to this file instead of standard output.
+    #[arg(long)]
+    pub output: Option<PathBuf>,
+}
+
+/// How tables are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum TableFormat {
+    /// As scheduler mail prints them, with the reasons behind the difference.
+    #[default]
+    Text,
+    /// One JSON value with the same numbers.
+    Json,
+    /// One line per row and kernel.
+    Csv,
+    /// Tables for a web page.
+    Md,
+}
+
+/// Options of `trace`.
+#[derive(Debug, Args)]
+pub struct Trace {
+    #[command(flatten)]
+    pub what: What,
+    /// Kernel; the scenario's last one if not given.
+    #[arg(long)]
+    pub kernel: Option<String>,
+    /// Row of the scenario; the first one if not given.
+    #[arg(long)]
+    pub row: Option<String>,
+    /// Only these events: names, or beginnings ending in `*`.
+    #[arg(long, value_delimiter = ',')]
+    pub events: Vec<String>,
+    /// How to write.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: TraceFormat,
+    /// Write to this file instead of standard output.
+    #[arg(long)]
+    pub output: Option<PathBuf>,
+}
+
+/// How traces are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum TraceFormat {
+    /// The text of tracefs.
+    #[default]
+    Ftrace,
+    /// The text of tracefs, with the decisions and their reasons.
+    FtraceDecisions,
+    /// Perfetto protobuf, with the decisions, their reasons and candidates attached.
+    Perfetto,
+    /// One JSON object per line, decisions included.
+    Json,
+}
+
+/// Options of `why`.
+#[derive(Debug, Args)]
+pub struct Why {
+    #[command(flatten)]
+    pub what: What,
+    /// Kernel; the scenario's last one if not given.
+    #[arg(long)]
+    pub kernel: Option<String>,
+    /// Row of the scenario; the first one if not given.
+    #[arg(long)]
+    pub row: Option<String>,
+    /// Only decisions about this task (name or pid).
+    #[arg(long)]
+    pub task: Option<String>,
+    /// Only from this time on, e.g. 1.5s or 300us.
+    #[arg(long)]
+    pub from: Option<String>,
+    /// Only up to this time.
+    #[arg(long)]
+    pub to: Option<String>,
+    /// Only decisions of this kind.
+    #[arg(long, value_parser = ["wakeup", "fork", "exec", "balance", "preemption", "pick"])]
+    pub kind: Option<String>,
+    /// How many are told.
+    #[arg(long, default_value_t = 40)]
+    pub most: usize,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,

@@ -9,6 +9,8 @@ mod error;
 mod files;
 mod machine;
 mod output;
+mod progress;
+mod scenario;
 
 use std::process::ExitCode;
 
@@ -19,6 +21,10 @@ use crate::args::{Arguments, Verb};
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.verb {
+        Verb::Compare(args) => command::compare::compare(args),
+        Verb::Run(args) => command::compare::run(args),
+        Verb::Trace(args) => command::trace::run(args),
+        Verb::Why(args) => command::why::run(args),
         Verb::Features(args) => command::features::run(args),
         Verb::Explain(args) => command::explain::run(args),
         Verb::Topo(args) => command::topo::run(args),

@@ -73,8 +73,11 @@ impl PerfRow {
         self.note(rate / scale, unit)
     }
 
-    /// Notes which share of `whole` it is.
+    /// Notes which share of `whole` it is, if there is any.
     pub fn share_of(self, whole: &PerfRow) -> PerfRow {
+        if whole.mean == 0.0 {
+            return self;
+        }
         let percent = 100.0 * self.mean / whole.mean;
         self.note(percent, format!("% of {}", whole.event))
     }

@@ -71,6 +71,9 @@ fn rules(kind: &str, plural: &str, base: &[Run], runs: &[Run]) -> Vec<String> {
         counts.into_iter().map(|(r, n)| (r, 100.0 * n as f64 / total as f64)).collect::<Vec<_>>()
     };
     let (before, after) = (shares(base), shares(runs));
+    if before.is_empty() || after.is_empty() {
+        return Vec::new();
+    }
     let of = |list: &[(String, f64)], reason: &str| {
         list.iter().find(|(r, _)| r == reason).map_or(0.0, |(_, share)| *share)
     };

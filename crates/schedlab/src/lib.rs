@@ -12,11 +12,27 @@ pub use schedlab_trace as trace;
 pub use schedlab_units as units;
 pub use schedlab_workload as workload;
 
+mod because;
 pub mod domain_tree;
+mod embedded;
 mod error;
+mod experiment;
 pub mod facts;
+mod find_machine;
+mod folds;
+mod judge;
+mod rows;
 mod rulebook;
+mod scenario;
+mod tables;
 pub mod why;
 
+pub use because::because;
+pub use embedded::embedded_scenario;
 pub use error::Error;
+pub use experiment::{Limits, Results, Run, run_one};
+pub use find_machine::find_machine;
+pub use folds::Folds;
+pub use judge::Judgement;
 pub use rulebook::{Entry, Rulebook, reason};
+pub use scenario::{Expect, Files, NoFiles, Row, Scenario, What, parse_duration};

@@ -146,9 +146,10 @@ impl Scenario {
         if *raw.runs.get_ref() == 0 {
             return Err(at.error(Some(raw.runs.span()), "runs is at least 1"));
         }
-        let limit = raw.limit.as_ref().map(|text| {
-            parse_duration(text.get_ref()).map_err(|e| at.error(Some(text.span()), &e))
-        });
+        let limit = raw
+            .limit
+            .as_ref()
+            .map(|text| parse_duration(text.get_ref()).map_err(|e| at.error(Some(text.span()), &e)));
         let limit = limit.transpose()?;
         let rows = crate::rows::of(file, text, &machine, files)?;
         let expect = raw.expect.iter().map(|e| at.expect(e)).collect::<Result<Vec<_>, _>>()?;

@@ -1,6 +1,9 @@
 //! One file per verb.
 
+pub mod compare;
 pub mod explain;
 pub mod features;
 pub mod shell;
 pub mod topo;
+pub mod trace;
+pub mod why;

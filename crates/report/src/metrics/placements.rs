@@ -17,7 +17,8 @@ pub struct NewTask {
     pub to: CpuId,
 }
 
-/// The first new tasks of a trace, in order. Needs `sched_wakeup_new`.
+/// The first new tasks of a trace, in order. Needs `sched_wakeup_new`. Tasks that no
+/// task made (those with which a simulation begins) are left out.
 #[derive(Clone, Debug, Default)]
 pub struct Placements {
     /// The tasks.
@@ -30,6 +31,7 @@ const KEPT: usize = 4096;
 impl Sink for Placements {
     fn event(&mut self, event: &Event) {
         if let Kind::SchedWakeupNew { pid, target_cpu, .. } = event.kind
+            && event.pid != Pid::IDLE
             && self.tasks.len() < KEPT
         {
             self.tasks.push(NewTask { time: event.time, pid, from: event.cpu, to: target_cpu });

@@ -22,7 +22,8 @@ impl Reasons {
     }
 
     fn count(&mut self, kind: &'static str, reason: &str) {
-        if let Some(n) = self.counts.iter_mut().find(|((k, r), _)| *k == kind && r == reason).map(|(_, n)| n) {
+        if let Some(n) = self.counts.iter_mut().find(|((k, r), _)| *k == kind && r == reason).map(|(_, n)| n)
+        {
             *n += 1;
         } else {
             self.counts.insert((kind, reason.to_owned()), 1);
