@@ -21,15 +21,17 @@ fn load(cpus: usize) -> Workload {
 
 fn main() {
     let tiny = common::is_tiny();
+    // A number of CPUs as argument measures only that.
+    let only = std::env::args().skip(1).find_map(|arg| arg.parse::<usize>().ok());
     println!("run and sleep, 2 tasks per CPU, 500 us each way");
     for (cpus, machine) in [(4, "4"), (64, "2x4x8"), (256, "2x16x8"), (1024, "4x32x8")] {
-        if tiny && cpus > 64 {
+        if tiny && cpus > 64 || only.is_some_and(|only| only != cpus) {
             continue;
         }
         let machine = Machine::preset(machine).expect("a regular machine");
         let workload = load(cpus);
         for kernel in ["v5.18", "v6.12"] {
-            let simulated = if tiny { Duration::millis(20) } else { Duration::millis(1_000_000 / cpus as u64 / 10) };
+            let simulated = Duration::millis(if tiny { 20 } else { (100_000 / cpus as u64).max(500) });
             common::measure(&format!("{cpus:>5} CPUs {kernel:>6}"), &machine, kernel, &workload, simulated);
         }
     }

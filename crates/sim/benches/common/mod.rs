@@ -13,9 +13,16 @@ pub fn is_tiny() -> bool {
 }
 
 /// Runs a workload and prints a line about it.
-pub fn measure(name: &str, machine: &Machine, kernel: &str, workload: &Workload, simulated: Duration) -> Outcome {
+pub fn measure(
+    name: &str,
+    machine: &Machine,
+    kernel: &str,
+    workload: &Workload,
+    simulated: Duration,
+) -> Outcome {
     let kernel = Kernel::parse(kernel).expect("a kernel");
-    let simulation = Simulation::new(machine, &kernel, workload).expect("it fits the machine").limit(simulated);
+    let simulation =
+        Simulation::new(machine, &kernel, workload).expect("it fits the machine").limit(simulated);
     let begin = cpu_seconds();
     let outcome = simulation.run(&mut NullSink);
     let spent = cpu_seconds() - begin;
@@ -48,9 +55,14 @@ pub fn peak_mb() -> u64 {
 /// FNV-1a over the numbers that a run leaves.
 fn hash(outcome: &Outcome) -> u64 {
     let c = &outcome.counts;
-    let numbers = [c.events, c.switches, c.voluntary, c.wakeups, c.forks, c.exits, c.migrations, c.ipis, c.ticks];
-    numbers.iter().chain(&c.by_cause).chain([&outcome.time.0]).flat_map(|n| n.to_le_bytes()).fold(
-        0xcbf2_9ce4_8422_2325,
-        |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3),
-    )
+    let numbers =
+        [c.events, c.switches, c.voluntary, c.wakeups, c.forks, c.exits, c.migrations, c.ipis, c.ticks];
+    numbers
+        .iter()
+        .chain(&c.by_cause)
+        .chain([&outcome.time.0])
+        .flat_map(|n| n.to_le_bytes())
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
 }
