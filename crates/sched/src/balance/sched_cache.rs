@@ -533,7 +533,11 @@ mod tests {
     fn a_group_with_tasks_that_prefer_this_cache_gives_them() {
         let words = "cpu=0 idle level=1 pref:c=0 pref:e=1";
         check_home(words, 0, expect!["LB_LLC llc_task 1 from 4, b OtherLlc, c to 0"]);
-        check_home("cpu=0 idle level=1 failed=2 pref:c=0 pref:e=1", 0, expect!["LB_TASK task 2 from 4, b to 0, c to 0"]);
+        check_home(
+            "cpu=0 idle level=1 failed=2 pref:c=0 pref:e=1",
+            0,
+            expect!["LB_TASK task 2 from 4, b to 0, c to 0"],
+        );
         let drawing = "1x2x4 | 0[] 4[a* b c] 5[d* e]";
         check_pass("v7.2+NO_SCHED_CACHE", drawing, words, expect!["LB_TASK task 2 from 4, b to 0, c to 0"]);
     }
@@ -608,9 +612,16 @@ mod tests {
                 group.cpu, group.nr_running_avg
             )
         };
-        expect!["cpu Some(CpuId(0)), running 2, tasks prefer [Some(0), Some(0), Some(0), Some(0)], 2 at home"].assert_eq(&home("v7.2", [9, 1, 1, 1]));
-        expect!["cpu Some(CpuId(4)), running 2, tasks prefer [Some(1), Some(1), Some(1), Some(1)], 2 at home"].assert_eq(&home("v7.2", [1, 1, 9, 9]));
-        expect!["cpu None, running 0, tasks prefer [None, None, None, None], 0 at home"].assert_eq(&home("v7.2+llc_aggr_tolerance=0", [9, 1, 1, 1]));
+        expect![
+            "cpu Some(CpuId(0)), running 2, tasks prefer [Some(0), Some(0), Some(0), Some(0)], 2 at home"
+        ]
+        .assert_eq(&home("v7.2", [9, 1, 1, 1]));
+        expect![
+            "cpu Some(CpuId(4)), running 2, tasks prefer [Some(1), Some(1), Some(1), Some(1)], 2 at home"
+        ]
+        .assert_eq(&home("v7.2", [1, 1, 9, 9]));
+        expect!["cpu None, running 0, tasks prefer [None, None, None, None], 0 at home"]
+            .assert_eq(&home("v7.2+llc_aggr_tolerance=0", [9, 1, 1, 1]));
     }
 
     #[test]
