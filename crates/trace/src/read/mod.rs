@@ -7,6 +7,7 @@
 mod head;
 mod lines;
 mod merge;
+mod meta;
 
 pub mod ftrace;
 pub mod jsonl;
