@@ -1,8 +1,6 @@
 //! How a run ended, and what was counted on the way.
 
-use schedlab_units::{Duration, Pid, Time};
-
-use crate::engine::UPTIME;
+use schedlab_units::{Pid, Time};
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,18 +94,13 @@ pub struct Counts {
 pub struct Outcome {
     /// Why it ended.
     pub end: End,
-    /// When. A run begins when the machine has been up for a while.
+    /// When.
     pub time: Time,
     /// What was counted.
     pub counts: Counts,
 }
 
 impl Outcome {
-    /// How long it took.
-    pub fn elapsed(&self) -> Duration {
-        self.time.since(UPTIME)
-    }
-
     /// Whether the run ended as it should: by itself or by its time.
     pub fn is_ok(&self) -> bool {
         matches!(self.end, End::Done | End::Duration)

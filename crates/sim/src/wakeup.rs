@@ -107,8 +107,7 @@ impl Engine<'_> {
         let affine = decision.placement.as_ref().and_then(|placement| placement.affine);
         let mut numbers: Vec<schedlab_trace::Number> = Vec::new();
         if let Some(placement) = &decision.placement {
-            let decided = placement.affine_number.into_iter().chain(placement.number);
-            numbers.extend(decided.map(|(name, number)| (name.into(), number)));
+            numbers.extend(placement.number.map(|(name, number)| (name.into(), number)));
             numbers.push(("examined".into(), i64::from(placement.examined)));
         }
         if let Some((why, _)) = affine {
