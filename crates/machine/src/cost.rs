@@ -189,7 +189,7 @@ constants! {
         /// Clearing memory, one thread.
         clear_mbps: MBps = 5_000, 3_000..=10_000, "estimate: 4 to 6 GB/s per thread";
         /// Making a thread.
-        clone_thread_ns: Ns = 40_000, 15_000..=80_000, "fork stamps in the mail of 7 Apr 2022: 35 to 80 us apart";
+        clone_thread_ns: Ns = 15_000, 8_000..=40_000, "estimate; fork stamps in the mail of 7 Apr 2022 are 35 to 80 us apart, with what the runtime does between";
         /// Making a process.
         fork_ns: Ns = 80_000, 40_000..=400_000, "estimate";
         /// Replacing the program.

@@ -195,6 +195,9 @@ pub(crate) struct Engine<'a> {
     pub all_cpus: std::sync::Arc<schedlab_topology::CpuMask>,
 }
 
+/// How long the machine has been up when a run begins.
+pub(crate) const UPTIME: Time = Time(1_000_000_000);
+
 impl<'a> Engine<'a> {
     pub fn new(
         machine: &'a Machine,
@@ -220,9 +223,9 @@ impl<'a> Engine<'a> {
             machine,
             workload,
             sched: Sched::new(topology, kernel, prices, seed),
-            now: Time::ZERO,
+            now: UPTIME,
             queue: Queue::new(),
-            cpus: PerCpu::new(topology.nr_cpus(), |_| Cpu::new()),
+            cpus: PerCpu::new(topology.nr_cpus(), |_| Cpu::new(UPTIME)),
             cores: vec![CoreState::default(); topology.cores().len()],
             llcs: vec![CoreState::default(); topology.llcs().len()],
             tasks: Vec::new(),
@@ -230,7 +233,7 @@ impl<'a> Engine<'a> {
             memory: Memory::new(workload, topology),
             paths: Paths::of(machine),
             seed,
-            zero: Time::ZERO,
+            zero: UPTIME,
             groups: Vec::new(),
             foreground: 0,
             to_start: 0,
@@ -263,6 +266,11 @@ impl<'a> Engine<'a> {
 
     /// Puts the machine to sleep and the first events into the queue.
     fn begin(&mut self) {
+        let mut past = Stream::new(self.seed, "uptime", 0);
+        self.sched.has_been_up(UPTIME, || past.next());
+        // Nobody starts a program at a tick.
+        let begin = UPTIME + schedlab_units::Duration(past.next() % self.sched.tick_ns());
+        self.zero = begin;
         let cpus: Vec<CpuId> = self.machine.topology.online().iter().collect();
         for &cpu in &cpus {
             self.cpus[cpu].rate = self.rate_of(cpu);
@@ -275,7 +283,7 @@ impl<'a> Engine<'a> {
             self.foreground += u64::from(!task.background);
             self.to_start += 1;
             self.pending += 1;
-            self.queue.push(Time::ZERO + delay, Event::Start { spec });
+            self.queue.push(begin + delay, Event::Start { spec });
         }
         self.start_sources();
     }

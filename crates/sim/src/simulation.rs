@@ -7,7 +7,7 @@ use schedlab_trace::Sink;
 use schedlab_units::{Duration, Time};
 use schedlab_workload::Workload;
 
-use crate::engine::{Engine, Limits};
+use crate::engine::{Engine, Limits, UPTIME};
 use crate::outcome::{End, Outcome};
 
 /// A run that cannot begin, with the part that does not fit.
@@ -46,7 +46,7 @@ impl<'a> Simulation<'a> {
         workload: &'a Workload,
     ) -> Result<Simulation<'a>, SimError> {
         check(machine, workload)?;
-        let until = workload.duration.map_or(Time::MAX, |duration| Time::ZERO + duration);
+        let until = workload.duration.map_or(Time::MAX, |duration| UPTIME + duration);
         Ok(Simulation { machine, kernel, workload, seed: 1, until, events: u64::MAX })
     }
 
@@ -59,7 +59,7 @@ impl<'a> Simulation<'a> {
     /// The same, ended after this time if it has not ended before.
     #[must_use]
     pub fn limit(self, duration: Duration) -> Self {
-        Simulation { until: self.until.min(Time::ZERO + duration), ..self }
+        Simulation { until: self.until.min(UPTIME + duration), ..self }
     }
 
     /// The same, given up after so many events.

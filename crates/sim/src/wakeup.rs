@@ -107,7 +107,8 @@ impl Engine<'_> {
         let affine = decision.placement.as_ref().and_then(|placement| placement.affine);
         let mut numbers: Vec<schedlab_trace::Number> = Vec::new();
         if let Some(placement) = &decision.placement {
-            numbers.extend(placement.number.map(|(name, number)| (name.into(), number)));
+            let decided = placement.affine_number.into_iter().chain(placement.number);
+            numbers.extend(decided.map(|(name, number)| (name.into(), number)));
             numbers.push(("examined".into(), i64::from(placement.examined)));
         }
         if let Some((why, _)) = affine {

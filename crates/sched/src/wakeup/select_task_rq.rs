@@ -125,6 +125,7 @@ pub fn select_task_rq_fair(view: &View, wakeup: &Wakeup, prev: CpuId) -> Placeme
             break;
         }
     }
+    let affine_number = view.take_number();
     if !allowed.contains(this) {
         view.refuse(this, Refused::NotAllowed);
     }
@@ -139,6 +140,7 @@ pub fn select_task_rq_fair(view: &View, wakeup: &Wakeup, prev: CpuId) -> Placeme
         }
     };
     placement.affine = Some(affine);
+    placement.affine_number = affine_number;
     placement
 }
 
@@ -150,5 +152,83 @@ fn select_slow(view: &View, task: TaskId, this: CpuId, prev: CpuId, flag: SdFlag
     match top {
         Some((id, _)) => find_idlest_cpu(view, task, id, this, prev, flag),
         None => Placement::new(prev, Reason::NoForkDomain),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+
+    use schedlab_topology::{CpuId, CpuMask};
+
+    use crate::drawing::{NOW, draw};
+    use crate::{Curr, PRESETS, Wakeup};
+
+    /// A small generator, so that a failure repeats itself.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % n
+        }
+    }
+
+    /// Whatever the state: the answer is a CPU the task may use, and the same when asked again.
+    #[test]
+    fn whatever_the_state_the_cpu_is_allowed() {
+        let machines = [
+            "2x2x2x2",
+            "1x1x8:cluster=4",
+            "4x1x2:distance=10/20/30/20:20/10/20/30:30/20/10/20:20/30/20/10",
+            "1x2x2:capacity=0-1/400",
+            "2x1x2:offline=3",
+        ];
+        let mut random = Random(0x9E37_79B9);
+        for preset in PRESETS {
+            for machine in machines {
+                for features in ["", "+SIS_CAPACITY+FIC_CAPACITY"] {
+                    let mut drawn =
+                        draw(&alloc::format!("{preset}{features}"), &alloc::format!("{machine} | 0[a]"));
+                    let nr_cpus = drawn.sched.rqs.len() as u64;
+                    let online = drawn.sched.topology.online().clone();
+                    let (waker, wakee) = (drawn.make("waker", CpuId(0)), drawn.make("wakee", CpuId(0)));
+                    for _ in 0..200 {
+                        for (_, rq) in drawn.sched.rqs.iter_mut() {
+                            rq.curr = if random.below(2) == 0 { Curr::Idle } else { Curr::Task(waker) };
+                            rq.nr_running = random.below(3) as u32;
+                            rq.ttwu_pending = random.below(8) == 0;
+                            rq.cpu_capacity = random.below(1024) + 1;
+                            rq.idle_stamp = random.below(3);
+                        }
+                        let mut allowed =
+                            CpuMask::of(nr_cpus as usize, online.iter().filter(|_| random.below(2) == 0));
+                        let any = online.iter_wrap(random.below(nr_cpus) as usize).next().unwrap();
+                        allowed.set(any);
+                        let p = drawn.sched.task_mut(wakee);
+                        p.nr_cpus_allowed = allowed.weight() as u32;
+                        p.allowed = Arc::new(allowed);
+                        p.wake_cpu = any;
+                        p.recent_used_cpu = Some(CpuId(random.below(nr_cpus) as u16));
+                        p.wakee_flips = random.below(20) as u32;
+                        let this = online.iter_wrap(random.below(nr_cpus) as usize).next().unwrap();
+                        let wakeup = Wakeup { sync: random.below(2) == 0, ..Wakeup::by(waker, this, wakee) };
+                        let sched = &drawn.sched;
+                        let decision = sched.decide_wakeup(&wakeup, NOW, None);
+                        assert_eq!(decision, sched.decide_wakeup(&wakeup, NOW, None));
+                        let fork = sched.decide_fork(wakee, this, NOW, None);
+                        for cpu in [decision.cpu, fork.cpu] {
+                            assert!(
+                                sched.task(wakee).allowed.contains(cpu),
+                                "{preset} {machine}: {decision:?} {fork:?}"
+                            );
+                            assert!(sched.rqs[cpu].active);
+                        }
+                    }
+                }
+            }
+        }
     }
 }

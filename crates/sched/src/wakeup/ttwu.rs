@@ -264,9 +264,16 @@ impl Sched {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use alloc::format;
+    use alloc::string::String;
 
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+    use schedlab_units::TaskId;
+
+    use crate::drawing::{NOW, by_kernel, draw};
     use crate::wakeup::drawn::{check_all, check_wakeup};
+    use crate::{Effect, SeId, WakePath, Wakeup, WakeupDecision};
 
     #[test]
     fn another_cache_is_reached_over_its_wake_list() {
@@ -391,5 +398,93 @@ mod tests {
             "wake x prev=1 waker=waker rt",
             expect!["v4.13..v7.2: cpu 1, KEEP_CPU, examined 0"],
         );
+    }
+
+    /// Wakes `x` and `y`, which slept on CPU 2, from another cache, and lets CPU 2 work off its list.
+    fn drained(kernel: &str) -> String {
+        let mut drawn = draw(kernel, "llc0: 0[waker*] 1[] llc1: 2[a*] 3[b*]");
+        let waker = drawn.task("waker");
+        for name in ["x", "y"] {
+            let task = drawn.make(name, CpuId(2));
+            let wakeup = Wakeup::by(waker, CpuId(0), task);
+            let decision =
+                WakeupDecision { path: WakePath::Select, placement: None, cpu: CpuId(2), remote: true };
+            drawn.sched.apply_wakeup(&wakeup, &decision, NOW);
+            assert!(!drawn.sched.idle_cpu(CpuId(2)));
+        }
+        let told = drawn.sched.effects.iter().filter(|effect| **effect == Effect::WakeList { cpu: CpuId(2) });
+        assert_eq!(told.count(), 1, "only the first finds the list empty");
+        drawn.sched.drain_wake_list(CpuId(2), NOW);
+        assert!(!drawn.sched.rqs[CpuId(2)].ttwu_pending);
+        let (x, y) = (drawn.task("x"), drawn.task("y"));
+        let queued = drawn.sched.root_cfs(CpuId(2)).timeline.entries();
+        let place = |task: TaskId| queued.iter().position(|entry| entry.se == SeId(task.0)).unwrap();
+        if place(x) < place(y) { "x y".into() } else { "y x".into() }
+    }
+
+    #[test]
+    fn a_wake_list_is_worked_off_newest_first_and_since_v5_8_oldest_first() {
+        expect![[r#"
+            v4.13..v5.5: y x
+            v5.18..v7.2: x y"#]]
+        .assert_eq(&by_kernel("", drained));
+    }
+
+    #[test]
+    fn a_search_leaves_its_marks() {
+        let marks = |kernel: &str| {
+            let mut drawn = draw(
+                kernel,
+                "1x1x2x2 | 0[waker* ; wake_avg_idle=100000] 1[a*] 2[b*] 3[c*] llc0{cores cost=800}",
+            );
+            let x = drawn.make("x", CpuId(1));
+            drawn.sched.task_mut(x).recent_used_cpu = Some(CpuId(3));
+            let waker = drawn.task("waker");
+            drawn.sched.try_to_wake_up(&Wakeup::by(waker, CpuId(0), x), NOW);
+            let sched = &drawn.sched;
+            let recent = |task| sched.task(task).recent_used_cpu.map_or(-1, |cpu| i32::from(cpu.0));
+            let llc = sched.domains.sd(sched.domains.per_cpu[CpuId(0)].llc.unwrap());
+            format!(
+                "flips {}, recent {} {}, idle cores {}, cost {}, budget {}",
+                sched.task(waker).wakee_flips,
+                recent(waker),
+                recent(x),
+                sched.test_idle_cores(CpuId(0)),
+                llc.avg_scan_cost,
+                sched.rqs[CpuId(0)].wake_avg_idle,
+            )
+        };
+        expect![[r#"
+            v4.13: flips 1, recent -1 3, idle cores false, cost 709, budget 100000
+            v5.5: flips 1, recent 0 3, idle cores false, cost 709, budget 100000
+            v5.18..v7.2: flips 1, recent -1 1, idle cores false, cost 800, budget 100000"#]]
+        .assert_eq(&by_kernel("", marks));
+        expect!["flips 1, recent -1 1, idle cores false, cost 709, budget 99928"]
+            .assert_eq(&marks("v5.18+IDLE_CORE=separate"));
+    }
+
+    #[test]
+    fn the_average_idle_time_learns_at_the_wake_up_until_v6_12() {
+        let average = |kernel: &str| {
+            let mut drawn = draw(kernel, "llc0: 0[waker*] 1[ ; stamp=9999900000] 2[]");
+            let x = drawn.make("x", CpuId(1));
+            let waker = drawn.task("waker");
+            let decision =
+                WakeupDecision { path: WakePath::Select, placement: None, cpu: CpuId(1), remote: false };
+            drawn.sched.apply_wakeup(&Wakeup::by(waker, CpuId(0), x), &decision, NOW);
+            let rq = &drawn.sched.rqs[CpuId(1)];
+            format!(
+                "{} us, stamp {}, budget {} us",
+                rq.avg_idle / 1000,
+                rq.idle_stamp,
+                rq.wake_avg_idle / 1000
+            )
+        };
+        expect![[r#"
+            v4.13..v5.5: 887 us, stamp 0, budget 1000 us
+            v5.18..v6.3: 887 us, stamp 0, budget 443 us
+            v6.10..v6.12: 887 us, stamp 0, budget 1000 us
+            v7.2: 1000 us, stamp 9999900000, budget 1000 us"#]]
+        .assert_eq(&by_kernel("", average));
     }
 }

@@ -13,7 +13,11 @@ pub fn wake_wide(view: &View, wakeup: &Wakeup) -> bool {
     let wakee = view.sched.task(wakeup.task).wakee_flips;
     let factor = view.sched.domains.per_cpu[wakeup.this_cpu].llc_size;
     let (less, more) = (waker.flips.min(wakee), waker.flips.max(wakee));
-    less >= factor && u64::from(more) >= u64::from(less) * u64::from(factor)
+    let wide = less >= factor && u64::from(more) >= u64::from(less) * u64::from(factor);
+    if wide {
+        view.decided_by("wakee_flips", i64::from(less));
+    }
+    wide
 }
 
 #[cfg(test)]

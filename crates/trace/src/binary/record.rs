@@ -188,7 +188,8 @@ mod tests {
         }
         let mut formats = Formats::new(Endian::Little);
         assert!(formats.add(&text));
-        formats.symbols = Symbols::new(b"ff00 T do_work\n", b"0xaa : \"Function call interrupts\"\n");
+        formats.symbols.set_kallsyms(b"ff00 T do_work\n");
+        formats.symbols.set_printk(b"0xaa : \"Function call interrupts\"\n");
         let mut record = vec![9, 0, Flags::HARDIRQ, 0x12, 7, 0, 0, 0];
         record.extend_from_slice(tail);
         let shown = match formats.decode(&record) {

@@ -15,14 +15,14 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// From a file's copies of /proc/kallsyms and of tracefs's printk_formats.
-    pub fn new(kallsyms: &[u8], printk: &[u8]) -> Symbols {
-        Symbols {
-            kallsyms: String::from_utf8_lossy(kallsyms).into_owned(),
-            printk: String::from_utf8_lossy(printk).into_owned(),
-            functions: None,
-            strings: None,
-        }
+    /// Takes a copy of /proc/kallsyms.
+    pub fn set_kallsyms(&mut self, text: &[u8]) {
+        (self.kallsyms, self.functions) = (String::from_utf8_lossy(text).into_owned(), None);
+    }
+
+    /// Takes a copy of tracefs's printk_formats.
+    pub fn set_printk(&mut self, text: &[u8]) {
+        (self.printk, self.strings) = (String::from_utf8_lossy(text).into_owned(), None);
     }
 
     /// The function at an address, with the distance from its beginning when there is one;
@@ -80,10 +80,11 @@ mod tests {
 
     #[test]
     fn addresses_become_names_where_they_are_known() {
-        let mut symbols = Symbols::new(
+        let mut symbols = Symbols::default();
+        symbols.set_kallsyms(
             b"ffffffff81000000 T schedule\nffffffff81000100 t wake_up\t[mod]\nffffffff81000110 D data\n",
-            b"0xffffffff82000000 : \"Rescheduling interrupts\"\n",
         );
+        symbols.set_printk(b"0xffffffff82000000 : \"Rescheduling interrupts\"\n");
         assert_eq!(symbols.function(0xffffffff81000000), "schedule");
         assert_eq!(symbols.function(0xffffffff81000122), "wake_up+0x22");
         assert_eq!(symbols.function(5), "0x5");

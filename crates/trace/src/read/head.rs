@@ -59,6 +59,43 @@ fn at_dash(line: &[u8], dash: usize) -> Option<(Head, &[u8])> {
     Some((head, rest.trim_ascii_start()))
 }
 
+/// Parts a line of `perf script` into its front and what follows the time. The name is
+/// parted from the task's number by spaces, and may hold spaces, so the CPU's bracket is
+/// looked for:
+///
+/// ```text
+///     kworker/0:1-eve   812/812   [000]  1319.581649111:       sched:sched_switch: ...
+/// ```
+pub(super) fn parse_perf(line: &[u8]) -> Option<(Head, &[u8])> {
+    let brackets = line.iter().enumerate().filter(|(_, byte)| **byte == b'[');
+    brackets.filter_map(|(at, _)| at_bracket(line, at)).next()
+}
+
+/// Parts a line of `perf script` whose CPU stands at a bracket.
+fn at_bracket(line: &[u8], bracket: usize) -> Option<(Head, &[u8])> {
+    let before = line[..bracket].trim_ascii_end();
+    let start = before.iter().rposition(|&byte| byte == b' ')? + 1;
+    let (comm, task) = (before[..start].trim_ascii(), std::str::from_utf8(&before[start..]).ok()?);
+    // The thread's number alone, or the process's and the thread's; -1 when perf does not know.
+    let (tgid, pid) = match task.split_once('/') {
+        Some((tgid, tid)) => (tgid.parse().ok().filter(|tgid| *tgid > 0), tid),
+        None => (None, task),
+    };
+    let pid = Pid(pid.parse().ok()?);
+    let (cpu, rest) = cpu(&line[bracket..])?;
+    let (time, rest) = time(rest)?;
+    let rest = rest.strip_prefix(b":")?;
+    let head = Head {
+        comm: if pid == Pid::IDLE { Comm::from("<idle>") } else { Comm::new(comm) },
+        pid,
+        tgid: tgid.map(Pid),
+        cpu: CpuId(u16::try_from(cpu).ok()?),
+        flags: Flags::UNKNOWN,
+        time,
+    };
+    Some((head, rest.trim_ascii_start()))
+}
+
 /// The name without what aligns it; `<...>` is a name that the recorder lost.
 pub(super) fn name(text: &[u8]) -> Comm {
     match text.trim_ascii_start() {
@@ -136,7 +173,11 @@ mod tests {
     use expect_test::{Expect, expect};
 
     fn check(line: &str, expected: Expect) {
-        let text = match parse(line.as_bytes()) {
+        show(parse(line.as_bytes()), expected);
+    }
+
+    fn show(parsed: Option<(Head, &[u8])>, expected: Expect) {
+        let text = match parsed {
             Some((h, rest)) => format!(
                 "{} pid {} tgid {:?} cpu {} {:?} {} | {}",
                 h.comm,
@@ -191,6 +232,25 @@ mod tests {
             "   kworker/u8:1--1-8123  [000] d.h2. 4.5: x: y",
             expect!["kworker/u8:1--1 pid 8123 tgid None cpu 0 d.h2. 4.500000000 | x: y"],
         );
+    }
+
+    #[test]
+    fn perf_puts_spaces_between_name_and_number() {
+        show(
+            parse_perf(b"            perf  9938 [000]  1319.581649:       sched:sched_waking: x"),
+            expect!["perf pid 9938 tgid None cpu 0 ????? 1319.581649000 | sched:sched_waking: x"],
+        );
+        show(
+            parse_perf(b"   my [1] task 4  9938/9940  [012]  1319.581649111: sched:sched_waking: x"),
+            expect![
+                "my [1] task 4 pid 9940 tgid Some(9938) cpu 12 ????? 1319.581649111 | sched:sched_waking: x"
+            ],
+        );
+        show(
+            parse_perf(b"         swapper     0/0     [001]  1.5: e: x"),
+            expect!["<idle> pid 0 tgid None cpu 1 ????? 1.500000000 | e: x"],
+        );
+        show(parse_perf(b"   ffffffff81 schedule ([kernel.kallsyms])"), expect!["none"]);
     }
 
     #[test]

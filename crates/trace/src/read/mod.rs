@@ -7,11 +7,18 @@
 mod head;
 mod lines;
 mod merge;
+mod meta;
+mod names;
+mod open;
 
 pub mod ftrace;
 pub mod jsonl;
+pub mod perf_data;
+pub mod perf_script;
 pub mod perfetto;
 pub mod trace_dat;
+
+pub use open::{Format, Input, Reader, Spool, detect, open};
 
 use std::fmt;
 use std::io;

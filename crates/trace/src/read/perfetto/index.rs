@@ -1,15 +1,16 @@
 //! Where each CPU's bundles are in a Perfetto trace, and what tasks are called.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use schedlab_topology::CpuId;
 use schedlab_units::Pid;
 
-use super::{Cpu, Location, Packed, Task};
+use super::{Cpu, Location, Packed};
 use crate::comm::Comm;
 use crate::perfetto::{bundle, packet};
 use crate::proto::{Decoder, varint};
+use crate::read::names::Names;
 use crate::read::{Error, Gap, Place, Record};
 
 /// No recorder writes a larger packet, compressed or not.
@@ -19,7 +20,7 @@ const PACKET_MAX: u64 = 1 << 28;
 #[derive(Default)]
 pub(super) struct Index {
     pub cpus: BTreeMap<CpuId, Cpu>,
-    pub tasks: HashMap<Pid, Task>,
+    pub names: Names,
     pub gaps: VecDeque<Record>,
 }
 
@@ -116,7 +117,7 @@ impl Index {
                 }
             }
             let Some(tid) = tid else { continue };
-            let task = self.tasks.entry(tid).or_default();
+            let task = self.names.task(tid);
             task.tgid = if field == 1 { Some(tid) } else { tgid.or(task.tgid) };
             if let Some(name) = name {
                 task.comm = Comm::new(name);

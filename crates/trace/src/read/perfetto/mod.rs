@@ -14,16 +14,14 @@
 mod decode;
 mod index;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Seek, SeekFrom};
 
 use schedlab_topology::CpuId;
-use schedlab_units::Pid;
 
 use super::merge::{Merge, Queue};
+use super::names::Names;
 use super::{Error, Record};
-use crate::comm::Comm;
-use crate::event::{Event, Kind};
 use decode::{Current, decode};
 use index::{Index, unpack};
 
@@ -34,7 +32,7 @@ pub struct Reader<R> {
     merge: Merge,
     /// Records that stand before any event.
     first: VecDeque<Record>,
-    tasks: HashMap<Pid, Task>,
+    names: Names,
     /// The packets last decompressed, and where they came from.
     unpacked: (Option<Packed>, Vec<u8>),
     failed: bool,
@@ -46,13 +44,6 @@ struct Cpu {
     bundles: VecDeque<Location>,
     /// The task that runs, once that is known.
     current: Current,
-}
-
-/// What is known of a task.
-#[derive(Clone, Copy, Default)]
-struct Task {
-    comm: Comm,
-    tgid: Option<Pid>,
 }
 
 /// Where a bundle is: in a packet of the file, or inside one that is compressed.
@@ -75,13 +66,13 @@ struct Packed {
 impl<R: Read + Seek> Reader<R> {
     /// Reads through the file once and notes where everything is.
     pub fn new(mut input: R) -> Result<Reader<R>, Error> {
-        let Index { cpus, tasks, gaps } = Index::of(&mut input)?;
+        let Index { cpus, names, gaps } = Index::of(&mut input)?;
         let mut reader = Reader {
             input,
             cpus,
             merge: Merge::default(),
             first: gaps,
-            tasks,
+            names,
             unpacked: (None, Vec::new()),
             failed: false,
         };
@@ -101,32 +92,9 @@ impl<R: Read + Seek> Reader<R> {
             None => Ok(()),
         })?;
         if let Some(Record::Event(event)) = &mut record {
-            self.name(event);
+            self.names.name(event);
         }
         Ok(record)
-    }
-
-    /// Learns the names in an event, and gives it the name of the task it happened under.
-    fn name(&mut self, event: &mut Event) {
-        let mut learn = |pid: Pid, comm: Comm| self.tasks.entry(pid).or_default().comm = comm;
-        match &event.kind {
-            Kind::SchedSwitch { prev_comm, prev_pid, .. } => learn(*prev_pid, *prev_comm),
-            Kind::SchedWaking { comm, pid, .. }
-            | Kind::SchedWakeup { comm, pid, .. }
-            | Kind::SchedWakeupNew { comm, pid, .. }
-            | Kind::SchedMigrateTask { comm, pid, .. }
-            | Kind::SchedProcessFork { comm, pid, .. } => learn(*pid, *comm),
-            Kind::TaskRename { pid, newcomm, .. } => learn(*pid, *newcomm),
-            _ => {}
-        }
-        if event.pid == Pid::IDLE {
-            event.comm = Comm::from("<idle>");
-        } else if let Some(task) = self.tasks.get(&event.pid) {
-            (event.comm, event.tgid) = (task.comm, task.tgid);
-        }
-        if let Kind::SchedSwitch { next_comm, next_pid, .. } = &event.kind {
-            self.tasks.entry(*next_pid).or_default().comm = *next_comm;
-        }
     }
 }
 

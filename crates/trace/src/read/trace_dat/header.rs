@@ -3,20 +3,16 @@
 //! Version 6 has them in a fixed order. In version 7 each is a section of its
 //! own, perhaps compressed, and a chain of options says where each one is.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::collections::{BTreeMap, HashSet};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use schedlab_topology::CpuId;
-use schedlab_units::Pid;
 
 use super::Clock;
 use super::source::{Packing, Source};
 use crate::binary::Endian;
-use crate::binary::page::Layout;
-use crate::binary::record::Formats;
-use crate::binary::symbols::Symbols;
-use crate::comm::Comm;
-use crate::read::{Error, Place};
+use crate::read::Error;
+use crate::read::meta::{Meta, Parser, Part, format_error, until_nul};
 
 /// What a trace.dat says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,13 +30,9 @@ pub struct Info {
 /// All that is needed to read the events.
 pub(super) struct Header {
     pub info: Info,
-    pub layout: Layout,
-    pub formats: Formats,
+    pub meta: Meta,
     pub clock: Clock,
-    pub comms: HashMap<Pid, Comm>,
     pub sources: BTreeMap<CpuId, Source>,
-    /// What could not be read, and where.
-    pub gaps: Vec<(u64, String)>,
 }
 
 /// Ids of sections and of the options that lead to them.
@@ -51,12 +43,8 @@ mod id {
     pub const UNAME: u16 = 5;
     pub const CPUCOUNT: u16 = 8;
     pub const TSC2NSEC: u16 = 14;
-    pub const HEADER_INFO: u16 = 16;
-    pub const FTRACE_FORMATS: u16 = 17;
-    pub const EVENT_FORMATS: u16 = 18;
-    pub const KALLSYMS: u16 = 19;
-    pub const PRINTK: u16 = 20;
-    pub const CMDLINES: u16 = 21;
+    /// The parts follow in their order.
+    pub const FIRST_PART: u16 = 16;
 }
 
 impl Header {
@@ -83,23 +71,18 @@ impl Header {
         let endian = parser.endian;
         let header = Header {
             info: Info { version, ..Info::default() },
-            layout: Layout { endian, page_size, ..Layout::USUAL },
-            formats: Formats::new(endian),
+            meta: Meta::new(endian, page_size),
             clock: Clock::default(),
-            comms: HashMap::new(),
             sources: BTreeMap::new(),
-            gaps: Vec::new(),
         };
         if version == 6 { header.version_6(parser) } else { header.version_7(parser) }
     }
 
     /// Reads the parts one after the other.
     fn version_6<R: Read + Seek>(mut self, mut parser: Parser<BufReader<&mut R>>) -> Result<Header, Error> {
-        let mut symbols = (Vec::new(), Vec::new());
-        for section in id::HEADER_INFO..=id::CMDLINES {
-            self.section(section, &mut parser, &mut symbols)?;
+        for part in Part::ALL {
+            self.meta.read(part, &mut parser)?;
         }
-        self.formats.symbols = Symbols::new(&symbols.0, &symbols.1);
         let nr_cpus = parser.uint(4)? as usize;
         self.info.nr_cpus = nr_cpus;
         let mut mark = parser.bytes(10)?;
@@ -149,7 +132,7 @@ impl Header {
         let mut next = parser.uint(8)?;
         let packing = Packing { endian: parser.endian, zstd };
         let mut file = Sections { input: parser.input.into_inner(), packing };
-        let mut places: Vec<(u16, u64)> = Vec::new();
+        let mut places: Vec<(Part, u64)> = Vec::new();
         let mut buffer = None;
         let mut seen = HashSet::new();
         while next != 0 {
@@ -172,77 +155,29 @@ impl Header {
                         let name = data.get(8..).map(until_nul).unwrap_or_default();
                         self.other_buffer(name);
                     }
-                    id::HEADER_INFO..=id::CMDLINES => {
-                        places.push((option, file.packing.endian.uint_at(&data, 0, 8).unwrap_or(0)));
-                    }
-                    option => self.option(option, &data),
+                    option => match Part::ALL.get(usize::from(option.wrapping_sub(id::FIRST_PART))) {
+                        Some(part) => {
+                            places.push((*part, file.packing.endian.uint_at(&data, 0, 8).unwrap_or(0)));
+                        }
+                        None => self.option(option, &data),
+                    },
                 }
             }
         }
-        let mut symbols = (Vec::new(), Vec::new());
-        for (section, place) in places {
+        for (part, place) in places {
             let bytes = file.section(place)?;
-            let mut parser = Parser { input: bytes.as_slice(), endian: file.packing.endian };
-            self.section(section, &mut parser, &mut symbols)?;
+            self.meta.read(part, &mut Parser { input: bytes.as_slice(), endian: file.packing.endian })?;
         }
-        self.formats.symbols = Symbols::new(&symbols.0, &symbols.1);
         match buffer {
             Some(buffer) => self.buffer(&buffer, &mut file)?,
-            None => self.gaps.push((0, "the file holds no buffer of events".to_owned())),
+            None => self.meta.gaps.push((0, "the file holds no buffer of events".to_owned())),
         }
         Ok(self)
     }
 
-    /// Reads one part.
-    fn section(
-        &mut self,
-        section: u16,
-        parser: &mut Parser<impl BufRead>,
-        symbols: &mut (Vec<u8>, Vec<u8>),
-    ) -> Result<(), Error> {
-        match section {
-            id::HEADER_INFO => {
-                parser.text()?;
-                let page = parser.sized(8)?;
-                parser.text()?;
-                parser.sized(8)?;
-                let page = String::from_utf8_lossy(&page);
-                self.layout = Layout::parse(&page, self.layout.endian, self.layout.page_size);
-            }
-            id::FTRACE_FORMATS => self.formats(parser)?,
-            id::EVENT_FORMATS => {
-                for _ in 0..parser.uint(4)? {
-                    parser.text()?;
-                    self.formats(parser)?;
-                }
-            }
-            id::KALLSYMS => symbols.0 = parser.sized(4)?,
-            id::PRINTK => symbols.1 = parser.sized(4)?,
-            _ => {
-                for line in parser.sized(8)?.split(|&byte| byte == b'\n') {
-                    if let Some((pid, comm)) = cmdline(line) {
-                        self.comms.insert(pid, comm);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads a counted list of formats.
-    fn formats(&mut self, parser: &mut Parser<impl BufRead>) -> Result<(), Error> {
-        for _ in 0..parser.uint(4)? {
-            let text = parser.sized(8)?;
-            if !self.formats.add(&String::from_utf8_lossy(&text)) {
-                self.gaps.push((0, "an event's format has no name or no number".to_owned()));
-            }
-        }
-        Ok(())
-    }
-
     fn option(&mut self, option: u16, data: &[u8]) {
         let text = || String::from_utf8_lossy(until_nul(data)).trim().to_owned();
-        let number = |at, size| self.layout.endian.uint_at(data, at, size).unwrap_or(0);
+        let number = |at, size| self.meta.layout.endian.uint_at(data, at, size).unwrap_or(0);
         match option {
             id::TRACECLOCK => {
                 let text = text();
@@ -261,7 +196,7 @@ impl Header {
 
     fn other_buffer(&mut self, name: &[u8]) {
         let name = String::from_utf8_lossy(name);
-        self.gaps.push((0, format!("the buffer {name:?} beside the first one is not read")));
+        self.meta.gaps.push((0, format!("the buffer {name:?} beside the first one is not read")));
     }
 
     /// Reads where a buffer's pages are.
@@ -277,7 +212,7 @@ impl Header {
         if !clock.is_empty() {
             self.info.clock = clock;
         }
-        self.layout.page_size = page_size;
+        self.meta.layout.page_size = page_size;
         let compressed = file.head(place)?.compressed;
         for _ in 0..parser.uint(4)? {
             let (cpu, offset, size) = (parser.uint(4)?, parser.uint(8)?, parser.uint(8)?);
@@ -295,21 +230,6 @@ impl Header {
 fn cpu_id(cpu: u64) -> Result<CpuId, Error> {
     let cpu = cpu.try_into().map_err(|_| format_error(0, &format!("CPU {cpu} is over 65535")))?;
     Ok(CpuId(cpu))
-}
-
-fn format_error(at: u64, why: &str) -> Error {
-    Error::Format { at: Place::Byte(at), why: why.to_owned() }
-}
-
-fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
-}
-
-/// A saved name: `812 make`.
-fn cmdline(line: &[u8]) -> Option<(Pid, Comm)> {
-    let line = std::str::from_utf8(line).ok()?.trim_start();
-    let (pid, comm) = line.split_once(' ')?;
-    Some((Pid(pid.parse().ok()?), Comm::from(comm)))
 }
 
 /// The sections of a version 7 file.
@@ -353,44 +273,4 @@ impl<R: Read + Seek> Sections<'_, R> {
             .unpack(packed, size)
             .map_err(|error| format_error(at, &format!("a compressed section is damaged: {error}")))
     }
-}
-
-/// Takes numbers and texts off the front.
-struct Parser<I> {
-    input: I,
-    endian: Endian,
-}
-
-impl<I: BufRead> Parser<I> {
-    /// Exactly that many bytes. Memory is taken as they arrive, whatever a damaged file promises.
-    fn bytes(&mut self, size: u64) -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::new();
-        (&mut self.input).take(size).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 == size { Ok(bytes) } else { Err(cut_short()) }
-    }
-
-    fn uint(&mut self, size: u64) -> Result<u64, Error> {
-        self.bytes(size).map(|bytes| self.endian.uint(&bytes))
-    }
-
-    /// Text up to a NUL.
-    fn text(&mut self) -> Result<String, Error> {
-        let mut bytes = Vec::new();
-        (&mut self.input).take(4096).read_until(0, &mut bytes)?;
-        if bytes.pop() == Some(0) {
-            Ok(String::from_utf8_lossy(&bytes).into_owned())
-        } else {
-            Err(cut_short())
-        }
-    }
-
-    /// Bytes behind their count, which has that many bytes itself.
-    fn sized(&mut self, size: u64) -> Result<Vec<u8>, Error> {
-        let len = self.uint(size)?;
-        self.bytes(len)
-    }
-}
-
-fn cut_short() -> Error {
-    format_error(0, "the file ends inside its header; it was cut short")
 }

@@ -10,16 +10,16 @@
 mod header;
 mod source;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
 use super::merge::{Merge, Queue};
+use super::meta::Meta;
 use super::{Error, Gap, Lost, Place, Record};
-use crate::binary::page::{Layout, Page};
-use crate::binary::record::Formats;
+use crate::binary::page::Page;
 use crate::comm::Comm;
 use crate::event::Event;
 use header::Header;
@@ -31,10 +31,8 @@ pub use header::Info;
 pub struct Reader<R> {
     input: R,
     info: Info,
-    layout: Layout,
-    formats: Formats,
+    meta: Meta,
     clock: Clock,
-    comms: HashMap<Pid, Comm>,
     sources: BTreeMap<CpuId, Source>,
     merge: Merge,
     first: Vec<Record>,
@@ -62,15 +60,14 @@ impl Clock {
 impl<R: Read + Seek> Reader<R> {
     /// Reads all but the events.
     pub fn new(mut input: R) -> Result<Reader<R>, Error> {
-        let Header { info, layout, formats, clock, comms, sources, gaps } = Header::read(&mut input)?;
+        let Header { info, mut meta, clock, sources } = Header::read(&mut input)?;
+        let gaps = std::mem::take(&mut meta.gaps);
         let gap = |(at, why)| Record::Gap(Gap { at: Place::Byte(at), why });
         let mut reader = Reader {
             input,
             info,
-            layout,
-            formats,
+            meta,
             clock,
-            comms,
             sources,
             merge: Merge::default(),
             first: gaps.into_iter().rev().map(gap).collect(),
@@ -103,10 +100,9 @@ impl<R: Read + Seek> Reader<R> {
     fn fill(&mut self, cpu: CpuId, queue: &mut Queue) -> Result<(), Error> {
         let Some(source) = self.sources.get_mut(&cpu) else { return Ok(()) };
         while queue.is_empty() {
-            let Some((at, page)) = source.page(&mut self.input, self.layout.page_size)? else { break };
-            let decoder =
-                PageDecoder { cpu, at, clock: self.clock, formats: &mut self.formats, comms: &self.comms };
-            decoder.decode(self.layout, page, queue);
+            let Some((at, page)) = source.page(&mut self.input, self.meta.layout.page_size)? else { break };
+            let decoder = PageDecoder { cpu, at, clock: self.clock, meta: &mut self.meta };
+            decoder.decode(page, queue);
         }
         Ok(())
     }
@@ -130,15 +126,14 @@ struct PageDecoder<'a> {
     cpu: CpuId,
     at: u64,
     clock: Clock,
-    formats: &'a mut Formats,
-    comms: &'a HashMap<Pid, Comm>,
+    meta: &'a mut Meta,
 }
 
 impl PageDecoder<'_> {
-    fn decode(self, layout: Layout, bytes: &[u8], queue: &mut Queue) {
+    fn decode(self, bytes: &[u8], queue: &mut Queue) {
         let (cpu, place) = (self.cpu, Place::Byte(self.at));
         let gap = |why: String| Record::Gap(Gap { at: place, why });
-        let Some(page) = Page::new(layout, bytes) else {
+        let Some(page) = Page::new(self.meta.layout, bytes) else {
             queue.push_back((Time::ZERO, gap(format!("a page of CPU {cpu} is not whole"))));
             return;
         };
@@ -153,7 +148,7 @@ impl PageDecoder<'_> {
             if let Some(count) = missed.take() {
                 queue.push_back((last, Record::Lost(Lost { cpu: Some(cpu), count, after: None })));
             }
-            let record = match self.formats.decode(record) {
+            let record = match self.meta.formats.decode(record) {
                 Ok(decoded) => Record::Event(Event {
                     time: last,
                     cpu,
@@ -161,7 +156,7 @@ impl PageDecoder<'_> {
                     tgid: None,
                     comm: match decoded.pid {
                         Pid::IDLE => Comm::from("<idle>"),
-                        pid => self.comms.get(&pid).copied().unwrap_or_default(),
+                        pid => self.meta.comms.get(&pid).copied().unwrap_or_default(),
                     },
                     flags: decoded.flags,
                     kind: decoded.kind,

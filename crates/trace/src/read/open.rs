@@ -1,0 +1,194 @@
+//! Reads a recording whatever its format, compressed or not.
+
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
+
+use super::{Error, Place, Record, ftrace, head, jsonl, perf_data, perf_script, perfetto, trace_dat};
+use crate::proto::{Decoder, varint};
+
+/// What can be read at any place: a file, or bytes in memory.
+pub trait Input: Read + Seek {}
+
+impl<T: Read + Seek> Input for T {}
+
+/// Where a compressed file goes that has to be read at any place.
+pub trait Spool: Read + Write + Seek {}
+
+impl<T: Read + Write + Seek> Spool for T {}
+
+/// A reader of any format.
+pub enum Reader {
+    /// Text of tracefs or of `trace-cmd report`.
+    Ftrace(ftrace::Reader<Box<dyn BufRead>>),
+    /// Text of `perf script`.
+    PerfScript(perf_script::Reader<Box<dyn BufRead>>),
+    /// JSON lines.
+    Jsonl(jsonl::Reader<Box<dyn BufRead>>),
+    /// A Perfetto trace.
+    Perfetto(Box<perfetto::Reader<Box<dyn Input>>>),
+    /// A trace.dat.
+    TraceDat(Box<trace_dat::Reader<Box<dyn Input>>>),
+    /// A perf.data.
+    PerfData(Box<perf_data::Reader<Box<dyn Input>>>),
+}
+
+impl Iterator for Reader {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Result<Record, Error>> {
+        match self {
+            Reader::Ftrace(reader) => reader.next(),
+            Reader::PerfScript(reader) => reader.next(),
+            Reader::Jsonl(reader) => reader.next(),
+            Reader::Perfetto(reader) => reader.next(),
+            Reader::TraceDat(reader) => reader.next(),
+            Reader::PerfData(reader) => reader.next(),
+        }
+    }
+}
+
+/// The formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Text of tracefs or of `trace-cmd report`.
+    Ftrace,
+    /// Text of `perf script`.
+    PerfScript,
+    /// JSON lines.
+    Jsonl,
+    /// A Perfetto trace.
+    Perfetto,
+    /// A trace.dat.
+    TraceDat,
+    /// A perf.data.
+    PerfData,
+}
+
+/// So much of a file is looked at to tell its format.
+const LOOK: u64 = 64 << 10;
+
+/// Opens a recording. Text is read as it is decompressed; a compressed binary file is first
+/// unpacked into a spool, which is made only then.
+pub fn open<S: Spool + 'static>(
+    mut input: impl Input + 'static,
+    spool: impl FnOnce() -> io::Result<S>,
+) -> Result<Reader, Error> {
+    let compressed = Compression::of(&look(&mut input)?);
+    input.seek(SeekFrom::Start(0))?;
+    let Some(compression) = compressed else {
+        let format = detect(&look(&mut input)?)?;
+        input.seek(SeekFrom::Start(0))?;
+        return match format {
+            Format::Ftrace | Format::PerfScript | Format::Jsonl => {
+                Ok(text(format, Box::new(BufReader::with_capacity(1 << 16, input))))
+            }
+            format => binary(format, Box::new(input)),
+        };
+    };
+    let mut unpacked = compression.unpack(input)?;
+    let start = look(&mut unpacked)?;
+    let format = detect(&start)?;
+    let mut whole = Cursor::new(start).chain(unpacked);
+    match format {
+        Format::Ftrace | Format::PerfScript | Format::Jsonl => {
+            Ok(text(format, Box::new(BufReader::new(whole))))
+        }
+        format => {
+            let mut spool = spool()?;
+            io::copy(&mut whole, &mut spool)?;
+            spool.seek(SeekFrom::Start(0))?;
+            binary(format, Box::new(spool))
+        }
+    }
+}
+
+fn text(format: Format, input: Box<dyn BufRead>) -> Reader {
+    match format {
+        Format::PerfScript => Reader::PerfScript(perf_script::Reader::new(input)),
+        Format::Jsonl => Reader::Jsonl(jsonl::Reader::new(input)),
+        _ => Reader::Ftrace(ftrace::Reader::new(input)),
+    }
+}
+
+fn binary(format: Format, input: Box<dyn Input>) -> Result<Reader, Error> {
+    Ok(match format {
+        Format::TraceDat => Reader::TraceDat(Box::new(trace_dat::Reader::new(input)?)),
+        Format::PerfData => Reader::PerfData(Box::new(perf_data::Reader::new(input)?)),
+        _ => Reader::Perfetto(Box::new(perfetto::Reader::new(input)?)),
+    })
+}
+
+/// The first bytes of a file.
+fn look(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    input.take(LOOK).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// How a whole file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compression {
+    Gzip,
+    Zstd,
+}
+
+impl Compression {
+    fn of(start: &[u8]) -> Option<Compression> {
+        match start {
+            [0x1f, 0x8b, ..] => Some(Compression::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),
+            _ => None,
+        }
+    }
+
+    fn unpack(self, input: impl Read + 'static) -> io::Result<Box<dyn Read>> {
+        Ok(match self {
+            Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(input))),
+            Compression::Zstd => Box::new(zstd::Decoder::new(input)?),
+        })
+    }
+}
+
+/// Tells the format of a file by its first bytes.
+pub fn detect(start: &[u8]) -> Result<Format, Error> {
+    if start.starts_with(b"\x17\x08\x44tracing") {
+        return Ok(Format::TraceDat);
+    }
+    if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
+        return Ok(Format::PerfData);
+    }
+    for line in start.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end) {
+        if line.starts_with(b"{\"") {
+            return Ok(Format::Jsonl);
+        }
+        if line.starts_with(b"# tracer:") || line.starts_with(b"cpus=") || head::parse(line).is_some() {
+            return Ok(Format::Ftrace);
+        }
+        if head::parse_perf(line).is_some() {
+            return Ok(Format::PerfScript);
+        }
+    }
+    if is_perfetto(start) {
+        return Ok(Format::Perfetto);
+    }
+    let why = if start.is_empty() {
+        "the file is empty"
+    } else {
+        "the file is in none of the formats that are known"
+    };
+    let known = "trace text of tracefs, trace-cmd or perf script, JSON lines, trace.dat, perf.data, Perfetto";
+    Err(Error::Format { at: Place::Byte(0), why: format!("{why}: {known}") })
+}
+
+/// Whether the first bytes are a packet, or the beginning of one.
+fn is_perfetto(start: &[u8]) -> bool {
+    let Some((0x0a, mut rest)) = start.split_first() else { return false };
+    let Some(len) = varint(&mut rest) else { return false };
+    match rest.get(..usize::try_from(len).unwrap_or(usize::MAX)) {
+        Some(packet) => {
+            let mut fields = Decoder::new(packet);
+            fields.by_ref().for_each(drop);
+            !fields.failed()
+        }
+        None => start.len() as u64 == LOOK,
+    }
+}

@@ -1,0 +1,256 @@
+//! perf.data, as `perf sched record` and `perf record -e 'sched:*'` leave it.
+//!
+//! Samples carry the bytes of the kernel's trace records, and a section of the
+//! file their formats. Records of different CPUs are mixed; marks between them
+//! say up to which time everything has been seen, and only that is passed on.
+//! Both the file and its form for pipes are read, compressed or not.
+
+mod header;
+mod rounds;
+mod sample;
+mod stream;
+
+use std::io::{BufReader, Read, Seek};
+
+use schedlab_topology::CpuId;
+use schedlab_units::{Pid, Time};
+
+use super::names::Names;
+use super::{Error, Gap, Lost, Place, Record};
+use crate::comm::Comm;
+use crate::event::Event;
+use header::Header;
+use rounds::Rounds;
+use sample::Sample;
+use stream::Stream;
+
+pub use header::Info;
+
+/// Reads a perf.data.
+pub struct Reader<R> {
+    header: Header,
+    stream: Stream<BufReader<R>>,
+    rounds: Rounds<Item>,
+    names: Names,
+    first: Vec<Record>,
+    /// The time of the last event passed on.
+    last: Time,
+    done: bool,
+}
+
+/// What waits for its time.
+enum Item {
+    Record(Record),
+    /// A task has this name, and perhaps this process, from here on.
+    Name {
+        pid: Pid,
+        tgid: Option<Pid>,
+        comm: Comm,
+    },
+    /// A task was born, and has its parent's name.
+    Born {
+        pid: Pid,
+        tgid: Pid,
+        parent: Pid,
+    },
+}
+
+/// Types of records.
+mod kind {
+    pub const LOST: u32 = 2;
+    pub const COMM: u32 = 3;
+    pub const FORK: u32 = 7;
+    pub const SAMPLE: u32 = 9;
+    pub const LOST_SAMPLES: u32 = 13;
+    pub const HEADER_ATTR: u32 = 64;
+    pub const TRACING_DATA: u32 = 66;
+    pub const FINISHED_ROUND: u32 = 68;
+    pub const HEADER_FEATURE: u32 = 80;
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Reads all but the events.
+    pub fn new(mut input: R) -> Result<Reader<R>, Error> {
+        let mut header = Header::read(&mut input)?;
+        let gap = |(at, why)| Record::Gap(Gap { at: Place::Byte(at), why });
+        let first = std::mem::take(&mut header.meta.gaps).into_iter().rev().map(gap).collect();
+        Ok(Reader {
+            stream: Stream::new(
+                BufReader::with_capacity(1 << 16, input),
+                header.data.clone(),
+                header.endian(),
+            ),
+            header,
+            rounds: Rounds::default(),
+            names: Names::default(),
+            first,
+            last: Time::ZERO,
+            done: false,
+        })
+    }
+
+    /// What the file says of its machine. Of a recording through a pipe this is known only
+    /// after its first events.
+    pub fn info(&self) -> &Info {
+        &self.header.info
+    }
+
+    fn record(&mut self) -> Result<Option<Record>, Error> {
+        if let Some(record) = self.first.pop() {
+            return Ok(Some(record));
+        }
+        loop {
+            match self.rounds.pop() {
+                Some((time, item)) => {
+                    if let Some(record) = self.pass(time, item) {
+                        return Ok(Some(record));
+                    }
+                }
+                None if self.done => return Ok(None),
+                None => self.done = !self.take()?,
+            }
+        }
+    }
+
+    /// Passes on what has waited for its time, unless it was only for us.
+    fn pass(&mut self, time: Time, item: Item) -> Option<Record> {
+        match item {
+            Item::Record(Record::Event(mut event)) => {
+                if time < self.last {
+                    let why =
+                        format!("an event of CPU {} at {time} is older than those before it", event.cpu);
+                    return Some(Record::Gap(Gap { at: Place::Byte(0), why }));
+                }
+                self.last = time;
+                self.names.name(&mut event);
+                Some(Record::Event(event))
+            }
+            Item::Record(record) => Some(record),
+            Item::Name { pid, tgid, comm } => {
+                let task = self.names.task(pid);
+                (task.comm, task.tgid) = (comm, tgid.or(task.tgid));
+                None
+            }
+            Item::Born { pid, tgid, parent } => {
+                let comm = self.names.task(parent).comm;
+                let task = self.names.task(pid);
+                (task.comm, task.tgid) = (comm, Some(tgid));
+                None
+            }
+        }
+    }
+
+    /// Takes one record from the file; false at its end.
+    fn take(&mut self) -> Result<bool, Error> {
+        let Some((at, kind)) = self.stream.next_record()? else {
+            if let Some((at, why)) = self.stream.broken() {
+                let gap = Record::Gap(Gap { at: Place::Byte(at), why });
+                self.rounds.push(self.last, Item::Record(gap));
+            }
+            self.rounds.finish();
+            return Ok(false);
+        };
+        match kind {
+            kind::FINISHED_ROUND => self.rounds.finish_round(),
+            kind::HEADER_ATTR => self.header.attrs.add_record(self.stream.body()),
+            kind::HEADER_FEATURE => {
+                let body = self.stream.body();
+                let endian = self.header.endian();
+                let feature = endian.uint_at(body, 0, 8).unwrap_or(0);
+                self.header.info.feature(feature, body.get(8..).unwrap_or_default(), endian);
+            }
+            kind::TRACING_DATA => {
+                let data = self.stream.attached()?;
+                self.header.tracing_data(&data)?;
+            }
+            kind => {
+                let body = self.stream.body();
+                if let Some((time, item)) = item(kind, at, body, &mut self.header) {
+                    self.rounds.push(time, item);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<R: Read + Seek> Iterator for Reader<R> {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Result<Record, Error>> {
+        let record = self.record().transpose();
+        if let Some(Err(_)) = record {
+            self.done = true;
+            self.rounds = Rounds::default();
+        }
+        record
+    }
+}
+
+/// What a record of the file says.
+fn item(kind: u32, at: u64, body: &[u8], header: &mut Header) -> Option<(Time, Item)> {
+    let endian = header.endian();
+    let pid = |offset| endian.uint_at(body, offset, 4).map(|pid| Pid(pid as i32));
+    let gap = |why: &str| {
+        let gap = Gap { at: Place::Byte(at), why: why.to_owned() };
+        Some((Time::ZERO, Item::Record(Record::Gap(gap))))
+    };
+    match kind {
+        kind::SAMPLE => match header.attrs.sample(body) {
+            Some(sample) => event(&sample, at, header),
+            None => gap("a sample is not whole"),
+        },
+        kind::COMM => {
+            let time = header.attrs.time(body).unwrap_or(Time::ZERO);
+            let (tgid, pid) = (pid(0)?, pid(4)?);
+            let comm = Comm::new(body.get(8..)?);
+            Some((time, Item::Name { pid, tgid: Some(tgid), comm }))
+        }
+        kind::FORK => {
+            let time = header.attrs.time(body).unwrap_or(Time::ZERO);
+            Some((time, Item::Born { tgid: pid(0)?, pid: pid(8)?, parent: pid(12)? }))
+        }
+        kind::LOST | kind::LOST_SAMPLES => {
+            let count = endian.uint_at(body, if kind == kind::LOST { 8 } else { 0 }, 8);
+            let time = header.attrs.time(body);
+            let cpu = header.attrs.cpu(body);
+            let lost = Lost { cpu, count, after: None };
+            Some((time.unwrap_or(Time::ZERO), Item::Record(Record::Lost(lost))))
+        }
+        _ => None,
+    }
+}
+
+/// The event of a sample, if it is one of a tracepoint.
+fn event(sample: &Sample<'_>, at: u64, header: &mut Header) -> Option<(Time, Item)> {
+    let (raw, time) = (sample.raw?, sample.time.unwrap_or(Time::ZERO));
+    let gap = |why: String| Some((time, Item::Record(Record::Gap(Gap { at: Place::Byte(at), why }))));
+    let (Some(cpu), Some(_)) = (sample.cpu, sample.time) else {
+        return gap("a sample without CPU and time; record with `perf sched record`".to_owned());
+    };
+    match header.meta.formats.decode(raw) {
+        Ok(decoded) => {
+            // The task of the record is the one that ran; of a dying one perf no longer knows.
+            let tgid = match sample.task {
+                Some((tgid, tid)) if tid == decoded.pid && tgid.0 > 0 => Some(tgid),
+                _ => None,
+            };
+            let event = Event {
+                time,
+                cpu,
+                pid: decoded.pid,
+                tgid,
+                comm: Comm::default(),
+                flags: decoded.flags,
+                kind: decoded.kind,
+            };
+            Some((time, Item::Record(Record::Event(event))))
+        }
+        Err(why) => gap(format!("CPU {cpu}: {why}")),
+    }
+}
+
+/// A CPU's number, if it can be one.
+fn cpu_id(cpu: u64) -> Option<CpuId> {
+    cpu.try_into().ok().map(CpuId)
+}

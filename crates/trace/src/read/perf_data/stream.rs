@@ -1,0 +1,177 @@
+//! The records of a perf.data, one after the other, out of their compression.
+
+use std::io::Read;
+use std::ops::Range;
+
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+use crate::binary::Endian;
+use crate::read::Error;
+
+/// Types of records that this file deals with itself.
+const AUXTRACE: u32 = 71;
+const COMPRESSED: u32 = 81;
+const COMPRESSED2: u32 = 83;
+const TRACING_DATA: u32 = 66;
+
+/// No recorder attaches more to a record.
+const ATTACHED_MAX: u64 = 1 << 30;
+
+/// No recorder packs more into one record.
+const UNPACKED_MAX: usize = 1 << 26;
+
+/// Reads records.
+pub(super) struct Stream<I> {
+    input: I,
+    endian: Endian,
+    at: u64,
+    end: u64,
+    body: Vec<u8>,
+    /// Records that were compressed, with what is left of the last one's beginning.
+    unpacked: Vec<u8>,
+    used: usize,
+    decoder: Option<Decoder<'static>>,
+    broken: Option<(u64, &'static str)>,
+}
+
+impl<I: Read> Stream<I> {
+    /// The records in a part of the file, to whose beginning the input has been brought.
+    pub fn new(input: I, part: Range<u64>, endian: Endian) -> Stream<I> {
+        Stream {
+            input,
+            endian,
+            at: part.start,
+            end: part.end,
+            body: Vec::new(),
+            unpacked: Vec::new(),
+            used: 0,
+            decoder: None,
+            broken: None,
+        }
+    }
+
+    /// Takes the next record: where it begins and its type.
+    pub fn next_record(&mut self) -> Result<Option<(u64, u32)>, Error> {
+        loop {
+            if let Some(kind) = self.next_unpacked() {
+                return Ok(Some((self.at, kind)));
+            }
+            let start = self.at;
+            if self.broken.is_some() || self.end.saturating_sub(start) < 8 {
+                return Ok(None);
+            }
+            let mut head = Vec::new();
+            self.read(8, &mut head)?;
+            if head.is_empty() {
+                return Ok(None);
+            }
+            let (Some(kind), Some(size)) =
+                (self.endian.uint_at(&head, 0, 4), self.endian.uint_at(&head, 6, 2))
+            else {
+                self.broken = Some((start, "the file ends inside a record; it was cut short"));
+                return Ok(None);
+            };
+            if size < 8 {
+                self.broken = Some((start, "a record is shorter than its head; the rest makes no sense"));
+                return Ok(None);
+            }
+            let mut body = std::mem::take(&mut self.body);
+            body.clear();
+            self.read(size - 8, &mut body)?;
+            self.body = body;
+            if self.body.len() as u64 != size - 8 {
+                self.broken = Some((start, "the file ends inside a record; it was cut short"));
+                return Ok(None);
+            }
+            match kind as u32 {
+                COMPRESSED => self.unpack(start, 0..usize::MAX),
+                COMPRESSED2 => {
+                    let size = self.endian.uint_at(&self.body, 0, 8).unwrap_or(0);
+                    let end = usize::try_from(size.saturating_add(8)).unwrap_or(usize::MAX);
+                    self.unpack(start, 8..end);
+                }
+                AUXTRACE => self.skip()?,
+                kind => return Ok(Some((start, kind))),
+            }
+        }
+    }
+
+    /// The content of the record taken last.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Why the records ended before the file's end, if they did.
+    pub fn broken(&mut self) -> Option<(u64, String)> {
+        self.broken.take().map(|(at, why)| (at, why.to_owned()))
+    }
+
+    /// Reads what is attached behind a record of formats; its size is the content.
+    pub fn attached(&mut self) -> Result<Vec<u8>, Error> {
+        debug_assert!(TRACING_DATA == super::kind::TRACING_DATA);
+        let size = self.endian.uint_at(&self.body, 0, 4).unwrap_or(0).min(ATTACHED_MAX);
+        let mut data = Vec::new();
+        self.read(size.next_multiple_of(8), &mut data)?;
+        data.truncate(size as usize);
+        Ok(data)
+    }
+
+    /// Passes over what is attached to a record of another tracer; its size is the content.
+    fn skip(&mut self) -> Result<(), Error> {
+        let size = self.endian.uint_at(&self.body, 0, 8).unwrap_or(0);
+        let skipped = std::io::copy(&mut (&mut self.input).take(size), &mut std::io::sink())?;
+        self.at += skipped;
+        Ok(())
+    }
+
+    fn read(&mut self, size: u64, into: &mut Vec<u8>) -> Result<(), Error> {
+        self.at += (&mut self.input).take(size).read_to_end(into)? as u64;
+        Ok(())
+    }
+
+    /// Takes a record out of what was compressed.
+    fn next_unpacked(&mut self) -> Option<u32> {
+        let rest = &self.unpacked[self.used..];
+        let kind = self.endian.uint_at(rest, 0, 4)?;
+        let size = self.endian.uint_at(rest, 6, 2)? as usize;
+        if size < 8 {
+            if !rest.is_empty() {
+                self.broken = Some((self.at, "compressed records make no sense"));
+                self.used = self.unpacked.len();
+            }
+            return None;
+        }
+        let body = rest.get(8..size)?;
+        self.body.clear();
+        self.body.extend_from_slice(body);
+        self.used += size;
+        Some(kind as u32)
+    }
+
+    /// Decompresses a part of the content of a record. All such parts are one stream, and a
+    /// record inside may begin in one and end in the next.
+    fn unpack(&mut self, at: u64, part: Range<usize>) {
+        self.unpacked.drain(..self.used);
+        self.used = 0;
+        let end = part.end.min(self.body.len());
+        let mut input = InBuffer::around(self.body.get(part.start..end).unwrap_or_default());
+        if self.decoder.is_none() {
+            self.decoder = Decoder::new().ok();
+        }
+        let Some(decoder) = &mut self.decoder else { return };
+        let mut chunk = [0; 1 << 14];
+        loop {
+            let before = input.pos();
+            let mut output = OutBuffer::around(&mut chunk[..]);
+            if decoder.run(&mut input, &mut output).is_err() || self.unpacked.len() > UNPACKED_MAX {
+                self.broken = Some((at, "compressed records are damaged"));
+                return;
+            }
+            let filled = output.as_slice();
+            self.unpacked.extend_from_slice(filled);
+            if filled.is_empty() && input.pos() == before {
+                return;
+            }
+        }
+    }
+}

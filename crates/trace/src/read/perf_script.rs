@@ -1,0 +1,160 @@
+//! The text that `perf script` prints of a recording of tracepoints.
+//!
+//! ```text
+//!     make   812 [000]  1319.581649:       sched:sched_waking: comm=cc1 pid=813 prio=120 target_cpu=003
+//! ```
+//!
+//! Nanoseconds (`--ns`), processes (`-F pid,tid,...`) and periods are read where
+//! they are printed. Call chains below an event are passed over.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use schedlab_topology::CpuId;
+use schedlab_units::{Pid, Time};
+
+use super::lines::{Lines, excerpt};
+use super::{Error, Lost, Record, head};
+use crate::args;
+use crate::comm::Comm;
+use crate::event::{Event, Kind};
+
+/// Reads the text of `perf script` line by line.
+pub struct Reader<R> {
+    lines: Lines<R>,
+    time: Option<Time>,
+    /// The task that each CPU switched to last.
+    current: BTreeMap<CpuId, (Pid, Comm)>,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// A reader at the beginning of the text.
+    pub fn new(input: R) -> Reader<R> {
+        Reader { lines: Lines::new(input), time: None, current: BTreeMap::new() }
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Result<Record, Error>> {
+        self.lines.find(|line| {
+            if let Some(count) = lost(line) {
+                return Some(Ok(Record::Lost(Lost { cpu: None, count, after: self.time })));
+            }
+            let Some((head, rest)) = head::parse_perf(line) else {
+                let empty = line.is_empty() || line.starts_with(b"#");
+                let frame = line.starts_with(b"\t");
+                return (!empty && !frame)
+                    .then(|| Err(format!("no task, CPU, time and event in front: {}", excerpt(line))));
+            };
+            let Some((name, args)) = event(rest) else {
+                return Some(Err(format!("no event behind the time: {}", excerpt(line))));
+            };
+            let Some(kind) = args::parse(name, args) else {
+                return Some(Err(format!(
+                    "the fields of the event are in no form that is known: {}",
+                    excerpt(line)
+                )));
+            };
+            self.time = Some(head.time);
+            let event = Event {
+                time: head.time,
+                cpu: head.cpu,
+                pid: head.pid,
+                tgid: head.tgid,
+                comm: head.comm,
+                flags: head.flags,
+                kind,
+            };
+            Some(match with_task(event, &mut self.current) {
+                Some(event) => Ok(Record::Event(event)),
+                None => Err(format!("nothing tells which task ran: {}", excerpt(line))),
+            })
+        })
+    }
+}
+
+/// Fills in the task of an event when perf no longer knew it, which is so while a task dies:
+/// it is the one its CPU switched to. None when that was not seen.
+fn with_task(mut event: Event, current: &mut BTreeMap<CpuId, (Pid, Comm)>) -> Option<Event> {
+    if event.pid.0 < 0 {
+        (event.pid, event.comm) = match &event.kind {
+            Kind::SchedSwitch { prev_pid, prev_comm, .. } => (*prev_pid, *prev_comm),
+            Kind::SchedStatRuntime { pid, comm, .. } => (*pid, *comm),
+            _ => *current.get(&event.cpu)?,
+        };
+    }
+    if let Kind::SchedSwitch { next_pid, next_comm, .. } = &event.kind {
+        current.insert(event.cpu, (*next_pid, *next_comm));
+    }
+    Some(event)
+}
+
+/// The event's name without its system, and its fields. A period may stand in front.
+fn event(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = match head::number(rest) {
+        Some((_, behind)) if behind.starts_with(b" ") => behind.trim_ascii_start(),
+        _ => rest,
+    };
+    let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
+    let (name, args) = rest.split_at(end);
+    let name = name.strip_suffix(b":")?;
+    let name = name.rsplit(|&byte| byte == b':').next()?;
+    Some((name, args.trim_ascii_start()))
+}
+
+/// The number of lost events that a line tells; the inner None when it tells none.
+fn lost(line: &[u8]) -> Option<Option<u64>> {
+    let text = std::str::from_utf8(line).ok()?;
+    let (_, told) = text.split_once("PERF_RECORD_LOST")?;
+    Some(told.split_ascii_whitespace().find_map(|word| word.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn lines_of_all_forms_are_read() {
+        let text = "\
+            # a comment\n\
+            \x20           perf  9938 [000]  1319.581649: sched:sched_stat_runtime: comm=perf pid=9938 runtime=49604 [ns]\n\
+            \x20           perf  9938/9939  [000]  1319.581671584:       sched:sched_switch: perf:9938 [120] D ==> migration/0:18 [0]\n\
+            \tffffffff81 schedule ([kernel.kallsyms])\n\
+            \n\
+            \x20        swapper     0 [001]  1319.59:          1 sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n\
+            \x20        swapper     0 [001]  1319.60: PERF_RECORD_LOST lost 7\n\
+            \x20        swapper     0 [001]  1319.61: cycles: 12 x\n\
+            \x20        swapper     0 [001]  1319.61: sched:sched_waking: comm=a\n\
+            \x20            :-1  9938/-1 [000]  1319.62: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n\
+            \x20            :-1  9938/-1 [005]  1319.62: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n\
+            nonsense\n";
+        let mut shown = String::new();
+        for record in Reader::new(text.as_bytes()) {
+            shown += &match record.unwrap() {
+                Record::Event(event) => {
+                    let mut fields = Vec::new();
+                    args::print(&event, &mut fields);
+                    let fields = String::from_utf8(fields).unwrap();
+                    format!("{}-{} {} {}: {fields}\n", event.comm, event.pid, event.time, event.kind.name())
+                }
+                Record::Lost(lost) => format!("{lost}\n"),
+                Record::Gap(gap) => format!("{gap}\n"),
+            };
+        }
+        expect![[r#"
+            perf-9938 1319.581649000 sched_stat_runtime: comm=perf pid=9938 runtime=49604 [ns]
+            perf-9939 1319.581671584 sched_switch: prev_comm=perf prev_pid=9938 prev_prio=120 prev_state=D ==> next_comm=migration/0 next_pid=18 next_prio=0
+            <idle>-0 1319.590000000 sched_waking: comm=a pid=18 prio=0 target_cpu=000
+            7 events lost after 1319.590000000
+            <idle>-0 1319.610000000 cycles: 12 x
+            line 9: the fields of the event are in no form that is known:          swapper     0 [001]  1319.61: sched:sched_waking: comm=a
+            migration/0-18 1319.620000000 sched_waking: comm=a pid=18 prio=0 target_cpu=000
+            line 11: nothing tells which task ran:              :-1  9938/-1 [005]  1319.62: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000
+            line 12: no task, CPU, time and event in front: nonsense
+        "#]]
+        .assert_eq(&shown);
+    }
+}

@@ -1,0 +1,97 @@
+//! A recording is recognised and read whatever its format and compression.
+
+mod common;
+
+use std::io::{Cursor, Write};
+
+use schedlab_trace::read::{Reader, Record, ftrace, open};
+use schedlab_trace::write::{Extras, Ftrace, Jsonl, Perfetto, Precision, TraceDat};
+use schedlab_trace::{Event, Sink};
+
+fn memory() -> std::io::Result<Cursor<Vec<u8>>> {
+    Ok(Cursor::new(Vec::new()))
+}
+
+fn events(reader: Reader) -> Vec<Event> {
+    reader
+        .map(|record| match record.expect("memory can be read") {
+            Record::Event(event) => event,
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+/// A recording, written in each format.
+fn files() -> Vec<(&'static str, Vec<u8>, usize)> {
+    let text = include_bytes!("data/tracefs-6.1.txt");
+    let recorded: Vec<Event> = ftrace::Reader::new(&text[..])
+        .filter_map(|record| match record.unwrap() {
+            Record::Event(event) => Some(event),
+            _ => None,
+        })
+        .collect();
+    fn feed<S: Sink>(events: &[Event], mut sink: S) -> S {
+        events.iter().for_each(|event| sink.event(event));
+        sink
+    }
+    let spool = Cursor::new(Vec::new());
+    let n = recorded.len();
+    let data = include_bytes!("data/perf-sched.data.gz");
+    let script = include_bytes!("data/perf-sched.script.txt.gz");
+    vec![
+        ("ftrace", feed(&recorded, Ftrace::new(Vec::new(), Precision::Nano)).finish().unwrap(), n),
+        ("jsonl", feed(&recorded, Jsonl::new(Vec::new())).finish().unwrap(), n),
+        ("perfetto", feed(&recorded, Perfetto::new(Vec::new(), Extras::ALL)).finish().unwrap(), n),
+        ("trace.dat", feed(&recorded, TraceDat::new(Vec::new(), spool, 16)).finish().unwrap(), n),
+        ("report", include_bytes!("data/report-plugin.txt").to_vec(), 58),
+        ("perf.data", unpacked(data), 773),
+        ("perf script", unpacked(script), 773),
+    ]
+}
+
+fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed), &mut bytes).unwrap();
+    bytes
+}
+
+fn kind(reader: &Reader) -> &'static str {
+    match reader {
+        Reader::Ftrace(_) => "ftrace",
+        Reader::PerfScript(_) => "perf script",
+        Reader::Jsonl(_) => "jsonl",
+        Reader::Perfetto(_) => "perfetto",
+        Reader::TraceDat(_) => "trace.dat",
+        Reader::PerfData(_) => "perf.data",
+    }
+}
+
+#[test]
+fn every_format_is_recognised_compressed_or_not() {
+    for (name, file, count) in files() {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&file).unwrap();
+        let packed = [file.clone(), gzip.finish().unwrap(), zstd::encode_all(&file[..], 1).unwrap()];
+        let mut plain = None;
+        for bytes in packed {
+            let reader = open(Cursor::new(bytes), memory).expect(name);
+            assert_eq!(kind(&reader), if name == "report" { "ftrace" } else { name });
+            let found = events(reader);
+            assert_eq!(found.len(), count, "{name}");
+            assert_eq!(*plain.get_or_insert_with(|| found.clone()), found, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_known_is_refused_with_what_would_be() {
+    for (bytes, expected) in [
+        (&b""[..], "byte 0x0: the file is empty: trace text"),
+        (b"hello\nworld\n", "byte 0x0: the file is in none of the formats that are known: trace text"),
+        (b"\n\n\n", "byte 0x0: the file is in none of the formats"),
+        (&[0x1f, 0x8b, 1, 2, 3], "cannot read the trace"),
+    ] {
+        let error = open(Cursor::new(bytes.to_vec()), memory).err().expect("an error").to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
