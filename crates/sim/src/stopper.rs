@@ -82,17 +82,28 @@ impl Engine<'_> {
                 StopperWork::Balance { to } => {
                     self.sched.active_balance(cpu, to, self.now);
                 }
-                StopperWork::Move { task, to, cause } => {
-                    let entry = self.sched.task(task);
-                    let there = entry.cpu == cpu && entry.on_rq && entry.allowed.contains(to);
-                    if there {
-                        self.sched.move_queued_task(task, to, cause, self.now);
-                    }
-                }
+                StopperWork::Move { task, to, cause } => self.move_to(cpu, task, to, cause),
             }
             self.effects(cpu, Context::Task);
         }
         self.sleep(cpu, stopper, TaskState::Interruptible, Wait::Work, Stage::Stopper);
+    }
+
+    /// Moves a task that is queued; one that sleeps will be placed from there.
+    ///
+    /// Kernel: migration_cpu_stop(), kernel/sched/core.c, v6.12.
+    fn move_to(&mut self, cpu: CpuId, task: TaskId, to: CpuId, cause: MigrationCause) {
+        let entry = self.sched.task(task);
+        if entry.cpu == cpu && entry.allowed.contains(to) {
+            if entry.on_rq {
+                self.sched.move_queued_task(task, to, cause, self.now);
+            } else {
+                self.sched.task_mut(task).wake_cpu = to;
+            }
+        }
+        if self.tasks[task.index()].wait == Wait::Stopper {
+            self.wake_up(cpu, Context::Task, task, false);
+        }
     }
 
     /// A task executes another program: the cheapest moment to move it.
@@ -109,6 +120,9 @@ impl Engine<'_> {
         self.charge(cpu, u64::from(chosen.examined) * self.paths.idle_scan_cpu);
         if chosen.cpu != cpu {
             self.ask_to_move(cpu, task, chosen.cpu, MigrationCause::Exec);
+            if !self.preempt_enable(cpu) {
+                self.cond_resched(cpu);
+            }
         }
     }
 }

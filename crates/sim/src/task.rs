@@ -96,6 +96,8 @@ pub(crate) enum Wait {
     Children,
     /// The end of a thread.
     Join(TaskId),
+    /// Being moved by the stopper.
+    Stopper,
     /// Work.
     Work,
 }
