@@ -396,12 +396,7 @@ impl Engine<'_> {
                 crate::engine::Channel::Socket(socket) => _ = socket.give_up(task),
             },
             Wait::Join(other) => self.tasks[other.index()].joiner = None,
-            Wait::Nothing
-            | Wait::Timer
-            | Wait::Device(_)
-            | Wait::Children
-            | Wait::Stopper
-            | Wait::Work => {}
+            Wait::Nothing | Wait::Timer | Wait::Device(_) | Wait::Children | Wait::Stopper | Wait::Work => {}
         }
     }
 

@@ -22,7 +22,7 @@ use schedlab_workload::{ChannelKind, MutexKind, Start, Workload};
 use crate::cpu::{CoreState, Cpu};
 use crate::event::Event;
 use crate::memory::Memory;
-use crate::outcome::{Counts, End};
+use crate::outcome::{Counts, End, Outcome};
 use crate::queue::Queue;
 use crate::rng::Stream;
 use crate::task::Task;
@@ -148,6 +148,8 @@ pub(crate) struct Engine<'a> {
     pub memory: Memory,
     pub paths: Paths,
     pub seed: u64,
+    /// When the workload began.
+    pub began: Time,
     /// Zero of the workload's time.
     pub zero: Time,
     /// Groups of the workload in the scheduler.
@@ -233,6 +235,7 @@ impl<'a> Engine<'a> {
             memory: Memory::new(workload, topology),
             paths: Paths::of(machine),
             seed,
+            began: UPTIME,
             zero: UPTIME,
             groups: Vec::new(),
             foreground: 0,
@@ -260,6 +263,9 @@ impl<'a> Engine<'a> {
             masks: masks(workload, topology.nr_cpus()),
             all_cpus: Arc::new(CpuMask::all(topology.nr_cpus())),
         };
+        if engine.explaining {
+            engine.sched.balance_log = Some(Vec::new());
+        }
         engine.begin();
         engine
     }
@@ -270,6 +276,7 @@ impl<'a> Engine<'a> {
         self.sched.has_been_up(UPTIME, || past.next());
         // Nobody starts a program at a tick.
         let begin = UPTIME + schedlab_units::Duration(past.next() % self.sched.tick_ns());
+        self.began = begin;
         self.zero = begin;
         let cpus: Vec<CpuId> = self.machine.topology.online().iter().collect();
         for &cpu in &cpus {
@@ -286,6 +293,11 @@ impl<'a> Engine<'a> {
             self.queue.push(begin + delay, Event::Start { spec });
         }
         self.start_sources();
+    }
+
+    /// What is left of the run.
+    pub fn outcome(&self, end: End) -> Outcome {
+        Outcome { end, began: self.began, time: self.now, counts: self.counts }
     }
 
     /// Handles events until the run ends.

@@ -97,7 +97,10 @@ impl Engine<'_> {
             self.cpus[cpu].work_rate = self.cpus[cpu].rate;
             self.memory.flow(cpu, task, false);
         }
-        self.tasks[task.index()].mode = Mode::User;
+        if self.tasks[task.index()].mode != Mode::User {
+            self.tasks[task.index()].mode = Mode::User;
+            self.cpus[cpu].in_kernel = true;
+        }
         match stage {
             Stage::Fetch => self.fetch(task),
             Stage::Act(op) => {

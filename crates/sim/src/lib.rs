@@ -25,6 +25,7 @@ mod emit;
 mod engine;
 mod event;
 mod exec;
+mod explain;
 mod idle;
 mod interrupt;
 mod lines;

@@ -2,8 +2,6 @@
 
 use schedlab_units::{Duration, Pid, Time};
 
-use crate::engine::UPTIME;
-
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -96,7 +94,9 @@ pub struct Counts {
 pub struct Outcome {
     /// Why it ended.
     pub end: End,
-    /// When. A run begins when the machine has been up for a while.
+    /// When it began: the machine had been up for a while.
+    pub began: Time,
+    /// When it ended.
     pub time: Time,
     /// What was counted.
     pub counts: Counts,
@@ -105,7 +105,7 @@ pub struct Outcome {
 impl Outcome {
     /// How long it took.
     pub fn elapsed(&self) -> Duration {
-        self.time.since(UPTIME)
+        self.time.since(self.began)
     }
 
     /// Whether the run ended as it should: by itself or by its time.

@@ -72,7 +72,8 @@ impl Engine<'_> {
             self.reschedule(cpu, Deactivate::Yielded);
             return true;
         }
-        self.preempt_enable(cpu)
+        let off = matches!(self.tasks[task.index()].mode, Mode::Kernel(section) if section.preempt_off);
+        !off && self.preempt_enable(cpu)
     }
 
     /// A lock is given back inside the kernel. Whether another task runs now.

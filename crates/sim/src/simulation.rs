@@ -4,10 +4,10 @@ use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
 use schedlab_topology::CpuId;
 use schedlab_trace::Sink;
-use schedlab_units::{Duration, Time};
+use schedlab_units::Duration;
 use schedlab_workload::Workload;
 
-use crate::engine::{Engine, Limits, UPTIME};
+use crate::engine::{Engine, Limits};
 use crate::outcome::{End, Outcome};
 
 /// A run that cannot begin, with the part that does not fit.
@@ -30,7 +30,7 @@ pub struct Simulation<'a> {
     kernel: &'a Kernel,
     workload: &'a Workload,
     seed: u64,
-    until: Time,
+    limit: Duration,
     events: u64,
 }
 
@@ -46,8 +46,8 @@ impl<'a> Simulation<'a> {
         workload: &'a Workload,
     ) -> Result<Simulation<'a>, SimError> {
         check(machine, workload)?;
-        let until = workload.duration.map_or(Time::MAX, |duration| UPTIME + duration);
-        Ok(Simulation { machine, kernel, workload, seed: 1, until, events: u64::MAX })
+        let limit = workload.duration.unwrap_or(Duration::MAX);
+        Ok(Simulation { machine, kernel, workload, seed: 1, limit, events: u64::MAX })
     }
 
     /// The same with another seed.
@@ -59,7 +59,7 @@ impl<'a> Simulation<'a> {
     /// The same, ended after this time if it has not ended before.
     #[must_use]
     pub fn limit(self, duration: Duration) -> Self {
-        Simulation { until: self.until.min(UPTIME + duration), ..self }
+        Simulation { limit: self.limit.min(duration), ..self }
     }
 
     /// The same, given up after so many events.
@@ -71,8 +71,8 @@ impl<'a> Simulation<'a> {
     /// Runs, and tells the sink what happens.
     pub fn run(&self, sink: &mut dyn Sink) -> Outcome {
         let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, sink);
-        let end = engine.run(Limits { until: self.until, events: self.events });
-        Outcome { end, time: engine.now, counts: engine.counts }
+        let end = engine.run(Limits { until: engine.began + self.limit, events: self.events });
+        engine.outcome(end)
     }
 
     /// Runs as [`Simulation::run`], and tests the scheduler's whole state by its list of
@@ -84,10 +84,10 @@ impl<'a> Simulation<'a> {
         let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, sink);
         let mut limit = every;
         loop {
-            let end = engine.run(Limits { until: self.until, events: limit.min(self.events) });
+            let end = engine.run(Limits { until: engine.began + self.limit, events: limit.min(self.events) });
             engine.sched.check();
             if end != End::Events(limit) || limit >= self.events {
-                return Outcome { end, time: engine.now, counts: engine.counts };
+                return engine.outcome(end);
             }
             limit += every;
         }

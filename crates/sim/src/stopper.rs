@@ -25,9 +25,6 @@ pub(crate) enum StopperWork {
     Move { task: TaskId, to: CpuId, cause: MigrationCause },
 }
 
-/// Time a stopper takes for one item, ns, besides what it does to run queues.
-const ITEM_NS: u64 = 1_000;
-
 impl Engine<'_> {
     /// Active balancing is asked for.
     pub fn ask_stopper(&mut self, by: CpuId, cpu: CpuId, to: CpuId) {
@@ -77,7 +74,7 @@ impl Engine<'_> {
     pub fn stopper_runs(&mut self, cpu: CpuId, stopper: TaskId) {
         let items = std::mem::take(&mut self.stopper_work[cpu]);
         for item in items {
-            self.charge(cpu, ITEM_NS);
+            self.charge(cpu, self.kernel_span(&self.machine.cost.stopper_ns).0);
             match item {
                 StopperWork::Balance { to } => {
                     self.sched.active_balance(cpu, to, self.now);

@@ -13,16 +13,18 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Each, Event, Tee};
 use schedlab_units::Duration;
 use schedlab_workload::{
-    ChannelKind, Completion, CpuList, DeviceSpec, Dist, GroupId, Op, Policy, ProgramBuilder, Quota, SchedAttr,
-    Section, TaskSpec, Workload, WorkloadBuilder,
+    ChannelKind, Completion, CpuList, DeviceSpec, Dist, GroupId, Op, Policy, ProgramBuilder, Quota,
+    SchedAttr, Section, TaskSpec, Workload, WorkloadBuilder,
 };
 
 /// A machine of 1 to 64 CPUs.
 fn machines() -> impl Strategy<Value = String> {
-    (1..=2u32, 1..=4u32, 1..=4u32, 1..=2u32, any::<bool>()).prop_map(|(sockets, llcs, cores, threads, small)| {
-        let capacity = if small && cores > 1 { ":capacity=0/512" } else { "" };
-        format!("{sockets}x{llcs}x{cores}x{threads}{capacity}")
-    })
+    (1..=2u32, 1..=4u32, 1..=4u32, 1..=2u32, any::<bool>()).prop_map(
+        |(sockets, llcs, cores, threads, small)| {
+            let capacity = if small && cores > 1 { ":capacity=0/512" } else { "" };
+            format!("{sockets}x{llcs}x{cores}x{threads}{capacity}")
+        },
+    )
 }
 
 /// A kernel: a preset, sometimes with another preemption model.
@@ -245,7 +247,8 @@ fn run(machine: &Machine, kernel: &Kernel, workload: &Workload, every: u64) -> (
     });
     let mut sink = Tee(hasher, Checkers::new(Duration::secs(60)));
     let simulation = Simulation::new(machine, kernel, workload).unwrap().seed(7).limit(Duration::secs(20));
-    let outcome = if every > 0 { simulation.run_checked(every, &mut sink) } else { simulation.run(&mut sink) };
+    let outcome =
+        if every > 0 { simulation.run_checked(every, &mut sink) } else { simulation.run(&mut sink) };
     assert!(outcome.is_ok(), "{}", outcome.end);
     sink.1.assert_quiet(outcome.time);
     (hash, format!("{outcome:?}"))
