@@ -36,7 +36,11 @@ impl Engine<'_> {
     }
 
     /// Sets the CPUs of a task that runs on `cpu`; it moves if it must.
+    /// The call fails if none of them is in use.
     pub fn allow(&mut self, cpu: CpuId, task: TaskId, allowed: Arc<CpuMask>) {
+        if !allowed.iter().any(|cpu| self.sched.rqs[cpu].active) {
+            return;
+        }
         self.emit_affinity(cpu, task, &allowed);
         let to = self.sched.set_cpus_allowed(task, allowed, self.now);
         self.effects(cpu, Context::Task);

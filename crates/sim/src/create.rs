@@ -166,6 +166,7 @@ impl Engine<'_> {
             mode: Mode::User,
             wait: Wait::Nothing,
             spins_for: None,
+            noisy: false,
             serves: None,
             timer: 0,
             timer_set: false,

@@ -190,6 +190,12 @@ pub(crate) struct Engine<'a> {
     pub woken: Vec<TaskId>,
     /// An empty buffer for effects.
     pub spare_effects: Vec<schedlab_sched::Effect>,
+    /// Softirqs, by CPU.
+    pub softirqs: PerCpu<crate::softirq::SoftirqState>,
+    /// What else runs.
+    pub noise: crate::noise::Noise,
+    /// Changes from outside.
+    pub changes: &'a [crate::change::Timed],
     /// What stoppers are asked to do, by CPU.
     pub stopper_work: PerCpu<Vec<crate::stopper::StopperWork>>,
     /// CPU masks by list of the workload, made once.
@@ -259,6 +265,9 @@ impl<'a> Engine<'a> {
             lines: crate::lines::Lines::default(),
             woken: Vec::new(),
             spare_effects: Vec::new(),
+            softirqs: PerCpu::new(topology.nr_cpus(), |_| crate::softirq::SoftirqState::default()),
+            noise: crate::noise::Noise::QUIET,
+            changes: &[],
             stopper_work: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             masks: masks(workload, topology.nr_cpus()),
             all_cpus: Arc::new(CpuMask::all(topology.nr_cpus())),
@@ -293,6 +302,14 @@ impl<'a> Engine<'a> {
             self.queue.push(begin + delay, Event::Start { spec });
         }
         self.start_sources();
+    }
+
+    /// Lets changes come at their times.
+    pub fn plan(&mut self, changes: &'a [crate::change::Timed]) {
+        self.changes = changes;
+        for (number, timed) in changes.iter().enumerate() {
+            self.queue.push(self.began + timed.at, Event::Change { number: number as u32 });
+        }
     }
 
     /// What is left of the run.
@@ -346,6 +363,7 @@ impl<'a> Engine<'a> {
             Event::RtPeriod => self.rt_period(),
             Event::Replenish { task } => self.replenish(task),
             Event::Irq { source } => self.source(source),
+            Event::Change { number } => self.change(&self.changes[number as usize].change),
             Event::Device { device, slot } => self.device_done(device, slot),
         }
     }

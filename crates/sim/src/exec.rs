@@ -132,6 +132,8 @@ impl Engine<'_> {
             Stage::Submit { device } => self.submit_for(cpu, task, device),
             Stage::Complete { device, woken } => self.complete_for(cpu, task, device, woken),
             Stage::Stopper => self.stopper_runs(cpu, task),
+            Stage::Softirqs => self.ksoftirqd_runs(cpu, task),
+            Stage::Noise => self.noise_runs(cpu, task),
         }
     }
 

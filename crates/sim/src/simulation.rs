@@ -7,7 +7,9 @@ use schedlab_trace::Sink;
 use schedlab_units::Duration;
 use schedlab_workload::Workload;
 
+use crate::change::{self, Timed};
 use crate::engine::{Engine, Limits};
+use crate::noise::Noise;
 use crate::outcome::{End, Outcome};
 
 /// A run that cannot begin, with the part that does not fit.
@@ -24,7 +26,7 @@ impl std::error::Error for SimError {}
 
 /// One run: machine, kernel, workload and seed. The same four give the same trace,
 /// byte for byte.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Simulation<'a> {
     machine: &'a Machine,
     kernel: &'a Kernel,
@@ -32,6 +34,8 @@ pub struct Simulation<'a> {
     seed: u64,
     limit: Duration,
     events: u64,
+    noise: Noise,
+    changes: Vec<Timed>,
 }
 
 impl<'a> Simulation<'a> {
@@ -47,7 +51,16 @@ impl<'a> Simulation<'a> {
     ) -> Result<Simulation<'a>, SimError> {
         check(machine, workload)?;
         let limit = workload.duration.unwrap_or(Duration::MAX);
-        Ok(Simulation { machine, kernel, workload, seed: 1, limit, events: u64::MAX })
+        Ok(Simulation {
+            machine,
+            kernel,
+            workload,
+            seed: 1,
+            limit,
+            events: u64::MAX,
+            noise: Noise::QUIET,
+            changes: Vec::new(),
+        })
     }
 
     /// The same with another seed.
@@ -68,9 +81,32 @@ impl<'a> Simulation<'a> {
         Simulation { events, ..self }
     }
 
+    /// The same with other things going on beside the workload.
+    #[must_use]
+    pub fn noise(self, noise: Noise) -> Self {
+        Simulation { noise, ..self }
+    }
+
+    /// The same with changes from outside while it runs.
+    ///
+    /// # Errors
+    /// A CPU that the machine lacks, none left online, or a rule that does not exist.
+    pub fn changes(self, changes: Vec<Timed>) -> Result<Self, SimError> {
+        let topology = &self.machine.topology;
+        change::check(&changes, topology.nr_cpus(), topology.online(), self.kernel).map_err(SimError)?;
+        Ok(Simulation { changes, ..self })
+    }
+
+    fn engine<'s>(&'s self, sink: &'s mut dyn Sink) -> Engine<'s> {
+        let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, sink);
+        engine.make_noise(self.noise);
+        engine.plan(&self.changes);
+        engine
+    }
+
     /// Runs, and tells the sink what happens.
     pub fn run(&self, sink: &mut dyn Sink) -> Outcome {
-        let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, sink);
+        let mut engine = self.engine(sink);
         let end = engine.run(Limits { until: engine.began + self.limit, events: self.events });
         engine.outcome(end)
     }
@@ -81,7 +117,7 @@ impl<'a> Simulation<'a> {
     /// # Panics
     /// At the first invariant that does not hold.
     pub fn run_checked(&self, every: u64, sink: &mut dyn Sink) -> Outcome {
-        let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, sink);
+        let mut engine = self.engine(sink);
         let mut limit = every;
         loop {
             let end = engine.run(Limits { until: engine.began + self.limit, events: limit.min(self.events) });

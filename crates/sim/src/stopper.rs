@@ -23,6 +23,8 @@ pub(crate) enum StopperWork {
     Balance { to: CpuId },
     /// Move this task.
     Move { task: TaskId, to: CpuId, cause: MigrationCause },
+    /// Take the CPU out of use.
+    Offline,
 }
 
 impl Engine<'_> {
@@ -37,7 +39,8 @@ impl Engine<'_> {
         self.give_stopper(by, cpu, StopperWork::Move { task, to, cause });
     }
 
-    fn give_stopper(&mut self, by: CpuId, cpu: CpuId, work: StopperWork) {
+    /// Gives the stopper of a CPU something to do.
+    pub fn give_stopper(&mut self, by: CpuId, cpu: CpuId, work: StopperWork) {
         self.stopper_work[cpu].push(work);
         let stopper = self.stopper(cpu);
         self.wake_up(by, Context::Task, stopper, false);
@@ -80,6 +83,7 @@ impl Engine<'_> {
                     self.sched.active_balance(cpu, to, self.now);
                 }
                 StopperWork::Move { task, to, cause } => self.move_to(cpu, task, to, cause),
+                StopperWork::Offline => self.goes_offline(cpu),
             }
             self.effects(cpu, Context::Task);
         }

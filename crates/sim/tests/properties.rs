@@ -7,8 +7,8 @@
 use proptest::prelude::*;
 use schedlab_machine::Machine;
 use schedlab_sched::{Kernel, PRESETS};
-use schedlab_sim::Simulation;
 use schedlab_sim::checker::Checkers;
+use schedlab_sim::{Change, Noise, Simulation, Timed};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Each, Event, Tee};
 use schedlab_units::Duration;
@@ -87,7 +87,7 @@ fn kinds() -> impl Strategy<Value = Kind> {
     (
         prop::collection::vec(steps(), 1..8),
         1..6u32,
-        0..8u8,
+        0..9u8,
         prop::option::of(0..3u32),
         0..2_000_000u64,
         any::<bool>(),
@@ -130,6 +130,11 @@ fn workload(kinds: &[Kind], nr_cpus: usize) -> Workload {
             4 => Policy::Normal { nice: -5 },
             5 => Policy::Batch { nice: 3 },
             6 => Policy::Idle { nice: 0 },
+            7 => Policy::Deadline(schedlab_workload::Deadline {
+                runtime: Duration::millis(2),
+                deadline: Duration::millis(8),
+                period: Duration::millis(10),
+            }),
             _ => Policy::Fifo { priority: 10 },
         };
         let attr = w.attr(SchedAttr { policy, ..SchedAttr::default() });
@@ -237,8 +242,36 @@ fn write(
     }
 }
 
+/// CPUs that go and come back, and rules that are switched, while the workload runs.
+fn changes() -> impl Strategy<Value = Vec<(u64, usize, bool, u8)>> {
+    prop::collection::vec((0..20_000u64, 1..64usize, any::<bool>(), 0..12u8), 0..6)
+}
+
+/// Changes for a machine; CPU 0 stays.
+fn timed(changes: &[(u64, usize, bool, u8)], nr_cpus: usize) -> Vec<Timed> {
+    let mut changes = changes.to_vec();
+    changes.sort_unstable();
+    let change = |&(at, cpu, on, what): &(u64, usize, bool, u8)| {
+        let cpu = CpuId::from(cpu % nr_cpus);
+        let change = match what {
+            10 => Change::Switch("preempt=full".into()),
+            11 => Change::Switch("preempt=none".into()),
+            _ if cpu == CpuId(0) || on => Change::Online(cpu),
+            _ => Change::Offline(cpu),
+        };
+        Timed { at: Duration::micros(at), change }
+    };
+    changes.iter().map(change).collect()
+}
+
 /// FNV-1a over the trace as it is told.
-fn run(machine: &Machine, kernel: &Kernel, workload: &Workload, every: u64) -> (u64, String) {
+fn run(
+    machine: &Machine,
+    kernel: &Kernel,
+    workload: &Workload,
+    changes: Vec<Timed>,
+    every: u64,
+) -> (u64, String) {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let hasher = Each(|event: &Event| {
         for byte in format!("{event:?}").bytes() {
@@ -247,6 +280,7 @@ fn run(machine: &Machine, kernel: &Kernel, workload: &Workload, every: u64) -> (
     });
     let mut sink = Tee(hasher, Checkers::new(Duration::secs(60)));
     let simulation = Simulation::new(machine, kernel, workload).unwrap().seed(7).limit(Duration::secs(20));
+    let simulation = simulation.noise(Noise::IDLE_SERVER).changes(changes).unwrap();
     let outcome =
         if every > 0 { simulation.run_checked(every, &mut sink) } else { simulation.run(&mut sink) };
     assert!(outcome.is_ok(), "{}", outcome.end);
@@ -262,12 +296,14 @@ proptest! {
         machine in machines(),
         kernel in kernels(),
         kinds in prop::collection::vec(kinds(), 1..5),
+        changes in changes(),
     ) {
         let machine = Machine::preset(&machine).unwrap();
         let kernel = Kernel::parse(&kernel).unwrap();
         let workload = workload(&kinds, machine.topology.nr_cpus());
-        let first = run(&machine, &kernel, &workload, 50);
-        let second = run(&machine, &kernel, &workload, 0);
+        let changes = timed(&changes, machine.topology.nr_cpus());
+        let first = run(&machine, &kernel, &workload, changes.clone(), 50);
+        let second = run(&machine, &kernel, &workload, changes, 0);
         prop_assert_eq!(first, second);
     }
 }
