@@ -1,6 +1,7 @@
 //! The `[workload]` of a scenario, as rows.
 
 use schedlab_machine::Machine;
+use schedlab_topology::CpuId;
 use schedlab_workload::{RtApp, Workload, WorkloadRead};
 
 use crate::error::Error;
@@ -17,7 +18,7 @@ pub(crate) fn of(file: &str, text: &str, machine: &Machine, files: &dyn Files) -
         WorkloadRead::Rows(rows) => rows,
     };
     let check = |row: schedlab_workload::WorkloadRow| {
-        check_cpus(file, &row.workload, machine)?;
+        check_cpus(file, text, &row.workload, machine)?;
         Ok(Row { key: row.key, workload: row.workload, notes: Vec::new() })
     };
     rows.into_iter().map(check).collect()
@@ -26,21 +27,42 @@ pub(crate) fn of(file: &str, text: &str, machine: &Machine, files: &dyn Files) -
 /// The one row of an rt-app file.
 pub(crate) fn rt_app(file: &str, text: &str, machine: &Machine) -> Result<Row, Error> {
     let read = RtApp::parse(text, file).map_err(|e| Error::new(e.to_string()))?;
-    check_cpus(file, &read.workload, machine)?;
+    check_cpus(file, text, &read.workload, machine)?;
     Ok(Row { key: String::new(), workload: read.workload, notes: read.notes })
 }
 
-/// Every CPU that a workload names must be there.
-pub(crate) fn check_cpus(file: &str, workload: &Workload, machine: &Machine) -> Result<(), Error> {
+/// Every CPU that a workload names must be there. `text` is where it was named, as far as known.
+pub(crate) fn check_cpus(
+    file: &str,
+    text: &str,
+    workload: &Workload,
+    machine: &Machine,
+) -> Result<(), Error> {
     let topology = &machine.topology;
     let lists = workload.cpu_lists.iter().flat_map(|list| list.cpus());
     let starts = workload.tasks.iter().filter_map(|task| task.start_cpu.as_ref());
-    match lists.chain(starts).copied().find(|cpu| cpu.index() >= topology.nr_cpus()) {
-        None => Ok(()),
-        Some(cpu) => Err(Error::new(format!(
-            "{file}: CPU {cpu} is not in machine \"{}\" (0-{})",
-            machine.name(),
-            topology.nr_cpus() - 1
-        ))),
-    }
+    let Some(cpu) = lists.chain(starts).copied().find(|cpu| cpu.index() >= topology.nr_cpus()) else {
+        return Ok(());
+    };
+    let last = topology.nr_cpus() - 1;
+    let message = format!("CPU {cpu} is not in machine \"{}\" (0-{last})", machine.name());
+    Err(match line_naming(text, cpu) {
+        Some(line) => Error::at(file, line, &message),
+        None => Error::new(format!("{file}: {message}")),
+    })
+}
+
+/// The first line with a key about CPUs and this number in its value, alone or inside a range.
+fn line_naming(text: &str, cpu: CpuId) -> Option<usize> {
+    let names = |line: &str| {
+        let Some((key, value)) = line.split_once(['=', ':']) else { return false };
+        let parts = value.split(|c: char| !c.is_ascii_digit() && c != '-').filter(|part| !part.is_empty());
+        key.contains("cpu")
+            && parts.into_iter().any(|part| {
+                let (low, high) = part.split_once('-').unwrap_or((part, part));
+                let ends = low.parse::<u16>().ok().zip(high.parse::<u16>().ok());
+                ends.is_some_and(|(low, high)| (low..=high).contains(&cpu.0))
+            })
+    };
+    text.lines().position(names).map(|index| index + 1)
 }

@@ -193,7 +193,7 @@ impl Scenario {
     /// A CPU that a task asks for and the machine does not have.
     pub fn set_machine(&mut self, machine: Machine) -> Result<(), Error> {
         for row in &self.rows {
-            crate::rows::check_cpus(&self.file, &row.workload, &machine)?;
+            crate::rows::check_cpus(&self.file, "", &row.workload, &machine)?;
         }
         self.machine = machine;
         // What the file expects was said about another machine.
@@ -233,7 +233,8 @@ impl Place<'_> {
     }
 
     pub fn error(&self, span: Option<std::ops::Range<usize>>, message: &str) -> Error {
-        Error::at(self.file, span.map_or(1, |s| self.line(s.start)), message)
+        let message = message.trim_end().replace('\n', "; ");
+        Error::at(self.file, span.map_or(1, |s| self.line(s.start)), &message)
     }
 
     fn expect(&self, raw: &Spanned<FileExpect>) -> Result<Expect, Error> {

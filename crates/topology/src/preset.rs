@@ -71,7 +71,7 @@ fn find(name: &str) -> Result<(&'static str, &'static str), TopologyError> {
     let names: Vec<_> = preset_names().collect();
     Err(TopologyError::new(
         format!("there is no machine \"{name}\""),
-        format!("{meant}There are {}, and regular ones such as 2x8x8x2", names.join(", ")),
+        format!("{meant}there are {}, and regular ones such as 2x8x8x2", names.join(", ")),
     ))
 }
 
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
-        let known = "There are uma-8c, numa-48c, xeon-20c, spr-2s, epyc-guest-380, epyc-guest-380-flat, milan-2s, \
+        let known = "there are uma-8c, numa-48c, xeon-20c, spr-2s, epyc-guest-380, epyc-guest-380-flat, milan-2s, \
                      zen3-2s, icelake-2s, power10-40c, power10-12c, and regular ones such as 2x8x8x2";
         let error = Topology::preset("zen-2s").unwrap_err().to_string();
         assert_eq!(error, format!("there is no machine \"zen-2s\"; did you mean \"zen3-2s\"? {known}"));

@@ -1,0 +1,274 @@
+//! What a user sees when something is wrong: the sentence, exit status 2, nothing half-written.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use expect_test::{Expect, expect};
+
+/// A folder of its own for each test, gone when it ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("schedlab-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_schedlab")).args(args).current_dir(&self.0).output().unwrap()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.0.join(name), text).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn check(name: &str, file: Option<(&str, &str)>, args: &[&str], expected: Expect) {
+    let folder = Folder::new(name);
+    if let Some((file, text)) = file {
+        folder.write(file, text);
+    }
+    let output = folder.run(args);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout.is_empty(), "nothing is printed beside the error");
+    expected.assert_eq(&String::from_utf8(output.stderr).unwrap());
+}
+
+/// A scenario with one part replaced.
+fn scenario(from: &str, to: &str) -> String {
+    let text = "machine = \"2x4\"\nkernels = [\"v6.12\"]\nruns = 1\n\n[workload]\nmodel = \"hogs\"\n";
+    assert!(text.contains(from), "the scenario has {from}");
+    text.replace(from, to)
+}
+
+fn check_scenario(name: &str, from: &str, to: &str, expected: Expect) {
+    check(name, Some(("s.toml", &scenario(from, to))), &["run", "s.toml"], expected);
+}
+
+#[test]
+fn an_unknown_machine() {
+    check_scenario(
+        "machine",
+        "\"2x4\"",
+        "\"zen3\"",
+        expect![[r#"
+            schedlab: s.toml:1: there is no machine "zen3"; there are uma-8c, numa-48c, xeon-20c, spr-2s, epyc-guest-380, epyc-guest-380-flat, milan-2s, zen3-2s, icelake-2s, power10-40c, power10-12c, and regular ones such as 2x8x8x2
+        "#]],
+    );
+}
+
+#[test]
+fn an_unknown_kernel() {
+    check_scenario(
+        "kernel",
+        "\"v6.12\"",
+        "\"v6.99\"",
+        expect![[r#"
+        schedlab: s.toml:2: there is no kernel "v6.99"; the presets are v4.13, v5.5, v5.18, v6.1, v6.3, v6.10, v6.12, v7.2
+    "#]],
+    );
+}
+
+#[test]
+fn an_unknown_rule() {
+    check_scenario(
+        "rule",
+        "\"v6.12\"",
+        "\"v6.12+SIS_UTILL\"",
+        expect![[r#"
+        schedlab: s.toml:2: there is no rule "SIS_UTILL"; did you mean SIS_UTIL? `schedlab features` lists them all
+    "#]],
+    );
+}
+
+#[test]
+fn an_unknown_key() {
+    check_scenario(
+        "key",
+        "runs = 1",
+        "rums = 1",
+        expect![[r#"
+        schedlab: s.toml:3: unknown field `rums`, expected one of `machine`, `kernels`, `runs`, `seed`, `limit`, `workload`, `expect`
+    "#]],
+    );
+}
+
+#[test]
+fn an_unknown_key_of_a_model() {
+    check_scenario(
+        "parameter",
+        "model = \"hogs\"",
+        "model = \"hogs\"\nhoggs = 3",
+        expect![[r#"
+        schedlab: s.toml:7:1: unknown key "hoggs" in [workload]; known keys are "hogs", "wall", "block", "nice", "groups", "cpus", "start_cpu", "name", "duration", "with"
+    "#]],
+    );
+}
+
+#[test]
+fn an_unknown_model() {
+    check_scenario(
+        "model",
+        "\"hogs\"",
+        "\"hoggs\"",
+        expect![[r#"
+        schedlab: s.toml:6:9: "model": there is no model "hoggs"; there are "barrier", "batch", "dbench", "fork-storm", "hackbench", "hogs", "io", "kernbench", "oltp", "periodic", "ping", "pipes", "sleepers", "spinners", "stream", "sysbench"
+    "#]],
+    );
+}
+
+#[test]
+fn a_cpu_outside_the_machine() {
+    check_scenario(
+        "cpu",
+        "model = \"hogs\"",
+        "model = \"stream\"\ncpus = \"0-8\"",
+        expect![[r#"
+            schedlab: s.toml:7: CPU 8 is not in machine "2x4" (0-7)
+        "#]],
+    );
+}
+
+#[test]
+fn an_empty_mask() {
+    check_scenario(
+        "mask",
+        "model = \"hogs\"",
+        "model = \"stream\"\ncpus = \"\"",
+        expect![[r#"
+        schedlab: s.toml:7:8: "cpus": the CPU list "" is empty
+    "#]],
+    );
+}
+
+#[test]
+fn broken_toml() {
+    check_scenario(
+        "toml",
+        "runs = 1",
+        "runs = ",
+        expect![[r#"
+            schedlab: s.toml:3: invalid string; expected `"`, `'`
+        "#]],
+    );
+}
+
+#[test]
+fn broken_json() {
+    let json = "{\n  \"tasks\": {\n    \"a\": { \"run\": 10, \"sleep\" 20 }\n  }\n}\n";
+    check(
+        "json",
+        Some(("a.json", json)),
+        &["run", "a.json", "--machine", "2x4"],
+        expect![[r#"
+        schedlab: a.json:3:31: expected ':', found '2'
+    "#]],
+    );
+}
+
+#[test]
+fn a_key_of_rt_app_that_is_refused() {
+    let json = "{ \"tasks\": { \"a\": { \"loop\": 1, \"runn\": 10, \"fly\": 3 } } }\n";
+    check(
+        "rtapp",
+        Some(("a.json", json)),
+        &["run", "a.json", "--machine", "2x4"],
+        expect![[r#"
+        schedlab: a.json:1:44: unknown key "fly" in task "a"; known keys are "instance", "delay", "phases", "runtime", "period", "deadline", "thread_of", "uid", "gid", "kthread", "loop", "cpus", "taskgroup", "policy", "priority", "dl-runtime", "dl-deadline", "dl-period", "util_min", "util_max"
+    "#]],
+    );
+}
+
+#[test]
+fn broken_xml() {
+    check(
+        "xml",
+        Some(("m.xml", "<topology><object></topology>")),
+        &["topo", "m.xml"],
+        expect![[r#"
+        schedlab: m.xml:1: expected 'object' tag, not 'topology' at 1:19; save the machine with lstopo --of xml
+    "#]],
+    );
+}
+
+#[test]
+fn a_barrier_nobody_can_reach() {
+    let text = "machine = \"2x4\"\nkernels = [\"v6.12\"]\n\n[[workload.task]]\nname = \"a\"\nprogram = [\"barrier b\"]\n\n[workload.barrier]\nb = { parties = 3 }\n";
+    check(
+        "barrier",
+        Some(("s.toml", text)),
+        &["run", "s.toml"],
+        expect![[r#"
+            schedlab: s.toml: barrier "b": it waits for 3 parties but only 1 tasks ever come to it
+        "#]],
+    );
+}
+
+#[test]
+fn a_deadlock_names_tasks_and_locks() {
+    let text = "machine = \"2x4\"\nkernels = [\"v6.12\"]\n\n[[workload.task]]\nname = \"a\"\nprogram = [\"lock m\", \"sleep 1ms\", \"lock n\", \"unlock n\", \"unlock m\"]\n\n[[workload.task]]\nname = \"b\"\nprogram = [\"lock n\", \"sleep 1ms\", \"lock m\", \"unlock m\", \"unlock n\"]\n";
+    check(
+        "deadlock",
+        Some(("s.toml", text)),
+        &["run", "s.toml"],
+        expect![[r#"
+            schedlab: s.toml: v6.12: nothing can happen any more: a (1000) waits for mutex "n", which b (1001) holds; b (1001) waits for mutex "m", which a (1000) holds
+        "#]],
+    );
+}
+
+#[test]
+fn a_scenario_that_never_ends() {
+    let text = "machine = \"1x1\"\nkernels = [\"v6.12\"]\n\n[[workload.task]]\nname = \"a\"\nprogram = [\"loop forever\", \"sleep 10s\", \"end\"]\n";
+    check(
+        "endless",
+        Some(("s.toml", text)),
+        &["run", "s.toml"],
+        expect![[r#"
+            schedlab: s.toml: v6.12: the run did not end within 3600s of virtual time; give the scenario a limit, as in limit = "10s"
+        "#]],
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there() {
+    check(
+        "missing",
+        None,
+        &["run", "nothing.toml"],
+        expect![[r#"
+        schedlab: nothing.toml: No such file or directory (os error 2)
+    "#]],
+    );
+}
+
+#[test]
+fn one_kernel_to_compare() {
+    check(
+        "one",
+        Some(("s.toml", &scenario("runs", "runs"))),
+        &["compare", "s.toml"],
+        expect![[r#"
+        schedlab: s.toml names one kernel; compare needs two: give --kernel v6.12,v6.12+NO_SIS_UTIL
+    "#]],
+    );
+}
+
+#[test]
+fn a_failed_run_leaves_the_old_file_alone() {
+    let folder = Folder::new("half");
+    folder.write("old.txt", "old\n");
+    folder.write("s.toml", "machine = \"1x2\"\nkernels = [\"v6.12\"]\n\n[[workload.task]]\nname = \"a\"\nprogram = [\"sem-wait s\"]\n");
+    let output = folder.run(&["trace", "s.toml", "--output", "old.txt"]);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_to_string(folder.0.join("old.txt")).unwrap(), "old\n");
+    let left: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "no partial file is left: {left:?}");
+}
