@@ -17,4 +17,5 @@ step cargo fmt --all --check
 step cargo xtask tidy
 step cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step cargo test --workspace --locked --quiet
+step tools/same-bytes.sh
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --quiet

@@ -1,0 +1,16 @@
+#!/bin/sh
+# A debug and a release build must write the same trace, byte for byte.
+set -eu
+cd "$(dirname "$0")/.."
+sum() {
+    cargo run --quiet --locked $1 --package schedlab-cli -- trace scenarios/stream-pinned-numa.toml --kernel "$2" | cksum
+}
+for kernel in v5.18 v7.2; do
+    debug=$(sum "" "$kernel")
+    release=$(sum --release "$kernel")
+    if [ "$debug" != "$release" ]; then
+        echo "same-bytes: under $kernel a debug build writes $debug and a release build $release" >&2
+        exit 1
+    fi
+done
+echo "same-bytes: debug and release agree"
