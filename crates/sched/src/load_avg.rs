@@ -635,6 +635,31 @@ mod tests {
         .assert_eq(&by_kernel("", leave));
     }
 
+    #[test]
+    fn what_a_sleeper_leaves_on_its_cpu_stays_and_what_a_dead_task_leaves_goes() {
+        let after = |how: crate::Deactivate| {
+            move |kernel: &str| {
+                let mut drawn = draw(kernel, "1x1x2 | 0[;load=0 util=0] 1[]");
+                let a = drawn.make("a", CpuId(0));
+                let sched = &mut drawn.sched;
+                sched.apply_fork(a, CpuId(0), NOW);
+                let at = |us: u64| Time(NOW.0 + us * 1000);
+                sched.schedule(CpuId(0), crate::Deactivate::Yielded, at(10));
+                let ran = sched.cpu_util(CpuId(0));
+                sched.schedule(CpuId(0), how, at(3000));
+                sched.finish_task_switch(a);
+                sched.update_blocked_averages(CpuId(0), at(5000));
+                alloc::format!("{ran} -> {}", sched.cpu_util(CpuId(0)))
+            }
+        };
+        let sleep = crate::Deactivate::Sleep(crate::TaskState::Interruptible);
+        expect![[r#"
+            v4.13: 512 -> 523
+            v5.5..v7.2: 512 -> 520"#]]
+        .assert_eq(&by_kernel("", after(sleep)));
+        expect!["v4.13..v7.2: 512 -> 0"].assert_eq(&by_kernel("", after(crate::Deactivate::Exit)));
+    }
+
     const EXPECTED: [(&str, [Row; 4]); 4] = [
         (
             "v4.13",

@@ -37,7 +37,7 @@ const RUNNABLE_AVG_YN_INV: [u32; 32] = [
 ///
 /// Kernel: decay_load(), kernel/sched/pelt.c, v6.12.
 #[inline]
-pub(crate) fn decay_load(sum: u64, periods: u64) -> u64 {
+pub fn decay_load(sum: u64, periods: u64) -> u64 {
     if periods > DECAYED_AFTER {
         return 0;
     }

@@ -86,6 +86,8 @@ pub struct Sched {
     pub sched_cache: SchedCache,
     /// Balance passes since the driver last looked; none unless it asked for them.
     pub balance_log: Option<Vec<BalanceDecision>>,
+    /// Balancing decides and leaves its marks, but moves nothing: a recording tells what moves.
+    pub balance_watches: bool,
     /// The timer of RT throttling runs.
     pub rt_period_active: bool,
     /// Some group has a quota (the cfs_bandwidth_used static key).
@@ -142,6 +144,7 @@ impl Sched {
             max_load_balance_interval: max_load_balance_interval(kernel, active.weight()),
             sched_cache: SchedCache::default(),
             balance_log: None,
+            balance_watches: false,
             rt_period_active: false,
             bandwidth_used: false,
         }

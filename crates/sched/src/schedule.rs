@@ -84,9 +84,23 @@ impl Sched {
 
     /// Ends the stay of a task on the CPU that switched away from it.
     ///
-    /// Kernel: finish_task(), kernel/sched/core.c, v6.12.
+    /// Kernel: finish_task_switch(), kernel/sched/core.c, v6.12.
     pub fn finish_task_switch(&mut self, prev: TaskId) {
-        self.task_mut(prev).on_cpu = false;
+        let task = self.task_mut(prev);
+        task.on_cpu = false;
+        if task.state == TaskState::Dead && task.policy.is_fair() {
+            self.task_dead_fair(prev);
+        }
+    }
+
+    /// A task is gone: what it left in its queue's averages goes with it.
+    ///
+    /// Kernel: task_dead_fair(), kernel/sched/fair.c, v6.1, v6.12.
+    fn task_dead_fair(&mut self, task: TaskId) {
+        if self.task(task).se.sched_delayed {
+            self.dequeue_delayed(SeId(task.0));
+        }
+        self.remove_entity_load_avg(SeId(task.0));
     }
 
     /// Kernel: try_to_block_task(), block_task(), kernel/sched/core.c, v6.12.

@@ -5,9 +5,7 @@ use alloc::vec::Vec;
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
-use crate::{
-    CandidateOrder, CfsRqId, FairPolicy, Feature, LoadWeight, Protection, Queued, Sched, SeId, UpdateFlags,
-};
+use crate::{CandidateOrder, CfsRqId, FairPolicy, Feature, LoadWeight, Queued, Sched, SeId, UpdateFlags};
 
 impl Sched {
     /// The key by which a queued entity is ordered.
@@ -72,6 +70,22 @@ impl Sched {
         }
     }
 
+    /// Moves a task in virtual time, to where a recorded kernel must have had it.
+    pub fn set_virtual_time(&mut self, task: TaskId, vruntime: u64, deadline: u64) {
+        let se = SeId(task.0);
+        let cfs = self.cfs_rq_of(se);
+        let entity = self.se(se);
+        let queued = entity.on_rq && self.cfs(cfs).curr != Some(se);
+        if queued {
+            self.timeline_remove(cfs, se);
+        }
+        let entity = self.se_mut(se);
+        (entity.vruntime, entity.deadline) = (vruntime, deadline);
+        if queued {
+            self.timeline_add(cfs, se);
+        }
+    }
+
     /// Changes the slice of a group's entity, wherever that is noted.
     #[inline]
     pub(crate) fn set_group_slice(&mut self, cfs: CfsRqId, se: SeId, slice: u64) {
@@ -120,7 +134,7 @@ impl Sched {
     }
 
     /// Makes an entity the one that runs on its level. `first` is false when it runs
-    /// already and only its parameters changed; then v7.2 leaves its protection as it was.
+    /// already and only its class or group changed.
     ///
     /// Kernel: set_next_entity(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     #[inline]
@@ -129,7 +143,7 @@ impl Sched {
         if self.se(se).on_rq {
             self.timeline_remove(cfs, se);
             self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
-            if self.is_eevdf() && (first || self.kernel.rules.protection != Protection::MinSlice) {
+            if self.is_eevdf() && first {
                 self.set_protect_slice(cfs, se);
             }
         }

@@ -18,7 +18,10 @@ impl Sched {
             _ if self.nohz_balancing => MigrationCause::Nohz,
             _ => MigrationCause::Periodic,
         };
-        if let Some(src) = decision.src {
+        let moves = !self.balance_watches;
+        if let Some(src) = decision.src
+            && moves
+        {
             self.apply_steps(decision.cpu, src, &decision.steps, cause, now);
         }
         let sd = self.domains.sd_mut(decision.sd);
@@ -40,7 +43,7 @@ impl Sched {
             let shared = &mut self.domains.shared[shared.0 as usize];
             (shared.util_avg, shared.capacity) = (util, capacity);
         }
-        if let (true, Some(src)) = (decision.active, decision.src) {
+        if let (true, Some(src)) = (decision.active && moves, decision.src) {
             self.rqs[src].active_balance = true;
             self.rqs[src].active_balance_llc = decision.active_llc;
             self.effects.push(Effect::ActiveBalance { cpu: src, to: decision.cpu });

@@ -144,8 +144,7 @@ impl Idlest {
         let rq = view.rq(cpu);
         let shallower = rq.idle_exit_latency.is_some_and(|latency| latency < self.exit_latency);
         let same = rq.idle_exit_latency.is_none_or(|latency| latency == self.exit_latency);
-        let better = shallower || same && rq.idle_stamp > self.stamp;
-        if !better {
+        if !shallower && !(same && rq.idle_stamp > self.stamp) {
             view.refuse(cpu, if same { Refused::IdleLonger } else { Refused::DeeperIdle });
             return;
         }

@@ -44,7 +44,7 @@ pub use select_idle_sibling::select_idle_sibling;
 pub use select_task_rq::select_task_rq_fair;
 pub(crate) use util_fits_cpu::util_fits_cpu;
 pub use wake_affine::{EffectiveLoads, wake_affine, wake_affine_weight};
-pub use wake_wide::wake_wide;
+pub use wake_wide::{flips_spread, wake_wide};
 
 /// A request to wake a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,7 @@
 mod choice;
 mod fork;
 mod placement;
-mod queueing;
 mod recording;
 mod score;
-mod shadow;
 mod snapshot;
 mod wake;
