@@ -55,6 +55,9 @@ fn main() {
                     println!("    {:8} hidden {hidden:20} {counts:?}", decision.name());
                 }
             }
+            for (fact, carried) in &report.carried {
+                println!("    carried {fact:24} {carried:?}");
+            }
             for story in &report.stories {
                 assert_eq!(story.answer, Answer::Differs);
                 println!("  {story}");

@@ -5,12 +5,16 @@ use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::{Comm, Event, Kind, NullSink, Sink};
 use schedlab_units::{Pid, TaskId, Time};
 
+use crate::fork;
+use crate::motion;
 use crate::options::Options;
 use crate::pairing::{Fate, Known, Pairing};
+use crate::pick;
 use crate::placement::{self, Possibilities};
+use crate::probe;
 use crate::report::AuditReport;
 use crate::shadow::Shadow;
-use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
+use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
 
 /// A wake-up that was begun on a CPU and is not committed yet.
 struct Open {
@@ -23,12 +27,23 @@ struct Open {
     applied: bool,
 }
 
+/// A fork that was traced and whose child is not queued yet.
+struct Forking {
+    task: TaskId,
+    this: CpuId,
+    /// What was possible in each state since.
+    possible: Vec<Possibilities>,
+}
+
 /// Judges a trace; the events go on to `sink`.
 pub struct Audit<S = NullSink> {
     options: Options,
     shadow: Shadow,
     pairing: Pairing,
     open: PerCpu<Option<Open>>,
+    forking: Vec<Forking>,
+    /// Generation in which the forks were judged last.
+    judged: u64,
     begun: bool,
     report: AuditReport,
     sink: S,
@@ -58,6 +73,8 @@ impl<S: Sink> Audit<S> {
             options,
             pairing: Pairing::default(),
             open: PerCpu::new(topology.nr_cpus(), |_| None),
+            forking: Vec::new(),
+            judged: 0,
             begun: false,
             report: AuditReport::default(),
             sink,
@@ -85,17 +102,18 @@ impl<S: Sink> Audit<S> {
             self.shadow.advance(event.time);
             self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);
             self.rejudge_on(event);
-            self.apply(event, known.fate);
+            self.apply(event, known.fate, known.later_prio);
             self.rejudge_all(event.time);
         }
         self.sink.event(event);
     }
 
-    fn apply(&mut self, event: &Event, fate: Option<Fate>) {
+    fn apply(&mut self, event: &Event, fate: Option<Fate>, later_prio: Option<i32>) {
         let (cpu, now) = (event.cpu, event.time);
         match event.kind {
             Kind::SchedWaking { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
                 let task = self.shadow.task(pid, &comm, Some(prio), target_cpu, now);
+                self.shadow.grown(task);
                 self.waking(event, task, target_cpu, fate);
             }
             Kind::SchedWakeup { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
@@ -104,10 +122,12 @@ impl<S: Sink> Audit<S> {
             }
             Kind::SchedProcessFork { comm, pid, child_comm, child_pid } => {
                 let parent = self.shadow.task(pid, &comm, None, cpu, now);
-                self.shadow.fork(parent, child_pid, &child_comm, now);
+                let child = self.shadow.fork(parent, child_pid, &child_comm, now);
+                self.forking.push(Forking { task: child, this: cpu, possible: Vec::new() });
             }
             Kind::SchedWakeupNew { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
                 let task = self.shadow.task(pid, &comm, Some(prio), cpu, now);
+                self.shadow.known_mut(task).later_prio = later_prio;
                 self.woken_new(event, task, target_cpu);
             }
             Kind::SchedMigrateTask { comm, pid, prio, orig_cpu, dest_cpu }
@@ -143,11 +163,9 @@ impl<S: Sink> Audit<S> {
                     Curr::Idle
                 } else {
                     let next = self.shadow.task(next_pid, &next_comm, Some(next_prio), cpu, now);
-                    self.shadow.join(next, cpu, now);
                     Curr::Task(next)
                 };
-                self.shadow.sched.update_rq_clock(cpu, now);
-                let _pick = self.shadow.sched.choose_next(cpu);
+                self.switching(event, next, prev_pid, prev_comm);
                 self.shadow.run(cpu, next, now);
                 if let Some(prev) = handed_over {
                     self.shadow.hand_over(prev);
@@ -157,6 +175,7 @@ impl<S: Sink> Audit<S> {
                 let task = self.shadow.task(pid, &comm, None, cpu, now);
                 self.shadow.sched.task_mut(task).exiting = true;
             }
+            Kind::Unknown(ref unknown) => probe::compare(&self.shadow, unknown, &mut self.report.carried),
             _ => {}
         }
     }
@@ -176,6 +195,9 @@ impl<S: Sink> Audit<S> {
         };
         let Some(fate) = fate else { return self.give(verdict) };
         verdict.kernel = Choice::Cpu(fate.cpu);
+        if fate.by != this && self.shadow.sched.idle_cpu(fate.cpu) {
+            self.shadow.slack.learn(fate.at.since(now));
+        }
         if self.shadow.sched.task(task).cpu != prev && !self.shadow.sched.task(task).on_rq {
             // It moved without being seen.
             self.shadow.sched.set_cpu(task, prev);
@@ -223,6 +245,30 @@ impl<S: Sink> Audit<S> {
             open.possible = possible;
         }
         open.judged = self.shadow.generation.max(1);
+        if open.verdict.answer == Answer::Differs {
+            self.judge_in_motion(open, now);
+        }
+    }
+
+    /// Whether what happened follows if a CPU that is just changing its state was seen in
+    /// the new one.
+    fn judge_in_motion(&mut self, open: &mut Open, now: Time) {
+        let ahead = self.pairing.ahead(motion::until(now, self.shadow.slack));
+        for changing in motion::changing(&self.shadow, open.wakeup.this_cpu, ahead) {
+            let possible = motion::as_if(&mut self.shadow, changing, |shadow| {
+                placement::of_wakeup(shadow, &open.wakeup, now)
+            });
+            let mut verdict = open.verdict.clone();
+            verdict.ours.extend(possible.list.iter().cloned());
+            verdict.judge();
+            if verdict.answer != Answer::Differs {
+                verdict.answer = Answer::AgreesInSet;
+                verdict.hidden = Some(Hidden::InMotion);
+                open.verdict = verdict;
+                open.possible = possible;
+                return;
+            }
+        }
     }
 
     fn agreed(&self, cpu: CpuId) -> bool {
@@ -247,6 +293,12 @@ impl<S: Sink> Audit<S> {
 
     /// The state has changed: what is open may have been decided in the new one.
     fn rejudge_all(&mut self, now: Time) {
+        if std::mem::replace(&mut self.judged, self.shadow.generation) != self.shadow.generation {
+            for forking in &mut self.forking {
+                let Forking { task, this, .. } = *forking;
+                forking.possible.push(fork::of_fork(&mut self.shadow, task, this, None, now));
+            }
+        }
         for cpu in self.shadow.cpus() {
             let Some(mut open) = self.open[cpu].take() else { continue };
             if open.judged != self.shadow.generation && open.verdict.answer == Answer::Differs {
@@ -265,6 +317,14 @@ impl<S: Sink> Audit<S> {
     }
 
     fn settle(&mut self, open: &Open, now: Time) {
+        if let Some((spread, [narrow, wide])) = &open.possible.spread {
+            let cpu = &open.fate.cpu;
+            match (narrow.contains(cpu), wide.contains(cpu)) {
+                (true, false) => self.shadow.guesses.learn(spread, false),
+                (false, true) => self.shadow.guesses.learn(spread, true),
+                _ => {}
+            }
+        }
         if open.applied || now == Time::MAX {
             return;
         }
@@ -305,8 +365,19 @@ impl<S: Sink> Audit<S> {
             return;
         }
         let decision = WakeupDecision { path, placement, cpu, remote: open.fate.by != open.wakeup.this_cpu };
-        self.shadow.known_mut(task).recent_known |= path == WakePath::Select;
+        if path == WakePath::Select {
+            self.shadow.known_mut(task).recent_known = true;
+            if let Some(waker) = open.wakeup.waker {
+                self.shadow.record_wakee(waker, task, now);
+            }
+        }
+        if on_cpu != cpu {
+            self.shadow.moved(task);
+        }
         self.shadow.sched.apply_wakeup(&open.wakeup, &decision, now);
+        if self.shadow.sched.task(task).on_rq {
+            self.shadow.queued(task);
+        }
         self.shadow.generation += 1;
     }
 
@@ -321,6 +392,7 @@ impl<S: Sink> Audit<S> {
         }
         if self.shadow.sched.rqs[target].wake_list.contains(&task) {
             self.shadow.sched.drain_one(task, now);
+            self.shadow.queued(task);
             self.shadow.generation += 1;
         }
         let entry = self.shadow.sched.task(task);
@@ -331,7 +403,11 @@ impl<S: Sink> Audit<S> {
 
     fn woken_new(&mut self, event: &Event, task: TaskId, target: CpuId) {
         let (this, now) = (event.cpu, event.time);
-        let placement = self.shadow.sched.decide_fork(task, this, now, None);
+        let mut states = match self.forking.iter().position(|forking| forking.task == task) {
+            Some(at) => self.forking.remove(at).possible,
+            None => Vec::new(),
+        };
+        states.push(fork::of_fork(&mut self.shadow, task, this, Some(target), now));
         let mut verdict = Verdict {
             time: now,
             cpu: this,
@@ -340,18 +416,61 @@ impl<S: Sink> Audit<S> {
             comm: self.shadow.known(task).comm,
             answer: Answer::Undecided,
             kernel: Choice::Cpu(target),
-            ours: vec![Possible {
-                choice: Choice::Cpu(placement.cpu),
-                reason: placement.reason.name(),
-                hidden: None,
-                numbers: placement.number.into_iter().collect(),
-            }],
+            ours: Vec::new(),
             hidden: None,
         };
-        verdict.judge();
+        // The last state is the likeliest, as the choice comes just before the event.
+        for (nth, possible) in states.into_iter().rev().enumerate() {
+            let mut earlier = Verdict { ours: possible.list, ..verdict.clone() };
+            earlier.judge();
+            if nth == 0 {
+                verdict = earlier;
+            } else if earlier.answer != Answer::Differs {
+                earlier.answer = Answer::AgreesInSet;
+                earlier.hidden = Some(Hidden::InMotion);
+                verdict = earlier;
+            }
+            if verdict.answer != Answer::Differs {
+                break;
+            }
+        }
         self.give(verdict);
         self.shadow.sched.apply_fork(task, target, now);
+        self.shadow.moved(task);
         self.shadow.generation += 1;
+    }
+
+    fn switching(&mut self, event: &Event, next: Curr, prev_pid: Pid, prev_comm: Comm) {
+        let (cpu, now) = (event.cpu, event.time);
+        let mut verdict = Verdict {
+            time: now,
+            cpu,
+            decision: Decision::Pick,
+            pid: prev_pid,
+            comm: prev_comm,
+            answer: Answer::Undecided,
+            kernel: Choice::Task(Pid::IDLE),
+            ours: Vec::new(),
+            hidden: Some(Hidden::Unmet),
+        };
+        let mut here = true;
+        if let Curr::Task(task) = next {
+            verdict.kernel = Choice::Task(self.shadow.known(task).pid);
+            let entry = self.shadow.sched.task(task);
+            here = entry.on_rq && entry.cpu == cpu && !entry.se.sched_delayed;
+        }
+        verdict.ours = pick::of_switch(&mut self.shadow, cpu, next, now);
+        if here {
+            verdict.judge();
+        }
+        let surprise = verdict.ours.first().is_some_and(|ours| ours.choice != verdict.kernel);
+        self.give(verdict);
+        if let Curr::Task(task) = next {
+            self.shadow.join(task, cpu, now);
+            if surprise && here {
+                pick::learn(&mut self.shadow, cpu, task);
+            }
+        }
     }
 
     fn give(&mut self, verdict: Verdict) {

@@ -9,10 +9,16 @@
 
 mod affinity;
 mod audit;
+mod averages;
 mod command;
+mod flips;
+mod fork;
+mod motion;
 mod options;
 mod pairing;
+mod pick;
 mod placement;
+mod probe;
 mod report;
 mod shadow;
 mod verdict;
@@ -21,5 +27,6 @@ pub use affinity::{AffinityHint, bound_kthread};
 pub use audit::Audit;
 pub use command::hints_of_command;
 pub use options::Options;
+pub use probe::{Carried, CarriedFacts};
 pub use report::{AuditReport, Counts, DecisionReport};
 pub use verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};

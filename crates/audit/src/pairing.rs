@@ -15,6 +15,12 @@ use schedlab_units::{Duration, Pid, Time};
 /// Longest wait for the end of a wake-up; one without end was lost.
 const PATIENCE: Duration = Duration::millis(200);
 
+/// Longest wait for a new task to leave a CPU.
+const CHILDHOOD: Duration = Duration::millis(200);
+
+/// Every event waits so long, so that what is about to happen can be looked at.
+const HORIZON: Duration = Duration::millis(1);
+
 /// Most events that wait, whatever the time they span.
 const EVENTS_MAX: usize = 1 << 17;
 
@@ -38,6 +44,9 @@ pub struct Known {
     pub event: Event,
     /// Of a `sched_waking`: how it ended; none if the trace does not say.
     pub fate: Option<Fate>,
+    /// Of a `sched_wakeup_new`: the priority with which the task first left a CPU. It sets
+    /// its own as a rule when it begins to run, which no event tells.
+    pub later_prio: Option<i32>,
 }
 
 /// Events in waiting.
@@ -48,6 +57,8 @@ pub struct Pairing {
     first: u64,
     /// Wake-ups without end so far, with the number of their event.
     open: BTreeMap<Pid, u64>,
+    /// Tasks that were born and did not leave a CPU yet.
+    newborn: BTreeMap<Pid, u64>,
 }
 
 #[derive(Debug)]
@@ -56,6 +67,7 @@ struct Waiting {
     fate: Option<Fate>,
     open: bool,
     migrated: bool,
+    later_prio: Option<i32>,
 }
 
 impl Pairing {
@@ -69,6 +81,20 @@ impl Pairing {
                     self.close(earlier, None);
                 }
                 open = true;
+            }
+            Kind::SchedWakeupNew { pid, .. } => {
+                if let Some(earlier) = self.newborn.insert(pid, number) {
+                    self.close(earlier, None);
+                }
+                open = true;
+            }
+            Kind::SchedSwitch { prev_pid, prev_prio, .. } if !self.newborn.is_empty() => {
+                if let Some(born) = self.newborn.remove(&prev_pid)
+                    && let Some(waiting) = self.at(born)
+                {
+                    waiting.later_prio = Some(prev_prio);
+                    waiting.open = false;
+                }
             }
             Kind::SchedMigrateTask { pid, .. } => {
                 if let Some(&waking) = self.open.get(&pid)
@@ -87,7 +113,13 @@ impl Pairing {
             }
             _ => {}
         }
-        self.waiting.push_back(Waiting { event: event.clone(), fate: None, open, migrated: false });
+        self.waiting.push_back(Waiting {
+            event: event.clone(),
+            fate: None,
+            open,
+            migrated: false,
+            later_prio: None,
+        });
     }
 
     fn at(&mut self, number: u64) -> Option<&mut Waiting> {
@@ -106,15 +138,31 @@ impl Pairing {
     pub fn pop(&mut self, end: bool) -> Option<Known> {
         let (front, back) = (self.waiting.front()?, self.waiting.back()?);
         let waited = back.event.time.since(front.event.time);
-        if front.open && !end && waited < PATIENCE && self.waiting.len() < EVENTS_MAX {
+        let patience = match (front.open, &front.event.kind) {
+            (true, Kind::SchedWakeupNew { .. }) => CHILDHOOD,
+            (true, _) => PATIENCE,
+            (false, _) => HORIZON,
+        };
+        if !end && waited < patience && self.waiting.len() < EVENTS_MAX {
             return None;
         }
-        let Waiting { event, fate, open, .. } = self.waiting.pop_front()?;
-        if open && let Kind::SchedWaking { pid, .. } = event.kind {
-            self.open.remove(&pid);
+        let Waiting { event, fate, open, later_prio, .. } = self.waiting.pop_front()?;
+        match event.kind {
+            Kind::SchedWaking { pid, .. } if open => {
+                self.open.remove(&pid);
+            }
+            Kind::SchedWakeupNew { pid, .. } if open => {
+                self.newborn.remove(&pid);
+            }
+            _ => {}
         }
         self.first += 1;
-        Some(Known { event, fate })
+        Some(Known { event, fate, later_prio })
+    }
+
+    /// What will happen until then, as far as it is here.
+    pub fn ahead(&self, until: Time) -> impl Iterator<Item = &Event> {
+        self.waiting.iter().map(|waiting| &waiting.event).take_while(move |event| event.time <= until)
     }
 }
 

@@ -11,6 +11,7 @@ use schedlab_sched::{
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
+use crate::flips::Spread;
 use crate::shadow::Shadow;
 use crate::verdict::{Choice, Hidden, Possible};
 
@@ -29,19 +30,46 @@ pub struct Possibilities {
     pub list: Vec<Possible>,
     /// What the likeliest leaves behind: recently used CPU, hints.
     pub placements: Vec<Placement>,
+    /// Where guesses of the flips differ: what they say, and the CPUs that are possible if
+    /// the wake-up does not spread, and if it does.
+    pub spread: Option<(Spread, [Vec<CpuId>; 2])>,
 }
 
 impl Possibilities {
-    fn add(&mut self, placement: Placement, hidden: Option<Hidden>, mut numbers: Vec<(&'static str, i64)>) {
+    /// Whether a CPU is among them.
+    pub fn has(&self, cpu: CpuId) -> bool {
+        self.list.iter().any(|possible| possible.choice == Choice::Cpu(cpu))
+    }
+
+    /// Adds one, unless its CPU is there. The first needs no hidden fact.
+    pub fn add(
+        &mut self,
+        placement: Placement,
+        hidden: Option<Hidden>,
+        mut numbers: Vec<(&'static str, i64)>,
+    ) {
         let choice = Choice::Cpu(placement.cpu);
-        if self.list.iter().any(|possible| possible.choice == choice) {
+        if self.has(placement.cpu) {
             return;
         }
         numbers.extend(placement.number);
-        // A choice that follows from the likeliest reading needs no hidden fact.
         let hidden = if self.list.is_empty() { None } else { hidden };
         self.list.push(Possible { choice, reason: placement.reason.name(), hidden, numbers });
         self.placements.push(placement);
+    }
+
+    /// Adds those of another reading, which takes a hidden fact.
+    fn extend(&mut self, other: Possibilities, hidden: Option<Hidden>) {
+        for (mut possible, placement) in other.list.into_iter().zip(other.placements) {
+            if self.list.iter().all(|known| known.choice != possible.choice) {
+                possible.hidden = possible.hidden.or(hidden);
+                self.list.push(possible);
+                self.placements.push(placement);
+            }
+        }
+        if let Some(first) = self.list.first_mut() {
+            first.hidden = None;
+        }
     }
 }
 
@@ -76,46 +104,69 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
         }
         return;
     }
+    let (wide, open) = match spread(shadow, wakeup, now) {
+        Some(spread) => {
+            let answer = (spread.wide, spread.open);
+            if spread.tells {
+                found.spread = Some((spread, Default::default()));
+            }
+            answer
+        }
+        None => {
+            (wakeup::wake_wide(&View::new(&shadow.sched, now, None), wakeup), flips_hidden(shadow, wakeup))
+        }
+    };
     for sync in [false, true] {
-        for target in targets(shadow, &Wakeup { sync, ..*wakeup }, prev, now) {
-            search(shadow, wakeup, prev, target, sync, now, found);
+        for reading in [wide, !wide] {
+            if reading != wide && !open && found.spread.is_none() {
+                continue;
+            }
+            let hidden = (reading != wide).then_some(Hidden::WakeeFlips);
+            let mut of_reading = Possibilities::default();
+            for target in targets(shadow, &Wakeup { sync, ..*wakeup }, prev, reading, now) {
+                search(shadow, wakeup, prev, target, sync, hidden, now, &mut of_reading);
+            }
+            if let Some((_, cpus)) = &mut found.spread {
+                cpus[usize::from(reading)]
+                    .extend(of_reading.placements.iter().map(|placement| placement.cpu));
+            }
+            if reading == wide || open {
+                found.extend(of_reading, sync.then_some(Hidden::SyncFlag).or(hidden));
+            }
         }
     }
 }
 
-/// The answers of the affine step.
-fn targets(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, now: Time) -> Vec<Target> {
-    let sched = &shadow.sched;
-    let view = View::new(sched, now, None);
-    let this = wakeup.this_cpu;
-    let plain = |reason, cpu| Target { cpu, affine: reason, hidden: None, numbers: Vec::new() };
-    let wide = wakeup::wake_wide(&view, wakeup);
-    let mut targets = Vec::new();
-    let flips = flips_hidden(shadow, wakeup);
-    if wide || flips {
-        targets.push(Target { hidden: flips.then_some(Hidden::WakeeFlips), ..plain(Reason::WakeWide, prev) });
-    }
-    if !wide || flips {
-        let at = if wide { targets.len() } else { 0 };
-        targets.splice(at..at, affine(shadow, &view, wakeup, prev, this));
-    }
-    targets
+/// What the guesses of the flips say, where both sides descend from a task whose flips are
+/// guessed.
+fn spread(shadow: &Shadow, wakeup: &Wakeup, now: Time) -> Option<Spread> {
+    let waker = shadow.known(wakeup.waker?).flips.as_ref()?;
+    let wakee = shadow.known(wakeup.task).flips.as_ref()?;
+    let factor = shadow.sched.domains.per_cpu[wakeup.this_cpu].llc_size;
+    let jiffies = shadow.sched.jiffies(now);
+    Some(shadow.guesses.spread(waker, wakeup.task, wakee, factor, jiffies))
 }
 
 /// Whether flips from before the recording may make the difference: those of one side are
 /// not known, and the other side changes its partners often enough.
 fn flips_hidden(shadow: &Shadow, wakeup: &Wakeup) -> bool {
     let factor = shadow.sched.domains.per_cpu[wakeup.this_cpu].llc_size;
-    let waker = shadow.sched.wakees(wakeup).flips;
-    let wakee = shadow.sched.task(wakeup.task).wakee_flips;
-    let waker_known = wakeup.waker.is_some_and(|waker| shadow.known(waker).born);
-    let wakee_known = shadow.known(wakeup.task).born;
-    match (waker_known, wakee_known) {
-        (true, true) => false,
-        (true, false) => waker >= factor,
-        (false, true) => wakee >= factor,
-        (false, false) => false,
+    let guessed = |task| {
+        let known = shadow.known(task);
+        known.flips.as_ref().map(|flips| shadow.guesses.likeliest(flips).flips)
+    };
+    match (wakeup.waker.and_then(guessed), guessed(wakeup.task)) {
+        (Some(known), None) | (None, Some(known)) => known >= factor,
+        (Some(_), Some(_)) | (None, None) => false,
     }
+}
+
+/// The answers of the affine step; none is asked if the wake-up spreads.
+fn targets(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, wide: bool, now: Time) -> Vec<Target> {
+    if wide {
+        return vec![Target { cpu: prev, affine: Reason::WakeWide, hidden: None, numbers: Vec::new() }];
+    }
+    affine(shadow, &View::new(&shadow.sched, now, None), wakeup, prev, wakeup.this_cpu)
 }
 
 fn affine(shadow: &Shadow, view: &View, wakeup: &Wakeup, prev: CpuId, this: CpuId) -> Vec<Target> {
@@ -159,10 +210,11 @@ fn search(
     prev: CpuId,
     target: Target,
     sync: bool,
+    flips: Option<Hidden>,
     now: Time,
     found: &mut Possibilities,
 ) {
-    let flag = sync.then_some(Hidden::SyncFlag);
+    let flag = sync.then_some(Hidden::SyncFlag).or(flips);
     let run = |shadow: &Shadow, hidden: Option<Hidden>, found: &mut Possibilities| -> Reason {
         let view = View::new(&shadow.sched, now, None);
         let mut placement = wakeup::select_idle_sibling(&view, wakeup, prev, target.cpu);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::probe::CarriedFacts;
 use crate::verdict::{Answer, Decision, Verdict};
 
 /// How often each answer was given.
@@ -84,6 +85,9 @@ pub struct AuditReport {
     pub preempt: DecisionReport,
     /// Moves by balancing.
     pub balance: DecisionReport,
+    /// How well the shadow carries what probes of a white-box recording saw.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub carried: CarriedFacts,
     /// Events followed.
     pub events: u64,
     /// The first disagreements of each kind and rule.

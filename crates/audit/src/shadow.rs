@@ -9,13 +9,32 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_sched::{
-    Curr, DequeueFlags, EnqueueFlags, Kernel, MigrationCause, NewTask, Policy, Prices, Sched, TaskState, TgId,
+    Curr, DequeueFlags, EnqueueFlags, FairPolicy, Feature, Kernel, MigrationCause, NewTask, Policy, Prices,
+    Sched, TaskState, TgId,
 };
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Pid, TaskId, Time};
 
 use crate::affinity::{AffinityHint, bound_kthread};
+use crate::averages::Averages;
+use crate::flips::{Flips, Guesses};
+use crate::motion::Slack;
+
+/// By how much a span between events may differ from what the kernel charged, ns.
+const EVENT_ERROR: u64 = 5_000;
+
+/// Largest error of a virtual time: placing keeps all within some slices, ns.
+const VRUNTIME_ERROR_MAX: u64 = 10_000_000;
+
+/// The parent of all kernel threads.
+const KTHREADD: Pid = Pid(2);
+
+/// Utilisation of a task that ran when the recording began: a guess, but not nothing.
+const UTIL_BEFORE: u64 = 256;
+
+/// Idle stamp of a CPU that went idle before the recording, who knows when.
+const IDLE_BEFORE: u64 = 1;
 
 /// What is known of a task besides its state in the scheduler.
 #[derive(Clone, Debug)]
@@ -24,12 +43,20 @@ pub struct Known {
     pub pid: Pid,
     /// Its name, as last seen.
     pub comm: Comm,
-    /// Born while the recording ran, so that its averages and flips are known.
-    pub born: bool,
     /// Its mask is known by its name, by a hint or from a parent.
     pub bound: bool,
     /// Its recently used CPU is known.
     pub recent_known: bool,
+    /// Whom it wakes, where its ancestor's flips are guessed.
+    pub flips: Option<Flips>,
+    /// Born while the recording ran, and not switched out since.
+    pub first_run: bool,
+    /// The priority it will have given itself when it first leaves a CPU.
+    pub later_prio: Option<i32>,
+    /// How far its virtual time may be from the one here, ns.
+    pub vruntime_error: u64,
+    /// A kernel thread that was not woken since it was born, and so is not bound yet.
+    pub newborn: bool,
     /// It was woken while it was leaving its CPU, which is to finish the wake-up.
     pub handed_over: bool,
     /// CPUs it was seen on.
@@ -44,12 +71,20 @@ pub struct Shadow {
     pub start: Time,
     /// Changes each time an event changes the state.
     pub generation: u64,
+    /// How far apart events of different CPUs can be and still overlap.
+    pub slack: Slack,
+    /// Guesses of flips from before the recording.
+    pub guesses: Guesses,
     /// Whether it is known what a CPU runs.
     pub cpu_known: PerCpu<bool>,
     tasks: BTreeMap<Pid, TaskId>,
     known: Vec<Known>,
     hints: Vec<AffinityHint>,
+    /// Some task's flips are guessed.
+    family: bool,
     next_tick: Time,
+    /// Averages of each CPU when it went idle last.
+    pub at_idle: PerCpu<Averages>,
     /// Clock of the averages of each CPU when the recording began.
     pelt_start: PerCpu<u64>,
 }
@@ -57,15 +92,21 @@ pub struct Shadow {
 impl Shadow {
     /// A machine of which nothing is known.
     pub fn new(topology: &Topology, kernel: &Kernel, hints: Vec<AffinityHint>) -> Shadow {
+        let mut sched = Sched::new(topology, kernel, Prices::default(), 1);
+        sched.balance_watches = true;
         Shadow {
-            sched: Sched::new(topology, kernel, Prices::default(), 1),
+            sched,
             start: Time::ZERO,
             generation: 0,
+            slack: Slack::default(),
+            guesses: Guesses::new(kernel.tunables.hz, 0),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
             tasks: BTreeMap::new(),
             known: Vec::new(),
             hints,
+            family: false,
             next_tick: Time::ZERO,
+            at_idle: PerCpu::new(topology.nr_cpus(), |_| Averages::default()),
             pelt_start: PerCpu::new(topology.nr_cpus(), |_| 0),
         }
     }
@@ -73,13 +114,13 @@ impl Shadow {
     /// The recording begins: all CPUs idle until it says otherwise.
     pub fn begin(&mut self, now: Time) {
         self.start = now;
+        self.guesses = Guesses::new(self.sched.kernel.tunables.hz, self.sched.jiffies(now));
         let tick = self.sched.tick_ns();
         self.next_tick = Time(now.0.div_ceil(tick) * tick);
         for cpu in self.cpus() {
             self.sched.update_rq_clock(cpu, now);
             self.pelt_start[cpu] = self.sched.rq_clock_pelt(cpu);
-            // Idle for long, since who knows when.
-            self.sched.rqs[cpu].idle_stamp = 1;
+            self.sched.rqs[cpu].idle_stamp = IDLE_BEFORE;
             self.sched.update_idle_core(cpu);
             self.sched.nohz_balance_enter_idle(cpu);
         }
@@ -122,12 +163,25 @@ impl Shadow {
             let at = self.next_tick;
             for cpu in self.cpus() {
                 if self.sched.rqs[cpu].curr != Curr::Idle {
-                    self.sched.tick(cpu, at);
+                    self.tick(cpu, at);
                 }
             }
             self.next_tick = Time(at.0 + tick);
         }
         self.sched.effects.clear();
+    }
+
+    /// A tick of a busy CPU, and the balancing it leads to, which only leaves its marks.
+    fn tick(&mut self, cpu: CpuId, at: Time) {
+        let ticked = self.sched.tick(cpu, at);
+        if ticked.raise_balance {
+            self.sched.run_rebalance_domains(cpu, at);
+        }
+        if let Some(ilb) = ticked.nohz_kick
+            && self.sched.nohz_kicked(ilb)
+        {
+            self.sched.run_rebalance_domains(ilb, at);
+        }
     }
 
     /// The task of an event, made if it was not met before; then it slept on `cpu`.
@@ -136,7 +190,7 @@ impl Shadow {
             Some(task) => task,
             None => self.meet(pid, comm, cpu, now),
         };
-        self.rename(task, comm, now);
+        self.rename(task, comm);
         if let Some(prio) = prio {
             self.set_prio(task, prio, now);
         }
@@ -158,7 +212,9 @@ impl Shadow {
 
     fn make(&mut self, pid: Pid, comm: &Comm, parent: Option<TaskId>, now: Time) -> TaskId {
         let nr_cpus = self.sched.rqs.len();
-        let (allowed, bound, kthread) = match self.allowed(comm) {
+        // A kernel thread is bound after it was born.
+        let kthreadd = parent.is_some_and(|parent| self.known(parent).pid == KTHREADD);
+        let (allowed, bound, kthread) = match self.allowed(comm).filter(|_| !kthreadd) {
             Some((allowed, kthread)) => (Arc::new(allowed), true, kthread),
             None => match parent {
                 Some(parent) => (self.sched.task(parent).allowed.clone(), self.known(parent).bound, false),
@@ -179,9 +235,13 @@ impl Shadow {
         self.known.push(Known {
             pid,
             comm: *comm,
-            born: parent.is_some(),
             bound,
             recent_known: parent.is_some(),
+            flips: parent.and_then(|parent| self.known(parent).flips.clone()),
+            newborn: kthreadd,
+            first_run: parent.is_some(),
+            later_prio: None,
+            vruntime_error: 0,
             handed_over: false,
             seen_on: CpuMask::new(nr_cpus),
         });
@@ -199,11 +259,26 @@ impl Shadow {
         self.hints.iter().find(|hint| hint.matches(comm)).map(|hint| (hint.allowed.clone(), false))
     }
 
-    fn rename(&mut self, task: TaskId, comm: &Comm, now: Time) {
+    fn rename(&mut self, task: TaskId, comm: &Comm) {
         if comm.is_empty() || self.known(task).comm == *comm {
             return;
         }
         self.known_mut(task).comm = *comm;
+        if !self.known(task).newborn {
+            self.bind(task, comm);
+        }
+    }
+
+    /// A task's first wake-up after it was born: by now a kernel thread is bound.
+    pub fn grown(&mut self, task: TaskId) {
+        if std::mem::take(&mut self.known_mut(task).newborn) {
+            let comm = self.known(task).comm;
+            self.bind(task, &comm);
+        }
+    }
+
+    /// The mask that a name tells.
+    fn bind(&mut self, task: TaskId, comm: &Comm) {
         if let Some((allowed, kthread)) = self.allowed(comm) {
             self.known_mut(task).bound = true;
             let entry = self.sched.task_mut(task);
@@ -214,7 +289,6 @@ impl Shadow {
                 entry.allowed = Arc::new(allowed);
             }
         }
-        let _ = now;
     }
 
     /// A priority as traces print it: 120 is nice 0, below 100 is real time.
@@ -242,6 +316,11 @@ impl Shadow {
 
     /// A task is born on the CPU of its parent; it waits to be woken.
     pub fn fork(&mut self, parent: TaskId, child: Pid, comm: &Comm, now: Time) -> TaskId {
+        // The first to fork is the ancestor of what is recorded; kthreadd never is.
+        if !self.family && self.known(parent).pid != KTHREADD {
+            self.family = true;
+            self.known_mut(parent).flips = Some(self.guesses.ancestor());
+        }
         let task = self.make(child, comm, Some(parent), now);
         self.generation += 1;
         task
@@ -265,13 +344,14 @@ impl Shadow {
         if let Curr::Task(other) = curr {
             self.leave(other, TaskState::Interruptible, now);
         }
-        self.join(task, cpu, now);
-        self.run(cpu, Curr::Task(task), now);
-        if first {
-            // It ran before the recording began, for all we know for long.
+        if first && !self.sched.task(task).on_rq {
+            // It ran when the recording began, for all we know for a while.
             let entry = self.sched.task_mut(task);
             entry.se.avg.load_avg = entry.se.load.weight >> 10;
+            (entry.se.avg.util_avg, entry.se.avg.runnable_avg) = (UTIL_BEFORE, UTIL_BEFORE);
         }
+        self.join(task, cpu, now);
+        self.run(cpu, Curr::Task(task), now);
     }
 
     /// A task joins the queue of a CPU by no decision that was seen.
@@ -295,11 +375,64 @@ impl Shadow {
             rq.ttwu_pending = !rq.wake_list.is_empty();
         }
         self.sched.task_mut(task).state = TaskState::Waking;
+        if on != cpu {
+            self.moved(task);
+        }
         self.sched.set_task_cpu(task, cpu, MigrationCause::Wakeup, now);
         let flags = EnqueueFlags { wakeup: true, migrated: on != cpu, ..EnqueueFlags::default() };
         self.sched.activate(task, cpu, flags, now);
         self.sched.task_mut(task).state = TaskState::Running;
+        self.queued(task);
         self.generation += 1;
+    }
+
+    /// A task came to another CPU: its virtual time was taken off one clock and put on
+    /// another, both read at times that are not quite known.
+    pub fn moved(&mut self, task: TaskId) {
+        let slack = self.slack.time().0;
+        let known = self.known_mut(task);
+        known.vruntime_error = (known.vruntime_error + slack).min(VRUNTIME_ERROR_MAX);
+    }
+
+    /// A task whose virtual time is known from others': it is alone in its queue, so its lag
+    /// is nothing, or the floor follows it.
+    pub fn steady(&mut self, task: TaskId) {
+        let entry = self.sched.task(task);
+        if !entry.policy.is_fair() {
+            return;
+        }
+        let root = self.sched.root_cfs(entry.cpu);
+        let floor = match self.sched.kernel.rules.policy {
+            FairPolicy::Cfs => entry.se.vruntime == root.min_vruntime,
+            FairPolicy::Eevdf => root.nr_queued == 1 && entry.se.on_rq,
+        };
+        if floor {
+            self.known_mut(task).vruntime_error = EVENT_ERROR;
+        }
+    }
+
+    /// A task was queued. Under CFS it may have been put to the earliest time that sleepers
+    /// get, which leaves no error but that of the floor.
+    pub fn queued(&mut self, task: TaskId) {
+        let kernel = &self.sched.kernel;
+        let entry = self.sched.task(task);
+        if kernel.rules.policy != FairPolicy::Cfs || !entry.policy.is_fair() {
+            return self.steady(task);
+        }
+        let credit = self.sched.scaled.latency >> u32::from(kernel.has(Feature::GentleFairSleepers));
+        let floor = self.sched.root_cfs(entry.cpu).min_vruntime;
+        if floor.wrapping_sub(entry.se.vruntime) == credit {
+            let slack = self.slack.time().0;
+            self.known_mut(task).vruntime_error = slack;
+        }
+    }
+
+    /// Notes who wakes whom.
+    pub fn record_wakee(&mut self, waker: TaskId, wakee: TaskId, now: Time) {
+        let jiffies = self.sched.jiffies(now);
+        if let Some(flips) = &mut self.known[waker.index()].flips {
+            self.guesses.record(flips, wakee, jiffies);
+        }
     }
 
     /// A task leaves its queue.
@@ -307,6 +440,10 @@ impl Shadow {
         if !self.sched.task(task).on_rq || self.sched.task(task).se.sched_delayed {
             return;
         }
+        let cpu = self.sched.task(task).cpu;
+        self.sched.update_rq_clock(cpu, now);
+        self.sched.update_curr(self.sched.root_cfs_id(cpu));
+        self.steady(task);
         self.sched.task_mut(task).state = state;
         // A wake-up that was handed to this CPU found the task gone, not just asleep.
         let special = state == TaskState::Dead || self.known(task).handed_over;
@@ -339,6 +476,7 @@ impl Shadow {
             self.sched.set_task_cpu(task, to, MigrationCause::Affinity, now);
         } else {
             self.sched.move_queued_task(task, to, MigrationCause::Periodic, now);
+            self.moved(task);
         }
         self.generation += 1;
     }
@@ -346,19 +484,37 @@ impl Shadow {
     /// A CPU switches to what the trace says.
     pub fn run(&mut self, cpu: CpuId, next: Curr, now: Time) {
         let prev = self.sched.rqs[cpu].curr;
-        if next == Curr::Idle && self.sched.rqs[cpu].idle_stamp == 0 {
+        if next == Curr::Idle {
             self.sched.update_rq_clock(cpu, now);
-            self.sched.rqs[cpu].idle_stamp = self.sched.rqs[cpu].clock;
+            self.at_idle[cpu] = Averages::of(self.sched.root_cfs(cpu));
+            if self.sched.rqs[cpu].nr_running == 0 && prev != Curr::Idle {
+                self.sched.newidle_balance(cpu, now);
+            }
+            let rq = &mut self.sched.rqs[cpu];
+            if rq.idle_stamp == 0 {
+                rq.idle_stamp = rq.clock;
+            }
+        }
+        if let Curr::Task(prev) = prev {
+            self.steady(prev);
         }
         self.sched.switch_to(cpu, next, now);
         if let Curr::Task(prev) = prev
             && Curr::Task(prev) != next
         {
+            let known = self.known_mut(prev);
+            known.first_run = false;
+            known.vruntime_error += EVENT_ERROR;
             self.sched.finish_task_switch(prev);
         }
         match next {
             Curr::Idle => self.sched.nohz_balance_enter_idle(cpu),
-            Curr::Task(task) => self.known_mut(task).seen_on.set(cpu),
+            Curr::Task(task) => {
+                self.known_mut(task).seen_on.set(cpu);
+                if let Some(prio) = self.known_mut(task).later_prio.take() {
+                    self.set_prio(task, prio, now);
+                }
+            }
         }
         self.generation += 1;
     }
@@ -366,9 +522,24 @@ impl Shadow {
     /// How far the load of a CPU may be from what the shadow has: what may still be left
     /// from before the recording, and what the times of events leave uncertain.
     pub fn load_error(&self, cpu: CpuId) -> u64 {
-        let avg = &self.sched.root_cfs(cpu).avg;
-        let aged = avg.last_update_time.saturating_sub(self.pelt_start[cpu]);
-        let residue = 1024u64 >> (aged >> 25).min(63);
-        residue + avg.load_avg / 32 + 8
+        self.residue(cpu) + self.sched.root_cfs(cpu).avg.load_avg / 32 + 8
+    }
+
+    /// Average of one task that may still be in those of a CPU from before the recording:
+    /// half of it goes with every 32 ms that they have aged since.
+    pub fn residue(&self, cpu: CpuId) -> u64 {
+        let aged = self.sched.root_cfs(cpu).avg.last_update_time.saturating_sub(self.pelt_start[cpu]);
+        1024 >> (aged >> 25).min(63)
+    }
+
+    /// When the averages of a CPU were aged last.
+    pub fn updated_at(&self, cpu: CpuId) -> u64 {
+        let last = self.sched.root_cfs(cpu).avg.last_update_time;
+        self.start.0 + last.saturating_sub(self.pelt_start[cpu])
+    }
+
+    /// Whether a CPU was idle before the recording and is since.
+    pub fn idle_before(&self, cpu: CpuId) -> bool {
+        self.sched.rqs[cpu].idle_stamp == IDLE_BEFORE
     }
 }

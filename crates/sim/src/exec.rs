@@ -97,10 +97,7 @@ impl Engine<'_> {
             self.cpus[cpu].work_rate = self.cpus[cpu].rate;
             self.memory.flow(cpu, task, false);
         }
-        if self.tasks[task.index()].mode != Mode::User {
-            self.tasks[task.index()].mode = Mode::User;
-            self.cpus[cpu].in_kernel = true;
-        }
+        self.tasks[task.index()].mode = Mode::User;
         match stage {
             Stage::Fetch => self.fetch(task),
             Stage::Act(op) => {
@@ -132,8 +129,6 @@ impl Engine<'_> {
             Stage::Submit { device } => self.submit_for(cpu, task, device),
             Stage::Complete { device, woken } => self.complete_for(cpu, task, device, woken),
             Stage::Stopper => self.stopper_runs(cpu, task),
-            Stage::Softirqs => self.ksoftirqd_runs(cpu, task),
-            Stage::Noise => self.noise_runs(cpu, task),
         }
     }
 

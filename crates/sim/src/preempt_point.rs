@@ -72,32 +72,25 @@ impl Engine<'_> {
             self.reschedule(cpu, Deactivate::Yielded);
             return true;
         }
-        let off = matches!(self.tasks[task.index()].mode, Mode::Kernel(section) if section.preempt_off);
-        !off && self.preempt_enable(cpu)
+        self.preempt_enable(cpu)
     }
 
     /// A lock is given back inside the kernel. Whether another task runs now.
     pub fn preempt_enable(&mut self, cpu: CpuId) -> bool {
-        self.call_if(cpu, Point::PreemptEnable)
+        if !self.honours(cpu, Point::PreemptEnable) {
+            return false;
+        }
+        self.reschedule(cpu, Deactivate::Preempted);
+        true
     }
 
     /// The kernel might sleep here. Whether another task runs now.
     pub fn might_sleep(&mut self, cpu: CpuId) -> bool {
-        self.call_if(cpu, Point::MightSleep)
-    }
-
-    /// The kernel offers its CPU. Whether another task runs now.
-    pub fn cond_resched(&mut self, cpu: CpuId) -> bool {
-        self.call_if(cpu, Point::CondResched)
-    }
-
-    /// These calls count as preemption, as the trace shows.
-    fn call_if(&mut self, cpu: CpuId, point: Point) -> bool {
-        let honours = self.honours(cpu, point);
-        if honours {
-            self.reschedule(cpu, Deactivate::Preempted);
+        if !self.honours(cpu, Point::MightSleep) {
+            return false;
         }
-        honours
+        self.reschedule(cpu, Deactivate::Yielded);
+        true
     }
 
     /// The time at which a pending request is acted on inside a stretch of kernel
@@ -128,12 +121,13 @@ impl Engine<'_> {
             return false;
         }
         self.cpus[cpu].resched_at = None;
-        if self.preempt_enable(cpu) {
+        if self.honours(cpu, Point::PreemptEnable) {
+            self.reschedule(cpu, Deactivate::Preempted);
         } else if self.tasks[task.index()].spins_for.is_some() {
             // Spinning ends when another wants the CPU.
             self.tasks[task.index()].work = Work::NONE;
-        } else {
-            self.cond_resched(cpu);
+        } else if self.honours(cpu, Point::CondResched) {
+            self.reschedule(cpu, Deactivate::Yielded);
         }
         self.curr(cpu) != Some(task)
     }

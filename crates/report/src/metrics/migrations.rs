@@ -6,9 +6,7 @@
 //! a stopper thread active balancing or exec; anywhere else a CPU that is about
 //! to go idle.
 
-use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind, Sink};
-use schedlab_units::Pid;
 
 use super::PidTable;
 
@@ -44,45 +42,11 @@ impl Cause {
     }
 }
 
-/// Tells the cause of each migration. Needs `sched_migrate_task`, `sched_waking`, `sched_wakeup`.
-#[derive(Clone, Debug, Default)]
-pub struct Causes {
-    waking: PidTable<bool>,
-}
-
-impl Causes {
-    /// Follows an event; for a migration, the task moved and the cause.
-    pub fn event(&mut self, event: &Event) -> Option<(Pid, Cause)> {
-        match event.kind {
-            Kind::SchedWaking { pid, .. } => *self.waking.entry(pid) = true,
-            Kind::SchedWakeup { pid, .. } => *self.waking.entry(pid) = false,
-            Kind::SchedMigrateTask { pid, dest_cpu, .. } => {
-                let waking = *self.waking.entry(pid);
-                return Some((pid, Causes::cause(event, waking, dest_cpu)));
-            }
-            _ => {}
-        }
-        None
-    }
-
-    fn cause(event: &Event, waking: bool, dest: CpuId) -> Cause {
-        if waking {
-            Cause::Wakeup
-        } else if event.comm.as_bytes().starts_with(b"migration/") {
-            Cause::Stopper
-        } else if event.flags.has(Flags::SOFTIRQ) || event.comm.as_bytes().starts_with(b"ksoftirqd/") {
-            if dest == event.cpu { Cause::Periodic } else { Cause::Nohz }
-        } else {
-            Cause::NewlyIdle
-        }
-    }
-}
-
-/// Migrations by cause. Needs what [`Causes`] needs.
+/// Migrations by cause. Needs `sched_migrate_task`, `sched_waking`, `sched_wakeup`.
 #[derive(Clone, Debug, Default)]
 pub struct Migrations {
     counts: [u64; Cause::ALL.len()],
-    causes: Causes,
+    waking: PidTable<bool>,
 }
 
 impl Migrations {
@@ -95,12 +59,30 @@ impl Migrations {
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
+
+    fn cause(&self, event: &Event, waking: bool, dest: schedlab_topology::CpuId) -> Cause {
+        if waking {
+            Cause::Wakeup
+        } else if event.comm.as_bytes().starts_with(b"migration/") {
+            Cause::Stopper
+        } else if event.flags.has(Flags::SOFTIRQ) || event.comm.as_bytes().starts_with(b"ksoftirqd/") {
+            if dest == event.cpu { Cause::Periodic } else { Cause::Nohz }
+        } else {
+            Cause::NewlyIdle
+        }
+    }
 }
 
 impl Sink for Migrations {
     fn event(&mut self, event: &Event) {
-        if let Some((_, cause)) = self.causes.event(event) {
-            self.counts[cause as usize] += 1;
+        match event.kind {
+            Kind::SchedWaking { pid, .. } => *self.waking.entry(pid) = true,
+            Kind::SchedWakeup { pid, .. } => *self.waking.entry(pid) = false,
+            Kind::SchedMigrateTask { pid, dest_cpu, .. } => {
+                let waking = *self.waking.entry(pid);
+                self.counts[self.cause(event, waking, dest_cpu) as usize] += 1;
+            }
+            _ => {}
         }
     }
 }
@@ -108,8 +90,9 @@ impl Sink for Migrations {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_topology::CpuId;
     use schedlab_trace::Comm;
-    use schedlab_units::Time;
+    use schedlab_units::{Pid, Time};
 
     #[test]
     fn the_surroundings_tell_the_cause() {

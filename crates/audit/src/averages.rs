@@ -1,0 +1,102 @@
+//! Between which bounds the averages of a CPU lie, as far as a trace tells.
+//!
+//! Three things are hidden. What a CPU had before the recording decays, but is there for
+//! the first few hundred milliseconds. Averages of an idle CPU are aged now and then by
+//! ticks and balancing that leave no event. And the time of an event is not quite the time
+//! at which the averages were updated.
+
+use schedlab_sched::{CfsRq, Curr, decay_load};
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use crate::shadow::Shadow;
+
+/// Averages of a CPU's root queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Averages {
+    /// Load.
+    pub load: u64,
+    /// Runnable time.
+    pub runnable: u64,
+    /// Utilisation.
+    pub util: u64,
+}
+
+impl Averages {
+    /// Those of a queue.
+    pub fn of(cfs: &CfsRq) -> Averages {
+        Averages { load: cfs.avg.load_avg, runnable: cfs.avg.runnable_avg, util: cfs.avg.util_avg }
+    }
+
+    /// Raised above others where possible.
+    pub fn above(self, others: Averages, most: Averages) -> Averages {
+        self.with(others, |average, other| average.max(other + 1)).with(most, u64::min)
+    }
+
+    fn each(self, change: impl Fn(u64) -> u64) -> Averages {
+        Averages { load: change(self.load), runnable: change(self.runnable), util: change(self.util) }
+    }
+
+    fn with(self, other: Averages, join: impl Fn(u64, u64) -> u64) -> Averages {
+        Averages {
+            load: join(self.load, other.load),
+            runnable: join(self.runnable, other.runnable),
+            util: join(self.util, other.util),
+        }
+    }
+}
+
+/// Weights of nice 19 and nice -20.
+const WEIGHT_LEAST: u64 = 15;
+const WEIGHT_MOST: u64 = 88_761;
+
+/// The least and the most that a CPU's averages can be.
+pub fn bounds(shadow: &Shadow, cpu: CpuId, now: Time) -> (Averages, Averages) {
+    let sched = &shadow.sched;
+    let cfs = sched.root_cfs(cpu);
+    let ours = Averages::of(cfs);
+    let residue = shadow.residue(cpu);
+    if let Curr::Task(curr) = sched.rqs[cpu].curr {
+        let mut least = ours.each(|average| average.saturating_sub(average / 8 + 48));
+        let mut most = ours.each(|average| average + average / 8 + 48 + residue);
+        if shadow.known(curr).first_run {
+            // It may have changed its nice level, which no event tells before it is switched out.
+            least.load = least.load * WEIGHT_LEAST / 1024;
+            most.load = most.load * WEIGHT_MOST / 1024;
+        }
+        return (least, most);
+    }
+    let gone = Averages {
+        load: cfs.removed.load_avg,
+        runnable: cfs.removed.runnable_avg,
+        util: cfs.removed.util_avg,
+    };
+    let periods = now.0.saturating_sub(shadow.updated_at(cpu)) >> 20;
+    // Rounding leaves a little of each task that goes, which the times of updates decide.
+    let before = shadow.at_idle[cpu];
+    let least = ours
+        .with(gone, u64::saturating_sub)
+        .each(|average| decay_load(average, periods))
+        .with(before, |least, before| least.saturating_sub(before / 8 + 16));
+    let most = ours.with(before, u64::max).each(|average| average + average / 16 + residue);
+    (least, most)
+}
+
+/// Looks at the shadow with other averages of all CPUs.
+pub fn as_if<T>(shadow: &mut Shadow, averages: &[Averages], look: impl FnOnce(&mut Shadow) -> T) -> T {
+    let swap = |shadow: &mut Shadow, values: &[Averages]| -> Vec<Averages> {
+        let queues = shadow.sched.cfs_rqs.iter_mut().zip(values);
+        queues
+            .map(|(cfs, value)| {
+                let before = Averages::of(cfs);
+                (cfs.avg.load_avg, cfs.avg.runnable_avg, cfs.avg.util_avg) =
+                    (value.load, value.runnable, value.util);
+                before
+            })
+            .collect()
+    };
+    let before = swap(shadow, averages);
+    let result = look(shadow);
+    swap(shadow, &before);
+    result
+}

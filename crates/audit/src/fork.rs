@@ -1,0 +1,89 @@
+//! Where a fork may lead, under all that the trace leaves open.
+//!
+//! Groups are compared by idle CPUs, then by averages; within a group the CPU that went
+//! idle last is taken. Averages are known within bounds, and CPUs that were idle before
+//! the recording have no stamp. So the deciders are asked what follows from our best
+//! knowledge, and then, for each CPU that could be meant, whether the bounds allow for it:
+//! with the least averages around that CPU, and the most elsewhere.
+
+use schedlab_sched::Placement;
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::averages::{self, Averages};
+use crate::placement::Possibilities;
+use crate::shadow::Shadow;
+use crate::verdict::Hidden;
+
+/// Machines up to this size have all CPUs tried; on larger ones only the recorded choice.
+const CPUS_TRIED: usize = 64;
+
+/// All that a fork may lead to. `chosen` is what the kernel did, once that is known.
+pub fn of_fork(
+    shadow: &mut Shadow,
+    task: TaskId,
+    this: CpuId,
+    chosen: Option<CpuId>,
+    now: Time,
+) -> Possibilities {
+    let mut found = Possibilities::default();
+    let placement = shadow.sched.decide_fork(task, this, now, None);
+    found.add(placement, None, Vec::new());
+    let cpus: Vec<CpuId> = shadow.cpus().collect();
+    let bounds: Vec<(Averages, Averages)> =
+        cpus.iter().map(|&cpu| averages::bounds(shadow, cpu, now)).collect();
+    let tried = if cpus.len() <= CPUS_TRIED { cpus } else { chosen.into_iter().collect() };
+    for cpu in tried {
+        if !shadow.sched.task(task).allowed.contains(cpu) || found.has(cpu) {
+            continue;
+        }
+        if let Some(placement) = with_stamp(shadow, task, this, cpu, now) {
+            found.add(placement, Some(Hidden::IdleStamp), Vec::new());
+        } else if let Some(placement) = with_averages(shadow, task, this, cpu, &bounds, now) {
+            found.add(placement, Some(Hidden::Loads), Vec::new());
+        }
+    }
+    found
+}
+
+/// The CPU is chosen if it went idle last of those that were idle before the recording.
+fn with_stamp(shadow: &mut Shadow, task: TaskId, this: CpuId, cpu: CpuId, now: Time) -> Option<Placement> {
+    if !shadow.idle_before(cpu) {
+        return None;
+    }
+    let before = std::mem::replace(&mut shadow.sched.rqs[cpu].idle_stamp, shadow.start.0.max(2));
+    let placement = shadow.sched.decide_fork(task, this, now, None);
+    shadow.sched.rqs[cpu].idle_stamp = before;
+    (placement.cpu == cpu).then_some(placement)
+}
+
+/// The CPU is chosen if its averages are at their least, or all those around it, and others
+/// at their most.
+fn with_averages(
+    shadow: &mut Shadow,
+    task: TaskId,
+    this: CpuId,
+    cpu: CpuId,
+    bounds: &[(Averages, Averages)],
+    now: Time,
+) -> Option<Placement> {
+    let mut spans: Vec<Vec<CpuId>> = vec![vec![cpu]];
+    spans.extend(shadow.sched.domains.walk(cpu).map(|(_, sd)| sd.span.iter().collect()));
+    let ours: Vec<Averages> = shadow.cpus().map(|cpu| Averages::of(shadow.sched.root_cfs(cpu))).collect();
+    let readings = spans.iter().flat_map(|span| [(span, false), (span, true)]);
+    readings.into_iter().find_map(|(span, all)| {
+        let averages: Vec<Averages> = (0..bounds.len())
+            .map(|at| match (CpuId::from(at) == cpu, span.contains(&CpuId::from(at))) {
+                (true, _) => bounds[at].0,
+                // At their least, but not below the one that is to be chosen.
+                (false, true) if all => bounds[at].0.above(bounds[cpu.index()].0, bounds[at].1),
+                (false, true) => ours[at],
+                (false, false) => bounds[at].1,
+            })
+            .collect();
+        averages::as_if(shadow, &averages, |shadow| {
+            let plain = shadow.sched.decide_fork(task, this, now, None);
+            if plain.cpu == cpu { Some(plain) } else { with_stamp(shadow, task, this, cpu, now) }
+        })
+    })
+}

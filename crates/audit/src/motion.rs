@@ -1,0 +1,100 @@
+//! CPUs whose state is changing just now.
+//!
+//! A CPU is idle for others a moment before its switch is traced, and has a task queued a
+//! moment before the wake-up is. How long such a moment may be depends on the machine: on
+//! emulated CPUs that take turns it is a turn. It is learned from how long wake-ups by
+//! interrupt take, and what happens on a CPU within that time may have been seen already.
+
+use schedlab_sched::Curr;
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Kind};
+use schedlab_units::{Duration, Pid, Time};
+
+use crate::shadow::Shadow;
+
+/// How far apart in time events of different CPUs can be and still overlap.
+#[derive(Clone, Copy, Debug)]
+pub struct Slack {
+    /// Mean time from a wake-up to its end by interrupt on an idle CPU, ns.
+    delay: u64,
+}
+
+impl Default for Slack {
+    fn default() -> Slack {
+        Slack { delay: 10_000 }
+    }
+}
+
+impl Slack {
+    /// A wake-up by interrupt on an idle CPU took so long.
+    pub fn learn(&mut self, delay: Duration) {
+        let delay = delay.0.min(1_000_000);
+        self.delay = (15 * self.delay + delay) / 16;
+    }
+
+    /// The time within which others may see a change sooner or later than it was traced.
+    pub fn time(self) -> Duration {
+        Duration((3 * self.delay).clamp(5_000, 1_000_000))
+    }
+}
+
+/// A CPU that may be seen in another state than the shadow has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Changing {
+    /// Which.
+    pub cpu: CpuId,
+    /// Idle already, or no longer.
+    pub idle: bool,
+}
+
+/// The CPUs whose next event is a change between idle and busy. The executing CPU knows
+/// itself.
+pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'a Event>) -> Vec<Changing> {
+    let mut seen: Vec<CpuId> = vec![this];
+    let mut changing = Vec::new();
+    for event in ahead {
+        let (cpu, idle) = match event.kind {
+            Kind::SchedSwitch { next_pid, .. } => (event.cpu, next_pid == Pid::IDLE),
+            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => {
+                (target_cpu, false)
+            }
+            _ => (event.cpu, false),
+        };
+        if seen.contains(&cpu) || !shadow.has_cpu(cpu) {
+            continue;
+        }
+        seen.push(cpu);
+        let tells = matches!(
+            event.kind,
+            Kind::SchedSwitch { .. } | Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. }
+        );
+        if tells && shadow.sched.idle_cpu(cpu) != idle {
+            changing.push(Changing { cpu, idle });
+        }
+        // Cleared before what it stood for is queued (v6.1).
+        if tells && !idle && shadow.sched.rqs[cpu].ttwu_pending && shadow.sched.rqs[cpu].curr == Curr::Idle {
+            changing.push(Changing { cpu, idle: true });
+        }
+    }
+    changing
+}
+
+/// Looks at the shadow as if a CPU had changed already.
+pub fn as_if<T>(shadow: &mut Shadow, changing: Changing, look: impl FnOnce(&mut Shadow) -> T) -> T {
+    let rq = &mut shadow.sched.rqs[changing.cpu];
+    let before = (rq.curr, rq.nr_running, rq.ttwu_pending);
+    if changing.idle {
+        (rq.curr, rq.nr_running, rq.ttwu_pending) = (Curr::Idle, 0, false);
+    } else {
+        rq.nr_running = rq.nr_running.max(1);
+    }
+    let result = look(shadow);
+    let rq = &mut shadow.sched.rqs[changing.cpu];
+    (rq.curr, rq.nr_running, rq.ttwu_pending) = before;
+    result
+}
+
+/// The end of the time that is looked ahead from an instant.
+pub fn until(now: Time, slack: Slack) -> Time {
+    now + slack.time()
+}

@@ -1,0 +1,127 @@
+//! Who runs next, under all that the trace leaves open.
+//!
+//! Virtual times are sums of many small spans, each known from the times of events, which
+//! are not quite the times at which the kernel charged a task. So each task's virtual time
+//! here has an error, and whoever could come first within the errors is possible. A pick
+//! also tells: the one that was chosen came first, so its virtual time is moved to where
+//! that is so.
+
+use schedlab_sched::{Curr, FairPolicy, Kernel, Pick, SeId};
+use schedlab_topology::CpuId;
+use schedlab_units::{Pid, TaskId, Time};
+
+use crate::shadow::Shadow;
+use crate::verdict::{Choice, Hidden, Possible};
+
+/// One of those who wait for a CPU, or its current task if that can go on.
+struct Waiting {
+    task: TaskId,
+    vruntime: u64,
+    deadline: u64,
+    /// How far both may be off.
+    error: i64,
+}
+
+/// What a CPU may switch to. Sleepers that are still queued and come first leave the queue.
+pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Vec<Possible> {
+    shadow.sched.update_rq_clock(cpu, now);
+    let pick = shadow.sched.choose_next(cpu);
+    let mut found = vec![possible(shadow, &pick)];
+    let Curr::Task(ours) = pick.next else { return found };
+    if !shadow.sched.task(ours).policy.is_fair() {
+        return found;
+    }
+    let waiting = waiting(shadow, cpu);
+    for task in may_come_first(shadow, cpu, &waiting) {
+        let choice = Choice::Task(shadow.known(task).pid);
+        if choice != found[0].choice {
+            let hidden = Some(Hidden::VirtualTime);
+            found.push(Possible { choice, hidden, reason: found[0].reason, numbers: Vec::new() });
+        }
+    }
+    if let Curr::Task(theirs) = chosen
+        && theirs != ours
+    {
+        let (ours, theirs) = (shadow.sched.se(SeId(ours.0)), shadow.sched.se(SeId(theirs.0)));
+        found[0].numbers.push(("vruntime", theirs.vruntime.wrapping_sub(ours.vruntime) as i64));
+        if shadow.sched.kernel.rules.policy == FairPolicy::Eevdf {
+            found[0].numbers.push(("deadline", theirs.deadline.wrapping_sub(ours.deadline) as i64));
+        }
+    }
+    found
+}
+
+fn possible(shadow: &Shadow, pick: &Pick) -> Possible {
+    let pid = match pick.next {
+        Curr::Idle => Pid::IDLE,
+        Curr::Task(task) => shadow.known(task).pid,
+    };
+    Possible { choice: Choice::Task(pid), reason: pick.reason.name(), hidden: None, numbers: Vec::new() }
+}
+
+/// All that can be picked.
+fn waiting(shadow: &Shadow, cpu: CpuId) -> Vec<Waiting> {
+    let root = shadow.sched.root_cfs(cpu);
+    let curr = root.curr.filter(|&curr| shadow.sched.se(curr).on_rq);
+    let tree = root.timeline.entries().iter().map(|entry| entry.se);
+    curr.into_iter()
+        .chain(tree)
+        .filter(|se| se.is_task() && !shadow.sched.se(*se).sched_delayed)
+        .map(|se| {
+            let entity = shadow.sched.se(se);
+            let task = TaskId(se.0);
+            let error = shadow.known(task).vruntime_error as i64;
+            Waiting { task, vruntime: entity.vruntime, deadline: entity.deadline, error }
+        })
+        .collect()
+}
+
+/// Who may come first within the errors.
+fn may_come_first(shadow: &Shadow, cpu: CpuId, waiting: &[Waiting]) -> Vec<TaskId> {
+    let rules = &shadow.sched.kernel.rules;
+    let zero = shadow.sched.root_cfs(cpu).zero(rules);
+    let key = |time: u64| time.wrapping_sub(zero) as i64;
+    if rules.policy == FairPolicy::Cfs {
+        let latest = waiting.iter().map(|w| key(w.vruntime) + w.error).min().unwrap_or(0);
+        return waiting.iter().filter(|w| key(w.vruntime) - w.error <= latest).map(|w| w.task).collect();
+    }
+    // The average moves by the mean of the errors.
+    let average = shadow.sched.avg_sums(shadow.sched.root_cfs_id(cpu)).offset();
+    let spread = waiting.iter().map(|w| w.error).sum::<i64>() / waiting.len().max(1) as i64;
+    let may = |w: &&Waiting| key(w.vruntime) - w.error <= average + spread;
+    let must = |w: &&Waiting| key(w.vruntime) + w.error <= average - spread;
+    let latest = waiting.iter().filter(must).map(|w| key(w.deadline) + w.error).min().unwrap_or(i64::MAX);
+    waiting.iter().filter(may).filter(|w| key(w.deadline) - w.error <= latest).map(|w| w.task).collect()
+}
+
+/// The one that was chosen came first: moves it to where that is so.
+pub fn learn(shadow: &mut Shadow, cpu: CpuId, chosen: TaskId) {
+    let root = shadow.sched.root_cfs_id(cpu);
+    let entity = shadow.sched.task(chosen).se.clone();
+    if !entity.on_rq || !shadow.sched.task(chosen).policy.is_fair() {
+        return;
+    }
+    let zero = shadow.sched.root_cfs(cpu).zero(&shadow.sched.kernel.rules);
+    let key = |time: u64| time.wrapping_sub(zero) as i64;
+    let others = waiting(shadow, cpu);
+    let others = || others.iter().filter(|w| w.task != chosen);
+    let mut shift = 0i64;
+    if is_eevdf(&shadow.sched.kernel) {
+        let sums = shadow.sched.avg_sums(root);
+        shift = (key(entity.vruntime) - sums.offset()).max(0);
+        let eligible = others().filter(|w| sums.eligible(w.vruntime)).map(|w| key(w.deadline)).min();
+        if let Some(earliest) = eligible {
+            shift = shift.max(key(entity.deadline) - earliest);
+        }
+    } else if let Some(least) = others().map(|w| key(w.vruntime)).min() {
+        shift = (key(entity.vruntime) - least).max(0);
+    }
+    if shift > 0 {
+        let back = |time: u64| time.wrapping_sub(shift as u64);
+        shadow.sched.set_virtual_time(chosen, back(entity.vruntime), back(entity.deadline));
+    }
+}
+
+fn is_eevdf(kernel: &Kernel) -> bool {
+    kernel.rules.policy == FairPolicy::Eevdf
+}
