@@ -1,5 +1,7 @@
-//! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`.
+//! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`,
+//! `cargo xtask fidelity-loop`.
 
+mod fidelity_loop;
 mod kernel_map;
 mod source;
 mod tidy;
@@ -10,8 +12,9 @@ fn main() -> ExitCode {
     let verb = std::env::args().nth(1).unwrap_or_default();
     let result = match verb.as_str() {
         "kernel-map" => kernel_map::write(),
+        "fidelity-loop" => fidelity_loop::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "tidy" => tidy::check(),
-        _ => Err("usage: cargo xtask tidy | kernel-map".to_string()),
+        _ => Err("usage: cargo xtask tidy | kernel-map | fidelity-loop [LOAD..]".to_string()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

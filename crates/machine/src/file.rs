@@ -8,6 +8,7 @@
 //! class = "zen3"
 //! law = "fixed"              # or "pstate", "hardware"
 //! clock_domain = "core"      # or "package"
+//! shared_clock = false       # true: an emulator that counts instructions
 //!
 //! [bandwidth]
 //! core_mbps = 30000
@@ -41,7 +42,8 @@ macro_rules! classes {
 
 /// Name, file and text of each class.
 const CLASSES: &[(&str, &str, &str)] = classes! {
-    "haswell-ep", "skylake-sp", "icelake-sp", "sapphire-rapids", "zen3", "zen4", "kvm-guest", "power10", "desktop",
+    "haswell-ep", "skylake-sp", "icelake-sp", "sapphire-rapids", "zen3", "zen4", "kvm-guest", "emulator", "power10",
+    "desktop",
 };
 
 impl Machine {
@@ -91,6 +93,9 @@ impl Machine {
         }
         if let Some(domain) = parsed.hardware.clock_domain {
             self.clock_domain = domain.into();
+        }
+        if let Some(shared) = parsed.hardware.shared_clock {
+            self.shared_clock = shared;
         }
         for (table, numbers) in parsed.tables() {
             for (name, number) in numbers {
@@ -181,6 +186,7 @@ struct Hardware {
     class: Option<Spanned<String>>,
     law: Option<LawName>,
     clock_domain: Option<DomainName>,
+    shared_clock: Option<bool>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -306,7 +312,7 @@ mod tests {
             (
                 "[hardware]\nclass = \"zen\"\n",
                 "m.toml:4: there is no class \"zen\"; there are haswell-ep, skylake-sp, icelake-sp, \
-                 sapphire-rapids, zen3, zen4, kvm-guest, power10, desktop",
+                 sapphire-rapids, zen3, zen4, kvm-guest, emulator, power10, desktop",
             ),
             (
                 "[smt]\n\ntwo_permille = { value = 9, range = [10, 20] }\n",

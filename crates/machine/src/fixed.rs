@@ -40,6 +40,11 @@ impl Work {
         Work(ns.min(1 << 47) << 16)
     }
 
+    /// What is left of the block under way, when all of it is whole blocks of so many ns.
+    pub fn left_of_block(self, ns: u64) -> Work {
+        Work(self.0 % Work::nanos(ns.max(1)).0)
+    }
+
     /// Whole ns of work, rounded up.
     #[inline]
     pub fn as_nanos(self) -> u64 {

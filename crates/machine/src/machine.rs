@@ -33,6 +33,9 @@ pub struct Machine {
     pub law: Law,
     /// What has one clock.
     pub clock_domain: ClockDomain,
+    /// Whether one processor does the work of all busy CPUs in turn, as an emulator does
+    /// whose clock counts instructions: with n busy each works at 1/n.
+    pub shared_clock: bool,
     /// Contended lines.
     pub line: LinePrices,
     /// Mechanisms that are off.
@@ -54,6 +57,7 @@ impl Machine {
             freq: Freq::default(),
             law: Law::default(),
             clock_domain: ClockDomain::default(),
+            shared_clock: false,
             line: LinePrices::default(),
             without: Without::NOTHING,
         }

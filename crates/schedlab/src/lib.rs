@@ -13,6 +13,7 @@ pub use schedlab_units as units;
 pub use schedlab_workload as workload;
 
 mod because;
+pub mod closed_loop;
 pub mod domain_tree;
 mod embedded;
 mod error;

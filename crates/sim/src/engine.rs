@@ -160,6 +160,8 @@ pub(crate) struct Engine<'a> {
     pub pending: u64,
     /// CPUs that run something.
     pub nr_busy: u32,
+    /// CPUs that want the processor they all share; counted only where they do.
+    pub nr_working: u32,
     /// Tasks named by count so far, and of each spec.
     pub named: u32,
     pub named_of: Vec<u32>,
@@ -236,6 +238,7 @@ impl<'a> Engine<'a> {
             to_start: 0,
             pending: 0,
             nr_busy: 0,
+            nr_working: 0,
             named: 0,
             named_of: vec![0; workload.tasks.len()],
             next_pid: 1000,

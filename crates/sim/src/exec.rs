@@ -63,8 +63,18 @@ impl Engine<'_> {
         if self.tasks[task.index()].work == Work::NONE && self.tasks[task.index()].stage == Stage::Fetch {
             self.fetch(task);
         }
-        let entry = &self.tasks[task.index()];
+        let entry = &mut self.tasks[task.index()];
         let mut ns = entry.work.time_at(self.cpus[cpu].work_rate);
+        if let Stage::Wall { until, block } = entry.stage {
+            // Time passes for a task that runs by the clock also while others run or it is slow.
+            let left = until.since(self.now + Duration(overhead)).0;
+            if left == 0 {
+                entry.work = entry.work.left_of_block(block);
+                ns = entry.work.time_at(self.cpus[cpu].work_rate);
+            } else {
+                ns = ns.min(left);
+            }
+        }
         if let Some(point) = self.point_in_work(cpu, task)
             && point.0 < ns
         {
@@ -383,11 +393,13 @@ impl Engine<'_> {
                 let entry = &mut self.tasks[task.index()];
                 entry.work = Work::nanos(spin.0);
                 entry.stage = Stage::SpunAtBarrier(id);
+                self.share_clock();
             }
             Arrival::Open(spinners) => {
                 for spinner in spinners {
                     self.end_spin(spinner, Stage::Fetch);
                 }
+                self.share_clock();
                 let left = self.objects.barriers[id.index()].nr_sleepers() as u32;
                 if left > 0 {
                     self.charge(cpu, self.paths.syscall + self.paths.futex);

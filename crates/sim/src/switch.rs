@@ -107,7 +107,7 @@ impl Engine<'_> {
                 task.work = task.work.plus_nanos(stall);
             }
         }
-        if self.smt {
+        if self.smt || self.machine.shared_clock {
             self.cpus[cpu].rate = self.rate_of(cpu);
         }
         self.cpus[cpu].work_rate = self.cpus[cpu].rate;

@@ -27,7 +27,7 @@ pub use dbench::Dbench;
 pub use fork_storm::ForkStorm;
 pub use hackbench::Hackbench;
 pub use hogs::Hogs;
-pub use io::Io;
+pub use io::{DeviceKind, Io};
 pub use kernbench::Kernbench;
 pub use oltp::Oltp;
 pub use periodic::Periodic;

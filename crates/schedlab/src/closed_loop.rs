@@ -1,0 +1,184 @@
+//! The closed loop: a recorded program, run again by the simulator, and both measured alike.
+//!
+//! A recording says which program ran with which arguments (`cmd.txt`), on which machine
+//! (`facts/topology.txt`) and what became of it. The same program as a model, on the same
+//! machine under the same rules, should give the same figures. Both traces pass the same
+//! filter, which leaves only the program's own tasks, and the same folds.
+//!
+//! The emulator that made the recordings has costs and a clock of its own:
+//! `machines/class/emulator.toml`.
+
+mod own;
+mod placed;
+mod program;
+
+use std::io::{Read, Seek};
+
+use schedlab_machine::Machine;
+use schedlab_report::metrics::{Busy, Cause, Counts, Migrations, Placements, WakeupLatency};
+use schedlab_sched::Kernel;
+use schedlab_topology::{CpuId, SavedSysfs, Topology};
+use schedlab_trace::read::{Record, open};
+use schedlab_trace::{Event, Kind, Sink};
+use schedlab_units::{Duration, Pid};
+
+use crate::error::Error;
+use crate::experiment::{Limits, run_one};
+use crate::scenario::Row;
+use own::Own;
+
+pub use placed::{Placed, Step, compare};
+pub use program::Program;
+
+/// Longest virtual time of a simulated program; the recorded ones take at most some seconds.
+const LIMIT: Duration = Duration::secs(30);
+
+/// What a program's own tasks did.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// Switches, wake-ups, new tasks.
+    pub counts: Counts,
+    /// Migrations by cause.
+    pub migrations: Migrations,
+    /// Wake-up latency.
+    pub latency: WakeupLatency,
+    /// Run time.
+    pub busy: Busy,
+    /// New tasks.
+    pub placements: Placements,
+    /// The CPU of the task that made the first new one.
+    pub forker: Option<CpuId>,
+}
+
+impl Sink for Figures {
+    fn event(&mut self, event: &Event) {
+        let is_new = matches!(event.kind, Kind::SchedWakeupNew { .. });
+        if is_new && event.pid == Pid::IDLE {
+            // A simulation begins with its first task, which no task made.
+            return;
+        }
+        self.counts.event(event);
+        self.migrations.event(event);
+        self.latency.event(event);
+        self.busy.event(event);
+        self.placements.event(event);
+        if is_new {
+            self.forker.get_or_insert(event.cpu);
+        }
+    }
+}
+
+/// The rows of the table of counts.
+pub const ROWS: [&str; 13] = [
+    "run time ms",
+    "elapsed ms",
+    "voluntary",
+    "involuntary",
+    "wake-ups",
+    "new tasks",
+    "moved at wake-up",
+    "moved newly idle",
+    "moved periodic",
+    "moved nohz",
+    "moved stopper",
+    "latency p50 us",
+    "latency p99 us",
+];
+
+impl Figures {
+    /// The figures in the order of [`ROWS`].
+    pub fn row(&self) -> [f64; ROWS.len()] {
+        let us = |percent| self.latency.histogram.percentile(percent).unwrap_or(0) as f64 / 1e3;
+        let moved = Cause::ALL.map(|cause| self.migrations.of(cause) as f64);
+        let [wakeup, newly_idle, periodic, nohz, stopper] = moved;
+        [
+            self.busy.total().0 as f64 / 1e6,
+            self.busy.span().0 as f64 / 1e6,
+            self.counts.voluntary as f64,
+            self.counts.involuntary as f64,
+            self.counts.wakeups as f64,
+            self.counts.forks as f64,
+            wakeup,
+            newly_idle,
+            periodic,
+            nohz,
+            stopper,
+            us(50.0),
+            us(99.0),
+        ]
+    }
+
+    /// Run time by nice value, as shares of the whole, of tasks whose name is a prefix and
+    /// a number; the number says which of the nice values it has.
+    pub fn shares(&self, prefix: &str, nice: &[i8]) -> Vec<(i8, f64)> {
+        let mut shares: Vec<(i8, f64)> = Vec::new();
+        let mut whole = 0.0;
+        for (_, comm, ran) in self.busy.tasks() {
+            let name = comm.to_str_lossy();
+            let Some(number) = name.strip_prefix(prefix).and_then(|n| n.parse::<usize>().ok()) else {
+                continue;
+            };
+            let nice = nice[number % nice.len()];
+            whole += ran.0 as f64;
+            match shares.iter_mut().find(|(n, _)| *n == nice) {
+                Some((_, sum)) => *sum += ran.0 as f64,
+                None => shares.push((nice, ran.0 as f64)),
+            }
+        }
+        shares.sort_by_key(|&(nice, _)| nice);
+        for (_, share) in &mut shares {
+            *share /= whole;
+        }
+        shares
+    }
+}
+
+/// Measures a recorded trace.
+///
+/// # Errors
+/// What cannot be read.
+pub fn recorded(trace: impl Read + Seek + 'static, program: &Program) -> Result<Figures, Error> {
+    let wrong = |e: schedlab_trace::read::Error| Error::new(e.to_string());
+    let mut own = Own::new(program.prefix(), Figures::default());
+    let spool = || -> std::io::Result<std::io::Cursor<Vec<u8>>> { Ok(std::io::Cursor::default()) };
+    for record in open(trace, spool).map_err(wrong)? {
+        if let Record::Event(event) = record.map_err(wrong)? {
+            own.event(&event);
+        }
+    }
+    Ok(own.into_inner())
+}
+
+/// Runs the program in the simulator, begun on a CPU, and measures that.
+///
+/// # Errors
+/// A run that does not end.
+pub fn simulated(
+    machine: &Machine,
+    kernel: &Kernel,
+    program: &Program,
+    start: Option<CpuId>,
+    seed: u64,
+) -> Result<Figures, Error> {
+    let workload = program.model(machine.topology.nr_cpus(), start)?;
+    let row = Row { key: String::new(), workload, notes: Vec::new() };
+    let limits = Limits { seed, limit: Some(LIMIT) };
+    let own = |_: &Row| Own::new(program.prefix(), Figures::default());
+    let (_, own) = run_one(machine, kernel, &row, limits, own)?;
+    Ok(own.into_inner())
+}
+
+/// The emulated machine of a recording, from its `facts/topology.txt`.
+///
+/// # Errors
+/// Facts that make no machine.
+pub fn machine(name: &str, topology: &str) -> Result<Machine, Error> {
+    let saved = SavedSysfs::from_lines(name, topology).map_err(|e| Error::new(e.to_string()))?;
+    let topology = Topology::from_sysfs(name, &saved).map_err(|e| Error::new(e.to_string()))?;
+    let mut machine = Machine::of(topology);
+    machine
+        .apply_toml("emulator", "[hardware]\nclass = \"emulator\"\n")
+        .map_err(|e| Error::new(e.to_string()))?;
+    let none = schedlab_machine::Without::parse("cache-warmth,smt,bandwidth,cache-lines");
+    Ok(machine.without(none.map_err(Error::new)?))
+}

@@ -1,0 +1,114 @@
+//! A filter that leaves of a trace what happens to a program's own tasks.
+//!
+//! They are known by name: `wl_NAME` from the exec on, then what the program calls them. All
+//! others count as idle: a switch from a kworker to a task of the program becomes one from
+//! the idle task, so that folds over the rest see a machine that runs the program alone.
+
+use schedlab_trace::{Comm, Event, Kind, Sink, TaskState};
+use schedlab_units::Pid;
+
+/// The filter.
+pub(super) struct Own<S> {
+    prefix: &'static str,
+    inner: S,
+}
+
+impl<S: Sink> Own<S> {
+    /// Passes on what concerns tasks whose name begins so, or with `wl_`.
+    pub fn new(prefix: &'static str, inner: S) -> Own<S> {
+        Own { prefix, inner }
+    }
+
+    /// The sink behind the filter.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
+    fn is_own(&self, comm: Comm) -> bool {
+        comm.as_bytes().starts_with(self.prefix.as_bytes()) || comm.as_bytes().starts_with(b"wl_")
+    }
+}
+
+impl<S: Sink> Sink for Own<S> {
+    fn event(&mut self, event: &Event) {
+        match &event.kind {
+            Kind::SchedSwitch {
+                prev_comm,
+                prev_pid,
+                prev_prio,
+                prev_state,
+                next_comm,
+                next_pid,
+                next_prio,
+            } => {
+                let (from, to) = (self.is_own(*prev_comm), self.is_own(*next_comm));
+                if !from && !to {
+                    return;
+                }
+                let idle = Comm::swapper(event.cpu);
+                let kind = Kind::SchedSwitch {
+                    prev_comm: if from { *prev_comm } else { idle },
+                    prev_pid: if from { *prev_pid } else { Pid::IDLE },
+                    prev_prio: *prev_prio,
+                    prev_state: if from { *prev_state } else { TaskState::RUNNING },
+                    next_comm: if to { *next_comm } else { idle },
+                    next_pid: if to { *next_pid } else { Pid::IDLE },
+                    next_prio: *next_prio,
+                };
+                self.inner.event(&Event { kind, ..event.clone() });
+            }
+            Kind::SchedWaking { comm, .. }
+            | Kind::SchedWakeup { comm, .. }
+            | Kind::SchedWakeupNew { comm, .. }
+            | Kind::SchedMigrateTask { comm, .. }
+                if self.is_own(*comm) =>
+            {
+                self.inner.event(event);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_topology::CpuId;
+    use schedlab_trace::Flags;
+    use schedlab_units::Time;
+
+    #[test]
+    fn others_count_as_idle() {
+        let (own, other) = (Comm::new(b"hg-1"), Comm::new(b"kworker/0:1"));
+        let switch = |prev_comm, prev_pid, next_comm, next_pid| Event {
+            time: Time::ZERO,
+            cpu: CpuId(0),
+            pid: Pid(prev_pid),
+            tgid: None,
+            comm: prev_comm,
+            flags: Flags::NONE,
+            kind: Kind::SchedSwitch {
+                prev_comm,
+                prev_pid: Pid(prev_pid),
+                prev_prio: 120,
+                prev_state: TaskState::INTERRUPTIBLE,
+                next_comm,
+                next_pid: Pid(next_pid),
+                next_prio: 120,
+            },
+        };
+        let mut filter = Own::new("hg-", Vec::new());
+        filter.event(&switch(other, 7, own, 8));
+        filter.event(&switch(own, 8, own, 9));
+        filter.event(&switch(other, 7, other, 6));
+        let pids: Vec<(i32, i32)> = filter
+            .into_inner()
+            .iter()
+            .map(|event: &Event| match event.kind {
+                Kind::SchedSwitch { prev_pid, next_pid, .. } => (prev_pid.0, next_pid.0),
+                _ => unreachable!(),
+            })
+            .collect();
+        assert_eq!(pids, [(0, 8), (8, 9)]);
+    }
+}

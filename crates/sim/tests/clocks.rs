@@ -1,0 +1,63 @@
+//! Time by the wall and time of a processor: programs that look at the clock, and CPUs
+//! that share one processor as in an emulator.
+
+use schedlab_machine::Machine;
+use schedlab_sched::Kernel;
+use schedlab_sim::Simulation;
+use schedlab_trace::NullSink;
+use schedlab_units::Duration;
+use schedlab_workload::{ProgramBuilder, TaskSpec, WorkloadBuilder};
+
+/// Virtual time, in tenths of a ms, until so many tasks of one program have ended.
+fn elapsed(machine: &Machine, tasks: usize, program: impl Fn(&mut ProgramBuilder)) -> u64 {
+    let mut w = WorkloadBuilder::new("test");
+    let program = w.program("t", |p| program(p));
+    for i in 0..tasks {
+        w.task(TaskSpec::root(format!("t{i}"), program));
+    }
+    let workload = w.finish().unwrap();
+    let kernel = Kernel::parse("v6.12").unwrap();
+    let outcome = Simulation::new(machine, &kernel, &workload).unwrap().run(&mut NullSink);
+    assert!(outcome.is_ok());
+    (outcome.elapsed().0 + 50_000) / 100_000
+}
+
+#[test]
+fn a_program_that_looks_at_the_clock_ends_by_it_however_little_it_ran() {
+    let machine = Machine::preset("1").unwrap();
+    let wall = |p: &mut ProgramBuilder| _ = p.run_wall(Duration::millis(100), Duration::micros(5));
+    for tasks in [1, 2, 4] {
+        let tenths = elapsed(&machine, tasks, wall);
+        // The last to come has its 100 ms from its first look on, which a slice or two precede.
+        assert!((1000..1150).contains(&tenths), "{tasks} tasks: {tenths}");
+    }
+}
+
+#[test]
+fn cpus_of_an_emulator_share_one_processor() {
+    let mut machine = Machine::preset("4").unwrap();
+    let work = |p: &mut ProgramBuilder| _ = p.run(Duration::millis(10));
+    let alone = elapsed(&machine, 1, work);
+    assert!((100..105).contains(&elapsed(&machine, 4, work)));
+    machine.shared_clock = true;
+    assert_eq!(elapsed(&machine, 1, work), alone);
+    let four = elapsed(&machine, 4, work);
+    assert!((400..415).contains(&four), "{four}");
+}
+
+#[test]
+fn who_spins_at_a_barrier_gives_the_shared_processor_away() {
+    let mut machine = Machine::preset("4").unwrap();
+    machine.shared_clock = true;
+    let mut w = WorkloadBuilder::new("test");
+    let meet = w.barrier("meet", 4, Duration::millis(100));
+    for ms in [1, 1, 1, 11] {
+        let program = w.program("t", |p| _ = p.run(Duration::millis(ms)).barrier(meet));
+        w.task(TaskSpec::root("t", program));
+    }
+    let workload = w.finish().unwrap();
+    let kernel = Kernel::parse("v6.12").unwrap();
+    let outcome = Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut NullSink);
+    // 14 ms of work in all, and nothing for the spinning.
+    assert!((14_000_000..14_400_000).contains(&outcome.elapsed().0), "{}", outcome.elapsed());
+}

@@ -1,0 +1,204 @@
+//! `cargo xtask fidelity-loop`: the recorded programs run again by the simulator, as a table.
+//!
+//! Writes the section between two marks of `docs/fidelity.md`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+
+use schedlab::closed_loop::{Figures, Placed, Program, ROWS, compare, machine, recorded, simulated};
+use schedlab::machine::Machine;
+use schedlab::sched::Kernel;
+use schedlab::topology::CpuId;
+
+use crate::source;
+
+const BEGIN: &str = "<!-- closed loop: begin, written by `cargo xtask fidelity-loop` -->";
+const END: &str = "<!-- closed loop: end -->";
+
+const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
+const MACHINES: [&str; 4] = ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster"];
+const LOADS: [&str; 9] =
+    ["pipes", "sleepers", "barrier", "barrier-nospin", "fork", "io-loop", "io-disk", "hogs", "hogs-runtime"];
+const STREAMS: [&str; 4] = ["stream-perllc-1", "stream-perllc-2", "stream-perllc-3", "stream-half"];
+
+/// Seeds whose mean is printed, and seeds that say what the hidden past leaves open.
+const RUNS: u64 = 5;
+const PASTS: u64 = 100;
+
+/// Runs everything and writes the tables; with names of loads, prints those alone.
+///
+/// # Errors
+/// A file that cannot be read or written, or a run that cannot be made.
+pub fn run(only: &[String]) -> Result<(), String> {
+    let mut tables = Tables::default();
+    for kernel in KERNELS {
+        for name in MACHINES {
+            let folder = source::root().join("traces").join(kernel).join(name);
+            let facts = read(&folder.join("facts/topology.txt"))?;
+            let machine = machine(name, &facts).map_err(|e| e.to_string())?;
+            let place = Place { kernel, machine: &machine, folder: &folder };
+            for load in LOADS.iter().filter(|l| only.is_empty() || only.iter().any(|o| o == *l)) {
+                place.counts(load, &mut tables)?;
+            }
+            for load in STREAMS.iter().filter(|l| only.is_empty() || only.iter().any(|o| o == *l)) {
+                place.stream(load, &mut tables)?;
+            }
+        }
+    }
+    let text = tables.text();
+    if !only.is_empty() {
+        print!("{text}");
+        return Ok(());
+    }
+    let path = source::root().join("docs/fidelity.md");
+    let docs = read(&path)?;
+    let (before, rest) = docs.split_once(BEGIN).ok_or(format!("docs/fidelity.md has no line {BEGIN}"))?;
+    let (_, after) = rest.split_once(END).ok_or(format!("docs/fidelity.md has no line {END}"))?;
+    fs::write(&path, format!("{before}{BEGIN}\n\n{text}\n{END}{after}")).map_err(|e| e.to_string())
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Lines of the three tables.
+#[derive(Default)]
+struct Tables {
+    counts: String,
+    shares: String,
+    streams: String,
+    differences: String,
+}
+
+impl Tables {
+    fn text(&self) -> String {
+        let head =
+            |columns: &[&str]| format!("| {} |\n|{}\n", columns.join(" | "), "---|".repeat(columns.len()));
+        let mut columns = vec!["kernel", "machine", "load"];
+        columns.extend(ROWS);
+        let streams = ["kernel", "machine", "load", "steps", "exact", "in set", "differ", "not reached"];
+        format!(
+            "### Counts: recorded, simulated\n\n{}{}\n### Shares of hogs by nice value, percent: recorded, \
+             simulated\n\n{}{}\n### New threads\n\n{}{}\n{}",
+            head(&columns),
+            self.counts,
+            head(&["kernel", "machine", "load", "nice -5", "nice 0", "nice 5"]),
+            self.shares,
+            head(&streams),
+            self.streams,
+            self.differences
+        )
+    }
+}
+
+struct Place<'a> {
+    kernel: &'a str,
+    machine: &'a Machine,
+    folder: &'a Path,
+}
+
+impl Place<'_> {
+    fn recorded(&self, load: &str) -> Result<(Program, Figures), String> {
+        let folder = self.folder.join(load);
+        let program = Program::parse(&read(&folder.join("cmd.txt"))?).map_err(|e| e.to_string())?;
+        let path = folder.join("trace.txt.gz");
+        let trace = fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let figures =
+            recorded(Cursor::new(trace), &program).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok((program, figures))
+    }
+
+    fn simulated(&self, program: &Program, recorded: &Figures, seed: u64) -> Result<Figures, String> {
+        let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
+        simulated(self.machine, &kernel, program, recorded.forker, seed).map_err(|e| e.to_string())
+    }
+
+    fn head(&self, load: &str) -> String {
+        format!("| {} | {} | {load} |", self.kernel, self.machine.name())
+    }
+
+    fn counts(&self, load: &str, tables: &mut Tables) -> Result<(), String> {
+        let (program, recorded) = self.recorded(load)?;
+        let mut sum = [0.0; ROWS.len()];
+        let mut shares = Vec::new();
+        let nice = program.nice();
+        for seed in 1..=RUNS {
+            let figures = self.simulated(&program, &recorded, seed)?;
+            for (sum, value) in sum.iter_mut().zip(figures.row()) {
+                *sum += value / RUNS as f64;
+            }
+            if !nice.is_empty() {
+                shares.push(figures.shares(program.prefix(), &nice));
+            }
+        }
+        tables.counts += &self.head(load);
+        for (recorded, simulated) in recorded.row().into_iter().zip(sum) {
+            tables.counts += &cell(recorded, simulated);
+        }
+        tables.counts += "\n";
+        if !nice.is_empty() {
+            tables.shares += &self.head(load);
+            for (i, (_, share)) in recorded.shares(program.prefix(), &nice).into_iter().enumerate() {
+                let mean = shares.iter().map(|s| s[i].1).sum::<f64>() / shares.len() as f64;
+                _ = write!(tables.shares, " {:.1}, {:.1} |", share * 100.0, mean * 100.0);
+            }
+            tables.shares += "\n";
+        }
+        Ok(())
+    }
+
+    fn stream(&self, load: &str, tables: &mut Tables) -> Result<(), String> {
+        let (program, recorded) = self.recorded(load)?;
+        let forker = recorded.forker.ok_or("no thread was made")?;
+        let cpus = |figures: &Figures| figures.placements.tasks.iter().map(|t| t.to).collect::<Vec<CpuId>>();
+        let mut seeds = Vec::new();
+        for seed in 1..=PASTS {
+            seeds.push(cpus(&self.simulated(&program, &recorded, seed)?));
+        }
+        let steps = compare(&self.machine.topology, forker, &cpus(&recorded), &seeds);
+        let count = |placed| steps.iter().filter(|s| s.placed() == placed).count();
+        _ = writeln!(
+            tables.streams,
+            "{} {} | {} | {} | {} | {} |",
+            self.head(load),
+            steps.len(),
+            count(Placed::Exact),
+            count(Placed::InSet),
+            count(Placed::Differs),
+            count(Placed::NotReached)
+        );
+        for (at, step) in steps.iter().enumerate().filter(|(_, s)| s.placed() == Placed::Differs) {
+            let chosen: Vec<String> =
+                step.simulated.iter().map(|(cpu, n)| format!("{cpu} ({n} of {PASTS} seeds)")).collect();
+            let all: Vec<String> = cpus(&recorded).iter().map(ToString::to_string).collect();
+            _ = writeln!(
+                tables.differences,
+                "- {} {} {load}: recorded from CPU {forker} {}; thread {} went to {}, simulated {}.",
+                self.kernel,
+                self.machine.name(),
+                all.join(" "),
+                at + 1,
+                step.recorded,
+                chosen.join(", ")
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Both values, and in bold the ratio where it is more than a tenth off.
+fn cell(recorded: f64, simulated: f64) -> String {
+    if recorded < 20.0 && simulated < 20.0 {
+        return format!(" {recorded:.0}, {simulated:.0} |");
+    }
+    let ratio = simulated / recorded;
+    if (0.9..=1.1).contains(&ratio) {
+        format!(" {recorded:.0}, {simulated:.0} |")
+    } else if recorded < 20.0 {
+        format!(" {recorded:.0}, **{simulated:.0}** |")
+    } else {
+        format!(" {recorded:.0}, {simulated:.0} (**{ratio:.2}**) |")
+    }
+}
