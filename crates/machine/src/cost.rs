@@ -212,6 +212,8 @@ constants! {
         submit_io_ns: Ns = 3_000, 1_000..=8_000, "estimate";
         /// The interrupt that ends a request, without the wake-up.
         complete_io_ns: Ns = 2_000, 800..=5_000, "estimate";
+        /// One item of work of a stopper, besides moving a task.
+        stopper_ns: Ns = 1_000, 400..=3_000, "estimate";
         /// A short system call that changes a task: affinity, policy, group, name.
         set_ns: Ns = 1_500, 500..=5_000, "estimate";
     }

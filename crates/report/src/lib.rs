@@ -8,6 +8,7 @@
 //! [`metrics`]; [`perf_sched`] has those of `perf sched`, tables and all.
 
 mod comparison;
+pub mod detect;
 mod metric;
 pub mod metrics;
 pub mod perf_sched;

@@ -44,7 +44,10 @@ pub const INVARIANTS: &[Invariant] = &[
     Invariant { sentence: "the list of fair tasks has each queued one once", violation: cfs_tasks },
     Invariant { sentence: "what runs is current on all levels, and nothing else is", violation: current },
     Invariant { sentence: "a task runs on one CPU, its own", violation: one_cpu },
-    Invariant { sentence: "a queued task that waits may use its CPU", violation: affinity },
+    Invariant {
+        sentence: "a queued task that waits may use its CPU, unless a stopper has work there",
+        violation: affinity,
+    },
     Invariant { sentence: "a queue with entities that may run has its averages aged", violation: leaf_list },
     Invariant { sentence: "who waits for quota is off the queue", violation: limbo },
 ];
@@ -227,7 +230,8 @@ fn one_cpu(sched: &Sched) -> Option<String> {
 fn affinity(sched: &Sched) -> Option<String> {
     let waits = |task: TaskId| {
         let entry = sched.task(task);
-        entry.on_rq && sched.rqs[entry.cpu].curr != Curr::Task(task)
+        // A stopper that has work may be about to move it.
+        entry.on_rq && sched.rqs[entry.cpu].curr != Curr::Task(task) && sched.rqs[entry.cpu].stop.is_none()
     };
     (0..sched.tasks.len() as u32).map(TaskId).filter(|&task| waits(task)).find_map(|task| {
         let entry = sched.task(task);

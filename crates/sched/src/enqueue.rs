@@ -73,7 +73,7 @@ impl Sched {
             self.requeue_delayed_entity(se);
             return;
         }
-        let runnable = !(delayed && !flags.wakeup);
+        let runnable = !delayed || flags.wakeup;
         let mut idle = self.se_is_idle(se);
         let mut slice = None;
         let mut level = Some(se);

@@ -144,16 +144,19 @@ impl Lab {
         self.switches.push((self.now, cpu, switched));
     }
 
-    /// Honours every request to reschedule, as in user mode.
+    /// Lets every CPU return to user mode: work of the task on its way out, and requests
+    /// to reschedule.
     pub(crate) fn settle(&mut self) {
         for round in 0.. {
             assert!(round < 1_000, "somebody always asks for another switch");
             self.drain();
+            for cpu in (0..self.sched.rqs.len()).map(CpuId::from) {
+                if let Curr::Task(task) = self.sched.rqs[cpu].curr {
+                    self.sched.exit_to_user(task, self.time());
+                }
+            }
             let asked = |(_, rq): &(CpuId, &crate::Rq)| rq.need_resched.any();
             let Some((cpu, _)) = self.sched.rqs.iter().find(asked) else { break };
-            if let Curr::Task(task) = self.sched.rqs[cpu].curr {
-                self.sched.exit_to_user(task, self.time());
-            }
             self.schedule(cpu, Deactivate::Preempted);
         }
         self.sched.check();
@@ -247,12 +250,12 @@ impl Lab {
         self.sched.task(task).se.sum_exec_runtime
     }
 
-    /// Part of the time from now on that each task gets, in percent.
-    pub(crate) fn shares(&mut self, tasks: &[TaskId], ns: u64) -> Vec<f64> {
+    /// Part of the time from now on that each task gets, of a thousand.
+    pub(crate) fn shares(&mut self, tasks: &[TaskId], ns: u64) -> Vec<u64> {
         let before: Vec<u64> = tasks.iter().map(|&task| self.ran(task)).collect();
         self.run(ns);
         let parts = tasks.iter().zip(before).map(|(&task, before)| self.ran(task) - before);
-        parts.map(|part| part as f64 * 100.0 / ns as f64).collect()
+        parts.map(|part| part * 1000 / ns).collect()
     }
 }
 

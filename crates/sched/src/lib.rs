@@ -66,6 +66,7 @@ mod tick;
 mod timeline;
 mod tunables;
 mod update_curr;
+mod uptime;
 mod util_est;
 mod view;
 pub mod wakeup;

@@ -4,7 +4,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use crate::class::Class;
-use crate::{CfsRqId, Curr, Feature, Sched, SeId, UpdateFlags};
+use crate::{CfsRqId, Curr, Feature, Reason, Sched, SeId, UpdateFlags};
 
 /// What a tick asks the driver to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,37 +52,37 @@ impl Sched {
             let cpu = self.cfs(cfs).cpu;
             let by_timer = self.rqs[cpu].hrtick.is_some() && !self.kernel.has(Feature::DoubleTick);
             if !self.is_eevdf() && self.cfs(cfs).nr_queued > 1 && !by_timer {
-                self.check_preempt_tick(cfs, se);
+                let reason = self.check_preempt_tick(cfs, se);
+                if reason.is_some() {
+                    self.resched_fair(cpu);
+                }
+                if reason == Some(Reason::SliceEnd) {
+                    // Not the one that had its turn is to be preferred.
+                    self.clear_buddies(cfs, se);
+                }
             }
             level = self.se(se).parent;
         }
     }
 
-    /// CFS: whether the running entity has had its slice, or is far ahead of another.
+    /// CFS: whether the running entity has had its slice, or is a slice ahead of another.
     ///
     /// Kernel: check_preempt_tick(), kernel/sched/fair.c, v6.1, v6.3.
-    fn check_preempt_tick(&mut self, cfs: CfsRqId, curr: SeId) {
+    pub fn check_preempt_tick(&self, cfs: CfsRqId, curr: SeId) -> Option<Reason> {
         let mut ideal = self.sched_slice(cfs, curr);
         if self.kernel.has(Feature::SliceCapLatency) {
             ideal = ideal.min(self.scaled.latency);
         }
-        let queue = self.cfs(cfs);
-        let cpu = queue.cpu;
         let entity = self.se(curr);
         let ran = entity.sum_exec_runtime - entity.prev_sum_exec_runtime;
         if ran > ideal {
-            self.resched_fair(cpu);
-            // Not the one that had its turn is to be preferred.
-            self.clear_buddies(cfs, curr);
-            return;
+            return Some(Reason::SliceEnd);
         }
         if ran < self.scaled.min_granularity {
-            return;
+            return None;
         }
-        let Some(left) = queue.timeline.leftmost() else { return };
+        let left = self.cfs(cfs).timeline.leftmost()?;
         let lead = entity.vruntime.wrapping_sub(left.vruntime) as i64;
-        if lead > ideal as i64 {
-            self.resched_fair(cpu);
-        }
+        (lead > ideal as i64).then_some(Reason::BehindSlice)
     }
 }

@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
-use crate::{CandidateOrder, CfsRqId, FairPolicy, Feature, LoadWeight, Queued, Sched, SeId, UpdateFlags};
+use crate::{
+    CandidateOrder, CfsRqId, FairPolicy, Feature, LoadWeight, Protection, Queued, Sched, SeId, UpdateFlags,
+};
 
 impl Sched {
     /// The key by which a queued entity is ordered.
@@ -134,7 +136,7 @@ impl Sched {
     }
 
     /// Makes an entity the one that runs on its level. `first` is false when it runs
-    /// already and only its class or group changed.
+    /// already and only its parameters changed; then v7.2 leaves its protection as it was.
     ///
     /// Kernel: set_next_entity(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     #[inline]
@@ -143,7 +145,7 @@ impl Sched {
         if self.se(se).on_rq {
             self.timeline_remove(cfs, se);
             self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
-            if self.is_eevdf() && first {
+            if self.is_eevdf() && (first || self.kernel.rules.protection != Protection::MinSlice) {
                 self.set_protect_slice(cfs, se);
             }
         }

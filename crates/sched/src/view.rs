@@ -74,6 +74,8 @@ pub struct Placement {
     pub reason: Reason,
     /// What the affine step said first, and its answer; none for fork and exec.
     pub affine: Option<(Reason, CpuId)>,
+    /// The number that decided the affine step, with its name.
+    pub affine_number: Option<(&'static str, i64)>,
     /// CPUs looked at in scans: the cost of the search.
     pub examined: u32,
     /// The number that decided, with its name; for people.
@@ -95,6 +97,7 @@ impl Placement {
             cpu,
             reason,
             affine: None,
+            affine_number: None,
             examined: 0,
             number: None,
             recent_used_cpu: None,
@@ -157,6 +160,11 @@ impl<'a> View<'a> {
     #[inline]
     pub fn decided_by(&self, name: &'static str, value: i64) {
         self.number.set(Some((name, value)));
+    }
+
+    /// The number noted last; forgotten thereby.
+    pub fn take_number(&self) -> Option<(&'static str, i64)> {
+        self.number.take()
     }
 
     /// The number noted last.

@@ -10,7 +10,7 @@ use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
 use schedlab_sim::{End, Simulation};
 use schedlab_trace::{NullSink, Sink, Tee};
-use schedlab_units::{Duration, Time};
+use schedlab_units::Duration;
 
 use crate::error::Error;
 use crate::folds::Folds;
@@ -110,5 +110,5 @@ pub fn run_one<S: Sink>(
         return Err(Error::new(outcome.end.to_string()));
     }
     let Tee(folds, sink) = sinks;
-    Ok((Run { seed: limits.seed, elapsed: outcome.time.since(Time::ZERO), folds }, sink))
+    Ok((Run { seed: limits.seed, elapsed: outcome.elapsed(), folds }, sink))
 }

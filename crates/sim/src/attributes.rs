@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_sched::{MigrationCause, Policy};
+use schedlab_sched::{MigrationCause, Policy, TaskState};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Affinity, Kind};
 use schedlab_units::TaskId;
@@ -10,6 +10,7 @@ use schedlab_workload::{self as workload, AttrId, CpuListId, GroupId};
 
 use crate::emit::Context;
 use crate::engine::Engine;
+use crate::task::{Stage, Wait};
 
 /// The scheduler's form of a policy, with the nice value that goes with it.
 pub(crate) fn policy(policy: workload::Policy, nice: i8) -> (Policy, i8) {
@@ -35,12 +36,20 @@ impl Engine<'_> {
     }
 
     /// Sets the CPUs of a task that runs on `cpu`; it moves if it must.
+    /// The call fails if none of them is in use.
     pub fn allow(&mut self, cpu: CpuId, task: TaskId, allowed: Arc<CpuMask>) {
+        if !allowed.iter().any(|cpu| self.sched.rqs[cpu].active) {
+            return;
+        }
         self.emit_affinity(cpu, task, &allowed);
         let to = self.sched.set_cpus_allowed(task, allowed, self.now);
         self.effects(cpu, Context::Task);
         if let Some(to) = to {
             self.ask_to_move(cpu, task, to, MigrationCause::Affinity);
+            // The stopper preempts it where the kernel can be; elsewhere it waits for it.
+            if !self.preempt_enable(cpu) && !self.might_sleep(cpu) {
+                self.sleep(cpu, task, TaskState::Uninterruptible, Wait::Stopper, Stage::Fetch);
+            }
         }
     }
 

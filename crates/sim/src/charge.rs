@@ -14,6 +14,9 @@ use crate::event::Event;
 impl Engine<'_> {
     /// Acts on what the scheduler did since last asked, on behalf of a CPU.
     pub fn effects(&mut self, by: CpuId, context: Context) {
+        if self.explaining {
+            self.explain_balance(by, context);
+        }
         while !self.sched.effects.is_empty() {
             // The buffer goes back, so that nothing is allocated in the long run.
             let mut effects =

@@ -61,9 +61,9 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     /// An idle CPU at the start of a run.
-    pub fn new() -> Cpu {
+    pub fn new(now: Time) -> Cpu {
         Cpu {
-            since: Time::ZERO,
+            since: now,
             overhead: Work::NONE,
             rate: Rate::FULL,
             work_rate: Rate::FULL,
@@ -79,7 +79,7 @@ impl Cpu {
             tick_armed: false,
             hrtick: None,
             hrtick_number: 0,
-            idle_since: Time::ZERO,
+            idle_since: now,
             idle_state: None,
             idle_number: 0,
             awake_at: None,
@@ -87,7 +87,7 @@ impl Cpu {
             next_timer: Time::MAX,
             stopper: None,
             busy_ns: 0,
-            busy_since: Time::ZERO,
+            busy_since: now,
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn overhead_comes_before_work_and_remainders_are_kept() {
-        let mut cpu = Cpu::new();
+        let mut cpu = Cpu::new(Time::ZERO);
         cpu.rate = Rate::of(1, 2);
         cpu.work_rate = Rate::of(1, 2);
         cpu.overhead = Work::nanos(10);

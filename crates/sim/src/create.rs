@@ -166,6 +166,7 @@ impl Engine<'_> {
             mode: Mode::User,
             wait: Wait::Nothing,
             spins_for: None,
+            noisy: false,
             serves: None,
             timer: 0,
             timer_set: false,
@@ -256,8 +257,8 @@ impl Engine<'_> {
     /// Begins to replace the program.
     pub fn exec(&mut self, _cpu: CpuId, task: TaskId, comm: CommId) {
         let ns = if self.machine.has(Mechanism::KernelCosts) { self.machine.cost.exec_ns.get() } else { 1 };
-        self.exec_balance(task);
         self.in_kernel_for(task, ns, Stage::Execed(comm));
+        self.exec_balance(task);
     }
 
     /// The new program is in place.
@@ -396,7 +397,7 @@ impl Engine<'_> {
                 crate::engine::Channel::Socket(socket) => _ = socket.give_up(task),
             },
             Wait::Join(other) => self.tasks[other.index()].joiner = None,
-            Wait::Nothing | Wait::Timer | Wait::Device(_) | Wait::Children | Wait::Work => {}
+            Wait::Nothing | Wait::Timer | Wait::Device(_) | Wait::Children | Wait::Stopper | Wait::Work => {}
         }
     }
 
@@ -452,6 +453,7 @@ impl Engine<'_> {
                     let (comm, pid) = self.who(other);
                     format!("waits for thread {comm} ({pid}) to end")
                 }
+                Wait::Stopper => "waits to be moved".to_string(),
                 Wait::Work => unreachable!("idle workers were left out"),
             };
             Stuck { pid: task.pid, comm: task.comm.to_string(), waits_for }

@@ -22,7 +22,7 @@ use schedlab_workload::{ChannelKind, MutexKind, Start, Workload};
 use crate::cpu::{CoreState, Cpu};
 use crate::event::Event;
 use crate::memory::Memory;
-use crate::outcome::{Counts, End};
+use crate::outcome::{Counts, End, Outcome};
 use crate::queue::Queue;
 use crate::rng::Stream;
 use crate::task::Task;
@@ -148,6 +148,8 @@ pub(crate) struct Engine<'a> {
     pub memory: Memory,
     pub paths: Paths,
     pub seed: u64,
+    /// When the workload began.
+    pub began: Time,
     /// Zero of the workload's time.
     pub zero: Time,
     /// Groups of the workload in the scheduler.
@@ -190,12 +192,21 @@ pub(crate) struct Engine<'a> {
     pub woken: Vec<TaskId>,
     /// An empty buffer for effects.
     pub spare_effects: Vec<schedlab_sched::Effect>,
+    /// Softirqs, by CPU.
+    pub softirqs: PerCpu<crate::softirq::SoftirqState>,
+    /// What else runs.
+    pub noise: crate::noise::Noise,
+    /// Changes from outside.
+    pub changes: &'a [crate::change::Timed],
     /// What stoppers are asked to do, by CPU.
     pub stopper_work: PerCpu<Vec<crate::stopper::StopperWork>>,
     /// CPU masks by list of the workload, made once.
     pub masks: Vec<std::sync::Arc<schedlab_topology::CpuMask>>,
     pub all_cpus: std::sync::Arc<schedlab_topology::CpuMask>,
 }
+
+/// How long the machine has been up when a run begins.
+pub(crate) const UPTIME: Time = Time(1_000_000_000);
 
 impl<'a> Engine<'a> {
     pub fn new(
@@ -222,9 +233,9 @@ impl<'a> Engine<'a> {
             machine,
             workload,
             sched: Sched::new(topology, kernel, prices, seed),
-            now: Time::ZERO,
+            now: UPTIME,
             queue: Queue::new(),
-            cpus: PerCpu::new(topology.nr_cpus(), |_| Cpu::new()),
+            cpus: PerCpu::new(topology.nr_cpus(), |_| Cpu::new(UPTIME)),
             cores: vec![CoreState::default(); topology.cores().len()],
             llcs: vec![CoreState::default(); topology.llcs().len()],
             tasks: Vec::new(),
@@ -232,7 +243,8 @@ impl<'a> Engine<'a> {
             memory: Memory::new(workload, topology),
             paths: Paths::of(machine),
             seed,
-            zero: Time::ZERO,
+            began: UPTIME,
+            zero: UPTIME,
             groups: Vec::new(),
             foreground: 0,
             to_start: 0,
@@ -256,16 +268,28 @@ impl<'a> Engine<'a> {
             lines: crate::lines::Lines::default(),
             woken: Vec::new(),
             spare_effects: Vec::new(),
+            softirqs: PerCpu::new(topology.nr_cpus(), |_| crate::softirq::SoftirqState::default()),
+            noise: crate::noise::Noise::QUIET,
+            changes: &[],
             stopper_work: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             masks: masks(workload, topology.nr_cpus()),
             all_cpus: Arc::new(CpuMask::all(topology.nr_cpus())),
         };
+        if engine.explaining {
+            engine.sched.balance_log = Some(Vec::new());
+        }
         engine.begin();
         engine
     }
 
     /// Puts the machine to sleep and the first events into the queue.
     fn begin(&mut self) {
+        let mut past = Stream::new(self.seed, "uptime", 0);
+        self.sched.has_been_up(UPTIME, || past.next());
+        // Nobody starts a program at a tick.
+        let begin = UPTIME + schedlab_units::Duration(past.next() % self.sched.tick_ns());
+        self.began = begin;
+        self.zero = begin;
         let cpus: Vec<CpuId> = self.machine.topology.online().iter().collect();
         for &cpu in &cpus {
             self.cpus[cpu].rate = self.rate_of(cpu);
@@ -278,9 +302,22 @@ impl<'a> Engine<'a> {
             self.foreground += u64::from(!task.background);
             self.to_start += 1;
             self.pending += 1;
-            self.queue.push(Time::ZERO + delay, Event::Start { spec });
+            self.queue.push(begin + delay, Event::Start { spec });
         }
         self.start_sources();
+    }
+
+    /// Lets changes come at their times.
+    pub fn plan(&mut self, changes: &'a [crate::change::Timed]) {
+        self.changes = changes;
+        for (number, timed) in changes.iter().enumerate() {
+            self.queue.push(self.began + timed.at, Event::Change { number: number as u32 });
+        }
+    }
+
+    /// What is left of the run.
+    pub fn outcome(&self, end: End) -> Outcome {
+        Outcome { end, began: self.began, time: self.now, counts: self.counts }
     }
 
     /// Handles events until the run ends.
@@ -329,6 +366,7 @@ impl<'a> Engine<'a> {
             Event::RtPeriod => self.rt_period(),
             Event::Replenish { task } => self.replenish(task),
             Event::Irq { source } => self.source(source),
+            Event::Change { number } => self.change(&self.changes[number as usize].change),
             Event::Device { device, slot } => self.device_done(device, slot),
         }
     }

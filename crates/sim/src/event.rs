@@ -33,6 +33,8 @@ pub(crate) enum Event {
     Replenish { task: TaskId },
     /// A source interrupts its CPU.
     Irq { source: SourceId },
+    /// A change from outside.
+    Change { number: u32 },
     /// A device is done with a request.
     Device { device: DeviceId, slot: u32 },
 }

@@ -107,7 +107,10 @@ impl Engine<'_> {
             self.cpus[cpu].work_rate = self.cpus[cpu].rate;
             self.memory.flow(cpu, task, false);
         }
-        self.tasks[task.index()].mode = Mode::User;
+        if self.tasks[task.index()].mode != Mode::User {
+            self.tasks[task.index()].mode = Mode::User;
+            self.cpus[cpu].in_kernel = true;
+        }
         match stage {
             Stage::Fetch => self.fetch(task),
             Stage::Act(op) => {
@@ -139,6 +142,8 @@ impl Engine<'_> {
             Stage::Submit { device } => self.submit_for(cpu, task, device),
             Stage::Complete { device, woken } => self.complete_for(cpu, task, device, woken),
             Stage::Stopper => self.stopper_runs(cpu, task),
+            Stage::Softirqs => self.ksoftirqd_runs(cpu, task),
+            Stage::Noise => self.noise_runs(cpu, task),
         }
     }
 

@@ -15,7 +15,7 @@ use schedlab_units::{Duration, TaskId};
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::event::Event;
-use crate::task::Mode;
+use crate::task::{Mode, Role};
 
 /// What an interrupt hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,11 +143,13 @@ impl Engine<'_> {
         if entry.timer != number {
             return;
         }
-        let cpu = entry.timer_cpu;
+        let cpu = self.instead_of(entry.timer_cpu);
         if self.put_off(cpu, Event::Timer { task, number }) {
             return;
         }
-        self.pending -= 1;
+        if self.tasks[task.index()].role != Role::Noise {
+            self.pending -= 1;
+        }
         let entry = &mut self.tasks[task.index()];
         entry.timer = entry.timer.wrapping_add(1);
         entry.timer_set = false;

@@ -16,6 +16,7 @@
 //! | `wait/` | objects that tasks wait for |
 
 mod attributes;
+mod change;
 mod charge;
 pub mod checker;
 mod clock;
@@ -25,15 +26,18 @@ mod emit;
 mod engine;
 mod event;
 mod exec;
+mod explain;
 mod idle;
 mod interrupt;
 mod lines;
 mod memory;
+mod noise;
 mod outcome;
 mod preempt_point;
 mod queue;
 mod rng;
 mod simulation;
+mod softirq;
 mod sources;
 mod stopper;
 mod switch;
@@ -43,5 +47,7 @@ mod wait;
 mod wakeup;
 mod workers;
 
+pub use change::{Change, Timed};
+pub use noise::Noise;
 pub use outcome::{Counts, End, Outcome, Stuck};
 pub use simulation::{SimError, Simulation};

@@ -1,6 +1,6 @@
 //! How a run ended, and what was counted on the way.
 
-use schedlab_units::{Pid, Time};
+use schedlab_units::{Duration, Pid, Time};
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,13 +94,20 @@ pub struct Counts {
 pub struct Outcome {
     /// Why it ended.
     pub end: End,
-    /// When.
+    /// When it began: the machine had been up for a while.
+    pub began: Time,
+    /// When it ended.
     pub time: Time,
     /// What was counted.
     pub counts: Counts,
 }
 
 impl Outcome {
+    /// How long it took.
+    pub fn elapsed(&self) -> Duration {
+        self.time.since(self.began)
+    }
+
     /// Whether the run ended as it should: by itself or by its time.
     pub fn is_ok(&self) -> bool {
         matches!(self.end, End::Done | End::Duration)

@@ -72,25 +72,32 @@ impl Engine<'_> {
             self.reschedule(cpu, Deactivate::Yielded);
             return true;
         }
-        self.preempt_enable(cpu)
+        let off = matches!(self.tasks[task.index()].mode, Mode::Kernel(section) if section.preempt_off);
+        !off && self.preempt_enable(cpu)
     }
 
     /// A lock is given back inside the kernel. Whether another task runs now.
     pub fn preempt_enable(&mut self, cpu: CpuId) -> bool {
-        if !self.honours(cpu, Point::PreemptEnable) {
-            return false;
-        }
-        self.reschedule(cpu, Deactivate::Preempted);
-        true
+        self.call_if(cpu, Point::PreemptEnable)
     }
 
     /// The kernel might sleep here. Whether another task runs now.
     pub fn might_sleep(&mut self, cpu: CpuId) -> bool {
-        if !self.honours(cpu, Point::MightSleep) {
-            return false;
+        self.call_if(cpu, Point::MightSleep)
+    }
+
+    /// The kernel offers its CPU. Whether another task runs now.
+    pub fn cond_resched(&mut self, cpu: CpuId) -> bool {
+        self.call_if(cpu, Point::CondResched)
+    }
+
+    /// These calls count as preemption, as the trace shows.
+    fn call_if(&mut self, cpu: CpuId, point: Point) -> bool {
+        let honours = self.honours(cpu, point);
+        if honours {
+            self.reschedule(cpu, Deactivate::Preempted);
         }
-        self.reschedule(cpu, Deactivate::Yielded);
-        true
+        honours
     }
 
     /// The time at which a pending request is acted on inside a stretch of kernel
@@ -121,13 +128,12 @@ impl Engine<'_> {
             return false;
         }
         self.cpus[cpu].resched_at = None;
-        if self.honours(cpu, Point::PreemptEnable) {
-            self.reschedule(cpu, Deactivate::Preempted);
+        if self.preempt_enable(cpu) {
         } else if self.tasks[task.index()].spins_for.is_some() {
             // Spinning ends when another wants the CPU.
             self.tasks[task.index()].work = Work::NONE;
-        } else if self.honours(cpu, Point::CondResched) {
-            self.reschedule(cpu, Deactivate::Yielded);
+        } else {
+            self.cond_resched(cpu);
         }
         self.curr(cpu) != Some(task)
     }

@@ -4,10 +4,12 @@ use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
 use schedlab_topology::CpuId;
 use schedlab_trace::Sink;
-use schedlab_units::{Duration, Time};
+use schedlab_units::Duration;
 use schedlab_workload::Workload;
 
+use crate::change::{self, Timed};
 use crate::engine::{Engine, Limits};
+use crate::noise::Noise;
 use crate::outcome::{End, Outcome};
 
 /// A run that cannot begin, with the part that does not fit.
@@ -24,14 +26,16 @@ impl std::error::Error for SimError {}
 
 /// One run: machine, kernel, workload and seed. The same four give the same trace,
 /// byte for byte.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Simulation<'a> {
     machine: &'a Machine,
     kernel: &'a Kernel,
     workload: &'a Workload,
     seed: u64,
-    until: Time,
+    limit: Duration,
     events: u64,
+    noise: Noise,
+    changes: Vec<Timed>,
 }
 
 impl<'a> Simulation<'a> {
@@ -46,8 +50,17 @@ impl<'a> Simulation<'a> {
         workload: &'a Workload,
     ) -> Result<Simulation<'a>, SimError> {
         check(machine, workload)?;
-        let until = workload.duration.map_or(Time::MAX, |duration| Time::ZERO + duration);
-        Ok(Simulation { machine, kernel, workload, seed: 1, until, events: u64::MAX })
+        let limit = workload.duration.unwrap_or(Duration::MAX);
+        Ok(Simulation {
+            machine,
+            kernel,
+            workload,
+            seed: 1,
+            limit,
+            events: u64::MAX,
+            noise: Noise::QUIET,
+            changes: Vec::new(),
+        })
     }
 
     /// The same with another seed.
@@ -59,7 +72,7 @@ impl<'a> Simulation<'a> {
     /// The same, ended after this time if it has not ended before.
     #[must_use]
     pub fn limit(self, duration: Duration) -> Self {
-        Simulation { until: self.until.min(Time::ZERO + duration), ..self }
+        Simulation { limit: self.limit.min(duration), ..self }
     }
 
     /// The same, given up after so many events.
@@ -68,11 +81,34 @@ impl<'a> Simulation<'a> {
         Simulation { events, ..self }
     }
 
+    /// The same with other things going on beside the workload.
+    #[must_use]
+    pub fn noise(self, noise: Noise) -> Self {
+        Simulation { noise, ..self }
+    }
+
+    /// The same with changes from outside while it runs.
+    ///
+    /// # Errors
+    /// A CPU that the machine lacks, none left online, or a rule that does not exist.
+    pub fn changes(self, changes: Vec<Timed>) -> Result<Self, SimError> {
+        let topology = &self.machine.topology;
+        change::check(&changes, topology.nr_cpus(), topology.online(), self.kernel).map_err(SimError)?;
+        Ok(Simulation { changes, ..self })
+    }
+
+    fn engine<'s>(&'s self, sink: &'s mut dyn Sink) -> Engine<'s> {
+        let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, sink);
+        engine.make_noise(self.noise);
+        engine.plan(&self.changes);
+        engine
+    }
+
     /// Runs, and tells the sink what happens.
     pub fn run(&self, sink: &mut dyn Sink) -> Outcome {
-        let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, sink);
-        let end = engine.run(Limits { until: self.until, events: self.events });
-        Outcome { end, time: engine.now, counts: engine.counts }
+        let mut engine = self.engine(sink);
+        let end = engine.run(Limits { until: engine.began + self.limit, events: self.events });
+        engine.outcome(end)
     }
 
     /// Runs as [`Simulation::run`], and tests the scheduler's whole state by its list of
@@ -81,13 +117,13 @@ impl<'a> Simulation<'a> {
     /// # Panics
     /// At the first invariant that does not hold.
     pub fn run_checked(&self, every: u64, sink: &mut dyn Sink) -> Outcome {
-        let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, sink);
+        let mut engine = self.engine(sink);
         let mut limit = every;
         loop {
-            let end = engine.run(Limits { until: self.until, events: limit.min(self.events) });
+            let end = engine.run(Limits { until: engine.began + self.limit, events: limit.min(self.events) });
             engine.sched.check();
             if end != End::Events(limit) || limit >= self.events {
-                return Outcome { end, time: engine.now, counts: engine.counts };
+                return engine.outcome(end);
             }
             limit += every;
         }

@@ -4,7 +4,6 @@ use schedlab_machine::Mechanism;
 use schedlab_topology::CpuId;
 use schedlab_workload::{DistId, SourceId, Trigger};
 
-use crate::emit::Context;
 use crate::engine::Engine;
 use crate::event::Event;
 
@@ -39,7 +38,7 @@ impl Engine<'_> {
     /// A source interrupts its CPU.
     pub fn source(&mut self, source: SourceId) {
         let spec = &self.workload.objects.sources[source.index()];
-        let cpu = spec.cpu;
+        let cpu = self.instead_of(spec.cpu);
         if self.put_off(cpu, Event::Irq { source }) {
             return;
         }
@@ -47,17 +46,10 @@ impl Engine<'_> {
             Trigger::Every(dist) => self.source_after(source, dist),
             Trigger::Raised(_) => self.pending -= 1,
         }
-        let ns = if self.machine.has(Mechanism::Interrupts) {
-            self.paths.irq + spec.hard.0 + spec.soft.0
-        } else {
-            0
-        };
-        let hit = self.interrupt(cpu, ns);
-        if let Some(sem) = spec.posts
-            && let Some(waiter) = self.objects.sems[sem.index()].post()
-        {
-            self.wake_up(cpu, Context::Softirq, waiter, false);
-        }
+        let takes_time = self.machine.has(Mechanism::Interrupts);
+        let hit = self.interrupt(cpu, if takes_time { self.paths.irq + spec.hard.0 } else { 0 });
+        let soft = self.softirq(cpu, source);
+        self.take_time(cpu, if takes_time { soft } else { 0 });
         self.irq_return(cpu, hit);
         if self.pending == 0 && self.nr_busy == 0 && self.foreground > 0 {
             self.end = Some(self.deadlock());

@@ -23,10 +23,9 @@ pub(crate) enum StopperWork {
     Balance { to: CpuId },
     /// Move this task.
     Move { task: TaskId, to: CpuId, cause: MigrationCause },
+    /// Take the CPU out of use.
+    Offline,
 }
-
-/// Time a stopper takes for one item, ns, besides what it does to run queues.
-const ITEM_NS: u64 = 1_000;
 
 impl Engine<'_> {
     /// Active balancing is asked for.
@@ -40,7 +39,8 @@ impl Engine<'_> {
         self.give_stopper(by, cpu, StopperWork::Move { task, to, cause });
     }
 
-    fn give_stopper(&mut self, by: CpuId, cpu: CpuId, work: StopperWork) {
+    /// Gives the stopper of a CPU something to do.
+    pub fn give_stopper(&mut self, by: CpuId, cpu: CpuId, work: StopperWork) {
         self.stopper_work[cpu].push(work);
         let stopper = self.stopper(cpu);
         self.wake_up(by, Context::Task, stopper, false);
@@ -77,22 +77,34 @@ impl Engine<'_> {
     pub fn stopper_runs(&mut self, cpu: CpuId, stopper: TaskId) {
         let items = std::mem::take(&mut self.stopper_work[cpu]);
         for item in items {
-            self.charge(cpu, ITEM_NS);
+            self.charge(cpu, self.kernel_span(&self.machine.cost.stopper_ns).0);
             match item {
                 StopperWork::Balance { to } => {
                     self.sched.active_balance(cpu, to, self.now);
                 }
-                StopperWork::Move { task, to, cause } => {
-                    let entry = self.sched.task(task);
-                    let there = entry.cpu == cpu && entry.on_rq && entry.allowed.contains(to);
-                    if there {
-                        self.sched.move_queued_task(task, to, cause, self.now);
-                    }
-                }
+                StopperWork::Move { task, to, cause } => self.move_to(cpu, task, to, cause),
+                StopperWork::Offline => self.goes_offline(cpu),
             }
             self.effects(cpu, Context::Task);
         }
         self.sleep(cpu, stopper, TaskState::Interruptible, Wait::Work, Stage::Stopper);
+    }
+
+    /// Moves a task that is queued; one that sleeps will be placed from there.
+    ///
+    /// Kernel: migration_cpu_stop(), kernel/sched/core.c, v6.12.
+    fn move_to(&mut self, cpu: CpuId, task: TaskId, to: CpuId, cause: MigrationCause) {
+        let entry = self.sched.task(task);
+        if entry.cpu == cpu && entry.allowed.contains(to) {
+            if entry.on_rq {
+                self.sched.move_queued_task(task, to, cause, self.now);
+            } else {
+                self.sched.task_mut(task).wake_cpu = to;
+            }
+        }
+        if self.tasks[task.index()].wait == Wait::Stopper {
+            self.wake_up(cpu, Context::Task, task, false);
+        }
     }
 
     /// A task executes another program: the cheapest moment to move it.
@@ -109,6 +121,9 @@ impl Engine<'_> {
         self.charge(cpu, u64::from(chosen.examined) * self.paths.idle_scan_cpu);
         if chosen.cpu != cpu {
             self.ask_to_move(cpu, task, chosen.cpu, MigrationCause::Exec);
+            if !self.preempt_enable(cpu) {
+                self.cond_resched(cpu);
+            }
         }
     }
 }

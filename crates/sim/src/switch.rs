@@ -44,6 +44,9 @@ impl Engine<'_> {
             if let Curr::Task(prev) = switched.prev {
                 self.emit_runtime(cpu, Context::Task, prev);
             }
+            if self.explaining {
+                self.explain_pick(cpu, switched);
+            }
             self.emit_switch(cpu, switched.prev, shown_state(self, switched, how), switched.next);
         }
         self.cpus[cpu].shown = switched.next;
@@ -140,7 +143,9 @@ fn shown_state(engine: &Engine<'_>, switched: &Switched, how: Deactivate) -> Sho
         Deactivate::Yielded => Shown::RUNNING,
         Deactivate::Sleep(TaskState::Uninterruptible) => Shown::UNINTERRUPTIBLE,
         Deactivate::Sleep(_) => match switched.prev {
-            Curr::Task(task) if engine.tasks[task.index()].wait == Wait::Work => Shown::IDLE,
+            Curr::Task(task) if engine.tasks[task.index()].wait == Wait::Work && engine.is_worker(task) => {
+                Shown::IDLE
+            }
             _ => Shown::INTERRUPTIBLE,
         },
         Deactivate::Exit => match switched.prev {

@@ -55,6 +55,10 @@ pub(crate) enum Stage {
     Complete { device: DeviceId, woken: bool },
     /// A stopper that looks for something to do.
     Stopper,
+    /// `ksoftirqd`, with softirqs left to it.
+    Softirqs,
+    /// A source of noise, before or after its work.
+    Noise,
 }
 
 /// Whom a task that wakes several wakes.
@@ -96,6 +100,8 @@ pub(crate) enum Wait {
     Children,
     /// The end of a thread.
     Join(TaskId),
+    /// Being moved by the stopper.
+    Stopper,
     /// Work.
     Work,
 }
@@ -118,6 +124,10 @@ pub(crate) enum Role {
     Worker { pool: u32 },
     /// The stopper of a CPU.
     Stopper,
+    /// `ksoftirqd` of a CPU.
+    Softirqd,
+    /// A source of noise.
+    Noise,
 }
 
 /// A task.
@@ -146,6 +156,8 @@ pub(crate) struct Task {
     pub wait: Wait,
     /// The lock it spins for.
     pub spins_for: Option<MutexId>,
+    /// A source of noise: it works.
+    pub noisy: bool,
     /// A worker: for whom it serves a request.
     pub serves: Option<TaskId>,
     /// Number of its timer; an event with another is stale.

@@ -34,7 +34,7 @@ impl Engine<'_> {
     pub fn tick(&mut self, cpu: CpuId) {
         self.cpus[cpu].tick_armed = false;
         let idle = self.is_idle(cpu);
-        if idle && self.cpus[cpu].tick_stopped {
+        if idle && (self.cpus[cpu].tick_stopped || !self.sched.rqs[cpu].online) {
             return;
         }
         if self.put_off(cpu, Event::Tick { cpu }) {

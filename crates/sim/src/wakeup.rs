@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use schedlab_sched::{WakeListOrder, WakePath, Wakeup, WakeupDecision};
+use schedlab_sched::{WakeListOrder, Wakeup};
 use schedlab_topology::CpuId;
-use schedlab_trace::{Candidate, How, Kind, Placement};
+use schedlab_trace::Kind;
 use schedlab_units::TaskId;
 
 use crate::emit::Context;
@@ -52,7 +52,10 @@ impl Engine<'_> {
         };
         let examined = decision.placement.as_ref().map_or(0, |placement| placement.examined);
         self.charge(cpu, self.paths.wakeup + u64::from(examined) * self.paths.idle_scan_cpu);
-        self.sched.apply_wakeup(&wakeup, &decision, self.now);
+        let preempt = self.sched.apply_wakeup(&wakeup, &decision, self.now);
+        if let Some(preempt) = preempt.filter(|_| self.explaining) {
+            self.explain_preemption(cpu, context, task, "wakeup", &preempt);
+        }
         self.effects(cpu, context);
         if self.tracing && !decision.remote {
             self.emit_wakeup(cpu, context, task);
@@ -87,78 +90,4 @@ impl Engine<'_> {
             }
         }
     }
-
-    fn explain_wakeup(
-        &mut self,
-        cpu: CpuId,
-        context: Context,
-        task: TaskId,
-        prev: CpuId,
-        decision: &WakeupDecision,
-        passed_over: Vec<schedlab_sched::Candidate>,
-    ) {
-        let reason = match (decision.path, &decision.placement) {
-            (_, Some(placement)) => placement.reason,
-            (WakePath::SelfWake, None) => schedlab_sched::Reason::WakeSelf,
-            (WakePath::StillQueued, None) => schedlab_sched::Reason::StillQueued,
-            (WakePath::StillDelayed, None) => schedlab_sched::Reason::StillDelayed,
-            (_, None) => schedlab_sched::Reason::OnCpuHandover,
-        };
-        let affine = decision.placement.as_ref().and_then(|placement| placement.affine);
-        let mut numbers: Vec<schedlab_trace::Number> = Vec::new();
-        if let Some(placement) = &decision.placement {
-            numbers.extend(placement.number.map(|(name, number)| (name.into(), number)));
-            numbers.push(("examined".into(), i64::from(placement.examined)));
-        }
-        if let Some((why, _)) = affine {
-            numbers.push((why.name().into(), 1));
-        }
-        let placement = Placement {
-            pid: self.tasks[task.index()].pid,
-            how: How::Wakeup,
-            prev_cpu: prev,
-            target: affine.map_or(prev, |(_, target)| target),
-            cpu: decision.cpu,
-            reason: reason.name().into(),
-            numbers,
-            examined: candidates(passed_over),
-            remote: decision.remote,
-        };
-        self.emit(cpu, context, Kind::Placement(Box::new(placement)));
-    }
-
-    /// Tells why a new task, or one with a new program, was put where it was.
-    pub fn explain_placement(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        how: How,
-        chosen: &schedlab_sched::Placement,
-        passed_over: Vec<schedlab_sched::Candidate>,
-    ) {
-        let mut numbers: Vec<schedlab_trace::Number> =
-            chosen.number.map(|(name, number)| (name.into(), number)).into_iter().collect();
-        numbers.push(("examined".into(), i64::from(chosen.examined)));
-        let prev_cpu = self.sched.task(task).cpu;
-        let placement = Placement {
-            pid: self.tasks[task.index()].pid,
-            how,
-            prev_cpu,
-            target: prev_cpu,
-            cpu: chosen.cpu,
-            reason: chosen.reason.name().into(),
-            numbers,
-            examined: candidates(passed_over),
-            remote: false,
-        };
-        self.emit(cpu, Context::Task, Kind::Placement(Box::new(placement)));
-    }
-}
-
-/// CPUs passed over, as the trace tells them.
-fn candidates(passed_over: Vec<schedlab_sched::Candidate>) -> Vec<Candidate> {
-    passed_over
-        .into_iter()
-        .map(|candidate| Candidate { cpu: candidate.cpu, refused: candidate.refused.name().into() })
-        .collect()
 }

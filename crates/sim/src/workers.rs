@@ -190,6 +190,7 @@ impl Engine<'_> {
             Completion::IrqAt(cpu) => cpu,
             Completion::IrqSubmitter | Completion::Worker { .. } => request.cpu,
         };
+        let cpu = self.instead_of(cpu);
         if self.put_off(cpu, Event::Device { device, slot }) {
             return;
         }

@@ -6,7 +6,9 @@
 //! a stopper thread active balancing or exec; anywhere else a CPU that is about
 //! to go idle.
 
+use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind, Sink};
+use schedlab_units::Pid;
 
 use super::PidTable;
 
@@ -42,25 +44,28 @@ impl Cause {
     }
 }
 
-/// Migrations by cause. Needs `sched_migrate_task`, `sched_waking`, `sched_wakeup`.
+/// Tells the cause of each migration. Needs `sched_migrate_task`, `sched_waking`, `sched_wakeup`.
 #[derive(Clone, Debug, Default)]
-pub struct Migrations {
-    counts: [u64; Cause::ALL.len()],
+pub struct Causes {
     waking: PidTable<bool>,
 }
 
-impl Migrations {
-    /// How many a cause moved.
-    pub fn of(&self, cause: Cause) -> u64 {
-        self.counts[cause as usize]
+impl Causes {
+    /// Follows an event; for a migration, the task moved and the cause.
+    pub fn event(&mut self, event: &Event) -> Option<(Pid, Cause)> {
+        match event.kind {
+            Kind::SchedWaking { pid, .. } => *self.waking.entry(pid) = true,
+            Kind::SchedWakeup { pid, .. } => *self.waking.entry(pid) = false,
+            Kind::SchedMigrateTask { pid, dest_cpu, .. } => {
+                let waking = *self.waking.entry(pid);
+                return Some((pid, Causes::cause(event, waking, dest_cpu)));
+            }
+            _ => {}
+        }
+        None
     }
 
-    /// How many there were.
-    pub fn total(&self) -> u64 {
-        self.counts.iter().sum()
-    }
-
-    fn cause(&self, event: &Event, waking: bool, dest: schedlab_topology::CpuId) -> Cause {
+    fn cause(event: &Event, waking: bool, dest: CpuId) -> Cause {
         if waking {
             Cause::Wakeup
         } else if event.comm.as_bytes().starts_with(b"migration/") {
@@ -73,16 +78,29 @@ impl Migrations {
     }
 }
 
+/// Migrations by cause. Needs what [`Causes`] needs.
+#[derive(Clone, Debug, Default)]
+pub struct Migrations {
+    counts: [u64; Cause::ALL.len()],
+    causes: Causes,
+}
+
+impl Migrations {
+    /// How many a cause moved.
+    pub fn of(&self, cause: Cause) -> u64 {
+        self.counts[cause as usize]
+    }
+
+    /// How many there were.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
 impl Sink for Migrations {
     fn event(&mut self, event: &Event) {
-        match event.kind {
-            Kind::SchedWaking { pid, .. } => *self.waking.entry(pid) = true,
-            Kind::SchedWakeup { pid, .. } => *self.waking.entry(pid) = false,
-            Kind::SchedMigrateTask { pid, dest_cpu, .. } => {
-                let waking = *self.waking.entry(pid);
-                self.counts[self.cause(event, waking, dest_cpu) as usize] += 1;
-            }
-            _ => {}
+        if let Some((_, cause)) = self.causes.event(event) {
+            self.counts[cause as usize] += 1;
         }
     }
 }
@@ -90,9 +108,8 @@ impl Sink for Migrations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_topology::CpuId;
     use schedlab_trace::Comm;
-    use schedlab_units::{Pid, Time};
+    use schedlab_units::Time;
 
     #[test]
     fn the_surroundings_tell_the_cause() {

@@ -15,7 +15,7 @@ pub use busy::Busy;
 pub use counts::Counts;
 pub use latency::WakeupLatency;
 pub use marks::{MarkRule, Marks};
-pub use migrations::{Cause, Migrations};
+pub use migrations::{Cause, Causes, Migrations};
 pub use placements::{NewTask, Placements};
 pub use reasons::Reasons;
 

@@ -144,7 +144,8 @@ impl Idlest {
         let rq = view.rq(cpu);
         let shallower = rq.idle_exit_latency.is_some_and(|latency| latency < self.exit_latency);
         let same = rq.idle_exit_latency.is_none_or(|latency| latency == self.exit_latency);
-        if !shallower && !(same && rq.idle_stamp > self.stamp) {
+        let better = shallower || same && rq.idle_stamp > self.stamp;
+        if !better {
             view.refuse(cpu, if same { Refused::IdleLonger } else { Refused::DeeperIdle });
             return;
         }

@@ -125,6 +125,7 @@ pub fn select_task_rq_fair(view: &View, wakeup: &Wakeup, prev: CpuId) -> Placeme
             break;
         }
     }
+    let affine_number = view.take_number();
     if !allowed.contains(this) {
         view.refuse(this, Refused::NotAllowed);
     }
@@ -139,6 +140,7 @@ pub fn select_task_rq_fair(view: &View, wakeup: &Wakeup, prev: CpuId) -> Placeme
         }
     };
     placement.affine = Some(affine);
+    placement.affine_number = affine_number;
     placement
 }
 

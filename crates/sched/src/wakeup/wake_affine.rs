@@ -29,8 +29,15 @@ pub fn wake_affine(
     {
         return choice;
     }
-    if kernel.has(Feature::WaWeight) && wake_affine_weight(view, wakeup, sd, prev, sync).pulls() {
-        return (Reason::WaWeight, this);
+    if kernel.has(Feature::WaWeight) {
+        let loads = wake_affine_weight(view, wakeup, sd, prev, sync);
+        if let EffectiveLoads::Compared { this, prev } = loads {
+            // In units of load on a CPU of full capacity.
+            view.decided_by("load_lead", (prev - this) / (100 * 1024));
+        }
+        if loads.pulls() {
+            return (Reason::WaWeight, this);
+        }
     }
     (Reason::WaWeightPrev, prev)
 }

@@ -4,7 +4,9 @@
 mod choice;
 mod fork;
 mod placement;
+mod queueing;
 mod recording;
 mod score;
+mod shadow;
 mod snapshot;
 mod wake;

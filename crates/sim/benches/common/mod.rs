@@ -60,7 +60,7 @@ fn hash(outcome: &Outcome) -> u64 {
     numbers
         .iter()
         .chain(&c.by_cause)
-        .chain([&outcome.time.0])
+        .chain([&outcome.elapsed().0])
         .flat_map(|n| n.to_le_bytes())
         .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -37,9 +37,9 @@ params! {
         /// runtime, 14 ms on Skylake and later, 4 to 6 ms on Zen.
         spin: Duration = Duration::millis(14),
         /// Shortest time from one thread creation to the next, without that of the creation.
-        gap_min: Duration = Duration::micros(25),
+        gap_min: Duration = Duration::micros(1),
         /// Longest such time.
-        gap_max: Duration = Duration::micros(70),
+        gap_max: Duration = Duration::micros(25),
         /// Whether the compiler made Copy a copy routine, whose stores do not fetch the line first.
         copy_streams: bool = false,
     }

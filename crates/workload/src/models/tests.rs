@@ -81,7 +81,7 @@ fn every_model_with_its_defaults_comes_to_an_end() {
         pipes: 41 tasks, 2 marks, ends at 0.000005436
         sleepers: 19 tasks, 0 marks, ends at 0.400001619
         spinners: 9 tasks, 0 marks, ends at 0.200000009
-        stream: 8 tasks, 80 marks, ends at 0.110435075
+        stream: 8 tasks, 80 marks, ends at 0.110193575
         sysbench: 17 tasks, 19584 marks, ends at 2.000110793
     "#]]
     .assert_eq(&seen);
@@ -140,117 +140,117 @@ fn stream_threads_are_created_one_by_one_and_touch_their_own_slice() {
     check_described(
         &model,
         expect![[r#"
-        stream: 3 tasks, 1 of them from the start
-        barrier threads_dock for 3, spinning 14ms
-        barrier team for 3, spinning 14ms
-        region "slice 0" of 8016 bytes
-        region "slice 1" of 7992 bytes
-        region "slice 2" of 7992 bytes
-        tasks
-             0 stream, forked, thread of process 0, memory bound: program "stream thread 1"
-             1 stream, forked, thread of process 0, memory bound: program "stream thread 2"
-             2 stream, from the start, thread of process 0, cpus 0,16,32, memory bound: program stream
-        program "stream thread 1"
-          barrier threads_dock
-          run 1us
-          barrier team
-          barrier threads_dock
-          run 1us
-          barrier team
-          barrier threads_dock
-          touch "slice 1" 7992
-          barrier team
-          barrier threads_dock
-          access "slice 1" sequential read=2664 write=2664 stride=64
-          barrier team
-          loop 2
-            barrier threads_dock
-            access "slice 1" sequential read=2664 write=2664 stride=64
-            barrier team
-            barrier threads_dock
-            access "slice 1" sequential read=2664 write=2664 stride=64
-            barrier team
-            barrier threads_dock
-            access "slice 1" sequential read=5328 write=2664 stride=64
-            barrier team
-            barrier threads_dock
-            access "slice 1" sequential read=5328 write=2664 stride=64
-            barrier team
-          end
-          barrier threads_dock
-        program "stream thread 2"
-          barrier threads_dock
-          run 1us
-          barrier team
-          barrier threads_dock
-          run 1us
-          barrier team
-          barrier threads_dock
-          touch "slice 2" 7992
-          barrier team
-          barrier threads_dock
-          access "slice 2" sequential read=2664 write=2664 stride=64
-          barrier team
-          loop 2
-            barrier threads_dock
-            access "slice 2" sequential read=2664 write=2664 stride=64
-            barrier team
-            barrier threads_dock
-            access "slice 2" sequential read=2664 write=2664 stride=64
-            barrier team
-            barrier threads_dock
-            access "slice 2" sequential read=5328 write=2664 stride=64
-            barrier team
-            barrier threads_dock
-            access "slice 2" sequential read=5328 write=2664 stride=64
-            barrier team
-          end
-          barrier threads_dock
-        program stream
-          run uniform(25us,70us)
-          fork stream
-          run uniform(25us,70us)
-          fork stream
-          barrier threads_dock
-          run 1us
-          barrier team
-          barrier threads_dock
-          run 1us
-          barrier team
-          barrier threads_dock
-          touch "slice 0" 8016
-          barrier team
-          barrier threads_dock
-          access "slice 0" sequential read=2672 write=2672 stride=64
-          barrier team
-          loop 2
-            mark "copy begin"
-            barrier threads_dock
-            access "slice 0" sequential read=2672 write=2672 stride=64
-            barrier team
-            mark "copy end"
-            mark "scale begin"
-            barrier threads_dock
-            access "slice 0" sequential read=2672 write=2672 stride=64
-            barrier team
-            mark "scale end"
-            mark "add begin"
-            barrier threads_dock
-            access "slice 0" sequential read=5344 write=2672 stride=64
-            barrier team
-            mark "add end"
-            mark "triad begin"
-            barrier threads_dock
-            access "slice 0" sequential read=5344 write=2672 stride=64
-            barrier team
-            mark "triad end"
-          end
-          exit-group
-        measure copy in MB/s, higher is better: 16000 by the shortest "copy begin" to "copy end", without the first 1
-        measure scale in MB/s, higher is better: 16000 by the shortest "scale begin" to "scale end", without the first 1
-        measure add in MB/s, higher is better: 24000 by the shortest "add begin" to "add end", without the first 1
-        measure triad in MB/s, higher is better: 24000 by the shortest "triad begin" to "triad end", without the first 1
-    "#]],
+            stream: 3 tasks, 1 of them from the start
+            barrier threads_dock for 3, spinning 14ms
+            barrier team for 3, spinning 14ms
+            region "slice 0" of 8016 bytes
+            region "slice 1" of 7992 bytes
+            region "slice 2" of 7992 bytes
+            tasks
+                 0 stream, forked, thread of process 0, memory bound: program "stream thread 1"
+                 1 stream, forked, thread of process 0, memory bound: program "stream thread 2"
+                 2 stream, from the start, thread of process 0, cpus 0,16,32, memory bound: program stream
+            program "stream thread 1"
+              barrier threads_dock
+              run 1us
+              barrier team
+              barrier threads_dock
+              run 1us
+              barrier team
+              barrier threads_dock
+              touch "slice 1" 7992
+              barrier team
+              barrier threads_dock
+              access "slice 1" sequential read=2664 write=2664 stride=64
+              barrier team
+              loop 2
+                barrier threads_dock
+                access "slice 1" sequential read=2664 write=2664 stride=64
+                barrier team
+                barrier threads_dock
+                access "slice 1" sequential read=2664 write=2664 stride=64
+                barrier team
+                barrier threads_dock
+                access "slice 1" sequential read=5328 write=2664 stride=64
+                barrier team
+                barrier threads_dock
+                access "slice 1" sequential read=5328 write=2664 stride=64
+                barrier team
+              end
+              barrier threads_dock
+            program "stream thread 2"
+              barrier threads_dock
+              run 1us
+              barrier team
+              barrier threads_dock
+              run 1us
+              barrier team
+              barrier threads_dock
+              touch "slice 2" 7992
+              barrier team
+              barrier threads_dock
+              access "slice 2" sequential read=2664 write=2664 stride=64
+              barrier team
+              loop 2
+                barrier threads_dock
+                access "slice 2" sequential read=2664 write=2664 stride=64
+                barrier team
+                barrier threads_dock
+                access "slice 2" sequential read=2664 write=2664 stride=64
+                barrier team
+                barrier threads_dock
+                access "slice 2" sequential read=5328 write=2664 stride=64
+                barrier team
+                barrier threads_dock
+                access "slice 2" sequential read=5328 write=2664 stride=64
+                barrier team
+              end
+              barrier threads_dock
+            program stream
+              run uniform(1us,25us)
+              fork stream
+              run uniform(1us,25us)
+              fork stream
+              barrier threads_dock
+              run 1us
+              barrier team
+              barrier threads_dock
+              run 1us
+              barrier team
+              barrier threads_dock
+              touch "slice 0" 8016
+              barrier team
+              barrier threads_dock
+              access "slice 0" sequential read=2672 write=2672 stride=64
+              barrier team
+              loop 2
+                mark "copy begin"
+                barrier threads_dock
+                access "slice 0" sequential read=2672 write=2672 stride=64
+                barrier team
+                mark "copy end"
+                mark "scale begin"
+                barrier threads_dock
+                access "slice 0" sequential read=2672 write=2672 stride=64
+                barrier team
+                mark "scale end"
+                mark "add begin"
+                barrier threads_dock
+                access "slice 0" sequential read=5344 write=2672 stride=64
+                barrier team
+                mark "add end"
+                mark "triad begin"
+                barrier threads_dock
+                access "slice 0" sequential read=5344 write=2672 stride=64
+                barrier team
+                mark "triad end"
+              end
+              exit-group
+            measure copy in MB/s, higher is better: 16000 by the shortest "copy begin" to "copy end", without the first 1
+            measure scale in MB/s, higher is better: 16000 by the shortest "scale begin" to "scale end", without the first 1
+            measure add in MB/s, higher is better: 24000 by the shortest "add begin" to "add end", without the first 1
+            measure triad in MB/s, higher is better: 24000 by the shortest "triad begin" to "triad end", without the first 1
+        "#]],
     );
     let rehearsal = rehearsed(&model);
     assert_eq!(rehearsal.tasks["stream"], 3);

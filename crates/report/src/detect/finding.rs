@@ -1,0 +1,183 @@
+//! What a detector has to say: one thing that went wrong, with tasks, times and a way out.
+
+use serde::Serialize;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::{Duration, Time};
+
+/// One thing that went wrong.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Finding {
+    /// When it began, ns.
+    pub from_ns: u64,
+    /// When it ended, ns.
+    pub to_ns: u64,
+    /// Time lost by it, ns; 0 where a trace does not tell.
+    pub lost_ns: u64,
+    /// How often it happened in that time.
+    pub count: u64,
+    /// The CPUs it is about.
+    pub cpus: Vec<u16>,
+    /// The tasks it is about, the one that suffers first.
+    pub tasks: Vec<Task>,
+    /// A sentence.
+    pub what: String,
+    /// The steps that led there, oldest first.
+    pub chain: Vec<String>,
+    /// The rule at work, where the trace explains decisions.
+    pub rule: Option<String>,
+    /// What would avoid it.
+    pub avoid: Vec<Avoid>,
+    /// Whether that is only worth a try: the trace does not tell the rule.
+    pub guessed: bool,
+    /// What has to be true besides, and the trace does not tell.
+    pub provided: Option<String>,
+}
+
+/// A task by number and name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Task {
+    /// Its number.
+    pub pid: i32,
+    /// Its name.
+    pub comm: String,
+}
+
+/// A switch to be tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Avoid {
+    /// As kernel strings spell it: `SIS_KTHREAD_STACK`, `preempt=lazy`.
+    pub switch: &'static str,
+    /// What it does.
+    pub does: &'static str,
+}
+
+/// The findings of one detector.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Findings {
+    /// The detector.
+    pub detector: &'static str,
+    /// What it looks for, with its thresholds.
+    pub looks_for: String,
+    /// Why it could not look, if it could not.
+    pub blind: Option<String>,
+    /// How often it found something.
+    pub count: u64,
+    /// Time lost in all of them, ns.
+    pub lost_ns: u64,
+    /// Other figures.
+    pub figures: Option<String>,
+    /// The worst of them, worst first.
+    pub worst: Vec<Finding>,
+}
+
+impl std::fmt::Display for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}[{}]", self.comm, self.pid)
+    }
+}
+
+/// Keeps the worst findings and counts all.
+#[derive(Clone, Debug)]
+pub(super) struct Worst {
+    kept: Vec<Finding>,
+    room: usize,
+    pub count: u64,
+    pub lost: Duration,
+}
+
+impl Worst {
+    pub fn new(room: usize) -> Worst {
+        Worst { kept: Vec::new(), room, count: 0, lost: Duration::ZERO }
+    }
+
+    /// Counts one that lost so much time and happened so often, and makes it if it is among the worst.
+    pub fn add(&mut self, lost: Duration, count: u64, make: impl FnOnce() -> Finding) {
+        self.count += 1;
+        self.lost += lost;
+        let place = self.kept.partition_point(|kept| (kept.lost_ns, kept.count) >= (lost.0, count));
+        if place < self.room {
+            self.kept.insert(place, Finding { lost_ns: lost.0, count, ..make() });
+            self.kept.truncate(self.room);
+        }
+    }
+
+    pub fn into_kept(self) -> Vec<Finding> {
+        self.kept
+    }
+}
+
+/// `12.345 ms`.
+pub(super) fn ms(span: Duration) -> String {
+    format!("{}.{:03} ms", span.0 / 1_000_000, span.0 % 1_000_000 / 1_000)
+}
+
+/// Seconds with microseconds, as other reports show times.
+pub(super) fn at(time: Time) -> String {
+    format!("{}.{:06}", time.0 / 1_000_000_000, time.0 % 1_000_000_000 / 1_000)
+}
+
+/// `1 wake-up` or `3 wake-ups`.
+pub(super) fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `CPU 3` or `CPUs 3-5`.
+pub(super) fn cpus(mask: &CpuMask) -> String {
+    format!("{} {mask}", if mask.weight() == 1 { "CPU" } else { "CPUs" })
+}
+
+pub(super) fn numbers(mask: &CpuMask) -> Vec<u16> {
+    mask.iter().map(|CpuId(cpu)| cpu).collect()
+}
+
+impl Findings {
+    /// The block for people.
+    pub fn text(&self) -> String {
+        let mut out = format!("{}: ", self.detector);
+        if let Some(blind) = &self.blind {
+            return out + &format!("not looked for: {blind}\n");
+        }
+        if self.count == 0 {
+            out += "nothing found";
+        } else {
+            out += &format!("{} found", self.count);
+            if self.lost_ns > 0 {
+                out += &format!(", {} lost", ms(Duration(self.lost_ns)));
+            }
+        }
+        if let Some(figures) = &self.figures {
+            out += &format!(" ({figures})");
+        }
+        out += &format!("\n  {}\n", self.looks_for);
+        for finding in &self.worst {
+            out += &finding.text();
+        }
+        if (self.worst.len() as u64) < self.count {
+            out += &format!("\n  and {} more\n", self.count - self.worst.len() as u64);
+        }
+        out
+    }
+}
+
+impl Finding {
+    /// The lines for people.
+    pub(super) fn text(&self) -> String {
+        let (from, to) = (at(Time(self.from_ns)), at(Time(self.to_ns)));
+        let mut out = format!("\n  {from} .. {to}  {}\n", self.what);
+        for step in &self.chain {
+            out += &format!("      {step}\n");
+        }
+        if let Some(rule) = &self.rule {
+            out += &format!("    rule   {rule}\n");
+        }
+        let verb = if self.guessed { "try" } else { "avoid" };
+        for avoid in &self.avoid {
+            out += &format!("    {verb:6} {}: {}\n", avoid.switch, avoid.does);
+        }
+        if let Some(provided) = &self.provided {
+            out += &format!("    if     {provided}\n");
+        }
+        out
+    }
+}

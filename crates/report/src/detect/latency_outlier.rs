@@ -1,0 +1,334 @@
+//! Wake-ups that wait much longer than a slice, with the chain that led there.
+//!
+//! For each: who woke the task and from where, where it was put and by which rule, what ran
+//! there instead and why it was not preempted. The waker's own history belongs to it: had it
+//! waited, too, then the delays add up, and the chain is followed back to an interrupt, or to
+//! a task that did not wait.
+
+use schedlab_stats::Histogram;
+use schedlab_topology::CpuId;
+use schedlab_trace::{Comm, Event, Kind};
+use schedlab_units::{Duration, Pid, Time};
+
+use super::avoid::{self, FULL, HRTICK, NO_RUN_TO_PARITY};
+use super::finding::{Avoid, Finding, Findings, Task, Worst, at, ms};
+use super::scene::{After, Scene, Stretch, Wait, Wake, sum};
+use super::{Detector, Thresholds};
+
+pub(super) struct LatencyOutlier {
+    threshold: Duration,
+    latencies: Histogram,
+    worst: Worst,
+}
+
+/// Wakers followed back from one outlier.
+const WAKERS: usize = 4;
+/// Tasks told that ran instead on one CPU.
+const RAN: usize = 4;
+/// A waker's own delay is part of the chain if it ended no longer ago than this before the wake-up.
+const RECENT: Duration = Duration::millis(100);
+/// And if it was at least this long.
+const WORTH_TELLING: Duration = Duration::millis(1);
+
+impl LatencyOutlier {
+    pub fn new(thresholds: &Thresholds) -> LatencyOutlier {
+        LatencyOutlier {
+            threshold: thresholds.latency,
+            latencies: Histogram::new(),
+            worst: Worst::new(thresholds.worst),
+        }
+    }
+
+    /// A task's wait ends on a CPU, in the scene before.
+    fn runs(&mut self, pid: Pid, comm: Comm, cpu: CpuId, time: Time, scene: &Scene) {
+        let Some(wait) = scene.wait(pid).filter(|wait| wait.after != After::Running) else { return };
+        let latency = time.since(wait.since);
+        self.latencies.record(latency.0);
+        if latency >= self.threshold {
+            self.worst.add(latency, 1, || finding(pid, comm, cpu, time, wait, scene));
+        }
+    }
+}
+
+fn finding(pid: Pid, comm: Comm, cpu: CpuId, time: Time, wait: &Wait, scene: &Scene) -> Finding {
+    let task = Task { pid: pid.0, comm: comm.to_string() };
+    let scene_of_task = scene.task(pid);
+    let mut chain = Vec::new();
+    let mut tasks = vec![task.clone()];
+
+    let wake = scene_of_task.and_then(|task| task.wake);
+    if let Some(wake) = wake {
+        let mut wakers = wakers(wake, scene);
+        tasks.extend(wakers.iter().map(|(pid, _)| scene.name(*pid)).filter(|task| task.pid != 0));
+        wakers.reverse();
+        chain.extend(wakers.into_iter().map(|(_, step)| step));
+    }
+    let placed = scene_of_task.and_then(|task| task.placed.as_ref());
+    let verb = if wait.after == After::Fork { "made" } else { "woke" };
+    if let Some(wake) = wake {
+        let rule = placed.map_or(String::new(), |placed| format!(" ({})", placed.reason));
+        chain.push(format!(
+            "{}  {} {verb} {task}; it was put on CPU {}{rule}",
+            at(wake.time),
+            waker(&wake),
+            wait.places[0].1
+        ));
+    }
+    let mut culprits: Vec<Task> = Vec::new();
+    for (i, (from, place)) in wait.places.iter().enumerate() {
+        let to = wait.places.get(i + 1).map_or(time, |(next, _)| *next);
+        if i > 0 {
+            chain.push(format!("{}  it was moved to CPU {place}", at(*from)));
+        }
+        chain.extend(ran_instead(*place, *from, to, scene, &mut culprits));
+    }
+    let preemption = scene
+        .cpu(wait.places[0].1)
+        .preemption
+        .as_ref()
+        .filter(|(at, asked, _)| *at >= wait.since && *asked == pid)
+        .map(|(_, _, reason)| reason);
+    if let Some(reason) = preemption {
+        chain.push(format!("it did not preempt: {reason}"));
+    }
+    chain.push(format!("{}  it ran on CPU {cpu}", at(time)));
+
+    let mut avoid: Vec<Avoid> = Vec::new();
+    avoid.extend(placed.map_or(&[][..], |placed| avoid::of_placement(&placed.reason)));
+    avoid.extend(preemption.map_or(&[][..], |reason| avoid::of_preemption(reason)));
+    let guessed = avoid.is_empty();
+    if guessed {
+        avoid.extend(unexplained(wait, time, scene));
+    }
+    for culprit in culprits {
+        if !tasks.contains(&culprit) {
+            tasks.push(culprit);
+        }
+    }
+    let rules: Vec<String> = placed
+        .map(|placed| format!("{} at {}", placed.reason, placed.how))
+        .into_iter()
+        .chain(preemption.map(|reason| reason.to_string()))
+        .collect();
+    Finding {
+        from_ns: wait.since.0,
+        to_ns: time.0,
+        cpus: wait.places.iter().map(|(_, cpu)| cpu.0).collect(),
+        what: format!("{task} waited {} for CPU {cpu}", ms(time.since(wait.since))),
+        tasks,
+        chain,
+        rule: (!rules.is_empty()).then(|| rules.join(", then ")),
+        avoid,
+        guessed,
+        ..Finding::default()
+    }
+}
+
+/// What may help where no decision is told: something only where one task kept the CPU. A wait
+/// behind many is the load's, and no switch makes it go away.
+fn unexplained(wait: &Wait, time: Time, scene: &Scene) -> Vec<Avoid> {
+    /// Longer than a base slice and a tick: the CPU was not given up where a slice ended.
+    const LONG: Duration = Duration::millis(8);
+    let ran = scene.ran(wait.places[0].1, wait.since, time);
+    let longest = ran.iter().filter(|s| s.pid != Pid::IDLE).map(|s| s.to.since(s.from)).max();
+    match longest {
+        Some(longest) if longest >= LONG => vec![HRTICK, FULL],
+        Some(longest) if 2 * longest.0 >= time.since(wait.since).0 => vec![NO_RUN_TO_PARITY, HRTICK],
+        _ => Vec::new(),
+    }
+}
+
+/// The wakers behind the first one that had to wait themselves, nearest first, each with a sentence.
+fn wakers(first: Wake, scene: &Scene) -> Vec<(Pid, String)> {
+    let mut found = Vec::new();
+    let mut next = first;
+    while found.len() < WAKERS && next.by != Pid::IDLE && !next.in_interrupt {
+        let Some(wake) = scene.task(next.by).and_then(|task| task.wake) else { break };
+        let Some(ran) = wake.ran.filter(|ran| *ran <= next.time && next.time.since(*ran) <= RECENT) else {
+            break;
+        };
+        let waited = ran.since(wake.time);
+        if waited < WORTH_TELLING {
+            break;
+        }
+        let (waker, woken) = (waker(&wake), scene.name(next.by));
+        found
+            .push((next.by, format!("{}  {waker} woke {woken}, which waited {}", at(wake.time), ms(waited))));
+        next = wake;
+    }
+    found
+}
+
+fn waker(wake: &Wake) -> String {
+    let who = match wake.by {
+        Pid::IDLE => "the idle task".to_owned(),
+        pid => format!("{}[{pid}]", wake.by_comm),
+    };
+    match wake.in_interrupt {
+        true => format!("an interrupt on CPU {} (over {who})", wake.cpu),
+        false => format!("{who} on CPU {}", wake.cpu),
+    }
+}
+
+/// Who ran on a CPU meanwhile, the longest first.
+fn ran_instead(cpu: CpuId, from: Time, to: Time, scene: &Scene, culprits: &mut Vec<Task>) -> Vec<String> {
+    let stretches = scene.ran(cpu, from, to);
+    let mut by_task: Vec<(Pid, Comm, Duration, u32)> = Vec::new();
+    for Stretch { pid, comm, from, to } in &stretches {
+        match by_task.iter_mut().find(|(known, ..)| known == pid) {
+            Some((.., ran, count)) => {
+                *ran += to.since(*from);
+                *count += 1;
+            }
+            None => by_task.push((*pid, *comm, to.since(*from), 1)),
+        }
+    }
+    by_task.sort_by_key(|(_, _, ran, _)| std::cmp::Reverse(*ran));
+    let mut lines: Vec<String> = by_task
+        .iter()
+        .take(RAN)
+        .map(|(pid, comm, ran, count)| {
+            let who = if *pid == Pid::IDLE { "nobody".to_owned() } else { format!("{comm}[{pid}]") };
+            let pieces = if *count == 1 { String::new() } else { format!(" in {count} stretches") };
+            format!("CPU {cpu} ran {who} for {}{pieces}", ms(*ran))
+        })
+        .collect();
+    let told = sum(&stretches);
+    let missing = to.since(from).saturating_sub(told);
+    if by_task.len() > RAN {
+        lines.push(format!("CPU {cpu} ran others for less: {}", by_task.len() - RAN));
+    }
+    if missing > Duration::ZERO && !stretches.is_empty() {
+        lines.push(format!("and before that others for {}", ms(missing)));
+    }
+    for (pid, comm, ..) in by_task.iter().filter(|(pid, ..)| *pid != Pid::IDLE).take(RAN) {
+        culprits.push(Task { pid: pid.0, comm: comm.to_string() });
+    }
+    lines
+}
+
+impl Detector for LatencyOutlier {
+    fn before(&mut self, event: &Event, scene: &Scene) {
+        if let Kind::SchedSwitch { next_pid, next_comm, .. } = event.kind {
+            self.runs(next_pid, next_comm, event.cpu, event.time, scene);
+        }
+    }
+
+    fn after(&mut self, _: &Event, _: &Scene) {}
+
+    fn finish(self: Box<Self>, _: &Scene, _: Time) -> Findings {
+        let percentile = |percent| ms(Duration(self.latencies.percentile(percent).unwrap_or(0)));
+        let figures = format!(
+            "of {} wake-ups; median {}, 99 % under {}, longest {}",
+            self.latencies.n(),
+            percentile(50.0),
+            percentile(99.0),
+            percentile(100.0)
+        );
+        Findings {
+            detector: "latency-outlier",
+            looks_for: format!("A woken task waits for {} or longer.", self.threshold),
+            blind: None,
+            count: self.worst.count,
+            lost_ns: self.worst.lost.0,
+            figures: (self.latencies.n() > 0).then_some(figures),
+            worst: self.worst.into_kept(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testdata::check;
+    use expect_test::expect;
+
+    #[test]
+    fn the_chain_is_followed_back_to_the_interrupt() {
+        check(
+            "latency-outlier",
+            "",
+            "0     0 idle   switch R hog-1
+             0     1 idle   switch R hog-2
+             1000  2 idle!  waking nfsd-5 0
+             1010  2 idle!  wakeup nfsd-5 0
+             4000  0 hog-1  switch R nfsd-5
+             4500  0 nfsd-5 placed job-6 wakeup 1 NO_IDLE_CPU
+             4500  0 nfsd-5 waking job-6 0
+             4501  0 nfsd-5 migrate job-6 0 1
+             4502  0 nfsd-5 wakeup job-6 1
+             4503  1 hog-2! asked job-6 KEEP_PROTECTED
+             4600  0 nfsd-5 switch S hog-1
+             7000  1 hog-2  switch R cc1-8
+             9000  1 cc1-8  switch S job-6",
+            expect![[r#"
+                0.004500 .. 0.009000  job[6] waited 4.500 ms for CPU 1
+                    0.001000  an interrupt on CPU 2 (over the idle task) woke nfsd[5], which waited 3.000 ms
+                    0.004500  nfsd[5] on CPU 0 woke job[6]; it was put on CPU 1 (NO_IDLE_CPU)
+                    CPU 1 ran hog[2] for 2.500 ms
+                    CPU 1 ran cc1[8] for 2.000 ms
+                    it did not preempt: KEEP_PROTECTED
+                    0.009000  it ran on CPU 1
+                  rule   NO_IDLE_CPU at wakeup, then KEEP_PROTECTED
+                  avoid  NO_RUN_TO_PARITY: an eligible task with an earlier deadline runs at once (EEVDF)
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_task_that_is_moved_while_it_waits_has_several_places() {
+        check(
+            "latency-outlier",
+            "",
+            "0     0 idle   switch R hog-1
+             0     1 idle   switch R hog-2
+             1000  0 hog-1  waking job-6 0
+             1002  0 hog-1  wakeup job-6 0
+             5000  1 hog-2! migrate job-6 0 1
+             9000  1 hog-2  switch S job-6",
+            expect![[r#"
+                0.001000 .. 0.009000  job[6] waited 8.000 ms for CPU 1
+                    0.001000  hog[1] on CPU 0 woke job[6]; it was put on CPU 0
+                    CPU 0 ran hog[1] for 4.000 ms
+                    0.005000  it was moved to CPU 1
+                    CPU 1 ran hog[2] for 4.000 ms
+                    0.009000  it ran on CPU 1
+                  try    HRTICK: slices end by a timer instead of at the tick after
+                  try    preempt=full: a running task makes way wherever it may, not only at its next preemption point
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_new_task_behind_one_that_runs_long_has_a_guess() {
+        check(
+            "latency-outlier",
+            "",
+            "0     0 idle   switch R sh-1
+             1000  0 sh-1   fork job-6
+             1001  0 sh-1   new job-6 0
+             12001 0 sh-1   switch R job-6",
+            expect![[r#"
+                0.001001 .. 0.012001  job[6] waited 11.000 ms for CPU 0
+                    0.001001  sh[1] on CPU 0 made job[6]; it was put on CPU 0
+                    CPU 0 ran sh[1] for 11.000 ms
+                    0.012001  it ran on CPU 0
+                  try    HRTICK: slices end by a timer instead of at the tick after
+                  try    preempt=full: a running task makes way wherever it may, not only at its next preemption point
+            "#]],
+        );
+    }
+
+    #[test]
+    fn neither_short_waits_nor_preempted_tasks_are_outliers() {
+        check(
+            "latency-outlier",
+            "",
+            "0     0 idle   switch R hog-1
+             1000  0 hog-1  waking job-6 0
+             1002  0 hog-1  wakeup job-6 0
+             4900  0 hog-1  switch R job-6
+             15000 0 job-6  switch S hog-1",
+            expect![[""]],
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! Detectors: what is wrong in this trace?
+//!
+//! Each looks for one thing, in a file of its own, and follows the trace through the same
+//! [`Scene`]. They work on recorded and simulated traces alike. A recording hides which CPUs
+//! a task may use, so a finding that depends on it says so; a simulated trace, whose
+//! decisions are told, has the rule at work in each finding.
+
+mod avoid;
+mod finding;
+mod idle_while_waiting;
+mod latency_outlier;
+mod llc_walk;
+mod node_ping_pong;
+mod pile_up;
+mod preemption_storm;
+mod scene;
+mod stolen_cpu;
+#[cfg(test)]
+mod testdata;
+
+pub use avoid::ALL as SWITCHES;
+pub use finding::{Avoid, Finding, Findings, Task};
+
+use std::collections::BTreeMap;
+
+use schedlab_topology::{CpuMask, Topology};
+use schedlab_trace::{Event, Sink};
+use schedlab_units::{Duration, Pid, Time};
+use serde::Serialize;
+
+use finding::at;
+use scene::Scene;
+
+/// What is known beside the trace, and what counts as wrong.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The machine.
+    pub topology: Option<Topology>,
+    /// The CPUs that tasks may use.
+    pub affinity: BTreeMap<Pid, CpuMask>,
+    /// Thresholds.
+    pub thresholds: Thresholds,
+}
+
+/// What counts as wrong. Each default has its reason.
+#[derive(Clone, Debug)]
+pub struct Thresholds {
+    /// Findings kept of each detector.
+    pub worst: usize,
+    /// A wait beside an idle CPU counts from this length: twice migration_cost (0.5 ms), below
+    /// which the kernel leaves a task where its cache is warm on purpose.
+    pub idle_wait: Duration,
+    /// So many new tasks on a CPU that had others make a pile: one may be a forker that is about
+    /// to wait for its child.
+    pub pile: u64,
+    /// Wake-ups looked at together to tell a walk from chance.
+    pub walk_wakeups: usize,
+    /// CPUs a walk visits at least; fewer are a change between neighbours.
+    pub walk_cpus: usize,
+    /// A stay on a node shorter than this does not pay: to fill an LLC of 32 MB at 10 GB/s takes 3 ms.
+    pub short_stay: Duration,
+    /// So many short stays in a row are a ping-pong: there and back twice.
+    pub hops: u64,
+    /// A CPU is a bad place from this share lost to interrupts on; the patches SIS_CAPACITY and
+    /// FIC_CAPACITY draw the line there.
+    pub stolen_percent: u64,
+    /// A wake-up that waits so long is an outlier: longer than a slice of 3 ms and a tick of 4 ms
+    /// (HZ=250), so neither preemption at the wake-up nor the next tick let it run.
+    pub latency: Duration,
+    /// So many preemptions of one CPU within [`Thresholds::STORM_WINDOW`] are a storm: stretches of
+    /// 0.5 ms, under the shortest default slice (0.7 ms).
+    pub storm: u64,
+}
+
+impl Thresholds {
+    /// The window in which preemptions are counted.
+    pub const STORM_WINDOW: Duration = Duration::millis(10);
+}
+
+impl Default for Thresholds {
+    fn default() -> Thresholds {
+        Thresholds {
+            worst: 5,
+            idle_wait: Duration::millis(1),
+            pile: 2,
+            walk_wakeups: 32,
+            walk_cpus: 4,
+            short_stay: Duration::millis(20),
+            hops: 4,
+            stolen_percent: 20,
+            latency: Duration::millis(4),
+            storm: 20,
+        }
+    }
+}
+
+/// Looks for one thing.
+trait Detector {
+    /// Sees an event before the scene follows it.
+    fn before(&mut self, event: &Event, scene: &Scene);
+
+    /// Sees an event after the scene has followed it.
+    fn after(&mut self, event: &Event, scene: &Scene);
+
+    /// Tells what was found when the trace is over.
+    fn finish(self: Box<Self>, scene: &Scene, end: Time) -> Findings;
+}
+
+/// Runs all detectors over a trace. They need `sched_switch`, `sched_waking`, `sched_wakeup`,
+/// `sched_wakeup_new`, `sched_migrate_task` and `sched_process_fork`; one also interrupts.
+pub struct Detect {
+    scene: Scene,
+    detectors: Vec<Box<dyn Detector>>,
+    events: u64,
+    begin: Option<Time>,
+    end: Time,
+}
+
+/// All that was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Detected {
+    /// Events read.
+    pub events: u64,
+    /// When the trace began, ns.
+    pub from_ns: u64,
+    /// When it ended, ns.
+    pub to_ns: u64,
+    /// CPUs seen.
+    pub cpus: u16,
+    /// One entry per detector.
+    pub detectors: Vec<Findings>,
+}
+
+impl Detect {
+    /// All detectors.
+    pub fn new(options: Options) -> Detect {
+        let Options { topology, affinity, thresholds } = options;
+        Detect {
+            scene: Scene::new(affinity),
+            detectors: vec![
+                Box::new(idle_while_waiting::IdleWhileWaiting::new(&thresholds, topology.clone())),
+                Box::new(pile_up::PileUp::new(&thresholds)),
+                Box::new(llc_walk::LlcWalk::new(&thresholds, topology.clone())),
+                Box::new(node_ping_pong::NodePingPong::new(&thresholds, topology)),
+                Box::new(stolen_cpu::StolenCpu::new(&thresholds)),
+                Box::new(latency_outlier::LatencyOutlier::new(&thresholds)),
+                Box::new(preemption_storm::PreemptionStorm::new(&thresholds)),
+            ],
+            events: 0,
+            begin: None,
+            end: Time::ZERO,
+        }
+    }
+
+    /// What was found.
+    pub fn finish(self) -> Detected {
+        let Detect { scene, detectors, events, begin, end } = self;
+        Detected {
+            events,
+            from_ns: begin.unwrap_or_default().0,
+            to_ns: end.0,
+            cpus: scene.seen().weight() as u16,
+            detectors: detectors.into_iter().map(|detector| detector.finish(&scene, end)).collect(),
+        }
+    }
+}
+
+impl Sink for Detect {
+    fn event(&mut self, event: &Event) {
+        self.events += 1;
+        self.begin.get_or_insert(event.time);
+        self.end = self.end.max(event.time);
+        for detector in &mut self.detectors {
+            detector.before(event, &self.scene);
+        }
+        self.scene.event(event);
+        for detector in &mut self.detectors {
+            detector.after(event, &self.scene);
+        }
+    }
+
+    fn wants_decisions(&self) -> bool {
+        true
+    }
+}
+
+impl Detected {
+    /// The report for people: detectors that found something first.
+    pub fn text(&self) -> String {
+        let (from, to) = (at(Time(self.from_ns)), at(Time(self.to_ns)));
+        let mut out = format!("{} events of {} CPUs from {from} to {to}\n", self.events, self.cpus);
+        let (found, quiet): (Vec<&Findings>, Vec<&Findings>) =
+            self.detectors.iter().partition(|findings| findings.count > 0);
+        for findings in found.into_iter().chain(quiet) {
+            out += "\n";
+            out += &findings.text();
+        }
+        out
+    }
+}

@@ -1,0 +1,244 @@
+//! New tasks pile up on one CPU while others that they may use are idle.
+//!
+//! Placement at birth compares groups of CPUs, and where the comparison counts CPUs that the
+//! task may not use it finds its own group idle enough again and again. The tasks then share
+//! one CPU until the balancer spreads them, one at a time.
+//!
+//! A pile grows with each new task that is put on a CPU which runs or queues another, while an
+//! allowed one is idle; it ends when at most one task is left there.
+
+use std::collections::BTreeMap;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_trace::{Event, How, Kind};
+use schedlab_units::Time;
+
+use super::avoid::{FORK_STATS, IMB_AFFINITY, NO_NUMA_IMBALANCE};
+use super::finding::{Finding, Findings, Task, Worst, cpus, ms, numbers};
+use super::scene::{Scene, widen};
+use super::{Detector, Thresholds};
+
+pub(super) struct PileUp {
+    threshold: u64,
+    piles: BTreeMap<CpuId, Pile>,
+    worst: Worst,
+    born: u64,
+}
+
+struct Pile {
+    from: Time,
+    last: Time,
+    count: u64,
+    /// The first few.
+    tasks: Vec<Task>,
+    forker: Task,
+    /// CPUs that were idle as tasks came.
+    idle: CpuMask,
+    /// Whether every task's affinity was known.
+    known: bool,
+    rule: Option<String>,
+}
+
+/// Tasks named in a finding.
+const NAMED: usize = 8;
+
+impl PileUp {
+    pub fn new(thresholds: &Thresholds) -> PileUp {
+        PileUp {
+            threshold: thresholds.pile,
+            piles: BTreeMap::new(),
+            worst: Worst::new(thresholds.worst),
+            born: 0,
+        }
+    }
+
+    fn end(&mut self, cpu: CpuId, time: Time) {
+        let Some(pile) = self.piles.remove(&cpu) else { return };
+        if pile.count < self.threshold {
+            return;
+        }
+        let lasted = time.since(pile.from);
+        self.worst.add(lasted, pile.count, || {
+            let Pile { from, last, count, tasks, forker, idle, known, rule } = pile;
+            let more = if count as usize > tasks.len() { ", .." } else { "" };
+            let names: Vec<String> = tasks.iter().map(Task::to_string).collect();
+            let mut avoid = vec![IMB_AFFINITY, FORK_STATS];
+            // Tasks that may go anywhere stay together only by the imbalance that is allowed.
+            if known && rule.is_some() {
+                avoid.push(NO_NUMA_IMBALANCE);
+            }
+            Finding {
+                from_ns: from.0,
+                to_ns: time.0,
+                cpus: std::iter::once(cpu.0).chain(numbers(&idle)).collect(),
+                what: format!(
+                    "{count} new tasks of {forker} were put on CPU {cpu} beside others within {}, while {} {} idle; \
+                     they shared it for {}: {}{more}",
+                    ms(last.since(from)),
+                    cpus(&idle),
+                    if idle.weight() == 1 { "was" } else { "were" },
+                    ms(lasted),
+                    names.join(" ")
+                ),
+                tasks,
+                guessed: rule.is_none(),
+                rule,
+                avoid,
+                provided: (!known)
+                    .then(|| "the tasks may run there, which the trace does not tell".to_owned()),
+                ..Finding::default()
+            }
+        });
+    }
+}
+
+impl Detector for PileUp {
+    fn before(&mut self, event: &Event, scene: &Scene) {
+        let Kind::SchedWakeupNew { pid, comm, target_cpu, .. } = event.kind else { return };
+        self.born += 1;
+        let idle = scene.idle_for(pid);
+        if scene.cpu(target_cpu).nr_running() == 0 || idle.is_empty() {
+            return;
+        }
+        let placed = scene.task(pid).and_then(|task| task.placed.as_ref()).filter(|p| p.how == How::Fork);
+        let pile = self.piles.entry(target_cpu).or_insert_with(|| Pile {
+            from: event.time,
+            last: event.time,
+            count: 0,
+            tasks: Vec::new(),
+            forker: scene.name(event.pid),
+            idle: CpuMask::default(),
+            known: true,
+            rule: None,
+        });
+        pile.last = event.time;
+        pile.count += 1;
+        if pile.tasks.len() < NAMED {
+            pile.tasks.push(Task { pid: pid.0, comm: comm.to_string() });
+        }
+        widen(&mut pile.idle, idle.words().len() * 64).or_with(&idle);
+        pile.known &= scene.allowed(pid).is_some();
+        if let Some(placed) = placed {
+            pile.rule = Some(format!("{} at fork", placed.reason));
+        }
+    }
+
+    fn after(&mut self, event: &Event, scene: &Scene) {
+        let cpu = match event.kind {
+            Kind::SchedSwitch { .. } => event.cpu,
+            Kind::SchedMigrateTask { orig_cpu, .. } => orig_cpu,
+            _ => return,
+        };
+        if self.piles.contains_key(&cpu) && scene.cpu(cpu).nr_running() <= 1 {
+            self.end(cpu, event.time);
+        }
+    }
+
+    fn finish(mut self: Box<Self>, _: &Scene, end: Time) -> Findings {
+        for cpu in self.piles.keys().copied().collect::<Vec<CpuId>>() {
+            self.end(cpu, end);
+        }
+        Findings {
+            detector: "pile-up",
+            looks_for: format!(
+                "{} or more new tasks are put on a CPU that has others while a CPU that they may use is idle.",
+                self.threshold
+            ),
+            blind: None,
+            count: self.worst.count,
+            lost_ns: self.worst.lost.0,
+            figures: (self.born > 0).then(|| format!("of {} new tasks", self.born)),
+            worst: self.worst.into_kept(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testdata::check;
+    use expect_test::expect;
+
+    /// A forker on CPU 0 puts three tasks on CPU 0, with CPUs 1 and 2 idle.
+    const PILE: &str = "
+        0    0 idle  switch R stream-1
+        0    1 idle  switch R init-9
+        0    2 idle  switch R init-8
+        5    1 init-9 switch S idle
+        5    2 init-8 switch S idle
+        10   0 stream-1 fork stream-2
+        11   0 stream-1 new stream-2 0
+        20   0 stream-1 fork stream-3
+        21   0 stream-1 new stream-3 0
+        30   0 stream-1 fork stream-4
+        31   0 stream-1 new stream-4 0
+        4000 0 stream-1 switch R stream-2
+        8000 0 stream-2! migrate stream-3 0 1
+        8010 1 idle switch R stream-3
+        9000 0 stream-2! migrate stream-4 0 2
+        9010 2 idle switch R stream-4
+        9500 0 stream-2 switch S stream-1";
+
+    #[test]
+    fn new_tasks_on_one_cpu_beside_idle_ones_are_a_pile() {
+        check(
+            "pile-up",
+            "",
+            PILE,
+            expect![[r#"
+                0.000011 .. 0.009500  3 new tasks of stream[1] were put on CPU 0 beside others within 0.020 ms, while CPUs 1-2 were idle; they shared it for 9.489 ms: stream[2] stream[3] stream[4]
+                  try    NUMA_IMB_AFFINITY: the imbalance allowed between nodes at fork counts only the CPUs the task may use
+                  try    FORK_STATS_ALLOWED: a group is judged at fork by the CPUs the task may use
+                  if     the tasks may run there, which the trace does not tell
+            "#]],
+        );
+    }
+
+    #[test]
+    fn known_affinity_and_the_rule_are_told() {
+        let annotated = PILE
+            .replace("10   0", "9 0 stream-1 affinity stream-1 0-2\n 10 0")
+            .replace("31   0", "31 0 stream-1 placed stream-4 fork 0 STAY_LOCAL\n 31 0");
+        check(
+            "pile-up",
+            "",
+            &annotated,
+            expect![[r#"
+                0.000011 .. 0.009500  3 new tasks of stream[1] were put on CPU 0 beside others within 0.020 ms, while CPUs 1-2 were idle; they shared it for 9.489 ms: stream[2] stream[3] stream[4]
+                  rule   STAY_LOCAL at fork
+                  avoid  NUMA_IMB_AFFINITY: the imbalance allowed between nodes at fork counts only the CPUs the task may use
+                  avoid  FORK_STATS_ALLOWED: a group is judged at fork by the CPUs the task may use
+                  avoid  NUMA_IMBALANCE=off: a new task goes to the idler node at once
+            "#]],
+        );
+    }
+
+    #[test]
+    fn tasks_bound_to_the_cpu_or_without_an_idle_one_are_none() {
+        check(
+            "pile-up",
+            "",
+            &PILE.replace("10   0", "9 0 stream-1 affinity stream-1 0\n 10 0"),
+            expect![[""]],
+        );
+        let busy: String =
+            PILE.lines().filter(|line| !line.contains("S idle")).map(|line| format!("{line}\n")).collect();
+        check(
+            "pile-up",
+            "",
+            &busy
+                .replace("1 idle switch R", "1 init-9 switch R")
+                .replace("2 idle switch R", "2 init-8 switch R"),
+            expect![[""]],
+        );
+    }
+
+    #[test]
+    fn one_child_beside_its_forker_is_none() {
+        let one: String = PILE
+            .lines()
+            .filter(|line| !line.contains("stream-3") && !line.contains("stream-4"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        check("pile-up", "", &one, expect![[""]]);
+    }
+}

@@ -1,0 +1,511 @@
+//! What a trace says of the machine at each moment: who runs where, who waits, who sleeps.
+//!
+//! A trace that begins in the middle says nothing of a CPU or a task before its first event,
+//! so both begin unknown, and an unknown CPU is not idle. Tasks that ended are forgotten, and
+//! of the past only a few stretches per CPU are kept, so the scene is as large as the machine
+//! and the tasks that live, however long the trace.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_trace::{Comm, Event, How, Kind};
+use schedlab_units::{Duration, Pid, Time};
+
+use super::finding::Task;
+
+/// The machine at a moment.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    cpus: Vec<Cpu>,
+    tasks: BTreeMap<Pid, TaskScene>,
+    /// CPUs known to run their idle task, with nobody waiting.
+    idle: CpuMask,
+    /// CPUs that were seen.
+    seen: CpuMask,
+    /// What each task may use, where that is known from outside the trace.
+    affinity: BTreeMap<Pid, CpuMask>,
+}
+
+/// One CPU.
+#[derive(Clone, Debug, Default)]
+pub struct Cpu {
+    /// The task that runs, the idle task included, and since when; unknown before the first switch.
+    pub curr: Option<(Pid, Time)>,
+    /// Who waits on its run queue, in the order of arrival.
+    pub waiting: Vec<Pid>,
+    /// The last stretches before the current one, oldest first.
+    pub past: VecDeque<Stretch>,
+    /// The last answer of load balancing for this CPU, if decisions are told.
+    pub balance: Option<(Time, Box<str>)>,
+    /// The last answer about preemption here, if decisions are told: who asked, and the rule.
+    pub preemption: Option<(Time, Pid, Box<str>)>,
+}
+
+/// Time a task ran without a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Who; 0 is idle.
+    pub pid: Pid,
+    /// Its name then.
+    pub comm: Comm,
+    /// From when.
+    pub from: Time,
+    /// Until when.
+    pub to: Time,
+}
+
+/// One task.
+#[derive(Clone, Debug, Default)]
+pub struct TaskScene {
+    /// Its latest name.
+    pub comm: Comm,
+    /// What it does.
+    pub state: State,
+    /// What it may use; not known for most tasks of a recording.
+    pub allowed: Option<CpuMask>,
+    /// The CPU it ran on last, or was put on.
+    pub cpu: Option<CpuId>,
+    /// CPUs it was seen to run on.
+    pub ran_on: Option<CpuMask>,
+    /// Its last wake-up.
+    pub wake: Option<Wake>,
+    /// A wake-up that came while it was still on its CPU.
+    early: Option<Wake>,
+    /// The last decision about its place, if decisions are told.
+    pub placed: Option<Placed>,
+}
+
+/// What a task does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Nothing is known yet.
+    #[default]
+    Unknown,
+    /// It runs.
+    Running,
+    /// It could run.
+    Waiting(Wait),
+    /// It waits for something else.
+    Sleeping,
+}
+
+/// A task's wait for a CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Since when.
+    pub since: Time,
+    /// What it comes from.
+    pub after: After,
+    /// The run queues it stood on, from when on each; the first few.
+    pub places: Vec<(Time, CpuId)>,
+    /// Whether its place was chosen; until then it has the CPU it slept on.
+    chosen: bool,
+}
+
+/// How a wait begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// It was woken.
+    Wakeup,
+    /// It was born.
+    Fork,
+    /// It ran and had to make way, or yielded.
+    Running,
+}
+
+/// A wake-up or birth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// When.
+    pub time: Time,
+    /// The task that ran where it happened.
+    pub by: Pid,
+    /// Its name.
+    pub by_comm: Comm,
+    /// Where it happened.
+    pub cpu: CpuId,
+    /// Whether an interrupt did it, so that the task there was only what the interrupt hit.
+    pub in_interrupt: bool,
+    /// When the woken task ran, if it did.
+    pub ran: Option<Time>,
+}
+
+/// A decision about a task's place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// When.
+    pub time: Time,
+    /// At which moment of its life.
+    pub how: How,
+    /// The rule.
+    pub reason: Box<str>,
+}
+
+/// Stretches kept for each CPU: enough to tell what ran during a wait of several slices.
+const PAST: usize = 16;
+
+/// Places kept of a wait.
+const PLACES: usize = 5;
+
+impl Wait {
+    /// The run queue it stands on.
+    pub fn cpu(&self) -> CpuId {
+        self.places.last().expect("a wait begins on a CPU").1
+    }
+
+    /// The run queue on which it spent most of the wait, if that ends now.
+    pub fn longest(&self, now: Time) -> CpuId {
+        let ends = self.places.iter().skip(1).map(|(from, _)| *from).chain([now]);
+        let spans = self.places.iter().zip(ends).map(|((from, cpu), to)| (to.since(*from), *cpu));
+        // Of equal ones the first.
+        spans
+            .reduce(|best, next| if next.0 > best.0 { next } else { best })
+            .expect("a wait begins on a CPU")
+            .1
+    }
+}
+
+impl Cpu {
+    /// Whether it runs a task that is not the idle one.
+    pub fn is_busy(&self) -> bool {
+        self.curr.is_some_and(|(pid, _)| pid != Pid::IDLE)
+    }
+
+    /// Whether it is known to run its idle task and nobody waits.
+    pub fn is_idle(&self) -> bool {
+        self.curr.is_some_and(|(pid, _)| pid == Pid::IDLE) && self.waiting.is_empty()
+    }
+
+    /// Tasks that run or wait.
+    pub fn nr_running(&self) -> usize {
+        usize::from(self.is_busy()) + self.waiting.len()
+    }
+}
+
+impl Scene {
+    /// A scene in which nothing is known but what some tasks may use.
+    pub fn new(affinity: BTreeMap<Pid, CpuMask>) -> Scene {
+        Scene {
+            cpus: Vec::new(),
+            tasks: BTreeMap::new(),
+            idle: CpuMask::default(),
+            seen: CpuMask::default(),
+            affinity,
+        }
+    }
+
+    /// A CPU; one that was never seen is unknown.
+    pub fn cpu(&self, cpu: CpuId) -> &Cpu {
+        static UNKNOWN: Cpu =
+            Cpu { curr: None, waiting: Vec::new(), past: VecDeque::new(), balance: None, preemption: None };
+        self.cpus.get(cpu.index()).unwrap_or(&UNKNOWN)
+    }
+
+    /// A task, if it was seen and lives.
+    pub fn task(&self, pid: Pid) -> Option<&TaskScene> {
+        self.tasks.get(&pid)
+    }
+
+    /// Every task that lives, in order.
+    pub fn tasks(&self) -> impl Iterator<Item = (Pid, &TaskScene)> {
+        self.tasks.iter().map(|(pid, task)| (*pid, task))
+    }
+
+    /// CPUs known to be idle, with nobody waiting.
+    pub fn idle(&self) -> &CpuMask {
+        &self.idle
+    }
+
+    /// CPUs seen so far.
+    pub fn seen(&self) -> &CpuMask {
+        &self.seen
+    }
+
+    /// The task's wait, if it waits.
+    pub fn wait(&self, pid: Pid) -> Option<&Wait> {
+        match &self.tasks.get(&pid)?.state {
+            State::Waiting(wait) => Some(wait),
+            _ => None,
+        }
+    }
+
+    /// What a task may use, as far as is known.
+    pub fn allowed(&self, pid: Pid) -> Option<&CpuMask> {
+        self.tasks.get(&pid).and_then(|task| task.allowed.as_ref()).or_else(|| self.affinity.get(&pid))
+    }
+
+    /// Whether a task is known to run.
+    pub fn is_running(&self, pid: Pid) -> bool {
+        self.tasks.get(&pid).is_some_and(|task| task.state == State::Running)
+    }
+
+    /// The idle CPUs that a task may use.
+    pub fn idle_for(&self, pid: Pid) -> CpuMask {
+        match self.allowed(pid) {
+            Some(allowed) => self.idle.and(allowed),
+            None => self.idle.clone(),
+        }
+    }
+
+    /// A task with its name, for people.
+    pub fn name(&self, pid: Pid) -> Task {
+        Task { pid: pid.0, comm: self.comm(pid).to_string() }
+    }
+
+    /// The latest name of a task.
+    pub fn comm(&self, pid: Pid) -> Comm {
+        match pid {
+            Pid::IDLE => Comm::from("<idle>"),
+            pid => self.tasks.get(&pid).map(|task| task.comm).unwrap_or_default(),
+        }
+    }
+
+    /// What ran on a CPU from one time to another, oldest first. Stretches that lie too far
+    /// back are missing.
+    pub fn ran(&self, cpu: CpuId, from: Time, to: Time) -> Vec<Stretch> {
+        let scene = self.cpu(cpu);
+        let current =
+            scene.curr.map(|(pid, since)| Stretch { pid, comm: self.comm(pid), from: since, to: Time::MAX });
+        let clip =
+            |stretch: &Stretch| Stretch { from: stretch.from.max(from), to: stretch.to.min(to), ..*stretch };
+        scene
+            .past
+            .iter()
+            .chain(current.iter())
+            .map(clip)
+            .filter(|stretch| stretch.from < stretch.to)
+            .collect()
+    }
+
+    /// Follows one event.
+    pub fn event(&mut self, event: &Event) {
+        self.see(event.cpu);
+        match &event.kind {
+            Kind::SchedSwitch { prev_comm, prev_pid, prev_state, next_comm, next_pid, .. } => {
+                self.call(*prev_pid, *prev_comm);
+                self.call(*next_pid, *next_comm);
+                self.leave(event, *prev_pid, *prev_comm, prev_state.is_runnable());
+                self.run(event, *next_pid);
+                if prev_state.is_dead() {
+                    self.tasks.remove(prev_pid);
+                }
+            }
+            Kind::SchedWaking { comm, pid, target_cpu, .. } => {
+                self.call(*pid, *comm);
+                self.wake(event, *pid, *target_cpu, After::Wakeup);
+            }
+            Kind::SchedWakeup { comm, pid, target_cpu, .. } => {
+                self.call(*pid, *comm);
+                // A recording without sched_waking tells of the wake-up only here.
+                self.wake(event, *pid, *target_cpu, After::Wakeup);
+                self.move_to(event.time, *pid, *target_cpu);
+                self.choose(*pid);
+            }
+            Kind::SchedWakeupNew { comm, pid, target_cpu, .. } => {
+                self.call(*pid, *comm);
+                self.wake(event, *pid, *target_cpu, After::Fork);
+                self.choose(*pid);
+            }
+            Kind::SchedMigrateTask { comm, pid, dest_cpu, .. } => {
+                self.call(*pid, *comm);
+                self.move_to(event.time, *pid, *dest_cpu);
+            }
+            Kind::SchedProcessFork { comm, pid, child_comm, child_pid } => {
+                self.call(*pid, *comm);
+                let allowed = self.allowed(*pid).cloned();
+                let child = TaskScene { comm: *child_comm, allowed, ..TaskScene::default() };
+                self.forget(*child_pid);
+                self.tasks.insert(*child_pid, child);
+            }
+            Kind::SchedProcessFree { pid, .. } => self.forget(*pid),
+            Kind::TaskRename { pid, newcomm, .. } => self.call(*pid, *newcomm),
+            Kind::Affinity(affinity) => {
+                self.tasks.entry(affinity.pid).or_default().allowed = Some(affinity.allowed.clone());
+            }
+            Kind::Placement(placement) => {
+                let (time, how, reason) = (event.time, placement.how, placement.reason.as_ref().into());
+                self.tasks.entry(placement.pid).or_default().placed = Some(Placed { time, how, reason });
+            }
+            Kind::Balance(balance) => {
+                let answer = (event.time, balance.reason.as_ref().into());
+                self.see(balance.dst_cpu);
+                self.cpus[balance.dst_cpu.index()].balance = Some(answer);
+            }
+            Kind::Preemption(preemption) => {
+                let answer = (event.time, preemption.pid, preemption.reason.as_ref().into());
+                self.cpus[event.cpu.index()].preemption = Some(answer);
+            }
+            _ => {}
+        }
+    }
+
+    /// A task leaves its CPU.
+    fn leave(&mut self, event: &Event, prev: Pid, comm: Comm, runnable: bool) {
+        let cpu = &mut self.cpus[event.cpu.index()];
+        if let Some((pid, since)) = cpu.curr.take() {
+            if cpu.past.len() == PAST {
+                cpu.past.pop_front();
+            }
+            cpu.past.push_back(Stretch { pid: prev, comm, from: since, to: event.time });
+            // Where events were lost, another task ran than was thought.
+            if pid != prev
+                && let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.state == State::Running)
+            {
+                task.state = State::Unknown;
+            }
+        }
+        if prev == Pid::IDLE {
+            return;
+        }
+        self.unqueue(prev);
+        let task = self.tasks.entry(prev).or_default();
+        task.cpu = Some(event.cpu);
+        task.state = State::Sleeping;
+        if runnable {
+            self.queue(event.time, prev, event.cpu, After::Running);
+        }
+    }
+
+    /// A task gets its CPU.
+    fn run(&mut self, event: &Event, next: Pid) {
+        if next != Pid::IDLE {
+            self.unqueue(next);
+            let width = self.cpus.len();
+            let task = self.tasks.entry(next).or_default();
+            task.state = State::Running;
+            task.early = None;
+            task.cpu = Some(event.cpu);
+            widen(task.ran_on.get_or_insert_default(), width).set(event.cpu);
+            if let Some(wake) = &mut task.wake {
+                wake.ran.get_or_insert(event.time);
+            }
+        }
+        self.cpus[event.cpu.index()].curr = Some((next, event.time));
+        self.update_idle(event.cpu);
+    }
+
+    /// A task is woken or born; one that runs or waits already stays as it is.
+    fn wake(&mut self, event: &Event, pid: Pid, cpu: CpuId, after: After) {
+        // The name in front of an event may be a later one.
+        let known = self.comm(event.pid);
+        let wake = Wake {
+            time: event.time,
+            by: event.pid,
+            by_comm: if known.is_empty() { event.comm } else { known },
+            cpu: event.cpu,
+            in_interrupt: event.flags.in_interrupt(),
+            ran: None,
+        };
+        let task = self.tasks.entry(pid).or_default();
+        match task.state {
+            State::Waiting(_) => {}
+            // It may be on its way off the CPU; if so, sched_wakeup tells after the switch.
+            State::Running => task.early = Some(wake),
+            State::Unknown | State::Sleeping => {
+                let wake = task.early.take().unwrap_or(wake);
+                task.wake = Some(wake);
+                self.queue(wake.time, pid, cpu, after);
+            }
+        }
+    }
+
+    /// A task is on another CPU's run queue from now on, or will be when it wakes.
+    fn move_to(&mut self, time: Time, pid: Pid, cpu: CpuId) {
+        self.see(cpu);
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        task.cpu = Some(cpu);
+        if let State::Waiting(wait) = &mut task.state
+            && wait.cpu() != cpu
+        {
+            let from = wait.cpu();
+            if !wait.chosen {
+                wait.places[0].1 = cpu;
+            } else if wait.places.len() == PLACES {
+                wait.places[PLACES - 1] = (time, cpu);
+            } else {
+                wait.places.push((time, cpu));
+            }
+            self.cpus[from.index()].waiting.retain(|waiting| *waiting != pid);
+            self.cpus[cpu.index()].waiting.push(pid);
+            self.update_idle(from);
+            self.update_idle(cpu);
+        }
+    }
+
+    /// The place of a woken task is chosen.
+    fn choose(&mut self, pid: Pid) {
+        if let Some(TaskScene { state: State::Waiting(wait), .. }) = self.tasks.get_mut(&pid) {
+            wait.chosen = true;
+        }
+    }
+
+    fn queue(&mut self, time: Time, pid: Pid, cpu: CpuId, after: After) {
+        self.see(cpu);
+        let task = self.tasks.entry(pid).or_default();
+        task.cpu = Some(cpu);
+        // A task that ran waits where it ran.
+        let chosen = after == After::Running;
+        task.state = State::Waiting(Wait { since: time, after, places: vec![(time, cpu)], chosen });
+        self.cpus[cpu.index()].waiting.push(pid);
+        self.update_idle(cpu);
+    }
+
+    fn unqueue(&mut self, pid: Pid) {
+        if let Some(cpu) = self.wait(pid).map(Wait::cpu) {
+            self.cpus[cpu.index()].waiting.retain(|waiting| *waiting != pid);
+            self.update_idle(cpu);
+        }
+    }
+
+    fn forget(&mut self, pid: Pid) {
+        self.unqueue(pid);
+        self.tasks.remove(&pid);
+    }
+
+    fn call(&mut self, pid: Pid, comm: Comm) {
+        if pid != Pid::IDLE && !comm.is_empty() {
+            self.tasks.entry(pid).or_default().comm = comm;
+        }
+    }
+
+    /// Makes room for a CPU.
+    fn see(&mut self, cpu: CpuId) {
+        if cpu.index() >= self.cpus.len() {
+            self.cpus.resize_with(cpu.index() + 1, Cpu::default);
+        }
+        widen(&mut self.seen, self.cpus.len()).set(cpu);
+    }
+
+    fn update_idle(&mut self, cpu: CpuId) {
+        let idle = widen(&mut self.idle, self.cpus.len());
+        if self.cpus[cpu.index()].is_idle() {
+            idle.set(cpu);
+        } else {
+            idle.clear(cpu);
+        }
+    }
+}
+
+/// The mask with room for that many CPUs.
+pub(super) fn widen(mask: &mut CpuMask, nr_cpus: usize) -> &mut CpuMask {
+    if nr_cpus.div_ceil(64) > mask.words().len() {
+        let mut wider = CpuMask::new(nr_cpus);
+        wider.or_with(mask);
+        *mask = wider;
+    }
+    mask
+}
+
+/// Total of some stretches.
+pub(super) fn sum(stretches: &[Stretch]) -> Duration {
+    stretches.iter().fold(Duration::ZERO, |sum, stretch| sum + stretch.to.since(stretch.from))
+}
+
+/// Whether a name is that of a kernel thread bound to the CPU whose number it has.
+pub(super) fn is_per_cpu_kthread(comm: Comm) -> bool {
+    const NAMES: [&[u8]; 8] =
+        [b"kworker", b"ksoftirqd", b"migration", b"cpuhp", b"rcuc", b"watchdog", b"idle_inject", b"ktimers"];
+    let bytes = comm.as_bytes();
+    let Some(slash) = bytes.iter().position(|&byte| byte == b'/') else { return false };
+    NAMES.contains(&&bytes[..slash]) && bytes.get(slash + 1).is_some_and(u8::is_ascii_digit)
+}

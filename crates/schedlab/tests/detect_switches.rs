@@ -1,0 +1,11 @@
+//! A way out that a detector names must be one that a kernel string understands.
+
+use schedlab::sched::{Kernel, PRESETS};
+
+#[test]
+fn every_switch_that_a_finding_names_is_one_of_some_kernel() {
+    for avoid in schedlab_report::detect::SWITCHES {
+        let understood = |preset: &&str| Kernel::parse(&format!("{preset}+{}", avoid.switch)).is_ok();
+        assert!(PRESETS.iter().any(|preset| understood(preset)), "{}", avoid.switch);
+    }
+}

@@ -1,0 +1,169 @@
+//! Explanations: what a decider chose and why, told just before the event it explains.
+//!
+//! Made only for a sink that asks for them.
+
+use schedlab_sched::{BalanceDecision, Curr, PreemptDecision, Switched, WakePath, WakeupDecision};
+use schedlab_topology::CpuId;
+use schedlab_trace::{
+    Balance, Candidate, How, IdleType, Kind, Name, Number, Pick, Placement, Preemption, Resched,
+};
+use schedlab_units::{Pid, TaskId};
+
+use crate::emit::Context;
+use crate::engine::Engine;
+
+fn numbers(number: Option<(&'static str, i64)>) -> Vec<Number> {
+    number.map(|(name, value)| (Name::from(name), value)).into_iter().collect()
+}
+
+/// CPUs passed over, as the trace tells them.
+fn candidates(passed_over: Vec<schedlab_sched::Candidate>) -> Vec<Candidate> {
+    let told = |c: schedlab_sched::Candidate| Candidate { cpu: c.cpu, refused: c.refused.name().into() };
+    passed_over.into_iter().map(told).collect()
+}
+
+impl Engine<'_> {
+    fn pid_of(&self, curr: Curr) -> Pid {
+        curr.task().map_or(Pid::IDLE, |task| self.tasks[task.index()].pid)
+    }
+
+    /// Why a woken task goes where it goes.
+    pub fn explain_wakeup(
+        &mut self,
+        cpu: CpuId,
+        context: Context,
+        task: TaskId,
+        prev_cpu: CpuId,
+        decision: &WakeupDecision,
+        passed_over: Vec<schedlab_sched::Candidate>,
+    ) {
+        let reason = match (decision.path, &decision.placement) {
+            (_, Some(placement)) => placement.reason,
+            (WakePath::SelfWake, None) => schedlab_sched::Reason::WakeSelf,
+            (WakePath::StillQueued, None) => schedlab_sched::Reason::StillQueued,
+            (WakePath::StillDelayed, None) => schedlab_sched::Reason::StillDelayed,
+            (WakePath::OnCpuHandover | WakePath::Select, None) => schedlab_sched::Reason::OnCpuHandover,
+        };
+        let affine = decision.placement.as_ref().and_then(|placement| placement.affine);
+        let mut told = Vec::new();
+        if let Some(placement) = &decision.placement {
+            told = numbers(placement.affine_number);
+            told.extend(numbers(placement.number));
+            told.push(("examined".into(), i64::from(placement.examined)));
+        }
+        if let Some((why, _)) = affine {
+            told.push((why.name().into(), 1));
+        }
+        let placement = Placement {
+            pid: self.tasks[task.index()].pid,
+            how: How::Wakeup,
+            prev_cpu,
+            target: affine.map_or(prev_cpu, |(_, target)| target),
+            cpu: decision.cpu,
+            reason: reason.name().into(),
+            numbers: told,
+            examined: candidates(passed_over),
+            remote: decision.remote,
+        };
+        self.emit(cpu, context, Kind::Placement(Box::new(placement)));
+    }
+
+    /// Why a new task, or one with a new program, is put where it is.
+    pub fn explain_placement(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        how: How,
+        chosen: &schedlab_sched::Placement,
+        passed_over: Vec<schedlab_sched::Candidate>,
+    ) {
+        let mut told = numbers(chosen.number);
+        told.push(("examined".into(), i64::from(chosen.examined)));
+        let prev_cpu = self.sched.task(task).cpu;
+        let placement = Placement {
+            pid: self.tasks[task.index()].pid,
+            how,
+            prev_cpu,
+            target: prev_cpu,
+            cpu: chosen.cpu,
+            reason: chosen.reason.name().into(),
+            numbers: told,
+            examined: candidates(passed_over),
+            remote: false,
+        };
+        self.emit(cpu, Context::Task, Kind::Placement(Box::new(placement)));
+    }
+
+    /// Whether what runs on a CPU has to make way for a task that was queued there.
+    pub fn explain_preemption(
+        &mut self,
+        cpu: CpuId,
+        context: Context,
+        task: TaskId,
+        at: &'static str,
+        decision: &PreemptDecision,
+    ) {
+        let there = self.sched.task(task).cpu;
+        let resched = match (decision.preempt, decision.lazy) {
+            (false, _) => Resched::None,
+            (true, true) => Resched::Lazy,
+            (true, false) => Resched::Full,
+        };
+        let preemption = Preemption {
+            pid: self.tasks[task.index()].pid,
+            curr: self.pid_of(self.sched.rqs[there].curr),
+            at: at.into(),
+            reason: decision.reason.name().into(),
+            resched,
+            numbers: numbers(decision.number),
+        };
+        self.emit(cpu, context, Kind::Preemption(Box::new(preemption)));
+    }
+
+    /// Why the next task was picked.
+    pub fn explain_pick(&mut self, cpu: CpuId, switched: &Switched) {
+        let pick =
+            Pick { pid: self.pid_of(switched.next), reason: switched.reason.name().into(), numbers: vec![] };
+        self.emit(cpu, Context::Task, Kind::Pick(Box::new(pick)));
+    }
+
+    /// The balance passes since last asked.
+    pub fn explain_balance(&mut self, cpu: CpuId, context: Context) {
+        let passes = match &mut self.sched.balance_log {
+            Some(log) if !log.is_empty() => std::mem::take(log),
+            _ => return,
+        };
+        for pass in passes {
+            let balance = self.told_balance(&pass);
+            self.emit(cpu, context, Kind::Balance(Box::new(balance)));
+        }
+    }
+
+    fn told_balance(&self, pass: &BalanceDecision) -> Balance {
+        let domains = &self.sched.domains;
+        let span = |group| (*domains.sg(group).span).clone();
+        let local = pass.groups.iter().find(|seen| seen.local).map(|seen| span(seen.group));
+        let mut told = numbers(pass.number);
+        told.push(("examined".into(), i64::from(pass.examined)));
+        if pass.active {
+            told.push(("active".into(), 1));
+        }
+        Balance {
+            dst_cpu: pass.cpu,
+            src_cpu: pass.src,
+            domain: Name::from(domains.sd(pass.sd).name.to_string()),
+            idle: match pass.idle {
+                schedlab_sched::IdleType::NotIdle => IdleType::Busy,
+                schedlab_sched::IdleType::Idle => IdleType::Idle,
+                schedlab_sched::IdleType::NewlyIdle => IdleType::NewlyIdle,
+            },
+            local: local.unwrap_or_default(),
+            busiest: pass.busiest.map(span).unwrap_or_default(),
+            reason: pass.reason.name().into(),
+            migration: pass.migration_type.name().into(),
+            imbalance: pass.imbalance,
+            numbers: told,
+            moved: pass.moves().map(|(task, _)| self.tasks[task.index()].pid).collect(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Soft interrupts: run behind the hard ones, until there are too many.
+//!
+//! What a source leaves for its softirq runs at once, in time taken from whatever the
+//! CPU does. Softirqs that follow each other without a gap are one burst; when it has
+//! lasted as long as the kernel lets it ([`schedlab_machine::Softirq`]), the rest is
+//! left to the CPU's `ksoftirqd`, an ordinary fair task, and so is all that comes
+//! until that has caught up.
+//!
+//! Kernel: handle_softirqs(), invoke_softirq(), run_ksoftirqd(), kernel/softirq.c.
+
+use std::sync::Arc;
+
+use schedlab_sched::{NewTask, Policy, TaskState, TgId};
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_trace::Comm;
+use schedlab_units::{Duration, TaskId, Time};
+use schedlab_workload::SourceId;
+
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::task::{Role, Stage, Wait};
+
+/// The softirqs of a CPU.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SoftirqState {
+    /// When the present burst began, and until when its work lasts.
+    began: Time,
+    until: Time,
+    /// Work left to `ksoftirqd`.
+    left: Vec<SourceId>,
+    thread: Option<TaskId>,
+    /// It is awake.
+    thread_runs: bool,
+}
+
+impl Engine<'_> {
+    /// A source has interrupted `cpu` and leaves a softirq behind: how long it takes now.
+    pub fn softirq(&mut self, cpu: CpuId, source: SourceId) -> u64 {
+        let soft = self.workload.objects.sources[source.index()].soft.0;
+        let limits = &self.machine.softirq;
+        let state = &mut self.softirqs[cpu];
+        if state.thread_runs {
+            state.left.push(source);
+            return 0;
+        }
+        if self.now > state.until {
+            state.began = self.now;
+            state.until = self.now;
+        }
+        if state.until.since(state.began).0 >= limits.max_time_ns.get() {
+            state.left.push(source);
+            state.thread_runs = true;
+            let thread = self.ksoftirqd(cpu);
+            self.wake_up(cpu, Context::Softirq, thread, false);
+            return 0;
+        }
+        let entry = if state.until == self.now { limits.entry_ns.get() } else { 0 };
+        state.until += Duration(entry + soft);
+        self.softirq_posts(cpu, source);
+        entry + soft
+    }
+
+    fn softirq_posts(&mut self, cpu: CpuId, source: SourceId) {
+        if let Some(sem) = self.workload.objects.sources[source.index()].posts
+            && let Some(waiter) = self.objects.sems[sem.index()].post()
+        {
+            self.wake_up(cpu, Context::Softirq, waiter, false);
+        }
+    }
+
+    fn ksoftirqd(&mut self, cpu: CpuId) -> TaskId {
+        if let Some(thread) = self.softirqs[cpu].thread {
+            return thread;
+        }
+        let new = NewTask {
+            policy: Policy::Normal,
+            nice: 0,
+            allowed: Arc::new(CpuMask::one(self.machine.topology.nr_cpus(), cpu)),
+            tg: TgId::ROOT,
+            kthread: true,
+            process: u32::MAX,
+            slice: None,
+        };
+        let comm = Comm::from(format!("ksoftirqd/{cpu}").as_str());
+        let thread = self.make_asleep(&new, comm, Role::Softirqd, Stage::Softirqs);
+        self.softirqs[cpu].thread = Some(thread);
+        thread
+    }
+
+    /// `ksoftirqd` has the CPU: it does the next part of what was left, or sleeps.
+    pub fn ksoftirqd_runs(&mut self, cpu: CpuId, thread: TaskId) {
+        let budget = self.machine.softirq.net_budget.get() as usize;
+        let state = &mut self.softirqs[cpu];
+        if state.left.is_empty() {
+            state.thread_runs = false;
+            return self.sleep(cpu, thread, TaskState::Interruptible, Wait::Work, Stage::Softirqs);
+        }
+        let part: Vec<SourceId> = state.left.drain(..budget.min(state.left.len())).collect();
+        let ns = part.iter().map(|&source| self.workload.objects.sources[source.index()].soft.0).sum::<u64>();
+        for source in part {
+            self.softirq_posts(cpu, source);
+        }
+        self.in_kernel_for(thread, ns.max(1), Stage::Softirqs);
+    }
+}

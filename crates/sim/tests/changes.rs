@@ -1,0 +1,217 @@
+//! What comes from outside while a run is under way: interrupts, noise, CPUs that go.
+
+use schedlab_machine::{Machine, Without};
+use schedlab_sched::{Kernel, PRESETS};
+use schedlab_sim::checker::Checkers;
+use schedlab_sim::{Change, Noise, Outcome, Simulation, Timed};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Each, Event, Kind, Tee};
+use schedlab_units::{Duration, Pid, Time};
+use schedlab_workload::models::{Hogs, Ping};
+use schedlab_workload::{CpuList, Dist, SourceSpec, TaskSpec, Trigger, Workload, WorkloadBuilder};
+
+fn ms(n: u64) -> Duration {
+    Duration::millis(n)
+}
+
+/// Runs and gives each event to `see`.
+fn run(simulation: &Simulation, mut see: impl FnMut(&Event)) -> Outcome {
+    let mut sink = Tee(Each(|event: &Event| see(event)), Checkers::new(Duration::secs(5)));
+    let outcome = simulation.run_checked(100, &mut sink);
+    sink.1.assert_quiet(outcome.time);
+    assert!(outcome.is_ok(), "{}", outcome.end);
+    outcome
+}
+
+/// Bound hogs, each with so much work.
+fn bound_hogs(cpus: &[u16], work: Duration) -> Workload {
+    let mut w = WorkloadBuilder::new("hogs");
+    let program = w.program("hog", |p| _ = p.run(work));
+    for &cpu in cpus {
+        let cpus = w.cpus(CpuList::new([CpuId(cpu)]).unwrap());
+        w.task(TaskSpec { cpus: Some(cpus), ..TaskSpec::root("hog", program) });
+    }
+    w.finish().unwrap()
+}
+
+#[test]
+fn tasks_leave_a_cpu_that_goes_and_come_back_to_it() {
+    let machine = Machine::preset("1x4").unwrap();
+    let workload = Hogs { wall: ms(300), ..Hogs::default() }.workload().unwrap();
+    for kernel in PRESETS {
+        let kernel = Kernel::parse(kernel).unwrap();
+        let cpu = CpuId(2);
+        let changes = vec![
+            Timed { at: ms(100), change: Change::Offline(cpu) },
+            Timed { at: ms(200), change: Change::Online(cpu) },
+        ];
+        let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
+        let simulation = simulation.limit(ms(300)).changes(changes).unwrap();
+        let mut times = Vec::new();
+        let outcome = run(&simulation, |event| {
+            if let Kind::SchedSwitch { next_pid, .. } = event.kind
+                && event.cpu == cpu
+                && next_pid.0 >= 1000
+            {
+                times.push(event.time);
+            }
+        });
+        let from = |n: u64| outcome.began + ms(n);
+        assert!(times.iter().any(|&t| t < from(100)), "{}: used at first", kernel.name);
+        let while_gone = times.iter().filter(|&&t| from(101) < t && t < from(200)).count();
+        assert_eq!(while_gone, 0, "{}: not used while it is gone", kernel.name);
+        assert!(times.iter().any(|&t| t > from(200)), "{}: used again", kernel.name);
+    }
+}
+
+#[test]
+fn a_bound_task_may_run_elsewhere_when_its_cpu_is_gone() {
+    let machine = Machine::preset("1x2").unwrap();
+    let kernel = Kernel::parse("v6.12").unwrap();
+    let workload = bound_hogs(&[1], ms(50));
+    let changes = vec![Timed { at: ms(10), change: Change::Offline(CpuId(1)) }];
+    let simulation = Simulation::new(&machine, &kernel, &workload).unwrap().changes(changes).unwrap();
+    let mut last = None;
+    run(&simulation, |event| {
+        if let Kind::SchedSwitch { next_pid: Pid(1000), .. } = event.kind {
+            last = Some(event.cpu);
+        }
+    });
+    assert_eq!(last, Some(CpuId(0)));
+}
+
+#[test]
+fn changes_that_cannot_be_are_refused() {
+    let machine = Machine::preset("1x2").unwrap();
+    let kernel = Kernel::parse("v6.12").unwrap();
+    let workload = bound_hogs(&[0], ms(1));
+    let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
+    for (changes, said) in [
+        (vec![Change::Offline(CpuId(7))], "CPU 7 is not one of 2"),
+        (
+            vec![Change::Offline(CpuId(0)), Change::Offline(CpuId(1))],
+            "no CPU is left online at 5ms; leave at least one",
+        ),
+        (
+            vec![Change::Switch("preempt=half".into())],
+            "preempt is one of none, voluntary, full, lazy, auto/none, auto/voluntary, auto/full, not \"half\"",
+        ),
+    ] {
+        let changes = changes.into_iter().map(|change| Timed { at: ms(5), change }).collect();
+        assert_eq!(simulation.clone().changes(changes).unwrap_err().to_string(), said);
+    }
+}
+
+/// A fair kernel hog with a fair waker: preempted late before the switch, at once behind it.
+#[test]
+fn the_preemption_model_can_be_switched_while_it_runs() {
+    let machine = Machine::preset("1").unwrap();
+    let kernel = Kernel::parse("v6.12+preempt=none").unwrap();
+    let mut w = WorkloadBuilder::new("test");
+    let hog = w.program("hog", |p| _ = p.repeat(20, |p| _ = p.run_kernel(ms(10))));
+    w.task(TaskSpec::root("hog", hog));
+    let waker = w.program("waker", |p| _ = p.repeat(30, |p| _ = p.run(Duration::micros(10)).sleep(ms(3))));
+    w.task(TaskSpec::root("waker", waker));
+    let workload = w.finish().unwrap();
+    let changes = vec![Timed { at: ms(100), change: Change::Switch("preempt=full".into()) }];
+    let simulation = Simulation::new(&machine, &kernel, &workload).unwrap().changes(changes).unwrap();
+    let mut woken = Time::ZERO;
+    let mut waits = Vec::new();
+    let outcome = run(&simulation, |event| match event.kind {
+        Kind::SchedWakeup { pid: Pid(1001), .. } => woken = event.time,
+        Kind::SchedSwitch { next_pid: Pid(1001), .. } => waits.push((event.time, event.time.since(woken))),
+        _ => {}
+    });
+    let longest = |from: u64, to: u64| {
+        let inside = |t: &&(Time, Duration)| t.0 > outcome.began + ms(from) && t.0 < outcome.began + ms(to);
+        waits.iter().filter(inside).map(|w| w.1).max().unwrap()
+    };
+    assert!(longest(20, 100) > ms(4), "{}", longest(20, 100));
+    assert!(longest(115, 180) < ms(1), "{}", longest(115, 180));
+}
+
+/// How long a bound hog of 100 ms takes beside a source of interrupts on its CPU.
+fn beside_interrupts(every_us: u64, hard_us: u64, soft_us: u64, machine: &Machine) -> Duration {
+    let kernel = Kernel::parse("v6.12").unwrap();
+    let mut w = WorkloadBuilder::new("test");
+    let every = w.dist(Dist::Constant(Duration::micros(every_us)));
+    w.source(SourceSpec {
+        name: "net".into(),
+        cpu: CpuId(0),
+        trigger: Trigger::Every(every),
+        hard: Duration::micros(hard_us),
+        soft: Duration::micros(soft_us),
+        posts: None,
+    });
+    let cpus = w.cpus(CpuList::new([CpuId(0)]).unwrap());
+    let program = w.program("hog", |p| _ = p.run(ms(100)));
+    w.task(TaskSpec { cpus: Some(cpus), ..TaskSpec::root("hog", program) });
+    let workload = w.finish().unwrap();
+    run(&Simulation::new(machine, &kernel, &workload).unwrap(), |_| {}).elapsed()
+}
+
+/// A machine on which only the sources' own time counts.
+fn bare(without: &str) -> Machine {
+    let mut machine = Machine::preset("1x2").unwrap();
+    for name in Machine::constant_names().filter(|name| name.starts_with("cost.") || name.starts_with("ipi."))
+    {
+        machine.set(&name, 0).unwrap();
+    }
+    machine.set("softirq.entry_ns", 0).unwrap();
+    machine.without(Without::parse(without).unwrap())
+}
+
+/// 5 of each 20 us are stolen: 100 ms of work take 133.
+#[test]
+fn interrupts_steal_time() {
+    let took = beside_interrupts(20, 1, 4, &bare(""));
+    assert!(took > Duration::micros(133_300) && took < Duration::micros(133_600), "{took}");
+    let took = beside_interrupts(20, 1, 4, &bare("interrupts"));
+    assert!(took < Duration::micros(100_100), "{took}");
+}
+
+/// Softirqs want 18 of each 20 us: beyond 2 ms without a gap they become a fair task
+/// that shares the CPU with the hog, which so gets half of what is left.
+#[test]
+fn too_many_soft_interrupts_become_a_task() {
+    let took = beside_interrupts(20, 1, 30, &bare(""));
+    assert!(took > ms(190) && took < ms(230), "{took}");
+}
+
+#[test]
+fn ksoftirqd_appears_in_a_flood_of_ping() {
+    let machine = Machine::preset("1x4").unwrap();
+    let kernel = Kernel::parse("v6.1").unwrap();
+    let ping = Ping { interval: Duration::nanos(1_500), ..Ping::default() };
+    let workload = ping.workload().unwrap();
+    let simulation = Simulation::new(&machine, &kernel, &workload).unwrap().limit(ms(60));
+    let mut seen = false;
+    run(&simulation, |event| {
+        if let Kind::SchedSwitch { next_comm, .. } = event.kind {
+            seen |= next_comm == "ksoftirqd/0";
+        }
+    });
+    assert!(seen);
+}
+
+#[test]
+fn noise_wakes_each_cpu_about_once_a_second() {
+    let machine = Machine::preset("2x4").unwrap();
+    let kernel = Kernel::parse("v6.12").unwrap();
+    let workload = bound_hogs(&[0], Duration::secs(4));
+    let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
+    let count = |noise: Noise| {
+        let (mut workers, mut daemons) = (0, 0);
+        run(&simulation.clone().noise(noise), |event| {
+            if let Kind::SchedSwitch { next_comm, .. } = event.kind {
+                workers += u32::from(next_comm.to_string().starts_with("kworker/"));
+                daemons += u32::from(next_comm.to_string().starts_with("daemon"));
+            }
+        });
+        (workers, daemons)
+    };
+    assert_eq!(count(Noise::QUIET), (0, 0));
+    let (workers, daemons) = count(Noise::IDLE_SERVER);
+    assert!((16..60).contains(&workers), "32 expected of 8 CPUs in 4 s: {workers}");
+    assert!((80..170).contains(&daemons), "120 expected of 6 daemons in 4 s: {daemons}");
+}

@@ -1,0 +1,166 @@
+//! Where a woken task gets the CPU under each preemption model.
+//!
+//! A hog works in the kernel (or in user mode) on the only CPU; a task sleeps and is
+//! woken by its timer in the middle of that. The table says how long it waits from its
+//! wake-up to its switch, by what the hog does and by model. Paths of the kernel cost
+//! next to nothing here and ticks come every 4 ms.
+
+use expect_test::{Expect, expect};
+use schedlab_machine::Machine;
+use schedlab_sched::Kernel;
+use schedlab_sim::Simulation;
+use schedlab_trace::{Each, Event, Kind};
+use schedlab_units::{Duration, Pid, Time};
+use schedlab_workload::{Op, Policy, ProgramBuilder, SchedAttr, Section, TaskSpec, WorkloadBuilder};
+
+const TICK_NS: u64 = 4_000_000;
+const MODELS: [&str; 7] = ["none", "voluntary", "full", "lazy", "auto/none", "auto/voluntary", "auto/full"];
+
+/// When the sleeper, woken 1 ms after the start, gets the CPU.
+fn wait(kernel: &str, policy: Policy, hog: impl Fn(&mut ProgramBuilder)) -> String {
+    let mut machine = Machine::preset("1").unwrap();
+    for name in Machine::constant_names().filter(|name| name.starts_with("cost.") || name.starts_with("ipi."))
+    {
+        machine.set(&name, 0).unwrap();
+    }
+    let kernel = Kernel::parse(kernel).unwrap();
+    let mut w = WorkloadBuilder::new("test");
+    let program = w.program("hog", |p| hog(p));
+    w.task(TaskSpec::root("hog", program));
+    let sleeper = w.program("sleeper", |p| _ = p.sleep(Duration::millis(1)).run(Duration::micros(10)));
+    let attr = w.attr(SchedAttr { policy, ..SchedAttr::default() });
+    w.task(TaskSpec { attr: Some(attr), ..TaskSpec::root("sleeper", sleeper) });
+    let workload = w.finish().unwrap();
+    let (mut woken, mut switched) = (None, None);
+    let mut sink = Each(|event: &Event| match event.kind {
+        Kind::SchedWakeup { pid: Pid(1001), .. } => woken = Some(event.time),
+        Kind::SchedSwitch { next_pid: Pid(1001), .. } if woken.is_some() => {
+            switched = switched.or(Some(event.time));
+        }
+        _ => {}
+    });
+    let outcome = Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut sink);
+    assert!(outcome.is_ok());
+    let (woken, switched): (Time, Time) = (woken.unwrap(), switched.unwrap());
+    let us = switched.since(woken).0 / 1_000;
+    if us == 0 {
+        "at once".into()
+    } else if switched.0 % TICK_NS == 0 {
+        "at the tick".into()
+    } else {
+        format!("after {us} us")
+    }
+}
+
+fn check(policy: Policy, hog: impl Fn(&mut ProgramBuilder), expected: Expect) {
+    let mut table = String::new();
+    for model in MODELS {
+        let when = wait(&format!("v6.12+preempt={model}"), policy, &hog);
+        table.push_str(&format!("{model:<15} {when}\n"));
+    }
+    expected.assert_eq(&table);
+}
+
+const FAIR: Policy = Policy::Normal { nice: -20 };
+const RT: Policy = Policy::Fifo { priority: 1 };
+
+fn kernel_work(ms: u64, preempt_off: bool, cond_resched_us: u32) -> impl Fn(&mut ProgramBuilder) {
+    move |p| {
+        let section = Section { preempt_off, cond_resched_ns: cond_resched_us * 1_000 };
+        // Work in user mode first, so that both tasks have begun.
+        p.run(Duration::micros(100)).op(Op::RunKernel { work: Duration::millis(ms), section });
+        p.run(Duration::millis(20));
+    }
+}
+
+/// In user mode the timer's interrupt returns there: both bits are honoured at once.
+#[test]
+fn user_mode_is_preempted_at_once() {
+    check(
+        FAIR,
+        |p| _ = p.run(Duration::millis(30)),
+        expect![[r#"
+            none            at once
+            voluntary       at once
+            full            at once
+            lazy            at once
+            auto/none       at once
+            auto/voluntary  at once
+            auto/full       at once
+        "#]],
+    );
+}
+
+/// The kernel's work lasts 10 ms with a point every 300 us. Where the kernel is not
+/// preemptible the next point acts; where it is, a higher class need not wait.
+#[test]
+fn rt_waits_for_cond_resched_only_where_the_kernel_is_not_preemptible() {
+    check(
+        RT,
+        kernel_work(10, false, 300),
+        expect![[r#"
+            none            after 100 us
+            voluntary       after 100 us
+            full            at once
+            lazy            at once
+            auto/none       at the tick
+            auto/voluntary  at once
+            auto/full       at once
+        "#]],
+    );
+}
+
+/// A fair task asks lazily in some models: it waits for the tick that makes the request a
+/// full one.
+#[test]
+fn a_fair_task_waits_for_the_tick_where_it_asks_lazily() {
+    check(
+        FAIR,
+        kernel_work(10, false, 300),
+        expect![[r#"
+            none            after 100 us
+            voluntary       after 100 us
+            full            at once
+            lazy            at the tick
+            auto/none       at the tick
+            auto/voluntary  at the tick
+            auto/full       at once
+        "#]],
+    );
+}
+
+/// Without any point the work ends first where the kernel is not preemptible.
+#[test]
+fn without_cond_resched_the_work_is_finished() {
+    check(
+        FAIR,
+        kernel_work(10, false, 0),
+        expect![[r#"
+            none            after 9100 us
+            voluntary       after 9100 us
+            full            at once
+            lazy            at the tick
+            auto/none       at the tick
+            auto/voluntary  at the tick
+            auto/full       at once
+        "#]],
+    );
+}
+
+/// With preemption off everybody waits for the end, tick or not.
+#[test]
+fn nobody_preempts_where_preemption_is_off() {
+    check(
+        RT,
+        kernel_work(10, true, 300),
+        expect![[r#"
+            none            after 9100 us
+            voluntary       after 9100 us
+            full            after 9100 us
+            lazy            after 9100 us
+            auto/none       after 9100 us
+            auto/voluntary  after 9100 us
+            auto/full       after 9100 us
+        "#]],
+    );
+}
