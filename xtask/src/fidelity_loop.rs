@@ -2,12 +2,13 @@
 //!
 //! Writes the section between two marks of `docs/fidelity.md`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
-use schedlab::closed_loop::{Figures, Placed, Program, ROWS, compare, machine, recorded, simulated};
+use schedlab::closed_loop::{Company, Figures, Placed, Program, ROWS, compare, machine, recorded, simulated};
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::topology::CpuId;
@@ -68,11 +69,31 @@ fn read(path: &Path) -> Result<String, String> {
 struct Tables {
     counts: String,
     shares: String,
+    pairs: BTreeMap<&'static str, (Company, Company)>,
     streams: String,
     differences: String,
 }
 
 impl Tables {
+    fn pairs(&self) -> String {
+        let mut text = String::new();
+        for (kernel, (recorded, simulated)) in &self.pairs {
+            for ((a, b), share, time) in recorded.shares() {
+                if let Some((_, other, ours)) = simulated.shares().into_iter().find(|s| s.0 == (a, b)) {
+                    _ = writeln!(
+                        text,
+                        "| {kernel} | {a}, {b} | {:.1} | {:.1} | {} | {} |",
+                        share * 100.0,
+                        other * 100.0,
+                        time.0 / 1_000_000,
+                        ours.0 / 1_000_000
+                    );
+                }
+            }
+        }
+        text
+    }
+
     fn text(&self) -> String {
         let head =
             |columns: &[&str]| format!("| {} |\n|{}\n", columns.join(" | "), "---|".repeat(columns.len()));
@@ -81,11 +102,20 @@ impl Tables {
         let streams = ["kernel", "machine", "load", "steps", "exact", "in set", "differ", "not reached"];
         format!(
             "### Counts: recorded, simulated\n\n{}{}\n### Shares of hogs by nice value, percent: recorded, \
-             simulated\n\n{}{}\n### New threads\n\n{}{}\n{}",
+             simulated\n\n{}{}\n### Shares of two hogs alone on a CPU, percent\n\n{}{}\n### New threads\n\n{}{}\n{}",
             head(&columns),
             self.counts,
             head(&["kernel", "machine", "load", "nice -5", "nice 0", "nice 5"]),
             self.shares,
+            head(&[
+                "kernel",
+                "nice values",
+                "recorded",
+                "simulated",
+                "together, recorded ms",
+                "simulated ms"
+            ]),
+            self.pairs(),
             head(&streams),
             self.streams,
             self.differences
@@ -94,7 +124,7 @@ impl Tables {
 }
 
 struct Place<'a> {
-    kernel: &'a str,
+    kernel: &'static str,
     machine: &'a Machine,
     folder: &'a Path,
 }
@@ -131,6 +161,7 @@ impl Place<'_> {
             }
             if !nice.is_empty() {
                 shares.push(figures.shares(program.prefix(), &nice));
+                tables.pairs.entry(self.kernel).or_default().1.merge(&figures.company);
             }
         }
         tables.counts += &self.head(load);
@@ -139,6 +170,7 @@ impl Place<'_> {
         }
         tables.counts += "\n";
         if !nice.is_empty() {
+            tables.pairs.entry(self.kernel).or_default().0.merge(&recorded.company);
             tables.shares += &self.head(load);
             for (i, (_, share)) in recorded.shares(program.prefix(), &nice).into_iter().enumerate() {
                 let mean = shares.iter().map(|s| s[i].1).sum::<f64>() / shares.len() as f64;

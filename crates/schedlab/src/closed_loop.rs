@@ -8,6 +8,7 @@
 //! The emulator that made the recordings has costs and a clock of its own:
 //! `machines/class/emulator.toml`.
 
+mod company;
 mod own;
 mod placed;
 mod program;
@@ -27,6 +28,7 @@ use crate::experiment::{Limits, run_one};
 use crate::scenario::Row;
 use own::Own;
 
+pub use company::Company;
 pub use placed::{Placed, Step, compare};
 pub use program::Program;
 
@@ -46,8 +48,17 @@ pub struct Figures {
     pub busy: Busy,
     /// New tasks.
     pub placements: Placements,
+    /// How hogs shared CPUs.
+    pub company: Company,
     /// The CPU of the task that made the first new one.
     pub forker: Option<CpuId>,
+}
+
+impl Figures {
+    fn of(program: &Program) -> Own<Figures> {
+        let company = Company::new(program.prefix(), program.nice());
+        Own::new(program.prefix(), Figures { company, ..Figures::default() })
+    }
 }
 
 impl Sink for Figures {
@@ -61,6 +72,7 @@ impl Sink for Figures {
         self.migrations.event(event);
         self.latency.event(event);
         self.busy.event(event);
+        self.company.event(event);
         self.placements.event(event);
         if is_new {
             self.forker.get_or_insert(event.cpu);
@@ -139,7 +151,7 @@ impl Figures {
 /// What cannot be read.
 pub fn recorded(trace: impl Read + Seek + 'static, program: &Program) -> Result<Figures, Error> {
     let wrong = |e: schedlab_trace::read::Error| Error::new(e.to_string());
-    let mut own = Own::new(program.prefix(), Figures::default());
+    let mut own = Figures::of(program);
     let spool = || -> std::io::Result<std::io::Cursor<Vec<u8>>> { Ok(std::io::Cursor::default()) };
     for record in open(trace, spool).map_err(wrong)? {
         if let Record::Event(event) = record.map_err(wrong)? {
@@ -163,8 +175,7 @@ pub fn simulated(
     let workload = program.model(machine.topology.nr_cpus(), start)?;
     let row = Row { key: String::new(), workload, notes: Vec::new() };
     let limits = Limits { seed, limit: Some(LIMIT) };
-    let own = |_: &Row| Own::new(program.prefix(), Figures::default());
-    let (_, own) = run_one(machine, kernel, &row, limits, own)?;
+    let (_, own) = run_one(machine, kernel, &row, limits, |_| Figures::of(program))?;
     Ok(own.into_inner())
 }
 
