@@ -61,6 +61,8 @@ mod rq;
 mod rules;
 mod sched;
 mod schedule;
+#[cfg(test)]
+mod sequences;
 mod task;
 mod tick;
 mod timeline;
