@@ -57,6 +57,12 @@ impl Lab {
         lab
     }
 
+    /// No ticks: what happens between them.
+    pub(crate) fn without_ticks(mut self) -> Lab {
+        self.ticking = false;
+        self
+    }
+
     pub(crate) fn time(&self) -> Time {
         Time(self.now)
     }
