@@ -207,11 +207,12 @@ impl Place<'_> {
             let all: Vec<String> = cpus(&recorded).iter().map(ToString::to_string).collect();
             _ = writeln!(
                 tables.differences,
-                "- {} {} {load}: recorded from CPU {forker} {}; thread {} went to {}, simulated {}.",
+                "- {} {} {load}: recorded from CPU {forker} {}; thread {} went to {} (like {}), simulated like {}.",
                 self.kernel,
                 self.machine.name(),
                 all.join(" "),
                 at + 1,
+                cpus(&recorded)[at],
                 step.recorded,
                 chosen.join(", ")
             );

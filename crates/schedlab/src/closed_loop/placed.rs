@@ -2,7 +2,9 @@
 //!
 //! What decides between equal CPUs and equal groups is not in a recording: since when each
 //! CPU is idle, and what is left of earlier load. A seed stands for that past. So a recorded
-//! choice is *exact* if most seeds that agree so far make it, and *in the set* if some do.
+//! choice is *exact* if all seeds that went the same way so far take the very CPU, and *in the
+//! set* if some take it or one that differs from it in nothing but what is hidden: in the same
+//! LLC, and on a core that is used already or not, as it.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +13,10 @@ use schedlab_topology::{CpuId, Topology};
 /// One new thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The recorded CPU.
+    /// The recorded CPU, by the name of the lowest that is like it.
     pub recorded: CpuId,
+    /// How many of the seeds below took the very CPU that was recorded.
+    pub same: u32,
     /// What the seeds whose steps so far are the recorded ones chose, and how many did; none if
     /// there was no such seed.
     pub simulated: BTreeMap<CpuId, u32>,
@@ -21,11 +25,11 @@ pub struct Step {
 /// How a step fared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Placed {
-    /// Every seed makes the recorded choice.
+    /// Every seed takes the recorded CPU.
     Exact,
-    /// Some seed makes it.
+    /// Some seed takes it or one like it.
     InSet,
-    /// No seed makes it.
+    /// No seed does.
     Differs,
     /// No seed came this far on the recorded way.
     NotReached,
@@ -36,7 +40,7 @@ impl Step {
     pub fn placed(&self) -> Placed {
         match (self.simulated.is_empty(), self.simulated.contains_key(&self.recorded)) {
             (true, _) => Placed::NotReached,
-            (false, true) if self.simulated.len() == 1 => Placed::Exact,
+            (false, true) if self.simulated.values().sum::<u32>() == self.same => Placed::Exact,
             (false, true) => Placed::InSet,
             (false, false) => Placed::Differs,
         }
@@ -52,10 +56,14 @@ pub fn compare(topology: &Topology, forker: CpuId, recorded: &[CpuId], seeds: &[
     (0..recorded.len())
         .map(|at| {
             let mut simulated = BTreeMap::new();
-            for seed in ways.iter().filter(|w| w.len() > at && w[..at] == recorded_way[..at]) {
-                *simulated.entry(seed[at]).or_insert(0) += 1;
+            let mut same = 0;
+            for (way, seed) in ways.iter().zip(seeds) {
+                if way.len() > at && way[..at] == recorded_way[..at] {
+                    *simulated.entry(way[at]).or_insert(0) += 1;
+                    same += u32::from(seed[at] == recorded[at]);
+                }
             }
-            Step { recorded: recorded_way[at], simulated }
+            Step { recorded: recorded_way[at], same, simulated }
         })
         .collect()
 }
@@ -89,12 +97,16 @@ impl Way {
                         free
                     }
                 };
-                let to = topology
+                let core = |cpu: CpuId| topology.cpu(cpu).core;
+                let used = renamed.iter().any(|(from, _)| core(*from) == place.core);
+                let free: Vec<CpuId> = topology
                     .cpus()
                     .filter(|(_, c)| c.llc == llc)
                     .map(|(id, _)| id)
-                    .find(|id| renamed.iter().all(|(_, to)| to != id))
-                    .expect("a CPU that is not named is free");
+                    .filter(|id| renamed.iter().all(|(_, to)| to != id))
+                    .collect();
+                let alike = |id: &&CpuId| renamed.iter().any(|(_, to)| core(*to) == core(**id)) == used;
+                let to = *free.iter().find(alike).or(free.first()).expect("a CPU that is not named is free");
                 renamed.push((cpu, to));
                 to
             })
@@ -116,7 +128,9 @@ mod tests {
         // Remote LLCs are alike at first; the second seed keeps to its own LLC at the second step.
         let seeds = [cpus(&[9, 5]), cpus(&[13, 1]), cpus(&[14, 6])];
         let steps = compare(&topology, CpuId(4), &cpus(&[12, 7]), &seeds);
-        assert_eq!(steps.iter().map(Step::placed).collect::<Vec<_>>(), [Placed::Exact, Placed::InSet]);
+        assert_eq!(steps.iter().map(Step::placed).collect::<Vec<_>>(), [Placed::InSet, Placed::InSet]);
+        let steps = compare(&topology, CpuId(4), &cpus(&[9, 5]), &seeds[..1]);
+        assert!(steps.iter().all(|step| step.placed() == Placed::Exact));
         let steps = compare(&topology, CpuId(4), &cpus(&[5, 9]), &seeds);
         assert_eq!(steps.iter().map(Step::placed).collect::<Vec<_>>(), [Placed::Differs, Placed::NotReached]);
     }
