@@ -38,7 +38,7 @@ pub fn run(args: &Trace) -> Result<Status, Error> {
             writer.finish().map(drop)
         }
         TraceFormat::Json => {
-            let mut writer = write::Jsonl::new(out);
+            let mut writer = write::Jsonl::new(out).with_decisions();
             feed(&mut writer)?;
             writer.finish().map(drop)
         }
