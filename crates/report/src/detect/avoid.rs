@@ -39,12 +39,13 @@ switches! {
     NO_RUN_TO_PARITY "NO_RUN_TO_PARITY" "an eligible task with an earlier deadline runs at once (EEVDF)";
 }
 
-/// The ways out of one wake-up placement, by its rule.
+/// The ways out of a placement, by its rule.
 pub(super) fn of_placement(reason: &str) -> &'static [Avoid] {
     match reason {
         "SCAN_LIMIT" | "NO_SCAN" => &[NO_SIS_UTIL, NO_SIS_PROP],
         "WA_WEIGHT" => &[NO_WA_WEIGHT, NO_WA_BIAS],
         "WA_THIS_IDLE" | "WA_SYNC" => &[NO_WA_IDLE],
+        "STAY_LOCAL" => &[IMB_AFFINITY, NO_NUMA_IMBALANCE],
         _ => &[],
     }
 }

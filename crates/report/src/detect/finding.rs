@@ -31,7 +31,7 @@ pub struct Finding {
     /// Whether that is only worth a try: the trace does not tell the rule.
     pub guessed: bool,
     /// What has to be true besides, and the trace does not tell.
-    pub provided: Option<String>,
+    pub provided: Vec<String>,
 }
 
 /// A task by number and name.
@@ -127,6 +127,11 @@ pub(super) fn cpus(mask: &CpuMask) -> String {
     format!("{} {mask}", if mask.weight() == 1 { "CPU" } else { "CPUs" })
 }
 
+/// `CPU 3 was` or `CPUs 3-5 were`.
+pub(super) fn were(mask: &CpuMask) -> String {
+    format!("{} {}", cpus(mask), if mask.weight() == 1 { "was" } else { "were" })
+}
+
 pub(super) fn numbers(mask: &CpuMask) -> Vec<u16> {
     mask.iter().map(|CpuId(cpu)| cpu).collect()
 }
@@ -175,8 +180,8 @@ impl Finding {
         for avoid in &self.avoid {
             out += &format!("    {verb:6} {}: {}\n", avoid.switch, avoid.does);
         }
-        if let Some(provided) = &self.provided {
-            out += &format!("    if     {provided}\n");
+        for (i, provided) in self.provided.iter().enumerate() {
+            out += &format!("    {:6} {provided}\n", if i == 0 { "if" } else { "and if" });
         }
         out
     }

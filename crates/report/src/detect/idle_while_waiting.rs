@@ -16,7 +16,7 @@ use schedlab_trace::{Event, Kind};
 use schedlab_units::{Duration, Pid, Time};
 
 use super::avoid::{self, NO_NI_RANDOM, NO_SIS_PROP, NO_SIS_UTIL};
-use super::finding::{Avoid, Finding, Findings, Worst, cpus, ms, numbers};
+use super::finding::{Avoid, Finding, Findings, Worst, ms, numbers, were};
 use super::scene::{After, Scene, State, Wait, is_per_cpu_kthread};
 use super::{Detector, Thresholds};
 
@@ -161,6 +161,8 @@ fn finding(
     let known = scene.allowed(pid).is_some();
     let ran_there =
         scene.task(pid).and_then(|task| task.ran_on.as_ref()).is_some_and(|on| on.intersects(idle));
+    let may_run =
+        (!known && !ran_there).then(|| "the task may run there, which the trace does not tell".to_owned());
     Finding {
         from_ns: since.0,
         to_ns: time.0,
@@ -171,13 +173,12 @@ fn finding(
             scene.name(pid),
             ms(time.since(since)),
             ms(lost),
-            if idle.weight() == 1 { format!("{} was", cpus(idle)) } else { format!("{} were", cpus(idle)) },
+            were(idle),
         ),
         rule,
         avoid,
         guessed,
-        provided: (!known && !ran_there)
-            .then(|| "the task may run there, which the trace does not tell".to_owned()),
+        provided: may_run.into_iter().chain(scene.presumed(idle)).collect(),
         ..Finding::default()
     }
 }
@@ -309,6 +310,26 @@ mod tests {
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
             "#]],
+        );
+    }
+
+    #[test]
+    fn a_cpu_that_is_silent_is_presumed_idle_where_the_machine_is_known() {
+        let silent = two_on_one("").replace("1 idle   switch", "0 init-1 new").replace("R cc1-9", "cc1-9 0");
+        let silent: String =
+            silent.lines().filter(|line| !line.contains("cc1")).map(|line| format!("{line}\n")).collect();
+        check("idle-while-waiting", "", &silent, expect![[""]]);
+        check(
+            "idle-while-waiting",
+            "1x1x2",
+            &silent,
+            expect![[r#"
+            0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
+              try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
+              try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
+              if     the task may run there, which the trace does not tell
+              and if CPU 1 was idle, of which no event told until then
+        "#]],
         );
     }
 

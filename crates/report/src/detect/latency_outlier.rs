@@ -98,7 +98,7 @@ fn finding(pid: Pid, comm: Comm, cpu: CpuId, time: Time, wait: &Wait, scene: &Sc
     avoid.extend(preemption.map_or(&[][..], |reason| avoid::of_preemption(reason)));
     let guessed = avoid.is_empty();
     if guessed {
-        avoid.extend(unexplained(wait, time, scene));
+        avoid.extend(unexplained(pid, wait, time, scene));
     }
     for culprit in culprits {
         if !tasks.contains(&culprit) {
@@ -126,7 +126,11 @@ fn finding(pid: Pid, comm: Comm, cpu: CpuId, time: Time, wait: &Wait, scene: &Sc
 
 /// What may help where no decision is told: something only where one task kept the CPU. A wait
 /// behind many is the load's, and no switch makes it go away.
-fn unexplained(wait: &Wait, time: Time, scene: &Scene) -> Vec<Avoid> {
+fn unexplained(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> Vec<Avoid> {
+    // Others are idle: that is where to look, and another detector's to tell.
+    if !scene.idle_for(pid).is_empty() {
+        return Vec::new();
+    }
     /// Longer than a base slice and a tick: the CPU was not given up where a slice ended.
     const LONG: Duration = Duration::millis(8);
     let ran = scene.ran(wait.places[0].1, wait.since, time);

@@ -83,7 +83,7 @@ impl LlcWalk {
     fn waking(&mut self, event: &Event, pid: Pid, prev: CpuId, scene: &Scene) {
         let cpu = scene.cpu(prev);
         let is_there = event.cpu == prev && !event.flags.in_interrupt() && event.pid != Pid::IDLE;
-        let free = cpu.is_idle() || (is_there && cpu.nr_running() == 1);
+        let free = scene.is_idle(prev) || (is_there && cpu.nr_running() == 1);
         let waker = Waker { pid: event.pid, comm: event.comm, is_there };
         self.tasks.entry(pid).or_default().waking = Some((prev, free, waker));
     }

@@ -21,10 +21,8 @@ mod testdata;
 pub use avoid::ALL as SWITCHES;
 pub use finding::{Avoid, Finding, Findings, Task};
 
-use std::collections::BTreeMap;
-
 use schedlab_topology::{CpuMask, Topology};
-use schedlab_trace::{Event, Sink};
+use schedlab_trace::{Comm, Event, Sink};
 use schedlab_units::{Duration, Pid, Time};
 use serde::Serialize;
 
@@ -36,10 +34,19 @@ use scene::Scene;
 pub struct Options {
     /// The machine.
     pub topology: Option<Topology>,
-    /// The CPUs that tasks may use.
-    pub affinity: BTreeMap<Pid, CpuMask>,
+    /// The CPUs that tasks may use, where the trace does not tell.
+    pub affinity: Vec<(Who, CpuMask)>,
     /// Thresholds.
     pub thresholds: Thresholds,
+}
+
+/// Tasks that something is known of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// The one of this number.
+    Pid(Pid),
+    /// All of this name.
+    Comm(Comm),
 }
 
 /// What counts as wrong. Each default has its reason.
@@ -135,8 +142,9 @@ impl Detect {
     /// All detectors.
     pub fn new(options: Options) -> Detect {
         let Options { topology, affinity, thresholds } = options;
+        let online = topology.as_ref().map(Topology::online);
         Detect {
-            scene: Scene::new(affinity),
+            scene: Scene::new(affinity.into_iter().collect(), online),
             detectors: vec![
                 Box::new(idle_while_waiting::IdleWhileWaiting::new(&thresholds, topology.clone())),
                 Box::new(pile_up::PileUp::new(&thresholds)),

@@ -14,7 +14,7 @@ use schedlab_trace::{Event, How, Kind};
 use schedlab_units::Time;
 
 use super::avoid::{FORK_STATS, IMB_AFFINITY, NO_NUMA_IMBALANCE};
-use super::finding::{Finding, Findings, Task, Worst, cpus, ms, numbers};
+use super::finding::{Finding, Findings, Task, Worst, ms, numbers, were};
 use super::scene::{Scene, widen};
 use super::{Detector, Thresholds};
 
@@ -52,7 +52,7 @@ impl PileUp {
         }
     }
 
-    fn end(&mut self, cpu: CpuId, time: Time) {
+    fn end(&mut self, cpu: CpuId, time: Time, scene: &Scene) {
         let Some(pile) = self.piles.remove(&cpu) else { return };
         if pile.count < self.threshold {
             return;
@@ -67,16 +67,17 @@ impl PileUp {
             if known && rule.is_some() {
                 avoid.push(NO_NUMA_IMBALANCE);
             }
+            let may_run =
+                (!known).then(|| "the tasks may run there, which the trace does not tell".to_owned());
             Finding {
                 from_ns: from.0,
                 to_ns: time.0,
                 cpus: std::iter::once(cpu.0).chain(numbers(&idle)).collect(),
                 what: format!(
-                    "{count} new tasks of {forker} were put on CPU {cpu} beside others within {}, while {} {} idle; \
+                    "{count} new tasks of {forker} were put on CPU {cpu} beside others within {}, while {} idle; \
                      they shared it for {}: {}{more}",
                     ms(last.since(from)),
-                    cpus(&idle),
-                    if idle.weight() == 1 { "was" } else { "were" },
+                    were(&idle),
                     ms(lasted),
                     names.join(" ")
                 ),
@@ -84,8 +85,7 @@ impl PileUp {
                 guessed: rule.is_none(),
                 rule,
                 avoid,
-                provided: (!known)
-                    .then(|| "the tasks may run there, which the trace does not tell".to_owned()),
+                provided: may_run.into_iter().chain(scene.presumed(&idle)).collect(),
                 ..Finding::default()
             }
         });
@@ -130,13 +130,13 @@ impl Detector for PileUp {
             _ => return,
         };
         if self.piles.contains_key(&cpu) && scene.cpu(cpu).nr_running() <= 1 {
-            self.end(cpu, event.time);
+            self.end(cpu, event.time, scene);
         }
     }
 
-    fn finish(mut self: Box<Self>, _: &Scene, end: Time) -> Findings {
+    fn finish(mut self: Box<Self>, scene: &Scene, end: Time) -> Findings {
         for cpu in self.piles.keys().copied().collect::<Vec<CpuId>>() {
-            self.end(cpu, end);
+            self.end(cpu, end, scene);
         }
         Findings {
             detector: "pile-up",

@@ -1,9 +1,11 @@
 //! What a trace says of the machine at each moment: who runs where, who waits, who sleeps.
 //!
-//! A trace that begins in the middle says nothing of a CPU or a task before its first event,
-//! so both begin unknown, and an unknown CPU is not idle. Tasks that ended are forgotten, and
-//! of the past only a few stretches per CPU are kept, so the scene is as large as the machine
-//! and the tasks that live, however long the trace.
+//! A trace that begins in the middle says nothing of a task before its first event, nor of a
+//! CPU: each begins unknown. The first event on a CPU tells who runs there. Where the machine is
+//! known, a CPU that is silent so far is presumed idle, and whoever builds on that says so.
+//!
+//! Tasks that ended are forgotten, and of the past only a few stretches per CPU are kept, so the
+//! scene is as large as the machine and the tasks that live, however long the trace.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,25 +13,28 @@ use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, Event, How, Kind};
 use schedlab_units::{Duration, Pid, Time};
 
-use super::finding::Task;
+use super::Who;
+use super::finding::{Task, were};
 
 /// The machine at a moment.
 #[derive(Clone, Debug)]
 pub struct Scene {
     cpus: Vec<Cpu>,
     tasks: BTreeMap<Pid, TaskScene>,
-    /// CPUs known to run their idle task, with nobody waiting.
+    /// CPUs known or presumed to run their idle task, with nobody waiting.
     idle: CpuMask,
     /// CPUs that were seen.
     seen: CpuMask,
+    /// CPUs that the machine has, of which there was no event yet.
+    silent: CpuMask,
     /// What each task may use, where that is known from outside the trace.
-    affinity: BTreeMap<Pid, CpuMask>,
+    affinity: BTreeMap<Who, CpuMask>,
 }
 
 /// One CPU.
 #[derive(Clone, Debug, Default)]
 pub struct Cpu {
-    /// The task that runs, the idle task included, and since when; unknown before the first switch.
+    /// The task that runs, the idle task included, and since when; unknown before the first event.
     pub curr: Option<(Pid, Time)>,
     /// Who waits on its run queue, in the order of arrival.
     pub waiting: Vec<Pid>,
@@ -171,11 +176,6 @@ impl Cpu {
         self.curr.is_some_and(|(pid, _)| pid != Pid::IDLE)
     }
 
-    /// Whether it is known to run its idle task and nobody waits.
-    pub fn is_idle(&self) -> bool {
-        self.curr.is_some_and(|(pid, _)| pid == Pid::IDLE) && self.waiting.is_empty()
-    }
-
     /// Tasks that run or wait.
     pub fn nr_running(&self) -> usize {
         usize::from(self.is_busy()) + self.waiting.len()
@@ -183,13 +183,15 @@ impl Cpu {
 }
 
 impl Scene {
-    /// A scene in which nothing is known but what some tasks may use.
-    pub fn new(affinity: BTreeMap<Pid, CpuMask>) -> Scene {
+    /// A scene in which nothing is known but what some tasks may use, and perhaps which CPUs there are.
+    pub fn new(affinity: BTreeMap<Who, CpuMask>, online: Option<&CpuMask>) -> Scene {
+        let silent = online.cloned().unwrap_or_default();
         Scene {
             cpus: Vec::new(),
             tasks: BTreeMap::new(),
-            idle: CpuMask::default(),
+            idle: silent.clone(),
             seen: CpuMask::default(),
+            silent,
             affinity,
         }
     }
@@ -211,7 +213,7 @@ impl Scene {
         self.tasks.iter().map(|(pid, task)| (*pid, task))
     }
 
-    /// CPUs known to be idle, with nobody waiting.
+    /// CPUs known or presumed to be idle, with nobody waiting.
     pub fn idle(&self) -> &CpuMask {
         &self.idle
     }
@@ -219,6 +221,17 @@ impl Scene {
     /// CPUs seen so far.
     pub fn seen(&self) -> &CpuMask {
         &self.seen
+    }
+
+    /// Whether a CPU is idle and nobody waits for it.
+    pub fn is_idle(&self, cpu: CpuId) -> bool {
+        self.idle.contains(cpu)
+    }
+
+    /// What has to be true for a set of CPUs to be idle, if that is only presumed of some.
+    pub fn presumed(&self, idle: &CpuMask) -> Option<String> {
+        let silent = idle.and(&self.silent);
+        (!silent.is_empty()).then(|| format!("{} idle, of which no event told until then", were(&silent)))
     }
 
     /// The task's wait, if it waits.
@@ -231,7 +244,9 @@ impl Scene {
 
     /// What a task may use, as far as is known.
     pub fn allowed(&self, pid: Pid) -> Option<&CpuMask> {
-        self.tasks.get(&pid).and_then(|task| task.allowed.as_ref()).or_else(|| self.affinity.get(&pid))
+        let task = self.tasks.get(&pid);
+        let told = task.and_then(|task| task.allowed.as_ref()).or_else(|| self.affinity.get(&Who::Pid(pid)));
+        told.or_else(|| self.affinity.get(&Who::Comm(task?.comm)))
     }
 
     /// Whether a task is known to run.
@@ -280,6 +295,7 @@ impl Scene {
     /// Follows one event.
     pub fn event(&mut self, event: &Event) {
         self.see(event.cpu);
+        self.hear(event);
         match &event.kind {
             Kind::SchedSwitch { prev_comm, prev_pid, prev_state, next_comm, next_pid, .. } => {
                 self.call(*prev_pid, *prev_comm);
@@ -476,13 +492,34 @@ impl Scene {
         widen(&mut self.seen, self.cpus.len()).set(cpu);
     }
 
-    fn update_idle(&mut self, cpu: CpuId) {
-        let idle = widen(&mut self.idle, self.cpus.len());
-        if self.cpus[cpu.index()].is_idle() {
-            idle.set(cpu);
-        } else {
-            idle.clear(cpu);
+    /// The first event on a CPU tells who runs there.
+    fn hear(&mut self, event: &Event) {
+        if self.cpus[event.cpu.index()].curr.is_some() {
+            return;
         }
+        self.cpus[event.cpu.index()].curr = Some((event.pid, event.time));
+        if self.silent.contains(event.cpu) {
+            self.silent.clear(event.cpu);
+        }
+        if event.pid != Pid::IDLE {
+            self.call(event.pid, event.comm);
+            let task = self.tasks.entry(event.pid).or_default();
+            if task.state == State::Unknown {
+                (task.state, task.cpu) = (State::Running, Some(event.cpu));
+            }
+        }
+        self.update_idle(event.cpu);
+    }
+
+    fn update_idle(&mut self, id: CpuId) {
+        let cpu = &self.cpus[id.index()];
+        let is_idle = match cpu.curr {
+            Some((pid, _)) => pid == Pid::IDLE,
+            None => self.silent.contains(id),
+        };
+        let is_idle = is_idle && cpu.waiting.is_empty();
+        let idle = widen(&mut self.idle, self.cpus.len());
+        if is_idle { idle.set(id) } else { idle.clear(id) }
     }
 }
 

@@ -29,8 +29,11 @@ impl Names {
             self.0.entry(event.pid).or_default().tgid = Some(tgid);
         }
         match event.kind {
-            Kind::SchedSwitch { prev_comm, prev_pid, next_comm, next_pid, .. } => {
+            Kind::SchedSwitch { prev_comm, prev_pid, prev_state, next_comm, next_pid, .. } => {
                 self.call(prev_pid, prev_comm);
+                if prev_state.is_dead() {
+                    self.0.entry(prev_pid).or_default().dead = true;
+                }
                 self.call(next_pid, next_comm);
             }
             Kind::SchedWaking { comm, pid, .. }

@@ -1,0 +1,45 @@
+//! Detectors on a simulated run: the trouble of the published STREAM runs, found by name,
+//! and gone with the change that was made against it.
+
+use schedlab::report::detect::{Detect, Finding, Findings, Options};
+use schedlab::sched::Kernel;
+use schedlab::{Limits, NoFiles, Scenario, embedded_scenario, run_one};
+
+/// What a detector finds in the scenario of pinned STREAM threads.
+fn stream(kernel: &str, detector: &str) -> Findings {
+    let file = "stream-pinned-numa.toml";
+    let text = embedded_scenario(file).expect("the scenario is in the tree");
+    let scenario = Scenario::parse(file, text, &NoFiles).expect("the scenario is whole");
+    let kernel = Kernel::parse(kernel).expect("a kernel");
+    let limits = Limits { seed: scenario.seed, limit: scenario.limit };
+    let options = Options { topology: Some(scenario.machine.topology.clone()), ..Options::default() };
+    let (_, detect) =
+        run_one(&scenario.machine, &kernel, &scenario.rows[0], limits, |_| Detect::new(options))
+            .expect("the run ends");
+    let found = detect.finish().detectors.into_iter().find(|findings| findings.detector == detector);
+    found.expect("there is such a detector")
+}
+
+fn avoids(finding: &Finding) -> Vec<&str> {
+    finding.avoid.iter().map(|avoid| avoid.switch).collect()
+}
+
+#[test]
+fn new_threads_pile_up_without_the_affinity_rule() {
+    let findings = stream("v5.18", "pile-up");
+    let [pile] = &findings.worst[..] else { panic!("one pile: {findings:?}") };
+    assert_eq!((pile.count, pile.cpus[0]), (4, 16), "{pile:?}");
+    assert_eq!(pile.cpus[1..], [64, 80, 96, 112], "the allowed CPUs of the other socket were idle");
+    assert_eq!(pile.rule.as_deref(), Some("STAY_LOCAL at fork"));
+    assert!(avoids(pile).contains(&"NUMA_IMB_AFFINITY") && !pile.guessed, "{pile:?}");
+    assert_eq!(pile.provided, Vec::<String>::new(), "a simulated trace leaves nothing open");
+}
+
+#[test]
+fn they_wait_beside_idle_cpus_without_it_and_not_with_it() {
+    let without = stream("v5.18", "idle-while-waiting");
+    assert!(without.lost_ns > 1_000_000_000, "{} ns", without.lost_ns);
+    let with = "v5.18+NUMA_IMB_AFFINITY";
+    assert_eq!(stream(with, "pile-up").count, 0);
+    assert_eq!(stream(with, "idle-while-waiting").count, 0);
+}
