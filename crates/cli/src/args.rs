@@ -26,6 +26,10 @@ pub enum Verb {
     Trace(Trace),
     /// Tell the decisions of one run in sentences.
     Why(Why),
+    /// Print the reports of perf sched from a recording.
+    Sched(Sched),
+    /// Say what is wrong in a recording.
+    Detect(Detect),
     /// List the rules of a kernel with their defaults in every preset.
     Features(Features),
     /// Say what a rule, a reason or a kernel is.
@@ -226,4 +230,131 @@ pub enum Export {
     Lscpu,
     /// hwloc XML.
     Hwloc,
+}
+
+/// Options of `sched`.
+#[derive(Debug, Args)]
+pub struct Sched {
+    /// Which report.
+    #[command(subcommand)]
+    pub report: SchedReport,
+}
+
+/// The reports of `sched`.
+#[derive(Debug, Subcommand)]
+pub enum SchedReport {
+    /// Per task how long it ran and how long it waited to run.
+    Latency(Latency),
+    /// At each switch, who runs on every CPU.
+    Map(Map),
+    /// Each stretch a task ran, and how long it had waited before.
+    Timehist(Timehist),
+}
+
+/// Options of `sched latency`.
+#[derive(Debug, Args)]
+pub struct Latency {
+    /// A recording of any format, compressed or not; `-` is standard input.
+    pub file: PathBuf,
+    /// One line per task instead of one per name.
+    #[arg(short, long)]
+    pub pids: bool,
+    /// Sort by these, the largest first: avg, max, switch, runtime, pid.
+    #[arg(short, long, value_delimiter = ',', default_value = "avg,max,switch,runtime")]
+    pub sort: Vec<String>,
+    /// Which perf decides where a delay begins.
+    #[arg(long, value_enum, default_value_t)]
+    pub like: Like,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Versions of perf that read a trace differently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Like {
+    /// As 6.1 where the recording has sched_wakeup, else as 6.9.
+    #[default]
+    Auto,
+    /// At sched_wakeup; a task marked as preempted (R+) does not wait.
+    #[value(name = "6.1")]
+    V6_1,
+    /// At sched_waking; a preempted task waits.
+    #[value(name = "6.9")]
+    V6_9,
+}
+
+/// Options of `sched map`.
+#[derive(Debug, Args)]
+pub struct Map {
+    /// A recording of any format, compressed or not; `-` is standard input.
+    pub file: PathBuf,
+    /// Columns only for CPUs that switch, in the order of their first switches.
+    #[arg(long)]
+    pub compact: bool,
+    /// Only these CPUs, e.g. 0-3,8.
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<String>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Options of `sched timehist`.
+#[derive(Debug, Args)]
+pub struct Timehist {
+    /// A recording of any format, compressed or not; `-` is standard input.
+    pub file: PathBuf,
+    /// Show wake-ups.
+    #[arg(short, long)]
+    pub wakeups: bool,
+    /// Show migrations.
+    #[arg(short = 'M', long)]
+    pub migrations: bool,
+    /// Show the next task.
+    #[arg(short, long)]
+    pub next: bool,
+    /// Show the state in which a task left.
+    #[arg(long)]
+    pub state: bool,
+    /// Show only the summary per task and CPU.
+    #[arg(short, long)]
+    pub summary: bool,
+    /// Show all lines and the summary.
+    #[arg(short = 'S', long)]
+    pub with_summary: bool,
+    /// Only these CPUs, e.g. 0-3,8.
+    #[arg(short = 'C', long, value_name = "LIST")]
+    pub cpu: Option<String>,
+    /// Only these tasks, by number, e.g. 812,813.
+    #[arg(short, long, value_name = "LIST")]
+    pub tid: Option<String>,
+    /// Only this span of the recording's clock, in seconds; either end may be left out.
+    #[arg(long, value_name = "START,STOP")]
+    pub time: Option<String>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Options of `detect`.
+#[derive(Debug, Args)]
+pub struct Detect {
+    /// A recording of any format, compressed or not; `-` is standard input.
+    pub file: PathBuf,
+    /// The machine it was made on: a preset (zen3-2s), a regular one (2x8x8x2), `host`, or a file.
+    #[arg(long)]
+    pub machine: Option<String>,
+    /// Take the machine from a folder of recorded facts (topology.txt).
+    #[arg(long, conflicts_with = "machine")]
+    pub facts: Option<PathBuf>,
+    /// CPUs that tasks may use, by number or name, e.g. 812=0-3 or stream=0,16; recordings do not tell.
+    #[arg(long, value_name = "TASK=LIST")]
+    pub affinity: Vec<String>,
+    /// Findings shown of each detector, the worst first.
+    #[arg(long, default_value_t = 5)]
+    pub most: usize,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
 }

@@ -10,6 +10,7 @@ mod files;
 mod machine;
 mod output;
 mod progress;
+mod recording;
 mod scenario;
 
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ fn main() -> ExitCode {
         Verb::Run(args) => command::compare::run(args),
         Verb::Trace(args) => command::trace::run(args),
         Verb::Why(args) => command::why::run(args),
+        Verb::Sched(args) => command::sched::run(args),
+        Verb::Detect(args) => command::detect::run(args),
         Verb::Features(args) => command::features::run(args),
         Verb::Explain(args) => command::explain::run(args),
         Verb::Topo(args) => command::topo::run(args),

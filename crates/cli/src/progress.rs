@@ -18,11 +18,19 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts counting.
+    /// Starts counting runs.
     pub fn new(what: &str) -> Progress {
+        Progress::with(what, "{msg} {pos}/{len} runs, about {eta} left {wide_bar}")
+    }
+
+    /// Starts counting bytes.
+    pub fn of_bytes(what: &str) -> Progress {
+        Progress::with(what, "{msg} {bytes}/{total_bytes}, about {eta} left {wide_bar}")
+    }
+
+    fn with(what: &str, template: &str) -> Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let style = ProgressStyle::with_template("{msg} {pos}/{len} runs, about {eta} left {wide_bar}")
-            .expect("the template is constant");
+        let style = ProgressStyle::with_template(template).expect("the template is constant");
         bar.set_style(style);
         bar.set_message(what.to_string());
         Progress { bar, started: Instant::now(), shown: Mutex::new(false) }

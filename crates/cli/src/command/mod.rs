@@ -1,8 +1,10 @@
 //! One file per verb.
 
 pub mod compare;
+pub mod detect;
 pub mod explain;
 pub mod features;
+pub mod sched;
 pub mod shell;
 pub mod topo;
 pub mod trace;

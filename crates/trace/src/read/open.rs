@@ -31,6 +31,18 @@ pub enum Reader {
     PerfData(Box<perf_data::Reader<Box<dyn Input>>>),
 }
 
+impl Reader {
+    /// How many CPUs the machine had, if the recording says; text says it once its header was read.
+    pub fn nr_cpus(&self) -> Option<usize> {
+        match self {
+            Reader::Ftrace(reader) => reader.nr_cpus(),
+            Reader::TraceDat(reader) => Some(reader.info().nr_cpus),
+            Reader::PerfData(reader) => reader.info().nr_cpus,
+            Reader::PerfScript(_) | Reader::Jsonl(_) | Reader::Perfetto(_) => None,
+        }
+    }
+}
+
 impl Iterator for Reader {
     type Item = Result<Record, Error>;
 

@@ -1,0 +1,58 @@
+//! `schedlab detect`: what is wrong in a recording.
+
+use schedlab::report::detect::{Detect, Options, Thresholds, Who};
+use schedlab::topology::{CpuMask, Topology};
+use schedlab::trace::Comm;
+use schedlab::units::Pid;
+
+use crate::args;
+use crate::error::{Error, Status};
+use crate::machine;
+use crate::output::{self, Format};
+use crate::recording::Recording;
+
+/// CPUs that a machine can have.
+const NR_CPUS: usize = 4096;
+
+/// Runs all detectors.
+pub fn run(args: &args::Detect) -> Result<Status, Error> {
+    let topology: Option<Topology> = match (&args.machine, &args.facts) {
+        (Some(name), _) => Some(machine::machine(name)?.topology),
+        (None, Some(facts)) => Some(machine::folder(facts)?),
+        (None, None) => None,
+    };
+    let affinity = args.affinity.iter().map(|text| affinity(text)).collect::<Result<_, _>>()?;
+    let thresholds = Thresholds { worst: args.most, ..Thresholds::default() };
+    let mut detect = Detect::new(Options { topology, affinity, thresholds });
+    Recording::open(&args.file)?.feed(&mut detect, || false)?;
+    let detected = detect.finish();
+    match args.format {
+        Format::Json => output::print_json(&detected)?,
+        Format::Text => output::print(|out| out.write_all(detected.text().as_bytes()))?,
+    }
+    Ok(Status::Done)
+}
+
+/// `812=0-3` or `stream=0,16`.
+fn affinity(text: &str) -> Result<(Who, CpuMask), Error> {
+    let wrong = |why: &str| Error::new(format!("--affinity {text}: {why}"));
+    let (task, list) = text.rsplit_once('=').ok_or_else(|| wrong("write it like 812=0-3 or stream=0,16"))?;
+    let who = task.parse().map_or_else(|_| Who::Comm(Comm::from(task)), |pid| Who::Pid(Pid(pid)));
+    let mask = CpuMask::parse_list(list, NR_CPUS).map_err(|error| wrong(&error))?;
+    if mask.is_empty() { Err(wrong("a task needs a CPU")) } else { Ok((who, mask)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_named_by_number_or_name() {
+        let (who, mask) = affinity("812=0-3").unwrap();
+        assert_eq!((who, mask.to_string().as_str()), (Who::Pid(Pid(812)), "0-3"));
+        assert_eq!(affinity("a=b=1,5").unwrap().0, Who::Comm(Comm::from("a=b")));
+        for wrong in ["812", "812=", "812=x", "812=9-3"] {
+            assert!(affinity(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The verbs that read recordings: any format, text and JSON, and what they say of bad input.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use expect_test::{Expect, expect};
+use serde_json::Value;
+
+fn recording(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(name)
+}
+
+fn schedlab(args: &[&str], file: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_schedlab")).args(args).arg(file).output().expect("the command runs")
+}
+
+fn text(args: &[&str], file: &Path) -> String {
+    let output = schedlab(args, file);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("names in the recordings are ASCII")
+}
+
+fn json(args: &[&str], file: &Path) -> Value {
+    let args = [args, &["--format", "json"]].concat();
+    serde_json::from_str(&text(&args, file)).expect("one JSON value")
+}
+
+/// The first lines of a report.
+fn check(args: &[&str], lines: usize, expected: Expect) {
+    let text = text(args, &recording("6.1/1x1x8/hogs-runtime/trace.txt.gz"));
+    let lines: String = text.lines().take(lines).map(|line| format!("|{line}|\n")).collect();
+    expected.assert_eq(&lines);
+}
+
+#[test]
+fn reports_have_the_columns_of_perf() {
+    check(
+        &["sched", "latency", "--sort", "max"],
+        6,
+        expect![[r#"
+        ||
+        | -------------------------------------------------------------------------------------------------------------------------------------------|
+        |  Task                  |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    | Max delay start           | Max delay end          ||
+        | -------------------------------------------------------------------------------------------------------------------------------------------|
+        |  hg-10:1016            |     93.766 ms |       17 | avg:  18.456 ms | max:  44.011 ms | max start:    11.876887 s | max end:    11.920898 s|
+        |  hg-6:1012             |     76.571 ms |       19 | avg:  17.119 ms | max:  32.159 ms | max start:    11.600187 s | max end:    11.632346 s|
+    "#]],
+    );
+    check(
+        &["sched", "map", "--cpus", "0-3"],
+        4,
+        expect![[r#"
+        |              *A0      11.532498 secs A0 => init:1005|
+        |          *.   A0      11.532641 secs .  => swapper:0|
+        |  *F0      .   A0      11.535822 secs F0 => hg-main:1010|
+        |   F0     *G0  A0      11.536008 secs G0 => rcu_preempt:15|
+    "#]],
+    );
+    check(
+        &["sched", "timehist", "--wakeups", "--next"],
+        6,
+        expect![[r#"
+        |           time    cpu  task name                       wait time  sch delay   run time|
+        |                        [tid/pid]                          (msec)     (msec)     (msec)|
+        |--------------- ------  ------------------------------  ---------  ---------  ---------|
+        |      11.532465 [0002]  init[1]                                                          awakened: init[1005]|
+        |      11.532498 [0003]  <idle>                              0.000      0.000      0.000  next: init[1005]              |
+        |      11.532641 [0002]  init[1]                             0.000      0.000      0.000  next: swapper/2[0]            |
+    "#]],
+    );
+    check(
+        &["sched", "timehist", "--summary", "--tid", "1006"],
+        7,
+        expect![[r#"
+        ||
+        |Runtime summary|
+        |                          comm  parent   sched-in     run-time    min-run     avg-run     max-run  stddev  migrations|
+        |                                          (count)       (msec)     (msec)      (msec)      (msec)       %|
+        |---------------------------------------------------------------------------------------------------------------------|
+        |<no still running tasks>|
+        ||
+    "#]],
+    );
+}
+
+#[test]
+fn a_trace_dat_gives_the_same_as_its_text() {
+    for name in ["pipes", "hogs", "barrier-nospin"] {
+        let folder = recording("6.1/2x1x4-tracedat").join(name);
+        let switches = |file: &str| -> Vec<(Value, Value)> {
+            let rows = json(&["sched", "latency", "--pids", "--sort", "pid"], &folder.join(file));
+            let rows = rows["rows"].as_array().expect("rows").clone();
+            rows.into_iter().map(|row| (row["pid"].clone(), row["switches"].clone())).collect()
+        };
+        let binary = switches("trace.dat.gz");
+        assert!(binary.len() > 5 && binary == switches("report.txt.gz"), "{name}: {binary:?}");
+    }
+}
+
+#[test]
+fn json_has_what_text_has() {
+    let file = recording("6.1/1x1x8/fork/trace.txt.gz");
+    for (args, extra) in [(&["sched", "map"][..], 0), (&["sched", "timehist"], 3)] {
+        let rows = json(args, &file)["rows"].as_array().expect("rows").len();
+        assert_eq!(rows + extra, text(args, &file).lines().count(), "{args:?}");
+    }
+    let summary = &json(&["sched", "timehist", "--with-summary"], &file)["summary"];
+    assert_eq!(summary["totals"]["switches"], 1377);
+    let detected = json(&["detect", "--machine", "1x1x8"], &file);
+    let names: Vec<&str> =
+        detected["detectors"].as_array().unwrap().iter().map(|d| d["detector"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "idle-while-waiting",
+            "pile-up",
+            "llc-walk",
+            "node-ping-pong",
+            "stolen-cpu",
+            "latency-outlier",
+            "preemption-storm"
+        ]
+    );
+}
+
+#[test]
+fn standard_input_is_read_and_a_closed_output_is_no_error() {
+    let file = std::fs::File::open(recording("6.1/1x1x8/fork/trace.txt.gz")).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .args(["sched", "map", "-"])
+        .stdin(file)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+fn check_error(args: &[&str], content: &[u8], expected: Expect) {
+    let name = format!("schedlab-{}-{}", std::process::id(), args.join("-").replace(['/', ' '], "-"));
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, content).unwrap();
+    let output = schedlab(args, &path);
+    let _ = std::fs::remove_file(&path);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(output.stdout.is_empty(), "nothing is printed beside the error");
+    let said = String::from_utf8(output.stderr).unwrap();
+    expected.assert_eq(&said.replace(&path.display().to_string(), "FILE"));
+}
+
+#[test]
+fn bad_input_is_a_sentence() {
+    const TRACE: &[u8] = b"a-1 [000] 1.0: sched_wakeup: comm=a pid=1 prio=120 target_cpu=000\n";
+    check_error(
+        &["sched", "map"],
+        b"hello\n",
+        expect![[r#"
+        schedlab: FILE: byte 0x0: the file is in none of the formats that are known: trace text of tracefs, trace-cmd or perf script, JSON lines, trace.dat, perf.data, Perfetto
+    "#]],
+    );
+    check_error(
+        &["detect"],
+        b"# tracer: nop\n#\n",
+        expect![[r#"
+        schedlab: FILE: there is no event in it; was the recording started?
+    "#]],
+    );
+    check_error(
+        &["sched", "latency", "--sort", "size"],
+        TRACE,
+        expect![[r#"
+        schedlab: --sort size: a table is sorted by avg, max, switch, runtime or pid
+    "#]],
+    );
+    check_error(
+        &["sched", "timehist", "--time", "soon"],
+        TRACE,
+        expect![[r#"
+        schedlab: --time soon: write it like 3.95,4.1 in seconds, either end left out
+    "#]],
+    );
+    check_error(
+        &["sched", "timehist", "--cpu", "3-1"],
+        TRACE,
+        expect![[r#"
+        schedlab: --cpu: CPU range 3-1 runs backwards
+    "#]],
+    );
+    check_error(
+        &["detect", "--affinity", "make"],
+        TRACE,
+        expect![[r#"
+        schedlab: --affinity make: write it like 812=0-3 or stream=0,16
+    "#]],
+    );
+    check_error(
+        &["detect", "--machine", "zen9"],
+        TRACE,
+        expect![[r#"
+        schedlab: there is no machine "zen9"; there are uma-8c, numa-48c, xeon-20c, spr-2s, epyc-guest-380, epyc-guest-380-flat, milan-2s, zen3-2s, icelake-2s, power10-40c, power10-12c, and regular ones such as 2x8x8x2
+    "#]],
+    );
+}
