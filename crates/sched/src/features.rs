@@ -107,9 +107,9 @@ features! {
     PickBuddy "PICK_BUDDY" "The next buddy is picked when eligible." "pick_next_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
     DelayDequeue "DELAY_DEQUEUE" "A task that sleeps with negative lag stays queued until it is paid." "dequeue_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
     DelayZero "DELAY_ZERO" "A delayed task does not gain lag while it waits to leave." "finish_delayed_dequeue_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
+    CustomSlice "CUSTOM_SLICE" "A task may ask for a slice of its own." "__setparam_fair(), v6.12" [0 0 0 0 0 0 1 1];
     GroupMinSlice "GROUP_MIN_SLICE" "A group's entity has the shortest slice queued below it." "enqueue_task_fair(), v6.12" [0 0 0 0 0 0 1 1];
     ParanoidAvg "PARANOID_AVG" "The sums of the average virtual time are guarded against overflow." "sum_w_vruntime_add(), features.h, v7.2" [0 0 0 0 0 0 0 0];
-    PickBeforePut "PICK_BEFORE_PUT" "The next task is chosen before the previous one is put back, whatever their classes." "__pick_next_task(), v6.12" [0 0 0 0 0 0 1 1];
     IdleShortcut "IDLE_SHORTCUT" "The idle loop does not look for work when its queue is empty." "__schedule(), v6.12" [0 0 0 0 0 0 1 1];
     MruOnRepick "MRU_ON_REPICK" "A task that is chosen again moves to the head of the balancer's list." "pick_next_task_fair(), v4.14..v6.10" [0 1 1 1 1 1 0 0];
     ExecStartAtEnqueue "EXEC_START_AT_ENQUEUE" "A migrated task's start time is cleared when it is enqueued, not when it leaves." "enqueue_entity(), v6.3 and stable 6.1" [0 0 0 1 1 1 1 1];

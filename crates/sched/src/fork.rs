@@ -3,7 +3,9 @@
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-use crate::{Curr, Entity, FairPolicy, ForkPlace, LoadWeight, NewTask, Policy, Sched, SeId, Task, TaskState};
+use crate::{
+    Curr, Entity, FairPolicy, Feature, ForkPlace, LoadWeight, NewTask, Policy, Sched, SeId, Task, TaskState,
+};
 
 /// Bounds of the slice a task may ask for, ns.
 ///
@@ -31,8 +33,9 @@ impl Sched {
         }
         task.se.load = LoadWeight::of_task(spec.policy, spec.nice);
         task.se.idle = spec.policy == Policy::Idle;
-        task.se.custom_slice = spec.slice.is_some();
-        task.se.slice = spec.slice.map_or(self.scaled.base_slice, clamp_slice);
+        let slice = spec.slice.filter(|_| self.kernel.has(Feature::CustomSlice));
+        task.se.custom_slice = slice.is_some();
+        task.se.slice = slice.map_or(self.scaled.base_slice, clamp_slice);
         task.nr_cpus_allowed = spec.allowed.weight() as u32;
         self.tasks.push(task);
         self.set_cpu(id, cpu);

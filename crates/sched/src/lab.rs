@@ -33,6 +33,7 @@ pub(crate) struct Lab {
     names: Vec<String>,
     timers: BTreeMap<(u64, Timer), ()>,
     ticking: bool,
+    logged: u64,
 }
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -48,6 +49,7 @@ impl Lab {
             names: Vec::new(),
             timers: BTreeMap::new(),
             ticking: true,
+            logged: now,
         };
         for cpu in (0..lab.sched.rqs.len()).map(CpuId::from) {
             lab.timers.insert((now + lab.sched.tick_ns(), Timer::Tick(cpu)), ());
@@ -224,6 +226,29 @@ impl Lab {
         if let Some(at) = again {
             self.timers.insert((at.0, timer), ());
         }
+    }
+
+    /// The switches since the last call, each with its time since then.
+    pub(crate) fn log(&mut self) -> String {
+        let since = self.logged;
+        self.logged = self.now;
+        let mut text = String::new();
+        for (at, cpu, switched) in core::mem::take(&mut self.switches) {
+            let Switched { prev, next, reason, .. } = switched;
+            if prev == next {
+                continue;
+            }
+            let name = |curr: Curr| curr.task().map_or("idle", |task| self.names[task.index()].as_str());
+            let us = (at - since) / 1000;
+            text += &alloc::format!(
+                "\n    {}.{:03} cpu {cpu} {} {}",
+                us / 1000,
+                us % 1000,
+                name(next),
+                reason.name()
+            );
+        }
+        text
     }
 
     /// Who runs on a CPU.

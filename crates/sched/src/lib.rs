@@ -61,6 +61,8 @@ mod rq;
 mod rules;
 mod sched;
 mod schedule;
+#[cfg(test)]
+mod sequences;
 mod task;
 mod tick;
 mod timeline;
@@ -75,8 +77,8 @@ pub mod wf;
 mod yield_task;
 
 pub use balance::{
-    BalanceDecision, CacheGroup, EpochTime, GroupSeen, GroupType, MigrationType, NewidleOutcome, NohzKick,
-    NotMoved, SchedCache, SgLbStats, Step,
+    BalanceDecision, CacheGroup, CanMigrate, EpochTime, GroupSeen, GroupType, MigrationType, NewidleOutcome,
+    NohzKick, NotMoved, SchedCache, SgLbStats, Step,
 };
 pub use calc_delta::{calc_delta, calc_delta_fair};
 pub use cfs_rq::{CfsRq, Queued, Removed, Timeline};

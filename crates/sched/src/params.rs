@@ -8,7 +8,8 @@ use schedlab_units::{TaskId, Time};
 use crate::class::Class;
 use crate::fork::clamp_slice;
 use crate::{
-    Curr, DequeueFlags, EnqueueFlags, FairPolicy, LoadWeight, MigrationCause, Policy, Sched, SeId, TaskState,
+    Curr, DequeueFlags, EnqueueFlags, FairPolicy, Feature, LoadWeight, MigrationCause, Policy, Sched, SeId,
+    TaskState,
 };
 
 impl Sched {
@@ -27,11 +28,13 @@ impl Sched {
         self.prio_changed(task, nice > old, now);
     }
 
-    /// The slice a task asks for; none for the kernel's own.
+    /// The slice a task asks for; none for the kernel's own. Kernels before v6.12 have none
+    /// but that.
     ///
     /// Kernel: __setparam_fair(), kernel/sched/fair.c, v7.2.
     pub fn set_slice(&mut self, task: TaskId, slice: Option<u64>, now: Time) {
         let base_slice = self.scaled.base_slice;
+        let slice = slice.filter(|_| self.kernel.has(Feature::CustomSlice));
         self.change_task(task, now, |sched| {
             let se = &mut sched.task_mut(task).se;
             se.custom_slice = slice.is_some();
@@ -152,7 +155,6 @@ impl Sched {
 
     /// Makes a task current again that was put back only to be changed.
     pub(crate) fn set_next_again(&mut self, cpu: CpuId, task: TaskId) {
-        self.rqs[cpu].curr_put = false;
         let now = self.rqs[cpu].clock_task;
         match self.class_of(task) {
             Class::Fair => {

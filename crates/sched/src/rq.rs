@@ -34,8 +34,6 @@ pub struct Rq {
     pub nr_running: u32,
     /// What runs.
     pub curr: Curr,
-    /// `curr` was put back among the others: a switch is under way.
-    pub curr_put: bool,
     /// Reschedule requests pending for `curr`.
     pub need_resched: NeedResched,
     /// Clock of the last update.
@@ -148,7 +146,6 @@ impl Rq {
         Rq {
             nr_running: 0,
             curr: Curr::Idle,
-            curr_put: false,
             need_resched: NeedResched::default(),
             clock: 0,
             clock_task: 0,

@@ -148,11 +148,6 @@ impl Sched {
     /// Kernel: __pick_next_task(), kernel/sched/core.c; pick_task_fair(), kernel/sched/fair.c, v6.12.
     pub fn choose_next(&mut self, cpu: CpuId) -> Pick {
         loop {
-            let only_fair = self.curr_class(cpu) <= Class::Fair
-                && self.rqs[cpu].nr_running == self.cfs(self.root_cfs_id(cpu)).h_nr_queued;
-            if !only_fair && !self.kernel.has(Feature::PickBeforePut) {
-                self.put_prev(cpu);
-            }
             self.update_curr_levels(cpu);
             let pick = self.pick_next_task(cpu);
             let Some(se) = pick.delayed else { return pick };
@@ -250,13 +245,12 @@ impl Sched {
 
     /// Kernel: put_prev_set_next_task(), kernel/sched/sched.h, v7.2; pick_next_task_fair(), v6.1.
     fn put_prev_set_next(&mut self, cpu: CpuId, prev: Curr, next: Curr) {
-        let put = self.rqs[cpu].curr_put;
-        if next == prev && !put {
+        if next == prev {
             self.picked_again(cpu, next);
             return;
         }
         let prev_class = self.class_of_curr(prev);
-        if let (Curr::Task(from), Curr::Task(to), Class::Fair, false) = (prev, next, prev_class, put)
+        if let (Curr::Task(from), Curr::Task(to), Class::Fair) = (prev, next, prev_class)
             && self.class_of(to) == Class::Fair
         {
             self.switch_fair(cpu, SeId(from.0), SeId(to.0));
@@ -264,9 +258,7 @@ impl Sched {
             self.put_prev(cpu);
             self.set_next(cpu, next, prev_class);
         }
-        let rq = &mut self.rqs[cpu];
-        rq.curr = next;
-        rq.curr_put = false;
+        self.rqs[cpu].curr = next;
     }
 
     /// The running task stays.
@@ -326,14 +318,10 @@ impl Sched {
         }
     }
 
-    /// Puts what a CPU runs back among the others. Does nothing the second time.
+    /// Puts what a CPU runs back among the others.
     ///
     /// Kernel: put_prev_task(), kernel/sched/sched.h, v6.1.
     pub fn put_prev(&mut self, cpu: CpuId) {
-        if self.rqs[cpu].curr_put {
-            return;
-        }
-        self.rqs[cpu].curr_put = true;
         match (self.rqs[cpu].curr, self.curr_class(cpu)) {
             (Curr::Idle, _) => self.put_prev_task_idle(cpu),
             (Curr::Task(task), Class::Fair) => {

@@ -14,7 +14,7 @@ fn run(machine: &str, kernel: &str, workload: &Workload, ms: u64) -> Outcome {
     let kernel = Kernel::parse(kernel).unwrap();
     let mut checkers = Checkers::new(Duration::secs(1));
     let simulation = Simulation::new(&machine, &kernel, workload).unwrap().limit(Duration::millis(ms));
-    let outcome = simulation.run_checked(200, &mut checkers);
+    let outcome = simulation.run_checked(400, &mut checkers);
     checkers.assert_quiet(outcome.time);
     outcome
 }
@@ -33,15 +33,15 @@ fn on_every_kernel(machine: &str, ms: u64) {
 
 #[test]
 fn on_two_nodes_of_two_llcs() {
-    on_every_kernel("2x2x4", 60);
+    on_every_kernel("2x2x4", 40);
 }
 
 #[test]
 fn on_cores_of_two_threads() {
-    on_every_kernel("2x2x2x2", 60);
+    on_every_kernel("2x2x2x2", 40);
 }
 
 #[test]
 fn on_one_cpu() {
-    on_every_kernel("1", 60);
+    on_every_kernel("1", 40);
 }

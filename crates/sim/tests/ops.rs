@@ -120,6 +120,27 @@ fn run_and_sleep() {
     );
 }
 
+/// Two tasks that run by the clock share a CPU: each still ends when its time is over, at
+/// the end of a block.
+#[test]
+fn who_runs_by_the_clock_ends_by_the_clock() {
+    let (trace, outcome) = run("1", "v6.1", |w| {
+        for name in ["a", "b"] {
+            bound(w, name, 0, |p| _ = p.run_wall(Duration::millis(40), us(300)));
+        }
+    });
+    let ends: Vec<f64> = trace
+        .lines()
+        .filter(|line| line.contains(" exit "))
+        .map(|line| line.split(' ').next().unwrap().parse::<f64>().unwrap() / 1_000.0)
+        .collect();
+    assert!(outcome.is_ok());
+    // The first ends within a block of its 40 ms, the second when it then gets the CPU
+    // for the rest of its own; it had begun as much as a slice later.
+    assert!(ends[0] >= 40.0 && ends[0] < 40.4, "{ends:?}");
+    assert!(ends[1] > ends[0] && ends[1] < 53.0, "{ends:?}");
+}
+
 #[test]
 fn a_wake_up_of_a_sleeper_on_another_cpu() {
     check(

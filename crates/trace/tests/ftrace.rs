@@ -3,6 +3,9 @@
 
 mod common;
 
+use std::io::Read;
+use std::path::Path;
+
 use proptest::prelude::*;
 use schedlab_trace::read::{self, Record, ftrace};
 use schedlab_trace::write::{Ftrace, Precision};
@@ -37,6 +40,36 @@ fn recordings_of_real_kernels_are_written_as_they_were() {
         let written = write(&events(recorded.as_bytes()), Precision::Micro);
         assert_eq!(body(&written), body(recorded));
     }
+}
+
+/// All recordings in the tree: every event is understood, and written as the kernel wrote it.
+#[test]
+fn nothing_in_the_recordings_is_lost() {
+    let mut traces = 0;
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the recordings are in the tree") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.ends_with("trace.txt.gz") {
+                let mut recorded = Vec::new();
+                let packed = std::fs::File::open(&path).expect("a file");
+                flate2::read::GzDecoder::new(packed).read_to_end(&mut recorded).expect("it is whole");
+                let mut writer = Ftrace::new(Vec::new(), Precision::Micro);
+                let summary = read::feed(ftrace::Reader::new(&recorded[..]), &mut writer).unwrap();
+                assert_eq!((summary.losses, summary.gaps), (0, 0), "{}", path.display());
+                let written = writer.finish().unwrap();
+                let body = |text: &[u8]| -> Vec<Vec<u8>> {
+                    let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.starts_with(b"#"));
+                    lines.map(<[u8]>::to_vec).collect()
+                };
+                assert!(body(&written) == body(&recorded), "{} is written differently", path.display());
+                traces += 1;
+            }
+        }
+    }
+    assert!(traces > 100, "{traces} recordings");
 }
 
 #[test]

@@ -1,10 +1,43 @@
 //! Whether a candidate may be moved.
 
-use schedlab_units::TaskId;
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
 
 use super::env::LbEnv;
 use super::{MigrationType, NotMoved};
-use crate::{Feature, IdleType, SeId, TgId};
+use crate::{Feature, IdleType, Sched, SdId, SeId, TgId};
+
+/// One candidate, and where it would go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CanMigrate {
+    /// Who.
+    pub task: TaskId,
+    /// From.
+    pub src: CpuId,
+    /// To.
+    pub dst: CpuId,
+    /// Domain of the pass.
+    pub sd: SdId,
+    /// Occasion.
+    pub idle: IdleType,
+    /// In what the imbalance is counted.
+    pub migration_type: MigrationType,
+    /// Active balancing.
+    pub active: bool,
+}
+
+impl Sched {
+    /// Whether a candidate may be moved, or why not.
+    ///
+    /// Kernel: can_migrate_task(), kernel/sched/fair.c, v4.13 to v7.2.
+    pub fn can_migrate_task(&self, question: &CanMigrate, now: Time) -> Result<(), NotMoved> {
+        let mut env = LbEnv::new(self, question.dst, question.sd, question.idle, now);
+        env.src_cpu = question.src;
+        env.migration_type = question.migration_type;
+        env.flags.active = question.active;
+        env.can_migrate_task(question.task)
+    }
+}
 
 impl LbEnv<'_> {
     /// The answer for one candidate; takes note of what affinity forbids.
@@ -70,8 +103,7 @@ impl LbEnv<'_> {
             return false;
         }
         let group = self.sched.tg(tg);
-        let throttled =
-            |cpu: schedlab_topology::CpuId| self.sched.cfs(group.cfs_rq[cpu.index()]).throttle_count > 0;
+        let throttled = |cpu: CpuId| self.sched.cfs(group.cfs_rq[cpu.index()]).throttle_count > 0;
         throttled(self.dst_cpu) || either && throttled(self.src_cpu)
     }
 

@@ -37,7 +37,7 @@ fn decay_load_missed(mut load: u64, mut missed: u64, index: usize) -> u64 {
     }
     for factor in DEGRADE_FACTOR[index] {
         if missed % 2 == 1 {
-            load = load * factor >> DEGRADE_SHIFT;
+            load = (load * factor) >> DEGRADE_SHIFT;
         }
         missed >>= 1;
     }

@@ -30,6 +30,7 @@ mod should_we_balance;
 mod task_hot;
 mod update_group_capacity;
 
+pub use can_migrate_task::CanMigrate;
 pub use decision::{BalanceDecision, GroupSeen, MigrationType, NotMoved, Step};
 pub use group_type::{GroupType, SgLbStats};
 pub use newidle_balance::NewidleOutcome;

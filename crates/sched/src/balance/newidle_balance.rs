@@ -65,8 +65,11 @@ impl Sched {
         self.finish_newidle(cpu, outcome, now)
     }
 
-    /// Why a CPU does not even begin: nothing to pull anywhere, or too little time.
-    fn newidle_gate(&self, cpu: CpuId, base: SdId) -> Option<Reason> {
+    /// Why a CPU does not even begin: nothing to pull anywhere, or too little time for its
+    /// lowest domain. None if it does.
+    ///
+    /// Kernel: newidle_balance(), kernel/sched/fair.c, v5.18 and v5.5.
+    pub fn newidle_gate(&self, cpu: CpuId, base: SdId) -> Option<Reason> {
         let limit = match self.kernel.rules.newidle_gate {
             NewidleGate::MigrationCost => self.kernel.tunables.migration_cost_ns,
             NewidleGate::DomainCost => self.domains.sd(base).max_newidle_lb_cost,

@@ -7,9 +7,19 @@
 use alloc::vec::Vec;
 
 use schedlab_topology::CpuId;
+use schedlab_units::Time;
 
 use super::env::LbEnv;
-use crate::{Feature, IdleType, SdFlags};
+use crate::{Feature, IdleType, Sched, SdFlags, SdId};
+
+impl Sched {
+    /// Whether a CPU makes a pass over a domain.
+    ///
+    /// Kernel: should_we_balance(), kernel/sched/fair.c, v4.13 to v7.2.
+    pub fn should_we_balance(&self, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> bool {
+        LbEnv::new(self, cpu, sd, idle, now).should_we_balance()
+    }
+}
 
 impl LbEnv<'_> {
     /// Whether this CPU makes the pass.

@@ -3,7 +3,12 @@
 pub mod avg_vruntime;
 pub mod cfs;
 pub mod check_preempt;
+#[cfg(test)]
+pub(crate) mod drawn;
 pub mod eevdf;
 pub mod place_entity;
 pub mod protection;
 pub mod sched_slice;
+
+#[cfg(test)]
+mod tests;

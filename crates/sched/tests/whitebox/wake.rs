@@ -53,7 +53,7 @@ pub fn prepare(state: &mut State, choice: &Choice) -> Wakeup {
 }
 
 /// Kernel threads that stay on one CPU carry its number behind a slash.
-fn is_bound_kthread(comm: &str) -> bool {
+pub fn is_bound_kthread(comm: &str) -> bool {
     comm.split_once('/').is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 

@@ -12,7 +12,6 @@ use crate::read::Error;
 const AUXTRACE: u32 = 71;
 const COMPRESSED: u32 = 81;
 const COMPRESSED2: u32 = 83;
-const TRACING_DATA: u32 = 66;
 
 /// No recorder attaches more to a record.
 const ATTACHED_MAX: u64 = 1 << 30;
@@ -108,7 +107,6 @@ impl<I: Read> Stream<I> {
 
     /// Reads what is attached behind a record of formats; its size is the content.
     pub fn attached(&mut self) -> Result<Vec<u8>, Error> {
-        debug_assert!(TRACING_DATA == super::kind::TRACING_DATA);
         let size = self.endian.uint_at(&self.body, 0, 4).unwrap_or(0).min(ATTACHED_MAX);
         let mut data = Vec::new();
         self.read(size.next_multiple_of(8), &mut data)?;

@@ -62,7 +62,7 @@ impl Index {
         let mut fields = Decoder::new(bytes);
         for (field, wire) in fields.by_ref() {
             let content = wire.bytes();
-            let inside = || offset + (content.as_ptr() as usize - bytes.as_ptr() as usize) as u64;
+            let inside = || offset + place(bytes, content);
             match field {
                 packet::FTRACE_EVENTS => {
                     let cpu = Decoder::new(content).find(|(field, _)| *field == bundle::CPU);
@@ -95,7 +95,7 @@ impl Index {
                 for (field, wire) in Decoder::new(&unpacked) {
                     let content = wire.bytes();
                     if field == 1 {
-                        let offset = (content.as_ptr() as usize - unpacked.as_ptr() as usize) as u64;
+                        let offset = place(&unpacked, content);
                         self.packet(content, Some(packed), offset);
                     }
                 }
@@ -124,6 +124,12 @@ impl Index {
             }
         }
     }
+}
+
+/// Where a part of some bytes begins in them.
+fn place(whole: &[u8], part: &[u8]) -> u64 {
+    // A field that holds a number where bytes are due has an empty part from elsewhere.
+    (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize).min(whole.len()) as u64
 }
 
 /// The last part of a path.
