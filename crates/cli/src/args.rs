@@ -39,7 +39,7 @@ pub enum Verb {
     /// Print completions for a shell.
     Completions(Completions),
     /// Print the man page.
-    Man,
+    Man(Man),
 }
 
 /// Options of `features`.
@@ -70,6 +70,17 @@ pub struct Explain {
 pub struct Completions {
     /// The shell.
     pub shell: clap_complete::Shell,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Options of `man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
 }
 
 /// Options of `topo`.

@@ -21,6 +21,7 @@ use crate::args::{Arguments, Verb};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    output::clean_up_on_interrupt();
     let result = match &arguments.verb {
         Verb::Compare(args) => command::compare::compare(args),
         Verb::Run(args) => command::compare::run(args),
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
         Verb::Explain(args) => command::explain::run(args),
         Verb::Topo(args) => command::topo::run(args),
         Verb::Completions(args) => command::shell::completions(args),
-        Verb::Man => command::shell::man(),
+        Verb::Man(args) => command::shell::man(args),
     };
     match result {
         Ok(status) => status.into(),

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use serde::Serialize;
 
@@ -47,16 +48,36 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
     })
 }
 
+/// The file being written, for an interruption to take away.
+static PARTIAL: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Lets Ctrl-C take away what is half written. Status 130, as shells expect.
+pub fn clean_up_on_interrupt() {
+    // Without a handler an interruption still leaves the old file as it was.
+    let _ = ctrlc::set_handler(|| {
+        if let Ok(Some(partial)) = PARTIAL.lock().as_deref() {
+            let _ = std::fs::remove_file(partial);
+        }
+        std::process::exit(130);
+    });
+}
+
+fn set_partial(path: Option<PathBuf>) {
+    *PARTIAL.lock().expect("no holder panics") = path;
+}
+
 /// Writes a file beside its final place and moves it there when it is whole, so
 /// that an interruption leaves what was there before.
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let partial = partial_path(path);
+    set_partial(Some(partial.clone()));
     let result = File::create(&partial).and_then(|file| {
         let mut out = BufWriter::new(file);
         write(&mut out)?;
         out.flush()?;
         std::fs::rename(&partial, path)
     });
+    set_partial(None);
     result.map_err(|error| {
         // The message about the first failure is worth more than one about tidying up.
         let _ = std::fs::remove_file(&partial);

@@ -272,3 +272,28 @@ fn a_failed_run_leaves_the_old_file_alone() {
     let left: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "no partial file is left: {left:?}");
 }
+
+#[test]
+fn an_interruption_leaves_no_half_written_file() {
+    let folder = Folder::new("interrupt");
+    folder.write("old.txt", "old\n");
+    folder.write(
+        "s.toml",
+        "machine = \"2x8\"\nkernels = [\"v6.12\"]\nlimit = \"3000s\"\n\n[[workload.task]]\nname = \"a\"\ncount = 32\nprogram = [\"loop forever\", \"run 100us\", \"sleep 100us\", \"end\"]\n",
+    );
+    let mut child = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .args(["trace", "s.toml", "--output", "old.txt"])
+        .current_dir(&folder.0)
+        .spawn()
+        .unwrap();
+    let partial = folder.0.join(".old.txt.partial");
+    while !partial.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "the run is long enough to be interrupted");
+        std::thread::yield_now();
+    }
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!partial.exists());
+    assert_eq!(std::fs::read_to_string(folder.0.join("old.txt")).unwrap(), "old\n");
+}
