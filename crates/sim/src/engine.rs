@@ -194,6 +194,7 @@ pub(crate) struct Engine<'a> {
     pub spare_effects: Vec<schedlab_sched::Effect>,
     /// Softirqs, by CPU.
     pub softirqs: PerCpu<crate::softirq::SoftirqState>,
+    pub handlers: crate::handlers::Handlers,
     /// What else runs.
     pub noise: crate::noise::Noise,
     /// Changes from outside.
@@ -269,6 +270,7 @@ impl<'a> Engine<'a> {
             woken: Vec::new(),
             spare_effects: Vec::new(),
             softirqs: PerCpu::new(topology.nr_cpus(), |_| crate::softirq::SoftirqState::default()),
+            handlers: crate::handlers::Handlers::new(topology.nr_cpus()),
             noise: crate::noise::Noise::QUIET,
             changes: &[],
             stopper_work: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
@@ -333,6 +335,9 @@ impl<'a> Engine<'a> {
                 return End::Duration;
             }
             debug_assert!(time >= self.now, "time never goes back");
+            if self.tracing {
+                self.tell_handlers(time);
+            }
             self.now = time;
             self.counts.events += 1;
             self.handle(event);

@@ -27,6 +27,7 @@ mod engine;
 mod event;
 mod exec;
 mod explain;
+mod handlers;
 mod idle;
 mod interrupt;
 mod lines;

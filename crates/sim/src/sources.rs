@@ -47,9 +47,13 @@ impl Engine<'_> {
             Trigger::Raised(_) => self.pending -= 1,
         }
         let takes_time = self.machine.has(Mechanism::Interrupts);
-        let hit = self.interrupt(cpu, if takes_time { self.paths.irq + spec.hard.0 } else { 0 });
+        let hard = if takes_time { self.paths.irq + spec.hard.0 } else { 0 };
+        let hit = self.interrupt(cpu, hard);
+        self.emit_irq_entry(cpu, source);
         let soft = self.softirq(cpu, source);
-        self.take_time(cpu, if takes_time { soft } else { 0 });
+        let soft = if takes_time { soft } else { 0 };
+        self.take_time(cpu, soft);
+        self.emit_irq_exit(cpu, source, hard, soft);
         self.irq_return(cpu, hit);
         if self.pending == 0 && self.nr_busy == 0 && self.foreground > 0 {
             self.end = Some(self.deadlock());

@@ -170,6 +170,52 @@ fn interrupts_steal_time() {
     assert!(took < Duration::micros(100_100), "{took}");
 }
 
+/// The trace tells when handlers begin and end: 1 us hard and 4 us soft of each 20.
+#[test]
+fn interrupts_take_in_the_trace_what_they_take_from_the_cpu() {
+    let machine = bare("");
+    let kernel = Kernel::parse("v6.1").unwrap();
+    let mut w = WorkloadBuilder::new("irq");
+    let every = w.dist(Dist::Constant(Duration::micros(20)));
+    w.source(SourceSpec {
+        name: "a card".to_string(),
+        cpu: CpuId(0),
+        trigger: Trigger::Every(every),
+        hard: Duration::micros(1),
+        soft: Duration::micros(4),
+        posts: None,
+    });
+    let cpus = w.cpus(CpuList::new([CpuId(0)]).unwrap());
+    let program = w.program("hog", |p| _ = p.run(ms(10)));
+    w.task(TaskSpec { cpus: Some(cpus), ..TaskSpec::root("hog", program) });
+    let workload = w.finish().unwrap();
+
+    let (mut began, mut taken, mut handlers) = (None, [0, 0], 0u64);
+    let mut last = Time::ZERO;
+    let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
+    run(&simulation, |event| {
+        assert!(event.time >= last, "time never goes back");
+        last = event.time;
+        match &event.kind {
+            Kind::IrqHandlerEntry { irq: 0, name } => {
+                assert_eq!(name, "a_card");
+                handlers += 1;
+                began = Some(event.time);
+            }
+            Kind::SoftirqEntry { .. } => began = Some(event.time),
+            Kind::IrqHandlerExit { irq: 0, handled: true } => {
+                taken[0] += event.time.since(began.take().expect("it began")).0;
+            }
+            Kind::SoftirqExit { .. } => taken[1] += event.time.since(began.take().expect("it began")).0,
+            _ => {}
+        }
+    });
+    assert!(handlers > 600, "13.3 ms hold 666: {handlers}");
+    let whole = |part: u64, each: u64| (part + each) / each;
+    assert!(whole(taken[0], 1_000).abs_diff(handlers) <= 1, "{taken:?} ns in {handlers} handlers");
+    assert!(whole(taken[1], 4_000).abs_diff(handlers) <= 1, "{taken:?} ns in {handlers} handlers");
+}
+
 /// Softirqs want 18 of each 20 us: beyond 2 ms without a gap they become a fair task
 /// that shares the CPU with the hog, which so gets half of what is left.
 #[test]

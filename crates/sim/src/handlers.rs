@@ -1,0 +1,85 @@
+//! Interrupts in the trace, with the time that they take.
+//!
+//! A handler's effects come at once and its time is taken from what runs next, so the
+//! event that ends it lies ahead of everything else that happens on the CPU:
+//!
+//! ```text
+//!   irq_handler_entry   wake-ups, a switch ..   irq_handler_exit, softirq_entry   softirq_exit
+//!   |<---------------- hard ----------------------------->|<------- soft ---------->|
+//! ```
+//!
+//! What lies ahead is kept here until its time has come, and not in the event queue: whether
+//! somebody listens must not change a run.
+
+use std::collections::BTreeMap;
+
+use schedlab_topology::{CpuId, PerCpu};
+use schedlab_trace::{Kind, Name, Softirq};
+use schedlab_units::{Duration, Time};
+use schedlab_workload::SourceId;
+
+use crate::emit::Context;
+use crate::engine::Engine;
+
+/// What is still to be told of interrupts.
+#[derive(Debug)]
+pub(crate) struct Handlers {
+    /// Until when each CPU handles interrupts; one that comes meanwhile follows.
+    until: PerCpu<Time>,
+    /// By time, then in order of insertion.
+    ahead: BTreeMap<(Time, u64), (CpuId, Context, Kind)>,
+    number: u64,
+}
+
+impl Handlers {
+    /// No interrupt yet.
+    pub fn new(nr_cpus: usize) -> Handlers {
+        Handlers { until: PerCpu::new(nr_cpus, |_| Time::ZERO), ahead: BTreeMap::new(), number: 0 }
+    }
+
+    fn add(&mut self, time: Time, cpu: CpuId, context: Context, kind: Kind) {
+        self.ahead.insert((time, self.number), (cpu, context, kind));
+        self.number += 1;
+    }
+}
+
+impl Engine<'_> {
+    /// A source's handler begins.
+    pub fn emit_irq_entry(&mut self, cpu: CpuId, source: SourceId) {
+        if self.tracing {
+            let name = self.workload.objects.sources[source.index()].name.replace(' ', "_");
+            let kind = Kind::IrqHandlerEntry { irq: source.0 as i32, name: Name::Owned(name) };
+            self.emit(cpu, Context::Hardirq, kind);
+        }
+    }
+
+    /// The handler takes so many ns, and a soft interrupt behind it, if any.
+    pub fn emit_irq_exit(&mut self, cpu: CpuId, source: SourceId, hard: u64, soft: u64) {
+        if !self.tracing {
+            return;
+        }
+        let handlers = &mut self.handlers;
+        let over = handlers.until[cpu].max(self.now) + Duration(hard);
+        let kind = Kind::IrqHandlerExit { irq: source.0 as i32, handled: true };
+        handlers.add(over, cpu, Context::Hardirq, kind);
+        if soft > 0 {
+            let vec = Softirq::NET_RX;
+            handlers.add(over, cpu, Context::Softirq, Kind::SoftirqEntry { vec });
+            handlers.add(over + Duration(soft), cpu, Context::Softirq, Kind::SoftirqExit { vec });
+        }
+        handlers.until[cpu] = over + Duration(soft);
+    }
+
+    /// Time goes on to `time`: tells what ends until then.
+    pub fn tell_handlers(&mut self, time: Time) {
+        while let Some(entry) = self.handlers.ahead.first_entry() {
+            let at = entry.key().0;
+            if at > time {
+                return;
+            }
+            let (cpu, context, kind) = entry.remove();
+            self.now = at;
+            self.emit(cpu, context, kind);
+        }
+    }
+}
