@@ -8,8 +8,12 @@ use schedlab::{Limits, NoFiles, Scenario, embedded_scenario, run_one};
 /// What a detector finds in the scenario of pinned STREAM threads.
 fn stream(kernel: &str, detector: &str) -> Findings {
     let file = "stream-pinned-numa.toml";
-    let text = embedded_scenario(file).expect("the scenario is in the tree");
-    let scenario = Scenario::parse(file, text, &NoFiles).expect("the scenario is whole");
+    findings(embedded_scenario(file).expect("the scenario is in the tree"), kernel, detector)
+}
+
+/// What a detector finds in a scenario.
+fn findings(text: &str, kernel: &str, detector: &str) -> Findings {
+    let scenario = Scenario::parse("scenario", text, &NoFiles).expect("the scenario is whole");
     let kernel = Kernel::parse(kernel).expect("a kernel");
     let limits = Limits { seed: scenario.seed, limit: scenario.limit };
     let options = Options { topology: Some(scenario.machine.topology.clone()), ..Options::default() };
@@ -42,4 +46,26 @@ fn they_wait_beside_idle_cpus_without_it_and_not_with_it() {
     let with = "v5.18+NUMA_IMB_AFFINITY";
     assert_eq!(stream(with, "pile-up").count, 0);
     assert_eq!(stream(with, "idle-while-waiting").count, 0);
+}
+
+#[test]
+fn a_client_walks_round_the_cache_without_kthread_stacking() {
+    let dbench = "machine = \"uma-8c\"\nkernels = [\"v5.5\"]\n[workload]\nmodel = \"dbench\"\nclients = 1\n";
+    let walks = findings(dbench, "v5.5", "llc-walk");
+    let walk = walks.worst.iter().find(|walk| walk.tasks[0].comm == "dbench").expect("the client walks");
+    assert_eq!(walk.cpus, (0..8).collect::<Vec<u16>>());
+    assert!(walk.tasks[1].comm.starts_with("kworker/"), "{walk:?}");
+    assert_eq!(avoids(walk), ["SIS_KTHREAD_STACK"]);
+    assert_eq!(findings(dbench, "v5.5+SIS_KTHREAD_STACK", "llc-walk").count, 0);
+}
+
+#[test]
+fn placement_on_a_cpu_that_interrupts_take_is_found() {
+    let ping = "machine = \"xeon-20c\"\nkernels = [\"v4.13\"]\n\
+                [workload]\nmodel = \"barrier\"\nthreads = 20\nrounds = 60\nwork = \"1.94ms\"\n\
+                [[workload.with]]\nmodel = \"ping\"\n";
+    let findings = findings(ping, "v4.13", "stolen-cpu");
+    let [flood] = &findings.worst[..] else { panic!("one CPU: {findings:?}") };
+    assert_eq!((flood.cpus[0], flood.tasks[0].comm.as_str()), (0, "ping"));
+    assert!(flood.count > 1_000 && avoids(flood) == ["SIS_CAPACITY"], "{flood:?}");
 }

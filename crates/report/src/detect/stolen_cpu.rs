@@ -10,12 +10,12 @@
 use std::collections::BTreeMap;
 
 use schedlab_topology::CpuId;
-use schedlab_trace::{Event, Kind};
+use schedlab_trace::{Comm, Event, Kind};
 use schedlab_units::{Duration, Pid, Time};
 
 use super::avoid::{FIC_CAPACITY, SIS_CAPACITY};
 use super::finding::{Finding, Findings, Task, Worst, counted};
-use super::scene::Scene;
+use super::scene::{Scene, is_per_cpu_kthread};
 use super::{Detector, Thresholds};
 
 pub(super) struct StolenCpu {
@@ -99,6 +99,10 @@ impl StolenCpu {
     }
 
     fn placed(&mut self, pid: Pid, task: Task, cpu: CpuId, is_fork: bool, time: Time, scene: &Scene) {
+        // A thread bound to its CPU is not placed.
+        if is_per_cpu_kthread(Comm::from(task.comm.as_str())) {
+            return;
+        }
         self.placements += 1;
         let line = self.percent as f64 / 100.0;
         let share = self.share(cpu, time);
