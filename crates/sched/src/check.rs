@@ -3,6 +3,9 @@
 //! [`Sched::check`] recounts everything that is kept as a sum or a number. It is slow,
 //! for tests and for runs that look for bugs.
 
+mod averages;
+mod balance;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -50,6 +53,28 @@ pub const INVARIANTS: &[Invariant] = &[
     },
     Invariant { sentence: "a queue with entities that may run has its averages aged", violation: leaf_list },
     Invariant { sentence: "who waits for quota is off the queue", violation: limbo },
+    Invariant { sentence: "an average is nothing when its sums are", violation: averages::sums },
+    Invariant {
+        sentence: "a task's sums are at most those of one that always ran",
+        violation: averages::own_sums,
+    },
+    Invariant { sentence: "a task is not aged beyond its queue", violation: averages::update_times },
+    Invariant {
+        sentence: "a group's load is the sum of what its CPUs wrote",
+        violation: averages::tg_load_avg,
+    },
+    Invariant { sentence: "the estimate of a CPU is the sum of its tasks'", violation: averages::util_est },
+    Invariant {
+        sentence: "a group's capacity lies between its smallest and largest",
+        violation: balance::capacity,
+    },
+    Invariant { sentence: "balance intervals stay in their bounds", violation: balance::intervals },
+    Invariant { sentence: "a cache's busy CPUs are those with a tick", violation: balance::nr_busy_cpus },
+    Invariant {
+        sentence: "the idle CPUs to be balanced for are those without",
+        violation: balance::tickless,
+    },
+    Invariant { sentence: "a CPU's preferred caches are those of its tasks", violation: balance::llc_counts },
 ];
 
 impl Sched {
@@ -258,4 +283,19 @@ fn limbo(sched: &Sched) -> Option<String> {
                 .then(|| format!("task {} is queued in {}", task.0, name(id, queue)))
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drawing::draw;
+
+    /// The sentence that no longer holds after a change of a sound state.
+    pub(super) fn broken(change: impl FnOnce(&mut Sched)) -> String {
+        let mut sched = draw("v7.2", "1x1x2 | 0[a* b] 1[]").sched;
+        sched.check();
+        change(&mut sched);
+        let violated = INVARIANTS.iter().find(|invariant| (invariant.violation)(&sched).is_some());
+        violated.map_or("none", |invariant| invariant.sentence).into()
+    }
 }
