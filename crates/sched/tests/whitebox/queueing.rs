@@ -64,11 +64,11 @@ fn every_step_of_queueing_is_taken_as_recorded() {
         6.12 preempt: 1922 of 1922
         6.12 requeue: 9 of 9
         6.12 slice: 15411 of 15411; 18 undecided: a queued task was not seen entering
-        7.2 charge: 7623 of 7623; 6 undecided: first seen
+        7.2 charge: 7578 of 7578; 6 undecided: first seen
         7.2 leave: 9677 of 9677; 280 undecided: not seen leaving
         7.2 pick: 15316 of 15316; 49 undecided: a queued task was not seen entering
         7.2 place: 11751 of 11751; 4 undecided: the running task was not seen yet
-        7.2 preempt: 2023 of 2023; 45 undecided: the queue is not the kernel's
+        7.2 preempt: 2068 of 2068
         7.2 requeue: 82 of 82
         7.2 slice: 17560 of 17560; 53 undecided: a queued task was not seen entering
     "#]].assert_eq(&table);

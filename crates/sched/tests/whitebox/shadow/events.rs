@@ -22,8 +22,9 @@ impl Shadow<'_> {
                 self.set(cpu, next_pid, next_prio);
             }
             Kind::SchedMigrateTask { pid, dest_cpu, .. } => self.migrate(pid, dest_cpu),
-            Kind::SchedWaking { pid, target_cpu, .. } => {
+            Kind::SchedWaking { pid, prio, target_cpu, .. } => {
                 let task = self.task(pid);
+                self.set_class(task, prio);
                 if !self.known[task.index()].queued && !self.sched.task(task).se.on_rq {
                     self.sched.set_cpu(task, target_cpu);
                 }
@@ -143,16 +144,20 @@ impl Shadow<'_> {
         rq.curr = Curr::Idle;
         if pid != Pid::IDLE {
             let task = self.task(pid);
-            let fair = prio >= MAX_RT_PRIO;
-            self.sched.tasks[task.index()].policy = if fair { Policy::Normal } else { Policy::Fifo(50) };
+            self.set_class(task, prio);
             self.leave_line(task);
             self.sched.set_cpu(task, cpu);
             self.sched.rqs[cpu].curr = Curr::Task(task);
-            if fair {
+            if self.sched.task(task).policy.is_fair() {
                 self.run(cpu, task);
             }
         }
         self.recount(cpu);
+    }
+
+    fn set_class(&mut self, task: TaskId, prio: i32) {
+        let fair = prio >= MAX_RT_PRIO;
+        self.sched.tasks[task.index()].policy = if fair { Policy::Normal } else { Policy::Fifo(50) };
     }
 
     fn migrate(&mut self, pid: Pid, to: CpuId) {

@@ -30,8 +30,8 @@ impl Shadow<'_> {
         }
         let (task, curr) = (self.task_of(probe), self.task(curr_pid));
         let story = format!("task {} on cpu {cpu} nr {}", task.0, field(probe, "nr"));
-        if task == curr {
-            // Woken before it had left: it goes on running.
+        if task == curr || !self.sched.task(task).policy.is_fair() {
+            // Woken before it had left, so it goes on running; or of a higher class.
             let says = Ok(self.sched.check_preempt(cpu, task, flags).preempt);
             self.preempting.insert(executing, (cpu, Expected { says, story }));
             return;
