@@ -220,6 +220,34 @@ fn round_robin_takes_turns_of_a_tenth_of_a_second() {
 }
 
 #[test]
+fn an_rt_task_that_would_wait_runs_elsewhere() {
+    for kernel in ALL {
+        let mut lab = Lab::new(kernel, "1x1x3");
+        let fifo = |lab: &Lab, priority| NewTask { policy: Policy::Fifo(priority), ..lab.spec() };
+        lab.hog("f", 1);
+        let (high, low) = (fifo(&lab, 20), fifo(&lab, 10));
+        lab.fork("a", 0, high.clone());
+        // To RT an idle CPU and one with a fair task are alike: the first is taken.
+        lab.fork("b", 0, low.clone());
+        assert_eq!([0, 1, 2].map(|cpu| lab.running(cpu)), ["a", "b", "idle"], "{kernel}");
+        // All CPUs run RT then; the next one waits and is pulled when a CPU is free of RT.
+        let c = lab.fork("c", 0, low);
+        assert_eq!([0, 1, 2].map(|cpu| lab.running(cpu)), ["a", "b", "c"], "{kernel}");
+        let d = lab.fork("d", 0, fifo(&lab, 5));
+        lab.run(MS);
+        assert!(!lab.sched.task(d).on_cpu, "{kernel}: there is no CPU for it");
+        lab.sleep(c);
+        assert_eq!(lab.running(2), "d", "{kernel}");
+        // One bound to its CPU stays.
+        let bound =
+            NewTask { allowed: alloc::sync::Arc::new(schedlab_topology::CpuMask::one(3, CpuId(0))), ..high };
+        let e = lab.fork("e", 0, bound);
+        lab.run(MS);
+        assert_eq!(lab.sched.task(e).cpu, CpuId(0), "{kernel}");
+    }
+}
+
+#[test]
 fn a_deadline_task_gets_its_budget_per_period_and_no_more() {
     for kernel in ALL {
         let mut lab = Lab::new(kernel, "1x1x1");

@@ -20,12 +20,13 @@ impl Random {
     }
 }
 
-const POLICIES: [Policy; 6] = [
+const POLICIES: [Policy; 7] = [
     Policy::Normal,
     Policy::Normal,
     Policy::Batch,
     Policy::Idle,
     Policy::Rr(3),
+    Policy::Fifo(7),
     Policy::Deadline { runtime: MS, deadline: 10 * MS, period: 20 * MS },
 ];
 
@@ -47,8 +48,29 @@ impl Disorder {
         Disorder { lab, random: Random(seed), tasks: Vec::new(), quota }
     }
 
+    /// A CPU in use.
     fn cpu(&mut self) -> u16 {
-        self.random.below(4) as u16
+        loop {
+            let cpu = self.random.below(4) as u16;
+            if self.lab.sched.rqs[CpuId(cpu)].active {
+                return cpu;
+            }
+        }
+    }
+
+    /// Takes an idle CPU out of use, or all back into it.
+    fn plug(&mut self) {
+        let now = self.lab.time();
+        let cpu = CpuId(self.cpu());
+        let idle = self.lab.sched.rqs[cpu].curr == Curr::Idle;
+        let others = self.lab.sched.rqs.iter().filter(|(_, rq)| rq.active).count() > 1;
+        if idle && others {
+            self.lab.sched.set_online(cpu, false, now);
+        } else {
+            for cpu in (0..4).map(CpuId) {
+                self.lab.sched.set_online(cpu, true, now);
+            }
+        }
     }
 
     fn group(&mut self) -> TgId {
@@ -109,6 +131,7 @@ impl Disorder {
                 self.lab.sched.resched_curr(cpu, false);
             }
             80..82 => self.bind(task),
+            82..84 => self.plug(),
             _ => {
                 let ns = self.random.below(3 * MS);
                 self.lab.run(ns);
@@ -131,9 +154,13 @@ impl Disorder {
             self.lab.sleep(task);
         } else if entry.state == TaskState::Interruptible {
             let to = CpuId(self.cpu());
+            let usable = |cpu: &CpuId| self.lab.sched.rqs[*cpu].active;
             let allowed = &self.lab.sched.task(task).allowed;
-            let to = if allowed.contains(to) { to } else { allowed.first().unwrap() };
-            self.lab.wake_on(task, to);
+            let to = Some(to).filter(|&to| allowed.contains(to)).or_else(|| allowed.iter().find(usable));
+            match to {
+                Some(to) => self.lab.wake_on(task, to),
+                None => self.set_allowed(task, CpuMask::all(4)),
+            }
         }
     }
 
@@ -154,9 +181,13 @@ impl Disorder {
         mask.set(CpuId(self.cpu()));
         let entry = self.lab.sched.task(task);
         if self.lab.sched.rqs[entry.cpu].curr != Curr::Task(task) {
-            let now = self.lab.time();
-            self.lab.sched.set_cpus_allowed(task, Arc::new(mask), now);
+            self.set_allowed(task, mask);
         }
+    }
+
+    fn set_allowed(&mut self, task: TaskId, mask: CpuMask) {
+        let now = self.lab.time();
+        self.lab.sched.set_cpus_allowed(task, Arc::new(mask), now);
     }
 }
 
@@ -175,12 +206,62 @@ fn disorder(quota: bool, steps: usize) {
 
 #[test]
 fn every_state_of_random_sequences_is_sound() {
-    disorder(false, 1_500);
+    disorder(false, 3_000);
 }
 
 #[test]
 fn every_state_of_random_sequences_with_quotas_is_sound() {
-    disorder(true, 1_500);
+    disorder(true, 3_000);
+}
+
+/// How far any queued entity is beyond its bound, ns; how many were looked at.
+fn beyond_bound(lab: &mut Lab) -> (i64, u32) {
+    let (mut worst, mut seen) = (i64::MIN, 0);
+    for cpu in (0..4).map(CpuId) {
+        let cfs = lab.sched.root_cfs_id(cpu);
+        lab.sched.update_rq_clock(cpu, lab.time());
+        lab.sched.update_curr(cfs);
+        let average = lab.sched.avg_sums(cfs).average();
+        let queue = lab.sched.cfs(cfs);
+        for se in queue.timeline.entries().iter().map(|q| q.se).chain(lab.sched.queued_curr(cfs)) {
+            let lag = average.wrapping_sub(lab.sched.se(se).vruntime) as i64;
+            worst = worst.max(lag.abs() - lab.sched.lag_limit(cfs, se));
+            seen += 1;
+        }
+    }
+    (worst, seen)
+}
+
+#[test]
+fn lag_stays_within_its_bound() {
+    for kernel in &ALL[5..] {
+        let (mut worst, mut seen) = (i64::MIN, 0);
+        for seed in 1..=6u64 {
+            let mut disorder = Disorder::new(kernel, 0x9E37_79B9_7F4A_7C15 ^ seed << 17, false);
+            for _ in 0..1_500 {
+                match disorder.random.below(10) {
+                    0 if disorder.tasks.len() < 12 => {
+                        let cpu = disorder.cpu();
+                        let task = disorder.lab.hog("t", cpu);
+                        disorder.tasks.push(task);
+                    }
+                    0..4 => disorder.any().map_or((), |task| disorder.toggle(task)),
+                    4 => disorder.any().map_or((), |task| disorder.migrate(task)),
+                    _ => {
+                        let ns = disorder.random.below(3 * MS);
+                        disorder.lab.run(ns);
+                    }
+                }
+                disorder.lab.settle();
+                let (beyond, entities) = beyond_bound(&mut disorder.lab);
+                worst = worst.max(beyond);
+                seen += entities;
+            }
+        }
+        // A request is not noticed to be served before the next tick.
+        let tick = 4 * MS as i64;
+        assert!(worst < tick && seen > 10_000, "{kernel}: {worst} ns beyond, {seen} entities");
+    }
 }
 
 /// Says where a panic happened.

@@ -88,6 +88,8 @@ pub struct Sched {
     pub balance_log: Option<Vec<BalanceDecision>>,
     /// Balancing decides and leaves its marks, but moves nothing: a recording tells what moves.
     pub balance_watches: bool,
+    /// CPUs with more than one RT task.
+    pub nr_rt_overloaded: u32,
     /// The timer of RT throttling runs.
     pub rt_period_active: bool,
     /// Some group has a quota (the cfs_bandwidth_used static key).
@@ -145,6 +147,7 @@ impl Sched {
             sched_cache: SchedCache::default(),
             balance_log: None,
             balance_watches: false,
+            nr_rt_overloaded: 0,
             rt_period_active: false,
             bandwidth_used: false,
         }

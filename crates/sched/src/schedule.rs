@@ -124,6 +124,9 @@ impl Sched {
         if prev == Curr::Idle && self.rqs[cpu].nr_running == 0 && self.kernel.has(Feature::IdleShortcut) {
             return Reason::PickIdle;
         }
+        if self.class_of_curr(prev) == Class::Rt {
+            self.pull_rt_task(cpu, now);
+        }
         let mut balanced = false;
         loop {
             if self.rqs[cpu].nr_running == 0 && !balanced {
@@ -138,6 +141,9 @@ impl Sched {
                 continue;
             }
             self.put_prev_set_next(cpu, prev, pick.next);
+            if self.rqs[cpu].rt_queue.len() > 1 {
+                self.push_rt_tasks(cpu, now);
+            }
             return pick.reason;
         }
     }

@@ -1,7 +1,8 @@
 //! FIFO and RR: the highest priority runs, first come first.
 //!
-//! Modelled for what it takes from the fair class: order, round robin, throttling and
-//! the pressure on capacity. Priority inheritance and RT groups are left out.
+//! Modelled for what it takes from the fair class: order, round robin, throttling, going
+//! where a CPU is free of RT, and the pressure on capacity. Priority inheritance and RT
+//! groups are left out.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -48,7 +49,9 @@ impl Sched {
             let other = self.task(other).policy.rt_priority();
             other > priority || !head && other == priority
         });
-        self.rqs[cpu].rt_queue.insert(at, task);
+        let queue = &mut self.rqs[cpu].rt_queue;
+        queue.insert(at, task);
+        self.nr_rt_overloaded += (queue.len() == 2) as u32;
     }
 
     /// Kernel: dequeue_task_rt(), kernel/sched/rt.c, v6.12.
@@ -64,6 +67,7 @@ impl Sched {
         let queue = &mut self.rqs[cpu].rt_queue;
         let at = queue.iter().position(|&other| other == task).expect("the task is queued");
         queue.remove(at);
+        self.nr_rt_overloaded -= (queue.len() == 1) as u32;
     }
 
     /// Puts a task behind the others of its priority.

@@ -75,7 +75,7 @@ impl Sched {
         cpu: CpuId,
         task: TaskId,
         wake_flags: u32,
-        _now: Time,
+        now: Time,
     ) -> PreemptDecision {
         self.mark_woken(cpu, task, wake_flags);
         let mut decision = match self.preempt_by_state(cpu, task, wake_flags) {
@@ -92,6 +92,9 @@ impl Sched {
             decision = self.preempt_by_time(cpu, task, wake_flags);
         }
         self.apply_preempt(cpu, &decision);
+        if !decision.preempt && self.class_of(task) == Class::Rt {
+            self.push_rt_tasks(cpu, now);
+        }
         decision
     }
 
