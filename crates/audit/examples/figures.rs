@@ -4,7 +4,7 @@ use std::fs;
 use std::io::BufReader;
 use std::path::Path;
 
-use schedlab_audit::{Answer, Audit, Decision, Options};
+use schedlab_audit::{Answer, Audit, Decision, Options, apply_features, apply_tunables};
 use schedlab_sched::Kernel;
 use schedlab_topology::{SavedSysfs, Topology};
 use schedlab_trace::read::{feed, ftrace};
@@ -18,9 +18,9 @@ fn main() {
         let text = fs::read_to_string(machine.join("facts/topology.txt")).unwrap();
         let topology = Topology::from_sysfs("x", &SavedSysfs::from_lines("x", &text).unwrap()).unwrap();
         let mut kernel = Kernel::parse(&format!("v{version}")).unwrap();
-        for word in fs::read_to_string(machine.join("facts/sched_features.txt")).unwrap().split_whitespace() {
-            let _ = kernel.switch(word);
-        }
+        let fact = |name: &str| fs::read_to_string(machine.join("facts").join(name)).unwrap();
+        apply_features(&mut kernel, &fact("sched_features.txt"));
+        apply_tunables(&mut kernel, &fact("debug_sched.txt"), topology.online().weight());
         let mut options = Options { stories: verbose, ..Options::default() };
         let command = fs::read_to_string(folder.join("cmd.txt")).unwrap_or_default();
         options.affinity = schedlab_audit::hints_of_command(&command, topology.nr_cpus());

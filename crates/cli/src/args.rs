@@ -30,6 +30,8 @@ pub enum Verb {
     Sched(Sched),
     /// Say what is wrong in a recording.
     Detect(Detect),
+    /// Judge each decision of a recorded kernel by our rules.
+    Audit(Audit),
     /// List the rules of a kernel with their defaults in every preset.
     Features(Features),
     /// Say what a rule, a reason or a kernel is.
@@ -40,6 +42,34 @@ pub enum Verb {
     Completions(Completions),
     /// Print the man page.
     Man(Man),
+}
+
+/// Options of `audit`.
+#[derive(Debug, Args)]
+pub struct Audit {
+    /// The recording: text of tracefs, trace-cmd or perf script, trace.dat, perf.data, Perfetto; compressed or not.
+    pub file: PathBuf,
+    /// Kernel it was recorded on, e.g. v6.12. Recorded facts set its switches and numbers; what is added here (v6.12+NO_SIS_UTIL) is set last.
+    #[arg(long)]
+    pub kernel: String,
+    /// Machine it was recorded on: a preset, a regular one (2x8x8x2), `host`, or a file.
+    #[arg(long, conflicts_with = "facts")]
+    pub machine: Option<String>,
+    /// Folder of recorded facts (topology.txt, sched_features.txt, debug_sched.txt); one that lies beside the recording is found.
+    #[arg(long)]
+    pub facts: Option<PathBuf>,
+    /// CPUs that tasks of a name may use, as in 'st-*=0,4,8,12'; may be repeated.
+    #[arg(long, value_name = "NAME=CPUS")]
+    pub affinity: Vec<String>,
+    /// Disagreements told of each kind and rule.
+    #[arg(long, default_value_t = 2)]
+    pub stories: usize,
+    /// Print every verdict.
+    #[arg(long)]
+    pub verdicts: bool,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
 }
 
 /// Options of `features`.

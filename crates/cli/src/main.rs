@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Verb::Why(args) => command::why::run(args),
         Verb::Sched(args) => command::sched::run(args),
         Verb::Detect(args) => command::detect::run(args),
+        Verb::Audit(args) => command::audit::run(args),
         Verb::Features(args) => command::features::run(args),
         Verb::Explain(args) => command::explain::run(args),
         Verb::Topo(args) => command::topo::run(args),

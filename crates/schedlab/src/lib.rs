@@ -4,6 +4,7 @@
 //! table of metrics, one column per kernel. Everything here is plain data in and
 //! out: files, clocks and terminals belong to the shells.
 
+pub use schedlab_audit as audit;
 pub use schedlab_machine as machine;
 pub use schedlab_report as report;
 pub use schedlab_sched as sched;

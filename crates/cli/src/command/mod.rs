@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub mod audit;
 pub mod compare;
 pub mod detect;
 pub mod explain;

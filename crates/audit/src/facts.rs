@@ -1,0 +1,67 @@
+//! What a folder of recorded facts says of the kernel's switches and numbers.
+//!
+//! `sched_features.txt` is /sys/kernel/debug/sched/features, `debug_sched.txt` the files
+//! beside it, each with its content. What stands there was in force while the recording
+//! was made, whatever the kernel of that number has by default.
+
+use schedlab_sched::{Kernel, Scaled, Tunables};
+
+/// Sets the switches of a kernel as recorded. Names it does not know are passed over: they
+/// are of switches that decide nothing here.
+pub fn apply_features(kernel: &mut Kernel, features: &str) {
+    for word in features.split_whitespace() {
+        let _ = kernel.switch(word);
+    }
+}
+
+/// Sets the numbers of a kernel as recorded on a machine with so many CPUs online. Those
+/// that grow with the CPUs are recorded as they were in force.
+pub fn apply_tunables(kernel: &mut Kernel, debug_sched: &str, nr_online: usize) {
+    let one = Tunables { base_slice_ns: 1, ..kernel.tunables.clone() };
+    let mut factor = Scaled::new(&one, nr_online).base_slice;
+    let lines = || debug_sched.lines().filter_map(|line| line.split_once(' '));
+    for (path, value) in lines() {
+        if path.ends_with("/tunable_scaling") {
+            let _ = kernel.switch(&format!("tunable_scaling={}", value.trim()));
+            let one = Tunables { base_slice_ns: 1, ..kernel.tunables.clone() };
+            factor = Scaled::new(&one, nr_online).base_slice;
+        }
+    }
+    for (path, value) in lines() {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        match (name, value.trim().parse::<u64>()) {
+            ("latency_ns" | "min_granularity_ns" | "wakeup_granularity_ns" | "base_slice_ns", Ok(number)) => {
+                let _ = kernel.switch(&format!("{name}={}", number / factor));
+            }
+            ("migration_cost_ns" | "nr_migrate" | "idle_min_granularity_ns", Ok(number)) => {
+                let _ = kernel.switch(&format!("{name}={number}"));
+            }
+            ("preempt", _) => {
+                let model = value.split(['(', ')']).nth(1).unwrap_or_default();
+                let _ = kernel.switch(&format!("preempt={model}"));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_sched::{Feature, PreemptModel};
+
+    #[test]
+    fn what_was_in_force_replaces_the_defaults() {
+        let mut kernel = Kernel::parse("v6.12").unwrap();
+        apply_features(&mut kernel, "NO_SIS_UTIL NI_RANDOM NO_SUCH_THING\n");
+        assert!(!kernel.has(Feature::SisUtil) && kernel.has(Feature::NiRandom));
+        let text = "/sys/kernel/debug/sched/base_slice_ns 8000000\n\
+                    /sys/kernel/debug/sched/migration_cost_ns 250000\n\
+                    /sys/kernel/debug/sched/preempt none voluntary (full) \n\
+                    /sys/kernel/debug/sched/verbose Y\n";
+        apply_tunables(&mut kernel, text, 16);
+        assert_eq!(kernel.tunables.base_slice_ns, 2_000_000, "eight CPUs and more have four times that");
+        assert_eq!(kernel.tunables.migration_cost_ns, 250_000);
+        assert_eq!(kernel.preempt.model, PreemptModel::Full);
+    }
+}
