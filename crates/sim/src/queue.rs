@@ -1,145 +1,187 @@
 //! The future: events in order of time, and at one instant in order of insertion.
 //!
-//! A heap of four children per node, since pops are as many as pushes and a level
-//! costs a cache miss. The next event is held outside of it: an event that is due
-//! before all others, as most notices between CPUs are, comes and goes without
-//! touching the heap. Events are never removed; their owner's number tells whether
-//! they still count.
+//! A wheel of eleven rings of 64 slots. An event stands in the ring of the highest
+//! group of six bits in which its time differs from now, in the slot of those bits:
+//!
+//! ```text
+//!   now    ... 000010 110100 000111
+//!   event  ... 000010 111000 010101     ring 1, slot 111000
+//! ```
+//!
+//! So everything in a lower ring comes before anything in a higher one, and slots of
+//! a ring come in order. The first slot of the lowest ring in use has the next event:
+//! if it stands alone there it is taken; else now moves to the beginning of the slot
+//! and its events move to lower rings. Lists keep the order of insertion all the
+//! way. Pushing costs the same whatever is in the queue, and an event moves at most
+//! once per ring. Events are never removed; their owner's number tells whether they
+//! still count.
 
 use schedlab_units::Time;
 
-/// An event with its place in the order.
+const RINGS: usize = 11;
+const NONE: u32 = u32::MAX;
+
+/// An event in the list of its slot.
 #[derive(Clone, Copy, Debug)]
-struct Entry<E> {
+struct Node<E> {
     time: u64,
-    number: u64,
+    next: u32,
     event: E,
 }
 
-impl<E> Entry<E> {
-    #[inline]
-    fn before(&self, other: &Entry<E>) -> bool {
-        (self.time, self.number) < (other.time, other.number)
-    }
+/// A list of nodes, oldest first.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    first: u32,
+    last: u32,
 }
 
 /// Events to come.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue<E> {
-    next: Option<Entry<E>>,
-    heap: Vec<Entry<E>>,
-    number: u64,
+    /// No event is before this.
+    now: u64,
+    /// Rings and slots in use, a bit each.
+    rings: u32,
+    used: [u64; RINGS],
+    slots: Box<[[List; 64]; RINGS]>,
+    nodes: Vec<Node<E>>,
+    /// Head of the list of free nodes.
+    free: u32,
 }
 
 impl<E: Copy> Queue<E> {
     /// Nothing to come.
     pub fn new() -> Queue<E> {
-        Queue { next: None, heap: Vec::new(), number: 0 }
+        Queue {
+            now: 0,
+            rings: 0,
+            used: [0; RINGS],
+            slots: Box::new([[List { first: NONE, last: NONE }; 64]; RINGS]),
+            nodes: Vec::new(),
+            free: NONE,
+        }
     }
 
-    /// Adds an event.
+    /// Adds an event, which is not before the last one taken.
     #[inline]
     pub fn push(&mut self, time: Time, event: E) {
-        self.number += 1;
-        let entry = Entry { time: time.0, number: self.number, event };
-        match &mut self.next {
-            Some(next) if entry.before(next) => {
-                let later = std::mem::replace(next, entry);
-                self.sift_up(later);
-            }
-            Some(_) => self.sift_up(entry),
-            None if self.heap.first().is_some_and(|top| top.before(&entry)) => self.sift_up(entry),
-            None => self.next = Some(entry),
+        debug_assert!(time.0 >= self.now, "an event in the past");
+        let node = Node { time: time.0, next: NONE, event };
+        let id = if self.free == NONE {
+            self.nodes.push(node);
+            (self.nodes.len() - 1) as u32
+        } else {
+            let id = self.free;
+            self.free = self.nodes[id as usize].next;
+            self.nodes[id as usize] = node;
+            id
+        };
+        self.place(id, time.0);
+    }
+
+    #[inline]
+    fn place(&mut self, id: u32, time: u64) {
+        let ring = (63 - ((time ^ self.now) | 1).leading_zeros()) as usize / 6;
+        let slot = (time >> (6 * ring)) as usize & 63;
+        let list = &mut self.slots[ring][slot];
+        if self.used[ring] >> slot & 1 == 0 {
+            self.used[ring] |= 1 << slot;
+            self.rings |= 1 << ring;
+            *list = List { first: id, last: id };
+        } else {
+            self.nodes[list.last as usize].next = id;
+            list.last = id;
         }
     }
 
     /// Takes the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        let entry = match self.next.take() {
-            Some(entry) => entry,
-            None => self.pop_heap()?,
-        };
-        Some((Time(entry.time), entry.event))
-    }
-
-    #[inline]
-    fn sift_up(&mut self, entry: Entry<E>) {
-        let mut at = self.heap.len();
-        self.heap.push(entry);
-        while at > 0 {
-            let parent = (at - 1) / 4;
-            if !entry.before(&self.heap[parent]) {
-                break;
-            }
-            self.heap[at] = self.heap[parent];
-            at = parent;
-        }
-        self.heap[at] = entry;
-    }
-
-    #[inline]
-    fn pop_heap(&mut self) -> Option<Entry<E>> {
-        let last = self.heap.pop()?;
-        let Some(&top) = self.heap.first() else { return Some(last) };
-        let len = self.heap.len();
-        let mut at = 0;
         loop {
-            let first = 4 * at + 1;
-            if first >= len {
-                break;
+            if self.rings == 0 {
+                return None;
             }
-            let mut least = first;
-            for child in first + 1..len.min(first + 4) {
-                if self.heap[child].before(&self.heap[least]) {
-                    least = child;
+            let ring = self.rings.trailing_zeros() as usize;
+            let slot = self.used[ring].trailing_zeros() as usize;
+            let list = &mut self.slots[ring][slot];
+            let id = list.first;
+            let node = self.nodes[id as usize];
+            if ring == 0 || node.next == NONE {
+                // All in a slot of the lowest ring are due at once, a single one anyway.
+                if node.next == NONE {
+                    self.clear(ring, slot);
+                } else {
+                    list.first = node.next;
                 }
+                self.now = node.time;
+                self.nodes[id as usize].next = self.free;
+                self.free = id;
+                return Some((Time(node.time), node.event));
             }
-            if !self.heap[least].before(&last) {
-                break;
+            self.clear(ring, slot);
+            self.now = node.time >> (6 * ring) << (6 * ring);
+            let mut next = id;
+            while next != NONE {
+                let id = next;
+                let node = &mut self.nodes[id as usize];
+                next = std::mem::replace(&mut node.next, NONE);
+                let time = node.time;
+                self.place(id, time);
             }
-            self.heap[at] = self.heap[least];
-            at = least;
         }
-        self.heap[at] = last;
-        Some(top)
+    }
+
+    #[inline]
+    fn clear(&mut self, ring: usize, slot: usize) {
+        self.used[ring] &= !(1 << slot);
+        if self.used[ring] == 0 {
+            self.rings &= !(1 << ring);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Stream;
 
     #[test]
     fn events_come_by_time_and_then_in_order_of_insertion() {
         let mut queue = Queue::new();
-        for (event, time) in [5u64, 3, 5, 9, 3, 0, 5].into_iter().enumerate() {
+        for (event, time) in [5u64, 3, 5, 9, 3, 0, 5, 1 << 40, u64::MAX].into_iter().enumerate() {
             queue.push(Time(time), event);
         }
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(time, event)| (time.0, event)).collect();
-        assert_eq!(order, [(0, 5), (3, 1), (3, 4), (5, 0), (5, 2), (5, 6), (9, 3)]);
+        let expected =
+            [(0, 5), (3, 1), (3, 4), (5, 0), (5, 2), (5, 6), (9, 3), (1 << 40, 7), (u64::MAX, 8)];
+        assert_eq!(order, expected);
     }
 
-    /// Against a sorted list, with pushes and pops mixed.
+    /// Against a sorted list, with pushes and pops mixed, near and far.
     #[test]
     fn a_long_random_run_stays_in_order() {
-        let mut queue = Queue::new();
-        let mut model = std::collections::BTreeSet::new();
-        let mut random = crate::rng::Stream::new(7, "queue", 0);
-        let mut now = 0;
-        for number in 0..20_000u64 {
-            let time = now + random.next() % 50;
-            queue.push(Time(time), number);
-            model.insert((time, number));
-            while random.next() % 5 < 2 {
-                let ours = queue.pop().map(|(time, event)| (time.0, event));
-                assert_eq!(ours, model.pop_first());
-                now = ours.map_or(now, |(time, _)| time);
+        for spread in [1u64, 50, 5_000, 1 << 30] {
+            let mut queue = Queue::new();
+            let mut model = std::collections::BTreeSet::new();
+            let mut random = Stream::new(7, "queue", spread);
+            let mut now = 0;
+            for number in 0..20_000u64 {
+                let far = random.next() % 8 == 0;
+                let time = now + random.next() % spread * if far { 1_000 } else { 1 };
+                queue.push(Time(time), number);
+                model.insert((time, number));
+                while random.next() % 5 < 2 {
+                    let ours = queue.pop().map(|(time, event)| (time.0, event));
+                    assert_eq!(ours, model.pop_first());
+                    now = ours.map_or(now, |(time, _)| time);
+                }
             }
+            while let Some((time, event)) = queue.pop() {
+                assert_eq!(Some((time.0, event)), model.pop_first());
+            }
+            assert!(model.is_empty());
+            assert!(queue.nodes.len() <= 20_000);
         }
-        while let Some((time, event)) = queue.pop() {
-            assert_eq!(Some((time.0, event)), model.pop_first());
-        }
-        assert!(model.is_empty());
     }
 }
