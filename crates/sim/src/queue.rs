@@ -153,8 +153,7 @@ mod tests {
             queue.push(Time(time), event);
         }
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(time, event)| (time.0, event)).collect();
-        let expected =
-            [(0, 5), (3, 1), (3, 4), (5, 0), (5, 2), (5, 6), (9, 3), (1 << 40, 7), (u64::MAX, 8)];
+        let expected = [(0, 5), (3, 1), (3, 4), (5, 0), (5, 2), (5, 6), (9, 3), (1 << 40, 7), (u64::MAX, 8)];
         assert_eq!(order, expected);
     }
 
