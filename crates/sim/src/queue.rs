@@ -166,7 +166,7 @@ mod tests {
             let mut random = Stream::new(7, "queue", spread);
             let mut now = 0;
             for number in 0..20_000u64 {
-                let far = random.next() % 8 == 0;
+                let far = random.next().is_multiple_of(8);
                 let time = now + random.next() % spread * if far { 1_000 } else { 1 };
                 queue.push(Time(time), number);
                 model.insert((time, number));

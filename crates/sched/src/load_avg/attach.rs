@@ -1,0 +1,220 @@
+//! What an entity brings to a queue's averages when it arrives, and takes along when it
+//! leaves, moves asleep, or is new.
+
+use super::adjust;
+use crate::pelt::{LOAD_AVG_MAX, sub_positive};
+use crate::{CfsRqId, Curr, Feature, PeltClock, RunnableAvg, Sched, SchedAvg, SeId, UpdateFlags};
+use schedlab_units::{TaskId, Time};
+
+impl Sched {
+    /// Counts an entity in its queue's average, which must be up to date.
+    ///
+    /// Kernel: attach_entity_load_avg(), kernel/sched/fair.c, v6.12 and v4.13.
+    pub fn attach_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
+        let SchedAvg { last_update_time, period_contrib, .. } = self.cfs(cfs).avg;
+        if self.kernel.rules.pelt == PeltClock::InContribution {
+            let own = &mut self.se_mut(se).avg;
+            own.last_update_time = last_update_time;
+            let own = *own;
+            let queue = self.cfs_mut(cfs);
+            queue.avg.load_avg += own.load_avg;
+            queue.avg.load_sum += own.load_sum;
+            queue.avg.util_avg += own.util_avg;
+            queue.avg.util_sum += own.util_sum;
+            queue.propagate = true;
+            return;
+        }
+        let weight = self.scale_load_down(self.se(se).load.weight);
+        let own = &mut self.se_mut(se).avg;
+        own.last_update_time = last_update_time;
+        own.period_contrib = period_contrib;
+        let divider = own.divider();
+        own.util_sum = own.util_avg * divider;
+        own.runnable_sum = own.runnable_avg * divider;
+        let load_sum = own.load_avg * divider;
+        own.load_sum = if weight < load_sum { load_sum / weight } else { 1 };
+        let own = *own;
+        self.enqueue_load_avg(cfs, se);
+        let avg = &mut self.cfs_mut(cfs).avg;
+        avg.util_avg += own.util_avg;
+        avg.util_sum += own.util_sum;
+        avg.runnable_avg += own.runnable_avg;
+        avg.runnable_sum += own.runnable_sum;
+        self.add_tg_cfs_propagate(cfs, own.load_sum as i64);
+    }
+
+    /// Takes an entity out of its queue's average, which must be up to date.
+    ///
+    /// Kernel: detach_entity_load_avg(), kernel/sched/fair.c, v6.12 and v4.13.
+    pub fn detach_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
+        let own = self.se(se).avg;
+        let form = self.kernel.rules.pelt_sums;
+        if self.kernel.rules.pelt == PeltClock::InContribution {
+            let queue = self.cfs_mut(cfs);
+            let avg = &mut queue.avg;
+            sub_positive(&mut avg.load_avg, own.load_avg);
+            sub_positive(&mut avg.load_sum, own.load_sum);
+            sub_positive(&mut avg.util_avg, own.util_avg);
+            sub_positive(&mut avg.util_sum, own.util_sum);
+            queue.propagate = true;
+            return;
+        }
+        self.dequeue_load_avg(cfs, se);
+        let avg = &mut self.cfs_mut(cfs).avg;
+        let (util, runnable) = (own.util_avg as i64, own.runnable_avg as i64);
+        adjust(form, &mut avg.util_avg, &mut avg.util_sum, -util, -(own.util_sum as i64));
+        adjust(form, &mut avg.runnable_avg, &mut avg.runnable_sum, -runnable, -(own.runnable_sum as i64));
+        self.add_tg_cfs_propagate(cfs, -(own.load_sum as i64));
+    }
+
+    /// Ages a sleeper to its queue's last update, without touching the queue.
+    ///
+    /// Kernel: sync_entity_load_avg(), kernel/sched/fair.c, v6.12.
+    pub fn sync_entity_load_avg(&mut self, se: SeId) {
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        let last = self.cfs(cfs).avg.last_update_time;
+        self.age_blocked_se(last, cfs, se);
+    }
+
+    /// A sleeper leaves its queue: notes its load for the queue's next update.
+    ///
+    /// Kernel: remove_entity_load_avg(), kernel/sched/fair.c, v6.12.
+    pub fn remove_entity_load_avg(&mut self, se: SeId) {
+        self.sync_entity_load_avg(se);
+        let own = self.se(se).avg;
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        let removed = &mut self.cfs_mut(cfs).removed;
+        removed.nr += 1;
+        removed.load_avg += own.load_avg;
+        removed.load_sum += own.load_sum;
+        removed.util_avg += own.util_avg;
+        removed.runnable_avg += own.runnable_avg;
+    }
+
+    /// Ages an entity that leaves an idle CPU by the time that CPU's clock lags behind.
+    ///
+    /// Kernel: migrate_se_pelt_lag(), kernel/sched/fair.c, v6.1.
+    pub fn migrate_se_pelt_lag(&mut self, se: SeId, now: Time) {
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        let queue = self.cfs(cfs);
+        let rq = &self.rqs[queue.cpu];
+        if rq.curr != Curr::Idle || self.se(se).avg.is_decayed() {
+            return;
+        }
+        // None: the clock has been stopped for throttling.
+        let Some(throttled) = queue.throttled_pelt_idle else { return };
+        let idle_at = rq.clock_pelt_idle - throttled;
+        let last = queue.avg.last_update_time;
+        let estimate = if idle_at < last { last } else { idle_at + (now.0 - rq.clock_idle) };
+        self.age_blocked_se(estimate, cfs, se);
+    }
+
+    /// What a change of CPU does to a task's average; call before its queue is changed.
+    /// `migrating` says that it is queued, being moved by the balancer or by affinity.
+    ///
+    /// Kernel: migrate_task_rq_fair(), kernel/sched/fair.c, v6.12, v5.18 and v4.13: the part about averages.
+    pub fn migrate_load_avg(&mut self, task: TaskId, migrating: bool, now: Time) {
+        let se = SeId(task.0);
+        if self.kernel.rules.pelt == PeltClock::InContribution {
+            self.remove_entity_load_avg(se);
+        } else if !migrating {
+            self.remove_entity_load_avg(se);
+            if self.kernel.has(Feature::MigratePeltLag) {
+                self.migrate_se_pelt_lag(se, now);
+            }
+        } else if !self.kernel.has(Feature::DetachAtDequeue) {
+            self.detach_entity_cfs_rq(se);
+        }
+        self.se_mut(se).avg.last_update_time = 0;
+    }
+
+    /// The queue a task belongs to changes without a change of CPU (another group):
+    /// ages it as far as the old one got and goes on from the new one's clock.
+    ///
+    /// Kernel: set_task_rq_fair(), kernel/sched/fair.c, v6.12.
+    pub fn set_task_rq_fair(&mut self, se: SeId, prev: CfsRqId, next: CfsRqId) {
+        if !self.kernel.has(Feature::AttachAgeLoad) || self.se(se).avg.last_update_time == 0 {
+            return;
+        }
+        self.age_blocked_se(self.cfs(prev).avg.last_update_time, prev, se);
+        self.se_mut(se).avg.last_update_time = self.cfs(next).avg.last_update_time;
+    }
+
+    /// Detaches an entity and tells all levels above.
+    ///
+    /// Kernel: detach_entity_cfs_rq(), kernel/sched/fair.c, v6.12.
+    pub fn detach_entity_cfs_rq(&mut self, se: SeId) {
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        if self.se(se).avg.last_update_time == 0 {
+            return;
+        }
+        self.update_load_avg(cfs, se, UpdateFlags::NONE);
+        self.detach_entity_load_avg(cfs, se);
+        self.update_tg_load_avg(cfs);
+        self.propagate_entity_cfs_rq(se);
+    }
+
+    /// Attaches an entity and tells all levels above.
+    ///
+    /// Kernel: attach_entity_cfs_rq(), kernel/sched/fair.c, v6.12.
+    pub fn attach_entity_cfs_rq(&mut self, se: SeId) {
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        let skip_age = !self.kernel.has(Feature::AttachAgeLoad);
+        self.update_load_avg(cfs, se, UpdateFlags { skip_age, ..UpdateFlags::NONE });
+        self.attach_entity_load_avg(cfs, se);
+        self.update_tg_load_avg(cfs);
+        self.propagate_entity_cfs_rq(se);
+    }
+
+    /// A new entity: a task starts as if it had always been runnable, a group's entity empty.
+    ///
+    /// Kernel: init_entity_runnable_average(), kernel/sched/fair.c, v6.12 and v4.13.
+    pub fn init_entity_runnable_average(&mut self, se: SeId) {
+        let weighted = self.kernel.rules.pelt == PeltClock::InContribution;
+        let load_avg = if se.is_task() { self.scale_load_down(self.se(se).load.weight) } else { 0 };
+        let avg = &mut self.se_mut(se).avg;
+        *avg = SchedAvg { load_avg, ..SchedAvg::default() };
+        if weighted {
+            // One unit short of a period, so that the first update computes averages.
+            avg.period_contrib = 1023;
+            avg.load_sum = load_avg * LOAD_AVG_MAX;
+        }
+    }
+
+    /// Utilisation a new task starts with: its weight's share of the queue's, at most half
+    /// of what the CPU has left.
+    ///
+    /// Kernel: post_init_entity_util_avg(), kernel/sched/fair.c, v6.12, v6.1 and v4.13.
+    pub fn post_init_entity_util_avg(&mut self, task: TaskId) {
+        let se = SeId(task.0);
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        let queue = self.cfs(cfs);
+        let weighted = self.kernel.rules.pelt == PeltClock::InContribution;
+        let scale = if weighted { 1024 } else { u64::from(self.topology.cpu(queue.cpu).capacity) };
+        let cap = (scale as i64 - queue.avg.util_avg as i64) / 2;
+        if !self.task(task).policy.is_fair() {
+            self.se_mut(se).avg.last_update_time = self.cfs_rq_clock_pelt(cfs);
+            return;
+        }
+        let weight = self.se(se).load.weight;
+        let weight =
+            if self.kernel.has(Feature::InitialUtilUnscaled) { self.scale_load_down(weight) } else { weight };
+        let (queue_util, queue_load) = (queue.avg.util_avg, queue.avg.load_avg);
+        let runnable_on = self.kernel.rules.runnable_avg == RunnableAvg::On;
+        let avg = &mut self.se_mut(se).avg;
+        if cap > 0 {
+            let cap = cap as u64;
+            avg.util_avg =
+                if queue_util != 0 { (queue_util * weight / (queue_load + 1)).min(cap) } else { cap };
+            if weighted {
+                avg.util_sum = avg.util_avg * LOAD_AVG_MAX;
+            }
+        }
+        if runnable_on {
+            avg.runnable_avg = avg.util_avg;
+        }
+        if self.kernel.has(Feature::AttachAtFork) {
+            self.attach_entity_cfs_rq(se);
+        }
+    }
+}
