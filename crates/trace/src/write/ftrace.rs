@@ -6,7 +6,8 @@
 //!
 //! Times have nine decimals unless the six of the kernel's own text are asked
 //! for: at microseconds the order of events on different CPUs is lost to
-//! whoever sorts them again.
+//! whoever sorts them again. The process of a thread is not told, as in tracefs
+//! while its option `record-tgid` is off.
 //!
 //! Kernel: trace_print_context(), kernel/trace/trace_output.c.
 
@@ -95,11 +96,6 @@ fn line(event: &Event, precision: Precision, out: &mut Vec<u8>) {
     let start = out.len();
     decimal(event.pid.0.max(0) as u64, 0, b' ', out);
     out.resize(out.len().max(start + 7) + 1, b' ');
-    if let Some(tgid) = event.tgid {
-        out.push(b'(');
-        decimal(tgid.0.max(0) as u64, 7, b' ', out);
-        out.extend_from_slice(b") ");
-    }
     out.push(b'[');
     decimal(event.cpu.0.into(), 3, b'0', out);
     out.extend_from_slice(b"] ");
