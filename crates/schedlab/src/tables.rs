@@ -74,6 +74,7 @@ fn perf_stat(title: String, runs: &[Run]) -> PerfStat {
         switches.clone(),
         row("  voluntary", "", &|r| r.folds.counts.voluntary as f64).share_of(&switches),
         row("  involuntary", "", &|r| r.folds.counts.involuntary as f64).share_of(&switches),
+        row("  from idle", "", &|r| r.folds.counts.from_idle() as f64).share_of(&switches),
         migrations.clone(),
     ];
     for cause in Cause::ALL {

@@ -1,7 +1,7 @@
 //! Detectors: what is wrong in this trace?
 //!
 //! Each looks for one thing, in a file of its own, and follows the trace through the same
-//! [`Scene`]. They work on recorded and simulated traces alike. A recording hides which CPUs
+//! `Scene`. They work on recorded and simulated traces alike. A recording hides which CPUs
 //! a task may use, so a finding that depends on it says so; a simulated trace, whose
 //! decisions are told, has the rule at work in each finding.
 

@@ -20,6 +20,13 @@ pub struct Counts {
     pub events: u64,
 }
 
+impl Counts {
+    /// Switches away from an idle task.
+    pub fn from_idle(&self) -> u64 {
+        self.switches - self.voluntary - self.involuntary
+    }
+}
+
 impl Sink for Counts {
     fn event(&mut self, event: &Event) {
         self.events += 1;
