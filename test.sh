@@ -18,4 +18,5 @@ step cargo xtask tidy
 step cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step cargo test --workspace --locked --quiet
 step tools/same-bytes.sh
+step cargo run --quiet --locked --package schedlab-cli -- reproduce --quick
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --quiet

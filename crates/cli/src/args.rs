@@ -22,6 +22,8 @@ pub enum Verb {
     Compare(Compare),
     /// Run a scenario, or an rt-app file, under one kernel.
     Run(Compare),
+    /// Simulate published tables and print both, cell by cell.
+    Reproduce(Reproduce),
     /// Write the trace of one run to standard output.
     Trace(Trace),
     /// Tell the decisions of one run in sentences.
@@ -179,6 +181,29 @@ pub struct Compare {
     /// Write to this file instead of standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
+}
+
+/// Options of `reproduce`.
+#[derive(Debug, Args)]
+pub struct Reproduce {
+    /// Tables to reproduce, e.g. numa-affinity; all if none is named.
+    pub table: Vec<String>,
+    /// Fewer rows and runs, and no repetition at the ends of the ranges of costs.
+    #[arg(long)]
+    pub quick: bool,
+    /// Say what the verdicts become without these hardware mechanisms, each off by itself, e.g.
+    /// cache-warmth,smt; `all` is every one.
+    #[arg(long, value_delimiter = ',', value_name = "MECHANISM")]
+    pub without: Vec<String>,
+    /// Runs of each figure instead of the scenarios' own number.
+    #[arg(long)]
+    pub runs: Option<u32>,
+    /// Threads to run on; 0 is one per processor. The result is the same on any number.
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+    /// How to print: text, or a JSON array with one object per cell.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
 }
 
 /// How tables are written.

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let result = match &arguments.verb {
         Verb::Compare(args) => command::compare::compare(args),
         Verb::Run(args) => command::compare::run(args),
+        Verb::Reproduce(args) => command::reproduce::run(args),
         Verb::Trace(args) => command::trace::run(args),
         Verb::Why(args) => command::why::run(args),
         Verb::Sched(args) => command::sched::run(args),

@@ -1,14 +1,36 @@
-//! Scenarios that come with the project, for a command that is run elsewhere.
+//! What comes with the project, for a command that is run elsewhere: scenarios and published tables.
 
-macro_rules! scenarios {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../scenarios/", $name)))),*]
+macro_rules! files {
+    ($folder:literal: $($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../", $folder, "/", $name)))),*]
     };
 }
 
-const SCENARIOS: &[(&str, &str)] = scenarios!["stream-pinned-numa.toml"];
+const SCENARIOS: &[(&str, &str)] = files![
+    "scenarios":
+    "kthread-stack-ext4.toml",
+    "kthread-stack-numa.toml",
+    "kthread-stack-uma.toml",
+    "numa-affinity-icelake.toml",
+    "numa-affinity-icelake-unpinned.toml",
+    "numa-affinity-zen3-unpinned.toml",
+    "preempt-hackbench.toml",
+    "sis-util.toml",
+    "stream-pinned-numa.toml",
+];
+
+const PUBLISHED: &[(&str, &str)] = files![
+    "published":
+    "kthread-stack.toml",
+    "numa-affinity.toml",
+];
 
 /// The text of a scenario by its file name.
 pub fn embedded_scenario(name: &str) -> Option<&'static str> {
     SCENARIOS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// File name and text of each published table, in the order of their tables.
+pub(crate) fn embedded_published() -> &'static [(&'static str, &'static str)] {
+    PUBLISHED
 }

@@ -23,6 +23,7 @@ pub mod facts;
 mod find_machine;
 mod folds;
 mod judge;
+pub mod reproduce;
 mod rows;
 mod rulebook;
 mod scenario;

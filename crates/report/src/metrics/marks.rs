@@ -88,6 +88,11 @@ impl Marks {
         }
     }
 
+    /// How many spans were measured.
+    pub fn spans(&self) -> u64 {
+        self.spans.n()
+    }
+
     fn span(&mut self, pid: Pid, time: Time, from: bool) -> Option<u64> {
         let started = self.started.entry(pid);
         if from {

@@ -8,7 +8,7 @@
 
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind, Sink};
-use schedlab_units::Pid;
+use schedlab_units::{Duration, Pid, Time};
 
 use super::PidTable;
 
@@ -83,9 +83,16 @@ impl Causes {
 pub struct Migrations {
     counts: [u64; Cause::ALL.len()],
     causes: Causes,
+    first_event: Option<Time>,
+    last: Option<Time>,
 }
 
 impl Migrations {
+    /// From the first event of the trace to the last migration; zero without one.
+    pub fn last_after(&self) -> Duration {
+        self.first_event.zip(self.last).map_or(Duration::ZERO, |(first, last)| last.since(first))
+    }
+
     /// How many a cause moved.
     pub fn of(&self, cause: Cause) -> u64 {
         self.counts[cause as usize]
@@ -99,7 +106,9 @@ impl Migrations {
 
 impl Sink for Migrations {
     fn event(&mut self, event: &Event) {
+        self.first_event.get_or_insert(event.time);
         if let Some((_, cause)) = self.causes.event(event) {
+            self.last = Some(event.time);
             self.counts[cause as usize] += 1;
         }
     }
@@ -109,7 +118,6 @@ impl Sink for Migrations {
 mod tests {
     use super::*;
     use schedlab_trace::Comm;
-    use schedlab_units::Time;
 
     #[test]
     fn the_surroundings_tell_the_cause() {

@@ -1,0 +1,175 @@
+//! Published tables beside simulated ones, cell by cell.
+//!
+//! ```text
+//! published/*.toml --- keys: scenario, row, kernel, figure ---> simulate ---> figures
+//!        |                                                                       |
+//!        +---- published numbers, use, tolerance ----> cells <-------------------+
+//! ```
+//!
+//! The side that simulates gets names and gives figures. Published numbers go nowhere
+//! but into the cells that are printed.
+
+mod cell;
+mod figure;
+mod published;
+mod render;
+mod simulate;
+mod tolerance;
+mod verdict;
+
+use serde::Serialize;
+
+pub use cell::{Cell, Word};
+pub use figure::{FIGURES, Figure};
+pub use published::{Block, Column, Floor, Given, Kind, Published, Row, Use, Why};
+pub use simulate::{Answers, End, Key, Scenarios, Setting};
+pub use tolerance::Tolerance;
+pub use verdict::{Turned, Verdict};
+
+use crate::embedded::{embedded_published, embedded_scenario};
+use crate::error::Error;
+use schedlab_machine::{Mechanism, Without};
+
+/// How tables are reproduced.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Fewer rows and runs, and no repetition at the ends of costs.
+    pub quick: bool,
+    /// Runs instead of the scenarios' own numbers.
+    pub runs: Option<u32>,
+    /// Mechanisms that are switched off, one at a time.
+    pub without: Vec<Mechanism>,
+    /// Threads; 0 is one per processor.
+    pub threads: usize,
+}
+
+/// Runs of the quick form.
+const QUICK_RUNS: u32 = 3;
+/// Runs of each verdict at the end of a range.
+const END_RUNS: u32 = 2;
+
+/// A table with what was simulated.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reproduced {
+    /// Its name.
+    pub table: String,
+    /// What is printed above it.
+    #[serde(skip)]
+    pub published: Published,
+    /// Runs of each figure; none is what the scenarios say.
+    pub runs: Option<u32>,
+    /// Its cells.
+    pub cells: Vec<Cell>,
+    /// Signs of significant changes that are right, and how many there are.
+    pub signs: (usize, usize),
+    /// Predicted cells inside their tolerance, and how many there are.
+    pub inside: (usize, usize),
+    /// Why the change helps, in counted figures.
+    pub why: Vec<String>,
+    /// Verdicts with a mechanism off.
+    pub without: Vec<(String, Vec<(Verdict, Verdict)>)>,
+    /// How many constants were pushed to the ends of their ranges, and the verdicts that turned.
+    pub ends: Option<(usize, Vec<Turned>)>,
+    /// Whether the floors of the table are reached.
+    pub met: bool,
+}
+
+/// The tables that come with the project.
+///
+/// # Panics
+/// If a file of the project cannot be read, which a test excludes.
+pub fn published() -> Vec<Published> {
+    let read = |(file, text): &(&str, &str)| Published::parse(&format!("published/{file}"), text);
+    embedded_published().iter().map(|one| read(one).expect("the project's own files are right")).collect()
+}
+
+/// Simulates a table and puts it beside what was published.
+///
+/// # Errors
+/// A name in the table that no scenario has, or a run that could not be finished.
+pub fn reproduce(
+    published: &Published,
+    options: &Options,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Reproduced, Error> {
+    let quick = options.quick;
+    let wanted = |block: &Block, row: &Row| {
+        !quick || block.quick.is_empty() || block.quick.iter().any(|key| key == &row.key)
+    };
+    let mut keys = published.keys(wanted);
+    for why in &published.why {
+        keys.extend(why.figures.iter().flat_map(|figure| why.keys(figure)));
+    }
+    let scenarios = Scenarios::read(&keys, |name| embedded_scenario(name).map(str::to_string))?;
+    let runs = options.runs.or(quick.then_some(QUICK_RUNS));
+    let mut settings = vec![Setting { runs, ..Setting::default() }];
+    for &mechanism in &options.without {
+        settings.push(Setting { runs, without: Without::NOTHING.with(mechanism), constant: None });
+    }
+    let answers = scenarios.simulate(&keys, &settings, options.threads, progress)?;
+    let cells = cell::cells(published, wanted, &answers[0]);
+    let base = verdict::verdicts(published, wanted, &answers[0]);
+    let without = options.without.iter().zip(&answers[1..]).map(|(mechanism, answers)| {
+        let then = verdict::verdicts(published, wanted, answers);
+        (mechanism.name().to_string(), base.iter().cloned().zip(then).collect())
+    });
+    let ends = if quick { None } else { Some(ends(published, &scenarios, options, progress)?) };
+    let (signs, inside) = (count_signs(&cells), count_inside(&cells));
+    let share = |(n, m): (usize, usize)| if m == 0 { 1.0 } else { n as f64 / m as f64 };
+    Ok(Reproduced {
+        table: published.name.clone(),
+        published: published.clone(),
+        runs,
+        signs,
+        inside,
+        why: published.why.iter().filter_map(|why| render::why(why, &answers[0])).collect(),
+        without: without.collect(),
+        ends,
+        met: share(signs) >= published.floor.signs && share(inside) >= published.floor.inside,
+        cells,
+    })
+}
+
+/// The verdicts of the reduced rows with every constant at either end of its range.
+fn ends(
+    published: &Published,
+    scenarios: &Scenarios,
+    options: &Options,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<(usize, Vec<Turned>), Error> {
+    let wanted = |block: &Block, row: &Row| block.reduced.iter().any(|key| key == &row.key);
+    let keys = published.keys(wanted);
+    let constants = scenarios.constants();
+    let runs = Some(END_RUNS);
+    let mut settings = vec![Setting { runs, ..Setting::default() }];
+    for name in &constants {
+        for end in [End::Low, End::High] {
+            settings.push(Setting { runs, constant: Some((name.clone(), end)), ..Setting::default() });
+        }
+    }
+    let answers = scenarios.simulate(&keys, &settings, options.threads, progress)?;
+    let base = verdict::verdicts(published, wanted, &answers[0]);
+    let mut turned = Vec::new();
+    for (setting, answers) in settings.iter().zip(&answers).skip(1) {
+        let (name, end) = setting.constant.as_ref().expect("every setting but the first has one");
+        turned.extend(verdict::turned(
+            name,
+            Some(*end),
+            &base,
+            &verdict::verdicts(published, wanted, answers),
+        ));
+    }
+    Ok((constants.len(), turned))
+}
+
+/// Changes that were marked as significant: how many have the right sign, and how many there are.
+fn count_signs(cells: &[Cell]) -> (usize, usize) {
+    let marked: Vec<&Cell> = cells.iter().filter(|c| c.significant == Some(true)).collect();
+    (marked.iter().filter(|c| c.sign_right == Some(true)).count(), marked.len())
+}
+
+/// Predicted cells: how many are inside their tolerance, and how many have one.
+fn count_inside(cells: &[Cell]) -> (usize, usize) {
+    let judged: Vec<bool> = cells.iter().filter(|c| c.used == Use::Pred).filter_map(|c| c.inside).collect();
+    (judged.iter().filter(|inside| **inside).count(), judged.len())
+}

@@ -1,0 +1,226 @@
+//! Cell by cell: what was published beside what was simulated.
+
+use schedlab_report::Direction;
+use schedlab_stats::Moments;
+use serde::Serialize;
+
+use super::figure::Figure;
+use super::published::{Block, Given, Kind, Published, Row, Use, derived};
+use super::simulate::{Answers, Key};
+
+/// One cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Table, as `schedlab reproduce` calls it.
+    pub table: String,
+    /// Which part of it.
+    pub block: String,
+    /// Row.
+    pub row: String,
+    /// Column.
+    pub column: String,
+    /// Unit of both figures; % for changes.
+    pub unit: String,
+    /// What was published, if it was a number.
+    pub published: Option<Figure>,
+    /// What the simulation gives: the mean of the runs, or the list most of them have.
+    pub simulated: Option<Figure>,
+    /// Standard error of that mean.
+    pub standard_error: Option<f64>,
+    /// Relative error in percent; for changes the distance in percentage points.
+    pub error: Option<f64>,
+    /// What the published number is used for.
+    #[serde(rename = "use")]
+    pub used: Use,
+    /// How near it has to come.
+    pub tolerance: String,
+    /// Whether it does.
+    pub inside: Option<bool>,
+    /// Whether the published change was marked as significant; none for what is no change.
+    pub significant: Option<bool>,
+    /// Whether the direction of a significant change is right; a change smaller than its own
+    /// standard error has none.
+    pub sign_right: Option<bool>,
+}
+
+/// Whether a change is for better or worse, or smaller than its own standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Word {
+    /// For better.
+    Better,
+    /// For worse.
+    Worse,
+    /// Smaller than its own standard error.
+    None,
+}
+
+impl Word {
+    /// Of a change in percent.
+    pub fn of(change: f64, standard_error: f64, direction: Direction) -> Word {
+        if change == 0.0 || change.abs() <= standard_error {
+            Word::None
+        } else if (change < 0.0) == (direction == Direction::Lower) {
+            Word::Better
+        } else {
+            Word::Worse
+        }
+    }
+
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Word::Better => "better",
+            Word::Worse => "worse",
+            Word::None => "none",
+        }
+    }
+}
+
+/// What the runs gave for one cell.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Mean, or the list most of them have.
+    pub figure: Figure,
+    /// Standard error of the mean.
+    pub standard_error: Option<f64>,
+}
+
+/// All cells of the rows that were simulated.
+pub fn cells(published: &Published, wanted: impl Fn(&Block, &Row) -> bool, answers: &Answers) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for block in &published.blocks {
+        for row in block.rows.iter().filter(|row| wanted(block, row)) {
+            let found: Vec<Option<Found>> =
+                (0..block.columns.len()).map(|column| find(block, row, column, answers)).collect();
+            let signs: Vec<Option<bool>> =
+                (0..block.columns.len()).map(|column| sign(block, row, column, &found)).collect();
+            for (index, column) in block.columns.iter().enumerate() {
+                let Some(given) = &row.cells[index] else { continue };
+                // The cell that changed has the sign of its change.
+                let sign_right = match column.kind {
+                    Kind::Value { .. } => change_of(block, index).and_then(|change| signs[change]),
+                    _ => signs[index],
+                };
+                let simulated = found[index].as_ref().map(|f| f.figure.clone());
+                cells.push(Cell {
+                    table: published.name.clone(),
+                    block: block.name.clone(),
+                    row: row.key.clone(),
+                    column: column.name.clone(),
+                    unit: unit(block, &column.kind).to_string(),
+                    error: error(&column.kind, given, simulated.as_ref()),
+                    standard_error: found[index].as_ref().and_then(|f| f.standard_error),
+                    used: given.used,
+                    tolerance: given.tolerance.to_string(),
+                    inside: given.tolerance.judge(given.figure.as_ref(), simulated.as_ref(), sign_right),
+                    significant: matches!(column.kind, Kind::Change { .. }).then_some(given.significant),
+                    published: given.figure.clone(),
+                    simulated,
+                    sign_right,
+                });
+            }
+        }
+    }
+    cells
+}
+
+/// The column that shows the change of this one.
+fn change_of(block: &Block, column: usize) -> Option<usize> {
+    block.columns.iter().position(|c| matches!(c.kind, Kind::Change { of, .. } if of == column))
+}
+
+fn unit<'a>(block: &'a Block, kind: &Kind) -> &'a str {
+    match kind {
+        Kind::Value { .. } => &block.unit,
+        Kind::Change { .. } | Kind::Recovered { .. } => "%",
+        Kind::Ratio { .. } => "",
+    }
+}
+
+fn error(kind: &Kind, given: &Given, simulated: Option<&Figure>) -> Option<f64> {
+    let (published, simulated) = (given.figure.as_ref()?.number()?, simulated?.number()?);
+    Some(match kind {
+        Kind::Value { .. } | Kind::Ratio { .. } => 100.0 * (simulated / published - 1.0),
+        Kind::Change { .. } | Kind::Recovered { .. } => simulated - published,
+    })
+}
+
+/// The samples of a value column, seed by seed, in the unit of the block.
+pub fn samples(block: &Block, row: &str, column: usize, answers: &Answers) -> Vec<Option<Figure>> {
+    let column = &block.columns[column];
+    let (Some(key), Kind::Value { scale, row_over, .. }) = (column.key(row), &column.kind) else {
+        return Vec::new();
+    };
+    let in_unit = |figure: &Figure| match figure {
+        Figure::Number(n) => Figure::Number(match row_over {
+            Some(over) => over * row.parse::<f64>().unwrap_or(1.0) / n,
+            None => n * scale,
+        }),
+        cpus @ Figure::Cpus(_) => cpus.clone(),
+    };
+    let of = |key: &Key| answers.get(key).map(Vec::as_slice).unwrap_or_default();
+    of(&key).iter().map(|figure| figure.as_ref().map(in_unit)).collect()
+}
+
+/// What the runs gave for a cell.
+pub fn find(block: &Block, row: &Row, column: usize, answers: &Answers) -> Option<Found> {
+    let numbers = |column: usize| -> Vec<f64> {
+        samples(block, &row.key, column, answers).iter().filter_map(|f| f.as_ref()?.number()).collect()
+    };
+    let mean = |column: usize| {
+        let numbers = numbers(column);
+        (!numbers.is_empty()).then(|| moments(&numbers).mean())
+    };
+    match block.columns[column].kind {
+        Kind::Value { .. } => {
+            let all = samples(block, &row.key, column, answers);
+            let lists: Vec<&Vec<u16>> = all
+                .iter()
+                .filter_map(|f| match f {
+                    Some(Figure::Cpus(cpus)) => Some(cpus),
+                    _ => None,
+                })
+                .collect();
+            if let Some(most) = lists.iter().rev().max_by_key(|one| lists.iter().filter(|o| o == one).count())
+            {
+                return Some(Found { figure: Figure::Cpus((*most).clone()), standard_error: None });
+            }
+            let moments = moments(&numbers(column));
+            let enough = (moments.n() > 1).then(|| moments.stderr());
+            (moments.n() > 0)
+                .then(|| Found { figure: Figure::Number(moments.mean()), standard_error: enough })
+        }
+        ref kind @ (Kind::Change { of, against } | Kind::Ratio { of, against }) => {
+            let value = derived(kind, mean)?;
+            // The runs of one seed belong together.
+            let pairs: Vec<f64> = numbers(of).iter().zip(numbers(against)).map(|(a, b)| a / b).collect();
+            let scale = if matches!(kind, Kind::Change { .. }) { 100.0 } else { 1.0 };
+            let error = (pairs.len() > 1).then(|| scale * moments(&pairs).stderr());
+            Some(Found { figure: Figure::Number(value), standard_error: error })
+        }
+        ref kind @ Kind::Recovered { .. } => {
+            derived(kind, mean).map(|value| Found { figure: Figure::Number(value), standard_error: None })
+        }
+    }
+}
+
+fn moments(numbers: &[f64]) -> Moments {
+    let mut moments = Moments::default();
+    numbers.iter().for_each(|&n| moments.push(n));
+    moments
+}
+
+/// Whether the direction of a change is right, where it was marked as significant.
+fn sign(block: &Block, row: &Row, column: usize, found: &[Option<Found>]) -> Option<bool> {
+    let given = row.cells[column].as_ref().filter(|g| g.significant)?;
+    let published = given.figure.as_ref()?.number()?;
+    let word = word(block, column, found[column].as_ref()?)?;
+    Some(word == Word::of(published, 0.0, block.direction))
+}
+
+/// The word for a change column.
+pub fn word(block: &Block, column: usize, found: &Found) -> Option<Word> {
+    matches!(block.columns[column].kind, Kind::Change { .. }).then_some(())?;
+    Some(Word::of(found.figure.number()?, found.standard_error.unwrap_or(0.0), block.direction))
+}

@@ -1,0 +1,179 @@
+//! A reproduced table as people read it.
+
+use std::fmt::Write as _;
+
+use schedlab_report::Direction;
+
+use super::cell::Cell;
+use super::figure::Figure;
+use super::published::Why;
+use super::simulate::Answers;
+use super::{Reproduced, Verdict};
+
+impl Reproduced {
+    /// The table cell by cell, then its last lines.
+    pub fn text(&self) -> String {
+        let p = &self.published;
+        let mut text = format!("{}: {}\nPublished: {}; {}\n", p.name, p.title, p.source, p.kernel);
+        for block in &p.blocks {
+            let cells: Vec<&Cell> = self.cells.iter().filter(|c| c.block == block.name).collect();
+            if cells.is_empty() {
+                continue;
+            }
+            let unit = if block.unit.is_empty() { String::new() } else { format!(", {}", block.unit) };
+            let better = match block.direction {
+                Direction::Lower => "lower",
+                Direction::Higher => "higher",
+            };
+            _ = writeln!(text, "\n{}: {}{unit}: {better} is better", block.name, block.title);
+            let mut lines = vec![
+                [
+                    &block.rows_are,
+                    "",
+                    "published",
+                    "simulated",
+                    "error",
+                    "use",
+                    "tolerance",
+                    "inside",
+                    "sign",
+                ]
+                .map(str::to_string),
+            ];
+            lines.extend(cells.iter().map(|cell| line(cell)));
+            text.push_str(&aligned(&lines));
+        }
+        let (right, all) = self.signs;
+        _ = writeln!(text, "\nsigns  {right} of {all} significant changes have the right sign");
+        let (inside, predicted) = self.inside;
+        _ = writeln!(text, "inside {inside} of {predicted} predicted cells are inside their tolerance");
+        for line in &self.why {
+            _ = writeln!(text, "why    {line}");
+        }
+        for (mechanism, pairs) in &self.without {
+            for (with, without) in pairs {
+                _ = writeln!(text, "without {mechanism}: {} -> {}", verdict(with), short(without));
+            }
+        }
+        if let Some((constants, turned)) = &self.ends {
+            if turned.is_empty() {
+                _ = writeln!(
+                    text,
+                    "holds  the verdicts stand at both ends of the ranges of all {constants} constants"
+                );
+            } else {
+                let many = turned.len();
+                _ = writeln!(
+                    text,
+                    "holds  at both ends of the ranges of {constants} constants, with {many} exceptions:"
+                );
+            }
+            for turn in turned {
+                let end = turn.end.unwrap_or_default();
+                _ = writeln!(
+                    text,
+                    "       {} at its {end}: {} -> {}",
+                    turn.by,
+                    verdict(&turn.was),
+                    short(&turn.is)
+                );
+            }
+        }
+        text
+    }
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    format!("{} {} {} {}", verdict.block, verdict.row, verdict.column, short(verdict))
+}
+
+fn short(verdict: &Verdict) -> String {
+    format!("{:+.1} % {}", verdict.change, verdict.word.name())
+}
+
+fn line(cell: &Cell) -> [String; 9] {
+    let yes = |answer: Option<bool>, yes: &str, no: &str| match answer {
+        Some(true) => yes.to_string(),
+        Some(false) => no.to_string(),
+        None => String::new(),
+    };
+    let change = cell.significant.is_some();
+    let star = if cell.significant == Some(true) { "*" } else { "" };
+    let show = |figure: &Option<Figure>| match figure {
+        Some(Figure::Number(n)) if change => format!("{n:+.1} %"),
+        Some(Figure::Number(n)) => number(*n),
+        Some(Figure::Cpus(cpus)) => cpus.iter().map(u16::to_string).collect::<Vec<_>>().join(" "),
+        None => "-".to_string(),
+    };
+    let spread = cell.standard_error.map_or(String::new(), |e| match change {
+        true => format!(" ±{e:.1}"),
+        false => format!(" ±{}", number(e)),
+    });
+    let points = cell.unit == "%";
+    let error = cell
+        .error
+        .map_or(String::new(), |e| if points { format!("{e:+.1} pp") } else { format!("{e:+.1} %") });
+    [
+        cell.row.clone(),
+        cell.column.clone(),
+        format!("{}{star}", show(&cell.published)),
+        format!("{}{spread}", show(&cell.simulated)),
+        error,
+        cell.used.name().to_string(),
+        cell.tolerance.clone(),
+        yes(cell.inside, "yes", "NO"),
+        if change { yes(cell.sign_right, "right", "WRONG") } else { String::new() },
+    ]
+}
+
+/// Four digits that count, or all before the point.
+fn number(n: f64) -> String {
+    let digits = match n.abs() {
+        a if a >= 1000.0 => 0,
+        a if a >= 100.0 => 1,
+        a if a >= 1.0 => 2,
+        0.0 => 0,
+        _ => 3,
+    };
+    format!("{n:.digits$}")
+}
+
+fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
+    let wide = |column: usize| lines.iter().map(|l| l[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(wide).collect();
+    let mut text = String::new();
+    for line in lines {
+        let mut out = String::new();
+        for (column, cell) in line.iter().enumerate() {
+            let gap = " ".repeat(widths[column] - cell.chars().count());
+            // Names to the left, figures to the right.
+            if (2..5).contains(&column) {
+                _ = write!(out, "  {gap}{cell}");
+            } else {
+                _ = write!(out, "{}{cell}{gap}", if column == 0 { "" } else { "  " });
+            }
+        }
+        text.push_str(out.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// `one client: migrations 2.0 -> 0.0; CPUs at work 13.1 -> 1.8`.
+pub fn why(why: &Why, answers: &Answers) -> Option<String> {
+    let parts: Vec<String> = why
+        .figures
+        .iter()
+        .filter_map(|figure| {
+            let figures: Vec<String> =
+                why.keys(figure).iter().filter_map(|key| mean(answers.get(key)?)).map(number).collect();
+            (!figures.is_empty()).then(|| format!("{figure} {}", figures.join(" -> ")))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| format!("{}: {}", why.about, parts.join("; ")))
+}
+
+fn mean(figures: &[Option<Figure>]) -> Option<f64> {
+    let numbers: Vec<f64> = figures.iter().filter_map(|f| f.as_ref()?.number()).collect();
+    (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
+}

@@ -1,0 +1,227 @@
+//! Runs what a table asks for. This side gets names of scenarios, rows, kernels and
+//! figures, and gives numbers; what was published it never sees.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+use schedlab_machine::{Machine, Without};
+use schedlab_trace::NullSink;
+
+use super::figure::{self, Figure};
+use crate::error::Error;
+use crate::experiment::{Limits, run_one};
+use crate::scenario::{NoFiles, Scenario};
+
+/// What is asked for: a figure of one row of a scenario under one of its kernels.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// File name of the scenario.
+    pub scenario: String,
+    /// Key of the row; empty for a scenario of one row.
+    pub row: String,
+    /// Name of the kernel, as the scenario writes it.
+    pub kernel: String,
+    /// Name of the figure.
+    pub figure: String,
+}
+
+/// Which end of a constant's range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The lowest value it may have.
+    Low,
+    /// The highest.
+    High,
+}
+
+impl End {
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            End::Low => "lowest",
+            End::High => "highest",
+        }
+    }
+}
+
+/// How it is run.
+#[derive(Clone, Debug, Default)]
+pub struct Setting {
+    /// Runs instead of the scenario's own number.
+    pub runs: Option<u32>,
+    /// Mechanisms of the hardware that are off.
+    pub without: Without,
+    /// A constant of the machine set to an end of its range.
+    pub constant: Option<(String, End)>,
+}
+
+impl Setting {
+    /// The machine under this setting; none when its constant has no range there.
+    fn apply(&self, machine: &Machine) -> Option<Machine> {
+        let mut machine = machine.clone().without(self.without);
+        if let Some((name, end)) = &self.constant {
+            let constants = machine.constants();
+            let (_, cost) =
+                constants.iter().find(|(row, _)| format!("{}.{}", row.table, row.name) == *name)?;
+            let value = match end {
+                End::Low => *cost.range().start(),
+                End::High => *cost.range().end(),
+            };
+            if value == cost.get() {
+                return None;
+            }
+            machine.set(name, value).expect("the constant was found by this name");
+        }
+        Some(machine)
+    }
+}
+
+/// The figures of all seeds for each key.
+pub type Answers = BTreeMap<Key, Vec<Option<Figure>>>;
+
+/// Scenarios by file name, read once.
+pub struct Scenarios(BTreeMap<String, Scenario>);
+
+impl Scenarios {
+    /// Reads the scenarios that the keys name and finds every row, kernel and figure in them.
+    ///
+    /// # Errors
+    /// The first name that is not there.
+    pub fn read(keys: &[Key], text: impl Fn(&str) -> Option<String>) -> Result<Scenarios, Error> {
+        let mut scenarios = BTreeMap::new();
+        for key in keys {
+            if !scenarios.contains_key(&key.scenario) {
+                let Some(text) = text(&key.scenario) else {
+                    return Err(Error::new(format!("there is no scenario \"{}\"", key.scenario)));
+                };
+                let file = format!("scenarios/{}", key.scenario);
+                scenarios.insert(key.scenario.clone(), Scenario::parse(&file, &text, &NoFiles)?);
+            }
+        }
+        let scenarios = Scenarios(scenarios);
+        for key in keys {
+            let (scenario, row, _) = scenarios.find(key)?;
+            if !figure::is_known(&key.figure, &scenario.rows[row].workload) {
+                return Err(Error::new(format!("{} gives no figure \"{}\"", scenario.file, key.figure)));
+            }
+        }
+        Ok(scenarios)
+    }
+
+    /// The scenario of a key, with the places of its row and kernel.
+    fn find(&self, key: &Key) -> Result<(&Scenario, usize, usize), Error> {
+        let scenario = &self.0[&key.scenario];
+        let kernel = scenario.kernels.iter().position(|k| k.name == key.kernel);
+        let row = if key.row.is_empty() && scenario.rows.len() == 1 {
+            Some(0)
+        } else {
+            scenario.rows.iter().position(|r| r.key == key.row)
+        };
+        match (row, kernel) {
+            (Some(row), Some(kernel)) => Ok((scenario, row, kernel)),
+            (None, _) => Err(Error::new(format!("{} has no row \"{}\"", scenario.file, key.row))),
+            (_, None) => Err(Error::new(format!("{} has no kernel \"{}\"", scenario.file, key.kernel))),
+        }
+    }
+
+    /// Names of all constants that have a range on some machine, in the order of their tables.
+    pub fn constants(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for scenario in self.0.values() {
+            for (row, cost) in scenario.machine.constants() {
+                let name = format!("{}.{}", row.table, row.name);
+                if cost.range().start() < cost.range().end() && !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+
+    /// Figures for every key under every setting. All runs are independent and are spread over
+    /// `threads` threads (0: one per processor); the answer does not depend on how many there are.
+    /// A setting that changes nothing on a scenario's machine runs nothing of it and has no answers there.
+    ///
+    /// # Errors
+    /// A run that could not be finished.
+    pub fn simulate(
+        &self,
+        keys: &[Key],
+        settings: &[Setting],
+        threads: usize,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Vec<Answers>, Error> {
+        let mut places: BTreeMap<(&str, usize, usize), Vec<&Key>> = BTreeMap::new();
+        for key in keys {
+            let (_, row, kernel) = self.find(key)?;
+            let of = places.entry((&key.scenario, row, kernel)).or_default();
+            if !of.contains(&key) {
+                of.push(key);
+            }
+        }
+        let mut jobs = Vec::new();
+        for (index, setting) in settings.iter().enumerate() {
+            for (&(name, row, kernel), keys) in &places {
+                let scenario = &self.0[name];
+                if setting.apply(&scenario.machine).is_none() {
+                    continue;
+                }
+                for run in 0..setting.runs.unwrap_or(scenario.runs) {
+                    jobs.push(Job {
+                        setting: index,
+                        scenario,
+                        row,
+                        kernel,
+                        seed: scenario.seed + u64::from(run),
+                        keys,
+                    });
+                }
+            }
+        }
+        let done = AtomicUsize::new(0);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|e| Error::new(format!("cannot start threads: {e}")))?;
+        let total = jobs.len();
+        let found: Vec<Result<Vec<Option<Figure>>, Error>> = pool.install(|| {
+            // One by one, since some take much longer than others.
+            let jobs = jobs.par_iter().with_max_len(1);
+            jobs.map(|job| {
+                let figures = job.run(&settings[job.setting]);
+                progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+                figures
+            })
+            .collect()
+        });
+        let mut answers = vec![Answers::new(); settings.len()];
+        for (job, figures) in jobs.iter().zip(found) {
+            for (key, figure) in job.keys.iter().zip(figures?) {
+                answers[job.setting].entry((*key).clone()).or_default().push(figure);
+            }
+        }
+        Ok(answers)
+    }
+}
+
+/// One run.
+struct Job<'a> {
+    setting: usize,
+    scenario: &'a Scenario,
+    row: usize,
+    kernel: usize,
+    seed: u64,
+    keys: &'a [&'a Key],
+}
+
+impl Job<'_> {
+    fn run(&self, setting: &Setting) -> Result<Vec<Option<Figure>>, Error> {
+        let machine =
+            setting.apply(&self.scenario.machine).expect("jobs are made where it changes something");
+        let (row, kernel) = (&self.scenario.rows[self.row], &self.scenario.kernels[self.kernel]);
+        let limits = Limits { seed: self.seed, limit: self.scenario.limit };
+        let (run, _) = run_one(&machine, kernel, row, limits, |_| NullSink).map_err(|e| {
+            Error::new(format!("{}: row {}, {}: {e}", self.scenario.file, row.key, kernel.name))
+        })?;
+        Ok(self.keys.iter().map(|key| figure::read(&key.figure, &run, &row.workload)).collect())
+    }
+}

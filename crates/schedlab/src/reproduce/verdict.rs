@@ -1,0 +1,100 @@
+//! Verdicts under other assumptions: with a mechanism of the hardware off, and with a
+//! constant at an end of its range.
+
+use serde::Serialize;
+
+use super::cell::{Word, find, word};
+use super::figure::Figure;
+use super::published::{Block, Published, Row};
+use super::simulate::{Answers, End};
+
+/// What a change column says of a row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Block of the table.
+    pub block: String,
+    /// Row of the block.
+    pub row: String,
+    /// The column.
+    pub column: String,
+    /// Change in percent.
+    pub change: f64,
+    /// The word for it.
+    pub word: Word,
+}
+
+/// A verdict that is another one under some setting.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Turned {
+    /// The constant, or the mechanism that was off.
+    pub by: String,
+    /// The end of its range, for a constant.
+    pub end: Option<&'static str>,
+    /// As it is otherwise.
+    pub was: Verdict,
+    /// As it is then.
+    pub is: Verdict,
+}
+
+/// The verdicts of the rows that were simulated.
+pub fn verdicts(
+    published: &Published,
+    wanted: impl Fn(&Block, &Row) -> bool,
+    answers: &Answers,
+) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for block in &published.blocks {
+        for row in block.rows.iter().filter(|row| wanted(block, row)) {
+            for (index, column) in block.columns.iter().enumerate() {
+                if row.cells[index].is_none() {
+                    continue;
+                }
+                let Some(found) = find(block, row, index, answers) else { continue };
+                let (Some(word), Figure::Number(change)) = (word(block, index, &found), &found.figure) else {
+                    continue;
+                };
+                verdicts.push(Verdict {
+                    block: block.name.clone(),
+                    row: row.key.clone(),
+                    column: column.name.clone(),
+                    change: *change,
+                    word,
+                });
+            }
+        }
+    }
+    verdicts
+}
+
+/// The verdicts that are others under a setting.
+pub fn turned(by: &str, end: Option<End>, was: &[Verdict], is: &[Verdict]) -> Vec<Turned> {
+    let same = |a: &Verdict, b: &Verdict| (&a.block, &a.row, &a.column) == (&b.block, &b.row, &b.column);
+    let pairs = was.iter().filter_map(|was| is.iter().find(|is| same(was, is)).map(|is| (was, is)));
+    pairs
+        .filter(|(was, is)| was.word != is.word)
+        .map(|(was, is)| Turned {
+            by: by.to_string(),
+            end: end.map(End::name),
+            was: was.clone(),
+            is: is.clone(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(row: &str, change: f64, word: Word) -> Verdict {
+        Verdict { block: "b".into(), row: row.into(), column: "change".into(), change, word }
+    }
+
+    #[test]
+    fn a_verdict_turns_when_its_word_does() {
+        let was = [verdict("1", -9.0, Word::Better), verdict("2", -8.0, Word::Better)];
+        let is = [verdict("1", -3.0, Word::Better), verdict("2", 0.1, Word::None)];
+        let turned = turned("cost.syscall_ns", Some(End::High), &was, &is);
+        assert_eq!(turned.len(), 1);
+        assert_eq!((turned[0].end, &turned[0].is), (Some("highest"), &is[1]));
+    }
+}

@@ -1,0 +1,79 @@
+//! Published tables: every name in them is there, and their numbers reach nothing that simulates.
+
+use schedlab::reproduce::{Figure, Options, Published, Reproduced, published, reproduce};
+
+fn quick(table: &Published, threads: usize) -> Reproduced {
+    let options = Options { quick: true, runs: Some(1), threads, ..Options::default() };
+    reproduce(table, &options, &|_, _| ()).unwrap()
+}
+
+fn text(name: &str) -> String {
+    let path = format!("{}/../../published/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn every_file_under_published_and_scenarios_comes_with_the_command() {
+    let root = format!("{}/../..", env!("CARGO_MANIFEST_DIR"));
+    for folder in ["published", "scenarios"] {
+        for entry in std::fs::read_dir(format!("{root}/{folder}")).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let known = match folder {
+                "published" => published().iter().any(|p| p.file == format!("published/{name}")),
+                _ => schedlab::embedded_scenario(&name).is_some(),
+            };
+            assert!(known, "{folder}/{name} is not named in embedded.rs");
+        }
+    }
+}
+
+#[test]
+fn other_published_numbers_give_the_same_simulated_ones() {
+    let parse = |text: &str| Published::parse("kthread-stack.toml", text).unwrap();
+    let original = text("kthread-stack");
+    let other = original.replace("58.69", "5869").replace("30.21", "1").replace(" cal ", " pred ");
+    assert_ne!(original, other);
+    let (a, b) = (quick(&parse(&original), 0), quick(&parse(&other), 0));
+    let simulated =
+        |r: &Reproduced| -> Vec<Option<Figure>> { r.cells.iter().map(|c| c.simulated.clone()).collect() };
+    assert_eq!(simulated(&a), simulated(&b));
+    assert_ne!(a.text(), b.text(), "the numbers are printed");
+}
+
+#[test]
+fn any_number_of_threads_prints_the_same() {
+    let table = &published()[0];
+    assert_eq!(quick(table, 1).text(), quick(table, 3).text());
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let original = text("numa-affinity");
+    for (from, to, said) in [
+        ("figure = \"fork CPUs\"", "figure = \"fork CPU\"", "gives no figure \"fork CPU\""),
+        (
+            "change = \"pin_base\"",
+            "change = \"pin\"",
+            "column \"pin_base_change\" speaks of a column \"pin\"",
+        ),
+        (
+            "94220.50 pred 15%",
+            "94220.50 guess 15%",
+            "row \"copy\", column \"pin_base\": \"guess\" is not cal, pred or info",
+        ),
+        ("94220.50 pred 15%", "94220.50 pred 15", "\"15\" is no tolerance"),
+        (
+            "scenario = \"stream-pinned-numa.toml\"",
+            "scenario = \"none.toml\"",
+            "there is no scenario \"none.toml\"",
+        ),
+        ("kernel = \"v5.18\" }", "kernel = \"v5.19\" }", "has no kernel \"v5.19\""),
+        ("* pred sign", "7 pred sign", "it follows from other columns"),
+    ] {
+        assert!(original.contains(from), "{from}");
+        let result = Published::parse("t.toml", &original.replace(from, to))
+            .and_then(|table| reproduce(&table, &Options { quick: true, ..Options::default() }, &|_, _| ()));
+        let error = result.map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
