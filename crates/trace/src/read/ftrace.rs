@@ -11,7 +11,7 @@ use schedlab_units::Time;
 
 use super::head::{self, Head};
 use super::lines::{Lines, excerpt};
-use super::{Error, Lost, Record};
+use super::{Error, Lost, Place, Record};
 use crate::args;
 use crate::event::{Event, Kind};
 
@@ -26,6 +26,11 @@ impl<R: BufRead> Reader<R> {
     /// A reader at the beginning of the text.
     pub fn new(input: R) -> Reader<R> {
         Reader { lines: Lines::new(input), time: None, nr_cpus: None }
+    }
+
+    /// Where the last record stands.
+    pub fn place(&self) -> Place {
+        self.lines.place()
     }
 
     /// How many CPUs the header names, once it was read.
@@ -165,7 +170,6 @@ fn lost(text: &str) -> Option<Remark> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::Place;
     use expect_test::{Expect, expect};
 
     /// Shows each record, events as the line that is printed for them.

@@ -8,7 +8,7 @@ use schedlab_units::{Pid, Time};
 use serde_json::Value as Json;
 
 use super::lines::Lines;
-use super::{Error, Record};
+use super::{Error, Place, Record};
 use crate::comm::Comm;
 use crate::decision::Candidate;
 use crate::event::{Event, Kind};
@@ -24,6 +24,11 @@ impl<R: BufRead> Reader<R> {
     /// A reader at the beginning of the text.
     pub fn new(input: R) -> Reader<R> {
         Reader { lines: Lines::new(input) }
+    }
+
+    /// Where the last record stands.
+    pub fn place(&self) -> Place {
+        self.lines.place()
     }
 }
 

@@ -20,6 +20,11 @@ impl<R: BufRead> Lines<R> {
         Lines { input, buffer: Vec::new(), number: 0, done: false }
     }
 
+    /// Where the last record stands.
+    pub fn place(&self) -> Place {
+        Place::Line(self.number)
+    }
+
     /// The record of the next line that has one; what is wrong with a line makes a gap.
     pub fn find(
         &mut self,

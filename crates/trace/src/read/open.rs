@@ -41,6 +41,16 @@ impl Reader {
             Reader::PerfScript(_) | Reader::Jsonl(_) | Reader::Perfetto(_) => None,
         }
     }
+
+    /// Where the last record stands; of text alone, as binary files are not read front to end.
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Reader::Ftrace(reader) => Some(reader.place()),
+            Reader::PerfScript(reader) => Some(reader.place()),
+            Reader::Jsonl(reader) => Some(reader.place()),
+            Reader::Perfetto(_) | Reader::TraceDat(_) | Reader::PerfData(_) => None,
+        }
+    }
 }
 
 impl Iterator for Reader {

@@ -14,7 +14,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
 use super::lines::{Lines, excerpt};
-use super::{Error, Lost, Record, head};
+use super::{Error, Lost, Place, Record, head};
 use crate::args;
 use crate::comm::Comm;
 use crate::event::{Event, Kind};
@@ -31,6 +31,11 @@ impl<R: BufRead> Reader<R> {
     /// A reader at the beginning of the text.
     pub fn new(input: R) -> Reader<R> {
         Reader { lines: Lines::new(input), time: None, current: BTreeMap::new() }
+    }
+
+    /// Where the last record stands.
+    pub fn place(&self) -> Place {
+        self.lines.place()
     }
 }
 

@@ -10,5 +10,5 @@ mod tracing_data;
 pub use ftrace::{Ftrace, Precision};
 pub use jsonl::Jsonl;
 pub use perf_data::PerfData;
-pub use perfetto::{Extras, Perfetto};
+pub use perfetto::{Extras, Perfetto, Remark};
 pub use trace_dat::TraceDat;

@@ -38,6 +38,23 @@ impl Extras {
     pub const NONE: Extras = Extras { decisions: false, flows: false, counters: false };
 }
 
+/// A point that is no event of the trace.
+#[derive(Clone, Debug)]
+pub struct Remark<'a> {
+    /// When.
+    pub time: Time,
+    /// About which task; if it is the idle task, about its CPU.
+    pub pid: Pid,
+    /// Which CPU.
+    pub cpu: CpuId,
+    /// Whose remark it is: the viewer can show a category alone.
+    pub category: &'a str,
+    /// What is shown.
+    pub name: &'a str,
+    /// What is shown on a click.
+    pub notes: &'a [(&'a str, Value<'a>)],
+}
+
 /// A CPU's events are written when they fill this many bytes.
 const BUNDLE_BYTES: usize = 16 << 10;
 
@@ -89,6 +106,20 @@ impl<W: Write> Perfetto<W> {
             flows: BTreeMap::new(),
             next_flow: 1,
         }
+    }
+
+    /// Puts a remark of somebody who looked at the trace on the track of a task, or of a CPU.
+    pub fn remark(&mut self, remark: &Remark<'_>) {
+        let track = match remark.pid {
+            Pid::IDLE => Track::Cpu(remark.cpu),
+            pid => Track::Thread(pid),
+        };
+        let point = Point { category: remark.category, name: remark.name, flow: None };
+        self.packets.point(remark.time, track, point, |track_event| {
+            for (name, value) in remark.notes {
+                annotation(track_event, Some(name), value);
+            }
+        });
     }
 
     /// Writes what is still held back and tells how the writing went.
