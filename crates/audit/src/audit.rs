@@ -6,6 +6,7 @@ use schedlab_trace::{Comm, Event, Kind, NullSink, Sink};
 use schedlab_units::{Pid, TaskId, Time};
 
 use crate::fork;
+use crate::listener::Listener;
 use crate::motion;
 use crate::options::Options;
 use crate::pairing::{Fate, Known, Pairing};
@@ -56,7 +57,7 @@ impl Audit {
     }
 }
 
-impl<S: Sink> Sink for Audit<S> {
+impl<S: Listener> Sink for Audit<S> {
     fn event(&mut self, event: &Event) {
         self.pairing.push(event);
         while let Some(known) = self.pairing.pop(false) {
@@ -65,7 +66,7 @@ impl<S: Sink> Sink for Audit<S> {
     }
 }
 
-impl<S: Sink> Audit<S> {
+impl<S: Listener> Audit<S> {
     /// An audit that hands the events on.
     pub fn with_sink(topology: &Topology, kernel: &Kernel, options: Options, sink: S) -> Audit<S> {
         Audit {
@@ -192,6 +193,7 @@ impl<S: Sink> Audit<S> {
             kernel: Choice::Nothing,
             ours: Vec::new(),
             hidden: Some(Hidden::Fate),
+            gravity: 0,
         };
         let Some(fate) = fate else { return self.give(verdict) };
         verdict.kernel = Choice::Cpu(fate.cpu);
@@ -418,6 +420,7 @@ impl<S: Sink> Audit<S> {
             kernel: Choice::Cpu(target),
             ours: Vec::new(),
             hidden: None,
+            gravity: 0,
         };
         // The last state is the likeliest, as the choice comes just before the event.
         for (nth, possible) in states.into_iter().rev().enumerate() {
@@ -452,6 +455,7 @@ impl<S: Sink> Audit<S> {
             kernel: Choice::Task(Pid::IDLE),
             ours: Vec::new(),
             hidden: Some(Hidden::Unmet),
+            gravity: 0,
         };
         let mut here = true;
         if let Curr::Task(task) = next {
@@ -473,15 +477,28 @@ impl<S: Sink> Audit<S> {
         }
     }
 
-    fn give(&mut self, verdict: Verdict) {
+    fn give(&mut self, mut verdict: Verdict) {
+        if verdict.answer == Answer::Differs {
+            verdict.gravity = self.gravity(&verdict);
+        }
         self.report.count(&verdict, self.options.stories);
+        self.sink.verdict(&verdict);
         if self.options.keep_verdicts {
             self.report.verdicts.push(verdict);
         }
     }
 
-    /// What a task is called.
-    pub fn name_of(&self, pid: Pid) -> Option<Comm> {
-        self.shadow.find(pid).map(|task| self.shadow.known(task).comm)
+    /// How far the kernel's choice is from ours.
+    fn gravity(&self, verdict: &Verdict) -> u64 {
+        let Some(ours) = verdict.ours.first() else { return 0 };
+        let between = |a: CpuId, b: CpuId| {
+            let domains = self.shadow.sched.domains.walk(a);
+            domains.filter(|(_, sd)| !sd.span.contains(b)).count() as u64
+        };
+        match (ours.choice, verdict.kernel) {
+            (Choice::Cpu(ours), Choice::Cpu(theirs)) => between(ours, theirs),
+            (Choice::Move { from: a, .. }, Choice::Move { from: b, .. }) => between(a, b),
+            _ => ours.numbers.iter().map(|(_, number)| number.unsigned_abs()).max().unwrap_or(0),
+        }
     }
 }

@@ -28,6 +28,14 @@ pub struct Carried {
 }
 
 impl Carried {
+    /// Adds what another recording gave.
+    pub fn add(&mut self, other: Carried) {
+        self.equal += other.equal;
+        self.near += other.near;
+        self.off += other.off;
+        self.worst = self.worst.max(other.worst);
+    }
+
     fn note(&mut self, ours: i64, seen: i64) {
         let difference = ours.abs_diff(seen);
         self.worst = self.worst.max(difference);

@@ -70,6 +70,43 @@ pub struct DecisionReport {
     pub by_reason: BTreeMap<&'static str, Counts>,
     /// By the fact that was hidden, where one was.
     pub by_hidden: BTreeMap<&'static str, Counts>,
+    /// Disagreements by our rule.
+    pub differs_by_reason: BTreeMap<&'static str, u64>,
+    /// What could not be judged, by the fact that is missing.
+    pub undecided_by_fact: BTreeMap<&'static str, u64>,
+}
+
+impl DecisionReport {
+    fn count(&mut self, verdict: &Verdict) {
+        let reason = verdict.reason();
+        self.counts.count(verdict.answer);
+        self.by_reason.entry(reason).or_default().count(verdict.answer);
+        if let Some(hidden) = verdict.hidden {
+            self.by_hidden.entry(hidden.name()).or_default().count(verdict.answer);
+        }
+        match (verdict.answer, verdict.hidden) {
+            (Answer::Differs, _) => *self.differs_by_reason.entry(reason).or_default() += 1,
+            (Answer::Undecided, Some(missing)) => {
+                *self.undecided_by_fact.entry(missing.name()).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, other: &DecisionReport) {
+        self.counts.add(&other.counts);
+        for (own, others) in
+            [(&mut self.by_reason, &other.by_reason), (&mut self.by_hidden, &other.by_hidden)]
+        {
+            others.iter().for_each(|(name, counts)| own.entry(name).or_default().add(counts));
+        }
+        for (own, others) in [
+            (&mut self.differs_by_reason, &other.differs_by_reason),
+            (&mut self.undecided_by_fact, &other.undecided_by_fact),
+        ] {
+            others.iter().for_each(|(name, count)| *own.entry(name).or_default() += count);
+        }
+    }
 }
 
 /// The sum of an audit.
@@ -119,19 +156,84 @@ impl AuditReport {
         }
     }
 
-    /// Adds a verdict. Of each kind and rule the first `stories` disagreements are kept.
+    /// Adds a verdict. Of each kind and rule the gravest `stories` disagreements are kept.
     pub(crate) fn count(&mut self, verdict: &Verdict, stories: usize) {
-        let reason = verdict.reason();
-        let report = self.of_mut(verdict.decision);
-        report.counts.count(verdict.answer);
-        let by_reason = report.by_reason.entry(reason).or_default();
-        by_reason.count(verdict.answer);
-        let told = by_reason.differs;
-        if let Some(hidden) = verdict.hidden {
-            report.by_hidden.entry(hidden.name()).or_default().count(verdict.answer);
+        self.of_mut(verdict.decision).count(verdict);
+        if verdict.answer == Answer::Differs {
+            self.tell(verdict, stories);
         }
-        if verdict.answer == Answer::Differs && told <= stories as u64 {
+    }
+
+    fn tell(&mut self, verdict: &Verdict, stories: usize) {
+        let key = |verdict: &Verdict| (verdict.decision, verdict.reason());
+        let same = || self.stories.iter().enumerate().filter(|(_, story)| key(story) == key(verdict));
+        if same().count() < stories {
+            return self.stories.push(verdict.clone());
+        }
+        // The latest of the least grave makes way.
+        let least = same().map(|(at, story)| (story.gravity, std::cmp::Reverse(at))).min();
+        if let Some((gravity, std::cmp::Reverse(at))) = least
+            && gravity < verdict.gravity
+        {
+            self.stories.remove(at);
             self.stories.push(verdict.clone());
         }
+    }
+
+    /// Adds what another recording gave.
+    pub fn add(&mut self, other: AuditReport, stories: usize) {
+        for decision in Decision::ALL {
+            self.of_mut(decision).add(other.of(decision));
+        }
+        for (fact, carried) in other.carried {
+            self.carried.entry(fact).or_default().add(carried);
+        }
+        self.events += other.events;
+        other.stories.iter().for_each(|story| self.tell(story, stories));
+        self.verdicts.extend(other.verdicts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::{Choice, Possible};
+    use schedlab_topology::CpuId;
+    use schedlab_units::{Pid, Time};
+
+    fn verdict(time: u64, gravity: u64, answer: Answer) -> Verdict {
+        Verdict {
+            time: Time(time),
+            cpu: CpuId(0),
+            decision: Decision::Wakeup,
+            pid: Pid(1),
+            comm: "a".into(),
+            answer,
+            kernel: Choice::Cpu(CpuId(1)),
+            ours: vec![Possible {
+                choice: Choice::Cpu(CpuId(0)),
+                reason: "PREV_IDLE",
+                hidden: None,
+                numbers: Vec::new(),
+            }],
+            hidden: None,
+            gravity,
+        }
+    }
+
+    #[test]
+    fn the_gravest_disagreements_are_told() {
+        let mut report = AuditReport::default();
+        for (time, gravity) in [(1, 3), (2, 1), (3, 2), (4, 1)] {
+            report.count(&verdict(time, gravity, Answer::Differs), 2);
+        }
+        report.count(&verdict(5, 9, Answer::Agrees), 2);
+        let told: Vec<u64> = report.stories.iter().map(|story| story.time.0).collect();
+        assert_eq!(told, [1, 3]);
+        assert_eq!(report.wakeup.differs_by_reason["PREV_IDLE"], 4);
+        let mut sum = AuditReport::default();
+        sum.add(report.clone(), 2);
+        sum.add(report, 2);
+        assert_eq!((sum.wakeup.counts.differs, sum.wakeup.counts.agrees, sum.stories.len()), (8, 2, 2));
     }
 }

@@ -54,6 +54,18 @@ pub enum Answer {
     Undecided,
 }
 
+impl Answer {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Answer::Agrees => "agrees",
+            Answer::AgreesInSet => "agrees_in_set",
+            Answer::Differs => "differs",
+            Answer::Undecided => "undecided",
+        }
+    }
+}
+
 /// A fact that no event shows. In a set it is what leaves the choice open; in an undecided
 /// verdict it is what is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,6 +127,29 @@ impl Hidden {
             Hidden::BalanceTime => "BALANCE_TIME",
             Hidden::Fate => "FATE",
             Hidden::Unmet => "UNMET",
+        }
+    }
+
+    /// What it is, for people.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Hidden::SyncFlag => "whether the waker said that it will sleep",
+            Hidden::IdleScanLimit => "how many CPUs the search may look at",
+            Hidden::Loads => "load averages to the last bit",
+            Hidden::DelayedDequeue => "whether the sleeper was still queued",
+            Hidden::IdleStamp => "which of the CPUs idle since before the recording went idle last",
+            Hidden::Affinity => "which CPUs the task may use; --affinity tells",
+            Hidden::RecentCpu => "which CPU the task used recently, before the recording",
+            Hidden::WakeeFlips => "how often tasks changed their wakee before the recording",
+            Hidden::IdleCores => "whether an idle core is known",
+            Hidden::InMotion => "the state at the very moment, which was just changing",
+            Hidden::VirtualTime => "virtual times closer than the times of events tell",
+            Hidden::SliceEnd => "when a tick or timer looked at the slice",
+            Hidden::Lots => "the draw of lots before newly idle balancing",
+            Hidden::BalanceCost => "how long CPUs are idle on average, and what balancing costs",
+            Hidden::BalanceTime => "when each CPU balances, and how often it failed",
+            Hidden::Fate => "the end of the wake-up, which is not in the trace",
+            Hidden::Unmet => "where the task was before it was first seen",
         }
     }
 }
@@ -188,6 +223,19 @@ pub struct Possible {
     pub numbers: Vec<(&'static str, i64)>,
 }
 
+impl fmt::Display for Possible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} by {}", self.choice, self.reason)?;
+        if let Some(hidden) = self.hidden {
+            write!(f, " if {} is so", hidden.name())?;
+        }
+        for (i, (name, value)) in self.numbers.iter().enumerate() {
+            write!(f, "{}{name} {value}", if i == 0 { " (" } else { ", " })?;
+        }
+        if self.numbers.is_empty() { Ok(()) } else { f.write_str(")") }
+    }
+}
+
 /// One judgement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
@@ -214,6 +262,10 @@ pub struct Verdict {
     /// What is hidden or missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Hidden>,
+    /// How far the kernel's choice is from ours: domains that hold our CPU and not the
+    /// kernel's, or the difference in virtual time. Worse disagreements are told first.
+    #[serde(skip)]
+    pub gravity: u64,
 }
 
 fn seconds<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
@@ -263,21 +315,18 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Verdict { time, cpu, decision, pid, comm, kernel, .. } = self;
-        write!(f, "{time} [{cpu:03}] {} of {comm}-{pid}: the kernel chose {kernel}", decision.name())?;
-        for (i, possible) in self.ours.iter().enumerate() {
-            write!(f, "{} {} by {}", if i == 0 { "; ours" } else { "," }, possible.choice, possible.reason)?;
-            if let Some(hidden) = possible.hidden {
-                write!(f, " ({})", hidden.name())?;
-            }
-            for (name, value) in &possible.numbers {
-                write!(f, " {name}={value}")?;
-            }
+        let Verdict { time, cpu, decision, pid, comm, answer, kernel, .. } = self;
+        write!(
+            f,
+            "{time} CPU {cpu} {} of {comm}-{pid}: {}; the kernel chose {kernel}",
+            decision.name(),
+            answer.name()
+        )?;
+        if let (Answer::Undecided, Some(hidden)) = (answer, self.hidden) {
+            write!(f, "; missing: {}", hidden.sentence())?;
         }
-        if self.answer == Answer::Undecided
-            && let Some(hidden) = self.hidden
-        {
-            write!(f, "; undecided without {}", hidden.name())?;
+        for (i, possible) in self.ours.iter().enumerate() {
+            write!(f, "{}{possible}", if i == 0 { "; ours " } else { ", or " })?;
         }
         Ok(())
     }

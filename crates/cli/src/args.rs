@@ -49,15 +49,18 @@ pub enum Verb {
 /// Options of `audit`.
 #[derive(Debug, Args)]
 pub struct Audit {
-    /// The recording: text of tracefs, trace-cmd or perf script, trace.dat, perf.data, Perfetto; compressed or not.
+    /// The recording: text of tracefs, trace-cmd or perf script, trace.dat, perf.data, Perfetto, compressed or not;
+    /// or a folder with one in it (trace.dat, trace.txt), or with a folder for each of several.
     pub file: PathBuf,
-    /// Kernel it was recorded on, e.g. v6.12. Recorded facts set its switches and numbers; what is added here (v6.12+NO_SIS_UTIL) is set last.
+    /// Kernel it was recorded on, e.g. v6.12; if facts/uname.txt lies beside the recording it may be left out.
+    /// Recorded facts set its switches and numbers; what is added here (v6.12+NO_SIS_UTIL) is set last.
     #[arg(long)]
-    pub kernel: String,
+    pub kernel: Option<String>,
     /// Machine it was recorded on: a preset, a regular one (2x8x8x2), `host`, or a file.
-    #[arg(long, conflicts_with = "facts")]
+    #[arg(long)]
     pub machine: Option<String>,
-    /// Folder of recorded facts (topology.txt, sched_features.txt, debug_sched.txt); one that lies beside the recording is found.
+    /// Folder of recorded facts (topology.txt, sched_features.txt, debug_sched.txt); facts/ beside the recording
+    /// or above its folder is found.
     #[arg(long)]
     pub facts: Option<PathBuf>,
     /// CPUs that tasks of a name may use, as in 'st-*=0,4,8,12'; may be repeated.
@@ -66,12 +69,27 @@ pub struct Audit {
     /// Disagreements told of each kind and rule.
     #[arg(long, default_value_t = 2)]
     pub stories: usize,
-    /// Print every verdict.
+    /// Give every verdict.
     #[arg(long)]
     pub verdicts: bool,
-    /// How to print.
+    /// How to write.
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    pub format: AuditFormat,
+    /// Write to this file instead of standard output.
+    #[arg(long, short)]
+    pub output: Option<PathBuf>,
+}
+
+/// How an audit is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum AuditFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON value with the same numbers.
+    Json,
+    /// The recording as a Perfetto trace with each verdict as a point; the text too if there is an output file.
+    Perfetto,
 }
 
 /// Options of `features`.

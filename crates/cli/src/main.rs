@@ -10,6 +10,7 @@ mod files;
 mod machine;
 mod output;
 mod progress;
+mod recorded;
 mod recording;
 mod scenario;
 

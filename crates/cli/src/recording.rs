@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use schedlab::trace::Sink;
 use schedlab::trace::read::{self, Record, Summary};
+use schedlab::trace::{Event, Kind, Sink};
 
 use crate::error::Error;
 use crate::progress::Progress;
@@ -24,6 +24,13 @@ pub struct Recording {
     /// The furthest byte that was read, and how many there are.
     place: Arc<AtomicU64>,
     size: u64,
+    machine: Option<Limit>,
+}
+
+/// The machine on which a recording is to be understood.
+struct Limit {
+    name: String,
+    nr_cpus: usize,
 }
 
 /// Records between two looks at the progress.
@@ -43,7 +50,7 @@ impl Recording {
         if first.is_none() {
             return Err(no_event(&name));
         }
-        Ok(Recording { name, reader, first, place, size })
+        Ok(Recording { name, reader, first, place, size, machine: None })
     }
 
     /// How many CPUs the machine had, if the recording says.
@@ -51,17 +58,26 @@ impl Recording {
         self.reader.nr_cpus().and_then(|nr_cpus| u16::try_from(nr_cpus).ok())
     }
 
+    /// Refuses events on CPUs that this machine does not have.
+    pub fn on_machine(self, name: &str, nr_cpus: usize) -> Recording {
+        Recording { machine: Some(Limit { name: name.to_owned(), nr_cpus }), ..self }
+    }
+
     /// Feeds every event to a sink, until `stop` says that nobody wants more.
-    pub fn feed(self, sink: &mut impl Sink, stop: impl Fn() -> bool) -> Result<(), Error> {
+    pub fn feed(mut self, sink: &mut impl Sink, stop: impl Fn() -> bool) -> Result<(), Error> {
         let progress = Progress::of_bytes(&format!("reading {}", self.name));
         let mut summary = Summary::default();
-        for (count, record) in self.first.into_iter().chain(self.reader).enumerate() {
-            if (count as u64).is_multiple_of(LOOK_EVERY) {
+        let mut next = self.first.take();
+        let mut count = 0u64;
+        while let Some(record) = next.take().or_else(|| self.reader.next()) {
+            if count.is_multiple_of(LOOK_EVERY) {
                 progress.at(self.place.load(Ordering::Relaxed) as usize, self.size as usize);
             }
+            count += 1;
             let record = record.map_err(|error| in_file(&self.name, &error))?;
             summary.count(&record);
             if let Record::Event(event) = record {
+                self.fits(&event)?;
                 sink.event(&event);
             }
             if stop() {
@@ -74,6 +90,30 @@ impl Recording {
             return Err(no_event(&self.name));
         }
         Ok(())
+    }
+}
+
+impl Recording {
+    /// Whether the machine has the CPUs that an event names.
+    fn fits(&self, event: &Event) -> Result<(), Error> {
+        let Some(Limit { name, nr_cpus }) = &self.machine else { return Ok(()) };
+        let target = match event.kind {
+            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => target_cpu,
+            Kind::SchedMigrateTask { dest_cpu, .. } => dest_cpu,
+            _ => event.cpu,
+        };
+        let cpu = event.cpu.max(target);
+        if cpu.index() < *nr_cpus {
+            return Ok(());
+        }
+        let place =
+            self.reader.place().map_or_else(|| format!("at {}", event.time), |place| place.to_string());
+        Err(Error::new(format!(
+            "{}: {place}: CPU {cpu} is not in machine {name} (0-{}); name the machine that was recorded with \
+             --machine, or the folder of its topology.txt with --facts",
+            self.name,
+            nr_cpus - 1
+        )))
     }
 }
 

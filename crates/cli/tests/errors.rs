@@ -297,3 +297,51 @@ fn an_interruption_leaves_no_half_written_file() {
     assert!(!partial.exists());
     assert_eq!(std::fs::read_to_string(folder.0.join("old.txt")).unwrap(), "old\n");
 }
+
+#[test]
+fn audits_that_cannot_be() {
+    let line = "a-7 [009] d..3. 1.000001: sched_waking: comm=b pid=8 prio=120 target_cpu=003\n";
+    let check_audit = |name: &str, text: &str, args: &[&str], expected: Expect| {
+        check(name, Some(("trace.txt", text)), &[&["audit", "trace.txt"], args].concat(), expected);
+    };
+    check_audit(
+        "audit-kernel",
+        line,
+        &["--machine", "2x8", "--kernel", "v9"],
+        expect![[r#"
+            schedlab: there is no kernel "v9"; the presets are v4.13, v5.5, v5.18, v6.1, v6.3, v6.10, v6.12, v7.2
+        "#]],
+    );
+    check_audit(
+        "audit-small",
+        &format!("# tracer: nop\n{line}"),
+        &["--machine", "1x1x8", "--kernel", "v6.1"],
+        expect![[r#"
+            schedlab: trace.txt: line 2: CPU 9 is not in machine 1x1x8 (0-7); name the machine that was recorded with --machine, or the folder of its topology.txt with --facts
+        "#]],
+    );
+    check_audit(
+        "audit-machine",
+        line,
+        &["--kernel", "v6.1"],
+        expect![[r#"
+            schedlab: trace.txt does not say on which machine it was recorded; name it with --machine, or give the folder of its topology.txt with --facts (`schedlab record` makes one)
+        "#]],
+    );
+    check_audit(
+        "audit-facts",
+        line,
+        &["--kernel", "v6.1", "--facts", "."],
+        expect![[r#"
+            schedlab: .: there is no topology.txt in it; a folder of facts has one (lines of /sys paths with their content), or name the machine with --machine
+        "#]],
+    );
+    check_audit(
+        "audit-trace",
+        "not a trace",
+        &["--machine", "1x1x8", "--kernel", "v6.1"],
+        expect![[r#"
+        schedlab: trace.txt: byte 0x0: the file is in none of the formats that are known: trace text of tracefs, trace-cmd or perf script, JSON lines, trace.dat, perf.data, Perfetto
+    "#]],
+    );
+}

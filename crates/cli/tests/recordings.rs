@@ -203,3 +203,43 @@ fn bad_input_is_a_sentence() {
     "#]],
     );
 }
+
+#[test]
+fn an_audit_counts_each_kind_of_decision() {
+    let audit = json(&["audit", "--kernel", "v6.1", "--verdicts"], &recording("6.1/1x1x8/fork/trace.txt.gz"));
+    let mut verdicts = 0;
+    for kind in ["wakeup", "fork", "pick", "balance"] {
+        let counts: Vec<u64> = ["agrees", "agrees_in_set", "differs", "undecided"]
+            .iter()
+            .map(|key| audit[kind][key].as_u64().unwrap_or_else(|| panic!("{kind} has {key}")))
+            .collect();
+        let sum =
+            |map: &str| audit[kind][map].as_object().unwrap().values().filter_map(Value::as_u64).sum::<u64>();
+        assert_eq!([sum("differs_by_reason"), sum("undecided_by_fact")], counts[2..], "{kind}");
+        verdicts += counts.iter().sum::<u64>();
+    }
+    assert!(verdicts > 1500, "{verdicts}");
+    assert_eq!(audit["verdicts"].as_array().unwrap().len() as u64, verdicts);
+}
+
+#[test]
+fn a_folder_stands_for_its_recordings_and_a_trace_dat_for_its_text() {
+    let folder = recording("6.1/2x1x4-tracedat");
+    let all = json(&["audit"], &folder);
+    assert_eq!(all["kernel"], "v6.1", "facts/uname.txt says so");
+    assert_eq!(all["recordings"].as_array().unwrap().len(), 3);
+    let one = json(&["audit"], &folder.join("pipes"));
+    let text = json(&["audit"], &folder.join("pipes/report.txt.gz"));
+    for kind in ["wakeup", "fork", "pick"] {
+        assert_eq!(one[kind], text[kind], "the text of trace-cmd gives the same");
+    }
+}
+
+#[test]
+fn verdicts_are_marked_in_a_perfetto_trace() {
+    let file = recording("6.1/1x1x8/fork/trace.txt.gz");
+    let trace = schedlab(&["audit", "--kernel", "v6.1", "--format", "perfetto"], &file);
+    assert!(trace.status.success());
+    let has = |text: &str| trace.stdout.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(has("wakeup agrees TARGET_IDLE") && has("audit.agrees") && has("fork agrees_in_set"));
+}

@@ -1,0 +1,123 @@
+//! What an audit must know besides the trace: the machine, the kernel, masks of tasks.
+
+use std::path::Path;
+
+use schedlab::audit::{AffinityHint, apply_features, apply_tunables, hints_of_command};
+use schedlab::sched::{Kernel, PRESETS};
+use schedlab::topology::{CpuMask, Topology};
+
+use crate::args::Audit;
+use crate::error::Error;
+use crate::recorded::Recorded;
+use crate::{files, machine};
+
+/// The facts of one recording.
+pub struct Facts {
+    /// The machine.
+    pub topology: Topology,
+    /// The kernel with all that was in force.
+    pub kernel: Kernel,
+    /// Masks of tasks.
+    pub affinity: Vec<AffinityHint>,
+}
+
+impl Facts {
+    /// What the user says goes before what lies beside the recording.
+    pub fn gather(args: &Audit, recorded: &Recorded) -> Result<Facts, Error> {
+        let folder = args.facts.as_ref().or(recorded.facts.as_ref());
+        let topology = match (&args.machine, folder) {
+            (Some(name), _) => machine::machine(name)?.topology,
+            (None, Some(folder)) => recorded_machine(folder)?,
+            (None, None) => {
+                return Err(Error::new(format!(
+                    "{} does not say on which machine it was recorded; name it with --machine, or give the \
+                     folder of its topology.txt with --facts (`schedlab record` makes one)",
+                    recorded.trace.display()
+                )));
+            }
+        };
+        let asked = match (&args.kernel, folder) {
+            (Some(kernel), _) => kernel.clone(),
+            (None, Some(folder)) if folder.join("uname.txt").is_file() => recorded_kernel(folder)?,
+            (None, _) => {
+                return Err(Error::new(format!(
+                    "{} does not say which kernel was recorded; name it with --kernel, as in --kernel v6.12",
+                    recorded.trace.display()
+                )));
+            }
+        };
+        let mut kernel = Kernel::parse(&asked)?;
+        if let Some(folder) = folder {
+            apply(&mut kernel, folder, &topology)?;
+            // What the user asked for comes last.
+            for part in asked.split('+').skip(1) {
+                kernel.switch(part.trim())?;
+            }
+        }
+        let affinity = affinity(args, recorded, topology.nr_cpus())?;
+        Ok(Facts { topology, kernel, affinity })
+    }
+}
+
+fn recorded_machine(folder: &Path) -> Result<Topology, Error> {
+    if !folder.join("topology.txt").is_file() {
+        return Err(Error::new(format!(
+            "{}: there is no topology.txt in it; a folder of facts has one (lines of /sys paths with their \
+             content), or name the machine with --machine",
+            folder.display()
+        )));
+    }
+    machine::folder(folder)
+}
+
+/// The preset of the release in `uname.txt`: the third word of `uname -a`.
+fn recorded_kernel(folder: &Path) -> Result<String, Error> {
+    let path = folder.join("uname.txt");
+    let text = files::read(&path)?;
+    let release = text.split_whitespace().nth(2).unwrap_or_default();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let name = format!("v{}.{}", numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    if PRESETS.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(Error::new(format!(
+        "{}: the rules of \"{release}\" are not known; name the nearest kernel with --kernel, one of {}",
+        path.display(),
+        PRESETS.join(", ")
+    )))
+}
+
+/// Sets what was in force when the recording was made.
+fn apply(kernel: &mut Kernel, folder: &Path, topology: &Topology) -> Result<(), Error> {
+    let text = |name: &str| {
+        let path = folder.join(name);
+        if path.is_file() {
+            return files::read(&path);
+        }
+        eprintln!(
+            "schedlab: there is no {name} in {}: what a kernel has by default is taken",
+            folder.display()
+        );
+        Ok(String::new())
+    };
+    apply_features(kernel, &text("sched_features.txt")?);
+    apply_tunables(kernel, &text("debug_sched.txt")?, topology.online().weight());
+    Ok(())
+}
+
+/// Masks that the user names, and those that the command beside the trace tells.
+fn affinity(args: &Audit, recorded: &Recorded, nr_cpus: usize) -> Result<Vec<AffinityHint>, Error> {
+    let mut hints = Vec::new();
+    for hint in &args.affinity {
+        let (comm, list) = hint.split_once('=').ok_or_else(|| {
+            Error::new(format!("--affinity is NAME=CPUS, as in 'st-*=0,4', not \"{hint}\""))
+        })?;
+        let allowed =
+            CpuMask::parse_list(list, nr_cpus).map_err(|e| Error::new(format!("--affinity {hint}: {e}")))?;
+        hints.push(AffinityHint { comm: comm.to_owned(), allowed });
+    }
+    if let Some(path) = &recorded.command {
+        hints.extend(hints_of_command(&files::read(path)?, nr_cpus));
+    }
+    Ok(hints)
+}

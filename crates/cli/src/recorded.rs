@@ -1,0 +1,86 @@
+//! What a user names as a recording: a file, or a folder with one in it.
+//!
+//! Beside a recording may lie what was known of its machine and kernel: `facts/`, in the
+//! folder of the recording or the one above, and the command that was recorded in
+//! `cmd.txt`. A folder of a machine holds `facts/` and one folder for each recording.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// Names of recordings in a folder, without what compression adds.
+const NAMES: [&str; 4] = ["trace.dat", "trace.txt", "perf.data", "trace.pftrace"];
+
+/// What compression adds to a name.
+const ENDINGS: [&str; 3] = ["", ".gz", ".zst"];
+
+/// A recording and what lies beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The trace.
+    pub trace: PathBuf,
+    /// Folder of facts.
+    pub facts: Option<PathBuf>,
+    /// File with the command.
+    pub command: Option<PathBuf>,
+}
+
+impl Recorded {
+    /// What a path stands for: one recording, or all those of a machine, by name.
+    pub fn find(path: &Path) -> Result<Vec<Recorded>, Error> {
+        if !path.is_dir() {
+            return Ok(vec![Recorded::of(path.to_path_buf())]);
+        }
+        if let Some(trace) = trace_in(path) {
+            return Ok(vec![Recorded::of(trace)]);
+        }
+        let folders = std::fs::read_dir(path).map_err(|error| Error::file(path, &error))?;
+        let mut folders: Vec<PathBuf> = folders.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        folders.sort();
+        let traces: Vec<PathBuf> = folders.iter().filter_map(|folder| trace_in(folder)).collect();
+        if traces.is_empty() {
+            return Err(Error::new(format!(
+                "{}: there is no recording in it, nor one folder below; it is looked for as {}, also with .gz \
+                 or .zst; name the file",
+                path.display(),
+                NAMES.join(", ")
+            )));
+        }
+        Ok(traces.into_iter().map(Recorded::of).collect())
+    }
+
+    fn of(trace: PathBuf) -> Recorded {
+        let folder = match trace.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let facts = [folder.join("facts"), folder.join("../facts")];
+        let facts = facts.into_iter().find(|facts| facts.join("topology.txt").is_file());
+        let command = Some(folder.join("cmd.txt")).filter(|file| file.is_file());
+        Recorded { trace, facts, command }
+    }
+}
+
+fn trace_in(folder: &Path) -> Option<PathBuf> {
+    let names = NAMES.iter().flat_map(|name| ENDINGS.map(|ending| format!("{name}{ending}")));
+    names.map(|name| folder.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_stands_for_the_recordings_in_it() {
+        let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
+        let one = Recorded::find(&traces.join("6.1/1x1x8/fork")).unwrap();
+        assert_eq!(one.len(), 1);
+        assert!(one[0].trace.ends_with("fork/trace.txt.gz") && one[0].command.is_some());
+        assert!(one[0].facts.as_ref().unwrap().ends_with("fork/../facts"));
+        let all = Recorded::find(&traces.join("6.1/1x1x8")).unwrap();
+        assert_eq!(all.len(), 13);
+        assert!(all[0].trace.ends_with("barrier/trace.txt.gz"), "by name");
+        let none = Recorded::find(&traces.join("6.1/1x1x8/facts")).unwrap_err().to_string();
+        assert!(none.contains("there is no recording in it"), "{none}");
+    }
+}
