@@ -132,8 +132,17 @@ pub struct Removed {
 }
 
 /// A CFS run queue, as `struct cfs_rq`.
+///
+/// The order of fields is kept: what balancing looks at on other CPUs comes first.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct CfsRq {
+    /// Tasks below, delayed ones included.
+    pub h_nr_queued: u32,
+    /// Tasks below, delayed ones not.
+    pub h_nr_runnable: u32,
+    /// Averages.
+    pub avg: SchedAvg,
     /// CPU it belongs to.
     pub cpu: CpuId,
     /// Group whose children stand here.
@@ -152,10 +161,6 @@ pub struct CfsRq {
     pub load: LoadWeight,
     /// Entities at this level, `curr` included.
     pub nr_queued: u32,
-    /// Tasks below, delayed ones included.
-    pub h_nr_queued: u32,
-    /// Tasks below, delayed ones not.
-    pub h_nr_runnable: u32,
     /// Tasks below that are SCHED_IDLE or in an idle group.
     pub h_nr_idle: u32,
     /// CFS: entities at this level that are idle.
@@ -170,8 +175,6 @@ pub struct CfsRq {
     pub avg_load: i64,
     /// v7.2: extra shift of weights in the two sums.
     pub sum_shift: u32,
-    /// Averages.
-    pub avg: SchedAvg,
     /// Load of sleepers that moved away.
     pub removed: Removed,
     /// What of `avg.load_avg` is in `TaskGroup::load_avg`.

@@ -30,6 +30,12 @@ pub struct LoadWeight {
 /// Decaying averages of an entity or a run queue, as `struct sched_avg`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedAvg {
+    /// Average load.
+    pub load_avg: u64,
+    /// Average number of runnable tasks times 1024.
+    pub runnable_avg: u64,
+    /// Average utilisation, 0..=1024.
+    pub util_avg: u64,
     /// Clock of the last update, ns, a multiple of 1024 from the first.
     pub last_update_time: u64,
     /// Sum of load contributions.
@@ -40,12 +46,6 @@ pub struct SchedAvg {
     pub util_sum: u64,
     /// Part of the current period already counted, 0..1024 units of 1024 ns.
     pub period_contrib: u32,
-    /// Average load.
-    pub load_avg: u64,
-    /// Average number of runnable tasks times 1024.
-    pub runnable_avg: u64,
-    /// Average utilisation, 0..=1024.
-    pub util_avg: u64,
     /// v4.13 only: queued-only load of a run queue, sum and average.
     pub runnable_load_sum: u64,
     /// v4.13 only: average of the above ("weighted_cpuload").

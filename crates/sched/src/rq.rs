@@ -28,12 +28,28 @@ impl Curr {
 }
 
 /// A CPU's run queue, as `struct rq`. Times are ns unless said otherwise.
+///
+/// The order of fields is kept: what placement and balancing look at on other CPUs comes
+/// first, in one cache line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Rq {
     /// Tasks of all classes, delayed ones included.
     pub nr_running: u32,
+    /// Root util_est: sum over queued tasks.
+    pub util_est_enqueued: u32,
     /// What runs.
     pub curr: Curr,
+    /// Wake-ups queued by other CPUs, in order of arrival.
+    pub wake_list: Vec<TaskId>,
+    /// Some are queued or being processed.
+    pub ttwu_pending: bool,
+    /// Capacity before pressure, 1..=1024.
+    pub cpu_capacity_orig: u64,
+    /// Capacity left to the fair class, at least 1.
+    pub cpu_capacity: u64,
+    /// Load of a task that does not fit here; 0 if none.
+    pub misfit_task_load: u64,
     /// Reschedule requests pending for `curr`.
     pub need_resched: NeedResched,
     /// Clock of the last update.
@@ -50,10 +66,6 @@ pub struct Rq {
     pub clock_idle: u64,
     /// Interrupt time not yet taken off clock_task.
     pub irq_time_pending: u64,
-    /// Wake-ups queued by other CPUs, in order of arrival.
-    pub wake_list: Vec<TaskId>,
-    /// Some are queued or being processed.
-    pub ttwu_pending: bool,
     /// When newly idle balancing began; 0 when not idle.
     pub idle_stamp: u64,
     /// Average idle time.
@@ -74,10 +86,6 @@ pub struct Rq {
     pub has_blocked_load: bool,
     /// Tick stopped because idle.
     pub nohz_tick_stopped: bool,
-    /// Capacity before pressure, 1..=1024.
-    pub cpu_capacity_orig: u64,
-    /// Capacity left to the fair class, at least 1.
-    pub cpu_capacity: u64,
     /// Clock rate now, 1024 = full.
     pub freq_scale: u64,
     /// RT running average.
@@ -90,10 +98,6 @@ pub struct Rq {
     pub rt_avg: u64,
     /// v4.13: when it was last halved.
     pub age_stamp: u64,
-    /// Root util_est: sum over queued tasks.
-    pub util_est_enqueued: u32,
-    /// Load of a task that does not fit here; 0 if none.
-    pub misfit_task_load: u64,
     /// A stopper is moving a task away.
     pub active_balance: bool,
     /// v7.2: only one that prefers the destination's last-level cache.

@@ -2,15 +2,18 @@
 //! quiet, and two runs leave the same bytes.
 //!
 //! A failure prints the case; `PROPTEST_CASES=1000 cargo test -p schedlab-sim --test
-//! properties` looks longer.
+//! properties` looks longer, and with `-- --ignored` runs until 10^8 events are sound.
+
+use std::cell::Cell;
 
 use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use schedlab_machine::Machine;
 use schedlab_sched::{Kernel, PRESETS};
 use schedlab_sim::checker::Checkers;
-use schedlab_sim::{Change, Noise, Simulation, Timed};
+use schedlab_sim::{Change, Noise, Outcome, Simulation, Timed};
 use schedlab_topology::CpuId;
-use schedlab_trace::{Each, Event, Tee};
+use schedlab_trace::{Event, NullSink, Sink, Tee};
 use schedlab_units::Duration;
 use schedlab_workload::{
     ChannelKind, Completion, CpuList, DeviceSpec, Dist, GroupId, Op, Policy, ProgramBuilder, Quota,
@@ -264,46 +267,70 @@ fn timed(changes: &[(u64, usize, bool, u8)], nr_cpus: usize) -> Vec<Timed> {
     changes.iter().map(change).collect()
 }
 
-/// FNV-1a over the trace as it is told.
-fn run(
-    machine: &Machine,
-    kernel: &Kernel,
-    workload: &Workload,
-    changes: Vec<Timed>,
-    every: u64,
-) -> (u64, String) {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    let hasher = Each(|event: &Event| {
-        for byte in format!("{event:?}").bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    });
-    let mut sink = Tee(hasher, Checkers::new(Duration::secs(60)));
-    let simulation = Simulation::new(machine, kernel, workload).unwrap().seed(7).limit(Duration::secs(20));
+/// A case: the machine, the kernel, the kinds of tasks, what changes meanwhile.
+type Case = (String, String, Vec<Kind>, Vec<(u64, usize, bool, u8)>);
+
+fn cases() -> impl Strategy<Value = Case> {
+    (machines(), kernels(), prop::collection::vec(kinds(), 1..5), changes())
+}
+
+/// Runs a case into a sink and the checkers. The state is checked at every `every`th
+/// event, or never if that is 0.
+fn run<S: Sink>((machine, kernel, kinds, changes): &Case, every: u64, sink: S) -> (S, Outcome) {
+    let machine = Machine::preset(machine).unwrap();
+    let kernel = Kernel::parse(kernel).unwrap();
+    let workload = workload(kinds, machine.topology.nr_cpus());
+    let changes = timed(changes, machine.topology.nr_cpus());
+    let mut sink = Tee(sink, Checkers::new(Duration::secs(60)));
+    let simulation = Simulation::new(&machine, &kernel, &workload).unwrap().seed(7).limit(Duration::secs(20));
     let simulation = simulation.noise(Noise::IDLE_SERVER).changes(changes).unwrap();
     let outcome =
         if every > 0 { simulation.run_checked(every, &mut sink) } else { simulation.run(&mut sink) };
     assert!(outcome.is_ok(), "{}", outcome.end);
     sink.1.assert_quiet(outcome.time);
-    (hash, format!("{outcome:?}"))
+    (sink.0, outcome)
+}
+
+/// FNV-1a over the trace as it is told.
+struct Hasher(u64);
+
+impl Sink for Hasher {
+    fn event(&mut self, event: &Event) {
+        for byte in format!("{event:?}").bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}
+
+/// The longer check that README names.
+#[test]
+#[ignore = "takes minutes"]
+fn a_hundred_million_events_are_sound() {
+    let events = Cell::new(0);
+    for round in 0.. {
+        let config = ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() };
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[round; 32]);
+        let sound = TestRunner::new_with_rng(config, rng).run(&cases(), |case| {
+            let (_, outcome) = run(&case, 1_000, NullSink);
+            events.set(events.get() + outcome.counts.events);
+            Ok(())
+        });
+        assert!(sound.is_ok(), "{}", sound.unwrap_err());
+        println!("{} events", events.get());
+        if events.get() >= 100_000_000 {
+            break;
+        }
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_run_is_sound_and_repeats(
-        machine in machines(),
-        kernel in kernels(),
-        kinds in prop::collection::vec(kinds(), 1..5),
-        changes in changes(),
-    ) {
-        let machine = Machine::preset(&machine).unwrap();
-        let kernel = Kernel::parse(&kernel).unwrap();
-        let workload = workload(&kinds, machine.topology.nr_cpus());
-        let changes = timed(&changes, machine.topology.nr_cpus());
-        let first = run(&machine, &kernel, &workload, changes.clone(), 50);
-        let second = run(&machine, &kernel, &workload, changes, 0);
-        prop_assert_eq!(first, second);
+    fn any_run_is_sound_and_repeats(case in cases()) {
+        let (first, outcome) = run(&case, 50, Hasher(0xcbf2_9ce4_8422_2325));
+        let (second, again) = run(&case, 0, Hasher(0xcbf2_9ce4_8422_2325));
+        prop_assert_eq!(first.0, second.0);
+        prop_assert_eq!(format!("{outcome:?}"), format!("{again:?}"));
     }
 }

@@ -13,7 +13,7 @@ use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
 use super::{GroupSeen, MigrationType, Step};
-use crate::{CfsRqId, IdleType, Sched, SchedDomain, SdId, SharedId};
+use crate::{CfsRqId, IdleType, Sched, SchedDomain, SchedGroup, SdFlags, SdId, SgId, SharedId};
 
 /// Tasks looked at before the queue's lock is given up for a moment.
 pub(super) const SCHED_NR_MIGRATE_BREAK: u32 = 32;
@@ -124,6 +124,20 @@ impl<'a> LbEnv<'a> {
     #[inline]
     pub fn cpus<'m>(&'m self, mask: &'m CpuMask) -> impl Iterator<Item = CpuId> + 'm {
         mask.iter().filter(|cpu| self.takes_part(*cpu))
+    }
+
+    /// The CPUs of a group that take part.
+    #[inline]
+    pub fn group_cpus<'m>(&'m self, group: &'m SchedGroup) -> impl Iterator<Item = CpuId> + 'm {
+        group.cpus.iter().copied().filter(|cpu| self.takes_part(*cpu))
+    }
+
+    /// Whether a group is the destination's own: the first of the ring, and where groups
+    /// overlap perhaps others.
+    #[inline]
+    pub fn is_local(&self, id: SgId, group: &SchedGroup) -> bool {
+        id == self.sd.groups.local()
+            || self.sd.flags.has(SdFlags::OVERLAP) && group.span.contains(self.dst_cpu)
     }
 
     /// Whether a CPU takes part. Domains cover active CPUs only.

@@ -103,7 +103,7 @@ impl LbEnv<'_> {
         let (mut overload, mut sum_util) = (false, 0);
         for id in self.sd.groups.iter() {
             let group = domains.sg(id);
-            let local = group.span.contains(self.dst_cpu);
+            let local = self.is_local(id, group);
             let mut stats = self.update_sg_lb_stats(group, local, &sds.local, &mut overload);
             self.classify(group, &mut stats);
             self.record_sg_llc_stats(group, &stats);
@@ -149,7 +149,7 @@ impl LbEnv<'_> {
         let count_runnable = kernel.has(Feature::LbCountRunnable);
         let cache_aware = sched.sched_cache_active();
         let mut stats = SgLbStats::default();
-        for cpu in self.cpus(&group.span) {
+        for cpu in self.group_cpus(group) {
             self.examine();
             let rq = &sched.rqs[cpu];
             let cfs = sched.root_cfs(cpu);

@@ -112,7 +112,7 @@ impl LbEnv<'_> {
         let mut overload = false;
         for id in self.sd.groups.iter() {
             let group = domains.sg(id);
-            let local = group.span.contains(self.dst_cpu);
+            let local = self.is_local(id, group);
             let mut stats = self.group_load_stats(group, local, &mut overload);
             if !local {
                 // Excess tasks should go to siblings first: the group counts as full.
@@ -153,7 +153,7 @@ impl LbEnv<'_> {
         };
         let mut stats = SgLbStats::default();
         let mut present = 0;
-        for cpu in self.cpus(&group.span) {
+        for cpu in self.group_cpus(group) {
             self.examine();
             let rq = &sched.rqs[cpu];
             stats.group_load +=

@@ -20,7 +20,7 @@ impl LbEnv<'_> {
         let asym_capacity = self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY);
         let asym_packing = self.sd.flags.has(SdFlags::ASYM_PACKING) && !by_load;
         let (mut busiest, mut most, mut most_capacity) = (None, 0, 1);
-        for cpu in self.cpus(&sched.domains.sg(group).span) {
+        for cpu in self.group_cpus(sched.domains.sg(group)) {
             self.examine();
             let rq = &sched.rqs[cpu];
             let cfs = sched.root_cfs(cpu);

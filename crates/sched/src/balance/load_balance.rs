@@ -88,7 +88,12 @@ impl LbEnv<'_> {
                 }
                 if self.flags.all_pinned {
                     self.without.push(src);
-                    if self.cpus(&self.sd.span).any(|cpu| !self.dst_grpmask().contains(cpu)) {
+                    if self
+                        .sd
+                        .span
+                        .iter()
+                        .any(|cpu| self.takes_part(cpu) && !self.dst_grpmask().contains(cpu))
+                    {
                         continue;
                     }
                     break (End::AllPinned, Reason::LbAllPinned, number);

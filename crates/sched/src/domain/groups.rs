@@ -223,6 +223,7 @@ impl<'a> Groups<'a> {
             group_weight: span.weight() as u32,
             cores: cores as u32,
             asym_prefer_cpu: span.first().unwrap_or_default(),
+            cpus: span.iter().collect(),
             span,
             flags,
             balance_mask,

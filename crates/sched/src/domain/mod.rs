@@ -210,6 +210,8 @@ pub struct SchedDomain {
 pub struct SchedGroup {
     /// CPUs covered; never empty.
     pub span: Arc<CpuMask>,
+    /// The same as a list: balance passes walk it at every turn.
+    pub cpus: Arc<[CpuId]>,
     /// Size of `span`.
     pub group_weight: u32,
     /// Cores in `span`.
