@@ -1,8 +1,9 @@
 //! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`,
-//! `cargo xtask fidelity-loop`.
+//! `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`.
 
 mod fidelity_loop;
 mod kernel_map;
+mod replay_fidelity;
 mod source;
 mod tidy;
 
@@ -13,8 +14,10 @@ fn main() -> ExitCode {
     let result = match verb.as_str() {
         "kernel-map" => kernel_map::write(),
         "fidelity-loop" => fidelity_loop::run(&std::env::args().skip(2).collect::<Vec<_>>()),
+        "replay-fidelity" => replay_fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "tidy" => tidy::check(),
-        _ => Err("usage: cargo xtask tidy | kernel-map | fidelity-loop [LOAD..]".to_string()),
+        _ => Err("usage: cargo xtask tidy | kernel-map | fidelity-loop [LOAD..] | replay-fidelity [WORD..]"
+            .to_string()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,7 +5,7 @@ use std::fs;
 use crate::{kernel_map, source};
 
 /// Crates in the order in which they may use each other: each uses only what stands before it.
-const ORDER: [(&str, &[&str]); 11] = [
+const ORDER: [(&str, &[&str]); 12] = [
     ("units", &[]),
     ("topology", &["units"]),
     ("sched", &["units", "topology"]),
@@ -16,9 +16,13 @@ const ORDER: [(&str, &[&str]); 11] = [
     ("stats", &[]),
     ("report", &["units", "topology", "trace", "stats"]),
     ("audit", &["units", "topology", "sched", "trace"]),
+    ("replay", &["units", "topology", "workload", "trace", "audit"]),
     (
         "schedlab",
-        &["units", "topology", "sched", "machine", "workload", "trace", "sim", "stats", "report", "audit"],
+        &[
+            "units", "topology", "sched", "machine", "workload", "trace", "sim", "stats", "report", "audit",
+            "replay",
+        ],
     ),
 ];
 

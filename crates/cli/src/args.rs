@@ -34,6 +34,8 @@ pub enum Verb {
     Detect(Detect),
     /// Judge each decision of a recorded kernel by our rules.
     Audit(Audit),
+    /// Run what was recorded on another machine or kernel.
+    Replay(Replay),
     /// List the rules of a kernel with their defaults in every preset.
     Features(Features),
     /// Say what a rule, a reason or a kernel is.
@@ -91,6 +93,66 @@ pub enum AuditFormat {
     /// The recording as a Perfetto trace with each verdict as a point; the text too if there is an output file.
     Perfetto,
 }
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+#[command(after_help = REPLAY_EXAMPLE)]
+pub struct Replay {
+    /// The recording: text of tracefs, trace-cmd or perf script, trace.dat, perf.data, Perfetto; compressed or not.
+    pub file: PathBuf,
+    /// Machine to replay it on: a preset (zen3-2s), a regular one (2x8x8x2), `host`, or a file; its own if not given.
+    #[arg(long)]
+    pub machine: Option<String>,
+    /// Kernel to replay it under, e.g. v6.12; its own if not given.
+    #[arg(long)]
+    pub kernel: Option<String>,
+    /// Kernels to compare with that one.
+    #[arg(long, value_delimiter = ',', value_name = "KERNEL")]
+    pub vs: Vec<String>,
+    /// Folder of facts about the machine it was recorded on (topology.txt, uname.txt, sched_features.txt,
+    /// debug_sched.txt); one that lies beside the recording is found.
+    #[arg(long)]
+    pub facts: Option<PathBuf>,
+    /// Kernel it was recorded on, where the facts do not say.
+    #[arg(long, value_name = "KERNEL")]
+    pub as_recorded: Option<String>,
+    /// Machine it was recorded on, where the facts do not say.
+    #[arg(long, value_name = "MACHINE")]
+    pub recorded_on: Option<String>,
+    /// CPUs that tasks of a name may use, as in 'st-*=0,4,8,12'; may be repeated.
+    #[arg(long, value_name = "NAME=CPUS")]
+    pub affinity: Vec<String>,
+    /// Runs of each kernel, with seeds that follow each other.
+    #[arg(long, default_value_t = 5)]
+    pub runs: u32,
+    /// Seed of the first run.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Turn hardware mechanisms off, e.g. cache-warmth,smt.
+    #[arg(long, value_name = "LIST")]
+    pub without: Option<String>,
+    /// Print the programs that were learned instead of running them.
+    #[arg(long)]
+    pub programs: bool,
+    /// Rule for the star: t-2020, ci-2024, subci-2024, welch, rank or bootstrap.
+    #[arg(long, default_value = "ci-2024")]
+    pub rule: String,
+    /// Threads to run on; 0 is one per processor. The result is the same on any number.
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: TableFormat,
+    /// Write to this file instead of standard output.
+    #[arg(long)]
+    pub output: Option<PathBuf>,
+}
+
+const REPLAY_EXAMPLE: &str = "Example:
+  trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup_new -e sched_process_fork \\
+      -e sched_process_exec -e sched_process_exit -e sched_wakeup -e sched_migrate_task make -j8
+  schedlab replay trace.dat --recorded-on host --as-recorded v6.12 \\
+      --machine zen3-2s --kernel v6.12 --vs v6.12+NO_SIS_UTIL";
 
 /// Options of `features`.
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@
 mod args;
 mod command;
 mod error;
+mod facts;
 mod files;
 mod machine;
 mod output;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Verb::Sched(args) => command::sched::run(args),
         Verb::Detect(args) => command::detect::run(args),
         Verb::Audit(args) => command::audit::run(args),
+        Verb::Replay(args) => command::replay::run(args),
         Verb::Features(args) => command::features::run(args),
         Verb::Explain(args) => command::explain::run(args),
         Verb::Topo(args) => command::topo::run(args),

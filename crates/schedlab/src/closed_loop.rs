@@ -9,7 +9,6 @@
 //! `machines/class/emulator.toml`.
 
 mod company;
-mod own;
 mod placed;
 mod program;
 
@@ -20,13 +19,13 @@ use schedlab_report::metrics::{Busy, Cause, Counts, Migrations, Placements, Wake
 use schedlab_sched::Kernel;
 use schedlab_topology::{CpuId, SavedSysfs, Topology};
 use schedlab_trace::read::{Record, open};
-use schedlab_trace::{Event, Kind, Sink};
+use schedlab_trace::{Comm, Event, Kind, Sink};
 use schedlab_units::{Duration, Pid};
 
 use crate::error::Error;
 use crate::experiment::{Limits, run_one};
+use crate::kept::Kept;
 use crate::scenario::Row;
-use own::Own;
 
 pub use company::Company;
 pub use placed::{Placed, Step, compare};
@@ -55,9 +54,14 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn of(program: &Program) -> Own<Figures> {
-        let company = Company::new(program.prefix(), program.nice());
-        Own::new(program.prefix(), Figures { company, ..Figures::default() })
+    /// Figures of the program's own tasks: `wl_NAME` from the exec on, then what it calls them.
+    fn of(program: &Program) -> Kept<impl Fn(Comm) -> bool + use<>, Figures> {
+        let prefix = program.prefix();
+        let company = Company::new(prefix, program.nice());
+        let own = move |comm: Comm| {
+            comm.as_bytes().starts_with(prefix.as_bytes()) || comm.as_bytes().starts_with(b"wl_")
+        };
+        Kept::new(own, Figures { company, ..Figures::default() })
     }
 }
 
@@ -173,7 +177,7 @@ pub fn simulated(
     seed: u64,
 ) -> Result<Figures, Error> {
     let workload = program.model(machine.topology.nr_cpus(), start)?;
-    let row = Row { key: String::new(), workload, notes: Vec::new() };
+    let row = Row { key: String::new(), workload, notes: Vec::new(), prologue: Duration::ZERO };
     let limits = Limits { seed, limit: Some(LIMIT) };
     let (_, own) = run_one(machine, kernel, &row, limits, |_| Figures::of(program))?;
     Ok(own.into_inner())

@@ -14,6 +14,7 @@ use schedlab_units::Duration;
 
 use crate::error::Error;
 use crate::folds::Folds;
+use crate::measured::Measured;
 use crate::scenario::{Row, Scenario};
 
 /// Virtual time after which a run without a limit counts as one that never ends.
@@ -65,10 +66,7 @@ impl Scenario {
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
             result.map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, kernel))))
         };
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|e| Error::new(format!("cannot start threads: {e}")))?;
-        let flat: Vec<Result<Run, Error>> = pool.install(|| (0..total).into_par_iter().map(job).collect());
-        let mut flat = flat.into_iter();
+        let mut flat = spread(total, threads, job)?.into_iter();
         let mut rows = Vec::new();
         for _ in &self.rows {
             let mut kernels = Vec::new();
@@ -85,6 +83,20 @@ impl Scenario {
     }
 }
 
+/// Does jobs on `threads` threads (0: one per processor); results come in order.
+///
+/// # Errors
+/// Threads that cannot be started.
+pub(crate) fn spread<T: Send>(
+    jobs: usize,
+    threads: usize,
+    job: impl Fn(usize) -> T + Sync + Send,
+) -> Result<Vec<T>, Error> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|e| Error::new(format!("cannot start threads: {e}")))?;
+    Ok(pool.install(|| (0..jobs).into_par_iter().map(job).collect()))
+}
+
 /// Runs one row under one kernel, feeding a second sink beside the folds.
 ///
 /// # Errors
@@ -96,7 +108,8 @@ pub fn run_one<S: Sink>(
     limits: Limits,
     sink: impl FnOnce(&Row) -> S,
 ) -> Result<(Run, S), Error> {
-    let mut sinks = Tee(Folds::new(&row.workload), sink(row));
+    let folds = Measured::new(row.prologue, Folds::new(&row.workload));
+    let mut sinks = Tee(folds, sink(row));
     let simulation =
         Simulation::new(machine, kernel, &row.workload).map_err(|e| Error::new(e.to_string()))?;
     let outcome = simulation.seed(limits.seed).limit(limits.limit.unwrap_or(ENDLESS)).run(&mut sinks);
@@ -110,5 +123,6 @@ pub fn run_one<S: Sink>(
         return Err(Error::new(outcome.end.to_string()));
     }
     let Tee(folds, sink) = sinks;
-    Ok((Run { seed: limits.seed, elapsed: outcome.elapsed(), folds }, sink))
+    let elapsed = outcome.elapsed().saturating_sub(row.prologue);
+    Ok((Run { seed: limits.seed, elapsed, folds: folds.into_inner() }, sink))
 }

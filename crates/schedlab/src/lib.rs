@@ -6,6 +6,7 @@
 
 pub use schedlab_audit as audit;
 pub use schedlab_machine as machine;
+pub use schedlab_replay as learned;
 pub use schedlab_report as report;
 pub use schedlab_sched as sched;
 pub use schedlab_topology as topology;
@@ -23,6 +24,9 @@ pub mod facts;
 mod find_machine;
 mod folds;
 mod judge;
+mod kept;
+mod measured;
+pub mod replay;
 pub mod reproduce;
 mod rows;
 mod rulebook;

@@ -2,6 +2,7 @@
 
 use schedlab_machine::Machine;
 use schedlab_topology::CpuId;
+use schedlab_units::Duration;
 use schedlab_workload::{RtApp, Workload, WorkloadRead};
 
 use crate::error::Error;
@@ -19,7 +20,7 @@ pub(crate) fn of(file: &str, text: &str, machine: &Machine, files: &dyn Files) -
     };
     let check = |row: schedlab_workload::WorkloadRow| {
         check_cpus(file, text, &row.workload, machine)?;
-        Ok(Row { key: row.key, workload: row.workload, notes: Vec::new() })
+        Ok(Row { key: row.key, workload: row.workload, notes: Vec::new(), prologue: Duration::ZERO })
     };
     rows.into_iter().map(check).collect()
 }
@@ -28,7 +29,7 @@ pub(crate) fn of(file: &str, text: &str, machine: &Machine, files: &dyn Files) -
 pub(crate) fn rt_app(file: &str, text: &str, machine: &Machine) -> Result<Row, Error> {
     let read = RtApp::parse(text, file).map_err(|e| Error::new(e.to_string()))?;
     check_cpus(file, text, &read.workload, machine)?;
-    Ok(Row { key: String::new(), workload: read.workload, notes: read.notes })
+    Ok(Row { key: String::new(), workload: read.workload, notes: read.notes, prologue: Duration::ZERO })
 }
 
 /// Every CPU that a workload names must be there. `text` is where it was named, as far as known.

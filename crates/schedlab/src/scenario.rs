@@ -61,6 +61,8 @@ pub struct Row {
     pub workload: schedlab_workload::Workload,
     /// What was read and changes nothing, with the reason.
     pub notes: Vec<String>,
+    /// Time at the beginning that brings about a state and is not measured.
+    pub prologue: Duration,
 }
 
 /// What a scenario expects to find.

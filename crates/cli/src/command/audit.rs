@@ -1,6 +1,5 @@
 //! `schedlab audit`: would our rules have done the same as a recorded kernel?
 
-mod facts;
 mod marks;
 mod text;
 
@@ -12,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::args::{Audit, AuditFormat};
 use crate::error::{Error, Status};
+use crate::facts::{Asked, Facts};
 use crate::output;
 use crate::recorded::Recorded;
 use crate::recording::Recording;
-use facts::Facts;
 
 /// Follows each recording and prints what was found in all of them.
 pub fn run(args: &Audit) -> Result<Status, Error> {
@@ -26,7 +25,7 @@ pub fn run(args: &Audit) -> Result<Status, Error> {
     let mut audited = Vec::new();
     let mut sum = AuditReport::default();
     for recorded in &recordings {
-        let facts = Facts::gather(args, recorded)?;
+        let facts = Facts::gather(&asked(args), recorded)?;
         let (report, _) = follow(args, recorded, &facts, NullSink)?;
         audited.push((recorded, facts, report.events));
         sum.add(report, args.stories);
@@ -58,6 +57,17 @@ pub fn run(args: &Audit) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
+fn asked(args: &Audit) -> Asked<'_> {
+    Asked {
+        machine: args.machine.as_deref(),
+        kernel: args.kernel.as_deref(),
+        facts: args.facts.as_deref(),
+        affinity: &args.affinity,
+        machine_option: "--machine",
+        kernel_option: "--kernel",
+    }
+}
+
 fn follow<S: Listener>(
     args: &Audit,
     recorded: &Recorded,
@@ -82,7 +92,7 @@ fn perfetto(args: &Audit, recordings: &[Recorded]) -> Result<Status, Error> {
             recordings.len()
         )));
     };
-    let facts = Facts::gather(args, recorded)?;
+    let facts = Facts::gather(&asked(args), recorded)?;
     let mut followed = Err(Error::new("nothing was read"));
     let written = output::write(args.output.as_deref(), |out: &mut dyn Write| {
         let marks = marks::Marks::new(write::Perfetto::new(out, write::Extras::ALL));

@@ -1,4 +1,4 @@
-//! What an audit must know besides the trace: the machine, the kernel, masks of tasks.
+//! What must be known of a recording besides the trace: the machine, the kernel, masks of tasks.
 
 use std::path::Path;
 
@@ -6,10 +6,25 @@ use schedlab::audit::{AffinityHint, apply_features, apply_tunables, hints_of_com
 use schedlab::sched::{Kernel, PRESETS};
 use schedlab::topology::{CpuMask, Topology};
 
-use crate::args::Audit;
 use crate::error::Error;
 use crate::recorded::Recorded;
 use crate::{files, machine};
+
+/// What the user says of a recording.
+pub struct Asked<'a> {
+    /// The machine.
+    pub machine: Option<&'a str>,
+    /// The kernel.
+    pub kernel: Option<&'a str>,
+    /// The folder of facts.
+    pub facts: Option<&'a Path>,
+    /// Masks of tasks: `NAME=CPUS`.
+    pub affinity: &'a [String],
+    /// The option that names the machine, for messages.
+    pub machine_option: &'static str,
+    /// The option that names the kernel.
+    pub kernel_option: &'static str,
+}
 
 /// The facts of one recording.
 pub struct Facts {
@@ -23,26 +38,30 @@ pub struct Facts {
 
 impl Facts {
     /// What the user says goes before what lies beside the recording.
-    pub fn gather(args: &Audit, recorded: &Recorded) -> Result<Facts, Error> {
-        let folder = args.facts.as_ref().or(recorded.facts.as_ref());
-        let topology = match (&args.machine, folder) {
+    pub fn gather(args: &Asked<'_>, recorded: &Recorded) -> Result<Facts, Error> {
+        let folder = args.facts.or(recorded.facts.as_deref());
+        let topology = match (args.machine, folder) {
             (Some(name), _) => machine::machine(name)?.topology,
-            (None, Some(folder)) => recorded_machine(folder)?,
+            (None, Some(folder)) => recorded_machine(folder, args.machine_option)?,
             (None, None) => {
                 return Err(Error::new(format!(
-                    "{} does not say on which machine it was recorded; name it with --machine, or give the \
-                     folder of its topology.txt with --facts (`schedlab record` makes one)",
-                    recorded.trace.display()
+                    "{} does not say on which machine it was recorded; name it with {}, or give the folder of its \
+                     topology.txt with --facts (`schedlab record` makes one)",
+                    recorded.trace.display(),
+                    args.machine_option
                 )));
             }
         };
-        let asked = match (&args.kernel, folder) {
-            (Some(kernel), _) => kernel.clone(),
-            (None, Some(folder)) if folder.join("uname.txt").is_file() => recorded_kernel(folder)?,
+        let asked = match (args.kernel, folder) {
+            (Some(kernel), _) => kernel.to_owned(),
+            (None, Some(folder)) if folder.join("uname.txt").is_file() => {
+                recorded_kernel(folder, args.kernel_option)?
+            }
             (None, _) => {
                 return Err(Error::new(format!(
-                    "{} does not say which kernel was recorded; name it with --kernel, as in --kernel v6.12",
-                    recorded.trace.display()
+                    "{} does not say which kernel was recorded; name it with {option}, as in {option} v6.12",
+                    recorded.trace.display(),
+                    option = args.kernel_option
                 )));
             }
         };
@@ -59,11 +78,11 @@ impl Facts {
     }
 }
 
-fn recorded_machine(folder: &Path) -> Result<Topology, Error> {
+fn recorded_machine(folder: &Path, option: &str) -> Result<Topology, Error> {
     if !folder.join("topology.txt").is_file() {
         return Err(Error::new(format!(
             "{}: there is no topology.txt in it; a folder of facts has one (lines of /sys paths with their \
-             content), or name the machine with --machine",
+             content), or name the machine with {option}",
             folder.display()
         )));
     }
@@ -71,7 +90,7 @@ fn recorded_machine(folder: &Path) -> Result<Topology, Error> {
 }
 
 /// The preset of the release in `uname.txt`: the third word of `uname -a`.
-fn recorded_kernel(folder: &Path) -> Result<String, Error> {
+fn recorded_kernel(folder: &Path, option: &str) -> Result<String, Error> {
     let path = folder.join("uname.txt");
     let text = files::read(&path)?;
     let release = text.split_whitespace().nth(2).unwrap_or_default();
@@ -81,7 +100,7 @@ fn recorded_kernel(folder: &Path) -> Result<String, Error> {
         return Ok(name);
     }
     Err(Error::new(format!(
-        "{}: the rules of \"{release}\" are not known; name the nearest kernel with --kernel, one of {}",
+        "{}: the rules of \"{release}\" are not known; name the nearest kernel with {option}, one of {}",
         path.display(),
         PRESETS.join(", ")
     )))
@@ -106,9 +125,9 @@ fn apply(kernel: &mut Kernel, folder: &Path, topology: &Topology) -> Result<(), 
 }
 
 /// Masks that the user names, and those that the command beside the trace tells.
-fn affinity(args: &Audit, recorded: &Recorded, nr_cpus: usize) -> Result<Vec<AffinityHint>, Error> {
+fn affinity(args: &Asked<'_>, recorded: &Recorded, nr_cpus: usize) -> Result<Vec<AffinityHint>, Error> {
     let mut hints = Vec::new();
-    for hint in &args.affinity {
+    for hint in args.affinity {
         let (comm, list) = hint.split_once('=').ok_or_else(|| {
             Error::new(format!("--affinity is NAME=CPUS, as in 'st-*=0,4', not \"{hint}\""))
         })?;

@@ -1,35 +1,32 @@
-//! A filter that leaves of a trace what happens to a program's own tasks.
+//! A filter that leaves of a trace what happens to some of its tasks.
 //!
-//! They are known by name: `wl_NAME` from the exec on, then what the program calls them. All
-//! others count as idle: a switch from a kworker to a task of the program becomes one from
-//! the idle task, so that folds over the rest see a machine that runs the program alone.
+//! They are known by name. All others count as idle: a switch from a kworker to a task that is
+//! kept becomes one from the idle task, so that folds over the rest see a machine that runs
+//! those tasks alone.
 
 use schedlab_trace::{Comm, Event, Kind, Sink, TaskState};
 use schedlab_units::Pid;
 
 /// The filter.
-pub(super) struct Own<S> {
-    prefix: &'static str,
+#[derive(Clone, Debug)]
+pub(crate) struct Kept<F, S> {
+    keeps: F,
     inner: S,
 }
 
-impl<S: Sink> Own<S> {
-    /// Passes on what concerns tasks whose name begins so, or with `wl_`.
-    pub fn new(prefix: &'static str, inner: S) -> Own<S> {
-        Own { prefix, inner }
+impl<F: Fn(Comm) -> bool, S: Sink> Kept<F, S> {
+    /// Passes on what concerns tasks whose name is kept.
+    pub fn new(keeps: F, inner: S) -> Kept<F, S> {
+        Kept { keeps, inner }
     }
 
     /// The sink behind the filter.
     pub fn into_inner(self) -> S {
         self.inner
     }
-
-    fn is_own(&self, comm: Comm) -> bool {
-        comm.as_bytes().starts_with(self.prefix.as_bytes()) || comm.as_bytes().starts_with(b"wl_")
-    }
 }
 
-impl<S: Sink> Sink for Own<S> {
+impl<F: Fn(Comm) -> bool, S: Sink> Sink for Kept<F, S> {
     fn event(&mut self, event: &Event) {
         match &event.kind {
             Kind::SchedSwitch {
@@ -41,7 +38,7 @@ impl<S: Sink> Sink for Own<S> {
                 next_pid,
                 next_prio,
             } => {
-                let (from, to) = (self.is_own(*prev_comm), self.is_own(*next_comm));
+                let (from, to) = ((self.keeps)(*prev_comm), (self.keeps)(*next_comm));
                 if !from && !to {
                     return;
                 }
@@ -61,7 +58,7 @@ impl<S: Sink> Sink for Own<S> {
             | Kind::SchedWakeup { comm, .. }
             | Kind::SchedWakeupNew { comm, .. }
             | Kind::SchedMigrateTask { comm, .. }
-                if self.is_own(*comm) =>
+                if (self.keeps)(*comm) =>
             {
                 self.inner.event(event);
             }
@@ -97,7 +94,7 @@ mod tests {
                 next_prio: 120,
             },
         };
-        let mut filter = Own::new("hg-", Vec::new());
+        let mut filter = Kept::new(|comm| comm.as_bytes().starts_with(b"hg-"), Vec::new());
         filter.event(&switch(other, 7, own, 8));
         filter.event(&switch(own, 8, own, 9));
         filter.event(&switch(other, 7, other, 6));

@@ -1,0 +1,148 @@
+//! `schedlab replay`: what was recorded, on another machine or kernel.
+
+use std::path::Path;
+
+use schedlab::machine::{Machine, Without};
+use schedlab::replay::{Fidelity, Listener, table};
+use schedlab::report::{Comparison, Options, Stat, render};
+use schedlab::sched::Kernel;
+use schedlab::{Results, Scenario};
+use serde_json::json;
+
+use crate::args::{Replay, TableFormat};
+use crate::error::{Error, Status};
+use crate::facts::{Asked, Facts};
+use crate::progress::Progress;
+use crate::recorded::Recorded as Found;
+use crate::recording::Recording;
+use crate::{machine, output};
+
+/// Learns, replays where it was recorded, then where the user wants it.
+pub fn run(args: &Replay) -> Result<Status, Error> {
+    let found = one_recording(&args.file)?;
+    let asked = Asked {
+        machine: args.recorded_on.as_deref(),
+        kernel: args.as_recorded.as_deref(),
+        facts: args.facts.as_deref(),
+        affinity: &args.affinity,
+        machine_option: "--recorded-on",
+        kernel_option: "--as-recorded",
+    };
+    let facts = Facts::gather(&asked, &found)?;
+    let targets = args.kernel.iter().chain(&args.vs);
+    let mut kernels = targets.map(|name| Kernel::parse(name)).collect::<Result<Vec<_>, _>>()?;
+    if args.kernel.is_none() {
+        kernels.insert(0, facts.kernel.clone());
+    }
+    if args.runs == 0 {
+        return Err(Error::new("--runs is at least 1"));
+    }
+    let options =
+        Options { rule: args.rule.parse().map_err(|e| Error::new(format!("{e}")))?, ..Options::default() };
+    let target = args.machine.as_deref().map(machine::machine).transpose()?;
+    let without = args.without.as_deref().map(Without::parse).transpose();
+    let without = without.map_err(|e| Error::new(format!("--without: {e}")))?;
+
+    let topology = facts.topology;
+    let recording = Recording::open(&found.trace)?.on_machine(&topology.name, topology.nr_cpus());
+    let mut listener = Listener::new();
+    recording.feed(&mut listener, || false)?;
+    let mut recorded = listener.finish(&found.trace.display().to_string())?;
+    recorded.affinity = facts.affinity;
+    if args.programs {
+        return output::print(|out| write!(out, "{}", recorded.learned)).map(|()| Status::Done);
+    }
+    let own = recorded.own_machine(topology.clone());
+    let progress = Progress::new("replaying on its own machine");
+    let fidelity =
+        recorded.fidelity(&own, &facts.kernel, args.seed, args.runs, args.threads, |done, total| {
+            progress.at(done, total)
+        })?;
+    drop(progress);
+    let machine = match target {
+        Some(machine) => recorded.elsewhere(with(machine, without), &topology),
+        None => own,
+    };
+    let notes = recorded.notes(&machine, &topology);
+    let scenario = recorded.scenario(machine, kernels, args.runs, args.seed)?;
+    let progress = Progress::new(&scenario.rows[0].workload.name);
+    let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
+    drop(progress);
+    let comparison = Comparison::new(&table(&scenario, &results), options);
+    let told = Told { fidelity, notes, scenario, results, comparison };
+    let text = told.text(args.format);
+    output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+    Ok(Status::Done)
+}
+
+fn with(machine: Machine, without: Option<Without>) -> Machine {
+    match without {
+        Some(without) => machine.without(without),
+        None => machine,
+    }
+}
+
+/// The one recording that a path stands for.
+fn one_recording(path: &Path) -> Result<Found, Error> {
+    let mut found = Found::find(path)?;
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        several => Err(Error::new(format!(
+            "{}: there are {several} recordings in it, and one can be replayed; name one of the folders in it",
+            path.display()
+        ))),
+    }
+}
+
+/// All that is told.
+struct Told {
+    fidelity: Fidelity,
+    notes: Vec<String>,
+    scenario: Scenario,
+    results: Results,
+    comparison: Comparison,
+}
+
+impl Told {
+    fn text(&self, format: TableFormat) -> String {
+        match format {
+            TableFormat::Json => {
+                let value = json!({
+                    "file": self.scenario.file,
+                    "fidelity": self.fidelity,
+                    "notes": self.notes,
+                    "machine": self.scenario.machine.name(),
+                    "comparison": render::json(&self.comparison),
+                    "why": schedlab::because(&self.scenario, &self.results),
+                    "perf_stat": self.results.perf_stats(&self.scenario),
+                });
+                serde_json::to_string_pretty(&value).expect("JSON of plain data") + "\n"
+            }
+            // Only what is compared has the form of a table: the rest would break its columns.
+            TableFormat::Csv => render::csv(&self.comparison),
+            TableFormat::Md => format!("{}\n{}", self.head("- "), render::markdown(&self.comparison)),
+            TableFormat::Text => self.plain(),
+        }
+    }
+
+    /// The fidelity line and what is to be kept in mind.
+    fn head(&self, lead: &str) -> String {
+        let mut text: String = self.fidelity.text().lines().map(|line| format!("{lead}{line}\n")).collect();
+        for note in &self.notes {
+            text += &format!("{lead}note      {note}\n");
+        }
+        text
+    }
+
+    fn plain(&self) -> String {
+        let mut text = format!("{}\n{}", self.head(""), render::text(&self.comparison, &Stat::MAIL));
+        for line in schedlab::because(&self.scenario, &self.results) {
+            text += &format!("why    {line}\n");
+        }
+        for stat in self.results.perf_stats(&self.scenario) {
+            text.push('\n');
+            text += &render::perf_stat(&stat);
+        }
+        text
+    }
+}

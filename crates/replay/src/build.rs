@@ -1,0 +1,214 @@
+//! Makes a workload of what was learned.
+//!
+//! Each task becomes a program of its own. A wait on others is a semaphore that belongs to the
+//! task that waits: whoever woke it posts there, at the same point of its own work. So the wake
+//! graph is kept, and nobody can wait for ever: every post stands behind less of the recording
+//! than the wait it ends.
+//!
+//! What was there before the recording begins is there before the replay begins: a prologue, in
+//! which those that sleep fall asleep, and their load has time to fade.
+
+use std::collections::BTreeMap;
+
+use schedlab_audit::{AffinityHint, bound_kthread};
+use schedlab_topology::CpuId;
+use schedlab_trace::Comm;
+use schedlab_units::Duration;
+use schedlab_workload::{
+    AttrId, BarrierId, CpuList, CpuListId, GroupId, LabelId, Miss, Op, Policy, ProcessId, SchedAttr, SpecId,
+    Start, TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
+};
+
+use crate::learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
+use crate::rhythm;
+
+/// Time before what was recorded begins.
+pub const PROLOGUE: Duration = Duration::secs(1);
+
+/// The mark by which a replayed task says which recorded one it is: its place in [`Learned::tasks`].
+pub const MARK: &str = "recorded task";
+
+/// What the recording does not tell.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What people call the workload.
+    pub name: String,
+    /// CPUs of the machine it is to run on. A CPU that is not there is replaced by the one whose number is the rest.
+    pub nr_cpus: usize,
+    /// CPUs that tasks of a name may use.
+    pub affinity: Vec<AffinityHint>,
+}
+
+impl Learned {
+    /// The programs as a workload.
+    ///
+    /// # Errors
+    /// A workload that contradicts itself, which would be a mistake of the learner.
+    pub fn workload(&self, options: &Options) -> Result<Workload, WorkloadError> {
+        let mut writer = Writer::new(self, options);
+        writer.beginner();
+        for (index, task) in self.tasks.iter().enumerate().filter(|(_, task)| !task.is_left_out) {
+            writer.task(TaskIndex(index as u32), task);
+        }
+        writer.w.finish()
+    }
+}
+
+/// A workload being written.
+struct Writer<'a> {
+    options: &'a Options,
+    w: WorkloadBuilder,
+    mark: LabelId,
+    /// The spec of each task that takes part.
+    specs: Vec<Option<SpecId>>,
+    /// Where two tasks meet.
+    meetings: BTreeMap<(TaskIndex, TaskIndex), BarrierId>,
+    /// The process of each task that shares one.
+    processes: Vec<Option<ProcessId>>,
+    groups: Vec<Option<GroupId>>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(learned: &Learned, options: &'a Options) -> Writer<'a> {
+        let mut w = WorkloadBuilder::new(options.name.clone());
+        let mark = w.label(MARK);
+        // The first is the one that begins.
+        let mut next = 1;
+        let mut spec = |task: &Task| {
+            (!task.is_left_out).then(|| {
+                next += 1;
+                SpecId(next - 1)
+            })
+        };
+        let specs = learned.tasks.iter().map(&mut spec).collect();
+        let groups = learned.groups.iter().map(|path| w.group(path)).collect();
+        let processes = processes(&learned.tasks, &mut w);
+        Writer { options, w, mark, specs, meetings: BTreeMap::new(), processes, groups }
+    }
+
+    /// A task that begins at once, so that the first event of a run tells when the prologue began.
+    fn beginner(&mut self) {
+        let program = self.w.program("begins", |_| {});
+        self.w.task(TaskSpec::root("replay", program));
+    }
+
+    fn task(&mut self, index: TaskIndex, task: &Task) {
+        let cpus = self.mask(&task.comm);
+        let ops = self.ops(index, task);
+        let mark = self.mark;
+        let program = self.w.program(task.comm.to_string(), |p| {
+            p.mark(mark, i64::from(index.0));
+            for op in ops {
+                p.op(op);
+            }
+        });
+        let (start, cpu) = match task.begin {
+            Begin::Running(cpu) | Begin::Runnable(cpu) => (Start::At(PROLOGUE), Some(cpu)),
+            Begin::Asleep(cpu) => (Start::At(Duration::ZERO), Some(cpu)),
+            Begin::Forked(_) => (Start::ByFork, None),
+        };
+        let attr = (start != Start::ByFork).then(|| self.attr(task.prio));
+        let spec = TaskSpec {
+            start,
+            start_cpu: cpu.map(|cpu| self.there(cpu)),
+            kthread: bound_kthread(&task.comm).is_some(),
+            attr,
+            cpus,
+            ..TaskSpec::root(task.comm.to_string(), program)
+        };
+        self.w.task(match self.processes[index.index()] {
+            Some(process) => spec.thread_of(process),
+            None => spec,
+        });
+    }
+
+    fn ops(&mut self, index: TaskIndex, task: &Task) -> Vec<Op> {
+        let spans = rhythm::sleeps_for_spans(&task.steps);
+        // Who is asleep when the recording begins sleeps through the prologue too.
+        let mut extra = if matches!(task.begin, Begin::Asleep(_)) { PROLOGUE } else { Duration::ZERO };
+        let mut ops = Vec::new();
+        for step in &task.steps {
+            match *step {
+                Step::Run(work) => ops.push(Op::Run { work }),
+                Step::Sleep(sleep) => {
+                    let more = std::mem::take(&mut extra);
+                    ops.push(sleep_op(&sleep, spans, more));
+                }
+                Step::Wait(other) | Step::Wake(other) => {
+                    if self.specs[other.index()].is_some() {
+                        ops.push(Op::Barrier { barrier: self.meeting(index, other) });
+                    }
+                }
+                Step::Fork(child) => ops.extend(self.specs[child.index()].map(|task| Op::Fork { task })),
+                Step::Exec(comm) => {
+                    ops.push(Op::Exec { comm: self.w.comm(&comm.to_str_lossy()) });
+                    ops.extend(self.mask(&comm).map(|cpus| Op::SetCpus { cpus: Some(cpus) }));
+                }
+                Step::Rename(comm) => {
+                    ops.push(Op::SetComm { comm: self.w.comm(&comm.to_str_lossy()) });
+                    ops.extend(self.mask(&comm).map(|cpus| Op::SetCpus { cpus: Some(cpus) }));
+                }
+                Step::Prio(prio) => ops.push(Op::SetSched { attr: self.attr(prio) }),
+                Step::Group(group) => ops.push(Op::SetGroup { group: self.groups[group as usize] }),
+                Step::Nothing => {}
+            }
+        }
+        ops
+    }
+
+    /// Where two tasks meet.
+    fn meeting(&mut self, one: TaskIndex, other: TaskIndex) -> BarrierId {
+        let pair = (one.min(other), one.max(other));
+        let w = &mut self.w;
+        let name = || format!("{} and {}", pair.0.index(), pair.1.index());
+        *self.meetings.entry(pair).or_insert_with(|| w.barrier(name(), 2, Duration::ZERO))
+    }
+
+    /// The CPU that stands for a recorded one.
+    fn there(&self, cpu: CpuId) -> CpuId {
+        CpuId::from(cpu.index() % self.options.nr_cpus)
+    }
+
+    /// What a name tells of the CPUs a task may use.
+    fn mask(&mut self, comm: &Comm) -> Option<CpuListId> {
+        let hint = self.options.affinity.iter().find(|hint| hint.matches(comm));
+        let cpus: Vec<CpuId> = match hint {
+            Some(hint) => hint.allowed.iter().map(|cpu| self.there(cpu)).collect(),
+            None => vec![self.there(bound_kthread(comm)?)],
+        };
+        CpuList::new(cpus).map(|list| self.w.cpus(list))
+    }
+
+    /// Attributes of a priority as the kernel prints it. Which of the policies with that
+    /// priority it is, the recording does not tell: the usual one.
+    fn attr(&mut self, prio: i32) -> AttrId {
+        let policy = match prio {
+            ..=99 => Policy::Fifo { priority: (99 - prio).clamp(1, 99) as u8 },
+            _ => Policy::Normal { nice: (prio - 120).clamp(-20, 19) as i8 },
+        };
+        self.w.attr(SchedAttr { policy, ..SchedAttr::default() })
+    }
+}
+
+fn sleep_op(sleep: &Sleep, spans: bool, more: Duration) -> Op {
+    if sleep.served || spans {
+        Op::Sleep { span: (sleep.span + more).max(Duration(1)) }
+    } else {
+        let period = (sleep.since_last + more).max(Duration(1));
+        Op::TimerWait { timer: Timer::Own(0), period, miss: Miss::KeepGrid }
+    }
+}
+
+/// The process of each task that has threads or is one.
+fn processes(tasks: &[Task], w: &mut WorkloadBuilder) -> Vec<Option<ProcessId>> {
+    let mut processes = vec![None; tasks.len()];
+    for (index, task) in tasks.iter().enumerate() {
+        if let Begin::Forked(parent) = task.begin
+            && task.is_thread
+        {
+            let process = *processes[parent.index()].get_or_insert_with(|| w.process());
+            processes[index] = Some(process);
+        }
+    }
+    processes
+}

@@ -1,0 +1,51 @@
+//! What was learned, in words: one line per task.
+
+use std::fmt;
+
+use crate::learned::{Begin, Learned, Sleep, Step};
+
+impl fmt::Display for Learned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for task in &self.tasks {
+            write!(f, "{}-{}", task.comm, task.pid)?;
+            match task.begin {
+                Begin::Running(cpu) => write!(f, ", running on {cpu}:")?,
+                Begin::Runnable(cpu) => write!(f, ", runnable on {cpu}:")?,
+                Begin::Asleep(cpu) => write!(f, ", asleep on {cpu}:")?,
+                Begin::Forked(parent) => {
+                    let kind = if task.is_thread { "thread of" } else { "child of" };
+                    write!(f, ", {kind} {}:", self.tasks[parent.index()].pid)?;
+                }
+            }
+            if task.is_left_out {
+                write!(f, " left out")?;
+            }
+            for (at, step) in task.steps.iter().enumerate() {
+                write!(f, "{} ", if at == 0 { "" } else { "," })?;
+                self.step(f, step)?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Learned {
+    fn step(&self, f: &mut fmt::Formatter<'_>, step: &Step) -> fmt::Result {
+        match step {
+            Step::Run(work) => write!(f, "run {work}"),
+            Step::Sleep(Sleep { span, served: true, .. }) => write!(f, "is served for {span}"),
+            Step::Sleep(Sleep { span, since_last, .. }) => {
+                write!(f, "sleep {span} until {since_last} after the last")
+            }
+            Step::Wait(task) => write!(f, "wait for {}", self.tasks[task.index()].pid),
+            Step::Wake(task) => write!(f, "wake {}", self.tasks[task.index()].pid),
+            Step::Fork(task) => write!(f, "fork {}", self.tasks[task.index()].pid),
+            Step::Exec(comm) => write!(f, "exec {comm}"),
+            Step::Rename(comm) => write!(f, "rename {comm}"),
+            Step::Prio(prio) => write!(f, "prio {prio}"),
+            Step::Group(group) => write!(f, "group {}", self.groups[*group as usize]),
+            Step::Nothing => write!(f, "nothing"),
+        }
+    }
+}

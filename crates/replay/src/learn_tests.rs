@@ -1,0 +1,231 @@
+//! Small recordings and the programs that are learned from them.
+
+use expect_test::{Expect, expect};
+use schedlab_trace::read::{feed, ftrace};
+
+use crate::{Learned, Learner, Missing};
+
+/// A recording in short: `CPU US TASK VERB ..`, a task being `comm-pid`, one `<idle>-0`.
+///
+/// ```text
+///   0 100 a-10 out S b-11     CPU 0, 100 us: a leaves in state S, b runs
+///   0 100 a-10 wakes b-11     in a's own context
+///   0 100 a-10 irq b-11       an interrupt that hits a wakes b
+///   0 100 a-10 forks b-11     sched_process_fork
+///   0 100 a-10 starts b-11    sched_wakeup_new
+///   0 100 a-10 execs /bin/c
+/// ```
+/// A task may carry its priority: `b-11@125`.
+fn ftrace_text(short: &str) -> String {
+    short.trim().lines().map(|line| ftrace_line(line.trim()) + "\n").collect()
+}
+
+fn ftrace_line(short: &str) -> String {
+    let words: Vec<&str> = short.split_whitespace().collect();
+    let [cpu, us, task, verb, rest @ ..] = &words[..] else { panic!("{short}") };
+    let (comm, pid, prio) = task_of(task);
+    let us: u64 = us.parse().unwrap();
+    let other = || task_of(rest[rest.len() - 1]);
+    let flags = if *verb == "irq" { "d.h2." } else { "d..2." };
+    let event = match *verb {
+        "out" => {
+            let (next, next_pid, next_prio) = other();
+            format!(
+                "sched_switch: prev_comm={comm} prev_pid={pid} prev_prio={prio} prev_state={} ==> \
+                 next_comm={next} next_pid={next_pid} next_prio={next_prio}",
+                rest[0]
+            )
+        }
+        "wakes" | "irq" => {
+            let (wakee, wakee_pid, wakee_prio) = other();
+            format!("sched_waking: comm={wakee} pid={wakee_pid} prio={wakee_prio} target_cpu=003")
+        }
+        "forks" => {
+            let (child, child_pid, _) = other();
+            format!("sched_process_fork: comm={comm} pid={pid} child_comm={child} child_pid={child_pid}")
+        }
+        "starts" => {
+            let (child, child_pid, child_prio) = other();
+            format!("sched_wakeup_new: comm={child} pid={child_pid} prio={child_prio} target_cpu=001")
+        }
+        "execs" => format!("sched_process_exec: filename={} pid={pid} old_pid={pid}", rest[0]),
+        _ => panic!("{short}"),
+    };
+    format!("{comm:>16}-{pid:<7} [{cpu:0>3}] {flags} {:>5}.{:06}: {event}", us / 1_000_000, us % 1_000_000)
+}
+
+fn task_of(word: &str) -> (&str, &str, &str) {
+    let (task, prio) = word.split_once('@').unwrap_or((word, "120"));
+    let (comm, pid) = task.rsplit_once('-').unwrap();
+    (comm, pid, prio)
+}
+
+fn learn(short: &str) -> Result<Learned, Missing> {
+    let mut learner = Learner::new();
+    let text = ftrace_text(short);
+    let summary = feed(ftrace::Reader::new(text.as_bytes()), &mut learner).unwrap();
+    assert_eq!(summary.gaps, 0, "{:?}", summary.first_gaps);
+    learner.finish()
+}
+
+fn check(short: &str, expected: Expect) {
+    expected.assert_eq(&learn(short).unwrap().to_string());
+}
+
+#[test]
+fn time_preempted_is_no_work() {
+    check(
+        "0 100 a-10 wakes b-11
+         0 150 a-10 out R+ b-11
+         0 350 b-11 out S a-10
+         0 400 a-10 out S <idle>-0",
+        expect![[r#"
+            b-11, asleep on 3: wait for 10, run 200us
+            a-10, running on 0: wake 11, run 100us
+        "#]],
+    );
+}
+
+#[test]
+fn who_wakes_whom_is_kept_at_its_place_in_the_work_of_both() {
+    check(
+        "0 100 a-10 wakes b-11
+         1 120 <idle>-0 out R b-11
+         1 180 b-11 out S <idle>-0
+         0 300 a-10 wakes b-11
+         1 310 <idle>-0 out R b-11
+         0 350 a-10 out S <idle>-0
+         1 400 b-11 wakes a-10
+         0 410 <idle>-0 out R a-10
+         1 430 b-11 out S <idle>-0
+         0 460 a-10 out S <idle>-0",
+        expect![[r#"
+            b-11, asleep on 3: wait for 10, run 60us, wait for 10, run 90us, wake 10, run 30us
+            a-10, running on 0: wake 11, run 200us, wake 11, run 50us, wait for 11, run 50us
+        "#]],
+    );
+}
+
+#[test]
+fn an_interrupt_is_no_waker_whomever_it_hits() {
+    check(
+        "0 0 a-10 irq t-20
+         0 10 a-10 out R+ t-20
+         0 30 t-20 out S a-10
+         0 1000 a-10 irq t-20
+         0 1010 a-10 out R+ t-20
+         0 1050 t-20 out D a-10
+         0 1500 a-10 irq t-20
+         0 1510 a-10 out R+ t-20
+         0 1530 t-20 out S a-10",
+        expect![[r#"
+            t-20, asleep on 3: sleep 0 until 0 after the last, run 20us, sleep 970us until 1ms after the last, run 40us, is served for 450us, run 20us
+            a-10, running on 0: run 1450us
+        "#]],
+    );
+}
+
+#[test]
+fn a_wakeup_may_come_just_before_the_switch() {
+    check(
+        "0 100 a-10 out R+ a-10
+         1 100 b-11 out R b-11
+         1 150 b-11 wakes a-10
+         0 152 a-10 out S <idle>-0
+         0 160 <idle>-0 out R a-10
+         0 200 a-10 out S <idle>-0
+         1 200 b-11 out S <idle>-0",
+        expect![[r#"
+            a-10, running on 0: run 52us, wait for 11, run 40us
+            b-11, running on 1: run 50us, wake 10, run 50us
+        "#]],
+    );
+}
+
+#[test]
+fn a_wakeup_of_a_task_that_never_slept_is_nothing() {
+    check(
+        "0 100 a-10 out R+ c-12
+         1 150 b-11 wakes a-10
+         0 160 c-12 out S a-10
+         0 200 a-10 out S <idle>-0
+         1 200 b-11 out S <idle>-0",
+        expect![[r#"
+            a-10, running on 0: run 40us
+            c-12, runnable on 0: run 60us
+            b-11, running on 1: run 100us
+        "#]],
+    );
+}
+
+#[test]
+fn a_child_is_forked_where_it_can_first_run_and_ends_as_thread_or_process() {
+    check(
+        "0 100 a-10 out S sh-5
+         0 200 sh-5 forks sh-6
+         0 210 sh-5 starts sh-6
+         1 220 <idle>-0 out R sh-6
+         1 250 sh-6 execs /usr/bin/make
+         1 260 make-6 forks make-7
+         1 270 make-6 starts make-7
+         2 280 <idle>-0 out R make-7
+         1 290 make-6 out S <idle>-0
+         2 300 make-7 wakes make-6
+         2 310 make-7 out X <idle>-0
+         1 320 <idle>-0 out R make-6
+         1 330 make-6 wakes sh-5
+         1 340 make-6 out Z <idle>-0
+         0 350 sh-5 out S <idle>-0",
+        expect![[r#"
+            a-10, running on 0:
+            sh-5, runnable on 0: run 110us, fork 6, run 140us
+            sh-6, child of 5: run 30us, exec make, run 20us, fork 7, run 20us, wait for 7, run 20us
+            make-7, thread of 6: run 20us, wake 6, run 10us
+        "#]],
+    );
+}
+
+#[test]
+fn a_name_and_a_nice_value_hold_from_when_the_task_was_switched_in() {
+    check(
+        "0 100 a-10 starts b-11
+         1 110 <idle>-0 out R b-11
+         1 150 b-11 out R+ <idle>-0
+         1 160 <idle>-0 out R b-11
+         1 200 hog-11@125 out R+ <idle>-0
+         0 250 a-10 wakes c-12
+         0 300 a-10 out S <idle>-0",
+        expect![[r#"
+            a-10, running on 0: fork 11, run 200us
+            b-11, child of 10: run 40us, prio 125, rename hog, run 40us
+            c-12, asleep on 3:
+        "#]],
+    );
+}
+
+#[test]
+fn stoppers_are_left_out_and_who_waits_for_them_is_served() {
+    check(
+        "0 100 a-10 wakes migration/0-15@0
+         0 110 a-10 out D migration/0-15@0
+         0 130 migration/0-15@0 wakes a-10
+         0 140 migration/0-15@0 out S a-10
+         0 200 a-10 out S <idle>-0",
+        expect![[r#"
+            migration/0-15, asleep on 3: left out wait for 10, run 20us, wake 10, run 10us
+            a-10, running on 0: wake 15, run 10us, is served for 20us, run 60us
+        "#]],
+    );
+}
+
+#[test]
+fn a_recording_that_lacks_what_is_needed_says_how_to_record_it() {
+    let missing = |short| learn(short).unwrap_err().to_string();
+    let no_switch = missing("0 100 a-10 wakes b-11");
+    assert!(
+        no_switch.contains("no sched_switch") && no_switch.contains("trace-cmd record -e"),
+        "{no_switch}"
+    );
+    let no_waking = missing("0 100 a-10 out S b-11");
+    assert!(no_waking.contains("neither sched_waking nor sched_wakeup"), "{no_waking}");
+}

@@ -1,0 +1,114 @@
+//! What was learned: tasks and what each did, in order.
+
+use schedlab_topology::CpuId;
+use schedlab_trace::Comm;
+use schedlab_units::{Duration, Pid, Time};
+
+/// A task of the recording, by its place in [`Learned::tasks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TaskIndex(pub u32);
+
+impl TaskIndex {
+    /// The place.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// All that was learned from a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Learned {
+    /// Tasks in the order in which they were first seen; who forks stands before its children.
+    pub tasks: Vec<Task>,
+    /// When the recording begins.
+    pub first: Time,
+    /// When it ends.
+    pub last: Time,
+    /// CPUs on which something happened lie below this number.
+    pub nr_cpus: usize,
+    /// How long an idle CPU took to run a task that another CPU woke, half of the times; none if it was never seen.
+    pub idle_wakeup: Option<Duration>,
+    /// Wake-ups of tasks that were not asleep: nothing came of them.
+    pub wakeups_of_awake: u64,
+    /// Groups that tasks were moved to.
+    pub groups: Vec<String>,
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its number in the recording.
+    pub pid: Pid,
+    /// Its name when it was first seen.
+    pub comm: Comm,
+    /// Its priority when it was first seen, as the kernel prints it.
+    pub prio: i32,
+    /// How it came into the recording.
+    pub begin: Begin,
+    /// A thread of the process of the task that forked it.
+    pub is_thread: bool,
+    /// It takes no part in a replay: the simulated kernel has its own.
+    pub is_left_out: bool,
+    /// What it did.
+    pub steps: Vec<Step>,
+}
+
+/// How a task came into the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// It ran on this CPU when the recording began.
+    Running(CpuId),
+    /// It waited to run on this CPU.
+    Runnable(CpuId),
+    /// It was asleep, and had run on this CPU.
+    Asleep(CpuId),
+    /// Another task forked it.
+    Forked(TaskIndex),
+}
+
+/// One thing that a task did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It worked for so long, however often it was interrupted.
+    Run(Duration),
+    /// It slept until nobody in particular woke it.
+    Sleep(Sleep),
+    /// It slept until this task woke it.
+    Wait(TaskIndex),
+    /// It woke a task.
+    Wake(TaskIndex),
+    /// It forked a task.
+    Fork(TaskIndex),
+    /// It replaced its program.
+    Exec(Comm),
+    /// It took another name.
+    Rename(Comm),
+    /// Its priority changed.
+    Prio(i32),
+    /// It was moved to a group, by its place in [`Learned::groups`].
+    Group(u32),
+    /// Something that turned out to be nothing.
+    Nothing,
+}
+
+/// A sleep that no task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sleep {
+    /// How long it lasted.
+    pub span: Duration,
+    /// Time since the last such sleep ended, or since the task began.
+    pub since_last: Duration,
+    /// It waits for something that takes a time of its own from when it was asked for: a
+    /// device, or a task that is not part of the replay.
+    pub served: bool,
+}
+
+impl Task {
+    /// How long it worked in all.
+    pub fn work(&self) -> Duration {
+        self.steps.iter().fold(Duration::ZERO, |sum, step| match step {
+            Step::Run(work) => sum + *work,
+            _ => sum,
+        })
+    }
+}

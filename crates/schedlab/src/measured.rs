@@ -1,0 +1,42 @@
+//! Leaves out the beginning of a run, which only brings about the state it is to begin in.
+
+use schedlab_trace::{Event, Kind, Sink};
+use schedlab_units::{Duration, Pid, Time};
+
+/// Passes on what comes after a prologue. Tasks that start by themselves as it ends were there
+/// before, so their birth is not told.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured<S> {
+    prologue: Duration,
+    begins: Option<Time>,
+    inner: S,
+}
+
+impl<S: Sink> Measured<S> {
+    /// The prologue begins with the first event.
+    pub fn new(prologue: Duration, inner: S) -> Measured<S> {
+        Measured { prologue, begins: None, inner }
+    }
+
+    /// The sink behind.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S: Sink> Sink for Measured<S> {
+    fn event(&mut self, event: &Event) {
+        if self.prologue == Duration::ZERO {
+            return self.inner.event(event);
+        }
+        let begins = *self.begins.get_or_insert(event.time + self.prologue);
+        let was_there = event.pid == Pid::IDLE && matches!(event.kind, Kind::SchedWakeupNew { .. });
+        if event.time >= begins && !was_there {
+            self.inner.event(event);
+        }
+    }
+
+    fn wants_decisions(&self) -> bool {
+        self.inner.wants_decisions()
+    }
+}

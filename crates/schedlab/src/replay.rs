@@ -1,0 +1,232 @@
+//! A recording, run again: on its own machine to see whether it comes back, then elsewhere.
+//!
+//! What tasks do is learned from the recording; where and when they do it is left to the
+//! simulated kernel. The lengths of work hold all that the recorded kernel and machine added to
+//! them: its system calls and switches, a sibling's share of the core, cold caches. So those
+//! costs are not charged again.
+
+mod fidelity;
+
+use schedlab_audit::AffinityHint;
+use schedlab_machine::{Machine, Mechanism, Without};
+use schedlab_replay::{Learned, Learner, Options, PROLOGUE};
+use schedlab_report::metrics::{Busy, Counts, Migrations, WakeupLatency};
+use schedlab_report::{Direction, Table};
+use schedlab_sched::Kernel;
+use schedlab_topology::Topology;
+use schedlab_trace::{Comm, Event, Sink};
+use schedlab_units::Duration;
+
+use crate::error::Error;
+use crate::experiment::Results;
+use crate::kept::Kept;
+use crate::scenario::{Row, Scenario};
+
+pub use fidelity::{Fidelity, Line};
+
+/// Figures of a recording or its replay, without the tasks that a simulated kernel makes by itself.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// Switches, wake-ups, new tasks.
+    pub counts: Counts,
+    /// Migrations by cause.
+    pub migrations: Migrations,
+    /// Wake-up latency.
+    pub latency: WakeupLatency,
+    /// Run time.
+    pub busy: Busy,
+}
+
+impl Sink for Figures {
+    fn event(&mut self, event: &Event) {
+        self.counts.event(event);
+        self.migrations.event(event);
+        self.latency.event(event);
+        self.busy.event(event);
+    }
+}
+
+/// Whether a task is compared: all but stoppers, which move tasks about.
+fn is_compared(comm: Comm) -> bool {
+    !comm.as_bytes().starts_with(b"migration/")
+}
+
+fn figures() -> Kept<fn(Comm) -> bool, Figures> {
+    Kept::new(is_compared as fn(Comm) -> bool, Figures::default())
+}
+
+/// Listens to a recording.
+#[derive(Debug)]
+pub struct Listener {
+    learner: Learner,
+    figures: Kept<fn(Comm) -> bool, Figures>,
+}
+
+impl Listener {
+    /// Nothing heard yet.
+    pub fn new() -> Listener {
+        Listener { learner: Learner::new(), figures: figures() }
+    }
+
+    /// What was heard.
+    ///
+    /// # Errors
+    /// Events that the recording lacks, with the command that records them.
+    pub fn finish(self, name: &str) -> Result<Recorded, Error> {
+        let learned = self.learner.finish().map_err(|e| Error::new(format!("{name}: {e}")))?;
+        Ok(Recorded {
+            name: name.to_string(),
+            learned,
+            figures: self.figures.into_inner(),
+            affinity: Vec::new(),
+        })
+    }
+}
+
+impl Default for Listener {
+    fn default() -> Listener {
+        Listener::new()
+    }
+}
+
+impl Sink for Listener {
+    fn event(&mut self, event: &Event) {
+        self.learner.event(event);
+        self.figures.event(event);
+    }
+}
+
+/// A recording that was heard to its end.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The file.
+    pub name: String,
+    /// What its tasks do.
+    pub learned: Learned,
+    /// What became of it.
+    pub figures: Figures,
+    /// CPUs that tasks of a name may use, as far as that is known from elsewhere.
+    pub affinity: Vec<AffinityHint>,
+}
+
+impl Recorded {
+    /// Its own machine: the CPUs with nothing that costs time, but for the time an idle CPU took
+    /// to hear of work in the recording.
+    pub fn own_machine(&self, topology: Topology) -> Machine {
+        let mut machine = Machine::of(topology);
+        let hears = self.learned.idle_wakeup.unwrap_or_default().0;
+        for (name, value) in
+            [("ipi.send_ns", 0), ("ipi.handle_ns", 0), ("ipi.deliver_ns", hears), ("ipi.polling_ns", hears)]
+        {
+            machine.set(name, value).expect("a constant of every machine");
+        }
+        let all = Mechanism::TABLE.iter().map(|row| row.0).filter(|m| *m != Mechanism::Ipi);
+        machine.without(all.fold(Without::NOTHING, Without::with))
+    }
+
+    /// Another machine, without what the recorded work holds already.
+    pub fn elsewhere(&self, machine: Machine, recorded_on: &Topology) -> Machine {
+        let mut without = machine.without.with(Mechanism::KernelCosts);
+        if has_smt(recorded_on) {
+            without = without.with(Mechanism::Smt);
+        }
+        machine.without(without)
+    }
+
+    /// The programs on a machine, as the one row of a scenario.
+    ///
+    /// # Errors
+    /// Programs that contradict themselves.
+    pub fn row(&self, machine: &Machine) -> Result<Row, Error> {
+        let name = format!("replay of {}", self.name);
+        let options = Options { name, nr_cpus: machine.topology.nr_cpus(), affinity: self.affinity.clone() };
+        let workload =
+            self.learned.workload(&options).map_err(|e| Error::new(format!("{}: {e}", self.name)))?;
+        Ok(Row { key: String::new(), workload, notes: Vec::new(), prologue: PROLOGUE })
+    }
+
+    /// The comparison of kernels on a machine.
+    ///
+    /// # Errors
+    /// Programs that contradict themselves.
+    pub fn scenario(
+        &self,
+        machine: Machine,
+        kernels: Vec<Kernel>,
+        runs: u32,
+        seed: u64,
+    ) -> Result<Scenario, Error> {
+        let rows = vec![self.row(&machine)?];
+        let story = format!("What was recorded in {}, replayed.", self.name);
+        let file = self.name.clone();
+        Ok(Scenario { file, story, machine, kernels, runs, seed, limit: None, rows, expect: Vec::new() })
+    }
+}
+
+impl Recorded {
+    /// What is to be kept in mind about figures from a machine.
+    pub fn notes(&self, machine: &Machine, recorded_on: &Topology) -> Vec<String> {
+        let mut notes = Vec::new();
+        if has_smt(recorded_on) {
+            notes.push(
+                "run lengths were recorded on CPUs that share their core with a sibling and stay as they were; \
+                 SMT is not charged again"
+                    .to_string(),
+            );
+        }
+        let (here, there) = (recorded_on.nr_cpus(), machine.topology.nr_cpus());
+        if there < here {
+            notes.push(format!(
+                "{} has {there} CPUs, the recording {here}: masks and threads bound to CPUs that are not there go to \
+                 the CPU of the remaining number",
+                machine.name()
+            ));
+        }
+        notes
+    }
+}
+
+/// Whether some core has several threads.
+fn has_smt(topology: &Topology) -> bool {
+    let mut cores: Vec<u16> = topology.cpus().map(|(_, cpu)| cpu.core).collect();
+    let cpus = cores.len();
+    cores.sort_unstable();
+    cores.dedup();
+    cores.len() < cpus
+}
+
+/// Run time and wake-up latency of the replays, one column per kernel.
+pub fn table(scenario: &Scenario, results: &Results) -> Table {
+    let title = format!(
+        "{} on {}, {} paired runs, seed {}",
+        scenario.rows[0].workload.name,
+        scenario.machine.name(),
+        scenario.runs,
+        scenario.seed
+    );
+    let mut table = Table::new(title, scenario.kernels.iter().map(|k| k.name.as_str()));
+    let runs = || results.runs[0].iter().enumerate().flat_map(|(k, runs)| runs.iter().map(move |r| (k, r)));
+    let time = table.metric("run time", "ms", Direction::Lower);
+    for (kernel, run) in runs() {
+        time.record("", kernel, run.seed, ms(run.elapsed));
+    }
+    let latency = table.metric("wake-up latency", "us", Direction::Lower);
+    for (percent, key) in [(50.0, "p50"), (99.0, "p99"), (99.9, "p99.9")] {
+        for (kernel, run) in runs() {
+            let value = run.folds.latency.histogram.percentile(percent).unwrap_or(0);
+            latency.record(key, kernel, run.seed, value as f64 / 1e3);
+        }
+    }
+    let counts = table.metric("switches and migrations", "", Direction::Lower);
+    for (kernel, run) in runs() {
+        let folds = &run.folds;
+        counts.record("voluntary", kernel, run.seed, folds.counts.voluntary as f64);
+        counts.record("involuntary", kernel, run.seed, folds.counts.involuntary as f64);
+        counts.record("migrations", kernel, run.seed, folds.migrations.total() as f64);
+    }
+    table
+}
+
+fn ms(time: Duration) -> f64 {
+    time.0 as f64 / 1e6
+}

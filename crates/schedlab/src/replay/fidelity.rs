@@ -1,0 +1,248 @@
+//! Whether a recording comes back when it is replayed where it was recorded.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use schedlab_machine::Machine;
+use schedlab_replay::{MARK, TaskIndex};
+use schedlab_report::metrics::Busy;
+use schedlab_sched::Kernel;
+use schedlab_trace::{Event, Kind, Sink, Tee};
+use schedlab_units::Pid;
+use serde::Serialize;
+
+use super::{Figures, Recorded, figures, ms};
+use crate::error::Error;
+use crate::experiment::{Limits, run_one, spread};
+use crate::measured::Measured;
+
+/// Counts may be off by this share.
+const COUNTS_GOAL: f64 = 0.10;
+/// Busy time of each task may be off by this share.
+const BUSY_GOAL: f64 = 0.02;
+/// A count below this is a handful, of which no share is formed: it may be off by as much as this tenth.
+const HANDFUL: f64 = 100.0;
+/// Tasks that ran for less than this share of all work are judged by what they differ of it.
+const SMALL: f64 = 0.001;
+
+/// A figure as recorded and as replayed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// What it counts.
+    pub what: String,
+    /// In the recording.
+    pub recorded: f64,
+    /// The mean of the replays.
+    pub replayed: f64,
+    /// By which share the replays are off.
+    pub off: f64,
+    /// Whether that is within the goal.
+    pub within: bool,
+}
+
+/// How a replay compares with its recording.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fidelity {
+    /// The machine.
+    pub machine: String,
+    /// The kernel.
+    pub kernel: String,
+    /// How many seeds the mean is of.
+    pub runs: u32,
+    /// The counts that are judged: switches, wake-ups, migrations.
+    pub counts: Vec<Line>,
+    /// The busy time of each task, ms.
+    pub busy: Vec<Line>,
+    /// What there is a goal for none of.
+    pub others: Vec<Line>,
+}
+
+impl Line {
+    fn count(what: &str, recorded: f64, replayed: f64) -> Line {
+        let off = share(recorded, replayed);
+        let within = (replayed - recorded).abs() <= COUNTS_GOAL * recorded.max(HANDFUL);
+        Line { what: what.to_string(), recorded, replayed, off, within }
+    }
+
+    fn busy(what: String, recorded: f64, replayed: f64, all: f64) -> Line {
+        let off = share(recorded, replayed);
+        let within = (replayed - recorded).abs() <= BUSY_GOAL * recorded.max(SMALL * all);
+        Line { what, recorded, replayed, off, within }
+    }
+}
+
+/// By which share something is off; of nothing, wholly.
+fn share(recorded: f64, replayed: f64) -> f64 {
+    match (recorded == replayed, recorded == 0.0) {
+        (true, _) => 0.0,
+        (_, true) => 1.0,
+        _ => replayed / recorded - 1.0,
+    }
+}
+
+impl Fidelity {
+    /// The largest share by which a count is off that is not a handful, or one that is by too much.
+    pub fn counts_off(&self) -> f64 {
+        worst(self.counts.iter().filter(|line| !line.within || line.recorded >= HANDFUL))
+    }
+
+    /// The largest share by which the busy time of a task is off that matters.
+    pub fn busy_off(&self) -> f64 {
+        let all: f64 = self.busy.iter().map(|line| line.recorded).sum();
+        worst(self.busy.iter().filter(|line| !line.within || line.recorded >= SMALL * all))
+    }
+
+    /// What fell outside the goals, in words.
+    pub fn outside(&self) -> Vec<String> {
+        let counts = self.counts.iter().filter(|line| !line.within).map(|line| {
+            format!(
+                "{} {:.0} instead of {:.0} ({:+.1} %)",
+                line.what,
+                line.replayed,
+                line.recorded,
+                line.off * 100.0
+            )
+        });
+        let busy = self.busy.iter().filter(|line| !line.within).map(|line| {
+            format!(
+                "{} ran {:.2} ms instead of {:.2} ({:+.1} %)",
+                line.what,
+                line.replayed,
+                line.recorded,
+                line.off * 100.0
+            )
+        });
+        counts.chain(busy).collect()
+    }
+
+    /// The fidelity line, and a second one if something fell outside.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "fidelity  replayed on its own machine ({}) under {}, mean of {} seeds, it comes back to the recorded \
+             counts within {:.1} % (goal {:.0} %) and busy time per task within {:.1} % (goal {:.0} %)\n",
+            self.machine,
+            self.kernel,
+            self.runs,
+            self.counts_off() * 100.0,
+            COUNTS_GOAL * 100.0,
+            self.busy_off() * 100.0,
+            BUSY_GOAL * 100.0
+        );
+        let outside = self.outside();
+        if !outside.is_empty() {
+            let shown = outside.len().min(OUTSIDE_SHOWN);
+            text += &format!("outside   {}", outside[..shown].join("; "));
+            if outside.len() > shown {
+                text += &format!("; and {} more", outside.len() - shown);
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// What fell outside is listed up to here.
+const OUTSIDE_SHOWN: usize = 6;
+
+fn worst<'a>(lines: impl Iterator<Item = &'a Line>) -> f64 {
+    lines.map(|line| line.off.abs()).fold(0.0, f64::max)
+}
+
+/// Tells which task of a replay is which of the recording, and how long each ran.
+#[derive(Clone, Debug, Default)]
+struct Tasks {
+    known: BTreeMap<Pid, TaskIndex>,
+    busy: Busy,
+}
+
+impl Sink for Tasks {
+    fn event(&mut self, event: &Event) {
+        if let Kind::Mark { label, value } = event.kind
+            && label.as_str() == MARK
+        {
+            self.known.insert(event.pid, TaskIndex(value as u32));
+        }
+        self.busy.event(event);
+    }
+}
+
+impl Recorded {
+    /// Replays on the recorded machine, with several seeds, and compares.
+    ///
+    /// # Errors
+    /// A replay that cannot be made.
+    pub fn fidelity(
+        &self,
+        own: &Machine,
+        kernel: &Kernel,
+        seed: u64,
+        runs: u32,
+        threads: usize,
+        progress: impl Fn(usize, usize) + Sync,
+    ) -> Result<Fidelity, Error> {
+        let row = self.row(own)?;
+        let done = AtomicUsize::new(0);
+        let one = |index: usize| {
+            let sinks = |row: &crate::Row| Tee(Measured::new(row.prologue, figures()), Tasks::default());
+            let limits = Limits { seed: seed + index as u64, limit: None };
+            let result = run_one(own, kernel, &row, limits, sinks)
+                .map_err(|e| Error::new(format!("{}: the replay on its own machine: {e}", self.name)));
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs as usize);
+            result.map(|(_, Tee(replayed, tasks))| (replayed.into_inner().into_inner(), tasks))
+        };
+        let mut sums = vec![0.0; self.learned.tasks.len()];
+        let mut means = [0.0; COUNTS.len() + OTHERS.len()];
+        for result in spread(runs as usize, threads, one)? {
+            let (replayed, tasks) = result?;
+            for (mean, value) in means.iter_mut().zip(values(&replayed)) {
+                *mean += value / f64::from(runs);
+            }
+            for (pid, _, ran) in tasks.busy.tasks() {
+                if let Some(task) = tasks.known.get(&pid) {
+                    sums[task.index()] += ms(ran) / f64::from(runs);
+                }
+            }
+        }
+        let recorded = values(&self.figures);
+        let line = |(i, what): (usize, &&str)| Line::count(what, recorded[i], means[i]);
+        let counts = COUNTS.iter().enumerate().map(line).collect();
+        let line = |(i, what): (usize, &&str)| {
+            Line::count(what, recorded[COUNTS.len() + i], means[COUNTS.len() + i])
+        };
+        let others = OTHERS.iter().enumerate().map(line).collect();
+        let all: f64 = self.learned.tasks.iter().map(|task| ms(task.work())).sum();
+        let kept = self.learned.tasks.iter().zip(&sums).filter(|(task, _)| !task.is_left_out);
+        let busy = kept
+            .map(|(task, replayed)| {
+                Line::busy(format!("{}-{}", task.comm, task.pid), ms(task.work()), *replayed, all)
+            })
+            .collect();
+        Ok(Fidelity {
+            machine: own.name().to_string(),
+            kernel: kernel.name.clone(),
+            runs,
+            counts,
+            busy,
+            others,
+        })
+    }
+}
+
+/// The counts that are judged.
+const COUNTS: [&str; 4] = ["switches", "involuntary switches", "wake-ups", "migrations"];
+/// What is only told.
+const OTHERS: [&str; 4] = ["new tasks", "elapsed ms", "latency p50 us", "latency p99 us"];
+
+fn values(figures: &Figures) -> [f64; COUNTS.len() + OTHERS.len()] {
+    let us = |percent| figures.latency.histogram.percentile(percent).unwrap_or(0) as f64 / 1e3;
+    [
+        (figures.counts.voluntary + figures.counts.involuntary) as f64,
+        figures.counts.involuntary as f64,
+        figures.counts.wakeups as f64,
+        figures.migrations.total() as f64,
+        figures.counts.forks as f64,
+        ms(figures.busy.span()),
+        us(50.0),
+        us(99.0),
+    ]
+}
