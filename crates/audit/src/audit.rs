@@ -5,6 +5,7 @@ use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::{Comm, Event, Kind, NullSink, Sink};
 use schedlab_units::{Pid, TaskId, Time};
 
+use crate::balance::Moved;
 use crate::fork;
 use crate::listener::Listener;
 use crate::motion;
@@ -39,10 +40,12 @@ struct Forking {
 /// Judges a trace; the events go on to `sink`.
 pub struct Audit<S = NullSink> {
     options: Options,
-    shadow: Shadow,
-    pairing: Pairing,
+    pub(crate) shadow: Shadow,
+    pub(crate) pairing: Pairing,
     open: PerCpu<Option<Open>>,
     forking: Vec<Forking>,
+    /// By CPU, tasks whose move was judged with that of the first of its pass.
+    pub(crate) passed: PerCpu<Vec<TaskId>>,
     /// Generation in which the forks were judged last.
     judged: u64,
     begun: bool,
@@ -75,6 +78,7 @@ impl<S: Listener> Audit<S> {
             pairing: Pairing::default(),
             open: PerCpu::new(topology.nr_cpus(), |_| None),
             forking: Vec::new(),
+            passed: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             judged: 0,
             begun: false,
             report: AuditReport::default(),
@@ -103,18 +107,20 @@ impl<S: Listener> Audit<S> {
             self.shadow.advance(event.time);
             self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);
             self.rejudge_on(event);
-            self.apply(event, known.fate, known.later_prio);
+            self.apply(&known);
             self.rejudge_all(event.time);
         }
         self.sink.event(event);
     }
 
-    fn apply(&mut self, event: &Event, fate: Option<Fate>, later_prio: Option<i32>) {
+    fn apply(&mut self, known: &Known) {
+        let Known { ref event, fate, later_prio, of_wakeup } = *known;
         let (cpu, now) = (event.cpu, event.time);
         match event.kind {
             Kind::SchedWaking { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
                 let task = self.shadow.task(pid, &comm, Some(prio), target_cpu, now);
                 self.shadow.grown(task);
+                self.stopper_asked(event, comm, target_cpu);
                 self.waking(event, task, target_cpu, fate);
             }
             Kind::SchedWakeup { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
@@ -135,8 +141,8 @@ impl<S: Listener> Audit<S> {
                 if self.shadow.has_cpu(orig_cpu) && self.shadow.has_cpu(dest_cpu) =>
             {
                 let task = self.shadow.task(pid, &comm, Some(prio), orig_cpu, now);
-                let waking = self.open[cpu].as_ref().is_some_and(|open| open.wakeup.task == task);
-                if !waking {
+                if !of_wakeup {
+                    self.moving(event, Moved { task, from: orig_cpu, to: dest_cpu });
                     self.shadow.migrate(task, dest_cpu, now);
                 }
             }
@@ -477,7 +483,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    fn give(&mut self, mut verdict: Verdict) {
+    pub(crate) fn give(&mut self, mut verdict: Verdict) {
         if verdict.answer == Answer::Differs {
             verdict.gravity = self.gravity(&verdict);
         }

@@ -10,12 +10,14 @@
 mod affinity;
 mod audit;
 mod averages;
+mod balance;
 mod command;
 mod facts;
 mod flips;
 mod fork;
 mod listener;
 mod motion;
+mod moving;
 mod options;
 mod pairing;
 mod pick;

@@ -47,6 +47,8 @@ pub struct Known {
     /// Of a `sched_wakeup_new`: the priority with which the task first left a CPU. It sets
     /// its own as a rule when it begins to run, which no event tells.
     pub later_prio: Option<i32>,
+    /// Of a `sched_migrate_task`: it is part of a wake-up.
+    pub of_wakeup: bool,
 }
 
 /// Events in waiting.
@@ -68,13 +70,14 @@ struct Waiting {
     open: bool,
     migrated: bool,
     later_prio: Option<i32>,
+    of_wakeup: bool,
 }
 
 impl Pairing {
     /// Takes the next event of the trace.
     pub fn push(&mut self, event: &Event) {
         let number = self.first + self.waiting.len() as u64;
-        let mut open = false;
+        let (mut open, mut of_wakeup) = (false, false);
         match event.kind {
             Kind::SchedWaking { pid, .. } => {
                 if let Some(earlier) = self.open.insert(pid, number) {
@@ -102,6 +105,7 @@ impl Pairing {
                     && waiting.event.cpu == event.cpu
                 {
                     waiting.migrated = true;
+                    of_wakeup = true;
                 }
             }
             Kind::SchedWakeup { pid, target_cpu, .. } => {
@@ -119,6 +123,7 @@ impl Pairing {
             open,
             migrated: false,
             later_prio: None,
+            of_wakeup,
         });
     }
 
@@ -146,7 +151,7 @@ impl Pairing {
         if !end && waited < patience && self.waiting.len() < EVENTS_MAX {
             return None;
         }
-        let Waiting { event, fate, open, later_prio, .. } = self.waiting.pop_front()?;
+        let Waiting { event, fate, open, later_prio, of_wakeup, .. } = self.waiting.pop_front()?;
         match event.kind {
             Kind::SchedWaking { pid, .. } if open => {
                 self.open.remove(&pid);
@@ -157,7 +162,7 @@ impl Pairing {
             _ => {}
         }
         self.first += 1;
-        Some(Known { event, fate, later_prio })
+        Some(Known { event, fate, later_prio, of_wakeup })
     }
 
     /// What will happen until then, as far as it is here.

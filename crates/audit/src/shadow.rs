@@ -20,6 +20,7 @@ use crate::affinity::{AffinityHint, bound_kthread};
 use crate::averages::Averages;
 use crate::flips::{Flips, Guesses};
 use crate::motion::Slack;
+use crate::verdict::Verdict;
 
 /// By how much a span between events may differ from what the kernel charged, ns.
 const EVENT_ERROR: u64 = 5_000;
@@ -75,6 +76,8 @@ pub struct Shadow {
     pub slack: Slack,
     /// Guesses of flips from before the recording.
     pub guesses: Guesses,
+    /// The move for which the stopper of a CPU was asked, judged then.
+    pub asked: PerCpu<Option<Verdict>>,
     /// Whether it is known what a CPU runs.
     pub cpu_known: PerCpu<bool>,
     tasks: BTreeMap<Pid, TaskId>,
@@ -100,6 +103,7 @@ impl Shadow {
             generation: 0,
             slack: Slack::default(),
             guesses: Guesses::new(kernel.tunables.hz, 0),
+            asked: PerCpu::new(topology.nr_cpus(), |_| None),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
             tasks: BTreeMap::new(),
             known: Vec::new(),

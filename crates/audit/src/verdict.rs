@@ -100,6 +100,10 @@ pub enum Hidden {
     BalanceCost,
     /// Which CPU balances when: its intervals and failures so far.
     BalanceTime,
+    /// In which order tasks stand in the list from which balancing takes them.
+    TaskOrder,
+    /// Whether affinity left the mark of an imbalance on a group.
+    ImbalanceMark,
     /// What became of the wake-up; its end is not in the trace.
     Fate,
     /// A task that was not met before.
@@ -125,6 +129,8 @@ impl Hidden {
             Hidden::Lots => "LOTS",
             Hidden::BalanceCost => "BALANCE_COST",
             Hidden::BalanceTime => "BALANCE_TIME",
+            Hidden::TaskOrder => "TASK_ORDER",
+            Hidden::ImbalanceMark => "IMBALANCE_MARK",
             Hidden::Fate => "FATE",
             Hidden::Unmet => "UNMET",
         }
@@ -148,6 +154,8 @@ impl Hidden {
             Hidden::Lots => "the draw of lots before newly idle balancing",
             Hidden::BalanceCost => "how long CPUs are idle on average, and what balancing costs",
             Hidden::BalanceTime => "when each CPU balances, and how often it failed",
+            Hidden::TaskOrder => "the order of the list from which balancing takes tasks",
+            Hidden::ImbalanceMark => "whether affinity left the mark of an imbalance on a group",
             Hidden::Fate => "the end of the wake-up, which is not in the trace",
             Hidden::Unmet => "where the task was before it was first seen",
         }
@@ -190,6 +198,7 @@ impl fmt::Display for Choice {
             Choice::Task(pid) => write!(f, "task {pid}"),
             Choice::Preempt(true) => f.write_str("preempt"),
             Choice::Preempt(false) => f.write_str("let run"),
+            Choice::Move { pid: Pid::IDLE, from, to } => write!(f, "some task from CPU {from} to CPU {to}"),
             Choice::Move { pid, from, to } => write!(f, "task {pid} from CPU {from} to CPU {to}"),
             Choice::Nothing => f.write_str("nothing"),
         }

@@ -1,0 +1,228 @@
+//! Which task balancing moves, from where to where, under all that the trace leaves open.
+//!
+//! A recorded move says for whom a pass was made and over which domain: the lowest of the
+//! destination that spans the source, as in any higher one both are in one group. What
+//! it does not say is how often the domain's passes failed before, averages to the last
+//! bit, in which order tasks stand in the source's list, and the mark that affinity
+//! leaves on a group. The balancer is asked with the shadow's values, then with others as
+//! far as these facts may be otherwise.
+
+use schedlab_sched::{BalanceDecision, Curr, IdleType, SdId};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Kind};
+use schedlab_units::{Pid, TaskId, Time};
+
+use crate::averages::{self, Averages};
+use crate::shadow::Shadow;
+use crate::verdict::{Choice, Hidden, Possible};
+
+/// How a move was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// By a pass on this occasion.
+    Pass(IdleType),
+    /// By the stopper of the source, at the request of a pass.
+    Active,
+    /// Not by balancing: affinity, exec, or a push of a real-time task.
+    Other,
+}
+
+/// A move that was recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved {
+    /// Who.
+    pub task: TaskId,
+    /// From.
+    pub from: CpuId,
+    /// To.
+    pub to: CpuId,
+}
+
+/// On which occasion a move was made. `ahead` is what follows.
+pub fn occasion<'a>(
+    shadow: &Shadow,
+    event: &Event,
+    moved: Moved,
+    mut ahead: impl Iterator<Item = &'a Event>,
+) -> Occasion {
+    let Moved { task, from, to } = moved;
+    if !shadow.sched.task(task).policy.is_fair() {
+        return Occasion::Other;
+    }
+    if event.comm.as_bytes().starts_with(b"migration/") {
+        let asked = shadow.asked[from].is_some();
+        return if asked && event.cpu == from { Occasion::Active } else { Occasion::Other };
+    }
+    if event.flags.in_interrupt() || event.comm.as_bytes().starts_with(b"ksoftirqd/") {
+        // The idle CPU that balances for others decides by whether those are idle.
+        let idle = shadow.sched.idle_cpu(to) || shadow.sched.rqs[to].curr == Curr::Idle;
+        return Occasion::Pass(if idle { IdleType::Idle } else { IdleType::NotIdle });
+    }
+    let switch = ahead.find(|next| next.cpu == event.cpu && matches!(next.kind, Kind::SchedSwitch { .. }));
+    match switch.map(|next| &next.kind) {
+        Some(Kind::SchedSwitch { prev_pid, prev_state, .. })
+            if *prev_pid == event.pid && !prev_state.is_runnable() && to == event.cpu =>
+        {
+            Occasion::Pass(IdleType::NewlyIdle)
+        }
+        _ => Occasion::Other,
+    }
+}
+
+/// What a pass may move, the likeliest first; readings are tried until one leads to what
+/// was moved.
+pub fn of_pass(shadow: &mut Shadow, moved: Moved, idle: IdleType, active: bool, now: Time) -> Vec<Possible> {
+    let Moved { from, to, .. } = moved;
+    let common = shadow.sched.domains.walk(to).find(|(_, sd)| sd.span.contains(from)).map(|(id, _)| id);
+    let Some(sd) = common else { return Vec::new() };
+    let pass = Pass { sd, idle, active, moved, now };
+    let mut found = Vec::new();
+    pass.ask(shadow, None, &mut found);
+    if !pass.is_in(shadow, &found) {
+        pass.with_failures(shadow, None, &mut found);
+    }
+    if !pass.is_in(shadow, &found) {
+        pass.with_mark(shadow, &mut found);
+    }
+    if !pass.is_in(shadow, &found) {
+        pass.with_averages(shadow, &mut found);
+    }
+    found
+}
+
+/// One pass, asked under several readings.
+struct Pass {
+    sd: SdId,
+    idle: IdleType,
+    active: bool,
+    moved: Moved,
+    now: Time,
+}
+
+impl Pass {
+    fn is_in(&self, shadow: &Shadow, found: &[Possible]) -> bool {
+        let choice = choice(shadow, self.moved);
+        found.iter().any(|possible| possible.choice == choice)
+    }
+
+    fn ask(&self, shadow: &Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) {
+        let Moved { task, from, to } = self.moved;
+        let decision = shadow.sched.decide_balance(to, self.sd, self.idle, self.now);
+        if self.active {
+            // The stopper comes later; who runs there by then is moved if it may be.
+            let choice = match (decision.active, decision.src) {
+                (true, Some(src)) if src == from => choice(shadow, self.moved),
+                (true, Some(src)) => nobody(src, to),
+                _ => Choice::Nothing,
+            };
+            return add(found, choice, &decision, hidden);
+        }
+        if decision.moved == 0 {
+            return add(found, Choice::Nothing, &decision, hidden);
+        }
+        let src = decision.src.unwrap_or(to);
+        let mut moves = decision.moves();
+        if src == from && moves.any(|moved| moved == (task, to)) {
+            return add(found, choice(shadow, self.moved), &decision, hidden);
+        }
+        if let Some((first, to)) = decision.moves().next() {
+            add(found, choice(shadow, Moved { task: first, from: src, to }), &decision, hidden);
+        }
+        let may_move = decision.moves().any(|(_, cpu)| cpu == to) && self.may_move(shadow);
+        if src == from && may_move {
+            // Which of its tasks is the order of a list that the trace shows in part.
+            add(found, choice(shadow, self.moved), &decision, Some(hidden.unwrap_or(Hidden::TaskOrder)));
+        }
+    }
+
+    /// Whether the task that was moved is one the pass could take.
+    fn may_move(&self, shadow: &Shadow) -> bool {
+        let Moved { task, from, to } = self.moved;
+        let entry = shadow.sched.task(task);
+        let runs = shadow.sched.rqs[from].curr == Curr::Task(task);
+        entry.on_rq && entry.cpu == from && entry.allowed.contains(to) && !runs
+    }
+
+    /// With other counts of failed passes: they let a pass take what is hot or large, and at
+    /// last ask for the stopper.
+    fn with_failures(&self, shadow: &mut Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) {
+        let sd = shadow.sched.domains.sd(self.sd);
+        let (before, most) = (sd.nr_balance_failed, sd.cache_nice_tries + 3);
+        for failed in (0..=most).filter(|&failed| failed != before) {
+            shadow.sched.domains.sd_mut(self.sd).nr_balance_failed = failed;
+            self.ask(shadow, Some(hidden.unwrap_or(Hidden::BalanceTime)), found);
+            if self.is_in(shadow, found) {
+                break;
+            }
+        }
+        shadow.sched.domains.sd_mut(self.sd).nr_balance_failed = before;
+    }
+
+    /// With the mark of an imbalance by affinity on the source's group, or without it.
+    fn with_mark(&self, shadow: &mut Shadow, found: &mut Vec<Possible>) {
+        let domains = &shadow.sched.domains;
+        let sd = domains.sd(self.sd);
+        let group = sd.groups.iter().find(|&group| domains.sg(group).span.contains(self.moved.from));
+        let Some(group) = group else { return };
+        let capacity = domains.sg(group).sgc as usize;
+        let before = domains.sgcs[capacity].imbalance;
+        shadow.sched.domains.sgcs[capacity].imbalance = !before;
+        self.ask(shadow, Some(Hidden::ImbalanceMark), found);
+        if !self.is_in(shadow, found) {
+            self.with_failures(shadow, Some(Hidden::ImbalanceMark), found);
+        }
+        shadow.sched.domains.sgcs[capacity].imbalance = before;
+    }
+
+    /// With the most load where the task came from and the least where it went; around the
+    /// source alone, or in all of its group.
+    fn with_averages(&self, shadow: &mut Shadow, found: &mut Vec<Possible>) {
+        let Moved { from, to, .. } = self.moved;
+        let cpus: Vec<CpuId> = shadow.cpus().collect();
+        let bounds: Vec<(Averages, Averages)> =
+            cpus.iter().map(|&cpu| averages::bounds(shadow, cpu, self.now)).collect();
+        let ours: Vec<Averages> = cpus.iter().map(|&cpu| Averages::of(shadow.sched.root_cfs(cpu))).collect();
+        let below = shadow.sched.domains.walk(from).map(|(_, sd)| sd.span.clone());
+        let group = below.take_while(|span| !span.contains(to)).last();
+        for whole_group in [false, true] {
+            let averages: Vec<Averages> = cpus
+                .iter()
+                .map(|&cpu| {
+                    let in_group = group.as_ref().is_some_and(|group| group.contains(cpu));
+                    match (cpu == from || whole_group && in_group, in_group && !whole_group) {
+                        (true, _) => bounds[cpu.index()].1,
+                        (_, true) => ours[cpu.index()],
+                        _ => bounds[cpu.index()].0,
+                    }
+                })
+                .collect();
+            averages::as_if(shadow, &averages, |shadow| {
+                self.ask(shadow, Some(Hidden::Loads), found);
+                if !self.is_in(shadow, found) {
+                    self.with_failures(shadow, Some(Hidden::Loads), found);
+                }
+            });
+            if self.is_in(shadow, found) {
+                return;
+            }
+        }
+    }
+}
+
+fn add(found: &mut Vec<Possible>, choice: Choice, decision: &BalanceDecision, hidden: Option<Hidden>) {
+    if found.iter().any(|possible| possible.choice == choice) {
+        return;
+    }
+    let hidden = if found.is_empty() && hidden != Some(Hidden::TaskOrder) { None } else { hidden };
+    let numbers = decision.number.into_iter().collect();
+    found.push(Possible { choice, reason: decision.reason.name(), hidden, numbers });
+}
+
+/// The choice as it is printed.
+pub fn choice(shadow: &Shadow, moved: Moved) -> Choice {
+    Choice::Move { pid: shadow.known(moved.task).pid, from: moved.from, to: moved.to }
+}
+
+fn nobody(from: CpuId, to: CpuId) -> Choice {
+    Choice::Move { pid: Pid::IDLE, from, to }
+}

@@ -1,0 +1,133 @@
+//! Recorded moves between queues: which are balancing, and what our balancer says to them.
+
+use schedlab_sched::{Curr, IdleType};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Comm, Event, Kind};
+use schedlab_units::Duration;
+
+use crate::audit::Audit;
+use crate::balance::{self, Moved, Occasion};
+use crate::listener::Listener;
+use crate::shadow::Shadow;
+use crate::verdict::{Answer, Choice, Decision, Verdict};
+
+/// A stopper that was asked begins within this time.
+const STOPPER_PATIENCE: Duration = Duration::millis(10);
+
+/// Most moves of one pass (sched_nr_migrate), by which the look ahead for them ends.
+const MOVES_MAX: usize = 32;
+
+impl<S: Listener> Audit<S> {
+    /// A queued task is about to be moved.
+    pub(crate) fn moving(&mut self, event: &Event, moved: Moved) {
+        let passed = &mut self.passed[event.cpu];
+        if let Some(at) = passed.iter().position(|&task| task == moved.task) {
+            passed.remove(at);
+            return;
+        }
+        passed.clear();
+        let ahead = self.pairing.ahead(event.time + STOPPER_PATIENCE);
+        match balance::occasion(&self.shadow, event, moved, ahead) {
+            Occasion::Other => {}
+            Occasion::Active => {
+                if let Some(verdict) = self.shadow.asked[moved.from].take()
+                    && verdict.kernel == balance::choice(&self.shadow, moved)
+                {
+                    self.give(verdict);
+                }
+            }
+            Occasion::Pass(idle) => {
+                let rest = self.rest_of_pass(event, moved);
+                for moved in std::iter::once(moved).chain(rest) {
+                    let verdict = self.judge_move(event, moved, idle, false);
+                    self.give(verdict);
+                    self.passed[event.cpu].push(moved.task);
+                }
+                self.passed[event.cpu].remove(0);
+            }
+        }
+    }
+
+    /// Moves between the same CPUs that follow at once: one pass decided them all.
+    fn rest_of_pass(&self, event: &Event, moved: Moved) -> Vec<Moved> {
+        let own = self.pairing.ahead(event.time + STOPPER_PATIENCE).filter(|next| next.cpu == event.cpu);
+        own.map_while(|next| match next.kind {
+            Kind::SchedMigrateTask { pid, orig_cpu, dest_cpu, .. }
+                if (orig_cpu, dest_cpu) == (moved.from, moved.to) =>
+            {
+                self.shadow.find(pid).map(|task| Moved { task, ..moved })
+            }
+            _ => None,
+        })
+        .take(MOVES_MAX)
+        .collect()
+    }
+
+    /// A stopper is woken. If it moves a task, what asked for that is judged now: once it
+    /// runs, the task it interrupted no longer does.
+    pub(crate) fn stopper_asked(&mut self, event: &Event, comm: Comm, of: CpuId) {
+        if !comm.as_bytes().starts_with(b"migration/") {
+            return;
+        }
+        self.shadow.asked[of] = None;
+        if event.cpu == of {
+            return;
+        }
+        let moves = self.pairing.ahead(event.time + STOPPER_PATIENCE).find_map(|next| match next.kind {
+            Kind::SchedMigrateTask { pid, orig_cpu, dest_cpu, .. }
+                if next.cpu == of && orig_cpu == of && next.comm == comm =>
+            {
+                Some((pid, dest_cpu))
+            }
+            _ => None,
+        });
+        let Some((pid, to)) = moves else { return };
+        let Some(task) = self.shadow.find(pid).filter(|_| self.shadow.has_cpu(to)) else { return };
+        let idle = match (event.flags.in_interrupt(), self.shadow.sched.rqs[to].curr) {
+            (false, _) if to == event.cpu => IdleType::NewlyIdle,
+            // In task context and for another CPU: an affinity that was changed.
+            (false, _) => return,
+            (true, Curr::Idle) => IdleType::Idle,
+            (true, _) => IdleType::NotIdle,
+        };
+        let verdict = self.judge_move(event, Moved { task, from: of, to }, idle, true);
+        self.shadow.asked[of] = Some(verdict);
+    }
+
+    fn judge_move(&mut self, event: &Event, moved: Moved, idle: IdleType, active: bool) -> Verdict {
+        let known = self.shadow.known(moved.task);
+        let mut verdict = Verdict {
+            time: event.time,
+            cpu: event.cpu,
+            decision: Decision::Balance,
+            pid: known.pid,
+            comm: known.comm,
+            answer: Answer::Undecided,
+            kernel: Choice::Nothing,
+            ours: Vec::new(),
+            hidden: None,
+            gravity: 0,
+        };
+        verdict.kernel = balance::choice(&self.shadow, moved);
+        let ask = |shadow: &mut Shadow| balance::of_pass(shadow, moved, idle, active, event.time);
+        verdict.ours = match idle {
+            IdleType::NewlyIdle => as_if_left(&mut self.shadow, moved.to, ask),
+            _ => ask(&mut self.shadow),
+        };
+        verdict.judge();
+        verdict
+    }
+}
+
+/// Looks at the shadow as if the last task of a CPU had left its queue already: a CPU that
+/// balances because it becomes idle has let go of it, and the trace tells only at the switch.
+fn as_if_left<T>(shadow: &mut Shadow, cpu: CpuId, look: impl FnOnce(&mut Shadow) -> T) -> T {
+    let root = shadow.sched.root_cfs_id(cpu).0 as usize;
+    let before = (shadow.sched.rqs[cpu].nr_running, shadow.sched.cfs_rqs[root].clone());
+    shadow.sched.rqs[cpu].nr_running = 0;
+    let cfs = &mut shadow.sched.cfs_rqs[root];
+    (cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable) = (0, 0, 0);
+    let result = look(shadow);
+    (shadow.sched.rqs[cpu].nr_running, shadow.sched.cfs_rqs[root]) = before;
+    result
+}
