@@ -15,6 +15,7 @@ use crate::pick;
 use crate::placement::{self, Possibilities};
 use crate::probe;
 use crate::report::AuditReport;
+use crate::runtime;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
 
@@ -176,6 +177,11 @@ impl<S: Listener> Audit<S> {
                 self.shadow.run(cpu, next, now);
                 if let Some(prev) = handed_over {
                     self.shadow.hand_over(prev);
+                }
+            }
+            Kind::SchedStatRuntime { pid, runtime, .. } => {
+                if let Some(task) = self.shadow.find(pid) {
+                    runtime::charge(&mut self.shadow, task, runtime, now);
                 }
             }
             Kind::SchedProcessExit { pid, comm, .. } => {

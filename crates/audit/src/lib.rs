@@ -24,6 +24,7 @@ mod pick;
 mod placement;
 mod probe;
 mod report;
+mod runtime;
 mod shadow;
 mod verdict;
 

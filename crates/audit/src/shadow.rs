@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_sched::{
-    Curr, DequeueFlags, EnqueueFlags, FairPolicy, Feature, Kernel, MigrationCause, NewTask, Policy, Prices,
-    Sched, TaskState, TgId,
+    Curr, DequeueFlags, EnqueueFlags, FairPolicy, Feature, Kernel, MigrationCause, NeedResched, NewTask,
+    Policy, Prices, Sched, TaskState, TgId,
 };
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
@@ -20,6 +20,7 @@ use crate::affinity::{AffinityHint, bound_kthread};
 use crate::averages::Averages;
 use crate::flips::{Flips, Guesses};
 use crate::motion::Slack;
+use crate::runtime::Charged;
 use crate::verdict::Verdict;
 
 /// By how much a span between events may differ from what the kernel charged, ns.
@@ -56,6 +57,8 @@ pub struct Known {
     pub later_prio: Option<i32>,
     /// How far its virtual time may be from the one here, ns.
     pub vruntime_error: u64,
+    /// What the kernel said of its run time.
+    pub charged: Charged,
     /// A kernel thread that was not woken since it was born, and so is not bound yet.
     pub newborn: bool,
     /// It was woken while it was leaving its CPU, which is to finish the wake-up.
@@ -178,6 +181,12 @@ impl Shadow {
     /// A tick of a busy CPU, and the balancing it leads to, which only leaves its marks.
     fn tick(&mut self, cpu: CpuId, at: Time) {
         let ticked = self.sched.tick(cpu, at);
+        if self.sched.rqs[cpu].need_resched.any()
+            && self.sched.choose_next(cpu).next == self.sched.rqs[cpu].curr
+        {
+            // Sleepers that came first left their queue, and who runs went on: no event tells.
+            self.sched.rqs[cpu].need_resched = NeedResched::default();
+        }
         if ticked.raise_balance {
             self.sched.run_rebalance_domains(cpu, at);
         }
@@ -246,6 +255,7 @@ impl Shadow {
             first_run: parent.is_some(),
             later_prio: None,
             vruntime_error: 0,
+            charged: Charged::default(),
             handed_over: false,
             seen_on: CpuMask::new(nr_cpus),
         });
@@ -508,7 +518,9 @@ impl Shadow {
         {
             let known = self.known_mut(prev);
             known.first_run = false;
-            known.vruntime_error += EVENT_ERROR;
+            if !known.charged.is_told() {
+                known.vruntime_error += EVENT_ERROR;
+            }
             self.sched.finish_task_switch(prev);
         }
         match next {
