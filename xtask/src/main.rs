@@ -1,6 +1,7 @@
 //! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`,
-//! `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`.
+//! `cargo xtask fidelity`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`.
 
+mod fidelity;
 mod fidelity_loop;
 mod kernel_map;
 mod replay_fidelity;
@@ -13,10 +14,11 @@ fn main() -> ExitCode {
     let verb = std::env::args().nth(1).unwrap_or_default();
     let result = match verb.as_str() {
         "kernel-map" => kernel_map::write(),
+        "fidelity" => fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "fidelity-loop" => fidelity_loop::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "replay-fidelity" => replay_fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "tidy" => tidy::check(),
-        _ => Err("usage: cargo xtask tidy | kernel-map | fidelity-loop [LOAD..] | replay-fidelity [WORD..]"
+        _ => Err("usage: cargo xtask tidy | kernel-map | fidelity [--check] | fidelity-loop [LOAD..] | replay-fidelity [WORD..]"
             .to_string()),
     };
     match result {

@@ -135,7 +135,8 @@ impl<S: Listener> Audit<S> {
             }
             Kind::SchedWakeupNew { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
                 let task = self.shadow.task(pid, &comm, Some(prio), cpu, now);
-                self.shadow.known_mut(task).later_prio = later_prio;
+                let known = self.shadow.known_mut(task);
+                (known.later_prio, known.nice_told) = (later_prio, later_prio.is_some());
                 self.woken_new(event, task, target_cpu);
             }
             Kind::SchedMigrateTask { comm, pid, prio, orig_cpu, dest_cpu }
@@ -490,6 +491,11 @@ impl<S: Listener> Audit<S> {
     }
 
     pub(crate) fn give(&mut self, mut verdict: Verdict) {
+        if matches!(verdict.decision, Decision::Wakeup | Decision::Fork)
+            && let Some(task) = self.shadow.find(verdict.pid)
+        {
+            verdict.doubt(self.shadow.sched.task(task).nr_cpus_allowed as usize);
+        }
         if verdict.answer == Answer::Differs {
             verdict.gravity = self.gravity(&verdict);
         }

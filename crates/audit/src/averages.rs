@@ -59,7 +59,7 @@ pub fn bounds(shadow: &Shadow, cpu: CpuId, now: Time) -> (Averages, Averages) {
     if let Curr::Task(curr) = sched.rqs[cpu].curr {
         let mut least = ours.each(|average| average.saturating_sub(average / 8 + 48));
         let mut most = ours.each(|average| average + average / 8 + 48 + residue);
-        if shadow.known(curr).first_run {
+        if shadow.known(curr).first_run && !shadow.known(curr).nice_told {
             // It may have changed its nice level, which no event tells before it is switched out.
             least.load = least.load * WEIGHT_LEAST / 1024;
             most.load = most.load * WEIGHT_MOST / 1024;

@@ -8,8 +8,9 @@ use schedlab_units::Duration;
 use crate::audit::Audit;
 use crate::balance::{self, Moved, Occasion};
 use crate::listener::Listener;
+use crate::motion;
 use crate::shadow::Shadow;
-use crate::verdict::{Answer, Choice, Decision, Verdict};
+use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 
 /// A stopper that was asked begins within this time.
 const STOPPER_PATIENCE: Duration = Duration::millis(10);
@@ -109,13 +110,38 @@ impl<S: Listener> Audit<S> {
             gravity: 0,
         };
         verdict.kernel = balance::choice(&self.shadow, moved);
-        let ask = |shadow: &mut Shadow| balance::of_pass(shadow, moved, idle, active, event.time);
+        let now = event.time;
+        let ask = move |shadow: &mut Shadow| balance::of_pass(shadow, moved, idle, active, now);
         verdict.ours = match idle {
             IdleType::NewlyIdle => as_if_left(&mut self.shadow, moved.to, ask),
             _ => ask(&mut self.shadow),
         };
         verdict.judge();
+        if verdict.answer == Answer::Differs {
+            self.judge_move_in_motion(&mut verdict, event, ask);
+        }
         verdict
+    }
+
+    /// Whether the move follows if a CPU that is just changing its state was seen in the new one.
+    fn judge_move_in_motion(
+        &mut self,
+        verdict: &mut Verdict,
+        event: &Event,
+        ask: impl Fn(&mut Shadow) -> Vec<Possible>,
+    ) {
+        let ahead = self.pairing.ahead(motion::until(event.time, self.shadow.slack));
+        for changing in motion::changing(&self.shadow, event.cpu, ahead) {
+            let mut changed = verdict.clone();
+            changed.ours.extend(motion::as_if(&mut self.shadow, changing, &ask));
+            changed.judge();
+            if changed.answer != Answer::Differs {
+                changed.answer = Answer::AgreesInSet;
+                changed.hidden = Some(Hidden::InMotion);
+                *verdict = changed;
+                return;
+            }
+        }
     }
 }
 

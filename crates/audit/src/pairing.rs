@@ -15,8 +15,8 @@ use schedlab_units::{Duration, Pid, Time};
 /// Longest wait for the end of a wake-up; one without end was lost.
 const PATIENCE: Duration = Duration::millis(200);
 
-/// Longest wait for a new task to leave a CPU.
-const CHILDHOOD: Duration = Duration::millis(200);
+/// Longest wait for a new task to leave a CPU, or to be moved.
+const CHILDHOOD: Duration = Duration::millis(1_000);
 
 /// Every event waits so long, so that what is about to happen can be looked at.
 const HORIZON: Duration = Duration::millis(1);
@@ -91,15 +91,9 @@ impl Pairing {
                 }
                 open = true;
             }
-            Kind::SchedSwitch { prev_pid, prev_prio, .. } if !self.newborn.is_empty() => {
-                if let Some(born) = self.newborn.remove(&prev_pid)
-                    && let Some(waiting) = self.at(born)
-                {
-                    waiting.later_prio = Some(prev_prio);
-                    waiting.open = false;
-                }
-            }
-            Kind::SchedMigrateTask { pid, .. } => {
+            Kind::SchedSwitch { prev_pid, prev_prio, .. } => self.grown(prev_pid, prev_prio),
+            Kind::SchedMigrateTask { pid, prio, .. } => {
+                self.grown(pid, prio);
                 if let Some(&waking) = self.open.get(&pid)
                     && let Some(waiting) = self.at(waking)
                     && waiting.event.cpu == event.cpu
@@ -125,6 +119,17 @@ impl Pairing {
             later_prio: None,
             of_wakeup,
         });
+    }
+
+    /// A task shows the priority that it has some time after it was born.
+    fn grown(&mut self, pid: Pid, prio: i32) {
+        if !self.newborn.is_empty()
+            && let Some(born) = self.newborn.remove(&pid)
+            && let Some(waiting) = self.at(born)
+        {
+            waiting.later_prio = Some(prio);
+            waiting.open = false;
+        }
     }
 
     fn at(&mut self, number: u64) -> Option<&mut Waiting> {

@@ -70,6 +70,8 @@ pub struct DecisionReport {
     pub by_reason: BTreeMap<&'static str, Counts>,
     /// By the fact that was hidden, where one was.
     pub by_hidden: BTreeMap<&'static str, Counts>,
+    /// Choices left open in all agreements in a set together.
+    pub choices_in_sets: u64,
     /// Disagreements by our rule.
     pub differs_by_reason: BTreeMap<&'static str, u64>,
     /// What could not be judged, by the fact that is missing.
@@ -84,6 +86,9 @@ impl DecisionReport {
         if let Some(hidden) = verdict.hidden {
             self.by_hidden.entry(hidden.name()).or_default().count(verdict.answer);
         }
+        if verdict.answer == Answer::AgreesInSet {
+            self.choices_in_sets += verdict.ours.len() as u64;
+        }
         match (verdict.answer, verdict.hidden) {
             (Answer::Differs, _) => *self.differs_by_reason.entry(reason).or_default() += 1,
             (Answer::Undecided, Some(missing)) => {
@@ -95,6 +100,7 @@ impl DecisionReport {
 
     fn add(&mut self, other: &DecisionReport) {
         self.counts.add(&other.counts);
+        self.choices_in_sets += other.choices_in_sets;
         for (own, others) in
             [(&mut self.by_reason, &other.by_reason), (&mut self.by_hidden, &other.by_hidden)]
         {

@@ -55,6 +55,8 @@ pub struct Known {
     pub first_run: bool,
     /// The priority it will have given itself when it first leaves a CPU.
     pub later_prio: Option<i32>,
+    /// The priority it gives itself was seen ahead.
+    pub nice_told: bool,
     /// How far its virtual time may be from the one here, ns.
     pub vruntime_error: u64,
     /// What the kernel said of its run time.
@@ -254,6 +256,7 @@ impl Shadow {
             newborn: kthreadd,
             first_run: parent.is_some(),
             later_prio: None,
+            nice_told: false,
             vruntime_error: 0,
             charged: Charged::default(),
             handed_over: false,

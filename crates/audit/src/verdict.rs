@@ -315,6 +315,14 @@ impl Verdict {
         };
     }
 
+    /// Where every CPU of those that could be chosen at all is possible, agreement says
+    /// nothing: what is hidden is missing.
+    pub fn doubt(&mut self, choices: usize) {
+        if self.answer == Answer::AgreesInSet && self.ours.len() >= choices {
+            self.answer = Answer::Undecided;
+        }
+    }
+
     /// Without a fact there is no judgement.
     pub fn without(&mut self, missing: Hidden) {
         self.answer = Answer::Undecided;

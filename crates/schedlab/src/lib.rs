@@ -14,6 +14,7 @@ pub use schedlab_trace as trace;
 pub use schedlab_units as units;
 pub use schedlab_workload as workload;
 
+pub mod audited;
 mod because;
 pub mod closed_loop;
 pub mod domain_tree;

@@ -1,0 +1,48 @@
+//! A recording with its facts, as texts and bytes, audited.
+
+use std::io::{Cursor, Read, Seek};
+
+use crate::audit::{Audit, AuditReport, Options, apply_features, apply_tunables, hints_of_command};
+use crate::error::Error;
+use crate::sched::Kernel;
+use crate::topology::{SavedSysfs, Topology};
+use crate::trace::read::{feed, open};
+
+/// What was recorded beside a trace, as the files in `traces/` have it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecordedFacts<'a> {
+    /// Name of the machine.
+    pub machine: &'a str,
+    /// The kernel, e.g. `v6.12`.
+    pub kernel: &'a str,
+    /// `topology.txt`.
+    pub topology: &'a str,
+    /// `sched_features.txt`.
+    pub features: &'a str,
+    /// `debug_sched.txt`.
+    pub debug_sched: &'a str,
+    /// `cmd.txt`, the command that was recorded.
+    pub command: &'a str,
+}
+
+/// Judges every decision of a recording.
+///
+/// # Errors
+/// Facts that make no machine or kernel, or a trace that cannot be read.
+pub fn audit_recording(
+    trace: impl Read + Seek + 'static,
+    facts: &RecordedFacts<'_>,
+) -> Result<AuditReport, Error> {
+    let saved =
+        SavedSysfs::from_lines(facts.machine, facts.topology).map_err(|e| Error::new(e.to_string()))?;
+    let topology = Topology::from_sysfs(facts.machine, &saved).map_err(|e| Error::new(e.to_string()))?;
+    let mut kernel = Kernel::parse(facts.kernel).map_err(|e| Error::new(e.to_string()))?;
+    apply_features(&mut kernel, facts.features);
+    apply_tunables(&mut kernel, facts.debug_sched, topology.online().weight());
+    let affinity = hints_of_command(facts.command, topology.nr_cpus());
+    let mut audit = Audit::new(&topology, &kernel, Options { affinity, ..Options::default() });
+    let spool = || Ok(Cursor::<Vec<u8>>::default());
+    let reader = open(trace, spool).map_err(|e| Error::new(e.to_string()))?;
+    feed(reader, &mut audit).map_err(|e| Error::new(e.to_string()))?;
+    Ok(audit.finish().0)
+}

@@ -1,0 +1,173 @@
+//! `cargo xtask fidelity`: how often our rules agree with each recorded kernel, as a table.
+//!
+//! Audits every recording in `traces/` and writes the section between two marks of
+//! `docs/fidelity.md`; with `--check` it compares with what stands there.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::Path;
+
+use schedlab::audit::{AuditReport, Counts, Decision};
+use schedlab::audited::{RecordedFacts, audit_recording};
+
+use crate::source;
+
+const BEGIN: &str = "<!-- audit: begin, written by `cargo xtask fidelity` -->";
+const END: &str = "<!-- audit: end -->";
+
+const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
+const MACHINES: [&str; 4] = ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster"];
+const KINDS: [Decision; 4] = [Decision::Wakeup, Decision::Fork, Decision::Pick, Decision::Balance];
+
+/// Agreement that is asked for, in percent, by kind; none for balancing.
+const GOALS: [f64; 4] = [99.0, 99.0, 98.0, 0.0];
+
+/// Part that may be undecided, in percent.
+const UNDECIDED_MAX: f64 = 5.0;
+
+/// Writes the section, or with `--check` compares it.
+///
+/// # Errors
+/// A file that cannot be read or written, or a section that is not what comes out.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let text = tables()?;
+    let path = source::root().join("docs/fidelity.md");
+    let docs = read(&path)?;
+    let (before, rest) = docs.split_once(BEGIN).ok_or(format!("docs/fidelity.md has no line {BEGIN}"))?;
+    let (_, after) = rest.split_once(END).ok_or(format!("docs/fidelity.md has no line {END}"))?;
+    let fresh = format!("{before}{BEGIN}\n\n{text}\n{END}{after}");
+    if args.iter().any(|arg| arg == "--check") {
+        let line = docs.lines().zip(fresh.lines()).position(|(old, new)| old != new);
+        return match line {
+            Some(line) => Err(format!(
+                "docs/fidelity.md:{}: the audit gives other figures; look whether they are better, then run \
+                 `cargo xtask fidelity`",
+                line + 1
+            )),
+            None => Ok(()),
+        };
+    }
+    fs::write(&path, fresh).map_err(|e| e.to_string())
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn tables() -> Result<String, String> {
+    let mut rows = String::new();
+    let mut by_kernel = String::new();
+    let mut reasons = String::new();
+    for kernel in KERNELS {
+        let mut sum = AuditReport::default();
+        for machine in MACHINES {
+            let folder = source::root().join("traces").join(kernel).join(machine);
+            for load in loads(&folder)? {
+                let report = audit(kernel, machine, &folder, &load)?;
+                _ = write!(rows, "| {kernel} | {machine} | {load} |");
+                for (kind, goal) in KINDS.into_iter().zip(GOALS) {
+                    rows += &cell(&report.of(kind).counts, goal);
+                }
+                rows += "\n";
+                sum.add(report, 0);
+            }
+        }
+        for (kind, goal) in KINDS.into_iter().zip(GOALS) {
+            by_kernel += &summary(kernel, &sum, kind, goal);
+            reasons += &rules(kernel, &sum, kind);
+        }
+    }
+    Ok(format!(
+        "### Per kernel\n\n{}{by_kernel}\n### Disagreements by rule, and what was hidden\n\n{}{reasons}\n\
+         ### Per recording\n\n{}{rows}",
+        head(&[
+            "kernel",
+            "decision",
+            "exact",
+            "in a set",
+            "choices per set",
+            "differ",
+            "undecided",
+            "agree, %"
+        ]),
+        head(&["kernel", "decision", "differ, by our rule", "in a set, by hidden fact"]),
+        head(&["kernel", "machine", "load", "wake-ups", "forks", "picks", "balancing"]),
+    ))
+}
+
+fn head(columns: &[&str]) -> String {
+    format!("| {} |\n|{}\n", columns.join(" | "), "---|".repeat(columns.len()))
+}
+
+fn loads(folder: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut loads: Vec<String> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.join("trace.txt.gz").is_file())
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .collect();
+    loads.sort();
+    Ok(loads)
+}
+
+fn audit(kernel: &str, machine: &str, folder: &Path, load: &str) -> Result<AuditReport, String> {
+    let facts = RecordedFacts {
+        machine,
+        kernel: &format!("v{kernel}"),
+        topology: &read(&folder.join("facts/topology.txt"))?,
+        features: &read(&folder.join("facts/sched_features.txt"))?,
+        debug_sched: &read(&folder.join("facts/debug_sched.txt"))?,
+        command: &read(&folder.join(load).join("cmd.txt"))?,
+    };
+    let path = folder.join(load).join("trace.txt.gz");
+    let trace = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    audit_recording(trace, &facts).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// `99.8 (3394+949 d9)`: percent, exact and in a set, what differs and is undecided; bold
+/// where a goal is missed.
+fn cell(counts: &Counts, goal: f64) -> String {
+    let Some(agreement) = counts.agreement() else { return " - |".to_owned() };
+    let mut text = format!("{:.1} ({}+{}", agreement * 100.0, counts.agrees, counts.agrees_in_set);
+    if counts.differs > 0 {
+        _ = write!(text, " d{}", counts.differs);
+    }
+    if counts.undecided > 0 {
+        _ = write!(text, " u{}", counts.undecided);
+    }
+    let undecided = counts.undecided_part().unwrap_or(0.0) * 100.0;
+    let missed = agreement * 100.0 < goal || undecided > UNDECIDED_MAX;
+    if missed { format!(" **{text})** |") } else { format!(" {text}) |") }
+}
+
+fn summary(kernel: &str, report: &AuditReport, kind: Decision, goal: f64) -> String {
+    let of = report.of(kind);
+    let Counts { agrees, agrees_in_set, differs, undecided } = of.counts;
+    let per_set = of.choices_in_sets as f64 / agrees_in_set.max(1) as f64;
+    let agreement = of.counts.agreement().unwrap_or(0.0) * 100.0;
+    let mark = if agreement < goal { "**" } else { "" };
+    format!(
+        "| {kernel} | {} | {agrees} | {agrees_in_set} | {per_set:.1} | {differs} | {undecided} | \
+         {mark}{agreement:.2}{mark} |\n",
+        kind.name()
+    )
+}
+
+fn rules(kernel: &str, report: &AuditReport, kind: Decision) -> String {
+    let of = report.of(kind);
+    let list = |counts: Vec<(&str, u64)>| {
+        let mut counts: Vec<_> = counts.into_iter().filter(|&(_, count)| count > 0).collect();
+        counts.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+        let words: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+    };
+    let hidden: BTreeMap<_, _> =
+        of.by_hidden.iter().map(|(&name, counts)| (name, counts.agrees_in_set)).collect();
+    format!(
+        "| {kernel} | {} | {} | {} |\n",
+        kind.name(),
+        list(of.differs_by_reason.iter().map(|(&name, &count)| (name, count)).collect()),
+        list(hidden.into_iter().collect()),
+    )
+}
