@@ -25,6 +25,8 @@ constants! {
     LinePrices = "cacheline" {
         /// The line is at hand.
         hit_ns: Ns = 20, 5..=30, "estimate";
+        /// A copy is in the node's cache, but not in the core's own.
+        shared_ns: Ns = 20, 10..=90, "estimate";
         /// From the sibling thread's core.
         sibling_ns: Ns = 8, 6..=10, "core-to-core measurements: 7.5 to 9.8";
         /// From another core of the LLC.
@@ -35,6 +37,8 @@ constants! {
         home_ns: Ns = 110, 90..=200, "core-to-core measurements: 108 to 197";
         /// From another node, for a requester on no home node.
         remote_ns: Ns = 130, 100..=250, "core-to-core measurements: 118 to 250";
+        /// How much longer a transfer takes while others wait for the line: conflicts are sorted out at its home.
+        contended_permille: Permille = 1_000, 1_000..=4_000, "no source; the distance alone unless a machine's file says more";
         /// How often the home node goes before an older request.
         home_first_permille: Permille = 550, 0..=700, "no source; calibrated on the profile shares of the mail of 27 Mar 2023";
     }
@@ -59,6 +63,8 @@ pub struct Line {
     sharers: Vec<bool>,
     /// One per node, oldest first.
     waiting: Vec<VecDeque<Request>>,
+    /// Writes among them.
+    writes_waiting: usize,
     /// Being transferred, with the node's readers that share it.
     served: Vec<CpuId>,
     arrivals: u64,
@@ -73,6 +79,7 @@ impl Line {
             owner: None,
             sharers: vec![false; nodes],
             waiting: vec![VecDeque::new(); nodes],
+            writes_waiting: 0,
             served: Vec::new(),
             arrivals: 0,
         }
@@ -88,16 +95,18 @@ impl Line {
         write: bool,
     ) -> Option<u64> {
         let node = usize::from(topology.cpu(cpu).node.0);
-        let queued = self.waiting.iter().any(|queue| queue.iter().any(|r| r.write));
+        let queued = self.writes_waiting > 0;
         let at_hand = if write {
             self.owner == Some(cpu) && self.sharers.iter().all(|s| !s) && !queued && self.served.is_empty()
         } else {
             self.sharers[node] || (self.owner == Some(cpu) && !queued)
         };
         if at_hand {
-            return Some(prices.hit_ns.get());
+            let own = self.owner == Some(cpu) && !self.sharers[node];
+            return Some(if own { prices.hit_ns.get() } else { prices.shared_ns.get() });
         }
         self.arrivals += 1;
+        self.writes_waiting += usize::from(write);
         self.waiting[node].push_back(Request { cpu, write, number: self.arrivals });
         None
     }
@@ -116,6 +125,7 @@ impl Line {
         let home_goes = !self.waiting[home].is_empty() && coin < prices.home_first_permille.get();
         let node = if home_goes { home } else { oldest };
         let request = self.waiting[node].pop_front().expect("this node waits");
+        self.writes_waiting -= usize::from(request.write);
         let time = self.distance(topology, prices, request.cpu);
         self.served.push(request.cpu);
         if request.write {
@@ -131,7 +141,8 @@ impl Line {
                 other.write
             });
         }
-        Some(time)
+        let conflicts = self.waiting.iter().any(|queue| !queue.is_empty());
+        Some(if conflicts { time * prices.contended_permille.get() / 1000 } else { time })
     }
 
     /// The transfer is done: who goes on.

@@ -174,6 +174,10 @@ constants! {
         balance_task_ns: Ns = 300, 150..=800, "estimate";
         /// Updating blocked averages before newly idle balancing.
         blocked_update_ns: Ns = 500, 200..=2_000, "estimate";
+        /// Plain work of `update_cfs_group()` at one level of groups; part of the prices of a wake-up and a sleep.
+        update_cfs_group_ns: Ns = 30, 10..=80, "estimate: a division, and fields of the queue that are seldom at hand";
+        /// Plain work of `update_load_avg()` at one level, with its calls at switches; part of the same prices.
+        update_load_avg_ns: Ns = 150, 50..=300, "estimate: three sums decayed for the entity and its queue, twice";
         /// The periodic tick.
         tick_ns: Ns = 2_000, 800..=5_000, "estimate";
         /// Entering and leaving an interrupt.

@@ -11,6 +11,9 @@ const SCENARIOS: &[(&str, &str)] = files![
     "kthread-stack-ext4.toml",
     "kthread-stack-numa.toml",
     "kthread-stack-uma.toml",
+    "load-avg-instances.toml",
+    "load-avg-per-node-swapped.toml",
+    "load-avg-per-node.toml",
     "numa-affinity-icelake.toml",
     "numa-affinity-icelake-unpinned.toml",
     "numa-affinity-zen3-unpinned.toml",
@@ -22,6 +25,7 @@ const SCENARIOS: &[(&str, &str)] = files![
 const PUBLISHED: &[(&str, &str)] = files![
     "published":
     "kthread-stack.toml",
+    "load-avg-per-node.toml",
     "numa-affinity.toml",
 ];
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
-use schedlab_sim::{End, Simulation};
+use schedlab_sim::{End, Profile, Simulation};
 use schedlab_trace::{NullSink, Sink, Tee};
 use schedlab_units::Duration;
 
@@ -32,8 +32,10 @@ pub struct Results {
 pub struct Run {
     /// Seed.
     pub seed: u64,
-    /// Virtual time it took.
+    /// Virtual time it took, from when it was warm if it says so.
     pub elapsed: Duration,
+    /// What a profile of the kernel would show.
+    pub profile: Profile,
     /// What was read off it.
     pub folds: Folds,
 }
@@ -123,6 +125,10 @@ pub fn run_one<S: Sink>(
         return Err(Error::new(outcome.end.to_string()));
     }
     let Tee(folds, sink) = sinks;
-    let elapsed = outcome.elapsed().saturating_sub(row.prologue);
-    Ok((Run { seed: limits.seed, elapsed, folds: folds.into_inner() }, sink))
+    let folds = folds.into_inner();
+    let elapsed = match folds.steady_at {
+        Some(steady) => outcome.time.since(steady),
+        None => outcome.elapsed().saturating_sub(row.prologue),
+    };
+    Ok((Run { seed: limits.seed, elapsed, profile: outcome.profile, folds }, sink))
 }

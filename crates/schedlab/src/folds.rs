@@ -3,8 +3,9 @@
 use schedlab_report::metrics::{
     Busy, Counts, MarkRule, Marks, Migrations, Placements, Reasons, WakeupLatency,
 };
-use schedlab_trace::{Event, Label, Sink};
-use schedlab_workload::{LabelId, MeasureRule, Workload};
+use schedlab_trace::{Event, Kind, Label, Sink};
+use schedlab_units::Time;
+use schedlab_workload::{LabelId, MeasureRule, STEADY, Workload};
 
 /// The figures of one run.
 #[derive(Clone, Debug)]
@@ -23,6 +24,9 @@ pub struct Folds {
     pub reasons: Reasons,
     /// One per measure of the workload.
     pub marks: Vec<Marks>,
+    /// When the workload said that it is warm: what counts begins there.
+    pub steady_at: Option<Time>,
+    steady: Label,
 }
 
 impl Folds {
@@ -36,6 +40,7 @@ impl Folds {
                 MarkRule::BestRate { from: label(from), to: label(to), amount, skip }
             }
             MeasureRule::Rate { label: of } => MarkRule::Rate { label: label(of) },
+            MeasureRule::Whole { label: of, whole } => MarkRule::Whole { label: label(of), whole },
         };
         Folds {
             counts: Counts::default(),
@@ -45,6 +50,20 @@ impl Folds {
             placements: Placements::default(),
             reasons: Reasons::default(),
             marks: workload.measures.iter().map(|m| Marks::new(rule(m.rule))).collect(),
+            steady_at: None,
+            steady: Label::new(STEADY),
+        }
+    }
+
+    /// The workload is warm: what was gathered so far does not count.
+    fn begin_again(&mut self, now: Time) {
+        self.steady_at = Some(now);
+        self.counts = Counts::default();
+        self.migrations = Migrations::default();
+        self.latency = WakeupLatency::default();
+        self.reasons = Reasons::default();
+        for marks in &mut self.marks {
+            marks.begin_again(now);
         }
     }
 }
@@ -54,6 +73,11 @@ impl Sink for Folds {
         if event.kind.is_decision() {
             self.reasons.event(event);
             return;
+        }
+        if let Kind::Mark { label, .. } = event.kind
+            && label == self.steady
+        {
+            self.begin_again(event.time);
         }
         self.counts.event(event);
         self.migrations.event(event);

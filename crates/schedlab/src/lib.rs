@@ -27,6 +27,7 @@ mod folds;
 mod judge;
 mod kept;
 mod measured;
+mod profile;
 pub mod replay;
 pub mod reproduce;
 mod rows;

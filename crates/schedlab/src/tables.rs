@@ -4,6 +4,7 @@ use schedlab_report::metrics::Cause;
 use schedlab_report::{Direction, Elapsed, PerfRow, PerfStat, Table};
 
 use crate::experiment::{Results, Run};
+use crate::profile::{self, Function};
 use crate::scenario::Scenario;
 
 /// Percentiles of wake-up latency that are printed.
@@ -56,7 +57,11 @@ impl Results {
             for (kernel, runs) in scenario.kernels.iter().zip(by_kernel) {
                 let key = if row.key.is_empty() { String::new() } else { format!(" {}", row.key) };
                 let title = format!("{}{key} under {}", row.workload.name, kernel.name);
-                blocks.push(perf_stat(title, runs));
+                let mut stat = perf_stat(title, runs);
+                if !row.workload.groups.is_empty() {
+                    stat.rows.extend(profile(scenario, runs));
+                }
+                blocks.push(stat);
             }
         }
         blocks
@@ -66,7 +71,7 @@ impl Results {
 fn perf_stat(title: String, runs: &[Run]) -> PerfStat {
     let row =
         |event: &str, unit, value: &dyn Fn(&Run) -> f64| PerfRow::new(event, unit, runs.iter().map(value));
-    let seconds = runs.iter().map(|r| r.elapsed.0 as f64 / 1e9).sum::<f64>() / runs.len() as f64;
+    let seconds = seconds(runs);
     let switches = row("context-switches", "", &|r| r.folds.counts.switches as f64).per_second(seconds);
     let migrations = row("cpu-migrations", "", &|r| r.folds.migrations.total() as f64).per_second(seconds);
     let mut rows = vec![
@@ -91,4 +96,28 @@ fn perf_stat(title: String, runs: &[Run]) -> PerfStat {
     }
     let elapsed = Elapsed::new(runs.iter().map(|r| r.elapsed.0 as f64 / 1e9));
     PerfStat { title, runs: runs.len(), rows, elapsed: Some(elapsed) }
+}
+
+/// What a profile shows of groups' contended lines: accesses, and shares of busy time by node.
+fn profile(scenario: &Scenario, runs: &[Run]) -> Vec<PerfRow> {
+    let row = |event: String, unit, value: &dyn Fn(&Run) -> Option<f64>| {
+        PerfRow::new(event, unit, runs.iter().filter_map(value))
+    };
+    let mut rows = Vec::new();
+    for (what, count) in [("reads", profile::reads as fn(&Run) -> u64), ("writes", profile::writes)] {
+        let rate = row(format!("tg->load_avg {what}"), "", &|run| Some(count(run) as f64));
+        rows.push(rate.per_second(seconds(runs)));
+    }
+    for node in 0..scenario.machine.topology.nr_nodes() {
+        for function in Function::ALL {
+            let name = format!("{} node {node}", function.name());
+            rows.push(row(name, "%", &|run| function.share(run, node)));
+        }
+    }
+    rows
+}
+
+/// Mean length of the runs.
+fn seconds(runs: &[Run]) -> f64 {
+    runs.iter().map(|r| r.elapsed.0 as f64 / 1e9).sum::<f64>() / runs.len() as f64
 }

@@ -79,6 +79,7 @@ impl Engine<'_> {
     pub fn set_busy(&mut self, cpu: CpuId, busy: bool) {
         let place = self.machine.topology.cpu(cpu);
         let (core, package) = (usize::from(place.core), usize::from(place.package));
+        self.count_busy_of(cpu, !busy);
         self.nr_busy = if busy { self.nr_busy + 1 } else { self.nr_busy - 1 };
         let state = &mut self.cores[core];
         if busy {

@@ -21,6 +21,8 @@ pub(crate) struct Cpu {
     pub rate: Rate,
     /// How fast the current task's own work passes: the same, or that of its memory flow.
     pub work_rate: Rate,
+    /// It stands still: a line it accesses is not at hand.
+    pub stands: bool,
     /// It is on a path of the kernel, which ends when the overhead is worked off.
     pub in_kernel: bool,
     /// When a request is acted on inside the present stretch of kernel work.
@@ -50,6 +52,8 @@ pub(crate) struct Cpu {
     pub idle_number: u32,
     pub awake_at: Option<Time>,
     pub predictor: IdlePredictor,
+    /// Up to when its time is counted in the profile.
+    pub counted: Time,
     /// Earliest timer known to be set here.
     pub next_timer: Time,
     /// Active balancing and other work for the stopper.
@@ -67,6 +71,7 @@ impl Cpu {
             overhead: Work::NONE,
             rate: Rate::FULL,
             work_rate: Rate::FULL,
+            stands: false,
             in_kernel: false,
             resched_at: None,
             shown: Curr::Idle,
@@ -84,6 +89,7 @@ impl Cpu {
             idle_number: 0,
             awake_at: None,
             predictor: IdlePredictor::new(),
+            counted: now,
             next_timer: Time::MAX,
             stopper: None,
             busy_ns: 0,
@@ -96,7 +102,7 @@ impl Cpu {
     pub fn advance(&mut self, now: Time, work: Option<&mut Work>) {
         let mut ns = now.0 - self.since.0;
         self.since = now;
-        if ns == 0 {
+        if ns == 0 || self.stands {
             return;
         }
         if self.overhead != Work::NONE {

@@ -29,7 +29,9 @@ pub(crate) struct Birth {
 impl Engine<'_> {
     /// Makes the workload's groups.
     pub fn make_groups(&mut self) {
-        let creator = self.launcher();
+        // Whoever starts the workload makes its groups, in memory of its own node.
+        let first = self.workload.roots().find_map(|spec| self.workload.task(spec).start_cpu);
+        let creator = first.unwrap_or_else(|| self.launcher());
         for group in &self.workload.groups {
             let parent = group.parent.map_or(TgId::ROOT, |parent| self.groups[parent.index()]);
             let tg = self.sched.new_group(parent, group.shares << 10, creator, self.now);

@@ -266,7 +266,7 @@ impl<'a> Engine<'a> {
             clocks: crate::clock::Clocks::new(machine),
             asymmetric: topology.cpus().any(|(_, cpu)| cpu.capacity != 1024),
             has_kernel_mutexes: workload.objects.mutexes.iter().any(|m| m.kind == MutexKind::Kernel),
-            lines: crate::lines::Lines::default(),
+            lines: crate::lines::Lines::new(topology.nr_cpus(), topology.nr_nodes(), 1, seed),
             woken: Vec::new(),
             spare_effects: Vec::new(),
             softirqs: PerCpu::new(topology.nr_cpus(), |_| crate::softirq::SoftirqState::default()),
@@ -277,6 +277,7 @@ impl<'a> Engine<'a> {
             masks: masks(workload, topology.nr_cpus()),
             all_cpus: Arc::new(CpuMask::all(topology.nr_cpus())),
         };
+        engine.lines.counters = engine.sched.tg(schedlab_sched::TgId::ROOT).load_avg.len();
         if engine.explaining {
             engine.sched.balance_log = Some(Vec::new());
         }
@@ -318,8 +319,10 @@ impl<'a> Engine<'a> {
     }
 
     /// What is left of the run.
-    pub fn outcome(&self, end: End) -> Outcome {
-        Outcome { end, began: self.began, time: self.now, counts: self.counts }
+    pub fn outcome(&mut self, end: End) -> Outcome {
+        self.count_busy();
+        let profile = self.lines.profile.clone();
+        Outcome { end, began: self.began, time: self.now, counts: self.counts, profile }
     }
 
     /// Handles events until the run ends.
@@ -373,6 +376,7 @@ impl<'a> Engine<'a> {
             Event::Irq { source } => self.source(source),
             Event::Change { number } => self.change(&self.changes[number as usize].change),
             Event::Device { device, slot } => self.device_done(device, slot),
+            Event::Line { line } => self.line_comes(line),
         }
     }
 

@@ -37,4 +37,6 @@ pub(crate) enum Event {
     Change { number: u32 },
     /// A device is done with a request.
     Device { device: DeviceId, slot: u32 },
+    /// A contended line has come to the CPUs it was sent to.
+    Line { line: u32 },
 }

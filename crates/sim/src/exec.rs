@@ -10,7 +10,7 @@ use schedlab_sched::{Deactivate, PipeWake, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_units::{Duration, TaskId, Time};
 use schedlab_workload::{
-    BarrierId, ChannelId, CondId, Expected, MutexId, MutexKind, Op, SemId, Timer, WordId,
+    BarrierId, ChannelId, CondId, Expected, MutexId, MutexKind, Op, STEADY, SemId, Timer, WordId,
 };
 
 use crate::emit::Context;
@@ -29,7 +29,7 @@ impl Engine<'_> {
         let mut steps = 0;
         loop {
             let Some(task) = self.curr(cpu) else { return };
-            if self.cpus[cpu].overhead != Work::NONE {
+            if self.cpus[cpu].overhead != Work::NONE || self.cpus[cpu].stands {
                 break;
             }
             if self.path_ends(cpu, task) || self.point_reached(cpu, task) {
@@ -56,6 +56,9 @@ impl Engine<'_> {
     /// Arms the event at which the CPU has something to do.
     pub fn arm_next(&mut self, cpu: CpuId) {
         let Some(task) = self.curr(cpu) else { return };
+        if self.cpus[cpu].stands {
+            return;
+        }
         let overhead = self.cpus[cpu].overhead_ns();
         if overhead > 0 && self.sched.rqs[cpu].need_resched.any() {
             return self.arm(cpu, self.now + Duration(overhead));
@@ -234,6 +237,9 @@ impl Engine<'_> {
             Op::SetSched { attr } => self.set_sched(cpu, task, attr),
             Op::SetGroup { group } => self.set_group(cpu, task, group),
             Op::Mark { label, value } => {
+                if self.workload.labels[label.index()] == STEADY {
+                    self.begin_profile();
+                }
                 if self.tracing {
                     self.emit_mark(cpu, task, label, value);
                 }

@@ -1,80 +1,168 @@
 //! Waiting for the lines that hold a group's load average.
 //!
-//! Each of the group's counters is one line (or one per node, if the kernel has it
-//! so). A transfer takes as long as the way from who wrote last, transfers follow
-//! each other, and whoever comes meanwhile waits. Readers of a line that nobody
-//! wrote since their node read it have it at hand.
+//! Each of the group's counters is one line, or one per node if the kernel has it so
+//! ([`schedlab_machine::Line`]). A CPU that is to read or write one that is not at hand
+//! stands still until the line comes to it, and accesses of one path follow each other:
 //!
-//! Left out here: that the home node's requests overtake older ones
-//! (`cacheline.home_first_permille`), which needs the line's own queue of events.
+//! ```text
+//!   path of the kernel |== read ==|===== write =====|-- what else it costs --| user mode
+//!                      ^ the CPU stands             ^ and goes on
+//! ```
+//!
+//! What was waited for is counted per node and kernel function, as a profile would show it.
+//!
+//! Left out: that another CPU hears of a wake-up only after the waker's wait.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
-use schedlab_machine::Mechanism;
+use schedlab_machine::{Line, Mechanism};
 use schedlab_sched::TgId;
-use schedlab_topology::CpuId;
-use schedlab_units::Time;
+use schedlab_topology::{CpuId, NodeId, PerCpu};
+use schedlab_units::{Duration, Time};
 
 use crate::engine::Engine;
+use crate::event::Event;
+use crate::profile::Profile;
+use crate::rng::Stream;
 
-/// A counter's line.
-#[derive(Clone, Debug, Default)]
-struct Line {
-    writer: Option<CpuId>,
-    /// Nodes that have a copy, by number.
-    copies: u64,
-    free_at: Time,
+/// An access to a counter.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    line: u32,
+    write: bool,
 }
 
-/// The lines in use, by group and counter.
+/// What a CPU has still to access; the first is under way while it stands.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lines(BTreeMap<(TgId, usize), Line>);
+struct Path {
+    ahead: VecDeque<Access>,
+    stands_since: Time,
+}
+
+/// The lines in use.
+pub(crate) struct Lines {
+    /// Counters of a group.
+    pub counters: usize,
+    /// By group, then counter; made when first used.
+    lines: Vec<Option<Line>>,
+    paths: PerCpu<Path>,
+    dice: Stream,
+    pub profile: Profile,
+}
+
+impl Lines {
+    pub fn new(nr_cpus: usize, nr_nodes: usize, counters: usize, seed: u64) -> Lines {
+        Lines {
+            counters,
+            lines: Vec::new(),
+            paths: PerCpu::new(nr_cpus, |_| Path::default()),
+            dice: Stream::new(seed, "lines", 0),
+            profile: Profile::new(nr_nodes),
+        }
+    }
+}
 
 impl Engine<'_> {
     /// A CPU reads or writes a group's load average.
     pub fn tg_load_avg(&mut self, tg: TgId, cpu: CpuId, write: bool) {
-        if tg == TgId::ROOT || !self.machine.has(Mechanism::CacheLines) {
+        if tg == TgId::ROOT {
             return;
         }
-        let counters = self.sched.tg(tg).load_avg.len();
         let node = usize::from(self.machine.topology.cpu(cpu).node.0);
+        let counts = &mut self.lines.profile.nodes[node];
         if write {
-            let counter = if counters > 1 { node } else { 0 };
-            self.line_access(tg, counter, cpu, true);
+            counts.writes += 1;
         } else {
-            for counter in 0..counters {
-                self.line_access(tg, counter, cpu, false);
-            }
+            // The plain work of both is part of the price of queueing a task, or taking it off.
+            counts.reads += 1;
+            counts.update_cfs_group += Duration(self.machine.cost.update_cfs_group_ns.get());
+            counts.update_load_avg += Duration(self.machine.cost.update_load_avg_ns.get());
+        }
+        if !self.machine.has(Mechanism::CacheLines) {
+            return;
+        }
+        let counters = self.lines.counters;
+        let first = tg.0 as usize * counters;
+        let wanted = match write {
+            true if counters > 1 => first + node..first + node + 1,
+            _ => first..first + counters,
+        };
+        for line in wanted {
+            self.find_line(tg, line);
+            self.lines.paths[cpu].ahead.push_back(Access { line: line as u32, write });
+        }
+        if !self.cpus[cpu].stands {
+            self.next_access(cpu);
         }
     }
 
-    fn line_access(&mut self, tg: TgId, counter: usize, cpu: CpuId, write: bool) {
-        let node = self.machine.topology.cpu(cpu).node.0;
-        let bit = 1u64 << (node % 64);
-        let line = self.lines.0.entry((tg, counter)).or_default();
-        let own = line.writer == Some(cpu);
-        let at_hand = if write { own && line.copies == 0 } else { own || line.copies & bit != 0 };
-        let free_at = line.free_at;
-        let writer = line.writer;
-        let prices = &self.machine.line;
-        if at_hand {
-            self.charge(cpu, prices.hit_ns.get());
-            return;
+    /// Makes a line where the kernel has it allocated.
+    fn find_line(&mut self, tg: TgId, index: usize) {
+        let lines = &mut self.lines;
+        if index >= lines.lines.len() {
+            lines.lines.resize(index + 1, None);
         }
-        let way = match writer {
-            Some(writer) if writer != cpu => self.line_ns(cpu, writer),
-            Some(_) => prices.hit_ns.get(),
-            None => prices.node_ns.get(),
-        };
-        let waits = free_at.since(self.now).0;
-        let line = self.lines.0.entry((tg, counter)).or_default();
-        line.free_at = self.now.max(free_at) + schedlab_units::Duration(way);
-        if write {
-            line.writer = Some(cpu);
-            line.copies = 0;
-        } else {
-            line.copies |= bit;
+        if lines.lines[index].is_none() {
+            let home = match lines.counters {
+                1 => self.sched.tg(tg).home_node,
+                counters => (index % counters) as u16,
+            };
+            lines.lines[index] = Some(Line::new(&self.machine.topology, NodeId(home)));
         }
-        self.charge(cpu, waits + way);
+    }
+
+    /// The CPU goes on with its accesses until it has to wait for one.
+    fn next_access(&mut self, cpu: CpuId) {
+        while let Some(&Access { line, write }) = self.lines.paths[cpu].ahead.front() {
+            let (topology, prices) = (&self.machine.topology, &self.machine.line);
+            let state = self.lines.lines[line as usize].as_mut().expect("found when asked for");
+            let Some(ns) = state.request(topology, prices, cpu, write) else {
+                self.advance(cpu);
+                self.cpus[cpu].stands = true;
+                self.lines.paths[cpu].stands_since = self.now;
+                return self.start_transfer(line);
+            };
+            self.accessed(cpu, write, ns);
+            self.charge(cpu, ns);
+            self.lines.paths[cpu].ahead.pop_front();
+        }
+    }
+
+    fn accessed(&mut self, cpu: CpuId, write: bool, ns: u64) {
+        let node = usize::from(self.machine.topology.cpu(cpu).node.0);
+        let node = &mut self.lines.profile.nodes[node];
+        *if write { &mut node.update_load_avg } else { &mut node.update_cfs_group } += Duration(ns);
+    }
+
+    fn start_transfer(&mut self, line: u32) {
+        let coin = self.lines.dice.next() % 1000;
+        let state = self.lines.lines[line as usize].as_mut().expect("found when asked for");
+        if let Some(ns) = state.start(&self.machine.topology, &self.machine.line, coin) {
+            self.queue.push(self.now + Duration(ns), Event::Line { line });
+        }
+    }
+
+    /// A line has come to those it was sent to.
+    pub fn line_comes(&mut self, line: u32) {
+        let state = self.lines.lines[line as usize].as_mut().expect("it was sent");
+        let served: Vec<CpuId> = state.finish().collect();
+        self.start_transfer(line);
+        for cpu in served {
+            let path = &mut self.lines.paths[cpu];
+            let access = path.ahead.pop_front().expect("it waited for this");
+            let waited = self.now.since(path.stands_since).0;
+            self.accessed(cpu, access.write, waited);
+            // The way to the idle loop is not yet idle.
+            if self.is_idle(cpu) {
+                let node = usize::from(self.machine.topology.cpu(cpu).node.0);
+                self.lines.profile.nodes[node].busy += Duration(waited);
+            }
+            self.advance(cpu);
+            self.cpus[cpu].stands = false;
+            self.next_access(cpu);
+            if !self.cpus[cpu].stands {
+                self.arm_next(cpu);
+            }
+        }
     }
 }

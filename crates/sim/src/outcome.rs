@@ -2,6 +2,8 @@
 
 use schedlab_units::{Duration, Pid, Time};
 
+use crate::profile::Profile;
+
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -100,6 +102,8 @@ pub struct Outcome {
     pub time: Time,
     /// What was counted.
     pub counts: Counts,
+    /// What time went into.
+    pub profile: Profile,
 }
 
 impl Outcome {

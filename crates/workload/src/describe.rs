@@ -240,6 +240,9 @@ fn measure_text(w: &Workload, measure: &Measure, out: &mut String) -> fmt::Resul
                 label(to)
             )
         }
+        MeasureRule::Whole { label: l, whole } => {
+            writeln!(out, "time until the sum of {} were {whole}, by its rate", label(l))
+        }
         MeasureRule::Rate { label: l } => writeln!(out, "sum of {} per second", label(l)),
     }
 }

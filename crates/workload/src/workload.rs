@@ -251,6 +251,9 @@ pub struct Measure {
     pub rule: MeasureRule,
 }
 
+/// The mark from which on everything counts: what came before was warming up.
+pub const STEADY: &str = "steady";
+
 /// How a measure is read off the marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureRule {
@@ -283,6 +286,14 @@ pub enum MeasureRule {
     Rate {
         /// The marks.
         label: LabelId,
+    },
+    /// Seconds that a whole run takes whose marks add up to `whole`, by the rate of those seen: a
+    /// sample stands for all.
+    Whole {
+        /// The marks.
+        label: LabelId,
+        /// The sum of their values in a whole run.
+        whole: u64,
     },
 }
 

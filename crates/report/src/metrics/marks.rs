@@ -39,6 +39,13 @@ pub enum MarkRule {
         /// The marks.
         label: Label,
     },
+    /// Seconds until the values add up to `whole` at the rate that was seen.
+    Whole {
+        /// The marks.
+        label: Label,
+        /// Their sum in a whole run.
+        whole: u64,
+    },
 }
 
 /// Reads one figure. Needs `Mark` events.
@@ -82,8 +89,10 @@ impl Marks {
             MarkRule::Spans { .. } => (self.spans.n() > 0).then(|| self.spans.mean()),
             MarkRule::BestRate { amount, .. } => self.best.map(|ns| amount as f64 * 1e3 / ns as f64),
             MarkRule::Rate { .. } => {
-                let span = self.end.since(self.begin.unwrap_or_default()).0;
-                (span > 0).then(|| self.sum as f64 * 1e9 / span as f64)
+                (self.span_ns() > 0).then(|| self.sum as f64 * 1e9 / self.span_ns() as f64)
+            }
+            MarkRule::Whole { whole, .. } => {
+                (self.sum > 0).then(|| whole as f64 * self.span_ns() as f64 / 1e9 / self.sum as f64)
             }
         }
     }
@@ -91,6 +100,16 @@ impl Marks {
     /// How many spans were measured.
     pub fn spans(&self) -> u64 {
         self.spans.n()
+    }
+
+    /// Rates count from here on.
+    pub fn begin_again(&mut self, now: Time) {
+        self.begin = Some(now);
+        self.sum = 0;
+    }
+
+    fn span_ns(&self) -> u64 {
+        self.end.since(self.begin.unwrap_or_default()).0
     }
 
     fn span(&mut self, pid: Pid, time: Time, from: bool) -> Option<u64> {
@@ -130,7 +149,9 @@ impl Sink for Marks {
                     }
                 }
             }
-            MarkRule::Rate { label: wanted } if label == wanted => self.sum += value,
+            MarkRule::Rate { label: wanted } | MarkRule::Whole { label: wanted, .. } if label == wanted => {
+                self.sum += value
+            }
             _ => {}
         }
     }

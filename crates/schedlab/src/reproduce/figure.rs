@@ -6,10 +6,11 @@
 
 use schedlab_report::metrics::Cause;
 use schedlab_units::Duration;
-use schedlab_workload::Workload;
+use schedlab_workload::{MeasureRule, Workload};
 use serde::Serialize;
 
 use crate::experiment::Run;
+use crate::profile::{self, Function};
 
 /// A figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -65,6 +66,28 @@ pub const FIGURES: &[(&str, &str, Read)] = &[
         let (sum, squares) = busy.fold((0.0, 0.0), |(s, q), b| (s + b, q + b * b));
         (squares > 0.0).then(|| sum * sum / squares)
     }),
+    ("whole switches", "context switches of a whole run, of which a sample was simulated", |r, w| {
+        whole(r, w, r.folds.counts.switches)
+    }),
+    ("whole voluntary switches", "likewise, of tasks that went to sleep", |r, w| {
+        whole(r, w, r.folds.counts.voluntary)
+    }),
+    ("whole involuntary switches", "likewise, of tasks that could have gone on", |r, w| {
+        whole(r, w, r.folds.counts.involuntary)
+    }),
+    ("whole migrations", "migrations of a whole run, of which a sample was simulated", |r, w| {
+        whole(r, w, r.folds.migrations.total())
+    }),
+    ("load_avg reads per second", "reads of task groups' load averages", |r, _| {
+        per_second(r, profile::reads(r))
+    }),
+    ("load_avg writes per second", "writes of task groups' load averages", |r, _| {
+        per_second(r, profile::writes(r))
+    }),
+    ("wake-ups that migrate", "share of wake-ups that move the task, percent", |r, _| {
+        let wakeups = r.folds.counts.wakeups;
+        (wakeups > 0).then(|| 100.0 * r.folds.migrations.of(Cause::Wakeup) as f64 / wakeups as f64)
+    }),
     ("wake-up latency p50", "microseconds from wake-up to running, median", |r, _| latency(r, 50.0)),
     ("wake-up latency p99", "the same, 99 of 100", |r, _| latency(r, 99.0)),
 ];
@@ -79,6 +102,9 @@ pub fn read(name: &str, run: &Run, workload: &Workload) -> Option<Figure> {
         let spans = run.folds.marks[index].spans();
         let moved = run.folds.migrations.of(Cause::Wakeup);
         return (spans > 0).then(|| Figure::Number(moved as f64 / spans as f64));
+    }
+    if Function::parse(name).is_some() {
+        return Function::figure(name, run).map(Figure::Number);
     }
     if let Some(n) = name.strip_prefix("fork gap ") {
         let n: usize = n.parse().ok()?;
@@ -99,6 +125,7 @@ pub fn is_known(name: &str, workload: &Workload) -> bool {
     let measured = |name: &str| workload.measures.iter().any(|m| m.name == name);
     name == "fork CPUs"
         || name.starts_with("fork gap ")
+        || Function::parse(name).is_some()
         || name.strip_prefix("wake-up migrations per ").is_some_and(measured)
         || measured(name)
         || FIGURES.iter().any(|f| f.0 == name)
@@ -110,6 +137,12 @@ fn seconds(duration: Duration) -> f64 {
 
 fn per_second(run: &Run, count: u64) -> Option<f64> {
     (run.elapsed > Duration::ZERO).then(|| count as f64 / seconds(run.elapsed))
+}
+
+/// A count of the sample, for the whole that it stands for.
+fn whole(run: &Run, workload: &Workload, count: u64) -> Option<f64> {
+    let index = workload.measures.iter().position(|m| matches!(m.rule, MeasureRule::Whole { .. }))?;
+    Some(per_second(run, count)? * run.folds.marks[index].value()?)
 }
 
 fn latency(run: &Run, percent: f64) -> Option<f64> {

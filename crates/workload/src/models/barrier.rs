@@ -12,7 +12,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
 use crate::param::params;
-use crate::{CpuList, Dist, Measure, MeasureRule, ProgramBuilder, SpecId, TaskSpec, WorkloadBuilder};
+use crate::{CpuList, Dist, Measure, MeasureRule, ProgramBuilder, SpecId, Start, TaskSpec, WorkloadBuilder};
 
 params! {
     /// Threads that compute and meet; see the module.
@@ -33,6 +33,8 @@ params! {
         pause: Duration = Duration::nanos(45),
         /// CPUs the process is restricted to.
         cpus: Option<CpuList> = None,
+        /// How long after the run's beginning the process starts: what runs beside it is under way.
+        delay: Duration = Duration::ZERO,
         /// The CPU on which the process starts.
         start_cpu: Option<CpuId> = None,
     }
@@ -74,6 +76,7 @@ impl Barrier {
         });
         let cpus = self.cpus.clone().map(|cpus| w.cpus(cpus));
         w.task(TaskSpec {
+            start: Start::At(self.delay),
             start_cpu: self.start_cpu,
             cpus,
             ..TaskSpec::root("br-0", main).thread_of(process)

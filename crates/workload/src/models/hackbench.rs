@@ -8,6 +8,11 @@
 //! As in the program, processes are waited for with `wait()` in any order and
 //! threads are joined in the order of their creation.
 //!
+//! With `sample`, a part of a run stands for the whole: after `warmup` from the signal
+//! on, when the pipes are filled as they stay, messages are counted for that long, where they
+//! are sent and where they are received, and the time is what all would take at that rate. Each seed is a part of its own, so
+//! the spread over seeds is the error of the sample.
+//!
 //! Left out: the start signal is one byte in a pipe that all poll; here it is a
 //! futex on which all are woken, which differs in the hint that a pipe gives to
 //! the scheduler (the waker is about to sleep) at this one moment.
@@ -17,8 +22,8 @@ use schedlab_units::Duration;
 
 use crate::param::{choice, params};
 use crate::{
-    ChannelId, ChannelKind, CpuList, Measure, MeasureRule, Process, ProgramBuilder, SOCKET_BYTES, SpecId,
-    TaskSpec, WorkloadBuilder,
+    ChannelId, ChannelKind, CpuList, Measure, MeasureRule, Process, ProgramBuilder, SOCKET_BYTES, STEADY,
+    SpecId, Start, TaskSpec, WorkloadBuilder,
 };
 
 choice! {
@@ -62,8 +67,14 @@ params! {
         socket_bytes: u32 = SOCKET_BYTES,
         /// Bytes each task works on that caches should keep.
         footprint: u64 = 16 << 10,
+        /// How long messages are counted to stand for all of them; 0 runs to the end.
+        sample: Duration = Duration::ZERO,
+        /// How long it runs before they are counted.
+        warmup: Duration = Duration::millis(15),
         /// CPUs all are restricted to.
         cpus: Option<CpuList> = None,
+        /// How long after the run's beginning it starts: what runs beside it is under way.
+        delay: Duration = Duration::ZERO,
         /// The CPU on which the main task starts.
         start_cpu: Option<CpuId> = None,
     }
@@ -82,16 +93,28 @@ impl Hackbench {
             Kind::Thread => Process::Thread(process),
         };
         let start = |p: &mut ProgramBuilder| _ = p.write(ready, 1).futex_wait(go, 0);
+        let samples = self.sample > Duration::ZERO;
+        let (passed, steady) = (w.label("hackbench passed"), w.label(STEADY));
         let mut children: Vec<SpecId> = Vec::new();
         for group in 0..self.groups {
             let channels: Vec<ChannelId> = (0..self.pairs).map(|r| self.channel(w, group, r)).collect();
             for &channel in &channels {
                 let receiver = w.program(format!("receiver of {}", channel.0), |p| {
                     start(p);
-                    p.repeat(self.pairs * self.loops, |p| _ = p.read(channel, self.bytes).run(self.work));
+                    p.repeat(self.loops, |p| {
+                        p.repeat(self.pairs, |p| _ = p.read(channel, self.bytes).run(self.work));
+                        if samples {
+                            p.mark(passed, 1);
+                        }
+                    });
                 });
                 let spec = TaskSpec::forked("hackbench", receiver);
-                children.push(w.task(TaskSpec { process: membership, footprint: self.footprint, ..spec }));
+                children.push(w.task(TaskSpec {
+                    process: membership,
+                    footprint: self.footprint,
+                    background: samples,
+                    ..spec
+                }));
             }
             let sender = w.program(format!("sender of group {group}"), |p| {
                 start(p);
@@ -99,11 +122,19 @@ impl Hackbench {
                     for &channel in &channels {
                         p.run(self.work).write(channel, self.bytes);
                     }
+                    if samples {
+                        p.mark(passed, 1);
+                    }
                 });
             });
             for _ in 0..self.pairs {
                 let spec = TaskSpec::forked("hackbench", sender);
-                children.push(w.task(TaskSpec { process: membership, footprint: self.footprint, ..spec }));
+                children.push(w.task(TaskSpec {
+                    process: membership,
+                    footprint: self.footprint,
+                    background: samples,
+                    ..spec
+                }));
             }
         }
         let main = w.program("hackbench", |p| {
@@ -112,6 +143,9 @@ impl Hackbench {
             }
             p.repeat(children.len() as u32, |p| _ = p.read(ready, 1));
             p.mark(begin, 0).word_set(go, 1).futex_wake(go, u32::MAX);
+            if samples {
+                p.sleep(self.warmup).mark(steady, 0).sleep(self.sample).exit_group();
+            }
             match self.kind {
                 Kind::Process => _ = p.wait_children(),
                 Kind::Thread => {
@@ -123,12 +157,17 @@ impl Hackbench {
             p.mark(end, 0);
         });
         let spec = TaskSpec::root("hackbench", main).thread_of(process);
-        w.task(TaskSpec { start_cpu: self.start_cpu, cpus, ..spec });
+        w.task(TaskSpec { start: Start::At(self.delay), start_cpu: self.start_cpu, cpus, ..spec });
         w.measure(Measure {
             name: "time".to_string(),
             unit: "s",
             lower_is_better: true,
-            rule: MeasureRule::Elapsed { from: begin, to: end },
+            rule: if samples {
+                let whole = u64::from(2 * self.groups * self.pairs) * u64::from(self.loops);
+                MeasureRule::Whole { label: passed, whole }
+            } else {
+                MeasureRule::Elapsed { from: begin, to: end }
+            },
         });
     }
 

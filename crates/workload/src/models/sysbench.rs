@@ -18,7 +18,7 @@ use schedlab_units::Duration;
 use crate::param::params;
 use crate::{
     ChannelId, Completion, DeviceId, DeviceSpec, Dist, DistId, GroupId, LabelId, Measure, MeasureRule,
-    MutexId, MutexKind, MutexSpec, ProcessId, SpecId, TaskSpec, Test, WordId, WorkloadBuilder,
+    MutexId, MutexKind, MutexSpec, ProcessId, STEADY, SpecId, TaskSpec, Test, WordId, WorkloadBuilder,
 };
 
 params! {
@@ -30,7 +30,9 @@ params! {
         instances: u32 = 1,
         /// Levels of groups below the root; 0 for no group.
         levels: u32 = 2,
-        /// How long it goes on.
+        /// How long it goes on before it counts.
+        warmup: Duration = Duration::ZERO,
+        /// How long it counts.
         wall: Duration = Duration::millis(2000),
         /// Statements in a transaction.
         statements: u32 = 14,
@@ -91,11 +93,15 @@ impl Sysbench {
             servers.push(self.server(w, common, database, (request, reply)));
             clients.push(self.client(w, common, database, (request, reply)));
         }
+        let steady = w.label(STEADY);
         let main = w.program("sysbench", |p| {
             for (&server, &client) in servers.iter().zip(&clients) {
                 p.fork(server).fork(client);
             }
-            p.sleep(self.wall).word_set(common.stop, 1);
+            if self.warmup > Duration::ZERO {
+                p.sleep(self.warmup);
+            }
+            p.mark(steady, 0).sleep(self.wall).word_set(common.stop, 1);
             for client in clients {
                 p.join(client);
             }
