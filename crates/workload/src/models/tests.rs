@@ -82,7 +82,7 @@ fn every_model_with_its_defaults_comes_to_an_end() {
         sleepers: 19 tasks, 0 marks, ends at 0.400001619
         spinners: 9 tasks, 0 marks, ends at 0.200000009
         stream: 8 tasks, 80 marks, ends at 0.110193575
-        sysbench: 17 tasks, 19584 marks, ends at 2.000110793
+        sysbench: 17 tasks, 19585 marks, ends at 2.000110793
     "#]]
     .assert_eq(&seen);
 }
