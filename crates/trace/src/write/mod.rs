@@ -4,6 +4,7 @@ mod ftrace;
 mod jsonl;
 mod perf_data;
 mod perfetto;
+mod recorded;
 mod trace_dat;
 mod tracing_data;
 
@@ -11,4 +12,5 @@ pub use ftrace::{Ftrace, Precision};
 pub use jsonl::Jsonl;
 pub use perf_data::PerfData;
 pub use perfetto::{Extras, Perfetto, Remark};
+pub use recorded::Recorded;
 pub use trace_dat::TraceDat;

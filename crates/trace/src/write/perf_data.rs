@@ -23,7 +23,7 @@ use crate::binary::tracepoints::RecordWriter;
 use crate::comm::Comm;
 use crate::event::{Event, Kind};
 use crate::sink::Sink;
-use crate::write::tracing_data::tracing_data;
+use crate::write::tracing_data::Descriptions;
 
 /// Writes a perf.data. An error is kept until [`PerfData::finish`], and nothing is written after it.
 #[derive(Debug)]
@@ -247,7 +247,7 @@ impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
         let numbers = |numbers: &[u32]| numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
         let times = [self.first.unwrap_or_default(), self.last];
         let features = [
-            (TRACING_DATA, tracing_data("0.6", &self.records, &self.comms)),
+            (TRACING_DATA, Descriptions::own(&self.records, &self.comms).block("0.6")),
             (NRCPUS, numbers(&[self.nr_cpus; 2])),
             (SAMPLE_TIME, times.iter().flat_map(|time| time.0.to_le_bytes()).collect()),
         ];

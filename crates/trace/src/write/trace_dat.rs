@@ -18,7 +18,7 @@ use crate::binary::tracepoints::RecordWriter;
 use crate::comm::Comm;
 use crate::event::Event;
 use crate::sink::Sink;
-use crate::write::tracing_data::tracing_data;
+use crate::write::tracing_data::Descriptions;
 
 /// Writes a trace.dat. An error is kept until [`TraceDat::finish`], and nothing is written after it.
 #[derive(Debug)]
@@ -43,6 +43,11 @@ struct Cpu {
 }
 
 const PAGE: usize = Layout::USUAL.page_size;
+
+/// Options that stand before the pages.
+const DONE: u16 = 0;
+const TRACECLOCK: u16 = 4;
+const UNAME: u16 = 5;
 
 impl<W: Write, S: Read + Write + Seek> TraceDat<W, S> {
     /// A writer for a machine of that many CPUs, with an empty spool.
@@ -97,18 +102,9 @@ impl<W: Write, S: Read + Write + Seek> TraceDat<W, S> {
                 self.spool.write_all(&cpu.page.take())?;
             }
         }
-        let mut head = self.head();
-        // The places of the pages end the head, and the pages begin at a multiple of their size.
-        let size = head.len() + 16 * self.cpus.len();
-        let mut place = size.next_multiple_of(PAGE);
-        let padding = place - size;
-        for cpu in &self.cpus {
-            let bytes = cpu.pages.len() * PAGE;
-            head.extend_from_slice(&(place as u64).to_le_bytes());
-            head.extend_from_slice(&(bytes as u64).to_le_bytes());
-            place += bytes;
-        }
-        head.resize(head.len() + padding, 0);
+        let descriptions = Descriptions::own(&self.records, &self.comms);
+        let sizes: Vec<u64> = self.cpus.iter().map(|cpu| (cpu.pages.len() * PAGE) as u64).collect();
+        let head = head(&descriptions, "[mono]", "", &sizes);
         self.output.write_all(&head)?;
         let mut page = vec![0; PAGE];
         for number in self.cpus.iter().flat_map(|cpu| &cpu.pages) {
@@ -119,20 +115,34 @@ impl<W: Write, S: Read + Write + Seek> TraceDat<W, S> {
         self.output.flush()?;
         Ok(self.output)
     }
+}
 
-    /// All before the places of the pages.
-    fn head(&self) -> Vec<u8> {
-        let mut head = tracing_data("6", &self.records, &self.comms);
-        head.extend_from_slice(&(self.cpus.len() as u32).to_le_bytes());
-        head.extend_from_slice(b"options  \0");
-        let clock = b"[mono]\0";
-        head.extend_from_slice(&4u16.to_le_bytes());
-        head.extend_from_slice(&(clock.len() as u32).to_le_bytes());
-        head.extend_from_slice(clock);
-        head.extend_from_slice(&0u16.to_le_bytes());
-        head.extend_from_slice(b"flyrecord\0");
-        head
+/// All before the pages, when each CPU has so many bytes of them.
+pub(super) fn head(descriptions: &Descriptions, clock: &str, uname: &str, sizes: &[u64]) -> Vec<u8> {
+    let mut head = descriptions.block("6");
+    head.extend_from_slice(&(sizes.len() as u32).to_le_bytes());
+    head.extend_from_slice(b"options  \0");
+    for (option, text) in [(TRACECLOCK, clock), (UNAME, uname)] {
+        if !text.is_empty() {
+            head.extend_from_slice(&option.to_le_bytes());
+            head.extend_from_slice(&(text.len() as u32 + 1).to_le_bytes());
+            head.extend_from_slice(text.as_bytes());
+            head.push(0);
+        }
     }
+    head.extend_from_slice(&DONE.to_le_bytes());
+    head.extend_from_slice(b"flyrecord\0");
+    // The places of the pages end the head, and the pages begin at a multiple of their size.
+    let size = head.len() + 16 * sizes.len();
+    let start = size.next_multiple_of(descriptions.page_size);
+    let mut place = start as u64;
+    for bytes in sizes {
+        head.extend_from_slice(&place.to_le_bytes());
+        head.extend_from_slice(&bytes.to_le_bytes());
+        place += bytes;
+    }
+    head.resize(start, 0);
+    head
 }
 
 impl<W: Write, S: Read + Write + Seek> Sink for TraceDat<W, S> {

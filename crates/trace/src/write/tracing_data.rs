@@ -32,57 +32,92 @@ const HEADER_EVENT: &str = "\
 \tdata max type_len  == 28
 ";
 
-/// The block, of the version that the file's format asks for.
-pub(super) fn tracing_data(version: &str, records: &RecordWriter, comms: &BTreeMap<Pid, Comm>) -> Vec<u8> {
-    let mut block = b"\x17\x08\x44tracing".to_vec();
-    string(&mut block, version);
-    // Little-endian, eight bytes to a long.
-    block.extend_from_slice(&[0, 8]);
-    block.extend_from_slice(&(Layout::USUAL.page_size as u32).to_le_bytes());
-    for (name, text) in [("header_page", HEADER_PAGE), ("header_event", HEADER_EVENT)] {
-        string(&mut block, name);
-        long(&mut block, text);
+/// What is said of the events before they come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Descriptions {
+    /// Bytes of a page.
+    pub page_size: usize,
+    /// The layout of a page, and of a record's head.
+    pub header_page: Vec<u8>,
+    pub header_event: Vec<u8>,
+    /// Formats of the tracer's own events, and of all others by their system.
+    pub ftrace: Vec<Vec<u8>>,
+    pub systems: Vec<(String, Vec<Vec<u8>>)>,
+    /// Names of functions, of formats in messages, and of tasks.
+    pub kallsyms: Vec<u8>,
+    pub printk: Vec<u8>,
+    pub cmdlines: Vec<u8>,
+}
+
+impl Descriptions {
+    /// Those of the events we write ourselves.
+    pub fn own(records: &RecordWriter, comms: &BTreeMap<Pid, Comm>) -> Descriptions {
+        Descriptions {
+            page_size: Layout::USUAL.page_size,
+            header_page: HEADER_PAGE.into(),
+            header_event: HEADER_EVENT.into(),
+            ftrace: vec![PRINT.format(PRINT_ID).into()],
+            systems: formats(records),
+            kallsyms: KALLSYMS.into(),
+            printk: Vec::new(),
+            cmdlines: cmdlines(comms),
+        }
     }
-    block.extend_from_slice(&1u32.to_le_bytes());
-    long(&mut block, &PRINT.format(PRINT_ID));
-    formats(&mut block, records);
-    block.extend_from_slice(&(KALLSYMS.len() as u32).to_le_bytes());
-    block.extend_from_slice(KALLSYMS.as_bytes());
-    // No formats of printk.
-    block.extend_from_slice(&0u32.to_le_bytes());
-    let mut cmdlines = Vec::new();
+
+    /// The block, of the version that the file's format asks for.
+    pub fn block(&self, version: &str) -> Vec<u8> {
+        let mut block = b"\x17\x08\x44tracing".to_vec();
+        string(&mut block, version);
+        // Little-endian, eight bytes to a long.
+        block.extend_from_slice(&[0, 8]);
+        block.extend_from_slice(&(self.page_size as u32).to_le_bytes());
+        for (name, text) in [("header_page", &self.header_page), ("header_event", &self.header_event)] {
+            string(&mut block, name);
+            long(&mut block, text);
+        }
+        list(&mut block, &self.ftrace);
+        block.extend_from_slice(&(self.systems.len() as u32).to_le_bytes());
+        for (system, formats) in &self.systems {
+            string(&mut block, system);
+            list(&mut block, formats);
+        }
+        for text in [&self.kallsyms, &self.printk] {
+            block.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            block.extend_from_slice(text);
+        }
+        long(&mut block, &self.cmdlines);
+        block
+    }
+}
+
+/// Lines of a number and a name.
+pub(super) fn cmdlines(comms: &BTreeMap<Pid, Comm>) -> Vec<u8> {
+    let mut lines = Vec::new();
     for (pid, comm) in comms {
-        cmdlines.extend_from_slice(format!("{pid} ").as_bytes());
-        cmdlines.extend_from_slice(comm.as_bytes());
-        cmdlines.push(b'\n');
+        lines.extend_from_slice(format!("{pid} ").as_bytes());
+        lines.extend_from_slice(comm.as_bytes());
+        lines.push(b'\n');
     }
-    block.extend_from_slice(&(cmdlines.len() as u64).to_le_bytes());
-    block.extend_from_slice(&cmdlines);
-    block
+    lines
 }
 
 /// The formats of all events, system by system.
-fn formats(block: &mut Vec<u8>, records: &RecordWriter) {
-    let mut systems: Vec<(&str, Vec<String>)> = Vec::new();
+fn formats(records: &RecordWriter) -> Vec<(String, Vec<Vec<u8>>)> {
+    let mut systems: Vec<(String, Vec<Vec<u8>>)> = Vec::new();
     for (i, row) in TRACEPOINTS.iter().enumerate() {
-        if systems.last().is_none_or(|(system, _)| *system != row.system) {
-            systems.push((row.system, Vec::new()));
+        if systems.last().is_none_or(|(system, _)| system != row.system) {
+            systems.push((row.system.to_owned(), Vec::new()));
         }
         if let Some((_, formats)) = systems.last_mut() {
-            formats.push(row.format(id_of(i)));
+            formats.push(row.format(id_of(i)).into());
         }
     }
     let texts = records.texts().iter().enumerate();
-    let texts: Vec<String> = texts.map(|(n, name)| text_format(name, id_of_text(n))).collect();
+    let texts: Vec<Vec<u8>> = texts.map(|(n, name)| text_format(name, id_of_text(n)).into()).collect();
     if !texts.is_empty() {
-        systems.push(("schedlab", texts));
+        systems.push(("schedlab".to_owned(), texts));
     }
-    block.extend_from_slice(&(systems.len() as u32).to_le_bytes());
-    for (system, formats) in systems {
-        string(block, system);
-        block.extend_from_slice(&(formats.len() as u32).to_le_bytes());
-        formats.iter().for_each(|format| long(block, format));
-    }
+    systems
 }
 
 /// Text with a NUL behind it.
@@ -92,7 +127,13 @@ fn string(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Text behind its length.
-fn long(out: &mut Vec<u8>, text: &str) {
+fn long(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(&(text.len() as u64).to_le_bytes());
-    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(text);
+}
+
+/// Texts behind their number.
+fn list(out: &mut Vec<u8>, texts: &[Vec<u8>]) {
+    out.extend_from_slice(&(texts.len() as u32).to_le_bytes());
+    texts.iter().for_each(|text| long(out, text));
 }
