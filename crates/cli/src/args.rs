@@ -36,6 +36,8 @@ pub enum Verb {
     Audit(Audit),
     /// Run what was recorded on another machine or kernel.
     Replay(Replay),
+    /// Record what the scheduler of this host does, with all that an audit asks. Needs root.
+    Record(Record),
     /// List the rules of a kernel with their defaults in every preset.
     Features(Features),
     /// Say what a rule, a reason or a kernel is.
@@ -153,6 +155,35 @@ const REPLAY_EXAMPLE: &str = "Example:
       -e sched_process_exec -e sched_process_exit -e sched_wakeup -e sched_migrate_task make -j8
   schedlab replay trace.dat --recorded-on host --as-recorded v6.12 \\
       --machine zen3-2s --kernel v6.12 --vs v6.12+NO_SIS_UTIL";
+
+/// Options of `record`.
+#[derive(Debug, Args)]
+#[command(after_help = RECORD_EXAMPLE)]
+pub struct Record {
+    /// Folder for the recording; it must be new or empty.
+    #[arg(short, long, default_value = "recording")]
+    pub output: PathBuf,
+    /// How long, e.g. 10s; without it and without a command until Ctrl-C.
+    #[arg(short, long, conflicts_with = "command")]
+    pub duration: Option<String>,
+    /// Buffer of each CPU, KiB.
+    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u64).range(64..=1 << 22))]
+    pub buffer: u64,
+    /// Further tracepoints, as SYSTEM:NAME.
+    #[arg(long, value_delimiter = ',')]
+    pub events: Vec<String>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Run this command, as the user you are; the recording ends with it.
+    #[arg(last = true)]
+    pub command: Vec<String>,
+}
+
+const RECORD_EXAMPLE: &str = "Example:
+  sudo schedlab record --output slow -- make -j8
+  schedlab detect slow/trace.dat
+  schedlab audit slow/trace.dat --kernel v6.12";
 
 /// Options of `features`.
 #[derive(Debug, Args)]

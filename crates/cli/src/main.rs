@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Verb::Detect(args) => command::detect::run(args),
         Verb::Audit(args) => command::audit::run(args),
         Verb::Replay(args) => command::replay::run(args),
+        Verb::Record(args) => command::record::run(args),
         Verb::Features(args) => command::features::run(args),
         Verb::Explain(args) => command::explain::run(args),
         Verb::Topo(args) => command::topo::run(args),

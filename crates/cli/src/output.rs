@@ -51,10 +51,21 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
 /// The file being written, for an interruption to take away.
 static PARTIAL: Mutex<Option<PathBuf>> = Mutex::new(None);
 
+/// What an interruption does instead of ending the command.
+static ON_INTERRUPT: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
+
+/// From now on an interruption calls this, and the command ends by itself.
+pub fn on_interrupt(call: impl Fn() + Send + 'static) {
+    *ON_INTERRUPT.lock().expect("no holder panics") = Some(Box::new(call));
+}
+
 /// Lets Ctrl-C take away what is half written. Status 130, as shells expect.
 pub fn clean_up_on_interrupt() {
     // Without a handler an interruption still leaves the old file as it was.
     let _ = ctrlc::set_handler(|| {
+        if let Ok(Some(call)) = ON_INTERRUPT.lock().as_deref() {
+            return call();
+        }
         if let Ok(Some(partial)) = PARTIAL.lock().as_deref() {
             let _ = std::fs::remove_file(partial);
         }

@@ -1,0 +1,71 @@
+//! The recording's folder, which appears whole or not at all.
+//!
+//! It is filled beside its place, as `NAME.partial`, and renamed in the end. Whatever
+//! fails before that, the folder is taken away.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// A folder being filled.
+pub struct Partial {
+    place: PathBuf,
+    partial: PathBuf,
+}
+
+impl Partial {
+    /// Makes it, unless there is something in its place.
+    pub fn new(place: &Path) -> Result<Partial, Error> {
+        let shown = place.display();
+        if place.exists() {
+            let is_empty =
+                place.is_dir() && fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none());
+            if !is_empty {
+                return Err(Error::new(format!(
+                    "{shown} exists and is not an empty folder; name another one with --output"
+                )));
+            }
+        }
+        let Some(name) = place.file_name() else {
+            return Err(Error::new(format!("{shown} cannot be made; name a new folder with --output")));
+        };
+        let mut name = name.to_owned();
+        name.push(".partial");
+        let partial = place.with_file_name(name);
+        if partial.exists() {
+            let shown = partial.display();
+            return Err(Error::new(format!(
+                "{shown} is left from a recording that was killed; remove it first"
+            )));
+        }
+        fs::create_dir(&partial).map_err(|error| Error::file(&partial, &error))?;
+        Ok(Partial { place: place.to_owned(), partial })
+    }
+
+    /// Where it is filled.
+    pub fn path(&self) -> &Path {
+        &self.partial
+    }
+
+    /// Writes a file in it.
+    pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        let path = self.partial.join(name);
+        let folder = path.parent().expect("a file lies in a folder");
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&path, text))
+            .map_err(|error| Error::file(&path, &error))
+    }
+
+    /// Moves it to its place.
+    pub fn finish(self) -> Result<(), Error> {
+        fs::rename(&self.partial, &self.place).map_err(|error| Error::file(&self.place, &error))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // Once it is renamed there is nothing here.
+        let _ = fs::remove_dir_all(&self.partial);
+    }
+}

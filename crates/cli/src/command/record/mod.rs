@@ -1,0 +1,169 @@
+//! `schedlab record`: what the scheduler of this host does, with all that an audit asks.
+//!
+//! ```text
+//! DIR/trace.dat               pages of the kernel's ring buffers, as trace-cmd writes them
+//!     facts/topology.txt ...  machine, domains, features, tunables, tasks, groups
+//!     count.txt cmd.txt schedstat-before.txt schedstat-after.txt
+//! ```
+//!
+//! Memory stays bounded: pages go to disk as they fill.
+
+mod cgroups;
+mod drain;
+mod events;
+mod facts;
+mod folder;
+mod host;
+mod stop;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod trace_file;
+mod tracefs;
+
+use std::time::{Duration, Instant};
+
+use schedlab::parse_duration;
+use serde_json::json;
+
+use crate::args::Record;
+use crate::error::{Error, Status};
+use crate::output::{self, Format};
+
+use drain::Drain;
+use folder::Partial;
+use host::Host;
+use stop::{Ended, Stop};
+use tasks::Tasks;
+use tracefs::Instance;
+
+/// Records this host.
+pub fn run(args: &Record) -> Result<Status, Error> {
+    let stop = Stop::new();
+    output::on_interrupt(stop.interrupt());
+    let done = record(&Host::own(), args, stop)?;
+    for warning in &done.warnings {
+        eprintln!("schedlab: {warning}");
+    }
+    match args.format {
+        Format::Json => output::print_json(&json!({
+            "folder": args.output.display().to_string(),
+            "seconds": done.time.as_secs_f64(),
+            "cpus": done.nr_cpus,
+            "events": done.events,
+            "lost": done.lost,
+            "warnings": done.warnings,
+        }))?,
+        Format::Text => output::print(|out| {
+            let (folder, seconds) = (args.output.display(), done.time.as_secs_f64());
+            let lost = if done.lost == 0 { "none".to_owned() } else { done.lost.to_string() };
+            writeln!(
+                out,
+                "{folder}: {} events of {} CPUs in {seconds:.1} s, {lost} lost",
+                done.events, done.nr_cpus
+            )?;
+            writeln!(out, "next: schedlab detect {folder}/trace.dat")
+        })?,
+    }
+    Ok(Status::Done)
+}
+
+/// What was recorded.
+struct Done {
+    time: Duration,
+    nr_cpus: usize,
+    events: u64,
+    lost: u64,
+    warnings: Vec<String>,
+}
+
+/// Records until something ends it.
+fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
+    let time = args.duration.as_deref().map(parse_duration).transpose().map_err(Error::new)?;
+    must_be_able(host)?;
+    let tracefs = tracefs::find(host)?;
+    let page_size = trace_file::page_size(host, &tracefs)?;
+    let folder = Partial::new(&args.output)?;
+
+    let (facts, mut warnings) = facts::facts(host);
+    for (name, text) in facts {
+        folder.write(&format!("facts/{name}"), &text)?;
+    }
+    folder.write("facts/cgroups.txt", &cgroups::cgroups(host))?;
+    let mut tasks = Tasks::default();
+    tasks.look(host);
+    schedstat(host, &folder, "schedstat-before.txt")?;
+
+    let instance = Instance::new(host, &tracefs, args.buffer, &args.events)?;
+    let mut drain = Drain::new(&instance, folder.path(), page_size, args.buffer)?;
+    instance.start()?;
+    let started = Instant::now();
+    stop.with(&args.command)?;
+    if let Some(time) = time {
+        stop.after(Duration::from_nanos(time.0));
+    }
+    let ended = loop {
+        drain.round()?;
+        if let Some(ended) = stop.wait(drain.wait()) {
+            break ended;
+        }
+    };
+    instance.stop()?;
+    let time = started.elapsed();
+    let spooled = drain.finish()?;
+    let (events, lost) = trace_file::counts(&instance);
+
+    schedstat(host, &folder, "schedstat-after.txt")?;
+    tasks.look(host);
+    folder.write("facts/tasks.txt", &tasks.lines())?;
+    folder.write("count.txt", &format!("events {events} lost {lost}\n"))?;
+    if !args.command.is_empty() {
+        folder.write("cmd.txt", &(args.command.join(" ") + "\n"))?;
+    }
+    let mut recorded = trace_file::describe(host, &tracefs, &instance, page_size, !args.events.is_empty());
+    recorded.comms = tasks.comms();
+    recorded.comms.extend(trace_file::saved_comms(host, &tracefs));
+    trace_file::write(&folder.path().join("trace.dat"), &recorded, &spooled)?;
+    folder.finish()?;
+
+    if let Ended::Command(status) = ended
+        && !status.success()
+    {
+        warnings.push(format!("the command ended with {status}"));
+    }
+    if ended == Ended::Interrupt {
+        warnings.push("interrupted; what was recorded until then is kept".to_owned());
+    }
+    if lost > 0 {
+        warnings.push(format!(
+            "{lost} events were lost; a larger buffer may hold them: --buffer {}",
+            args.buffer.saturating_mul(4)
+        ));
+    }
+    if events == 0 {
+        warnings.push("no event was recorded".to_owned());
+    }
+    Ok(Done { time, nr_cpus: spooled.len(), events, lost, warnings })
+}
+
+/// Refuses before anything is touched.
+fn must_be_able(host: &Host) -> Result<(), Error> {
+    if cfg!(target_endian = "big") {
+        return Err(Error::new("on a big-endian machine record with trace-cmd; its trace.dat is read here"));
+    }
+    let status = host.text("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().nth(1));
+    if effective == Some("0") {
+        Ok(())
+    } else {
+        Err(Error::new("recording needs root, because the kernel's tracing does: sudo schedlab record ..."))
+    }
+}
+
+/// Counters around the recording, where the kernel keeps them.
+fn schedstat(host: &Host, folder: &Partial, name: &str) -> Result<(), Error> {
+    match host.text("/proc/schedstat") {
+        Some(text) => folder.write(name, &(text + "\n")),
+        None => Ok(()),
+    }
+}

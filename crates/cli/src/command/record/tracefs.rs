@@ -1,0 +1,136 @@
+//! The kernel's tracing, through an instance of its own.
+//!
+//! An instance has its own buffers, events and clock, so what the user traces at the
+//! same time stays as it is. It is gone again when the recording ends, however it ends.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::events::{EVENTS, INDISPENSABLE};
+use super::host::Host;
+use crate::error::Error;
+
+/// The name of our instance.
+const NAME: &str = "schedlab";
+
+/// Finds tracefs, as a path of the host.
+pub fn find(host: &Host) -> Result<String, Error> {
+    let place =
+        host.mounted("tracefs").or_else(|| host.mounted("debugfs").map(|place| format!("{place}/tracing")));
+    let Some(place) = place.filter(|place| host.path(place).join("events").is_dir()) else {
+        return Err(Error::new(
+            "tracefs is not mounted, so nothing can be recorded; `mount -t tracefs tracefs /sys/kernel/tracing` \
+             mounts it, outside of containers and where the kernel has CONFIG_FTRACE",
+        ));
+    };
+    if host.path(&place).join("events").join(INDISPENSABLE).is_dir() {
+        Ok(place)
+    } else {
+        Err(Error::new(format!(
+            "{place} has no {INDISPENSABLE}: the kernel was built without its tracepoints"
+        )))
+    }
+}
+
+/// Our own part of the tracing.
+pub struct Instance<'a> {
+    host: &'a Host,
+    /// A path of the host.
+    pub place: String,
+    /// The events that are recorded.
+    pub events: Vec<String>,
+}
+
+impl<'a> Instance<'a> {
+    /// Makes the instance, with so many KiB for each CPU, and chooses events; nothing is recorded yet.
+    pub fn new(
+        host: &'a Host,
+        tracefs: &str,
+        buffer_kb: u64,
+        more: &[String],
+    ) -> Result<Instance<'a>, Error> {
+        let place = format!("{tracefs}/instances/{NAME}");
+        let path = host.path(&place);
+        if path.exists() {
+            return Err(Error::new(format!(
+                "{place} is there already: another recording runs, or one was killed; then `rmdir {place}`"
+            )));
+        }
+        (host.make_instance)(&path).map_err(|error| {
+            let hint = "a locked-down kernel or a container without the right forbids it";
+            Error::new(format!("{place}: {error}; {hint}"))
+        })?;
+        let mut instance = Instance { host, place, events: Vec::new() };
+        instance.write("tracing_on", "0")?;
+        instance.write("buffer_size_kb", &buffer_kb.to_string())?;
+        instance.write("trace_clock", "mono")?;
+        for event in EVENTS {
+            if instance.file(&format!("events/{event}")).is_dir() {
+                instance.choose(event)?;
+            }
+        }
+        for event in more {
+            let event = event.replace(':', "/");
+            if !instance.file(&format!("events/{event}/enable")).is_file() {
+                return Err(Error::new(format!(
+                    "--events {event}: this kernel has no such tracepoint; {tracefs}/available_events lists them"
+                )));
+            }
+            instance.choose(&event)?;
+        }
+        Ok(instance)
+    }
+
+    fn choose(&mut self, event: &str) -> Result<(), Error> {
+        self.write(&format!("events/{event}/enable"), "1")?;
+        if !self.events.iter().any(|chosen| chosen == event) {
+            self.events.push(event.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Begins to record.
+    pub fn start(&self) -> Result<(), Error> {
+        self.write("tracing_on", "1")
+    }
+
+    /// Ends it; what was recorded can still be read.
+    pub fn stop(&self) -> Result<(), Error> {
+        self.write("tracing_on", "0")
+    }
+
+    /// Where a file of the instance is.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.host.path(&self.place).join(name)
+    }
+
+    /// The text of a file of the instance.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.host.text(&format!("{}/{name}", self.place))
+    }
+
+    /// The CPUs that have a buffer.
+    pub fn cpus(&self) -> Vec<usize> {
+        self.host
+            .numbered(&format!("{}/per_cpu", self.place), "cpu")
+            .into_iter()
+            .map(|(cpu, _)| cpu)
+            .collect()
+    }
+
+    fn write(&self, name: &str, value: &str) -> Result<(), Error> {
+        let path = self.file(name);
+        fs::write(&path, value)
+            .map_err(|error| Error::new(format!("{}: {error}, writing {value}", path.display())))
+    }
+}
+
+impl Drop for Instance<'_> {
+    fn drop(&mut self) {
+        let stopped = self.stop();
+        if let Err(error) = (self.host.remove_instance)(&self.host.path(&self.place)) {
+            let why = stopped.err().map_or(String::new(), |error| format!("; {error}"));
+            eprintln!("schedlab: {}: {error}{why}; remove it with rmdir", self.place);
+        }
+    }
+}
