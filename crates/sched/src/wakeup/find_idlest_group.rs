@@ -79,15 +79,23 @@ fn update_sg_wakeup_stats(view: &View, sd: &SchedDomain, id: SgId, task: TaskId)
     let asym = sd.flags.has(SdFlags::ASYM_CPUCAPACITY);
     let mut stats = SgLbStats { group_capacity: sgc.capacity, ..SgLbStats::default() };
     let mut fits = false;
-    for cpu in group.span.iter() {
+    let counted_on = (p.se.avg.last_update_time != 0).then_some(p.cpu);
+    for &cpu in group.cpus.iter() {
         if only_allowed && !p.allowed.contains(cpu) {
             continue;
         }
         view.examine();
-        let own = u32::from(p.cpu == cpu && p.on_rq && p.se.avg.last_update_time != 0);
-        stats.group_load += sched.cpu_load_without(task, cpu, view.now);
-        stats.group_util += sched.cpu_util_without(task, cpu);
-        stats.group_runnable += sched.cpu_runnable_without(task, cpu);
+        let mut own = 0;
+        if counted_on == Some(cpu) {
+            own = u32::from(p.on_rq);
+            stats.group_load += sched.cpu_load_without(task, cpu, view.now);
+            stats.group_util += sched.cpu_util_without(task, cpu);
+            stats.group_runnable += sched.cpu_runnable_without(task, cpu);
+        } else {
+            stats.group_load += sched.cpu_load(cpu);
+            stats.group_util += sched.cpu_util(cpu);
+            stats.group_runnable += sched.cpu_runnable(cpu);
+        }
         let nr_running = view.rq(cpu).nr_running - own;
         stats.sum_nr_running += nr_running;
         stats.sum_h_nr_running += sched.root_cfs(cpu).h_nr_runnable.saturating_sub(own);
