@@ -1,0 +1,48 @@
+# Functions for jobs, sourced by the guest's init: facts of the machine, and traces as text.
+tracing=/sys/kernel/tracing
+debug=/sys/kernel/debug/sched
+EVENTS="sched/sched_switch sched/sched_waking sched/sched_wakeup sched/sched_wakeup_new sched/sched_migrate_task sched/sched_process_fork sched/sched_process_exit sched/sched_process_exec"
+
+# content FILE...: a line for each, its path and what is in it
+content() { for file; do [ -f "$file" ] && echo "$file $(cat "$file" 2>/dev/null)"; done; }
+
+# facts FOLDER
+facts() {
+    mkdir -p "$1"
+    uname -a >"$1/uname.txt"
+    cat /proc/cmdline >"$1/cmdline.txt"
+    topology_dump >"$1/topology.txt"
+    cat $debug/features >"$1/sched_features.txt"
+    content $(find $debug -maxdepth 2 -type f ! -name debug ! -name features | grep -v -e /domains/ -e fair_server -e ext_server | sort) >"$1/debug_sched.txt"
+    (cd $debug/domains && content cpu*/domain*/*) >"$1/domains.txt"
+    content /proc/sys/kernel/sched_* /proc/sys/kernel/numa_balancing* /proc/sys/kernel/timer_migration >"$1/sysctl.txt"
+    cat /proc/schedstat >"$1/schedstat.txt"
+    cat /sys/devices/system/clocksource/clocksource0/current_clocksource $tracing/trace_clock >"$1/clocksource.txt"
+}
+
+# rec NAME COMMAND...: runs the command under the recorder; $EV are the events, if not the usual ones
+rec() {
+    name=$1
+    shift
+    to=/out/$name
+    mkdir -p "$to"
+    echo "$*" >"$to/cmd.txt"
+    cat /proc/schedstat >"$to/schedstat-before.txt"
+    echo 0 >$tracing/tracing_on
+    echo 8192 >$tracing/buffer_size_kb
+    echo mono >$tracing/trace_clock
+    echo 0 >$tracing/events/enable
+    for event in ${EV:-$EVENTS}; do echo 1 >"$tracing/events/$event/enable"; done
+    echo >$tracing/trace
+    echo 1 >$tracing/tracing_on
+    "$@" >"$to/stdout.txt" 2>&1
+    status=$?
+    echo 0 >$tracing/tracing_on
+    echo 0 >$tracing/events/enable
+    cat /proc/schedstat >"$to/schedstat-after.txt"
+    cat $tracing/trace >"$to/trace.txt"
+    events=$(grep -vc '^#' "$to/trace.txt")
+    lost=$(grep -h overrun $tracing/per_cpu/cpu*/stats | awk '{ sum += $NF } END { print sum + 0 }')
+    echo "events $events lost $lost" >"$to/count.txt"
+    echo "LAB $name: status $status, events $events, lost $lost"
+}
