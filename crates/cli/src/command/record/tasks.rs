@@ -80,7 +80,9 @@ fn task(host: &Host, process: &str, place: &str) -> Option<Task> {
     })
 }
 
-/// Kernel: SCHED_NORMAL and those that follow, include/uapi/linux/sched.h.
+/// The name of a policy by its number.
+///
+/// Kernel: SCHED_NORMAL, include/uapi/linux/sched.h.
 fn policy(number: i64) -> &'static str {
     const NAMES: [&str; 8] = ["OTHER", "FIFO", "RR", "BATCH", "ISO", "IDLE", "DEADLINE", "EXT"];
     usize::try_from(number).ok().and_then(|number| NAMES.get(number)).copied().unwrap_or("UNKNOWN")
