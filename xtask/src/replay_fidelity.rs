@@ -1,6 +1,6 @@
 //! `cargo xtask replay-fidelity`: each recording replayed on its own machine, as a table.
 //!
-//! Writes the section between two marks of `docs/fidelity.md`.
+//! Writes the section between two marks of `docs/fidelity.md`; the test holds what must come back.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -27,22 +27,17 @@ const RUNS: u32 = 5;
 /// # Errors
 /// A file that cannot be read or written, or a replay that cannot be made.
 pub fn run(only: &[String]) -> Result<(), String> {
-    let root = source::root().join("traces");
-    let mut folders = Vec::new();
-    for kernel in folders_in(&root)? {
-        for machine in folders_in(&kernel)? {
-            folders.extend(folders_in(&machine)?.into_iter().filter(|folder| trace_in(folder).is_some()));
-        }
-    }
-    let name = |folder: &PathBuf| folder.strip_prefix(&root).unwrap_or(folder).display().to_string();
+    let mut folders = recordings()?;
     folders.retain(|folder| only.is_empty() || only.iter().any(|word| name(folder).contains(word)));
-    let rows: Vec<Result<String, String>> =
-        folders.par_iter().map(|folder| Ok(row(&name(folder), &fidelity(folder)?))).collect();
-    let mut text = String::from(
-        "| recording | switches | involuntary | wake-ups | migrations | new tasks | elapsed ms | latency p50 us | latency p99 us | busy time per task off by | within |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
-    );
+    let rows: Vec<Result<(String, String), String>> =
+        folders.par_iter().map(|folder| Ok(row(&name(folder), &fidelity(folder, RUNS)?))).collect();
+    let mut text = String::new();
     for row in rows {
-        text += &row?;
+        let (head, row) = row?;
+        if text.is_empty() {
+            text = head;
+        }
+        text += &row;
     }
     if !only.is_empty() {
         print!("{text}");
@@ -53,6 +48,21 @@ pub fn run(only: &[String]) -> Result<(), String> {
     let (before, rest) = docs.split_once(BEGIN).ok_or(format!("docs/fidelity.md has no line {BEGIN}"))?;
     let (_, after) = rest.split_once(END).ok_or(format!("docs/fidelity.md has no line {END}"))?;
     fs::write(&path, format!("{before}{BEGIN}\n\n{text}\n{END}{after}")).map_err(|e| e.to_string())
+}
+
+/// Folders with a recording: `traces/KERNEL/MACHINE/LOAD`.
+fn recordings() -> Result<Vec<PathBuf>, String> {
+    let mut folders = Vec::new();
+    for kernel in folders_in(&source::root().join("traces"))? {
+        for machine in folders_in(&kernel)? {
+            folders.extend(folders_in(&machine)?.into_iter().filter(|folder| trace_in(folder).is_some()));
+        }
+    }
+    Ok(folders)
+}
+
+fn name(folder: &Path) -> String {
+    folder.strip_prefix(source::root().join("traces")).unwrap_or(folder).display().to_string()
 }
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
@@ -69,7 +79,7 @@ fn trace_in(folder: &Path) -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-fn fidelity(folder: &Path) -> Result<Fidelity, String> {
+fn fidelity(folder: &Path, runs: u32) -> Result<Fidelity, String> {
     let path = trace_in(folder).ok_or_else(|| format!("{}: no trace", folder.display()))?;
     let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let machine = folder.parent().ok_or_else(|| wrong(&"no machine"))?;
@@ -91,17 +101,26 @@ fn fidelity(folder: &Path) -> Result<Fidelity, String> {
     let command = fs::read_to_string(folder.join("cmd.txt")).unwrap_or_default();
     recorded.affinity = hints_of_command(&command, topology.nr_cpus());
     let own = recorded.own_machine(topology);
-    recorded.fidelity(&own, &kernel, 1, RUNS, 1, |_, _| {}).map_err(|e| e.to_string())
+    recorded.fidelity(&own, &kernel, 1, runs, 1, |_, _| {}).map_err(|e| e.to_string())
 }
 
-fn row(name: &str, fidelity: &Fidelity) -> String {
+/// The head of the table, and a row of it.
+fn row(name: &str, fidelity: &Fidelity) -> (String, String) {
+    let lines = || fidelity.counts.iter().chain(&fidelity.others);
+    let mut head = String::from("| recording |");
     let mut row = format!("| {name} |");
-    for line in fidelity.counts.iter().chain(&fidelity.others) {
+    for line in lines() {
+        _ = write!(head, " {} |", line.what);
         row += &cell(line);
     }
     let within = if fidelity.outside().is_empty() { "yes" } else { "no" };
     _ = writeln!(row, " {:.1} % | {within} |", fidelity.busy_off() * 100.0);
-    row
+    _ = writeln!(
+        head,
+        " busy time per task off by | within the goals |\n|{}",
+        "---|".repeat(lines().count() + 3)
+    );
+    (head, row)
 }
 
 /// Both values, with the ratio in bold where it is outside the goal.
@@ -111,5 +130,36 @@ fn cell(line: &Line) -> String {
         format!(" {recorded:.0}, {replayed:.0} |")
     } else {
         format!(" {recorded:.0}, {replayed:.0} (**{:.2}**) |", off + 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Loads whose switches do not come back within a tenth; docs/fidelity.md says why.
+    const SWITCHES_OFF: [&str; 4] = ["pipes", "hogs", "io-loop", "-scan"];
+
+    #[test]
+    fn work_and_wakeups_come_back_in_every_recording_and_switches_in_most() {
+        let folders = recordings().unwrap();
+        let all: Vec<(String, Fidelity)> =
+            folders.par_iter().map(|folder| (name(folder), fidelity(folder, 1).unwrap())).collect();
+        assert!(all.len() >= 200, "{} recordings were found", all.len());
+        let mut within = 0;
+        for (name, fidelity) in &all {
+            let busy_off = fidelity.busy_off();
+            assert!(busy_off <= 0.02, "{name}: busy time of a task is off by {:.1} %", busy_off * 100.0);
+            within += usize::from(fidelity.outside().is_empty());
+            for line in &fidelity.counts {
+                let held = match line.what.as_str() {
+                    "wake-ups of sleepers" => true,
+                    "switches" => !SWITCHES_OFF.iter().any(|load| name.contains(load)),
+                    _ => false,
+                };
+                assert!(line.within || !held, "{name}: {line:?}");
+            }
+        }
+        assert!(within * 2 >= all.len(), "{within} of {} are within all goals", all.len());
     }
 }

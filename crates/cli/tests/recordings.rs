@@ -243,3 +243,52 @@ fn verdicts_are_marked_in_a_perfetto_trace() {
     let has = |text: &str| trace.stdout.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(has("wakeup agrees TARGET_IDLE") && has("audit.agrees") && has("fork agrees_in_set"));
 }
+
+#[test]
+fn a_replay_says_first_whether_the_recording_comes_back() {
+    let args = |threads| {
+        let targets = ["--machine", "2x8x4", "--kernel", "v6.12", "--vs", "v6.12+NO_SIS_UTIL,v6.1"];
+        [&["replay", "--runs", "2", "--threads", threads][..], &targets].concat()
+    };
+    let file = recording("6.12/2x2x4/stream-perllc-1");
+    let one = text(&args("1"), &file);
+    let first = one.lines().next().unwrap();
+    assert!(
+        first.starts_with("fidelity  replayed on its own machine (16 CPUs, v6.12), mean of 2 seeds"),
+        "{first}"
+    );
+    for part in
+        ["run time, ms", "wake-up latency, us", "context-switches", "v6.12+NO_SIS_UTIL", "v6.1 against v6.12"]
+    {
+        assert!(one.contains(part), "{part} is not in {one}");
+    }
+    assert!(one == text(&args("3"), &file), "the same on any number of threads");
+    let value = json(&args("0"), &file);
+    assert_eq!(value["fidelity"]["counts"][0]["what"], "switches");
+    assert_eq!(value["comparison"]["kernels"].as_array().map(Vec::len), Some(3), "{}", value["comparison"]);
+}
+
+#[test]
+fn a_replay_needs_switches_and_wakeups() {
+    check_error(
+        &["replay", "--recorded-on", "1x4", "--as-recorded", "v6.12"],
+        b"            sh-7       [001] d..2.     1.000001: sched_wakeup: comm=a pid=8 prio=120 target_cpu=001\n",
+        expect![[r#"
+            schedlab: FILE: there is no sched_switch in it, so nothing tells how long tasks ran; record it again with `trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup_new -e sched_process_fork -e sched_process_exec -e sched_process_exit`
+        "#]],
+    );
+    check_error(
+        &["replay", "--recorded-on", "1x4", "--as-recorded", "v6.99"],
+        b"            sh-7       [001] d..2.     1.000001: sched_wakeup: comm=a pid=8 prio=120 target_cpu=001\n",
+        expect![[r#"
+            schedlab: there is no kernel "v6.99"; the presets are v4.13, v5.5, v5.18, v6.1, v6.3, v6.10, v6.12, v7.2
+        "#]],
+    );
+    check_error(
+        &["replay"],
+        b"            sh-7       [001] d..2.     1.000001: sched_wakeup: comm=a pid=8 prio=120 target_cpu=001\n",
+        expect![[r#"
+            schedlab: FILE does not say on which machine it was recorded; name it with --recorded-on, or give the folder of its topology.txt with --facts (`schedlab record` makes one)
+        "#]],
+    );
+}

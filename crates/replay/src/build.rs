@@ -1,9 +1,12 @@
 //! Makes a workload of what was learned.
 //!
-//! Each task becomes a program of its own. A wait on others is a semaphore that belongs to the
-//! task that waits: whoever woke it posts there, at the same point of its own work. So the wake
-//! graph is kept, and nobody can wait for ever: every post stands behind less of the recording
-//! than the wait it ends.
+//! Each task becomes a program of its own. Where one task woke another, both meet, each at the
+//! same point of its own work as in the recording: who comes first sleeps, who comes second
+//! wakes it. In the recording the wakee came first. When it is late in a replay, the waker
+//! sleeps instead of running ahead, so that every recorded sleep has its counterpart; with a
+//! semaphore, wakee after wakee would find its wake-up there already and a third to three
+//! quarters of all sleeps would be gone. Nobody can wait for ever: what stands before a meeting
+//! in either program comes before it in the recording.
 //!
 //! What was there before the recording begins is there before the replay begins: a prologue, in
 //! which those that sleep fall asleep, and their load has time to fade.
@@ -19,7 +22,7 @@ use schedlab_workload::{
     Start, TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
 };
 
-use crate::learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
+use crate::learned::{Begin, Learned, Step, Task, TaskIndex};
 use crate::rhythm;
 
 /// Time before what was recorded begins.
@@ -124,15 +127,21 @@ impl<'a> Writer<'a> {
 
     fn ops(&mut self, index: TaskIndex, task: &Task) -> Vec<Op> {
         let spans = rhythm::sleeps_for_spans(&task.steps);
-        // Who is asleep when the recording begins sleeps through the prologue too.
-        let mut extra = if matches!(task.begin, Begin::Asleep(_)) { PROLOGUE } else { Duration::ZERO };
+        // Who is asleep when the recording begins is there since the prologue began: a span that
+        // it sleeps from the first, and the first of its periods, are longer by that.
+        let asleep = if matches!(task.begin, Begin::Asleep(_)) { PROLOGUE } else { Duration::ZERO };
+        let mut unseen = asleep;
         let mut ops = Vec::new();
-        for step in &task.steps {
+        for (at, step) in task.steps.iter().enumerate() {
             match *step {
                 Step::Run(work) => ops.push(Op::Run { work }),
+                Step::Sleep(sleep) if sleep.served || spans => {
+                    let more = if at == 0 { asleep } else { Duration::ZERO };
+                    ops.push(Op::Sleep { span: (sleep.span + more).max(Duration(1)) });
+                }
                 Step::Sleep(sleep) => {
-                    let more = std::mem::take(&mut extra);
-                    ops.push(sleep_op(&sleep, spans, more));
+                    let period = (sleep.since_last + std::mem::take(&mut unseen)).max(Duration(1));
+                    ops.push(Op::TimerWait { timer: Timer::Own(0), period, miss: Miss::KeepGrid });
                 }
                 Step::Wait(other) | Step::Wake(other) => {
                     if self.specs[other.index()].is_some() {
@@ -190,15 +199,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn sleep_op(sleep: &Sleep, spans: bool, more: Duration) -> Op {
-    if sleep.served || spans {
-        Op::Sleep { span: (sleep.span + more).max(Duration(1)) }
-    } else {
-        let period = (sleep.since_last + more).max(Duration(1));
-        Op::TimerWait { timer: Timer::Own(0), period, miss: Miss::KeepGrid }
-    }
-}
-
 /// The process of each task that has threads or is one.
 fn processes(tasks: &[Task], w: &mut WorkloadBuilder) -> Vec<Option<ProcessId>> {
     let mut processes = vec![None; tasks.len()];
@@ -211,4 +211,85 @@ fn processes(tasks: &[Task], w: &mut WorkloadBuilder) -> Vec<Option<ProcessId>> 
         }
     }
     processes
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use schedlab_units::{Pid, Time};
+
+    use super::*;
+    use crate::learned::Sleep;
+
+    const US: fn(u64) -> Duration = Duration::micros;
+
+    fn task(comm: &str, begin: Begin, steps: Vec<Step>) -> Task {
+        let comm = Comm::from(comm);
+        Task { pid: Pid(7), comm, prio: 120, begin, is_thread: false, is_left_out: false, steps }
+    }
+
+    fn check(nr_cpus: usize, affinity: &[(&str, &str)], tasks: Vec<Task>, expected: Expect) {
+        let hint = |&(comm, cpus): &(&str, &str)| AffinityHint {
+            comm: comm.to_string(),
+            allowed: schedlab_topology::CpuMask::parse_list(cpus, 8).unwrap(),
+        };
+        let affinity = affinity.iter().map(hint).collect();
+        let learned = Learned { tasks, last: Time(1), ..Learned::default() };
+        let workload = learned.workload(&Options { name: "test".to_string(), nr_cpus, affinity }).unwrap();
+        let mut text = String::new();
+        for (task, program) in workload.tasks.iter().zip(&workload.programs).skip(1) {
+            let ops = &workload.code[program.entry.index()..(program.entry.0 + program.len) as usize];
+            let ops: Vec<String> = ops[1..].iter().map(|op| format!("{op:?}")).collect();
+            let cpus = task.cpus.map(|cpus| format!(" on {}", workload.cpu_lists[cpus.index()]));
+            text += &format!(
+                "{} from {:?}{}: {}\n",
+                task.name,
+                task.start_cpu.map(|cpu| cpu.0),
+                cpus.unwrap_or_default(),
+                ops.join(", ")
+            );
+        }
+        expected.assert_eq(&text);
+    }
+
+    fn sleep(span: u64, since_last: u64) -> Step {
+        Step::Sleep(Sleep { span: US(span), since_last: US(since_last), served: false })
+    }
+
+    #[test]
+    fn only_what_lasted_from_before_the_recording_lasts_through_the_prologue() {
+        let asleep = Begin::Asleep(CpuId(1));
+        let served = Step::Sleep(Sleep { span: US(5), since_last: US(5), served: true });
+        check(
+            4,
+            &[],
+            vec![
+                task("from-first", asleep, vec![served, Step::Run(US(1)), served]),
+                task("first-waits", asleep, vec![Step::Wait(TaskIndex(2)), served, sleep(9, 30)]),
+                task("wakes", Begin::Running(CpuId(0)), vec![Step::Wake(TaskIndex(1)), sleep(9, 30)]),
+            ],
+            expect![[r#"
+                from-first from Some(1): Sleep { span: Duration(1000005000) }, Run { work: Duration(1000) }, Sleep { span: Duration(5000) }, Exit
+                first-waits from Some(1): Barrier { barrier: BarrierId(0) }, Sleep { span: Duration(5000) }, TimerWait { timer: Own(0), period: Duration(1000030000), miss: KeepGrid }, Exit
+                wakes from Some(0): Barrier { barrier: BarrierId(0) }, TimerWait { timer: Own(0), period: Duration(30000), miss: KeepGrid }, Exit
+            "#]],
+        );
+    }
+
+    #[test]
+    fn masks_are_known_by_name_and_fit_the_machine() {
+        let steps = vec![Step::Rename(Comm::from("st-0")), Step::Run(US(1))];
+        check(
+            4,
+            &[("st-*", "0,2,6")],
+            vec![
+                task("sh", Begin::Running(CpuId(5)), steps),
+                task("kworker/7:1", Begin::Asleep(CpuId(7)), vec![]),
+            ],
+            expect![[r#"
+                sh from Some(1): SetComm { comm: CommId(0) }, SetCpus { cpus: Some(CpuListId(0)) }, Run { work: Duration(1000) }, Exit
+                kworker/7:1 from Some(3) on 3: Exit
+            "#]],
+        );
+    }
 }

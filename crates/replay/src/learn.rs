@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_topology::CpuId;
-use schedlab_trace::{Comm, Event, Kind, Sink, TaskState};
+use schedlab_trace::{Comm, Event, Flags, Kind, Sink, TaskState};
 use schedlab_units::{Duration, Pid, Time};
 
 use crate::error::Missing;
@@ -111,14 +111,19 @@ impl Learner {
                 _ => false,
             });
         }
-        let half = self.latencies.values().sum::<u64>() / 2;
-        let mut below = 0;
-        let median = self.latencies.iter().find(|&(_, &count)| {
-            below += count;
-            below > half
-        });
-        self.learned.idle_wakeup = median.map(|(&us, _)| Duration::micros(us));
+        self.learned.idle_wakeup = self.quick_latency();
         Ok(self.learned)
+    }
+
+    /// A tenth of the latencies of idle CPUs are below this.
+    fn quick_latency(&self) -> Option<Duration> {
+        let tenth = self.latencies.values().sum::<u64>() / 10;
+        let mut below = 0;
+        let decile = self.latencies.iter().find(|&(_, &count)| {
+            below += count;
+            below > tenth
+        });
+        decile.map(|(&us, _)| Duration::micros(us))
     }
 
     fn begun(&self) -> Time {
@@ -265,7 +270,7 @@ impl Learner {
                 self.add(pid, comm, prio, Begin::Asleep(prev), asleep, event.time)
             }
         };
-        let waker = if event.flags.in_interrupt() { None } else { self.current(event) };
+        let waker = if is_interrupt(event) { None } else { self.current(event) };
         if waker == Some(task) {
             return;
         }
@@ -381,6 +386,14 @@ impl Learner {
             self.seen(child, comm, prio);
         }
     }
+}
+
+/// Whether a wake-up has no task as its cause: its line's task is only what an interrupt hit. The
+/// soft interrupts that ksoftirqd runs are its work.
+fn is_interrupt(event: &Event) -> bool {
+    let hard = event.flags.has(Flags::HARDIRQ) || event.flags.has(Flags::NMI);
+    let in_ksoftirqd = event.comm.as_bytes().starts_with(b"ksoftirqd/");
+    event.flags.in_interrupt() && (hard || !in_ksoftirqd)
 }
 
 /// A thread is forgotten at once when it ends; a process waits for its parent to ask.

@@ -11,6 +11,7 @@ use crate::{Learned, Learner, Missing};
 ///   0 100 a-10 out S b-11     CPU 0, 100 us: a leaves in state S, b runs
 ///   0 100 a-10 wakes b-11     in a's own context
 ///   0 100 a-10 irq b-11       an interrupt that hits a wakes b
+///   0 100 a-10 softirq b-11   a soft interrupt does
 ///   0 100 a-10 forks b-11     sched_process_fork
 ///   0 100 a-10 starts b-11    sched_wakeup_new
 ///   0 100 a-10 execs /bin/c
@@ -26,7 +27,11 @@ fn ftrace_line(short: &str) -> String {
     let (comm, pid, prio) = task_of(task);
     let us: u64 = us.parse().unwrap();
     let other = || task_of(rest[rest.len() - 1]);
-    let flags = if *verb == "irq" { "d.h2." } else { "d..2." };
+    let flags = match *verb {
+        "irq" => "d.h2.",
+        "softirq" => "d.s2.",
+        _ => "d..2.",
+    };
     let event = match *verb {
         "out" => {
             let (next, next_pid, next_prio) = other();
@@ -36,7 +41,7 @@ fn ftrace_line(short: &str) -> String {
                 rest[0]
             )
         }
-        "wakes" | "irq" => {
+        "wakes" | "irq" | "softirq" => {
             let (wakee, wakee_pid, wakee_prio) = other();
             format!("sched_waking: comm={wakee} pid={wakee_pid} prio={wakee_prio} target_cpu=003")
         }
@@ -121,6 +126,23 @@ fn an_interrupt_is_no_waker_whomever_it_hits() {
         expect![[r#"
             t-20, asleep on 3: sleep 0 until 0 after the last, run 20us, sleep 970us until 1ms after the last, run 40us, is served for 450us, run 20us
             a-10, running on 0: run 1450us
+        "#]],
+    );
+}
+
+#[test]
+fn soft_interrupts_that_ksoftirqd_runs_are_its_work() {
+    check(
+        "0 100 a-10 softirq b-11
+         0 110 a-10 out R+ b-11
+         0 150 b-11 out D ksoftirqd/0-16
+         0 160 ksoftirqd/0-16 softirq b-11
+         0 170 ksoftirqd/0-16 out S b-11
+         0 180 b-11 out S a-10",
+        expect![[r#"
+            b-11, asleep on 3: sleep 0 until 0 after the last, run 40us, wait for 16, run 10us
+            a-10, running on 0: run 10us
+            ksoftirqd/0-16, runnable on 0: run 10us, wake 11, run 10us
         "#]],
     );
 }
@@ -228,4 +250,15 @@ fn a_recording_that_lacks_what_is_needed_says_how_to_record_it() {
     );
     let no_waking = missing("0 100 a-10 out S b-11");
     assert!(no_waking.contains("neither sched_waking nor sched_wakeup"), "{no_waking}");
+}
+
+#[test]
+fn the_quickest_tenth_tells_how_long_an_idle_cpu_takes() {
+    let mut short = String::new();
+    for (n, latency) in (0..20).map(|n| (n, if n < 3 { 7 } else { 90 })) {
+        let at = 1000 * n;
+        short += &format!("0 {at} a-10 wakes b-11\n1 {} <idle>-0 out R b-11\n", at + latency);
+        short += &format!("1 {} b-11 out S <idle>-0\n", at + 500);
+    }
+    assert_eq!(learn(&short).unwrap().idle_wakeup, Some(schedlab_units::Duration::micros(7)));
 }

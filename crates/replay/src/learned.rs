@@ -26,7 +26,8 @@ pub struct Learned {
     pub last: Time,
     /// CPUs on which something happened lie below this number.
     pub nr_cpus: usize,
-    /// How long an idle CPU took to run a task that another CPU woke, half of the times; none if it was never seen.
+    /// How long an idle CPU takes to run a task that another CPU woke, when nothing is in its way: a tenth of
+    /// the times it was as quick; none if it was never seen.
     pub idle_wakeup: Option<Duration>,
     /// Wake-ups of tasks that were not asleep: nothing came of them.
     pub wakeups_of_awake: u64,

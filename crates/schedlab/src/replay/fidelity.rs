@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use schedlab_machine::Machine;
 use schedlab_replay::{MARK, TaskIndex};
-use schedlab_report::metrics::Busy;
+use schedlab_report::metrics::{Busy, Cause};
 use schedlab_sched::Kernel;
 use schedlab_trace::{Event, Kind, Sink, Tee};
 use schedlab_units::Pid;
@@ -45,6 +45,8 @@ pub struct Line {
 pub struct Fidelity {
     /// The machine.
     pub machine: String,
+    /// How many CPUs it has.
+    pub nr_cpus: usize,
     /// The kernel.
     pub kernel: String,
     /// How many seeds the mean is of.
@@ -118,9 +120,9 @@ impl Fidelity {
     /// The fidelity line, and a second one if something fell outside.
     pub fn text(&self) -> String {
         let mut text = format!(
-            "fidelity  replayed on its own machine ({}) under {}, mean of {} seeds, it comes back to the recorded \
-             counts within {:.1} % (goal {:.0} %) and busy time per task within {:.1} % (goal {:.0} %)\n",
-            self.machine,
+            "fidelity  replayed on its own machine ({} CPUs, {}), mean of {} seeds: counts within {:.1} % of the \
+             recorded ones (goal {:.0} %), busy time per task within {:.1} % (goal {:.0} %)\n",
+            self.nr_cpus,
             self.kernel,
             self.runs,
             self.counts_off() * 100.0,
@@ -203,7 +205,9 @@ impl Recorded {
                 }
             }
         }
-        let recorded = values(&self.figures);
+        let mut recorded = values(&self.figures);
+        // A wake-up that comes before its task is asleep is no step of any program.
+        recorded[1] -= self.learned.wakeups_of_awake as f64;
         let line = |(i, what): (usize, &&str)| Line::count(what, recorded[i], means[i]);
         let counts = COUNTS.iter().enumerate().map(line).collect();
         let line = |(i, what): (usize, &&str)| {
@@ -219,6 +223,7 @@ impl Recorded {
             .collect();
         Ok(Fidelity {
             machine: own.name().to_string(),
+            nr_cpus: own.topology.nr_cpus(),
             kernel: kernel.name.clone(),
             runs,
             counts,
@@ -229,17 +234,35 @@ impl Recorded {
 }
 
 /// The counts that are judged.
-const COUNTS: [&str; 4] = ["switches", "involuntary switches", "wake-ups", "migrations"];
+const COUNTS: [&str; 3] = ["switches", "wake-ups of sleepers", "migrations"];
 /// What is only told.
-const OTHERS: [&str; 4] = ["new tasks", "elapsed ms", "latency p50 us", "latency p99 us"];
+const OTHERS: [&str; 10] = [
+    "involuntary switches",
+    "moved at wake-up",
+    "moved newly idle",
+    "moved periodic",
+    "moved nohz",
+    "moved by stopper",
+    "new tasks",
+    "elapsed ms",
+    "latency p50 us",
+    "latency p99 us",
+];
 
 fn values(figures: &Figures) -> [f64; COUNTS.len() + OTHERS.len()] {
     let us = |percent| figures.latency.histogram.percentile(percent).unwrap_or(0) as f64 / 1e3;
+    let [wakeup, newly_idle, periodic, nohz, stopper] =
+        Cause::ALL.map(|cause| figures.migrations.of(cause) as f64);
     [
         (figures.counts.voluntary + figures.counts.involuntary) as f64,
-        figures.counts.involuntary as f64,
         figures.counts.wakeups as f64,
         figures.migrations.total() as f64,
+        figures.counts.involuntary as f64,
+        wakeup,
+        newly_idle,
+        periodic,
+        nohz,
+        stopper,
         figures.counts.forks as f64,
         ms(figures.busy.span()),
         us(50.0),
