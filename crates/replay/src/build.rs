@@ -18,10 +18,11 @@ use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::Duration;
 use schedlab_workload::{
-    AttrId, BarrierId, CpuList, CpuListId, GroupId, LabelId, Miss, Op, Policy, ProcessId, SchedAttr, SpecId,
-    Start, TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
+    AttrId, BarrierId, CpuList, CpuListId, GroupId, LabelId, Miss, Op, ProcessId, SchedAttr, SpecId, Start,
+    TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
 };
 
+use crate::known::{Known, KnownTask, usual_policy};
 use crate::learned::{Begin, Learned, Step, Task, TaskIndex};
 use crate::rhythm;
 
@@ -36,10 +37,14 @@ pub const MARK: &str = "recorded task";
 pub struct Options {
     /// What people call the workload.
     pub name: String,
+    /// CPUs of the machine it was recorded on.
+    pub recorded_cpus: usize,
     /// CPUs of the machine it is to run on. A CPU that is not there is replaced by the one whose number is the rest.
     pub nr_cpus: usize,
     /// CPUs that tasks of a name may use.
     pub affinity: Vec<AffinityHint>,
+    /// What was known of tasks and groups when it was recorded.
+    pub known: Known,
 }
 
 impl Learned {
@@ -52,6 +57,9 @@ impl Learned {
         writer.beginner();
         for (index, task) in self.tasks.iter().enumerate().filter(|(_, task)| !task.is_left_out) {
             writer.task(TaskIndex(index as u32), task);
+        }
+        for group in &mut writer.w.workload_mut().groups {
+            options.known.limit(group);
         }
         writer.w.finish()
     }
@@ -69,6 +77,8 @@ struct Writer<'a> {
     /// The process of each task that shares one.
     processes: Vec<Option<ProcessId>>,
     groups: Vec<Option<GroupId>>,
+    /// What was known of each task.
+    known: Vec<Option<&'a KnownTask>>,
 }
 
 impl<'a> Writer<'a> {
@@ -85,8 +95,9 @@ impl<'a> Writer<'a> {
         };
         let specs = learned.tasks.iter().map(&mut spec).collect();
         let groups = learned.groups.iter().map(|path| w.group(path)).collect();
-        let processes = processes(&learned.tasks, &mut w);
-        Writer { options, w, mark, specs, meetings: BTreeMap::new(), processes, groups }
+        let known: Vec<_> = learned.tasks.iter().map(|task| known_of(&options.known, task)).collect();
+        let processes = processes(&learned.tasks, &known, &mut w);
+        Writer { options, w, mark, specs, meetings: BTreeMap::new(), processes, groups, known }
     }
 
     /// A task that begins at once, so that the first event of a run tells when the prologue began.
@@ -96,7 +107,9 @@ impl<'a> Writer<'a> {
     }
 
     fn task(&mut self, index: TaskIndex, task: &Task) {
-        let cpus = self.mask(&task.comm);
+        let known = self.known[index.index()];
+        let cpus = self.mask(&task.comm).or_else(|| known.and_then(|known| self.known_mask(known)));
+        let group = known.and_then(|known| self.w.group(known.group.as_deref()?));
         let ops = self.ops(index, task);
         let mark = self.mark;
         let program = self.w.program(task.comm.to_string(), |p| {
@@ -110,13 +123,14 @@ impl<'a> Writer<'a> {
             Begin::Asleep(cpu) => (Start::At(Duration::ZERO), Some(cpu)),
             Begin::Forked(_) => (Start::ByFork, None),
         };
-        let attr = (start != Start::ByFork).then(|| self.attr(task.prio));
+        let attr = (start != Start::ByFork || known.is_some()).then(|| self.attr(task.prio, known));
         let spec = TaskSpec {
             start,
             start_cpu: cpu.map(|cpu| self.there(cpu)),
             kthread: bound_kthread(&task.comm).is_some(),
             attr,
             cpus,
+            group,
             ..TaskSpec::root(task.comm.to_string(), program)
         };
         self.w.task(match self.processes[index.index()] {
@@ -157,7 +171,10 @@ impl<'a> Writer<'a> {
                     ops.push(Op::SetComm { comm: self.w.comm(&comm.to_str_lossy()) });
                     ops.extend(self.mask(&comm).map(|cpus| Op::SetCpus { cpus: Some(cpus) }));
                 }
-                Step::Prio(prio) => ops.push(Op::SetSched { attr: self.attr(prio) }),
+                Step::Prio(prio) => {
+                    let attr = self.attr(prio, self.known[index.index()]);
+                    ops.push(Op::SetSched { attr });
+                }
                 Step::Group(group) => ops.push(Op::SetGroup { group: self.groups[group as usize] }),
                 Step::Nothing => {}
             }
@@ -188,22 +205,44 @@ impl<'a> Writer<'a> {
         CpuList::new(cpus).map(|list| self.w.cpus(list))
     }
 
+    /// The mask that was known of a task, if it leaves out any CPU.
+    fn known_mask(&mut self, known: &KnownTask) -> Option<CpuListId> {
+        if known.allowed.weight() >= self.options.recorded_cpus {
+            return None;
+        }
+        let cpus: Vec<CpuId> = known.allowed.iter().map(|cpu| self.there(cpu)).collect();
+        CpuList::new(cpus).map(|list| self.w.cpus(list))
+    }
+
     /// Attributes of a priority as the kernel prints it. Which of the policies with that
-    /// priority it is, the recording does not tell: the usual one.
-    fn attr(&mut self, prio: i32) -> AttrId {
-        let policy = match prio {
-            ..=99 => Policy::Fifo { priority: (99 - prio).clamp(1, 99) as u8 },
-            _ => Policy::Normal { nice: (prio - 120).clamp(-20, 19) as i8 },
-        };
+    /// priority it is, the trace does not tell: the usual one, if nothing more is known.
+    fn attr(&mut self, prio: i32, known: Option<&KnownTask>) -> AttrId {
+        let policy = known.map_or_else(|| usual_policy(prio), |known| known.policy(prio));
         self.w.attr(SchedAttr { policy, ..SchedAttr::default() })
     }
 }
 
+/// What was known of a task: its number may have been used again by another name.
+fn known_of<'a>(known: &'a Known, task: &Task) -> Option<&'a KnownTask> {
+    let took = |step: &Step, name: &str| match step {
+        Step::Exec(comm) | Step::Rename(comm) => *comm == name,
+        _ => false,
+    };
+    known.task(task.pid, |name| task.comm == name || task.steps.iter().any(|step| took(step, name)))
+}
+
 /// The process of each task that has threads or is one.
-fn processes(tasks: &[Task], w: &mut WorkloadBuilder) -> Vec<Option<ProcessId>> {
+fn processes(
+    tasks: &[Task],
+    known: &[Option<&KnownTask>],
+    w: &mut WorkloadBuilder,
+) -> Vec<Option<ProcessId>> {
     let mut processes = vec![None; tasks.len()];
+    let mut by_leader = BTreeMap::new();
     for (index, task) in tasks.iter().enumerate() {
-        if let Begin::Forked(parent) = task.begin
+        if let Some(known) = known[index] {
+            processes[index] = Some(*by_leader.entry(known.process).or_insert_with(|| w.process()));
+        } else if let Begin::Forked(parent) = task.begin
             && task.is_thread
         {
             let process = *processes[parent.index()].get_or_insert_with(|| w.process());
@@ -229,25 +268,49 @@ mod tests {
     }
 
     fn check(nr_cpus: usize, affinity: &[(&str, &str)], tasks: Vec<Task>, expected: Expect) {
+        check_known(&Known::default(), nr_cpus, affinity, tasks, expected);
+    }
+
+    fn check_known(
+        known: &Known,
+        nr_cpus: usize,
+        affinity: &[(&str, &str)],
+        tasks: Vec<Task>,
+        expected: Expect,
+    ) {
         let hint = |&(comm, cpus): &(&str, &str)| AffinityHint {
             comm: comm.to_string(),
             allowed: schedlab_topology::CpuMask::parse_list(cpus, 8).unwrap(),
         };
         let affinity = affinity.iter().map(hint).collect();
         let learned = Learned { tasks, last: Time(1), ..Learned::default() };
-        let workload = learned.workload(&Options { name: "test".to_string(), nr_cpus, affinity }).unwrap();
+        let workload = learned
+            .workload(&Options {
+                name: "test".to_string(),
+                recorded_cpus: 8,
+                nr_cpus,
+                affinity,
+                known: known.clone(),
+            })
+            .unwrap();
         let mut text = String::new();
         for (task, program) in workload.tasks.iter().zip(&workload.programs).skip(1) {
             let ops = &workload.code[program.entry.index()..(program.entry.0 + program.len) as usize];
             let ops: Vec<String> = ops[1..].iter().map(|op| format!("{op:?}")).collect();
             let cpus = task.cpus.map(|cpus| format!(" on {}", workload.cpu_lists[cpus.index()]));
+            let group = task.group.map(|group| &workload.groups[group.index()]);
+            let group = group.map(|group| format!(" in {} ({})", group.path, group.shares));
             text += &format!(
-                "{} from {:?}{}: {}\n",
+                "{} from {:?}{}{}: {}\n",
                 task.name,
                 task.start_cpu.map(|cpu| cpu.0),
                 cpus.unwrap_or_default(),
+                group.unwrap_or_default(),
                 ops.join(", ")
             );
+        }
+        for attr in &workload.attrs {
+            text += &format!("{:?}\n", attr.policy);
         }
         expected.assert_eq(&text);
     }
@@ -272,6 +335,7 @@ mod tests {
                 from-first from Some(1): Sleep { span: Duration(1000005000) }, Run { work: Duration(1000) }, Sleep { span: Duration(5000) }, Exit
                 first-waits from Some(1): Barrier { barrier: BarrierId(0) }, Sleep { span: Duration(5000) }, TimerWait { timer: Own(0), period: Duration(1000030000), miss: KeepGrid }, Exit
                 wakes from Some(0): Barrier { barrier: BarrierId(0) }, TimerWait { timer: Own(0), period: Duration(30000), miss: KeepGrid }, Exit
+                Normal { nice: 0 }
             "#]],
         );
     }
@@ -289,6 +353,26 @@ mod tests {
             expect![[r#"
                 sh from Some(1): SetComm { comm: CommId(0) }, SetCpus { cpus: Some(CpuListId(0)) }, Run { work: Duration(1000) }, Exit
                 kworker/7:1 from Some(3) on 3: Exit
+                Normal { nice: 0 }
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_was_known_of_a_task_is_kept() {
+        let mut known = Known::default();
+        known.tasks("7 7 IDLE 3 0 2-3 /batch cc1\n").unwrap();
+        known.groups("/batch/cpu.weight 50\n");
+        let steps = vec![Step::Exec(Comm::from("cc1")), Step::Prio(123), Step::Run(US(1))];
+        check_known(
+            &known,
+            8,
+            &[],
+            vec![task("make", Begin::Running(CpuId(2)), steps)],
+            expect![[r#"
+                make from Some(2) on 2-3 in /batch (512): Exec { comm: CommId(0) }, SetSched { attr: AttrId(0) }, Run { work: Duration(1000) }, Exit
+                Idle { nice: 3 }
+                Idle { nice: 0 }
             "#]],
         );
     }

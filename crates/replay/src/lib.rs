@@ -13,12 +13,14 @@
 mod build;
 mod describe;
 mod error;
+mod known;
 mod learn;
 mod learned;
 mod rhythm;
 
 pub use build::{MARK, Options, PROLOGUE};
 pub use error::Missing;
+pub use known::{BadFacts, Known, KnownTask};
 pub use learn::Learner;
 pub use learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
 

@@ -9,7 +9,7 @@ mod fidelity;
 
 use schedlab_audit::AffinityHint;
 use schedlab_machine::{Machine, Mechanism, Without};
-use schedlab_replay::{Learned, Learner, Options, PROLOGUE};
+use schedlab_replay::{Known, Learned, Learner, Options, PROLOGUE};
 use schedlab_report::metrics::{Busy, Counts, Migrations, WakeupLatency};
 use schedlab_report::{Direction, Table};
 use schedlab_sched::Kernel;
@@ -74,11 +74,14 @@ impl Listener {
     /// Events that the recording lacks, with the command that records them.
     pub fn finish(self, name: &str) -> Result<Recorded, Error> {
         let learned = self.learner.finish().map_err(|e| Error::new(format!("{name}: {e}")))?;
+        let nr_cpus = learned.nr_cpus;
         Ok(Recorded {
             name: name.to_string(),
             learned,
             figures: self.figures.into_inner(),
+            nr_cpus,
             affinity: Vec::new(),
+            known: Known::default(),
         })
     }
 }
@@ -105,8 +108,12 @@ pub struct Recorded {
     pub learned: Learned,
     /// What became of it.
     pub figures: Figures,
+    /// How many CPUs its machine had; as many as were seen, unless that is known better.
+    pub nr_cpus: usize,
     /// CPUs that tasks of a name may use, as far as that is known from elsewhere.
     pub affinity: Vec<AffinityHint>,
+    /// What was known of tasks and groups when it was recorded.
+    pub known: Known,
 }
 
 impl Recorded {
@@ -139,7 +146,13 @@ impl Recorded {
     /// Programs that contradict themselves.
     pub fn row(&self, machine: &Machine) -> Result<Row, Error> {
         let name = format!("replay of {}", self.name);
-        let options = Options { name, nr_cpus: machine.topology.nr_cpus(), affinity: self.affinity.clone() };
+        let options = Options {
+            name,
+            recorded_cpus: self.nr_cpus,
+            nr_cpus: machine.topology.nr_cpus(),
+            affinity: self.affinity.clone(),
+            known: self.known.clone(),
+        };
         let workload =
             self.learned.workload(&options).map_err(|e| Error::new(format!("{}: {e}", self.name)))?;
         Ok(Row { key: String::new(), workload, notes: Vec::new(), prologue: PROLOGUE })

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use schedlab::learned::Known;
 use schedlab::machine::{Machine, Without};
 use schedlab::replay::{Fidelity, Listener, table};
 use schedlab::report::{Comparison, Options, Stat, render};
@@ -15,7 +16,7 @@ use crate::facts::{Asked, Facts};
 use crate::progress::Progress;
 use crate::recorded::Recorded as Found;
 use crate::recording::Recording;
-use crate::{machine, output};
+use crate::{files, machine, output};
 
 /// Learns, replays where it was recorded, then where the user wants it.
 pub fn run(args: &Replay) -> Result<Status, Error> {
@@ -48,7 +49,11 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let mut listener = Listener::new();
     recording.feed(&mut listener, || false)?;
     let mut recorded = listener.finish(&found.trace.display().to_string())?;
+    recorded.nr_cpus = topology.nr_cpus();
     recorded.affinity = facts.affinity;
+    if let Some(folder) = args.facts.as_deref().or(found.facts.as_deref()) {
+        recorded.known = known(folder)?;
+    }
     if args.programs {
         return output::print(|out| write!(out, "{}", recorded.learned)).map(|()| Status::Done);
     }
@@ -92,6 +97,20 @@ fn one_recording(path: &Path) -> Result<Found, Error> {
             path.display()
         ))),
     }
+}
+
+/// What a folder of facts knows of tasks and groups; most know nothing.
+fn known(folder: &Path) -> Result<Known, Error> {
+    let text = |name: &str| {
+        let path = folder.join(name);
+        if path.is_file() { files::read(&path) } else { Ok(String::new()) }
+    };
+    let mut known = Known::default();
+    known
+        .tasks(&text("tasks.txt")?)
+        .map_err(|e| Error::new(format!("{}:{e}", folder.join("tasks.txt").display())))?;
+    known.groups(&text("cgroups.txt")?);
+    Ok(known)
 }
 
 /// All that is told.
