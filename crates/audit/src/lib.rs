@@ -26,6 +26,7 @@ mod probe;
 mod report;
 mod runtime;
 mod shadow;
+mod tasks;
 mod verdict;
 
 pub use affinity::{AffinityHint, bound_kthread};
@@ -36,4 +37,5 @@ pub use listener::Listener;
 pub use options::Options;
 pub use probe::{Carried, CarriedFacts};
 pub use report::{AuditReport, Counts, DecisionReport};
+pub use tasks::hints_of_tasks;
 pub use verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};

@@ -182,8 +182,8 @@ pub struct Record {
 
 const RECORD_EXAMPLE: &str = "Example:
   sudo schedlab record --output slow -- make -j8
-  schedlab detect slow/trace.dat
-  schedlab audit slow/trace.dat --kernel v6.12";
+  schedlab detect slow
+  schedlab audit slow --kernel v6.12";
 
 /// Options of `features`.
 #[derive(Debug, Args)]

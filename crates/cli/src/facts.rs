@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use schedlab::audit::{AffinityHint, apply_features, apply_tunables, hints_of_command};
+use schedlab::audit::{AffinityHint, apply_features, apply_tunables, hints_of_command, hints_of_tasks};
 use schedlab::sched::{Kernel, PRESETS};
 use schedlab::topology::{CpuMask, Topology};
 
@@ -43,14 +43,14 @@ impl Facts {
         let topology = match (args.machine, folder) {
             (Some(name), _) => machine::machine(name)?.topology,
             (None, Some(folder)) => recorded_machine(folder, args.machine_option)?,
-            (None, None) => {
-                return Err(Error::new(format!(
+            (None, None) => recorded.machine()?.ok_or_else(|| {
+                Error::new(format!(
                     "{} does not say on which machine it was recorded; name it with {}, or give the folder of its \
                      topology.txt with --facts (`schedlab record` makes one)",
                     recorded.trace.display(),
                     args.machine_option
-                )));
-            }
+                ))
+            })?,
         };
         let asked = match (args.kernel, folder) {
             (Some(kernel), _) => kernel.to_owned(),
@@ -137,6 +137,10 @@ fn affinity(args: &Asked<'_>, recorded: &Recorded, nr_cpus: usize) -> Result<Vec
     }
     if let Some(path) = &recorded.command {
         hints.extend(hints_of_command(&files::read(path)?, nr_cpus));
+    }
+    let tasks = args.facts.or(recorded.facts.as_deref()).map(|folder| folder.join("tasks.txt"));
+    if let Some(path) = tasks.filter(|path| path.is_file()) {
+        hints.extend(hints_of_tasks(&files::read(&path)?, nr_cpus));
     }
     Ok(hints)
 }

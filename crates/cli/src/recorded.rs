@@ -6,13 +6,21 @@
 
 use std::path::{Path, PathBuf};
 
+use schedlab::topology::Topology;
+
 use crate::error::Error;
+use crate::machine;
+use crate::recording::Recording;
 
 /// Names of recordings in a folder, without what compression adds.
 const NAMES: [&str; 4] = ["trace.dat", "trace.txt", "perf.data", "trace.pftrace"];
 
 /// What compression adds to a name.
 const ENDINGS: [&str; 3] = ["", ".gz", ".zst"];
+
+/// Names of what describes a machine beside a recording.
+const DESCRIPTIONS: [&str; 6] =
+    ["lscpu.txt", "lscpu-p.txt", "topology.txt", "sysfs", "sysfs.tar", "sysfs.tar.gz"];
 
 /// A recording and what lies beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +66,42 @@ impl Recorded {
         let facts = facts.into_iter().find(|facts| facts.join("topology.txt").is_file());
         let command = Some(folder.join("cmd.txt")).filter(|file| file.is_file());
         Recorded { trace, facts, command }
+    }
+
+    /// The one recording that a path stands for.
+    pub fn one(path: &Path) -> Result<Recorded, Error> {
+        let mut found = Recorded::find(path)?;
+        match found.len() {
+            1 => Ok(found.remove(0)),
+            several => Err(Error::new(format!(
+                "{}: there are {several} recordings in it, and one is wanted; name one of the folders in it",
+                path.display()
+            ))),
+        }
+    }
+
+    /// A file beside the recording that describes the machine: `lscpu -p` text or a saved sysfs.
+    fn description(&self) -> Option<PathBuf> {
+        let mut beside = self.trace.clone().into_os_string();
+        beside.push(".lscpu");
+        let folder = self.trace.parent().unwrap_or(Path::new(""));
+        let others = DESCRIPTIONS.iter().map(|name| folder.join(name));
+        std::iter::once(PathBuf::from(beside)).chain(others).find(|path| path.exists())
+    }
+
+    /// The machine by what lies beside the recording or stands in it; none if neither says.
+    pub fn machine(&self) -> Result<Option<Topology>, Error> {
+        if let Some(facts) = &self.facts {
+            return machine::folder(facts).map(Some);
+        }
+        if let Some(path) = self.description() {
+            return Ok(Some(machine::machine(&path.display().to_string())?.topology));
+        }
+        // Standard input cannot be read twice.
+        if self.trace == Path::new("-") {
+            return Ok(None);
+        }
+        Ok(Recording::open(&self.trace)?.machine().transpose()?)
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use schedlab::topology::{Topology, TopologyError};
 use schedlab::trace::read::{self, Record, Summary};
 use schedlab::trace::{Event, Kind, Sink};
 
@@ -56,6 +57,11 @@ impl Recording {
     /// How many CPUs the machine had, if the recording says.
     pub fn nr_cpus(&self) -> Option<u16> {
         self.reader.nr_cpus().and_then(|nr_cpus| u16::try_from(nr_cpus).ok())
+    }
+
+    /// The machine it was made on, if the recording says.
+    pub fn machine(&self) -> Option<Result<Topology, TopologyError>> {
+        self.reader.machine(&self.name)
     }
 
     /// Refuses events on CPUs that this machine does not have.

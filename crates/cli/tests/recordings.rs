@@ -292,3 +292,33 @@ fn a_replay_needs_switches_and_wakeups() {
         "#]],
     );
 }
+
+/// What `audit` says the machine of a recording is.
+fn machine_of(file: &Path) -> String {
+    let value = json(&["audit", "--kernel", "v6.1"], file);
+    value["machine"].as_str().expect("the machine has a name").to_owned()
+}
+
+#[test]
+fn a_recording_tells_its_machine_itself_or_by_what_lies_beside_it() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data");
+    let folder = std::env::temp_dir().join(format!("schedlab-{}-beside", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    // The header of perf.data has the machine.
+    let perf = folder.join("perf.data.gz");
+    std::fs::copy(data.join("perf-sched.data.gz"), &perf).unwrap();
+    assert_eq!(machine_of(&perf), perf.display().to_string());
+    assert_eq!(machine_of(&folder), perf.display().to_string(), "the folder stands for the recording in it");
+    // Text has nothing of the kind.
+    let text = folder.join("one.txt");
+    std::fs::copy(data.join("tracefs-6.1.txt"), &text).unwrap();
+    let refused = schedlab(&["audit", "--kernel", "v6.1"], &text);
+    assert_eq!(refused.status.code(), Some(2));
+    let lscpu = |cpus: usize| (0..cpus).map(|cpu| format!("{cpu},{cpu},0,0,0\n")).collect::<String>();
+    std::fs::write(folder.join("lscpu.txt"), format!("# CPU,Core,Socket,Node,L3\n{}", lscpu(16))).unwrap();
+    assert!(machine_of(&text).ends_with("/lscpu.txt"));
+    std::fs::write(folder.join("one.txt.lscpu"), format!("# CPU,Core,Socket,Node,L3\n{}", lscpu(32)))
+        .unwrap();
+    assert!(machine_of(&text).ends_with("/one.txt.lscpu"), "what bears its name comes first");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -9,6 +9,7 @@ use crate::args;
 use crate::error::{Error, Status};
 use crate::machine;
 use crate::output::{self, Format};
+use crate::recorded::Recorded;
 use crate::recording::Recording;
 
 /// CPUs that a machine can have.
@@ -16,15 +17,16 @@ const NR_CPUS: usize = 4096;
 
 /// Runs all detectors.
 pub fn run(args: &args::Detect) -> Result<Status, Error> {
+    let recorded = Recorded::one(&args.file)?;
     let topology: Option<Topology> = match (&args.machine, &args.facts) {
         (Some(name), _) => Some(machine::machine(name)?.topology),
         (None, Some(facts)) => Some(machine::folder(facts)?),
-        (None, None) => None,
+        (None, None) => recorded.machine()?,
     };
     let affinity = args.affinity.iter().map(|text| affinity(text)).collect::<Result<_, _>>()?;
     let thresholds = Thresholds { worst: args.most, ..Thresholds::default() };
     let mut detect = Detect::new(Options { topology, affinity, thresholds });
-    Recording::open(&args.file)?.feed(&mut detect, || false)?;
+    Recording::open(&recorded.trace)?.feed(&mut detect, || false)?;
     let detected = detect.finish();
     match args.format {
         Format::Json => output::print_json(&detected)?,

@@ -20,7 +20,7 @@ use crate::{files, machine, output};
 
 /// Learns, replays where it was recorded, then where the user wants it.
 pub fn run(args: &Replay) -> Result<Status, Error> {
-    let found = one_recording(&args.file)?;
+    let found = Found::one(&args.file)?;
     let asked = Asked {
         machine: args.recorded_on.as_deref(),
         kernel: args.as_recorded.as_deref(),
@@ -84,18 +84,6 @@ fn with(machine: Machine, without: Option<Without>) -> Machine {
     match without {
         Some(without) => machine.without(without),
         None => machine,
-    }
-}
-
-/// The one recording that a path stands for.
-fn one_recording(path: &Path) -> Result<Found, Error> {
-    let mut found = Found::find(path)?;
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        several => Err(Error::new(format!(
-            "{}: there are {several} recordings in it, and one can be replayed; name one of the folders in it",
-            path.display()
-        ))),
     }
 }
 

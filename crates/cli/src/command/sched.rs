@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{self, Like, Sched, SchedReport};
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
+use crate::recorded::Recorded;
 use crate::recording::Recording;
 
 /// CPUs that a machine can have.
@@ -44,7 +45,7 @@ fn latency(args: &args::Latency) -> Result<Status, Error> {
         Like::V6_9 => Reading::Perf69,
     };
     let mut fold = Latency::default();
-    Recording::open(&args.file)?.feed(&mut fold, || false)?;
+    Recording::open(&Recorded::one(&args.file)?.trace)?.feed(&mut fold, || false)?;
     match args.format {
         Format::Json => output::print_json(&json!({ "rows": fold.rows(reading, args.pids, &keys) }))?,
         Format::Text => {
@@ -55,7 +56,7 @@ fn latency(args: &args::Latency) -> Result<Status, Error> {
 }
 
 fn map(args: &args::Map) -> Result<Status, Error> {
-    let recording = Recording::open(&args.file)?;
+    let recording = Recording::open(&Recorded::one(&args.file)?.trace)?;
     let nr_cpus = recording.nr_cpus().unwrap_or(0);
     let cpus = args.cpus.as_deref().map(|list| cpus("--cpus", list)).transpose()?;
     let mut read = Ok(());
@@ -74,7 +75,7 @@ fn map(args: &args::Map) -> Result<Status, Error> {
 }
 
 fn timehist(args: &args::Timehist) -> Result<Status, Error> {
-    let recording = Recording::open(&args.file)?;
+    let recording = Recording::open(&Recorded::one(&args.file)?.trace)?;
     let options = options(args, recording.nr_cpus().unwrap_or(0))?;
     let mut read = Ok(());
     output::print(|out| {

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 
+use schedlab_topology::{Topology, TopologyError};
+
 use super::{Error, Place, Record, ftrace, head, jsonl, perf_data, perf_script, perfetto, trace_dat};
 use crate::proto::{Decoder, varint};
 
@@ -49,6 +51,19 @@ impl Reader {
             Reader::PerfScript(reader) => Some(reader.place()),
             Reader::Jsonl(reader) => Some(reader.place()),
             Reader::Perfetto(_) | Reader::TraceDat(_) | Reader::PerfData(_) => None,
+        }
+    }
+}
+
+impl Reader {
+    /// The machine it was recorded on, if the recording says.
+    ///
+    /// # Errors
+    /// What it says that cannot be.
+    pub fn machine(&self, name: &str) -> Option<Result<Topology, TopologyError>> {
+        match self {
+            Reader::PerfData(reader) => reader.info().machine(name),
+            _ => None,
         }
     }
 }

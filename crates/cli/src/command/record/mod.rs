@@ -62,7 +62,7 @@ pub fn run(args: &Record) -> Result<Status, Error> {
                 "{folder}: {} events of {} CPUs in {seconds:.1} s, {lost} lost",
                 done.events, done.nr_cpus
             )?;
-            writeln!(out, "next: schedlab detect {folder}/trace.dat")
+            writeln!(out, "next: schedlab detect {folder}, or schedlab audit {folder} --kernel KERNEL")
         })?,
     }
     Ok(Status::Done)

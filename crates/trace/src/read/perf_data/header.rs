@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
+use schedlab_topology::{PerfSections, Topology, TopologyError};
+
 use super::sample::Attrs;
 use crate::binary::Endian;
 use crate::read::Error;
@@ -25,6 +27,8 @@ pub struct Info {
     /// The feature sections that describe topology and caches, by their numbers: 13, 14 and 20,
     /// as they are in the file.
     pub topology: BTreeMap<u64, Vec<u8>>,
+    /// Whether numbers in these sections have their highest byte first.
+    pub big_endian: bool,
 }
 
 /// All that is needed to read the records.
@@ -69,7 +73,7 @@ impl Header {
             _ => return Err(format_error(0, "this is no perf.data: it does not begin with its mark")),
         };
         let mut header = Header {
-            info: Info::default(),
+            info: Info { big_endian: endian == Endian::Big, ..Info::default() },
             meta: Meta::new(endian, 4096),
             attrs: Attrs::new(endian),
             data: 16..end,
@@ -135,6 +139,21 @@ impl Header {
 }
 
 impl Info {
+    /// The machine, if all that it takes is there; nothing where the recorder left it out.
+    ///
+    /// # Errors
+    /// Sections that are not whole or contradict each other.
+    pub fn machine(&self, name: &str) -> Option<Result<Topology, TopologyError>> {
+        let section = |feature| self.topology.get(&feature).map_or(&[][..], Vec::as_slice);
+        let sections = PerfSections {
+            cpu_topology: self.topology.get(&feature::CPU_TOPOLOGY)?,
+            numa_topology: section(feature::NUMA_TOPOLOGY),
+            cache: section(feature::CACHE),
+            big_endian: self.big_endian,
+        };
+        Some(Topology::from_perf_data(name, &sections))
+    }
+
     /// Takes what a feature section says.
     pub(super) fn feature(&mut self, feature: u64, content: &[u8], endian: Endian) {
         // Text stands behind its length, with NULs behind it.
