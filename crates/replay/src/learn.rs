@@ -183,8 +183,12 @@ impl Learner {
         }
     }
 
-    /// A task acts now: its work so far comes before that.
+    /// A task acts now: its work so far comes before that, and who woke it before found it awake.
     fn acts(&mut self, task: TaskIndex, now: Time) {
+        if self.life(task).waking.is_some() {
+            self.learned.wakeups_of_awake += 1;
+            self.drop_waking(task);
+        }
         self.advance(task, now);
         self.flush(task);
     }
@@ -427,6 +431,7 @@ impl Sink for Learner {
             }
             Kind::SchedWaking { comm, pid, prio, target_cpu } => {
                 self.has_wakeups = true;
+                self.learned.has_waking = true;
                 self.waking(event, pid, comm, prio, target_cpu);
             }
             Kind::SchedWakeup { comm, pid, prio, target_cpu } => {

@@ -181,6 +181,25 @@ fn a_wakeup_of_a_task_that_never_slept_is_nothing() {
 }
 
 #[test]
+fn who_acts_after_a_wakeup_was_awake() {
+    check(
+        "0 100 a-10 out R+ a-10
+         1 100 b-11 out R+ b-11
+         1 150 b-11 wakes a-10
+         0 160 a-10 wakes c-12
+         0 170 a-10 out S <idle>-0
+         0 190 <idle>-0 out R a-10
+         0 200 a-10 out S <idle>-0
+         1 200 b-11 out S <idle>-0",
+        expect![[r#"
+            a-10, running on 0: run 70us, sleep 20us until 90us after the last, run 10us
+            b-11, running on 1: run 100us
+            c-12, asleep on 3:
+        "#]],
+    );
+}
+
+#[test]
 fn a_child_is_forked_where_it_can_first_run_and_ends_as_thread_or_process() {
     check(
         "0 100 a-10 out S sh-5

@@ -187,6 +187,13 @@ impl Recorded {
                     .to_string(),
             );
         }
+        if !self.learned.has_waking {
+            notes.push(
+                "there is no sched_waking in the recording: who woke a task that another CPU queued is not known, and \
+                 such a sleep ends at its recorded time; record with -e sched_waking"
+                    .to_string(),
+            );
+        }
         let (here, there) = (recorded_on.nr_cpus(), machine.topology.nr_cpus());
         if there < here {
             notes.push(format!(

@@ -75,6 +75,9 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     drop(progress);
     let comparison = Comparison::new(&table(&scenario, &results), options);
     let told = Told { fidelity, notes, scenario, results, comparison };
+    if args.format == TableFormat::Csv {
+        eprint!("{}", told.head("schedlab: "));
+    }
     let text = told.text(args.format);
     output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
     Ok(Status::Done)
@@ -125,7 +128,7 @@ impl Told {
                 });
                 serde_json::to_string_pretty(&value).expect("JSON of plain data") + "\n"
             }
-            // Only what is compared has the form of a table: the rest would break its columns.
+            // Only what is compared has the form of a table; the rest, which would break its columns, is told beside it.
             TableFormat::Csv => render::csv(&self.comparison),
             TableFormat::Md => format!("{}\n{}", self.head("- "), render::markdown(&self.comparison)),
             TableFormat::Text => self.plain(),

@@ -120,8 +120,8 @@ impl Fidelity {
     /// The fidelity line, and a second one if something fell outside.
     pub fn text(&self) -> String {
         let mut text = format!(
-            "fidelity  replayed on its own machine ({} CPUs, {}), mean of {} seeds: counts within {:.1} % of the \
-             recorded ones (goal {:.0} %), busy time per task within {:.1} % (goal {:.0} %)\n",
+            "fidelity  replayed on its own machine ({} CPUs, {}), mean of {} seeds: counts off by at most {:.1} % (goal \
+             {:.0} %), busy time per task by {:.1} % (goal {:.0} %)\n",
             self.nr_cpus,
             self.kernel,
             self.runs,

@@ -1,0 +1,43 @@
+//! Recordings with holes: what can be learned from them can be run.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use schedlab::replay::Listener;
+use schedlab::sched::Kernel;
+use schedlab::topology::Topology;
+use schedlab::trace::read::{Record, open};
+use schedlab::trace::{Event, Sink};
+
+fn events(recording: &str) -> Vec<Event> {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(recording).join("trace.txt.gz");
+    let spool = || -> std::io::Result<Cursor<Vec<u8>>> { Ok(Cursor::default()) };
+    let records = open(Cursor::new(std::fs::read(file).unwrap()), spool).unwrap();
+    let event = |record| if let Record::Event(event) = record { Some(event) } else { None };
+    records.filter_map(|record| event(record.unwrap())).collect()
+}
+
+#[test]
+fn a_recording_with_holes_still_runs_to_its_end() {
+    let kernel = Kernel::parse("v6.12").unwrap();
+    for recording in ["pipes", "fork", "io-loop"] {
+        let all = events(&format!("6.12/1x1x8/{recording}"));
+        for (seed, lost_of_thousand) in [(1, 5), (2, 50), (3, 300), (4, 700)] {
+            let mut dice: u64 = seed;
+            let mut listener = Listener::new();
+            for event in &all {
+                dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                if (dice >> 33) % 1000 >= lost_of_thousand {
+                    listener.event(event);
+                }
+            }
+            let recorded = listener.finish(recording).unwrap();
+            let own = recorded.own_machine(Topology::regular("1x8").unwrap());
+            let fidelity = recorded.fidelity(&own, &kernel, 1, 1, 1, |_, _| {});
+            let fidelity =
+                fidelity.unwrap_or_else(|e| panic!("{recording}, {lost_of_thousand} of 1000 lost: {e}"));
+            assert!(fidelity.busy_off() <= 0.02, "{recording}, {lost_of_thousand}: {}", fidelity.text());
+        }
+    }
+}
