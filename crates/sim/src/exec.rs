@@ -125,6 +125,8 @@ impl Engine<'_> {
             Stage::Lock(mutex) => self.lock(cpu, task, mutex, true),
             Stage::SpunForLock(mutex) => self.stop_spinning(cpu, task, mutex),
             Stage::SemWait(sem) => self.sem_wait(cpu, task, sem),
+            // The process ended while it span, and the news is still on its way.
+            Stage::SpunAtBarrier(_) if self.tasks[task.index()].killed => self.begin_exit(cpu, task),
             Stage::SpunAtBarrier(barrier) => {
                 self.objects.barriers[barrier.index()].sleep(task);
                 self.charge(cpu, self.paths.syscall + self.paths.futex);
