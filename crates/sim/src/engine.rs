@@ -377,6 +377,7 @@ impl<'a> Engine<'a> {
             Event::Change { number } => self.change(&self.changes[number as usize].change),
             Event::Device { device, slot } => self.device_done(device, slot),
             Event::Line { line } => self.line_comes(line),
+            Event::DeviceIrq { cpu, task } => self.device_irq(cpu, task),
         }
     }
 

@@ -39,4 +39,6 @@ pub(crate) enum Event {
     Device { device: DeviceId, slot: u32 },
     /// A contended line has come to the CPUs it was sent to.
     Line { line: u32 },
+    /// Its interrupt reaches a CPU that slept.
+    DeviceIrq { cpu: CpuId, task: TaskId },
 }

@@ -183,25 +183,30 @@ impl Engine<'_> {
         self.queue.push(self.now + span, Event::Device { device, slot });
     }
 
-    /// The device is done with a request: it interrupts a CPU.
+    /// The device is done with a request: it begins the next and interrupts a CPU.
     pub fn device_done(&mut self, device: DeviceId, slot: u32) {
-        let request = self.objects.devices[device.index()].in_service(slot);
+        let (request, next) = self.objects.devices[device.index()].complete(slot);
+        if next {
+            // It does not wait for the CPU, which may have to wake up first.
+            self.serve(device, slot);
+        }
         let cpu = match self.workload.objects.devices[device.index()].completion {
             Completion::IrqAt(cpu) => cpu,
             Completion::IrqSubmitter | Completion::Worker { .. } => request.cpu,
         };
+        self.device_irq(cpu, request.task);
+    }
+
+    /// The interrupt at the end of a request, on a CPU that may have to wake up first.
+    pub fn device_irq(&mut self, cpu: CpuId, task: TaskId) {
         let cpu = self.instead_of(cpu);
-        if self.put_off(cpu, Event::Device { device, slot }) {
+        if self.put_off(cpu, Event::DeviceIrq { cpu, task }) {
             return;
         }
         self.pending -= 1;
-        let (request, next) = self.objects.devices[device.index()].complete(slot);
-        if next {
-            self.serve(device, slot);
-        }
         let ns = self.kernel_span(&self.machine.cost.complete_io_ns).0;
         let hit = self.interrupt(cpu, ns);
-        self.wake_up(cpu, Context::Hardirq, request.task, false);
+        self.wake_up(cpu, Context::Hardirq, task, false);
         self.irq_return(cpu, hit);
     }
 

@@ -42,11 +42,6 @@ impl Device {
         }
     }
 
-    /// The request in this place.
-    pub fn in_service(&self, slot: u32) -> Request {
-        self.slots[slot as usize].expect("a request is in service")
-    }
-
     /// The service in this place is done: whose request it was, and whether the
     /// next one's service begins there.
     pub fn complete(&mut self, slot: u32) -> (Request, bool) {
