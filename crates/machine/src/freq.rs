@@ -8,9 +8,10 @@
 //! a small part of the last sample, else the base clock. *Fixed*: always the highest.
 //!
 //! The highest clock falls evenly from that of one active core to that of all.
-//! Work is counted at the highest clock of one core, so a rate is clock / that.
+//! Work is counted at the highest clock of one core, so a rate is clock / that, but for the
+//! share of the work that waits for memory.
 //!
-//! Left out: the boost after waiting for I/O, temperature, and wide vector code.
+//! Left out: that this share differs from task to task, the boost after waiting for I/O, temperature, and wide vector code.
 //!
 //! Kernel: get_target_pstate(), drivers/cpufreq/intel_pstate.c.
 
@@ -30,6 +31,8 @@ constants! {
         all_cores_mhz: MHz = 3_500, 1_500..=5_500, "no turbo unless the machine's file says so";
         /// Time between two samples of the law.
         sample_ns: Ns = 10_000_000, 1_000_000..=30_000_000, "intel_pstate: 10 ms; hardware about 1 ms";
+        /// Share of the work at the highest clock that waits for memory, and takes as long at any clock.
+        stall_permille: Permille = 0, 0..=500, "estimate; 0 says that the clock is all that counts";
         /// Hardware law: busy share of a sample that keeps the clock up.
         active_permille: Permille = 10, 1..=200, "estimate";
     }
@@ -114,9 +117,12 @@ impl Clock {
         self.mhz.min(limit)
     }
 
-    /// The same as a rate of work.
+    /// The same as a rate of work: what waits for memory takes as long as ever, the rest
+    /// longer by highest clock / clock.
     pub fn rate(&self, freq: &Freq, active: u64, cores: u64) -> Rate {
-        Rate::of(self.mhz(freq, active, cores), freq.one_core_mhz.get())
+        let (mhz, max) = (self.mhz(freq, active, cores), freq.one_core_mhz.get());
+        let stall = freq.stall_permille.get().min(1000);
+        Rate::of(1000 * mhz, stall * mhz + (1000 - stall) * max)
     }
 }
 
@@ -157,6 +163,17 @@ mod tests {
         }
         assert_eq!(clock.rate(&freq, 10, 10), Rate::of(3_000, 3_500));
         assert_eq!(clock.mhz(&freq, 1, 1), 3_500, "a single core has one limit");
+    }
+
+    #[test]
+    fn what_waits_for_memory_takes_as_long_at_any_clock() {
+        let mut freq = Freq::default();
+        freq.min_mhz.set(1_750);
+        let clock = Clock::new(&freq, Law::Pstate);
+        assert_eq!(clock.rate(&freq, 1, 8), Rate::of(1, 2));
+        freq.stall_permille.set(200);
+        // 0.2 as ever and 0.8 twice as long: 1.8 times the time.
+        assert_eq!(clock.rate(&freq, 1, 8), Rate::of(10, 18));
     }
 
     #[test]
