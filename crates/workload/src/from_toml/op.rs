@@ -23,7 +23,10 @@ pub(super) enum Step {
 
 /// Each op with its operands: the first word decides, brackets hold what may be left out.
 pub(super) const USAGE: &[(&str, &str)] = &[
-    ("run SPAN", "compute in user mode; SPAN may be drawn: uniform(A,B), exponential(MEAN), normal(MEAN,SD)"),
+    (
+        "run SPAN",
+        "compute in user mode; SPAN may be drawn: uniform(A,B), exponential(MEAN), normal(MEAN,SD), stalls(USUAL,STALL,ONE_IN)",
+    ),
     ("run-kernel SPAN [preempt-off] [cond-resched=SPAN]", "compute in kernel mode"),
     (
         "run-wall SPAN [block=SPAN]",
@@ -286,6 +289,14 @@ fn access(line: &mut Line, names: &mut Names) -> Result<Op, String> {
 pub(super) fn read_dist(word: &str) -> Result<Dist, String> {
     let Some((form, rest)) = word.split_once('(') else { return read_duration(word).map(Dist::Constant) };
     let inner = rest.strip_suffix(')').ok_or_else(|| format!("\"{word}\" lacks its closing bracket"))?;
+    if form == "stalls" {
+        let parts: Vec<&str> = inner.split(',').map(str::trim).collect();
+        let &[usual, stall, one_in] = &parts[..] else {
+            return Err(format!("\"{word}\" is not stalls(USUAL,STALL,ONE_IN)"));
+        };
+        let one_in = one_in.parse().map_err(|_| format!("\"{one_in}\" is no whole number"))?;
+        return Ok(Dist::Stalls { usual: read_duration(usual)?, stall: read_duration(stall)?, one_in });
+    }
     let spans = inner.split(',').map(|span| read_duration(span.trim())).collect::<Result<Vec<_>, _>>()?;
     match (form, &spans[..]) {
         ("uniform", &[low, high]) if low <= high => Ok(Dist::Uniform { low, high }),
