@@ -30,6 +30,9 @@ constants! {
         node_mbps: MBps = 120_000, 60_000..=300_000, "published: 95 to 250 GB/s";
         /// One node to another, each direction.
         link_mbps: MBps = 50_000, 25_000..=120_000, "published: 50 to 56 GB/s";
+        /// How fast NUMA balancing passes over a process's memory, a second after its first page;
+        /// pages on another node than the task that uses them are moved to it. 0 for no such thing.
+        page_scan_mbps: MBps = 256, 0..=2_560, "kernel defaults: 256 MB each second, the scan period of new threads; each 100 ms where task_scan_min() is reached";
         /// Whether a store fetches the line first, so that a byte written moves two, 1 or 0.
         write_allocate: Count = 1, 0..=1, "seed rows fit 24 bytes for copies of 16";
     }

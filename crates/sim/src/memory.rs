@@ -1,13 +1,14 @@
 //! Where pages lie, and who streams through them.
 //!
 //! A page has no node until it is touched; then it lies at the node of the CPU that
-//! touched it. A task that passes over memory in order is a flow: it progresses in
+//! touched it. From a second later on NUMA balancing passes over all memory, and pages
+//! found on another node than their task runs on are moved there (`page_scan`). A task that passes over memory in order is a flow: it progresses in
 //! bytes, at the rate that the machine's bandwidth gives it beside the other flows.
 //! All rates are shared out anew whenever a flow begins, ends or moves.
 
 use schedlab_machine::{ByteRate, Flow, Mechanism, ONE, Rate, Work, latency};
 use schedlab_topology::{CpuId, NodeId, Topology};
-use schedlab_units::TaskId;
+use schedlab_units::{Duration, TaskId, Time};
 use schedlab_workload::{AccessSpec, Op, Pattern, RegionId, Section, Workload};
 
 use crate::engine::Engine;
@@ -25,12 +26,15 @@ pub(crate) struct Memory {
     /// Tasks on a CPU that stream, in order of CPU.
     flows: Vec<(CpuId, TaskId)>,
     dirty: bool,
+    scan: PageScan,
 }
 
 struct Region {
     bytes: u64,
     /// Bytes on each node.
     on_node: Vec<u64>,
+    /// Bytes of this region that the scan had passed when pages were last moved.
+    passed: u64,
 }
 
 impl Region {
@@ -41,8 +45,9 @@ impl Region {
 
 impl Memory {
     pub fn new(workload: &Workload, topology: &Topology) -> Memory {
-        let region = |bytes| Region { bytes, on_node: vec![0; topology.nr_nodes()] };
+        let region = |bytes| Region { bytes, on_node: vec![0; topology.nr_nodes()], passed: 0 };
         Memory {
+            scan: PageScan::default(),
             regions: workload.objects.regions.iter().map(|spec| region(spec.bytes)).collect(),
             flows: Vec::new(),
             dirty: false,
@@ -68,7 +73,8 @@ impl Memory {
     }
 
     /// Pages touched at a node, at most what is left of the region.
-    fn touch(&mut self, region: RegionId, node: NodeId, bytes: u64) {
+    fn touch(&mut self, region: RegionId, node: NodeId, bytes: u64, now: Time) {
+        self.scan.first_page.get_or_insert(now);
         let region = &mut self.regions[region.index()];
         let left = region.bytes - region.touched();
         region.on_node[usize::from(node.0)] += bytes.min(left);
@@ -78,6 +84,29 @@ impl Memory {
     fn untouched(&self, region: RegionId) -> u64 {
         let region = &self.regions[region.index()];
         region.bytes - region.touched()
+    }
+
+    /// Moves what the scan has passed of a region since it was last looked at to `node`,
+    /// on which its task runs: bytes moved.
+    fn balance(&mut self, region: RegionId, node: NodeId, now: Time, mbps: u64) -> u64 {
+        let all: u64 = self.regions.iter().map(|r| r.bytes).sum();
+        let before: u64 = self.regions[..region.index()].iter().map(|r| r.bytes).sum();
+        let region = &mut self.regions[region.index()];
+        let passed = self.scan.passed(now, mbps, before, region.bytes, all);
+        let new = passed - region.passed;
+        // The part of this pass that was still ahead when it was last looked at.
+        let ahead = region.bytes - region.passed % region.bytes.max(1);
+        region.passed = passed;
+        let mut moved = 0;
+        for (at, bytes) in region.on_node.iter_mut().enumerate() {
+            if at != usize::from(node.0) {
+                let found = (u128::from(*bytes) * u128::from(new) / u128::from(ahead.max(1))) as u64;
+                moved += found.min(*bytes);
+                *bytes -= found.min(*bytes);
+            }
+        }
+        region.on_node[usize::from(node.0)] += moved;
+        moved
     }
 
     /// The share of a region on each node that has some, of 65536.
@@ -90,6 +119,30 @@ impl Memory {
         let share = |bytes: u64| (u128::from(bytes) * u128::from(ONE) / u128::from(all)) as u64;
         let nodes = region.on_node.iter().enumerate().filter(|&(_, &bytes)| bytes > 0);
         nodes.map(|(node, &bytes)| (NodeId(node as u16), share(bytes).max(1))).collect()
+    }
+}
+
+/// NUMA balancing's way over the memory of a process.
+///
+/// Kernel: task_numa_work(), kernel/sched/fair.c, v6.1 (simplified: steady, and pages move at
+/// once when the task that uses them next passes over them; tasks do not follow their pages).
+#[derive(Clone, Copy, Debug, Default)]
+struct PageScan {
+    /// When the first page was touched.
+    first_page: Option<Time>,
+}
+
+impl PageScan {
+    /// How long a process is left alone.
+    const DELAY: Duration = Duration::secs(1);
+
+    /// How many bytes of a region it has passed by now, in all its rounds; `before` bytes lie
+    /// ahead of the region, `all` in the process.
+    fn passed(&self, now: Time, mbps: u64, before: u64, bytes: u64, all: u64) -> u64 {
+        let since = self.first_page.map_or(0, |first| now.since(first + PageScan::DELAY).0);
+        let way = (u128::from(since) * u128::from(mbps) / 1000) as u64;
+        let (rounds, rest) = (way / all.max(1), way % all.max(1));
+        rounds * bytes + rest.saturating_sub(before).min(bytes)
     }
 }
 
@@ -126,7 +179,7 @@ impl Engine<'_> {
     /// A stretch is touched.
     pub fn touched(&mut self, cpu: CpuId, task: TaskId, region: RegionId, bytes: u64, left: u64) {
         let node = self.machine.topology.cpu(cpu).node;
-        self.memory.touch(region, node, bytes);
+        self.memory.touch(region, node, bytes, self.now);
         self.touch_next(cpu, task, region, left);
     }
 
@@ -142,7 +195,15 @@ impl Engine<'_> {
         let size = self.memory.regions[spec.region.index()].bytes;
         let own_cache = size <= self.machine.llc_bytes(cpu);
         if spec.pattern == Pattern::Sequential && !own_cache && self.machine.has(Mechanism::Bandwidth) {
-            let written = spec.write_bytes * (1 + self.machine.bandwidth.write_allocate.get());
+            let node = self.machine.topology.cpu(cpu).node;
+            let scan = self.machine.bandwidth.page_scan_mbps.get();
+            let moved = self.memory.balance(spec.region, node, self.now, scan);
+            let cost = &self.machine.cost;
+            let faults = moved / PAGE * cost.page_fault_ns.get();
+            self.charge(cpu, faults + moved * 1000 / cost.clear_mbps.get().max(1));
+            // A streaming store does not fetch its line first.
+            let fetches = if spec.streaming { 0 } else { self.machine.bandwidth.write_allocate.get() };
+            let written = spec.write_bytes * (1 + fetches);
             let entry = &mut self.tasks[task.index()];
             entry.work = Work((spec.read_bytes + written).min(1 << 47) << 16);
             entry.streams = true;
@@ -210,5 +271,41 @@ impl Engine<'_> {
                 self.arm_next(cpu);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two regions of 1 GB; the scan does 1000 MB/s from 1 s after the first page on.
+    #[test]
+    fn the_scan_passes_over_one_region_after_the_other() {
+        let scan = PageScan { first_page: Some(Time(5_000_000_000)) };
+        let passed = |ms: u64, before| {
+            scan.passed(Time((5_000 + ms) * 1_000_000), 1_000, before, 1_000_000_000, 2_000_000_000)
+                / 1_000_000
+        };
+        for (ms, first, second) in
+            [(900, 0, 0), (1_500, 500, 0), (2_500, 1_000, 500), (3_250, 1_250, 1_000), (4_600, 2_000, 1_600)]
+        {
+            assert_eq!([passed(ms, 0), passed(ms, 1_000_000_000)], [first, second], "after {ms} ms");
+        }
+        assert_eq!(PageScan::default().passed(Time(9_000_000_000), 1_000, 0, 1, 1), 0, "no page, no scan");
+    }
+
+    #[test]
+    fn pages_that_were_passed_move_to_their_task() {
+        let region = |here, there| Region { bytes: 1_000, on_node: vec![here, there], passed: 0 };
+        let scan = PageScan { first_page: Some(Time::ZERO) };
+        let regions = vec![region(1_000, 0), region(400, 600)];
+        let mut memory = Memory { regions, flows: Vec::new(), dirty: false, scan };
+        // 1000 bytes in 1 ms after the delay: the first region, then half of the second.
+        let at = |us: u64| Time(1_000_000_000 + us * 1_000);
+        assert_eq!(memory.balance(RegionId(0), NodeId(1), at(250), 1), 250);
+        assert_eq!(memory.balance(RegionId(0), NodeId(1), at(1_000), 1), 750, "the rest of the pass");
+        assert_eq!(memory.balance(RegionId(1), NodeId(1), at(1_500), 1), 200, "half of what is there");
+        assert_eq!(memory.regions[1].on_node, [200, 800]);
+        assert_eq!(memory.balance(RegionId(1), NodeId(1), at(1_500), 1), 0, "nothing new was passed");
     }
 }
