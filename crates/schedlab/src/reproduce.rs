@@ -43,11 +43,6 @@ pub struct Options {
     pub threads: usize,
 }
 
-/// Runs of the quick form.
-const QUICK_RUNS: u32 = 3;
-/// Runs of each verdict at the end of a range.
-const END_RUNS: u32 = 2;
-
 /// A table with what was simulated.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduced {
@@ -101,7 +96,7 @@ pub fn reproduce(
         keys.extend(why.figures.iter().flat_map(|figure| why.keys(figure)));
     }
     let scenarios = Scenarios::read(&keys, |name| embedded_scenario(name).map(str::to_string))?;
-    let runs = options.runs.or(quick.then_some(QUICK_RUNS));
+    let runs = options.runs.or(quick.then_some(published.quick_runs));
     let mut settings = vec![Setting { runs, ..Setting::default() }];
     for &mechanism in &options.without {
         settings.push(Setting { runs, without: Without::NOTHING.with(mechanism), constant: None });
@@ -140,7 +135,7 @@ fn ends(
     let wanted = |block: &Block, row: &Row| block.reduced.iter().any(|key| key == &row.key);
     let keys = published.keys(wanted);
     let constants = scenarios.constants();
-    let runs = Some(END_RUNS);
+    let runs = Some(published.end_runs);
     let mut settings = vec![Setting { runs, ..Setting::default() }];
     for name in &constants {
         for end in [End::Low, End::High] {

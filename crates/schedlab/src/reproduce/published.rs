@@ -26,6 +26,10 @@ pub struct Published {
     pub kernel: String,
     /// Shares of right signs and of predicted cells inside that must be reached.
     pub floor: Floor,
+    /// Runs of the quick form.
+    pub quick_runs: u32,
+    /// Runs of each verdict at the ends of costs.
+    pub end_runs: u32,
     /// Its parts.
     pub blocks: Vec<Block>,
     /// What tells why the change helps.
@@ -199,6 +203,10 @@ struct File {
     kernel: String,
     #[serde(default)]
     floor: Floor,
+    #[serde(default = "quick_runs")]
+    quick_runs: u32,
+    #[serde(default = "end_runs")]
+    end_runs: u32,
     block: Vec<FileBlock>,
     #[serde(default)]
     why: Vec<Why>,
@@ -251,6 +259,14 @@ struct FileColumn {
     whole: Option<String>,
 }
 
+fn quick_runs() -> u32 {
+    3
+}
+
+fn end_runs() -> u32 {
+    2
+}
+
 fn one() -> f64 {
     1.0
 }
@@ -274,6 +290,8 @@ impl Published {
             source: raw.source,
             kernel: raw.kernel,
             floor: raw.floor,
+            quick_runs: raw.quick_runs.max(1),
+            end_runs: raw.end_runs.max(1),
             blocks,
             why: raw.why,
             file: file.to_string(),

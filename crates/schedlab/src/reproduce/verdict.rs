@@ -19,6 +19,8 @@ pub struct Verdict {
     pub column: String,
     /// Change in percent.
     pub change: f64,
+    /// Its standard error.
+    pub standard_error: f64,
     /// The word for it.
     pub word: Word,
 }
@@ -58,6 +60,7 @@ pub fn verdicts(
                     row: row.key.clone(),
                     column: column.name.clone(),
                     change: *change,
+                    standard_error: found.standard_error.unwrap_or(0.0),
                     word,
                 });
             }
@@ -66,12 +69,15 @@ pub fn verdicts(
     verdicts
 }
 
-/// The verdicts that are others under a setting.
+/// The verdicts that are others under a setting, by more than twice the standard error of the difference.
 pub fn turned(by: &str, end: Option<End>, was: &[Verdict], is: &[Verdict]) -> Vec<Turned> {
     let same = |a: &Verdict, b: &Verdict| (&a.block, &a.row, &a.column) == (&b.block, &b.row, &b.column);
     let pairs = was.iter().filter_map(|was| is.iter().find(|is| same(was, is)).map(|is| (was, is)));
     pairs
         .filter(|(was, is)| was.word != is.word)
+        .filter(|(was, is)| {
+            (was.change - is.change).abs() > 2.0 * was.standard_error.hypot(is.standard_error)
+        })
         .map(|(was, is)| Turned {
             by: by.to_string(),
             end: end.map(End::name),
@@ -86,13 +92,25 @@ mod tests {
     use super::*;
 
     fn verdict(row: &str, change: f64, word: Word) -> Verdict {
-        Verdict { block: "b".into(), row: row.into(), column: "change".into(), change, word }
+        Verdict {
+            block: "b".into(),
+            row: row.into(),
+            column: "change".into(),
+            change,
+            standard_error: 1.0,
+            word,
+        }
     }
 
     #[test]
     fn a_verdict_turns_when_its_word_does() {
-        let was = [verdict("1", -9.0, Word::Better), verdict("2", -8.0, Word::Better)];
-        let is = [verdict("1", -3.0, Word::Better), verdict("2", 0.1, Word::None)];
+        let was = [
+            verdict("1", -9.0, Word::Better),
+            verdict("2", -8.0, Word::Better),
+            verdict("3", -2.0, Word::Better),
+        ];
+        let is =
+            [verdict("1", -3.0, Word::Better), verdict("2", 0.1, Word::None), verdict("3", 0.1, Word::None)];
         let turned = turned("cost.syscall_ns", Some(End::High), &was, &is);
         assert_eq!(turned.len(), 1);
         assert_eq!((turned[0].end, &turned[0].is), (Some("highest"), &is[1]));
