@@ -54,6 +54,8 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, now: Time) {
 fn give_back(shadow: &mut Shadow, task: TaskId, time: u64) {
     let entity = &mut shadow.sched.task_mut(task).se;
     entity.sum_exec_runtime -= time.min(entity.sum_exec_runtime);
+    // Some of it may have been charged before the task was picked.
+    entity.prev_sum_exec_runtime = entity.prev_sum_exec_runtime.min(entity.sum_exec_runtime);
     let vruntime = entity.vruntime.wrapping_sub(calc_delta_fair(time, &entity.load));
     let deadline = entity.deadline;
     shadow.sched.set_virtual_time(task, vruntime, deadline);
