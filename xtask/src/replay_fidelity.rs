@@ -32,13 +32,17 @@ pub fn run(only: &[String]) -> Result<(), String> {
     let rows: Vec<Result<(String, String), String>> =
         folders.par_iter().map(|folder| Ok(row(&name(folder), &fidelity(folder, RUNS)?))).collect();
     let mut text = String::new();
+    let (mut all, mut within) = (0, 0);
     for row in rows {
         let (head, row) = row?;
         if text.is_empty() {
             text = head;
         }
+        all += 1;
+        within += usize::from(row.trim_end().ends_with("| yes |"));
         text += &row;
     }
+    text = format!("{within} of {all} recordings come back within all goals.\n\n{text}");
     if !only.is_empty() {
         print!("{text}");
         return Ok(());

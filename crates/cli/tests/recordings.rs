@@ -274,7 +274,7 @@ fn a_replay_needs_switches_and_wakeups() {
         &["replay", "--recorded-on", "1x4", "--as-recorded", "v6.12"],
         b"            sh-7       [001] d..2.     1.000001: sched_wakeup: comm=a pid=8 prio=120 target_cpu=001\n",
         expect![[r#"
-            schedlab: FILE: there is no sched_switch in it, so nothing tells how long tasks ran; record it again with `trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup_new -e sched_process_fork -e sched_process_exec -e sched_process_exit`
+            schedlab: FILE: there is no sched_switch in it, so nothing tells how long tasks ran; record it again with `trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new -e sched_migrate_task -e sched_process_fork -e sched_process_exec -e sched_process_exit`
         "#]],
     );
     check_error(

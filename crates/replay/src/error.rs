@@ -17,5 +17,5 @@ pub enum Missing {
 }
 
 /// The command that records what is needed.
-const RECORD: &str = "`trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup_new -e sched_process_fork \
-                      -e sched_process_exec -e sched_process_exit`";
+const RECORD: &str = "`trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new \
+                      -e sched_migrate_task -e sched_process_fork -e sched_process_exec -e sched_process_exit`";

@@ -248,15 +248,15 @@ impl Learner {
         let moved = new.len();
         let steps = &mut self.learned.tasks[task.index()].steps;
         steps.splice(at..at, new);
-        self.life(task).stretch = (at + moved, Duration::ZERO);
-        for life in &mut self.lives {
-            if let Some(Waking { waker: Some((waker, place)), .. }) = &mut life.waking
-                && *waker == task
-                && *place >= at
+        for (place, step) in steps.iter().enumerate().skip(at + moved) {
+            if let Step::Wake(wakee) = *step
+                && let Some(Waking { waker: Some(waker), .. }) = &mut self.lives[wakee.index()].waking
+                && *waker == (task, place - moved)
             {
-                *place += moved;
+                waker.1 = place;
             }
         }
+        self.life(task).stretch = (at + moved, Duration::ZERO);
     }
 
     /// A waking that came to nothing.

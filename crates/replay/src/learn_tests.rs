@@ -245,6 +245,25 @@ fn a_name_and_a_nice_value_hold_from_when_the_task_was_switched_in() {
 }
 
 #[test]
+fn a_wakeup_moves_with_what_is_put_before_it() {
+    check(
+        "0 100 a-10 out R+ b-11
+         1 110 <idle>-0 out R a-10
+         1 120 a-10 wakes c-12
+         1 130 a-10 wakes d-13
+         1 150 hog-10@125 out R+ d-13
+         1 160 d-13 out S c-12
+         1 170 c-12 out S hog-10@125",
+        expect![[r#"
+            a-10, running on 0: prio 125, rename hog, run 10us, wake 12, run 10us, wake 13, run 20us
+            b-11, runnable on 0: run 70us
+            c-12, asleep on 3: wait for 10, run 10us
+            d-13, asleep on 3: wait for 10, run 10us
+        "#]],
+    );
+}
+
+#[test]
 fn stoppers_are_left_out_and_who_waits_for_them_is_served() {
     check(
         "0 100 a-10 wakes migration/0-15@0

@@ -194,6 +194,13 @@ impl Recorded {
                     .to_string(),
             );
         }
+        let unrecorded = self.unrecorded();
+        if !unrecorded.is_empty() {
+            notes.push(format!(
+                "{} are not in the recording and are not compared (events sched_wakeup, sched_migrate_task)",
+                unrecorded.join(" and ")
+            ));
+        }
         let (here, there) = (recorded_on.nr_cpus(), machine.topology.nr_cpus());
         if there < here {
             notes.push(format!(

@@ -208,7 +208,11 @@ impl Recorded {
         let mut recorded = values(&self.figures);
         // A wake-up that comes before its task is asleep is no step of any program.
         recorded[1] -= self.learned.wakeups_of_awake as f64;
-        let line = |(i, what): (usize, &&str)| Line::count(what, recorded[i], means[i]);
+        let unrecorded = self.unrecorded();
+        let line = |(i, what): (usize, &&str)| {
+            let line = Line::count(what, recorded[i], means[i]);
+            Line { within: line.within || unrecorded.contains(what), ..line }
+        };
         let counts = COUNTS.iter().enumerate().map(line).collect();
         let line = |(i, what): (usize, &&str)| {
             Line::count(what, recorded[COUNTS.len() + i], means[COUNTS.len() + i])
@@ -230,6 +234,15 @@ impl Recorded {
             busy,
             others,
         })
+    }
+}
+
+impl Recorded {
+    /// Counts whose events are not in the recording at all.
+    pub(super) fn unrecorded(&self) -> Vec<&'static str> {
+        let [_, wakeups, migrations] = COUNTS;
+        let counted = [(wakeups, self.figures.counts.wakeups), (migrations, self.figures.migrations.total())];
+        counted.into_iter().filter(|(_, count)| *count == 0).map(|(what, _)| what).collect()
     }
 }
 
