@@ -381,10 +381,12 @@ impl Shadow {
             if self.sched.rqs[on].curr == Curr::Task(task) {
                 self.leave(task, TaskState::Interruptible, now);
                 self.run(on, Curr::Idle, now);
-            } else if self.sched.task(task).se.sched_delayed {
-                self.sched.complete_delayed_dequeue(task, now);
-            } else {
+            } else if !self.sched.task(task).se.sched_delayed {
                 return self.migrate(task, cpu, now);
+            }
+            // Also one that just left may still be queued.
+            if self.sched.task(task).se.sched_delayed {
+                self.sched.complete_delayed_dequeue(task, now);
             }
         }
         for (_, rq) in self.sched.rqs.iter_mut() {

@@ -1,0 +1,90 @@
+//! Recordings with holes: events of a kind that were not asked for, events that were lost. The
+//! audit may be left undecided, but it follows them to their end.
+
+use std::io::Read;
+use std::path::Path;
+
+use schedlab_audit::{Audit, Options};
+use schedlab_sched::Kernel;
+use schedlab_topology::{SavedSysfs, Topology};
+use schedlab_trace::read::{Record, ftrace};
+use schedlab_trace::{Event, Sink};
+
+/// Short ones, of tasks that sleep, fork, are moved and bound.
+const RECORDINGS: [(&str, &str); 4] = [
+    ("6.1/1x1x8", "fork"),
+    ("6.12/2x2x2x2-smt", "barrier-nospin"),
+    ("6.12/2x2x4", "hogs-runtime"),
+    ("7.2/2x1x8-cluster", "stream-half"),
+];
+
+/// Events of one recording to audit at most.
+const EVENTS_MAX: usize = 300;
+
+fn events(folder: &Path) -> Vec<Event> {
+    let packed = std::fs::read(folder.join("trace.txt.gz")).expect("the recording is in the tree");
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut text).expect("it is whole");
+    let event = |record| match record {
+        Ok(Record::Event(event)) => Some(event),
+        _ => None,
+    };
+    ftrace::Reader::new(&text[..]).filter_map(event).take(EVENTS_MAX).collect()
+}
+
+/// Which events, by number and content, are still there.
+type Keep<'a> = &'a dyn Fn(usize, &Event) -> bool;
+
+/// How many events the audit followed of those that are kept.
+fn followed(topology: &Topology, kernel: &str, events: &[Event], keep: Keep<'_>) -> u64 {
+    let mut audit = Audit::new(topology, &Kernel::parse(kernel).unwrap(), Options::default());
+    let kept = events.iter().enumerate().filter(|(number, event)| keep(*number, event));
+    kept.for_each(|(_, event)| audit.event(event));
+    audit.finish().0.events
+}
+
+#[test]
+fn recordings_with_holes_are_followed_to_their_end() {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
+    for (machine, load) in RECORDINGS {
+        let facts = std::fs::read_to_string(traces.join(machine).join("facts/topology.txt")).unwrap();
+        let saved = SavedSysfs::from_lines(machine, &facts).unwrap();
+        let topology = Topology::from_sysfs(machine, &saved).unwrap();
+        let events = events(&traces.join(machine).join(load));
+        let is = |event: &Event, name: &str| event.kind.name() == name;
+        let holes: [(&str, Keep<'_>); 7] = [
+            ("switches alone", &|_, event| is(event, "sched_switch")),
+            ("no switches", &|_, event| !is(event, "sched_switch")),
+            ("no migrations", &|_, event| !is(event, "sched_migrate_task")),
+            ("no ends of wake-ups", &|_, event| !is(event, "sched_wakeup") && !is(event, "sched_wakeup_new")),
+            ("one in three lost", &|number, _| number % 3 != 1),
+            ("spans lost", &|number, _| number / 50 % 2 == 0),
+            ("a CPU not recorded", &|_, event| event.cpu.index() != 1),
+        ];
+        let own = format!("v{}", machine.split('/').next().unwrap());
+        for kernel in [own.as_str(), "v6.1"] {
+            for (what, keep) in &holes {
+                let kept = events.iter().enumerate().filter(|(number, event)| keep(*number, event)).count();
+                let followed = followed(&topology, kernel, &events, keep);
+                assert_eq!(followed, kept as u64, "{machine}/{load} as {kernel}, {what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_task_that_ran_on_may_turn_up_elsewhere() {
+    let text = "\
+            a-7 [000] d..2. 1.000001: sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state=R ==> next_comm=b next_pid=8 next_prio=120\n\
+            c-9 [001] d..2. 1.000009: sched_switch: prev_comm=c prev_pid=9 prev_prio=120 prev_state=R ==> next_comm=b next_pid=8 next_prio=120\n";
+    let topology = Topology::preset_or_regular("1x2").unwrap();
+    let events: Vec<Event> = ftrace::Reader::new(text.as_bytes())
+        .map(|record| match record.unwrap() {
+            Record::Event(event) => event,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    for kernel in schedlab_sched::PRESETS {
+        assert_eq!(followed(&topology, kernel, &events, &|_, _| true), 2, "{kernel}");
+    }
+}
