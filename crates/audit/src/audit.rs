@@ -3,7 +3,7 @@
 use schedlab_sched::{Curr, Kernel, TaskState, WakePath, Wakeup, WakeupDecision};
 use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::{Comm, Event, Kind, NullSink, Sink};
-use schedlab_units::{Pid, TaskId, Time};
+use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::balance::Moved;
 use crate::fork;
@@ -30,12 +30,17 @@ struct Open {
     applied: bool,
 }
 
+/// A new task is woken within this time.
+const FORK_PATIENCE: Duration = Duration::millis(10);
+
 /// A fork that was traced and whose child is not queued yet.
 struct Forking {
     task: TaskId,
     this: CpuId,
-    /// What was possible in each state since.
-    possible: Vec<Possibilities>,
+    /// Where it will go, seen ahead.
+    chosen: Option<CpuId>,
+    /// What was possible in the last state that allowed for it.
+    possible: Option<Possibilities>,
 }
 
 /// Judges a trace; the events go on to `sink`.
@@ -131,7 +136,12 @@ impl<S: Listener> Audit<S> {
             Kind::SchedProcessFork { comm, pid, child_comm, child_pid } => {
                 let parent = self.shadow.task(pid, &comm, None, cpu, now);
                 let child = self.shadow.fork(parent, child_pid, &child_comm, now);
-                self.forking.push(Forking { task: child, this: cpu, possible: Vec::new() });
+                let chosen = self.pairing.ahead(now + FORK_PATIENCE).find_map(|next| match next.kind {
+                    Kind::SchedWakeupNew { pid, target_cpu, .. } if pid == child_pid => Some(target_cpu),
+                    _ => None,
+                });
+                let chosen = chosen.filter(|&cpu| self.shadow.has_cpu(cpu));
+                self.forking.push(Forking { task: child, this: cpu, chosen, possible: None });
             }
             Kind::SchedWakeupNew { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
                 let task = self.shadow.task(pid, &comm, Some(prio), cpu, now);
@@ -310,8 +320,10 @@ impl<S: Listener> Audit<S> {
     fn rejudge_all(&mut self, now: Time) {
         if std::mem::replace(&mut self.judged, self.shadow.generation) != self.shadow.generation {
             for forking in &mut self.forking {
-                let Forking { task, this, .. } = *forking;
-                forking.possible.push(fork::of_fork(&mut self.shadow, task, this, None, now));
+                let Forking { task, this, chosen, .. } = *forking;
+                let possible =
+                    chosen.and_then(|chosen| fork::if_possible(&mut self.shadow, task, this, chosen, now));
+                forking.possible = possible.or(forking.possible.take());
             }
         }
         for cpu in self.shadow.cpus() {
@@ -418,11 +430,9 @@ impl<S: Listener> Audit<S> {
 
     fn woken_new(&mut self, event: &Event, task: TaskId, target: CpuId) {
         let (this, now) = (event.cpu, event.time);
-        let mut states = match self.forking.iter().position(|forking| forking.task == task) {
-            Some(at) => self.forking.remove(at).possible,
-            None => Vec::new(),
-        };
-        states.push(fork::of_fork(&mut self.shadow, task, this, Some(target), now));
+        let forking = self.forking.iter().position(|forking| forking.task == task);
+        let earlier = forking.and_then(|at| self.forking.remove(at).possible);
+        let last = fork::of_fork(&mut self.shadow, task, this, target, now);
         let mut verdict = Verdict {
             time: now,
             cpu: this,
@@ -435,20 +445,13 @@ impl<S: Listener> Audit<S> {
             hidden: None,
             gravity: 0,
         };
+        verdict.ours = last.list;
+        verdict.judge();
         // The last state is the likeliest, as the choice comes just before the event.
-        for (nth, possible) in states.into_iter().rev().enumerate() {
-            let mut earlier = Verdict { ours: possible.list, ..verdict.clone() };
-            earlier.judge();
-            if nth == 0 {
-                verdict = earlier;
-            } else if earlier.answer != Answer::Differs {
-                earlier.answer = Answer::AgreesInSet;
-                earlier.hidden = Some(Hidden::InMotion);
-                verdict = earlier;
-            }
-            if verdict.answer != Answer::Differs {
-                break;
-            }
+        if let (Answer::Differs, Some(earlier)) = (verdict.answer, earlier) {
+            verdict.ours = earlier.list;
+            verdict.answer = Answer::AgreesInSet;
+            verdict.hidden = Some(Hidden::InMotion);
         }
         self.give(verdict);
         self.shadow.sched.apply_fork(task, target, now);

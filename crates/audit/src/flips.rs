@@ -81,13 +81,15 @@ impl Guesses {
         factor: u32,
         jiffies: u64,
     ) -> Spread {
-        let mut waker = waker.clone();
-        self.record(&mut waker, wakee_id, jiffies);
+        // As if the wake-up had been recorded already.
+        let change = u16::from(waker.last != Some(wakee_id));
+        let halves = waker.decay.map(|decay| u32::from(jiffies > decay + self.hz));
         let least = self.contradicted.iter().flatten().copied().min().unwrap_or(0);
         let (mut yes, mut no) = (0u32, 0u32);
         let spread: ByGuess<bool> = std::array::from_fn(|halving| {
             std::array::from_fn(|base| {
-                let (a, b) = (waker.counts[halving][base], wakee.counts[halving][base]);
+                let a = (waker.counts[halving][base] >> halves[halving]).saturating_add(change);
+                let b = wakee.counts[halving][base];
                 let wide = flips_spread(a.into(), b.into(), factor);
                 let against = self.contradicted[halving][base] - least;
                 if against <= TOLERANCE {

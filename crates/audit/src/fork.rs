@@ -18,21 +18,33 @@ use crate::verdict::Hidden;
 /// Machines up to this size have all CPUs tried; on larger ones only the recorded choice.
 const CPUS_TRIED: usize = 64;
 
-/// All that a fork may lead to. `chosen` is what the kernel did, once that is known.
-pub fn of_fork(
+/// All that a fork may lead to. `chosen` is what the kernel did.
+pub fn of_fork(shadow: &mut Shadow, task: TaskId, this: CpuId, chosen: CpuId, now: Time) -> Possibilities {
+    let tried = shadow.cpus().filter(|&cpu| shadow.sched.rqs.len() <= CPUS_TRIED || cpu == chosen);
+    with_tried(shadow, task, this, tried.collect(), now)
+}
+
+/// What a fork may lead to, if the choice of the kernel is among it.
+pub fn if_possible(
     shadow: &mut Shadow,
     task: TaskId,
     this: CpuId,
-    chosen: Option<CpuId>,
+    chosen: CpuId,
     now: Time,
-) -> Possibilities {
+) -> Option<Possibilities> {
+    let found = with_tried(shadow, task, this, vec![chosen], now);
+    found.has(chosen).then_some(found)
+}
+
+fn with_tried(shadow: &mut Shadow, task: TaskId, this: CpuId, tried: Vec<CpuId>, now: Time) -> Possibilities {
     let mut found = Possibilities::default();
     let placement = shadow.sched.decide_fork(task, this, now, None);
     found.add(placement, None, Vec::new());
-    let cpus: Vec<CpuId> = shadow.cpus().collect();
+    if tried.iter().all(|&cpu| found.has(cpu)) {
+        return found;
+    }
     let bounds: Vec<(Averages, Averages)> =
-        cpus.iter().map(|&cpu| averages::bounds(shadow, cpu, now)).collect();
-    let tried = if cpus.len() <= CPUS_TRIED { cpus } else { chosen.into_iter().collect() };
+        shadow.cpus().map(|cpu| averages::bounds(shadow, cpu, now)).collect();
     for cpu in tried {
         if !shadow.sched.task(task).allowed.contains(cpu) || found.has(cpu) {
             continue;

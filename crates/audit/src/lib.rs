@@ -21,6 +21,7 @@ mod moving;
 mod options;
 mod pairing;
 mod pick;
+mod pids;
 mod placement;
 mod probe;
 mod report;

@@ -116,15 +116,21 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
             (wakeup::wake_wide(&View::new(&shadow.sched, now, None), wakeup), flips_hidden(shadow, wakeup))
         }
     };
+    let mut searched = [Vec::new(), Vec::new()];
     for sync in [false, true] {
         for reading in [wide, !wide] {
             if reading != wide && !open && found.spread.is_none() {
                 continue;
             }
             let hidden = (reading != wide).then_some(Hidden::WakeeFlips);
+            let searched: &mut Vec<CpuId> = &mut searched[usize::from(reading)];
             let mut of_reading = Possibilities::default();
             for target in targets(shadow, &Wakeup { sync, ..*wakeup }, prev, reading, now) {
-                search(shadow, wakeup, prev, target, sync, hidden, now, &mut of_reading);
+                // Around one CPU the search ends the same, whatever led there.
+                if !searched.contains(&target.cpu) {
+                    searched.push(target.cpu);
+                    search(shadow, wakeup, prev, target, sync, hidden, now, &mut of_reading);
+                }
             }
             if let Some((_, cpus)) = &mut found.spread {
                 cpus[usize::from(reading)]
@@ -241,7 +247,8 @@ fn search(
     if scans && let Some(shared) = shadow.sched.domains.per_cpu[target.cpu].llc_shared {
         let limit = shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan;
         let size = shadow.sched.domains.per_cpu[target.cpu].llc_size;
-        for other in (0..=size).rev().filter(|&other| other != limit) {
+        // What a search finds first it finds under any limit that lets it come so far.
+        for other in [size, 0].into_iter().filter(|&other| other != limit) {
             shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan = other;
             run(shadow, Some(Hidden::IdleScanLimit), found);
         }

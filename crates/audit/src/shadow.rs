@@ -5,7 +5,6 @@
 //! idle stamps, recently used CPUs, wakee flips. Ticks are not in a trace; they are made
 //! up where a busy CPU must have had them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_sched::{
@@ -20,6 +19,7 @@ use crate::affinity::{AffinityHint, bound_kthread};
 use crate::averages::Averages;
 use crate::flips::{Flips, Guesses};
 use crate::motion::Slack;
+use crate::pids::Pids;
 use crate::runtime::Charged;
 use crate::verdict::Verdict;
 
@@ -85,7 +85,7 @@ pub struct Shadow {
     pub asked: PerCpu<Option<Verdict>>,
     /// Whether it is known what a CPU runs.
     pub cpu_known: PerCpu<bool>,
-    tasks: BTreeMap<Pid, TaskId>,
+    tasks: Pids,
     known: Vec<Known>,
     hints: Vec<AffinityHint>,
     /// Some task's flips are guessed.
@@ -110,7 +110,7 @@ impl Shadow {
             guesses: Guesses::new(kernel.tunables.hz, 0),
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
-            tasks: BTreeMap::new(),
+            tasks: Pids::default(),
             known: Vec::new(),
             hints,
             family: false,
@@ -157,7 +157,7 @@ impl Shadow {
 
     /// The task of a number, if it was met.
     pub fn find(&self, pid: Pid) -> Option<TaskId> {
-        self.tasks.get(&pid).copied()
+        self.tasks.get(pid)
     }
 
     /// Lets time pass: the ticks of busy CPUs.

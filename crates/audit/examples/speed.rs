@@ -1,0 +1,65 @@
+//! How fast recordings are read and audited: `speed traces/6.1/2x2x4/pipes ...`, events per
+//! second of reading alone and of reading and auditing, the recording repeated in time.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::time::Instant;
+
+use schedlab_audit::{Audit, Options, apply_features, apply_tunables};
+use schedlab_sched::Kernel;
+use schedlab_topology::{SavedSysfs, Topology};
+use schedlab_trace::read::{feed, ftrace};
+use schedlab_trace::{Event, NullSink, Sink};
+use schedlab_units::Duration;
+
+/// Events that each measurement is made of, at least.
+const EVENTS: usize = 400_000;
+
+fn main() {
+    for folder in std::env::args().skip(1) {
+        let folder = Path::new(&folder);
+        let machine = folder.parent().unwrap();
+        let version = machine.parent().unwrap().file_name().unwrap().to_str().unwrap();
+        let fact = |name: &str| fs::read_to_string(machine.join("facts").join(name)).unwrap();
+        let saved = SavedSysfs::from_lines("x", &fact("topology.txt")).unwrap();
+        let topology = Topology::from_sysfs("x", &saved).unwrap();
+        let mut kernel = Kernel::parse(&format!("v{version}")).unwrap();
+        apply_features(&mut kernel, &fact("sched_features.txt"));
+        apply_tunables(&mut kernel, &fact("debug_sched.txt"), topology.online().weight());
+        let mut text = Vec::new();
+        let file = fs::File::open(folder.join("trace.txt.gz")).unwrap();
+        flate2::read::GzDecoder::new(file).read_to_end(&mut text).unwrap();
+        let mut events: Vec<Event> = Vec::new();
+        feed(ftrace::Reader::new(&text[..]), &mut events).unwrap();
+        let rounds = EVENTS.div_ceil(events.len());
+        let all = (rounds * events.len()) as f64;
+
+        let start = Instant::now();
+        for _ in 0..rounds {
+            feed(ftrace::Reader::new(&text[..]), &mut NullSink).unwrap();
+        }
+        let read = start.elapsed().as_secs_f64();
+
+        let span = events.last().unwrap().time.since(events[0].time) + Duration::millis(10);
+        let mut audit = Audit::new(&topology, &kernel, Options::default());
+        let start = Instant::now();
+        for round in 0..rounds as u64 {
+            for event in &events {
+                let mut event = event.clone();
+                event.time = event.time + Duration(span.0 * round);
+                audit.event(&event);
+            }
+        }
+        let (report, _) = audit.finish();
+        let audited = start.elapsed().as_secs_f64();
+        println!(
+            "{:40} {} events, read {:.2} M/s, audit {:.3} M/s, both {:.3} M/s",
+            folder.display(),
+            report.events,
+            all / read / 1e6,
+            all / audited / 1e6,
+            all / (read + audited) / 1e6
+        );
+    }
+}

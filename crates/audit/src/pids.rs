@@ -1,0 +1,60 @@
+//! Tasks by number.
+//!
+//! Every event asks for two or three of them, so a table is worth its place: Linux numbers
+//! tasks below four million. What is beyond, in a damaged recording, is kept apart.
+
+use std::collections::BTreeMap;
+
+use schedlab_units::{Pid, TaskId};
+
+/// PID_MAX_LIMIT: numbers of tasks are smaller.
+const PID_MAX: usize = 1 << 22;
+
+/// A map from numbers to tasks.
+#[derive(Debug, Default)]
+pub struct Pids {
+    /// By number: the task's place and one, 0 for none.
+    table: Vec<u32>,
+    beyond: BTreeMap<Pid, TaskId>,
+}
+
+impl Pids {
+    fn place(pid: Pid) -> Option<usize> {
+        usize::try_from(pid.0).ok().filter(|&place| place < PID_MAX)
+    }
+
+    /// The task of a number.
+    pub fn get(&self, pid: Pid) -> Option<TaskId> {
+        let Some(place) = Pids::place(pid) else { return self.beyond.get(&pid).copied() };
+        self.table.get(place).and_then(|&task| task.checked_sub(1)).map(TaskId)
+    }
+
+    /// A number is that of this task from now on.
+    pub fn insert(&mut self, pid: Pid, task: TaskId) {
+        let Some(place) = Pids::place(pid) else {
+            self.beyond.insert(pid, task);
+            return;
+        };
+        if self.table.len() <= place {
+            self.table.resize((place + 1).next_power_of_two(), 0);
+        }
+        self.table[place] = task.0 + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_is_found_again() {
+        let mut pids = Pids::default();
+        for (at, pid) in [0, 1, 4096, 4_194_303, 4_194_304, i32::MAX, -1].into_iter().enumerate() {
+            assert_eq!(pids.get(Pid(pid)), None);
+            pids.insert(Pid(pid), TaskId(at as u32));
+            assert_eq!(pids.get(Pid(pid)), Some(TaskId(at as u32)), "{pid}");
+        }
+        pids.insert(Pid(1), TaskId(9));
+        assert_eq!(pids.get(Pid(1)), Some(TaskId(9)), "numbers are used again");
+    }
+}
