@@ -327,11 +327,14 @@ impl<S: Listener> Audit<S> {
             }
         }
         for cpu in self.shadow.cpus() {
-            let Some(mut open) = self.open[cpu].take() else { continue };
-            if open.judged != self.shadow.generation && open.verdict.answer == Answer::Differs {
+            let differs =
+                |open: &Open| open.judged != self.shadow.generation && open.verdict.answer == Answer::Differs;
+            if self.open[cpu].as_ref().is_some_and(differs)
+                && let Some(mut open) = self.open[cpu].take()
+            {
                 self.judge(&mut open, now);
+                self.open[cpu] = Some(open);
             }
-            self.open[cpu] = Some(open);
         }
     }
 

@@ -38,12 +38,14 @@ pub struct Guesses {
     hz: u64,
     start: u64,
     contradicted: ByGuess<u32>,
+    /// How much each guess is asked: not at all if it was contradicted too often.
+    weights: ByGuess<u8>,
 }
 
 impl Guesses {
     /// Nothing is known; the recording starts at this jiffy.
     pub fn new(hz: u64, start: u64) -> Guesses {
-        Guesses { hz, start, contradicted: [[0; BASES]; HALVINGS] }
+        Guesses { hz, start, contradicted: [[0; BASES]; HALVINGS], weights: [[1; BASES]; HALVINGS] }
     }
 
     /// The flips of a task that lived before.
@@ -84,22 +86,21 @@ impl Guesses {
         // As if the wake-up had been recorded already.
         let change = u16::from(waker.last != Some(wakee_id));
         let halves = waker.decay.map(|decay| u32::from(jiffies > decay + self.hz));
-        let least = self.contradicted.iter().flatten().copied().min().unwrap_or(0);
-        let (mut yes, mut no) = (0u32, 0u32);
-        let spread: ByGuess<bool> = std::array::from_fn(|halving| {
-            std::array::from_fn(|base| {
-                let a = (waker.counts[halving][base] >> halves[halving]).saturating_add(change);
-                let b = wakee.counts[halving][base];
-                let wide = flips_spread(a.into(), b.into(), factor);
-                let against = self.contradicted[halving][base] - least;
-                if against <= TOLERANCE {
-                    let weight = 1 << (2 * (TOLERANCE - against));
-                    *(if wide { &mut yes } else { &mut no }) += weight;
-                }
-                wide
-            })
-        });
-        let tells = spread.iter().flatten().any(|&wide| wide) && !spread.iter().flatten().all(|&wide| wide);
+        let mut spread: ByGuess<bool> = [[false; BASES]; HALVINGS];
+        let (mut yes, mut no, mut wides) = (0, 0, 0);
+        for (halving, wide) in spread.iter_mut().enumerate() {
+            let (a, b) = (&waker.counts[halving], &wakee.counts[halving]);
+            let weights = &self.weights[halving];
+            for base in 0..BASES {
+                let a = (a[base] >> halves[halving]).saturating_add(change);
+                wide[base] = flips_spread(a.into(), b[base].into(), factor);
+                let weight = u32::from(weights[base]);
+                yes += weight * u32::from(wide[base]);
+                no += weight * u32::from(!wide[base]);
+                wides += usize::from(wide[base]);
+            }
+        }
+        let tells = wides > 0 && wides < BASES * HALVINGS;
         Spread { wide: yes > no, open: yes > 0 && no > 0, tells, by_guess: spread }
     }
 
@@ -110,6 +111,12 @@ impl Guesses {
                 *contradicted += u32::from(guess != wide);
             }
         }
+        let least = self.contradicted.iter().flatten().copied().min().unwrap_or(0);
+        let weight = |contradicted: u32| match contradicted - least {
+            against @ 0..=TOLERANCE => 1 << (2 * (TOLERANCE - against)),
+            _ => 0,
+        };
+        self.weights = self.contradicted.map(|by_base| by_base.map(weight));
     }
 
     /// The likeliest flips of a task, for its state in the scheduler.
