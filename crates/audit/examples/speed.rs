@@ -52,7 +52,7 @@ fn main() {
         for round in 0..rounds as u64 {
             for event in &events {
                 let mut event = event.clone();
-                event.time = event.time + Duration(span.0 * round);
+                event.time += Duration(span.0 * round);
                 audit.event(&event);
             }
         }

@@ -14,7 +14,7 @@ use crate::pairing::{Fate, Known, Pairing};
 use crate::pick;
 use crate::placement::{self, Possibilities};
 use crate::probe;
-use crate::report::AuditReport;
+use crate::report::{AuditReport, Tally};
 use crate::runtime;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
@@ -55,6 +55,8 @@ pub struct Audit<S = NullSink> {
     /// Generation in which the forks were judged last.
     judged: u64,
     begun: bool,
+    /// By kind of decision, in its order.
+    tallies: [Tally; Decision::ALL.len()],
     report: AuditReport,
     sink: S,
 }
@@ -87,6 +89,7 @@ impl<S: Listener> Audit<S> {
             passed: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             judged: 0,
             begun: false,
+            tallies: Default::default(),
             report: AuditReport::default(),
             sink,
         }
@@ -99,6 +102,9 @@ impl<S: Listener> Audit<S> {
         }
         for cpu in self.shadow.cpus() {
             self.commit(cpu, Time::MAX);
+        }
+        for (decision, tally) in Decision::ALL.into_iter().zip(&self.tallies) {
+            *self.report.of_mut(decision) = tally.report();
         }
         (self.report, self.sink)
     }
@@ -256,17 +262,17 @@ impl<S: Listener> Audit<S> {
     }
 
     fn judge(&mut self, open: &mut Open, now: Time) {
-        let possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
-        let mut verdict = open.verdict.clone();
-        verdict.ours = possible.list.clone();
-        verdict.judge();
+        let mut possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
         let first = open.judged == 0;
-        if !first && verdict.answer != Answer::Differs {
-            verdict.answer = Answer::AgreesInSet;
-            verdict.hidden = Some(Hidden::InMotion);
-        }
-        if first || verdict.answer != Answer::Differs {
-            open.verdict = verdict;
+        let before = std::mem::replace(&mut open.verdict.ours, std::mem::take(&mut possible.list));
+        open.verdict.judge();
+        if first {
+            open.possible = possible;
+        } else if open.verdict.answer == Answer::Differs {
+            open.verdict.ours = before;
+        } else {
+            open.verdict.answer = Answer::AgreesInSet;
+            open.verdict.hidden = Some(Hidden::InMotion);
             open.possible = possible;
         }
         open.judged = self.shadow.generation.max(1);
@@ -362,8 +368,9 @@ impl<S: Listener> Audit<S> {
         let entry = self.shadow.sched.task(task);
         let (on_rq, on_cpu) = (entry.on_rq, entry.cpu);
         let cpu = open.fate.cpu;
-        let chosen = open.possible.list.iter().position(|possible| possible.choice == Choice::Cpu(cpu));
-        let mut placement = open.possible.placements.get(chosen.unwrap_or(0)).cloned();
+        let placements = &open.possible.placements;
+        let chosen = placements.iter().find(|placement| placement.cpu == cpu).or(placements.first());
+        let mut placement = chosen.cloned();
         let path = match (open.wakeup.waker == Some(task), on_rq) {
             (true, _) => WakePath::SelfWake,
             (false, true) if on_cpu == cpu => {
@@ -505,7 +512,10 @@ impl<S: Listener> Audit<S> {
         if verdict.answer == Answer::Differs {
             verdict.gravity = self.gravity(&verdict);
         }
-        self.report.count(&verdict, self.options.stories);
+        self.tallies[verdict.decision as usize].count(&verdict);
+        if verdict.answer == Answer::Differs {
+            self.report.tell(&verdict, self.options.stories);
+        }
         self.sink.verdict(&verdict);
         if self.options.keep_verdicts {
             self.report.verdicts.push(verdict);

@@ -6,7 +6,7 @@
 //! interrupt take, and what happens on a CPU within that time may have been seen already.
 
 use schedlab_sched::Curr;
-use schedlab_topology::CpuId;
+use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Event, Kind};
 use schedlab_units::{Duration, Pid, Time};
 
@@ -50,7 +50,7 @@ pub struct Changing {
 /// The CPUs whose next event is a change between idle and busy. The executing CPU knows
 /// itself.
 pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'a Event>) -> Vec<Changing> {
-    let mut seen: Vec<CpuId> = vec![this];
+    let mut seen = CpuMask::of(shadow.sched.rqs.len(), [this]);
     let mut changing = Vec::new();
     for event in ahead {
         let (cpu, idle) = match event.kind {
@@ -60,10 +60,10 @@ pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'
             }
             _ => (event.cpu, false),
         };
-        if seen.contains(&cpu) || !shadow.has_cpu(cpu) {
+        if !shadow.has_cpu(cpu) || seen.contains(cpu) {
             continue;
         }
-        seen.push(cpu);
+        seen.set(cpu);
         let tells = matches!(
             event.kind,
             Kind::SchedSwitch { .. } | Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. }

@@ -78,26 +78,72 @@ pub struct DecisionReport {
     pub undecided_by_fact: BTreeMap<&'static str, u64>,
 }
 
-impl DecisionReport {
-    fn count(&mut self, verdict: &Verdict) {
-        let reason = verdict.reason();
+/// The counter of a name. Names are few and each comes from one place, so nearly always its
+/// address is enough; the map is for the report.
+#[derive(Clone, Debug, Default)]
+struct ByName(Vec<(&'static str, Counts)>);
+
+impl ByName {
+    fn count(&mut self, name: &'static str, answer: Answer) {
+        let at = self.0.iter().position(|(known, _)| std::ptr::eq(*known, name));
+        let at = at.unwrap_or_else(|| {
+            self.0.push((name, Counts::default()));
+            self.0.len() - 1
+        });
+        self.0[at].1.count(answer);
+    }
+
+    fn sum(&self) -> BTreeMap<&'static str, Counts> {
+        let mut sum: BTreeMap<&'static str, Counts> = BTreeMap::new();
+        self.0.iter().for_each(|(name, counts)| sum.entry(name).or_default().add(counts));
+        sum
+    }
+}
+
+/// Counts of one kind while a trace is followed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    counts: Counts,
+    choices_in_sets: u64,
+    by_reason: ByName,
+    by_hidden: ByName,
+}
+
+impl Tally {
+    pub(crate) fn count(&mut self, verdict: &Verdict) {
         self.counts.count(verdict.answer);
-        self.by_reason.entry(reason).or_default().count(verdict.answer);
+        self.by_reason.count(verdict.reason(), verdict.answer);
         if let Some(hidden) = verdict.hidden {
-            self.by_hidden.entry(hidden.name()).or_default().count(verdict.answer);
+            self.by_hidden.count(hidden.name(), verdict.answer);
         }
         if verdict.answer == Answer::AgreesInSet {
             self.choices_in_sets += verdict.ours.len() as u64;
         }
-        match (verdict.answer, verdict.hidden) {
-            (Answer::Differs, _) => *self.differs_by_reason.entry(reason).or_default() += 1,
-            (Answer::Undecided, Some(missing)) => {
-                *self.undecided_by_fact.entry(missing.name()).or_default() += 1;
-            }
-            _ => {}
-        }
     }
 
+    pub(crate) fn report(&self) -> DecisionReport {
+        let (by_reason, by_hidden) = (self.by_reason.sum(), self.by_hidden.sum());
+        let some = |(&name, count): (&&'static str, u64)| (count > 0).then_some((name, count));
+        DecisionReport {
+            counts: self.counts,
+            choices_in_sets: self.choices_in_sets,
+            differs_by_reason: by_reason
+                .iter()
+                .map(|(name, counts)| (name, counts.differs))
+                .filter_map(some)
+                .collect(),
+            undecided_by_fact: by_hidden
+                .iter()
+                .map(|(name, counts)| (name, counts.undecided))
+                .filter_map(some)
+                .collect(),
+            by_reason,
+            by_hidden,
+        }
+    }
+}
+
+impl DecisionReport {
     fn add(&mut self, other: &DecisionReport) {
         self.counts.add(&other.counts);
         self.choices_in_sets += other.choices_in_sets;
@@ -162,15 +208,8 @@ impl AuditReport {
         }
     }
 
-    /// Adds a verdict. Of each kind and rule the gravest `stories` disagreements are kept.
-    pub(crate) fn count(&mut self, verdict: &Verdict, stories: usize) {
-        self.of_mut(verdict.decision).count(verdict);
-        if verdict.answer == Answer::Differs {
-            self.tell(verdict, stories);
-        }
-    }
-
-    fn tell(&mut self, verdict: &Verdict, stories: usize) {
+    /// Keeps a disagreement, if it is one of the `stories` gravest of its kind and rule.
+    pub(crate) fn tell(&mut self, verdict: &Verdict, stories: usize) {
         let key = |verdict: &Verdict| (verdict.decision, verdict.reason());
         let same = || self.stories.iter().enumerate().filter(|(_, story)| key(story) == key(verdict));
         if same().count() < stories {
@@ -229,11 +268,13 @@ mod tests {
 
     #[test]
     fn the_gravest_disagreements_are_told() {
-        let mut report = AuditReport::default();
+        let (mut report, mut tally) = (AuditReport::default(), Tally::default());
         for (time, gravity) in [(1, 3), (2, 1), (3, 2), (4, 1)] {
-            report.count(&verdict(time, gravity, Answer::Differs), 2);
+            tally.count(&verdict(time, gravity, Answer::Differs));
+            report.tell(&verdict(time, gravity, Answer::Differs), 2);
         }
-        report.count(&verdict(5, 9, Answer::Agrees), 2);
+        tally.count(&verdict(5, 9, Answer::Agrees));
+        report.wakeup = tally.report();
         let told: Vec<u64> = report.stories.iter().map(|story| story.time.0).collect();
         assert_eq!(told, [1, 3]);
         assert_eq!(report.wakeup.differs_by_reason["PREV_IDLE"], 4);
