@@ -11,8 +11,8 @@ use schedlab_sched::Wakees;
 use schedlab_sched::wakeup::flips_spread;
 use schedlab_units::TaskId;
 
-/// Guesses of the flips at the start: 0 to 31.
-const BASES: usize = 32;
+/// Guesses of the flips at the start: 0 to 63.
+const BASES: usize = 64;
 
 /// Guesses of the next halving: at the first wake-up, or so many quarters of a second after
 /// the start.

@@ -170,7 +170,13 @@ fn flips_hidden(shadow: &Shadow, wakeup: &Wakeup) -> bool {
 /// The answers of the affine step; none is asked if the wake-up spreads.
 fn targets(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, wide: bool, now: Time) -> Vec<Target> {
     if wide {
-        return vec![Target { cpu: prev, affine: Reason::WakeWide, hidden: None, numbers: Vec::new() }];
+        let flips = |task| {
+            let known = shadow.known(task).flips.as_ref().map(|flips| shadow.guesses.likeliest(flips).flips);
+            i64::from(known.unwrap_or(shadow.sched.task(task).wakee_flips))
+        };
+        let mut numbers = vec![("wakee's flips", flips(wakeup.task))];
+        numbers.extend(wakeup.waker.map(|waker| ("waker's flips", flips(waker))));
+        return vec![Target { cpu: prev, affine: Reason::WakeWide, hidden: None, numbers }];
     }
     affine(shadow, &View::new(&shadow.sched, now, None), wakeup, prev, wakeup.this_cpu)
 }
@@ -253,6 +259,18 @@ fn search(
             run(shadow, Some(Hidden::IdleScanLimit), found);
         }
         shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan = limit;
+    }
+    let core = matches!(reason, Reason::IdleCore | Reason::IdleCoreFallback | Reason::IdleSmt);
+    if (scans || core)
+        && shadow.sched.domains.smt_active
+        && let Some(shared) = shadow.sched.domains.per_cpu[target.cpu].llc_shared
+    {
+        // Searches that failed took the mark away, and which of them were made is not known.
+        let at = shared.0 as usize;
+        let known = shadow.sched.domains.shared[at].has_idle_cores;
+        shadow.sched.domains.shared[at].has_idle_cores = !known;
+        run(shadow, Some(Hidden::IdleCores), found);
+        shadow.sched.domains.shared[at].has_idle_cores = known;
     }
 }
 
