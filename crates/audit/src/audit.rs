@@ -315,6 +315,8 @@ impl<S: Listener> Audit<S> {
             (Some(open), Kind::SchedMigrateTask { pid, .. } | Kind::SchedWakeup { pid, .. }) => {
                 self.shadow.find(*pid) != Some(open.wakeup.task)
             }
+            // A probe within the wake-up.
+            (Some(_), Kind::Unknown(_)) => false,
             _ => true,
         };
         if ends {

@@ -11,8 +11,8 @@ use schedlab_sched::Wakees;
 use schedlab_sched::wakeup::flips_spread;
 use schedlab_units::TaskId;
 
-/// Guesses of the flips at the start: 0 to 63.
-const BASES: usize = 64;
+/// Guesses of the flips at the start: 0 to 63, one bit each.
+const BASES: usize = u64::BITS as usize;
 
 /// Guesses of the next halving: at the first wake-up, or so many quarters of a second after
 /// the start.
@@ -20,6 +20,9 @@ const HALVINGS: usize = 5;
 
 /// Contradictions that a guess may have more than the best one: the shadow errs as well.
 const TOLERANCE: u32 = 2;
+
+/// Contradictions that a guess may have more than the best one to be looked at ever again.
+const PATIENCE: u32 = 100;
 
 /// Something for each guess.
 type ByGuess<T> = [[T; BASES]; HALVINGS];
@@ -40,12 +43,23 @@ pub struct Guesses {
     contradicted: ByGuess<u32>,
     /// How much each guess is asked: not at all if it was contradicted too often.
     weights: ByGuess<u8>,
+    /// Guesses that may still turn out right.
+    live: [u64; HALVINGS],
+    /// The guess that was contradicted least.
+    best: (usize, usize),
 }
 
 impl Guesses {
     /// Nothing is known; the recording starts at this jiffy.
     pub fn new(hz: u64, start: u64) -> Guesses {
-        Guesses { hz, start, contradicted: [[0; BASES]; HALVINGS], weights: [[1; BASES]; HALVINGS] }
+        Guesses {
+            hz,
+            start,
+            contradicted: [[0; BASES]; HALVINGS],
+            weights: [[1; BASES]; HALVINGS],
+            live: [u64::MAX; HALVINGS],
+            best: (0, 0),
+        }
     }
 
     /// The flips of a task that lived before.
@@ -86,45 +100,50 @@ impl Guesses {
         // As if the wake-up had been recorded already.
         let change = u16::from(waker.last != Some(wakee_id));
         let halves = waker.decay.map(|decay| u32::from(jiffies > decay + self.hz));
-        let mut spread: ByGuess<bool> = [[false; BASES]; HALVINGS];
-        let (mut yes, mut no, mut wides) = (0, 0, 0);
+        let mut spread = [0u64; HALVINGS];
+        let (mut yes, mut no) = (0, 0);
         for (halving, wide) in spread.iter_mut().enumerate() {
             let (a, b) = (&waker.counts[halving], &wakee.counts[halving]);
-            let weights = &self.weights[halving];
-            for base in 0..BASES {
+            for base in bits(self.live[halving]) {
                 let a = (a[base] >> halves[halving]).saturating_add(change);
-                wide[base] = flips_spread(a.into(), b[base].into(), factor);
-                let weight = u32::from(weights[base]);
-                yes += weight * u32::from(wide[base]);
-                no += weight * u32::from(!wide[base]);
-                wides += usize::from(wide[base]);
+                let weight = u32::from(self.weights[halving][base]);
+                if flips_spread(a.into(), b[base].into(), factor) {
+                    *wide |= 1 << base;
+                    yes += weight;
+                } else {
+                    no += weight;
+                }
             }
         }
-        let tells = wides > 0 && wides < BASES * HALVINGS;
+        let tells = spread.iter().any(|&wide| wide != 0) && spread != self.live;
         Spread { wide: yes > no, open: yes > 0 && no > 0, tells, by_guess: spread }
     }
 
     /// The kernel spread (or did not): counts against the guesses that say otherwise.
     pub fn learn(&mut self, spread: &Spread, wide: bool) {
-        for (contradicted, by_guess) in self.contradicted.iter_mut().zip(&spread.by_guess) {
-            for (contradicted, &guess) in contradicted.iter_mut().zip(by_guess) {
-                *contradicted += u32::from(guess != wide);
-            }
+        for (halving, contradicted) in self.contradicted.iter_mut().enumerate() {
+            let wrong = if wide { !spread.by_guess[halving] } else { spread.by_guess[halving] };
+            bits(self.live[halving] & wrong).for_each(|base| contradicted[base] += 1);
         }
-        let least = self.contradicted.iter().flatten().copied().min().unwrap_or(0);
+        let places = (0..HALVINGS).flat_map(|halving| (0..BASES).map(move |base| (halving, base)));
+        let best = places.min_by_key(|&(halving, base)| self.contradicted[halving][base]);
+        self.best = best.unwrap_or_default();
+        let least = self.contradicted[self.best.0][self.best.1];
         let weight = |contradicted: u32| match contradicted - least {
             against @ 0..=TOLERANCE => 1 << (2 * (TOLERANCE - against)),
             _ => 0,
         };
         self.weights = self.contradicted.map(|by_base| by_base.map(weight));
+        for (live, contradicted) in self.live.iter_mut().zip(&self.contradicted) {
+            for base in bits(*live).filter(|&base| contradicted[base] > least + PATIENCE) {
+                *live &= !(1 << base);
+            }
+        }
     }
 
     /// The likeliest flips of a task, for its state in the scheduler.
     pub fn likeliest(&self, flips: &Flips) -> Wakees {
-        let best = (0..HALVINGS * BASES)
-            .min_by_key(|&guess| self.contradicted[guess / BASES][guess % BASES])
-            .unwrap_or(0);
-        let (halving, base) = (best / BASES, best % BASES);
+        let (halving, base) = self.best;
         Wakees {
             flips: flips.counts[halving][base].into(),
             flip_decay: flips.decay[halving],
@@ -142,7 +161,17 @@ pub struct Spread {
     pub open: bool,
     /// Some guess gives another answer than others, so that the outcome may tell them apart.
     pub tells: bool,
-    by_guess: ByGuess<bool>,
+    /// Guesses by which it spreads.
+    by_guess: [u64; HALVINGS],
+}
+
+/// The places of the bits that are set.
+fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (lowest < u64::BITS).then_some(lowest as usize)
+    })
 }
 
 #[cfg(test)]
