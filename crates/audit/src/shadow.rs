@@ -543,7 +543,7 @@ impl Shadow {
     /// How far the load of a CPU may be from what the shadow has: what may still be left
     /// from before the recording, and what the times of events leave uncertain.
     pub fn load_error(&self, cpu: CpuId) -> u64 {
-        self.residue(cpu) + self.sched.root_cfs(cpu).avg.load_avg / 32 + 8
+        self.residue(cpu) + self.sched.root_cfs(cpu).avg.load_avg / 16 + 16
     }
 
     /// Average of one task that may still be in those of a CPU from before the recording:
