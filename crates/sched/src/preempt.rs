@@ -133,3 +133,65 @@ impl Preempt {
         self.build == PreemptBuild::Auto || self.model == PreemptModel::Lazy
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AUTO: [PreemptModel; 3] = [PreemptModel::None, PreemptModel::Voluntary, PreemptModel::Full];
+
+    /// The first table of the mail: which bit a request sets, for a task of a higher class
+    /// and for others.
+    #[test]
+    fn bits_of_requests_under_preempt_auto() {
+        let lazy = |model| {
+            let preempt = Preempt { build: PreemptBuild::Auto, model };
+            [preempt.lazy_request(true, false), preempt.lazy_request(false, false)]
+        };
+        assert_eq!(AUTO.map(lazy), [[true, true], [false, true], [false, false]]);
+        for model in AUTO {
+            let preempt = Preempt { build: PreemptBuild::Auto, model };
+            assert!(!preempt.lazy_request(false, true), "the idle task makes way at once");
+            assert!(preempt.tick_upgrades());
+        }
+    }
+
+    /// The second: where each bit is looked at. cond_resched() does nothing.
+    #[test]
+    fn points_at_which_bits_are_honoured_under_preempt_auto() {
+        let points = [Point::ExitToUser, Point::IrqReturnToKernel, Point::PreemptEnable, Point::CondResched];
+        let full = NeedResched { full: true, lazy: false };
+        let lazy = NeedResched { full: false, lazy: true };
+        for model in AUTO {
+            let preempt = Preempt { build: PreemptBuild::Auto, model };
+            assert_eq!(points.map(|p| preempt.honours(p, lazy)), [true, false, false, false]);
+            assert_eq!(points.map(|p| preempt.honours(p, full)), [true, true, true, false]);
+        }
+    }
+
+    /// Without the series none and voluntary act at explicit points, full wherever it may.
+    #[test]
+    fn points_at_which_the_single_bit_is_honoured_without_it() {
+        let points = [
+            Point::ExitToUser,
+            Point::IrqReturnToKernel,
+            Point::PreemptEnable,
+            Point::CondResched,
+            Point::MightSleep,
+        ];
+        let pending = NeedResched { full: true, lazy: false };
+        let honoured = |model| {
+            let preempt = Preempt { build: PreemptBuild::Dynamic, model };
+            assert!(!preempt.lazy_request(false, false) && !preempt.tick_upgrades());
+            points.map(|p| preempt.honours(p, pending))
+        };
+        assert_eq!(
+            AUTO.map(honoured),
+            [
+                [true, false, false, true, false],
+                [true, false, false, true, true],
+                [true, true, true, false, false],
+            ]
+        );
+    }
+}

@@ -8,6 +8,10 @@ macro_rules! files {
 
 const SCENARIOS: &[(&str, &str)] = files![
     "scenarios":
+    "irq-capacity-barrier-quiet.toml",
+    "irq-capacity-barrier.toml",
+    "irq-capacity-hackbench-quiet.toml",
+    "irq-capacity-hackbench.toml",
     "kthread-stack-ext4.toml",
     "kthread-stack-numa.toml",
     "kthread-stack-uma.toml",
@@ -17,6 +21,15 @@ const SCENARIOS: &[(&str, &str)] = files![
     "numa-affinity-icelake.toml",
     "numa-affinity-icelake-unpinned.toml",
     "numa-affinity-zen3-unpinned.toml",
+    "preempt-auto-batch-graph500.toml",
+    "preempt-auto-batch-hashjoin.toml",
+    "preempt-auto-batch-nas.toml",
+    "preempt-auto-batch-xsbench.toml",
+    "preempt-auto-hackbench-milan.toml",
+    "preempt-auto-hackbench-power320.toml",
+    "preempt-auto-hackbench-power96.toml",
+    "preempt-auto-oltp-local.toml",
+    "preempt-auto-oltp-remote.toml",
     "preempt-hackbench.toml",
     "sis-util.toml",
     "stream-pinned-numa.toml",
@@ -24,9 +37,11 @@ const SCENARIOS: &[(&str, &str)] = files![
 
 const PUBLISHED: &[(&str, &str)] = files![
     "published":
+    "irq-capacity.toml",
     "kthread-stack.toml",
     "load-avg-per-node.toml",
     "numa-affinity.toml",
+    "preempt-auto.toml",
 ];
 
 /// The text of a scenario by its file name.

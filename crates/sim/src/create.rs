@@ -51,12 +51,23 @@ impl Engine<'_> {
         self.sched.domains.span.first().or(self.machine.topology.online().first()).unwrap_or_default()
     }
 
+    /// Any CPU, as the seed has it.
+    fn launcher_drawn(&self, spec: SpecId) -> CpuId {
+        let online: Vec<CpuId> = self.machine.topology.online().iter().collect();
+        let draw = Stream::new(self.seed, "launcher", spec.0.into()).next();
+        online[(draw % online.len() as u64) as usize]
+    }
+
     /// A task begins by itself.
     pub fn start(&mut self, spec: SpecId) {
         self.to_start -= 1;
         self.pending -= 1;
         let task = self.workload.task(spec);
-        let launcher = task.start_cpu.unwrap_or_else(|| self.launcher());
+        let launcher = match task.start_cpu {
+            Some(cpu) => cpu,
+            None if task.start_anywhere => self.launcher_drawn(spec),
+            None => self.launcher(),
+        };
         let id = self.make(spec, None);
         self.tasks[id.index()].origin = self.now;
         let fixed = task.start_cpu.filter(|&cpu| self.sched.task(id).allowed.contains(cpu));

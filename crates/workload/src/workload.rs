@@ -61,6 +61,8 @@ pub struct TaskSpec {
     pub start: Start,
     /// The CPU on which it begins, if it is not forked; none leaves it to the engine.
     pub start_cpu: Option<CpuId>,
+    /// Without `start_cpu`: starts from a CPU drawn by the seed, as the shell that starts it may sit anywhere.
+    pub start_anywhere: bool,
     /// Its address space.
     pub process: Process,
     /// A thread of the kernel.
@@ -88,6 +90,7 @@ impl TaskSpec {
             program,
             start: Start::At(Duration::ZERO),
             start_cpu: None,
+            start_anywhere: false,
             process: Process::Own,
             kthread: false,
             attr: None,

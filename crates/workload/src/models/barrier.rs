@@ -12,7 +12,9 @@ use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
 use crate::param::params;
-use crate::{CpuList, Dist, Measure, MeasureRule, ProgramBuilder, SpecId, Start, TaskSpec, WorkloadBuilder};
+use crate::{
+    CpuList, Dist, Measure, MeasureRule, ProgramBuilder, STEADY, SpecId, Start, TaskSpec, WorkloadBuilder,
+};
 
 params! {
     /// Threads that compute and meet; see the module.
@@ -33,8 +35,10 @@ params! {
         pause: Duration = Duration::nanos(45),
         /// CPUs the process is restricted to.
         cpus: Option<CpuList> = None,
-        /// How long after the run's beginning the process starts: what runs beside it is under way.
+        /// How long after the run's beginning the process starts: what runs beside it is under way; only then it counts.
         delay: Duration = Duration::ZERO,
+        /// Whether the process starts from a CPU drawn by the seed: its shell may sit anywhere.
+        start_anywhere: bool = false,
         /// The CPU on which the process starts.
         start_cpu: Option<CpuId> = None,
     }
@@ -62,7 +66,11 @@ impl Barrier {
             w.task(TaskSpec::forked(format!("br-{i}"), worker).thread_of(process));
         }
         let others = (0..self.threads.saturating_sub(1)).map(|i| SpecId(first.0 + i));
+        let steady = w.label(STEADY);
         let main = w.program("br-0", |p| {
+            if self.delay > Duration::ZERO {
+                p.mark(steady, 0);
+            }
             for thread in others.clone() {
                 p.fork(thread);
             }
@@ -78,6 +86,7 @@ impl Barrier {
         w.task(TaskSpec {
             start: Start::At(self.delay),
             start_cpu: self.start_cpu,
+            start_anywhere: self.start_anywhere,
             cpus,
             ..TaskSpec::root("br-0", main).thread_of(process)
         });

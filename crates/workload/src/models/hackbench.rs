@@ -13,6 +13,9 @@
 //! are sent and where they are received, and the time is what all would take at that rate. Each seed is a part of its own, so
 //! the spread over seeds is the error of the sample.
 //!
+//! With `lock_hold`, each message also takes the lock of its pipe for that long, as the
+//! kernel does; else the price of a call stands for it.
+//!
 //! Left out: the start signal is one byte in a pipe that all poll; here it is a
 //! futex on which all are woken, which differs in the hint that a pipe gives to
 //! the scheduler (the waker is about to sleep) at this one moment.
@@ -22,8 +25,8 @@ use schedlab_units::Duration;
 
 use crate::param::{choice, params};
 use crate::{
-    ChannelId, ChannelKind, CpuList, Measure, MeasureRule, Process, ProgramBuilder, SOCKET_BYTES, STEADY,
-    SpecId, Start, TaskSpec, WorkloadBuilder,
+    ChannelId, ChannelKind, CpuList, Measure, MeasureRule, MutexId, MutexKind, MutexSpec, Process,
+    ProgramBuilder, SOCKET_BYTES, STEADY, SpecId, Start, TaskSpec, WorkloadBuilder,
 };
 
 choice! {
@@ -65,6 +68,8 @@ params! {
         work: Duration = Duration::nanos(100),
         /// Bytes a socket holds before its sender sleeps.
         socket_bytes: u32 = SOCKET_BYTES,
+        /// How long the lock of a pipe is held for each message; 0 leaves the lock out.
+        lock_hold: Duration = Duration::ZERO,
         /// Bytes each task works on that caches should keep.
         footprint: u64 = 16 << 10,
         /// How long messages are counted to stand for all of them; 0 runs to the end.
@@ -75,6 +80,8 @@ params! {
         cpus: Option<CpuList> = None,
         /// How long after the run's beginning it starts: what runs beside it is under way.
         delay: Duration = Duration::ZERO,
+        /// Whether the main task starts from a CPU drawn by the seed: its shell may sit anywhere.
+        start_anywhere: bool = false,
         /// The CPU on which the main task starts.
         start_cpu: Option<CpuId> = None,
     }
@@ -98,11 +105,27 @@ impl Hackbench {
         let mut children: Vec<SpecId> = Vec::new();
         for group in 0..self.groups {
             let channels: Vec<ChannelId> = (0..self.pairs).map(|r| self.channel(w, group, r)).collect();
-            for &channel in &channels {
+            let locked = self.lock_hold > Duration::ZERO;
+            let lock = |w: &mut WorkloadBuilder, r: u32| {
+                locked.then(|| {
+                    let name = format!("lock of {group}.{r}");
+                    w.mutex_of(MutexSpec { name, kind: MutexKind::Kernel, pi: false })
+                })
+            };
+            let locks: Vec<Option<MutexId>> = (0..self.pairs).map(|r| lock(w, r)).collect();
+            let hold = |p: &mut ProgramBuilder, lock: Option<MutexId>| {
+                if let Some(lock) = lock {
+                    p.lock(lock).run_kernel(self.lock_hold).unlock(lock);
+                }
+            };
+            for (&channel, &lock) in channels.iter().zip(&locks) {
                 let receiver = w.program(format!("receiver of {}", channel.0), |p| {
                     start(p);
                     p.repeat(self.loops, |p| {
-                        p.repeat(self.pairs, |p| _ = p.read(channel, self.bytes).run(self.work));
+                        p.repeat(self.pairs, |p| {
+                            hold(p, lock);
+                            p.read(channel, self.bytes).run(self.work);
+                        });
                         if samples {
                             p.mark(passed, 1);
                         }
@@ -119,8 +142,10 @@ impl Hackbench {
             let sender = w.program(format!("sender of group {group}"), |p| {
                 start(p);
                 p.repeat(self.loops, |p| {
-                    for &channel in &channels {
-                        p.run(self.work).write(channel, self.bytes);
+                    for (&channel, &lock) in channels.iter().zip(&locks) {
+                        p.run(self.work);
+                        hold(p, lock);
+                        p.write(channel, self.bytes);
                     }
                     if samples {
                         p.mark(passed, 1);
@@ -157,7 +182,13 @@ impl Hackbench {
             p.mark(end, 0);
         });
         let spec = TaskSpec::root("hackbench", main).thread_of(process);
-        w.task(TaskSpec { start: Start::At(self.delay), start_cpu: self.start_cpu, cpus, ..spec });
+        w.task(TaskSpec {
+            start: Start::At(self.delay),
+            start_cpu: self.start_cpu,
+            start_anywhere: self.start_anywhere,
+            cpus,
+            ..spec
+        });
         w.measure(Measure {
             name: "time".to_string(),
             unit: "s",

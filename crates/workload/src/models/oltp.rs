@@ -18,8 +18,8 @@ use schedlab_units::Duration;
 
 use crate::param::params;
 use crate::{
-    Completion, DeviceId, DeviceSpec, Dist, LabelId, Measure, MeasureRule, ProgramBuilder, SourceSpec,
-    SpecId, TaskSpec, Test, Trigger, WordId, WorkloadBuilder,
+    Completion, DeviceId, DeviceSpec, Dist, LabelId, Measure, MeasureRule, ProgramBuilder, STEADY,
+    SourceSpec, Start, TaskSpec, Test, Trigger, WordId, WorkloadBuilder,
 };
 
 params! {
@@ -29,7 +29,9 @@ params! {
         users: u32 = 384,
         /// Whether they are on other machines.
         remote: bool = false,
-        /// How long it goes on.
+        /// How long it goes on before it counts.
+        warmup: Duration = Duration::ZERO,
+        /// How long it counts.
         wall: Duration = Duration::millis(2000),
         /// Mean time a user thinks; for remote users with the network.
         think: Duration = Duration::micros(500),
@@ -58,7 +60,7 @@ impl Oltp {
     /// Adds the tasks.
     pub fn add(&self, w: &mut WorkloadBuilder) {
         let stop = w.word("stop", 0);
-        let transaction = w.label("transaction");
+        let (transaction, steady) = (w.label("transaction"), w.label(STEADY));
         let storage = (self.storage > Duration::ZERO).then(|| {
             let service = w.dist(Dist::Exponential { mean: self.storage });
             let completion = Completion::IrqSubmitter;
@@ -69,19 +71,18 @@ impl Oltp {
                 completion,
             })
         });
-        let mut children: Vec<SpecId> = Vec::new();
+        // Nobody forks them: a parent would not get on among those that work already.
+        let mut arrivals = 0;
         for user in 0..self.users {
             if self.remote {
-                self.remote_user(w, user, storage, transaction, &mut children);
+                self.remote_user(w, user, storage, transaction, &mut arrivals);
             } else {
-                self.local_user(w, user, storage, (stop, transaction), &mut children);
+                self.local_user(w, user, storage, (stop, transaction), &mut arrivals);
             }
         }
         let main = w.program("oltp", |p| {
-            for child in children {
-                p.fork(child);
-            }
-            p.sleep(self.wall).word_set(stop, 1);
+            p.sleep(ARRIVAL * u64::from(arrivals) + self.warmup);
+            p.mark(steady, 0).sleep(self.wall).word_set(stop, 1);
         });
         w.task(TaskSpec { start_cpu: self.start_cpu, ..TaskSpec::root("oltp", main) });
         w.measure(Measure {
@@ -113,7 +114,7 @@ impl Oltp {
         user: u32,
         storage: Option<DeviceId>,
         (stop, transaction): (WordId, LabelId),
-        children: &mut Vec<SpecId>,
+        arrivals: &mut u32,
     ) {
         let request = w.socket(format!("request {user}"));
         let reply = w.socket(format!("reply {user}"));
@@ -134,9 +135,9 @@ impl Oltp {
             });
             p.mark(transaction, 1).jump(again).place(out);
         });
-        let server = TaskSpec { footprint: self.footprint, ..TaskSpec::forked("server", server) };
-        for spec in [server, TaskSpec::forked("client", client)] {
-            children.push(w.task(TaskSpec { background: true, ..spec }));
+        let server = TaskSpec { footprint: self.footprint, ..TaskSpec::root("server", server) };
+        for spec in [server, TaskSpec::root("client", client)] {
+            arrive(w, spec, arrivals);
         }
     }
 
@@ -146,7 +147,7 @@ impl Oltp {
         user: u32,
         storage: Option<DeviceId>,
         transaction: LabelId,
-        children: &mut Vec<SpecId>,
+        arrivals: &mut u32,
     ) {
         // The first request is there from the start; each reply lets the next one come.
         let request = w.sem(format!("request {user}"), 1);
@@ -166,10 +167,20 @@ impl Oltp {
                 p.mark(transaction, 1).raise(source);
             });
         });
-        let spec = TaskSpec::forked("server", server);
-        children.push(w.task(TaskSpec { footprint: self.footprint, background: true, ..spec }));
+        let spec = TaskSpec::root("server", server);
+        arrive(w, TaskSpec { footprint: self.footprint, ..spec }, arrivals);
     }
 }
+
+/// Adds a task that comes after those before it.
+fn arrive(w: &mut WorkloadBuilder, spec: TaskSpec, arrivals: &mut u32) {
+    let start = Start::At(ARRIVAL * u64::from(*arrivals));
+    w.task(TaskSpec { start, background: true, ..spec });
+    *arrivals += 1;
+}
+
+/// Time from one task to the next at the beginning.
+const ARRIVAL: Duration = Duration::micros(10);
 
 /// A statement or its result.
 const STATEMENT_BYTES: u32 = 100;
