@@ -75,7 +75,7 @@ fn every_model_with_its_defaults_comes_to_an_end() {
         hogs: 13 tasks, 0 marks, ends at 1.000000014
         io: 5 tasks, 2 marks, ends at 0.000950015
         kernbench: 7 tasks, 2 marks, ends at 1.734000010
-        oltp: 17 tasks, 6504 marks, ends at 2.000489757
+        oltp: 17 tasks, 6505 marks, ends at 2.000499756
         periodic: 2 tasks, 0 marks, ends at 0.020002001
         ping: 1 tasks, 0 marks, ends at 3.000000147
         pipes: 41 tasks, 2 marks, ends at 0.000005436
