@@ -231,7 +231,7 @@ fn known_of<'a>(known: &'a Known, task: &Task) -> Option<&'a KnownTask> {
     known.task(task.pid, |name| task.comm == name || task.steps.iter().any(|step| took(step, name)))
 }
 
-/// The process of each task that has threads or is one.
+/// The process of each task that has threads or is one; a kernel thread has none.
 fn processes(
     tasks: &[Task],
     known: &[Option<&KnownTask>],
@@ -240,6 +240,9 @@ fn processes(
     let mut processes = vec![None; tasks.len()];
     let mut by_leader = BTreeMap::new();
     for (index, task) in tasks.iter().enumerate() {
+        if bound_kthread(&task.comm).is_some() {
+            continue;
+        }
         if let Some(known) = known[index] {
             processes[index] = Some(*by_leader.entry(known.process).or_insert_with(|| w.process()));
         } else if let Begin::Forked(parent) = task.begin
@@ -355,6 +358,23 @@ mod tests {
                 kworker/7:1 from Some(3) on 3: Exit
                 Normal { nice: 0 }
             "#]],
+        );
+    }
+
+    #[test]
+    fn a_kernel_thread_is_in_no_process_whatever_is_known_of_it() {
+        let mut known = Known::default();
+        known.tasks("7 7 OTHER 0 0 1 / ksoftirqd/1\n").unwrap();
+        let ksoftirqd = task("ksoftirqd/1", Begin::Asleep(CpuId(1)), vec![Step::Run(US(1))]);
+        check_known(
+            &known,
+            8,
+            &[],
+            vec![ksoftirqd],
+            expect![[r#"
+            ksoftirqd/1 from Some(1) on 1: Run { work: Duration(1000) }, Exit
+            Normal { nice: 0 }
+        "#]],
         );
     }
 
