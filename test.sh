@@ -15,6 +15,7 @@ step() {
 
 step cargo fmt --all --check
 step cargo xtask tidy
+step cargo xtask fidelity --check
 step cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step cargo test --workspace --locked --quiet
 step tools/same-bytes.sh
