@@ -158,8 +158,10 @@ fn ends(
 }
 
 /// Changes that were marked as significant: how many have the right sign, and how many there are.
+/// Those for reference follow from others and do not count twice.
 fn count_signs(cells: &[Cell]) -> (usize, usize) {
-    let marked: Vec<&Cell> = cells.iter().filter(|c| c.significant == Some(true)).collect();
+    let counts = |c: &&Cell| c.significant == Some(true) && c.used != Use::Info;
+    let marked: Vec<&Cell> = cells.iter().filter(counts).collect();
     (marked.iter().filter(|c| c.sign_right == Some(true)).count(), marked.len())
 }
 
