@@ -67,5 +67,5 @@ fn placement_on_a_cpu_that_interrupts_take_is_found() {
     let findings = findings(ping, "v4.13", "stolen-cpu");
     let [flood] = &findings.worst[..] else { panic!("one CPU: {findings:?}") };
     assert_eq!((flood.cpus[0], flood.tasks[0].comm.as_str()), (0, "ping"));
-    assert!(flood.count > 1_000 && avoids(flood) == ["SIS_CAPACITY"], "{flood:?}");
+    assert!(flood.count > 50 && avoids(flood) == ["SIS_CAPACITY"], "{flood:?}");
 }
