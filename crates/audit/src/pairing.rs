@@ -5,6 +5,10 @@
 //! shadow that follows the trace must know the choice when it is made, since from then on
 //! the target counts as busy. So events wait here until the fate of each wake-up before
 //! them is known, or until they have waited too long.
+//!
+//! `perf sched record` leaves `sched_wakeup` out. In such a trace a wake-up ends where the
+//! task is next seen to run: it was queued on its previous CPU, or on the one to which the
+//! waker moved it right after `sched_waking`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -61,6 +65,10 @@ pub struct Pairing {
     open: BTreeMap<Pid, u64>,
     /// Tasks that were born and did not leave a CPU yet.
     newborn: BTreeMap<Pid, u64>,
+    /// The trace says how wake-ups end.
+    told: bool,
+    /// By CPU, the number of its last event.
+    last: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -68,7 +76,7 @@ struct Waiting {
     event: Event,
     fate: Option<Fate>,
     open: bool,
-    migrated: bool,
+    moved_to: Option<CpuId>,
     later_prio: Option<i32>,
     of_wakeup: bool,
 }
@@ -91,34 +99,61 @@ impl Pairing {
                 }
                 open = true;
             }
-            Kind::SchedSwitch { prev_pid, prev_prio, .. } => self.grown(prev_pid, prev_prio),
-            Kind::SchedMigrateTask { pid, prio, .. } => {
+            Kind::SchedSwitch { prev_pid, prev_prio, prev_state, next_pid, .. } => {
+                self.grown(prev_pid, prev_prio);
+                if !self.told {
+                    self.is_awake(next_pid);
+                    if prev_state.is_runnable() {
+                        self.is_awake(prev_pid);
+                    }
+                }
+            }
+            Kind::SchedMigrateTask { pid, prio, dest_cpu, .. } => {
                 self.grown(pid, prio);
+                let follows = |waking| self.told || self.last.get(event.cpu.index()) == Some(&waking);
                 if let Some(&waking) = self.open.get(&pid)
+                    && follows(waking)
                     && let Some(waiting) = self.at(waking)
                     && waiting.event.cpu == event.cpu
                 {
-                    waiting.migrated = true;
+                    waiting.moved_to = Some(dest_cpu);
                     of_wakeup = true;
                 }
             }
             Kind::SchedWakeup { pid, target_cpu, .. } => {
+                self.told = true;
                 if let Some(waking) = self.open.remove(&pid) {
-                    let migrated = self.at(waking).is_some_and(|waiting| waiting.migrated);
+                    let migrated = self.at(waking).is_some_and(|waiting| waiting.moved_to.is_some());
                     let fate = Fate { cpu: target_cpu, by: event.cpu, at: event.time, migrated };
                     self.close(waking, Some(fate));
                 }
             }
             _ => {}
         }
+        if self.last.len() <= event.cpu.index() {
+            self.last.resize(event.cpu.index() + 1, u64::MAX);
+        }
+        self.last[event.cpu.index()] = number;
         self.waiting.push_back(Waiting {
             event: event.clone(),
             fate: None,
             open,
-            migrated: false,
+            moved_to: None,
             later_prio: None,
             of_wakeup,
         });
+    }
+
+    /// A task is awake, so a wake-up of it that was begun has ended, as its waker meant.
+    fn is_awake(&mut self, pid: Pid) {
+        if let Some(waking) = self.open.remove(&pid)
+            && let Some(Waiting { event, moved_to, .. }) = self.at(waking)
+            && let Kind::SchedWaking { target_cpu, .. } = event.kind
+        {
+            let cpu = moved_to.unwrap_or(target_cpu);
+            let fate = Fate { cpu, by: event.cpu, at: event.time, migrated: moved_to.is_some() };
+            self.close(waking, Some(fate));
+        }
     }
 
     /// A task shows the priority that it has some time after it was born.
@@ -215,5 +250,19 @@ mod tests {
             x-0 [001] dNh2. 1.000050: sched_wakeup: comm=b pid=8 prio=120 target_cpu=001\n\
             a-7 [000] d..3. 1.000060: sched_waking: comm=d pid=10 prio=120 target_cpu=000\n";
         assert_eq!(fates(text), ["8 to 1 by 1 moved true", "9 to 0 by 0 moved false", "10 unknown"]);
+    }
+
+    #[test]
+    fn without_its_end_a_wake_up_is_known_by_the_next_run() {
+        let text = "\
+            a-7 [000] d..3. 1.000001: sched_waking: comm=b pid=8 prio=120 target_cpu=003\n\
+            a-7 [000] d..3. 1.000002: sched_migrate_task: comm=b pid=8 prio=120 orig_cpu=3 dest_cpu=1\n\
+            a-7 [000] d..3. 1.000003: sched_waking: comm=c pid=9 prio=120 target_cpu=002\n\
+            a-7 [000] d..2. 1.000004: sched_stat_runtime: comm=a pid=7 runtime=5 [ns]\n\
+            a-7 [000] d..2. 1.000005: sched_migrate_task: comm=c pid=9 prio=120 orig_cpu=2 dest_cpu=0\n\
+            x-0 [001] d..2. 1.000050: sched_switch: prev_comm=x prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=8 next_prio=120\n\
+            a-7 [000] d..2. 1.000060: sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=c next_pid=9 next_prio=120\n";
+        let second = "9 to 2 by 0 moved false";
+        assert_eq!(fates(text), ["8 to 1 by 0 moved true", second], "what came later was balancing");
     }
 }

@@ -66,3 +66,25 @@ pub fn row<'a>(scenario: &'a Scenario, key: Option<&str>) -> Result<&'a Row, Err
         Error::new(format!("{} has no row \"{key}\"; it has {}", scenario.file, keys.join(", ")))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scenarios_of_the_findings_are_sound() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/findings");
+        let mut scenarios = 0;
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = files::read(&path).unwrap();
+            // Machines of their own lie beside them.
+            if text.contains("\nkernels = ") {
+                let scenario = Scenario::parse(&path.display().to_string(), &text, &Folder::of(&path));
+                assert!(scenario.is_ok_and(|scenario| !scenario.rows.is_empty()), "{}", path.display());
+                scenarios += 1;
+            }
+        }
+        assert!(scenarios >= 9);
+    }
+}

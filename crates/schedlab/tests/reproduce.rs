@@ -17,7 +17,11 @@ fn every_file_under_published_and_scenarios_comes_with_the_command() {
     let root = format!("{}/../..", env!("CARGO_MANIFEST_DIR"));
     for folder in ["published", "scenarios"] {
         for entry in std::fs::read_dir(format!("{root}/{folder}")).unwrap() {
-            let name = entry.unwrap().file_name().into_string().unwrap();
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                continue;
+            }
+            let name = entry.file_name().into_string().unwrap();
             let known = match folder {
                 "published" => published().iter().any(|p| p.file == format!("published/{name}")),
                 _ => schedlab::embedded_scenario(&name).is_some(),
