@@ -155,6 +155,8 @@ proptest! {
     #[test]
     fn what_is_written_is_read_back(trace in common::trace()) {
         let text = write(&trace, Precision::Nano);
-        prop_assert_eq!(events(text.as_bytes()), trace, "{}", text);
+        // The process has no column.
+        let kept: Vec<Event> = trace.into_iter().map(|event| Event { tgid: None, ..event }).collect();
+        prop_assert_eq!(events(text.as_bytes()), kept, "{}", text);
     }
 }
