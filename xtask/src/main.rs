@@ -1,10 +1,12 @@
 //! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`,
-//! `cargo xtask fidelity`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`.
+//! `cargo xtask fidelity`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`,
+//! `cargo xtask rules`.
 
 mod fidelity;
 mod fidelity_loop;
 mod kernel_map;
 mod replay_fidelity;
+mod rules;
 mod source;
 mod tidy;
 
@@ -17,8 +19,9 @@ fn main() -> ExitCode {
         "fidelity" => fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "fidelity-loop" => fidelity_loop::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "replay-fidelity" => replay_fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
+        "rules" => rules::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "tidy" => tidy::check(),
-        _ => Err("usage: cargo xtask tidy | kernel-map | fidelity [--check] | fidelity-loop [LOAD..] | replay-fidelity [WORD..]"
+        _ => Err("usage: cargo xtask tidy | kernel-map | fidelity [--check] | fidelity-loop [LOAD..] | replay-fidelity [WORD..] | rules [NAME..]"
             .to_string()),
     };
     match result {

@@ -1,0 +1,56 @@
+//! `cargo xtask rules`: every rule has a test that notices when it is turned over.
+//!
+//! The unit tests of `sched` run once for each rule, with that rule the other way round in
+//! all presets (`turn_over` in `kernel.rs`). A rule whose turning breaks no test has no
+//! drawing that shows what it does.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rayon::prelude::*;
+use schedlab::sched::{Feature, Rules};
+
+/// Tests about switches as such, which would notice any change, and long random ones.
+const SKIPPED: [&str; 4] = ["kernel::", "features::", "rules::", "disorder::"];
+
+/// Tries every rule, or those named, and tells which nobody would miss.
+pub fn run(names: &[String]) -> Result<(), String> {
+    let tests = test_binary()?;
+    if !passes(&tests, "") {
+        return Err("the unit tests of sched fail as they are; mend them first".to_string());
+    }
+    let all = Feature::TABLE.iter().map(|row| row.name).chain(Rules::TABLE.iter().map(|row| row.name));
+    let chosen: Vec<&str> =
+        all.filter(|name| names.is_empty() || names.iter().any(|chosen| chosen == name)).collect();
+    let missed: Vec<&str> = chosen.par_iter().copied().filter(|name| passes(&tests, name)).collect();
+    println!(
+        "{} of {} rules are noticed by a test when turned over",
+        chosen.len() - missed.len(),
+        chosen.len()
+    );
+    if missed.is_empty() { Ok(()) } else { Err(format!("nobody misses: {}", missed.join(", "))) }
+}
+
+/// Whether all tests pass with a rule turned over.
+fn passes(tests: &Path, rule: &str) -> bool {
+    let mut command = Command::new(tests);
+    command.env("SCHEDLAB_TURN_OVER", rule).env("RUST_BACKTRACE", "0").args(["--quiet", "--test-threads=1"]);
+    command.args(SKIPPED.iter().flat_map(|skipped| ["--skip", skipped]));
+    command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
+    command.current_dir("crates/sched").status().is_ok_and(|status| status.success())
+}
+
+/// Builds the unit tests of `sched` and finds the program.
+fn test_binary() -> Result<PathBuf, String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["test", "--package", "schedlab-sched", "--lib", "--no-run", "--message-format=json"])
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cargo: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let path = text.lines().rev().find_map(|line| {
+        let (_, rest) = line.split_once("\"executable\":\"")?;
+        rest.split_once('"').map(|(path, _)| PathBuf::from(path))
+    });
+    path.ok_or_else(|| "cargo built no test program of schedlab-sched".to_string())
+}
