@@ -166,7 +166,8 @@ impl Built<'_> {
 
     fn check_dmesg(&self, text: &str, differences: &mut Vec<String>) {
         // A CPU may be attached several times; the last time is how it stayed.
-        let mut attached: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        // Lines of groups may have been left out by who saved the log.
+        let mut attached: BTreeMap<usize, Vec<(&str, Option<&str>)>> = BTreeMap::new();
         let mut cpu = None;
         for line in text.lines() {
             let line = line.strip_prefix('[').and_then(|l| l.split_once("] ")).map_or(line, |(_, l)| l);
@@ -176,10 +177,15 @@ impl Built<'_> {
                 if let Some(cpu) = cpu {
                     attached.insert(cpu, Vec::new());
                 }
-            } else if let Some(cpu) = cpu
-                && (said.starts_with("domain-") || said.starts_with("groups:"))
+                continue;
+            }
+            let Some(domains) = cpu.and_then(|cpu| attached.get_mut(&cpu)) else { continue };
+            if said.starts_with("domain-") {
+                domains.push((said, None));
+            } else if let Some((_, groups)) = domains.last_mut()
+                && said.starts_with("groups:")
             {
-                attached.entry(cpu).or_default().push(said.to_string());
+                *groups = Some(said);
             } else {
                 cpu = None;
             }
@@ -187,17 +193,20 @@ impl Built<'_> {
         if attached.is_empty() {
             return;
         }
-        let counts = attached.iter().map(|(&cpu, lines)| (cpu, lines.len() / 2)).collect();
+        let counts = attached.iter().map(|(&cpu, domains)| (cpu, domains.len())).collect();
         if !self.check_count("dmesg", &counts, differences) {
             return;
         }
-        for (cpu, lines) in attached {
-            let built = self.of(cpu).into_iter().enumerate().flat_map(|(i, sd)| {
-                [format!("domain-{i}: span={} level={}", sd.span, sd.name), self.groups(sd)]
-            });
-            for (recorded, built) in lines.iter().zip(built) {
-                if *recorded != built {
+        for (cpu, domains) in attached {
+            let mut compare = |recorded: &str, built: String| {
+                if recorded != built {
                     differences.push(format!("dmesg: CPU {cpu} has {recorded}, built {built}"));
+                }
+            };
+            for ((i, sd), (domain, groups)) in self.of(cpu).into_iter().enumerate().zip(domains) {
+                compare(domain, format!("domain-{i}: span={} level={}", sd.span, sd.name));
+                if let Some(groups) = groups {
+                    compare(groups, self.groups(sd));
                 }
             }
         }
@@ -265,6 +274,44 @@ mod tests {
         assert_eq!(
             differences(Facts { schedstat: Some(&stat), ..Facts::default() }),
             ["schedstat: domain 1 of CPU 1 spans 0-2, built 0-3"]
+        );
+    }
+
+    #[test]
+    fn a_kernel_log_may_lack_the_groups() {
+        let topology = Topology::regular("2x1x2").unwrap();
+        let kernel = Kernel::parse("v6.1").unwrap();
+        let domains = Domains::build(&topology, &kernel, topology.online());
+        let differences =
+            |log: &str| domain_differences(Facts { dmesg: Some(log), ..Facts::default() }, &kernel, &domains);
+        let groups =
+            |text: &str| if text.is_empty() { String::new() } else { format!("[    0.4]   {text}\n") };
+        let log = |level: &str, inner: &str, outer: &str| -> String {
+            let one = |cpu: usize| {
+                format!(
+                    "[    0.4] CPU{cpu} attaching sched-domain(s):\n[    0.4]  domain-0: span={} level={}\n{}\
+                     [    0.4]   domain-1: span=0-3 level=NUMA\n{}[    0.5] clocksource: tsc\n",
+                    ["0-1", "2-3"][cpu / 2],
+                    ["MC", level][usize::from(cpu == 0)],
+                    groups(if cpu == 0 { inner } else { "" }),
+                    groups(if cpu == 0 { outer } else { "" }),
+                )
+            };
+            (0..4).map(one).collect()
+        };
+        assert_eq!(differences(&log("MC", "", "")), [""; 0], "only what was said is compared");
+        let (inner, outer) = (
+            "groups: 0:{ span=0 }, 1:{ span=1 }",
+            "groups: 0:{ span=0-1 cap=2048 }, 2:{ span=2-3 cap=2048 }",
+        );
+        assert_eq!(differences(&log("MC", inner, outer)), [""; 0]);
+        assert_eq!(
+            differences(&log("SMT", inner, &outer.replace("2048", "2047"))),
+            [
+                "dmesg: CPU 0 has domain-0: span=0-1 level=SMT, built domain-0: span=0-1 level=MC"
+                    .to_string(),
+                format!("dmesg: CPU 0 has {}, built {outer}", outer.replace("2048", "2047")),
+            ]
         );
     }
 
