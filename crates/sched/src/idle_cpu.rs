@@ -105,3 +105,27 @@ impl Sched {
         a == b || self.domains.per_cpu[a].share_id == self.domains.per_cpu[b].share_id
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::{by_kernel, draw};
+
+    #[test]
+    fn a_wake_list_taken_but_not_queued_yet_keeps_a_cpu_busy_since_v5_8() {
+        let state = |kernel: &str| {
+            let mut drawn = draw(kernel, "llc0: 0[] 1[ ; pending]");
+            assert!(!drawn.sched.idle_cpu(CpuId(1)), "on its way, by the list and by the flag");
+            drawn.sched.rqs[CpuId(1)].wake_list.clear();
+            if drawn.sched.idle_cpu(CpuId(1)) { "idle" } else { "busy" }.to_string()
+        };
+        expect![[r#"
+            v4.13..v5.5: idle
+            v5.18..v7.2: busy"#]]
+        .assert_eq(&by_kernel("", state));
+    }
+}

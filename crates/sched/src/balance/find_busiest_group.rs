@@ -507,4 +507,44 @@ mod tests {
             v5.5..v7.2: LB_ONE_TASK busiest_nr_running=1"#]],
         );
     }
+
+    #[test]
+    fn between_caches_25_percent_more_is_worth_it_and_since_v5_10_17() {
+        check_kernels(
+            "",
+            "1x2x2 | 0[a* b ;util=1000 load=1000] 1[c* d ;util=1000 load=1000] 2[e* f ;util=1000 load=2074] 3[g* h ;util=1000 load=1200]",
+            // Without most of f, CPU 2 is as loaded as CPU 3: a fifth more than 0 and 1.
+            "cpu=0 busy level=1 load:f=150",
+            expect![[r#"
+                v4.13..v5.5: LB_BALANCED busiest_avg_load=1200
+                v5.18..v7.2: LB_LOAD load 200 from 2, f to 0, e Running"#]],
+        );
+    }
+
+    #[test]
+    fn a_core_that_runs_something_does_not_attract_by_its_number_since_v5_16() {
+        // The groups are even; only the order of CPUs could move b.
+        check_kernels(
+            "+NO_CLS_LEVEL",
+            "1x1x2x2 | 0[] 1[x*] 2[a* b] 3[]",
+            "cpu=0 idle level=1 asym_packing",
+            expect![[r#"
+                v4.13: LB_LOAD load 2048 from 2, b to 0
+                v5.5: LB_TASK task 2 from 2, b to 0
+                v5.18..v7.2: LB_IDLE_EVEN local_idle_cpus=1"#]],
+        );
+    }
+
+    #[test]
+    fn but_one_of_two_busy_threads_was_relieved_up_to_v6_5() {
+        check_kernels(
+            "+NO_CLS_LEVEL",
+            "1x1x2x2 | 0[] 1[x*] 2[a*] 3[b*]",
+            "cpu=0 idle level=1 asym_packing",
+            expect![[r#"
+                v4.13: LB_NOTHING_MOVABLE load 2048 from 2
+                v5.5..v6.3: LB_ACTIVE task 2 from 2
+                v6.10..v7.2: LB_IDLE_EVEN local_idle_cpus=1"#]],
+        );
+    }
 }

@@ -425,4 +425,22 @@ mod tests {
         // taken out, had some as well.
         assert_eq!(domains.sgs.len(), 4096 + 2 * 2048 + 64 + 2 * 8);
     }
+
+    #[test]
+    fn a_distance_that_the_first_node_does_not_see_has_no_level_up_to_v5_11() {
+        // Node 0 is in the middle: it is 20 from both others, which are 30 from each other.
+        check(
+            "3x1x1:distance=10/20/20:20/10/30:20/30/10",
+            1,
+            expect![[r#"
+                v4.13..v5.5:
+                  NUMA 0-1 : 1 0
+                v5.18:
+                  NUMA 0-1 : 1 0
+                  NUMA 0-2 : 0-1/1 0,2/2
+                v6.1..v7.2:
+                  NUMA 0-1  imb 1: 1 0
+                  NUMA 0-2  imb 1: 0-1/1 0,2/2"#]],
+        );
+    }
 }

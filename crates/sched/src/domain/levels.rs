@@ -175,3 +175,31 @@ fn name(level: DomainLevel, names: LevelNames) -> &'static str {
         (DomainLevel::Numa, _) => "NUMA",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use expect_test::expect;
+
+    use super::levels;
+    use crate::Kernel;
+    use crate::drawing::{by_kernel, machine};
+
+    #[test]
+    fn cores_of_one_thread_have_no_level_of_threads_since_v6_17() {
+        let topology = machine("1x2x2");
+        let names = |kernel: &str| {
+            let kernel = Kernel::parse(kernel).unwrap();
+            let levels = levels(&topology, &kernel, topology.online());
+            levels.iter().map(|level| level.name).collect::<Vec<_>>().join(" ")
+        };
+        expect![[r#"
+            v4.13: SMT MC DIE
+            v5.5: SMT MC DIE NODE
+            v5.18..v6.3: SMT CLS MC DIE NODE
+            v6.10..v6.12: SMT CLS MC PKG NODE
+            v7.2: CLS MC PKG NODE"#]]
+        .assert_eq(&by_kernel("", names));
+    }
+}

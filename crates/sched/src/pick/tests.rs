@@ -1,10 +1,13 @@
 //! Drawn queues under every kernel: who is picked, who preempts.
 
+use alloc::string::ToString;
+
 use expect_test::{Expect, expect};
 
 use crate::drawing::by_kernel;
-use crate::pick::drawn::draw;
-use crate::wf;
+use crate::lab::Lab;
+use crate::pick::drawn::{CFS, CPU, draw};
+use crate::{NICE_0_LOAD, NewTask, SeId, TgId, wf};
 
 fn check_pick(with: &str, drawing: &str, expected: Expect) {
     expected.assert_eq(&by_kernel(with, |kernel| draw(kernel, drawing).pick()));
@@ -566,4 +569,45 @@ fn slices_of_cfs_to_the_last_bit() {
         v5.18..v6.3: 23929887 3000000
         v6.10..v7.2: -"#]]
     .assert_eq(&slices("+NO_IDLE_MIN_GRANULARITY", "a | b idle"));
+}
+
+#[test]
+fn the_period_counts_the_tasks_below_groups_since_v5_13() {
+    let slice = |kernel: &str| {
+        let mut lab = Lab::new(kernel, "1x1x8").without_ticks();
+        if lab.sched.is_eevdf() {
+            return "-".to_string();
+        }
+        let a = lab.hog("a", 0);
+        let tg = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, lab.time());
+        for _ in 0..9 {
+            let spec = NewTask { tg, ..lab.spec() };
+            lab.fork("b", 0, spec);
+        }
+        lab.sched.sched_slice(CFS, SeId(a.0)).to_string()
+    };
+    // Half the period: of two entities in one latency of 24 ms, or of ten tasks with 3 ms each.
+    expect![[r#"
+        v4.13..v5.5: 11999994
+        v5.18..v6.3: 14999992
+        v6.10..v7.2: -"#]]
+    .assert_eq(&by_kernel("", slice));
+}
+
+#[test]
+fn the_tasks_of_an_idle_group_make_way_since_v5_15() {
+    let wakes = |kernel: &str| {
+        let mut lab = Lab::new(kernel, "1x1x8").without_ticks();
+        let tg = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, lab.time());
+        let spec = NewTask { tg, ..lab.spec() };
+        lab.fork("background", 0, spec);
+        let a = lab.hog("a", 0);
+        lab.sched.set_idle_group(tg, true, lab.time());
+        assert_eq!(lab.running(0), "background");
+        lab.sched.check_preempt(CPU, a, wf::TTWU).reason.name().to_string()
+    };
+    expect![[r#"
+        v4.13..v5.5: KEEP_GRANULARITY
+        v5.18..v7.2: PREEMPT_SCHED_IDLE"#]]
+    .assert_eq(&by_kernel("", wakes));
 }

@@ -387,4 +387,25 @@ mod tests {
             expect!["cpu 5, IDLEST_SHALLOW, examined 14"],
         );
     }
+
+    #[test]
+    fn a_group_that_is_used_much_has_room_while_a_cpu_has_no_task() {
+        // The used group has one task for two CPUs. With a weight of 0 that is one too many,
+        // and as its utilisation leaves nothing it counts as overloaded.
+        let used = "1x2x2 | 0[make*] 1[a*] 2[b* ; util=1000] 3[ ; util=1000]";
+        check_all(
+            used,
+            "fork by=make",
+            expect![[r#"
+            v4.13: cpu 3, IDLEST_RECENT, examined 8
+            v5.5: cpu 0, STAY_LOCAL, examined 6
+            v5.18..v7.2: cpu 3, IDLEST_RECENT, examined 8"#]],
+        );
+        check_wakeup(
+            "v5.5+NO_GROUP_WEIGHT_ZERO",
+            used,
+            "fork by=make",
+            expect!["cpu 3, IDLEST_RECENT, examined 8"],
+        );
+    }
 }

@@ -487,4 +487,23 @@ mod tests {
             v7.2: 1000 us, stamp 9999900000, budget 1000 us"#]]
         .assert_eq(&by_kernel("", average));
     }
+
+    #[test]
+    fn where_a_task_was_woken_the_next_wake_up_starts_since_v7_2() {
+        // Something (NUMA balancing, say) wished the sleeper on CPU 2; it is woken where it was.
+        let next_start = |kernel: &str| {
+            let mut drawn = draw(kernel, "llc0: 0[waker*] 1[] 2[]");
+            let x = drawn.make("x", CpuId(1));
+            drawn.sched.task_mut(x).wake_cpu = CpuId(2);
+            let waker = drawn.task("waker");
+            let decision =
+                WakeupDecision { path: WakePath::Select, placement: None, cpu: CpuId(1), remote: false };
+            drawn.sched.apply_wakeup(&Wakeup::by(waker, CpuId(0), x), &decision, NOW);
+            format!("cpu {}", drawn.sched.task(x).wake_cpu)
+        };
+        expect![[r#"
+            v4.13..v6.12: cpu 2
+            v7.2: cpu 1"#]]
+        .assert_eq(&by_kernel("", next_start));
+    }
 }
