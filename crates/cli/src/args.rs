@@ -261,6 +261,9 @@ pub struct What {
     /// Run on this machine instead: a preset, a regular one (2x8x8x2), `host`, or a file.
     #[arg(long)]
     pub machine: Option<String>,
+    /// End each run after this much virtual time, e.g. 10s or 300ms.
+    #[arg(long, value_parser = schedlab::parse_duration)]
+    pub limit: Option<schedlab::units::Duration>,
     /// Seed of the first run.
     #[arg(long)]
     pub seed: Option<u64>,

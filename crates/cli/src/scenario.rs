@@ -33,6 +33,7 @@ pub fn load(what: &What) -> Result<Scenario, Error> {
         let without = Without::parse(list).map_err(|e| Error::new(format!("--without: {e}")))?;
         scenario.machine = scenario.machine.clone().without(without);
     }
+    scenario.limit = what.limit.or(scenario.limit);
     if let Some(seed) = what.seed {
         scenario.seed = seed;
     }

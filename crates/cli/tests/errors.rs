@@ -232,7 +232,7 @@ fn a_scenario_that_never_ends() {
         Some(("s.toml", text)),
         &["run", "s.toml"],
         expect![[r#"
-            schedlab: s.toml: v6.12: the run did not end within 3600s of virtual time; give the scenario a limit, as in limit = "10s"
+            schedlab: s.toml: v6.12: the run did not end within 3600s of virtual time; give it a limit, as in --limit 10s, or limit = "10s" in the scenario
         "#]],
     );
 }

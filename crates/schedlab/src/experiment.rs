@@ -118,7 +118,7 @@ pub fn run_one<S: Sink>(
     let endless = limits.limit.is_none() && row.workload.duration.is_none() && outcome.end == End::Duration;
     if endless {
         return Err(Error::new(format!(
-            "the run did not end within {ENDLESS} of virtual time; give the scenario a limit, as in limit = \"10s\""
+            "the run did not end within {ENDLESS} of virtual time; give it a limit, as in --limit 10s, or limit = \"10s\" in the scenario"
         )));
     }
     if !outcome.is_ok() {
