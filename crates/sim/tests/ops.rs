@@ -14,8 +14,8 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Each, Event, Kind, Tee};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::{
-    Completion, CpuList, DeviceSpec, Dist, Miss, ProgramBuilder, QueueKind, SpecId, TaskSpec, Timer,
-    WorkloadBuilder,
+    ChannelKind, Completion, CpuList, DeviceSpec, Dist, Miss, ProgramBuilder, QueueKind, SpecId, TaskSpec,
+    Timer, WorkloadBuilder,
 };
 
 fn us(n: u64) -> Duration {
@@ -293,6 +293,39 @@ fn a_pipe_wakes_its_reader_once() {
             172.000 [0] writer Z -> idle
         "#]],
     );
+}
+
+/// A full pipe of two pages and three writers that wait. The reader takes a little, which
+/// frees no page, then the rest of the page.
+#[test]
+fn whom_a_read_wakes_of_three_that_wait_to_write() {
+    let woken = |kernel: &str| -> String {
+        let (trace, outcome) = run("4", kernel, |w| {
+            let (pipe, mark) = (w.channel("pipe", ChannelKind::Pipe, 8_192), w.label("read"));
+            for cpu in 1..4 {
+                bound(w, "writer", cpu, |p| _ = p.run(us(50)).write(pipe, 4_096));
+            }
+            bound(w, "reader", 0, |p| {
+                p.write(pipe, 8_192).run(us(200)).mark(mark, 1).read(pipe, 100).run(us(200));
+                p.mark(mark, 2).read(pipe, 3_996).run(us(200)).mark(mark, 3);
+                p.repeat(4, |p| _ = p.read(pipe, 4_096).run(us(200)));
+            });
+        });
+        assert!(outcome.is_ok(), "{}", outcome.end);
+        let reads: Vec<&str> = trace.split(" mark ").collect();
+        format!("{} {}", reads[1].matches("wakeup writer").count(), reads[2].matches("wakeup writer").count())
+    };
+    // After a little, after the page.
+    for (kernel, counts) in [
+        ("v4.13", "0 3"),
+        ("v5.5", "3 3"),
+        ("v6.12", "1 1"),
+        ("v7.2", "0 1"),
+        ("v7.2+PIPE_WAKE=all", "0 3"),
+        ("v4.13+PIPE_WAKE=one_if_freed", "0 1"),
+    ] {
+        assert_eq!(woken(kernel), counts, "{kernel}");
+    }
 }
 
 #[test]
