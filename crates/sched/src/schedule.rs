@@ -407,3 +407,25 @@ impl Sched {
         rq.idle_stamp = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use super::Deactivate;
+    use crate::drawing::{NOW, by_kernel, draw};
+
+    #[test]
+    fn an_idle_cpu_called_for_nothing_looks_for_work_or_not() {
+        let after = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a* b] 1[]");
+            drawn.sched.schedule(CpuId(1), Deactivate::Yielded, NOW);
+            alloc::format!("b on {}", drawn.cpu_of("b"))
+        };
+        expect![[r#"
+            v4.13..v6.10: b on 1
+            v6.12..v7.2: b on 0"#]]
+        .assert_eq(&by_kernel("+NO_NI_RANDOM", after));
+    }
+}

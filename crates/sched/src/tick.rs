@@ -86,3 +86,23 @@ impl Sched {
         (lead > ideal as i64).then_some(Reason::BehindSlice)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drawing::{NOW, draw};
+
+    #[test]
+    fn a_tick_leaves_the_end_of_a_slice_to_the_timer_or_looks_too() {
+        // a has run 20 ms of a slice of 12, and the slice timer is late.
+        let asked = |kernel: &str| {
+            let mut sched = draw(kernel, "1x1x8 | 0[a* b]").sched;
+            let now = Time(NOW.0 + 20_000_000);
+            sched.rqs[CpuId(0)].hrtick = Some(now.0 + 1_000_000);
+            sched.tick(CpuId(0), now);
+            sched.rqs[CpuId(0)].need_resched.any()
+        };
+        assert!(!asked("v6.1+HRTICK"));
+        assert!(asked("v6.1+HRTICK+DOUBLE_TICK"));
+    }
+}

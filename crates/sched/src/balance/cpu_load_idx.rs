@@ -136,4 +136,17 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_bias_makes_givers_light_and_receivers_heavy() {
+        use crate::drawing::draw;
+        // At present 2048; over the last ticks 512, over more of them 4096.
+        let loads = |kernel: &str| {
+            let mut sched = draw(kernel, "1x1x2 | 0[a* b]").sched;
+            sched.rqs[CpuId(0)].cpu_load = [2048, 512, 4096, 0, 0];
+            [0, 2, 3].map(|index| (sched.source_load(CpuId(0), index), sched.target_load(CpuId(0), index)))
+        };
+        assert_eq!(loads("v4.13"), [(2048, 2048), (512, 2048), (2048, 4096)]);
+        assert_eq!(loads("v4.13+NO_LB_BIAS"), [(2048, 2048); 3]);
+    }
 }

@@ -165,9 +165,11 @@ fn shr_bound(value: u64, shift: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use alloc::format;
 
-    use crate::balance::drawings::check_kernels;
+    use expect_test::{Expect, expect};
+
+    use crate::balance::drawings::{check_kernels, check_pass};
 
     #[test]
     fn the_task_that_ran_longest_ago_goes() {
@@ -255,6 +257,37 @@ mod tests {
                 v6.1: LB_UTIL util 1048 from 2, b to 0
                 v6.3: LB_NOTHING_MOVABLE util 1048 from 2, b TooLarge, c TooLarge, a Running
                 v6.10..v7.2: LB_UTIL util 1048 from 2, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn a_very_small_load_can_be_left_alone_until_a_pass_failed() {
+        // b has a load of 9, less than 16.
+        let check = |kernel: &str, words: &str, expected: Expect| {
+            check_pass(
+                kernel,
+                "1x1x2 | 0[a* b ;util=1000 load=3000] 1[c* ;util=1000 load=500]",
+                &format!("cpu=1 busy load:b=10{words}"),
+                expected,
+            );
+        };
+        check("v6.12", "", expect!["LB_LOAD load 743 from 0, b to 1, a Running"]);
+        check("v6.12+LB_MIN", "", expect!["LB_NOTHING_MOVABLE load 743 from 0, b TooSmall, a Running"]);
+        check("v6.12+LB_MIN", " failed=1", expect!["LB_LOAD load 743 from 0, b to 1, a Running"]);
+    }
+
+    #[test]
+    fn a_pass_of_bound_tasks_looks_on_until_one_may_go() {
+        // Two of four may be looked at, and both are bound.
+        check_kernels(
+            "+nr_migrate=2",
+            "1x1x4 | 0[a* b c d] 1[]",
+            "cpu=1 newidle bind:b=0 bind:c=0 bind:d=0-1",
+            expect![[r#"
+            v4.13: LB_LOAD load 1024 from 0, d to 1, c NotAllowed
+            v5.5..v6.1: LB_ALL_PINNED task 2 from 0, b NotAllowed, c NotAllowed
+            v6.3..v6.10: LB_TASK task 2 from 0, b NotAllowed, c NotAllowed, d to 1
+            v6.12..v7.2: LB_ALL_PINNED task 2 from 0, b NotAllowed, c NotAllowed"#]],
         );
     }
 }

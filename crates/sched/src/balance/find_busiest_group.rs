@@ -547,4 +547,30 @@ mod tests {
                 v6.10..v7.2: LB_IDLE_EVEN local_idle_cpus=1"#]],
         );
     }
+
+    #[test]
+    fn a_cpu_without_siblings_can_ask_how_those_of_the_busiest_are() {
+        // CPU 0 has a cache to itself, so its lowest domain has none below it.
+        check_kernels(
+            "",
+            "llc0: 0[] llc1: 1[a* b] 2[]",
+            "cpu=0 idle",
+            expect![[r#"
+            v4.13..v6.3: LB_IDLE_EVEN local_idle_cpus=1
+            v6.10..v7.2: LB_TASK task 1 from 1, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn of_fully_busy_groups_the_first_or_the_last_gives() {
+        check_kernels(
+            "",
+            "1x3x2 | 0[] 1[] 2[a* b ;util=1000] 3[;util=1000] 4[c* d ;util=1000] 5[;util=1000]",
+            "cpu=0 idle level=1",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN local_idle_cpus=2
+            v5.5..v6.3: LB_TASK task 1 from 2, b to 0
+            v6.10..v7.2: LB_TASK task 1 from 4, d to 0"#]],
+        );
+    }
 }

@@ -442,4 +442,26 @@ mod tests {
         expect!["c b a"].assert_eq(&order.join(" "));
         assert_eq!(sched.domains.sd(SdId(pass.sd.0)).nr_balance_failed, 0);
     }
+
+    #[test]
+    fn a_misfit_task_that_cannot_be_moved_is_no_failure() {
+        // v4.13 knows no misfit tasks.
+        let failed = |kernel: &str| {
+            let mut pass = Pass::new(
+                kernel,
+                "1x1x4:capacity=0-1/446 | 0[a*] 1[] 2[] 3[]",
+                "cpu=2 idle util:a=400 bind:a=0-1",
+            );
+            pass.drawn.sched.rqs[schedlab_topology::CpuId(0)].misfit_task_load = 1024;
+            let d = pass.drawn.sched.decide_balance(pass.cpu, pass.sd, pass.idle, NOW);
+            let before = pass.drawn.sched.domains.sd(pass.sd).balance_interval;
+            let failed = d.nr_balance_failed;
+            format!("{}, failed 0->{failed}, interval {before}->{}", d.reason.name(), d.balance_interval)
+        };
+        expect![[r#"
+            v4.13: LB_IDLE_EVEN, failed 0->0, interval 4->8
+            v5.5..v6.3: LB_RUNNING_PINNED, failed 0->1, interval 4->8
+            v6.10..v7.2: LB_RUNNING_PINNED, failed 0->0, interval 4->4"#]]
+        .assert_eq(&by_kernel("", failed));
+    }
 }

@@ -475,4 +475,30 @@ mod tests {
             v5.5..v7.2: 926 926 440 440 192 "#]]
         .assert_eq(&by_kernel("", aged));
     }
+
+    #[test]
+    fn a_cpu_that_went_idle_has_the_next_time_computed_anew() {
+        // CPU 3 went idle and is due in 5 jiffies, long before anybody will ask.
+        let next = |kernel: &str| {
+            let mut drawn = settled(kernel, "1x1x4 | 0[a*] 1[b*] 2[] 3[]");
+            let sched = &mut drawn.sched;
+            let jiffy = sched.jiffies(NOW);
+            sched.nohz_next_balance = jiffy + 1000;
+            sched.nohz_balance_exit_idle(CpuId(3));
+            for (cpu, ticks) in [(2, 9), (3, 5)] {
+                sched.rqs[CpuId(cpu)].next_balance = jiffy + ticks;
+            }
+            sched.nohz_balance_enter_idle(CpuId(3));
+            sched.nohz_has_blocked = false;
+            if let Some(cpu) = sched.trigger_load_balance(CpuId(0), NOW).nohz_kick {
+                assert!(sched.nohz_kicked(cpu));
+                sched.run_rebalance_domains(cpu, NOW);
+            }
+            format!("in {} jiffies", sched.nohz_next_balance - jiffy)
+        };
+        expect![[r#"
+            v4.13..v5.5: in 1000 jiffies
+            v5.18..v7.2: in 5 jiffies"#]]
+        .assert_eq(&by_kernel("", next));
+    }
 }

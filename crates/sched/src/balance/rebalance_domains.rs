@@ -231,4 +231,17 @@ mod tests {
         sched.rebalance_domains(CpuId(0), IdleType::Idle, two_ticks);
         assert_eq!(queues(&drawn), "0[b] 1[] 2[] 3[] 4[a* c] 5[] 6[] 7[]");
     }
+
+    #[test]
+    fn a_cpu_of_sched_idle_tasks_is_as_eager_as_an_idle_one() {
+        // The pass finds nothing and doubles the interval to 4 ms, one jiffy; busy CPUs
+        // wait 32 (v5.5) times as long.
+        check_round(
+            "1x1x2 | 0[idle:a*] 1[]",
+            IdleType::NotIdle,
+            expect![[r#"
+            v4.13..v5.5: 0[a*] 1[], next in 32
+            v5.18..v7.2: 0[a*] 1[], next in 1"#]],
+        );
+    }
 }

@@ -30,3 +30,43 @@ impl LbEnv<'_> {
         (delta as i64) < sched.kernel.tunables.migration_cost_ns as i64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+
+    use expect_test::expect;
+
+    use crate::SeId;
+    use crate::balance::drawings::Pass;
+
+    /// A pass of CPU 1, where b is to run next on CPU 0.
+    fn pass(kernel: &str, drawing: &str, words: &str) -> String {
+        let mut pass = Pass::new(kernel, drawing, words);
+        let buddy = pass.drawn.task("b");
+        pass.drawn.sched.set_next_buddy(SeId(buddy.0));
+        pass.decide()
+    }
+
+    #[test]
+    fn the_task_to_run_next_counts_as_hot() {
+        let drawing = "1x1x2 | 0[a* b ;util=1000 load=3000] 1[c* ;util=1000 load=500]";
+        let words = "cpu=1 busy load:b=200";
+        expect!["LB_NOTHING_MOVABLE load 838 from 0, b CacheHot, a Running"]
+            .assert_eq(&pass("v6.12", drawing, words));
+        expect!["LB_LOAD load 838 from 0, b to 1, a Running"].assert_eq(&pass(
+            "v6.12+NO_CACHE_HOT_BUDDY",
+            drawing,
+            words,
+        ));
+    }
+
+    #[test]
+    fn a_cpu_that_runs_nothing_takes_it_all_the_same() {
+        expect!["LB_TASK task 1 from 0, b to 1"].assert_eq(&pass(
+            "v6.12",
+            "1x1x4 | 0[a* b] 1[]",
+            "cpu=1 newidle",
+        ));
+    }
+}
