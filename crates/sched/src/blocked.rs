@@ -133,3 +133,43 @@ impl CfsRq {
         self.avg.load_avg != 0 || self.avg.util_avg != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::by_kernel;
+    use crate::lab::{Lab, MS};
+    use crate::{Effect, NewTask, TgId};
+
+    #[test]
+    fn a_group_learns_that_the_blocked_load_of_a_group_below_it_shrank() {
+        // A task sleeps in the inner of two groups; 100 ms later its load is aged. The inner
+        // queue comes first, and takes the queue it hangs in along to now.
+        let written = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            let outer = lab.sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), lab.time());
+            let inner = lab.sched.new_group(outer, 1_048_576, CpuId(0), lab.time());
+            let a = lab.fork("a", 0, NewTask { tg: inner, ..lab.spec() });
+            lab.run(100 * MS);
+            lab.sleep(a);
+            lab.run(100 * MS);
+            lab.sched.effects.clear();
+            lab.sched.update_blocked_averages(CpuId(0), lab.time());
+            let mut written = String::new();
+            for effect in &lab.sched.effects {
+                if let Effect::TgLoadAvgWrite { tg, .. } = effect {
+                    written += if *tg == inner { "inner " } else { "outer " };
+                }
+            }
+            written
+        };
+        expect![[r#"
+            v4.13..v5.5: inner 
+            v5.18..v7.2: inner outer "#]]
+        .assert_eq(&by_kernel("", written));
+    }
+}

@@ -346,3 +346,143 @@ impl Sched {
         calc_delta_fair(request, &entity.load) as i64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+    use schedlab_units::Time;
+
+    use crate::drawing::{Drawn, NOW, by_kernel, draw};
+    use crate::lab::{Lab, MS};
+    use crate::{
+        CfsRqId, Deactivate, DequeueFlags, EnqueueFlags, MigrationCause, NewTask, SeId, TaskState,
+        UtilEstForm,
+    };
+
+    const CPU: CpuId = CpuId(0);
+    const ROOT: CfsRqId = CfsRqId(0);
+    const SLEEP: Deactivate = Deactivate::Sleep(TaskState::Interruptible);
+
+    #[test]
+    fn lag_is_bounded_by_own_slices_or_by_the_longest_one_queued() {
+        // Owed 100 ms each: a has a slice of 3 or 2.8 ms, b one of 10 ms; a tick is 4 ms.
+        let bounds = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x8").without_ticks();
+            let a = lab.hog("a", 0);
+            let bound = |lab: &Lab, se: SeId| {
+                let average = lab.sched.se(se).vruntime.wrapping_add(100 * MS);
+                lab.sched.entity_lag(ROOT, se, average) / 1000
+            };
+            let alone = bound(&lab, SeId(a.0));
+            let b = lab.fork("b", 0, NewTask { slice: Some(10 * MS), ..lab.spec() });
+            format!("alone {alone} us, then {} and {} us", bound(&lab, SeId(a.0)), bound(&lab, SeId(b.0)))
+        };
+        for (kernel, expected) in [
+            ("v6.12", "alone 5600 us, then 5600 and 20000 us"),
+            ("v7.2", "alone 6800 us, then 14000 and 14000 us"),
+        ] {
+            assert_eq!(bounds(kernel), expected, "{kernel}");
+        }
+    }
+
+    /// Sets how far the virtual time of a drawn task is beyond that of `base`.
+    fn ahead(drawn: &mut Drawn, name: &str, base: u64, by: u64) {
+        let se = SeId(drawn.task(name).0);
+        let runs = drawn.sched.cfs(ROOT).curr == Some(se);
+        if !runs {
+            drawn.sched.timeline_remove(ROOT, se);
+        }
+        let entity = drawn.sched.se_mut(se);
+        entity.vruntime = base.wrapping_add(by);
+        entity.deadline = entity.vruntime.wrapping_add(entity.slice);
+        if !runs {
+            drawn.sched.timeline_add(ROOT, se);
+        }
+    }
+
+    #[test]
+    fn a_delayed_task_keeps_or_loses_the_better_lag_it_fell_asleep_with() {
+        // At 4, 0 and 6 ms the average is 3 1/3 ms: a sleeps 2/3 ms in debt. When c goes, the
+        // average falls to 2 ms and a is 2 ms in debt without having run.
+        let lag = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x8 | 0[a* b c]");
+            let [a, c] = ["a", "c"].map(|name| drawn.task(name));
+            let base = drawn.sched.task(drawn.task("b")).se.vruntime;
+            ahead(&mut drawn, "a", base, 4 * MS);
+            ahead(&mut drawn, "c", base, 6 * MS);
+            let sched = &mut drawn.sched;
+            sched.schedule(CPU, SLEEP, NOW);
+            assert!(sched.task(a).se.sched_delayed, "{kernel}");
+            sched.move_queued_task(c, CpuId(1), MigrationCause::Periodic, NOW);
+            let mut lag = || {
+                let average = sched.avg_vruntime(ROOT);
+                average.wrapping_sub(sched.task(a).se.vruntime) as i64 / 1000
+            };
+            let before = lag();
+            let flags = EnqueueFlags { wakeup: true, delayed: true, ..EnqueueFlags::default() };
+            drawn.sched.activate(a, CPU, flags, NOW);
+            let average = drawn.sched.avg_vruntime(ROOT);
+            let after = average.wrapping_sub(drawn.sched.task(a).se.vruntime) as i64 / 1000;
+            format!("{before} us -> {after} us")
+        };
+        assert_eq!(lag("v6.12"), "-2000 us -> -2000 us");
+        assert_eq!(lag("v7.2"), "-2000 us -> -666 us");
+    }
+
+    #[test]
+    fn the_estimate_of_a_sleeper_follows_what_it_used_before_or_up_to_its_dequeue() {
+        // A task of utilisation 100 runs for 4 ms and sleeps; it ran ahead of another, so that
+        // its dequeue is delayed where that is done.
+        let estimate = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x8 | 0[a* b]");
+            let a = drawn.task("a");
+            let sched = &mut drawn.sched;
+            let task = sched.task_mut(a);
+            task.se.avg.util_avg = 100;
+            task.se.avg.util_sum = 100 * task.se.avg.divider();
+            task.util_avg_changed = true;
+            sched.schedule(CPU, SLEEP, Time(NOW.0 + 4 * MS));
+            let (form, task) = (sched.kernel.rules.util_est_form, sched.task(a));
+            // Without the flag of v5.5.
+            let estimate = u64::from(task.estimate(form));
+            let flag = u64::from(form == UtilEstForm::FlagInLowestBit);
+            let what = match estimate {
+                _ if estimate <= flag => "none",
+                _ if estimate | flag == 100 | flag => "as before it ran",
+                _ if estimate | flag == task.se.avg.util_avg | flag => "up to now",
+                _ => "something else",
+            };
+            format!("{what}, delayed {}", task.se.sched_delayed)
+        };
+        expect![[r#"
+            v4.13: none, delayed false
+            v5.5..v6.10: up to now, delayed false
+            v6.12: as before it ran, delayed true
+            v7.2: up to now, delayed true"#]]
+        .assert_eq(&by_kernel("", estimate));
+    }
+
+    #[test]
+    fn a_task_that_is_moved_leaves_the_averages_at_its_dequeue_or_at_the_change_of_cpu() {
+        // Two tasks of load 1024; b is moved. v4.13 notes its load as removed, for the next update.
+        let loads = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a* b] 1[]");
+            let b = drawn.task("b");
+            let sched = &mut drawn.sched;
+            let load = |sched: &crate::Sched| sched.cfs(ROOT).avg.load_avg;
+            let queued = load(sched);
+            sched.deactivate(b, DequeueFlags { migrate: true, ..DequeueFlags::default() }, NOW);
+            let dequeued = load(sched);
+            sched.set_task_cpu(b, CpuId(1), MigrationCause::Periodic, NOW);
+            format!("{queued}, dequeued {dequeued}, gone {}", load(sched))
+        };
+        expect![[r#"
+            v4.13: 2048, dequeued 2048, gone 2048
+            v5.5..v5.18: 2048, dequeued 2048, gone 1024
+            v6.1..v7.2: 2048, dequeued 1024, gone 1024"#]]
+        .assert_eq(&by_kernel("", loads));
+    }
+}

@@ -500,4 +500,17 @@ mod tests {
             ],
         ),
     ];
+
+    #[test]
+    fn a_weight_above_zero_counts_at_least_two() {
+        let weights = |kernel: &str| {
+            let drawn = draw(kernel, "1x1x2 | 0[]");
+            let scaled = [0, 2, 1024, 2048, 15 << 10].map(|weight| drawn.sched.scale_load_down(weight));
+            alloc::format!("{scaled:?}")
+        };
+        expect![[r#"
+            v4.13..v5.5: [0, 0, 1, 2, 15]
+            v5.18..v7.2: [0, 2, 2, 2, 15]"#]]
+        .assert_eq(&by_kernel("", weights));
+    }
 }

@@ -1,8 +1,8 @@
 //! FIFO and RR: the highest priority runs, first come first.
 //!
 //! Modelled for what it takes from the fair class: order, round robin, throttling, going
-//! where a CPU is free of RT, and the pressure on capacity. Priority inheritance and RT
-//! groups are left out.
+//! where a CPU is free of RT, and the pressure on capacity. Priority inheritance, RT
+//! groups and the lending of RT time between CPUs are left out.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -201,5 +201,39 @@ impl Sched {
             Curr::Task(curr) => self.task(task).policy.rt_priority() > self.task(curr).policy.rt_priority(),
             Curr::Idle => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::expect;
+
+    use crate::drawing::by_kernel;
+    use crate::lab::{Lab, MS};
+    use crate::{NewTask, Policy};
+
+    #[test]
+    fn rt_tasks_give_way_after_950_ms_always_or_only_to_fair_tasks_that_wait() {
+        let runs = |with_hog: bool| {
+            move |kernel: &str| {
+                let mut lab = Lab::new(kernel, "1x1x2");
+                lab.fork("rt", 0, NewTask { policy: Policy::Fifo(50), ..lab.spec() });
+                if with_hog {
+                    lab.hog("fair", 0);
+                }
+                lab.run(940 * MS);
+                let early = String::from(lab.running(0));
+                lab.run(20 * MS);
+                format!("{early}, then {}", lab.running(0))
+            }
+        };
+        expect![[r#"
+            v4.13..v6.10: rt, then idle
+            v6.12..v7.2: rt, then rt"#]]
+        .assert_eq(&by_kernel("", runs(false)));
+        expect!["v4.13..v7.2: rt, then fair"].assert_eq(&by_kernel("", runs(true)));
     }
 }

@@ -58,7 +58,8 @@ mod tests {
     use schedlab_topology::CpuId;
 
     use crate::drawing::{NOW, by_kernel, draw};
-    use crate::{Effect, TgId};
+    use crate::lab::{Lab, MS};
+    use crate::{Effect, NewTask, TgId};
 
     /// Shares of the group, queued weight, average load, group's load, contribution; the
     /// weight of the entity by the larger of weight and load, and by weight alone (v4.13).
@@ -124,5 +125,26 @@ mod tests {
             v6.12: empty 5000; same 1048576 read; throttled 5000; new 1048576 read; 
             v7.2: empty 5000; same 1048576 read; throttled 1048576 read; new 1048576 read; "#]]
         .assert_eq(&by_kernel("", reweighted));
+    }
+
+    #[test]
+    fn a_weight_that_stays_the_same_is_given_again_or_not() {
+        // Giving a weight charges the group's running entity first.
+        expect![[r#"
+            v4.13..v6.3: charged 1000 us
+            v6.10..v7.2: charged 0 us"#]]
+        .assert_eq(&by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            let tg = lab.sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), lab.time());
+            let a = lab.fork("a", 0, NewTask { tg, ..lab.spec() });
+            assert_eq!(lab.sched.rqs[CpuId(0)].curr.task(), Some(a));
+            let se = lab.sched.tg(tg).se[0];
+            let before = lab.sched.se(se).sum_exec_runtime;
+            lab.run(MS);
+            lab.sched.update_rq_clock(CpuId(0), lab.time());
+            lab.sched.update_cfs_group(se);
+            assert_eq!(lab.sched.se(se).load.weight, 1_048_576);
+            alloc::format!("charged {} us", (lab.sched.se(se).sum_exec_runtime - before) / 1000)
+        }));
     }
 }

@@ -218,3 +218,35 @@ impl Sched {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use schedlab_topology::CpuId;
+    use schedlab_units::Time;
+
+    use crate::drawing::{NOW, draw};
+    use crate::{DequeueFlags, SeId};
+
+    #[test]
+    fn what_was_detached_for_32_periods_comes_back_halved_or_as_it_was() {
+        // As when a task is SCHED_FIFO for a while. Half of 1024, rounded down on the way.
+        let load = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a* b] 1[]");
+            let b = drawn.task("b");
+            let se = SeId(b.0);
+            let sched = &mut drawn.sched;
+            sched.deactivate(b, DequeueFlags { save: true, ..DequeueFlags::default() }, NOW);
+            sched.detach_entity_cfs_rq(se);
+            let before = sched.se(se).avg.load_avg;
+            sched.update_rq_clock(CpuId(0), Time(NOW.0 + 32 * 1024 * 1024));
+            sched.attach_entity_cfs_rq(se);
+            format!("{before} -> {}", sched.se(se).avg.load_avg)
+        };
+        for kernel in ["v5.5", "v6.12", "v7.2"] {
+            assert_eq!(load(kernel), "1024 -> 511", "{kernel}");
+            assert_eq!(load(&format!("{kernel}+NO_ATTACH_AGE_LOAD")), "1024 -> 1024", "{kernel}");
+        }
+    }
+}

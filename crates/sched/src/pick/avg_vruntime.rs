@@ -124,6 +124,8 @@ impl AvgSums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CfsRqId;
+    use crate::lab::Lab;
 
     #[test]
     fn the_average_is_rounded_down_on_both_sides_of_zero() {
@@ -142,5 +144,24 @@ mod tests {
         let sums = AvgSums { zero: 0, sum: -7, weight: 2 };
         assert!(sums.eligible(-4i64 as u64));
         assert!(!sums.eligible(-3i64 as u64));
+    }
+
+    #[test]
+    fn keys_are_counted_from_the_smallest_vruntime_or_from_the_average() {
+        // a ran for 2 ms, b not yet: the average is 1 ms beyond b in any case.
+        let zero = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x8").without_ticks();
+            let [a, b] = ["a", "b"].map(|name| lab.hog(name, 0));
+            lab.run(2_000_000);
+            lab.ran(a);
+            let average = lab.sched.avg_vruntime(CfsRqId(0));
+            let waits = lab.sched.task(b).se.vruntime;
+            let zero = lab.sched.cfs(CfsRqId(0)).zero(&lab.sched.kernel.rules);
+            let beyond_b = |vruntime: u64| vruntime.wrapping_sub(waits) as i64 / 1000;
+            alloc::format!("average {} us, zero {} us", beyond_b(average), beyond_b(zero))
+        };
+        assert_eq!(zero("v6.10+NO_HRTICK"), "average 1000 us, zero 0 us");
+        assert_eq!(zero("v6.12+NO_HRTICK"), "average 1000 us, zero 1000 us");
+        assert_eq!(zero("v7.2+NO_HRTICK"), "average 1000 us, zero 1000 us");
     }
 }
