@@ -80,8 +80,10 @@ impl<S: Listener> Sink for Audit<S> {
 impl<S: Listener> Audit<S> {
     /// An audit that hands the events on.
     pub fn with_sink(topology: &Topology, kernel: &Kernel, options: Options, sink: S) -> Audit<S> {
+        let mut shadow = Shadow::new(topology, kernel, options.affinity.clone());
+        shadow.groups_hidden = options.groups_hidden;
         Audit {
-            shadow: Shadow::new(topology, kernel, options.affinity.clone()),
+            shadow,
             options,
             pairing: Pairing::default(),
             open: PerCpu::new(topology.nr_cpus(), |_| None),
@@ -494,6 +496,10 @@ impl<S: Listener> Audit<S> {
         verdict.ours = pick::of_switch(&mut self.shadow, cpu, next, now);
         if here {
             verdict.judge();
+        }
+        if self.shadow.groups_hidden {
+            // Whoever waits may come first.
+            verdict.doubt(verdict.ours.len());
         }
         let surprise = verdict.ours.first().is_some_and(|ours| ours.choice != verdict.kernel);
         self.give(verdict);

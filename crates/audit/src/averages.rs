@@ -64,7 +64,7 @@ pub fn bounds(shadow: &Shadow, cpu: CpuId, now: Time) -> (Averages, Averages) {
             least.load = least.load * WEIGHT_LEAST / 1024;
             most.load = most.load * WEIGHT_MOST / 1024;
         }
-        return (least, most);
+        return with_groups(shadow, least, most);
     }
     let gone = Averages {
         load: cfs.removed.load_avg,
@@ -79,7 +79,15 @@ pub fn bounds(shadow: &Shadow, cpu: CpuId, now: Time) -> (Averages, Averages) {
         .each(|average| decay_load(average, periods))
         .with(before, |least, before| least.saturating_sub(before / 8 + 16));
     let most = ours.with(before, u64::max).each(|average| average + average / 16 + residue);
-    (least, most)
+    with_groups(shadow, least, most)
+}
+
+/// A group shares its weight out among its tasks, so where groups are hidden any load is possible.
+fn with_groups(shadow: &Shadow, least: Averages, most: Averages) -> (Averages, Averages) {
+    if !shadow.groups_hidden {
+        return (least, most);
+    }
+    (Averages { load: 0, ..least }, Averages { load: most.load.max(1) * (WEIGHT_MOST / 1024), ..most })
 }
 
 /// Looks at the shadow with other averages of all CPUs.

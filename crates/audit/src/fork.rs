@@ -52,7 +52,8 @@ fn with_tried(shadow: &mut Shadow, task: TaskId, this: CpuId, tried: Vec<CpuId>,
         if let Some(placement) = with_stamp(shadow, task, this, cpu, now) {
             found.add(placement, Some(Hidden::IdleStamp), Vec::new());
         } else if let Some(placement) = with_averages(shadow, task, this, cpu, &bounds, now) {
-            found.add(placement, Some(Hidden::Loads), Vec::new());
+            let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::Loads };
+            found.add(placement, Some(hidden), Vec::new());
         }
     }
     found

@@ -38,5 +38,5 @@ pub use listener::Listener;
 pub use options::Options;
 pub use probe::{Carried, CarriedFacts};
 pub use report::{AuditReport, Counts, DecisionReport};
-pub use tasks::hints_of_tasks;
+pub use tasks::{has_groups, hints_of_tasks};
 pub use verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};

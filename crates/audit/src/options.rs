@@ -7,6 +7,9 @@ use crate::affinity::AffinityHint;
 pub struct Options {
     /// Masks of tasks, by name.
     pub affinity: Vec<AffinityHint>,
+    /// Tasks were in groups, by cgroup or session, and which is not known. Then loads and
+    /// virtual times, which are shared out between groups first, say nothing.
+    pub groups_hidden: bool,
     /// Keep every verdict in the report.
     pub keep_verdicts: bool,
     /// Disagreements that are told of each kind and rule.
@@ -15,6 +18,6 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { affinity: Vec::new(), keep_verdicts: false, stories: 2 }
+        Options { affinity: Vec::new(), groups_hidden: false, keep_verdicts: false, stories: 2 }
     }
 }

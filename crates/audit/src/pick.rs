@@ -35,7 +35,8 @@ pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Ve
     for task in may_come_first(shadow, cpu, &waiting) {
         let choice = Choice::Task(shadow.known(task).pid);
         if choice != found[0].choice {
-            let hidden = Some(Hidden::VirtualTime);
+            let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::VirtualTime };
+            let hidden = Some(hidden);
             found.push(Possible { choice, hidden, reason: found[0].reason, numbers: Vec::new() });
         }
     }
@@ -78,6 +79,9 @@ fn waiting(shadow: &Shadow, cpu: CpuId) -> Vec<Waiting> {
 
 /// Who may come first within the errors.
 fn may_come_first(shadow: &Shadow, cpu: CpuId, waiting: &[Waiting]) -> Vec<TaskId> {
+    if shadow.groups_hidden {
+        return waiting.iter().map(|w| w.task).collect();
+    }
     let rules = &shadow.sched.kernel.rules;
     let zero = shadow.sched.root_cfs(cpu).zero(rules);
     let key = |time: u64| time.wrapping_sub(zero) as i64;

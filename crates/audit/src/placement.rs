@@ -208,9 +208,11 @@ fn affine(shadow: &Shadow, view: &View, wakeup: &Wakeup, prev: CpuId, this: CpuI
     let numbers = vec![("load of waker's CPU", this_load), ("of previous", prev_load)];
     let mut targets = vec![Target { numbers: numbers.clone(), ..plain(reason, cpu) }];
     let open = shadow.load_error(this) + shadow.load_error(prev);
-    if (this_load - prev_load * bias / 100).unsigned_abs() <= open {
+    let close = (this_load - prev_load * bias / 100).unsigned_abs() <= open;
+    if close || shadow.groups_hidden {
+        let hidden = if close { Hidden::Loads } else { Hidden::Groups };
         let other = if cpu == this { prev } else { this };
-        targets.push(Target { hidden: Some(Hidden::Loads), numbers, ..plain(reason, other) });
+        targets.push(Target { hidden: Some(hidden), numbers, ..plain(reason, other) });
     }
     targets
 }

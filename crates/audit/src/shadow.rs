@@ -77,6 +77,8 @@ pub struct Shadow {
     pub start: Time,
     /// Changes each time an event changes the state.
     pub generation: u64,
+    /// In which groups tasks are is not known.
+    pub groups_hidden: bool,
     /// How far apart events of different CPUs can be and still overlap.
     pub slack: Slack,
     /// Guesses of flips from before the recording.
@@ -106,6 +108,7 @@ impl Shadow {
             sched,
             start: Time::ZERO,
             generation: 0,
+            groups_hidden: false,
             slack: Slack::default(),
             guesses: Guesses::new(kernel.tunables.hz, 0),
             asked: PerCpu::new(topology.nr_cpus(), |_| None),

@@ -33,6 +33,13 @@ pub fn hints_of_tasks(tasks: &str, nr_cpus: usize) -> Vec<AffinityHint> {
     masks.into_iter().filter_map(hint).collect()
 }
 
+/// Whether the list has tasks in different groups.
+pub fn has_groups(tasks: &str) -> bool {
+    let mut groups =
+        tasks.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split(' ').nth(6));
+    groups.next().is_some_and(|first| groups.any(|other| other != first))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +56,7 @@ mod tests {
         let hints = hints_of_tasks(tasks, 4);
         let told: Vec<_> = hints.iter().map(|hint| (hint.comm.as_str(), hint.allowed.to_string())).collect();
         assert_eq!(told, [("db writer", "0,2".to_owned())]);
+        assert!(has_groups(tasks), "/ and /a");
+        assert!(!has_groups("# tid\n1 1 OTHER 0 0 0-3 / init\n2 1 OTHER 0 0 0-3 / init\n"));
     }
 }

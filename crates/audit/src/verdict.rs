@@ -104,6 +104,8 @@ pub enum Hidden {
     TaskOrder,
     /// Whether affinity left the mark of an imbalance on a group.
     ImbalanceMark,
+    /// In which groups tasks were, and with which shares.
+    Groups,
     /// What became of the wake-up; its end is not in the trace.
     Fate,
     /// A task that was not met before.
@@ -131,6 +133,7 @@ impl Hidden {
             Hidden::BalanceTime => "BALANCE_TIME",
             Hidden::TaskOrder => "TASK_ORDER",
             Hidden::ImbalanceMark => "IMBALANCE_MARK",
+            Hidden::Groups => "GROUPS",
             Hidden::Fate => "FATE",
             Hidden::Unmet => "UNMET",
         }
@@ -156,6 +159,7 @@ impl Hidden {
             Hidden::BalanceTime => "when each CPU balances, and how often it failed",
             Hidden::TaskOrder => "the order of the list from which balancing takes tasks",
             Hidden::ImbalanceMark => "whether affinity left the mark of an imbalance on a group",
+            Hidden::Groups => "in which groups tasks were: cgroups, or sessions by autogroup",
             Hidden::Fate => "the end of the wake-up, which is not in the trace",
             Hidden::Unmet => "where the task was before it was first seen",
         }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use schedlab::audit::{AffinityHint, apply_features, apply_tunables, hints_of_command, hints_of_tasks};
+use schedlab::audit::{
+    AffinityHint, apply_features, apply_tunables, has_groups, hints_of_command, hints_of_tasks,
+};
 use schedlab::sched::{Kernel, PRESETS};
 use schedlab::topology::{CpuMask, Topology};
 
@@ -34,6 +36,8 @@ pub struct Facts {
     pub kernel: Kernel,
     /// Masks of tasks.
     pub affinity: Vec<AffinityHint>,
+    /// Tasks were in groups, and in which is not recorded.
+    pub groups_hidden: bool,
 }
 
 impl Facts {
@@ -74,7 +78,11 @@ impl Facts {
             }
         }
         let affinity = affinity(args, recorded, topology.nr_cpus())?;
-        Ok(Facts { topology, kernel, affinity })
+        let groups_hidden = match folder {
+            Some(folder) => groups_hidden(folder)?,
+            None => false,
+        };
+        Ok(Facts { topology, kernel, affinity, groups_hidden })
     }
 }
 
@@ -122,6 +130,18 @@ fn apply(kernel: &mut Kernel, folder: &Path, topology: &Topology) -> Result<(), 
     apply_features(kernel, &text("sched_features.txt")?);
     apply_tunables(kernel, &text("debug_sched.txt")?, topology.online().weight());
     Ok(())
+}
+
+/// Whether the host had tasks in several groups: by cgroup, or by session where autogroup is
+/// on. A recording without a list of tasks had none but its own, which are in one.
+fn groups_hidden(folder: &Path) -> Result<bool, Error> {
+    let text = |name: &str| {
+        let path = folder.join(name);
+        if path.is_file() { files::read(&path) } else { Ok(String::new()) }
+    };
+    let tasks = text("tasks.txt")?;
+    let autogroup = text("sysctl.txt")?.lines().any(|line| line.ends_with("sched_autogroup_enabled 1"));
+    Ok(!tasks.is_empty() && (autogroup || has_groups(&tasks)))
 }
 
 /// Masks that the user names, and those that the command beside the trace tells.

@@ -74,8 +74,12 @@ fn follow<S: Listener>(
     facts: &Facts,
     sink: S,
 ) -> Result<(AuditReport, S), Error> {
-    let options =
-        Options { affinity: facts.affinity.clone(), keep_verdicts: args.verdicts, stories: args.stories };
+    let options = Options {
+        affinity: facts.affinity.clone(),
+        groups_hidden: facts.groups_hidden,
+        keep_verdicts: args.verdicts,
+        stories: args.stories,
+    };
     let topology = &facts.topology;
     let recording = Recording::open(&recorded.trace)?.on_machine(&topology.name, topology.nr_cpus());
     let mut shadow = Shadow::with_sink(topology, &facts.kernel, options, sink);
