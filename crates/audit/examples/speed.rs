@@ -7,7 +7,7 @@ use std::path::Path;
 
 use schedlab_audit::{Audit, Options, apply_features, apply_tunables};
 use schedlab_sched::Kernel;
-use schedlab_topology::{SavedSysfs, Topology};
+use schedlab_topology::Topology;
 use schedlab_trace::read::{feed, ftrace};
 use schedlab_trace::{Event, NullSink, Sink};
 use schedlab_units::Duration;
@@ -27,8 +27,7 @@ fn main() {
         let machine = folder.parent().unwrap();
         let version = machine.parent().unwrap().file_name().unwrap().to_str().unwrap();
         let fact = |name: &str| fs::read_to_string(machine.join("facts").join(name)).unwrap();
-        let saved = SavedSysfs::from_lines("x", &fact("topology.txt")).unwrap();
-        let topology = Topology::from_sysfs("x", &saved).unwrap();
+        let topology = Topology::from_sysfs_lines("x", &fact("topology.txt")).unwrap();
         let mut kernel = Kernel::parse(&format!("v{version}")).unwrap();
         apply_features(&mut kernel, &fact("sched_features.txt"));
         apply_tunables(&mut kernel, &fact("debug_sched.txt"), topology.online().weight());

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use schedlab_audit::{Audit, Options};
 use schedlab_sched::Kernel;
-use schedlab_topology::{SavedSysfs, Topology};
+use schedlab_topology::Topology;
 use schedlab_trace::read::{Record, ftrace};
 use schedlab_trace::{Event, Sink};
 
@@ -48,8 +48,7 @@ fn recordings_with_holes_are_followed_to_their_end() {
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
     for (machine, load) in RECORDINGS {
         let facts = std::fs::read_to_string(traces.join(machine).join("facts/topology.txt")).unwrap();
-        let saved = SavedSysfs::from_lines(machine, &facts).unwrap();
-        let topology = Topology::from_sysfs(machine, &saved).unwrap();
+        let topology = Topology::from_sysfs_lines(machine, &facts).unwrap();
         let events = events(&traces.join(machine).join(load));
         let is = |event: &Event, name: &str| event.kind.name() == name;
         let holes: [(&str, Keep<'_>); 7] = [

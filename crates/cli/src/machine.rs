@@ -37,7 +37,7 @@ pub fn machine(name: &str) -> Result<Machine, Error> {
     }
     let topology = match text.trim_start() {
         t if t.starts_with('<') => Topology::from_hwloc(name, text),
-        t if t.starts_with("/sys/") => Topology::from_sysfs(name, &SavedSysfs::from_lines(name, text)?),
+        t if t.starts_with("/sys/") => Topology::from_sysfs_lines(name, text),
         _ => Topology::from_lscpu(name, text),
     };
     Ok(Machine::of(topology?))

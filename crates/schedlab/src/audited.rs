@@ -5,7 +5,7 @@ use std::io::{Cursor, Read, Seek};
 use crate::audit::{Audit, AuditReport, Options, apply_features, apply_tunables, hints_of_command};
 use crate::error::Error;
 use crate::sched::Kernel;
-use crate::topology::{SavedSysfs, Topology};
+use crate::topology::Topology;
 use crate::trace::read::{feed, open};
 
 /// What was recorded beside a trace, as the files in `traces/` have it.
@@ -33,9 +33,8 @@ pub fn audit_recording(
     trace: impl Read + Seek + 'static,
     facts: &RecordedFacts<'_>,
 ) -> Result<AuditReport, Error> {
-    let saved =
-        SavedSysfs::from_lines(facts.machine, facts.topology).map_err(|e| Error::new(e.to_string()))?;
-    let topology = Topology::from_sysfs(facts.machine, &saved).map_err(|e| Error::new(e.to_string()))?;
+    let topology =
+        Topology::from_sysfs_lines(facts.machine, facts.topology).map_err(|e| Error::new(e.to_string()))?;
     let mut kernel = Kernel::parse(facts.kernel).map_err(|e| Error::new(e.to_string()))?;
     apply_features(&mut kernel, facts.features);
     apply_tunables(&mut kernel, facts.debug_sched, topology.online().weight());

@@ -17,7 +17,7 @@ use std::io::{Read, Seek};
 use schedlab_machine::Machine;
 use schedlab_report::metrics::{Busy, Cause, Counts, Migrations, Placements, WakeupLatency};
 use schedlab_sched::Kernel;
-use schedlab_topology::{CpuId, SavedSysfs, Topology};
+use schedlab_topology::{CpuId, Topology};
 use schedlab_trace::read::{Record, open};
 use schedlab_trace::{Comm, Event, Kind, Sink};
 use schedlab_units::{Duration, Pid};
@@ -188,8 +188,7 @@ pub fn simulated(
 /// # Errors
 /// Facts that make no machine.
 pub fn machine(name: &str, topology: &str) -> Result<Machine, Error> {
-    let saved = SavedSysfs::from_lines(name, topology).map_err(|e| Error::new(e.to_string()))?;
-    let topology = Topology::from_sysfs(name, &saved).map_err(|e| Error::new(e.to_string()))?;
+    let topology = Topology::from_sysfs_lines(name, topology).map_err(|e| Error::new(e.to_string()))?;
     let mut machine = Machine::of(topology);
     machine
         .apply_toml("emulator", "[hardware]\nclass = \"emulator\"\n")

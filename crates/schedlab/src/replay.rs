@@ -134,7 +134,7 @@ impl Recorded {
     /// Another machine, without what the recorded work holds already.
     pub fn elsewhere(&self, machine: Machine, recorded_on: &Topology) -> Machine {
         let mut without = machine.without.with(Mechanism::KernelCosts);
-        if has_smt(recorded_on) {
+        if recorded_on.is_smt() {
             without = without.with(Mechanism::Smt);
         }
         machine.without(without)
@@ -180,7 +180,7 @@ impl Recorded {
     /// What is to be kept in mind about figures from a machine.
     pub fn notes(&self, machine: &Machine, recorded_on: &Topology) -> Vec<String> {
         let mut notes = Vec::new();
-        if has_smt(recorded_on) {
+        if recorded_on.is_smt() {
             notes.push(
                 "run lengths were recorded on CPUs that share their core with a sibling and stay as they were; \
                  SMT is not charged again"
@@ -213,25 +213,9 @@ impl Recorded {
     }
 }
 
-/// Whether some core has several threads.
-fn has_smt(topology: &Topology) -> bool {
-    let mut cores: Vec<u16> = topology.cpus().map(|(_, cpu)| cpu.core).collect();
-    let cpus = cores.len();
-    cores.sort_unstable();
-    cores.dedup();
-    cores.len() < cpus
-}
-
 /// Run time and wake-up latency of the replays, one column per kernel.
 pub fn table(scenario: &Scenario, results: &Results) -> Table {
-    let title = format!(
-        "{} on {}, {} paired runs, seed {}",
-        scenario.rows[0].workload.name,
-        scenario.machine.name(),
-        scenario.runs,
-        scenario.seed
-    );
-    let mut table = Table::new(title, scenario.kernels.iter().map(|k| k.name.as_str()));
+    let mut table = crate::tables::titled(scenario);
     let runs = || results.runs[0].iter().enumerate().flat_map(|(k, runs)| runs.iter().map(move |r| (k, r)));
     let time = table.metric("run time", "ms", Direction::Lower);
     for (kernel, run) in runs() {

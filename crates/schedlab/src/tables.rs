@@ -10,20 +10,25 @@ use crate::scenario::Scenario;
 /// Percentiles of wake-up latency that are printed.
 const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
+/// A table without figures: what was run, and a column per kernel.
+pub(crate) fn titled(scenario: &Scenario) -> Table {
+    let title = format!(
+        "{} on {}, {} paired runs, seed {}",
+        scenario.rows[0].workload.name,
+        scenario.machine.name(),
+        scenario.runs,
+        scenario.seed
+    );
+    Table::new(title, scenario.kernels.iter().map(|k| k.name.as_str()))
+}
+
 impl Results {
     /// The measures of the workload, one column per kernel.
     ///
     /// A workload of one row with several measures alike (STREAM's four kernels)
     /// gives one table with a line each; otherwise each measure has its own.
     pub fn table(&self, scenario: &Scenario) -> Table {
-        let title = format!(
-            "{} on {}, {} paired runs, seed {}",
-            scenario.rows[0].workload.name,
-            scenario.machine.name(),
-            scenario.runs,
-            scenario.seed
-        );
-        let mut table = Table::new(title, scenario.kernels.iter().map(|k| k.name.as_str()));
+        let mut table = titled(scenario);
         let measures = &scenario.rows[0].workload.measures;
         let alike = measures
             .windows(2)

@@ -8,9 +8,7 @@
 //!
 //! Kernel: handle_softirqs(), invoke_softirq(), run_ksoftirqd(), kernel/softirq.c.
 
-use std::sync::Arc;
-
-use schedlab_sched::{NewTask, Policy, TaskState, TgId};
+use schedlab_sched::{Policy, TaskState};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, TaskId, Time};
@@ -72,17 +70,9 @@ impl Engine<'_> {
         if let Some(thread) = self.softirqs[cpu].thread {
             return thread;
         }
-        let new = NewTask {
-            policy: Policy::Normal,
-            nice: 0,
-            allowed: Arc::new(CpuMask::one(self.machine.topology.nr_cpus(), cpu)),
-            tg: TgId::ROOT,
-            kthread: true,
-            process: u32::MAX,
-            slice: None,
-        };
+        let allowed = CpuMask::one(self.machine.topology.nr_cpus(), cpu);
         let comm = Comm::from(format!("ksoftirqd/{cpu}").as_str());
-        let thread = self.make_asleep(&new, comm, Role::Softirqd, Stage::Softirqs);
+        let thread = self.make_kthread(Policy::Normal, 0, allowed, comm, Role::Softirqd, Stage::Softirqs);
         self.softirqs[cpu].thread = Some(thread);
         thread
     }

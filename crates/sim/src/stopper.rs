@@ -50,24 +50,33 @@ impl Engine<'_> {
         if let Some(stopper) = self.cpus[cpu].stopper {
             return stopper;
         }
-        let new = NewTask {
-            policy: Policy::Stop,
-            nice: 0,
-            allowed: Arc::new(CpuMask::one(self.machine.topology.nr_cpus(), cpu)),
-            tg: TgId::ROOT,
-            kthread: true,
-            process: u32::MAX,
-            slice: None,
-        };
+        let allowed = CpuMask::one(self.machine.topology.nr_cpus(), cpu);
         let comm = Comm::from(format!("migration/{cpu}").as_str());
-        let stopper = self.make_asleep(&new, comm, Role::Stopper, Stage::Stopper);
+        let stopper = self.make_kthread(Policy::Stop, 0, allowed, comm, Role::Stopper, Stage::Stopper);
         self.cpus[cpu].stopper = Some(stopper);
         stopper
     }
 
     /// Makes a thread of the kernel that waits for work.
-    pub fn make_asleep(&mut self, new: &NewTask, comm: Comm, role: Role, stage: Stage) -> TaskId {
-        let id = self.make_task(new, Birth { comm, role, spec: None, entry: Pc(0), parent: None, stage });
+    pub fn make_kthread(
+        &mut self,
+        policy: Policy,
+        nice: i8,
+        allowed: CpuMask,
+        comm: Comm,
+        role: Role,
+        stage: Stage,
+    ) -> TaskId {
+        let new = NewTask {
+            policy,
+            nice,
+            allowed: Arc::new(allowed),
+            tg: TgId::ROOT,
+            kthread: true,
+            process: u32::MAX,
+            slice: None,
+        };
+        let id = self.make_task(&new, Birth { comm, role, spec: None, entry: Pc(0), parent: None, stage });
         self.sched.task_mut(id).state = TaskState::Interruptible;
         self.tasks[id.index()].wait = Wait::Work;
         id

@@ -3,9 +3,7 @@
 //! All workqueues of one kind share the workers of a CPU (or of a node, where they
 //! are bound to none), as in the kernel.
 
-use std::sync::Arc;
-
-use schedlab_sched::{NewTask, Policy, TaskState, TgId};
+use schedlab_sched::{Policy, TaskState};
 use schedlab_topology::{CpuId, CpuMask, NodeId, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::TaskId;
@@ -95,17 +93,8 @@ impl Engine<'_> {
                 (topology.node_mask(node).clone(), 0, format!("kworker/u{pool_number}:{number}"))
             }
         };
-        let new = NewTask {
-            policy: Policy::Normal,
-            nice,
-            allowed: Arc::new(allowed),
-            tg: TgId::ROOT,
-            kthread: true,
-            process: u32::MAX,
-            slice: None,
-        };
         let role = Role::Worker { pool };
-        self.make_asleep(&new, Comm::from(name.as_str()), role, Stage::NextItem)
+        self.make_kthread(Policy::Normal, nice, allowed, Comm::from(name.as_str()), role, Stage::NextItem)
     }
 
     fn pool_of_worker(&self, worker: TaskId) -> u32 {

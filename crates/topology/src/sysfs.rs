@@ -54,6 +54,14 @@ impl Topology {
     pub fn from_sysfs(name: &str, tree: &dyn SysfsTree) -> Result<Topology, TopologyError> {
         import(name, tree).map_err(|error| error.in_place(name))
     }
+
+    /// Reads a machine from saved lines of a path, a space and the file's text, and names it.
+    ///
+    /// # Errors
+    /// Those of [`SavedSysfs::from_lines`] and [`Topology::from_sysfs`].
+    pub fn from_sysfs_lines(name: &str, text: &str) -> Result<Topology, TopologyError> {
+        Topology::from_sysfs(name, &SavedSysfs::from_lines(name, text)?)
+    }
 }
 
 /// Where the tree may begin.
