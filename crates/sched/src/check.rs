@@ -69,6 +69,10 @@ pub const INVARIANTS: &[Invariant] = &[
         sentence: "a group's capacity lies between its smallest and largest",
         violation: balance::capacity,
     },
+    Invariant {
+        sentence: "sums of groups are those of their CPUs, unless these may have changed",
+        violation: Sched::wrong_group_sum,
+    },
     Invariant { sentence: "balance intervals stay in their bounds", violation: balance::intervals },
     Invariant { sentence: "a cache's busy CPUs are those with a tick", violation: balance::nr_busy_cpus },
     Invariant {

@@ -7,7 +7,7 @@ use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::TaskId;
 
 use crate::lab::{ALL, Lab, MS};
-use crate::{Curr, MigrationCause, NICE_0_LOAD, NewTask, Policy, TaskState, TgId};
+use crate::{Curr, IdleType, MigrationCause, NICE_0_LOAD, NewTask, Policy, TaskState, TgId};
 
 struct Random(u64);
 
@@ -38,8 +38,8 @@ struct Disorder {
 }
 
 impl Disorder {
-    fn new(kernel: &str, seed: u64, quota: bool) -> Disorder {
-        let mut lab = Lab::new(kernel, "1x2x2");
+    fn new(kernel: &str, machine: &str, seed: u64, quota: bool) -> Disorder {
+        let mut lab = Lab::new(kernel, machine);
         let now = lab.time();
         let a = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), now);
         let b = lab.sched.new_group(a, 2 * NICE_0_LOAD, CpuId(1), now);
@@ -48,10 +48,14 @@ impl Disorder {
         Disorder { lab, random: Random(seed), tasks: Vec::new(), quota }
     }
 
+    fn nr_cpus(&self) -> usize {
+        self.lab.sched.rqs.len()
+    }
+
     /// A CPU in use.
     fn cpu(&mut self) -> u16 {
         loop {
-            let cpu = self.random.below(4) as u16;
+            let cpu = self.random.below(self.nr_cpus() as u64) as u16;
             if self.lab.sched.rqs[CpuId(cpu)].active {
                 return cpu;
             }
@@ -67,7 +71,7 @@ impl Disorder {
         if idle && others {
             self.lab.sched.set_online(cpu, false, now);
         } else {
-            for cpu in (0..4).map(CpuId) {
+            for cpu in (0..self.nr_cpus()).map(CpuId::from) {
                 self.lab.sched.set_online(cpu, true, now);
             }
         }
@@ -138,6 +142,21 @@ impl Disorder {
             }
         }
         self.lab.settle();
+        self.sums_decide_as_walks();
+    }
+
+    /// A balance pass and a fork are decided alike by kept sums and by looking at each CPU.
+    fn sums_decide_as_walks(&mut self) {
+        let (cpu, now) = (CpuId(self.cpu()), self.lab.time());
+        let Some(task) = self.any() else { return };
+        let decide = |sched: &crate::Sched| {
+            let domains = sched.domains.walk(cpu);
+            let pass = |(sd, _)| sched.decide_balance(cpu, sd, IdleType::NewlyIdle, now);
+            (domains.map(pass).collect::<Vec<_>>(), sched.decide_fork(task, cpu, now, None))
+        };
+        let walked = decide(&self.lab.sched);
+        self.lab.sched.update_group_sums();
+        assert_eq!(walked, decide(&self.lab.sched));
     }
 
     fn fork(&mut self) {
@@ -159,7 +178,7 @@ impl Disorder {
             let to = Some(to).filter(|&to| allowed.contains(to)).or_else(|| allowed.iter().find(usable));
             match to {
                 Some(to) => self.lab.wake_on(task, to),
-                None => self.set_allowed(task, CpuMask::all(4)),
+                None => self.set_allowed(task, CpuMask::all(self.nr_cpus())),
             }
         }
     }
@@ -176,7 +195,7 @@ impl Disorder {
     }
 
     fn bind(&mut self, task: TaskId) {
-        let mut mask = CpuMask::new(4);
+        let mut mask = CpuMask::new(self.nr_cpus());
         mask.set(CpuId(self.cpu()));
         mask.set(CpuId(self.cpu()));
         let entry = self.lab.sched.task(task);
@@ -194,7 +213,8 @@ impl Disorder {
 fn disorder(quota: bool, steps: usize) {
     for kernel in ALL {
         for seed in 1..=6u64 {
-            let mut disorder = Disorder::new(kernel, 0x9E37_79B9_7F4A_7C15 ^ seed << 17, quota);
+            let machine = if seed % 3 == 0 { "2x2x2" } else { "1x2x2" };
+            let mut disorder = Disorder::new(kernel, machine, 0x9E37_79B9_7F4A_7C15 ^ seed << 17, quota);
             for step in 0..steps {
                 let place = Place { kernel, seed, step };
                 disorder.step();
@@ -237,7 +257,7 @@ fn lag_stays_within_its_bound() {
     for kernel in &ALL[5..] {
         let (mut worst, mut seen) = (i64::MIN, 0);
         for seed in 1..=6u64 {
-            let mut disorder = Disorder::new(kernel, 0x9E37_79B9_7F4A_7C15 ^ seed << 17, false);
+            let mut disorder = Disorder::new(kernel, "1x2x2", 0x9E37_79B9_7F4A_7C15 ^ seed << 17, false);
             for _ in 0..1_500 {
                 match disorder.random.below(10) {
                     0 if disorder.tasks.len() < 12 => {

@@ -41,6 +41,7 @@ mod entity;
 mod features;
 mod fork;
 mod group;
+mod group_sums;
 mod h_load;
 mod hotplug;
 mod hrtick;
@@ -72,6 +73,7 @@ mod uptime;
 mod util_est;
 mod view;
 pub mod wakeup;
+mod watched;
 mod weight;
 pub mod wf;
 mod yield_task;
@@ -108,6 +110,7 @@ pub use tick::Ticked;
 pub use tunables::{Scaled, Tunable, Tunables};
 pub use view::{Candidate, Placement, Refused, View};
 pub use wakeup::{WakePath, Wakees, Wakeup, WakeupDecision};
+pub use watched::Watched;
 pub use weight::{NICE_0_LOAD, WEIGHT_IDLEPRIO, prio_to_weight, prio_to_wmult};
 
 /// A CFS run queue, root or of a group: index into [`Sched::cfs_rqs`]. The root

@@ -7,9 +7,10 @@ use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_units::{TaskId, Time};
 
 use crate::domain::capacity_orig;
+use crate::group_sums::GroupSums;
 use crate::{
     BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, NICE_0_LOAD, Rq,
-    Scaled, SchedCache, SeId, Task, TaskGroup, TgId,
+    Scaled, SchedCache, SeId, Task, TaskGroup, TgId, Watched,
 };
 
 /// What the kernel measures of its own work. It is the driver's machine that has
@@ -57,9 +58,9 @@ pub struct Sched {
     /// Domains, groups and what LLCs share.
     pub domains: Domains,
     /// Run queues.
-    pub rqs: PerCpu<Rq>,
+    pub rqs: Watched<PerCpu<Rq>>,
     /// Queues of all groups on all CPUs; the first ones are the roots.
-    pub cfs_rqs: Vec<CfsRq>,
+    pub cfs_rqs: Watched<Vec<CfsRq>>,
     /// Tasks; never removed.
     pub tasks: Vec<Task>,
     /// Group entities.
@@ -84,6 +85,7 @@ pub struct Sched {
     pub max_load_balance_interval: u64,
     /// v7.2: processes and where they run.
     pub sched_cache: SchedCache,
+    pub(crate) group_sums: Option<GroupSums>,
     /// Balance passes since the driver last looked; none unless it asked for them.
     pub balance_log: Option<Vec<BalanceDecision>>,
     /// Balancing decides and leaves its marks, but moves nothing: a recording tells what moves.
@@ -125,14 +127,16 @@ impl Sched {
             se: Vec::new(),
             bandwidth: Bandwidth::default(),
         };
-        Sched {
-            domains: Domains::build(topology, kernel, &active),
+        let cfs_rqs = (0..nr_cpus).map(|cpu| CfsRq::new(CpuId::from(cpu), TgId::ROOT)).collect();
+        let domains = Domains::build(topology, kernel, &active);
+        let mut sched = Sched {
+            domains,
             topology: topology.clone(),
             kernel: kernel.clone(),
             scaled: Scaled::new(&kernel.tunables, active.weight()),
             prices,
-            rqs,
-            cfs_rqs: (0..nr_cpus).map(|cpu| CfsRq::new(CpuId::from(cpu), TgId::ROOT)).collect(),
+            rqs: Watched::new(rqs),
+            cfs_rqs: Watched::new(cfs_rqs),
             tasks: Vec::new(),
             group_ses: Vec::new(),
             tgs: vec![root],
@@ -145,12 +149,15 @@ impl Sched {
             nohz_balancing: false,
             max_load_balance_interval: max_load_balance_interval(kernel, active.weight()),
             sched_cache: SchedCache::default(),
+            group_sums: None,
             balance_log: None,
             balance_watches: false,
             nr_rt_overloaded: 0,
             rt_period_active: false,
             bandwidth_used: false,
-        }
+        };
+        sched.keep_group_sums();
+        sched
     }
 
     /// Builds the domains anew for the CPUs that are active, as hotplug and cpusets do.
@@ -164,6 +171,7 @@ impl Sched {
             rq.cpu_capacity_orig = capacity[cpu];
         }
         self.domains = Domains::build(&self.topology, &self.kernel, &active);
+        self.keep_group_sums();
         self.max_load_balance_interval = max_load_balance_interval(&self.kernel, active.weight());
         self.after_rebuild();
     }

@@ -147,7 +147,13 @@ impl<'a> View<'a> {
     /// Counts a CPU as looked at.
     #[inline]
     pub fn examine(&self) {
-        self.examined.set(self.examined.get() + 1);
+        self.examine_all(1);
+    }
+
+    /// Counts CPUs as looked at.
+    #[inline]
+    pub fn examine_all(&self, nr_cpus: u32) {
+        self.examined.set(self.examined.get() + nr_cpus);
     }
 
     /// How many CPUs were looked at so far.

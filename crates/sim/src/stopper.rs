@@ -119,6 +119,7 @@ impl Engine<'_> {
     /// A task executes another program: the cheapest moment to move it.
     pub fn exec_balance(&mut self, task: TaskId) {
         let cpu = self.sched.task(task).cpu;
+        self.sched.update_group_sums();
         let chosen = if self.explaining {
             let passed_over = std::cell::RefCell::new(Vec::new());
             let chosen = self.sched.decide_exec(task, self.now, Some(&passed_over));

@@ -149,7 +149,13 @@ impl<'a> LbEnv<'a> {
     /// Counts a CPU as looked at.
     #[inline]
     pub fn examine(&self) {
-        self.examined.set(self.examined.get() + 1);
+        self.examine_all(1);
+    }
+
+    /// Counts CPUs as looked at.
+    #[inline]
+    pub fn examine_all(&self, nr_cpus: u32) {
+        self.examined.set(self.examined.get() + nr_cpus);
     }
 
     /// CPUs that may receive on behalf of the destination.

@@ -2,6 +2,7 @@
 
 use super::env::LbEnv;
 use super::{GroupSeen, GroupType, SgLbStats};
+use crate::group_sums::{CpuStats, GroupSums};
 use crate::{AsymPacking, Feature, FullyBusyTie, IdleType, Reason, SchedGroup, SdFlags, SgId};
 use schedlab_topology::CpuId;
 
@@ -101,10 +102,11 @@ impl LbEnv<'_> {
         };
         let dst_core_idle = !domains.smt_active || sched.is_core_idle(self.dst_cpu);
         let (mut overload, mut sum_util) = (false, 0);
+        let sums = sched.valid_group_sums().filter(|_| self.without.is_empty());
         for id in self.sd.groups.iter() {
             let group = domains.sg(id);
             let local = self.is_local(id, group);
-            let mut stats = self.update_sg_lb_stats(group, local, &sds.local, &mut overload);
+            let mut stats = self.update_sg_lb_stats(id, local, &sds.local, sums, &mut overload);
             self.classify(group, &mut stats);
             self.record_sg_llc_stats(group, &stats);
             if sched.balance_log.is_some() {
@@ -137,49 +139,30 @@ impl LbEnv<'_> {
     /// Kernel: update_sg_lb_stats(), kernel/sched/fair.c, v7.2, v6.12, v6.1 and v5.5.
     fn update_sg_lb_stats(
         &self,
-        group: &SchedGroup,
+        id: SgId,
         local: bool,
         local_stats: &SgLbStats,
+        all_sums: Option<&GroupSums>,
         overload: &mut bool,
     ) -> SgLbStats {
         let sched = self.sched;
         let kernel = &sched.kernel;
-        let asym = self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY);
-        let reduced = self.is_idle() && kernel.has(Feature::ReducedCapacityMisfit);
-        let count_runnable = kernel.has(Feature::LbCountRunnable);
-        let cache_aware = sched.sched_cache_active();
+        let group = sched.domains.sg(id);
         let mut stats = SgLbStats::default();
-        for cpu in self.group_cpus(group) {
-            self.examine();
-            let rq = &sched.rqs[cpu];
-            let cfs = sched.root_cfs(cpu);
-            let load = sched.cpu_load(cpu);
-            stats.group_load += load;
-            stats.group_util += sched.cpu_util(cpu);
-            stats.group_runnable += cfs.avg.runnable_avg;
-            let h_nr = if count_runnable { cfs.h_nr_runnable } else { cfs.h_nr_queued };
-            stats.sum_h_nr_running += h_nr;
-            stats.sum_nr_running += rq.nr_running;
-            if cache_aware {
-                stats.nr_pref_dst_llc += sched.nr_prefer_llc_of(cpu, self.dst_cpu);
+        let sums = match all_sums.and_then(|all| self.suffice(all.of(id), local)) {
+            Some(sums) => {
+                self.examine_all(group.group_weight);
+                *sums
             }
-            if rq.nr_running == 0 && sched.idle_cpu(cpu) {
-                stats.idle_cpus += 1;
-                continue;
-            }
-            *overload |= rq.nr_running > 1;
-            if local {
-                continue;
-            }
-            if asym {
-                if stats.group_misfit_task_load < rq.misfit_task_load {
-                    stats.group_misfit_task_load = rq.misfit_task_load;
-                    *overload = true;
-                }
-            } else if reduced && h_nr == 1 && sched.check_cpu_capacity(cpu, self.sd) {
-                stats.group_misfit_task_load = stats.group_misfit_task_load.max(load);
-            }
-        }
+            None => self.sum_up(group, local, &mut stats, overload),
+        };
+        stats.group_load = sums.load;
+        stats.group_util = sums.util;
+        stats.group_runnable = sums.runnable;
+        stats.sum_h_nr_running = sums.h_nr_running;
+        stats.sum_nr_running = sums.nr_running;
+        stats.idle_cpus = sums.idle;
+        *overload |= sums.overloaded > 0;
         stats.group_capacity = sched.domains.sgcs[group.sgc as usize].capacity;
         stats.group_weight = group.group_weight;
         if !local {
@@ -194,6 +177,53 @@ impl LbEnv<'_> {
             stats.group_llc_balance = self.llc_balance(group, &stats);
         }
         stats
+    }
+
+    /// The sums over a group, if nothing else is asked of it.
+    fn suffice<'s>(&self, sums: &'s CpuStats, local: bool) -> Option<&'s CpuStats> {
+        let misfits = !local && (self.has_misfits() || self.looks_for_reduced() && sums.maybe_reduced > 0);
+        (!misfits && !self.sched.sched_cache_active()).then_some(sums)
+    }
+
+    fn has_misfits(&self) -> bool {
+        self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY)
+    }
+
+    fn looks_for_reduced(&self) -> bool {
+        self.is_idle() && self.sched.kernel.has(Feature::ReducedCapacityMisfit)
+    }
+
+    /// Looks at each CPU of a group.
+    fn sum_up(
+        &self,
+        group: &SchedGroup,
+        local: bool,
+        stats: &mut SgLbStats,
+        overload: &mut bool,
+    ) -> CpuStats {
+        let sched = self.sched;
+        let (misfits, reduced) = (self.has_misfits(), self.looks_for_reduced());
+        let cache_aware = sched.sched_cache_active();
+        let mut sums = CpuStats::default();
+        for cpu in self.group_cpus(group) {
+            self.examine();
+            let one = sched.cpu_stats(cpu);
+            sums.add(&one);
+            if cache_aware {
+                stats.nr_pref_dst_llc += sched.nr_prefer_llc_of(cpu, self.dst_cpu);
+            }
+            if local || one.idle > 0 {
+                continue;
+            }
+            if misfits {
+                let misfit = sched.rqs[cpu].misfit_task_load;
+                *overload |= stats.group_misfit_task_load < misfit;
+                stats.group_misfit_task_load = stats.group_misfit_task_load.max(misfit);
+            } else if reduced && one.h_nr_running == 1 && sched.check_cpu_capacity(cpu, self.sd) {
+                stats.group_misfit_task_load = stats.group_misfit_task_load.max(one.load);
+            }
+        }
+        sums
     }
 
     fn classify(&self, group: &SchedGroup, stats: &mut SgLbStats) {

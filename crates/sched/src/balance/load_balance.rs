@@ -42,6 +42,7 @@ impl Sched {
         if env.should_we_balance() && env.refreshes_capacity() {
             self.update_group_capacity(sd, now);
         }
+        self.update_group_sums();
         let decision = self.decide_balance(cpu, sd, idle, now);
         self.apply_balance(&decision, now);
         decision

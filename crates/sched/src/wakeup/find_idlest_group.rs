@@ -7,6 +7,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
+use crate::group_sums::GroupSums;
 use crate::{
     AsymFits, Curr, Feature, ForkGroup, GroupType, NICE_0_LOAD, PendingWake, Refused, SchedDomain,
     SchedGroup, SdFlags, SgId, SgLbStats, View,
@@ -39,13 +40,14 @@ pub fn find_idlest_group(
         group_type: GroupType::Overloaded,
         ..SgLbStats::default()
     };
+    let sums = view.sched.valid_group_sums();
     for id in sd.groups.iter() {
         let group = domains.sg(id);
         if !group.span.intersects(allowed) {
             refuse_group(view, group, Refused::NotAllowed);
             continue;
         }
-        let stats = update_sg_wakeup_stats(view, sd, id, task);
+        let stats = update_sg_wakeup_stats(view, sd, id, task, sums);
         if group.span.contains(this) {
             local = Some((id, stats));
         } else if picks_idlest(view, &best, idlest, &stats, id) {
@@ -70,7 +72,13 @@ pub(super) fn refuse_group(view: &View, group: &SchedGroup, refused: Refused) {
 }
 
 /// Kernel: update_sg_wakeup_stats(), kernel/sched/fair.c, v5.5, v6.12, v7.2.
-fn update_sg_wakeup_stats(view: &View, sd: &SchedDomain, id: SgId, task: TaskId) -> SgLbStats {
+fn update_sg_wakeup_stats(
+    view: &View,
+    sd: &SchedDomain,
+    id: SgId,
+    task: TaskId,
+    all_sums: Option<&GroupSums>,
+) -> SgLbStats {
     let (sched, kernel) = (view.sched, view.kernel());
     let group = sched.domains.sg(id);
     let sgc = sched.domains.sgc(id);
@@ -80,29 +88,23 @@ fn update_sg_wakeup_stats(view: &View, sd: &SchedDomain, id: SgId, task: TaskId)
     let mut stats = SgLbStats { group_capacity: sgc.capacity, ..SgLbStats::default() };
     let mut fits = false;
     let counted_on = (p.se.avg.last_update_time != 0).then_some(p.cpu);
-    for &cpu in group.cpus.iter() {
-        if only_allowed && !p.allowed.contains(cpu) {
-            continue;
+    let whole = !asym
+        && (!only_allowed || group.span.is_subset(&p.allowed))
+        && counted_on.is_none_or(|cpu| !group.span.contains(cpu));
+    if let Some(sums) = all_sums.filter(|_| whole).map(|all| all.of(id)) {
+        view.examine_all(group.group_weight);
+        stats.group_load = sums.load;
+        stats.group_util = sums.util;
+        stats.group_runnable = sums.runnable;
+        stats.sum_nr_running = sums.nr_running;
+        stats.sum_h_nr_running = sums.h_nr_runnable;
+        stats.idle_cpus = sums.idle;
+    } else {
+        for &cpu in group.cpus.iter().filter(|&&cpu| !only_allowed || p.allowed.contains(cpu)) {
+            view.examine();
+            add_cpu(view, cpu, task, counted_on == Some(cpu), &mut stats);
+            fits |= asym && kernel.rules.asym_fits >= AsymFits::Uclamp && util_fits_cpu(view, task, cpu) > 0;
         }
-        view.examine();
-        let mut own = 0;
-        if counted_on == Some(cpu) {
-            own = u32::from(p.on_rq);
-            stats.group_load += sched.cpu_load_without(task, cpu, view.now);
-            stats.group_util += sched.cpu_util_without(task, cpu);
-            stats.group_runnable += sched.cpu_runnable_without(task, cpu);
-        } else {
-            stats.group_load += sched.cpu_load(cpu);
-            stats.group_util += sched.cpu_util(cpu);
-            stats.group_runnable += sched.cpu_runnable(cpu);
-        }
-        let nr_running = view.rq(cpu).nr_running - own;
-        stats.sum_nr_running += nr_running;
-        stats.sum_h_nr_running += sched.root_cfs(cpu).h_nr_runnable.saturating_sub(own);
-        if nr_running == 0 && idle_cpu_without(view, cpu, task) {
-            stats.idle_cpus += 1;
-        }
-        fits |= asym && kernel.rules.asym_fits >= AsymFits::Uclamp && util_fits_cpu(view, task, cpu) > 0;
     }
     if asym {
         if kernel.rules.asym_fits < AsymFits::Uclamp {
@@ -121,6 +123,29 @@ fn update_sg_wakeup_stats(view: &View, sd: &SchedDomain, id: SgId, task: TaskId)
         stats.avg_load = stats.load_per_capacity();
     }
     stats
+}
+
+/// Adds a CPU to the statistics of its group, as if the task were not there.
+fn add_cpu(view: &View, cpu: CpuId, task: TaskId, counted_here: bool, stats: &mut SgLbStats) {
+    let sched = view.sched;
+    let mut own = 0;
+    if counted_here {
+        own = u32::from(sched.task(task).on_rq);
+        stats.group_load += sched.cpu_load_without(task, cpu, view.now);
+        stats.group_util += sched.cpu_util_without(task, cpu);
+        stats.group_runnable += sched.cpu_runnable_without(task, cpu);
+    } else {
+        stats.group_load += sched.cpu_load(cpu);
+        stats.group_util += sched.cpu_util(cpu);
+        stats.group_runnable += sched.cpu_runnable(cpu);
+    }
+    // What runs on in a throttled group is no longer counted.
+    let nr_running = view.rq(cpu).nr_running.saturating_sub(own);
+    stats.sum_nr_running += nr_running;
+    stats.sum_h_nr_running += sched.root_cfs(cpu).h_nr_runnable.saturating_sub(own);
+    if nr_running == 0 && idle_cpu_without(view, cpu, task) {
+        stats.idle_cpus += 1;
+    }
 }
 
 /// Idle as if the task were not there; that nobody else is queued is known.

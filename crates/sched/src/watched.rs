@@ -1,0 +1,124 @@
+//! A table by CPU that remembers where it may have changed.
+//!
+//! Sums over groups of CPUs are brought up to date from those places alone. Reading
+//! leaves no trace; whoever asks for an element to change marks it, so no change can be
+//! forgotten.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::{Deref, Index, IndexMut};
+
+use schedlab_topology::{CpuId, PerCpu};
+
+use crate::Rq;
+
+/// A table whose first elements belong to a CPU each, in order.
+pub struct Watched<C> {
+    table: C,
+    /// One bit per CPU that is watched.
+    touched: Vec<u64>,
+}
+
+impl<C> Watched<C> {
+    /// A table that nobody watches yet.
+    pub fn new(table: C) -> Watched<C> {
+        Watched { table, touched: Vec::new() }
+    }
+
+    /// Watches the first `nr_cpus` elements, which belong to the CPUs: none if that is 0. All
+    /// of them count as changed.
+    pub(crate) fn watch(&mut self, nr_cpus: usize) {
+        self.touched = vec![u64::MAX; nr_cpus.div_ceil(64)];
+    }
+
+    /// CPUs that may have changed, as words of 64 bits. Bits beyond the CPUs mean nothing.
+    #[inline]
+    pub(crate) fn touched(&self) -> &[u64] {
+        &self.touched
+    }
+
+    /// Takes the changes of 64 CPUs for known.
+    #[inline]
+    pub(crate) fn take_touched(&mut self, word: usize) -> u64 {
+        core::mem::take(&mut self.touched[word])
+    }
+
+    #[inline]
+    fn touch(&mut self, index: usize) {
+        if let Some(word) = self.touched.get_mut(index / 64) {
+            *word |= 1 << (index % 64);
+        }
+    }
+}
+
+impl<C> Deref for Watched<C> {
+    type Target = C;
+
+    #[inline]
+    fn deref(&self) -> &C {
+        &self.table
+    }
+}
+
+impl<I, C: Index<I>> Index<I> for Watched<C> {
+    type Output = C::Output;
+
+    #[inline]
+    fn index(&self, index: I) -> &C::Output {
+        &self.table[index]
+    }
+}
+
+impl<T> IndexMut<usize> for Watched<Vec<T>> {
+    #[inline]
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        self.touch(index);
+        &mut self.table[index]
+    }
+}
+
+impl<T> Watched<Vec<T>> {
+    /// Adds an element that belongs to no CPU alone.
+    pub(crate) fn push(&mut self, value: T) {
+        self.table.push(value);
+    }
+}
+
+impl IndexMut<CpuId> for Watched<PerCpu<Rq>> {
+    #[inline]
+    fn index_mut(&mut self, cpu: CpuId) -> &mut Rq {
+        self.touch(cpu.index());
+        &mut self.table[cpu]
+    }
+}
+
+impl Watched<PerCpu<Rq>> {
+    /// Each CPU with its run queue to change, in CPU order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (CpuId, &mut Rq)> {
+        self.touched.fill(u64::MAX);
+        self.table.iter_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asking_to_change_marks_and_reading_does_not() {
+        let mut watched = Watched::new(vec!['a'; 70]);
+        watched[3] = 'b';
+        assert!(watched.touched().is_empty(), "nobody watches");
+        watched.watch(66);
+        assert_eq!((watched.take_touched(0), watched.take_touched(1)), (u64::MAX, u64::MAX));
+        assert_eq!(watched[65], 'a');
+        assert_eq!(watched.touched(), [0, 0]);
+        watched[65] = 'b';
+        watched[3] = 'c';
+        assert_eq!(watched.touched(), [1 << 3, 1 << 1]);
+        watched.push('d');
+        watched[70] = 'e';
+        assert_eq!(watched.take_touched(1), 1 << 1 | 1 << 6, "beyond the CPUs: no meaning");
+        assert_eq!(watched.touched(), [1 << 3, 0]);
+    }
+}
