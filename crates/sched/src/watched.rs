@@ -78,6 +78,12 @@ impl<T> IndexMut<usize> for Watched<Vec<T>> {
 }
 
 impl<T> Watched<Vec<T>> {
+    /// Each element to change, in order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.touched.fill(u64::MAX);
+        self.table.iter_mut()
+    }
+
     /// Adds an element that belongs to no CPU alone.
     pub(crate) fn push(&mut self, value: T) {
         self.table.push(value);
