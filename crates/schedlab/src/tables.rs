@@ -12,13 +12,13 @@ const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
 /// A table without figures: what was run, and a column per kernel.
 pub(crate) fn titled(scenario: &Scenario) -> Table {
-    let title = format!(
-        "{} on {}, {} paired runs, seed {}",
-        scenario.rows[0].workload.name,
-        scenario.machine.name(),
-        scenario.runs,
-        scenario.seed
-    );
+    let runs = match (scenario.runs, scenario.kernels.len()) {
+        (1, _) => "1 run".to_string(),
+        (runs, 1) => format!("{runs} runs"),
+        (runs, _) => format!("{runs} paired runs"),
+    };
+    let name = &scenario.rows[0].workload.name;
+    let title = format!("{name} on {}, {runs}, seed {}", scenario.machine.name(), scenario.seed);
     Table::new(title, scenario.kernels.iter().map(|k| k.name.as_str()))
 }
 
