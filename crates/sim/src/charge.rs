@@ -31,7 +31,10 @@ impl Engine<'_> {
     fn effect(&mut self, by: CpuId, context: Context, effect: Effect) {
         match effect {
             Effect::Resched { cpu, lazy } => {
-                if cpu != by && (!lazy || self.is_idle(cpu)) {
+                if cpu == by {
+                    // It is on a path of the kernel, at whose end the request is looked at.
+                    self.cpus[by].in_kernel = true;
+                } else if !lazy || self.is_idle(cpu) {
                     self.notify(by, cpu);
                 }
             }

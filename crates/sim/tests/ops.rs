@@ -434,12 +434,13 @@ fn a_bound_worker_runs_on_the_cpu_that_queued() {
             0.000 [1] new a on 1
             7.000 [1] idle R -> a
             27.000 [1] wakeup kworker/1:1 on 1
-            40.001 [1] a S -> kworker/1:1
-            74.001 [1] kworker/1:1 I -> idle
-            90.001 [1] wakeup a on 1
-            90.001 [1] idle R -> a
-            103.001 [1] exit a
-            103.001 [1] a Z -> idle
+            30.001 [1] a R -> kworker/1:1
+            62.001 [1] kworker/1:1 I -> a
+            83.001 [1] a S -> idle
+            133.001 [1] wakeup a on 1
+            133.001 [1] idle R -> a
+            146.001 [1] exit a
+            146.001 [1] a Z -> idle
         "#]],
     );
 }

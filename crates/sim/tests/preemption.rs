@@ -164,3 +164,34 @@ fn nobody_preempts_where_preemption_is_off() {
         "#]],
     );
 }
+
+/// The current task of the only CPU wakes one of a higher class: the end of its call is a point.
+#[test]
+fn a_call_that_asks_for_a_switch_ends_in_one() {
+    let machine = Machine::preset("1").unwrap();
+    for kernel in ["v6.1", "v6.12", "v7.2"] {
+        let kernel = Kernel::parse(kernel).unwrap();
+        let mut w = WorkloadBuilder::new("test");
+        let sem = w.sem("sem", 0);
+        let attr = w.attr(SchedAttr { policy: RT, ..SchedAttr::default() });
+        let woken = w.program("woken", |p| _ = p.sem_wait(sem).run(Duration::micros(10)));
+        w.task(TaskSpec { attr: Some(attr), ..TaskSpec::root("woken", woken) });
+        let waker = w.program("waker", |p| {
+            p.run(Duration::micros(2_100)).sem_post(sem).run(Duration::millis(30));
+        });
+        w.task(TaskSpec::root("waker", waker));
+        let workload = w.finish().unwrap();
+        let mut asked = Time::ZERO;
+        let mut waited = None;
+        let mut sink = Each(|event: &Event| match event.kind {
+            Kind::SchedWakeup { pid: Pid(1000), .. } => asked = event.time,
+            Kind::SchedSwitch { prev_pid: Pid(1001), .. } => {
+                waited.get_or_insert(event.time.since(asked));
+            }
+            _ => {}
+        });
+        Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut sink);
+        let waited = waited.unwrap();
+        assert!(waited < Duration::micros(10), "{}: {waited}", kernel.name);
+    }
+}
