@@ -176,6 +176,14 @@ impl Sched {
         self.after_rebuild();
     }
 
+    /// Takes every CPU out of its domains: nothing balances until they are built anew.
+    ///
+    /// Kernel: detach_destroy_domains(), kernel/sched/topology.c, v6.12.
+    pub fn detach_domains(&mut self) {
+        self.domains = Domains::build(&self.topology, &self.kernel, &CpuMask::new(self.rqs.len()));
+        self.after_rebuild();
+    }
+
     /// Length of a tick, ns.
     #[inline]
     pub fn tick_ns(&self) -> u64 {

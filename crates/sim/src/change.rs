@@ -1,8 +1,12 @@
-//! Changes while a run is under way: CPUs that go and come, rules that are switched.
+//! Changes while a run is under way: CPUs that go and come, rules that are switched, tasks
+//! that are forked and moved when someone outside says so.
 
-use schedlab_sched::{Kernel, Policy};
+use std::sync::Arc;
+
+use schedlab_sched::{Kernel, MigrationCause, Policy};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{Duration, TaskId};
+use schedlab_workload::SpecId;
 
 use crate::emit::Context;
 use crate::engine::Engine;
@@ -18,6 +22,50 @@ pub enum Change {
     /// A part of a kernel string is applied to the running kernel: `preempt=full`,
     /// `NO_SIS_UTIL`. It was read with [`Kernel::switch`] before the run.
     Switch(String),
+    /// Nothing balances any more: every CPU leaves its domains, as when `cpuset.sched_load_balance`
+    /// is cleared.
+    NoDomains,
+    /// A task forks another at this moment, whether it has the CPU or not; the child may use one
+    /// CPU alone.
+    Fork {
+        /// Who forks.
+        parent: SpecId,
+        /// What is forked.
+        child: SpecId,
+        /// The only CPU of the child.
+        cpu: CpuId,
+    },
+    /// Someone binds a task to a CPU: one that is queued goes there at once, one that
+    /// runs is moved by the stopper, one that sleeps wakes there.
+    Bind {
+        /// Who is bound.
+        task: SpecId,
+        /// To which CPU.
+        cpu: CpuId,
+    },
+    /// The tick of a CPU. With one of these among the changes no CPU ticks by itself.
+    Tick(CpuId),
+}
+
+impl Change {
+    /// The CPU it names.
+    fn cpu(&self) -> Option<CpuId> {
+        match *self {
+            Change::Offline(cpu) | Change::Online(cpu) | Change::Tick(cpu) => Some(cpu),
+            Change::Fork { cpu, .. } | Change::Bind { cpu, .. } => Some(cpu),
+            Change::Switch(_) | Change::NoDomains => None,
+        }
+    }
+
+    /// The tasks it names.
+    fn specs(&self) -> impl Iterator<Item = SpecId> + use<> {
+        let (one, other) = match *self {
+            Change::Fork { parent, child, .. } => (Some(parent), Some(child)),
+            Change::Bind { task, .. } => (Some(task), None),
+            _ => (None, None),
+        };
+        one.into_iter().chain(other)
+    }
 }
 
 /// A change and when, counted from the start of the workload.
@@ -29,20 +77,24 @@ pub struct Timed {
     pub change: Change,
 }
 
-/// Whether changes make sense for a machine and a kernel.
+/// Whether changes make sense for a machine, a kernel and a workload of so many tasks.
 pub(crate) fn check(
     changes: &[Timed],
     nr_cpus: usize,
+    nr_specs: usize,
     online: &CpuMask,
     kernel: &Kernel,
 ) -> Result<(), String> {
     let mut online = online.clone();
     let mut kernel = kernel.clone();
     for Timed { at, change } in changes {
+        if let Some(cpu) = change.cpu().filter(|cpu| cpu.index() >= nr_cpus) {
+            return Err(format!("CPU {cpu} is not one of {nr_cpus}"));
+        }
+        if let Some(spec) = change.specs().find(|spec| spec.index() >= nr_specs) {
+            return Err(format!("task {} is not one of {nr_specs}", spec.index()));
+        }
         match change {
-            Change::Offline(cpu) | Change::Online(cpu) if cpu.index() >= nr_cpus => {
-                return Err(format!("CPU {cpu} is not one of {nr_cpus}"));
-            }
             Change::Offline(cpu) => {
                 online.clear(*cpu);
                 if online.is_empty() {
@@ -51,6 +103,7 @@ pub(crate) fn check(
             }
             Change::Online(cpu) => online.set(*cpu),
             Change::Switch(part) => kernel.switch(part).map_err(|error| error.to_string())?,
+            Change::NoDomains | Change::Fork { .. } | Change::Bind { .. } | Change::Tick(_) => {}
         }
     }
     Ok(())
@@ -65,7 +118,46 @@ impl Engine<'_> {
             Change::Switch(part) => {
                 self.sched.kernel.switch(part).expect("the change was read before the run");
             }
+            Change::NoDomains => self.sched.detach_domains(),
+            Change::Fork { parent, child, cpu } => self.fork_from_outside(*parent, *child, *cpu),
+            Change::Bind { task, cpu } => self.bind(*task, *cpu),
+            Change::Tick(cpu) => self.tick(*cpu),
         }
+    }
+
+    /// The task that was made from a spec last, unless it has ended.
+    fn living(&self, spec: SpecId) -> Option<TaskId> {
+        let made = self.tasks.iter().rposition(|task| task.spec == Some(spec))?;
+        (!self.tasks[made].ended).then_some(TaskId(made as u32))
+    }
+
+    fn one_cpu(&self, cpu: CpuId) -> Arc<CpuMask> {
+        Arc::new(CpuMask::one(self.machine.topology.nr_cpus(), cpu))
+    }
+
+    fn fork_from_outside(&mut self, parent: SpecId, child: SpecId, cpu: CpuId) {
+        let Some(parent) = self.living(parent) else { return };
+        let forker = self.instead_of(self.sched.task(parent).cpu);
+        let allowed = self.one_cpu(cpu);
+        self.from_outside(forker, |engine| {
+            let child = engine.born(forker, parent, child, Some(cpu));
+            engine.emit_affinity(forker, child, &allowed);
+            engine.sched.set_cpus_allowed(child, allowed, engine.now);
+        });
+    }
+
+    /// As `sched_setaffinity()` of another task, called on the CPU of this one.
+    fn bind(&mut self, task: SpecId, to: CpuId) {
+        let Some(task) = self.living(task).filter(|_| self.sched.rqs[to].active) else { return };
+        let allowed = self.one_cpu(to);
+        let cpu = self.sched.task(task).cpu;
+        self.from_outside(self.instead_of(cpu), |engine| {
+            engine.emit_affinity(cpu, task, &allowed);
+            let must_move = engine.sched.set_cpus_allowed(task, allowed, engine.now);
+            if must_move.is_some() && engine.sched.task(task).cpu == cpu {
+                engine.ask_to_move(cpu, task, to, MigrationCause::Affinity);
+            }
+        });
     }
 
     fn offline(&mut self, cpu: CpuId) {

@@ -249,6 +249,11 @@ impl Engine<'_> {
     /// The child is there.
     pub fn cloned(&mut self, cpu: CpuId, task: TaskId, spec: SpecId) {
         self.tasks[task.index()].stage = Stage::Fetch;
+        self.born(cpu, task, spec, None);
+    }
+
+    /// A task on a CPU has a child, which goes where it is placed or where `fixed` says.
+    pub fn born(&mut self, cpu: CpuId, task: TaskId, spec: SpecId, fixed: Option<CpuId>) -> TaskId {
         let child = self.make(spec, Some(task));
         let background = self.tasks[child.index()].background;
         self.foreground += u64::from(!background);
@@ -265,7 +270,8 @@ impl Engine<'_> {
             self.emit(cpu, Context::Task, Kind::SchedProcessFork { comm, pid, child_comm, child_pid });
         }
         self.charge(cpu, self.paths.syscall);
-        self.wake_up_new(cpu, child, None);
+        self.wake_up_new(cpu, child, fixed);
+        child
     }
 
     /// Begins to replace the program.

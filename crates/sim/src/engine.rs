@@ -19,6 +19,7 @@ use schedlab_trace::Sink;
 use schedlab_units::{TaskId, Time};
 use schedlab_workload::{ChannelKind, MutexKind, Start, Workload};
 
+use crate::change::Change;
 use crate::cpu::{CoreState, Cpu};
 use crate::event::Event;
 use crate::memory::Memory;
@@ -199,6 +200,8 @@ pub(crate) struct Engine<'a> {
     pub noise: crate::noise::Noise,
     /// Changes from outside.
     pub changes: &'a [crate::change::Timed],
+    /// Ticks are among the changes: CPUs do not tick by themselves.
+    pub ticks_come: bool,
     /// What stoppers are asked to do, by CPU.
     pub stopper_work: PerCpu<Vec<crate::stopper::StopperWork>>,
     /// CPU masks by list of the workload, made once.
@@ -273,6 +276,7 @@ impl<'a> Engine<'a> {
             handlers: crate::handlers::Handlers::new(topology.nr_cpus()),
             noise: crate::noise::Noise::QUIET,
             changes: &[],
+            ticks_come: false,
             stopper_work: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             masks: masks(workload, topology.nr_cpus()),
             all_cpus: Arc::new(CpuMask::all(topology.nr_cpus())),
@@ -313,6 +317,7 @@ impl<'a> Engine<'a> {
     /// Lets changes come at their times.
     pub fn plan(&mut self, changes: &'a [crate::change::Timed]) {
         self.changes = changes;
+        self.ticks_come = changes.iter().any(|timed| matches!(timed.change, Change::Tick(_)));
         for (number, timed) in changes.iter().enumerate() {
             self.queue.push(self.began + timed.at, Event::Change { number: number as u32 });
         }

@@ -93,7 +93,9 @@ impl<'a> Simulation<'a> {
     /// A CPU that the machine lacks, none left online, or a rule that does not exist.
     pub fn changes(self, changes: Vec<Timed>) -> Result<Self, SimError> {
         let topology = &self.machine.topology;
-        change::check(&changes, topology.nr_cpus(), topology.online(), self.kernel).map_err(SimError)?;
+        let nr_specs = self.workload.tasks.len();
+        change::check(&changes, topology.nr_cpus(), nr_specs, topology.online(), self.kernel)
+            .map_err(SimError)?;
         Ok(Simulation { changes, ..self })
     }
 

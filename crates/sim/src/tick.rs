@@ -22,12 +22,17 @@ impl Engine<'_> {
     /// first one.
     pub fn restart_tick(&mut self, cpu: CpuId) {
         self.cpus[cpu].tick_stopped = false;
-        if !self.cpus[cpu].tick_armed {
-            self.cpus[cpu].tick_armed = true;
-            let tick = self.sched.tick_ns();
-            let next = Time((self.now.0 / tick + 1) * tick);
-            self.queue.push(next, Event::Tick { cpu });
+        self.arm_tick(cpu);
+    }
+
+    /// Puts the next tick of a CPU into the queue, unless ticks come from outside.
+    fn arm_tick(&mut self, cpu: CpuId) {
+        if self.ticks_come || self.cpus[cpu].tick_armed {
+            return;
         }
+        self.cpus[cpu].tick_armed = true;
+        let tick = self.sched.tick_ns();
+        self.queue.push(Time((self.now.0 / tick + 1) * tick), Event::Tick { cpu });
     }
 
     /// The tick of a CPU.
@@ -55,9 +60,7 @@ impl Engine<'_> {
         }
         self.sample_clock(cpu);
         if !idle {
-            self.cpus[cpu].tick_armed = true;
-            let tick = self.sched.tick_ns();
-            self.queue.push(Time((self.now.0 / tick + 1) * tick), Event::Tick { cpu });
+            self.arm_tick(cpu);
         }
         self.irq_return(cpu, hit);
     }
@@ -104,9 +107,9 @@ impl Engine<'_> {
         self.irq_return(cpu, hit);
     }
 
-    /// Something of the kernel's own happens on a CPU by a timer: `act` is called with
-    /// the scheduler, and CPUs it asked to reschedule are told.
-    fn by_timer(&mut self, cpu: CpuId, act: impl FnOnce(&mut Self)) {
+    /// Something happens on a CPU by an interrupt: `act` is called, and CPUs that it asked to
+    /// reschedule are told.
+    pub fn from_outside(&mut self, cpu: CpuId, act: impl FnOnce(&mut Self)) {
         let hit = self.interrupt(cpu, self.paths.timer_irq);
         act(self);
         self.effects(cpu, Context::Hardirq);
@@ -124,7 +127,7 @@ impl Engine<'_> {
         if self.put_off(cpu, Event::Period { tg }) {
             return;
         }
-        self.by_timer(cpu, |engine| {
+        self.from_outside(cpu, |engine| {
             if let Some(next) = engine.sched.period_timer(tg, engine.now) {
                 engine.queue.push(next.max(engine.now), Event::Period { tg });
             }
@@ -135,7 +138,7 @@ impl Engine<'_> {
     pub fn slack(&mut self, tg: schedlab_sched::TgId) {
         let cpu = self.timekeeper();
         if !self.put_off(cpu, Event::Slack { tg }) {
-            self.by_timer(cpu, |engine| engine.sched.slack_timer(tg, engine.now));
+            self.from_outside(cpu, |engine| engine.sched.slack_timer(tg, engine.now));
         }
     }
 
@@ -145,7 +148,7 @@ impl Engine<'_> {
         if self.put_off(cpu, Event::RtPeriod) {
             return;
         }
-        self.by_timer(cpu, |engine| {
+        self.from_outside(cpu, |engine| {
             if let Some(next) = engine.sched.rt_period_timer(engine.now) {
                 engine.queue.push(next.max(engine.now), Event::RtPeriod);
             }
@@ -156,7 +159,7 @@ impl Engine<'_> {
     pub fn replenish(&mut self, task: TaskId) {
         let cpu = self.sched.task(task).cpu;
         if !self.put_off(cpu, Event::Replenish { task }) {
-            self.by_timer(cpu, |engine| engine.sched.dl_timer(task, engine.now));
+            self.from_outside(cpu, |engine| engine.sched.dl_timer(task, engine.now));
         }
     }
 }

@@ -5,10 +5,12 @@ use schedlab_sched::{Kernel, PRESETS};
 use schedlab_sim::checker::Checkers;
 use schedlab_sim::{Change, Noise, Outcome, Simulation, Timed};
 use schedlab_topology::CpuId;
-use schedlab_trace::{Each, Event, Kind, Tee};
+use schedlab_trace::{Each, Event, Kind, NullSink, Tee};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::models::{Hogs, Ping};
-use schedlab_workload::{CpuList, Dist, SourceSpec, TaskSpec, Trigger, Workload, WorkloadBuilder};
+use schedlab_workload::{
+    CpuList, Dist, ProgramBuilder, SourceSpec, SpecId, TaskSpec, Trigger, Workload, WorkloadBuilder,
+};
 
 fn ms(n: u64) -> Duration {
     Duration::millis(n)
@@ -260,4 +262,86 @@ fn noise_wakes_each_cpu_about_once_a_second() {
     let (workers, daemons) = count(Noise::IDLE_SERVER);
     assert!((16..60).contains(&workers), "32 expected of 8 CPUs in 4 s: {workers}");
     assert!((80..170).contains(&daemons), "120 expected of 6 daemons in 4 s: {daemons}");
+}
+
+/// Each hop as `CPU-CPU`, with the time since the run began in ms.
+fn moves(workload: &Workload, changes: Vec<Timed>) -> Vec<String> {
+    let machine = Machine::preset("1x4").unwrap();
+    let kernel = Kernel::parse("v6.12").unwrap();
+    let simulation = Simulation::new(&machine, &kernel, workload).unwrap().changes(changes).unwrap();
+    let mut moves = Vec::new();
+    run(&simulation, |event| {
+        if let Kind::SchedMigrateTask { comm, orig_cpu, dest_cpu, .. } = event.kind {
+            moves.push((event.time, format!("{comm} {orig_cpu}-{dest_cpu}")));
+        }
+    });
+    let began = simulation.run(&mut NullSink).began;
+    moves.into_iter().map(|(time, hop)| format!("{} {hop}", time.since(began).0 / 1_000_000)).collect()
+}
+
+/// One that runs is moved by the stopper, one that waits at once, one that sleeps when it wakes.
+#[test]
+fn a_task_is_bound_from_outside_whatever_it_does() {
+    let mut w = WorkloadBuilder::new("test");
+    let cpus = w.cpus(CpuList::new([CpuId(0)]).unwrap());
+    let all = |p: &mut ProgramBuilder| _ = p.run(ms(50));
+    let hog = w.program("hog", all);
+    let sleeper = w.program("sleeper", |p| _ = p.sleep(ms(40)).run(ms(5)));
+    let first = w.task(TaskSpec { cpus: Some(cpus), ..TaskSpec::root("first", hog) });
+    let second = w.task(TaskSpec { cpus: Some(cpus), ..TaskSpec::root("second", hog) });
+    let third = w.task(TaskSpec { cpus: Some(cpus), ..TaskSpec::root("third", sleeper) });
+    let workload = w.finish().unwrap();
+    let bind = |at, task, cpu| Timed { at: ms(at), change: Change::Bind { task, cpu: CpuId(cpu) } };
+    let changes = vec![
+        bind(10, first, 1),
+        bind(10, second, 2),
+        bind(11, third, 3),
+        bind(20, first, 2),
+        // It has ended: nothing happens.
+        bind(200, first, 3),
+    ];
+    let moves = moves(&workload, changes);
+    assert_eq!(moves, ["10 second 0-2", "10 first 0-1", "20 first 1-2", "47 third 0-3"]);
+}
+
+/// Nobody else moves it: the idle CPUs leave two hogs together.
+#[test]
+fn a_fork_from_outside_puts_the_child_where_it_is_told_and_balancing_can_be_off() {
+    let mut w = WorkloadBuilder::new("test");
+    let hog = w.program("hog", |p| _ = p.run(ms(50)));
+    let parent = w.task(TaskSpec { start_cpu: Some(CpuId(1)), ..TaskSpec::root("parent", hog) });
+    let child = w.task(TaskSpec::forked("child", hog));
+    let unbound = w.task(TaskSpec { start_cpu: Some(CpuId(1)), ..TaskSpec::root("unbound", hog) });
+    let workload = w.finish().unwrap();
+    let fork = Timed { at: ms(5), change: Change::Fork { parent, child, cpu: CpuId(1) } };
+    let off = Timed { at: ms(0), change: Change::NoDomains };
+    assert_eq!(moves(&workload, vec![off, fork]), [] as [&str; 0]);
+    let error = Change::Bind { task: SpecId(3), cpu: CpuId(0) };
+    let machine = Machine::preset("1x4").unwrap();
+    let kernel = Kernel::parse("v6.12").unwrap();
+    let changes = vec![Timed { at: ms(0), change: error }];
+    let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
+    assert_eq!(simulation.changes(changes).unwrap_err().to_string(), "task 3 is not one of 3");
+    assert_eq!(unbound, SpecId(2));
+}
+
+/// Two hogs of v6.1 share a CPU by ticks alone: without a tick nobody is preempted.
+#[test]
+fn ticks_can_come_from_outside() {
+    let machine = Machine::preset("1").unwrap();
+    let kernel = Kernel::parse("v6.1").unwrap();
+    let workload = bound_hogs(&[0, 0], ms(50));
+    let tick = |at| Timed { at: ms(at), change: Change::Tick(CpuId(0)) };
+    let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
+    let simulation = simulation.changes(vec![tick(1), tick(33)]).unwrap();
+    let mut times = Vec::new();
+    let outcome = run(&simulation, |event| {
+        if let Kind::SchedSwitch { prev_pid, .. } = event.kind
+            && prev_pid != Pid::IDLE
+        {
+            times.push(event.time);
+        }
+    });
+    let times: Vec<u64> = times.iter().map(|time| time.since(outcome.began).0 / 1_000_000).collect();
+    assert_eq!(times, [33, 83, 100]);
 }
