@@ -8,7 +8,10 @@ use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
-use schedlab::closed_loop::{Company, Figures, Placed, Program, ROWS, compare, machine, recorded, simulated};
+use schedlab::closed_loop::{
+    Company, Figures, Placed, Program, ROWS, Share, bare_machine, compare, courses, machine, recorded,
+    shares, simulated,
+};
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::topology::CpuId;
@@ -22,6 +25,7 @@ const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
 const MACHINES: [&str; 4] = ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster"];
 const LOADS: [&str; 9] =
     ["pipes", "sleepers", "barrier", "barrier-nospin", "fork", "io-loop", "io-disk", "hogs", "hogs-runtime"];
+const HOGS: [&str; 2] = ["hogs", "hogs-runtime"];
 const STREAMS: [&str; 4] = ["stream-perllc-1", "stream-perllc-2", "stream-perllc-3", "stream-half"];
 
 /// Seeds whose mean is printed, and seeds that say what the hidden past leaves open.
@@ -42,6 +46,9 @@ pub fn run(only: &[String]) -> Result<(), String> {
             let place = Place { kernel, machine: &machine, folder: &folder };
             for load in LOADS.iter().filter(|l| only.is_empty() || only.iter().any(|o| o == *l)) {
                 place.counts(load, &mut tables)?;
+            }
+            for load in HOGS.iter().filter(|l| only.is_empty() || only.iter().any(|o| o == *l)) {
+                place.led(load, &facts, &mut tables)?;
             }
             for load in STREAMS.iter().filter(|l| only.is_empty() || only.iter().any(|o| o == *l)) {
                 place.stream(load, &mut tables)?;
@@ -64,11 +71,13 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Lines of the three tables.
+/// Lines of the tables.
 #[derive(Default)]
 struct Tables {
     counts: String,
     shares: String,
+    led: String,
+    off: String,
     pairs: BTreeMap<&'static str, (Company, Company)>,
     streams: String,
     differences: String,
@@ -102,11 +111,14 @@ impl Tables {
         let streams = ["kernel", "machine", "load", "steps", "exact", "in set", "differ", "not reached"];
         format!(
             "### Counts: recorded, simulated\n\n{}{}\n### Shares of hogs by nice value, percent: recorded, \
-             simulated\n\n{}{}\n### Shares of two hogs alone on a CPU, percent\n\n{}{}\n### New threads\n\n{}{}\n{}",
+             simulated\n\n{}{}\n### Shares of each hog, led along the recording\n\n{}{}\n{}\n### Shares of two hogs alone on a CPU, percent\n\n{}{}\n### New threads\n\n{}{}\n{}",
             head(&columns),
             self.counts,
             head(&["kernel", "machine", "load", "nice -5", "nice 0", "nice 5"]),
             self.shares,
+            head(&["kernel", "machine", "load", "hogs", "within 2 %", "off by, mean", "at most", "that one"]),
+            self.led,
+            self.off,
             head(&[
                 "kernel",
                 "nice values",
@@ -181,6 +193,35 @@ impl Place<'_> {
         Ok(())
     }
 
+    /// Shares of each hog where balancing is led along the recording.
+    fn led(&self, load: &str, facts: &str, tables: &mut Tables) -> Result<(), String> {
+        let folder = self.folder.join(load);
+        let program = Program::parse(&read(&folder.join("cmd.txt"))?).map_err(|e| e.to_string())?;
+        let path = folder.join("trace.txt.gz");
+        let trace = fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
+        let machine = bare_machine(self.machine.name(), facts).map_err(|e| e.to_string())?;
+        let shares = courses(Cursor::new(trace))
+            .and_then(|courses| shares(&courses, &program, &machine, &kernel))
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+        let mean = shares.iter().map(Share::off).sum::<f64>() / shares.len() as f64;
+        let worst = shares.iter().max_by(|a, b| a.off().total_cmp(&b.off())).ok_or("no hog ran")?;
+        _ = writeln!(
+            tables.led,
+            "{} {} | {} | {:.2} | {:.2} | {} |",
+            self.head(load),
+            shares.len(),
+            shares.iter().filter(|share| share.is_within(0.02)).count(),
+            mean * 100.0,
+            worst.off() * 100.0,
+            told(worst)
+        );
+        for share in shares.iter().filter(|share| !share.is_within(0.02)) {
+            _ = writeln!(tables.off, "- {} {} {load}: {}.", self.kernel, self.machine.name(), told(share));
+        }
+        Ok(())
+    }
+
     fn stream(&self, load: &str, tables: &mut Tables) -> Result<(), String> {
         let (program, recorded) = self.recorded(load)?;
         let forker = recorded.forker.ok_or("no thread was made")?;
@@ -219,6 +260,12 @@ impl Place<'_> {
         }
         Ok(())
     }
+}
+
+/// A hog with its shares in percent of a CPU.
+fn told(share: &Share) -> String {
+    let (recorded, simulated) = (share.recorded * 100.0, share.simulated * 100.0);
+    format!("hg-{} (nice {}): {recorded:.1}, {simulated:.1}", share.hog, share.nice)
 }
 
 /// Both values, and in bold the ratio where it is more than a tenth off.

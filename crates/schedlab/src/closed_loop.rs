@@ -9,8 +9,11 @@
 //! `machines/class/emulator.toml`.
 
 mod company;
+mod course;
+mod led;
 mod placed;
 mod program;
+mod turns;
 
 use std::io::{Read, Seek};
 
@@ -28,6 +31,8 @@ use crate::kept::Kept;
 use crate::scenario::Row;
 
 pub use company::Company;
+pub use course::{Course, Courses};
+pub use led::{Led, Share, bare_machine, shares};
 pub use placed::{Placed, Step, compare};
 pub use program::Program;
 
@@ -154,15 +159,30 @@ impl Figures {
 /// # Errors
 /// What cannot be read.
 pub fn recorded(trace: impl Read + Seek + 'static, program: &Program) -> Result<Figures, Error> {
-    let wrong = |e: schedlab_trace::read::Error| Error::new(e.to_string());
     let mut own = Figures::of(program);
+    read_into(trace, &mut own)?;
+    Ok(own.into_inner())
+}
+
+/// What a recorded trace says about where each task was, and when.
+///
+/// # Errors
+/// What cannot be read.
+pub fn courses(trace: impl Read + Seek + 'static) -> Result<Courses, Error> {
+    let mut courses = Courses::default();
+    read_into(trace, &mut courses)?;
+    Ok(courses)
+}
+
+fn read_into(trace: impl Read + Seek + 'static, sink: &mut dyn Sink) -> Result<(), Error> {
+    let wrong = |e: schedlab_trace::read::Error| Error::new(e.to_string());
     let spool = || -> std::io::Result<std::io::Cursor<Vec<u8>>> { Ok(std::io::Cursor::default()) };
     for record in open(trace, spool).map_err(wrong)? {
         if let Record::Event(event) = record.map_err(wrong)? {
-            own.event(&event);
+            sink.event(&event);
         }
     }
-    Ok(own.into_inner())
+    Ok(())
 }
 
 /// Runs the program in the simulator, begun on a CPU, and measures that.

@@ -7,7 +7,9 @@ use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use schedlab::closed_loop::{Company, Figures, Placed, Program, compare, machine, recorded, simulated};
+use schedlab::closed_loop::{
+    Company, Figures, Placed, Program, bare_machine, compare, courses, machine, recorded, shares, simulated,
+};
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::topology::CpuId;
@@ -64,6 +66,34 @@ fn two_hogs_share_a_cpu_as_recorded() {
             assert!(off <= 0.02, "{kernel}: nice {pair:?}: recorded {recorded:.3}, simulated {simulated:.3}");
         }
     }
+}
+
+/// Balancing is led along the recording; picks, slices and preemption are ours.
+#[test]
+fn each_hog_gets_its_recorded_share_of_a_cpu() {
+    let (mut hogs, mut within) = (0, 0);
+    for kernel in KERNELS {
+        for name in MACHINES {
+            let place = Place::new(kernel, name);
+            let facts = fs::read_to_string(place.folder.join("facts/topology.txt")).unwrap();
+            let bare = bare_machine(name, &facts).unwrap();
+            for load in ["hogs", "hogs-runtime"] {
+                let folder = place.folder.join(load);
+                let program = Program::parse(&fs::read_to_string(folder.join("cmd.txt")).unwrap()).unwrap();
+                let courses = courses(Cursor::new(fs::read(folder.join("trace.txt.gz")).unwrap())).unwrap();
+                let shares = shares(&courses, &program, &bare, &place.kernel).unwrap();
+                assert_eq!(shares.len(), bare.topology.nr_cpus() * 3 / 2, "{kernel} {name} {load}: hogs");
+                for share in &shares {
+                    assert!(share.off() <= 0.02, "{kernel} {name} {load}: {share:?}");
+                }
+                hogs += shares.len();
+                within += shares.iter().filter(|share| share.is_within(0.02)).count();
+            }
+        }
+    }
+    assert_eq!(hogs, 3 * 2 * (12 + 3 * 24));
+    // docs/fidelity.md has the others.
+    assert!(within >= hogs - 12, "{within} of {hogs}");
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Engine<'_> {
         let Some(parent) = self.living(parent) else { return };
         let forker = self.instead_of(self.sched.task(parent).cpu);
         let allowed = self.one_cpu(cpu);
-        self.from_outside(forker, |engine| {
+        self.by_interrupt(forker, |engine| {
             let child = engine.born(forker, parent, child, Some(cpu));
             engine.emit_affinity(forker, child, &allowed);
             engine.sched.set_cpus_allowed(child, allowed, engine.now);
@@ -151,7 +151,7 @@ impl Engine<'_> {
         let Some(task) = self.living(task).filter(|_| self.sched.rqs[to].active) else { return };
         let allowed = self.one_cpu(to);
         let cpu = self.sched.task(task).cpu;
-        self.from_outside(self.instead_of(cpu), |engine| {
+        self.by_interrupt(self.instead_of(cpu), |engine| {
             engine.emit_affinity(cpu, task, &allowed);
             let must_move = engine.sched.set_cpus_allowed(task, allowed, engine.now);
             if must_move.is_some() && engine.sched.task(task).cpu == cpu {

@@ -109,7 +109,7 @@ impl Engine<'_> {
 
     /// Something happens on a CPU by an interrupt: `act` is called, and CPUs that it asked to
     /// reschedule are told.
-    pub fn from_outside(&mut self, cpu: CpuId, act: impl FnOnce(&mut Self)) {
+    pub fn by_interrupt(&mut self, cpu: CpuId, act: impl FnOnce(&mut Self)) {
         let hit = self.interrupt(cpu, self.paths.timer_irq);
         act(self);
         self.effects(cpu, Context::Hardirq);
@@ -127,7 +127,7 @@ impl Engine<'_> {
         if self.put_off(cpu, Event::Period { tg }) {
             return;
         }
-        self.from_outside(cpu, |engine| {
+        self.by_interrupt(cpu, |engine| {
             if let Some(next) = engine.sched.period_timer(tg, engine.now) {
                 engine.queue.push(next.max(engine.now), Event::Period { tg });
             }
@@ -138,7 +138,7 @@ impl Engine<'_> {
     pub fn slack(&mut self, tg: schedlab_sched::TgId) {
         let cpu = self.timekeeper();
         if !self.put_off(cpu, Event::Slack { tg }) {
-            self.from_outside(cpu, |engine| engine.sched.slack_timer(tg, engine.now));
+            self.by_interrupt(cpu, |engine| engine.sched.slack_timer(tg, engine.now));
         }
     }
 
@@ -148,7 +148,7 @@ impl Engine<'_> {
         if self.put_off(cpu, Event::RtPeriod) {
             return;
         }
-        self.from_outside(cpu, |engine| {
+        self.by_interrupt(cpu, |engine| {
             if let Some(next) = engine.sched.rt_period_timer(engine.now) {
                 engine.queue.push(next.max(engine.now), Event::RtPeriod);
             }
@@ -159,7 +159,7 @@ impl Engine<'_> {
     pub fn replenish(&mut self, task: TaskId) {
         let cpu = self.sched.task(task).cpu;
         if !self.put_off(cpu, Event::Replenish { task }) {
-            self.from_outside(cpu, |engine| engine.sched.dl_timer(task, engine.now));
+            self.by_interrupt(cpu, |engine| engine.sched.dl_timer(task, engine.now));
         }
     }
 }

@@ -54,6 +54,12 @@ impl Program {
         }
     }
 
+    /// How long hogs compute by the wall; none for others.
+    pub fn wall(&self) -> Option<Duration> {
+        let ms = self.number(1).ok().filter(|_| self.name == "wl_hogs")?;
+        Some(Duration::millis(ms.into()))
+    }
+
     fn number(&self, at: usize) -> Result<u32, Error> {
         let arg = self.args.get(at).and_then(|arg| arg.parse().ok());
         arg.ok_or_else(|| Error::new(format!("{}: argument {} is not a number", self.name, at + 1)))
