@@ -2,7 +2,7 @@
 
 use schedlab_sched::{Curr, Kernel, TaskState, WakePath, Wakeup, WakeupDecision};
 use schedlab_topology::{CpuId, PerCpu, Topology};
-use schedlab_trace::{Comm, Event, Kind, NullSink, Sink};
+use schedlab_trace::{Comm, Event, Flags, Kind, NullSink, Sink};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::balance::Moved;
@@ -32,6 +32,9 @@ struct Open {
 
 /// A new task is woken within this time.
 const FORK_PATIENCE: Duration = Duration::millis(10);
+
+/// A task that was taken from a queue is put on the other within this time.
+const ATTACH_PATIENCE: Duration = Duration::millis(1);
 
 /// A fork that was traced and whose child is not queued yet.
 struct Forking {
@@ -163,6 +166,8 @@ impl<S: Listener> Audit<S> {
                 let task = self.shadow.task(pid, &comm, Some(prio), orig_cpu, now);
                 if !of_wakeup {
                     self.moving(event, Moved { task, from: orig_cpu, to: dest_cpu });
+                    let ahead = self.pairing.ahead(now + ATTACH_PATIENCE);
+                    runtime::charge_ahead(&mut self.shadow, dest_cpu, cpu, ahead);
                     self.shadow.migrate(task, dest_cpu, now);
                 }
             }
@@ -201,6 +206,12 @@ impl<S: Listener> Audit<S> {
             Kind::SchedStatRuntime { pid, runtime, .. } => {
                 if let Some(task) = self.shadow.find(pid) {
                     runtime::charge(&mut self.shadow, task, runtime, now);
+                    let resched = Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY;
+                    let itself = pid == event.pid && !event.flags.in_interrupt() && !event.flags.has(resched);
+                    if itself && self.shadow.known(task).first_run {
+                        // No tick and no switch: it asked for something, such as another priority.
+                        self.shadow.reprioritise(task, now);
+                    }
                 }
             }
             Kind::SchedProcessExit { pid, comm, .. } => {

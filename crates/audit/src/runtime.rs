@@ -1,19 +1,36 @@
 //! Run times as the kernel charged them, where the trace has them.
 //!
 //! The time between two events is a little more than what a task was charged: interrupts
-//! take their part, and a clock is read before its event is written. `sched_stat_runtime`
-//! says what was charged, to the nanosecond, so virtual times need no guess.
+//! take their part, and a clock is read before its event is written; where a CPU may be
+//! held up in between, long before. `sched_stat_runtime` says what was charged, to the
+//! nanosecond, and when: whatever the kernel does to a queue, it charges the running task first.
+//! So in such a trace nothing else charges a task: its clock is pinned.
 
-use schedlab_sched::{Curr, calc_delta_fair};
+use schedlab_sched::{Curr, TgId, calc_delta_fair};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Kind};
 use schedlab_units::{TaskId, Time};
 
 use crate::shadow::Shadow;
+
+/// When a task was charged last that is charged by events alone: never before any clock.
+const PINNED: u64 = i64::MAX as u64;
+
+/// Time without a charge after which a running task is no longer taken to be told of: ticks
+/// charge it more often.
+const SILENCE_NS: u64 = 50_000_000;
 
 /// Charges so far, by two clocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Charged {
     /// Run time of the task here when the kernel said last what it charged.
     at: Option<u64>,
+    /// Clock of its CPU then, or when it began to run.
+    when: u64,
+    /// It is charged by events alone.
+    pinned: bool,
+    /// Time of an event that was heeded before its turn.
+    heeded: Option<Time>,
 }
 
 impl Charged {
@@ -23,8 +40,31 @@ impl Charged {
     }
 }
 
+/// A charge that comes just after what it came before: a queue's running task is charged
+/// when another is put there, and the event of the move is written when that one is taken
+/// from where it was.
+pub fn charge_ahead<'a>(shadow: &mut Shadow, to: CpuId, by: CpuId, ahead: impl Iterator<Item = &'a Event>) {
+    let Curr::Task(curr) = shadow.sched.rqs[to].curr else { return };
+    for next in ahead {
+        match next.kind {
+            _ if next.cpu != by => {}
+            Kind::SchedMigrateTask { .. } => {}
+            Kind::SchedStatRuntime { pid, runtime, .. } if pid == shadow.known(curr).pid => {
+                charge(shadow, curr, runtime, next.time);
+                shadow.known_mut(curr).charged.heeded = Some(next.time);
+                return;
+            }
+            _ => return,
+        }
+    }
+}
+
 /// The kernel charged a task so much since it said so last.
 pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, now: Time) {
+    shadow.runtime_told = true;
+    if shadow.known_mut(task).charged.heeded.take_if(|heeded| *heeded == now).is_some() {
+        return;
+    }
     let cpu = shadow.sched.task(task).cpu;
     if shadow.sched.rqs[cpu].curr != Curr::Task(task) || !shadow.sched.task(task).policy.is_fair() {
         return;
@@ -48,6 +88,39 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, now: Time) {
     }
     let ran = shadow.sched.task(task).se.sum_exec_runtime;
     shadow.known_mut(task).charged.at = Some(ran);
+    pin(shadow, task);
+}
+
+/// From now on events alone charge a task that runs.
+pub fn pin(shadow: &mut Shadow, task: TaskId) {
+    let entry = shadow.sched.task(task);
+    if !shadow.runtime_told || !entry.policy.is_fair() || entry.tg != TgId::ROOT {
+        return;
+    }
+    let (ran, when) = (entry.se.sum_exec_runtime, shadow.sched.rqs[entry.cpu].clock_task);
+    let charged = &mut shadow.known_mut(task).charged;
+    charged.at.get_or_insert(ran);
+    (charged.when, charged.pinned) = (when, true);
+    shadow.sched.task_mut(task).se.exec_start = PINNED;
+}
+
+/// A task that ran no longer does, or no event has charged it for long.
+pub fn unpin(shadow: &mut Shadow, task: TaskId) {
+    let charged = &mut shadow.known_mut(task).charged;
+    if std::mem::take(&mut charged.pinned) {
+        let when = charged.when;
+        shadow.sched.task_mut(task).se.exec_start = when;
+    }
+}
+
+/// Gives up on the task that runs on a CPU if events should have charged it and did not.
+pub fn doubt(shadow: &mut Shadow, cpu: CpuId) {
+    if let Curr::Task(task) = shadow.sched.rqs[cpu].curr
+        && shadow.known(task).charged.pinned
+        && shadow.sched.rqs[cpu].clock_task > shadow.known(task).charged.when + SILENCE_NS
+    {
+        unpin(shadow, task);
+    }
 }
 
 /// A task was charged too much.
@@ -83,6 +156,9 @@ mod tests {
         charge(&mut shadow, task, 990_000, Time(1_002_000_000));
         assert_eq!(ran(&shadow) - before, 990_000, "10 us went to an interrupt");
         shadow.sched.update_rq_clock(CpuId(0), Time(1_003_000_000));
+        shadow.sched.update_curr(shadow.sched.root_cfs_id(CpuId(0)));
+        assert_eq!(ran(&shadow) - before, 990_000, "nothing but an event charges it");
+        unpin(&mut shadow, task);
         shadow.sched.update_curr(shadow.sched.root_cfs_id(CpuId(0)));
         charge(&mut shadow, task, 980_000, Time(1_003_000_000));
         assert_eq!(ran(&shadow) - before, 1_970_000, "what was charged here meanwhile is given back");

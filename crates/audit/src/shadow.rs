@@ -20,7 +20,7 @@ use crate::averages::Averages;
 use crate::flips::{Flips, Guesses};
 use crate::motion::Slack;
 use crate::pids::Pids;
-use crate::runtime::Charged;
+use crate::runtime::{self, Charged};
 use crate::verdict::Verdict;
 
 /// By how much a span between events may differ from what the kernel charged, ns.
@@ -79,6 +79,8 @@ pub struct Shadow {
     pub generation: u64,
     /// In which groups tasks are is not known.
     pub groups_hidden: bool,
+    /// The trace says what tasks are charged.
+    pub runtime_told: bool,
     /// How far apart events of different CPUs can be and still overlap.
     pub slack: Slack,
     /// Guesses of flips from before the recording.
@@ -109,6 +111,7 @@ impl Shadow {
             start: Time::ZERO,
             generation: 0,
             groups_hidden: false,
+            runtime_told: false,
             slack: Slack::default(),
             guesses: Guesses::new(kernel.tunables.hz, 0),
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
@@ -185,6 +188,7 @@ impl Shadow {
 
     /// A tick of a busy CPU, and the balancing it leads to, which only leaves its marks.
     fn tick(&mut self, cpu: CpuId, at: Time) {
+        runtime::doubt(self, cpu);
         let ticked = self.sched.tick(cpu, at);
         if self.sched.rqs[cpu].need_resched.any()
             && self.sched.choose_next(cpu).next == self.sched.rqs[cpu].curr
@@ -331,6 +335,21 @@ impl Shadow {
         let nice = (prio - 120) as i8;
         if prio >= 100 && self.sched.task(task).nice != nice {
             self.sched.set_nice(task, nice, now);
+            if self.runs(task) {
+                runtime::pin(self, task);
+            }
+        }
+    }
+
+    /// Whether a task runs.
+    fn runs(&self, task: TaskId) -> bool {
+        self.sched.rqs[self.sched.task(task).cpu].curr == Curr::Task(task)
+    }
+
+    /// The task changes its priority now, if it was seen ahead that it will.
+    pub fn reprioritise(&mut self, task: TaskId, now: Time) {
+        if let Some(prio) = self.known_mut(task).later_prio.take() {
+            self.set_prio(task, prio, now);
         }
     }
 
@@ -524,6 +543,7 @@ impl Shadow {
         if let Curr::Task(prev) = prev
             && Curr::Task(prev) != next
         {
+            runtime::unpin(self, prev);
             let known = self.known_mut(prev);
             known.first_run = false;
             if !known.charged.is_told() {
@@ -535,8 +555,9 @@ impl Shadow {
             Curr::Idle => self.sched.nohz_balance_enter_idle(cpu),
             Curr::Task(task) => {
                 self.known_mut(task).seen_on.set(cpu);
-                if let Some(prio) = self.known_mut(task).later_prio.take() {
-                    self.set_prio(task, prio, now);
+                runtime::pin(self, task);
+                if !self.runtime_told {
+                    self.reprioritise(task, now);
                 }
             }
         }
