@@ -5,7 +5,7 @@ use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::{Comm, Event, Flags, Kind, NullSink, Sink};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
-use crate::balance::Moved;
+use crate::balance::{self, Moved};
 use crate::fork;
 use crate::listener::Listener;
 use crate::motion;
@@ -40,6 +40,8 @@ const ATTACH_PATIENCE: Duration = Duration::millis(1);
 struct Forking {
     task: TaskId,
     this: CpuId,
+    /// When.
+    at: Time,
     /// Where it will go, seen ahead.
     chosen: Option<CpuId>,
     /// What was possible in the last state that allowed for it.
@@ -152,7 +154,7 @@ impl<S: Listener> Audit<S> {
                     _ => None,
                 });
                 let chosen = chosen.filter(|&cpu| self.shadow.has_cpu(cpu));
-                self.forking.push(Forking { task: child, this: cpu, chosen, possible: None });
+                self.forking.push(Forking { task: child, this: cpu, at: now, chosen, possible: None });
             }
             Kind::SchedWakeupNew { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
                 let task = self.shadow.task(pid, &comm, Some(prio), cpu, now);
@@ -168,7 +170,9 @@ impl<S: Listener> Audit<S> {
                     self.moving(event, Moved { task, from: orig_cpu, to: dest_cpu });
                     let ahead = self.pairing.ahead(now + ATTACH_PATIENCE);
                     runtime::charge_ahead(&mut self.shadow, dest_cpu, cpu, ahead);
-                    self.shadow.migrate(task, dest_cpu, now);
+                    let moved: Vec<TaskId> =
+                        std::iter::once(task).chain(self.passed[cpu].iter().copied()).collect();
+                    self.shadow.migrate(&moved, dest_cpu, now);
                 }
             }
             Kind::SchedSwitch {
@@ -185,9 +189,7 @@ impl<S: Listener> Audit<S> {
                 if prev_pid != Pid::IDLE {
                     let prev = self.shadow.task(prev_pid, &prev_comm, Some(prev_prio), cpu, now);
                     if !prev_state.is_runnable() {
-                        let state =
-                            if prev_state.is_dead() { TaskState::Dead } else { TaskState::Interruptible };
-                        self.shadow.leave(prev, state, now);
+                        self.shadow.leave(prev, balance::left_as(prev_state), now);
                         handed_over = Some(prev);
                     }
                 }
@@ -383,6 +385,11 @@ impl<S: Listener> Audit<S> {
         let entry = self.shadow.sched.task(task);
         let (on_rq, on_cpu) = (entry.on_rq, entry.cpu);
         let cpu = open.fate.cpu;
+        if !on_rq && self.shadow.runs(task) {
+            // It has left its queue and is about to leave its CPU, which is waited for.
+            self.shadow.known_mut(task).handed_over |= cpu == on_cpu && open.fate.by == on_cpu;
+            return;
+        }
         let placements = &open.possible.placements;
         let chosen = placements.iter().find(|placement| placement.cpu == cpu).or(placements.first());
         let mut placement = chosen.cloned();
@@ -424,7 +431,7 @@ impl<S: Listener> Audit<S> {
             }
         }
         if on_cpu != cpu {
-            self.shadow.moved(task);
+            self.shadow.moved(task, 0);
         }
         self.shadow.sched.apply_wakeup(&open.wakeup, &decision, now);
         if self.shadow.sched.task(task).on_rq {
@@ -456,7 +463,9 @@ impl<S: Listener> Audit<S> {
     fn woken_new(&mut self, event: &Event, task: TaskId, target: CpuId) {
         let (this, now) = (event.cpu, event.time);
         let forking = self.forking.iter().position(|forking| forking.task == task);
-        let earlier = forking.and_then(|at| self.forking.remove(at).possible);
+        let forking = forking.map(|at| self.forking.remove(at));
+        let forked = forking.as_ref().map_or(now, |forking| forking.at);
+        let earlier = forking.and_then(|forking| forking.possible);
         let last = fork::of_fork(&mut self.shadow, task, this, target, now);
         let mut verdict = Verdict {
             time: now,
@@ -480,7 +489,7 @@ impl<S: Listener> Audit<S> {
         }
         self.give(verdict);
         self.shadow.sched.apply_fork(task, target, now);
-        self.shadow.moved(task);
+        self.shadow.placed(task, forked, now);
         self.shadow.generation += 1;
     }
 
@@ -513,11 +522,12 @@ impl<S: Listener> Audit<S> {
             verdict.doubt(verdict.ours.len());
         }
         let surprise = verdict.ours.first().is_some_and(|ours| ours.choice != verdict.kernel);
+        let explained = verdict.answer == Answer::AgreesInSet;
         self.give(verdict);
         if let Curr::Task(task) = next {
             self.shadow.join(task, cpu, now);
             if surprise && here {
-                pick::learn(&mut self.shadow, cpu, task);
+                pick::learn(&mut self.shadow, cpu, task, explained);
             }
         }
     }

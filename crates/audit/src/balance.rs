@@ -7,9 +7,9 @@
 //! leaves on a group. The balancer is asked with the shadow's values, then with others as
 //! far as these facts may be otherwise.
 
-use schedlab_sched::{BalanceDecision, Curr, IdleType, SdId};
+use schedlab_sched::{BalanceDecision, Curr, IdleType, SdId, TaskState};
 use schedlab_topology::CpuId;
-use schedlab_trace::{Event, Kind};
+use schedlab_trace::{self as trace, Event, Kind};
 use schedlab_units::{Pid, TaskId, Time};
 
 use crate::averages::{self, Averages};
@@ -43,7 +43,7 @@ pub fn occasion<'a>(
     shadow: &Shadow,
     event: &Event,
     moved: Moved,
-    mut ahead: impl Iterator<Item = &'a Event>,
+    ahead: impl Iterator<Item = &'a Event>,
 ) -> Occasion {
     let Moved { task, from, to } = moved;
     if !shadow.sched.task(task).policy.is_fair() {
@@ -58,15 +58,32 @@ pub fn occasion<'a>(
         let idle = shadow.sched.idle_cpu(to) || shadow.sched.rqs[to].curr == Curr::Idle;
         return Occasion::Pass(if idle { IdleType::Idle } else { IdleType::NotIdle });
     }
-    let switch = ahead.find(|next| next.cpu == event.cpu && matches!(next.kind, Kind::SchedSwitch { .. }));
-    match switch.map(|next| &next.kind) {
-        Some(Kind::SchedSwitch { prev_pid, prev_state, .. })
-            if *prev_pid == event.pid && !prev_state.is_runnable() && to == event.cpu =>
-        {
-            Occasion::Pass(IdleType::NewlyIdle)
-        }
+    match leaves(event, ahead) {
+        Some(_) if to == event.cpu => Occasion::Pass(IdleType::NewlyIdle),
         _ => Occasion::Other,
     }
+}
+
+/// How the running task is about to leave its CPU, if it moves another in task context and
+/// goes to sleep then.
+pub fn leaves<'a>(event: &Event, mut ahead: impl Iterator<Item = &'a Event>) -> Option<TaskState> {
+    if event.flags.in_interrupt() || event.pid == Pid::IDLE {
+        return None;
+    }
+    let switch = ahead.find(|next| next.cpu == event.cpu && matches!(next.kind, Kind::SchedSwitch { .. }))?;
+    match switch.kind {
+        Kind::SchedSwitch { prev_pid, prev_state, .. }
+            if prev_pid == event.pid && !prev_state.is_runnable() =>
+        {
+            Some(left_as(prev_state))
+        }
+        _ => None,
+    }
+}
+
+/// The state of a task that leaves its CPU so.
+pub fn left_as(state: trace::TaskState) -> TaskState {
+    if state.is_dead() { TaskState::Dead } else { TaskState::Interruptible }
 }
 
 /// What a pass may move, the likeliest first; readings are tried until one leads to what

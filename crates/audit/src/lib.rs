@@ -12,6 +12,7 @@ mod audit;
 mod averages;
 mod balance;
 mod command;
+mod errors;
 mod facts;
 mod flips;
 mod fork;

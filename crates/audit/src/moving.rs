@@ -21,6 +21,18 @@ const MOVES_MAX: usize = 32;
 impl<S: Listener> Audit<S> {
     /// A queued task is about to be moved.
     pub(crate) fn moving(&mut self, event: &Event, moved: Moved) {
+        self.judge_moving(event, moved);
+        let ahead = self.pairing.ahead(event.time + STOPPER_PATIENCE);
+        let leaves = balance::leaves(event, ahead);
+        if let Some(state) = leaves.filter(|_| moved.to == event.cpu)
+            && let Some(prev) = self.shadow.find(event.pid)
+        {
+            // Only a CPU whose last task has left its queue takes one from another on the way.
+            self.shadow.leave(prev, state, event.time);
+        }
+    }
+
+    fn judge_moving(&mut self, event: &Event, moved: Moved) {
         let passed = &mut self.passed[event.cpu];
         if let Some(at) = passed.iter().position(|&task| task == moved.task) {
             passed.remove(at);

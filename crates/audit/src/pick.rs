@@ -89,39 +89,54 @@ fn may_come_first(shadow: &Shadow, cpu: CpuId, waiting: &[Waiting]) -> Vec<TaskI
         let latest = waiting.iter().map(|w| key(w.vruntime) + w.error).min().unwrap_or(0);
         return waiting.iter().filter(|w| key(w.vruntime) - w.error <= latest).map(|w| w.task).collect();
     }
-    // The average moves by the mean of the errors.
+    // The average moves by the mean of the errors, those of sleepers still queued among them.
     let average = shadow.sched.avg_sums(shadow.sched.root_cfs_id(cpu)).offset();
-    let spread = waiting.iter().map(|w| w.error).sum::<i64>() / waiting.len().max(1) as i64;
+    let spread = shadow.average_error(cpu) as i64;
     let may = |w: &&Waiting| key(w.vruntime) - w.error <= average + spread;
     let must = |w: &&Waiting| key(w.vruntime) + w.error <= average - spread;
     let latest = waiting.iter().filter(must).map(|w| key(w.deadline) + w.error).min().unwrap_or(i64::MAX);
     waiting.iter().filter(may).filter(|w| key(w.deadline) - w.error <= latest).map(|w| w.task).collect()
 }
 
-/// The one that was chosen came first: moves it to where that is so.
-pub fn learn(shadow: &mut Shadow, cpu: CpuId, chosen: TaskId) {
+/// The one that was chosen came first: it is moved back, and those who seemed to come first
+/// are moved on, to where that is so. Each takes the part that its error has in both; where
+/// neither has one, it was the average that is off, or nothing known explains it.
+pub fn learn(shadow: &mut Shadow, cpu: CpuId, chosen: TaskId, explained: bool) {
     let root = shadow.sched.root_cfs_id(cpu);
     let entity = shadow.sched.task(chosen).se.clone();
     if !entity.on_rq || !shadow.sched.task(chosen).policy.is_fair() {
         return;
     }
-    let zero = shadow.sched.root_cfs(cpu).zero(&shadow.sched.kernel.rules);
-    let key = |time: u64| time.wrapping_sub(zero) as i64;
-    let others = waiting(shadow, cpu);
-    let others = || others.iter().filter(|w| w.task != chosen);
-    let mut shift = 0i64;
-    if is_eevdf(&shadow.sched.kernel) {
-        let sums = shadow.sched.avg_sums(root);
-        shift = (key(entity.vruntime) - sums.offset()).max(0);
-        let eligible = others().filter(|w| sums.eligible(w.vruntime)).map(|w| key(w.deadline)).min();
-        if let Some(earliest) = eligible {
-            shift = shift.max(key(entity.deadline) - earliest);
+    let eevdf = is_eevdf(&shadow.sched.kernel);
+    let sums = shadow.sched.avg_sums(root);
+    let mine = shadow.known(chosen).vruntime_error;
+    let first = |w: &Waiting| !eevdf || sums.eligible(w.vruntime);
+    let others: Vec<Waiting> =
+        waiting(shadow, cpu).into_iter().filter(|w| w.task != chosen && first(w)).collect();
+    let ahead = |w: &Waiting| {
+        let by = if eevdf {
+            entity.deadline.wrapping_sub(w.deadline)
+        } else {
+            entity.vruntime.wrapping_sub(w.vruntime)
+        };
+        (by as i64).max(0)
+    };
+    let part = |distance: i64, theirs: u64| match (mine, theirs) {
+        (0, 0) if explained => 0,
+        (_, 0) => distance,
+        _ => (distance as i128 * mine as i128 / (mine + theirs) as i128) as i64,
+    };
+    let late = if eevdf { (entity.vruntime.wrapping_sub(sums.average()) as i64).max(0) } else { 0 };
+    let late = if mine == 0 && explained { 0 } else { late };
+    let back = others.iter().map(|w| part(ahead(w), w.error as u64)).max().unwrap_or(0).max(late);
+    for w in &others {
+        let on = (ahead(w) - back).max(0) as u64;
+        if on > 0 && w.error > 0 {
+            shadow.sched.set_virtual_time(w.task, w.vruntime.wrapping_add(on), w.deadline.wrapping_add(on));
         }
-    } else if let Some(least) = others().map(|w| key(w.vruntime)).min() {
-        shift = (key(entity.vruntime) - least).max(0);
     }
-    if shift > 0 {
-        let back = |time: u64| time.wrapping_sub(shift as u64);
+    if back > 0 {
+        let back = |time: u64| time.wrapping_sub(back as u64);
         shadow.sched.set_virtual_time(chosen, back(entity.vruntime), back(entity.deadline));
     }
 }

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use schedlab_sched::{
-    Curr, DequeueFlags, EnqueueFlags, FairPolicy, Feature, Kernel, MigrationCause, NeedResched, NewTask,
-    Policy, Prices, Sched, TaskState, TgId,
+    Curr, DequeueFlags, EnqueueFlags, Kernel, MigrationCause, NeedResched, NewTask, Policy, Prices, Sched,
+    TaskState, TgId,
 };
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
@@ -22,12 +22,6 @@ use crate::motion::Slack;
 use crate::pids::Pids;
 use crate::runtime::{self, Charged};
 use crate::verdict::Verdict;
-
-/// By how much a span between events may differ from what the kernel charged, ns.
-const EVENT_ERROR: u64 = 5_000;
-
-/// Largest error of a virtual time: placing keeps all within some slices, ns.
-const VRUNTIME_ERROR_MAX: u64 = 10_000_000;
 
 /// The parent of all kernel threads.
 const KTHREADD: Pid = Pid(2);
@@ -59,6 +53,10 @@ pub struct Known {
     pub nice_told: bool,
     /// How far its virtual time may be from the one here, ns.
     pub vruntime_error: u64,
+    /// What it was owed when it last left a queue is known.
+    pub lag_known: bool,
+    /// When it began to run.
+    pub began: Time,
     /// What the kernel said of its run time.
     pub charged: Charged,
     /// A kernel thread that was not woken since it was born, and so is not bound yet.
@@ -94,6 +92,8 @@ pub struct Shadow {
     hints: Vec<AffinityHint>,
     /// Some task's flips are guessed.
     family: bool,
+    /// Tasks that run for the first time and are about to change their priority.
+    changing: Vec<TaskId>,
     next_tick: Time,
     /// Averages of each CPU when it went idle last.
     pub at_idle: PerCpu<Averages>,
@@ -120,6 +120,7 @@ impl Shadow {
             known: Vec::new(),
             hints,
             family: false,
+            changing: Vec::new(),
             next_tick: Time::ZERO,
             at_idle: PerCpu::new(topology.nr_cpus(), |_| Averages::default()),
             pelt_start: PerCpu::new(topology.nr_cpus(), |_| 0),
@@ -174,6 +175,7 @@ impl Shadow {
         if now.0 > self.next_tick.0 + gap {
             self.next_tick = Time((now.0 - gap).div_ceil(tick) * tick);
         }
+        self.change_priorities(now);
         while self.next_tick <= now {
             let at = self.next_tick;
             for cpu in self.cpus() {
@@ -265,6 +267,8 @@ impl Shadow {
             later_prio: None,
             nice_told: false,
             vruntime_error: 0,
+            lag_known: parent.is_some(),
+            began: now,
             charged: Charged::default(),
             handed_over: false,
             seen_on: CpuMask::new(nr_cpus),
@@ -342,15 +346,31 @@ impl Shadow {
     }
 
     /// Whether a task runs.
-    fn runs(&self, task: TaskId) -> bool {
+    pub fn runs(&self, task: TaskId) -> bool {
         self.sched.rqs[self.sched.task(task).cpu].curr == Curr::Task(task)
     }
 
     /// The task changes its priority now, if it was seen ahead that it will.
     pub fn reprioritise(&mut self, task: TaskId, now: Time) {
         if let Some(prio) = self.known_mut(task).later_prio.take() {
+            let before = self.sched.task(task).se.load;
             self.set_prio(task, prio, now);
+            self.changed_weight(task, before, now);
         }
+    }
+
+    /// Lets those change their priority of whom it was seen ahead.
+    fn change_priorities(&mut self, now: Time) {
+        let mut changing = std::mem::take(&mut self.changing);
+        changing.retain(|&task| {
+            match self.changes_priority(task) {
+                Some(at) if at <= now => self.reprioritise(task, at),
+                Some(_) => return true,
+                None => {}
+            }
+            false
+        });
+        self.changing = changing;
     }
 
     /// A task is born on the CPU of its parent; it waits to be woken.
@@ -404,7 +424,7 @@ impl Shadow {
                 self.leave(task, TaskState::Interruptible, now);
                 self.run(on, Curr::Idle, now);
             } else if !self.sched.task(task).se.sched_delayed {
-                return self.migrate(task, cpu, now);
+                return self.migrate(&[task], cpu, now);
             }
             // Also one that just left may still be queued.
             if self.sched.task(task).se.sched_delayed {
@@ -417,7 +437,7 @@ impl Shadow {
         }
         self.sched.task_mut(task).state = TaskState::Waking;
         if on != cpu {
-            self.moved(task);
+            self.moved(task, 0);
         }
         self.sched.set_task_cpu(task, cpu, MigrationCause::Wakeup, now);
         let flags = EnqueueFlags { wakeup: true, migrated: on != cpu, ..EnqueueFlags::default() };
@@ -425,47 +445,6 @@ impl Shadow {
         self.sched.task_mut(task).state = TaskState::Running;
         self.queued(task);
         self.generation += 1;
-    }
-
-    /// A task came to another CPU: its virtual time was taken off one clock and put on
-    /// another, both read at times that are not quite known.
-    pub fn moved(&mut self, task: TaskId) {
-        let slack = self.slack.time().0;
-        let known = self.known_mut(task);
-        known.vruntime_error = (known.vruntime_error + slack).min(VRUNTIME_ERROR_MAX);
-    }
-
-    /// A task whose virtual time is known from others': it is alone in its queue, so its lag
-    /// is nothing, or the floor follows it.
-    pub fn steady(&mut self, task: TaskId) {
-        let entry = self.sched.task(task);
-        if !entry.policy.is_fair() {
-            return;
-        }
-        let root = self.sched.root_cfs(entry.cpu);
-        let floor = match self.sched.kernel.rules.policy {
-            FairPolicy::Cfs => entry.se.vruntime == root.min_vruntime,
-            FairPolicy::Eevdf => root.nr_queued == 1 && entry.se.on_rq,
-        };
-        if floor {
-            self.known_mut(task).vruntime_error = EVENT_ERROR;
-        }
-    }
-
-    /// A task was queued. Under CFS it may have been put to the earliest time that sleepers
-    /// get, which leaves no error but that of the floor.
-    pub fn queued(&mut self, task: TaskId) {
-        let kernel = &self.sched.kernel;
-        let entry = self.sched.task(task);
-        if kernel.rules.policy != FairPolicy::Cfs || !entry.policy.is_fair() {
-            return self.steady(task);
-        }
-        let credit = self.sched.scaled.latency >> u32::from(kernel.has(Feature::GentleFairSleepers));
-        let floor = self.sched.root_cfs(entry.cpu).min_vruntime;
-        if floor.wrapping_sub(entry.se.vruntime) == credit {
-            let slack = self.slack.time().0;
-            self.known_mut(task).vruntime_error = slack;
-        }
     }
 
     /// Notes who wakes whom.
@@ -504,22 +483,30 @@ impl Shadow {
         }
     }
 
-    /// A queued task is moved.
-    pub fn migrate(&mut self, task: TaskId, to: CpuId, now: Time) {
-        let from = self.sched.task(task).cpu;
-        if from == to {
-            return;
+    /// Tasks are moved, by one pass if there are several: all leave their queue before the
+    /// last to leave is the first to be queued again.
+    pub fn migrate(&mut self, tasks: &[TaskId], to: CpuId, now: Time) {
+        let mut queued = Vec::new();
+        for &task in tasks {
+            let from = self.sched.task(task).cpu;
+            if from == to || self.runs(task) {
+                continue;
+            }
+            self.generation += 1;
+            if !self.sched.task(task).on_rq {
+                self.sched.set_task_cpu(task, to, MigrationCause::Affinity, now);
+                continue;
+            }
+            let left = self.average_error(from);
+            self.sched.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
+            self.sched.set_task_cpu(task, to, MigrationCause::Periodic, now);
+            self.moved(task, left);
+            queued.push(task);
         }
-        if self.sched.rqs[from].curr == Curr::Task(task) {
-            return;
+        for task in queued.into_iter().rev() {
+            self.sched.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
+            self.sched.wakeup_preempt(to, task, 0, now);
         }
-        if !self.sched.task(task).on_rq {
-            self.sched.set_task_cpu(task, to, MigrationCause::Affinity, now);
-        } else {
-            self.sched.move_queued_task(task, to, MigrationCause::Periodic, now);
-            self.moved(task);
-        }
-        self.generation += 1;
     }
 
     /// A CPU switches to what the trace says.
@@ -537,6 +524,9 @@ impl Shadow {
             }
         }
         if let Curr::Task(prev) = prev {
+            if Curr::Task(prev) != next {
+                self.reprioritise(prev, now);
+            }
             self.steady(prev);
         }
         self.sched.switch_to(cpu, next, now);
@@ -546,18 +536,18 @@ impl Shadow {
             runtime::unpin(self, prev);
             let known = self.known_mut(prev);
             known.first_run = false;
-            if !known.charged.is_told() {
-                known.vruntime_error += EVENT_ERROR;
-            }
+            self.ran(prev);
             self.sched.finish_task_switch(prev);
         }
         match next {
             Curr::Idle => self.sched.nohz_balance_enter_idle(cpu),
             Curr::Task(task) => {
-                self.known_mut(task).seen_on.set(cpu);
+                let known = self.known_mut(task);
+                known.seen_on.set(cpu);
+                known.began = now;
                 runtime::pin(self, task);
-                if !self.runtime_told {
-                    self.reprioritise(task, now);
+                if self.changes_priority(task).is_some() {
+                    self.changing.push(task);
                 }
             }
         }
