@@ -36,6 +36,9 @@ const FORK_PATIENCE: Duration = Duration::millis(10);
 /// A task that was taken from a queue is put on the other within this time.
 const ATTACH_PATIENCE: Duration = Duration::millis(1);
 
+/// A task that wakes those who wait for its end is gone so soon after.
+const EXIT_PATIENCE: Duration = Duration::micros(3);
+
 /// A fork that was traced and whose child is not queued yet.
 struct Forking {
     task: TaskId,
@@ -249,6 +252,11 @@ impl<S: Listener> Audit<S> {
             self.shadow.sched.set_cpu(task, prev);
         }
         let waker = self.shadow.sched.rqs[this].curr.task();
+        if let Some(waker) = waker {
+            let ahead = self.pairing.ahead(now + EXIT_PATIENCE).find(|next| next.cpu == this);
+            let exits = ahead.is_some_and(|next| matches!(next.kind, Kind::SchedProcessExit { .. }));
+            self.shadow.sched.task_mut(waker).exiting |= exits;
+        }
         let wakeup = Wakeup {
             task,
             waker,
@@ -342,11 +350,17 @@ impl<S: Listener> Audit<S> {
     /// The state has changed: what is open may have been decided in the new one.
     fn rejudge_all(&mut self, now: Time) {
         if std::mem::replace(&mut self.judged, self.shadow.generation) != self.shadow.generation {
-            for forking in &mut self.forking {
-                let Forking { task, this, chosen, .. } = *forking;
-                let possible =
-                    chosen.and_then(|chosen| fork::if_possible(&mut self.shadow, task, this, chosen, now));
-                forking.possible = possible.or(forking.possible.take());
+            for at in 0..self.forking.len() {
+                let Forking { task, this, chosen, ref possible, .. } = self.forking[at];
+                let Some(chosen) = chosen else { continue };
+                let found = fork::if_possible(&mut self.shadow, task, this, chosen, now);
+                let found = match possible {
+                    None => found.or_else(|| self.fork_in_motion(task, this, chosen, now)),
+                    Some(_) => found,
+                };
+                if found.is_some() {
+                    self.forking[at].possible = found;
+                }
             }
         }
         for cpu in self.shadow.cpus() {
@@ -359,6 +373,23 @@ impl<S: Listener> Audit<S> {
                 self.open[cpu] = Some(open);
             }
         }
+    }
+
+    /// Where a fork may lead if a CPU that is just changing its state was seen in the new
+    /// one, if the choice of the kernel is among it.
+    fn fork_in_motion(
+        &mut self,
+        task: TaskId,
+        this: CpuId,
+        chosen: CpuId,
+        now: Time,
+    ) -> Option<Possibilities> {
+        let ahead = self.pairing.ahead(motion::until(now, self.shadow.slack));
+        motion::changing(&self.shadow, this, ahead).into_iter().find_map(|changing| {
+            motion::as_if(&mut self.shadow, changing, |shadow| {
+                fork::if_possible(shadow, task, this, chosen, now)
+            })
+        })
     }
 
     /// The wake-up that a CPU began is decided: it is told, and applied if it goes over a
@@ -481,16 +512,37 @@ impl<S: Listener> Audit<S> {
         };
         verdict.ours = last.list;
         verdict.judge();
+        self.learn_of_fork(&verdict);
         // The last state is the likeliest, as the choice comes just before the event.
-        if let (Answer::Differs, Some(earlier)) = (verdict.answer, earlier) {
-            verdict.ours = earlier.list;
-            verdict.answer = Answer::AgreesInSet;
-            verdict.hidden = Some(Hidden::InMotion);
+        if verdict.answer == Answer::Differs {
+            let with_loads = |shadow| fork::if_possible(shadow, task, this, target, now);
+            let with_mark = |shadow| fork::with_mark(shadow, task, this, target, now);
+            let explained = with_loads(&mut self.shadow).map(|found| (found, Hidden::Loads));
+            let explained = explained.or(earlier.map(|found| (found, Hidden::InMotion)));
+            let explained =
+                explained.or_else(|| with_mark(&mut self.shadow).map(|found| (found, Hidden::ImbalanceMark)));
+            if let Some((found, hidden)) = explained {
+                verdict.ours = found.list;
+                verdict.answer = Answer::AgreesInSet;
+                verdict.hidden = Some(hidden);
+            }
         }
         self.give(verdict);
         self.shadow.sched.apply_fork(task, target, now);
         self.shadow.placed(task, forked, now);
         self.shadow.generation += 1;
+    }
+
+    /// A choice among several that averages leave open tells of those from before the recording:
+    /// that they are nothing, if it is the likeliest, and that they are not, if it is none.
+    fn learn_of_fork(&mut self, verdict: &Verdict) {
+        let open = verdict.ours.iter().filter(|ours| ours.hidden == Some(Hidden::Loads)).count();
+        let before = &mut self.shadow.nothing_before;
+        match verdict.answer {
+            Answer::Differs => *before = 0,
+            _ if open >= 2 && verdict.ours[0].choice == verdict.kernel => *before = (*before + 1).min(10),
+            _ => {}
+        }
     }
 
     fn switching(&mut self, event: &Event, next: Curr, prev_pid: Pid, prev_comm: Comm) {

@@ -50,15 +50,42 @@ impl Averages {
 const WEIGHT_LEAST: u64 = 15;
 const WEIGHT_MOST: u64 = 88_761;
 
+/// How wide bounds are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// As averages mostly are where probes show them.
+    Likely,
+    /// As they can be.
+    Widest,
+}
+
+impl Width {
+    /// How far an average may be off.
+    fn error(self, average: u64) -> u64 {
+        match self {
+            Width::Likely => average / 32 + 16,
+            Width::Widest => average / 8 + 48,
+        }
+    }
+
+    /// What may be left from before the recording.
+    fn residue(self, residue: u64) -> u64 {
+        match self {
+            Width::Likely => residue / 8,
+            Width::Widest => residue,
+        }
+    }
+}
+
 /// The least and the most that a CPU's averages can be.
-pub fn bounds(shadow: &Shadow, cpu: CpuId, now: Time) -> (Averages, Averages) {
+pub fn bounds(shadow: &Shadow, cpu: CpuId, width: Width, now: Time) -> (Averages, Averages) {
     let sched = &shadow.sched;
     let cfs = sched.root_cfs(cpu);
     let ours = Averages::of(cfs);
-    let residue = shadow.residue(cpu);
+    let residue = width.residue(shadow.residue(cpu));
     if let Curr::Task(curr) = sched.rqs[cpu].curr {
-        let mut least = ours.each(|average| average.saturating_sub(average / 8 + 48));
-        let mut most = ours.each(|average| average + average / 8 + 48 + residue);
+        let mut least = ours.each(|average| average.saturating_sub(width.error(average)));
+        let mut most = ours.each(|average| average + width.error(average) + residue);
         if shadow.known(curr).first_run && !shadow.known(curr).nice_told {
             // It may have changed its nice level, which no event tells before it is switched out.
             least.load = least.load * WEIGHT_LEAST / 1024;

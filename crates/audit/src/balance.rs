@@ -12,7 +12,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{self as trace, Event, Kind};
 use schedlab_units::{Pid, TaskId, Time};
 
-use crate::averages::{self, Averages};
+use crate::averages::{self, Averages, Width};
 use crate::shadow::Shadow;
 use crate::verdict::{Choice, Hidden, Possible};
 
@@ -197,7 +197,7 @@ impl Pass {
         let Moved { from, to, .. } = self.moved;
         let cpus: Vec<CpuId> = shadow.cpus().collect();
         let bounds: Vec<(Averages, Averages)> =
-            cpus.iter().map(|&cpu| averages::bounds(shadow, cpu, self.now)).collect();
+            cpus.iter().map(|&cpu| averages::bounds(shadow, cpu, Width::Widest, self.now)).collect();
         let ours: Vec<Averages> = cpus.iter().map(|&cpu| Averages::of(shadow.sched.root_cfs(cpu))).collect();
         let below = shadow.sched.domains.walk(from).map(|(_, sd)| sd.span.clone());
         let group = below.take_while(|span| !span.contains(to)).last();

@@ -10,7 +10,7 @@ use schedlab_sched::Placement;
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-use crate::averages::{self, Averages};
+use crate::averages::{self, Averages, Width};
 use crate::placement::Possibilities;
 use crate::shadow::Shadow;
 use crate::verdict::Hidden;
@@ -21,7 +21,7 @@ const CPUS_TRIED: usize = 64;
 /// All that a fork may lead to. `chosen` is what the kernel did.
 pub fn of_fork(shadow: &mut Shadow, task: TaskId, this: CpuId, chosen: CpuId, now: Time) -> Possibilities {
     let tried = shadow.cpus().filter(|&cpu| shadow.sched.rqs.len() <= CPUS_TRIED || cpu == chosen);
-    with_tried(shadow, task, this, tried.collect(), now)
+    with_tried(shadow, task, this, tried.collect(), &LIKELY, now)
 }
 
 /// What a fork may lead to, if the choice of the kernel is among it.
@@ -32,11 +32,53 @@ pub fn if_possible(
     chosen: CpuId,
     now: Time,
 ) -> Option<Possibilities> {
-    let found = with_tried(shadow, task, this, vec![chosen], now);
+    let found = with_tried(shadow, task, this, vec![chosen], &WIDEST, now);
     found.has(chosen).then_some(found)
 }
 
-fn with_tried(shadow: &mut Shadow, task: TaskId, this: CpuId, tried: Vec<CpuId>, now: Time) -> Possibilities {
+/// What a fork may lead to if affinity left the mark of an imbalance on a group above the
+/// forker, or took it away, which no event tells.
+pub fn with_mark(
+    shadow: &mut Shadow,
+    task: TaskId,
+    this: CpuId,
+    chosen: CpuId,
+    now: Time,
+) -> Option<Possibilities> {
+    for at in marks(shadow, this) {
+        let mark = shadow.sched.domains.sgcs[at].imbalance;
+        shadow.sched.domains.sgcs[at].imbalance = !mark;
+        let found = if_possible(shadow, task, this, chosen, now);
+        shadow.sched.domains.sgcs[at].imbalance = mark;
+        if let Some(mut found) = found {
+            for possible in &mut found.list {
+                possible.hidden = Some(Hidden::ImbalanceMark);
+            }
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Groups of more than one CPU in the domains of a CPU, the widest first, by the place of
+/// what they keep.
+fn marks(shadow: &Shadow, this: CpuId) -> Vec<usize> {
+    let domains = &shadow.sched.domains;
+    let groups = domains.walk(this).flat_map(|(_, sd)| sd.groups.iter());
+    let wide = groups.map(|group| domains.sg(group)).filter(|group| group.span.weight() > 1);
+    let mut marks: Vec<usize> = wide.map(|group| group.sgc as usize).collect();
+    marks.reverse();
+    marks
+}
+
+fn with_tried(
+    shadow: &mut Shadow,
+    task: TaskId,
+    this: CpuId,
+    tried: Vec<CpuId>,
+    readings: &Readings,
+    now: Time,
+) -> Possibilities {
     let mut found = Possibilities::default();
     let placement = shadow.sched.decide_fork(task, this, now, None);
     found.add(placement, None, Vec::new());
@@ -44,14 +86,15 @@ fn with_tried(shadow: &mut Shadow, task: TaskId, this: CpuId, tried: Vec<CpuId>,
         return found;
     }
     let bounds: Vec<(Averages, Averages)> =
-        shadow.cpus().map(|cpu| averages::bounds(shadow, cpu, now)).collect();
+        shadow.cpus().map(|cpu| averages::bounds(shadow, cpu, readings.width, now)).collect();
     for cpu in tried {
         if !shadow.sched.task(task).allowed.contains(cpu) || found.has(cpu) {
             continue;
         }
         if let Some(placement) = with_stamp(shadow, task, this, cpu, now) {
             found.add(placement, Some(Hidden::IdleStamp), Vec::new());
-        } else if let Some(placement) = with_averages(shadow, task, this, cpu, &bounds, now) {
+        } else if let Some(placement) = with_averages(shadow, task, this, cpu, &bounds, readings.arounds, now)
+        {
             let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::Loads };
             found.add(placement, Some(hidden), Vec::new());
         }
@@ -70,6 +113,27 @@ fn with_stamp(shadow: &mut Shadow, task: TaskId, this: CpuId, cpu: CpuId, now: T
     (placement.cpu == cpu).then_some(placement)
 }
 
+/// Averages of those around the CPU that is to be chosen.
+#[derive(Clone, Copy)]
+enum Around {
+    /// As the shadow has them.
+    Ours,
+    /// At their least.
+    Least,
+    /// At their least, but for the forker's own at its most, which drives the child away.
+    LocalMost,
+}
+
+/// Readings of averages: what is asked of every CPU, and what only of the one that was chosen.
+struct Readings {
+    width: Width,
+    arounds: &'static [Around],
+}
+
+const LIKELY: Readings = Readings { width: Width::Likely, arounds: &[Around::Ours, Around::Least] };
+const WIDEST: Readings =
+    Readings { width: Width::Widest, arounds: &[Around::Ours, Around::Least, Around::LocalMost] };
+
 /// The CPU is chosen if its averages are at their least, or all those around it, and others
 /// at their most.
 fn with_averages(
@@ -78,21 +142,23 @@ fn with_averages(
     this: CpuId,
     cpu: CpuId,
     bounds: &[(Averages, Averages)],
+    arounds: &[Around],
     now: Time,
 ) -> Option<Placement> {
     let mut spans: Vec<Vec<CpuId>> = vec![vec![cpu]];
     spans.extend(shadow.sched.domains.walk(cpu).map(|(_, sd)| sd.span.iter().collect()));
     let ours: Vec<Averages> = shadow.cpus().map(|cpu| Averages::of(shadow.sched.root_cfs(cpu))).collect();
-    // Around one CPU alone both readings are the same.
-    let readings = spans.iter().flat_map(|span| [(span, false), (span, true)]).skip(1);
-    readings.into_iter().find_map(|(span, all)| {
+    // Around one CPU alone all readings are the same.
+    let readings = spans.iter().flat_map(|span| arounds.iter().map(move |&around| (span, around)));
+    readings.skip(arounds.len() - 1).find_map(|(span, around)| {
         let averages: Vec<Averages> = (0..bounds.len())
-            .map(|at| match (CpuId::from(at) == cpu, span.contains(&CpuId::from(at))) {
-                (true, _) => bounds[at].0,
-                // At their least, but not below the one that is to be chosen.
-                (false, true) if all => bounds[at].0.above(bounds[cpu.index()].0, bounds[at].1),
-                (false, true) => ours[at],
-                (false, false) => bounds[at].1,
+            .map(|at| match (CpuId::from(at) == cpu, span.contains(&CpuId::from(at)), around) {
+                (true, ..) => bounds[at].0,
+                (false, false, _) => bounds[at].1,
+                (false, true, Around::Ours) => ours[at],
+                (false, true, Around::LocalMost) if CpuId::from(at) == this => bounds[at].1,
+                // Not below the one that is to be chosen.
+                _ => bounds[at].0.above(bounds[cpu.index()].0, bounds[at].1),
             })
             .collect();
         averages::as_if(shadow, &averages, |shadow| {

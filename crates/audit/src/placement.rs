@@ -117,7 +117,10 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
         }
     };
     let mut searched = [Vec::new(), Vec::new()];
-    for sync in [false, true] {
+    // The flag of a waker that exits is not heeded.
+    let exits = shadow.sched.kernel.has(Feature::SyncWakerExiting)
+        && wakeup.waker.is_some_and(|waker| shadow.sched.task(waker).exiting);
+    for &sync in if exits { &[false][..] } else { &[false, true] } {
         for reading in [wide, !wide] {
             if reading != wide && !open && found.spread.is_none() {
                 continue;

@@ -83,6 +83,9 @@ pub struct Shadow {
     pub slack: Slack,
     /// Guesses of flips from before the recording.
     pub guesses: Guesses,
+    /// Choices among several CPUs that followed as if all averages had been nothing when the
+    /// recording began.
+    pub nothing_before: u32,
     /// The move for which the stopper of a CPU was asked, judged then.
     pub asked: PerCpu<Option<Verdict>>,
     /// Whether it is known what a CPU runs.
@@ -114,6 +117,7 @@ impl Shadow {
             runtime_told: false,
             slack: Slack::default(),
             guesses: Guesses::new(kernel.tunables.hz, 0),
+            nothing_before: 0,
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
             tasks: Pids::default(),
@@ -555,16 +559,19 @@ impl Shadow {
     }
 
     /// How far the load of a CPU may be from what the shadow has: what may still be left
-    /// from before the recording, and what the times of events leave uncertain.
+    /// from before the recording, what the times of events leave uncertain, and the load of
+    /// those who left for good, which is taken out by a tick that no event shows.
     pub fn load_error(&self, cpu: CpuId) -> u64 {
-        self.residue(cpu) + self.sched.root_cfs(cpu).avg.load_avg / 16 + 16
+        let root = self.sched.root_cfs(cpu);
+        self.residue(cpu) + root.avg.load_avg / 16 + 16 + root.removed.load_avg
     }
 
     /// Average of one task that may still be in those of a CPU from before the recording:
-    /// half of it goes with every 32 ms that they have aged since.
+    /// half of it goes with every 32 ms that they have aged since. Choices that follow without
+    /// it speak for less.
     pub fn residue(&self, cpu: CpuId) -> u64 {
         let aged = self.sched.root_cfs(cpu).avg.last_update_time.saturating_sub(self.pelt_start[cpu]);
-        1024 >> (aged >> 25).min(63)
+        (1024 >> (aged >> 25).min(63)) >> self.nothing_before
     }
 
     /// When the averages of a CPU were aged last.
