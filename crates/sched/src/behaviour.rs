@@ -1,5 +1,6 @@
 //! What a user sees of the queueing half, in plain words, on every preset.
 
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use schedlab_topology::CpuId;
@@ -130,15 +131,23 @@ fn new_shares_take_effect_at_once() {
 }
 
 #[test]
-fn an_idle_group_gets_what_is_left() {
-    for kernel in &ALL[2..] {
-        let mut lab = Lab::new(kernel, "1x1x1");
+fn an_idle_group_gets_what_is_left_where_groups_can_be_idle() {
+    let since = ALL[2..].iter().map(|kernel| (kernel.to_string(), true));
+    let before = ALL[..2].iter().map(|kernel| (kernel.to_string(), false));
+    let without = ALL[2..].iter().map(|kernel| (alloc::format!("{kernel}+NO_IDLE_GROUPS"), false));
+    for (kernel, can_be_idle) in before.chain(since).chain(without) {
+        let mut lab = Lab::new(&kernel, "1x1x1");
         let (tg, idle) = group_of(&mut lab, TgId::ROOT, NICE_0_LOAD, 1);
         let now = lab.time();
         lab.sched.set_idle_group(tg, true, now);
         let hog = lab.hog("t", 0);
         let shares = lab.shares(&[hog, idle[0]], 10_000 * MS);
-        assert!(shares[0] >= 990, "{kernel}: {shares:?}");
+        if can_be_idle {
+            assert!(shares[0] >= 990, "{kernel}: {shares:?}");
+        } else {
+            // There is no cpu.idle: it is a group like any other.
+            check_shares(&kernel, &shares, &[500, 500], 20);
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use schedlab_units::{TaskId, Time};
 
 use crate::weight::{LOAD_SHIFT, NICE_0_LOAD, WEIGHT_IDLEPRIO};
 use crate::{
-    Bandwidth, CfsRq, DequeueFlags, EnqueueFlags, Entity, FairPolicy, LoadWeight, Sched, SeId, TaskGroup,
-    TaskState, TgId, UpdateFlags,
+    Bandwidth, CfsRq, DequeueFlags, EnqueueFlags, Entity, FairPolicy, Feature, LoadWeight, Sched, SeId,
+    TaskGroup, TaskState, TgId, UpdateFlags,
 };
 
 /// Bounds of a group's shares, scaled.
@@ -93,12 +93,13 @@ impl Sched {
         }
     }
 
-    /// Makes a group idle (all of it counts as SCHED_IDLE beside its siblings), or not.
+    /// Makes a group idle (all of it counts as SCHED_IDLE beside its siblings), or not. A kernel
+    /// without `cpu.idle` has nothing to write to: the group stays as it is.
     ///
     /// Kernel: sched_group_set_idle(), kernel/sched/fair.c, v6.12.
     pub fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time) {
         assert!(tg != TgId::ROOT, "the root group is not idle");
-        if self.tg(tg).idle == idle {
+        if self.tg(tg).idle == idle || !self.kernel.has(Feature::IdleGroups) {
             return;
         }
         self.tgs[tg.0 as usize].idle = idle;
