@@ -155,6 +155,8 @@ impl Engine<'_> {
     /// Carries out an op, or begins to.
     fn act(&mut self, cpu: CpuId, task: TaskId, op: Op) {
         let call = self.paths.syscall;
+        // At the end of a call requests are looked at that other CPUs made lazily.
+        self.cpus[cpu].in_kernel |= is_call(op);
         match op {
             Op::Run { .. } | Op::RunDraw { .. } => unreachable!("work is taken when it is fetched"),
             Op::RunKernel { work, section } => {
@@ -610,4 +612,24 @@ impl Engine<'_> {
     pub fn is_worker(&self, task: TaskId) -> bool {
         matches!(self.tasks[task.index()].role, Role::Worker { .. })
     }
+}
+
+/// Whether an op is a system call whatever becomes of it. Locks and their like call only if they must,
+/// and then sleep, or wake somebody.
+fn is_call(op: Op) -> bool {
+    !matches!(
+        op,
+        Op::RunWall { .. }
+            | Op::Touch { .. }
+            | Op::Access { .. }
+            | Op::Zero
+            | Op::Lock { .. }
+            | Op::Unlock { .. }
+            | Op::Signal { .. }
+            | Op::Broadcast { .. }
+            | Op::SemPost { .. }
+            | Op::SemWait { .. }
+            | Op::Barrier { .. }
+            | Op::Mark { .. }
+    )
 }

@@ -9,9 +9,10 @@ use expect_test::{Expect, expect};
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
 use schedlab_sim::Simulation;
+use schedlab_topology::CpuId;
 use schedlab_trace::{Each, Event, Kind};
 use schedlab_units::{Duration, Pid, Time};
-use schedlab_workload::{Op, Policy, ProgramBuilder, SchedAttr, Section, TaskSpec, WorkloadBuilder};
+use schedlab_workload::{CpuList, Op, Policy, ProgramBuilder, SchedAttr, Section, TaskSpec, WorkloadBuilder};
 
 const TICK_NS: u64 = 4_000_000;
 const MODELS: [&str; 7] = ["none", "voluntary", "full", "lazy", "auto/none", "auto/voluntary", "auto/full"];
@@ -194,4 +195,46 @@ fn a_call_that_asks_for_a_switch_ends_in_one() {
         let waited = waited.unwrap();
         assert!(waited < Duration::micros(10), "{}: {waited}", kernel.name);
     }
+}
+
+/// Another CPU asks lazily for the CPU of a hog: it is given at the hog's next call, or, if the hog
+/// makes none, at the tick.
+#[test]
+fn a_lazy_request_of_another_cpu_is_seen_at_the_next_call() {
+    let machine = Machine::preset("2").unwrap();
+    let kernel = Kernel::parse("v6.12+preempt=lazy").unwrap();
+    let waited = |calls: bool| {
+        let mut w = WorkloadBuilder::new("test");
+        let sem = w.sem("sem", 0);
+        let [first, second] = [0, 1].map(|cpu| Some(w.cpus(CpuList::new([CpuId(cpu)]).unwrap())));
+        let hog = w.program("hog", |p| {
+            p.repeat(300, |p| {
+                p.run(Duration::micros(100));
+                if calls {
+                    p.own_comm();
+                }
+            });
+        });
+        w.task(TaskSpec { cpus: first, ..TaskSpec::root("hog", hog) });
+        let attr = w.attr(SchedAttr { policy: FAIR, ..SchedAttr::default() });
+        let woken = w.program("woken", |p| _ = p.sem_wait(sem).run(Duration::micros(10)));
+        w.task(TaskSpec { cpus: first, attr: Some(attr), ..TaskSpec::root("woken", woken) });
+        let waker = w.program("waker", |p| _ = p.run(Duration::millis(9)).sem_post(sem));
+        w.task(TaskSpec { cpus: second, ..TaskSpec::root("waker", waker) });
+        let workload = w.finish().unwrap();
+        let (mut asked, mut given) = (None, None);
+        let mut sink = Each(|event: &Event| match event.kind {
+            Kind::SchedWakeup { pid: Pid(1001), .. } => asked = Some(event.time),
+            Kind::SchedSwitch { next_pid: Pid(1001), .. } if asked.is_some() => {
+                given = given.or(Some(event.time));
+            }
+            _ => {}
+        });
+        Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut sink);
+        (given.unwrap().since(asked.unwrap()), given.unwrap())
+    };
+    let (soon, _) = waited(true);
+    assert!(soon < Duration::micros(150), "{soon}");
+    let (late, at) = waited(false);
+    assert!(late > Duration::micros(150) && at.0 % TICK_NS < 10_000, "{late}, {at:?}");
 }
