@@ -64,6 +64,16 @@ impl Sched {
         }
     }
 
+    /// The clock of a CPU changed: 1024 is the highest. Kernels that do not scale by it go on
+    /// as if it always were.
+    ///
+    /// Kernel: arch_scale_freq_capacity(), arch/x86/include/asm/topology.h, v5.7.
+    pub fn set_freq_scale(&mut self, cpu: CpuId, scale: u64) {
+        if self.kernel.has(Feature::FreqInvariance) {
+            self.rqs[cpu].freq_scale = scale;
+        }
+    }
+
     /// The CPU is about to idle: time that a full CPU could not make up for is lost.
     ///
     /// Kernel: update_idle_rq_clock_pelt(), kernel/sched/pelt.h, v6.12.
@@ -160,11 +170,14 @@ impl crate::Rq {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
+    use expect_test::expect;
     use schedlab_topology::CpuId;
     use schedlab_units::Time;
 
     use super::PELT_EPOCH;
-    use crate::drawing::{NOW, draw};
+    use crate::drawing::{NOW, by_kernel, draw};
 
     #[test]
     fn interrupt_time_beyond_the_clock_is_taken_later() {
@@ -189,6 +202,19 @@ mod tests {
         sched.rqs[cpu].curr = crate::Curr::Idle;
         sched.update_idle_rq_clock_pelt(cpu);
         assert_eq!(sched.rq_clock_pelt(cpu), NOW.0 + 8_000 + PELT_EPOCH);
+    }
+
+    #[test]
+    fn a_low_clock_counts_less_from_v5_7_on() {
+        let passed = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a*]");
+            drawn.sched.set_freq_scale(CpuId(0), 512);
+            drawn.sched.rqs[CpuId(0)].freq_scale.to_string()
+        };
+        expect![[r#"
+            v4.13..v5.5: 1024
+            v5.18..v7.2: 512"#]]
+        .assert_eq(&by_kernel("", passed));
     }
 
     #[test]

@@ -139,6 +139,8 @@ features! {
     SchedIdleBalancesOften "SCHED_IDLE_BALANCES_OFTEN" "A CPU that runs only SCHED_IDLE tasks balances as often as an idle one." "rebalance_domains(), v5.6" [0 0 1 1 1 1 1 1];
     NohzBlockedLoad "NOHZ_BLOCKED_LOAD" "Load of idle CPUs is kept up to date by one of them, every 32 ms." "nohz_balancer_kick(), v4.17" [0 1 1 1 1 1 1 1];
     NohzIncludesSelf "NOHZ_INCLUDES_SELF" "The CPU that balances for the idle serves itself last and needs no pass of its own." "_nohz_idle_balance(), v4.17" [0 1 1 1 1 1 1 1];
+    NohzFindsNext "NOHZ_FINDS_NEXT" "If the first CPU without tick is busy again, the next idle one is kicked." "find_new_ilb(), v5.3" [0 1 1 1 1 1 1 1];
+    TickStopPredicted "TICK_STOP_PREDICTED" "A CPU that expects to be idle for less than a tick keeps its tick." "tick_nohz_idle_stop_tick(), v4.17" [0 1 1 1 1 1 1 1];
     NohzWrap "NOHZ_WRAP" "Idle CPUs are served from the next one round, not from the lowest." "_nohz_idle_balance(), v5.12" [0 0 1 1 1 1 1 1];
     NohzNextKick "NOHZ_NEXT_KICK" "A CPU that goes idle has the next time of nohz balancing computed anew." "nohz_balancer_kick(), v5.15" [0 0 1 1 1 1 1 1];
     NiRandom "NI_RANDOM" "Newly idle balancing visits a domain at random, by its recent success." "sched_balance_newidle(), v7.0 and stable 6.1, 6.12" [0 0 0 1 0 0 1 1];
@@ -150,6 +152,7 @@ features! {
     IrqTimeAccounting "IRQ_TIME_ACCOUNTING" "Interrupt time is not charged to the interrupted task." "CONFIG_IRQ_TIME_ACCOUNTING" [1 1 1 1 1 1 1 1];
 
     // Averages and groups.
+    FreqInvariance "FREQ_INVARIANCE" "Averages count time at a low clock as less." "arch_scale_freq_capacity(), x86, v5.7" [0 0 1 1 1 1 1 1];
     UtilEst "UTIL_EST" "The utilisation of a task is estimated when it sleeps." "util_est_update(), features.h, v4.17" [0 1 1 1 1 1 1 1];
     UtilEstFastup "UTIL_EST_FASTUP" "The estimate follows a rise at once." "util_est_update(), features.h, v5.5" [0 1 1 1 1 0 0 0];
     AttachAgeLoad "ATTACH_AGE_LOAD" "A migrated entity's load is aged before it is attached." "features.h" [1 1 1 1 1 1 1 1];

@@ -162,7 +162,7 @@ impl Engine<'_> {
         for member in members.iter() {
             let rate = self.rate_of(member);
             self.set_rate(member, rate);
-            self.sched.rqs[member].freq_scale = self.freq_scale(member);
+            self.sched.set_freq_scale(member, self.freq_scale(member));
         }
     }
 

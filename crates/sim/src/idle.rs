@@ -2,8 +2,9 @@
 //!
 //! The state is chosen by the idle time to expect: the average of earlier ones,
 //! bounded by the last timer that was set on this CPU. When less than a tick is
-//! expected the tick is left running, as the kernel's governors do; when it then
-//! finds the CPU still idle, it is stopped.
+//! expected the tick is left running, as the governors of v4.17 and later do; when it
+//! then finds the CPU still idle, it is stopped. Before, every idle CPU stopped it that
+//! had no timer within a tick.
 
 use schedlab_machine::Mechanism;
 use schedlab_topology::CpuId;
@@ -30,7 +31,8 @@ impl Engine<'_> {
         if entry.next_timer <= now {
             entry.next_timer = Time::MAX;
         }
-        let predicted = entry.predictor.predict(entry.next_timer.since(now).0);
+        let timer = entry.next_timer.since(now).0;
+        let predicted = entry.predictor.predict(timer);
         let polls = machine.idle.prices.poll_ns.get();
         let state = machine.idle.choose(predicted).filter(|_| machine.has(Mechanism::IdleStates));
         if polls > 0 && state.is_some() {
@@ -40,7 +42,7 @@ impl Engine<'_> {
         } else {
             self.set_idle_state(cpu, state);
         }
-        let stop = predicted >= self.sched.tick_ns() || !self.cpus[cpu].tick_armed;
+        let stop = self.sched.stops_tick(predicted, timer) || !self.cpus[cpu].tick_armed;
         if stop && !self.cpus[cpu].tick_stopped {
             self.stop_tick(cpu);
         }

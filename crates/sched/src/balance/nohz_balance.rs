@@ -101,12 +101,19 @@ impl Sched {
     /// Chooses the first idle CPU without tick and sets what it has to do. None if there
     /// is none, or it is on its way already.
     ///
-    /// Kernel: kick_ilb(), find_new_ilb(), kernel/sched/fair.c, v6.12.
+    /// A CPU counts as one without tick until its next tick finds it busy. So the first one
+    /// may run something by now, and v4.13 then kicks nobody.
+    ///
+    /// Kernel: kick_ilb(), find_new_ilb(), kernel/sched/fair.c, v6.12 and v4.13.
     fn kick_ilb(&mut self, cpu: CpuId, kick: NohzKick, jiffy: u64) -> Option<CpuId> {
         if kick.balance {
             self.nohz_next_balance = jiffy + 1;
         }
-        let ilb = self.nohz_idle_cpus.iter().find(|&other| other != cpu && self.idle_cpu(other))?;
+        let ilb = if self.kernel.has(Feature::NohzFindsNext) {
+            self.nohz_idle_cpus.iter().find(|&other| other != cpu && self.idle_cpu(other))?
+        } else {
+            self.nohz_idle_cpus.first().filter(|&first| self.idle_cpu(first))?
+        };
         let pending = &mut self.rqs[ilb].nohz_kick;
         let was_pending = pending.balance || pending.stats || pending.next;
         pending.balance |= kick.balance;
@@ -117,6 +124,18 @@ impl Sched {
         }
         self.effects.push(crate::Effect::NohzKick { cpu: ilb });
         Some(ilb)
+    }
+
+    /// Whether a CPU that goes idle stops its tick: it expects to be idle for so many ns, and
+    /// its next timer is so far away.
+    ///
+    /// Kernel: tick_nohz_idle_stop_tick(), menu_select(), v4.17; tick_nohz_stop_sched_tick(), v4.13.
+    pub fn stops_tick(&self, expected_ns: u64, timer_ns: u64) -> bool {
+        if self.kernel.has(Feature::TickStopPredicted) {
+            expected_ns >= self.tick_ns()
+        } else {
+            timer_ns > self.tick_ns()
+        }
     }
 
     /// A CPU stops its tick to be idle.
@@ -378,6 +397,38 @@ mod tests {
     #[test]
     fn without_idle_cpus_there_is_nobody_to_ask() {
         check_kick("1x1x2 | 0[a* b] 1[c*]", expect!["v4.13..v7.2: nobody"]);
+    }
+
+    #[test]
+    fn whether_another_is_asked_when_the_first_is_busy_again() {
+        let kicked = |kernel: &str| {
+            let mut drawn = settled(kernel, "1x1x4 | 0[a* b] 1[c*] 2[] 3[]");
+            // CPU 1 had no tick since it went idle and got work.
+            drawn.sched.nohz_idle_cpus.set(CpuId(1));
+            drawn
+                .sched
+                .trigger_load_balance(CpuId(0), NOW)
+                .nohz_kick
+                .map_or("nobody".to_string(), |cpu| cpu.to_string())
+        };
+        expect![[r#"
+            v4.13: nobody
+            v5.5..v7.2: 2"#]]
+        .assert_eq(&by_kernel("", kicked));
+    }
+
+    #[test]
+    fn a_tick_is_kept_for_a_short_sleep_or_only_for_a_timer() {
+        let stops = |kernel: &str| {
+            let drawn = draw(kernel, "1x1x2 | 0[]");
+            [(100_000, 50_000_000), (9_000_000, 50_000_000), (1_000_000, 1_000_000)]
+                .map(|(expected, timer)| drawn.sched.stops_tick(expected, timer).to_string())
+                .join(" ")
+        };
+        expect![[r#"
+            v4.13: true true false
+            v5.5..v7.2: false true false"#]]
+        .assert_eq(&by_kernel("", stops));
     }
 
     #[test]
