@@ -103,6 +103,7 @@ pub fn cells(published: &Published, wanted: impl Fn(&Block, &Row) -> bool, answe
                     _ => signs[index],
                 };
                 let simulated = found[index].as_ref().map(|f| f.figure.clone());
+                let judged = found[index].as_ref().map(|found| judged(&column.kind, found));
                 cells.push(Cell {
                     table: published.name.clone(),
                     block: block.name.clone(),
@@ -113,7 +114,7 @@ pub fn cells(published: &Published, wanted: impl Fn(&Block, &Row) -> bool, answe
                     standard_error: found[index].as_ref().and_then(|f| f.standard_error),
                     used: given.used,
                     tolerance: given.tolerance.to_string(),
-                    inside: given.tolerance.judge(given.figure.as_ref(), simulated.as_ref(), sign_right),
+                    inside: given.tolerance.judge(given.figure.as_ref(), judged.as_ref(), sign_right),
                     significant: matches!(column.kind, Kind::Change { .. }).then_some(given.significant),
                     published: given.figure.clone(),
                     simulated,
@@ -123,6 +124,15 @@ pub fn cells(published: &Published, wanted: impl Fn(&Block, &Row) -> bool, answe
         }
     }
     cells
+}
+
+/// What a tolerance is asked about: a change smaller than its own standard error counts as none.
+fn judged(kind: &Kind, found: &Found) -> Figure {
+    let noise = found.standard_error.unwrap_or(0.0);
+    match (kind, &found.figure) {
+        (Kind::Change { .. }, Figure::Number(change)) if change.abs() < noise => Figure::Number(0.0),
+        (_, figure) => figure.clone(),
+    }
 }
 
 /// The column that shows the change of this one.
@@ -223,4 +233,19 @@ fn sign(block: &Block, row: &Row, column: usize, found: &[Option<Found>]) -> Opt
 pub fn word(block: &Block, column: usize, found: &Found) -> Option<Word> {
     matches!(block.columns[column].kind, Kind::Change { .. }).then_some(())?;
     Some(Word::of(found.figure.number()?, found.standard_error.unwrap_or(0.0), block.direction))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_within_its_noise_is_judged_as_none() {
+        let judge = |change, error| {
+            let found = Found { figure: Figure::Number(change), standard_error: Some(error) };
+            judged(&Kind::Change { of: 1, against: 0 }, &found)
+        };
+        assert_eq!(judge(0.3, 0.4), Figure::Number(0.0));
+        assert_eq!(judge(-0.3, 0.2), Figure::Number(-0.3));
+    }
 }
