@@ -350,6 +350,8 @@ impl<S: Listener> Audit<S> {
     /// The state has changed: what is open may have been decided in the new one.
     fn rejudge_all(&mut self, now: Time) {
         if std::mem::replace(&mut self.judged, self.shadow.generation) != self.shadow.generation {
+            // A trace without sched_wakeup_new never says that they woke.
+            self.forking.retain(|forking| now.since(forking.at) <= FORK_PATIENCE * 2);
             for at in 0..self.forking.len() {
                 let Forking { task, this, chosen, ref possible, .. } = self.forking[at];
                 let Some(chosen) = chosen else { continue };

@@ -185,6 +185,9 @@ fn finding(
 
 impl Detector for IdleWhileWaiting {
     fn before(&mut self, event: &Event, scene: &Scene) {
+        if let Some(pid) = scene.unseen(event) {
+            self.waiting.remove(&pid);
+        }
         match &event.kind {
             Kind::SchedSwitch { next_pid, .. } => self.end(*next_pid, event.time, scene),
             // With its affinity changes what is counted.
@@ -277,6 +280,27 @@ mod tests {
                   if     the task may run there, which the trace does not tell
             "#]],
         );
+    }
+
+    #[test]
+    fn a_wait_that_ended_unseen_is_none() {
+        // hog ran and slept in between, or it could not be woken again.
+        let woken_again = "3000 0 init-1 waking hog-2 0\n 4900 0 init-1 wakeup hog-2 0\n";
+        let last = "5000 0 init-1 switch R hog-2";
+        let script = two_on_one("").replace(last, &format!("{woken_again}{last}"));
+        check(
+            "idle-while-waiting",
+            "",
+            &script,
+            expect![[r#"
+                0.003000 .. 0.005000  hog[2] waited 2.000 ms on CPU 0 behind init[1]; for 2.000 ms of it CPU 1 was idle
+                  try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
+                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
+                  if     the task may run there, which the trace does not tell
+            "#]],
+        );
+        let runs = two_on_one("").replace(last, "4000 0 hog-2 waking cc1-9 1\n 5000 0 hog-2 switch S init-1");
+        check("idle-while-waiting", "", &runs, expect![[""]]);
     }
 
     #[test]

@@ -242,6 +242,18 @@ impl Scene {
         }
     }
 
+    /// The task whose wait ended unseen, as an event tells: it is woken, though nobody wakes a
+    /// task that waits, or it runs where no switch to it was told. Live hosts leave out switches.
+    pub fn unseen(&self, event: &Event) -> Option<Pid> {
+        if let Kind::SchedWaking { pid, .. } = event.kind
+            && self.wait(pid).is_some_and(|wait| wait.chosen && wait.after != After::Running)
+        {
+            return Some(pid);
+        }
+        let runs = event.flags.is_known() && event.pid != Pid::IDLE && self.wait(event.pid).is_some();
+        runs.then_some(event.pid)
+    }
+
     /// What a task may use, as far as is known.
     pub fn allowed(&self, pid: Pid) -> Option<&CpuMask> {
         let task = self.tasks.get(&pid);
@@ -295,6 +307,10 @@ impl Scene {
     /// Follows one event.
     pub fn event(&mut self, event: &Event) {
         self.see(event.cpu);
+        if let Some(pid) = self.unseen(event) {
+            self.unqueue(pid);
+            self.tasks.entry(pid).or_default().state = State::Unknown;
+        }
         self.hear(event);
         match &event.kind {
             Kind::SchedSwitch { prev_comm, prev_pid, prev_state, next_comm, next_pid, .. } => {
