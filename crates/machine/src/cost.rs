@@ -202,6 +202,10 @@ constants! {
         exit_ns: Ns = 30_000, 10_000..=150_000, "estimate";
         /// One write to or read from a pipe, without copying.
         pipe_ns: Ns = 250, 100..=600, "estimate";
+        /// Share of a call on a pipe, with its copy, in which the pipe's mutex is held.
+        pipe_held_permille: Permille = 600, 300..=900, "estimate: 150 ns of 250; checks, file times and the return are outside";
+        /// Lines of a pipe that come one after the other from the CPU that used it last.
+        pipe_lines: Count = 3, 1..=6, "estimate: the mutex, the ring and the page; what is prefetched beside them is not counted";
         /// One write to or read from a socket, without copying.
         socket_ns: Ns = 600, 300..=1_500, "estimate";
         /// Copying, per KB.

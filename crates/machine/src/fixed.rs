@@ -40,6 +40,11 @@ impl Work {
         Work(ns.min(1 << 47) << 16)
     }
 
+    /// What is done in `ns` at a rate.
+    pub fn done_in(ns: u64, rate: Rate) -> Work {
+        Work(ns.saturating_mul(u64::from(rate.0)))
+    }
+
     /// What is left of the block under way, when all of it is whole blocks of so many ns.
     pub fn left_of_block(self, ns: u64) -> Work {
         Work(self.0 % Work::nanos(ns.max(1)).0)
@@ -61,14 +66,21 @@ impl Work {
     #[inline]
     #[must_use]
     pub fn after(self, ns: u64, rate: Rate) -> Work {
-        Work(self.0.saturating_sub(ns.saturating_mul(u64::from(rate.0))))
+        Work(self.0.saturating_sub(Work::done_in(ns, rate).0))
     }
 
     /// With so many ns of work more.
     #[inline]
     #[must_use]
     pub fn plus_nanos(self, ns: u64) -> Work {
-        Work(self.0.saturating_add(Work::nanos(ns).0))
+        self.plus(Work::nanos(ns))
+    }
+
+    /// With other work added.
+    #[inline]
+    #[must_use]
+    pub fn plus(self, other: Work) -> Work {
+        Work(self.0.saturating_add(other.0))
     }
 }
 

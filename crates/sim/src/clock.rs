@@ -128,10 +128,10 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether the task on a CPU spins at a barrier.
+    /// Whether the task on a CPU spins, at a barrier or for a mutex.
     fn pauses(&self, cpu: CpuId) -> bool {
         let stage = self.curr(cpu).map(|task| self.tasks[task.index()].stage);
-        matches!(stage, Some(Stage::SpunAtBarrier(_)))
+        matches!(stage, Some(Stage::SpunAtBarrier(_) | Stage::SpunForLock(_)))
     }
 
     /// Chooses the clock anew if its sample is over.

@@ -179,6 +179,8 @@ impl Engine<'_> {
             mode: Mode::User,
             wait: Wait::Nothing,
             spins_for: None,
+            holds: Vec::new(),
+            call: Stage::Fetch,
             noisy: false,
             serves: None,
             timer: 0,
@@ -339,6 +341,7 @@ impl Engine<'_> {
             self.cpus[cpu].work_rate = self.cpus[cpu].rate;
             self.memory.flow(cpu, task, false);
         }
+        self.unlock_all(cpu, task);
         self.in_kernel_for(task, ns, Stage::Ended);
     }
 
@@ -392,7 +395,9 @@ impl Engine<'_> {
             self.objects.barriers[id.index()].give_up(task);
         }
         self.give_up_wait(task);
-        if self.tasks[task.index()].wait != Wait::Nothing {
+        if let Wait::KernelMutex(_) = self.tasks[task.index()].wait {
+            // It goes on until it has the mutex and has given it back.
+        } else if self.tasks[task.index()].wait != Wait::Nothing {
             let entry = &mut self.tasks[task.index()];
             entry.stage = Stage::Fetch;
             entry.work = Work::NONE;
@@ -417,7 +422,13 @@ impl Engine<'_> {
                 crate::engine::Channel::Socket(socket) => _ = socket.give_up(task),
             },
             Wait::Join(other) => self.tasks[other.index()].joiner = None,
-            Wait::Nothing | Wait::Timer | Wait::Device(_) | Wait::Children | Wait::Stopper | Wait::Work => {}
+            Wait::Nothing
+            | Wait::KernelMutex(_)
+            | Wait::Timer
+            | Wait::Device(_)
+            | Wait::Children
+            | Wait::Stopper
+            | Wait::Work => {}
         }
     }
 
@@ -451,15 +462,13 @@ impl Engine<'_> {
             let waits_for = match task.wait {
                 Wait::Nothing => "is runnable but never gets a CPU".to_string(),
                 Wait::Timer => "waits for a timer".to_string(),
-                Wait::Mutex(id) => {
-                    let name = &objects.mutexes[id.index()].name;
-                    match self.objects.mutexes[id.index()].holder() {
-                        Some(holder) => {
-                            let (comm, pid) = self.who(holder);
-                            format!("waits for mutex \"{name}\", which {comm} ({pid}) holds")
-                        }
-                        None => format!("waits for mutex \"{name}\""),
-                    }
+                Wait::Mutex(id) => self.waits_for_mutex(
+                    self.objects.mutexes[id.index()].owner(),
+                    &objects.mutexes[id.index()].name,
+                ),
+                Wait::KernelMutex(lock) => {
+                    let (owner, name) = self.owner_of(lock);
+                    self.waits_for_mutex(owner, name)
                 }
                 Wait::Cond(id) => format!("waits for condition \"{}\"", objects.conds[id.index()]),
                 Wait::Sem(id) => format!("waits for semaphore \"{}\"", objects.sems[id.index()].name),
@@ -479,6 +488,13 @@ impl Engine<'_> {
             Stuck { pid: task.pid, comm: task.comm.to_string(), waits_for }
         });
         End::Deadlock(told.collect())
+    }
+
+    fn waits_for_mutex(&self, owner: Option<TaskId>, name: &str) -> String {
+        match owner.map(|owner| self.who(owner)) {
+            Some((comm, pid)) => format!("waits for mutex \"{name}\", which {comm} ({pid}) holds"),
+            None => format!("waits for mutex \"{name}\""),
+        }
     }
 
     /// A group's cpuset: its own, or that of the nearest group above that has one.

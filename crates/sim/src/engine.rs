@@ -17,7 +17,7 @@ use schedlab_sched::{Curr, Prices, Sched};
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Sink;
 use schedlab_units::{TaskId, Time};
-use schedlab_workload::{ChannelKind, MutexKind, Start, Workload};
+use schedlab_workload::{ChannelKind, Start, Workload};
 
 use crate::change::Change;
 use crate::cpu::{CoreState, Cpu};
@@ -27,7 +27,7 @@ use crate::outcome::{Counts, End, Outcome};
 use crate::queue::Queue;
 use crate::rng::Stream;
 use crate::task::Task;
-use crate::wait::{Barrier, Cond, Device, Futex, Mutex, Pipe, Pool, Semaphore, Socket};
+use crate::wait::{Barrier, Cond, Device, Futex, KernelMutex, Mutex, Pipe, Pool, Semaphore, Socket};
 
 /// A pipe or a socket.
 pub(crate) enum Channel {
@@ -38,6 +38,8 @@ pub(crate) enum Channel {
 /// What tasks share, while running.
 pub(crate) struct Objects {
     pub mutexes: Vec<Mutex>,
+    /// Those of programs, then one for each channel.
+    pub kernel_mutexes: Vec<KernelMutex>,
     pub conds: Vec<Cond>,
     pub sems: Vec<Semaphore>,
     pub barriers: Vec<Barrier>,
@@ -64,6 +66,7 @@ impl Objects {
         };
         Objects {
             mutexes: vec![Mutex::default(); objects.mutexes.len()],
+            kernel_mutexes: vec![KernelMutex::default(); objects.mutexes.len() + objects.channels.len()],
             conds: vec![Cond::default(); objects.conds.len()],
             sems: objects.sems.iter().map(|spec| Semaphore::new(spec.initial)).collect(),
             barriers: objects.barriers.iter().map(|spec| Barrier::new(spec.parties)).collect(),
@@ -185,8 +188,6 @@ pub(crate) struct Engine<'a> {
     pub clocks: crate::clock::Clocks,
     /// Whether CPUs differ in capacity.
     pub asymmetric: bool,
-    /// Whether some mutex is spun for.
-    pub has_kernel_mutexes: bool,
     /// The lines that hold groups' load averages.
     pub lines: crate::lines::Lines,
     /// Tasks to be woken at once; empty between calls.
@@ -268,7 +269,6 @@ impl<'a> Engine<'a> {
             warmth: machine.has(Mechanism::CacheWarmth),
             clocks: crate::clock::Clocks::new(machine),
             asymmetric: topology.cpus().any(|(_, cpu)| cpu.capacity != 1024),
-            has_kernel_mutexes: workload.objects.mutexes.iter().any(|m| m.kind == MutexKind::Kernel),
             lines: crate::lines::Lines::new(topology.nr_cpus(), topology.nr_nodes(), 1, seed),
             woken: Vec::new(),
             spare_effects: Vec::new(),

@@ -6,18 +6,16 @@
 //! that take long (a fork, the end of a task) are paid for first.
 
 use schedlab_machine::Work;
-use schedlab_sched::{Deactivate, PipeWake, TaskState};
+use schedlab_sched::{Deactivate, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_units::{Duration, TaskId, Time};
-use schedlab_workload::{
-    BarrierId, ChannelId, CondId, Expected, MutexId, MutexKind, Op, STEADY, SemId, Timer, WordId,
-};
+use schedlab_workload::{BarrierId, CondId, Expected, Op, STEADY, SemId, Timer, WordId};
 
 use crate::emit::Context;
-use crate::engine::{Channel, Engine};
+use crate::engine::Engine;
 use crate::outcome::{End, Stuck};
 use crate::task::{Mode, Role, Stage, Wait, WakeFrom};
-use crate::wait::{self, Arrival, Expiry, Taken};
+use crate::wait::{self, Arrival, Expiry};
 
 /// Steps without time passing after which a task is given up.
 const STEPS_MAX: u32 = 1_000_000;
@@ -122,8 +120,13 @@ impl Engine<'_> {
             }
             Stage::Wall { until, block } => self.wall(task, until, block),
             Stage::Touched { region, bytes, left } => self.touched(cpu, task, region, bytes, left),
-            Stage::Lock(mutex) => self.lock(cpu, task, mutex, true),
-            Stage::SpunForLock(mutex) => self.stop_spinning(cpu, task, mutex),
+            Stage::Lock(mutex) => self.lock(cpu, task, mutex),
+            Stage::KernelLock(lock) => self.lock_kernel(cpu, task, lock),
+            Stage::SpunForLock(lock) => self.spun_in_vain(cpu, task, lock),
+            Stage::LockSlowly(lock) => self.lock_slowly(cpu, task, lock),
+            Stage::LockWoken(lock) => self.lock_woken(cpu, task, lock),
+            Stage::Locked(lock) => self.locked(task, lock),
+            Stage::PipeHeld(pipe) => self.pipe_held(cpu, task, pipe),
             Stage::SemWait(sem) => self.sem_wait(cpu, task, sem),
             // The process ended while it span, and the news is still on its way.
             Stage::SpunAtBarrier(_) if self.tasks[task.index()].killed => self.begin_exit(cpu, task),
@@ -194,7 +197,7 @@ impl Engine<'_> {
                     Expiry::Missed => self.charge(cpu, call),
                 }
             }
-            Op::Lock { mutex } => self.lock(cpu, task, mutex, false),
+            Op::Lock { mutex } => self.lock(cpu, task, mutex),
             Op::Unlock { mutex } => self.unlock(cpu, task, mutex),
             Op::CondWait { cond, mutex } => {
                 self.unlock(cpu, task, mutex);
@@ -260,7 +263,7 @@ impl Engine<'_> {
     }
 
     /// An atomic operation in user mode.
-    fn atomic(&self) -> u64 {
+    pub fn atomic(&self) -> u64 {
         if self.machine.has(schedlab_machine::Mechanism::KernelCosts) {
             self.machine.cost.atomic_ns.get().max(1)
         } else {
@@ -303,91 +306,6 @@ impl Engine<'_> {
         self.charge(cpu, self.paths.syscall);
         self.set_timer(cpu, task, time + Duration(slack));
         self.sleep(cpu, task, TaskState::Interruptible, Wait::Timer, Stage::Fetch);
-    }
-
-    /// Takes a lock or waits for it.
-    fn lock(&mut self, cpu: CpuId, task: TaskId, id: MutexId, resumed: bool) {
-        self.charge(cpu, self.atomic());
-        let kernel = self.workload.objects.mutexes[id.index()].kind == MutexKind::Kernel;
-        if kernel && !resumed && self.might_sleep(cpu) {
-            self.tasks[task.index()].stage = Stage::Lock(id);
-            return;
-        }
-        let mutex = &mut self.objects.mutexes[id.index()];
-        let Taken::HeldBy(holder) = mutex.take(task) else {
-            self.tasks[task.index()].stage = Stage::Fetch;
-            return;
-        };
-        let holder_runs = self.sched.rqs[self.sched.task(holder).cpu].curr.task() == Some(holder);
-        if kernel && holder_runs && !self.sched.rqs[cpu].need_resched.full {
-            mutex.spin(task);
-            let entry = &mut self.tasks[task.index()];
-            entry.spins_for = Some(id);
-            entry.work = Work::nanos(u64::MAX);
-            entry.mode = Mode::Kernel(schedlab_workload::Section { preempt_off: false, cond_resched_ns: 0 });
-            entry.stage = Stage::SpunForLock(id);
-            return;
-        }
-        mutex.sleep(task);
-        let state = if kernel { TaskState::Uninterruptible } else { TaskState::Interruptible };
-        if !kernel {
-            self.charge(cpu, self.paths.syscall + self.paths.futex);
-        }
-        self.sleep(cpu, task, state, Wait::Mutex(id), Stage::Lock(id));
-    }
-
-    /// Gives a lock back; whoever gets it, or may, is told.
-    fn unlock(&mut self, cpu: CpuId, task: TaskId, id: MutexId) {
-        self.charge(cpu, self.atomic());
-        match self.objects.mutexes[id.index()].give(task) {
-            Some((next, true)) => self.end_spin(next, Stage::Fetch),
-            Some((next, false)) => {
-                self.charge(cpu, self.paths.syscall + self.paths.futex);
-                self.wake_up(cpu, Context::Task, next, false);
-            }
-            None => {}
-        }
-    }
-
-    /// A task that spins sees that it can stop, wherever it is.
-    fn end_spin(&mut self, task: TaskId, stage: Stage) {
-        let notice = self.machine.cost.spin_exit_ns.get();
-        let cpu = self.sched.task(task).cpu;
-        let runs = self.curr(cpu) == Some(task);
-        if runs {
-            self.advance(cpu);
-        }
-        let entry = &mut self.tasks[task.index()];
-        entry.spins_for = None;
-        entry.work = Work::nanos(notice);
-        entry.stage = stage;
-        if runs {
-            self.arm_next(cpu);
-        }
-    }
-
-    /// A spinning task stops and sleeps instead.
-    fn stop_spinning(&mut self, cpu: CpuId, task: TaskId, id: MutexId) {
-        let mutex = &mut self.objects.mutexes[id.index()];
-        mutex.stop_spinning(task);
-        self.tasks[task.index()].spins_for = None;
-        mutex.sleep(task);
-        self.sleep(cpu, task, TaskState::Uninterruptible, Wait::Mutex(id), Stage::Lock(id));
-    }
-
-    /// A task is off its CPU: those that spin for a lock it holds give up.
-    pub fn holder_leaves(&mut self, task: TaskId) {
-        if !self.has_kernel_mutexes {
-            return;
-        }
-        for id in 0..self.objects.mutexes.len() {
-            if self.objects.mutexes[id].holder() != Some(task) {
-                continue;
-            }
-            while let Some(spinner) = self.objects.mutexes[id].next_spinner() {
-                self.end_spin(spinner, Stage::SpunForLock(MutexId(id as u32)));
-            }
-        }
     }
 
     fn sem_wait(&mut self, cpu: CpuId, task: TaskId, sem: SemId) {
@@ -465,118 +383,6 @@ impl Engine<'_> {
             self.set_timer(cpu, task, self.now + timeout);
         }
         self.sleep(cpu, task, TaskState::Interruptible, Wait::Word(word), Stage::FutexWoken);
-    }
-
-    /// Price of one call on a channel that moves so many bytes.
-    fn channel_ns(&self, id: ChannelId, bytes: u32) -> u64 {
-        if !self.machine.has(schedlab_machine::Mechanism::KernelCosts) {
-            return 1;
-        }
-        let cost = &self.machine.cost;
-        let base = match self.objects.channels[id.index()] {
-            Channel::Pipe(_) => cost.pipe_ns.get(),
-            Channel::Socket(_) => cost.socket_ns.get(),
-        };
-        self.paths.syscall + base + u64::from(bytes) * cost.copy_kb_ns.get() / 1024
-    }
-
-    /// Writes what fits; sleeps if something is left. `resumed` after such a sleep.
-    fn write(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, resumed: bool) {
-        let rule = self.sched.kernel.rules.pipe_wake;
-        let woken = &mut self.woken;
-        let taken = match &mut self.objects.channels[id.index()] {
-            Channel::Pipe(pipe) => {
-                let was_empty = pipe.is_empty();
-                let taken = pipe.write(left);
-                let wakes = taken > 0 && (was_empty || rule == PipeWake::All);
-                match rule {
-                    PipeWake::All | PipeWake::AllIfFull if wakes => pipe.readers().take_all(woken),
-                    PipeWake::OneIfFull | PipeWake::OneIfFreed => {
-                        if wakes {
-                            pipe.readers().take_one(woken);
-                        }
-                        if resumed && taken == left && !pipe.is_full() {
-                            pipe.writers().take_one(woken);
-                        }
-                    }
-                    _ => {}
-                }
-                taken
-            }
-            Channel::Socket(socket) => {
-                let taken = socket.write(left);
-                if taken > 0 {
-                    socket.readers().take_one(woken);
-                }
-                taken
-            }
-        };
-        self.charge(cpu, self.channel_ns(id, taken));
-        self.tasks[task.index()].stage = Stage::Fetch;
-        self.wake_all(cpu);
-        if taken < left {
-            match &mut self.objects.channels[id.index()] {
-                Channel::Pipe(pipe) => pipe.writers().add(task),
-                Channel::Socket(socket) => socket.writers().add(task),
-            }
-            let stage = Stage::Write { channel: id, left: left - taken, resumed: true };
-            self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), stage);
-        }
-    }
-
-    /// Reads what is there; sleeps if there is nothing. `resumed` after such a sleep.
-    fn read(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, resumed: bool) {
-        let rule = self.sched.kernel.rules.pipe_wake;
-        let woken = &mut self.woken;
-        let taken = match &mut self.objects.channels[id.index()] {
-            Channel::Pipe(pipe) => {
-                let (was_full, pages) = (pipe.is_full(), pipe.pages());
-                let taken = pipe.read(left);
-                let freed = pipe.pages() < pages;
-                match rule {
-                    PipeWake::All if freed => pipe.writers().take_all(woken),
-                    PipeWake::AllIfFull if was_full => pipe.writers().take_all(woken),
-                    PipeWake::OneIfFull if was_full => pipe.writers().take_one(woken),
-                    PipeWake::OneIfFreed if was_full && freed => pipe.writers().take_one(woken),
-                    _ => {}
-                }
-                let one = matches!(rule, PipeWake::OneIfFull | PipeWake::OneIfFreed);
-                if one && resumed && taken > 0 && !pipe.is_empty() {
-                    pipe.readers().take_one(woken);
-                }
-                taken
-            }
-            Channel::Socket(socket) => {
-                let taken = socket.read(left);
-                if taken > 0 && socket.is_writable() {
-                    socket.writers().take_all(woken);
-                }
-                taken
-            }
-        };
-        self.charge(cpu, self.channel_ns(id, taken));
-        self.wake_all(cpu);
-        if taken == left {
-            self.tasks[task.index()].stage = Stage::Fetch;
-        } else if taken > 0 {
-            self.tasks[task.index()].stage = Stage::Read { channel: id, left: left - taken, resumed: false };
-        } else {
-            match &mut self.objects.channels[id.index()] {
-                Channel::Pipe(pipe) => pipe.readers().add(task),
-                Channel::Socket(socket) => socket.readers().add(task),
-            }
-            let stage = Stage::Read { channel: id, left, resumed: true };
-            self.sleep(cpu, task, TaskState::Interruptible, Wait::Readable(id), stage);
-        }
-    }
-
-    /// Wakes those that were taken out of a channel's queues; the waker soon sleeps.
-    fn wake_all(&mut self, cpu: CpuId) {
-        let mut woken = std::mem::take(&mut self.woken);
-        for task in woken.drain(..) {
-            self.wake_up(cpu, Context::Task, task, true);
-        }
-        self.woken = woken;
     }
 
     /// A timer ends a wait.

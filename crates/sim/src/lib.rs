@@ -17,6 +17,7 @@
 
 mod attributes;
 mod change;
+mod channels;
 mod charge;
 pub mod checker;
 mod clock;
@@ -31,6 +32,7 @@ mod handlers;
 mod idle;
 mod interrupt;
 mod lines;
+mod locks;
 mod memory;
 mod noise;
 mod outcome;

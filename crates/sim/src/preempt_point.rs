@@ -128,11 +128,10 @@ impl Engine<'_> {
             return false;
         }
         self.cpus[cpu].resched_at = None;
-        if self.preempt_enable(cpu) {
-        } else if self.tasks[task.index()].spins_for.is_some() {
+        if self.tasks[task.index()].spins_for.is_some() {
             // Spinning ends when another wants the CPU.
             self.tasks[task.index()].work = Work::NONE;
-        } else {
+        } else if !self.preempt_enable(cpu) {
             self.cond_resched(cpu);
         }
         self.curr(cpu) != Some(task)

@@ -83,7 +83,7 @@ impl Engine<'_> {
             self.llcs[llc].clock.advance(ran, entry.footprint, self.machine.llc_bytes(cpu));
             self.machine.cache.ran(&mut entry.warmth, ran, self.cores[core].clock, self.llcs[llc].clock);
         }
-        self.holder_leaves(prev);
+        self.owner_leaves(prev);
     }
 
     fn arrives(&mut self, cpu: CpuId, next: TaskId) {

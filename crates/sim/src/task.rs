@@ -9,6 +9,7 @@ use schedlab_workload::{
     SpecId, WordId,
 };
 
+use crate::locks::KernelLock;
 use crate::rng::Stream;
 
 /// What is done once the work at hand is finished. After a sleep, what the task
@@ -25,8 +26,18 @@ pub(crate) enum Stage {
     Touched { region: RegionId, bytes: u64, left: u64 },
     /// Tries to take the lock.
     Lock(MutexId),
-    /// Has spun for a lock in vain.
-    SpunForLock(MutexId),
+    /// In the kernel, tries to take a mutex.
+    KernelLock(KernelLock),
+    /// Has spun for a mutex in vain.
+    SpunForLock(KernelLock),
+    /// Has spun enough: tries once more, then sleeps.
+    LockSlowly(KernelLock),
+    /// Was woken while it waited for a mutex.
+    LockWoken(KernelLock),
+    /// Has the mutex.
+    Locked(KernelLock),
+    /// Has held a pipe's mutex for as long as it takes.
+    PipeHeld(ChannelId),
     /// Tries to take from the semaphore.
     SemWait(SemId),
     /// Has spun at a barrier in vain.
@@ -82,6 +93,8 @@ pub(crate) enum Wait {
     Timer,
     /// A lock.
     Mutex(MutexId),
+    /// A mutex of the kernel.
+    KernelMutex(KernelLock),
     /// A signal.
     Cond(CondId),
     /// A post.
@@ -155,7 +168,11 @@ pub(crate) struct Task {
     pub mode: Mode,
     pub wait: Wait,
     /// The lock it spins for.
-    pub spins_for: Option<MutexId>,
+    pub spins_for: Option<KernelLock>,
+    /// Mutexes of the kernel that it holds.
+    pub holds: Vec<KernelLock>,
+    /// The call on a pipe that it is in.
+    pub call: Stage,
     /// A source of noise: it works.
     pub noisy: bool,
     /// A worker: for whom it serves a request.

@@ -18,6 +18,11 @@ impl CpuList {
         (!cpus.is_empty()).then_some(CpuList(cpus))
     }
 
+    /// One CPU.
+    pub fn one(cpu: CpuId) -> CpuList {
+        CpuList(vec![cpu])
+    }
+
     /// The CPUs in increasing order.
     pub fn cpus(&self) -> &[CpuId] {
         &self.0

@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 
+use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use super::Waiters;
@@ -37,13 +38,26 @@ pub(crate) struct Pipe {
     pages_max: usize,
     readers: Waiters,
     writers: Waiters,
+    /// The CPU of the last call that held its mutex.
+    last_cpu: Option<CpuId>,
 }
 
 impl Pipe {
     /// An empty pipe for so many bytes, at least a page.
     pub fn new(capacity: u32) -> Pipe {
         let pages_max = capacity.div_ceil(PAGE).max(1) as usize;
-        Pipe { pages: VecDeque::new(), pages_max, readers: Waiters::default(), writers: Waiters::default() }
+        Pipe {
+            pages: VecDeque::new(),
+            pages_max,
+            readers: Waiters::default(),
+            writers: Waiters::default(),
+            last_cpu: None,
+        }
+    }
+
+    /// A call on this CPU holds its mutex: which CPU did before.
+    pub fn used_on(&mut self, cpu: CpuId) -> Option<CpuId> {
+        self.last_cpu.replace(cpu)
     }
 
     /// Whether there is nothing to read.

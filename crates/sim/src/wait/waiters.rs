@@ -37,6 +37,16 @@ impl Waiters {
         Some(at)
     }
 
+    /// The task that came first.
+    pub fn first(&self) -> Option<TaskId> {
+        self.0.front().copied()
+    }
+
+    /// Whether a task waits.
+    pub fn contains(&self, task: TaskId) -> bool {
+        self.0.contains(&task)
+    }
+
     /// How many wait.
     pub fn len(&self) -> usize {
         self.0.len()

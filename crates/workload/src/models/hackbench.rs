@@ -13,9 +13,6 @@
 //! are sent and where they are received, and the time is what all would take at that rate. Each seed is a part of its own, so
 //! the spread over seeds is the error of the sample.
 //!
-//! With `lock_hold`, each message also takes the lock of its pipe for that long, as the
-//! kernel does; else the price of a call stands for it.
-//!
 //! Left out: the start signal is one byte in a pipe that all poll; here it is a
 //! futex on which all are woken, which differs in the hint that a pipe gives to
 //! the scheduler (the waker is about to sleep) at this one moment.
@@ -25,8 +22,8 @@ use schedlab_units::Duration;
 
 use crate::param::{choice, params};
 use crate::{
-    ChannelId, ChannelKind, CpuList, Measure, MeasureRule, MutexId, MutexKind, MutexSpec, Process,
-    ProgramBuilder, SOCKET_BYTES, STEADY, SpecId, Start, TaskSpec, WorkloadBuilder,
+    ChannelId, ChannelKind, CpuList, CpuListId, Measure, MeasureRule, Process, ProgramBuilder, ProgramId,
+    SOCKET_BYTES, STEADY, SpecId, Start, TaskSpec, WorkloadBuilder,
 };
 
 choice! {
@@ -68,12 +65,12 @@ params! {
         work: Duration = Duration::nanos(100),
         /// Bytes a socket holds before its sender sleeps.
         socket_bytes: u32 = SOCKET_BYTES,
-        /// How long the lock of a pipe is held for each message; 0 leaves the lock out.
-        lock_hold: Duration = Duration::ZERO,
         /// Bytes each task works on that caches should keep.
         footprint: u64 = 16 << 10,
         /// How long messages are counted to stand for all of them; 0 runs to the end.
         sample: Duration = Duration::ZERO,
+        /// CPUs on which the tasks begin in turn, as balancing leaves them after a second or two.
+        spread: Option<CpuList> = None,
         /// How long it runs before they are counted.
         warmup: Duration = Duration::millis(15),
         /// CPUs all are restricted to.
@@ -99,31 +96,24 @@ impl Hackbench {
             Kind::Process => Process::Own,
             Kind::Thread => Process::Thread(process),
         };
-        let start = |p: &mut ProgramBuilder| _ = p.write(ready, 1).futex_wait(go, 0);
         let samples = self.sample > Duration::ZERO;
+        let places: Vec<CpuListId> =
+            self.spread.iter().flat_map(|list| list.cpus()).map(|&cpu| w.cpus(CpuList::one(cpu))).collect();
+        let start = |p: &mut ProgramBuilder, child: usize| {
+            if !places.is_empty() {
+                p.set_cpus(Some(places[child % places.len()])).set_cpus(cpus);
+            }
+            p.write(ready, 1).futex_wait(go, 0);
+        };
         let (passed, steady) = (w.label("hackbench passed"), w.label(STEADY));
         let mut children: Vec<SpecId> = Vec::new();
         for group in 0..self.groups {
             let channels: Vec<ChannelId> = (0..self.pairs).map(|r| self.channel(w, group, r)).collect();
-            let locked = self.lock_hold > Duration::ZERO;
-            let lock = |w: &mut WorkloadBuilder, r: u32| {
-                locked.then(|| {
-                    let name = format!("lock of {group}.{r}");
-                    w.mutex_of(MutexSpec { name, kind: MutexKind::Kernel, pi: false })
-                })
-            };
-            let locks: Vec<Option<MutexId>> = (0..self.pairs).map(|r| lock(w, r)).collect();
-            let hold = |p: &mut ProgramBuilder, lock: Option<MutexId>| {
-                if let Some(lock) = lock {
-                    p.lock(lock).run_kernel(self.lock_hold).unlock(lock);
-                }
-            };
-            for (&channel, &lock) in channels.iter().zip(&locks) {
+            for &channel in &channels {
                 let receiver = w.program(format!("receiver of {}", channel.0), |p| {
-                    start(p);
+                    start(p, children.len());
                     p.repeat(self.loops, |p| {
                         p.repeat(self.pairs, |p| {
-                            hold(p, lock);
                             p.read(channel, self.bytes).run(self.work);
                         });
                         if samples {
@@ -139,21 +129,26 @@ impl Hackbench {
                     ..spec
                 }));
             }
-            let sender = w.program(format!("sender of group {group}"), |p| {
-                start(p);
-                p.repeat(self.loops, |p| {
-                    for (&channel, &lock) in channels.iter().zip(&locks) {
-                        p.run(self.work);
-                        hold(p, lock);
-                        p.write(channel, self.bytes);
-                    }
-                    if samples {
-                        p.mark(passed, 1);
-                    }
-                });
-            });
-            for _ in 0..self.pairs {
-                let spec = TaskSpec::forked("hackbench", sender);
+            // Those that begin in places of their own have a program each.
+            let programs = if places.is_empty() { 1 } else { self.pairs as usize };
+            let first = children.len();
+            let senders: Vec<ProgramId> = (0..programs)
+                .map(|number| {
+                    w.program(format!("sender of group {group}"), |p| {
+                        start(p, first + number);
+                        p.repeat(self.loops, |p| {
+                            for &channel in &channels {
+                                p.run(self.work).write(channel, self.bytes);
+                            }
+                            if samples {
+                                p.mark(passed, 1);
+                            }
+                        });
+                    })
+                })
+                .collect();
+            for number in 0..self.pairs as usize {
+                let spec = TaskSpec::forked("hackbench", senders[number % programs]);
                 children.push(w.task(TaskSpec {
                     process: membership,
                     footprint: self.footprint,

@@ -18,7 +18,7 @@ use schedlab_units::Duration;
 
 use crate::param::params;
 use crate::{
-    Completion, DeviceId, DeviceSpec, Dist, LabelId, Measure, MeasureRule, ProgramBuilder, STEADY,
+    Completion, CpuList, DeviceId, DeviceSpec, Dist, LabelId, Measure, MeasureRule, ProgramBuilder, STEADY,
     SourceSpec, Start, TaskSpec, Test, Trigger, WordId, WorkloadBuilder,
 };
 
@@ -51,6 +51,8 @@ params! {
         softirq: Duration = Duration::micros(4),
         /// Bytes a server works on that caches should keep.
         footprint: u64 = 512 << 10,
+        /// CPUs on which servers begin at even distances, as balancing leaves them after a second or two.
+        spread: Option<CpuList> = None,
         /// The CPU on which the main process starts.
         start_cpu: Option<CpuId> = None,
     }
@@ -135,7 +137,8 @@ impl Oltp {
             });
             p.mark(transaction, 1).jump(again).place(out);
         });
-        let server = TaskSpec { footprint: self.footprint, ..TaskSpec::root("server", server) };
+        let spec = TaskSpec::root("server", server);
+        let server = TaskSpec { footprint: self.footprint, start_cpu: self.place(user), ..spec };
         for spec in [server, TaskSpec::root("client", client)] {
             arrive(w, spec, arrivals);
         }
@@ -168,7 +171,14 @@ impl Oltp {
             });
         });
         let spec = TaskSpec::root("server", server);
-        arrive(w, TaskSpec { footprint: self.footprint, ..spec }, arrivals);
+        arrive(w, TaskSpec { footprint: self.footprint, start_cpu: self.place(user), ..spec }, arrivals);
+    }
+
+    /// Where a server begins.
+    fn place(&self, user: u32) -> Option<CpuId> {
+        let cpus = self.spread.as_ref()?.cpus();
+        let (user, users) = (user as usize, self.users as usize);
+        Some(cpus[user * cpus.len() / users])
     }
 }
 

@@ -1,0 +1,226 @@
+//! Writing to pipes and sockets, and reading from them.
+//!
+//! A call on a pipe holds the pipe's mutex for part of its time; what it moves is there, or
+//! gone, when it gives the mutex back, and only then it wakes those that wait:
+//!
+//! ```text
+//!   |-- mutex --|== copy, held ==|-- wake, update times, return to user --|
+//! ```
+//!
+//! The order of the two unheld parts does not matter to anyone, so both are paid at the end.
+//! A call that finds nothing to do sleeps without the mutex, and looks before it takes
+//! it again. A call on a socket is one moment and takes its time after.
+//!
+//! Kernel: pipe_read(), pipe_write(), fs/pipe.c, v4.13, v5.5, v6.12; unix_stream_sendmsg(),
+//! unix_stream_read_generic(), net/unix/af_unix.c.
+
+use schedlab_machine::{Mechanism, Work};
+use schedlab_sched::{PipeWake, TaskState};
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+use schedlab_workload::{ChannelId, Section};
+
+use crate::emit::Context;
+use crate::engine::{Channel, Engine};
+use crate::locks::KernelLock;
+use crate::task::{Mode, Stage, Wait};
+use crate::wait::Pipe;
+
+impl Engine<'_> {
+    /// Writes what fits; sleeps if something is left. `resumed` after such a sleep.
+    pub fn write(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, resumed: bool) {
+        let call = Stage::Write { channel: id, left, resumed };
+        match &mut self.objects.channels[id.index()] {
+            Channel::Pipe(pipe) => {
+                if resumed && pipe.is_full() && self.sched.kernel.rules.pipe_wake != PipeWake::All {
+                    pipe.writers().add(task);
+                    return self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), call);
+                }
+                self.call_pipe(cpu, task, id, call);
+            }
+            Channel::Socket(socket) => {
+                let taken = socket.write(left);
+                if taken > 0 {
+                    socket.readers().take_one(&mut self.woken);
+                }
+                let (held, rest) = self.channel_ns(id, taken);
+                self.charge(cpu, held + rest);
+                self.wake_all(cpu);
+                self.wrote(cpu, task, id, left - taken);
+            }
+        }
+    }
+
+    /// Reads what is there; sleeps if there is nothing. `resumed` after such a sleep.
+    pub fn read(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, resumed: bool) {
+        let call = Stage::Read { channel: id, left, resumed };
+        match &mut self.objects.channels[id.index()] {
+            Channel::Pipe(pipe) => {
+                if resumed && pipe.is_empty() && self.sched.kernel.rules.pipe_wake != PipeWake::All {
+                    pipe.readers().add(task);
+                    return self.sleep(cpu, task, TaskState::Interruptible, Wait::Readable(id), call);
+                }
+                self.call_pipe(cpu, task, id, call);
+            }
+            Channel::Socket(socket) => {
+                let taken = socket.read(left);
+                if taken > 0 && socket.is_writable() {
+                    socket.writers().take_all(&mut self.woken);
+                }
+                let (held, rest) = self.channel_ns(id, taken);
+                self.charge(cpu, held + rest);
+                self.wake_all(cpu);
+                self.was_read(cpu, task, id, left, taken);
+            }
+        }
+    }
+
+    /// Begins a call on a pipe by taking its mutex.
+    fn call_pipe(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, call: Stage) {
+        self.tasks[task.index()].call = call;
+        let lock = KernelLock::Pipe(id);
+        if self.might_sleep(cpu) {
+            self.tasks[task.index()].stage = Stage::KernelLock(lock);
+        } else {
+            self.lock_kernel(cpu, task, lock);
+        }
+    }
+
+    /// A call on a pipe has the mutex: it holds it while what the last one wrote comes from
+    /// that CPU, by the clock however fast this one works, and while it copies.
+    pub fn hold_pipe(&mut self, task: TaskId, id: ChannelId) {
+        let (Stage::Write { left, .. } | Stage::Read { left, .. }) = self.tasks[task.index()].call else {
+            unreachable!("a pipe's mutex is taken by a call");
+        };
+        let (held, _) = self.channel_ns(id, left);
+        let cpu = self.sched.task(task).cpu;
+        let Channel::Pipe(pipe) = &mut self.objects.channels[id.index()] else {
+            unreachable!("a socket has no such mutex")
+        };
+        let last = pipe.used_on(cpu).filter(|&last| last != cpu && self.machine.has(Mechanism::CacheLines));
+        let lines = last.map_or(0, |last| self.machine.cost.pipe_lines.get() * self.line_ns(cpu, last));
+        let entry = &mut self.tasks[task.index()];
+        entry.work = Work::nanos(held).plus(Work::done_in(lines, self.cpus[cpu].rate));
+        entry.mode = Mode::Kernel(Section { preempt_off: false, cond_resched_ns: 0 });
+        entry.stage = Stage::PipeHeld(id);
+    }
+
+    /// The copy is done: the mutex is given back, then those that wait are woken.
+    pub fn pipe_held(&mut self, cpu: CpuId, task: TaskId, id: ChannelId) {
+        let rule = self.sched.kernel.rules.pipe_wake;
+        let call = self.tasks[task.index()].call;
+        let Channel::Pipe(pipe) = &mut self.objects.channels[id.index()] else {
+            unreachable!("a socket has no such mutex")
+        };
+        let taken = match call {
+            Stage::Write { left, resumed, .. } => write_pipe(pipe, rule, left, resumed, &mut self.woken),
+            Stage::Read { left, resumed, .. } => read_pipe(pipe, rule, left, resumed, &mut self.woken),
+            _ => unreachable!("a pipe's mutex is taken by a call"),
+        };
+        let (_, rest) = self.channel_ns(id, taken);
+        self.unlock_kernel(cpu, task, KernelLock::Pipe(id));
+        self.charge(cpu, rest);
+        self.wake_all(cpu);
+        match call {
+            Stage::Write { left, .. } => self.wrote(cpu, task, id, left - taken),
+            Stage::Read { left, .. } => self.was_read(cpu, task, id, left, taken),
+            _ => {}
+        }
+    }
+
+    /// A write has left so much.
+    fn wrote(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32) {
+        if left == 0 {
+            self.tasks[task.index()].stage = Stage::Fetch;
+            return;
+        }
+        match &mut self.objects.channels[id.index()] {
+            Channel::Pipe(pipe) => pipe.writers().add(task),
+            Channel::Socket(socket) => socket.writers().add(task),
+        }
+        let stage = Stage::Write { channel: id, left, resumed: true };
+        self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), stage);
+    }
+
+    /// A read of so much got so much.
+    fn was_read(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, taken: u32) {
+        if taken == left {
+            self.tasks[task.index()].stage = Stage::Fetch;
+        } else if taken > 0 {
+            self.tasks[task.index()].stage = Stage::Read { channel: id, left: left - taken, resumed: false };
+        } else {
+            match &mut self.objects.channels[id.index()] {
+                Channel::Pipe(pipe) => pipe.readers().add(task),
+                Channel::Socket(socket) => socket.readers().add(task),
+            }
+            let stage = Stage::Read { channel: id, left, resumed: true };
+            self.sleep(cpu, task, TaskState::Interruptible, Wait::Readable(id), stage);
+        }
+    }
+
+    /// Price of one call on a channel that moves so many bytes: what a pipe's mutex is held
+    /// for, and the rest.
+    fn channel_ns(&self, id: ChannelId, bytes: u32) -> (u64, u64) {
+        if !self.machine.has(Mechanism::KernelCosts) {
+            return (0, 1);
+        }
+        let cost = &self.machine.cost;
+        let copy = u64::from(bytes) * cost.copy_kb_ns.get() / 1024;
+        match self.objects.channels[id.index()] {
+            Channel::Pipe(_) => {
+                let call = cost.pipe_ns.get() + copy;
+                let held = call * cost.pipe_held_permille.get() / 1000;
+                (held, call - held + self.paths.syscall)
+            }
+            Channel::Socket(_) => (0, self.paths.syscall + cost.socket_ns.get() + copy),
+        }
+    }
+
+    /// Wakes those that were taken out of a channel's queues; the waker soon sleeps.
+    fn wake_all(&mut self, cpu: CpuId) {
+        let mut woken = std::mem::take(&mut self.woken);
+        for task in woken.drain(..) {
+            self.wake_up(cpu, Context::Task, task, true);
+        }
+        self.woken = woken;
+    }
+}
+
+/// Writes what fits: how much, and who is to be woken.
+fn write_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool, woken: &mut Vec<TaskId>) -> u32 {
+    let was_empty = pipe.is_empty();
+    let taken = pipe.write(left);
+    let wakes = taken > 0 && (was_empty || rule == PipeWake::All);
+    match rule {
+        PipeWake::All | PipeWake::AllIfFull if wakes => pipe.readers().take_all(woken),
+        PipeWake::OneIfFull | PipeWake::OneIfFreed => {
+            if wakes {
+                pipe.readers().take_one(woken);
+            }
+            if resumed && taken == left && !pipe.is_full() {
+                pipe.writers().take_one(woken);
+            }
+        }
+        _ => {}
+    }
+    taken
+}
+
+/// Reads what is there: how much, and who is to be woken.
+fn read_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool, woken: &mut Vec<TaskId>) -> u32 {
+    let (was_full, pages) = (pipe.is_full(), pipe.pages());
+    let taken = pipe.read(left);
+    let freed = pipe.pages() < pages;
+    match rule {
+        PipeWake::All if freed => pipe.writers().take_all(woken),
+        PipeWake::AllIfFull if was_full => pipe.writers().take_all(woken),
+        PipeWake::OneIfFull if was_full => pipe.writers().take_one(woken),
+        PipeWake::OneIfFreed if was_full && freed => pipe.writers().take_one(woken),
+        _ => {}
+    }
+    let one = matches!(rule, PipeWake::OneIfFull | PipeWake::OneIfFreed);
+    if one && resumed && taken > 0 && !pipe.is_empty() {
+        pipe.readers().take_one(woken);
+    }
+    taken
+}

@@ -1,0 +1,220 @@
+//! Taking locks, waiting for them, and giving them back.
+//!
+//! ```text
+//!   lock_kernel -- taken ------------------------------------------> locked
+//!        |  owner runs: spins -- granted --------------------------> locked
+//!        |       | owner leaves, or the CPU is wanted                  ^
+//!        v       v                                                     |
+//!   lock_slowly: waiters, asleep -- woken --> lock_woken -- taken -----+
+//!                     ^-- owner does not run ----+ | owner runs: spins-+
+//! ```
+//!
+//! Who spins cannot be preempted, but stops when asked to make way at once; a lazy request
+//! is no such ask. It then makes way as one that can run, and when it comes back has spun enough.
+//!
+//! Kernel: mutex_lock(), __mutex_lock_common(), mutex_optimistic_spin(),
+//! __mutex_unlock_slowpath(), kernel/locking/mutex.c, v6.12.
+
+use schedlab_machine::Work;
+use schedlab_sched::{Deactivate, TaskState};
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+use schedlab_workload::{ChannelId, MutexId, MutexKind, Section};
+
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::task::{Mode, Stage, Wait};
+use crate::wait::KernelMutex;
+
+/// Which mutex of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KernelLock {
+    /// One that programs take by name.
+    Program(MutexId),
+    /// That of a pipe.
+    Pipe(ChannelId),
+}
+
+impl Engine<'_> {
+    fn kernel_mutex(&mut self, lock: KernelLock) -> &mut KernelMutex {
+        let programs = self.workload.objects.mutexes.len();
+        let index = match lock {
+            KernelLock::Program(id) => id.index(),
+            KernelLock::Pipe(id) => programs + id.index(),
+        };
+        &mut self.objects.kernel_mutexes[index]
+    }
+
+    /// Who holds a mutex, and its name.
+    pub fn owner_of(&self, lock: KernelLock) -> (Option<TaskId>, &str) {
+        let objects = &self.workload.objects;
+        let (index, name) = match lock {
+            KernelLock::Program(id) => (id.index(), &objects.mutexes[id.index()].name),
+            KernelLock::Pipe(id) => (objects.mutexes.len() + id.index(), &objects.channels[id.index()].name),
+        };
+        (self.objects.kernel_mutexes[index].owner(), name)
+    }
+
+    /// Takes a lock or waits for it.
+    pub fn lock(&mut self, cpu: CpuId, task: TaskId, id: MutexId) {
+        if self.workload.objects.mutexes[id.index()].kind == MutexKind::Kernel {
+            let lock = KernelLock::Program(id);
+            if self.might_sleep(cpu) {
+                self.tasks[task.index()].stage = Stage::KernelLock(lock);
+                return;
+            }
+            self.charge(cpu, self.atomic());
+            return self.lock_kernel(cpu, task, lock);
+        }
+        self.charge(cpu, self.atomic());
+        let mutex = &mut self.objects.mutexes[id.index()];
+        if mutex.take(task) {
+            self.tasks[task.index()].stage = Stage::Fetch;
+            return;
+        }
+        mutex.wait(task);
+        self.charge(cpu, self.paths.syscall + self.paths.futex);
+        self.sleep(cpu, task, TaskState::Interruptible, Wait::Mutex(id), Stage::Lock(id));
+    }
+
+    /// Gives a lock back; whoever gets it, or may, is told.
+    pub fn unlock(&mut self, cpu: CpuId, task: TaskId, id: MutexId) {
+        if self.workload.objects.mutexes[id.index()].kind == MutexKind::Kernel {
+            self.charge(cpu, self.atomic());
+            return self.unlock_kernel(cpu, task, KernelLock::Program(id));
+        }
+        self.charge(cpu, self.atomic());
+        if let Some(next) = self.objects.mutexes[id.index()].give(task) {
+            self.charge(cpu, self.paths.syscall + self.paths.futex);
+            self.wake_up(cpu, Context::Task, next, false);
+        }
+    }
+
+    /// A task in the kernel takes a mutex, spins for it or sleeps. The price of one that is
+    /// free is part of the path it is taken on.
+    pub fn lock_kernel(&mut self, cpu: CpuId, task: TaskId, lock: KernelLock) {
+        if self.kernel_mutex(lock).take(task) {
+            self.locked(task, lock);
+        } else if self.can_spin(cpu, lock) {
+            self.spin(task, lock);
+        } else {
+            self.lock_slowly(cpu, task, lock);
+        }
+    }
+
+    /// Whether the owner runs, and nobody wants this CPU at once.
+    fn can_spin(&mut self, cpu: CpuId, lock: KernelLock) -> bool {
+        let Some(owner) = self.kernel_mutex(lock).owner() else { return true };
+        !self.sched.rqs[cpu].need_resched.full && self.curr(self.sched.task(owner).cpu) == Some(owner)
+    }
+
+    fn spin(&mut self, task: TaskId, lock: KernelLock) {
+        self.kernel_mutex(lock).spin(task);
+        let entry = &mut self.tasks[task.index()];
+        entry.spins_for = Some(lock);
+        entry.work = Work::nanos(u64::MAX);
+        entry.mode = Mode::Kernel(Section { preempt_off: true, cond_resched_ns: 0 });
+        entry.stage = Stage::SpunForLock(lock);
+        self.share_clock();
+    }
+
+    /// A spinning task stops without the lock.
+    pub fn spun_in_vain(&mut self, cpu: CpuId, task: TaskId, lock: KernelLock) {
+        self.kernel_mutex(lock).stop_spinning(task);
+        let waited = self.kernel_mutex(lock).waits(task);
+        self.tasks[task.index()].spins_for = None;
+        if self.sched.rqs[cpu].need_resched.full {
+            let stage = if waited { Stage::LockWoken(lock) } else { Stage::LockSlowly(lock) };
+            self.tasks[task.index()].stage = stage;
+            self.reschedule(cpu, Deactivate::Yielded);
+        } else {
+            self.lock_slowly(cpu, task, lock);
+        }
+    }
+
+    /// Tries once more, then sleeps.
+    pub fn lock_slowly(&mut self, cpu: CpuId, task: TaskId, lock: KernelLock) {
+        self.charge(cpu, self.atomic());
+        let mutex = self.kernel_mutex(lock);
+        if mutex.take(task) {
+            return self.locked(task, lock);
+        }
+        mutex.wait(task);
+        self.sleep(cpu, task, TaskState::Uninterruptible, Wait::KernelMutex(lock), Stage::LockWoken(lock));
+    }
+
+    /// A waiter runs again: if it finds the lock taken it is next.
+    pub fn lock_woken(&mut self, cpu: CpuId, task: TaskId, lock: KernelLock) {
+        self.charge(cpu, self.atomic());
+        if self.kernel_mutex(lock).take(task) {
+            return self.locked(task, lock);
+        }
+        self.kernel_mutex(lock).ask_handoff(task);
+        if self.kernel_mutex(lock).is_first(task) && self.can_spin(cpu, lock) {
+            self.spin(task, lock);
+        } else {
+            self.lock_slowly(cpu, task, lock);
+        }
+    }
+
+    /// A task has the lock it asked for.
+    pub fn locked(&mut self, task: TaskId, lock: KernelLock) {
+        self.tasks[task.index()].holds.push(lock);
+        match lock {
+            KernelLock::Program(_) => self.tasks[task.index()].stage = Stage::Fetch,
+            KernelLock::Pipe(pipe) => self.hold_pipe(task, pipe),
+        }
+    }
+
+    /// Gives a mutex back: the first that spins has it at once, and the first waiter is woken.
+    pub fn unlock_kernel(&mut self, cpu: CpuId, task: TaskId, lock: KernelLock) {
+        let holds = &mut self.tasks[task.index()].holds;
+        let place =
+            holds.iter().rposition(|&held| held == lock).expect("a mutex is given back by who holds it");
+        holds.remove(place);
+        let given = self.kernel_mutex(lock).give(task);
+        if let Some(next) = given.spinner {
+            self.end_spin(next, Stage::Locked(lock));
+        }
+        if let Some(waiter) = given.wakes {
+            self.wake_up(cpu, Context::Task, waiter, false);
+        }
+    }
+
+    /// A task ends: what it holds is given back, so that others can end.
+    pub fn unlock_all(&mut self, cpu: CpuId, task: TaskId) {
+        while let Some(&lock) = self.tasks[task.index()].holds.last() {
+            self.unlock_kernel(cpu, task, lock);
+        }
+    }
+
+    /// A task is off its CPU: those that spin for what it holds give up.
+    pub fn owner_leaves(&mut self, task: TaskId) {
+        for held in 0..self.tasks[task.index()].holds.len() {
+            let lock = self.tasks[task.index()].holds[held];
+            while let Some(spinner) = self.kernel_mutex(lock).next_spinner() {
+                self.end_spin(spinner, Stage::SpunForLock(lock));
+            }
+        }
+    }
+
+    /// A task that spins sees that it can stop, wherever it is.
+    pub fn end_spin(&mut self, task: TaskId, stage: Stage) {
+        let notice = self.machine.cost.spin_exit_ns.get();
+        let cpu = self.sched.task(task).cpu;
+        let runs = self.curr(cpu) == Some(task);
+        if runs {
+            self.advance(cpu);
+        }
+        let entry = &mut self.tasks[task.index()];
+        entry.spins_for = None;
+        entry.work = Work::nanos(notice);
+        entry.stage = stage;
+        if runs {
+            self.arm_next(cpu);
+        }
+        if let Stage::Locked(_) = stage {
+            self.share_clock();
+        }
+    }
+}
