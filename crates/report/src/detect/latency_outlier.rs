@@ -247,6 +247,22 @@ mod tests {
     use expect_test::expect;
 
     #[test]
+    fn a_wake_up_of_one_that_ran_is_over_when_it_sleeps() {
+        check(
+            "latency-outlier",
+            "",
+            "0     0 idle   switch R job-6
+             100   1 nfsd-5 waking job-6 0
+             101   1 nfsd-5 wakeup job-6 0
+             5000  0 job-6  switch S hog-1
+             50000 1 nfsd-5 waking job-6 0
+             50001 1 nfsd-5 wakeup job-6 0
+             50002 0 hog-1  switch R job-6",
+            expect![[""]],
+        );
+    }
+
+    #[test]
     fn the_chain_is_followed_back_to_the_interrupt() {
         check(
             "latency-outlier",

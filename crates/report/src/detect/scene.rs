@@ -428,13 +428,15 @@ impl Scene {
             in_interrupt: event.flags.in_interrupt(),
             ran: None,
         };
+        // One that begins now is not the one that came early, and one that ended is no longer early.
+        let begins = matches!(event.kind, Kind::SchedWaking { .. });
         let task = self.tasks.entry(pid).or_default();
         match task.state {
             State::Waiting(_) => {}
             // It may be on its way off the CPU; if so, sched_wakeup tells after the switch.
-            State::Running => task.early = Some(wake),
+            State::Running => task.early = begins.then_some(wake),
             State::Unknown | State::Sleeping => {
-                let wake = task.early.take().unwrap_or(wake);
+                let wake = task.early.take().filter(|_| !begins).unwrap_or(wake);
                 task.wake = Some(wake);
                 self.queue(wake.time, pid, cpu, after);
             }
