@@ -108,6 +108,12 @@ impl GroupSums {
             memberships,
         })
     }
+
+    /// The sums over a group.
+    #[inline]
+    pub fn of(&self, group: SgId) -> &CpuStats {
+        &self.stats[self.of_group[group.0 as usize] as usize]
+    }
 }
 
 impl Sched {
@@ -192,13 +198,5 @@ impl Sched {
                 (kept != counted).then(|| format!("group {:?} has {kept:?}, not {counted:?}", group.span))
             })
         })
-    }
-}
-
-impl GroupSums {
-    /// The sums over a group.
-    #[inline]
-    pub fn of(&self, group: SgId) -> &CpuStats {
-        &self.stats[self.of_group[group.0 as usize] as usize]
     }
 }

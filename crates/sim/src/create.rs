@@ -209,7 +209,9 @@ impl Engine<'_> {
 
     /// A new task is placed and queued. `fixed` places it without asking.
     pub fn wake_up_new(&mut self, cpu: CpuId, task: TaskId, fixed: Option<CpuId>) {
-        self.sched.update_group_sums();
+        if fixed.is_none() {
+            self.sched.update_group_sums();
+        }
         let chosen = match fixed {
             Some(fixed) => schedlab_sched::Placement::new(fixed, schedlab_sched::Reason::OnlyAllowed),
             None if self.explaining => {

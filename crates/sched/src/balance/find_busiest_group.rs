@@ -156,12 +156,7 @@ impl LbEnv<'_> {
             }
             None => self.sum_up(group, local, &mut stats, overload),
         };
-        stats.group_load = sums.load;
-        stats.group_util = sums.util;
-        stats.group_runnable = sums.runnable;
-        stats.sum_h_nr_running = sums.h_nr_running;
-        stats.sum_nr_running = sums.nr_running;
-        stats.idle_cpus = sums.idle;
+        stats.set_sums(&sums);
         *overload |= sums.overloaded > 0;
         stats.group_capacity = sched.domains.sgcs[group.sgc as usize].capacity;
         stats.group_weight = group.group_weight;

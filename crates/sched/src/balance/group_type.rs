@@ -4,6 +4,7 @@
 //! The order of the words is the order of pulling: a group is only compared by numbers
 //! with a group of the same type.
 
+use crate::group_sums::CpuStats;
 use crate::{Feature, Features};
 
 /// How busy a group is, from least to most in need of help.
@@ -82,6 +83,16 @@ pub struct SgLbStats {
 }
 
 impl SgLbStats {
+    /// Takes over what is a sum over the CPUs; fair tasks as balancing counts them.
+    pub(crate) fn set_sums(&mut self, sums: &CpuStats) {
+        self.group_load = sums.load;
+        self.group_util = sums.util;
+        self.group_runnable = sums.runnable;
+        self.sum_nr_running = sums.nr_running;
+        self.sum_h_nr_running = sums.h_nr_running;
+        self.idle_cpus = sums.idle;
+    }
+
     /// Classifies a group; `imbalanced` is the flag an earlier pass left.
     ///
     /// Kernel: group_classify(), kernel/sched/fair.c, v7.2, v6.12 and v5.5.

@@ -7,7 +7,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
-use crate::group_sums::GroupSums;
+use crate::group_sums::{CpuStats, GroupSums};
 use crate::{
     AsymFits, Curr, Feature, ForkGroup, GroupType, NICE_0_LOAD, PendingWake, Refused, SchedDomain,
     SchedGroup, SdFlags, SgId, SgLbStats, View,
@@ -91,21 +91,20 @@ fn update_sg_wakeup_stats(
     let whole = !asym
         && (!only_allowed || group.span.is_subset(&p.allowed))
         && counted_on.is_none_or(|cpu| !group.span.contains(cpu));
-    if let Some(sums) = all_sums.filter(|_| whole).map(|all| all.of(id)) {
+    let mut sums = CpuStats::default();
+    if let Some(all) = all_sums.filter(|_| whole) {
         view.examine_all(group.group_weight);
-        stats.group_load = sums.load;
-        stats.group_util = sums.util;
-        stats.group_runnable = sums.runnable;
-        stats.sum_nr_running = sums.nr_running;
-        stats.sum_h_nr_running = sums.h_nr_runnable;
-        stats.idle_cpus = sums.idle;
+        sums = *all.of(id);
     } else {
         for &cpu in group.cpus.iter().filter(|&&cpu| !only_allowed || p.allowed.contains(cpu)) {
             view.examine();
-            add_cpu(view, cpu, task, counted_on == Some(cpu), &mut stats);
+            let counted_here = counted_on == Some(cpu);
+            sums.add(&if counted_here { cpu_stats_without(view, cpu, task) } else { sched.cpu_stats(cpu) });
             fits |= asym && kernel.rules.asym_fits >= AsymFits::Uclamp && util_fits_cpu(view, task, cpu) > 0;
         }
     }
+    stats.set_sums(&sums);
+    stats.sum_h_nr_running = sums.h_nr_runnable;
     if asym {
         if kernel.rules.asym_fits < AsymFits::Uclamp {
             fits = fits_capacity(sched.task_util_est(task), sgc.max_capacity);
@@ -125,26 +124,20 @@ fn update_sg_wakeup_stats(
     stats
 }
 
-/// Adds a CPU to the statistics of its group, as if the task were not there.
-fn add_cpu(view: &View, cpu: CpuId, task: TaskId, counted_here: bool, stats: &mut SgLbStats) {
+/// What a CPU adds to the statistics of its group, as if the task were not there.
+fn cpu_stats_without(view: &View, cpu: CpuId, task: TaskId) -> CpuStats {
     let sched = view.sched;
-    let mut own = 0;
-    if counted_here {
-        own = u32::from(sched.task(task).on_rq);
-        stats.group_load += sched.cpu_load_without(task, cpu, view.now);
-        stats.group_util += sched.cpu_util_without(task, cpu);
-        stats.group_runnable += sched.cpu_runnable_without(task, cpu);
-    } else {
-        stats.group_load += sched.cpu_load(cpu);
-        stats.group_util += sched.cpu_util(cpu);
-        stats.group_runnable += sched.cpu_runnable(cpu);
-    }
+    let own = u32::from(sched.task(task).on_rq);
     // What runs on in a throttled group is no longer counted.
     let nr_running = view.rq(cpu).nr_running.saturating_sub(own);
-    stats.sum_nr_running += nr_running;
-    stats.sum_h_nr_running += sched.root_cfs(cpu).h_nr_runnable.saturating_sub(own);
-    if nr_running == 0 && idle_cpu_without(view, cpu, task) {
-        stats.idle_cpus += 1;
+    CpuStats {
+        load: sched.cpu_load_without(task, cpu, view.now),
+        util: sched.cpu_util_without(task, cpu),
+        runnable: sched.cpu_runnable_without(task, cpu),
+        nr_running,
+        h_nr_runnable: sched.root_cfs(cpu).h_nr_runnable.saturating_sub(own),
+        idle: (nr_running == 0 && idle_cpu_without(view, cpu, task)).into(),
+        ..CpuStats::default()
     }
 }
 
