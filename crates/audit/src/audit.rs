@@ -130,6 +130,7 @@ impl<S: Listener> Audit<S> {
             self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);
             self.rejudge_on(event);
             self.apply(&known);
+            self.shadow.turns.act(event.cpu, event.time);
             self.rejudge_all(event.time);
         }
         self.sink.event(event);
@@ -193,6 +194,7 @@ impl<S: Listener> Audit<S> {
                     let prev = self.shadow.task(prev_pid, &prev_comm, Some(prev_prio), cpu, now);
                     if !prev_state.is_runnable() {
                         self.shadow.leave(prev, balance::left_as(prev_state), now);
+                        self.shadow.known_mut(prev).plainly_woken = prev_state.is_uninterruptible();
                         handed_over = Some(prev);
                     }
                 }
@@ -265,6 +267,7 @@ impl<S: Listener> Audit<S> {
             in_task: !event.flags.in_interrupt(),
             current_cpu: false,
         };
+        self.shadow.known_mut(task).plainly_woken |= event.flags.has(Flags::HARDIRQ);
         self.recognise(task, this, fate, now);
         let mut open =
             Open { wakeup, fate, verdict, possible: Possibilities::default(), judged: 0, applied: false };

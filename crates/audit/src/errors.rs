@@ -64,11 +64,22 @@ impl Shadow {
         known.vruntime_error = (known.vruntime_error + error).min(ERROR_MAX);
     }
 
-    /// A task stopped running.
-    pub fn ran(&mut self, task: TaskId) {
+    /// A task stopped running. The switch read the clock some time within `held` before its
+    /// event: what was left is charged to the task that runs next.
+    pub fn ran(&mut self, task: TaskId, held: Duration) {
+        self.charged_about(task, EVENT_ERROR + held.0);
+    }
+
+    /// A task began to run at a switch that read the clock some time within `held` before
+    /// its event.
+    pub fn begins(&mut self, task: TaskId, held: Duration) {
+        self.charged_about(task, held.0);
+    }
+
+    fn charged_about(&mut self, task: TaskId, error: u64) {
         let known = self.known_mut(task);
         if !known.charged.is_told() {
-            known.vruntime_error += EVENT_ERROR;
+            known.vruntime_error = (known.vruntime_error + error).min(ERROR_MAX);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Where a wake-up may lead, under all that the trace leaves open.
 //!
 //! The deciders are asked once for each reading of the hidden facts that can matter at
-//! this wake-up: the waker's sync flag, loads that are close, the scan limit, a recently
+//! this wake-up: the waker's sync flag where there may be one, loads that are close, the scan limit, a recently
 //! used CPU from before the recording. The likeliest reading comes first.
 
 use schedlab_sched::wakeup::{self, EffectiveLoads};
@@ -117,10 +117,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
         }
     };
     let mut searched = [Vec::new(), Vec::new()];
-    // The flag of a waker that exits is not heeded.
-    let exits = shadow.sched.kernel.has(Feature::SyncWakerExiting)
-        && wakeup.waker.is_some_and(|waker| shadow.sched.task(waker).exiting);
-    for &sync in if exits { &[false][..] } else { &[false, true] } {
+    for &sync in if may_be_sync(shadow, wakeup) { &[false, true][..] } else { &[false] } {
         for reading in [wide, !wide] {
             if reading != wide && !open && found.spread.is_none() {
                 continue;
@@ -144,6 +141,14 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
             }
         }
     }
+}
+
+/// Whether the wake-up may carry the sync flag, and it is heeded: that of a waker that exits
+/// is not.
+fn may_be_sync(shadow: &Shadow, wakeup: &Wakeup) -> bool {
+    let exits = shadow.sched.kernel.has(Feature::SyncWakerExiting)
+        && wakeup.waker.is_some_and(|waker| shadow.sched.task(waker).exiting);
+    !exits && !shadow.known(wakeup.task).plainly_woken
 }
 
 /// What the guesses of the flips say, where both sides descend from a task whose flips are
@@ -181,11 +186,12 @@ fn targets(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, wide: bool, now: Time)
         numbers.extend(wakeup.waker.map(|waker| ("waker's flips", flips(waker))));
         return vec![Target { cpu: prev, affine: Reason::WakeWide, hidden: None, numbers }];
     }
-    affine(shadow, &View::new(&shadow.sched, now, None), wakeup, prev, wakeup.this_cpu)
+    affine(shadow, wakeup, prev, wakeup.this_cpu, now)
 }
 
-fn affine(shadow: &Shadow, view: &View, wakeup: &Wakeup, prev: CpuId, this: CpuId) -> Vec<Target> {
+fn affine(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, this: CpuId, now: Time) -> Vec<Target> {
     let sched = &shadow.sched;
+    let view = &View::new(sched, now, None);
     let allowed = &sched.task(wakeup.task).allowed;
     let plain = |affine, cpu| Target { cpu, affine, hidden: None, numbers: Vec::new() };
     let spans = |sd: &SchedDomain| sd.flags.has(SdFlags::WAKE_AFFINE) && sd.span.contains(prev);
@@ -210,7 +216,9 @@ fn affine(shadow: &Shadow, view: &View, wakeup: &Wakeup, prev: CpuId, this: CpuI
     let prev_load = prev_load / (bias * sched.capacity_of(this) as i64);
     let numbers = vec![("load of waker's CPU", this_load), ("of previous", prev_load)];
     let mut targets = vec![Target { numbers: numbers.clone(), ..plain(reason, cpu) }];
-    let open = shadow.load_error(this) + shadow.load_error(prev);
+    // The wakee is added to one side and taken off the other.
+    let wakee = 2 * shadow.sleeper_load_error(wakeup.task, now);
+    let open = shadow.load_error(this) + shadow.load_error(prev) + wakee;
     let close = (this_load - prev_load * bias / 100).unsigned_abs() <= open;
     if close || shadow.groups_hidden {
         let hidden = if close { Hidden::Loads } else { Hidden::Groups };

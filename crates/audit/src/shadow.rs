@@ -18,7 +18,7 @@ use schedlab_units::{Pid, TaskId, Time};
 use crate::affinity::{AffinityHint, bound_kthread};
 use crate::averages::Averages;
 use crate::flips::{Flips, Guesses};
-use crate::motion::Slack;
+use crate::motion::{Slack, Turns};
 use crate::pids::Pids;
 use crate::runtime::{self, Charged};
 use crate::verdict::Verdict;
@@ -41,6 +41,8 @@ pub struct Known {
     pub comm: Comm,
     /// Its mask is known by its name, by a hint or from a parent.
     pub bound: bool,
+    /// It lived before the recording began.
+    pub lived_before: bool,
     /// Its recently used CPU is known.
     pub recent_known: bool,
     /// Whom it wakes, where its ancestor's flips are guessed.
@@ -63,6 +65,9 @@ pub struct Known {
     pub newborn: bool,
     /// It was woken while it was leaving its CPU, which is to finish the wake-up.
     pub handed_over: bool,
+    /// Its next wake-up comes without the sync flag, which is for interruptible sleepers and not
+    /// given by hard interrupts.
+    pub plainly_woken: bool,
     /// CPUs it was seen on.
     pub seen_on: CpuMask,
 }
@@ -81,6 +86,8 @@ pub struct Shadow {
     pub runtime_told: bool,
     /// How far apart events of different CPUs can be and still overlap.
     pub slack: Slack,
+    /// Which CPUs acted when.
+    pub turns: Turns,
     /// Guesses of flips from before the recording.
     pub guesses: Guesses,
     /// Choices among several CPUs that followed as if all averages had been nothing when the
@@ -116,6 +123,7 @@ impl Shadow {
             groups_hidden: false,
             runtime_told: false,
             slack: Slack::default(),
+            turns: Turns::new(topology.nr_cpus()),
             guesses: Guesses::new(kernel.tunables.hz, 0),
             nothing_before: 0,
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
@@ -264,6 +272,7 @@ impl Shadow {
             pid,
             comm: *comm,
             bound,
+            lived_before: parent.is_none(),
             recent_known: parent.is_some(),
             flips: parent.and_then(|parent| self.known(parent).flips.clone()),
             newborn: kthreadd,
@@ -275,6 +284,7 @@ impl Shadow {
             began: now,
             charged: Charged::default(),
             handed_over: false,
+            plainly_woken: false,
             seen_on: CpuMask::new(nr_cpus),
         });
         task
@@ -516,6 +526,7 @@ impl Shadow {
     /// A CPU switches to what the trace says.
     pub fn run(&mut self, cpu: CpuId, next: Curr, now: Time) {
         let prev = self.sched.rqs[cpu].curr;
+        let held = self.turns.held(cpu, now).min(self.slack.time());
         if next == Curr::Idle {
             self.sched.update_rq_clock(cpu, now);
             self.at_idle[cpu] = Averages::of(self.sched.root_cfs(cpu));
@@ -540,7 +551,7 @@ impl Shadow {
             runtime::unpin(self, prev);
             let known = self.known_mut(prev);
             known.first_run = false;
-            self.ran(prev);
+            self.ran(prev, held);
             self.sched.finish_task_switch(prev);
         }
         match next {
@@ -549,6 +560,9 @@ impl Shadow {
                 let known = self.known_mut(task);
                 known.seen_on.set(cpu);
                 known.began = now;
+                if Curr::Task(task) != prev {
+                    self.begins(task, held);
+                }
                 runtime::pin(self, task);
                 if self.changes_priority(task).is_some() {
                     self.changing.push(task);
@@ -572,6 +586,18 @@ impl Shadow {
     pub fn residue(&self, cpu: CpuId) -> u64 {
         let aged = self.sched.root_cfs(cpu).avg.last_update_time.saturating_sub(self.pelt_start[cpu]);
         (1024 >> (aged >> 25).min(63)) >> self.nothing_before
+    }
+
+    /// How far the load of a sleeper may be from what the shadow has: what it had when it fell
+    /// asleep before the recording, which ages only when it is queued again.
+    pub fn sleeper_load_error(&self, task: TaskId, now: Time) -> u64 {
+        let entity = &self.sched.task(task).se;
+        if !self.known(task).lived_before {
+            return 0;
+        }
+        let queued_since = entity.avg.last_update_time != 0;
+        let aged = if queued_since { now.since(self.start).0 } else { 0 };
+        (entity.load.weight >> 10) >> (aged >> 25).min(63)
     }
 
     /// When the averages of a CPU were aged last.

@@ -67,6 +67,11 @@ impl TaskState {
         self.0 & 0xff == 0 || self.is_preempted()
     }
 
+    /// Whether the task sleeps where no signal wakes it.
+    pub const fn is_uninterruptible(self) -> bool {
+        self.0 & (Self::UNINTERRUPTIBLE.0 | Self::IDLE.0) != 0
+    }
+
     /// Whether the task was preempted.
     pub const fn is_preempted(self) -> bool {
         self.0 & TaskState::PREEMPTED.0 != 0

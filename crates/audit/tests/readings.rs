@@ -1,0 +1,111 @@
+//! Short drawn traces, and which choices each leaves possible: what a hidden fact opens, and what a
+//! seen one closes.
+
+use std::fmt::Write;
+
+use expect_test::expect;
+use schedlab_audit::{Audit, Decision, Options};
+use schedlab_sched::Kernel;
+use schedlab_topology::Topology;
+use schedlab_trace::Sink;
+use schedlab_trace::read::{Record, ftrace};
+
+/// Verdicts of one kind in a trace on two caches of two CPUs: what the kernel chose, what our
+/// rules lead to.
+fn verdicts(kernel: &str, of: Decision, trace: &str) -> String {
+    let topology = Topology::regular("1x2x2").unwrap();
+    let options = Options { keep_verdicts: true, ..Options::default() };
+    let mut audit = Audit::new(&topology, &Kernel::parse(kernel).unwrap(), options);
+    for record in ftrace::Reader::new(trace.as_bytes()) {
+        if let Record::Event(event) = record.unwrap() {
+            audit.event(&event);
+        }
+    }
+    let mut told = String::new();
+    for verdict in audit.finish().0.verdicts.iter().filter(|verdict| verdict.decision == of) {
+        let ours = verdict.ours.iter().map(|possible| match possible.hidden {
+            None => possible.choice.to_string(),
+            Some(hidden) => format!("{} by {hidden:?}", possible.choice),
+        });
+        let ours: Vec<String> = ours.collect();
+        writeln!(told, "{}: {}, ours {}", verdict.comm, verdict.kernel, ours.join(", ")).unwrap();
+    }
+    told
+}
+
+/// `b` goes to sleep in a state, and `a` on another CPU wakes it.
+fn wakes(state: char, context: char) -> String {
+    format!(
+        "\
+   <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+   <idle>-0 [002] d..2. 1.000000: sched_switch: prev_comm=swapper/2 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120
+        b-11 [002] d..2. 1.001000: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state={state} ==> next_comm=swapper/2 next_pid=0 next_prio=120
+        a-10 [000] d.{context}2. 1.002000: sched_waking: comm=b pid=11 prio=120 target_cpu=002
+   <idle>-0 [002] dNh2. 1.002005: sched_wakeup: comm=b pid=11 prio=120 target_cpu=002
+   <idle>-0 [002] d..2. 1.002006: sched_switch: prev_comm=swapper/2 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120
+"
+    )
+}
+
+#[test]
+fn sync_wakeups_are_for_interruptible_sleepers_and_not_from_hard_interrupts() {
+    let mut told = String::new();
+    for (state, context) in [('S', '.'), ('S', 's'), ('S', 'h'), ('D', '.'), ('I', '.')] {
+        let of = verdicts("v6.1", Decision::Wakeup, &wakes(state, context));
+        write!(told, "{state} {context} {of}").unwrap();
+    }
+    expect![[r#"
+        S . b: CPU 2, ours CPU 2, CPU 0 by SyncFlag, CPU 1 by RecentCpu
+        S s b: CPU 2, ours CPU 2, CPU 0 by SyncFlag, CPU 1 by RecentCpu
+        S h b: CPU 2, ours CPU 2
+        D . b: CPU 2, ours CPU 2
+        I . b: CPU 2, ours CPU 2
+    "#]]
+    .assert_eq(&told);
+}
+
+/// A wake-up on an idle CPU takes a millisecond, so CPUs may be held up for long. Each of `a` and `b` has run
+/// alone on CPU 0. Then they take turns, and CPU 1 acts or not while `a` goes to sleep.
+fn takes_turns(other: &str) -> String {
+    format!(
+        "\
+   <idle>-0 [000] d.h2. 0.990000: sched_waking: comm=d pid=13 prio=120 target_cpu=003
+   <idle>-0 [003] dNh2. 0.991000: sched_wakeup: comm=d pid=13 prio=120 target_cpu=003
+   <idle>-0 [000] d..2. 0.999000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120
+        b-11 [000] d..2. 0.999500: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+   <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+        a-10 [000] d..3. 1.000010: sched_waking: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] d..4. 1.000012: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
+{other}        a-10 [000] d..2. 1.000200: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=b next_pid=11 next_prio=120
+        b-11 [000] d..3. 1.000205: sched_waking: comm=a pid=10 prio=120 target_cpu=000
+        b-11 [000] d..4. 1.000207: sched_wakeup: comm=a pid=10 prio=120 target_cpu=000
+        b-11 [000] d..2. 1.000210: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+"
+    )
+}
+
+#[test]
+fn a_cpu_that_was_held_up_may_have_charged_the_next_task() {
+    let other = "   <idle>-0 [001] d..2. 1.000100: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=c next_pid=12 next_prio=120\n";
+    let mut told = String::new();
+    for other in ["", other] {
+        told += &verdicts("v6.12", Decision::Pick, &takes_turns(other));
+        told += "\n";
+    }
+    expect![[r#"
+        swapper/0: task 11, ours idle
+        b: idle, ours idle
+        swapper/0: task 10, ours idle
+        a: task 11, ours task 11
+        b: task 10, ours task 11
+
+        swapper/0: task 11, ours idle
+        b: idle, ours idle
+        swapper/0: task 10, ours idle
+        swapper/1: task 12, ours idle
+        a: task 11, ours task 11
+        b: task 10, ours task 11, task 10 by VirtualTime
+
+    "#]]
+    .assert_eq(&told);
+}
