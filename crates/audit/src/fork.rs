@@ -37,7 +37,7 @@ pub fn if_possible(
 }
 
 /// What a fork may lead to if affinity left the mark of an imbalance on a group above the
-/// forker, or took it away, which no event tells.
+/// forker, or took it away, which no event tells; or if that group alone has it.
 pub fn with_mark(
     shadow: &mut Shadow,
     task: TaskId,
@@ -45,19 +45,29 @@ pub fn with_mark(
     chosen: CpuId,
     now: Time,
 ) -> Option<Possibilities> {
-    for at in marks(shadow, this) {
-        let mark = shadow.sched.domains.sgcs[at].imbalance;
-        shadow.sched.domains.sgcs[at].imbalance = !mark;
-        let found = if_possible(shadow, task, this, chosen, now);
-        shadow.sched.domains.sgcs[at].imbalance = mark;
-        if let Some(mut found) = found {
-            for possible in &mut found.list {
-                possible.hidden = Some(Hidden::ImbalanceMark);
-            }
-            return Some(found);
+    let marks = marks(shadow, this);
+    let known: Vec<bool> = marks.iter().map(|&at| shadow.sched.domains.sgcs[at].imbalance).collect();
+    let set = |shadow: &mut Shadow, readings: &[bool]| {
+        for (&at, &mark) in marks.iter().zip(readings) {
+            shadow.sched.domains.sgcs[at].imbalance = mark;
         }
+    };
+    let other = (0..marks.len()).map(|at| {
+        let mut reading = known.clone();
+        reading[at] = !reading[at];
+        reading
+    });
+    let alone = (0..marks.len()).map(|at| (0..marks.len()).map(|group| group == at).collect());
+    let found = other.chain(alone).find_map(|reading| {
+        set(shadow, &reading);
+        if_possible(shadow, task, this, chosen, now)
+    });
+    set(shadow, &known);
+    let mut found = found?;
+    for possible in &mut found.list {
+        possible.hidden = Some(Hidden::ImbalanceMark);
     }
-    None
+    Some(found)
 }
 
 /// Groups of more than one CPU in the domains of a CPU, the widest first, by the place of
