@@ -112,6 +112,17 @@ pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'
     changing
 }
 
+/// The CPUs that changed between idle and busy since `from`, as others may still have seen
+/// them.
+pub fn changed(shadow: &Shadow, this: CpuId, from: Time) -> Vec<Changing> {
+    let cpus = shadow.cpus().filter(|&cpu| cpu != this);
+    let recent = cpus.filter(|&cpu| match shadow.sched.rqs[cpu].curr {
+        Curr::Idle => shadow.sched.rqs[cpu].idle_stamp >= from.0,
+        Curr::Task(task) => shadow.known(task).began >= from,
+    });
+    recent.map(|cpu| Changing { cpu, idle: !shadow.sched.idle_cpu(cpu) }).collect()
+}
+
 /// Looks at the shadow as if a CPU had changed already.
 pub fn as_if<T>(shadow: &mut Shadow, changing: Changing, look: impl FnOnce(&mut Shadow) -> T) -> T {
     let rq = &mut shadow.sched.rqs[changing.cpu];
@@ -125,6 +136,11 @@ pub fn as_if<T>(shadow: &mut Shadow, changing: Changing, look: impl FnOnce(&mut 
     let rq = &mut shadow.sched.rqs[changing.cpu];
     (rq.curr, rq.nr_running, rq.ttwu_pending) = before;
     result
+}
+
+/// The begin of the time that is looked back from an instant.
+pub fn from(now: Time, slack: Slack) -> Time {
+    Time(now.0.saturating_sub(slack.time().0))
 }
 
 /// The end of the time that is looked ahead from an instant.

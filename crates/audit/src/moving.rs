@@ -130,30 +130,44 @@ impl<S: Listener> Audit<S> {
         };
         verdict.judge();
         if verdict.answer == Answer::Differs {
-            self.judge_move_in_motion(&mut verdict, event, ask);
+            self.judge_move_in_motion(&mut verdict, event, moved.to, |shadow| match idle {
+                IdleType::NewlyIdle => as_if_left(shadow, moved.to, ask),
+                _ => ask(shadow),
+            });
         }
         verdict
     }
 
-    /// Whether the move follows if a CPU that is just changing its state was seen in the new one.
+    /// Whether the move follows if a CPU that is just changing its state was seen in the new one, or
+    /// one that just did in the old one: a pass begins some time before its moves. So it may begin
+    /// before a wake-up was on its way to the CPU.
     fn judge_move_in_motion(
         &mut self,
         verdict: &mut Verdict,
         event: &Event,
+        to: CpuId,
         ask: impl Fn(&mut Shadow) -> Vec<Possible>,
     ) {
-        let ahead = self.pairing.ahead(motion::until(event.time, self.shadow.slack));
-        for changing in motion::changing(&self.shadow, event.cpu, ahead) {
+        let slack = self.shadow.slack;
+        let mut readings =
+            motion::changing(&self.shadow, event.cpu, self.pairing.ahead(motion::until(event.time, slack)));
+        readings.extend(motion::changed(&self.shadow, event.cpu, motion::from(event.time, slack)));
+        let pending = std::mem::take(&mut self.shadow.sched.rqs[to].ttwu_pending);
+        for reading in pending.then_some(None).into_iter().chain(readings.into_iter().map(Some)) {
             let mut changed = verdict.clone();
-            changed.ours.extend(motion::as_if(&mut self.shadow, changing, &ask));
+            changed.ours.extend(match reading {
+                Some(changing) => motion::as_if(&mut self.shadow, changing, &ask),
+                None => ask(&mut self.shadow),
+            });
             changed.judge();
             if changed.answer != Answer::Differs {
                 changed.answer = Answer::AgreesInSet;
                 changed.hidden = Some(Hidden::InMotion);
                 *verdict = changed;
-                return;
+                break;
             }
         }
+        self.shadow.sched.rqs[to].ttwu_pending = pending;
     }
 }
 
