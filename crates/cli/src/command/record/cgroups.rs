@@ -3,9 +3,10 @@
 use super::host::Host;
 
 /// Files of a group, of version 2 and of version 1.
-const FILES: [&str; 11] = [
+const FILES: [&str; 13] = [
     "cpu.weight",
     "cpu.max",
+    "cpu.max.burst",
     "cpu.idle",
     "cpu.uclamp.min",
     "cpu.uclamp.max",
@@ -15,6 +16,7 @@ const FILES: [&str; 11] = [
     "cpu.shares",
     "cpu.cfs_quota_us",
     "cpu.cfs_period_us",
+    "cpu.cfs_burst_us",
 ];
 
 /// Groups below each other that are looked at.

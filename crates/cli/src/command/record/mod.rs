@@ -91,7 +91,7 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
     }
     folder.write("facts/cgroups.txt", &cgroups::cgroups(host))?;
     let mut tasks = Tasks::default();
-    tasks.look(host);
+    folder.write("facts/groups-before.txt", &tasks.look(host))?;
     schedstat(host, &folder, "schedstat-before.txt")?;
 
     let instance = Instance::new(host, &tracefs, args.buffer, &args.events)?;
@@ -114,7 +114,8 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
     let (events, lost) = trace_file::counts(&instance);
 
     schedstat(host, &folder, "schedstat-after.txt")?;
-    tasks.look(host);
+    folder.write("facts/groups-after.txt", &tasks.look(host))?;
+    folder.write("facts/cgroups-after.txt", &cgroups::cgroups(host))?;
     folder.write("facts/tasks.txt", &tasks.lines())?;
     folder.write("count.txt", &format!("events {events} lost {lost}\n"))?;
     if !args.command.is_empty() {

@@ -18,20 +18,34 @@ struct Task {
     rt_priority: i64,
     cpus: String,
     cgroup: String,
+    autogroup: Option<Autogroup>,
     comm: String,
 }
 
+/// The group of a session, and the nice value it was given.
+#[derive(Clone, Copy)]
+struct Autogroup {
+    number: u32,
+    nice: i32,
+}
+
 impl Tasks {
-    /// Looks at all tasks that there are; those seen before and gone now stay.
-    pub fn look(&mut self, host: &Host) {
+    /// Looks at all tasks that there are; those seen before and gone now stay. What it gives
+    /// are the groups of those that are there now: a line for the hierarchy that shares out
+    /// CPUs, then one for each task.
+    pub fn look(&mut self, host: &Host) -> String {
+        let mut groups = format!("hierarchy {}\n# tid pid cgroup autogroup nice comm\n", hierarchy(host));
         for (_, process) in host.numbered("/proc", "") {
+            let autogroup = autogroup(host, &process);
             let place = format!("/proc/{process}/task");
             for (tid, thread) in host.numbered(&place, "") {
-                if let Some(task) = task(host, &process, &format!("{place}/{thread}")) {
+                if let Some(task) = task(host, &process, &format!("{place}/{thread}"), autogroup) {
+                    groups += &task.groups(tid);
                     self.0.insert(tid as i32, task);
                 }
             }
         }
+        groups
     }
 
     /// Their names.
@@ -51,8 +65,38 @@ impl Tasks {
     }
 }
 
+impl Task {
+    /// `812 810 /user.slice 47 0 make`; a task of no session's group has `-` for its number.
+    fn groups(&self, tid: usize) -> String {
+        let Task { tgid, cgroup, comm, .. } = self;
+        match self.autogroup {
+            Some(Autogroup { number, nice }) => format!("{tid} {tgid} {cgroup} {number} {nice} {comm}\n"),
+            None => format!("{tid} {tgid} {cgroup} - 0 {comm}\n"),
+        }
+    }
+}
+
+/// The number of the hierarchy with the CPU controller, as `cgroup_attach_task` tells it; the
+/// one of version 2 has 0.
+fn hierarchy(host: &Host) -> String {
+    let own = host.text("/proc/self/cgroup").unwrap_or_default();
+    let with_cpu = |line: &str| {
+        let mut parts = line.split(':');
+        let (number, controllers) = (parts.next()?, parts.next()?);
+        controllers.split(',').any(|name| name == "cpu").then(|| number.to_owned())
+    };
+    own.lines().find_map(with_cpu).unwrap_or_else(|| "0".to_owned())
+}
+
+/// `/autogroup-47 nice 0`; empty for what is not in a session, as kernel threads are.
+fn autogroup(host: &Host, process: &str) -> Option<Autogroup> {
+    let text = host.text(&format!("/proc/{process}/autogroup"))?;
+    let (number, nice) = text.strip_prefix("/autogroup-")?.split_once(" nice ")?;
+    Some(Autogroup { number: number.parse().ok()?, nice: nice.parse().ok()? })
+}
+
 /// None when the task has ended meanwhile.
-fn task(host: &Host, process: &str, place: &str) -> Option<Task> {
+fn task(host: &Host, process: &str, place: &str, autogroup: Option<Autogroup>) -> Option<Task> {
     let stat = host.text(&format!("{place}/stat"))?;
     // A name may hold spaces and brackets, so the last bracket ends it.
     let (head, rest) = stat.rsplit_once(") ")?;
@@ -76,6 +120,7 @@ fn task(host: &Host, process: &str, place: &str) -> Option<Task> {
         policy: number(41)?,
         cpus: cpus.trim().to_owned(),
         cgroup,
+        autogroup,
         comm: comm.replace('\n', " "),
     })
 }

@@ -87,6 +87,8 @@ fn host(root: &Path) -> Host {
     );
     put(root, "proc/7/task/7/status", "Name:\tx\nCpus_allowed_list:\t0-1\n");
     put(root, "proc/7/task/7/cgroup", "0::/user.slice/a b\n");
+    put(root, "proc/7/autogroup", "/autogroup-47 nice 5\n");
+    put(root, "proc/self/cgroup", "3:memory:/\n1:cpuacct,cpu:/\n0::/\n");
     put(
         root,
         "boot/config-6.12.95-test",
@@ -146,6 +148,12 @@ fn a_recording_holds_the_pages_and_the_facts() {
     assert_eq!(out("facts/config.txt"), "CONFIG_HZ=250\n# CONFIG_PREEMPT_RT is not set\n");
     assert_eq!(out("facts/cgroups.txt"), "/user.slice/cpu.max 50000 100000\n");
     assert_eq!(out("facts/dmesg-sched.txt"), "[    1.680000] CPU0 attaching sched-domain(s):\n");
+    assert_eq!(out("facts/cgroups-after.txt"), out("facts/cgroups.txt"));
+    for when in ["before", "after"] {
+        let groups = out(&format!("facts/groups-{when}.txt"));
+        let groups: Vec<&str> = groups.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(groups, ["hierarchy 1", "7 7 /user.slice/a\\x20b 47 5 a (b) c"]);
+    }
     let tasks = out("facts/tasks.txt");
     assert_eq!(tasks.lines().nth(1), Some("7 7 BATCH 5 0 0-1 /user.slice/a\\x20b a (b) c"));
     let saved = SavedSysfs::from_lines("topology.txt", &out("facts/topology.txt")).unwrap();
