@@ -8,10 +8,11 @@ use schedlab_topology::{SavedSysfs, Topology};
 /// The machine a recording's folder is named after. QEMU made each LLC of the
 /// machines with several in a node a package.
 fn made_as(folder: &str) -> &'static str {
-    let shape =
-        folder.trim_end_matches("-whitebox").trim_end_matches("-tracedat").trim_end_matches("-scx-fifo");
+    const MADE: [&str; 4] = ["-whitebox", "-tracedat", "-scx-fifo", "-groups"];
+    let shape = MADE.iter().fold(folder, |shape, made| shape.trim_end_matches(made));
     match shape {
         "1x1x8" => "1x1x8:l2=4M,llc=16M",
+        "1x1x4" => "1x1x4:l2=4M,llc=16M",
         "2x1x4" => "2x1x4:l2=4M,llc=16M",
         "2x1x8-cluster" => "2x1x8:cluster=4,l2=4M,llc=16M",
         "2x2x4" => "2x2x4:packages=llc,l2=4M,llc=16M",
