@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::Path;
 
-use schedlab::audit::{AuditReport, Counts, Decision};
+use schedlab::audit::{AuditReport, Counts, Decision, GroupFiles};
 use schedlab::audited::{RecordedFacts, audit_recording};
 
 use crate::source;
@@ -18,11 +18,11 @@ const BEGIN: &str = "<!-- audit: begin, written by `cargo xtask fidelity` -->";
 const END: &str = "<!-- audit: end -->";
 
 const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
-const MACHINES: [&str; 4] = ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster"];
-const KINDS: [Decision; 4] = [Decision::Wakeup, Decision::Fork, Decision::Pick, Decision::Balance];
+const MACHINES: [&str; 5] = ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster", "1x1x4-groups"];
+const KINDS: [Decision; 6] = Decision::ALL;
 
 /// Agreement that is asked for, in percent, by kind; none for balancing.
-const GOALS: [f64; 4] = [99.0, 99.0, 98.0, 0.0];
+const GOALS: [f64; 6] = [99.0, 99.0, 99.0, 98.0, 98.0, 0.0];
 
 /// Part that may be undecided, in percent.
 const UNDECIDED_MAX: f64 = 5.0;
@@ -115,7 +115,17 @@ fn tables() -> Result<String, String> {
             "agree, %"
         ]),
         head(&["kernel", "decision", "differ, by our rule", "in a set, by hidden fact"]),
-        head(&["kernel", "machine", "load", "wake-ups", "forks", "picks", "balancing"]),
+        head(&[
+            "kernel",
+            "machine",
+            "load",
+            "wake-ups",
+            "forks",
+            "execs",
+            "picks",
+            "preemption",
+            "balancing"
+        ]),
     ))
 }
 
@@ -135,13 +145,23 @@ fn loads(folder: &Path) -> Result<Vec<String>, String> {
 }
 
 fn audit(kernel: &str, machine: &str, folder: &Path, load: &str) -> Result<AuditReport, String> {
+    // Groups change from one recording to the next, so they lie beside it.
+    let own = folder.join(load).join("facts");
+    let groups = |name: &str| if own.is_dir() { read(&own.join(name)) } else { Ok(String::new()) };
     let facts = RecordedFacts {
         machine,
         kernel: &format!("v{kernel}"),
-        topology: &read(&folder.join("facts/topology.txt"))?,
-        features: &read(&folder.join("facts/sched_features.txt"))?,
-        debug_sched: &read(&folder.join("facts/debug_sched.txt"))?,
+        topology: &read(&folder.join("facts").join("topology.txt"))?,
+        features: &read(&folder.join("facts").join("sched_features.txt"))?,
+        debug_sched: &read(&folder.join("facts").join("debug_sched.txt"))?,
         command: &read(&folder.join(load).join("cmd.txt"))?,
+        groups: GroupFiles {
+            before: &groups("groups-before.txt")?,
+            after: &groups("groups-after.txt")?,
+            cgroups: &groups("cgroups.txt")?,
+            cgroups_after: &groups("cgroups-after.txt")?,
+            sysctl: &read(&folder.join("facts/sysctl.txt"))?,
+        },
     };
     let path = folder.join(load).join("trace.txt.gz");
     let trace = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -1,18 +1,21 @@
 //! Following a trace: what each event says, who must be asked, what is applied.
 
-use schedlab_sched::{Curr, Kernel, TaskState, WakePath, Wakeup, WakeupDecision};
+use schedlab_sched::{Curr, Kernel, PreemptDecision, TaskState, WakePath, Wakeup, WakeupDecision};
 use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::{Comm, Event, Flags, Kind, NullSink, Sink};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::balance::{self, Moved};
+use crate::exec::Execs;
 use crate::fork;
+use crate::grouping::Grouping;
 use crate::listener::Listener;
 use crate::motion;
 use crate::options::Options;
 use crate::pairing::{Fate, Known, Pairing};
 use crate::pick;
 use crate::placement::{self, Possibilities};
+use crate::preempt::{self, Asked};
 use crate::probe;
 use crate::report::{AuditReport, Tally};
 use crate::runtime;
@@ -58,6 +61,9 @@ pub struct Audit<S = NullSink> {
     pub(crate) pairing: Pairing,
     open: PerCpu<Option<Open>>,
     forking: Vec<Forking>,
+    pub(crate) execs: Execs,
+    /// By CPU, whether its task has to make way, which is yet to be seen.
+    pub(crate) asked: PerCpu<Asked>,
     /// By CPU, tasks whose move was judged with that of the first of its pass.
     pub(crate) passed: PerCpu<Vec<TaskId>>,
     /// Generation in which the forks were judged last.
@@ -90,12 +96,15 @@ impl<S: Listener> Audit<S> {
     pub fn with_sink(topology: &Topology, kernel: &Kernel, options: Options, sink: S) -> Audit<S> {
         let mut shadow = Shadow::new(topology, kernel, options.affinity.clone());
         shadow.groups_hidden = options.groups_hidden;
+        shadow.grouping = Grouping::new(options.groups.clone());
         Audit {
             shadow,
             options,
             pairing: Pairing::default(),
             open: PerCpu::new(topology.nr_cpus(), |_| None),
             forking: Vec::new(),
+            execs: Execs::default(),
+            asked: PerCpu::new(topology.nr_cpus(), |_| Asked::default()),
             passed: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             judged: 0,
             begun: false,
@@ -129,9 +138,11 @@ impl<S: Listener> Audit<S> {
             self.shadow.advance(event.time);
             self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);
             self.rejudge_on(event);
+            self.shown(event);
             self.apply(&known);
             self.shadow.turns.act(event.cpu, event.time);
             self.rejudge_all(event.time);
+            self.ask_execs(event.time);
         }
         self.sink.event(event);
     }
@@ -148,7 +159,7 @@ impl<S: Listener> Audit<S> {
             }
             Kind::SchedWakeup { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
                 let task = self.shadow.task(pid, &comm, Some(prio), target_cpu, now);
-                self.woken(task, target_cpu, now);
+                self.woken(event, task, target_cpu);
             }
             Kind::SchedProcessFork { comm, pid, child_comm, child_pid } => {
                 let parent = self.shadow.task(pid, &comm, None, cpu, now);
@@ -206,6 +217,9 @@ impl<S: Listener> Audit<S> {
                 };
                 self.switching(event, next, prev_pid, prev_comm);
                 self.shadow.run(cpu, next, now);
+                if let Some(prev) = self.shadow.find(prev_pid) {
+                    self.shadow.settled(prev, now);
+                }
                 if let Some(prev) = handed_over {
                     self.shadow.hand_over(prev);
                 }
@@ -224,6 +238,22 @@ impl<S: Listener> Audit<S> {
             Kind::SchedProcessExit { pid, comm, .. } => {
                 let task = self.shadow.task(pid, &comm, None, cpu, now);
                 self.shadow.sched.task_mut(task).exiting = true;
+                self.shadow.left_session(task, now);
+            }
+            Kind::SchedProcessExec { pid, .. } => {
+                if let Some(task) = self.shadow.find(pid) {
+                    self.executed(event, task);
+                    self.shadow.settled(task, now);
+                }
+            }
+            Kind::TaskNewtask { pid, clone_flags, .. } => self.shadow.grouping.cloned(pid, clone_flags),
+            Kind::CgroupAttachTask { dst_root, ref dst_path, pid, .. } => {
+                self.shadow.attached(dst_root, pid, dst_path, now);
+            }
+            Kind::Unknown(ref unknown) if *unknown.name == *"sys_exit_setsid" => {
+                if let Some(task) = self.shadow.find(event.pid).filter(|_| !unknown.text.contains("ffff")) {
+                    self.shadow.began_session(task, now);
+                }
             }
             Kind::Unknown(ref unknown) => probe::compare(&self.shadow, unknown, &mut self.report.carried),
             _ => {}
@@ -399,13 +429,15 @@ impl<S: Listener> Audit<S> {
 
     /// The wake-up that a CPU began is decided: it is told, and applied if it goes over a
     /// wake list.
-    fn commit(&mut self, cpu: CpuId, now: Time) {
-        let Some(open) = self.open[cpu].take() else { return };
-        self.settle(&open, now);
+    fn commit(&mut self, cpu: CpuId, now: Time) -> Option<PreemptDecision> {
+        let open = self.open[cpu].take()?;
+        let preempt = self.settle(&open, now);
         self.give(open.verdict);
+        preempt
     }
 
-    fn settle(&mut self, open: &Open, now: Time) {
+    /// Applies a wake-up; what it does to the task that runs where it ends.
+    fn settle(&mut self, open: &Open, now: Time) -> Option<PreemptDecision> {
         if let Some((spread, [narrow, wide])) = &open.possible.spread {
             let cpu = &open.fate.cpu;
             match (narrow.contains(cpu), wide.contains(cpu)) {
@@ -415,7 +447,7 @@ impl<S: Listener> Audit<S> {
             }
         }
         if open.applied || now == Time::MAX {
-            return;
+            return None;
         }
         let task = open.wakeup.task;
         let entry = self.shadow.sched.task(task);
@@ -424,7 +456,7 @@ impl<S: Listener> Audit<S> {
         if !on_rq && self.shadow.runs(task) {
             // It has left its queue and is about to leave its CPU, which is waited for.
             self.shadow.known_mut(task).handed_over |= cpu == on_cpu && open.fate.by == on_cpu;
-            return;
+            return None;
         }
         let placements = &open.possible.placements;
         let chosen = placements.iter().find(|placement| placement.cpu == cpu).or(placements.first());
@@ -446,7 +478,7 @@ impl<S: Listener> Audit<S> {
                         self.shadow.sched.complete_delayed_dequeue(task, now);
                     }
                 } else {
-                    return;
+                    return None;
                 }
                 WakePath::Select
             }
@@ -457,7 +489,7 @@ impl<S: Listener> Audit<S> {
         }
         if path == WakePath::StillQueued && open.fate.by != open.wakeup.this_cpu {
             self.shadow.known_mut(task).handed_over = true;
-            return;
+            return None;
         }
         let decision = WakeupDecision { path, placement, cpu, remote: open.fate.by != open.wakeup.this_cpu };
         if path == WakePath::Select {
@@ -469,31 +501,37 @@ impl<S: Listener> Audit<S> {
         if on_cpu != cpu {
             self.shadow.moved(task, 0);
         }
-        self.shadow.sched.apply_wakeup(&open.wakeup, &decision, now);
+        let preempt = self.shadow.sched.apply_wakeup(&open.wakeup, &decision, now);
         if self.shadow.sched.task(task).on_rq {
             self.shadow.queued(task);
         }
         self.shadow.generation += 1;
+        preempt
     }
 
     /// A task is queued: at once by its waker, or from a wake list.
-    fn woken(&mut self, task: TaskId, target: CpuId, now: Time) {
+    fn woken(&mut self, event: &Event, task: TaskId, target: CpuId) {
+        let now = event.time;
+        let before = preempt::before(&self.shadow, target, task);
+        let mut preempt = None;
         let by = self
             .shadow
             .cpus()
             .find(|&cpu| self.open[cpu].as_ref().is_some_and(|open| open.wakeup.task == task));
         if let Some(by) = by {
-            self.commit(by, now);
+            preempt = self.commit(by, now);
         }
         if self.shadow.sched.rqs[target].wake_list.contains(&task) {
-            self.shadow.sched.drain_one(task, now);
+            preempt = Some(self.shadow.sched.drain_one(task, now));
             self.shadow.queued(task);
             self.shadow.generation += 1;
         }
         let entry = self.shadow.sched.task(task);
         if !entry.on_rq || entry.cpu != target {
             self.shadow.join(task, target, now);
+            preempt = None;
         }
+        self.judge_preempt(event, before, task, preempt);
     }
 
     fn woken_new(&mut self, event: &Event, task: TaskId, target: CpuId) {
@@ -533,9 +571,11 @@ impl<S: Listener> Audit<S> {
             }
         }
         self.give(verdict);
-        self.shadow.sched.apply_fork(task, target, now);
+        let before = preempt::before(&self.shadow, target, task);
+        let preempt = self.shadow.sched.apply_fork(task, target, now);
         self.shadow.placed(task, forked, now);
         self.shadow.generation += 1;
+        self.judge_preempt(event, before, task, Some(preempt));
     }
 
     /// A choice among several that averages leave open tells of those from before the recording:
@@ -581,19 +621,29 @@ impl<S: Listener> Audit<S> {
         let surprise = verdict.ours.first().is_some_and(|ours| ours.choice != verdict.kernel);
         let explained = verdict.answer == Answer::AgreesInSet;
         self.give(verdict);
+        self.judge_slice(event, next);
         if let Curr::Task(task) = next {
             self.shadow.join(task, cpu, now);
             if surprise && here {
-                pick::learn(&mut self.shadow, cpu, task, explained);
+                pick::learn(&mut self.shadow, task, explained);
             }
         }
     }
 
     pub(crate) fn give(&mut self, mut verdict: Verdict) {
-        if matches!(verdict.decision, Decision::Wakeup | Decision::Fork)
+        if matches!(verdict.decision, Decision::Wakeup | Decision::Fork | Decision::Exec)
             && let Some(task) = self.shadow.find(verdict.pid)
         {
             verdict.doubt(self.shadow.sched.task(task).nr_cpus_allowed as usize);
+        }
+        if verdict.answer == Answer::Differs
+            && let (Decision::Wakeup | Decision::Fork | Decision::Exec, Some(ours)) =
+                (verdict.decision, verdict.ours.first())
+            && let Choice::Cpu(cpu) = ours.choice
+            && !self.shadow.cpu_known[cpu]
+        {
+            // It may have been busy all the time.
+            verdict.without(Hidden::Unmet);
         }
         if verdict.answer == Answer::Differs {
             verdict.gravity = self.gravity(&verdict);

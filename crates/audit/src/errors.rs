@@ -5,14 +5,17 @@
 //! the bound is carried with the task: whoever could come first within the bounds is a
 //! possible pick.
 
-use schedlab_sched::{FairPolicy, Feature, LoadWeight, NICE_0_LOAD, calc_delta_fair};
-use schedlab_topology::CpuId;
+use schedlab_sched::{CfsRqId, FairPolicy, Feature, LoadWeight, NICE_0_LOAD, SeId, calc_delta_fair};
 use schedlab_units::{Duration, TaskId, Time};
 
 use crate::shadow::Shadow;
 
 /// By how much a span between events may differ from what the kernel charged, ns.
 const EVENT_ERROR: u64 = 5_000;
+
+/// Part of a group's weight by which it may be off: averages are off by more than a twentieth
+/// in two looks of five.
+const WEIGHT_PART: u64 = 16;
 
 /// Largest error of a virtual time: placing keeps all within some slices, ns.
 const ERROR_MAX: u64 = 10_000_000;
@@ -22,17 +25,51 @@ const ERROR_MAX: u64 = 10_000_000;
 const PRIORITY_DELAY: Duration = Duration::millis(2);
 
 impl Shadow {
+    /// How far the virtual time of an entity may be off.
+    pub fn error_of(&self, se: SeId) -> u64 {
+        if se.is_task() {
+            return self.known(TaskId(se.0)).vruntime_error;
+        }
+        self.group_errors.get(&se).copied().unwrap_or(0)
+    }
+
+    fn set_error(&mut self, se: SeId, error: u64) {
+        let error = error.min(ERROR_MAX);
+        if se.is_task() {
+            self.known_mut(TaskId(se.0)).vruntime_error = error;
+        } else {
+            self.group_errors.insert(se, error);
+        }
+    }
+
+    /// An error is added to that of an entity. They have nothing to do with each other, so
+    /// their squares add up; but where sleepers may stay queued, and which did is not known, each
+    /// error leads to the next.
+    fn add_error(&mut self, se: SeId, error: u64) {
+        let (before, error) = (self.error_of(se).min(ERROR_MAX), error.min(ERROR_MAX));
+        let sum = match self.sched.kernel.has(Feature::DelayDequeue) {
+            true => before + error,
+            false => (before * before + error * error).isqrt(),
+        };
+        self.set_error(se, sum);
+    }
+
     /// What the errors of a queue make of its average.
-    pub fn average_error(&self, cpu: CpuId) -> u64 {
-        let root = self.sched.root_cfs(cpu);
-        let tree = root.timeline.entries().iter().map(|entry| entry.se);
+    pub fn average_error(&self, cfs: CfsRqId) -> u64 {
+        let queue = self.sched.cfs(cfs);
+        let tree = queue.timeline.entries().iter().map(|entry| entry.se);
         let (mut sum, mut weights) = (0, 0);
-        for se in root.curr.into_iter().chain(tree).filter(|se| se.is_task()) {
+        for se in queue.curr.into_iter().chain(tree) {
             let weight = self.sched.se(se).load.weight >> 10;
-            sum += weight * self.known(TaskId(se.0)).vruntime_error;
+            sum += weight * self.error_of(se);
             weights += weight;
         }
         sum / weights.max(1)
+    }
+
+    /// The entities of the groups that a task is in, the lowest first.
+    fn group_entities(&self, task: TaskId) -> impl Iterator<Item = SeId> + '_ {
+        std::iter::successors(self.sched.task(task).se.parent, |&se| self.sched.se(se).parent)
     }
 
     /// A task came to another CPU: its virtual time was taken off one clock and put on
@@ -40,34 +77,52 @@ impl Shadow {
     /// average where it was.
     pub fn moved(&mut self, task: TaskId, left: u64) {
         let slack = if self.runtime_told { EVENT_ERROR } else { self.slack.time().0 };
-        let error = self.known(task).vruntime_error + slack + left;
-        self.known_mut(task).vruntime_error = error.min(ERROR_MAX);
+        self.add_error(SeId(task.0), slack + left);
     }
 
     /// A task was queued by a CPU that read the clock some time since `from`: its place is
     /// relative to what runs there, which went on.
     pub fn placed(&mut self, task: TaskId, from: Time, now: Time) {
-        let entry = self.sched.task(task);
-        let root = self.sched.root_cfs(entry.cpu);
-        if self.sched.kernel.rules.policy != FairPolicy::Eevdf
-            || !entry.policy.is_fair()
-            || root.nr_queued < 2
-        {
+        if self.sched.kernel.rules.policy != FairPolicy::Eevdf || !self.sched.task(task).policy.is_fair() {
             return;
         }
-        let mut error = self.average_error(entry.cpu);
+        self.placed_entity(SeId(task.0), from, now);
+        let groups: Vec<SeId> = self.group_entities(task).collect();
+        for se in groups {
+            // A group that had others was queued before.
+            let below = self.sched.se(se).my_q.expect("a group has a queue");
+            if self.sched.cfs(below).nr_queued > 1 {
+                break;
+            }
+            self.placed_entity(se, from, now);
+        }
+    }
+
+    fn placed_entity(&mut self, se: SeId, from: Time, now: Time) {
+        let cfs = self.sched.cfs_rq_of(se);
+        let queue = self.sched.cfs(cfs);
+        if queue.nr_queued < 2 {
+            return;
+        }
+        let mut error = self.average_error(cfs);
         if !self.runtime_told {
             let span = now.since(from).0.min(ERROR_MAX);
-            error += span * NICE_0_LOAD / root.load.weight.max(1);
+            error += span * NICE_0_LOAD / queue.load.weight.max(1);
         }
-        let known = self.known_mut(task);
-        known.vruntime_error = (known.vruntime_error + error).min(ERROR_MAX);
+        self.add_error(se, error);
     }
 
     /// A task stopped running. The switch read the clock some time within `held` before its
     /// event: what was left is charged to the task that runs next.
-    pub fn ran(&mut self, task: TaskId, held: Duration) {
+    pub fn ran(&mut self, task: TaskId, held: Duration, now: Time) {
         self.charged_about(task, EVENT_ERROR + held.0);
+        // A group's weight is its part of averages, each a little off.
+        let span = now.since(self.known(task).began).0;
+        let groups: Vec<SeId> = self.group_entities(task).collect();
+        for se in groups {
+            let off = calc_delta_fair(span, &self.sched.se(se).load) / WEIGHT_PART;
+            self.add_error(se, EVENT_ERROR + held.0 + off);
+        }
     }
 
     /// A task began to run at a switch that read the clock some time within `held` before
@@ -77,9 +132,8 @@ impl Shadow {
     }
 
     fn charged_about(&mut self, task: TaskId, error: u64) {
-        let known = self.known_mut(task);
-        if !known.charged.is_told() {
-            known.vruntime_error = (known.vruntime_error + error).min(ERROR_MAX);
+        if !self.known(task).charged.is_told() {
+            self.add_error(SeId(task.0), error);
         }
     }
 
@@ -101,26 +155,29 @@ impl Shadow {
         let span = now.since(known.began).0.min(PRIORITY_DELAY.0);
         let after = self.sched.task(task).se.load;
         let error = calc_delta_fair(span, &after).abs_diff(calc_delta_fair(span, &before));
-        let known = self.known_mut(task);
-        known.vruntime_error = (known.vruntime_error + error).min(ERROR_MAX);
+        self.add_error(SeId(task.0), error);
     }
 
     /// A task whose virtual time is known from others': it is alone in its queue, so its lag
     /// is nothing, or the floor follows it.
     pub fn steady(&mut self, task: TaskId) {
-        let entry = self.sched.task(task);
-        if !entry.policy.is_fair() {
+        if !self.sched.task(task).policy.is_fair() {
             return;
         }
-        let root = self.sched.root_cfs(entry.cpu);
-        let floor = match self.sched.kernel.rules.policy {
-            FairPolicy::Cfs => entry.se.vruntime == root.min_vruntime,
-            FairPolicy::Eevdf => root.nr_queued == 1 && entry.se.on_rq,
-        };
-        if floor {
+        if self.is_steady(SeId(task.0)) {
             let known = self.known_mut(task);
             known.vruntime_error = EVENT_ERROR;
             known.lag_known = true;
+        }
+        let groups: Vec<SeId> = self.group_entities(task).filter(|&se| self.is_steady(se)).collect();
+        groups.into_iter().for_each(|se| self.set_error(se, EVENT_ERROR));
+    }
+
+    fn is_steady(&self, se: SeId) -> bool {
+        let (queue, entity) = (self.sched.cfs(self.sched.cfs_rq_of(se)), self.sched.se(se));
+        match self.sched.kernel.rules.policy {
+            FairPolicy::Cfs => entity.vruntime == queue.min_vruntime,
+            FairPolicy::Eevdf => queue.nr_queued == 1 && entity.on_rq,
         }
     }
 
@@ -134,7 +191,7 @@ impl Shadow {
             return self.first_placed(task);
         }
         let credit = self.sched.scaled.latency >> u32::from(kernel.has(Feature::GentleFairSleepers));
-        let floor = self.sched.root_cfs(entry.cpu).min_vruntime;
+        let floor = self.sched.cfs(self.sched.cfs_rq_of(SeId(task.0))).min_vruntime;
         if floor.wrapping_sub(entry.se.vruntime) == credit {
             let slack = self.slack.time().0;
             self.known_mut(task).vruntime_error = slack;
@@ -149,7 +206,6 @@ impl Shadow {
         }
         let entity = &self.sched.task(task).se;
         let bound = calc_delta_fair(entity.slice + self.sched.tick_ns(), &entity.load);
-        let known = self.known_mut(task);
-        known.vruntime_error = (known.vruntime_error + bound).min(ERROR_MAX);
+        self.add_error(SeId(task.0), bound);
     }
 }

@@ -84,7 +84,7 @@ impl<S: Listener> Audit<S> {
         }
         self.shadow.asked[of] = None;
         if event.cpu == of {
-            return;
+            return self.exec_asked(event, of);
         }
         let moves = self.pairing.ahead(event.time + STOPPER_PATIENCE).find_map(|next| match next.kind {
             Kind::SchedMigrateTask { pid, orig_cpu, dest_cpu, .. }

@@ -1,12 +1,15 @@
 //! What an audit is told besides the trace.
 
 use crate::affinity::AffinityHint;
+use crate::groups::Groups;
 
 /// Options of an audit.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Masks of tasks, by name.
     pub affinity: Vec<AffinityHint>,
+    /// In which groups tasks were.
+    pub groups: Groups,
     /// Tasks were in groups, by cgroup or session, and which is not known. Then loads and
     /// virtual times, which are shared out between groups first, say nothing.
     pub groups_hidden: bool,
@@ -18,6 +21,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { affinity: Vec::new(), groups_hidden: false, keep_verdicts: false, stories: 2 }
+        Options {
+            affinity: Vec::new(),
+            groups: Groups::default(),
+            groups_hidden: false,
+            keep_verdicts: false,
+            stories: 2,
+        }
     }
 }

@@ -69,6 +69,8 @@ pub struct Pairing {
     told: bool,
     /// By CPU, the number of its last event.
     last: Vec<u64>,
+    /// Tasks that will have executed a program, and when.
+    execs: VecDeque<(Time, Pid)>,
 }
 
 #[derive(Debug)]
@@ -120,6 +122,7 @@ impl Pairing {
                     of_wakeup = true;
                 }
             }
+            Kind::SchedProcessExec { pid, .. } => self.execs.push_back((event.time, pid)),
             Kind::SchedWakeup { pid, target_cpu, .. } => {
                 self.told = true;
                 if let Some(waking) = self.open.remove(&pid) {
@@ -199,10 +202,18 @@ impl Pairing {
             Kind::SchedWakeupNew { pid, .. } if open => {
                 self.newborn.remove(&pid);
             }
+            Kind::SchedProcessExec { .. } => {
+                self.execs.pop_front();
+            }
             _ => {}
         }
         self.first += 1;
         Some(Known { event, fate, later_prio, of_wakeup })
+    }
+
+    /// Tasks that will have executed a program by then.
+    pub fn execs(&self, until: Time) -> impl Iterator<Item = Pid> {
+        self.execs.iter().take_while(move |(time, _)| *time <= until).map(|&(_, pid)| pid)
     }
 
     /// What will happen until then, as far as it is here.

@@ -6,16 +6,16 @@
 //! also tells: the one that was chosen came first, so its virtual time is moved to where
 //! that is so.
 
-use schedlab_sched::{Curr, FairPolicy, Kernel, Pick, SeId};
+use schedlab_sched::{CfsRqId, Curr, FairPolicy, Kernel, Pick, SeId};
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, TaskId, Time};
 
 use crate::shadow::Shadow;
 use crate::verdict::{Choice, Hidden, Possible};
 
-/// One of those who wait for a CPU, or its current task if that can go on.
+/// One of those who wait in a queue, or its current entity if that can go on.
 struct Waiting {
-    task: TaskId,
+    se: SeId,
     vruntime: u64,
     deadline: u64,
     /// How far both may be off.
@@ -31,8 +31,9 @@ pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Ve
     if !shadow.sched.task(ours).policy.is_fair() {
         return found;
     }
-    let waiting = waiting(shadow, cpu);
-    for task in may_come_first(shadow, cpu, &waiting) {
+    let mut first = Vec::new();
+    may_come_first(shadow, shadow.sched.root_cfs_id(cpu), &mut first);
+    for task in first {
         let choice = Choice::Task(shadow.known(task).pid);
         if choice != found[0].choice {
             let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::VirtualTime };
@@ -42,8 +43,10 @@ pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Ve
     }
     if let Curr::Task(theirs) = chosen
         && theirs != ours
+        && shadow.sched.task(theirs).cpu == cpu
     {
-        let (ours, theirs) = (shadow.sched.se(SeId(ours.0)), shadow.sched.se(SeId(theirs.0)));
+        let (ours, theirs) = shadow.sched.find_matching_se(SeId(ours.0), SeId(theirs.0));
+        let (ours, theirs) = (shadow.sched.se(ours), shadow.sched.se(theirs));
         found[0].numbers.push(("vruntime", theirs.vruntime.wrapping_sub(ours.vruntime) as i64));
         if shadow.sched.kernel.rules.policy == FairPolicy::Eevdf {
             found[0].numbers.push(("deadline", theirs.deadline.wrapping_sub(ours.deadline) as i64));
@@ -60,59 +63,81 @@ fn possible(shadow: &Shadow, pick: &Pick) -> Possible {
     Possible { choice: Choice::Task(pid), reason: pick.reason.name(), hidden: None, numbers: Vec::new() }
 }
 
-/// All that can be picked.
-fn waiting(shadow: &Shadow, cpu: CpuId) -> Vec<Waiting> {
-    let root = shadow.sched.root_cfs(cpu);
-    let curr = root.curr.filter(|&curr| shadow.sched.se(curr).on_rq);
-    let tree = root.timeline.entries().iter().map(|entry| entry.se);
+/// All that can be picked in a queue.
+fn waiting(shadow: &Shadow, cfs: CfsRqId) -> Vec<Waiting> {
+    let queue = shadow.sched.cfs(cfs);
+    let curr = queue.curr.filter(|&curr| shadow.sched.se(curr).on_rq);
+    let tree = queue.timeline.entries().iter().map(|entry| entry.se);
     curr.into_iter()
         .chain(tree)
-        .filter(|se| se.is_task() && !shadow.sched.se(*se).sched_delayed)
+        .filter(|&se| !shadow.sched.se(se).sched_delayed)
         .map(|se| {
             let entity = shadow.sched.se(se);
-            let task = TaskId(se.0);
-            let error = shadow.known(task).vruntime_error as i64;
-            Waiting { task, vruntime: entity.vruntime, deadline: entity.deadline, error }
+            let error = shadow.error_of(se) as i64;
+            Waiting { se, vruntime: entity.vruntime, deadline: entity.deadline, error }
         })
         .collect()
 }
 
-/// Who may come first within the errors.
-fn may_come_first(shadow: &Shadow, cpu: CpuId, waiting: &[Waiting]) -> Vec<TaskId> {
+/// The tasks in a queue and below that may come first within the errors.
+fn may_come_first(shadow: &Shadow, cfs: CfsRqId, found: &mut Vec<TaskId>) {
+    let waiting = waiting(shadow, cfs);
+    for se in first_of(shadow, cfs, &waiting) {
+        match shadow.sched.se(se).my_q {
+            Some(below) => may_come_first(shadow, below, found),
+            None => found.push(TaskId(se.0)),
+        }
+    }
+}
+
+/// Which of those who wait in a queue may come first.
+fn first_of(shadow: &Shadow, cfs: CfsRqId, waiting: &[Waiting]) -> Vec<SeId> {
     if shadow.groups_hidden {
-        return waiting.iter().map(|w| w.task).collect();
+        return waiting.iter().map(|w| w.se).collect();
     }
     let rules = &shadow.sched.kernel.rules;
-    let zero = shadow.sched.root_cfs(cpu).zero(rules);
+    let zero = shadow.sched.cfs(cfs).zero(rules);
     let key = |time: u64| time.wrapping_sub(zero) as i64;
     if rules.policy == FairPolicy::Cfs {
         let latest = waiting.iter().map(|w| key(w.vruntime) + w.error).min().unwrap_or(0);
-        return waiting.iter().filter(|w| key(w.vruntime) - w.error <= latest).map(|w| w.task).collect();
+        return waiting.iter().filter(|w| key(w.vruntime) - w.error <= latest).map(|w| w.se).collect();
     }
     // The average moves by the mean of the errors, those of sleepers still queued among them.
-    let average = shadow.sched.avg_sums(shadow.sched.root_cfs_id(cpu)).offset();
-    let spread = shadow.average_error(cpu) as i64;
+    let average = shadow.sched.avg_sums(cfs).offset();
+    let spread = shadow.average_error(cfs) as i64;
     let may = |w: &&Waiting| key(w.vruntime) - w.error <= average + spread;
     let must = |w: &&Waiting| key(w.vruntime) + w.error <= average - spread;
     let latest = waiting.iter().filter(must).map(|w| key(w.deadline) + w.error).min().unwrap_or(i64::MAX);
-    waiting.iter().filter(may).filter(|w| key(w.deadline) - w.error <= latest).map(|w| w.task).collect()
+    waiting.iter().filter(may).filter(|w| key(w.deadline) - w.error <= latest).map(|w| w.se).collect()
 }
 
-/// The one that was chosen came first: it is moved back, and those who seemed to come first
-/// are moved on, to where that is so. Each takes the part that its error has in both; where
-/// neither has one, it was the average that is off, or nothing known explains it.
-pub fn learn(shadow: &mut Shadow, cpu: CpuId, chosen: TaskId, explained: bool) {
-    let root = shadow.sched.root_cfs_id(cpu);
-    let entity = shadow.sched.task(chosen).se.clone();
-    if !entity.on_rq || !shadow.sched.task(chosen).policy.is_fair() {
+/// The one that was chosen came first, in its queue and with its groups in those above.
+pub fn learn(shadow: &mut Shadow, chosen: TaskId, explained: bool) {
+    if !shadow.sched.task(chosen).policy.is_fair() {
         return;
     }
+    let mut level = Some(SeId(chosen.0));
+    while let Some(se) = level {
+        learn_in_queue(shadow, se, explained);
+        level = shadow.sched.se(se).parent;
+    }
+}
+
+/// The one that was chosen is moved back, and those who seemed to come first are moved on,
+/// to where it came first. Each takes the part that its error has in both; where
+/// neither has one, it was the average that is off, or nothing known explains it.
+fn learn_in_queue(shadow: &mut Shadow, chosen: SeId, explained: bool) {
+    let entity = shadow.sched.se(chosen).clone();
+    if !entity.on_rq {
+        return;
+    }
+    let cfs = shadow.sched.cfs_rq_of(chosen);
     let eevdf = is_eevdf(&shadow.sched.kernel);
-    let sums = shadow.sched.avg_sums(root);
-    let mine = shadow.known(chosen).vruntime_error;
+    let sums = shadow.sched.avg_sums(cfs);
+    let mine = shadow.error_of(chosen);
     let first = |w: &Waiting| !eevdf || sums.eligible(w.vruntime);
     let others: Vec<Waiting> =
-        waiting(shadow, cpu).into_iter().filter(|w| w.task != chosen && first(w)).collect();
+        waiting(shadow, cfs).into_iter().filter(|w| w.se != chosen && first(w)).collect();
     let ahead = |w: &Waiting| {
         let by = if eevdf {
             entity.deadline.wrapping_sub(w.deadline)
@@ -132,7 +157,7 @@ pub fn learn(shadow: &mut Shadow, cpu: CpuId, chosen: TaskId, explained: bool) {
     for w in &others {
         let on = (ahead(w) - back).max(0) as u64;
         if on > 0 && w.error > 0 {
-            shadow.sched.set_virtual_time(w.task, w.vruntime.wrapping_add(on), w.deadline.wrapping_add(on));
+            shadow.sched.set_virtual_time(w.se, w.vruntime.wrapping_add(on), w.deadline.wrapping_add(on));
         }
     }
     if back > 0 {

@@ -168,6 +168,8 @@ pub struct AuditReport {
     pub wakeup: DecisionReport,
     /// Placement of new tasks.
     pub fork: DecisionReport,
+    /// Placement of tasks that execute another program.
+    pub exec: DecisionReport,
     /// Choice of who runs next.
     pub pick: DecisionReport,
     /// Preemption.
@@ -192,6 +194,7 @@ impl AuditReport {
         match decision {
             Decision::Wakeup => &self.wakeup,
             Decision::Fork => &self.fork,
+            Decision::Exec => &self.exec,
             Decision::Pick => &self.pick,
             Decision::Preempt => &self.preempt,
             Decision::Balance => &self.balance,
@@ -202,6 +205,7 @@ impl AuditReport {
         match decision {
             Decision::Wakeup => &mut self.wakeup,
             Decision::Fork => &mut self.fork,
+            Decision::Exec => &mut self.exec,
             Decision::Pick => &mut self.pick,
             Decision::Preempt => &mut self.preempt,
             Decision::Balance => &mut self.balance,

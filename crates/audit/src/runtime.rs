@@ -6,7 +6,7 @@
 //! nanosecond, and when: whatever the kernel does to a queue, it charges the running task first.
 //! So in such a trace nothing else charges a task: its clock is pinned.
 
-use schedlab_sched::{Curr, TgId, calc_delta_fair};
+use schedlab_sched::{Curr, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Kind};
 use schedlab_units::{TaskId, Time};
@@ -71,16 +71,15 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, now: Time) {
     }
     shadow.sched.update_rq_clock(cpu, now);
     let ran = shadow.sched.task(task).se.sum_exec_runtime;
-    let root = shadow.sched.root_cfs_id(cpu);
     match shadow.known(task).charged.at {
-        None => shadow.sched.update_curr(root),
+        None => shadow.charge_levels(task),
         Some(at) => {
             let clock = shadow.sched.rqs[cpu].clock_task;
             let rest = runtime as i64 - ran.wrapping_sub(at) as i64;
             let entity = &mut shadow.sched.task_mut(task).se;
             entity.exec_start = clock - (rest.max(0) as u64).min(clock);
             if rest >= 0 {
-                shadow.sched.update_curr(root);
+                shadow.charge_levels(task);
             } else {
                 give_back(shadow, task, rest.unsigned_abs());
             }
@@ -94,7 +93,7 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, now: Time) {
 /// From now on events alone charge a task that runs.
 pub fn pin(shadow: &mut Shadow, task: TaskId) {
     let entry = shadow.sched.task(task);
-    if !shadow.runtime_told || !entry.policy.is_fair() || entry.tg != TgId::ROOT {
+    if !shadow.runtime_told || !entry.policy.is_fair() {
         return;
     }
     let (ran, when) = (entry.se.sum_exec_runtime, shadow.sched.rqs[entry.cpu].clock_task);
@@ -131,7 +130,7 @@ fn give_back(shadow: &mut Shadow, task: TaskId, time: u64) {
     entity.prev_sum_exec_runtime = entity.prev_sum_exec_runtime.min(entity.sum_exec_runtime);
     let vruntime = entity.vruntime.wrapping_sub(calc_delta_fair(time, &entity.load));
     let deadline = entity.deadline;
-    shadow.sched.set_virtual_time(task, vruntime, deadline);
+    shadow.sched.set_virtual_time(SeId(task.0), vruntime, deadline);
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@
 //! idle stamps, recently used CPUs, wakee flips. Ticks are not in a trace; they are made
 //! up where a busy CPU must have had them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_sched::{
     Curr, DequeueFlags, EnqueueFlags, Kernel, MigrationCause, NeedResched, NewTask, Policy, Prices, Sched,
-    TaskState, TgId,
+    SeId, TaskState,
 };
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
@@ -18,6 +19,7 @@ use schedlab_units::{Pid, TaskId, Time};
 use crate::affinity::{AffinityHint, bound_kthread};
 use crate::averages::Averages;
 use crate::flips::{Flips, Guesses};
+use crate::grouping::{Grouping, InGroups};
 use crate::motion::{Slack, Turns};
 use crate::pids::Pids;
 use crate::runtime::{self, Charged};
@@ -70,6 +72,8 @@ pub struct Known {
     pub plainly_woken: bool,
     /// CPUs it was seen on.
     pub seen_on: CpuMask,
+    /// Its groups.
+    pub groups: InGroups,
 }
 
 /// A scheduler and what the recording told of its tasks.
@@ -82,6 +86,10 @@ pub struct Shadow {
     pub generation: u64,
     /// In which groups tasks are is not known.
     pub groups_hidden: bool,
+    /// In which groups tasks are.
+    pub grouping: Grouping,
+    /// How far the virtual times of groups' entities may be from those here, ns.
+    pub group_errors: BTreeMap<SeId, u64>,
     /// The trace says what tasks are charged.
     pub runtime_told: bool,
     /// How far apart events of different CPUs can be and still overlap.
@@ -95,6 +103,8 @@ pub struct Shadow {
     pub nothing_before: u32,
     /// The move for which the stopper of a CPU was asked, judged then.
     pub asked: PerCpu<Option<Verdict>>,
+    /// When a tick asked the task of a CPU to make way.
+    pub tick_asked: PerCpu<Option<Time>>,
     /// Whether it is known what a CPU runs.
     pub cpu_known: PerCpu<bool>,
     tasks: Pids,
@@ -121,12 +131,15 @@ impl Shadow {
             start: Time::ZERO,
             generation: 0,
             groups_hidden: false,
+            grouping: Grouping::default(),
+            group_errors: BTreeMap::new(),
             runtime_told: false,
             slack: Slack::default(),
             turns: Turns::new(topology.nr_cpus()),
             guesses: Guesses::new(kernel.tunables.hz, 0),
             nothing_before: 0,
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
+            tick_asked: PerCpu::new(topology.nr_cpus(), |_| None),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
             tasks: Pids::default(),
             known: Vec::new(),
@@ -203,7 +216,11 @@ impl Shadow {
     /// A tick of a busy CPU, and the balancing it leads to, which only leaves its marks.
     fn tick(&mut self, cpu: CpuId, at: Time) {
         runtime::doubt(self, cpu);
+        let asked = self.sched.rqs[cpu].need_resched.any();
         let ticked = self.sched.tick(cpu, at);
+        if !asked && self.sched.rqs[cpu].need_resched.any() {
+            self.tick_asked[cpu] = Some(at);
+        }
         if self.sched.rqs[cpu].need_resched.any()
             && self.sched.choose_next(cpu).next == self.sched.rqs[cpu].curr
         {
@@ -237,7 +254,8 @@ impl Shadow {
     fn meet(&mut self, pid: Pid, comm: &Comm, cpu: CpuId, now: Time) -> TaskId {
         let task = self.make(pid, comm, None, now);
         self.sched.set_cpu(task, cpu);
-        let floor = self.sched.root_cfs(cpu).min_vruntime;
+        let queue = self.sched.cfs_rq_of(SeId(task.0));
+        let floor = self.sched.cfs(queue).min_vruntime;
         let entry = self.sched.task_mut(task);
         // Asleep for long: nothing is left of its averages, and of any lag.
         entry.se.avg = Default::default();
@@ -257,11 +275,16 @@ impl Shadow {
                 None => (Arc::new(CpuMask::all(nr_cpus)), false, false),
             },
         };
+        let groups = match parent {
+            Some(parent) => self.grouping.of_child(pid, &self.known(parent).groups),
+            None => self.grouping.of_old(pid, comm),
+        };
+        let tg = self.tg_of(&groups, now);
         let spec = NewTask {
             policy: parent.map_or(Policy::Normal, |parent| self.sched.task(parent).policy),
             nice: parent.map_or(0, |parent| self.sched.task(parent).nice),
             allowed,
-            tg: TgId::ROOT,
+            tg,
             kthread,
             process: 0,
             slice: None,
@@ -286,6 +309,7 @@ impl Shadow {
             handed_over: false,
             plainly_woken: false,
             seen_on: CpuMask::new(nr_cpus),
+            groups,
         });
         task
     }
@@ -469,6 +493,15 @@ impl Shadow {
         }
     }
 
+    /// Charges what runs in the queues of a task and those above.
+    pub fn charge_levels(&mut self, task: TaskId) {
+        let mut level = Some(SeId(task.0));
+        while let Some(se) = level {
+            self.sched.update_curr(self.sched.cfs_rq_of(se));
+            level = self.sched.se(se).parent;
+        }
+    }
+
     /// A task leaves its queue.
     pub fn leave(&mut self, task: TaskId, state: TaskState, now: Time) {
         if !self.sched.task(task).on_rq || self.sched.task(task).se.sched_delayed {
@@ -476,7 +509,7 @@ impl Shadow {
         }
         let cpu = self.sched.task(task).cpu;
         self.sched.update_rq_clock(cpu, now);
-        self.sched.update_curr(self.sched.root_cfs_id(cpu));
+        self.charge_levels(task);
         self.steady(task);
         self.sched.task_mut(task).state = state;
         // A wake-up that was handed to this CPU found the task gone, not just asleep.
@@ -511,7 +544,7 @@ impl Shadow {
                 self.sched.set_task_cpu(task, to, MigrationCause::Affinity, now);
                 continue;
             }
-            let left = self.average_error(from);
+            let left = self.average_error(self.sched.cfs_rq_of(SeId(task.0)));
             self.sched.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
             self.sched.set_task_cpu(task, to, MigrationCause::Periodic, now);
             self.moved(task, left);
@@ -551,7 +584,7 @@ impl Shadow {
             runtime::unpin(self, prev);
             let known = self.known_mut(prev);
             known.first_run = false;
-            self.ran(prev, held);
+            self.ran(prev, held, now);
             self.sched.finish_task_switch(prev);
         }
         match next {

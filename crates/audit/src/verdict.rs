@@ -15,6 +15,8 @@ pub enum Decision {
     Wakeup,
     /// Where a new task goes.
     Fork,
+    /// Where a task goes that executes another program.
+    Exec,
     /// Who runs next.
     Pick,
     /// Whether a task that arrives interrupts the running one, and why a task had to make way.
@@ -25,14 +27,21 @@ pub enum Decision {
 
 impl Decision {
     /// All of them.
-    pub const ALL: [Decision; 5] =
-        [Decision::Wakeup, Decision::Fork, Decision::Pick, Decision::Preempt, Decision::Balance];
+    pub const ALL: [Decision; 6] = [
+        Decision::Wakeup,
+        Decision::Fork,
+        Decision::Exec,
+        Decision::Pick,
+        Decision::Preempt,
+        Decision::Balance,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Decision::Wakeup => "wakeup",
             Decision::Fork => "fork",
+            Decision::Exec => "exec",
             Decision::Pick => "pick",
             Decision::Preempt => "preempt",
             Decision::Balance => "balance",
@@ -108,6 +117,8 @@ pub enum Hidden {
     Groups,
     /// What became of the wake-up; its end is not in the trace.
     Fate,
+    /// Whether the running task was asked to make way: it went to sleep before that showed.
+    Request,
     /// A task that was not met before.
     Unmet,
 }
@@ -135,6 +146,7 @@ impl Hidden {
             Hidden::ImbalanceMark => "IMBALANCE_MARK",
             Hidden::Groups => "GROUPS",
             Hidden::Fate => "FATE",
+            Hidden::Request => "REQUEST",
             Hidden::Unmet => "UNMET",
         }
     }
@@ -160,8 +172,9 @@ impl Hidden {
             Hidden::TaskOrder => "the order of the list from which balancing takes tasks",
             Hidden::ImbalanceMark => "whether affinity left the mark of an imbalance on a group",
             Hidden::Groups => "in which groups tasks were: cgroups, or sessions by autogroup",
+            Hidden::Request => "whether the running task was asked to make way, which it did not show",
             Hidden::Fate => "the end of the wake-up, which is not in the trace",
-            Hidden::Unmet => "where the task was before it was first seen",
+            Hidden::Unmet => "what there was before it was first seen",
         }
     }
 }

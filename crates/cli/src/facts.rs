@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use schedlab::audit::{
-    AffinityHint, apply_features, apply_tunables, has_groups, hints_of_command, hints_of_tasks,
+    AffinityHint, GroupFiles, Groups, apply_features, apply_tunables, has_groups, hints_of_command,
+    hints_of_tasks,
 };
 use schedlab::sched::{Kernel, PRESETS};
 use schedlab::topology::{CpuMask, Topology};
@@ -36,6 +37,8 @@ pub struct Facts {
     pub kernel: Kernel,
     /// Masks of tasks.
     pub affinity: Vec<AffinityHint>,
+    /// In which groups tasks were, as far as it is recorded.
+    pub groups: Groups,
     /// Tasks were in groups, and in which is not recorded.
     pub groups_hidden: bool,
 }
@@ -78,11 +81,11 @@ impl Facts {
             }
         }
         let affinity = affinity(args, recorded, topology.nr_cpus())?;
-        let groups_hidden = match folder {
-            Some(folder) => groups_hidden(folder)?,
-            None => false,
+        let (groups, groups_hidden) = match folder {
+            Some(folder) => groups(folder, recorded)?,
+            None => (Groups::default(), false),
         };
-        Ok(Facts { topology, kernel, affinity, groups_hidden })
+        Ok(Facts { topology, kernel, affinity, groups, groups_hidden })
     }
 }
 
@@ -132,16 +135,34 @@ fn apply(kernel: &mut Kernel, folder: &Path, topology: &Topology) -> Result<(), 
     Ok(())
 }
 
-/// Whether the host had tasks in several groups: by cgroup, or by session where autogroup is
-/// on. A recording without a list of tasks had none but its own, which are in one.
-fn groups_hidden(folder: &Path) -> Result<bool, Error> {
+/// The groups of the tasks, and whether something of them is hidden. A recording without a list
+/// of tasks had none but its own, which are in one; one with a list but without their groups had
+/// several if the list says so, or if sessions were groups.
+fn groups(folder: &Path, recorded: &Recorded) -> Result<(Groups, bool), Error> {
+    // Where several recordings share the facts of a machine, their groups lie beside each.
+    let beside = recorded.trace.parent().map(|parent| parent.join("facts"));
     let text = |name: &str| {
-        let path = folder.join(name);
-        if path.is_file() { files::read(&path) } else { Ok(String::new()) }
+        let places = [beside.as_deref(), Some(folder)].into_iter().flatten();
+        let path = places.map(|place| place.join(name)).find(|path| path.is_file());
+        path.map_or_else(|| Ok(String::new()), |path| files::read(&path))
     };
+    let sysctl = text("sysctl.txt")?;
+    let read = Groups::read(&GroupFiles {
+        before: &text("groups-before.txt")?,
+        after: &text("groups-after.txt")?,
+        cgroups: &text("cgroups.txt")?,
+        cgroups_after: &text("cgroups-after.txt")?,
+        sysctl: &sysctl,
+    });
+    if let Some((groups, hidden)) = read {
+        if let Some(why) = hidden {
+            eprintln!("schedlab: {}: groups cannot be followed: {why}", folder.display());
+        }
+        return Ok((groups, hidden.is_some()));
+    }
     let tasks = text("tasks.txt")?;
-    let autogroup = text("sysctl.txt")?.lines().any(|line| line.ends_with("sched_autogroup_enabled 1"));
-    Ok(!tasks.is_empty() && (autogroup || has_groups(&tasks)))
+    let autogroup = sysctl.lines().any(|line| line.ends_with("sched_autogroup_enabled 1"));
+    Ok((Groups::default(), !tasks.is_empty() && (autogroup || has_groups(&tasks))))
 }
 
 /// Masks that the user names, and those that the command beside the trace tells.

@@ -111,7 +111,7 @@ pub use tunables::{Scaled, Tunable, Tunables};
 pub use view::{Candidate, Placement, Refused, View};
 pub use wakeup::{WakePath, Wakees, Wakeup, WakeupDecision};
 pub use watched::Watched;
-pub use weight::{NICE_0_LOAD, WEIGHT_IDLEPRIO, prio_to_weight, prio_to_wmult};
+pub use weight::{LOAD_SHIFT, NICE_0_LOAD, WEIGHT_IDLEPRIO, prio_to_weight, prio_to_wmult};
 
 /// A CFS run queue, root or of a group: index into [`Sched::cfs_rqs`]. The root
 /// run queue of CPU n has number n.

@@ -73,8 +73,7 @@ impl Sched {
     }
 
     /// Moves a task in virtual time, to where a recorded kernel must have had it.
-    pub fn set_virtual_time(&mut self, task: TaskId, vruntime: u64, deadline: u64) {
-        let se = SeId(task.0);
+    pub fn set_virtual_time(&mut self, se: SeId, vruntime: u64, deadline: u64) {
         let cfs = self.cfs_rq_of(se);
         let entity = self.se(se);
         let queued = entity.on_rq && self.cfs(cfs).curr != Some(se);

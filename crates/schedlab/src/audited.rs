@@ -2,7 +2,9 @@
 
 use std::io::{Cursor, Read, Seek};
 
-use crate::audit::{Audit, AuditReport, Options, apply_features, apply_tunables, hints_of_command};
+use crate::audit::{
+    Audit, AuditReport, GroupFiles, Groups, Options, apply_features, apply_tunables, hints_of_command,
+};
 use crate::error::Error;
 use crate::sched::Kernel;
 use crate::topology::Topology;
@@ -23,6 +25,8 @@ pub struct RecordedFacts<'a> {
     pub debug_sched: &'a str,
     /// `cmd.txt`, the command that was recorded.
     pub command: &'a str,
+    /// In which groups tasks were.
+    pub groups: GroupFiles<'a>,
 }
 
 /// Judges every decision of a recording.
@@ -39,7 +43,9 @@ pub fn audit_recording(
     apply_features(&mut kernel, facts.features);
     apply_tunables(&mut kernel, facts.debug_sched, topology.online().weight());
     let affinity = hints_of_command(facts.command, topology.nr_cpus());
-    let mut audit = Audit::new(&topology, &kernel, Options { affinity, ..Options::default() });
+    let (groups, hidden) = Groups::read(&facts.groups).unwrap_or_default();
+    let options = Options { affinity, groups, groups_hidden: hidden.is_some(), ..Options::default() };
+    let mut audit = Audit::new(&topology, &kernel, options);
     let spool = || Ok(Cursor::<Vec<u8>>::default());
     let reader = open(trace, spool).map_err(|e| Error::new(e.to_string()))?;
     feed(reader, &mut audit).map_err(|e| Error::new(e.to_string()))?;

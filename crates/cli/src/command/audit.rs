@@ -76,6 +76,7 @@ fn follow<S: Listener>(
 ) -> Result<(AuditReport, S), Error> {
     let options = Options {
         affinity: facts.affinity.clone(),
+        groups: facts.groups.clone(),
         groups_hidden: facts.groups_hidden,
         keep_verdicts: args.verdicts,
         stories: args.stories,

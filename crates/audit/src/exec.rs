@@ -1,0 +1,143 @@
+//! Where a task goes on that executes another program.
+//!
+//! It is alone then, with no cache to lose, so the slow path looks for a CPU. If that is
+//! another one, the task asks the stopper of its own to move it. If not, nothing is
+//! written before the new program is loaded, some hundred microseconds later: so the CPU is
+//! asked for in each state between, and any answer may have been the kernel's.
+
+use schedlab_sched::Curr;
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Kind};
+use schedlab_units::{Duration, Pid, TaskId, Time};
+
+use crate::audit::Audit;
+use crate::averages::{self, Averages, Width};
+use crate::listener::Listener;
+use crate::placement::Possibilities;
+use crate::shadow::Shadow;
+use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
+
+/// A stopper that was asked begins within this time.
+const STOPPER_PATIENCE: Duration = Duration::millis(10);
+
+/// Loading a program takes no longer than this, as a rule.
+const LOADING: Duration = Duration::millis(1);
+
+/// Execs under way, and what they may lead to so far.
+#[derive(Default)]
+pub struct Execs {
+    /// Tasks that were moved by the stopper they asked.
+    moved: Vec<(TaskId, Verdict)>,
+    /// Tasks that will be seen to have executed a program, with what was possible so far.
+    ahead: Vec<(TaskId, Vec<CpuId>)>,
+    /// Generation in which they were asked last.
+    asked: u64,
+}
+
+/// All that an exec may lead to, as far as it is asked for: `chosen` is what the kernel did.
+fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> Possibilities {
+    let mut found = Possibilities::default();
+    let plain = shadow.sched.decide_exec(task, now, None);
+    found.add(plain, None, Vec::new());
+    if found.has(chosen) {
+        return found;
+    }
+    let bounds: Vec<(Averages, Averages)> =
+        shadow.cpus().map(|cpu| averages::bounds(shadow, cpu, Width::Widest, now)).collect();
+    let mut spans: Vec<Vec<CpuId>> = vec![vec![chosen]];
+    spans.extend(shadow.sched.domains.walk(chosen).map(|(_, sd)| sd.span.iter().collect()));
+    for span in spans {
+        let averages: Vec<Averages> = shadow
+            .cpus()
+            .map(|cpu| if span.contains(&cpu) { bounds[cpu.index()].0 } else { bounds[cpu.index()].1 })
+            .collect();
+        let placement =
+            averages::as_if(shadow, &averages, |shadow| shadow.sched.decide_exec(task, now, None));
+        if placement.cpu == chosen {
+            found.add(placement, Some(Hidden::Loads), Vec::new());
+            break;
+        }
+    }
+    found
+}
+
+impl<S: Listener> Audit<S> {
+    /// A stopper is asked by the task that runs on its CPU, which is then moved.
+    pub(crate) fn exec_asked(&mut self, event: &Event, of: CpuId) {
+        if event.cpu != of || event.flags.in_interrupt() {
+            return;
+        }
+        let Some(task) = self.shadow.find(event.pid) else { return };
+        let moved = self.pairing.ahead(event.time + STOPPER_PATIENCE).find_map(|next| match next.kind {
+            Kind::SchedMigrateTask { pid, orig_cpu, dest_cpu, .. }
+                if next.cpu == of && pid == event.pid && orig_cpu == of =>
+            {
+                Some(dest_cpu)
+            }
+            _ => None,
+        });
+        let Some(to) = moved.filter(|&to| self.shadow.has_cpu(to)) else { return };
+        let mut verdict = self.of_exec(event, task, to);
+        verdict.ours = of_exec(&mut self.shadow, task, to, event.time).list;
+        verdict.judge();
+        self.execs.moved.retain(|(other, _)| *other != task);
+        self.execs.moved.push((task, verdict));
+    }
+
+    /// A program is about to be loaded: the CPU is asked for in the state of now.
+    pub(crate) fn ask_execs(&mut self, now: Time) {
+        if std::mem::replace(&mut self.execs.asked, self.shadow.generation) == self.shadow.generation {
+            return;
+        }
+        let loading: Vec<Pid> = self.pairing.execs(now + LOADING).collect();
+        for pid in loading {
+            let Some(task) = self.shadow.find(pid).filter(|&task| self.shadow.runs(task)) else { continue };
+            let cpu = self.shadow.sched.decide_exec(task, now, None).cpu;
+            match self.execs.ahead.iter_mut().find(|(other, _)| *other == task) {
+                Some((_, cpus)) if cpus.contains(&cpu) => {}
+                Some((_, cpus)) => cpus.push(cpu),
+                None => self.execs.ahead.push((task, vec![cpu])),
+            }
+        }
+    }
+
+    /// A task has executed a program.
+    pub(crate) fn executed(&mut self, event: &Event, task: TaskId) {
+        let earlier = self.execs.ahead.iter().position(|(other, _)| *other == task);
+        let earlier = earlier.map(|at| self.execs.ahead.swap_remove(at).1).unwrap_or_default();
+        if let Some(at) = self.execs.moved.iter().position(|(other, _)| *other == task) {
+            let (_, verdict) = self.execs.moved.swap_remove(at);
+            return self.give(verdict);
+        }
+        if self.shadow.sched.rqs[event.cpu].curr != Curr::Task(task) {
+            return;
+        }
+        let mut verdict = self.of_exec(event, task, event.cpu);
+        let possible = of_exec(&mut self.shadow, task, event.cpu, event.time);
+        verdict.ours = possible.list;
+        verdict.judge();
+        if verdict.answer == Answer::Differs && earlier.contains(&event.cpu)
+            || verdict.answer == Answer::Agrees && earlier.iter().any(|&cpu| cpu != event.cpu)
+        {
+            verdict.answer = Answer::AgreesInSet;
+            verdict.hidden = Some(Hidden::InMotion);
+        }
+        self.give(verdict);
+    }
+
+    fn of_exec(&self, event: &Event, task: TaskId, to: CpuId) -> Verdict {
+        let known = self.shadow.known(task);
+        Verdict {
+            time: event.time,
+            cpu: event.cpu,
+            decision: Decision::Exec,
+            pid: known.pid,
+            comm: known.comm,
+            answer: Answer::Undecided,
+            kernel: Choice::Cpu(to),
+            ours: Vec::new(),
+            hidden: None,
+            gravity: 0,
+        }
+    }
+}

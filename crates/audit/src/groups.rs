@@ -1,0 +1,221 @@
+//! In which groups tasks were, as far as the files beside a recording tell.
+//!
+//! A cgroup with the CPU controller is a task group; what is in none of them is in the group
+//! of its session, where the kernel has autogroups. No scheduler event tells of either, so
+//! `schedlab record` looks at all tasks and groups before and after. A new task is in the
+//! group of its parent; `cgroup_attach_task` tells of those that are moved, and
+//! `sys_exit_setsid`, if it was asked for, of new sessions.
+
+use std::collections::BTreeMap;
+
+use schedlab_sched::{LOAD_SHIFT, NICE_0_LOAD, prio_to_weight};
+use schedlab_units::Pid;
+
+/// Files of facts, each empty where there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GroupFiles<'a> {
+    /// `groups-before.txt`: the tasks and their groups when the recording began.
+    pub before: &'a str,
+    /// `groups-after.txt`: when it ended.
+    pub after: &'a str,
+    /// `cgroups.txt`: what groups are given, when the recording began.
+    pub cgroups: &'a str,
+    /// `cgroups-after.txt`: when it ended.
+    pub cgroups_after: &'a str,
+    /// `sysctl.txt`, which says whether sessions are groups.
+    pub sysctl: &'a str,
+}
+
+/// Where a task was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its process.
+    pub process: Pid,
+    /// Its cgroup; empty for the root.
+    pub cgroup: String,
+    /// The number of its session's group.
+    pub session: Option<u32>,
+    /// Its name.
+    pub comm: String,
+}
+
+/// What a cgroup is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Its weight, in 64-bit scale.
+    pub shares: u64,
+    /// It counts as SCHED_IDLE.
+    pub idle: bool,
+    /// It may use up a quota.
+    pub quota: bool,
+}
+
+impl Default for Given {
+    fn default() -> Given {
+        Given { shares: NICE_0_LOAD, idle: false, quota: false }
+    }
+}
+
+/// The groups of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Groups {
+    /// The hierarchy of cgroups that shares out CPUs.
+    pub hierarchy: i32,
+    /// Sessions are groups.
+    pub autogroup: bool,
+    /// Tasks that were there when the recording began.
+    pub before: BTreeMap<Pid, Member>,
+    /// And when it ended.
+    pub after: BTreeMap<Pid, Member>,
+    /// Cgroups by path, but for the root.
+    pub cgroups: BTreeMap<String, Given>,
+    /// Nice values of sessions that have one.
+    pub nice: BTreeMap<u32, i8>,
+}
+
+impl Groups {
+    /// Reads them; none where tasks were not listed. Beside them, why they cannot be followed
+    /// all the same, if they cannot.
+    pub fn read(files: &GroupFiles<'_>) -> Option<(Groups, Option<&'static str>)> {
+        if files.before.is_empty() || files.after.is_empty() {
+            return None;
+        }
+        let (cgroups, later) = (given(files.cgroups), given(files.cgroups_after));
+        let mut hidden = None;
+        if cgroups.iter().any(|(path, was)| later.get(path).is_some_and(|is| is != was)) {
+            hidden =
+                Some("what a cgroup is given changed while the recording was made, and no event tells when");
+        }
+        let mut groups = Groups {
+            autogroup: files.sysctl.lines().any(|line| line.ends_with("sched_autogroup_enabled 1")),
+            cgroups,
+            ..Groups::default()
+        };
+        groups.cgroups.extend(later);
+        let mut nice = BTreeMap::new();
+        groups.before = groups.members(files.before, &mut nice);
+        groups.nice = std::mem::take(&mut nice);
+        groups.after = groups.members(files.after, &mut nice);
+        if groups.nice.iter().any(|(number, was)| nice.get(number).is_some_and(|is| is != was)) {
+            hidden =
+                Some("a session's nice value changed while the recording was made, and no event tells when");
+        }
+        groups.nice.extend(nice);
+        let tasks = || groups.before.values().chain(groups.after.values());
+        if tasks().any(|task| groups.above(&task.cgroup).any(|(_, given)| given.quota)) {
+            hidden = Some("tasks were in cgroups with a quota, and no event tells when they were out of it");
+        }
+        if tasks().any(|task| task.cgroup.starts_with("/..")) {
+            hidden =
+                Some("the recording was made within a namespace of cgroups, which hides those around it");
+        }
+        Some((groups, hidden))
+    }
+
+    /// The lines of tasks, and what they say of their sessions.
+    fn members(&mut self, text: &str, nice: &mut BTreeMap<u32, i8>) -> BTreeMap<Pid, Member> {
+        let mut members = BTreeMap::new();
+        for line in text.lines() {
+            if let Some(number) = line.strip_prefix("hierarchy ") {
+                self.hierarchy = number.trim().parse().unwrap_or(0);
+            }
+            let mut words = line.splitn(6, ' ');
+            let mut word = || words.next().unwrap_or_default();
+            let (Ok(tid), Ok(process)) = (word().parse(), word().parse()) else { continue };
+            let cgroup = self.group_of(&word().replace("\\x20", " "));
+            let session: Option<u32> = word().parse().ok();
+            if let (Some(session), Ok(given)) = (session, word().parse::<i8>()) {
+                nice.insert(session, given);
+            }
+            let comm = words.next().unwrap_or_default().to_owned();
+            members.insert(Pid(tid), Member { process: Pid(process), cgroup, session, comm });
+        }
+        members
+    }
+
+    /// The lowest group at or above a path that shares out CPUs; empty for the root.
+    pub fn group_of(&self, path: &str) -> String {
+        let mut path = path.trim_end_matches('/');
+        while !path.is_empty() && !path.starts_with("/..") && !self.cgroups.contains_key(path) {
+            path = path.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+        path.to_owned()
+    }
+
+    /// A group and those above it.
+    fn above<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a str, Given)> + 'a {
+        let above = |path: &&'a str| path.rsplit_once('/').map(|(above, _)| above);
+        std::iter::successors(Some(path), above)
+            .filter_map(|path| self.cgroups.get(path).map(|given| (path, *given)))
+    }
+
+    /// The weight of a session's group.
+    pub fn session_shares(&self, session: u32) -> u64 {
+        prio_to_weight(self.nice.get(&session).copied().unwrap_or(0)) << LOAD_SHIFT
+    }
+}
+
+/// What each cgroup is given, by path. A group shares out CPUs if it has a weight.
+fn given(text: &str) -> BTreeMap<String, Given> {
+    const FILES: [&str; 5] = ["cpu.weight", "cpu.shares", "cpu.idle", "cpu.max", "cpu.cfs_quota_us"];
+    let mut groups: BTreeMap<String, Given> = BTreeMap::new();
+    let mut weighed = Vec::new();
+    for line in text.lines() {
+        let found = FILES.iter().find_map(|file| Some((*file, line.split_once(&format!("/{file} "))?)));
+        let Some((file, (path, value))) = found.filter(|(_, (path, _))| !path.is_empty()) else { continue };
+        let group = groups.entry(path.to_owned()).or_default();
+        let number = value.trim().parse::<u64>();
+        match (file, number) {
+            // Kernel: sched_weight_from_cgroup(), kernel/sched/sched.h, v6.12.
+            ("cpu.weight", Ok(weight)) => group.shares = ((weight * 1024 + 50) / 100) << LOAD_SHIFT,
+            ("cpu.shares", Ok(shares)) => group.shares = shares << LOAD_SHIFT,
+            ("cpu.idle", Ok(idle)) => group.idle = idle != 0,
+            ("cpu.max", _) => group.quota = !value.starts_with("max"),
+            ("cpu.cfs_quota_us", Ok(_)) => group.quota = true,
+            _ => {}
+        }
+        if matches!(file, "cpu.weight" | "cpu.shares") {
+            weighed.push(path);
+        }
+    }
+    groups.retain(|path, _| weighed.contains(&path.as_str()));
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CGROUPS: &str = "/cpu.shares 1024\n/a/cpu.weight 300\n/a/cpu.max max 100000\n/a/b/cpu.weight 50\n\
+                           /a/b/cpu.idle 0\n/c/cpuset.cpus 0-3\n";
+    const BEFORE: &str = "hierarchy 3\n# tid pid cgroup autogroup nice comm\n1 1 / - 0 init\n\
+                          7 7 /a/b/deep 47 0 a b\n8 7 /a 47 0 worker\n9 9 /c 48 -5 sh\n";
+    const SYSCTL: &str = "/proc/sys/kernel/sched_autogroup_enabled 1\n";
+
+    fn read(cgroups: &str, cgroups_after: &str) -> (Groups, Option<&'static str>) {
+        let files = GroupFiles { before: BEFORE, after: BEFORE, cgroups, cgroups_after, sysctl: SYSCTL };
+        Groups::read(&files).unwrap()
+    }
+
+    #[test]
+    fn a_task_is_in_the_lowest_group_that_shares_out_cpus() {
+        let (groups, hidden) = read(CGROUPS, CGROUPS);
+        assert_eq!((groups.hierarchy, groups.autogroup, hidden), (3, true, None));
+        let of: Vec<_> = groups.before.values().map(|task| (task.cgroup.as_str(), task.session)).collect();
+        assert_eq!(of, [("", None), ("/a/b", Some(47)), ("/a", Some(47)), ("", Some(48))]);
+        assert_eq!(groups.cgroups["/a"].shares >> LOAD_SHIFT, 3072);
+        assert_eq!(groups.cgroups["/a/b"].shares >> LOAD_SHIFT, 512);
+        assert_eq!(groups.session_shares(48) >> LOAD_SHIFT, 3121, "the weight of nice -5");
+        assert_eq!(groups.before[&Pid(7)].comm, "a b");
+    }
+
+    #[test]
+    fn what_no_event_tells_forbids_to_follow_groups() {
+        let why = |cgroups: &str, after: &str| read(cgroups, after).1.unwrap_or_default();
+        assert!(why(CGROUPS, "/a/cpu.weight 200\n").starts_with("what a cgroup is given changed"));
+        let quota = CGROUPS.replace("max 100000", "50000 100000");
+        assert!(why(&quota, &quota).starts_with("tasks were in cgroups with a quota"));
+        assert_eq!(why("", ""), "", "no groups are no riddle");
+        assert!(Groups::read(&GroupFiles { before: BEFORE, ..GroupFiles::default() }).is_none());
+    }
+}

@@ -1,0 +1,308 @@
+//! Whether the running task has to make way: for one that arrives, or because its turn is over.
+//!
+//! The kernel answers a wake-up by setting a bit of the running task, or not. Events show the
+//! bit of the CPU that they happen on, so where a wake-up ends on the target itself the answer
+//! stands in its own event. Otherwise it is in the next event of the target: a bit in its
+//! flags, or a switch away from a task that could go on. A task that goes to sleep first does
+//! not show it. A switch for which no wake-up asked was asked for by a tick or timer.
+
+use schedlab_sched::{Curr, FairPolicy, Feature, PreemptDecision, Protection, Reason, SeId, wf};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Flags, Kind};
+use schedlab_units::{Duration, Pid, TaskId, Time};
+
+use crate::audit::Audit;
+use crate::listener::Listener;
+use crate::shadow::Shadow;
+use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
+
+/// What a CPU was asked and has not shown yet.
+#[derive(Debug, Default)]
+pub struct Asked {
+    verdicts: Vec<Verdict>,
+    /// Somebody asked the running task to make way, and it is known that it was told to.
+    told: bool,
+}
+
+/// Who ran on a CPU before a task was queued there, if it may be asked to make way.
+#[derive(Clone, Copy, Debug)]
+pub struct Before {
+    curr: TaskId,
+    at: CpuId,
+}
+
+/// The running task of a CPU where another is about to be queued. None where there is nothing
+/// to decide: the CPU is idle, its task makes way already, or is of a class of its own.
+pub fn before(shadow: &Shadow, at: CpuId, task: TaskId) -> Option<Before> {
+    let Curr::Task(curr) = shadow.sched.rqs[at].curr else { return None };
+    let fair = |task| shadow.sched.task(task).policy.is_fair();
+    let decides = curr != task && fair(curr) && fair(task) && shadow.sched.task(curr).on_rq;
+    (decides && shadow.cpu_known[at] && !shadow.sched.rqs[at].need_resched.any())
+        .then_some(Before { curr, at })
+}
+
+/// What may come of a task's arrival: our decision, and others if times were a little off.
+fn possible(shadow: &mut Shadow, before: Before, task: TaskId, decided: &PreemptDecision) -> Vec<Possible> {
+    let Before { curr, at } = before;
+    let number = decided.number.into_iter().collect();
+    let choice = Choice::Preempt(decided.preempt);
+    let mut found = vec![Possible { choice, reason: decided.reason.name(), hidden: None, numbers: number }];
+    let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::VirtualTime };
+    let other = Possible {
+        choice: Choice::Preempt(!decided.preempt),
+        reason: decided.reason.name(),
+        hidden: Some(hidden),
+        numbers: Vec::new(),
+    };
+    let by_time = matches!(
+        decided.reason,
+        Reason::PreemptVruntime
+            | Reason::PreemptDeadline
+            | Reason::PreemptShort
+            | Reason::KeepGranularity
+            | Reason::KeepProtected
+            | Reason::KeepDeadline
+            | Reason::PreemptSync
+            | Reason::KeepSync
+    );
+    if !by_time {
+        return found;
+    }
+    if shadow.groups_hidden {
+        found.push(other);
+        return found;
+    }
+    let (running, woken) = shadow.sched.find_matching_se(SeId(curr.0), SeId(task.0));
+    let off = |shadow: &Shadow, se| shadow.error_of(se) as i64;
+    let errors = [off(shadow, running), off(shadow, woken)];
+    let pending = std::mem::take(&mut shadow.sched.rqs[at].need_resched);
+    let ask = |shadow: &Shadow| {
+        let flags = [wf::TTWU, wf::TTWU | wf::SYNC];
+        let flags = if shadow.sched.kernel.has(Feature::NextBuddy) { &flags[..] } else { &flags[..1] };
+        flags.iter().any(|&flags| shadow.sched.check_preempt(at, task, flags).preempt != decided.preempt)
+    };
+    let mut open = false;
+    for (one, two) in [(1, -1), (-1, 1)] {
+        let shifted = [(running, one * errors[0], false), (woken, two * errors[1], true)];
+        let back = shifted.map(|(se, by, whole)| shift(shadow, se, by, whole));
+        open |= ask(shadow);
+        for (se, vruntime, deadline) in back {
+            shadow.sched.set_virtual_time(se, vruntime, deadline);
+        }
+    }
+    shadow.sched.rqs[at].need_resched = pending;
+    if open {
+        found.push(other);
+    }
+    found
+}
+
+/// Moves an entity in virtual time, the deadline with it if it was just placed. Gives what was.
+fn shift(shadow: &mut Shadow, se: SeId, by: i64, whole: bool) -> (SeId, u64, u64) {
+    let entity = shadow.sched.se(se);
+    let (vruntime, deadline) = (entity.vruntime, entity.deadline);
+    let moved = if whole { deadline.wrapping_add(by as u64) } else { deadline };
+    shadow.sched.set_virtual_time(se, vruntime.wrapping_add(by as u64), moved);
+    (se, vruntime, deadline)
+}
+
+/// Whether the flags of an event say that the running task is to make way.
+fn bit(flags: Flags) -> Option<bool> {
+    let bits = [Flags::NEED_RESCHED, Flags::NEED_RESCHED_LAZY, Flags::PREEMPT_RESCHED];
+    flags.is_known().then(|| bits.iter().any(|&bit| flags.has(bit)))
+}
+
+/// Whether the turn of a CPU's task is over, and otherwise how far its end is, in virtual
+/// time. Its queues are charged up to now.
+fn slice_left(shadow: &Shadow, at: CpuId, task: TaskId) -> Result<Reason, i64> {
+    if shadow.sched.rqs[at].need_resched.any() {
+        return Ok(Reason::SliceEnd);
+    }
+    let levels = std::iter::successors(Some(SeId(task.0)), |&se| shadow.sched.se(se).parent);
+    let mut left = i64::MAX;
+    for se in levels {
+        let (cfs, entity) = (shadow.sched.cfs_rq_of(se), shadow.sched.se(se));
+        if shadow.sched.cfs(cfs).nr_queued < 2 {
+            continue;
+        }
+        let rules = &shadow.sched.kernel.rules;
+        if rules.policy == FairPolicy::Eevdf {
+            let mut end = entity.deadline.wrapping_sub(entity.vruntime) as i64;
+            if rules.protection == Protection::MinSlice {
+                end = end.min(entity.vprot.wrapping_sub(entity.vruntime) as i64);
+            }
+            left = left.min(end - shadow.error_of(se) as i64);
+        } else if let Some(reason) = shadow.sched.check_preempt_tick(cfs, se) {
+            return Ok(reason);
+        } else {
+            let ran = (entity.sum_exec_runtime - entity.prev_sum_exec_runtime) as i64;
+            let ideal = shadow.sched.sched_slice(cfs, se) as i64;
+            left = left.min(ideal - ran - shadow.error_of(se) as i64);
+        }
+    }
+    Err(left)
+}
+
+impl<S: Listener> Audit<S> {
+    /// A task was queued where another runs.
+    pub(crate) fn judge_preempt(
+        &mut self,
+        event: &Event,
+        before: Option<Before>,
+        task: TaskId,
+        decided: Option<PreemptDecision>,
+    ) {
+        let (Some(before), Some(decided)) = (before, decided) else { return };
+        let curr = self.shadow.known(before.curr);
+        let mut verdict = Verdict {
+            time: event.time,
+            cpu: before.at,
+            decision: Decision::Preempt,
+            pid: curr.pid,
+            comm: curr.comm,
+            answer: Answer::Undecided,
+            kernel: Choice::Nothing,
+            ours: Vec::new(),
+            hidden: Some(Hidden::Request),
+            gravity: 0,
+        };
+        verdict.ours = if decided.reason == Reason::KeepPending {
+            // Its slice was found to be over when it was charged.
+            slice(true, Reason::SliceEnd, None)
+        } else {
+            possible(&mut self.shadow, before, task, &decided)
+        };
+        // A new task's event is written before it is asked.
+        let shown = event.cpu == before.at && !matches!(event.kind, Kind::SchedWakeupNew { .. });
+        match bit(event.flags).filter(|_| shown) {
+            Some(asked) => self.answered(verdict, asked, false),
+            None => self.asked[before.at].verdicts.push(verdict),
+        }
+    }
+
+    /// The kernel's answer is known. `else_asked`: somebody else may have asked as well.
+    fn answered(&mut self, mut verdict: Verdict, asked: bool, else_asked: bool) {
+        verdict.kernel = Choice::Preempt(asked);
+        verdict.judge();
+        verdict.doubt(2);
+        if verdict.answer == Answer::Differs && asked && else_asked {
+            verdict.without(Hidden::SliceEnd);
+        }
+        self.asked[verdict.cpu].told |= asked;
+        self.give(verdict);
+    }
+
+    /// A CPU shows whether its task is to make way.
+    pub(crate) fn shown(&mut self, event: &Event) {
+        let cpu = event.cpu;
+        let answer = match event.kind {
+            Kind::SchedSwitch { prev_state, .. } if prev_state.is_runnable() => Some(true),
+            Kind::SchedSwitch { .. } => None,
+            _ => match bit(event.flags) {
+                None => return,
+                known => known,
+            },
+        };
+        let asks = matches!(event.kind, Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. });
+        let verdicts = std::mem::take(&mut self.asked[cpu].verdicts);
+        let several = verdicts.len() > 1;
+        for mut verdict in verdicts {
+            match answer {
+                Some(asked) => {
+                    let over = asked && self.turn_over(event);
+                    self.answered(verdict, asked, asks || several || over);
+                }
+                None => {
+                    verdict.without(Hidden::Request);
+                    self.give(verdict);
+                }
+            }
+        }
+        if answer == Some(false) && self.shadow.sched.rqs[cpu].curr != Curr::Idle {
+            self.overrun(event);
+            // What was not asked for here is not pending in the kernel either.
+            self.shadow.sched.rqs[cpu].need_resched = Default::default();
+        }
+    }
+
+    /// Whether the turn of a CPU's task is over by now, for all we know.
+    fn turn_over(&mut self, event: &Event) -> bool {
+        let Curr::Task(curr) = self.shadow.sched.rqs[event.cpu].curr else { return false };
+        self.shadow.sched.update_rq_clock(event.cpu, event.time);
+        self.shadow.charge_levels(curr);
+        slice_left(&self.shadow, event.cpu, curr).map_or_else(|left| left <= 0, |_| true)
+    }
+
+    /// A CPU whose task should have made way some time ago says that it need not.
+    fn overrun(&mut self, event: &Event) {
+        let cpu = event.cpu;
+        let Some(since) = self.shadow.tick_asked[cpu].take() else { return };
+        let late = event.time.since(since);
+        if late <= Duration(self.shadow.sched.tick_ns()) || !self.shadow.sched.rqs[cpu].need_resched.any() {
+            return;
+        }
+        let Curr::Task(curr) = self.shadow.sched.rqs[cpu].curr else { return };
+        let error = self.shadow.error_of(SeId(curr.0));
+        let mut verdict = self.of_slice(event.time, cpu, curr, false);
+        verdict.ours = slice(true, Reason::SliceEnd, None);
+        if error > late.0 {
+            verdict.ours.extend(slice(false, Reason::SliceEnd, Some(Hidden::VirtualTime)));
+        }
+        verdict.judge();
+        verdict.doubt(2);
+        self.give(verdict);
+    }
+
+    /// A task that could go on makes way: if nobody who arrived asked for it, its turn is over.
+    /// Its queues are charged up to now.
+    pub(crate) fn judge_slice(&mut self, event: &Event, next: Curr) {
+        let cpu = event.cpu;
+        let told = std::mem::take(&mut self.asked[cpu].told);
+        let ticked = self.shadow.tick_asked[cpu].take();
+        let Kind::SchedSwitch { prev_state, prev_pid, .. } = event.kind else { return };
+        let (Some(prev), Curr::Task(next)) = (self.shadow.find(prev_pid), next) else { return };
+        let fair = |task| self.shadow.sched.task(task).policy.is_fair();
+        let entry = self.shadow.sched.task(prev);
+        let goes_on = prev_state.is_runnable() && prev_pid != Pid::IDLE && entry.on_rq && entry.cpu == cpu;
+        if told || !goes_on || !fair(prev) || !fair(next) || self.shadow.sched.task(next).cpu != cpu {
+            return;
+        }
+        let mut verdict = self.of_slice(event.time, cpu, prev, true);
+        // Also a tick after which we would have gone on with the same task.
+        let tick = self.shadow.sched.tick_ns();
+        let ticked = ticked.filter(|&at| event.time.since(at).0 <= tick).map(|_| Reason::SliceEnd);
+        match ticked.map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
+            Ok(reason) => verdict.ours = slice(true, reason, None),
+            Err(left) => {
+                verdict.ours = slice(false, Reason::SliceEnd, None);
+                verdict.ours[0].numbers.push(("left", left));
+                if left <= 0 || self.shadow.groups_hidden {
+                    verdict.ours.extend(slice(true, Reason::SliceEnd, Some(Hidden::VirtualTime)));
+                }
+            }
+        }
+        verdict.judge();
+        verdict.doubt(2);
+        self.give(verdict);
+    }
+
+    fn of_slice(&self, time: Time, cpu: CpuId, task: TaskId, preempted: bool) -> Verdict {
+        let known = self.shadow.known(task);
+        Verdict {
+            time,
+            cpu,
+            decision: Decision::Preempt,
+            pid: known.pid,
+            comm: known.comm,
+            answer: Answer::Undecided,
+            kernel: Choice::Preempt(preempted),
+            ours: Vec::new(),
+            hidden: None,
+            gravity: 0,
+        }
+    }
+}
+
+fn slice(over: bool, reason: Reason, hidden: Option<Hidden>) -> Vec<Possible> {
+    vec![Possible { choice: Choice::Preempt(over), reason: reason.name(), hidden, numbers: Vec::new() }]
+}
