@@ -194,3 +194,81 @@ impl Shadow {
         tasks.filter(|&task| self.known(task).groups.process == process).filter(alive).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::Audit;
+    use crate::groups::GroupFiles;
+    use crate::options::Options;
+    use schedlab_sched::Kernel;
+    use schedlab_topology::Topology;
+    use schedlab_trace::Sink;
+    use schedlab_trace::read::{Record, ftrace};
+
+    const CGROUPS: &str = "/a/cpu.weight 300\n";
+    const BEFORE: &str = "hierarchy 0\n10 10 / 47 0 sh\n";
+    const AFTER: &str = "hierarchy 0\n10 10 /a/below 47 0 sh\n11 11 / 50 0 daemon\n12 10 /a 47 0 sh\n";
+    const SYSCTL: &str = "/proc/sys/kernel/sched_autogroup_enabled 1\n";
+
+    /// Follows the lines up to each that is empty, and tells then in which groups tasks 10 to 12 are.
+    fn groups(trace: &str) -> Vec<String> {
+        let files = GroupFiles {
+            before: BEFORE,
+            after: AFTER,
+            cgroups: CGROUPS,
+            cgroups_after: CGROUPS,
+            sysctl: SYSCTL,
+        };
+        let options = Options { groups: Groups::read(&files).unwrap().0, ..Options::default() };
+        let topology = Topology::regular("1x1x2").unwrap();
+        let mut audit = Audit::new(&topology, &Kernel::parse("v6.12").unwrap(), options);
+        let mut told = Vec::new();
+        for part in trace.split("\n\n") {
+            // Events wait for those that follow, so a late one lets the others through.
+            let end = format!(
+                "{part}\n x-9 [001] ..... {}.050000: sched_process_wait: comm=x pid=9 prio=120\n",
+                told.len() + 3
+            );
+            for record in ftrace::Reader::new(end.as_bytes()) {
+                let Record::Event(event) = record.unwrap() else { continue };
+                audit.event(&event);
+            }
+            told.push([10, 11, 12].map(|pid| name(&audit.shadow, Pid(pid))).join(" "));
+        }
+        told
+    }
+
+    fn name(shadow: &Shadow, pid: Pid) -> String {
+        let Some(task) = shadow.find(pid) else { return "-".to_owned() };
+        let (grouping, tg) = (&shadow.grouping, shadow.sched.task(task).tg);
+        let cgroup = grouping.cgroups.iter().find(|(_, made)| **made == tg).map(|(path, _)| path.clone());
+        let session =
+            || grouping.sessions.iter().find(|(_, made)| **made == tg).map(|(number, _)| number.to_string());
+        cgroup.or_else(session).unwrap_or_else(|| "root".to_owned())
+    }
+
+    #[test]
+    fn tasks_follow_their_parents_until_they_are_moved_or_begin_a_session() {
+        let told = groups(
+            "\
+  <idle>-0 [000] d..2. 2.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=sh next_pid=10 next_prio=120
+      sh-10 [000] ..... 2.000100: task_newtask: pid=11 comm=sh clone_flags=1200000 oom_score_adj=0
+      sh-10 [000] ..... 2.000101: sched_process_fork: comm=sh pid=10 child_comm=sh child_pid=11
+      sh-10 [000] d..2. 2.000102: sched_wakeup_new: comm=sh pid=11 prio=120 target_cpu=000
+      sh-10 [000] ..... 2.000200: task_newtask: pid=12 comm=sh clone_flags=3d0f00 oom_score_adj=0
+      sh-10 [000] ..... 2.000201: sched_process_fork: comm=sh pid=10 child_comm=sh child_pid=12
+      sh-10 [000] d..2. 2.000202: sched_wakeup_new: comm=sh pid=12 prio=120 target_cpu=000
+
+      sh-10 [000] d..2. 3.100000: sched_switch: prev_comm=sh prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=sh next_pid=11 next_prio=120
+      sh-11 [000] ..... 3.100200: sched_process_exec: filename=/bin/daemon pid=11 old_pid=11
+
+      sh-11 [000] d..1. 4.100000: cgroup_attach_task: dst_root=1 dst_id=5 dst_level=1 dst_path=/a pid=11 comm=sh
+      sh-11 [000] d..1. 4.100100: cgroup_attach_task: dst_root=0 dst_id=5 dst_level=2 dst_path=/a/below pid=10 comm=sh
+
+      sh-11 [000] ..... 5.100000: sched_process_exit: comm=sh pid=11 prio=120
+",
+        );
+        assert_eq!(told, ["47 47 47", "47 50 47", "/a 50 /a", "/a root /a"]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Exec placement and preemption in short drawn traces: what shows the kernel's answer, and when
+//! nothing does.
+
+use std::fmt::Write;
+
+use expect_test::expect;
+use schedlab_audit::{Audit, Decision, Options};
+use schedlab_sched::Kernel;
+use schedlab_topology::Topology;
+use schedlab_trace::Sink;
+use schedlab_trace::read::{Record, ftrace};
+
+/// `a` runs on CPU 0 and `c` on CPU 1, of four in a cache.
+const RUN: &str = "\
+   <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+   <idle>-0 [001] d..2. 1.000001: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=c next_pid=12 next_prio=120
+";
+
+fn verdicts(kernel: &str, of: Decision, trace: &str) -> String {
+    let topology = Topology::regular("1x1x4").unwrap();
+    let options = Options { keep_verdicts: true, ..Options::default() };
+    let mut audit = Audit::new(&topology, &Kernel::parse(kernel).unwrap(), options);
+    for record in ftrace::Reader::new(format!("{RUN}{trace}").as_bytes()) {
+        if let Record::Event(event) = record.unwrap() {
+            audit.event(&event);
+        }
+    }
+    let mut told = String::new();
+    for verdict in audit.finish().0.verdicts.iter().filter(|verdict| verdict.decision == of) {
+        let (comm, answer, kernel) = (verdict.comm, verdict.answer.name(), verdict.kernel);
+        writeln!(told, "{comm}: {answer}, {kernel}, {}", verdict.reason()).unwrap();
+    }
+    told
+}
+
+/// What comes of `b`, queued beside `a`, that slept for long and so comes first.
+fn asked(rest: &str) -> String {
+    verdicts("v6.1", Decision::Preempt, rest)
+}
+
+#[test]
+fn the_flag_of_the_wake_up_shows_whether_the_running_task_makes_way() {
+    let wakes = |flags: &str| {
+        format!(
+            "\
+        a-10 [000] d..2. 1.010000: sched_waking: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] {flags} 1.010002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
+"
+        )
+    };
+    expect![[r#"
+        a: agrees, preempt, PREEMPT_VRUNTIME
+    "#]]
+    .assert_eq(&asked(&wakes("dN.3.")));
+    expect![[r#"
+        a: differs, let run, PREEMPT_VRUNTIME
+    "#]]
+    .assert_eq(&asked(&wakes("d..3.")));
+}
+
+#[test]
+fn of_another_cpu_the_next_event_shows_it() {
+    let wakes = |then: &str| {
+        format!(
+            "\
+        c-12 [001] d..2. 1.010000: sched_waking: comm=b pid=11 prio=120 target_cpu=000
+        c-12 [001] d..3. 1.010002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] d..2. 1.010010: {then}
+"
+        )
+    };
+    let switch = |state: &str| {
+        format!(
+            "sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state={state} ==> next_comm=b next_pid=11 next_prio=120"
+        )
+    };
+    expect![[r#"
+        a: agrees, preempt, PREEMPT_VRUNTIME
+    "#]]
+    .assert_eq(&asked(&wakes(&switch("R"))));
+    expect![[r#"
+        a: undecided, nothing, PREEMPT_VRUNTIME
+    "#]]
+    .assert_eq(&asked(&wakes(&switch("S"))));
+    expect![[r#"
+        a: differs, let run, PREEMPT_VRUNTIME
+    "#]]
+    .assert_eq(&asked(&wakes("sched_waking: comm=d pid=13 prio=120 target_cpu=003")));
+}
+
+#[test]
+fn a_program_is_executed_where_the_stopper_moves_it_or_where_it_stays() {
+    let stays = "        a-10 [000] ..... 1.010000: sched_process_exec: filename=/bin/x pid=10 old_pid=10\n";
+    expect![[r#"
+        a: agrees, CPU 0, STAY_LOCAL
+    "#]]
+    .assert_eq(&verdicts("v6.12", Decision::Exec, stays));
+    let moves = "\
+        a-10 [000] d..3. 1.010000: sched_waking: comm=migration/0 pid=20 prio=0 target_cpu=000
+        a-10 [000] dN.4. 1.010001: sched_wakeup: comm=migration/0 pid=20 prio=0 target_cpu=000
+        a-10 [000] d..2. 1.010003: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R+ ==> next_comm=migration/0 next_pid=20 next_prio=0
+  migration/0-20 [000] d..3. 1.010006: sched_migrate_task: comm=a pid=10 prio=120 orig_cpu=0 dest_cpu=3
+  migration/0-20 [000] d..2. 1.010009: sched_switch: prev_comm=migration/0 prev_pid=20 prev_prio=0 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+   <idle>-0 [003] d..2. 1.010040: sched_switch: prev_comm=swapper/3 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+        a-10 [003] ..... 1.010400: sched_process_exec: filename=/bin/x pid=10 old_pid=10
+";
+    expect![[r#"
+        a: differs, CPU 3, STAY_LOCAL
+    "#]]
+    .assert_eq(&verdicts("v6.12", Decision::Exec, moves));
+}
