@@ -8,7 +8,7 @@ use schedlab_units::{Duration, Pid, TaskId, Time};
 use crate::balance::{self, Moved};
 use crate::exec::Execs;
 use crate::fork;
-use crate::grouping::Grouping;
+use crate::grouping::{Grouping, is_session};
 use crate::listener::Listener;
 use crate::motion;
 use crate::options::Options;
@@ -251,7 +251,7 @@ impl<S: Listener> Audit<S> {
                 self.shadow.attached(dst_root, pid, dst_path, now);
             }
             Kind::Unknown(ref unknown) if *unknown.name == *"sys_exit_setsid" => {
-                if let Some(task) = self.shadow.find(event.pid).filter(|_| !unknown.text.contains("ffff")) {
+                if let Some(task) = self.shadow.find(event.pid).filter(|_| is_session(&unknown.text)) {
                     self.shadow.began_session(task, now);
                 }
             }

@@ -43,6 +43,17 @@ pub struct InGroups {
     later: Option<u32>,
 }
 
+/// Whether the end of setsid() says that it began a session: it gives the session's number, and a
+/// negative one where it failed. `0x1f4` or `__syscall_nr=112 ret=500`.
+pub fn is_session(text: &str) -> bool {
+    let given = text.rsplit(['=', ' ']).next().unwrap_or_default();
+    let number = match given.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => given.parse().ok(),
+    };
+    number.is_some_and(|number| (1..1 << 31).contains(&number))
+}
+
 impl Grouping {
     /// Groups as the files tell.
     pub fn new(facts: Groups) -> Grouping {
@@ -246,6 +257,13 @@ mod tests {
         let session =
             || grouping.sessions.iter().find(|(_, made)| **made == tg).map(|(number, _)| number.to_string());
         cgroup.or_else(session).unwrap_or_else(|| "root".to_owned())
+    }
+
+    #[test]
+    fn a_session_begins_where_its_number_is_given() {
+        let texts =
+            ["0x1f4", "__syscall_nr=112 ret=500", "0xffffffffffffffff", "__syscall_nr=112 ret=-1", ""];
+        assert_eq!(texts.map(is_session), [true, true, false, false, false]);
     }
 
     #[test]

@@ -76,8 +76,7 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, now: Time) {
         Some(at) => {
             let clock = shadow.sched.rqs[cpu].clock_task;
             let rest = runtime as i64 - ran.wrapping_sub(at) as i64;
-            let entity = &mut shadow.sched.task_mut(task).se;
-            entity.exec_start = clock - (rest.max(0) as u64).min(clock);
+            since(shadow, task, clock - (rest.max(0) as u64).min(clock));
             if rest >= 0 {
                 shadow.charge_levels(task);
             } else {
@@ -100,7 +99,17 @@ pub fn pin(shadow: &mut Shadow, task: TaskId) {
     let charged = &mut shadow.known_mut(task).charged;
     charged.at.get_or_insert(ran);
     (charged.when, charged.pinned) = (when, true);
-    shadow.sched.task_mut(task).se.exec_start = PINNED;
+    since(shadow, task, PINNED);
+}
+
+/// A task and the entities of its groups, which are charged together, were charged last then.
+fn since(shadow: &mut Shadow, task: TaskId, when: u64) {
+    let mut level = Some(SeId(task.0));
+    while let Some(se) = level {
+        let entity = shadow.sched.se_mut(se);
+        entity.exec_start = when;
+        level = entity.parent;
+    }
 }
 
 /// A task that ran no longer does, or no event has charged it for long.
@@ -108,7 +117,7 @@ pub fn unpin(shadow: &mut Shadow, task: TaskId) {
     let charged = &mut shadow.known_mut(task).charged;
     if std::mem::take(&mut charged.pinned) {
         let when = charged.when;
-        shadow.sched.task_mut(task).se.exec_start = when;
+        since(shadow, task, when);
     }
 }
 
