@@ -208,7 +208,7 @@ fn bad_input_is_a_sentence() {
 fn an_audit_counts_each_kind_of_decision() {
     let audit = json(&["audit", "--kernel", "v6.1", "--verdicts"], &recording("6.1/1x1x8/fork/trace.txt.gz"));
     let mut verdicts = 0;
-    for kind in ["wakeup", "fork", "pick", "balance"] {
+    for kind in ["wakeup", "fork", "exec", "pick", "preempt", "balance"] {
         let counts: Vec<u64> = ["agrees", "agrees_in_set", "differs", "undecided"]
             .iter()
             .map(|key| audit[kind][key].as_u64().unwrap_or_else(|| panic!("{kind} has {key}")))

@@ -84,6 +84,13 @@ fn tell(out: &mut dyn Write, story: &Verdict) -> io::Result<()> {
             format!("{comm}-{pid} is woken; the kernel sends it to CPU {to}")
         }
         (Decision::Fork, Choice::Cpu(to)) => format!("{comm}-{pid} is born; the kernel sends it to CPU {to}"),
+        (Decision::Exec, Choice::Cpu(to)) => {
+            format!("{comm}-{pid} executes a program; the kernel goes on with it on CPU {to}")
+        }
+        (Decision::Preempt, Choice::Preempt(true)) => {
+            format!("{comm}-{pid} runs; the kernel has it make way")
+        }
+        (Decision::Preempt, Choice::Preempt(false)) => format!("{comm}-{pid} runs; the kernel lets it run"),
         (Decision::Pick, next) => format!("{comm}-{pid} is switched out; the kernel runs {next}"),
         (_, choice) => format!("{comm}-{pid}: the kernel chooses {choice}"),
     };
