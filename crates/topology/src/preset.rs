@@ -94,7 +94,7 @@ mod tests {
             ("zen3-2s", [256, 2, 128, 16, 2, 2], "0-7,128-135"),
             ("icelake-2s", [128, 2, 64, 2, 2, 2], ""),
             ("power10-40c", [320, 4, 80, 80, 4, 4], "0,2,4,6"),
-            ("power10-12c", [96, 4, 24, 24, 1, 1], "0,2,4,6"),
+            ("power10-12c", [96, 4, 24, 24, 5, 5], "0,2,4,6"),
         ];
         let names: Vec<_> = table.iter().map(|row| row.0).collect();
         assert_eq!(preset_names().collect::<Vec<_>>(), names);
