@@ -99,7 +99,7 @@ pub use kernel::{Kernel, KernelError, PRESETS};
 pub use load_avg::UpdateFlags;
 pub use pelt::{LOAD_AVG_MAX, decay_load};
 pub use pick::check_preempt::{PreemptDecision, Then};
-pub use preempt::{NeedResched, Point, Preempt, PreemptBuild, PreemptModel};
+pub use preempt::{NeedResched, Point, Preempt, PreemptBuild, PreemptModel, TickUpgrade};
 pub use reason::Reason;
 pub use rq::{Curr, Rq};
 pub use rules::*;

@@ -128,10 +128,26 @@ impl Preempt {
         }
     }
 
-    /// Whether a lazy request still pending at the tick becomes a full one.
-    pub fn tick_upgrades(self) -> bool {
-        self.build == PreemptBuild::Auto || self.model == PreemptModel::Lazy
+    /// When a lazy request still pending at the tick becomes a full one.
+    pub fn tick_upgrades(self) -> TickUpgrade {
+        match (self.build, self.model) {
+            (PreemptBuild::Auto, _) => TickUpgrade::IfAsked,
+            (_, PreemptModel::Lazy) => TickUpgrade::Always,
+            _ => TickUpgrade::Never,
+        }
     }
+}
+
+/// When the tick turns a lazy request into a full one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TickUpgrade {
+    /// There are no lazy requests.
+    Never,
+    /// If the tick itself asks, because a slice has ended. PREEMPT_AUTO v2, "sched/fair:
+    /// handle tick expiry under lazy preemption" (28 May 2024).
+    IfAsked,
+    /// At each tick (v6.13).
+    Always,
 }
 
 #[cfg(test)]
@@ -152,7 +168,7 @@ mod tests {
         for model in AUTO {
             let preempt = Preempt { build: PreemptBuild::Auto, model };
             assert!(!preempt.lazy_request(false, true), "the idle task makes way at once");
-            assert!(preempt.tick_upgrades());
+            assert_eq!(preempt.tick_upgrades(), TickUpgrade::IfAsked);
         }
     }
 
@@ -182,7 +198,8 @@ mod tests {
         let pending = NeedResched { full: true, lazy: false };
         let honoured = |model| {
             let preempt = Preempt { build: PreemptBuild::Dynamic, model };
-            assert!(!preempt.lazy_request(false, false) && !preempt.tick_upgrades());
+            assert!(!preempt.lazy_request(false, false));
+            assert_eq!(preempt.tick_upgrades(), TickUpgrade::Never);
             points.map(|p| preempt.honours(p, pending))
         };
         assert_eq!(

@@ -4,7 +4,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use crate::class::Class;
-use crate::{CfsRqId, Curr, Feature, Reason, Sched, SeId, UpdateFlags};
+use crate::{CfsRqId, Curr, Feature, Reason, Sched, SeId, TickUpgrade, UpdateFlags};
 
 /// What a tick asks the driver to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,13 @@ impl Sched {
     /// Kernel: sched_tick(), kernel/sched/core.c, v6.12, v7.2.
     pub fn tick(&mut self, cpu: CpuId, now: Time) -> Ticked {
         self.update_rq_clock(cpu, now);
-        if self.kernel.preempt.tick_upgrades() && self.rqs[cpu].need_resched.lazy {
+        let upgrades = self.kernel.preempt.tick_upgrades();
+        let pending = self.rqs[cpu].need_resched.lazy;
+        if pending && upgrades == TickUpgrade::Always {
             self.resched_curr(cpu, false);
+        } else if upgrades == TickUpgrade::IfAsked {
+            // Out of the way, so that it shows whether the tick asks.
+            self.rqs[cpu].need_resched.lazy = false;
         }
         if let Curr::Task(task) = self.rqs[cpu].curr {
             match self.class_of(task) {
@@ -34,6 +39,13 @@ impl Sched {
                 Class::Rt => self.task_tick_rt(cpu, task),
                 Class::Dl => self.task_tick_dl(cpu),
                 Class::Stop | Class::Idle => {}
+            }
+        }
+        if pending && upgrades == TickUpgrade::IfAsked {
+            let asked = self.rqs[cpu].need_resched.lazy;
+            self.rqs[cpu].need_resched.lazy = true;
+            if asked {
+                self.resched_curr(cpu, false);
             }
         }
         self.trigger_load_balance(cpu, now)
