@@ -188,6 +188,8 @@ constants! {
         wake_list_ns: Ns = 300, 150..=600, "estimate";
         /// How late a timer may be, so that timers gather (`timer_slack_ns` of ordinary tasks).
         timer_slack_ns: Ns = 50_000, 0..=50_000, "kernel default; no slack for RT and deadline tasks";
+        /// A page of memory, of which a pipe has sixteen.
+        page_bytes: Bytes = 4_096, 4_096..=4_096, "processor manuals";
         /// A page fault on a page of 4 KB, without clearing it.
         page_fault_ns: Ns = 500, 250..=1_500, "estimate";
         /// Clearing memory, one thread.

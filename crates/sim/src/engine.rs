@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use schedlab_machine::{Machine, Mechanism, Rate};
 use schedlab_sched::{Curr, Prices, Sched};
-use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
+use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_trace::Sink;
 use schedlab_units::{TaskId, Time};
 use schedlab_workload::{ChannelKind, Start, Workload};
@@ -55,10 +55,11 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    fn new(workload: &Workload, topology: &Topology, seed: u64) -> Objects {
-        let objects = &workload.objects;
+    fn new(workload: &Workload, machine: &Machine, seed: u64) -> Objects {
+        let (objects, topology) = (&workload.objects, &machine.topology);
+        let page = machine.cost.page_bytes.get() as u32;
         let channel = |spec: &schedlab_workload::ChannelSpec| match spec.kind {
-            ChannelKind::Pipe => Channel::Pipe(Pipe::new(spec.capacity)),
+            ChannelKind::Pipe => Channel::Pipe(Pipe::new(spec.capacity, page)),
             ChannelKind::Socket => Channel::Socket(Socket::new(spec.capacity)),
         };
         let streams = |name: &str, count: usize| {
@@ -244,7 +245,7 @@ impl<'a> Engine<'a> {
             cores: vec![CoreState::default(); topology.cores().len()],
             llcs: vec![CoreState::default(); topology.llcs().len()],
             tasks: Vec::new(),
-            objects: Objects::new(workload, topology, seed),
+            objects: Objects::new(workload, machine, seed),
             memory: Memory::new(workload, topology),
             paths: Paths::of(machine),
             seed,

@@ -84,7 +84,7 @@ pub struct ChannelSpec {
     pub name: String,
     /// Which of the two.
     pub kind: ChannelKind,
-    /// Bytes that fit in before the writer sleeps.
+    /// Bytes that fit in before the writer sleeps; of a pipe, where pages are of 4 KB.
     pub capacity: u32,
 }
 

@@ -19,8 +19,8 @@ use schedlab_units::TaskId;
 
 use super::Waiters;
 
-/// Bytes of a page.
-const PAGE: u32 = 4096;
+/// Bytes of the pages in which a workload counts a pipe's room.
+const COUNTED_PAGE: u32 = 4096;
 
 /// A used page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ struct Page {
 pub(crate) struct Pipe {
     pages: VecDeque<Page>,
     pages_max: usize,
+    /// Bytes of a page on this machine.
+    page: u32,
     readers: Waiters,
     writers: Waiters,
     /// The CPU of the last call that held its mutex.
@@ -43,12 +45,14 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// An empty pipe for so many bytes, at least a page.
-    pub fn new(capacity: u32) -> Pipe {
-        let pages_max = capacity.div_ceil(PAGE).max(1) as usize;
+    /// An empty pipe for so many bytes on a machine with pages of 4 KB, at least a page.
+    /// With larger pages it has as many: the kernel counts them, not bytes.
+    pub fn new(capacity: u32, page: u32) -> Pipe {
+        let pages_max = capacity.div_ceil(COUNTED_PAGE).max(1) as usize;
         Pipe {
             pages: VecDeque::new(),
             pages_max,
+            page,
             readers: Waiters::default(),
             writers: Waiters::default(),
             last_cpu: None,
@@ -79,13 +83,13 @@ impl Pipe {
     pub fn write(&mut self, bytes: u32) -> u32 {
         let mut left = bytes;
         // Only the part that would not fill a page of its own may share one.
-        let part = left % PAGE;
-        if let Some(last) = self.pages.back_mut().filter(|last| part > 0 && last.end + part <= PAGE) {
+        let part = left % self.page;
+        if let Some(last) = self.pages.back_mut().filter(|last| part > 0 && last.end + part <= self.page) {
             last.end += part;
             left -= part;
         }
         while left > 0 && !self.is_full() {
-            let chunk = left.min(PAGE);
+            let chunk = left.min(self.page);
             self.pages.push_back(Page { begin: 0, end: chunk });
             left -= chunk;
         }
@@ -129,7 +133,7 @@ mod tests {
 
     #[test]
     fn messages_of_a_hundred_bytes_share_pages() {
-        let mut pipe = Pipe::new(65_536);
+        let mut pipe = Pipe::new(65_536, 4_096);
         let mut written = 0;
         while pipe.write(100) == 100 {
             written += 1;
@@ -145,8 +149,18 @@ mod tests {
     }
 
     #[test]
+    fn larger_pages_hold_more_messages_in_as_many_pages() {
+        let mut pipe = Pipe::new(65_536, 65_536);
+        let mut written = 0;
+        while pipe.write(100) == 100 {
+            written += 1;
+        }
+        assert_eq!(written, 16 * 655);
+    }
+
+    #[test]
     fn a_large_write_takes_what_fits() {
-        let mut pipe = Pipe::new(8_192);
+        let mut pipe = Pipe::new(8_192, 4_096);
         assert_eq!(pipe.write(10_000), 8_192);
         assert_eq!(pipe.write(10_000), 0);
         assert_eq!(pipe.read(5_000), 5_000);
