@@ -63,6 +63,8 @@ params! {
         bytes: u32 = 100,
         /// What a task computes for each message beside the call.
         work: Duration = Duration::nanos(100),
+        /// What a sender computes besides: how much dearer a write is than a read.
+        send_more: Duration = Duration::ZERO,
         /// Bytes a socket holds before its sender sleeps.
         socket_bytes: u32 = SOCKET_BYTES,
         /// Bytes each task works on that caches should keep.
@@ -138,7 +140,7 @@ impl Hackbench {
                         start(p, first + number);
                         p.repeat(self.loops, |p| {
                             for &channel in &channels {
-                                p.run(self.work).write(channel, self.bytes);
+                                p.run(self.work + self.send_more).write(channel, self.bytes);
                             }
                             if samples {
                                 p.mark(passed, 1);
