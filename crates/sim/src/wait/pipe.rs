@@ -46,13 +46,14 @@ pub(crate) struct Pipe {
 
 impl Pipe {
     /// An empty pipe for so many bytes on a machine with pages of 4 KB, at least a page.
-    /// With larger pages it has as many: the kernel counts them, not bytes.
+    /// With larger pages it has as many: the kernel counts them, not bytes. No machine has
+    /// smaller ones.
     pub fn new(capacity: u32, page: u32) -> Pipe {
         let pages_max = capacity.div_ceil(COUNTED_PAGE).max(1) as usize;
         Pipe {
             pages: VecDeque::new(),
             pages_max,
-            page,
+            page: page.max(COUNTED_PAGE),
             readers: Waiters::default(),
             writers: Waiters::default(),
             last_cpu: None,
