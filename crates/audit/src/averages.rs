@@ -5,6 +5,7 @@
 //! ticks and balancing that leave no event. And the time of an event is not quite the time
 //! at which the averages were updated.
 
+use schedlab_sched::wakeup::ForkFacts;
 use schedlab_sched::{CfsRq, Curr, decay_load};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -26,6 +27,11 @@ impl Averages {
     /// Those of a queue.
     pub fn of(cfs: &CfsRq) -> Averages {
         Averages { load: cfs.avg.load_avg, runnable: cfs.avg.runnable_avg, util: cfs.avg.util_avg }
+    }
+
+    /// Lets a new task be placed as if a CPU had these.
+    pub fn give(self, shadow: &Shadow, facts: &mut ForkFacts, cpu: CpuId) {
+        facts.set_averages(&shadow.sched, cpu, self.load, self.runnable, self.util);
     }
 
     /// Raised above others where possible.

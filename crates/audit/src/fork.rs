@@ -4,10 +4,12 @@
 //! idle last is taken. Averages are known within bounds, and CPUs that were idle before
 //! the recording have no stamp. So the deciders are asked what follows from our best
 //! knowledge, and then, for each CPU that could be meant, whether the bounds allow for it:
-//! with the least averages around that CPU, and the most elsewhere.
+//! with the least averages around that CPU, and the most elsewhere. A CPU that no averages
+//! within the bounds lead to is not asked about.
 
 use schedlab_sched::Placement;
-use schedlab_topology::CpuId;
+use schedlab_sched::wakeup::ForkFacts;
+use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
 use crate::averages::{self, Averages, Width};
@@ -20,8 +22,8 @@ const CPUS_TRIED: usize = 64;
 
 /// All that a fork may lead to. `chosen` is what the kernel did.
 pub fn of_fork(shadow: &mut Shadow, task: TaskId, this: CpuId, chosen: CpuId, now: Time) -> Possibilities {
-    let tried = shadow.cpus().filter(|&cpu| shadow.sched.rqs.len() <= CPUS_TRIED || cpu == chosen);
-    with_tried(shadow, task, this, tried.collect(), &LIKELY, now)
+    let only = (shadow.sched.rqs.len() > CPUS_TRIED).then_some(chosen);
+    with_tried(shadow, task, this, only, &LIKELY, now)
 }
 
 /// What a fork may lead to, if the choice of the kernel is among it.
@@ -32,7 +34,7 @@ pub fn if_possible(
     chosen: CpuId,
     now: Time,
 ) -> Option<Possibilities> {
-    let found = with_tried(shadow, task, this, vec![chosen], &WIDEST, now);
+    let found = with_tried(shadow, task, this, Some(chosen), &WIDEST, now);
     found.has(chosen).then_some(found)
 }
 
@@ -81,46 +83,35 @@ fn marks(shadow: &Shadow, this: CpuId) -> Vec<usize> {
     marks
 }
 
+/// All CPUs are tried, or `only` one.
 fn with_tried(
     shadow: &mut Shadow,
     task: TaskId,
     this: CpuId,
-    tried: Vec<CpuId>,
+    only: Option<CpuId>,
     readings: &Readings,
     now: Time,
 ) -> Possibilities {
     let mut found = Possibilities::default();
     let placement = shadow.sched.decide_fork(task, this, now, None);
     found.add(placement, None, Vec::new());
-    if tried.iter().all(|&cpu| found.has(cpu)) {
+    if only.is_some_and(|cpu| found.has(cpu)) {
         return found;
     }
-    let bounds: Vec<(Averages, Averages)> =
-        shadow.cpus().map(|cpu| averages::bounds(shadow, cpu, readings.width, now)).collect();
-    for cpu in tried {
+    let question = Question::new(shadow, task, this, readings, now);
+    let mut facts = question.ours.clone();
+    for cpu in question.reach.iter().filter(|&cpu| only.is_none_or(|only| only == cpu)) {
         if !shadow.sched.task(task).allowed.contains(cpu) || found.has(cpu) {
             continue;
         }
-        if let Some(placement) = with_stamp(shadow, task, this, cpu, now) {
+        if let Some(placement) = question.with_stamp(&mut facts, cpu) {
             found.add(placement, Some(Hidden::IdleStamp), Vec::new());
-        } else if let Some(placement) = with_averages(shadow, task, this, cpu, &bounds, readings.arounds, now)
-        {
+        } else if let Some(placement) = question.with_averages(&mut facts, cpu) {
             let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::Loads };
             found.add(placement, Some(hidden), Vec::new());
         }
     }
     found
-}
-
-/// The CPU is chosen if it went idle last of those that were idle before the recording.
-fn with_stamp(shadow: &mut Shadow, task: TaskId, this: CpuId, cpu: CpuId, now: Time) -> Option<Placement> {
-    if !shadow.idle_before(cpu) {
-        return None;
-    }
-    let before = std::mem::replace(&mut shadow.sched.rqs[cpu].idle_stamp, shadow.start.0.max(2));
-    let placement = shadow.sched.decide_fork(task, this, now, None);
-    shadow.sched.rqs[cpu].idle_stamp = before;
-    (placement.cpu == cpu).then_some(placement)
 }
 
 /// Averages of those around the CPU that is to be chosen.
@@ -144,36 +135,81 @@ const LIKELY: Readings = Readings { width: Width::Likely, arounds: &[Around::Our
 const WIDEST: Readings =
     Readings { width: Width::Widest, arounds: &[Around::Ours, Around::Least, Around::LocalMost] };
 
-/// The CPU is chosen if its averages are at their least, or all those around it, and others
-/// at their most.
-fn with_averages(
-    shadow: &mut Shadow,
+/// A fork, about which many things are asked in one state.
+struct Question<'a> {
+    shadow: &'a Shadow,
     task: TaskId,
     this: CpuId,
-    cpu: CpuId,
-    bounds: &[(Averages, Averages)],
-    arounds: &[Around],
+    readings: &'a Readings,
     now: Time,
-) -> Option<Placement> {
-    let mut spans: Vec<Vec<CpuId>> = vec![vec![cpu]];
-    spans.extend(shadow.sched.domains.walk(cpu).map(|(_, sd)| sd.span.iter().collect()));
-    let ours: Vec<Averages> = shadow.cpus().map(|cpu| Averages::of(shadow.sched.root_cfs(cpu))).collect();
-    // Around one CPU alone all readings are the same.
-    let readings = spans.iter().flat_map(|span| arounds.iter().map(move |&around| (span, around)));
-    readings.skip(arounds.len() - 1).find_map(|(span, around)| {
-        let averages: Vec<Averages> = (0..bounds.len())
-            .map(|at| match (CpuId::from(at) == cpu, span.contains(&CpuId::from(at)), around) {
-                (true, ..) => bounds[at].0,
-                (false, false, _) => bounds[at].1,
-                (false, true, Around::Ours) => ours[at],
-                (false, true, Around::LocalMost) if CpuId::from(at) == this => bounds[at].1,
+    bounds: Vec<(Averages, Averages)>,
+    /// As the shadow has them.
+    ours: ForkFacts,
+    /// CPUs that can be chosen at all within the bounds.
+    reach: CpuMask,
+}
+
+impl<'a> Question<'a> {
+    fn new(shadow: &'a Shadow, task: TaskId, this: CpuId, readings: &'a Readings, now: Time) -> Question<'a> {
+        let bounds: Vec<(Averages, Averages)> =
+            shadow.cpus().map(|cpu| averages::bounds(shadow, cpu, readings.width, now)).collect();
+        let ours = ForkFacts::of(&shadow.sched, task, now);
+        let (mut least, mut most) = (ours.clone(), ours.clone());
+        for (cpu, bounds) in shadow.cpus().zip(&bounds) {
+            bounds.0.give(shadow, &mut least, cpu);
+            bounds.1.give(shadow, &mut most, cpu);
+        }
+        let may_be_newest = |cpu| shadow.idle_before(cpu);
+        let reach = shadow.sched.fork_reach(task, this, now, (&least, &most), may_be_newest);
+        Question { shadow, task, this, readings, now, bounds, ours, reach }
+    }
+
+    fn ask(&self, facts: &ForkFacts) -> Placement {
+        self.shadow.sched.decide_fork_by(self.task, self.this, self.now, facts)
+    }
+
+    /// The CPU is chosen if it went idle last of those that were idle before the recording.
+    fn with_stamp(&self, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
+        if !self.shadow.idle_before(cpu) {
+            return None;
+        }
+        let before = facts.set_idle_stamp(cpu, self.shadow.start.0.max(2));
+        let placement = self.ask(facts);
+        facts.set_idle_stamp(cpu, before);
+        (placement.cpu == cpu).then_some(placement)
+    }
+
+    /// The CPU is chosen if its averages are at their least, or all those around it, and others
+    /// at their most.
+    fn with_averages(&self, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
+        let alone = CpuMask::one(self.bounds.len(), cpu);
+        let wider = self.shadow.sched.domains.walk(cpu).map(|(_, sd)| &*sd.span);
+        let arounds = self.readings.arounds;
+        // Around one CPU alone all readings are the same.
+        let readings = std::iter::once(&alone)
+            .chain(wider)
+            .flat_map(|span| arounds.iter().map(move |&around| (span, around)));
+        let found = readings.skip(arounds.len() - 1).find_map(|(span, around)| {
+            self.read(facts, cpu, span, around);
+            let plain = self.ask(facts);
+            if plain.cpu == cpu { Some(plain) } else { self.with_stamp(facts, cpu) }
+        });
+        facts.clone_from(&self.ours);
+        found
+    }
+
+    /// Gives all CPUs the averages of a reading.
+    fn read(&self, facts: &mut ForkFacts, chosen: CpuId, span: &CpuMask, around: Around) {
+        for (cpu, &(least, most)) in self.shadow.cpus().zip(&self.bounds) {
+            let averages = match (cpu == chosen, span.contains(cpu), around) {
+                (true, ..) => least,
+                (false, false, _) => most,
+                (false, true, Around::Ours) => Averages::of(self.shadow.sched.root_cfs(cpu)),
+                (false, true, Around::LocalMost) if cpu == self.this => most,
                 // Not below the one that is to be chosen.
-                _ => bounds[at].0.above(bounds[cpu.index()].0, bounds[at].1),
-            })
-            .collect();
-        averages::as_if(shadow, &averages, |shadow| {
-            let plain = shadow.sched.decide_fork(task, this, now, None);
-            if plain.cpu == cpu { Some(plain) } else { with_stamp(shadow, task, this, cpu, now) }
-        })
-    })
+                _ => least.above(self.bounds[chosen.index()].0, most),
+            };
+            averages.give(self.shadow, facts, cpu);
+        }
+    }
 }

@@ -71,21 +71,45 @@ impl Sched {
     ///
     /// Kernel: cpu_util_without(), kernel/sched/fair.c, v6.12.
     pub fn cpu_util_without(&self, task: TaskId, cpu: CpuId) -> u64 {
-        if !self.contributes(task, cpu) {
-            return self.cpu_util(cpu);
-        }
-        let rq = &self.rqs[cpu];
-        let p = self.task(task);
-        let mut util = self.root_cfs(cpu).avg.util_avg.saturating_sub(p.se.avg.util_avg);
-        if self.kernel.has(Feature::UtilEst) {
-            let own = if p.on_rq { p.estimate(self.kernel.rules.util_est_form) } else { 0 };
-            util = util.max(rq.util_est_enqueued.saturating_sub(own).into());
-        }
-        util.min(rq.cpu_capacity_orig)
+        self.util_without(task, cpu).of(self.root_cfs(cpu).avg.util_avg)
     }
 
-    fn contributes(&self, task: TaskId, cpu: CpuId) -> bool {
+    /// What the utilisation of a CPU is made of besides its average, as if a task were not there.
+    pub(crate) fn util_without(&self, task: TaskId, cpu: CpuId) -> UtilParts {
+        let rq = &self.rqs[cpu];
+        let p = self.task(task);
+        let counted = self.contributes(task, cpu);
+        let estimated = if self.kernel.has(Feature::UtilEst) {
+            let own = if counted && p.on_rq { p.estimate(self.kernel.rules.util_est_form) } else { 0 };
+            rq.util_est_enqueued.saturating_sub(own).into()
+        } else {
+            0
+        };
+        let own = if counted { p.se.avg.util_avg } else { 0 };
+        UtilParts { own, estimated, most: rq.cpu_capacity_orig }
+    }
+
+    pub(crate) fn contributes(&self, task: TaskId, cpu: CpuId) -> bool {
         let task = self.task(task);
         task.cpu == cpu && task.se.avg.last_update_time != 0
+    }
+}
+
+/// What the utilisation of a CPU is made of besides its average.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct UtilParts {
+    /// The part of the average that does not count.
+    own: u64,
+    /// Sum of the tasks' estimates, which is the least.
+    estimated: u64,
+    /// The CPU's capacity.
+    most: u64,
+}
+
+impl UtilParts {
+    /// The utilisation, given the average.
+    #[inline]
+    pub fn of(&self, util_avg: u64) -> u64 {
+        util_avg.saturating_sub(self.own).max(self.estimated).min(self.most)
     }
 }

@@ -10,6 +10,7 @@ use core::cell::{Cell, RefCell};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
+use crate::wakeup::ForkFacts;
 use crate::{Curr, Kernel, Reason, Rq, Sched};
 
 macro_rules! refusals {
@@ -117,13 +118,32 @@ pub struct View<'a> {
     examined: Cell<u32>,
     number: Cell<Option<(&'static str, i64)>>,
     passed_over: Option<&'a RefCell<Vec<Candidate>>>,
+    /// What the placement of a new task takes for granted instead of the state.
+    pub(crate) facts: Option<&'a ForkFacts>,
 }
 
 impl<'a> View<'a> {
     /// A window on the state at an instant. With `passed_over`, the CPUs that were
     /// refused are listed there.
     pub fn new(sched: &'a Sched, now: Time, passed_over: Option<&'a RefCell<Vec<Candidate>>>) -> View<'a> {
-        View { sched, now, examined: Cell::new(0), number: Cell::new(None), passed_over }
+        View { sched, now, examined: Cell::new(0), number: Cell::new(None), passed_over, facts: None }
+    }
+
+    /// A window in which the placement of a new task sees other averages and idle stamps.
+    pub(crate) fn by_facts(sched: &'a Sched, now: Time, facts: &'a ForkFacts) -> View<'a> {
+        View { facts: Some(facts), ..View::new(sched, now, None) }
+    }
+
+    /// Load of a CPU.
+    #[inline]
+    pub(crate) fn cpu_load(&self, cpu: CpuId) -> u64 {
+        self.facts.map_or_else(|| self.sched.cpu_load(cpu), |facts| facts.load(cpu))
+    }
+
+    /// When a CPU went idle.
+    #[inline]
+    pub(crate) fn idle_stamp(&self, cpu: CpuId) -> u64 {
+        self.facts.map_or_else(|| self.rq(cpu).idle_stamp, |facts| facts.idle_stamp(cpu))
     }
 
     /// The kernel whose rules decide.

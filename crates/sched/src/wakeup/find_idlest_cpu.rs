@@ -3,7 +3,10 @@
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
-use crate::{Feature, ForkGroup, ForkSchedIdle, Placement, Reason, Refused, SchedGroup, SdFlags, SdId, View};
+use crate::{
+    Domains, Feature, ForkGroup, ForkSchedIdle, Placement, Reason, Refused, SchedDomain, SchedGroup, SdFlags,
+    SdId, View,
+};
 
 use super::find_idlest_group::find_idlest_group;
 use super::reduced_capacity::full_capacity;
@@ -45,14 +48,15 @@ pub fn find_idlest_cpu(
             continue;
         }
         cpu = found;
-        next = domains
-            .walk(cpu)
-            .take_while(|(_, lower)| lower.span_weight < sd.span_weight)
-            .filter(|(_, lower)| lower.flags.has(flag))
-            .last()
-            .map(|(id, _)| id);
+        next = below(domains, cpu, sd, flag);
     }
     placed(view, new, why)
+}
+
+/// The highest domain of a CPU that takes part and is smaller than the one it was chosen from.
+pub(super) fn below(domains: &Domains, cpu: CpuId, sd: &SchedDomain, flag: SdFlags) -> Option<SdId> {
+    let smaller = domains.walk(cpu).take_while(|(_, lower)| lower.span_weight < sd.span_weight);
+    smaller.filter(|(_, lower)| lower.flags.has(flag)).last().map(|(id, _)| id)
 }
 
 fn placed(view: &View, cpu: CpuId, reason: Reason) -> Placement {
@@ -104,7 +108,7 @@ pub fn find_idlest_group_cpu(view: &View, group: &SchedGroup, task: TaskId, this
             idlest.offer(view, cpu);
         } else if idlest.cpu.is_none() && sched_idle.is_none() {
             view.refuse_busy(cpu);
-            let load = sched.cpu_load(cpu);
+            let load = view.cpu_load(cpu);
             let tie = kernel.rules.fork_group == ForkGroup::Load && load == min_load && cpu == this;
             if load < min_load || tie {
                 (min_load, least) = (load, cpu);
@@ -144,7 +148,8 @@ impl Idlest {
         let rq = view.rq(cpu);
         let shallower = rq.idle_exit_latency.is_some_and(|latency| latency < self.exit_latency);
         let same = rq.idle_exit_latency.is_none_or(|latency| latency == self.exit_latency);
-        let better = shallower || same && rq.idle_stamp > self.stamp;
+        let stamp = view.idle_stamp(cpu);
+        let better = shallower || same && stamp > self.stamp;
         if !better {
             view.refuse(cpu, if same { Refused::IdleLonger } else { Refused::DeeperIdle });
             return;
@@ -155,7 +160,7 @@ impl Idlest {
         if let (true, Some(latency)) = (shallower, rq.idle_exit_latency) {
             self.exit_latency = latency;
         }
-        self.stamp = rq.idle_stamp;
+        self.stamp = stamp;
         self.by_stamp = !shallower;
     }
 }

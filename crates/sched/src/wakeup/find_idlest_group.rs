@@ -40,7 +40,7 @@ pub fn find_idlest_group(
         group_type: GroupType::Overloaded,
         ..SgLbStats::default()
     };
-    let sums = view.sched.valid_group_sums();
+    let sums = if view.facts.is_none() { view.sched.valid_group_sums() } else { None };
     for id in sd.groups.iter() {
         let group = domains.sg(id);
         if !group.span.intersects(allowed) {
@@ -72,7 +72,7 @@ pub(super) fn refuse_group(view: &View, group: &SchedGroup, refused: Refused) {
 }
 
 /// Kernel: update_sg_wakeup_stats(), kernel/sched/fair.c, v5.5, v6.12, v7.2.
-fn update_sg_wakeup_stats(
+pub(super) fn update_sg_wakeup_stats(
     view: &View,
     sd: &SchedDomain,
     id: SgId,
@@ -98,8 +98,11 @@ fn update_sg_wakeup_stats(
     } else {
         for &cpu in group.cpus.iter().filter(|&&cpu| !only_allowed || p.allowed.contains(cpu)) {
             view.examine();
-            let counted_here = counted_on == Some(cpu);
-            sums.add(&if counted_here { cpu_stats_without(view, cpu, task) } else { sched.cpu_stats(cpu) });
+            match view.facts {
+                Some(facts) => sums.add(facts.stats(cpu)),
+                None if counted_on == Some(cpu) => sums.add(&cpu_stats_without(view, cpu, task)),
+                None => sums.add(&sched.cpu_stats(cpu)),
+            }
             fits |= asym && kernel.rules.asym_fits >= AsymFits::Uclamp && util_fits_cpu(view, task, cpu) > 0;
         }
     }
@@ -125,7 +128,7 @@ fn update_sg_wakeup_stats(
 }
 
 /// What a CPU adds to the statistics of its group, as if the task were not there.
-fn cpu_stats_without(view: &View, cpu: CpuId, task: TaskId) -> CpuStats {
+pub(super) fn cpu_stats_without(view: &View, cpu: CpuId, task: TaskId) -> CpuStats {
     let sched = view.sched;
     let own = u32::from(sched.task(task).on_rq);
     // What runs on in a throttled group is no longer counted.
@@ -173,7 +176,7 @@ fn picks_idlest(view: &View, best: &SgLbStats, best_id: Option<SgId>, stats: &Sg
 }
 
 /// Whether the idlest group is enough better than the local one.
-fn leaves_local(
+pub(super) fn leaves_local(
     view: &View,
     sd: &SchedDomain,
     task: TaskId,

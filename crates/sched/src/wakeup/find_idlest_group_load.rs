@@ -83,8 +83,12 @@ fn loads(view: &View, id: SgId, task: TaskId) -> Loads {
     for cpu in sched.domains.sg(id).span.iter() {
         view.examine();
         loads.runnable += sched.cpu_load(cpu);
-        loads.avg += sched.root_cfs(cpu).avg.load_avg;
-        let spare = view.rq(cpu).cpu_capacity_orig.saturating_sub(sched.cpu_util_without(task, cpu));
+        let (avg, util) = match view.facts {
+            Some(facts) => (facts.load_avg(cpu), facts.stats(cpu).util),
+            None => (sched.root_cfs(cpu).avg.load_avg, sched.cpu_util_without(task, cpu)),
+        };
+        loads.avg += avg;
+        let spare = view.rq(cpu).cpu_capacity_orig.saturating_sub(util);
         loads.spare = loads.spare.max(spare);
     }
     let capacity = sched.domains.sgc(id).capacity.max(1);

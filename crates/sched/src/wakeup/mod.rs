@@ -14,6 +14,8 @@ mod drawn;
 mod find_idlest_cpu;
 mod find_idlest_group;
 mod find_idlest_group_load;
+mod fork_facts;
+mod fork_reach;
 mod kthread_stack;
 mod numa_imbalance;
 mod record_wakee;
@@ -38,6 +40,7 @@ use crate::{Placement, Reason, Task, View};
 
 pub use find_idlest_cpu::{find_idlest_cpu, find_idlest_group_cpu};
 pub use find_idlest_group::find_idlest_group;
+pub use fork_facts::ForkFacts;
 pub use numa_imbalance::adjust_numa_imbalance;
 pub use record_wakee::Wakees;
 pub use select_idle_sibling::select_idle_sibling;

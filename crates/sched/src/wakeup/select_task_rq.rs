@@ -3,14 +3,12 @@
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-use crate::{
-    Candidate, Feature, Placement, Reason, RecentUsedCpu, Refused, Sched, SchedDomain, SdFlags, SdId, View,
-};
+use crate::{Candidate, Feature, Placement, Reason, RecentUsedCpu, Refused, Sched, SdFlags, SdId, View};
 
 use super::wake_affine::wake_affine;
 use super::wake_cap::wake_cap;
 use super::wake_wide::wake_wide;
-use super::{Wakeup, find_idlest_cpu, select_idle_sibling};
+use super::{ForkFacts, Wakeup, find_idlest_cpu, select_idle_sibling};
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -34,6 +32,12 @@ impl Sched {
         passed_over: Option<&RefCell<Vec<Candidate>>>,
     ) -> Placement {
         let view = View::new(self, now, passed_over);
+        self.placed(task, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK))
+    }
+
+    /// A CPU for a task that `this` forked, with other averages and idle stamps.
+    pub fn decide_fork_by(&self, task: TaskId, this: CpuId, now: Time, facts: &ForkFacts) -> Placement {
+        let view = View::by_facts(self, now, facts);
         self.placed(task, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK))
     }
 
@@ -146,13 +150,15 @@ pub fn select_task_rq_fair(view: &View, wakeup: &Wakeup, prev: CpuId) -> Placeme
 
 /// The slow path of fork and exec, from the highest domain that takes part.
 fn select_slow(view: &View, task: TaskId, this: CpuId, prev: CpuId, flag: SdFlags) -> Placement {
-    let part = |sd: &SchedDomain| sd.flags.has(flag);
-    // The first domain without the flag ends the walk.
-    let top = view.sched.domains.walk(this).take_while(|(_, sd)| part(sd)).last();
-    match top {
-        Some((id, _)) => find_idlest_cpu(view, task, id, this, prev, flag),
+    match top_domain(view.sched, this, flag) {
+        Some(top) => find_idlest_cpu(view, task, top, this, prev, flag),
         None => Placement::new(prev, Reason::NoForkDomain),
     }
+}
+
+/// The highest domain that takes part; the first one without the flag ends the walk.
+pub(super) fn top_domain(sched: &Sched, this: CpuId, flag: SdFlags) -> Option<SdId> {
+    sched.domains.walk(this).take_while(|(_, sd)| sd.flags.has(flag)).last().map(|(id, _)| id)
 }
 
 #[cfg(test)]

@@ -1,0 +1,94 @@
+//! What the placement of a new task reads of each CPU, so that it can be otherwise.
+//!
+//! Who follows a recording knows averages and idle stamps within bounds, and has to ask what
+//! follows from many values within them. These are taken out of the state once and changed
+//! here, where each question is a sum over a short table. All else is read from the state.
+
+use alloc::vec::Vec;
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::cpu_load::UtilParts;
+use crate::group_sums::CpuStats;
+use crate::{CpuLoad, Sched, View};
+
+use super::find_idlest_group::cpu_stats_without;
+
+/// Averages and idle stamps of all CPUs, for [`Sched::decide_fork_by`].
+#[derive(Clone, Debug, Default)]
+pub struct ForkFacts {
+    cpus: Vec<Facts>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    /// As if the task were not there.
+    stats: CpuStats,
+    load: u64,
+    load_avg: u64,
+    idle_stamp: u64,
+    /// What of the averages is the task's.
+    own_load: u64,
+    own_runnable: u64,
+    util: UtilParts,
+}
+
+impl ForkFacts {
+    /// Those of the state, for a task that is to be placed.
+    pub fn of(sched: &Sched, task: TaskId, now: Time) -> ForkFacts {
+        let view = View::new(sched, now, None);
+        let cpus = sched.rqs.iter().map(|(cpu, rq)| {
+            let counted = sched.contributes(task, cpu);
+            let own = |average: u64| if counted { average } else { 0 };
+            Facts {
+                stats: if counted { cpu_stats_without(&view, cpu, task) } else { sched.cpu_stats(cpu) },
+                load: sched.cpu_load(cpu),
+                load_avg: sched.root_cfs(cpu).avg.load_avg,
+                idle_stamp: rq.idle_stamp,
+                own_load: if counted { sched.task_h_load(task, now) } else { 0 },
+                own_runnable: own(sched.task(task).se.avg.runnable_avg),
+                util: sched.util_without(task, cpu),
+            }
+        });
+        ForkFacts { cpus: cpus.collect() }
+    }
+
+    /// Gives a CPU other averages.
+    #[inline]
+    pub fn set_averages(&mut self, sched: &Sched, cpu: CpuId, load: u64, runnable: u64, util: u64) {
+        let facts = &mut self.cpus[cpu.index()];
+        facts.load_avg = load;
+        if sched.kernel.rules.cpu_load == CpuLoad::LoadAvg {
+            facts.load = load;
+            facts.stats.load = load.saturating_sub(facts.own_load);
+        }
+        facts.stats.runnable = runnable.saturating_sub(facts.own_runnable);
+        facts.stats.util = facts.util.of(util);
+    }
+
+    /// Lets a CPU have gone idle at another time; gives what it was.
+    pub fn set_idle_stamp(&mut self, cpu: CpuId, stamp: u64) -> u64 {
+        core::mem::replace(&mut self.cpus[cpu.index()].idle_stamp, stamp)
+    }
+
+    #[inline]
+    pub(crate) fn stats(&self, cpu: CpuId) -> &CpuStats {
+        &self.cpus[cpu.index()].stats
+    }
+
+    #[inline]
+    pub(crate) fn load(&self, cpu: CpuId) -> u64 {
+        self.cpus[cpu.index()].load
+    }
+
+    #[inline]
+    pub(crate) fn load_avg(&self, cpu: CpuId) -> u64 {
+        self.cpus[cpu.index()].load_avg
+    }
+
+    #[inline]
+    pub(crate) fn idle_stamp(&self, cpu: CpuId) -> u64 {
+        self.cpus[cpu.index()].idle_stamp
+    }
+}

@@ -1,0 +1,201 @@
+//! To which CPUs a new task can come, whatever its averages are within bounds.
+//!
+//! Groups with fewer tasks than CPUs are compared by how many are idle, whatever their
+//! averages; only ties, full groups and groups without an idle CPU are decided by these. So
+//! the walk down the domains is made once with both ends of the bounds, and follows every
+//! group and CPU that no other beats for certain. What it does not come to need not be
+//! asked about; what it comes to may still follow from no values within the bounds.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::{TaskId, Time};
+
+use crate::{
+    Feature, ForkGroup, GroupType, Reason, Sched, SchedDomain, SchedGroup, SdFlags, SgId, SgLbStats, View,
+};
+
+use super::ForkFacts;
+use super::find_idlest_cpu::{below, find_idlest_group_cpu};
+use super::find_idlest_group::{leaves_local, update_sg_wakeup_stats};
+use super::select_task_rq::top_domain;
+
+impl Sched {
+    /// All CPUs to which [`Sched::decide_fork_by`] can send a task that `this` forks, with averages
+    /// between `least` and `most`, and if one of those that `may_be_newest` went idle last.
+    pub fn fork_reach(
+        &self,
+        task: TaskId,
+        this: CpuId,
+        now: Time,
+        (least, most): (&ForkFacts, &ForkFacts),
+        may_be_newest: impl Fn(CpuId) -> bool,
+    ) -> CpuMask {
+        let nr_cpus = self.rqs.len();
+        let p = self.task(task);
+        let flag = SdFlags::BALANCE_FORK;
+        let top =
+            top_domain(self, this, flag).filter(|&top| self.domains.sd(top).span.intersects(&p.allowed));
+        if top.is_none() || p.nr_cpus_allowed <= 1 || !p.policy.is_fair() {
+            return CpuMask::one(nr_cpus, self.decide_fork(task, this, now, None).cpu);
+        }
+        let asym = self.domains.walk(this).any(|(_, sd)| sd.flags.has(SdFlags::ASYM_CPUCAPACITY));
+        if self.kernel.rules.fork_group == ForkGroup::Load || asym {
+            return CpuMask::all(nr_cpus);
+        }
+        let (least, most) = (View::by_facts(self, now, least), View::by_facts(self, now, most));
+        let walk = Walk { sched: self, task, least, most };
+        let mut reached = CpuMask::new(nr_cpus);
+        let mut met = vec![(this, top)];
+        let mut at = 0;
+        while let Some(&(cpu, domain)) = met.get(at) {
+            at += 1;
+            let Some(id) = domain else {
+                reached.set(cpu);
+                continue;
+            };
+            let sd = self.domains.sd(id);
+            let mut go = |cpu, domain| {
+                if !met.contains(&(cpu, domain)) {
+                    met.push((cpu, domain));
+                }
+            };
+            if !sd.flags.has(flag) {
+                go(cpu, sd.child);
+                continue;
+            }
+            let (stays, groups) = walk.groups(sd, cpu);
+            if stays {
+                go(cpu, sd.child);
+            }
+            for group in groups {
+                walk.cpus(self.domains.sg(group), cpu, &may_be_newest, |found| {
+                    go(found, if found == cpu { sd.child } else { below(&self.domains, found, sd, flag) });
+                });
+            }
+        }
+        if !reached.is_subset(&p.allowed) {
+            reached.set(self.select_fallback_rq(task));
+        }
+        reached
+    }
+}
+
+struct Walk<'a> {
+    sched: &'a Sched,
+    task: TaskId,
+    least: View<'a>,
+    most: View<'a>,
+}
+
+/// Statistics of a group at both ends.
+struct Bounded {
+    id: SgId,
+    least: SgLbStats,
+    most: SgLbStats,
+}
+
+impl Bounded {
+    /// It has room for certain.
+    fn has_spare(&self) -> bool {
+        self.most.group_type == GroupType::HasSpare
+    }
+}
+
+impl Walk<'_> {
+    /// Whether the task may stay in the group of a CPU, and the groups it may go to.
+    fn groups(&self, sd: &SchedDomain, cpu: CpuId) -> (bool, Vec<SgId>) {
+        let domains = &self.sched.domains;
+        let mut local = None;
+        let mut others: Vec<Bounded> = Vec::with_capacity(sd.groups.len());
+        for id in sd.groups.iter() {
+            let span = &domains.sg(id).span;
+            if !span.intersects(&self.sched.task(self.task).allowed) {
+                continue;
+            }
+            let stats = |view| update_sg_wakeup_stats(view, sd, id, self.task, None);
+            let group = Bounded { id, least: stats(&self.least), most: stats(&self.most) };
+            if span.contains(cpu) {
+                local = Some(group);
+            } else {
+                others.push(group);
+            }
+        }
+        let beaten = |at: usize| {
+            let group = &others[at];
+            others.iter().enumerate().any(|(other, by)| other != at && self.beats(by, group, other < at))
+        };
+        let mut stays = others.is_empty();
+        let mut found = Vec::new();
+        for group in (0..others.len()).filter(|&at| !beaten(at)).map(|at| &others[at]) {
+            let (may_stay, may_leave) =
+                local.as_ref().map_or((false, true), |local| self.leaves(sd, local, group));
+            stays |= may_stay;
+            if may_leave {
+                found.push(group.id);
+            }
+        }
+        (stays, found)
+    }
+
+    /// Whether a group is idler than another for certain; of equals the first is.
+    fn beats(&self, by: &Bounded, group: &Bounded, first: bool) -> bool {
+        if by.most.group_type < group.least.group_type {
+            return true;
+        }
+        if !by.has_spare() {
+            return false;
+        }
+        if by.most.idle_cpus != group.least.idle_cpus || !self.sched.kernel.has(Feature::ForkTieUtil) {
+            return by.most.idle_cpus > group.least.idle_cpus
+                || first && by.most.idle_cpus == group.least.idle_cpus;
+        }
+        let less = by.most.group_util < group.least.group_util;
+        less || first && by.most.group_util == group.least.group_util
+    }
+
+    /// Whether the task may stay in the local group, and whether it may leave it for another.
+    fn leaves(&self, sd: &SchedDomain, local: &Bounded, group: &Bounded) -> (bool, bool) {
+        if local.least.group_type > group.most.group_type {
+            return (false, true);
+        }
+        if local.most.group_type < group.least.group_type {
+            return (true, false);
+        }
+        let spare = |stats: &SgLbStats| SgLbStats { group_type: GroupType::HasSpare, ..*stats };
+        let (local_spare, group_spare) = (spare(&local.least), spare(&group.least));
+        let leaves =
+            leaves_local(&self.least, sd, self.task, (local.id, &local_spare), (group.id, &group_spare));
+        match (local.has_spare(), group.has_spare()) {
+            (true, true) => (!leaves, leaves),
+            // A local group without room is left all the more, for one without it all the less.
+            (false, true) if leaves => (false, true),
+            (true, false) if !leaves => (true, false),
+            _ => (true, true),
+        }
+    }
+
+    /// The CPUs of a group that may be taken.
+    fn cpus(
+        &self,
+        group: &SchedGroup,
+        cpu: CpuId,
+        may_be_newest: impl Fn(CpuId) -> bool,
+        mut take: impl FnMut(CpuId),
+    ) {
+        let (found, reason) = find_idlest_group_cpu(&self.most, group, self.task, cpu);
+        take(found);
+        if group.group_weight == 1 {
+            return;
+        }
+        let allowed = &self.sched.task(self.task).allowed;
+        let cpus = || group.cpus.iter().copied().filter(|&cpu| allowed.contains(cpu));
+        cpus().filter(|&cpu| self.sched.available_idle_cpu(cpu) && may_be_newest(cpu)).for_each(&mut take);
+        if reason == Reason::IdlestLoad {
+            let most = cpus().filter(|&cpu| !self.sched.available_idle_cpu(cpu));
+            let most = most.map(|cpu| self.most.cpu_load(cpu)).min().unwrap_or(u64::MAX);
+            cpus().filter(|&cpu| self.least.cpu_load(cpu) <= most).for_each(take);
+        }
+    }
+}
