@@ -34,7 +34,13 @@ fn main() {
         let mut events: Vec<Event> = Vec::new();
         feed(ftrace::Reader::new(&text[..]), &mut events).unwrap();
         let affinity = hints_of_command(&command, topology.nr_cpus());
-        let options = Options { affinity, groups_hidden: has("--groups"), keep_verdicts: true, stories: 3 };
+        let options = Options {
+            affinity,
+            groups_hidden: has("--groups"),
+            keep_verdicts: true,
+            stories: 3,
+            ..Options::default()
+        };
         let mut audit = Audit::new(&topology, &kernel, options);
         for event in &events {
             if !has("--perf") || !matches!(event.kind, Kind::SchedWakeup { .. }) {

@@ -1,7 +1,7 @@
 //! Following a trace: what each event says, who must be asked, what is applied.
 
 use schedlab_sched::{Curr, Kernel, PreemptDecision, TaskState, WakePath, Wakeup, WakeupDecision};
-use schedlab_topology::{CpuId, PerCpu, Topology};
+use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::{Comm, Event, Flags, Kind, NullSink, Sink};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
@@ -33,6 +33,45 @@ struct Open {
     applied: bool,
 }
 
+/// By CPU, the wake-up it began and did not commit yet.
+struct Opens {
+    by_cpu: PerCpu<Option<Open>>,
+    /// Which have one: every event looks for them.
+    which: CpuMask,
+}
+
+impl Opens {
+    fn new(nr_cpus: usize) -> Opens {
+        Opens { by_cpu: PerCpu::new(nr_cpus, |_| None), which: CpuMask::new(nr_cpus) }
+    }
+
+    fn get(&self, cpu: CpuId) -> Option<&Open> {
+        self.by_cpu[cpu].as_ref()
+    }
+
+    fn put(&mut self, cpu: CpuId, open: Open) {
+        self.by_cpu[cpu] = Some(open);
+        self.which.set(cpu);
+    }
+
+    fn take(&mut self, cpu: CpuId) -> Option<Open> {
+        self.which.clear(cpu);
+        self.by_cpu[cpu].take()
+    }
+
+    /// The first CPU from one on whose wake-up is such.
+    fn find(&self, from: usize, is: impl Fn(&Open) -> bool) -> Option<CpuId> {
+        let mut from = from;
+        loop {
+            let cpu = self.which.next_from(from)?;
+            if self.get(cpu).is_some_and(&is) {
+                return Some(cpu);
+            }
+            from = cpu.index() + 1;
+        }
+    }
+}
+
 /// A new task is woken within this time.
 const FORK_PATIENCE: Duration = Duration::millis(10);
 
@@ -59,7 +98,7 @@ pub struct Audit<S = NullSink> {
     options: Options,
     pub(crate) shadow: Shadow,
     pub(crate) pairing: Pairing,
-    open: PerCpu<Option<Open>>,
+    open: Opens,
     forking: Vec<Forking>,
     pub(crate) execs: Execs,
     /// By CPU, whether its task has to make way, which is yet to be seen.
@@ -101,7 +140,7 @@ impl<S: Listener> Audit<S> {
             shadow,
             options,
             pairing: Pairing::default(),
-            open: PerCpu::new(topology.nr_cpus(), |_| None),
+            open: Opens::new(topology.nr_cpus()),
             forking: Vec::new(),
             execs: Execs::default(),
             asked: PerCpu::new(topology.nr_cpus(), |_| Asked::default()),
@@ -302,7 +341,7 @@ impl<S: Listener> Audit<S> {
         let mut open =
             Open { wakeup, fate, verdict, possible: Possibilities::default(), judged: 0, applied: false };
         self.judge(&mut open, now);
-        self.open[this] = Some(open);
+        self.open.put(this, open);
         if fate.by != this && self.agreed(this) {
             self.commit(this, now);
         }
@@ -359,14 +398,14 @@ impl<S: Listener> Audit<S> {
     }
 
     fn agreed(&self, cpu: CpuId) -> bool {
-        self.open[cpu]
-            .as_ref()
+        self.open
+            .get(cpu)
             .is_some_and(|open| matches!(open.verdict.answer, Answer::Agrees | Answer::AgreesInSet))
     }
 
     /// A CPU goes on: what it began before is decided by now.
     fn rejudge_on(&mut self, event: &Event) {
-        let ends = match (&self.open[event.cpu], &event.kind) {
+        let ends = match (self.open.get(event.cpu), &event.kind) {
             (None, _) => return,
             (Some(open), Kind::SchedMigrateTask { pid, .. } | Kind::SchedWakeup { pid, .. }) => {
                 self.shadow.find(*pid) != Some(open.wakeup.task)
@@ -398,14 +437,14 @@ impl<S: Listener> Audit<S> {
                 }
             }
         }
-        for cpu in self.shadow.cpus() {
-            let differs =
-                |open: &Open| open.judged != self.shadow.generation && open.verdict.answer == Answer::Differs;
-            if self.open[cpu].as_ref().is_some_and(differs)
-                && let Some(mut open) = self.open[cpu].take()
-            {
+        let generation = self.shadow.generation;
+        let differs = |open: &Open| open.judged != generation && open.verdict.answer == Answer::Differs;
+        let mut from = 0;
+        while let Some(cpu) = self.open.find(from, differs) {
+            from = cpu.index() + 1;
+            if let Some(mut open) = self.open.take(cpu) {
                 self.judge(&mut open, now);
-                self.open[cpu] = Some(open);
+                self.open.put(cpu, open);
             }
         }
     }
@@ -430,7 +469,7 @@ impl<S: Listener> Audit<S> {
     /// The wake-up that a CPU began is decided: it is told, and applied if it goes over a
     /// wake list.
     fn commit(&mut self, cpu: CpuId, now: Time) -> Option<PreemptDecision> {
-        let open = self.open[cpu].take()?;
+        let open = self.open.take(cpu)?;
         let preempt = self.settle(&open, now);
         self.give(open.verdict);
         preempt
@@ -514,11 +553,7 @@ impl<S: Listener> Audit<S> {
         let now = event.time;
         let before = preempt::before(&self.shadow, target, task);
         let mut preempt = None;
-        let by = self
-            .shadow
-            .cpus()
-            .find(|&cpu| self.open[cpu].as_ref().is_some_and(|open| open.wakeup.task == task));
-        if let Some(by) = by {
+        if let Some(by) = self.open.find(0, |open| open.wakeup.task == task) {
             preempt = self.commit(by, now);
         }
         if self.shadow.sched.rqs[target].wake_list.contains(&task) {

@@ -15,7 +15,7 @@ use crate::averages::{self, Averages, Width};
 use crate::listener::Listener;
 use crate::placement::Possibilities;
 use crate::shadow::Shadow;
-use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
+use crate::verdict::{Answer, Choice, Decision, Hidden, Numbers, Verdict};
 
 /// A stopper that was asked begins within this time.
 const STOPPER_PATIENCE: Duration = Duration::millis(10);
@@ -38,7 +38,7 @@ pub struct Execs {
 fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> Possibilities {
     let mut found = Possibilities::default();
     let plain = shadow.sched.decide_exec(task, now, None);
-    found.add(plain, None, Vec::new());
+    found.add(plain, None, Numbers::default());
     if found.has(chosen) {
         return found;
     }
@@ -54,7 +54,7 @@ fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> Possi
         let placement =
             averages::as_if(shadow, &averages, |shadow| shadow.sched.decide_exec(task, now, None));
         if placement.cpu == chosen {
-            found.add(placement, Some(Hidden::Loads), Vec::new());
+            found.add(placement, Some(Hidden::Loads), Numbers::default());
             break;
         }
     }

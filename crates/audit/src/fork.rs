@@ -15,7 +15,7 @@ use schedlab_units::{TaskId, Time};
 use crate::averages::{self, Averages, Width};
 use crate::placement::Possibilities;
 use crate::shadow::Shadow;
-use crate::verdict::Hidden;
+use crate::verdict::{Hidden, Numbers};
 
 /// Machines up to this size have all CPUs tried; on larger ones only the recorded choice.
 const CPUS_TRIED: usize = 64;
@@ -93,9 +93,11 @@ fn with_tried(
     now: Time,
 ) -> Possibilities {
     let mut found = Possibilities::default();
-    let placement = shadow.sched.decide_fork(task, this, now, None);
-    found.add(placement, None, Vec::new());
-    if only.is_some_and(|cpu| found.has(cpu)) {
+    shadow.sched.update_group_sums();
+    let (placement, leans) = shadow.sched.decide_fork_leaning(task, this, now);
+    found.add(placement, None, Numbers::default());
+    let sure = !leans.averages && leans.idle_stamp > shadow.newest_before();
+    if sure || only.is_some_and(|cpu| found.has(cpu)) {
         return found;
     }
     let question = Question::new(shadow, task, this, readings, now);
@@ -105,10 +107,10 @@ fn with_tried(
             continue;
         }
         if let Some(placement) = question.with_stamp(&mut facts, cpu) {
-            found.add(placement, Some(Hidden::IdleStamp), Vec::new());
+            found.add(placement, Some(Hidden::IdleStamp), Numbers::default());
         } else if let Some(placement) = question.with_averages(&mut facts, cpu) {
             let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::Loads };
-            found.add(placement, Some(hidden), Vec::new());
+            found.add(placement, Some(hidden), Numbers::default());
         }
     }
     found
@@ -159,8 +161,8 @@ impl<'a> Question<'a> {
             bounds.0.give(shadow, &mut least, cpu);
             bounds.1.give(shadow, &mut most, cpu);
         }
-        let may_be_newest = |cpu| shadow.idle_before(cpu);
-        let reach = shadow.sched.fork_reach(task, this, now, (&least, &most), may_be_newest);
+        let (unknown, stamp) = (|cpu| shadow.idle_before(cpu), shadow.newest_before());
+        let reach = shadow.sched.fork_reach(task, this, now, (&least, &most), unknown, stamp);
         Question { shadow, task, this, readings, now, bounds, ours, reach }
     }
 
@@ -173,7 +175,7 @@ impl<'a> Question<'a> {
         if !self.shadow.idle_before(cpu) {
             return None;
         }
-        let before = facts.set_idle_stamp(cpu, self.shadow.start.0.max(2));
+        let before = facts.set_idle_stamp(cpu, self.shadow.newest_before());
         let placement = self.ask(facts);
         facts.set_idle_stamp(cpu, before);
         (placement.cpu == cpu).then_some(placement)

@@ -45,4 +45,4 @@ pub use options::Options;
 pub use probe::{Carried, CarriedFacts};
 pub use report::{AuditReport, Counts, DecisionReport};
 pub use tasks::{has_groups, hints_of_tasks};
-pub use verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
+pub use verdict::{Answer, Choice, Decision, Hidden, Numbers, Possible, Verdict};

@@ -10,7 +10,7 @@
 //! task is next seen to run: it was queued on its previous CPU, or on the one to which the
 //! waker moved it right after `sched_waking`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Kind};
@@ -62,15 +62,48 @@ pub struct Pairing {
     /// Number of the first event in `waiting`.
     first: u64,
     /// Wake-ups without end so far, with the number of their event.
-    open: BTreeMap<Pid, u64>,
+    open: ByPid,
     /// Tasks that were born and did not leave a CPU yet.
-    newborn: BTreeMap<Pid, u64>,
+    newborn: ByPid,
     /// The trace says how wake-ups end.
     told: bool,
     /// By CPU, the number of its last event.
     last: Vec<u64>,
     /// Tasks that will have executed a program, and when.
     execs: VecDeque<(Time, Pid)>,
+}
+
+/// Numbers of events by task, in the order of the tasks: they are few at a time.
+#[derive(Debug, Default)]
+struct ByPid(Vec<(Pid, u64)>);
+
+impl ByPid {
+    fn place(&self, pid: Pid) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&pid, |&(pid, _)| pid)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn get(&self, pid: Pid) -> Option<u64> {
+        self.place(pid).ok().map(|place| self.0[place].1)
+    }
+
+    /// Gives the number that stood there.
+    fn insert(&mut self, pid: Pid, number: u64) -> Option<u64> {
+        match self.place(pid) {
+            Ok(place) => Some(std::mem::replace(&mut self.0[place].1, number)),
+            Err(place) => {
+                self.0.insert(place, (pid, number));
+                None
+            }
+        }
+    }
+
+    fn remove(&mut self, pid: Pid) -> Option<u64> {
+        self.place(pid).ok().map(|place| self.0.remove(place).1)
+    }
 }
 
 #[derive(Debug)]
@@ -113,7 +146,7 @@ impl Pairing {
             Kind::SchedMigrateTask { pid, prio, dest_cpu, .. } => {
                 self.grown(pid, prio);
                 let follows = |waking| self.told || self.last.get(event.cpu.index()) == Some(&waking);
-                if let Some(&waking) = self.open.get(&pid)
+                if let Some(waking) = self.open.get(pid)
                     && follows(waking)
                     && let Some(waiting) = self.at(waking)
                     && waiting.event.cpu == event.cpu
@@ -125,7 +158,7 @@ impl Pairing {
             Kind::SchedProcessExec { pid, .. } => self.execs.push_back((event.time, pid)),
             Kind::SchedWakeup { pid, target_cpu, .. } => {
                 self.told = true;
-                if let Some(waking) = self.open.remove(&pid) {
+                if let Some(waking) = self.open.remove(pid) {
                     let migrated = self.at(waking).is_some_and(|waiting| waiting.moved_to.is_some());
                     let fate = Fate { cpu: target_cpu, by: event.cpu, at: event.time, migrated };
                     self.close(waking, Some(fate));
@@ -149,7 +182,7 @@ impl Pairing {
 
     /// A task is awake, so a wake-up of it that was begun has ended, as its waker meant.
     fn is_awake(&mut self, pid: Pid) {
-        if let Some(waking) = self.open.remove(&pid)
+        if let Some(waking) = self.open.remove(pid)
             && let Some(Waiting { event, moved_to, .. }) = self.at(waking)
             && let Kind::SchedWaking { target_cpu, .. } = event.kind
         {
@@ -162,7 +195,7 @@ impl Pairing {
     /// A task shows the priority that it has some time after it was born.
     fn grown(&mut self, pid: Pid, prio: i32) {
         if !self.newborn.is_empty()
-            && let Some(born) = self.newborn.remove(&pid)
+            && let Some(born) = self.newborn.remove(pid)
             && let Some(waiting) = self.at(born)
         {
             waiting.later_prio = Some(prio);
@@ -197,10 +230,10 @@ impl Pairing {
         let Waiting { event, fate, open, later_prio, of_wakeup, .. } = self.waiting.pop_front()?;
         match event.kind {
             Kind::SchedWaking { pid, .. } if open => {
-                self.open.remove(&pid);
+                self.open.remove(pid);
             }
             Kind::SchedWakeupNew { pid, .. } if open => {
-                self.newborn.remove(&pid);
+                self.newborn.remove(pid);
             }
             Kind::SchedProcessExec { .. } => {
                 self.execs.pop_front();

@@ -11,7 +11,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Pid, TaskId, Time};
 
 use crate::shadow::Shadow;
-use crate::verdict::{Choice, Hidden, Possible};
+use crate::verdict::{Choice, Hidden, Numbers, Possible};
 
 /// One of those who wait in a queue, or its current entity if that can go on.
 struct Waiting {
@@ -31,6 +31,9 @@ pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Ve
     if !shadow.sched.task(ours).policy.is_fair() {
         return found;
     }
+    if shadow.sched.rqs[cpu].nr_running == 1 && chosen == pick.next {
+        return found;
+    }
     let mut first = Vec::new();
     may_come_first(shadow, shadow.sched.root_cfs_id(cpu), &mut first);
     for task in first {
@@ -38,7 +41,7 @@ pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Ve
         if choice != found[0].choice {
             let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::VirtualTime };
             let hidden = Some(hidden);
-            found.push(Possible { choice, hidden, reason: found[0].reason, numbers: Vec::new() });
+            found.push(Possible { choice, hidden, reason: found[0].reason, numbers: Numbers::default() });
         }
     }
     if let Curr::Task(theirs) = chosen
@@ -60,7 +63,12 @@ fn possible(shadow: &Shadow, pick: &Pick) -> Possible {
         Curr::Idle => Pid::IDLE,
         Curr::Task(task) => shadow.known(task).pid,
     };
-    Possible { choice: Choice::Task(pid), reason: pick.reason.name(), hidden: None, numbers: Vec::new() }
+    Possible {
+        choice: Choice::Task(pid),
+        reason: pick.reason.name(),
+        hidden: None,
+        numbers: Numbers::default(),
+    }
 }
 
 /// All that can be picked in a queue.

@@ -13,14 +13,14 @@ use schedlab_units::Time;
 
 use crate::flips::Spread;
 use crate::shadow::Shadow;
-use crate::verdict::{Choice, Hidden, Possible};
+use crate::verdict::{Choice, Hidden, Numbers, Possible};
 
 /// A CPU around which an idle one is looked for.
 struct Target {
     cpu: CpuId,
     affine: Reason,
     hidden: Option<Hidden>,
-    numbers: Vec<(&'static str, i64)>,
+    numbers: Numbers,
 }
 
 /// What is possible, each CPU once.
@@ -42,12 +42,7 @@ impl Possibilities {
     }
 
     /// Adds one, unless its CPU is there. The first needs no hidden fact.
-    pub fn add(
-        &mut self,
-        placement: Placement,
-        hidden: Option<Hidden>,
-        mut numbers: Vec<(&'static str, i64)>,
-    ) {
+    pub fn add(&mut self, placement: Placement, hidden: Option<Hidden>, mut numbers: Numbers) {
         let choice = Choice::Cpu(placement.cpu);
         if self.has(placement.cpu) {
             return;
@@ -58,9 +53,19 @@ impl Possibilities {
         self.placements.push(placement);
     }
 
-    /// Adds those of another reading, which takes a hidden fact.
-    fn extend(&mut self, other: Possibilities, hidden: Option<Hidden>) {
-        for (mut possible, placement) in other.list.into_iter().zip(other.placements) {
+    fn clear(&mut self) {
+        self.list.clear();
+        self.placements.clear();
+    }
+
+    /// Takes those of another reading, which takes a hidden fact.
+    fn take(&mut self, other: &mut Possibilities, hidden: Option<Hidden>) {
+        if self.list.is_empty() {
+            (self.list, self.placements) =
+                (std::mem::take(&mut other.list), std::mem::take(&mut other.placements));
+            self.list.iter_mut().for_each(|possible| possible.hidden = possible.hidden.or(hidden));
+        }
+        for (mut possible, placement) in other.list.drain(..).zip(other.placements.drain(..)) {
             if self.list.iter().all(|known| known.choice != possible.choice) {
                 possible.hidden = possible.hidden.or(hidden);
                 self.list.push(possible);
@@ -76,8 +81,7 @@ impl Possibilities {
 /// All that a wake-up may lead to, in the shadow's state of now.
 pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibilities {
     let mut found = Possibilities::default();
-    let decision = shadow.sched.decide_wakeup(wakeup, now, None);
-    let reason = match decision.path {
+    let reason = match shadow.sched.wake_path(wakeup) {
         WakePath::SelfWake => Reason::WakeSelf,
         WakePath::StillQueued => Reason::StillQueued,
         WakePath::StillDelayed => Reason::StillDelayed,
@@ -87,7 +91,7 @@ pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibiliti
             return found;
         }
     };
-    found.add(Placement::new(decision.cpu, reason), None, Vec::new());
+    found.add(Placement::new(shadow.sched.task(wakeup.task).cpu, reason), None, Numbers::default());
     found
 }
 
@@ -100,10 +104,11 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
         for sync in [false, true] {
             let decision = shadow.sched.decide_wakeup(&Wakeup { sync, ..*wakeup }, now, None);
             let placement = decision.placement.expect("a CPU is chosen");
-            found.add(placement, Some(Hidden::SyncFlag), Vec::new());
+            found.add(placement, Some(Hidden::SyncFlag), Numbers::default());
         }
         return;
     }
+    let own = wakeup::wake_wide(&View::new(&shadow.sched, now, None), wakeup);
     let (wide, open) = match spread(shadow, wakeup, now) {
         Some(spread) => {
             let answer = (spread.wide, spread.open);
@@ -112,11 +117,14 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
             }
             answer
         }
-        None => {
-            (wakeup::wake_wide(&View::new(&shadow.sched, now, None), wakeup), flips_hidden(shadow, wakeup))
-        }
+        None => (own, flips_hidden(shadow, wakeup)),
     };
+    if wide && !own {
+        // By its own flips it is affine; loads that were looked at keep their factor for a jiffy.
+        targets(shadow, wakeup, prev, false, now);
+    }
     let mut searched = [Vec::new(), Vec::new()];
+    let mut of_reading = Possibilities::default();
     for &sync in if may_be_sync(shadow, wakeup) { &[false, true][..] } else { &[false] } {
         for reading in [wide, !wide] {
             if reading != wide && !open && found.spread.is_none() {
@@ -124,8 +132,8 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
             }
             let hidden = (reading != wide).then_some(Hidden::WakeeFlips);
             let searched: &mut Vec<CpuId> = &mut searched[usize::from(reading)];
-            let mut of_reading = Possibilities::default();
-            for target in targets(shadow, &Wakeup { sync, ..*wakeup }, prev, reading, now) {
+            let (first, second) = targets(shadow, &Wakeup { sync, ..*wakeup }, prev, reading, now);
+            for target in std::iter::once(first).chain(second) {
                 // Around one CPU the search ends the same, whatever led there.
                 if !searched.contains(&target.cpu) {
                     searched.push(target.cpu);
@@ -137,8 +145,9 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
                     .extend(of_reading.placements.iter().map(|placement| placement.cpu));
             }
             if reading == wide || open {
-                found.extend(of_reading, sync.then_some(Hidden::SyncFlag).or(hidden));
+                found.take(&mut of_reading, sync.then_some(Hidden::SyncFlag).or(hidden));
             }
+            of_reading.clear();
         }
     }
 }
@@ -175,57 +184,57 @@ fn flips_hidden(shadow: &Shadow, wakeup: &Wakeup) -> bool {
     }
 }
 
-/// The answers of the affine step; none is asked if the wake-up spreads.
-fn targets(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, wide: bool, now: Time) -> Vec<Target> {
+/// The answers of the affine step, one or two; it is not asked if the wake-up spreads.
+fn targets(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, wide: bool, now: Time) -> (Target, Option<Target>) {
     if wide {
         let flips = |task| {
             let known = shadow.known(task).flips.as_ref().map(|flips| shadow.guesses.likeliest(flips).flips);
             i64::from(known.unwrap_or(shadow.sched.task(task).wakee_flips))
         };
-        let mut numbers = vec![("wakee's flips", flips(wakeup.task))];
+        let mut numbers = Numbers::from_iter([("wakee's flips", flips(wakeup.task))]);
         numbers.extend(wakeup.waker.map(|waker| ("waker's flips", flips(waker))));
-        return vec![Target { cpu: prev, affine: Reason::WakeWide, hidden: None, numbers }];
+        return (Target { cpu: prev, affine: Reason::WakeWide, hidden: None, numbers }, None);
     }
     affine(shadow, wakeup, prev, wakeup.this_cpu, now)
 }
 
-fn affine(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, this: CpuId, now: Time) -> Vec<Target> {
+fn affine(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, this: CpuId, now: Time) -> (Target, Option<Target>) {
     let sched = &shadow.sched;
     let view = &View::new(sched, now, None);
     let allowed = &sched.task(wakeup.task).allowed;
-    let plain = |affine, cpu| Target { cpu, affine, hidden: None, numbers: Vec::new() };
+    let plain = |affine, cpu| Target { cpu, affine, hidden: None, numbers: Numbers::default() };
     let spans = |sd: &SchedDomain| sd.flags.has(SdFlags::WAKE_AFFINE) && sd.span.contains(prev);
     let domain = sched.domains.walk(this).map(|(_, sd)| sd).find(|sd| spans(sd));
     let Some(sd) = domain.filter(|_| this != prev && allowed.contains(this)) else {
-        return vec![plain(Reason::NoAffine, prev)];
+        return (plain(Reason::NoAffine, prev), None);
     };
     let (reason, cpu) = wakeup::wake_affine(view, wakeup, sd, prev, wakeup.sync);
     let weighed = matches!(reason, Reason::WaWeight | Reason::WaWeightPrev)
         && sched.kernel.has(Feature::WaWeight)
         && sched.kernel.rules.wake_affine != WakeAffine::NodeLoads;
     if !weighed {
-        return vec![plain(reason, cpu)];
+        return (plain(reason, cpu), None);
     }
     let loads = wakeup::wake_affine_weight(view, wakeup, sd, prev, wakeup.sync);
     let EffectiveLoads::Compared { this: this_load, prev: prev_load } = loads else {
-        return vec![plain(reason, cpu)];
+        return (plain(reason, cpu), None);
     };
     // Back in the unit of a load average.
     let bias = 100 + (i64::from(sd.imbalance_pct) - 100) / 2;
     let this_load = this_load / (100 * sched.capacity_of(prev) as i64);
     let prev_load = prev_load / (bias * sched.capacity_of(this) as i64);
-    let numbers = vec![("load of waker's CPU", this_load), ("of previous", prev_load)];
-    let mut targets = vec![Target { numbers: numbers.clone(), ..plain(reason, cpu) }];
+    let numbers = Numbers::from_iter([("load of waker's CPU", this_load), ("of previous", prev_load)]);
+    let target = Target { numbers, ..plain(reason, cpu) };
     // The wakee is added to one side and taken off the other.
     let wakee = 2 * shadow.sleeper_load_error(wakeup.task, now);
     let open = shadow.load_error(this) + shadow.load_error(prev) + wakee;
     let close = (this_load - prev_load * bias / 100).unsigned_abs() <= open;
-    if close || shadow.groups_hidden {
-        let hidden = if close { Hidden::Loads } else { Hidden::Groups };
-        let other = if cpu == this { prev } else { this };
-        targets.push(Target { hidden: Some(hidden), numbers, ..plain(reason, other) });
+    if !close && !shadow.groups_hidden {
+        return (target, None);
     }
-    targets
+    let hidden = if close { Hidden::Loads } else { Hidden::Groups };
+    let other = if cpu == this { prev } else { this };
+    (target, Some(Target { hidden: Some(hidden), numbers, ..plain(reason, other) }))
 }
 
 /// The idle search around a target.
@@ -249,7 +258,7 @@ fn search(
         }
         let reason = placement.reason;
         placement.affine = Some((target.affine, target.cpu));
-        found.add(placement, target.hidden.or(hidden).or(flag), target.numbers.clone());
+        found.add(placement, target.hidden.or(hidden).or(flag), target.numbers);
         reason
     };
     let reason = run(shadow, None, found);

@@ -52,7 +52,7 @@ fn possible(shadow: &mut Shadow, before: Before, task: TaskId, decided: &Preempt
         choice: Choice::Preempt(!decided.preempt),
         reason: decided.reason.name(),
         hidden: Some(hidden),
-        numbers: Vec::new(),
+        numbers: Default::default(),
     };
     let by_time = matches!(
         decided.reason,
@@ -304,5 +304,10 @@ impl<S: Listener> Audit<S> {
 }
 
 fn slice(over: bool, reason: Reason, hidden: Option<Hidden>) -> Vec<Possible> {
-    vec![Possible { choice: Choice::Preempt(over), reason: reason.name(), hidden, numbers: Vec::new() }]
+    vec![Possible {
+        choice: Choice::Preempt(over),
+        reason: reason.name(),
+        hidden,
+        numbers: Default::default(),
+    }]
 }

@@ -263,7 +263,7 @@ mod tests {
                 choice: Choice::Cpu(CpuId(0)),
                 reason: "PREV_IDLE",
                 hidden: None,
-                numbers: Vec::new(),
+                numbers: Default::default(),
             }],
             hidden: None,
             gravity,

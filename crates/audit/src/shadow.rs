@@ -47,8 +47,9 @@ pub struct Known {
     pub lived_before: bool,
     /// Its recently used CPU is known.
     pub recent_known: bool,
-    /// Whom it wakes, where its ancestor's flips are guessed.
-    pub flips: Option<Flips>,
+    /// Whom it wakes, where its ancestor's flips are guessed; shared with its parent until it
+    /// wakes somebody.
+    pub flips: Option<Arc<Flips>>,
     /// Born while the recording ran, and not switched out since.
     pub first_run: bool,
     /// The priority it will have given itself when it first leaves a CPU.
@@ -416,7 +417,7 @@ impl Shadow {
         // The first to fork is the ancestor of what is recorded; kthreadd never is.
         if !self.family && self.known(parent).pid != KTHREADD {
             self.family = true;
-            self.known_mut(parent).flips = Some(self.guesses.ancestor());
+            self.known_mut(parent).flips = Some(Arc::new(self.guesses.ancestor()));
         }
         let task = self.make(child, comm, Some(parent), now);
         self.generation += 1;
@@ -489,7 +490,7 @@ impl Shadow {
     pub fn record_wakee(&mut self, waker: TaskId, wakee: TaskId, now: Time) {
         let jiffies = self.sched.jiffies(now);
         if let Some(flips) = &mut self.known[waker.index()].flips {
-            self.guesses.record(flips, wakee, jiffies);
+            self.guesses.record(Arc::make_mut(flips), wakee, jiffies);
         }
     }
 
@@ -637,6 +638,11 @@ impl Shadow {
     pub fn updated_at(&self, cpu: CpuId) -> u64 {
         let last = self.sched.root_cfs(cpu).avg.last_update_time;
         self.start.0 + last.saturating_sub(self.pelt_start[cpu])
+    }
+
+    /// Idle stamp of a CPU that went idle just before the recording.
+    pub fn newest_before(&self) -> u64 {
+        self.start.0.max(IDLE_BEFORE + 1)
     }
 
     /// Whether a CPU was idle before the recording and is since.

@@ -1,6 +1,7 @@
 //! What an audit says of one decision of a recorded kernel.
 
 use std::fmt;
+use std::ops::Deref;
 
 use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
@@ -245,8 +246,61 @@ pub struct Possible {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Hidden>,
     /// The numbers that decided.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub numbers: Vec<(&'static str, i64)>,
+    #[serde(skip_serializing_if = "Numbers::is_empty")]
+    pub numbers: Numbers,
+}
+
+/// A few numbers with their names, kept in place: a verdict is made at every third event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    len: u8,
+    numbers: [(&'static str, i64); Numbers::MAX],
+}
+
+impl Numbers {
+    /// Most numbers that decide one thing.
+    const MAX: usize = 3;
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds one; a fourth is left out.
+    pub fn push(&mut self, number: (&'static str, i64)) {
+        if let Some(place) = self.numbers.get_mut(usize::from(self.len)) {
+            *place = number;
+            self.len += 1;
+        }
+    }
+}
+
+impl Deref for Numbers {
+    type Target = [(&'static str, i64)];
+
+    fn deref(&self) -> &[(&'static str, i64)] {
+        &self.numbers[..usize::from(self.len)]
+    }
+}
+
+impl Extend<(&'static str, i64)> for Numbers {
+    fn extend<T: IntoIterator<Item = (&'static str, i64)>>(&mut self, numbers: T) {
+        numbers.into_iter().for_each(|number| self.push(number));
+    }
+}
+
+impl FromIterator<(&'static str, i64)> for Numbers {
+    fn from_iter<T: IntoIterator<Item = (&'static str, i64)>>(numbers: T) -> Numbers {
+        let mut few = Numbers::default();
+        few.extend(numbers);
+        few
+    }
+}
+
+impl Serialize for Numbers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self[..].serialize(serializer)
+    }
 }
 
 impl fmt::Display for Possible {

@@ -108,7 +108,7 @@ pub use schedule::{Deactivate, Pick, Switched};
 pub use task::{NewTask, Policy, Task, TaskState};
 pub use tick::Ticked;
 pub use tunables::{Scaled, Tunable, Tunables};
-pub use view::{Candidate, Placement, Refused, View};
+pub use view::{Candidate, Leans, Placement, Refused, View};
 pub use wakeup::{WakePath, Wakees, Wakeup, WakeupDecision};
 pub use watched::Watched;
 pub use weight::{LOAD_SHIFT, NICE_0_LOAD, WEIGHT_IDLEPRIO, prio_to_weight, prio_to_wmult};

@@ -109,6 +109,21 @@ impl Placement {
     }
 }
 
+/// On what the placement of a new task leans, besides who runs where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leans {
+    /// With other averages another group or CPU could be chosen.
+    pub averages: bool,
+    /// Another CPU could be chosen if it went idle then or later.
+    pub idle_stamp: u64,
+}
+
+impl Default for Leans {
+    fn default() -> Leans {
+        Leans { averages: false, idle_stamp: u64::MAX }
+    }
+}
+
 /// The window.
 pub struct View<'a> {
     /// The state.
@@ -118,6 +133,7 @@ pub struct View<'a> {
     examined: Cell<u32>,
     number: Cell<Option<(&'static str, i64)>>,
     passed_over: Option<&'a RefCell<Vec<Candidate>>>,
+    leans: Cell<Leans>,
     /// What the placement of a new task takes for granted instead of the state.
     pub(crate) facts: Option<&'a ForkFacts>,
 }
@@ -126,7 +142,15 @@ impl<'a> View<'a> {
     /// A window on the state at an instant. With `passed_over`, the CPUs that were
     /// refused are listed there.
     pub fn new(sched: &'a Sched, now: Time, passed_over: Option<&'a RefCell<Vec<Candidate>>>) -> View<'a> {
-        View { sched, now, examined: Cell::new(0), number: Cell::new(None), passed_over, facts: None }
+        View {
+            sched,
+            now,
+            examined: Cell::new(0),
+            number: Cell::new(None),
+            passed_over,
+            leans: Cell::new(Leans::default()),
+            facts: None,
+        }
     }
 
     /// A window in which the placement of a new task sees other averages and idle stamps.
@@ -186,6 +210,25 @@ impl<'a> View<'a> {
     #[inline]
     pub fn decided_by(&self, name: &'static str, value: i64) {
         self.number.set(Some((name, value)));
+    }
+
+    /// Notes that the placement of a new task leans on averages, if so.
+    #[inline]
+    pub(crate) fn leans_if(&self, averages: bool) {
+        let leans = self.leans.get();
+        self.leans.set(Leans { averages: leans.averages | averages, ..leans });
+    }
+
+    /// Notes that a CPU was preferred because it went idle last of some, then.
+    #[inline]
+    pub(crate) fn leans_on_stamp(&self, stamp: u64) {
+        let leans = self.leans.get();
+        self.leans.set(Leans { idle_stamp: leans.idle_stamp.min(stamp), ..leans });
+    }
+
+    /// What the placement leans on.
+    pub(crate) fn leans(&self) -> Leans {
+        self.leans.get()
     }
 
     /// The number noted last; forgotten thereby.

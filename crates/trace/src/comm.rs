@@ -14,16 +14,23 @@ pub const COMM_LEN: usize = 16;
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Comm([u8; COMM_LEN]);
 
+/// Bytes before the first NUL, found in all of them at once: a byte from which 1 borrows was 0,
+/// and the lowest such byte is the first.
+const fn length(bytes: [u8; COMM_LEN]) -> usize {
+    const ONES: u128 = u128::MAX / 0xff;
+    let all = u128::from_le_bytes(bytes);
+    ((all.wrapping_sub(ONES) & !all & (ONES << 7)).trailing_zeros() / 8) as usize
+}
+
 impl Comm {
     /// The name up to its first NUL, cut to 15 bytes as the kernel does.
     pub const fn new(name: &[u8]) -> Comm {
         let mut bytes = [0; COMM_LEN];
-        let mut i = 0;
-        while i < COMM_LEN - 1 && i < name.len() && name[i] != 0 {
-            bytes[i] = name[i];
-            i += 1;
-        }
-        Comm(bytes)
+        let taken = if name.len() < COMM_LEN { name.len() } else { COMM_LEN - 1 };
+        bytes.split_at_mut(taken).0.copy_from_slice(name.split_at(taken).0);
+        let len = length(bytes);
+        let kept = if len < COMM_LEN { (1u128 << (8 * len)) - 1 } else { u128::MAX };
+        Comm((u128::from_le_bytes(bytes) & kept).to_le_bytes())
     }
 
     /// The idle task of a CPU: `swapper/3`.
@@ -34,8 +41,7 @@ impl Comm {
     /// The name without its NULs.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        let len = self.0.iter().position(|&b| b == 0).unwrap_or(COMM_LEN);
-        &self.0[..len]
+        &self.0[..length(self.0)]
     }
 
     /// The name as text, with a mark for each byte that is none.

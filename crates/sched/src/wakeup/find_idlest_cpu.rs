@@ -28,6 +28,7 @@ pub fn find_idlest_cpu(
 ) -> Placement {
     let domains = &view.sched.domains;
     let by_load = view.kernel().rules.fork_group == ForkGroup::Load;
+    view.leans_if(by_load);
     if !by_load && !domains.sd(top).span.intersects(&view.sched.task(task).allowed) {
         return placed(view, prev, Reason::StayLocal);
     }
@@ -43,6 +44,11 @@ pub fn find_idlest_cpu(
         }
         let Some(group) = find_idlest_group(view, sd, task, cpu, fork) else { continue };
         let (found, reason) = find_idlest_group_cpu(view, domains.sg(group), task, cpu);
+        match reason {
+            Reason::IdlestOnly => {}
+            Reason::IdlestRecent => view.leans_on_stamp(view.idle_stamp(found)),
+            _ => view.leans_if(true),
+        }
         (new, why) = (found, reason);
         if found == cpu {
             continue;

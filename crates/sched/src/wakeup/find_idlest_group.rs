@@ -40,6 +40,8 @@ pub fn find_idlest_group(
         group_type: GroupType::Overloaded,
         ..SgLbStats::default()
     };
+    // Of those that have room for certain, utilisation decides between some.
+    let mut tie = false;
     let sums = if view.facts.is_none() { view.sched.valid_group_sums() } else { None };
     for id in sd.groups.iter() {
         let group = domains.sg(id);
@@ -50,18 +52,68 @@ pub fn find_idlest_group(
         let stats = update_sg_wakeup_stats(view, sd, id, task, sums);
         if group.span.contains(this) {
             local = Some((id, stats));
-        } else if picks_idlest(view, &best, idlest, &stats, id) {
+            continue;
+        }
+        if let Some(best_id) = idlest {
+            let (best_sure, sure) =
+                (surely_has_spare(view, best_id, &best), surely_has_spare(view, id, &stats));
+            // One that has room for certain beats whatever has fewer idle CPUs.
+            if sure && stats.idle_cpus > best.idle_cpus {
+                tie = false;
+            } else if best_sure && sure && best.idle_cpus == stats.idle_cpus {
+                tie |= view.kernel().has(Feature::ForkTieUtil);
+            } else {
+                view.leans_if(!(best_sure && best.idle_cpus > stats.idle_cpus));
+            }
+        }
+        if picks_idlest(view, &best, idlest, &stats, id) {
             idlest = Some(id);
             best = stats;
         }
     }
     let found = idlest?;
-    let Some((local_id, local)) = local else { return Some(found) };
+    let Some((local_id, local)) = local else {
+        view.leans_if(tie);
+        return Some(found);
+    };
     let leave = leaves_local(view, sd, task, (local_id, &local), (found, &best));
+    let sure = (surely_has_spare(view, local_id, &local), surely_has_spare(view, found, &best));
+    view.leans_if(match sure {
+        // Whoever wins the tie has as many idle CPUs.
+        (true, true) => tie && leave,
+        // A local group without room would be left all the more, for one without it all the less.
+        (false, true) => {
+            tie || !(leave && leaves_with_spare(view, sd, task, (local_id, &local), (found, &best)))
+        }
+        (true, false) => leaves_with_spare(view, sd, task, (local_id, &local), (found, &best)),
+        (false, false) => true,
+    });
     for id in sd.groups.iter().filter(|&id| id != if leave { found } else { local_id }) {
         refuse_group(view, domains.sg(id), Refused::WorseGroup);
     }
     leave.then_some(found)
+}
+
+/// Whether a group has room whatever its averages are: fewer tasks than CPUs, and no mark.
+fn surely_has_spare(view: &View, id: SgId, stats: &SgLbStats) -> bool {
+    stats.group_type == GroupType::HasSpare
+        && stats.sum_nr_running < stats.group_weight
+        && !view.sched.domains.sgc(id).imbalance
+        && stats.group_misfit_task_load == 0
+}
+
+/// Whether the idlest group would be enough better if both had room.
+pub(super) fn leaves_with_spare(
+    view: &View,
+    sd: &SchedDomain,
+    task: TaskId,
+    (local_id, local): (SgId, &SgLbStats),
+    (idlest_id, idlest): (SgId, &SgLbStats),
+) -> bool {
+    let spare = |stats: &SgLbStats| SgLbStats { group_type: GroupType::HasSpare, ..*stats };
+    // What is noted for people is of the decision itself.
+    let apart = View::new(view.sched, view.now, None);
+    leaves_local(&apart, sd, task, (local_id, &spare(local)), (idlest_id, &spare(idlest)))
 }
 
 /// A group stands in the list of those passed over by its first CPU.
@@ -176,7 +228,7 @@ fn picks_idlest(view: &View, best: &SgLbStats, best_id: Option<SgId>, stats: &Sg
 }
 
 /// Whether the idlest group is enough better than the local one.
-pub(super) fn leaves_local(
+fn leaves_local(
     view: &View,
     sd: &SchedDomain,
     task: TaskId,

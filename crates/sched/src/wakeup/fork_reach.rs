@@ -18,19 +18,20 @@ use crate::{
 
 use super::ForkFacts;
 use super::find_idlest_cpu::{below, find_idlest_group_cpu};
-use super::find_idlest_group::{leaves_local, update_sg_wakeup_stats};
+use super::find_idlest_group::{leaves_with_spare, update_sg_wakeup_stats};
 use super::select_task_rq::top_domain;
 
 impl Sched {
     /// All CPUs to which [`Sched::decide_fork_by`] can send a task that `this` forks, with averages
-    /// between `least` and `most`, and if one of those that `may_be_newest` went idle last.
+    /// between `least` and `most`, and if one of those that are `unknown` went idle at `stamp`.
     pub fn fork_reach(
         &self,
         task: TaskId,
         this: CpuId,
         now: Time,
         (least, most): (&ForkFacts, &ForkFacts),
-        may_be_newest: impl Fn(CpuId) -> bool,
+        unknown: impl Fn(CpuId) -> bool,
+        stamp: u64,
     ) -> CpuMask {
         let nr_cpus = self.rqs.len();
         let p = self.task(task);
@@ -70,7 +71,7 @@ impl Sched {
                 go(cpu, sd.child);
             }
             for group in groups {
-                walk.cpus(self.domains.sg(group), cpu, &may_be_newest, |found| {
+                walk.cpus(self.domains.sg(group), cpu, &unknown, stamp, |found| {
                     go(found, if found == cpu { sd.child } else { below(&self.domains, found, sd, flag) });
                 });
             }
@@ -163,10 +164,8 @@ impl Walk<'_> {
         if local.most.group_type < group.least.group_type {
             return (true, false);
         }
-        let spare = |stats: &SgLbStats| SgLbStats { group_type: GroupType::HasSpare, ..*stats };
-        let (local_spare, group_spare) = (spare(&local.least), spare(&group.least));
-        let leaves =
-            leaves_local(&self.least, sd, self.task, (local.id, &local_spare), (group.id, &group_spare));
+        let pair = ((local.id, &local.least), (group.id, &group.least));
+        let leaves = leaves_with_spare(&self.least, sd, self.task, pair.0, pair.1);
         match (local.has_spare(), group.has_spare()) {
             (true, true) => (!leaves, leaves),
             // A local group without room is left all the more, for one without it all the less.
@@ -181,7 +180,8 @@ impl Walk<'_> {
         &self,
         group: &SchedGroup,
         cpu: CpuId,
-        may_be_newest: impl Fn(CpuId) -> bool,
+        unknown: impl Fn(CpuId) -> bool,
+        stamp: u64,
         mut take: impl FnMut(CpuId),
     ) {
         let (found, reason) = find_idlest_group_cpu(&self.most, group, self.task, cpu);
@@ -191,9 +191,11 @@ impl Walk<'_> {
         }
         let allowed = &self.sched.task(self.task).allowed;
         let cpus = || group.cpus.iter().copied().filter(|&cpu| allowed.contains(cpu));
-        cpus().filter(|&cpu| self.sched.available_idle_cpu(cpu) && may_be_newest(cpu)).for_each(&mut take);
+        let newer = reason != Reason::IdlestRecent || self.most.idle_stamp(found) <= stamp;
+        let idle = |cpu: CpuId| self.sched.available_idle_cpu(cpu);
+        cpus().filter(|&cpu| newer && idle(cpu) && unknown(cpu)).for_each(&mut take);
         if reason == Reason::IdlestLoad {
-            let most = cpus().filter(|&cpu| !self.sched.available_idle_cpu(cpu));
+            let most = cpus().filter(|&cpu| !idle(cpu));
             let most = most.map(|cpu| self.most.cpu_load(cpu)).min().unwrap_or(u64::MAX);
             cpus().filter(|&cpu| self.least.cpu_load(cpu) <= most).for_each(take);
         }

@@ -3,7 +3,9 @@
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-use crate::{Candidate, Feature, Placement, Reason, RecentUsedCpu, Refused, Sched, SdFlags, SdId, View};
+use crate::{
+    Candidate, Feature, Leans, Placement, Reason, RecentUsedCpu, Refused, Sched, SdFlags, SdId, View,
+};
 
 use super::wake_affine::wake_affine;
 use super::wake_cap::wake_cap;
@@ -33,6 +35,13 @@ impl Sched {
     ) -> Placement {
         let view = View::new(self, now, passed_over);
         self.placed(task, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK))
+    }
+
+    /// A CPU for a task that `this` forked, and what that leans on.
+    pub fn decide_fork_leaning(&self, task: TaskId, this: CpuId, now: Time) -> (Placement, Leans) {
+        let view = View::new(self, now, None);
+        let placement = self.placed(task, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK));
+        (placement, view.leans())
     }
 
     /// A CPU for a task that `this` forked, with other averages and idle stamps.

@@ -30,23 +30,33 @@ impl Sched {
         now: Time,
         passed_over: Option<&RefCell<Vec<Candidate>>>,
     ) -> WakeupDecision {
-        let p = self.task(wakeup.task);
-        let stays = |path, remote| WakeupDecision { path, placement: None, cpu: p.cpu, remote };
-        if wakeup.waker == Some(wakeup.task) {
-            return stays(WakePath::SelfWake, false);
-        }
-        if p.on_rq {
-            let path = if p.se.sched_delayed { WakePath::StillDelayed } else { WakePath::StillQueued };
-            return stays(path, false);
-        }
-        if p.on_cpu && self.kernel.has(Feature::TtwuOnCpu) && self.ttwu_queue_cond(wakeup, p.cpu, true) {
-            return stays(WakePath::OnCpuHandover, true);
+        let path = self.wake_path(wakeup);
+        if path != WakePath::Select {
+            let (cpu, remote) = (self.task(wakeup.task).cpu, path == WakePath::OnCpuHandover);
+            return WakeupDecision { path, placement: None, cpu, remote };
         }
         let view = View::new(self, now, passed_over);
         let placement = self.select_task_rq(&view, wakeup);
         let cpu = placement.cpu;
         let remote = self.ttwu_queue_cond(wakeup, cpu, false);
         WakeupDecision { path: WakePath::Select, placement: Some(placement), cpu, remote }
+    }
+
+    /// Which way a wake-up takes: whether a CPU is chosen, and why not.
+    ///
+    /// Kernel: try_to_wake_up(), kernel/sched/core.c, v6.12, v5.5.
+    pub fn wake_path(&self, wakeup: &Wakeup) -> WakePath {
+        let p = self.task(wakeup.task);
+        if wakeup.waker == Some(wakeup.task) {
+            WakePath::SelfWake
+        } else if p.on_rq {
+            if p.se.sched_delayed { WakePath::StillDelayed } else { WakePath::StillQueued }
+        } else if p.on_cpu && self.kernel.has(Feature::TtwuOnCpu) && self.ttwu_queue_cond(wakeup, p.cpu, true)
+        {
+            WakePath::OnCpuHandover
+        } else {
+            WakePath::Select
+        }
     }
 
     /// Whether a wake-up goes over the wake list of `cpu`; `descheduling` says that the

@@ -6,6 +6,7 @@ use schedlab_units::Pid;
 use crate::comm::{COMM_LEN, Comm};
 use crate::decision::Name;
 use crate::event::Softirq;
+use crate::read::number;
 use crate::state::TaskState;
 
 /// A form that a field of type `T` has in text.
@@ -46,13 +47,9 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     fn unsigned(&mut self) -> Option<u64> {
-        let digits = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
-        let mut n = 0u64;
-        for &digit in &self.0[..digits] {
-            n = n.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
-        }
-        self.0 = &self.0[digits..];
-        (digits > 0).then_some(n)
+        let (n, rest) = number(self.0)?;
+        self.0 = rest;
+        Some(n)
     }
 
     fn hex(&mut self) -> Option<u64> {
@@ -149,7 +146,8 @@ impl Style<Comm> for Task {
         }
         let text = cursor.0;
         let last = (COMM_LEN - 1).min(text.len().checked_sub(after.len())?);
-        let at = (0..=last).rev().find(|&at| text[at..].starts_with(after.as_bytes()));
+        let first = after.as_bytes()[0];
+        let at = (0..=last).rev().find(|&at| text[at] == first && text[at..].starts_with(after.as_bytes()));
         let at = at.or_else(|| find(text, after.as_bytes()))?;
         Some(Comm::new(cursor.take(at, after)))
     }

@@ -106,11 +106,16 @@ pub(super) fn name(text: &[u8]) -> Comm {
 
 /// An unsigned decimal number.
 #[inline]
-pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mut n = 0u64;
-    for &digit in &text[..digits] {
-        n = n.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut n, mut digits) = (0u64, 0);
+    while let Some(digit) = text.get(digits).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
+        // So many digits fit whatever they are.
+        n = if digits < 19 {
+            n * 10 + u64::from(digit)
+        } else {
+            n.checked_mul(10)?.checked_add(u64::from(digit))?
+        };
+        digits += 1;
     }
     (digits > 0).then_some((n, &text[digits..]))
 }

@@ -18,6 +18,7 @@ pub mod perf_script;
 pub mod perfetto;
 pub mod trace_dat;
 
+pub(crate) use head::number;
 pub use open::{Format, Input, Reader, Spool, detect, open};
 
 use std::fmt;
