@@ -9,6 +9,7 @@
 //! CPU, recently used CPU, core, CPU, sibling) and of `find_idlest_group_cpu` must be idle
 //! *and* of full capacity, and what failed on capacity alone is remembered; the remembered
 //! one with most capacity is taken in the place of the target when the search finds nothing.
+//! Of an idle core the first thread of full capacity is taken.
 
 use core::cell::Cell;
 
@@ -48,6 +49,8 @@ impl Backup {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use expect_test::expect;
 
     use crate::wakeup::drawn::check_wakeup;
@@ -107,19 +110,28 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_core_counts_only_at_full_capacity() {
-        check_wakeup(
-            "v4.13+SIS_CAPACITY",
-            "1x1x3x2 | 0[waker*] 2[ ; capacity=200] llc0{cores}",
-            "wake x prev=0 waker=waker",
-            expect!["cpu 4, IDLE_CORE, examined 6"],
-        );
-        check_wakeup(
-            "v6.12+SIS_CAPACITY",
-            "1x1x3x2 | 0[waker*] 2[ ; capacity=500] llc0{cores}",
-            "wake x prev=0 waker=waker",
-            expect!["cpu 4, IDLE_CORE, examined 6, remote"],
-        );
+    fn an_idle_core_gives_its_thread_of_full_capacity() {
+        for (kernel, queues, expected) in [
+            ("v4.13+SIS_CAPACITY", "2[ ; capacity=200]", expect!["cpu 3, IDLE_CORE, examined 4"]),
+            ("v6.12+SIS_CAPACITY", "2[ ; capacity=500]", expect!["cpu 3, IDLE_CORE, examined 4, remote"]),
+            (
+                "v4.13+SIS_CAPACITY",
+                "2[ ; capacity=200] 3[ ; capacity=300]",
+                expect!["cpu 4, IDLE_CORE, examined 6"],
+            ),
+            (
+                "v6.12+SIS_CAPACITY",
+                "2[ ; capacity=500] 3[ ; capacity=300]",
+                expect!["cpu 4, IDLE_CORE, examined 6, remote"],
+            ),
+        ] {
+            check_wakeup(
+                kernel,
+                &format!("1x1x3x2 | 0[waker*] {queues} llc0{{cores}}"),
+                "wake x prev=0 waker=waker",
+                expected,
+            );
+        }
     }
 
     #[test]

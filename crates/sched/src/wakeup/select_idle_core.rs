@@ -24,8 +24,9 @@ impl Search<'_> {
                 self.view.examine();
                 idle &= sched.available_idle_cpu(cpu);
             }
-            if idle && self.has_capacity(core) {
-                return Some(core);
+            let taken = if idle { self.thread_of_idle_core(core) } else { None };
+            if taken.is_some() {
+                return taken;
             }
             if !idle {
                 self.view.refuse(core, Refused::CoreBusy);
@@ -35,8 +36,18 @@ impl Search<'_> {
         None
     }
 
-    /// Whether the core of `core` is idle; if not, takes its threads off `cpus`. The first
-    /// idle thread met on the way is kept in `fallback`.
+    /// The thread of an idle core to take: the one the search came upon. With SIS_CAPACITY the
+    /// first of full capacity, itself before its siblings.
+    fn thread_of_idle_core(&self, core: CpuId) -> Option<CpuId> {
+        if self.has_capacity(core) {
+            return Some(core);
+        }
+        let mut siblings = self.view.sched.domains.smt_mask[core].iter();
+        siblings.find(|&cpu| cpu != core && self.allowed.contains(cpu) && self.has_capacity(cpu))
+    }
+
+    /// The thread to take if the core of `core` is idle; if not, takes its threads off `cpus`.
+    /// The first idle thread met on the way is kept in `fallback`.
     ///
     /// Kernel: select_idle_core(), kernel/sched/fair.c, v5.18, v6.12.
     pub(super) fn select_idle_core(
@@ -44,7 +55,7 @@ impl Search<'_> {
         core: CpuId,
         cpus: &mut CpuMask,
         fallback: &mut Option<(CpuId, Reason)>,
-    ) -> bool {
+    ) -> Option<CpuId> {
         let sched = self.view.sched;
         let whole_mask = self.view.kernel().has(Feature::IdleCoreMaskAllowed);
         let may =
@@ -68,14 +79,15 @@ impl Search<'_> {
                 break;
             }
         }
-        if idle && self.has_capacity(core) {
-            return true;
+        let taken = if idle { self.thread_of_idle_core(core) } else { None };
+        if taken.is_some() {
+            return taken;
         }
         if !idle {
             self.view.refuse(core, Refused::CoreBusy);
         }
         cpus.remove_all(&sched.domains.smt_mask[core]);
-        false
+        None
     }
 }
 

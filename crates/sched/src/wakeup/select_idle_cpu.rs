@@ -125,8 +125,10 @@ impl Search<'_> {
         for span in cluster.into_iter().chain([&*llc.span]) {
             // The mask loses the threads of each core that is not idle, so it is asked anew.
             for cpu in span.iter_wrap(target.index() + 1) {
-                if cpus.contains(cpu) && self.select_idle_core(cpu, &mut cpus, &mut fallback) {
-                    return Ok((cpu, Reason::IdleCore));
+                if cpus.contains(cpu)
+                    && let Some(taken) = self.select_idle_core(cpu, &mut cpus, &mut fallback)
+                {
+                    return Ok((taken, Reason::IdleCore));
                 }
             }
             cpus.remove_all(span);
