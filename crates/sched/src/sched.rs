@@ -55,6 +55,8 @@ pub struct Sched {
     pub scaled: Scaled,
     /// Prices of the kernel's own work.
     pub prices: Prices,
+    /// The CPU that acts next will stand still in the middle: after so many ns, for so many.
+    pub stall: Option<(u64, u64)>,
     /// Domains, groups and what LLCs share.
     pub domains: Domains,
     /// Run queues.
@@ -135,6 +137,7 @@ impl Sched {
             kernel: kernel.clone(),
             scaled: Scaled::new(&kernel.tunables, active.weight()),
             prices,
+            stall: None,
             rqs: Watched::new(rqs),
             cfs_rqs: Watched::new(cfs_rqs),
             tasks: Vec::new(),

@@ -1,14 +1,12 @@
 //! How fast each CPU works: capacity, clock, and the threads beside it.
 //!
-//! The share of a core among its threads changes whenever one becomes busy or idle. In
-//! an emulator whose CPUs share one processor, so does the speed of all of them.
+//! The share of a core among its threads changes whenever one becomes busy or idle.
 //! Clocks are looked at when a CPU wakes up and at ticks; between, they stand.
 
 use schedlab_machine::{Clock, ClockDomain, Law, Machine, Mechanism, Rate};
 use schedlab_topology::CpuId;
 
 use crate::engine::Engine;
-use crate::task::Stage;
 
 /// The clocks of a machine.
 pub(crate) struct Clocks {
@@ -60,9 +58,6 @@ impl Engine<'_> {
             let memory_bound = self.curr(cpu).is_some_and(|task| self.tasks[task.index()].memory_bound);
             rate = rate.times(self.machine.smt.share(busy, memory_bound));
         }
-        if self.machine.shared_clock && self.nr_working > 1 && !self.pauses(cpu) {
-            rate = rate.times(Rate::of(1, u64::from(self.nr_working)));
-        }
         rate
     }
 
@@ -101,9 +96,7 @@ impl Engine<'_> {
                 entry.busy_ns += self.now.since(entry.busy_since).0;
             }
         }
-        if self.machine.shared_clock {
-            self.share_clock();
-        } else if self.smt && !edge {
+        if self.smt && !edge {
             for sibling in self.machine.topology.core_mask(cpu).iter() {
                 if sibling != cpu && !self.is_idle(sibling) {
                     let rate = self.rate_of(sibling);
@@ -111,27 +104,6 @@ impl Engine<'_> {
                 }
             }
         }
-    }
-
-    /// Where all CPUs share one processor: counts those that work and gives each its share.
-    /// A CPU whose task spins gives its turn away with every pause.
-    pub fn share_clock(&mut self) {
-        if !self.machine.shared_clock {
-            return;
-        }
-        let busy: Vec<CpuId> =
-            self.machine.topology.online().iter().filter(|&cpu| !self.is_idle(cpu)).collect();
-        self.nr_working = busy.iter().filter(|&&cpu| !self.pauses(cpu)).count() as u32;
-        for cpu in busy {
-            let rate = self.rate_of(cpu);
-            self.set_rate(cpu, rate);
-        }
-    }
-
-    /// Whether the task on a CPU spins, at a barrier or for a mutex.
-    fn pauses(&self, cpu: CpuId) -> bool {
-        let stage = self.curr(cpu).map(|task| self.tasks[task.index()].stage);
-        matches!(stage, Some(Stage::SpunAtBarrier(_) | Stage::SpunForLock(_)))
     }
 
     /// Chooses the clock anew if its sample is over.

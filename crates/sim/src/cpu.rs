@@ -23,6 +23,8 @@ pub(crate) struct Cpu {
     pub work_rate: Rate,
     /// It stands still: a line it accesses is not at hand.
     pub stands: bool,
+    /// It stands still: it has not its turn.
+    pub waits: bool,
     /// It is on a path of the kernel, which ends when the overhead is worked off.
     pub in_kernel: bool,
     /// When a request is acted on inside the present stretch of kernel work.
@@ -72,6 +74,7 @@ impl Cpu {
             rate: Rate::FULL,
             work_rate: Rate::FULL,
             stands: false,
+            waits: false,
             in_kernel: false,
             resched_at: None,
             shown: Curr::Idle,
@@ -102,7 +105,7 @@ impl Cpu {
     pub fn advance(&mut self, now: Time, work: Option<&mut Work>) {
         let mut ns = now.0 - self.since.0;
         self.since = now;
-        if ns == 0 || self.stands {
+        if ns == 0 || self.stands_still() {
             return;
         }
         if self.overhead != Work::NONE {
@@ -121,6 +124,12 @@ impl Cpu {
         if let Some(work) = work {
             *work = work.after(ns, self.work_rate);
         }
+    }
+
+    /// Whether it gets nowhere as time passes.
+    #[inline]
+    pub fn stands_still(&self) -> bool {
+        self.stands || self.waits
     }
 
     /// How long until the overhead is worked off.

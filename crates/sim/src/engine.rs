@@ -167,8 +167,8 @@ pub(crate) struct Engine<'a> {
     pub pending: u64,
     /// CPUs that run something.
     pub nr_busy: u32,
-    /// CPUs that want the processor they all share; counted only where they do.
-    pub nr_working: u32,
+    /// Whose turn it is, where one processor executes all CPUs.
+    pub turns: Option<crate::turns::Turns>,
     /// Tasks named by count so far, and of each spec.
     pub named: u32,
     pub named_of: Vec<u32>,
@@ -256,7 +256,7 @@ impl<'a> Engine<'a> {
             to_start: 0,
             pending: 0,
             nr_busy: 0,
-            nr_working: 0,
+            turns: None,
             named: 0,
             named_of: vec![0; workload.tasks.len()],
             next_pid: 1000,
@@ -282,6 +282,9 @@ impl<'a> Engine<'a> {
             masks: masks(workload, topology.nr_cpus()),
             all_cpus: Arc::new(CpuMask::all(topology.nr_cpus())),
         };
+        engine.turns = machine
+            .shared_clock
+            .then(|| crate::turns::Turns::new(topology.nr_cpus(), engine.sched.tick_ns(), seed));
         engine.lines.counters = engine.sched.tg(schedlab_sched::TgId::ROOT).load_avg.len();
         if engine.explaining {
             engine.sched.balance_log = Some(Vec::new());
@@ -349,7 +352,9 @@ impl<'a> Engine<'a> {
             }
             self.now = time;
             self.counts.events += 1;
-            self.handle(event);
+            if self.turns.is_none() || !self.awaits_turn(event) {
+                self.handle(event);
+            }
             if self.memory.is_dirty() {
                 self.share_bandwidth();
             }
@@ -360,8 +365,9 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn handle(&mut self, event: Event) {
+    pub fn handle(&mut self, event: Event) {
         match event {
+            Event::Turn { number } => self.turn_over(number),
             Event::Cpu { cpu, number } => {
                 if self.cpus[cpu].number == number {
                     self.cpus[cpu].armed = None;

@@ -11,6 +11,8 @@ use schedlab_workload::{DeviceId, SourceId, SpecId};
 pub(crate) enum Event {
     /// What a CPU executes reaches a point at which something must be done.
     Cpu { cpu: CpuId, number: u32 },
+    /// The turn of a CPU is over, where they take turns.
+    Turn { number: u32 },
     /// The periodic tick of a CPU.
     Tick { cpu: CpuId },
     /// The timer that ends a slice.

@@ -27,7 +27,7 @@ impl Engine<'_> {
         let mut steps = 0;
         loop {
             let Some(task) = self.curr(cpu) else { return };
-            if self.cpus[cpu].overhead != Work::NONE || self.cpus[cpu].stands {
+            if self.cpus[cpu].overhead != Work::NONE || self.cpus[cpu].stands_still() {
                 break;
             }
             if self.path_ends(cpu, task) || self.point_reached(cpu, task) {
@@ -54,7 +54,7 @@ impl Engine<'_> {
     /// Arms the event at which the CPU has something to do.
     pub fn arm_next(&mut self, cpu: CpuId) {
         let Some(task) = self.curr(cpu) else { return };
-        if self.cpus[cpu].stands {
+        if self.cpus[cpu].stands_still() {
             return;
         }
         let overhead = self.cpus[cpu].overhead_ns();
@@ -326,13 +326,12 @@ impl Engine<'_> {
                 let entry = &mut self.tasks[task.index()];
                 entry.work = Work::nanos(spin.0);
                 entry.stage = Stage::SpunAtBarrier(id);
-                self.share_clock();
+                self.turn_changes(cpu);
             }
             Arrival::Open(spinners) => {
                 for spinner in spinners {
                     self.end_spin(spinner, Stage::Fetch);
                 }
-                self.share_clock();
                 let left = self.objects.barriers[id.index()].nr_sleepers() as u32;
                 if left > 0 {
                     self.charge(cpu, self.paths.syscall + self.paths.futex);
@@ -403,6 +402,7 @@ impl Engine<'_> {
         let next = &mut self.cpus[cpu].next_timer;
         *next = if *next <= self.now { at } else { at.min(*next) };
         self.queue.push(at, crate::event::Event::Timer { task, number: entry.timer });
+        self.timer_set(at);
     }
 
     /// Takes a task's timer back, if it is set.

@@ -46,6 +46,7 @@ impl Engine<'_> {
         if stop && !self.cpus[cpu].tick_stopped {
             self.stop_tick(cpu);
         }
+        self.turn_changes(cpu);
     }
 
     /// An idle CPU has polled long enough.
@@ -98,6 +99,7 @@ impl Engine<'_> {
         self.sched.rqs[cpu].polling = false;
         self.restart_tick(cpu);
         self.set_busy(cpu, true);
+        self.turn_changes(cpu);
     }
 
     /// How long an idle CPU takes until it handles what happens to it now; zero if

@@ -47,6 +47,7 @@ mod stopper;
 mod switch;
 mod task;
 mod tick;
+mod turns;
 mod wait;
 mod wakeup;
 mod workers;

@@ -115,7 +115,7 @@ impl Engine<'_> {
         entry.work = Work::nanos(u64::MAX);
         entry.mode = Mode::Kernel(Section { preempt_off: true, cond_resched_ns: 0 });
         entry.stage = Stage::SpunForLock(lock);
-        self.share_clock();
+        self.turn_changes(self.sched.task(task).cpu);
     }
 
     /// A spinning task stops without the lock.
@@ -212,9 +212,6 @@ impl Engine<'_> {
         entry.stage = stage;
         if runs {
             self.arm_next(cpu);
-        }
-        if let Stage::Locked(_) = stage {
-            self.share_clock();
         }
     }
 }

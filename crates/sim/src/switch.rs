@@ -27,7 +27,9 @@ impl Engine<'_> {
 
     /// Calls the scheduler on a CPU, whose execution is up to now.
     pub fn reschedule(&mut self, cpu: CpuId, how: Deactivate) {
+        self.sched.stall = self.stall(cpu);
         let switched = self.sched.schedule(cpu, how, self.now);
+        self.sched.stall = None;
         self.effects(cpu, Context::Task);
         self.rearm_hrtick(cpu);
         if switched.prev != switched.next {
@@ -110,7 +112,7 @@ impl Engine<'_> {
                 task.work = task.work.plus_nanos(stall);
             }
         }
-        if self.smt || self.machine.shared_clock {
+        if self.smt {
             self.cpus[cpu].rate = self.rate_of(cpu);
         }
         self.cpus[cpu].work_rate = self.cpus[cpu].rate;
@@ -118,6 +120,9 @@ impl Engine<'_> {
         self.cpus[cpu].resched_at = None;
         if streams {
             self.memory.flow(cpu, next, true);
+        }
+        if self.pauses(cpu) {
+            self.turn_changes(cpu);
         }
     }
 

@@ -32,7 +32,9 @@ impl Engine<'_> {
         }
         self.cpus[cpu].tick_armed = true;
         let tick = self.sched.tick_ns();
-        self.queue.push(Time((self.now.0 / tick + 1) * tick), Event::Tick { cpu });
+        let at = Time((self.now.0 / tick + 1) * tick);
+        self.queue.push(at, Event::Tick { cpu });
+        self.timer_set(at);
     }
 
     /// The tick of a CPU.
@@ -90,7 +92,9 @@ impl Engine<'_> {
         entry.hrtick_number = entry.hrtick_number.wrapping_add(1);
         if let Some(at) = wanted {
             let number = entry.hrtick_number;
-            self.queue.push(Time(at).max(self.now), Event::HrTick { cpu, number });
+            let at = Time(at).max(self.now);
+            self.queue.push(at, Event::HrTick { cpu, number });
+            self.timer_set(at);
         }
     }
 

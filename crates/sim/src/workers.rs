@@ -183,7 +183,12 @@ impl Engine<'_> {
             Completion::IrqAt(cpu) => cpu,
             Completion::IrqSubmitter | Completion::Worker { .. } => request.cpu,
         };
-        self.device_irq(cpu, request.task);
+        if self.turns.is_some() {
+            // The CPU may not have its turn.
+            self.queue.push(self.now, Event::DeviceIrq { cpu, task: request.task });
+        } else {
+            self.device_irq(cpu, request.task);
+        }
     }
 
     /// The interrupt at the end of a request, on a CPU that may have to wake up first.

@@ -4,7 +4,8 @@
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
 use schedlab_sim::Simulation;
-use schedlab_trace::NullSink;
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Kind, NullSink, Sink};
 use schedlab_units::Duration;
 use schedlab_workload::{ProgramBuilder, TaskSpec, WorkloadBuilder};
 
@@ -60,4 +61,44 @@ fn who_spins_at_a_barrier_gives_the_shared_processor_away() {
     let outcome = Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut NullSink);
     // 14 ms of work in all, and nothing for the spinning.
     assert!((14_000_000..14_400_000).contains(&outcome.elapsed().0), "{}", outcome.elapsed());
+}
+
+/// The CPUs of marks, in order.
+#[derive(Default)]
+struct Marks(Vec<CpuId>);
+
+impl Sink for Marks {
+    fn event(&mut self, event: &Event) {
+        if let Kind::Mark { .. } = event.kind {
+            self.0.push(event.cpu);
+        }
+    }
+}
+
+#[test]
+fn who_has_the_turn_runs_alone_and_the_others_stand_still() {
+    let mut machine = Machine::preset("4").unwrap();
+    let changes = |machine: &Machine| {
+        let mut w = WorkloadBuilder::new("test");
+        let label = w.label("here");
+        let program = w.program("t", |p| {
+            p.run(Duration::millis(1));
+            p.repeat(100, |p| _ = p.run(Duration::micros(10)).mark(label, 0));
+        });
+        for i in 0..4 {
+            w.task(TaskSpec::root(format!("t{i}"), program));
+        }
+        let workload = w.finish().unwrap();
+        let kernel = Kernel::parse("v6.12").unwrap();
+        let mut marks = Marks::default();
+        let outcome = Simulation::new(machine, &kernel, &workload).unwrap().run(&mut marks);
+        assert!(outcome.is_ok());
+        assert_eq!(marks.0.len(), 400);
+        marks.0.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    };
+    let side_by_side = changes(&machine);
+    assert!(side_by_side > 250, "{side_by_side}");
+    machine.shared_clock = true;
+    let in_turns = changes(&machine);
+    assert!(in_turns < 100, "{in_turns}");
 }

@@ -116,7 +116,8 @@ impl Sched {
                 continue;
             };
             let decision = self.load_balance(cpu, id, IdleType::NewlyIdle, now);
-            let cost = before + self.price_of(&decision);
+            let work = before + self.price_of(&decision);
+            let cost = work + self.stalled(spent, work);
             before = 0;
             spent += cost;
             outcome.examined += decision.examined;
@@ -201,6 +202,14 @@ impl Sched {
         prices.balance_pass
             + u64::from(decision.examined) * prices.balance_cpu
             + u64::from(decision.moved) * prices.balance_task
+    }
+
+    /// How long the CPU stands still in the middle of work, which the clock takes for work.
+    fn stalled(&self, begun_after: u64, work: u64) -> u64 {
+        match self.stall {
+            Some((after, lasts)) if (begun_after..begun_after + work).contains(&after) => lasts,
+            _ => 0,
+        }
     }
 
     /// Kernel: update_next_balance(), kernel/sched/fair.c, v6.12.

@@ -1,0 +1,270 @@
+//! One processor that executes all CPUs in turn, as an emulator does whose clock counts instructions.
+//!
+//! A CPU runs alone until its turn is over or it sleeps; meanwhile the others stand still, and what
+//! comes for them waits for their turn. Turns go by number. Those of one pass over the CPUs are alike:
+//! an nth of the time until the next timer, of n CPUs, as it was when the pass began. A timer or a
+//! device that interrupts makes each CPU's next turn be measured anew, so after a tick each is an nth
+//! shorter than the one before. When all CPUs sleep, time goes on to whatever comes next, and the CPU
+//! that it comes for has the turn.
+//!
+//! ```text
+//!   all sleep         a pass of 992 / 16 us, until CPU 15       the next, of 500 / 16 us
+//!       | CPU 5  | CPU 6  | CPU 7  | (8 sleeps) CPU 9 .. CPU 15 | CPU 0 | CPU 1 | CPU 2 | ..
+//! ```
+//!
+//! A task that spins gives the turn away with each pause. Requests of QEMU's own threads, which end
+//! turns too, are left out.
+//!
+//! Source: QEMU 10, rr_cpu_thread_fn() and icount_percpu_budget(); the recordings in `traces/` show all of it.
+
+use schedlab_machine::Work;
+use schedlab_topology::{CpuId, PerCpu};
+use schedlab_units::{Duration, Time};
+
+use crate::engine::Engine;
+use crate::event::Event;
+use crate::rng::Stream;
+use crate::task::Stage;
+
+/// A turn of a loop that pauses, ns.
+const PAUSE: u64 = 20;
+
+/// Time that such a loop takes to count for what its model says of a pause, ns: see the programs of
+/// [`schedlab_workload::models::Barrier`].
+const PAUSED: u64 = 10_000;
+
+/// The turns of a machine.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    /// Whose turn it is, or was last.
+    at: CpuId,
+    /// Whether it is anybody's.
+    taken: bool,
+    /// Number of the armed end of the turn.
+    number: u32,
+    /// What came for a CPU outside its turn.
+    due: PerCpu<Vec<Event>>,
+    /// CPUs whose next turn is measured anew.
+    anew: PerCpu<bool>,
+    /// How long a turn of this pass lasts, ns, and until when the present one does.
+    turn: u64,
+    until: Time,
+    /// The timer up to which turns are measured.
+    deadline: Time,
+    /// A timer of the machine itself comes so long after each tick is due.
+    reach: Duration,
+}
+
+impl Turns {
+    /// All CPUs sleep.
+    pub fn new(nr_cpus: usize, tick: u64, seed: u64) -> Turns {
+        // Seen were 0.2 to 3.6 ms of 4.
+        let reach = tick / 20 + Stream::new(seed, "turns", 0).next() % (tick * 17 / 20);
+        Turns {
+            at: CpuId(0),
+            taken: false,
+            number: 0,
+            due: PerCpu::new(nr_cpus, |_| Vec::new()),
+            anew: PerCpu::new(nr_cpus, |_| true),
+            turn: 0,
+            until: Time::ZERO,
+            deadline: Time::ZERO,
+            reach: Duration(reach),
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// Whether something that comes for a CPU has to wait for its turn; if so it is kept until then.
+    pub fn awaits_turn(&mut self, event: Event) -> bool {
+        let cpu = self.comes_for(event);
+        let Some((turns, cpu)) = self.turns.as_mut().zip(cpu) else { return false };
+        if !matches!(event, Event::Notify { .. }) {
+            turns.anew.iter_mut().for_each(|(_, anew)| *anew = true);
+        }
+        if turns.taken && turns.at == cpu {
+            return false;
+        }
+        turns.due[cpu].push(event);
+        if !turns.taken {
+            self.give_turn(cpu);
+        }
+        true
+    }
+
+    /// The CPU that an event interrupts.
+    fn comes_for(&self, event: Event) -> Option<CpuId> {
+        match event {
+            Event::Tick { cpu } => {
+                let stopped = self.is_idle(cpu) && self.cpus[cpu].tick_stopped;
+                Some(cpu).filter(|_| !stopped)
+            }
+            Event::HrTick { cpu, number } => {
+                Some(cpu).filter(|_| self.cpus[cpu].hrtick_number == number && !self.is_idle(cpu))
+            }
+            Event::Notify { cpu } => Some(cpu),
+            Event::DeviceIrq { cpu, .. } => Some(self.instead_of(cpu)),
+            Event::Irq { source } => Some(self.instead_of(self.workload.objects.sources[source.index()].cpu)),
+            Event::Timer { task, number } => {
+                let task = &self.tasks[task.index()];
+                Some(self.instead_of(task.timer_cpu)).filter(|_| task.timer == number)
+            }
+            _ => None,
+        }
+    }
+
+    /// The turn is over.
+    pub fn turn_over(&mut self, number: u32) {
+        let Some(turns) = &mut self.turns else { return };
+        if turns.number != number {
+            return;
+        }
+        let cpu = turns.at;
+        if std::mem::take(&mut turns.taken) && !self.is_idle(cpu) {
+            self.advance(cpu);
+            self.suspend(cpu);
+        }
+        self.pass_turn();
+    }
+
+    /// A CPU stands still from now on.
+    fn suspend(&mut self, cpu: CpuId) {
+        let pauses = self.pauses(cpu) && self.cpus[cpu].overhead == Work::NONE;
+        let entry = &mut self.cpus[cpu];
+        entry.waits = true;
+        entry.armed = None;
+        entry.number = entry.number.wrapping_add(1);
+        if pauses && let Some(task) = self.curr(cpu) {
+            let work = &mut self.tasks[task.index()].work;
+            *work = work.after(PAUSED, schedlab_machine::Rate::FULL);
+        }
+    }
+
+    /// Gives the turn to the next CPU that has something to do.
+    fn pass_turn(&mut self) {
+        let Some(turns) = &self.turns else { return };
+        let (last, nr_cpus) = (turns.at.index(), self.machine.topology.nr_cpus());
+        for step in 1..=nr_cpus {
+            let cpu = CpuId::from((last + step) % nr_cpus);
+            let turns = self.turns.as_ref().expect("there are turns");
+            if (!self.is_idle(cpu) || !turns.due[cpu].is_empty()) && self.give_turn(cpu) {
+                return;
+            }
+        }
+    }
+
+    /// A CPU has its turn: what came for it meanwhile, then what it was doing. Whether it uses it.
+    fn give_turn(&mut self, cpu: CpuId) -> bool {
+        let deadline = self.next_deadline();
+        let nr_cpus = self.machine.topology.nr_cpus() as u64;
+        let turns = self.turns.as_mut().expect("there are turns");
+        if std::mem::take(&mut turns.anew[cpu]) || cpu <= turns.at {
+            turns.deadline = deadline;
+            turns.turn = (deadline.since(self.now).0 / nr_cpus).max(1);
+        }
+        turns.until = self.now + Duration(turns.turn);
+        turns.at = cpu;
+        turns.taken = true;
+        turns.number = turns.number.wrapping_add(1);
+        let due = std::mem::take(&mut turns.due[cpu]);
+        self.advance(cpu);
+        self.cpus[cpu].waits = false;
+        for event in due {
+            self.handle(event);
+        }
+        if self.is_idle(cpu) && self.cpus[cpu].idle_since <= self.now {
+            self.turns.as_mut().expect("there are turns").taken = false;
+            return false;
+        }
+        self.arm_turn();
+        if !self.is_idle(cpu) {
+            self.go_on(cpu);
+        }
+        true
+    }
+
+    /// Arms the end of the present turn anew: the CPU began or ceased to work or to spin.
+    pub fn arm_turn(&mut self) {
+        let Some(turns) = &self.turns else { return };
+        if !turns.taken {
+            return;
+        }
+        let cpu = turns.at;
+        let end = if self.is_idle(cpu) {
+            self.cpus[cpu].idle_since.max(self.now)
+        } else if self.pauses(cpu) {
+            self.now + Duration(self.cpus[cpu].overhead_ns() + PAUSE)
+        } else {
+            turns.until.max(self.now + Duration(1))
+        };
+        let turns = self.turns.as_mut().expect("there are turns");
+        turns.number = turns.number.wrapping_add(1);
+        let number = turns.number;
+        self.queue.push(end, Event::Turn { number });
+    }
+
+    /// A CPU began to run something, or to sleep.
+    pub fn turn_changes(&mut self, cpu: CpuId) {
+        let idle = self.is_idle(cpu);
+        let Some(turns) = &mut self.turns else { return };
+        if turns.taken && turns.at == cpu {
+            return self.arm_turn();
+        }
+        self.cpus[cpu].waits = true;
+        if !turns.taken && !idle {
+            // Something made it run that was no interrupt.
+            turns.number = turns.number.wrapping_add(1);
+            let number = turns.number;
+            self.queue.push(self.now, Event::Turn { number });
+        }
+    }
+
+    /// A timer is set: if it comes before all others, turns are measured by it from now on.
+    pub fn timer_set(&mut self, at: Time) {
+        let (now, nr_cpus) = (self.now, self.machine.topology.nr_cpus() as u64);
+        let Some(turns) = self.turns.as_mut().filter(|turns| turns.taken && at < turns.deadline) else {
+            return;
+        };
+        turns.deadline = at;
+        turns.anew.iter_mut().for_each(|(_, anew)| *anew = true);
+        turns.until = turns.until.min(now + Duration(at.since(now).0 / nr_cpus));
+        self.arm_turn();
+    }
+
+    /// When the next timer comes.
+    fn next_deadline(&self) -> Time {
+        let tick = self.sched.tick_ns();
+        let of_machine = |now: Time| {
+            let reach = self.turns.as_ref().map_or(0, |turns| turns.reach.0);
+            let at = now.0 / tick * tick + reach;
+            Time(if at > now.0 { at } else { at + tick })
+        };
+        let mut next = of_machine(self.now);
+        for cpu in self.machine.topology.online().iter() {
+            let entry = &self.cpus[cpu];
+            if entry.tick_armed {
+                next = next.min(Time((self.now.0 / tick + 1) * tick));
+            }
+            let timers = [entry.next_timer, entry.hrtick.map_or(Time::MAX, Time)];
+            next = timers.into_iter().filter(|&at| at > self.now).fold(next, Time::min);
+        }
+        next
+    }
+
+    /// After how much work, from what is still to be paid for on, the turn of a CPU ends, and how
+    /// long the others' take then, if they are as long.
+    pub fn stall(&self, cpu: CpuId) -> Option<(u64, u64)> {
+        let turns = self.turns.as_ref().filter(|turns| turns.taken && turns.at == cpu)?;
+        let left = turns.until.since(self.now).0.checked_sub(self.cpus[cpu].overhead_ns())?;
+        let others =
+            self.machine.topology.online().iter().filter(|&other| other != cpu && !self.is_idle(other));
+        Some((left, others.count() as u64 * turns.turn))
+    }
+
+    /// Whether the task on a CPU spins, at a barrier or for a mutex.
+    pub fn pauses(&self, cpu: CpuId) -> bool {
+        let stage =
+            self.curr(cpu).filter(|_| self.turns.is_some()).map(|task| self.tasks[task.index()].stage);
+        matches!(stage, Some(Stage::SpunAtBarrier(_) | Stage::SpunForLock(_)))
+    }
+}
