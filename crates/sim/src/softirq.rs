@@ -25,10 +25,19 @@ pub(crate) struct SoftirqState {
     began: Time,
     until: Time,
     /// Work left to `ksoftirqd`.
-    left: Vec<SourceId>,
+    left: Vec<Left>,
     thread: Option<TaskId>,
     /// It is awake.
     thread_runs: bool,
+}
+
+/// A softirq left to `ksoftirqd`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Left {
+    /// What a source left behind.
+    Source(SourceId),
+    /// The end of a request, for which a task waits.
+    Request(TaskId),
 }
 
 impl Engine<'_> {
@@ -38,7 +47,7 @@ impl Engine<'_> {
         let limits = &self.machine.softirq;
         let state = &mut self.softirqs[cpu];
         if state.thread_runs {
-            state.left.push(source);
+            state.left.push(Left::Source(source));
             return 0;
         }
         if self.now > state.until {
@@ -46,16 +55,24 @@ impl Engine<'_> {
             state.until = self.now;
         }
         if state.until.since(state.began).0 >= limits.max_time_ns.get() {
-            state.left.push(source);
-            state.thread_runs = true;
-            let thread = self.ksoftirqd(cpu);
-            self.wake_up(cpu, Context::Softirq, thread, false);
+            self.leave_to_ksoftirqd(cpu, Left::Source(source));
             return 0;
         }
         let entry = if state.until == self.now { limits.entry_ns.get() } else { 0 };
         state.until += Duration(entry + soft);
         self.softirq_posts(cpu, source);
         entry + soft
+    }
+
+    /// A softirq is left to the CPU's thread, which is woken unless it is awake.
+    pub fn leave_to_ksoftirqd(&mut self, cpu: CpuId, left: Left) {
+        let state = &mut self.softirqs[cpu];
+        state.left.push(left);
+        if !std::mem::replace(&mut state.thread_runs, true) {
+            let thread = self.ksoftirqd(cpu);
+            let context = if let Left::Source(_) = left { Context::Softirq } else { Context::Task };
+            self.wake_up(cpu, context, thread, false);
+        }
     }
 
     fn softirq_posts(&mut self, cpu: CpuId, source: SourceId) {
@@ -85,10 +102,18 @@ impl Engine<'_> {
             state.thread_runs = false;
             return self.sleep(cpu, thread, TaskState::Interruptible, Wait::Work, Stage::Softirqs);
         }
-        let part: Vec<SourceId> = state.left.drain(..budget.min(state.left.len())).collect();
-        let ns = part.iter().map(|&source| self.workload.objects.sources[source.index()].soft.0).sum::<u64>();
-        for source in part {
-            self.softirq_posts(cpu, source);
+        let part: Vec<Left> = state.left.drain(..budget.min(state.left.len())).collect();
+        let request = self.kernel_span(&self.machine.cost.complete_io_ns).0;
+        let ns_of = |left: &Left| match *left {
+            Left::Source(source) => self.workload.objects.sources[source.index()].soft.0,
+            Left::Request(_) => request,
+        };
+        let ns = part.iter().map(ns_of).sum::<u64>();
+        for left in part {
+            match left {
+                Left::Source(source) => self.softirq_posts(cpu, source),
+                Left::Request(client) => self.wake_up(cpu, Context::Softirq, client, false),
+            }
         }
         self.in_kernel_for(thread, ns.max(1), Stage::Softirqs);
     }

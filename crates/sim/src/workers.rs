@@ -6,12 +6,13 @@
 use schedlab_sched::{Policy, TaskState};
 use schedlab_topology::{CpuId, CpuMask, NodeId, Topology};
 use schedlab_trace::Comm;
-use schedlab_units::TaskId;
-use schedlab_workload::{Completion, Cursor, DeviceId, ProgramId, QueueId, QueueKind};
+use schedlab_units::{Duration, TaskId};
+use schedlab_workload::{Completion, Cursor, DeviceId, Dist, ProgramId, QueueId, QueueKind};
 
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::event::Event;
+use crate::softirq::Left;
 use crate::task::{Role, Stage, Wait};
 use crate::wait::{Needs, Pool, Request};
 
@@ -146,10 +147,12 @@ impl Engine<'_> {
     pub fn block_io(&mut self, cpu: CpuId, task: TaskId, device: DeviceId) {
         self.charge(cpu, self.paths.syscall);
         let completion = self.workload.objects.devices[device.index()].completion;
-        if let Completion::Worker { queue, .. } = completion {
+        if let Completion::Worker { queue, softirq, .. } = completion {
             let pool = self.pool_of(queue, cpu);
             self.charge(cpu, self.kernel_span(&self.machine.cost.queue_work_ns).0);
-            self.queue_item(cpu, pool, Item::Io { device, client: task });
+            if !softirq || self.objects.devices[device.index()].stand_in_line(Request { task, cpu }) {
+                self.queue_item(cpu, pool, Item::Io { device, client: task });
+            }
         } else {
             self.submit(cpu, task, device);
         }
@@ -206,6 +209,11 @@ impl Engine<'_> {
 
     /// A worker has prepared a request: it submits it and sleeps.
     pub fn submit_for(&mut self, cpu: CpuId, worker: TaskId, device: DeviceId) {
+        let service = self.workload.objects.devices[device.index()].service;
+        if let Dist::Constant(Duration::ZERO) = self.workload.dists[service.index()] {
+            // What is read is in memory.
+            return self.complete_for(cpu, worker, device, true);
+        }
         self.submit(cpu, worker, device);
         let stage = Stage::Complete { device, woken: true };
         self.sleep(cpu, worker, TaskState::Uninterruptible, Wait::Device(device), stage);
@@ -218,8 +226,33 @@ impl Engine<'_> {
             return self.in_kernel_for(worker, ns, Stage::Complete { device, woken: false });
         }
         self.tasks[worker.index()].stage = Stage::NextItem;
-        if let Some(client) = self.tasks[worker.index()].serves.take() {
-            self.wake_up(cpu, Context::Task, client, false);
+        let Some(client) = self.tasks[worker.index()].serves.take() else { return };
+        let Completion::Worker { softirq: true, .. } =
+            self.workload.objects.devices[device.index()].completion
+        else {
+            return self.wake_up(cpu, Context::Task, client, false);
+        };
+        if let Some(next) = self.objects.devices[device.index()].next_in_line() {
+            self.tasks[worker.index()].serves = Some(next.task);
+            let ns = self.worker_ns(device);
+            self.in_kernel_for(worker, ns, Stage::Submit { device });
+        }
+        self.complete_by_softirq(cpu, client);
+    }
+
+    /// A worker leaves it to the block softirq to wake who waits: on its own CPU if that shares a
+    /// cache with the one that asked, else there.
+    ///
+    /// Kernel: blk_mq_complete_request_remote(), block/blk-mq.c, v6.12.
+    fn complete_by_softirq(&mut self, cpu: CpuId, client: TaskId) {
+        let asked = self.sched.task(client).cpu;
+        if self.sched.cpus_share_cache(cpu, asked) {
+            self.leave_to_ksoftirqd(cpu, Left::Request(client));
+        } else {
+            self.pending += 1;
+            self.charge(cpu, self.paths.ipi_send);
+            let at = self.now + Duration(self.cpus[cpu].overhead_ns() + self.paths.ipi_deliver);
+            self.queue.push(at, Event::DeviceIrq { cpu: asked, task: client });
         }
     }
 }

@@ -135,7 +135,8 @@ pub enum Completion {
         work: Duration,
         /// Whether the block softirq tells the task: raised at the submitter's CPU
         /// by an IPI if that shares no cache with the worker's, else at the
-        /// worker's, where ksoftirqd runs it. Otherwise the worker wakes the task.
+        /// worker's, where ksoftirqd runs it. One worker then serves all requests, one
+        /// after another. Otherwise each has a worker, which wakes the task.
         softirq: bool,
     },
 }

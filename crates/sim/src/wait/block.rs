@@ -20,12 +20,14 @@ pub(crate) struct Device {
     /// In service; a place is free when none.
     slots: Vec<Option<Request>>,
     waiting: VecDeque<Request>,
+    /// Requests behind the one that the device's only worker serves; none while it has nothing to do.
+    line: Option<VecDeque<Request>>,
 }
 
 impl Device {
     /// A device that serves so many at once.
     pub fn new(depth: u32) -> Device {
-        Device { slots: vec![None; depth.max(1) as usize], waiting: VecDeque::new() }
+        Device { slots: vec![None; depth.max(1) as usize], waiting: VecDeque::new(), line: None }
     }
 
     /// A request comes: the place in which its service begins, unless it must wait.
@@ -49,6 +51,24 @@ impl Device {
         let done = std::mem::replace(&mut self.slots[slot as usize], next);
         (done.expect("a request is in service"), next.is_some())
     }
+
+    /// A request comes for the only worker: whether that has to be called for it.
+    pub fn stand_in_line(&mut self, request: Request) -> bool {
+        match &mut self.line {
+            Some(line) => line.push_back(request),
+            None => self.line = Some(VecDeque::new()),
+        }
+        self.line.as_ref().is_some_and(VecDeque::is_empty)
+    }
+
+    /// The worker is done with a request: the next one.
+    pub fn next_in_line(&mut self) -> Option<Request> {
+        let next = self.line.as_mut()?.pop_front();
+        if next.is_none() {
+            self.line = None;
+        }
+        next
+    }
 }
 
 #[cfg(test)]
@@ -65,5 +85,18 @@ mod tests {
         assert_eq!(device.complete(1), (request(2), true));
         assert_eq!(device.complete(0), (request(0), false));
         assert_eq!(device.submit(request(9)), Some(0));
+    }
+
+    #[test]
+    fn the_only_worker_is_called_once_and_finds_the_others_in_line() {
+        let request = |task| Request { task: TaskId(task), cpu: CpuId(0) };
+        let mut device = Device::new(1);
+        assert!(device.stand_in_line(request(0)));
+        assert!(!device.stand_in_line(request(1)));
+        assert!(!device.stand_in_line(request(2)));
+        assert_eq!(device.next_in_line(), Some(request(1)));
+        assert_eq!(device.next_in_line(), Some(request(2)));
+        assert_eq!(device.next_in_line(), None);
+        assert!(device.stand_in_line(request(3)));
     }
 }
