@@ -41,6 +41,8 @@ pub struct Options {
     pub recorded_cpus: usize,
     /// CPUs of the machine it is to run on. A CPU that is not there is replaced by the one whose number is the rest.
     pub nr_cpus: usize,
+    /// It is the machine of the recording: idle CPUs hear of wake-ups as late as there.
+    pub as_recorded: bool,
     /// CPUs that tasks of a name may use.
     pub affinity: Vec<AffinityHint>,
     /// What was known of tasks and groups when it was recorded.
@@ -157,6 +159,8 @@ impl<'a> Writer<'a> {
                     let period = (sleep.since_last + std::mem::take(&mut unseen)).max(Duration(1));
                     ops.push(Op::TimerWait { timer: Timer::Own(0), period, miss: Miss::KeepGrid });
                 }
+                Step::Heard(after) if self.options.as_recorded => ops.push(Op::Heard { after }),
+                Step::Heard(_) => {}
                 Step::Wait(other) | Step::Wake(other) => {
                     if self.specs[other.index()].is_some() {
                         ops.push(Op::Barrier { barrier: self.meeting(index, other) });
@@ -292,6 +296,7 @@ mod tests {
                 name: "test".to_string(),
                 recorded_cpus: 8,
                 nr_cpus,
+                as_recorded: nr_cpus == 8,
                 affinity,
                 known: known.clone(),
             })
@@ -393,6 +398,36 @@ mod tests {
                 make from Some(2) on 2-3 in /batch (512): Exec { comm: CommId(0) }, SetSched { attr: AttrId(0) }, Run { work: Duration(1000) }, Exit
                 Idle { nice: 3 }
                 Idle { nice: 0 }
+            "#]],
+        );
+    }
+
+    #[test]
+    fn how_late_a_wakeup_is_heard_of_belongs_to_the_recorded_machine() {
+        let tasks = || {
+            vec![
+                task("wakee", Begin::Asleep(CpuId(1)), vec![Step::Heard(US(300)), Step::Wait(TaskIndex(1))]),
+                task("waker", Begin::Running(CpuId(0)), vec![Step::Wake(TaskIndex(0))]),
+            ]
+        };
+        check(
+            8,
+            &[],
+            tasks(),
+            expect![[r#"
+                wakee from Some(1): Heard { after: Duration(300000) }, Barrier { barrier: BarrierId(0) }, Exit
+                waker from Some(0): Barrier { barrier: BarrierId(0) }, Exit
+                Normal { nice: 0 }
+            "#]],
+        );
+        check(
+            4,
+            &[],
+            tasks(),
+            expect![[r#"
+                wakee from Some(1): Barrier { barrier: BarrierId(0) }, Exit
+                waker from Some(0): Barrier { barrier: BarrierId(0) }, Exit
+                Normal { nice: 0 }
             "#]],
         );
     }

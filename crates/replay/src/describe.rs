@@ -38,6 +38,7 @@ impl Learned {
             Step::Sleep(Sleep { span, since_last, .. }) => {
                 write!(f, "sleep {span} until {since_last} after the last")
             }
+            Step::Heard(after) => write!(f, "heard {after} after"),
             Step::Wait(task) => write!(f, "wait for {}", self.tasks[task.index()].pid),
             Step::Wake(task) => write!(f, "wake {}", self.tasks[task.index()].pid),
             Step::Fork(task) => write!(f, "fork {}", self.tasks[task.index()].pid),

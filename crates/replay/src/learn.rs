@@ -26,6 +26,8 @@ pub struct Learner {
     lives: Vec<Life>,
     by_pid: BTreeMap<Pid, TaskIndex>,
     cpus: Vec<Curr>,
+    /// Since when each CPU is idle, if it is.
+    idle_since: Vec<Time>,
     first: Option<Time>,
     has_switches: bool,
     has_wakeups: bool,
@@ -290,12 +292,23 @@ impl Learner {
         self.life(task).waking = Some(Waking { at: event.time, by: event.cpu, waker });
     }
 
+    /// How long an idle CPU took to hear of a wake-up by another one; none if it had been busy since.
+    fn heard(&self, waking: Option<Waking>, cpu: CpuId, now: Time) -> Option<Duration> {
+        let waking = waking.filter(|waking| waking.by != cpu)?;
+        let idle = self.cpus[cpu.index()] == Curr::Idle && self.idle_since[cpu.index()] <= waking.at;
+        idle.then(|| now.since(waking.at))
+    }
+
     /// A task goes on after a sleep.
-    fn woken(&mut self, task: TaskIndex, slept: Time, served: bool, now: Time) {
+    fn woken(&mut self, task: TaskIndex, slept: Time, served: bool, now: Time, heard: Option<Duration>) {
         let waking = self.life(task).waking.take();
         let at = waking.map_or(now, |waking| waking.at);
         match waking.and_then(|waking| waking.waker) {
             Some((waker, _)) if !self.learned.tasks[waker.index()].is_left_out => {
+                // A timer's CPU hears of it at once, and the time it came holds what it was late.
+                if let Some(after) = heard {
+                    self.step(task, Step::Heard(after));
+                }
                 self.step(task, Step::Wait(waker));
             }
             waker => {
@@ -334,6 +347,7 @@ impl Learner {
         let cpu = event.cpu;
         if pid == Pid::IDLE {
             self.cpus[cpu.index()] = Curr::Idle;
+            self.idle_since[cpu.index()] = event.time;
             return;
         }
         let task = match self.by_pid.get(&pid) {
@@ -348,7 +362,11 @@ impl Learner {
         }
         let state = self.life(task).state;
         match state {
-            State::Asleep { since, served } => self.woken(task, since, served, event.time),
+            State::Asleep { since, served } => {
+                let waking = self.life(task).waking;
+                let heard = self.heard(waking, cpu, event.time);
+                self.woken(task, since, served, event.time, heard);
+            }
             _ if self.life(task).waking.is_some() => {
                 self.learned.wakeups_of_awake += 1;
                 self.drop_waking(task);
@@ -413,6 +431,7 @@ impl Sink for Learner {
         self.learned.last = event.time;
         if self.cpus.len() <= event.cpu.index() {
             self.cpus.resize(event.cpu.index() + 1, Curr::Unknown);
+            self.idle_since.resize(event.cpu.index() + 1, Time::ZERO);
             self.learned.nr_cpus = self.cpus.len();
         }
         match event.kind {

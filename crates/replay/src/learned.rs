@@ -76,6 +76,8 @@ pub enum Step {
     Run(Duration),
     /// It slept until nobody in particular woke it.
     Sleep(Sleep),
+    /// An idle CPU heard of the wake-up that ends the next sleep so long after.
+    Heard(Duration),
     /// It slept until this task woke it.
     Wait(TaskIndex),
     /// It woke a task.

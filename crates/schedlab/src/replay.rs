@@ -140,16 +140,17 @@ impl Recorded {
         machine.without(without)
     }
 
-    /// The programs on a machine, as the one row of a scenario.
+    /// The programs on a machine, as the one row of a scenario; `as_recorded` if it is that of the recording.
     ///
     /// # Errors
     /// Programs that contradict themselves.
-    pub fn row(&self, machine: &Machine) -> Result<Row, Error> {
+    pub fn row(&self, machine: &Machine, as_recorded: bool) -> Result<Row, Error> {
         let name = format!("replay of {}", self.name);
         let options = Options {
             name,
             recorded_cpus: self.nr_cpus,
             nr_cpus: machine.topology.nr_cpus(),
+            as_recorded,
             affinity: self.affinity.clone(),
             known: self.known.clone(),
         };
@@ -169,7 +170,7 @@ impl Recorded {
         runs: u32,
         seed: u64,
     ) -> Result<Scenario, Error> {
-        let rows = vec![self.row(&machine)?];
+        let rows = vec![self.row(&machine, false)?];
         let story = format!("What was recorded in {}, replayed.", self.name);
         let file = self.name.clone();
         Ok(Scenario { file, story, machine, kernels, runs, seed, limit: None, rows, expect: Vec::new() })

@@ -8,7 +8,7 @@
 
 use schedlab_machine::{EvictionClock, IdlePredictor, Rate, Work};
 use schedlab_sched::Curr;
-use schedlab_units::{TaskId, Time};
+use schedlab_units::{Duration, TaskId, Time};
 
 /// One CPU.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub(crate) struct Cpu {
     pub armed: Option<Time>,
     /// A notice is on its way.
     pub notified: bool,
+    /// How long what it is told now takes to reach it while idle, if not as the machine says.
+    pub heard: Option<Duration>,
     /// It put a wake-up on its own wake list.
     pub own_list: bool,
     /// Balancing for the idle was asked for.
@@ -81,6 +83,7 @@ impl Cpu {
             number: 0,
             armed: None,
             notified: false,
+            heard: None,
             own_list: false,
             nohz_kick: false,
             tick_stopped: false,

@@ -201,6 +201,7 @@ impl Engine<'_> {
             joiner: None,
             since: self.now,
             off_cpu_at: self.now,
+            heard: None,
             runtime_told: 0,
         });
         self.counts.forks += 1;

@@ -117,6 +117,11 @@ impl Engine<'_> {
             Stage::Act(op) => {
                 self.tasks[task.index()].stage = Stage::Fetch;
                 self.act(cpu, task, op);
+                let entry = &mut self.tasks[task.index()];
+                let sleeps = entry.wait != Wait::Nothing || entry.stage != Stage::Fetch;
+                if !sleeps && !matches!(op, Op::Heard { .. }) {
+                    entry.heard = None;
+                }
             }
             Stage::Wall { until, block } => self.wall(task, until, block),
             Stage::Touched { region, bytes, left } => self.touched(cpu, task, region, bytes, left),
@@ -189,6 +194,7 @@ impl Engine<'_> {
                     self.charge(cpu, call);
                 }
             }
+            Op::Heard { after } => self.tasks[task.index()].heard = Some(after),
             Op::TimerWait { timer, period, miss } => {
                 let now = self.now;
                 let expiry = wait::advance(self.timer_of(task, timer), period, miss, now);
@@ -429,6 +435,7 @@ fn is_call(op: Op) -> bool {
             | Op::Touch { .. }
             | Op::Access { .. }
             | Op::Zero
+            | Op::Heard { .. }
             | Op::Lock { .. }
             | Op::Unlock { .. }
             | Op::Signal { .. }

@@ -111,6 +111,9 @@ impl Engine<'_> {
             let latency = self.exit_latency(cpu);
             delay += latency;
         }
+        if let Some(heard) = self.cpus[cpu].heard.filter(|_| idle) {
+            delay = heard.0;
+        }
         let at = self.now + Duration(delay);
         if idle {
             self.cpus[cpu].awake_at = Some(at);

@@ -3,7 +3,7 @@
 use schedlab_machine::{Warmth, Work};
 use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
-use schedlab_units::{Pid, TaskId, Time};
+use schedlab_units::{Duration, Pid, TaskId, Time};
 use schedlab_workload::{
     BarrierId, ChannelId, CondId, Cursor, DeviceId, MutexId, OWN_TIMERS_MAX, Op, RegionId, Section, SemId,
     SpecId, WordId,
@@ -202,6 +202,8 @@ pub(crate) struct Task {
     pub since: Time,
     /// When its CPU is done switching away from it.
     pub off_cpu_at: Time,
+    /// How long after its next wake-up an idle CPU hears of it, if not as the machine says.
+    pub heard: Option<Duration>,
     /// Run time reported so far, ns.
     pub runtime_told: u64,
 }

@@ -56,7 +56,9 @@ impl Engine<'_> {
         if let Some(preempt) = preempt.filter(|_| self.explaining) {
             self.explain_preemption(cpu, context, task, "wakeup", &preempt);
         }
+        self.cpus[decision.cpu].heard = self.tasks[task.index()].heard.take();
         self.effects(cpu, context);
+        self.cpus[decision.cpu].heard = None;
         if self.tracing && !decision.remote {
             self.emit_wakeup(cpu, context, task);
         }

@@ -86,6 +86,12 @@ pub enum Op {
         /// How long after the zero.
         delay: Duration,
     },
+    /// An idle CPU hears of the task's next wake-up so long after, instead of when the machine
+    /// says: what was measured of this very wake-up.
+    Heard {
+        /// From the wake-up on.
+        after: Duration,
+    },
     /// Moves the timer on by one period and sleeps until then.
     ///
     /// A timer never used before stands at the origin of the task that uses it
@@ -400,7 +406,11 @@ impl Op {
     /// Every other op takes time by itself or is a call into the kernel, for which
     /// an engine must charge at least a nanosecond.
     pub fn is_instant(self) -> bool {
-        self.is_control() || matches!(self, Op::Mark { .. } | Op::Zero | Op::Run { work: Duration::ZERO })
+        self.is_control()
+            || matches!(
+                self,
+                Op::Mark { .. } | Op::Zero | Op::Heard { .. } | Op::Run { work: Duration::ZERO }
+            )
     }
 }
 

@@ -182,7 +182,7 @@ impl Recorded {
         threads: usize,
         progress: impl Fn(usize, usize) + Sync,
     ) -> Result<Fidelity, Error> {
-        let row = self.row(own)?;
+        let row = self.row(own, true)?;
         let done = AtomicUsize::new(0);
         let one = |index: usize| {
             let sinks = |row: &crate::Row| Tee(Measured::new(row.prologue, figures()), Tasks::default());
