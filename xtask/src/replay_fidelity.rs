@@ -128,11 +128,14 @@ fn row(name: &str, fidelity: &Fidelity) -> (String, String) {
     (head, row)
 }
 
-/// Both values, with the ratio in bold where it is outside the goal.
+/// Both values, with the ratio where it is outside the goal: in bold, or slanted if the recorded
+/// value lies among those of the seeds.
 fn cell(line: &Line) -> String {
     let Line { recorded, replayed, off, within, .. } = line;
     if *within {
         format!(" {recorded:.0}, {replayed:.0} |")
+    } else if line.is_in_spread() {
+        format!(" {recorded:.0}, {replayed:.0} (*{:.2}*) |", off + 1.0)
     } else {
         format!(" {recorded:.0}, {replayed:.0} (**{:.2}**) |", off + 1.0)
     }
@@ -168,6 +171,6 @@ mod tests {
                 assert!(line.within || !held, "{name}: {line:?}");
             }
         }
-        assert!(within * 2 >= all.len(), "{within} of {} are within all goals", all.len());
+        assert!(within * 100 >= all.len() * 57, "{within} of {} are within all goals", all.len());
     }
 }

@@ -34,6 +34,8 @@ pub struct Line {
     pub recorded: f64,
     /// The mean of the replays.
     pub replayed: f64,
+    /// The least and the most of any replay.
+    pub spread: (f64, f64),
     /// By which share the replays are off.
     pub off: f64,
     /// Whether that is within the goal.
@@ -60,16 +62,39 @@ pub struct Fidelity {
 }
 
 impl Line {
-    fn count(what: &str, recorded: f64, replayed: f64) -> Line {
+    fn count(what: &str, recorded: f64, replays: Replays) -> Line {
+        let Replays { mean: replayed, spread } = replays;
         let off = share(recorded, replayed);
         let within = (replayed - recorded).abs() <= COUNTS_GOAL * recorded.max(HANDFUL);
-        Line { what: what.to_string(), recorded, replayed, off, within }
+        Line { what: what.to_string(), recorded, replayed, spread, off, within }
     }
 
     fn busy(what: String, recorded: f64, replayed: f64, all: f64) -> Line {
         let off = share(recorded, replayed);
         let within = (replayed - recorded).abs() <= BUSY_GOAL * recorded.max(SMALL * all);
-        Line { what, recorded, replayed, off, within }
+        Line { what, recorded, replayed, spread: (replayed, replayed), off, within }
+    }
+
+    /// Whether the recording could be one of the replays: it lies among them, so that being off
+    /// says nothing against the rules.
+    pub fn is_in_spread(&self) -> bool {
+        (self.spread.0..=self.spread.1).contains(&self.recorded)
+    }
+}
+
+/// A count over all replays.
+#[derive(Clone, Copy, Debug)]
+struct Replays {
+    mean: f64,
+    spread: (f64, f64),
+}
+
+impl Replays {
+    const NONE: Replays = Replays { mean: 0.0, spread: (f64::INFINITY, 0.0) };
+
+    fn add(&mut self, value: f64, runs: u32) {
+        self.mean += value / f64::from(runs);
+        self.spread = (self.spread.0.min(value), self.spread.1.max(value));
     }
 }
 
@@ -97,8 +122,10 @@ impl Fidelity {
     /// What fell outside the goals, in words.
     pub fn outside(&self) -> Vec<String> {
         let counts = self.counts.iter().filter(|line| !line.within).map(|line| {
+            let (least, most) = line.spread;
+            let among = if line.is_in_spread() { ", the recorded one among them" } else { "" };
             format!(
-                "{} {:.0} instead of {:.0} ({:+.1} %)",
+                "{} {:.0} instead of {:.0} ({:+.1} %; seeds {least:.0} to {most:.0}{among})",
                 line.what,
                 line.replayed,
                 line.recorded,
@@ -193,11 +220,11 @@ impl Recorded {
             result.map(|(_, Tee(replayed, tasks))| (replayed.into_inner().into_inner(), tasks))
         };
         let mut sums = vec![0.0; self.learned.tasks.len()];
-        let mut means = [0.0; COUNTS.len() + OTHERS.len()];
+        let mut means = [Replays::NONE; COUNTS.len() + OTHERS.len()];
         for result in spread(runs as usize, threads, one)? {
             let (replayed, tasks) = result?;
             for (mean, value) in means.iter_mut().zip(values(&replayed)) {
-                *mean += value / f64::from(runs);
+                mean.add(value, runs);
             }
             for (pid, _, ran) in tasks.busy.tasks() {
                 if let Some(task) = tasks.known.get(&pid) {
