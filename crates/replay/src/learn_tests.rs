@@ -105,8 +105,8 @@ fn who_wakes_whom_is_kept_at_its_place_in_the_work_of_both() {
          1 430 b-11 out S <idle>-0
          0 460 a-10 out S <idle>-0",
         expect![[r#"
-            b-11, asleep on 3: wait for 10, run 60us, wait for 10, run 90us, wake 10, run 30us
-            a-10, running on 0: wake 11, run 200us, wake 11, run 50us, wait for 11, run 50us
+            b-11, asleep on 3: wait for 10, run 60us, heard 10us after, wait for 10, run 90us, wake 10, run 30us
+            a-10, running on 0: wake 11, run 200us, wake 11, run 50us, heard 10us after, wait for 11, run 50us
         "#]],
     );
 }
@@ -220,7 +220,7 @@ fn a_child_is_forked_where_it_can_first_run_and_ends_as_thread_or_process() {
         expect![[r#"
             a-10, running on 0:
             sh-5, runnable on 0: run 110us, fork 6, run 140us
-            sh-6, child of 5: run 30us, exec make, run 20us, fork 7, run 20us, wait for 7, run 20us
+            sh-6, child of 5: run 30us, exec make, run 20us, fork 7, run 20us, heard 20us after, wait for 7, run 20us
             make-7, thread of 6: run 20us, wake 6, run 10us
         "#]],
     );
