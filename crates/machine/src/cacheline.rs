@@ -2,8 +2,9 @@
 //!
 //! A line is transferred to one CPU at a time, and a transfer takes as long as the
 //! distance from where the line is. Writes are exclusive. The first reader of a
-//! node after a write fetches the line, those of its node that wait get it with it,
-//! and later ones hit. When the request waiting longest is not of the line's home
+//! node after a write fetches the line; those of its node that asked next get it with
+//! it, and later ones hit, but no reader goes before a write that its node asked for
+//! earlier: a caching agent takes the requests for one line in their order. When the request waiting longest is not of the line's home
 //! node, one of the home node goes before it with probability beta: that is what
 //! makes one node suffer more than the other once the line is never free.
 //!
@@ -64,7 +65,7 @@ pub struct Line {
     /// One per node, oldest first.
     waiting: Vec<VecDeque<Request>>,
     /// Writes among them.
-    writes_waiting: usize,
+    writes_waiting: Vec<usize>,
     /// Being transferred, with the node's readers that share it.
     served: Vec<CpuId>,
     arrivals: u64,
@@ -79,7 +80,7 @@ impl Line {
             owner: None,
             sharers: vec![false; nodes],
             waiting: vec![VecDeque::new(); nodes],
-            writes_waiting: 0,
+            writes_waiting: vec![0; nodes],
             served: Vec::new(),
             arrivals: 0,
         }
@@ -95,18 +96,18 @@ impl Line {
         write: bool,
     ) -> Option<u64> {
         let node = usize::from(topology.cpu(cpu).node.0);
-        let queued = self.writes_waiting > 0;
+        let queued = self.writes_waiting.iter().any(|&n| n > 0);
         let at_hand = if write {
             self.owner == Some(cpu) && self.sharers.iter().all(|s| !s) && !queued && self.served.is_empty()
         } else {
-            self.sharers[node] || (self.owner == Some(cpu) && !queued)
+            (self.sharers[node] && self.writes_waiting[node] == 0) || (self.owner == Some(cpu) && !queued)
         };
         if at_hand {
             let own = self.owner == Some(cpu) && !self.sharers[node];
             return Some(if own { prices.hit_ns.get() } else { prices.shared_ns.get() });
         }
         self.arrivals += 1;
-        self.writes_waiting += usize::from(write);
+        self.writes_waiting[node] += usize::from(write);
         self.waiting[node].push_back(Request { cpu, write, number: self.arrivals });
         None
     }
@@ -125,7 +126,7 @@ impl Line {
         let home_goes = !self.waiting[home].is_empty() && coin < prices.home_first_permille.get();
         let node = if home_goes { home } else { oldest };
         let request = self.waiting[node].pop_front().expect("this node waits");
-        self.writes_waiting -= usize::from(request.write);
+        self.writes_waiting[node] -= usize::from(request.write);
         let time = self.distance(topology, prices, request.cpu);
         self.served.push(request.cpu);
         if request.write {
@@ -133,13 +134,9 @@ impl Line {
             self.sharers.fill(false);
         } else {
             self.sharers[node] = true;
-            let served = &mut self.served;
-            self.waiting[node].retain(|other| {
-                if !other.write {
-                    served.push(other.cpu);
-                }
-                other.write
-            });
+            let queue = &mut self.waiting[node];
+            let readers = queue.iter().take_while(|next| !next.write).count();
+            self.served.extend(queue.drain(..readers).map(|next| next.cpu));
         }
         let conflicts = self.waiting.iter().any(|queue| !queue.is_empty());
         Some(if conflicts { time * prices.contended_permille.get() / 1000 } else { time })
@@ -218,17 +215,23 @@ mod tests {
     }
 
     #[test]
-    fn readers_of_a_node_are_served_together() {
-        let (topology, prices) = (machine(4), LinePrices::default());
+    fn readers_of_a_node_are_served_together_up_to_its_next_write() {
+        let (topology, prices) = (machine(5), LinePrices::default());
         let mut line = Line::new(&topology, NodeId(0));
-        for (cpu, write) in [(4, false), (0, true), (5, false), (6, true), (7, false)] {
+        let ask = |line: &mut Line, cpu, write| {
             assert_eq!(line.request(&topology, &prices, CpuId(cpu), write), None);
+        };
+        for (cpu, write) in [(5, false), (0, true), (6, false), (7, true), (8, false)] {
+            ask(&mut line, cpu, write);
         }
-        let mut order = Vec::new();
+        line.start(&topology, &prices, 999);
+        let mut order = vec![line.finish().map(|c| c.0).collect::<Vec<_>>()];
+        // The node has the line now, but CPU 7 asked to write it first.
+        ask(&mut line, 9, false);
         while line.start(&topology, &prices, 999).is_some() {
             order.push(line.finish().map(|c| c.0).collect::<Vec<_>>());
         }
-        assert_eq!(order, [vec![4, 5, 7], vec![0], vec![6]]);
+        assert_eq!(order, [vec![5, 6], vec![0], vec![7], vec![8, 9]]);
     }
 
     #[test]
