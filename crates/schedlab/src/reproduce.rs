@@ -10,6 +10,7 @@
 //! but into the cells that are printed.
 
 mod cell;
+mod depends;
 mod figure;
 mod published;
 mod render;
@@ -20,6 +21,7 @@ mod verdict;
 use serde::Serialize;
 
 pub use cell::{Cell, Word};
+pub use depends::Depends;
 pub use figure::{FIGURES, Figure};
 pub use published::{Block, Column, Floor, Given, Kind, Published, Row, Use, Why};
 pub use simulate::{Answers, End, Key, Scenarios, Setting};
@@ -33,7 +35,7 @@ use schedlab_machine::{Mechanism, Without};
 /// How tables are reproduced.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Fewer rows and runs, and no repetition at the ends of costs.
+    /// Fewer rows and runs, and nothing about what the verdicts depend on.
     pub quick: bool,
     /// Runs instead of the scenarios' own numbers.
     pub runs: Option<u32>,
@@ -63,8 +65,8 @@ pub struct Reproduced {
     pub why: Vec<String>,
     /// Verdicts with a mechanism off.
     pub without: Vec<(String, Vec<(Verdict, Verdict)>)>,
-    /// How many constants were pushed to the ends of their ranges, and the verdicts that turned.
-    pub ends: Option<(usize, Vec<Turned>)>,
+    /// What the verdicts depend on; not in the quick form.
+    pub depends: Option<Depends>,
     /// Whether the floors of the table are reached.
     pub met: bool,
 }
@@ -97,18 +99,26 @@ pub fn reproduce(
     }
     let scenarios = Scenarios::read(&keys, |name| embedded_scenario(name).map(str::to_string))?;
     let runs = options.runs.or(quick.then_some(published.quick_runs));
-    let mut settings = vec![Setting { runs, ..Setting::default() }];
+    let mut asked = vec![(Setting { runs, ..Setting::default() }, keys.clone())];
     for &mechanism in &options.without {
-        settings.push(Setting { runs, without: Without::NOTHING.with(mechanism), constant: None });
+        let setting = Setting { runs, without: Without::NOTHING.with(mechanism), constant: None };
+        asked.push((setting, keys.clone()));
     }
-    let answers = scenarios.simulate(&keys, &settings, options.threads, progress)?;
+    let answers = scenarios.simulate(&asked, options.threads, progress)?;
     let cells = cell::cells(published, wanted, &answers[0]);
     let base = verdict::verdicts(published, wanted, &answers[0]);
     let without = options.without.iter().zip(&answers[1..]).map(|(mechanism, answers)| {
         let then = verdict::verdicts(published, wanted, answers);
         (mechanism.name().to_string(), base.iter().cloned().zip(then).collect())
     });
-    let ends = if quick { None } else { Some(ends(published, &scenarios, options, progress)?) };
+    let depends = match quick {
+        true => None,
+        false => {
+            let text = |name: &str| Some(published.shortened(name, embedded_scenario(name)?));
+            let scenarios = Scenarios::read(&keys, text)?;
+            Some(depends::depends(published, &scenarios, options.threads, progress)?)
+        }
+    };
     let (signs, inside) = (count_signs(&cells), count_inside(&cells));
     let share = |(n, m): (usize, usize)| if m == 0 { 1.0 } else { n as f64 / m as f64 };
     Ok(Reproduced {
@@ -119,42 +129,10 @@ pub fn reproduce(
         inside,
         why: published.why.iter().filter_map(|why| render::why(why, &answers[0])).collect(),
         without: without.collect(),
-        ends,
+        depends,
         met: share(signs) >= published.floor.signs && share(inside) >= published.floor.inside,
         cells,
     })
-}
-
-/// The verdicts of the reduced rows with every constant at either end of its range.
-fn ends(
-    published: &Published,
-    scenarios: &Scenarios,
-    options: &Options,
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<(usize, Vec<Turned>), Error> {
-    let wanted = |block: &Block, row: &Row| block.reduced.iter().any(|key| key == &row.key);
-    let keys = published.keys(wanted);
-    let constants = scenarios.constants();
-    let runs = Some(published.end_runs);
-    let mut settings = vec![Setting { runs, ..Setting::default() }];
-    for name in &constants {
-        for end in [End::Low, End::High] {
-            settings.push(Setting { runs, constant: Some((name.clone(), end)), ..Setting::default() });
-        }
-    }
-    let answers = scenarios.simulate(&keys, &settings, options.threads, progress)?;
-    let base = verdict::verdicts(published, wanted, &answers[0]);
-    let mut turned = Vec::new();
-    for (setting, answers) in settings.iter().zip(&answers).skip(1) {
-        let (name, end) = setting.constant.as_ref().expect("every setting but the first has one");
-        turned.extend(verdict::turned(
-            name,
-            Some(*end),
-            &base,
-            &verdict::verdicts(published, wanted, answers),
-        ));
-    }
-    Ok((constants.len(), turned))
 }
 
 /// Changes that were marked as significant: how many have the right sign, and how many there are.

@@ -5,6 +5,8 @@
 //! first column is the key of the row, each other cell is `PUBLISHED USE TOLERANCE`
 //! (see `docs/reproduce.md`).
 
+use std::collections::BTreeMap;
+
 use schedlab_report::Direction;
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +30,10 @@ pub struct Published {
     pub floor: Floor,
     /// Runs of the quick form.
     pub quick_runs: u32,
-    /// Runs of each verdict at the ends of costs.
+    /// Runs of a verdict that may have turned with a constant pushed or a mechanism off.
     pub end_runs: u32,
+    /// Parameters of scenarios that are smaller for those runs.
+    pub shorter: BTreeMap<String, toml::Table>,
     /// Its parts.
     pub blocks: Vec<Block>,
     /// What tells why the change helps.
@@ -65,7 +69,7 @@ pub struct Block {
     pub rows_are: String,
     /// Keys of rows that the quick form runs; all if there are none.
     pub quick: Vec<String>,
-    /// Keys of rows whose verdicts are repeated at the ends of costs.
+    /// Keys of rows whose verdicts are repeated with constants pushed and mechanisms off.
     pub reduced: Vec<String>,
     /// Its columns.
     pub columns: Vec<Column>,
@@ -207,6 +211,8 @@ struct File {
     quick_runs: u32,
     #[serde(default = "end_runs")]
     end_runs: u32,
+    #[serde(default)]
+    shorter: BTreeMap<String, toml::Table>,
     block: Vec<FileBlock>,
     #[serde(default)]
     why: Vec<Why>,
@@ -264,7 +270,7 @@ fn quick_runs() -> u32 {
 }
 
 fn end_runs() -> u32 {
-    2
+    4
 }
 
 fn one() -> f64 {
@@ -291,7 +297,8 @@ impl Published {
             kernel: raw.kernel,
             floor: raw.floor,
             quick_runs: raw.quick_runs.max(1),
-            end_runs: raw.end_runs.max(1),
+            end_runs: raw.end_runs.max(2),
+            shorter: raw.shorter,
             blocks,
             why: raw.why,
             file: file.to_string(),
@@ -304,6 +311,30 @@ impl Published {
         for block in &self.blocks {
             for row in block.rows.iter().filter(|row| wanted(block, row)) {
                 keys.extend(block.columns.iter().filter_map(|column| column.key(&row.key)));
+            }
+        }
+        keys
+    }
+
+    /// The text of a scenario with the parameters that are smaller where verdicts are repeated.
+    pub fn shortened(&self, scenario: &str, text: &str) -> String {
+        let Some(smaller) = self.shorter.get(scenario) else { return text.to_string() };
+        let mut table: toml::Table = text.parse().expect("scenarios of the project are read by a test");
+        let workload = table.get_mut("workload").and_then(|table| table.as_table_mut());
+        workload.expect("a scenario has a workload").extend(smaller.clone());
+        table.to_string()
+    }
+
+    /// All that has to be simulated for the changes in these rows, and nothing else.
+    pub fn keys_of_changes(&self, wanted: impl Fn(&Block, &Row) -> bool) -> Vec<Key> {
+        let mut keys = Vec::new();
+        for block in &self.blocks {
+            for row in block.rows.iter().filter(|row| wanted(block, row)) {
+                let given = block.columns.iter().zip(&row.cells).filter(|(_, cell)| cell.is_some());
+                for (column, _) in given {
+                    let Kind::Change { of, against } = column.kind else { continue };
+                    keys.extend([of, against].iter().filter_map(|&at| block.columns[at].key(&row.key)));
+                }
             }
         }
         keys

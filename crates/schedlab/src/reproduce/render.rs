@@ -8,7 +8,7 @@ use super::cell::Cell;
 use super::figure::Figure;
 use super::published::Why;
 use super::simulate::Answers;
-use super::{Reproduced, Verdict};
+use super::{Depends, Reproduced, Verdict};
 
 impl Reproduced {
     /// The table cell by cell, then its last lines.
@@ -55,32 +55,33 @@ impl Reproduced {
                 _ = writeln!(text, "without {mechanism}: {} -> {}", verdict(with), short(without));
             }
         }
-        if let Some((constants, turned)) = &self.ends {
-            if turned.is_empty() {
-                _ = writeln!(
-                    text,
-                    "holds  the verdicts stand at both ends of the ranges of all {constants} constants"
-                );
-            } else {
-                let many = turned.len();
-                _ = writeln!(
-                    text,
-                    "holds  at both ends of the ranges of {constants} constants, with {many} exceptions:"
-                );
-            }
-            for turn in turned {
-                let end = turn.end.unwrap_or_default();
-                _ = writeln!(
-                    text,
-                    "       {} at its {end}: {} -> {}",
-                    turn.by,
-                    verdict(&turn.was),
-                    short(&turn.is)
-                );
-            }
+        if let Some(depends) = &self.depends {
+            text.push_str(&holds(depends));
         }
         text
     }
+}
+
+/// What the verdicts depend on.
+fn holds(depends: &Depends) -> String {
+    let Depends { verdicts, constants, constants_at_work, mechanisms_at_work, turned } = depends;
+    let mut text = format!(
+        "holds  {verdicts} verdicts at both ends of {constants} constants, {constants_at_work} of which play a part, \
+         and without each of {mechanisms_at_work} mechanisms that do"
+    );
+    if turned.is_empty() {
+        text.push('\n');
+    } else {
+        _ = writeln!(text, ", but for {}:", turned.len());
+    }
+    for turn in turned {
+        let by = match turn.end {
+            Some(end) => format!("{} at its {end}", turn.by),
+            None => format!("without {}", turn.by),
+        };
+        _ = writeln!(text, "       {by}: {} -> {}", verdict(&turn.was), short(&turn.is));
+    }
+    text
 }
 
 fn verdict(verdict: &Verdict) -> String {

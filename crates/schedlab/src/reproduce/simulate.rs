@@ -125,6 +125,18 @@ impl Scenarios {
         }
     }
 
+    /// Of these keys those of the first row and kernel of each scenario.
+    pub fn first_of_each(&self, keys: &[Key]) -> Vec<Key> {
+        let mut first: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        let place = |key: &Key| self.find(key).map(|(_, row, kernel)| (row, kernel)).ok();
+        for key in keys {
+            let Some(place) = place(key) else { continue };
+            let least = first.entry(&key.scenario).or_insert(place);
+            *least = place.min(*least);
+        }
+        keys.iter().filter(|key| place(key) == first.get(key.scenario.as_str()).copied()).cloned().collect()
+    }
+
     /// Names of all constants that have a range on some machine, in the order of their tables.
     pub fn constants(&self) -> Vec<String> {
         let mut names = Vec::new();
@@ -139,7 +151,7 @@ impl Scenarios {
         names
     }
 
-    /// Figures for every key under every setting. All runs are independent and are spread over
+    /// Figures for the keys asked under each setting. All runs are independent and are spread over
     /// `threads` threads (0: one per processor); the answer does not depend on how many there are.
     /// A setting that changes nothing on a scenario's machine runs nothing of it and has no answers there.
     ///
@@ -147,22 +159,21 @@ impl Scenarios {
     /// A run that could not be finished.
     pub fn simulate(
         &self,
-        keys: &[Key],
-        settings: &[Setting],
+        asked: &[(Setting, Vec<Key>)],
         threads: usize,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Vec<Answers>, Error> {
-        let mut places: BTreeMap<(&str, usize, usize), Vec<&Key>> = BTreeMap::new();
-        for key in keys {
-            let (_, row, kernel) = self.find(key)?;
-            let of = places.entry((&key.scenario, row, kernel)).or_default();
-            if !of.contains(&key) {
-                of.push(key);
-            }
-        }
         let mut jobs = Vec::new();
-        for (index, setting) in settings.iter().enumerate() {
-            for (&(name, row, kernel), keys) in &places {
+        for (index, (setting, keys)) in asked.iter().enumerate() {
+            let mut places: BTreeMap<(&str, usize, usize), Vec<&Key>> = BTreeMap::new();
+            for key in keys {
+                let (_, row, kernel) = self.find(key)?;
+                let of = places.entry((&key.scenario, row, kernel)).or_default();
+                if !of.contains(&key) {
+                    of.push(key);
+                }
+            }
+            for ((name, row, kernel), keys) in places {
                 let scenario = &self.0[name];
                 if setting.apply(&scenario.machine).is_none() {
                     continue;
@@ -174,7 +185,7 @@ impl Scenarios {
                         row,
                         kernel,
                         seed: scenario.seed + u64::from(run),
-                        keys,
+                        keys: keys.clone(),
                     });
                 }
             }
@@ -187,16 +198,16 @@ impl Scenarios {
             // One by one, since some take much longer than others.
             let jobs = jobs.par_iter().with_max_len(1);
             jobs.map(|job| {
-                let figures = job.run(&settings[job.setting]);
+                let figures = job.run(&asked[job.setting].0);
                 progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
                 figures
             })
             .collect()
         });
-        let mut answers = vec![Answers::new(); settings.len()];
+        let mut answers = vec![Answers::new(); asked.len()];
         for (job, figures) in jobs.iter().zip(found) {
-            for (key, figure) in job.keys.iter().zip(figures?) {
-                answers[job.setting].entry((*key).clone()).or_default().push(figure);
+            for (&key, figure) in job.keys.iter().zip(figures?) {
+                answers[job.setting].entry(key.clone()).or_default().push(figure);
             }
         }
         Ok(answers)
@@ -210,7 +221,7 @@ struct Job<'a> {
     row: usize,
     kernel: usize,
     seed: u64,
-    keys: &'a [&'a Key],
+    keys: Vec<&'a Key>,
 }
 
 impl Job<'_> {

@@ -1,6 +1,7 @@
 //! Verdicts under other assumptions: with a mechanism of the hardware off, and with a
 //! constant at an end of its range.
 
+use schedlab_report::Direction;
 use serde::Serialize;
 
 use super::cell::{Word, find, word};
@@ -17,6 +18,9 @@ pub struct Verdict {
     pub row: String,
     /// The column.
     pub column: String,
+    /// Which direction is better.
+    #[serde(skip)]
+    pub direction: Direction,
     /// Change in percent.
     pub change: f64,
     /// Its standard error.
@@ -59,6 +63,7 @@ pub fn verdicts(
                     block: block.name.clone(),
                     row: row.key.clone(),
                     column: column.name.clone(),
+                    direction: block.direction,
                     change: *change,
                     standard_error: found.standard_error.unwrap_or(0.0),
                     word,
@@ -96,6 +101,7 @@ mod tests {
             block: "b".into(),
             row: row.into(),
             column: "change".into(),
+            direction: Direction::Lower,
             change,
             standard_error: 1.0,
             word,

@@ -1,0 +1,225 @@
+//! What each verdict depends on: every constant of the machine at either end of its range,
+//! and every mechanism off, one at a time.
+//!
+//! There are some 150 such pushes, so each is looked at only as far as it has to be:
+//!
+//! ```text
+//!   first row, first kernel, one seed      every figure as before to the last bit?  plays no part
+//!        |
+//!   all verdicts, the same seed            each within twice its spread, or the same word?  stands
+//!        |
+//!   the verdicts in doubt, more seeds      another word, by twice its standard error?  turned
+//! ```
+//!
+//! What the second step lets pass is a turn smaller than the spread of one run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schedlab_machine::{Mechanism, Without};
+use serde::Serialize;
+
+use super::cell::Word;
+use super::published::{Block, Published, Row};
+use super::simulate::{Answers, End, Key, Scenarios, Setting};
+use super::verdict::{Turned, Verdict, turned, verdicts};
+use crate::error::Error;
+
+/// What a table's verdicts depend on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Depends {
+    /// Verdicts that were repeated.
+    pub verdicts: usize,
+    /// Constants that have a range.
+    pub constants: usize,
+    /// Those that change any figure at all.
+    pub constants_at_work: usize,
+    /// Mechanisms that change any figure at all.
+    pub mechanisms_at_work: usize,
+    /// Verdicts that turned.
+    pub turned: Vec<Turned>,
+}
+
+/// One constant at one end, or one mechanism off.
+struct Push {
+    name: String,
+    end: Option<End>,
+    setting: Setting,
+}
+
+/// Repeats the verdicts of the reduced rows under every push.
+///
+/// # Errors
+/// A run that could not be finished.
+pub fn depends(
+    published: &Published,
+    scenarios: &Scenarios,
+    threads: usize,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Depends, Error> {
+    let reduced = |block: &Block, row: &Row| block.reduced.iter().any(|key| key == &row.key);
+    let keys = published.keys_of_changes(reduced);
+    let runs = Some(published.end_runs);
+    let base = Setting { runs, ..Setting::default() };
+    let base = scenarios.simulate(&[(base, keys.clone())], threads, progress)?.remove(0);
+    let was = verdicts(published, reduced, &base);
+    let unpushed: Answers = base.iter().map(|(key, all)| (key.clone(), all[..1].to_vec())).collect();
+
+    let pushes = pushes(scenarios);
+    let once = |push: &Push, keys: Vec<Key>| (Setting { runs: Some(1), ..push.setting.clone() }, keys);
+    // First the first row of each scenario,
+    let first = scenarios.first_of_each(&keys);
+    let asked: Vec<_> = pushes.iter().map(|push| once(push, first.clone())).collect();
+    let mut found = scenarios.simulate(&asked, threads, progress)?;
+    // then all others of those scenarios where that made any difference,
+    let asked: Vec<_> = pushes
+        .iter()
+        .zip(&found)
+        .map(|(push, found)| {
+            let moved: BTreeSet<&str> = found
+                .iter()
+                .filter(|(key, figures)| unpushed[*key] != **figures)
+                .map(|(key, _)| key.scenario.as_str())
+                .collect();
+            let rest = |key: &&Key| moved.contains(key.scenario.as_str()) && !first.contains(key);
+            once(push, keys.iter().filter(rest).cloned().collect())
+        })
+        .collect();
+    for (found, more) in found.iter_mut().zip(scenarios.simulate(&asked, threads, progress)?) {
+        found.extend(more);
+    }
+    // and at last those verdicts that may have turned.
+    let doubts: Vec<BTreeSet<(String, String)>> =
+        found.iter().map(|found| in_doubt(published, reduced, &was, &unpushed, found)).collect();
+    let doubtful = |doubts: &BTreeSet<(String, String)>, block: &Block, row: &Row| {
+        doubts.contains(&(block.name.clone(), row.key.clone()))
+    };
+    let asked: Vec<_> = pushes
+        .iter()
+        .zip(&doubts)
+        .map(|(push, doubts)| {
+            let keys = published.keys_of_changes(|block, row| doubtful(doubts, block, row));
+            (Setting { runs, ..push.setting.clone() }, keys)
+        })
+        .collect();
+    let repeated = scenarios.simulate(&asked, threads, progress)?;
+    let mut all_turned = Vec::new();
+    for ((push, doubts), repeated) in pushes.iter().zip(&doubts).zip(repeated) {
+        // A scenario that the push leaves alone has no answers of its own.
+        let mut answers = base.clone();
+        answers.extend(repeated);
+        let is = verdicts(published, |block, row| doubtful(doubts, block, row), &answers);
+        all_turned.extend(turned(&push.name, push.end, &was, &is));
+    }
+
+    let at_work: BTreeMap<&str, bool> = pushes
+        .iter()
+        .zip(&found)
+        .filter(|(_, found)| found.iter().any(|(key, figures)| unpushed[key] != *figures))
+        .map(|(push, _)| (push.name.as_str(), push.end.is_some()))
+        .collect();
+    Ok(Depends {
+        verdicts: was.len(),
+        constants: scenarios.constants().len(),
+        constants_at_work: at_work.values().filter(|constant| **constant).count(),
+        mechanisms_at_work: at_work.values().filter(|constant| !**constant).count(),
+        turned: all_turned,
+    })
+}
+
+fn pushes(scenarios: &Scenarios) -> Vec<Push> {
+    let mut pushes = Vec::new();
+    for name in scenarios.constants() {
+        for end in [End::Low, End::High] {
+            let setting = Setting { constant: Some((name.clone(), end)), ..Setting::default() };
+            pushes.push(Push { name: name.clone(), end: Some(end), setting });
+        }
+    }
+    for &(mechanism, name, _) in Mechanism::TABLE {
+        let setting = Setting { without: Without::NOTHING.with(mechanism), ..Setting::default() };
+        pushes.push(Push { name: name.to_string(), end: None, setting });
+    }
+    pushes
+}
+
+/// Blocks and rows whose verdict may be another one, by one pushed run of each.
+fn in_doubt(
+    published: &Published,
+    reduced: impl Fn(&Block, &Row) -> bool,
+    was: &[Verdict],
+    unpushed: &Answers,
+    pushed: &Answers,
+) -> BTreeSet<(String, String)> {
+    let mut answers = unpushed.clone();
+    answers.extend(pushed.iter().map(|(key, figures)| (key.clone(), figures.clone())));
+    let is = verdicts(published, &reduced, &answers);
+    let spread = (f64::from(published.end_runs)).sqrt();
+    was.iter()
+        .zip(&is)
+        .filter(|(was, is)| doubtful(was, is.change, spread * was.standard_error))
+        .map(|(was, _)| (was.block.clone(), was.row.clone()))
+        .collect()
+}
+
+/// Whether one run's change says something else than the mean of several, by more than twice the
+/// spread of one run.
+fn doubtful(was: &Verdict, change: f64, spread: f64) -> bool {
+    let word = Word::of(change, was.standard_error, was.direction);
+    word != was.word && (change - was.change).abs() > 2.0 * spread
+}
+
+#[cfg(test)]
+mod tests {
+    use schedlab_report::Direction;
+
+    use super::*;
+    use crate::embedded::embedded_scenario;
+    use crate::reproduce::published as tables;
+    use crate::scenario::{NoFiles, Scenario};
+
+    #[test]
+    fn smaller_scenarios_can_be_read() {
+        for table in tables() {
+            for name in table.shorter.keys() {
+                let text = embedded_scenario(name).unwrap_or_else(|| panic!("{}: {name}", table.file));
+                let smaller = table.shortened(name, text);
+                assert_ne!(smaller, text);
+                if let Err(e) = Scenario::parse(name, &smaller, &NoFiles) {
+                    panic!("{}: {e}", table.file);
+                }
+            }
+        }
+    }
+
+    /// One client on 8 CPUs: few of the constants matter to it, and bandwidth does not.
+    #[test]
+    fn what_plays_no_part_is_told_from_what_does() {
+        let mut table = tables().into_iter().find(|table| table.name == "kthread-stack").unwrap();
+        table.blocks.retain(|block| block.name == "uma");
+        table.blocks[0].reduced = vec!["1".into()];
+        table.end_runs = 2;
+        let keys = table.keys_of_changes(|_, row| row.key == "1");
+        assert_eq!(keys.len(), 2);
+        let text = |name: &str| Some(table.shortened(name, embedded_scenario(name)?));
+        let scenarios = Scenarios::read(&keys, text).unwrap();
+        let found = depends(&table, &scenarios, 0, &|_, _| ()).unwrap();
+        assert_eq!(found.verdicts, 1);
+        assert!((10..found.constants / 2).contains(&found.constants_at_work), "{found:?}");
+        assert!((3..9).contains(&found.mechanisms_at_work), "{found:?}");
+    }
+
+    #[test]
+    fn one_run_casts_doubt_on_a_verdict_only_beyond_its_spread() {
+        let was = Verdict {
+            block: "b".into(),
+            row: "1".into(),
+            column: "change".into(),
+            direction: Direction::Lower,
+            change: -4.0,
+            standard_error: 1.0,
+            word: Word::Better,
+        };
+        for (change, expected) in [(-4.1, false), (-1.5, false), (-0.5, false), (0.5, true), (3.0, true)] {
+            assert_eq!(doubtful(&was, change, 2.0), expected, "{change}");
+        }
+    }
+}
