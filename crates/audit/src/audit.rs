@@ -1,7 +1,7 @@
 //! Following a trace: what each event says, who must be asked, what is applied.
 
 use schedlab_sched::{Curr, Kernel, PreemptDecision, TaskState, WakePath, Wakeup, WakeupDecision};
-use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
+use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::{Comm, Event, Flags, Kind, NullSink, Sink};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
@@ -11,6 +11,7 @@ use crate::fork;
 use crate::grouping::{Grouping, is_session};
 use crate::listener::Listener;
 use crate::motion;
+use crate::opens::Opens;
 use crate::options::Options;
 use crate::pairing::{Fate, Known, Pairing};
 use crate::pick;
@@ -23,7 +24,7 @@ use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
 
 /// A wake-up that was begun on a CPU and is not committed yet.
-struct Open {
+pub(crate) struct Open {
     wakeup: Wakeup,
     fate: Fate,
     verdict: Verdict,
@@ -31,45 +32,6 @@ struct Open {
     /// Generation of the state in which it was judged.
     judged: u64,
     applied: bool,
-}
-
-/// By CPU, the wake-up it began and did not commit yet.
-struct Opens {
-    by_cpu: PerCpu<Option<Open>>,
-    /// Which have one: every event looks for them.
-    which: CpuMask,
-}
-
-impl Opens {
-    fn new(nr_cpus: usize) -> Opens {
-        Opens { by_cpu: PerCpu::new(nr_cpus, |_| None), which: CpuMask::new(nr_cpus) }
-    }
-
-    fn get(&self, cpu: CpuId) -> Option<&Open> {
-        self.by_cpu[cpu].as_ref()
-    }
-
-    fn put(&mut self, cpu: CpuId, open: Open) {
-        self.by_cpu[cpu] = Some(open);
-        self.which.set(cpu);
-    }
-
-    fn take(&mut self, cpu: CpuId) -> Option<Open> {
-        self.which.clear(cpu);
-        self.by_cpu[cpu].take()
-    }
-
-    /// The first CPU from one on whose wake-up is such.
-    fn find(&self, from: usize, is: impl Fn(&Open) -> bool) -> Option<CpuId> {
-        let mut from = from;
-        loop {
-            let cpu = self.which.next_from(from)?;
-            if self.get(cpu).is_some_and(&is) {
-                return Some(cpu);
-            }
-            from = cpu.index() + 1;
-        }
-    }
 }
 
 /// A new task is woken within this time.

@@ -22,6 +22,7 @@ mod groups;
 mod listener;
 mod motion;
 mod moving;
+mod opens;
 mod options;
 mod pairing;
 mod pick;

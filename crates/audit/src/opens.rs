@@ -1,0 +1,44 @@
+//! The wake-ups that were begun and are not committed yet, by the CPU that began them.
+
+use schedlab_topology::{CpuId, CpuMask, PerCpu};
+
+use crate::audit::Open;
+
+/// By CPU, the wake-up it began and did not commit yet.
+pub(crate) struct Opens {
+    by_cpu: PerCpu<Option<Open>>,
+    /// Which have one: every event looks for them.
+    which: CpuMask,
+}
+
+impl Opens {
+    pub fn new(nr_cpus: usize) -> Opens {
+        Opens { by_cpu: PerCpu::new(nr_cpus, |_| None), which: CpuMask::new(nr_cpus) }
+    }
+
+    pub fn get(&self, cpu: CpuId) -> Option<&Open> {
+        self.by_cpu[cpu].as_ref()
+    }
+
+    pub fn put(&mut self, cpu: CpuId, open: Open) {
+        self.by_cpu[cpu] = Some(open);
+        self.which.set(cpu);
+    }
+
+    pub fn take(&mut self, cpu: CpuId) -> Option<Open> {
+        self.which.clear(cpu);
+        self.by_cpu[cpu].take()
+    }
+
+    /// The first CPU from one on whose wake-up is such.
+    pub fn find(&self, from: usize, is: impl Fn(&Open) -> bool) -> Option<CpuId> {
+        let mut from = from;
+        loop {
+            let cpu = self.which.next_from(from)?;
+            if self.get(cpu).is_some_and(&is) {
+                return Some(cpu);
+            }
+            from = cpu.index() + 1;
+        }
+    }
+}
