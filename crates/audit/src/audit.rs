@@ -556,9 +556,12 @@ impl<S: Listener> Audit<S> {
         // The last state is the likeliest, as the choice comes just before the event.
         if verdict.answer == Answer::Differs {
             let with_loads = |shadow| fork::if_possible(shadow, task, this, target, now);
+            let with_held = |shadow| fork::with_held(shadow, task, this, target, now);
             let with_mark = |shadow| fork::with_mark(shadow, task, this, target, now);
             let explained = with_loads(&mut self.shadow).map(|found| (found, Hidden::Loads));
             let explained = explained.or(earlier.map(|found| (found, Hidden::InMotion)));
+            let explained =
+                explained.or_else(|| with_held(&mut self.shadow).map(|found| (found, Hidden::IdleStamp)));
             let explained =
                 explained.or_else(|| with_mark(&mut self.shadow).map(|found| (found, Hidden::ImbalanceMark)));
             if let Some((found, hidden)) = explained {

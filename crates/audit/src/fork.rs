@@ -72,6 +72,27 @@ pub fn with_mark(
     Some(found)
 }
 
+/// What a fork may lead to if the CPUs that were held up on their way to idle went there as early
+/// as they may have, but for the chosen one.
+pub fn with_held(
+    shadow: &mut Shadow,
+    task: TaskId,
+    this: CpuId,
+    chosen: CpuId,
+    now: Time,
+) -> Option<Possibilities> {
+    let stamps: Vec<u64> = shadow.cpus().map(|cpu| shadow.sched.rqs[cpu].idle_stamp).collect();
+    for (cpu, &stamp) in shadow.cpus().zip(&stamps).filter(|&(cpu, _)| cpu != chosen) {
+        let held = shadow.idle_held[cpu].0.min(stamp.saturating_sub(1));
+        shadow.sched.rqs[cpu].idle_stamp = stamp - held;
+    }
+    let found = if_possible(shadow, task, this, chosen, now);
+    for (cpu, stamp) in shadow.cpus().zip(stamps) {
+        shadow.sched.rqs[cpu].idle_stamp = stamp;
+    }
+    found
+}
+
 /// Groups of more than one CPU in the domains of a CPU, the widest first, by the place of
 /// what they keep.
 fn marks(shadow: &Shadow, this: CpuId) -> Vec<usize> {

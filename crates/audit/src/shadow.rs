@@ -14,7 +14,7 @@ use schedlab_sched::{
 };
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
-use schedlab_units::{Pid, TaskId, Time};
+use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::affinity::{AffinityHint, bound_kthread};
 use crate::averages::Averages;
@@ -116,6 +116,8 @@ pub struct Shadow {
     /// Tasks that run for the first time and are about to change their priority.
     changing: Vec<TaskId>,
     next_tick: Time,
+    /// How much earlier each CPU may have gone idle than the event says.
+    pub idle_held: PerCpu<Duration>,
     /// Averages of each CPU when it went idle last.
     pub at_idle: PerCpu<Averages>,
     /// Clock of the averages of each CPU when the recording began.
@@ -148,6 +150,7 @@ impl Shadow {
             family: false,
             changing: Vec::new(),
             next_tick: Time::ZERO,
+            idle_held: PerCpu::new(topology.nr_cpus(), |_| Duration::ZERO),
             at_idle: PerCpu::new(topology.nr_cpus(), |_| Averages::default()),
             pelt_start: PerCpu::new(topology.nr_cpus(), |_| 0),
         }
@@ -564,6 +567,7 @@ impl Shadow {
         if next == Curr::Idle {
             self.sched.update_rq_clock(cpu, now);
             self.at_idle[cpu] = Averages::of(self.sched.root_cfs(cpu));
+            self.idle_held[cpu] = held;
             if self.sched.rqs[cpu].nr_running == 0 && prev != Curr::Idle {
                 self.sched.newidle_balance(cpu, now);
             }
