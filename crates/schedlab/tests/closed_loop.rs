@@ -13,6 +13,7 @@ use schedlab::closed_loop::{
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::topology::CpuId;
+use schedlab::units::Duration;
 
 const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
 const MACHINES: [&str; 4] = ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster"];
@@ -44,8 +45,12 @@ impl Place {
     }
 }
 
+/// Two hogs met for so long that their shares can be told from the recording.
+const ENOUGH: Duration = Duration::millis(1000);
+
 #[test]
 fn two_hogs_share_a_cpu_as_recorded() {
+    let mut judged = 0;
     for kernel in KERNELS {
         let (mut theirs, mut ours) = (Company::default(), Company::default());
         for name in MACHINES {
@@ -61,11 +66,17 @@ fn two_hogs_share_a_cpu_as_recorded() {
         let (theirs, ours) = (theirs.shares(), ours.shares());
         let pairs: Vec<(i8, i8)> = ours.iter().map(|share| share.0).collect();
         assert_eq!(pairs, [(-5, 0), (-5, 5), (0, 5)], "{kernel}");
-        for ((pair, recorded, _), (_, simulated, _)) in theirs.into_iter().zip(ours) {
+        for ((pair, recorded, together), (_, simulated, _)) in theirs.into_iter().zip(ours) {
+            // Less is a few dozen slices, and who had the last of each meeting counts.
+            if together < ENOUGH {
+                continue;
+            }
+            judged += 1;
             let off = (recorded - simulated).abs();
             assert!(off <= 0.02, "{kernel}: nice {pair:?}: recorded {recorded:.3}, simulated {simulated:.3}");
         }
     }
+    assert_eq!(judged, 8, "one of nine pairs was together for half a second only");
 }
 
 /// Balancing is led along the recording; picks, slices and preemption are ours.
