@@ -1,16 +1,17 @@
 //! How fast recordings are read and audited: `speed traces/6.1/2x2x4/pipes ...`, events per
 //! second of CPU time of reading alone and of reading and auditing, the recording repeated in time.
 
+mod recording;
+
 use std::fs;
-use std::io::Read;
 use std::path::Path;
 
-use schedlab_audit::{Audit, Options, apply_features, apply_tunables};
-use schedlab_sched::Kernel;
-use schedlab_topology::Topology;
+use schedlab_audit::{Audit, Options};
 use schedlab_trace::read::{feed, ftrace};
-use schedlab_trace::{Event, NullSink, Sink};
+use schedlab_trace::{NullSink, Sink};
 use schedlab_units::Duration;
+
+use recording::Recording;
 
 /// Events that each measurement is made of, at least.
 const EVENTS: usize = 400_000;
@@ -24,18 +25,9 @@ fn cpu_time() -> f64 {
 fn main() {
     for folder in std::env::args().skip(1) {
         let folder = Path::new(&folder);
-        let machine = folder.parent().unwrap();
-        let version = machine.parent().unwrap().file_name().unwrap().to_str().unwrap();
-        let fact = |name: &str| fs::read_to_string(machine.join("facts").join(name)).unwrap();
-        let topology = Topology::from_sysfs_lines("x", &fact("topology.txt")).unwrap();
-        let mut kernel = Kernel::parse(&format!("v{version}")).unwrap();
-        apply_features(&mut kernel, &fact("sched_features.txt"));
-        apply_tunables(&mut kernel, &fact("debug_sched.txt"), topology.online().weight());
-        let mut text = Vec::new();
-        let file = fs::File::open(folder.join("trace.txt.gz")).unwrap();
-        flate2::read::GzDecoder::new(file).read_to_end(&mut text).unwrap();
-        let mut events: Vec<Event> = Vec::new();
-        feed(ftrace::Reader::new(&text[..]), &mut events).unwrap();
+        let recording = recording::read(folder);
+        let events = recording.events();
+        let Recording { topology, kernel, text } = recording;
         let rounds = EVENTS.div_ceil(events.len());
         let all = (rounds * events.len()) as f64;
 

@@ -3,16 +3,16 @@
 //! recording, or the verdicts; as if groups were hidden, or as if `perf sched record` had
 //! made the recording, which leaves out `sched_wakeup`.
 
+mod recording;
+
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
-use std::io::Read;
 use std::path::Path;
 
-use schedlab_audit::{Audit, Options, apply_features, apply_tunables, hints_of_command};
-use schedlab_sched::Kernel;
-use schedlab_topology::Topology;
-use schedlab_trace::read::{feed, ftrace};
-use schedlab_trace::{Event, Kind, Sink};
+use schedlab_audit::{Audit, Options, hints_of_command};
+use schedlab_trace::{Kind, Sink};
+
+use recording::Recording;
 
 fn main() {
     let (options, folders): (Vec<String>, Vec<String>) =
@@ -20,19 +20,10 @@ fn main() {
     let has = |name: &str| options.iter().any(|option| option == name);
     for folder in folders {
         let folder = Path::new(&folder);
-        let machine = folder.parent().unwrap();
-        let version = machine.parent().unwrap().file_name().unwrap().to_str().unwrap();
-        let fact = |name: &str| fs::read_to_string(machine.join("facts").join(name)).unwrap();
-        let topology = Topology::from_sysfs_lines("x", &fact("topology.txt")).unwrap();
-        let mut kernel = Kernel::parse(&format!("v{version}")).unwrap();
-        apply_features(&mut kernel, &fact("sched_features.txt"));
-        apply_tunables(&mut kernel, &fact("debug_sched.txt"), topology.online().weight());
+        let recording = recording::read(folder);
+        let events = recording.events();
+        let Recording { topology, kernel, .. } = recording;
         let command = fs::read_to_string(folder.join("cmd.txt")).unwrap();
-        let mut text = Vec::new();
-        let file = fs::File::open(folder.join("trace.txt.gz")).unwrap();
-        flate2::read::GzDecoder::new(file).read_to_end(&mut text).unwrap();
-        let mut events: Vec<Event> = Vec::new();
-        feed(ftrace::Reader::new(&text[..]), &mut events).unwrap();
         let affinity = hints_of_command(&command, topology.nr_cpus());
         let options = Options {
             affinity,
