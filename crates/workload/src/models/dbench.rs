@@ -18,6 +18,9 @@
 //! Each client beyond the number of CPUs makes a service longer: the log's locks are then
 //! handed over by wake-ups. That is one constant, not a model of those locks.
 //!
+//! dbench runs for a time and counts the load files that end in it: all clients are at work as
+//! long as any is measured. So here: clients go on until each has done its `files`.
+//!
 //! Left out: the operations one by one (their work is one sum), and the tail of a load file.
 
 use schedlab_topology::CpuId;
@@ -26,7 +29,7 @@ use schedlab_units::Duration;
 use crate::param::{choice, params};
 use crate::{
     Completion, DeviceId, DeviceSpec, Dist, DistId, LabelId, Measure, MeasureRule, ProgramBuilder, QueueId,
-    QueueKind, TaskSpec, WorkloadBuilder,
+    QueueKind, SemId, TaskSpec, WorkloadBuilder,
 };
 
 choice! {
@@ -44,7 +47,7 @@ params! {
     Dbench = "dbench" {
         /// How many clients.
         clients: u32 = 1,
-        /// Load files that each client replays.
+        /// Load files that each client replays at least; all go on until the last has done so.
         files: u32 = 20,
         /// Work of a load file: 62 million cycles, calibrated on one client of the 48-CPU machine
         /// with the change (mail of 28 January 2020).
@@ -88,6 +91,8 @@ struct Shared {
     burst: DistId,
     begin: LabelId,
     end: LabelId,
+    /// A client has done its files.
+    done: SemId,
 }
 
 impl Dbench {
@@ -110,6 +115,7 @@ impl Dbench {
             burst: w.dist(Dist::Normal { mean: burst, sd }),
             begin: w.label("load file begin"),
             end: w.label("load file end"),
+            done: w.sem("files done", 0),
         };
         let mut clients = Vec::new();
         for i in 0..self.clients {
@@ -117,14 +123,16 @@ impl Dbench {
                 Filesystem::Xfs => self.on_kworkers(w, &shared, i),
                 Filesystem::Ext4 => self.by_itself(w, &shared),
             };
-            clients
-                .push(w.task(TaskSpec { footprint: self.footprint, ..TaskSpec::forked("dbench", program) }));
+            let spec = TaskSpec::forked("dbench", program);
+            clients.push(w.task(TaskSpec { footprint: self.footprint, background: true, ..spec }));
         }
         let main = w.program("dbench", |p| {
             for client in clients {
                 p.fork(client);
             }
-            p.wait_children();
+            p.repeat(self.clients, |p| {
+                p.sem_wait(shared.done);
+            });
         });
         w.task(TaskSpec { start_cpu: self.start_cpu, ..TaskSpec::root("dbench", main) });
         w.measure(Measure {
@@ -165,8 +173,9 @@ impl Dbench {
     }
 
     fn files(&self, p: &mut ProgramBuilder, shared: &Shared, point: impl Fn(&mut ProgramBuilder)) {
-        p.repeat(self.files, |p| {
+        let file = |p: &mut ProgramBuilder| {
             p.mark(shared.begin, 0).repeat(self.points, &point).mark(shared.end, 0);
-        });
+        };
+        p.repeat(self.files, file).sem_post(shared.done).forever(file);
     }
 }
