@@ -18,9 +18,14 @@ pub fn facts(host: &Host) -> (Vec<Fact>, Vec<String>) {
     let features =
         host.text(&format!("{debug}/features")).or_else(|| host.text(&format!("{debug}_features")));
     if features.is_none() {
+        let why = match host.path(&format!("{debug}/features")).exists() {
+            true => format!("{debug}/features may not be read, as with a locked down kernel"),
+            false => {
+                format!("{debug} has no features; `mount -t debugfs debugfs /sys/kernel/debug` may help")
+            }
+        };
         missing.push(format!(
-            "{debug} has no features, so switches and tunables are not recorded and an audit takes the kernel's \
-             defaults; `mount -t debugfs debugfs /sys/kernel/debug` may help"
+            "{why}: switches and tunables are not recorded, and an audit takes the kernel's defaults"
         ));
     }
     let topology = topology(host);

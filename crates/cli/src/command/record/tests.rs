@@ -258,3 +258,17 @@ fn what_cannot_be_is_refused_with_the_way_out() {
         "does not say how large a page is",
     );
 }
+
+#[test]
+fn features_that_are_not_there_and_those_that_are_refused_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = |host: &Host| super::facts::facts(host).1.join("\n");
+    let host = host(folder.path());
+    assert_eq!(told(&host), "");
+    let features = folder.path().join("sys/kernel/debug/sched/features");
+    fs::remove_file(&features).unwrap();
+    assert!(told(&host).contains("sched has no features; `mount"), "{}", told(&host));
+    // Reading a folder fails, whoever does it.
+    fs::create_dir(&features).unwrap();
+    assert!(told(&host).contains("features may not be read"), "{}", told(&host));
+}
