@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use schedlab_machine::{Machine, Mechanism, Rate};
+use schedlab_machine::{Machine, Mechanism, Rate, Work};
 use schedlab_sched::{Curr, Prices, Sched};
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_trace::Sink;
@@ -425,6 +425,12 @@ impl<'a> Engine<'a> {
     pub fn charge(&mut self, cpu: CpuId, ns: u64) {
         let entry = &mut self.cpus[cpu];
         entry.overhead = entry.overhead.plus_nanos(ns);
+    }
+
+    /// The same for what takes as long at any clock, such as the way of a line.
+    pub fn charge_time(&mut self, cpu: CpuId, ns: u64) {
+        let entry = &mut self.cpus[cpu];
+        entry.overhead = entry.overhead.plus(Work::done_in(ns, entry.rate));
     }
 
     /// Arms the CPU's next event at a time; one armed earlier is left alone.

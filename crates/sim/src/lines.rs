@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use schedlab_machine::{Line, Mechanism};
+use schedlab_machine::{Line, Mechanism, Work};
 use schedlab_sched::TgId;
 use schedlab_topology::{CpuId, NodeId, PerCpu};
 use schedlab_units::{Duration, Time};
@@ -73,10 +73,13 @@ impl Engine<'_> {
         if write {
             counts.writes += 1;
         } else {
-            // The plain work of both is part of the price of queueing a task, or taking it off.
+            // The plain work of both is part of the price of queueing a task, or taking it off. Like
+            // all work it takes longer at a lower clock and beside a busy sibling, and so it is counted.
+            let (cost, rate) = (&self.machine.cost, self.cpus[cpu].rate);
+            let takes = |ns: u64| Duration(Work::nanos(ns).time_at(rate));
             counts.reads += 1;
-            counts.update_cfs_group += Duration(self.machine.cost.update_cfs_group_ns.get());
-            counts.update_load_avg += Duration(self.machine.cost.update_load_avg_ns.get());
+            counts.update_cfs_group += takes(cost.update_cfs_group_ns.get());
+            counts.update_load_avg += takes(cost.update_load_avg_ns.get());
         }
         if !self.machine.has(Mechanism::CacheLines) {
             return;
@@ -123,7 +126,7 @@ impl Engine<'_> {
                 return self.start_transfer(line);
             };
             self.accessed(cpu, write, ns);
-            self.charge(cpu, ns);
+            self.charge_time(cpu, ns);
             self.lines.paths[cpu].ahead.pop_front();
         }
     }
