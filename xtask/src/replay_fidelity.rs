@@ -8,7 +8,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use schedlab::audit::{apply_features, apply_tunables, hints_of_command};
+use schedlab::audit::{GroupFiles, Groups, apply_features, apply_tunables, hints_of_command};
 use schedlab::replay::{Fidelity, Line, Listener};
 use schedlab::sched::Kernel;
 use schedlab::topology::{SavedSysfs, Topology};
@@ -54,12 +54,11 @@ pub fn run(only: &[String]) -> Result<(), String> {
     fs::write(&path, format!("{before}{BEGIN}\n\n{text}\n{END}{after}")).map_err(|e| e.to_string())
 }
 
-/// Folders with a recording: `traces/KERNEL/MACHINE/LOAD`. Those of tasks in groups are left out: their
-/// groups are not learned here.
+/// Folders with a recording: `traces/KERNEL/MACHINE/LOAD`.
 fn recordings() -> Result<Vec<PathBuf>, String> {
     let mut folders = Vec::new();
     for kernel in folders_in(&source::root().join("traces"))? {
-        for machine in folders_in(&kernel)?.into_iter().filter(|machine| !machine.ends_with("1x1x4-groups")) {
+        for machine in folders_in(&kernel)? {
             folders.extend(folders_in(&machine)?.into_iter().filter(|folder| trace_in(folder).is_some()));
         }
     }
@@ -105,6 +104,16 @@ fn fidelity(folder: &Path, runs: u32) -> Result<Fidelity, String> {
     let mut recorded = listener.finish(&path.display().to_string()).map_err(|e| e.to_string())?;
     let command = fs::read_to_string(folder.join("cmd.txt")).unwrap_or_default();
     recorded.affinity = hints_of_command(&command, topology.nr_cpus());
+    let group = |name: &str| fs::read_to_string(folder.join("facts").join(name)).unwrap_or_default();
+    let groups = Groups::read(&GroupFiles {
+        before: &group("groups-before.txt"),
+        after: &group("groups-after.txt"),
+        cgroups: &group("cgroups.txt"),
+        cgroups_after: &group("cgroups-after.txt"),
+        sysctl: &text("sysctl.txt"),
+    });
+    recorded.known.members(groups.unwrap_or_default().0);
+    recorded.known.groups(&group("cgroups.txt"));
     let own = recorded.own_machine(topology);
     recorded.fidelity(&own, &kernel, 1, runs, 1, |_, _| {}).map_err(|e| e.to_string())
 }
@@ -146,7 +155,8 @@ mod tests {
     use super::*;
 
     /// Loads whose switches do not come back within a tenth; docs/fidelity.md says why.
-    const SWITCHES_OFF: [&str; 5] = ["pipes", "hogs", "io-loop", "-scan", "6.1/2x2x4/stream-perllc-2"];
+    const SWITCHES_OFF: [&str; 6] =
+        ["pipes", "hogs", "groups/mixed", "io-loop", "-scan", "6.1/2x2x4/stream-perllc-2"];
 
     /// The recording whose wake-ups do not; likewise.
     const WAKEUPS_OFF: &str = "6.1/2x2x2x2-smt-whitebox/sleepers-scan";
@@ -156,7 +166,7 @@ mod tests {
         let folders = recordings().unwrap();
         let all: Vec<(String, Fidelity)> =
             folders.par_iter().map(|folder| (name(folder), fidelity(folder, 1).unwrap())).collect();
-        assert!(all.len() >= 200, "{} recordings were found", all.len());
+        assert!(all.len() >= 218, "{} recordings were found", all.len());
         let mut within = 0;
         for (name, fidelity) in &all {
             let busy_off = fidelity.busy_off();

@@ -135,17 +135,20 @@ fn apply(kernel: &mut Kernel, folder: &Path, topology: &Topology) -> Result<(), 
     Ok(())
 }
 
+/// A file of facts; empty where there is none. Where several recordings share the facts of a machine, those of
+/// their tasks lie beside each.
+pub fn fact(folder: &Path, recorded: &Recorded, name: &str) -> Result<String, Error> {
+    let beside = recorded.trace.parent().map(|parent| parent.join("facts"));
+    let places = [beside.as_deref(), Some(folder)].into_iter().flatten();
+    let path = places.map(|place| place.join(name)).find(|path| path.is_file());
+    path.map_or_else(|| Ok(String::new()), |path| files::read(&path))
+}
+
 /// The groups of the tasks, and whether something of them is hidden. A recording without a list
 /// of tasks had none but its own, which are in one; one with a list but without their groups had
 /// several if the list says so, or if sessions were groups.
 fn groups(folder: &Path, recorded: &Recorded) -> Result<(Groups, bool), Error> {
-    // Where several recordings share the facts of a machine, their groups lie beside each.
-    let beside = recorded.trace.parent().map(|parent| parent.join("facts"));
-    let text = |name: &str| {
-        let places = [beside.as_deref(), Some(folder)].into_iter().flatten();
-        let path = places.map(|place| place.join(name)).find(|path| path.is_file());
-        path.map_or_else(|| Ok(String::new()), |path| files::read(&path))
-    };
+    let text = |name: &str| fact(folder, recorded, name);
     let sysctl = text("sysctl.txt")?;
     let read = Groups::read(&GroupFiles {
         before: &text("groups-before.txt")?,

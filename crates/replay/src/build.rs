@@ -96,7 +96,7 @@ impl<'a> Writer<'a> {
             })
         };
         let specs = learned.tasks.iter().map(&mut spec).collect();
-        let groups = learned.groups.iter().map(|path| w.group(path)).collect();
+        let groups = learned.groups.iter().map(|path| w.group(&options.known.shared_by(path))).collect();
         let known: Vec<_> = learned.tasks.iter().map(|task| known_of(&options.known, task)).collect();
         let processes = processes(&learned.tasks, &known, &mut w);
         Writer { options, w, mark, specs, meetings: BTreeMap::new(), processes, groups, known }
@@ -111,7 +111,7 @@ impl<'a> Writer<'a> {
     fn task(&mut self, index: TaskIndex, task: &Task) {
         let known = self.known[index.index()];
         let cpus = self.mask(&task.comm).or_else(|| known.and_then(|known| self.known_mask(known)));
-        let group = known.and_then(|known| self.w.group(known.group.as_deref()?));
+        let group = group_of(&self.options.known, task).and_then(|path| self.w.group(&path));
         let ops = self.ops(index, task);
         let mark = self.mark;
         let program = self.w.program(task.comm.to_string(), |p| {
@@ -228,11 +228,20 @@ impl<'a> Writer<'a> {
 
 /// What was known of a task: its number may have been used again by another name.
 fn known_of<'a>(known: &'a Known, task: &Task) -> Option<&'a KnownTask> {
-    let took = |step: &Step, name: &str| match step {
+    known.task(task.pid, |name| had_name(task, name))
+}
+
+/// The group of a task when the recording began; likewise.
+fn group_of(known: &Known, task: &Task) -> Option<String> {
+    known.group_of(task.pid, |name| had_name(task, name))
+}
+
+fn had_name(task: &Task, name: &str) -> bool {
+    let took = |step: &Step| match step {
         Step::Exec(comm) | Step::Rename(comm) => *comm == name,
         _ => false,
     };
-    known.task(task.pid, |name| task.comm == name || task.steps.iter().any(|step| took(step, name)))
+    task.comm == name || task.steps.iter().any(took)
 }
 
 /// The process of each task that has threads or is one; a kernel thread has none.

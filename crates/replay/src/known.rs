@@ -1,11 +1,12 @@
 //! What was known of tasks and groups beside the trace: policies, masks, processes, shares.
 //!
 //! `tasks.txt` has a line for each task, `tid pid policy nice rt_priority cpus cgroup comm`;
-//! `cgroups.txt` one for each file of a group, `/user.slice/cpu.weight 200`. `schedlab record`
-//! writes both.
+//! `cgroups.txt` one for each file of a group, `/user.slice/cpu.weight 200`; `groups-before.txt` says in which
+//! groups tasks were, sessions' groups included. `schedlab record` writes all of them.
 
 use std::collections::BTreeMap;
 
+use schedlab_audit::Groups;
 use schedlab_topology::CpuMask;
 use schedlab_units::{Duration, Pid};
 use schedlab_workload::{GroupSpec, Policy, Quota};
@@ -19,7 +20,12 @@ pub struct Known {
     tasks: BTreeMap<Pid, KnownTask>,
     /// Files of each group with their text.
     groups: BTreeMap<String, Vec<(String, String)>>,
+    /// In which groups tasks were, if they were listed.
+    members: Option<Groups>,
 }
+
+/// What leads the path of a session's group.
+const SESSION: &str = "/autogroup-";
 
 /// What was known of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +65,11 @@ impl Known {
         Ok(())
     }
 
+    /// In which groups tasks were, from `groups-before.txt` and what belongs to it.
+    pub fn members(&mut self, groups: Groups) {
+        self.members = Some(groups).filter(|groups| !groups.before.is_empty());
+    }
+
     /// Reads `cgroups.txt`. Lines of files that say nothing of CPU time are passed over.
     pub fn groups(&mut self, text: &str) {
         for line in text.lines() {
@@ -78,12 +89,35 @@ impl Known {
         self.tasks.get(&pid).filter(|task| had_name(&task.comm))
     }
 
+    /// The group in which the task of this number was when the recording began, if it is the one of this name; none is
+    /// the root.
+    pub fn group_of(&self, pid: Pid, had_name: impl Fn(&str) -> bool) -> Option<String> {
+        let Some(members) = &self.members else {
+            return self.task(pid, had_name).and_then(|task| task.group.clone());
+        };
+        let member = members.before.get(&pid).filter(|member| had_name(&member.comm))?;
+        match member.session.filter(|_| members.autogroup && member.cgroup.is_empty()) {
+            Some(session) => Some(format!("{SESSION}{session}")),
+            None => Some(member.cgroup.clone()).filter(|group| !group.is_empty()),
+        }
+    }
+
+    /// The group that shares out CPUs among which a task is when it is moved to a cgroup: that or one above it.
+    pub fn shared_by(&self, cgroup: &str) -> String {
+        self.members.as_ref().map_or(cgroup.to_owned(), |members| members.group_of(cgroup))
+    }
+
     /// Gives a group what was known of it.
     pub fn limit(&self, group: &mut GroupSpec) {
+        let session = group.path.strip_prefix(SESSION).and_then(|number| number.parse().ok());
+        if let (Some(session), Some(members)) = (session, &self.members) {
+            // Shares are in the scale of cgroups, 1024 for nice 0.
+            group.shares = members.session_shares(session) >> 10;
+        }
         for (file, value) in self.groups.get(&group.path).into_iter().flatten() {
             let number = value.parse::<u64>();
             match (file.as_str(), number) {
-                ("cpu.weight", Ok(weight)) => group.shares = (weight * 1024 / 100).max(2),
+                ("cpu.weight", Ok(weight)) => group.shares = ((weight * 1024 + 50) / 100).max(2),
                 ("cpu.shares", Ok(shares)) => group.shares = shares.max(2),
                 ("cpu.idle", Ok(idle)) => group.idle = idle != 0,
                 ("cpu.max", _) => group.quota = quota(value),
@@ -169,6 +203,27 @@ mod tests {
         };
         assert_eq!(of("/a"), (2048, Some((Duration::millis(50), Duration::millis(100)))));
         assert_eq!(of("/b"), (1024, None));
+    }
+
+    #[test]
+    fn tasks_are_in_the_group_that_shares_out_cpus_or_in_that_of_their_session() {
+        let mut known = Known::default();
+        let before = "hierarchy 0\n1 1 / - 0 init\n7 7 /a/deep 47 0 make\n9 9 /c 48 -5 sh\n";
+        let files = schedlab_audit::GroupFiles {
+            before,
+            after: before,
+            cgroups: "/a/cpu.weight 50\n",
+            sysctl: "/proc/sys/kernel/sched_autogroup_enabled 1\n",
+            ..Default::default()
+        };
+        known.members(Groups::read(&files).unwrap().0);
+        let group = |pid: i32| known.group_of(Pid(pid), |_| true);
+        assert_eq!([group(1), group(7), group(8)], [None, Some("/a".to_string()), None]);
+        assert_eq!(known.group_of(Pid(7), |name| name == "sh"), None, "a number that was used again");
+        assert_eq!((known.shared_by("/a/x").as_str(), known.shared_by("/c").as_str()), ("/a", ""));
+        let mut session = GroupSpec::new(group(9).unwrap(), None);
+        known.limit(&mut session);
+        assert_eq!((session.path.as_str(), session.shares), ("/autogroup-48", 3121));
     }
 
     #[test]

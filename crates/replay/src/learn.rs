@@ -490,7 +490,9 @@ impl Sink for Learner {
                         self.learned.groups.push(dst_path.to_string());
                         self.learned.groups.len() - 1
                     });
-                    self.acts(task, event.time);
+                    // Somebody else may move it while it sleeps, or is just being woken.
+                    self.advance(task, event.time);
+                    self.flush(task);
                     self.step(task, Step::Group(group as u32));
                 }
             }

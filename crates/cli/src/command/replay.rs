@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::args::{Replay, TableFormat};
 use crate::error::{Error, Status};
-use crate::facts::{Asked, Facts};
+use crate::facts::{Asked, Facts, fact};
 use crate::progress::Progress;
 use crate::recorded::Recorded as Found;
 use crate::recording::Recording;
-use crate::{files, machine, output};
+use crate::{machine, output};
 
 /// Learns, replays where it was recorded, then where the user wants it.
 pub fn run(args: &Replay) -> Result<Status, Error> {
@@ -52,7 +52,8 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     recorded.nr_cpus = topology.nr_cpus();
     recorded.affinity = facts.affinity;
     if let Some(folder) = args.facts.as_deref().or(found.facts.as_deref()) {
-        recorded.known = known(folder)?;
+        recorded.known = known(folder, &found)?;
+        recorded.known.members(facts.groups);
     }
     if args.programs {
         return output::print(|out| write!(out, "{}", recorded.learned)).map(|()| Status::Done);
@@ -91,11 +92,8 @@ fn with(machine: Machine, without: Option<Without>) -> Machine {
 }
 
 /// What a folder of facts knows of tasks and groups; most know nothing.
-fn known(folder: &Path) -> Result<Known, Error> {
-    let text = |name: &str| {
-        let path = folder.join(name);
-        if path.is_file() { files::read(&path) } else { Ok(String::new()) }
-    };
+fn known(folder: &Path, found: &Found) -> Result<Known, Error> {
+    let text = |name: &str| fact(folder, found, name);
     let mut known = Known::default();
     known
         .tasks(&text("tasks.txt")?)
