@@ -14,12 +14,22 @@ pub const COMM_LEN: usize = 16;
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Comm([u8; COMM_LEN]);
 
+/// A 1 in each byte.
+const ONES: u128 = u128::MAX / 0xff;
+
 /// Bytes before the first NUL, found in all of them at once: a byte from which 1 borrows was 0,
 /// and the lowest such byte is the first.
 const fn length(bytes: [u8; COMM_LEN]) -> usize {
-    const ONES: u128 = u128::MAX / 0xff;
     let all = u128::from_le_bytes(bytes);
     ((all.wrapping_sub(ONES) & !all & (ONES << 7)).trailing_zeros() / 8) as usize
+}
+
+/// All zeros from the first NUL on.
+#[inline]
+const fn up_to_nul(bytes: [u8; COMM_LEN]) -> [u8; COMM_LEN] {
+    let len = length(bytes);
+    let kept = if len < COMM_LEN { (1u128 << (8 * len)) - 1 } else { u128::MAX };
+    (u128::from_le_bytes(bytes) & kept).to_le_bytes()
 }
 
 impl Comm {
@@ -28,9 +38,32 @@ impl Comm {
         let mut bytes = [0; COMM_LEN];
         let taken = if name.len() < COMM_LEN { name.len() } else { COMM_LEN - 1 };
         bytes.split_at_mut(taken).0.copy_from_slice(name.split_at(taken).0);
-        let len = length(bytes);
-        let kept = if len < COMM_LEN { (1u128 << (8 * len)) - 1 } else { u128::MAX };
-        Comm((u128::from_le_bytes(bytes) & kept).to_le_bytes())
+        Comm(up_to_nul(bytes))
+    }
+
+    /// The name in front of a text, which goes on behind it: [`Comm::new`] of so many bytes, taken
+    /// at once where there are enough.
+    #[inline]
+    pub fn in_front(text: &[u8], len: usize) -> Comm {
+        match text.first_chunk::<COMM_LEN>() {
+            Some(&bytes) => {
+                let kept = (1u128 << (8 * len.min(COMM_LEN - 1))) - 1;
+                Comm(up_to_nul((u128::from_le_bytes(bytes) & kept).to_le_bytes()))
+            }
+            None => Comm::new(&text[..len]),
+        }
+    }
+
+    /// The name at the end of a column of 16 bytes, with spaces before it.
+    #[inline]
+    pub fn aligned(column: [u8; COMM_LEN]) -> Comm {
+        let all = u128::from_le_bytes(column);
+        let spaces = ((all ^ (ONES * b' ' as u128)).trailing_zeros() / 8) as usize;
+        if spaces == COMM_LEN || column[spaces].is_ascii_whitespace() {
+            return Comm::new(column.trim_ascii_start());
+        }
+        let kept = u128::MAX >> (8 * usize::from(spaces == 0));
+        Comm(up_to_nul(((all >> (8 * spaces)) & kept).to_le_bytes()))
     }
 
     /// The idle task of a CPU: `swapper/3`.
@@ -139,6 +172,27 @@ mod tests {
         assert_eq!(Comm::from("a-name-of-twenty-one!").to_string(), "a-name-of-twent");
         assert_eq!(Comm::new(b"make\0leftover"), "make");
         assert_eq!(Comm::swapper(schedlab_topology::CpuId(12)), "swapper/12");
+    }
+
+    #[test]
+    fn a_comm_is_taken_at_once_where_there_are_bytes_enough() {
+        let text = b"a-name-of-twenty-one! and more";
+        for len in 0..text.len() {
+            assert_eq!(Comm::in_front(text, len), Comm::new(&text[..len]), "{len}");
+            assert_eq!(Comm::in_front(&text[..len], len), Comm::new(&text[..len]), "{len}");
+        }
+        assert_eq!(Comm::in_front(b"make\0leftover and more", 12), "make");
+        for column in [
+            b"            make",
+            b"a-name-of-twenty",
+            b" -name-of-twenty",
+            b"                ",
+            b"   \t        make",
+            b"     ma\0leftover",
+            b"      \0leftovers",
+        ] {
+            assert_eq!(Comm::aligned(*column), Comm::new(column.trim_ascii_start()), "{column:?}");
+        }
     }
 
     #[test]

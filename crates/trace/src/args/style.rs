@@ -3,13 +3,14 @@
 use schedlab_topology::CpuId;
 use schedlab_units::Pid;
 
-use crate::comm::{COMM_LEN, Comm};
+use crate::comm::Comm;
 use crate::decision::Name;
 use crate::event::Softirq;
 use crate::read::number;
 use crate::state::TaskState;
 
-/// A form that a field of type `T` has in text.
+/// A form that a field of type `T` has in text. Those that most lines are made of are always
+/// inlined, so that the literals that follow fields are compared as the constants they are.
 pub(super) trait Style<T> {
     /// Prints the field.
     fn print(field: &T, out: &mut Vec<u8>);
@@ -35,14 +36,6 @@ impl<'a> Cursor<'a> {
         let found = self.0.strip_prefix(text.as_bytes());
         self.0 = found.unwrap_or(self.0);
         found.is_some()
-    }
-
-    /// A decimal number, with a sign or without.
-    #[inline]
-    fn decimal(&mut self) -> Option<i128> {
-        let negative = self.optional("-");
-        let n = i128::from(self.unsigned()?);
-        Some(if negative { -n } else { n })
     }
 
     #[inline]
@@ -78,8 +71,25 @@ impl<'a> Cursor<'a> {
 }
 
 /// The first occurrence of `needle`, which is not empty.
+#[inline]
 fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
-    text.windows(needle.len()).position(|window| window == needle)
+    let last = text.len().checked_sub(needle.len())?;
+    (0..=last).find(|&at| text[at] == needle[0] && text[at..].starts_with(needle))
+}
+
+/// The places among the first 16 bytes where a byte stands, the last first; none if there are fewer.
+#[inline]
+fn places(text: &[u8], byte: u8) -> Option<impl Iterator<Item = usize>> {
+    const ONES: u128 = u128::MAX / 0xff;
+    const LOW: u128 = ONES * 0x7f;
+    // Where it stands nothing is left, and only there no carry or own bit sets the highest bit.
+    let left = u128::from_le_bytes(*text.first_chunk()?) ^ (ONES * u128::from(byte));
+    let mut found = !(((left & LOW) + LOW) | left | LOW);
+    Some(std::iter::from_fn(move || {
+        let at = (found != 0).then(|| (127 - found.leading_zeros()) / 8)?;
+        found &= !(0x80 << (8 * at));
+        Some(at as usize)
+    }))
 }
 
 /// Prints a number without the machinery of formatting.
@@ -111,11 +121,13 @@ macro_rules! numbers {
                 decimal(n.unsigned_abs() as u64, 0, b'0', out);
             }
 
-            #[inline]
+            #[inline(always)]
             fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<$type> {
-                let n = cursor.decimal()?;
+                let negative = cursor.optional("-");
+                let n = cursor.unsigned()?;
                 cursor.literal(after)?;
-                n.try_into().ok().map($make)
+                let n = if negative { (-i128::from(n)).try_into().ok() } else { n.try_into().ok() };
+                n.map($make)
             }
         }
     )+};
@@ -139,17 +151,20 @@ impl Style<Comm> for Task {
         out.extend(field.as_bytes().iter().map(|&b| if b == b'\n' || b == b'\r' { b' ' } else { b }));
     }
 
-    #[inline]
+    #[inline(always)]
     fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<Comm> {
         if after.is_empty() {
             return Some(Comm::new(cursor.until(after)?));
         }
-        let text = cursor.0;
-        let last = (COMM_LEN - 1).min(text.len().checked_sub(after.len())?);
-        let first = after.as_bytes()[0];
-        let at = (0..=last).rev().find(|&at| text[at] == first && text[at..].starts_with(after.as_bytes()));
-        let at = at.or_else(|| find(text, after.as_bytes()))?;
-        Some(Comm::new(cursor.take(at, after)))
+        let (text, after_bytes) = (cursor.0, after.as_bytes());
+        let follows = |&at: &usize| text[at..].starts_with(after_bytes);
+        let at = match places(text, after_bytes[0]) {
+            Some(mut places) => places.find(follows),
+            None => (0..text.len()).rev().find(follows),
+        };
+        let at = at.or_else(|| find(text, after_bytes))?;
+        cursor.take(at, after);
+        Some(Comm::in_front(text, at))
     }
 }
 
@@ -232,7 +247,7 @@ impl Style<CpuId> for Cpu3 {
         decimal(field.0.into(), 3, b'0', out);
     }
 
-    #[inline]
+    #[inline(always)]
     fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<CpuId> {
         Number::parse(cursor, after)
     }

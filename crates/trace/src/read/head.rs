@@ -97,11 +97,14 @@ fn at_bracket(line: &[u8], bracket: usize) -> Option<(Head, &[u8])> {
 }
 
 /// The name without what aligns it; `<...>` is a name that the recorder lost.
+#[inline]
 pub(super) fn name(text: &[u8]) -> Comm {
-    match text.trim_ascii_start() {
-        b"<...>" => Comm::default(),
-        name => Comm::new(name),
-    }
+    const LOST: Comm = Comm::new(b"<...>");
+    let name = match text.try_into() {
+        Ok(column) => Comm::aligned(column),
+        Err(_) => Comm::new(text.trim_ascii_start()),
+    };
+    if name == LOST { Comm::default() } else { name }
 }
 
 /// An unsigned decimal number.
@@ -163,11 +166,11 @@ pub(super) fn time(text: &[u8]) -> Option<(Time, &[u8])> {
     let (whole, rest) = number(text)?;
     let Some(fraction) = rest.strip_prefix(b".") else { return Some((Time(whole), rest)) };
     let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (mut nanos, mut unit) = (0, 100_000_000);
-    for &digit in &fraction[..digits] {
-        nanos += u64::from(digit - b'0') * unit;
-        unit /= 10;
+    let mut nanos = 0;
+    for &digit in &fraction[..digits.min(9)] {
+        nanos = nanos * 10 + u64::from(digit - b'0');
     }
+    nanos *= 10u64.pow(9 - digits.min(9) as u32);
     let time = whole.checked_mul(1_000_000_000)?.checked_add(nanos)?;
     (digits > 0).then_some((Time(time), &fraction[digits..]))
 }

@@ -1,6 +1,8 @@
 //! The lines of a text, of bounded length.
 
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
+
+use memchr::memchr;
 
 use super::{Error, Gap, Place, Record};
 
@@ -31,17 +33,17 @@ impl<R: BufRead> Lines<R> {
         mut record: impl FnMut(&[u8]) -> Option<Result<Record, String>>,
     ) -> Option<Result<Record, Error>> {
         while !self.done {
-            match self.advance() {
-                Ok(true) => {}
+            let found = match self.at_hand(&mut record) {
+                Ok(Some(found)) => Ok(Some(found)),
+                Ok(None) => self.advance().map(|is_line| is_line.then(|| self.gathered(&mut record))),
+                Err(error) => Err(error),
+            };
+            let found = match found {
+                Ok(Some(found)) => found,
                 end => {
                     self.done = true;
                     return end.err().map(|error| Err(error.into()));
                 }
-            }
-            let found = if self.buffer.len() as u64 >= LINE_MAX {
-                Some(Err(format!("a line of more than {LINE_MAX} bytes is not part of a trace")))
-            } else {
-                record(self.buffer.trim_ascii_end())
             };
             if let Some(found) = found {
                 let gap = |why| Record::Gap(Gap { at: Place::Line(self.number), why });
@@ -51,8 +53,36 @@ impl<R: BufRead> Lines<R> {
         None
     }
 
+    /// What is made of the next line, if that stands whole in what was read, as most do.
+    #[inline]
+    fn at_hand<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> io::Result<Option<T>> {
+        let ready = match self.input.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
+            ready => ready?,
+        };
+        let Some(end) = memchr(b'\n', ready).filter(|&end| (end as u64) < LINE_MAX - 1) else {
+            return Ok(None);
+        };
+        let found = look(ready[..end].trim_ascii_end());
+        self.input.consume(end + 1);
+        self.number += 1;
+        Ok(Some(found))
+    }
+
+    /// What is made of a line that was gathered.
+    #[cold]
+    fn gathered(
+        &self,
+        record: impl FnOnce(&[u8]) -> Option<Result<Record, String>>,
+    ) -> Option<Result<Record, String>> {
+        if self.buffer.len() as u64 >= LINE_MAX {
+            return Some(Err(format!("a line of more than {LINE_MAX} bytes is not part of a trace")));
+        }
+        record(self.buffer.trim_ascii_end())
+    }
+
     /// Reads one line, or the first part of one that is too long and passes over its rest.
-    fn advance(&mut self) -> std::io::Result<bool> {
+    fn advance(&mut self) -> io::Result<bool> {
         self.buffer.clear();
         let read = (&mut self.input).take(LINE_MAX).read_until(b'\n', &mut self.buffer)?;
         self.number += u64::from(read > 0);
