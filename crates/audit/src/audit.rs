@@ -87,7 +87,7 @@ impl<S: Listener> Sink for Audit<S> {
     fn event(&mut self, event: &Event) {
         self.pairing.push(event);
         while let Some(known) = self.pairing.pop(false) {
-            self.follow(known);
+            self.follow(&known);
         }
     }
 }
@@ -118,7 +118,7 @@ impl<S: Listener> Audit<S> {
     /// The end of the trace.
     pub fn finish(mut self) -> (AuditReport, S) {
         while let Some(known) = self.pairing.pop(true) {
-            self.follow(known);
+            self.follow(&known);
         }
         for cpu in self.shadow.cpus() {
             self.commit(cpu, Time::MAX);
@@ -129,7 +129,7 @@ impl<S: Listener> Audit<S> {
         (self.report, self.sink)
     }
 
-    fn follow(&mut self, known: Known) {
+    fn follow(&mut self, known: &Known) {
         let event = &known.event;
         self.report.events += 1;
         if self.shadow.has_cpu(event.cpu) {
@@ -140,7 +140,7 @@ impl<S: Listener> Audit<S> {
             self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);
             self.rejudge_on(event);
             self.shown(event);
-            self.apply(&known);
+            self.apply(known);
             self.shadow.turns.act(event.cpu, event.time);
             self.rejudge_all(event.time);
             self.ask_execs(event.time);

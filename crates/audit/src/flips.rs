@@ -43,6 +43,8 @@ pub struct Guesses {
     contradicted: ByGuess<u32>,
     /// How much each guess is asked: not at all if it was contradicted too often.
     weights: ByGuess<u8>,
+    /// How much the live guesses of each halving are asked together.
+    asked: [u32; HALVINGS],
     /// Guesses that may still turn out right.
     live: [u64; HALVINGS],
     /// The guess that was contradicted least.
@@ -57,6 +59,7 @@ impl Guesses {
             start,
             contradicted: [[0; BASES]; HALVINGS],
             weights: [[1; BASES]; HALVINGS],
+            asked: [BASES as u32; HALVINGS],
             live: [u64::MAX; HALVINGS],
             best: (0, 0),
         }
@@ -103,15 +106,28 @@ impl Guesses {
         let mut spread = [0u64; HALVINGS];
         let (mut yes, mut no) = (0, 0);
         for (halving, wide) in spread.iter_mut().enumerate() {
-            let (a, b) = (&waker.counts[halving], &wakee.counts[halving]);
-            for base in bits(self.live[halving]) {
-                let a = (a[base] >> halves[halving]).saturating_add(change);
-                let weight = u32::from(self.weights[halving][base]);
-                if flips_spread(a.into(), b[base].into(), factor) {
-                    *wide |= 1 << base;
-                    yes += weight;
-                } else {
-                    no += weight;
+            let live = self.live[halving];
+            if live == 0 {
+                continue;
+            }
+            let a = waker.counts[halving].map(|count| (count >> halves[halving]).saturating_add(change));
+            let b = &wakee.counts[halving];
+            match same_for_all(&a, b, live, factor) {
+                Some(false) => no += self.asked[halving],
+                Some(true) => {
+                    *wide = live;
+                    yes += self.asked[halving];
+                }
+                None => {
+                    for base in bits(live) {
+                        let weight = u32::from(self.weights[halving][base]);
+                        if flips_spread(a[base].into(), b[base].into(), factor) {
+                            *wide |= 1 << base;
+                            yes += weight;
+                        } else {
+                            no += weight;
+                        }
+                    }
                 }
             }
         }
@@ -125,19 +141,20 @@ impl Guesses {
             let wrong = if wide { !spread.by_guess[halving] } else { spread.by_guess[halving] };
             bits(self.live[halving] & wrong).for_each(|base| contradicted[base] += 1);
         }
-        let places = (0..HALVINGS).flat_map(|halving| (0..BASES).map(move |base| (halving, base)));
-        let best = places.min_by_key(|&(halving, base)| self.contradicted[halving][base]);
-        self.best = best.unwrap_or_default();
-        let least = self.contradicted[self.best.0][self.best.1];
-        let weight = |contradicted: u32| match contradicted - least {
-            against @ 0..=TOLERANCE => 1 << (2 * (TOLERANCE - against)),
-            _ => 0,
-        };
-        self.weights = self.contradicted.map(|by_base| by_base.map(weight));
+        // The first of the least, with guesses that are no longer live, which have far more.
+        let least_of = self.contradicted.map(|by_base| by_base.into_iter().fold(u32::MAX, u32::min));
+        let least = least_of.into_iter().fold(u32::MAX, u32::min);
+        let first = |counts: &[u32]| counts.iter().position(|&count| count == least).unwrap_or_default();
+        let halving = first(&least_of);
+        self.best = (halving, first(&self.contradicted[halving]));
+        self.weights = self.contradicted.map(|by_base| by_base.map(|count| weight(count - least)));
         for (live, contradicted) in self.live.iter_mut().zip(&self.contradicted) {
             for base in bits(*live).filter(|&base| contradicted[base] > least + PATIENCE) {
                 *live &= !(1 << base);
             }
+        }
+        for (halving, asked) in self.asked.iter_mut().enumerate() {
+            *asked = bits(self.live[halving]).map(|base| u32::from(self.weights[halving][base])).sum();
         }
     }
 
@@ -165,6 +182,28 @@ pub struct Spread {
     by_guess: [u64; HALVINGS],
 }
 
+/// How much a guess is asked that has so many contradictions more than the best one.
+fn weight(against: u32) -> u8 {
+    // Without a shift by it, so that many are found at once.
+    (0..=TOLERANCE).map(|few| if against == few { 1 << (2 * (TOLERANCE - few)) } else { 0 }).sum()
+}
+
+/// Whether a wake-up spreads, or does not, under all live guesses of one halving alike. Flips grow with
+/// the guess, whatever is added to them and however often they are halved, so those of the
+/// first and the last live guess are bounds.
+fn same_for_all(waker: &[u16; BASES], wakee: &[u16; BASES], live: u64, factor: u32) -> Option<bool> {
+    let (first, last) = (live.trailing_zeros() as usize, (u64::BITS - 1 - live.leading_zeros()) as usize);
+    let both = |base: usize| {
+        let (a, b) = (u64::from(waker[base]), u64::from(wakee[base]));
+        (a.min(b), a.max(b))
+    };
+    let ((less, more), (less_last, more_last), factor) = (both(first), both(last), u64::from(factor));
+    if less_last < factor || more_last < less * factor {
+        return Some(false);
+    }
+    (less >= factor && more >= less_last * factor).then_some(true)
+}
+
 /// The places of the bits that are set.
 fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -177,6 +216,24 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bounds_say_what_all_guesses_say() {
+        let waker: [u16; BASES] = std::array::from_fn(|base| 20 + base as u16 / 4);
+        for wakee in 0..40 {
+            let wakee: [u16; BASES] = std::array::from_fn(|base| wakee + base as u16 / 16);
+            for (live, factor) in [(u64::MAX, 1), (u64::MAX, 4), (0xf0, 2), (1 << 63, 4)] {
+                let each: Vec<bool> = bits(live)
+                    .map(|base| flips_spread(waker[base].into(), wakee[base].into(), factor))
+                    .collect();
+                if let Some(wide) = same_for_all(&waker, &wakee, live, factor) {
+                    assert!(each.iter().all(|&each| each == wide), "{wakee:?} {live:x} {factor}");
+                } else {
+                    assert!(live != 1 << 63, "one guess leaves nothing open");
+                }
+            }
+        }
+    }
 
     #[test]
     fn guesses_that_are_contradicted_are_no_longer_asked() {

@@ -108,16 +108,14 @@ impl ByPid {
 
 #[derive(Debug)]
 struct Waiting {
-    event: Event,
-    fate: Option<Fate>,
+    known: Known,
     open: bool,
     moved_to: Option<CpuId>,
-    later_prio: Option<i32>,
-    of_wakeup: bool,
 }
 
 impl Pairing {
     /// Takes the next event of the trace.
+    #[inline]
     pub fn push(&mut self, event: &Event) {
         let number = self.first + self.waiting.len() as u64;
         let (mut open, mut of_wakeup) = (false, false);
@@ -149,7 +147,7 @@ impl Pairing {
                 if let Some(waking) = self.open.get(pid)
                     && follows(waking)
                     && let Some(waiting) = self.at(waking)
-                    && waiting.event.cpu == event.cpu
+                    && waiting.known.event.cpu == event.cpu
                 {
                     waiting.moved_to = Some(dest_cpu);
                     of_wakeup = true;
@@ -170,23 +168,17 @@ impl Pairing {
             self.last.resize(event.cpu.index() + 1, u64::MAX);
         }
         self.last[event.cpu.index()] = number;
-        self.waiting.push_back(Waiting {
-            event: event.clone(),
-            fate: None,
-            open,
-            moved_to: None,
-            later_prio: None,
-            of_wakeup,
-        });
+        let known = Known { event: event.clone(), fate: None, later_prio: None, of_wakeup };
+        self.waiting.push_back(Waiting { known, open, moved_to: None });
     }
 
     /// A task is awake, so a wake-up of it that was begun has ended, as its waker meant.
     fn is_awake(&mut self, pid: Pid) {
         if let Some(waking) = self.open.remove(pid)
-            && let Some(Waiting { event, moved_to, .. }) = self.at(waking)
-            && let Kind::SchedWaking { target_cpu, .. } = event.kind
+            && let Some(Waiting { known, moved_to, .. }) = self.at(waking)
+            && let Kind::SchedWaking { target_cpu, .. } = known.event.kind
         {
-            let cpu = moved_to.unwrap_or(target_cpu);
+            let (cpu, event) = (moved_to.unwrap_or(target_cpu), &known.event);
             let fate = Fate { cpu, by: event.cpu, at: event.time, migrated: moved_to.is_some() };
             self.close(waking, Some(fate));
         }
@@ -198,7 +190,7 @@ impl Pairing {
             && let Some(born) = self.newborn.remove(pid)
             && let Some(waiting) = self.at(born)
         {
-            waiting.later_prio = Some(prio);
+            waiting.known.later_prio = Some(prio);
             waiting.open = false;
         }
     }
@@ -211,15 +203,16 @@ impl Pairing {
     fn close(&mut self, number: u64, fate: Option<Fate>) {
         if let Some(waiting) = self.at(number) {
             waiting.open = false;
-            waiting.fate = fate;
+            waiting.known.fate = fate;
         }
     }
 
     /// The next event, if it need not wait; at the `end` of the trace none does.
+    #[inline]
     pub fn pop(&mut self, end: bool) -> Option<Known> {
         let (front, back) = (self.waiting.front()?, self.waiting.back()?);
-        let waited = back.event.time.since(front.event.time);
-        let patience = match (front.open, &front.event.kind) {
+        let waited = back.known.event.time.since(front.known.event.time);
+        let patience = match (front.open, &front.known.event.kind) {
             (true, Kind::SchedWakeupNew { .. }) => CHILDHOOD,
             (true, _) => PATIENCE,
             (false, _) => HORIZON,
@@ -227,8 +220,8 @@ impl Pairing {
         if !end && waited < patience && self.waiting.len() < EVENTS_MAX {
             return None;
         }
-        let Waiting { event, fate, open, later_prio, of_wakeup, .. } = self.waiting.pop_front()?;
-        match event.kind {
+        let Waiting { known, open, .. } = self.waiting.pop_front()?;
+        match known.event.kind {
             Kind::SchedWaking { pid, .. } if open => {
                 self.open.remove(pid);
             }
@@ -241,7 +234,7 @@ impl Pairing {
             _ => {}
         }
         self.first += 1;
-        Some(Known { event, fate, later_prio, of_wakeup })
+        Some(known)
     }
 
     /// Tasks that will have executed a program by then.
@@ -251,7 +244,7 @@ impl Pairing {
 
     /// What will happen until then, as far as it is here.
     pub fn ahead(&self, until: Time) -> impl Iterator<Item = &Event> {
-        self.waiting.iter().map(|waiting| &waiting.event).take_while(move |event| event.time <= until)
+        self.waiting.iter().map(|waiting| &waiting.known.event).take_while(move |event| event.time <= until)
     }
 }
 

@@ -123,7 +123,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
         // By its own flips it is affine; loads that were looked at keep their factor for a jiffy.
         targets(shadow, wakeup, prev, false, now);
     }
-    let mut searched = [Vec::new(), Vec::new()];
+    let mut searched = [[None; 4]; 2];
     let mut of_reading = Possibilities::default();
     for &sync in if may_be_sync(shadow, wakeup) { &[false, true][..] } else { &[false] } {
         for reading in [wide, !wide] {
@@ -131,12 +131,13 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
                 continue;
             }
             let hidden = (reading != wide).then_some(Hidden::WakeeFlips);
-            let searched: &mut Vec<CpuId> = &mut searched[usize::from(reading)];
+            let searched = &mut searched[usize::from(reading)];
             let (first, second) = targets(shadow, &Wakeup { sync, ..*wakeup }, prev, reading, now);
             for target in std::iter::once(first).chain(second) {
                 // Around one CPU the search ends the same, whatever led there.
-                if !searched.contains(&target.cpu) {
-                    searched.push(target.cpu);
+                if !searched.contains(&Some(target.cpu)) {
+                    let place = searched.iter().position(|searched| searched.is_none());
+                    searched[place.expect("two readings lead to two targets each")] = Some(target.cpu);
                     search(shadow, wakeup, prev, target, sync, hidden, now, &mut of_reading);
                 }
             }
@@ -276,7 +277,9 @@ fn search(
         let limit = shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan;
         let size = shadow.sched.domains.per_cpu[target.cpu].llc_size;
         // What a search finds first it finds under any limit that lets it come so far.
-        for other in [size, 0].into_iter().filter(|&other| other != limit) {
+        let found_first = matches!(reason, Reason::IdleCpu | Reason::IdleClusterCpu) && limit < size;
+        let higher = (!found_first).then_some(size);
+        for other in higher.into_iter().chain([0]).filter(|&other| other != limit) {
             shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan = other;
             run(shadow, Some(Hidden::IdleScanLimit), found);
         }
