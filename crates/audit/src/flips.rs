@@ -110,26 +110,13 @@ impl Guesses {
             if live == 0 {
                 continue;
             }
-            let a = waker.counts[halving].map(|count| (count >> halves[halving]).saturating_add(change));
-            let b = &wakee.counts[halving];
-            match same_for_all(&a, b, live, factor) {
-                Some(false) => no += self.asked[halving],
-                Some(true) => {
-                    *wide = live;
-                    yes += self.asked[halving];
-                }
-                None => {
-                    for base in bits(live) {
-                        let weight = u32::from(self.weights[halving][base]);
-                        if flips_spread(a[base].into(), b[base].into(), factor) {
-                            *wide |= 1 << base;
-                            yes += weight;
-                        } else {
-                            no += weight;
-                        }
-                    }
-                }
-            }
+            let halved =
+                |base: usize| (waker.counts[halving][base] >> halves[halving]).saturating_add(change);
+            let counts = |base: usize| (u32::from(halved(base)), u32::from(wakee.counts[halving][base]));
+            *wide = same_for_all(counts, live, factor).unwrap_or_else(|| each(counts, factor) & live);
+            let asked: u32 = bits(*wide).map(|base| u32::from(self.weights[halving][base])).sum();
+            yes += asked;
+            no += self.asked[halving] - asked;
         }
         let tells = spread.iter().any(|&wide| wide != 0) && spread != self.live;
         Spread { wide: yes > no, open: yes > 0 && no > 0, tells, by_guess: spread }
@@ -188,20 +175,37 @@ fn weight(against: u32) -> u8 {
     (0..=TOLERANCE).map(|few| if against == few { 1 << (2 * (TOLERANCE - few)) } else { 0 }).sum()
 }
 
-/// Whether a wake-up spreads, or does not, under all live guesses of one halving alike. Flips grow with
-/// the guess, whatever is added to them and however often they are halved, so those of the
-/// first and the last live guess are bounds.
-fn same_for_all(waker: &[u16; BASES], wakee: &[u16; BASES], live: u64, factor: u32) -> Option<bool> {
-    let (first, last) = (live.trailing_zeros() as usize, (u64::BITS - 1 - live.leading_zeros()) as usize);
-    let both = |base: usize| {
-        let (a, b) = (u64::from(waker[base]), u64::from(wakee[base]));
-        (a.min(b), a.max(b))
+/// The live guesses of one halving under which a wake-up spreads, if it is all or none of them. Flips
+/// grow with the guess, whatever is added to them and however often they are halved, so those
+/// of the first and the last live guess are bounds.
+#[inline]
+fn same_for_all(counts: impl Fn(usize) -> (u32, u32), live: u64, factor: u32) -> Option<u64> {
+    let both = |base: u32| {
+        let (a, b) = counts(base as usize);
+        (u64::from(a.min(b)), u64::from(a.max(b)))
     };
-    let ((less, more), (less_last, more_last), factor) = (both(first), both(last), u64::from(factor));
+    let (less, more) = both(live.trailing_zeros());
+    let (less_last, more_last) = both(u64::BITS - 1 - live.leading_zeros());
+    let factor = u64::from(factor);
     if less_last < factor || more_last < less * factor {
-        return Some(false);
+        return Some(0);
     }
-    (less >= factor && more >= less_last * factor).then_some(true)
+    (less >= factor && more >= less_last * factor).then_some(live)
+}
+
+/// The guesses of one halving under which a wake-up spreads, live or not.
+#[inline]
+fn each(counts: impl Fn(usize) -> (u32, u32), factor: u32) -> u64 {
+    let mut wide = [0u8; BASES];
+    for (base, wide) in wide.iter_mut().enumerate() {
+        let (a, b) = counts(base);
+        *wide = flips_spread(a, b, factor).into();
+    }
+    // Eight bytes of 0 or 1 at a time: each is moved to its place in the highest byte.
+    let (eights, _) = wide.as_chunks::<8>();
+    let bits =
+        eights.iter().map(|&eight| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56);
+    bits.enumerate().map(|(place, bits)| bits << (8 * place)).sum()
 }
 
 /// The places of the bits that are set.
@@ -219,18 +223,16 @@ mod tests {
 
     #[test]
     fn the_bounds_say_what_all_guesses_say() {
-        let waker: [u16; BASES] = std::array::from_fn(|base| 20 + base as u16 / 4);
-        for wakee in 0..40 {
-            let wakee: [u16; BASES] = std::array::from_fn(|base| wakee + base as u16 / 16);
+        for (wakee, step) in (0..40).flat_map(|wakee| [1, 4, 16].map(|step| (wakee, step))) {
+            let counts = |base: usize| (20 + base as u32 / 4, wakee + base as u32 / step);
             for (live, factor) in [(u64::MAX, 1), (u64::MAX, 4), (0xf0, 2), (1 << 63, 4)] {
-                let each: Vec<bool> = bits(live)
-                    .map(|base| flips_spread(waker[base].into(), wakee[base].into(), factor))
-                    .collect();
-                if let Some(wide) = same_for_all(&waker, &wakee, live, factor) {
-                    assert!(each.iter().all(|&each| each == wide), "{wakee:?} {live:x} {factor}");
-                } else {
-                    assert!(live != 1 << 63, "one guess leaves nothing open");
-                }
+                let wide: Vec<usize> =
+                    (0..BASES).filter(|&base| flips_spread(counts(base).0, counts(base).1, factor)).collect();
+                let found = each(counts, factor);
+                assert_eq!(bits(found).collect::<Vec<_>>(), wide, "{wakee} {step} {factor}");
+                let same = same_for_all(counts, live, factor);
+                assert!(same.is_none_or(|same| same == found & live), "{wakee} {step} {live:x} {factor}");
+                assert!(same.is_some() || live != 1 << 63, "one guess leaves nothing open");
             }
         }
     }
