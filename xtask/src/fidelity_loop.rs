@@ -147,14 +147,15 @@ impl Place<'_> {
         let program = Program::parse(&read(&folder.join("cmd.txt"))?).map_err(|e| e.to_string())?;
         let path = folder.join("trace.txt.gz");
         let trace = fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let figures =
-            recorded(Cursor::new(trace), &program).map_err(|e| format!("{}: {e}", path.display()))?;
+        let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
+        let figures = recorded(Cursor::new(trace), &program, self.machine, &kernel)
+            .map_err(|e| format!("{}: {e}", path.display()))?;
         Ok((program, figures))
     }
 
     fn simulated(&self, program: &Program, recorded: &Figures, seed: u64) -> Result<Figures, String> {
         let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
-        simulated(self.machine, &kernel, program, recorded.forker, seed).map_err(|e| e.to_string())
+        simulated(self.machine, &kernel, program, recorded.begun, seed).map_err(|e| e.to_string())
     }
 
     fn head(&self, load: &str) -> String {
@@ -224,7 +225,7 @@ impl Place<'_> {
 
     fn stream(&self, load: &str, tables: &mut Tables) -> Result<(), String> {
         let (program, recorded) = self.recorded(load)?;
-        let forker = recorded.forker.ok_or("no thread was made")?;
+        let forker = recorded.begun.cpu.ok_or("no thread was made")?;
         let cpus = |figures: &Figures| figures.placements.tasks.iter().map(|t| t.to).collect::<Vec<CpuId>>();
         let mut seeds = Vec::new();
         for seed in 1..=PASTS {

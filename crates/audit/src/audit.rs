@@ -126,6 +126,9 @@ impl<S: Listener> Audit<S> {
         for (decision, tally) in Decision::ALL.into_iter().zip(&self.tallies) {
             *self.report.of_mut(decision) = tally.report();
         }
+        let shadow = &self.shadow;
+        let first_born = shadow.first_born.as_ref();
+        self.report.inherited = first_born.map(|(flips, born)| shadow.guesses.inherited(flips, *born));
         (self.report, self.sink)
     }
 

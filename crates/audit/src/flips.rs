@@ -9,7 +9,7 @@
 
 use schedlab_sched::Wakees;
 use schedlab_sched::wakeup::flips_spread;
-use schedlab_units::TaskId;
+use schedlab_units::{Duration, TaskId};
 
 /// Guesses of the flips at the start: 0 to 63, one bit each.
 const BASES: usize = u64::BITS as usize;
@@ -26,6 +26,15 @@ const PATIENCE: u32 = 100;
 
 /// Something for each guess.
 type ByGuess<T> = [[T; BASES]; HALVINGS];
+
+/// What a task had inherited when it was born, as far as wake-ups told since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inherited {
+    /// Changes of the wakee.
+    pub flips: u32,
+    /// How long before its birth they were halved last.
+    pub halved: Duration,
+}
 
 /// One task's flips under each guess.
 #[derive(Clone, Debug)]
@@ -143,6 +152,12 @@ impl Guesses {
         for (halving, asked) in self.asked.iter_mut().enumerate() {
             *asked = bits(self.live[halving]).map(|base| u32::from(self.weights[halving][base])).sum();
         }
+    }
+
+    /// What a task that was born at a jiffy with these flips inherited.
+    pub fn inherited(&self, flips: &Flips, jiffies: u64) -> Inherited {
+        let Wakees { flips, flip_decay, .. } = self.likeliest(flips);
+        Inherited { flips, halved: Duration((jiffies - flip_decay) * (1_000_000_000 / self.hz)) }
     }
 
     /// The likeliest flips of a task, for its state in the scheduler.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::flips::Inherited;
 use crate::probe::CarriedFacts;
 use crate::verdict::{Answer, Decision, Verdict};
 
@@ -179,6 +180,9 @@ pub struct AuditReport {
     /// How well the shadow carries what probes of a white-box recording saw.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub carried: CarriedFacts,
+    /// What the first new task had inherited from before the recording.
+    #[serde(skip)]
+    pub inherited: Option<Inherited>,
     /// Events followed.
     pub events: u64,
     /// The first disagreements of each kind and rule.

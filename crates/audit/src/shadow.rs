@@ -111,6 +111,8 @@ pub struct Shadow {
     tasks: Pids,
     known: Vec<Known>,
     hints: Vec<AffinityHint>,
+    /// The flips that the first new task inherited, and the jiffy of its birth.
+    pub first_born: Option<(Arc<Flips>, u64)>,
     /// Some task's flips are guessed.
     family: bool,
     /// Tasks that run for the first time and are about to change their priority.
@@ -139,6 +141,7 @@ impl Shadow {
             runtime_told: false,
             slack: Slack::default(),
             turns: Turns::new(topology.nr_cpus()),
+            first_born: None,
             guesses: Guesses::new(kernel.tunables.hz, 0),
             nothing_before: 0,
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
@@ -420,7 +423,9 @@ impl Shadow {
         // The first to fork is the ancestor of what is recorded; kthreadd never is.
         if !self.family && self.known(parent).pid != KTHREADD {
             self.family = true;
-            self.known_mut(parent).flips = Some(Arc::new(self.guesses.ancestor()));
+            let flips = Arc::new(self.guesses.ancestor());
+            self.first_born = Some((flips.clone(), self.sched.jiffies(now)));
+            self.known_mut(parent).flips = Some(flips);
         }
         let task = self.make(child, comm, Some(parent), now);
         self.generation += 1;

@@ -17,13 +17,15 @@ mod turns;
 
 use std::io::{Read, Seek};
 
+use schedlab_audit::{Audit, Options};
 use schedlab_machine::Machine;
 use schedlab_report::metrics::{Busy, Cause, Counts, Migrations, Placements, WakeupLatency};
 use schedlab_sched::Kernel;
 use schedlab_topology::{CpuId, Topology};
 use schedlab_trace::read::{Record, open};
-use schedlab_trace::{Comm, Event, Kind, Sink};
+use schedlab_trace::{Comm, Event, Kind, Sink, Tee};
 use schedlab_units::{Duration, Pid};
+use schedlab_workload::{Flips, Start};
 
 use crate::error::Error;
 use crate::experiment::{Limits, run_one};
@@ -54,8 +56,18 @@ pub struct Figures {
     pub placements: Placements,
     /// How hogs shared CPUs.
     pub company: Company,
+    /// How the program began.
+    pub begun: Begun,
+}
+
+/// What is known of a program's beginning that its command line does not tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Begun {
     /// The CPU of the task that made the first new one.
-    pub forker: Option<CpuId>,
+    pub cpu: Option<CpuId>,
+    /// How often its parent had changed whom it wakes: all tasks of the program inherit that. The audit learns
+    /// it from where tasks were woken.
+    pub flips: Option<Flips>,
 }
 
 impl Figures {
@@ -84,7 +96,7 @@ impl Sink for Figures {
         self.company.event(event);
         self.placements.event(event);
         if is_new {
-            self.forker.get_or_insert(event.cpu);
+            self.begun.cpu.get_or_insert(event.cpu);
         }
     }
 }
@@ -158,10 +170,19 @@ impl Figures {
 ///
 /// # Errors
 /// What cannot be read.
-pub fn recorded(trace: impl Read + Seek + 'static, program: &Program) -> Result<Figures, Error> {
-    let mut own = Figures::of(program);
-    read_into(trace, &mut own)?;
-    Ok(own.into_inner())
+pub fn recorded(
+    trace: impl Read + Seek + 'static,
+    program: &Program,
+    machine: &Machine,
+    kernel: &Kernel,
+) -> Result<Figures, Error> {
+    let mut both = Tee(Figures::of(program), Audit::new(&machine.topology, kernel, Options::default()));
+    read_into(trace, &mut both)?;
+    let Tee(own, audit) = both;
+    let inherited = audit.finish().0.inherited;
+    let mut figures = own.into_inner();
+    figures.begun.flips = inherited.map(|past| Flips { count: past.flips, halved: past.halved });
+    Ok(figures)
 }
 
 /// What a recorded trace says about where each task was, and when.
@@ -185,7 +206,7 @@ fn read_into(trace: impl Read + Seek + 'static, sink: &mut dyn Sink) -> Result<(
     Ok(())
 }
 
-/// Runs the program in the simulator, begun on a CPU, and measures that.
+/// Runs the program in the simulator, begun as it was, and measures that.
 ///
 /// # Errors
 /// A run that does not end.
@@ -193,10 +214,13 @@ pub fn simulated(
     machine: &Machine,
     kernel: &Kernel,
     program: &Program,
-    start: Option<CpuId>,
+    begun: Begun,
     seed: u64,
 ) -> Result<Figures, Error> {
-    let workload = program.model(machine.topology.nr_cpus(), start)?;
+    let mut workload = program.model(machine.topology.nr_cpus(), begun.cpu)?;
+    for root in workload.tasks.iter_mut().filter(|task| task.start != Start::ByFork) {
+        root.flips = begun.flips;
+    }
     let row = Row { key: String::new(), workload, notes: Vec::new(), prologue: Duration::ZERO };
     let limits = Limits { seed, limit: Some(LIMIT) };
     let (_, own) = run_one(machine, kernel, &row, limits, |_| Figures::of(program))?;

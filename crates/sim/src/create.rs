@@ -7,7 +7,7 @@ use schedlab_machine::{Mechanism, Warmth, Work};
 use schedlab_sched::{Deactivate, NewTask, Policy, TaskState, TgId};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, How, Kind};
-use schedlab_units::{Duration, Pid, TaskId};
+use schedlab_units::{Duration, Pid, TaskId, Time};
 use schedlab_workload::{CommId, Cursor, Naming, Pc, Process, SpecId};
 
 use crate::emit::Context;
@@ -132,6 +132,11 @@ impl Engine<'_> {
         let entry = self.workload.programs[task.program.index()].entry;
         let birth = Birth { comm, role: Role::Program, spec: Some(spec), entry, parent, stage: Stage::Fetch };
         let id = self.make_task(&new, birth);
+        if let Some(flips) = task.flips {
+            let halved = self.sched.jiffies(Time(self.now.0.saturating_sub(flips.halved.0)));
+            let entry = self.sched.task_mut(id);
+            (entry.wakee_flips, entry.wakee_flip_decay) = (flips.count, halved);
+        }
         if !restricted && parent.is_none_or(|parent| self.sched.task(parent).never_restricted) {
             self.sched.task_mut(id).never_restricted = true;
         }

@@ -73,12 +73,23 @@ pub struct TaskSpec {
     pub cpus: Option<CpuListId>,
     /// Group; none inherits, or is the root.
     pub group: Option<GroupId>,
+    /// If it is not forked: how often it has changed whom it wakes, which it has from its past; none for never.
+    pub flips: Option<Flips>,
     /// Bytes it works on that caches should keep, for the cost of moving it.
     pub footprint: u64,
     /// Whether its work waits for memory more than it computes (an SMT sibling hurts it more).
     pub memory_bound: bool,
     /// Whether the run may end while it still lives.
     pub background: bool,
+}
+
+/// How often a task has changed whom it wakes: `wakee_flips`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flips {
+    /// Changes, halved each second.
+    pub count: u32,
+    /// How long before the task begins they were halved last.
+    pub halved: Duration,
 }
 
 impl TaskSpec {
@@ -96,6 +107,7 @@ impl TaskSpec {
             attr: None,
             cpus: None,
             group: None,
+            flips: None,
             footprint: 0,
             memory_bound: false,
             background: false,
