@@ -11,7 +11,8 @@
 //! With `sample`, a part of a run stands for the whole: after `warmup` from the signal
 //! on, when the pipes are filled as they stay, messages are counted for that long, where they
 //! are sent and where they are received, and the time is what all would take at that rate. Each seed is a part of its own, so
-//! the spread over seeds is the error of the sample.
+//! the spread over seeds is the error of the sample. A sample must end before the run does; few groups are
+//! done too soon for that, and are simulated whole (`sampled_from`).
 //!
 //! Left out: the start signal is one byte in a pipe that all poll; here it is a
 //! futex on which all are woken, which differs in the hint that a pipe gives to
@@ -71,6 +72,8 @@ params! {
         footprint: u64 = 16 << 10,
         /// How long messages are counted to stand for all of them; 0 runs to the end.
         sample: Duration = Duration::ZERO,
+        /// How many groups at least are sampled; a run with fewer is simulated to its end.
+        sampled_from: u32 = 1,
         /// CPUs on which the tasks begin in turn, as balancing leaves them after a second or two.
         spread: Option<CpuList> = None,
         /// How long it runs before they are counted.
@@ -98,7 +101,7 @@ impl Hackbench {
             Kind::Process => Process::Own,
             Kind::Thread => Process::Thread(process),
         };
-        let samples = self.sample > Duration::ZERO;
+        let samples = self.sample > Duration::ZERO && self.groups >= self.sampled_from;
         let places: Vec<CpuListId> =
             self.spread.iter().flat_map(|list| list.cpus()).map(|&cpu| w.cpus(CpuList::one(cpu))).collect();
         let start = |p: &mut ProgramBuilder, child: usize| {
@@ -205,5 +208,22 @@ impl Hackbench {
             Transport::Pipe => w.pipe(name),
             Transport::Socket => w.channel(name, ChannelKind::Socket, self.socket_bytes),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_groups_are_simulated_whole() {
+        let rules = [1, 3, 4].map(|groups| {
+            let model =
+                Hackbench { groups, sample: Duration::millis(100), sampled_from: 4, ..Hackbench::default() };
+            let mut w = WorkloadBuilder::new("test");
+            model.add(&mut w);
+            matches!(w.finish().unwrap().measures[0].rule, MeasureRule::Whole { .. })
+        });
+        assert_eq!(rules, [false, false, true]);
     }
 }
