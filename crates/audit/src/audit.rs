@@ -326,14 +326,17 @@ impl<S: Listener> Audit<S> {
         let first = open.judged == 0;
         let before = std::mem::replace(&mut open.verdict.ours, std::mem::take(&mut possible.list));
         open.verdict.judge();
+        let spare = &mut self.shadow.spare;
         if first {
             open.possible = possible;
         } else if open.verdict.answer == Answer::Differs {
-            open.verdict.ours = before;
+            spare.give_back(std::mem::replace(&mut open.verdict.ours, before));
+            spare.give_back_all(possible);
         } else {
             open.verdict.answer = Answer::AgreesInSet;
             open.verdict.hidden = Some(Hidden::InMotion);
-            open.possible = possible;
+            spare.give_back(before);
+            spare.give_back_all(std::mem::replace(&mut open.possible, possible));
         }
         open.judged = self.shadow.generation.max(1);
         if open.verdict.answer == Answer::Differs {
@@ -436,6 +439,7 @@ impl<S: Listener> Audit<S> {
     fn commit(&mut self, cpu: CpuId, now: Time) -> Option<PreemptDecision> {
         let open = self.open.take(cpu)?;
         let preempt = self.settle(&open, now);
+        self.shadow.spare.give_back_all(open.possible);
         self.give(open.verdict);
         preempt
     }
@@ -658,6 +662,8 @@ impl<S: Listener> Audit<S> {
         self.sink.verdict(&verdict);
         if self.options.keep_verdicts {
             self.report.verdicts.push(verdict);
+        } else {
+            self.shadow.spare.give_back(verdict.ours);
         }
     }
 

@@ -35,7 +35,11 @@ pub fn if_possible(
     now: Time,
 ) -> Option<Possibilities> {
     let found = with_tried(shadow, task, this, Some(chosen), &WIDEST, now);
-    found.has(chosen).then_some(found)
+    if found.has(chosen) {
+        return Some(found);
+    }
+    shadow.spare.give_back_all(found);
+    None
 }
 
 /// What a fork may lead to if affinity left the mark of an imbalance on a group above the
@@ -113,7 +117,7 @@ fn with_tried(
     readings: &Readings,
     now: Time,
 ) -> Possibilities {
-    let mut found = Possibilities::default();
+    let mut found = shadow.spare.possibilities();
     shadow.sched.update_group_sums();
     let (placement, leans) = shadow.sched.decide_fork_leaning(task, this, now);
     found.add(placement, None, Numbers::default());

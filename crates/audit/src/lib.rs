@@ -33,6 +33,7 @@ mod probe;
 mod report;
 mod runtime;
 mod shadow;
+mod spare;
 mod tasks;
 mod verdict;
 

@@ -26,7 +26,8 @@ struct Waiting {
 pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Vec<Possible> {
     shadow.sched.update_rq_clock(cpu, now);
     let pick = shadow.sched.choose_next(cpu);
-    let mut found = vec![possible(shadow, &pick)];
+    let mut found = shadow.spare.list();
+    found.push(possible(shadow, &pick));
     let Curr::Task(ours) = pick.next else { return found };
     if !shadow.sched.task(ours).policy.is_fair() {
         return found;
@@ -34,16 +35,14 @@ pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Ve
     if shadow.sched.rqs[cpu].nr_running == 1 && chosen == pick.next {
         return found;
     }
-    let mut first = Vec::new();
-    may_come_first(shadow, shadow.sched.root_cfs_id(cpu), &mut first);
-    for task in first {
-        let choice = Choice::Task(shadow.known(task).pid);
-        if choice != found[0].choice {
-            let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::VirtualTime };
-            let hidden = Some(hidden);
-            found.push(Possible { choice, hidden, reason: found[0].reason, numbers: Numbers::default() });
+    let (choice, reason) = (found[0].choice, found[0].reason);
+    let hidden = Some(if shadow.groups_hidden { Hidden::Groups } else { Hidden::VirtualTime });
+    may_come_first(shadow, shadow.sched.root_cfs_id(cpu), &mut |task| {
+        let other = Choice::Task(shadow.known(task).pid);
+        if other != choice {
+            found.push(Possible { choice: other, hidden, reason, numbers: Numbers::default() });
         }
-    }
+    });
     if let Curr::Task(theirs) = chosen
         && theirs != ours
         && shadow.sched.task(theirs).cpu == cpu
@@ -72,51 +71,71 @@ fn possible(shadow: &Shadow, pick: &Pick) -> Possible {
 }
 
 /// All that can be picked in a queue.
-fn waiting(shadow: &Shadow, cfs: CfsRqId) -> Vec<Waiting> {
+fn waiting(shadow: &Shadow, cfs: CfsRqId) -> impl Iterator<Item = Waiting> {
     let queue = shadow.sched.cfs(cfs);
     let curr = queue.curr.filter(|&curr| shadow.sched.se(curr).on_rq);
     let tree = queue.timeline.entries().iter().map(|entry| entry.se);
-    curr.into_iter()
-        .chain(tree)
-        .filter(|&se| !shadow.sched.se(se).sched_delayed)
-        .map(|se| {
-            let entity = shadow.sched.se(se);
-            let error = shadow.error_of(se) as i64;
-            Waiting { se, vruntime: entity.vruntime, deadline: entity.deadline, error }
-        })
-        .collect()
+    curr.into_iter().chain(tree).filter(|&se| !shadow.sched.se(se).sched_delayed).map(|se| {
+        let entity = shadow.sched.se(se);
+        let error = shadow.error_of(se) as i64;
+        Waiting { se, vruntime: entity.vruntime, deadline: entity.deadline, error }
+    })
 }
 
-/// The tasks in a queue and below that may come first within the errors.
-fn may_come_first(shadow: &Shadow, cfs: CfsRqId, found: &mut Vec<TaskId>) {
-    let waiting = waiting(shadow, cfs);
-    for se in first_of(shadow, cfs, &waiting) {
-        match shadow.sched.se(se).my_q {
-            Some(below) => may_come_first(shadow, below, found),
-            None => found.push(TaskId(se.0)),
+/// Gives the tasks in a queue and below that may come first within the errors.
+fn may_come_first(shadow: &Shadow, cfs: CfsRqId, give: &mut dyn FnMut(TaskId)) {
+    let first = First::of(shadow, cfs);
+    for waiting in waiting(shadow, cfs).filter(|waiting| first.may_be(waiting)) {
+        match shadow.sched.se(waiting.se).my_q {
+            Some(below) => may_come_first(shadow, below, give),
+            None => give(TaskId(waiting.se.0)),
         }
     }
 }
 
-/// Which of those who wait in a queue may come first.
-fn first_of(shadow: &Shadow, cfs: CfsRqId, waiting: &[Waiting]) -> Vec<SeId> {
-    if shadow.groups_hidden {
-        return waiting.iter().map(|w| w.se).collect();
+/// Who may come first in a queue.
+enum First {
+    /// Anyone.
+    Any,
+    /// Whose virtual time may be as early as this one, after the queue's zero point.
+    Earliest { zero: u64, latest: i64 },
+    /// Who may be eligible, not later than `average`, and have as early a deadline as this one.
+    Eligible { zero: u64, average: i64, latest: i64 },
+}
+
+impl First {
+    fn of(shadow: &Shadow, cfs: CfsRqId) -> First {
+        if shadow.groups_hidden {
+            return First::Any;
+        }
+        let rules = &shadow.sched.kernel.rules;
+        let zero = shadow.sched.cfs(cfs).zero(rules);
+        if rules.policy == FairPolicy::Cfs {
+            let ends = waiting(shadow, cfs).map(|w| after(zero, w.vruntime) + w.error);
+            return First::Earliest { zero, latest: ends.min().unwrap_or(0) };
+        }
+        // The average moves by the mean of the errors, those of sleepers still queued among them.
+        let average = shadow.sched.avg_sums(cfs).offset();
+        let spread = shadow.average_error(cfs) as i64;
+        let must = |w: &Waiting| after(zero, w.vruntime) + w.error <= average - spread;
+        let ends = waiting(shadow, cfs).filter(must).map(|w| after(zero, w.deadline) + w.error);
+        First::Eligible { zero, average: average + spread, latest: ends.min().unwrap_or(i64::MAX) }
     }
-    let rules = &shadow.sched.kernel.rules;
-    let zero = shadow.sched.cfs(cfs).zero(rules);
-    let key = |time: u64| time.wrapping_sub(zero) as i64;
-    if rules.policy == FairPolicy::Cfs {
-        let latest = waiting.iter().map(|w| key(w.vruntime) + w.error).min().unwrap_or(0);
-        return waiting.iter().filter(|w| key(w.vruntime) - w.error <= latest).map(|w| w.se).collect();
+
+    fn may_be(&self, w: &Waiting) -> bool {
+        match *self {
+            First::Any => true,
+            First::Earliest { zero, latest } => after(zero, w.vruntime) - w.error <= latest,
+            First::Eligible { zero, average, latest } => {
+                after(zero, w.vruntime) - w.error <= average && after(zero, w.deadline) - w.error <= latest
+            }
+        }
     }
-    // The average moves by the mean of the errors, those of sleepers still queued among them.
-    let average = shadow.sched.avg_sums(cfs).offset();
-    let spread = shadow.average_error(cfs) as i64;
-    let may = |w: &&Waiting| key(w.vruntime) - w.error <= average + spread;
-    let must = |w: &&Waiting| key(w.vruntime) + w.error <= average - spread;
-    let latest = waiting.iter().filter(must).map(|w| key(w.deadline) + w.error).min().unwrap_or(i64::MAX);
-    waiting.iter().filter(may).filter(|w| key(w.deadline) - w.error <= latest).map(|w| w.se).collect()
+}
+
+/// How long after a queue's zero point a virtual time is.
+fn after(zero: u64, time: u64) -> i64 {
+    time.wrapping_sub(zero) as i64
 }
 
 /// The one that was chosen came first, in its queue and with its groups in those above.
@@ -144,8 +163,7 @@ fn learn_in_queue(shadow: &mut Shadow, chosen: SeId, explained: bool) {
     let sums = shadow.sched.avg_sums(cfs);
     let mine = shadow.error_of(chosen);
     let first = |w: &Waiting| !eevdf || sums.eligible(w.vruntime);
-    let others: Vec<Waiting> =
-        waiting(shadow, cfs).into_iter().filter(|w| w.se != chosen && first(w)).collect();
+    let others: Vec<Waiting> = waiting(shadow, cfs).filter(|w| w.se != chosen && first(w)).collect();
     let ahead = |w: &Waiting| {
         let by = if eevdf {
             entity.deadline.wrapping_sub(w.deadline)

@@ -61,8 +61,8 @@ impl Possibilities {
     /// Takes those of another reading, which takes a hidden fact.
     fn take(&mut self, other: &mut Possibilities, hidden: Option<Hidden>) {
         if self.list.is_empty() {
-            (self.list, self.placements) =
-                (std::mem::take(&mut other.list), std::mem::take(&mut other.placements));
+            std::mem::swap(&mut self.list, &mut other.list);
+            std::mem::swap(&mut self.placements, &mut other.placements);
             self.list.iter_mut().for_each(|possible| possible.hidden = possible.hidden.or(hidden));
         }
         for (mut possible, placement) in other.list.drain(..).zip(other.placements.drain(..)) {
@@ -80,7 +80,7 @@ impl Possibilities {
 
 /// All that a wake-up may lead to, in the shadow's state of now.
 pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibilities {
-    let mut found = Possibilities::default();
+    let mut found = shadow.spare.possibilities();
     let reason = match shadow.sched.wake_path(wakeup) {
         WakePath::SelfWake => Reason::WakeSelf,
         WakePath::StillQueued => Reason::StillQueued,
@@ -124,7 +124,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
         targets(shadow, wakeup, prev, false, now);
     }
     let mut searched = [[None; 4]; 2];
-    let mut of_reading = Possibilities::default();
+    let mut of_reading = shadow.spare.possibilities();
     for &sync in if may_be_sync(shadow, wakeup) { &[false, true][..] } else { &[false] } {
         for reading in [wide, !wide] {
             if reading != wide && !open && found.spread.is_none() {
@@ -151,6 +151,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
             of_reading.clear();
         }
     }
+    shadow.spare.give_back_all(of_reading);
 }
 
 /// Whether the wake-up may carry the sync flag, and it is heeded: that of a waker that exits

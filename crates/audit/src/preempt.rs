@@ -204,9 +204,9 @@ impl<S: Listener> Audit<S> {
             },
         };
         let asks = matches!(event.kind, Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. });
-        let verdicts = std::mem::take(&mut self.asked[cpu].verdicts);
+        let mut verdicts = std::mem::take(&mut self.asked[cpu].verdicts);
         let several = verdicts.len() > 1;
-        for mut verdict in verdicts {
+        for mut verdict in verdicts.drain(..) {
             match answer {
                 Some(asked) => {
                     let over = asked && self.turn_over(event);
@@ -218,6 +218,7 @@ impl<S: Listener> Audit<S> {
                 }
             }
         }
+        self.asked[cpu].verdicts = verdicts;
         if answer == Some(false) && self.shadow.sched.rqs[cpu].curr != Curr::Idle {
             self.overrun(event);
             // What was not asked for here is not pending in the kernel either.

@@ -23,6 +23,7 @@ use crate::grouping::{Grouping, InGroups};
 use crate::motion::{Slack, Turns};
 use crate::pids::Pids;
 use crate::runtime::{self, Charged};
+use crate::spare::Spare;
 use crate::verdict::Verdict;
 
 /// The parent of all kernel threads.
@@ -108,6 +109,8 @@ pub struct Shadow {
     pub tick_asked: PerCpu<Option<Time>>,
     /// Whether it is known what a CPU runs.
     pub cpu_known: PerCpu<bool>,
+    /// Lists of what is possible, to be filled again.
+    pub spare: Spare,
     tasks: Pids,
     known: Vec<Known>,
     hints: Vec<AffinityHint>,
@@ -147,6 +150,7 @@ impl Shadow {
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
             tick_asked: PerCpu::new(topology.nr_cpus(), |_| None),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
+            spare: Spare::default(),
             tasks: Pids::default(),
             known: Vec::new(),
             hints,

@@ -1,0 +1,65 @@
+//! Lists that are filled again.
+//!
+//! A verdict is made at every third event, and each lists what was possible. Most are counted and
+//! forgotten, so their lists come back here and need not be allocated anew.
+
+use schedlab_sched::Placement;
+
+use crate::placement::Possibilities;
+use crate::verdict::Possible;
+
+/// Most lists of a kind that are kept: a few are in use at a time.
+const LISTS_MAX: usize = 64;
+
+/// Emptied lists.
+#[derive(Default)]
+pub struct Spare {
+    possible: Vec<Vec<Possible>>,
+    placements: Vec<Vec<Placement>>,
+}
+
+impl Spare {
+    /// An empty list.
+    pub fn list(&mut self) -> Vec<Possible> {
+        self.possible.pop().unwrap_or_default()
+    }
+
+    /// Empty lists.
+    pub fn possibilities(&mut self) -> Possibilities {
+        let placements = self.placements.pop().unwrap_or_default();
+        Possibilities { list: self.list(), placements, spread: None }
+    }
+
+    /// A list is no longer needed.
+    pub fn give_back(&mut self, list: Vec<Possible>) {
+        keep(&mut self.possible, list);
+    }
+
+    /// Lists are no longer needed.
+    pub fn give_back_all(&mut self, possibilities: Possibilities) {
+        self.give_back(possibilities.list);
+        keep(&mut self.placements, possibilities.placements);
+    }
+}
+
+fn keep<T>(lists: &mut Vec<Vec<T>>, mut list: Vec<T>) {
+    if list.capacity() > 0 && lists.len() < LISTS_MAX {
+        list.clear();
+        lists.push(list);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_comes_back_empty_and_with_its_room() {
+        let mut lists = vec![Vec::with_capacity(8)];
+        keep(&mut lists, vec![1, 2, 3]);
+        keep(&mut lists, Vec::new());
+        let again = lists.pop().expect("the one that had room");
+        assert!(again.is_empty() && again.capacity() >= 3);
+        assert_eq!(lists.len(), 1, "what has no room is not worth keeping");
+    }
+}
