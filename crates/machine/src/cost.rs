@@ -189,7 +189,7 @@ constants! {
         /// How late a timer may be, so that timers gather (`timer_slack_ns` of ordinary tasks).
         timer_slack_ns: Ns = 50_000, 0..=50_000, "kernel default; no slack for RT and deadline tasks";
         /// A page of memory, of which a pipe has sixteen.
-        page_bytes: Bytes = 4_096, 4_096..=4_096, "processor manuals";
+        page_bytes: Bytes = 4_096, 4_096..=4_096, "processor manuals; distributions for POWER build their kernels with 64 KB";
         /// A page fault on a page of 4 KB, without clearing it.
         page_fault_ns: Ns = 500, 250..=1_500, "estimate";
         /// Clearing memory, one thread.
@@ -204,6 +204,8 @@ constants! {
         exit_ns: Ns = 30_000, 10_000..=150_000, "estimate";
         /// One write to or read from a pipe, without copying.
         pipe_ns: Ns = 250, 100..=600, "estimate";
+        /// What a write to a pipe costs besides: it sets the file's times and gets the page.
+        pipe_write_ns: Ns = 0, 0..=800, "none known where it matters little: with pages of 4 KB";
         /// Share of a call on a pipe, with its copy, in which the pipe's mutex is held.
         pipe_held_permille: Permille = 600, 300..=900, "estimate: 150 ns of 250; checks, file times and the return are outside";
         /// Lines of a pipe that come one after the other from the CPU that used it last.

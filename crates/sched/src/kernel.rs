@@ -157,10 +157,11 @@ fn turn_over(kernel: &mut Kernel) {
 }
 
 fn parse_preempt(value: &str, build: PreemptBuild) -> Result<Preempt, KernelError> {
-    let (build, model) = match value.strip_prefix("auto/") {
-        Some(model) => (PreemptBuild::Auto, model),
-        None if build == PreemptBuild::Auto => (PreemptBuild::Dynamic, value),
-        None => (build, value),
+    let (build, model) = match value.split_once('/') {
+        Some(("auto", model)) => (PreemptBuild::Auto, model),
+        Some(("static", model)) => (PreemptBuild::Static, model),
+        _ if build == PreemptBuild::Auto => (PreemptBuild::Dynamic, value),
+        _ => (build, value),
     };
     let model = match (model, build) {
         ("none", _) => PreemptModel::None,
@@ -169,7 +170,7 @@ fn parse_preempt(value: &str, build: PreemptBuild) -> Result<Preempt, KernelErro
         ("lazy", PreemptBuild::Static | PreemptBuild::Dynamic) => PreemptModel::Lazy,
         _ => {
             return Err(KernelError(format!(
-                "preempt is one of none, voluntary, full, lazy, auto/none, auto/voluntary, auto/full, not \"{value}\""
+                "preempt is one of none, voluntary, full, lazy, static/none, static/voluntary, static/full, auto/none, auto/voluntary, auto/full, not \"{value}\""
             )));
         }
     };
@@ -215,6 +216,10 @@ mod tests {
         assert_eq!(kernel.rules.recent_used_cpu, crate::RecentUsedCpu::Off);
         assert_eq!(kernel.preempt, Preempt { build: PreemptBuild::Auto, model: PreemptModel::None });
         assert_eq!(kernel.tunables.hz, 100);
+        let builds = ["none", "static/none", "auto/none", "static/full"].map(|preempt| {
+            Kernel::parse(&format!("v6.10+preempt={preempt}")).unwrap().preempt.is_preemption()
+        });
+        assert_eq!(builds, [true, false, true, true], "CONFIG_PREEMPTION");
         assert_eq!(Kernel::parse("6.12").unwrap().tunables.base_slice_ns, 700_000);
     }
 
@@ -233,7 +238,7 @@ mod tests {
             ("v6.1+hz=fast", "hz is a whole number, not \"fast\""),
             (
                 "v6.1+preempt=auto/lazy",
-                "preempt is one of none, voluntary, full, lazy, auto/none, auto/voluntary, auto/full, not \"auto/lazy\"",
+                "preempt is one of none, voluntary, full, lazy, static/none, static/voluntary, static/full, auto/none, auto/voluntary, auto/full, not \"auto/lazy\"",
             ),
         ] {
             assert_eq!(Kernel::parse(text).unwrap_err().to_string(), message);

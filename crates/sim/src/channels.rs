@@ -118,8 +118,14 @@ impl Engine<'_> {
             _ => unreachable!("a pipe's mutex is taken by a call"),
         };
         let (_, rest) = self.channel_ns(id, taken);
+        let more = match call {
+            Stage::Write { .. } if taken > 0 && self.machine.has(Mechanism::KernelCosts) => {
+                self.machine.cost.pipe_write_ns.get()
+            }
+            _ => 0,
+        };
         self.unlock_kernel(cpu, task, KernelLock::Pipe(id));
-        self.charge(cpu, rest);
+        self.charge(cpu, rest + more);
         self.wake_all(cpu);
         match call {
             Stage::Write { left, .. } => self.wrote(cpu, task, id, left - taken),

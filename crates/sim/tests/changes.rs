@@ -96,7 +96,7 @@ fn changes_that_cannot_be_are_refused() {
         ),
         (
             vec![Change::Switch("preempt=half".into())],
-            "preempt is one of none, voluntary, full, lazy, auto/none, auto/voluntary, auto/full, not \"half\"",
+            "preempt is one of none, voluntary, full, lazy, static/none, static/voluntary, static/full, auto/none, auto/voluntary, auto/full, not \"half\"",
         ),
     ] {
         let changes = changes.into_iter().map(|change| Timed { at: ms(5), change }).collect();

@@ -37,6 +37,7 @@ fn machine(shape: &str) -> Machine {
         ("cost.clone_thread_ns", 20_000),
         ("cost.fork_ns", 30_000),
         ("cost.clear_mbps", 4_000),
+        ("cost.pipe_write_ns", 500),
         ("ipi.deliver_ns", 5_000),
         ("ipi.polling_ns", 5_000),
     ] {
@@ -285,12 +286,12 @@ fn a_pipe_wakes_its_reader_once() {
             7.000 [1] idle R -> reader
             7.000 [0] idle R -> writer
             17.000 [1] reader S -> idle
-            75.000 [1] wakeup reader on 1
-            75.000 [1] idle R -> reader
-            103.000 [1] exit reader
-            103.000 [1] reader Z -> idle
-            172.000 [0] exit writer
-            172.000 [0] writer Z -> idle
+            75.500 [1] wakeup reader on 1
+            75.500 [1] idle R -> reader
+            103.500 [1] exit reader
+            103.500 [1] reader Z -> idle
+            173.500 [0] exit writer
+            173.500 [0] writer Z -> idle
         "#]],
     );
 }

@@ -23,8 +23,8 @@ use schedlab_units::Duration;
 
 use crate::param::{choice, params};
 use crate::{
-    ChannelId, ChannelKind, CpuList, CpuListId, Measure, MeasureRule, Process, ProgramBuilder, ProgramId,
-    SOCKET_BYTES, STEADY, SpecId, Start, TaskSpec, WorkloadBuilder,
+    ChannelId, ChannelKind, CpuList, CpuListId, Measure, MeasureRule, Policy, Process, ProgramBuilder,
+    ProgramId, SOCKET_BYTES, STEADY, SchedAttr, SpecId, Start, TaskSpec, WorkloadBuilder,
 };
 
 choice! {
@@ -64,8 +64,6 @@ params! {
         bytes: u32 = 100,
         /// What a task computes for each message beside the call.
         work: Duration = Duration::nanos(100),
-        /// What a sender computes besides: how much dearer a write is than a read.
-        send_more: Duration = Duration::ZERO,
         /// Bytes a socket holds before its sender sleeps.
         socket_bytes: u32 = SOCKET_BYTES,
         /// Bytes each task works on that caches should keep.
@@ -76,6 +74,9 @@ params! {
         sampled_from: u32 = 1,
         /// CPUs on which the tasks begin in turn, as balancing leaves them after a second or two.
         spread: Option<CpuList> = None,
+        /// Whether warm-up and sample end on time: the main task is of SCHED_FIFO from the signal
+        /// on. Else it waits its turn among the others.
+        prompt: bool = false,
         /// How long it runs before they are counted.
         warmup: Duration = Duration::millis(15),
         /// CPUs all are restricted to.
@@ -143,7 +144,7 @@ impl Hackbench {
                         start(p, first + number);
                         p.repeat(self.loops, |p| {
                             for &channel in &channels {
-                                p.run(self.work + self.send_more).write(channel, self.bytes);
+                                p.run(self.work).write(channel, self.bytes);
                             }
                             if samples {
                                 p.mark(passed, 1);
@@ -162,11 +163,16 @@ impl Hackbench {
                 }));
             }
         }
+        let fifo = SchedAttr { policy: Policy::Fifo { priority: 1 }, ..SchedAttr::default() };
+        let prompt = self.prompt.then(|| w.attr(fifo));
         let main = w.program("hackbench", |p| {
             for &child in &children {
                 p.fork(child);
             }
             p.repeat(children.len() as u32, |p| _ = p.read(ready, 1));
+            if let Some(prompt) = prompt {
+                p.set_sched(prompt);
+            }
             p.mark(begin, 0).word_set(go, 1).futex_wake(go, u32::MAX);
             if samples {
                 p.sleep(self.warmup).mark(steady, 0).sleep(self.sample).exit_group();
