@@ -267,5 +267,8 @@ mod tests {
         }
         let spread = ask(&guesses);
         assert!(spread.wide && !spread.open);
+        let Inherited { flips, halved } = guesses.inherited(&client, 1010);
+        assert_eq!(flips, 4, "the first that lets it spread over the four");
+        assert_eq!(halved, Duration::millis(4040), "never seen, so before jiffy 0");
     }
 }
