@@ -266,18 +266,9 @@ impl<S: Listener> Audit<S> {
 
     fn waking(&mut self, event: &Event, task: TaskId, prev: CpuId, fate: Option<Fate>) {
         let (this, now) = (event.cpu, event.time);
-        let mut verdict = Verdict {
-            time: now,
-            cpu: this,
-            decision: Decision::Wakeup,
-            pid: self.shadow.known(task).pid,
-            comm: self.shadow.known(task).comm,
-            answer: Answer::Undecided,
-            kernel: Choice::Nothing,
-            ours: Vec::new(),
-            hidden: Some(Hidden::Fate),
-            gravity: 0,
-        };
+        let who = self.shadow.known(task).who();
+        let mut verdict = Verdict::begun(now, this, Decision::Wakeup, who, Choice::Nothing);
+        verdict.hidden = Some(Hidden::Fate);
         let Some(fate) = fate else { return self.give(verdict) };
         verdict.kernel = Choice::Cpu(fate.cpu);
         if fate.by != this && self.shadow.sched.idle_cpu(fate.cpu) {
@@ -545,18 +536,8 @@ impl<S: Listener> Audit<S> {
         let forked = forking.as_ref().map_or(now, |forking| forking.at);
         let earlier = forking.and_then(|forking| forking.possible);
         let last = fork::of_fork(&mut self.shadow, task, this, target, now);
-        let mut verdict = Verdict {
-            time: now,
-            cpu: this,
-            decision: Decision::Fork,
-            pid: self.shadow.known(task).pid,
-            comm: self.shadow.known(task).comm,
-            answer: Answer::Undecided,
-            kernel: Choice::Cpu(target),
-            ours: Vec::new(),
-            hidden: None,
-            gravity: 0,
-        };
+        let who = self.shadow.known(task).who();
+        let mut verdict = Verdict::begun(now, this, Decision::Fork, who, Choice::Cpu(target));
         verdict.ours = last.list;
         verdict.judge();
         self.learn_of_fork(&verdict);
@@ -599,18 +580,9 @@ impl<S: Listener> Audit<S> {
 
     fn switching(&mut self, event: &Event, next: Curr, prev_pid: Pid, prev_comm: Comm) {
         let (cpu, now) = (event.cpu, event.time);
-        let mut verdict = Verdict {
-            time: now,
-            cpu,
-            decision: Decision::Pick,
-            pid: prev_pid,
-            comm: prev_comm,
-            answer: Answer::Undecided,
-            kernel: Choice::Task(Pid::IDLE),
-            ours: Vec::new(),
-            hidden: Some(Hidden::Unmet),
-            gravity: 0,
-        };
+        let idle = Choice::Task(Pid::IDLE);
+        let mut verdict = Verdict::begun(now, cpu, Decision::Pick, (prev_pid, prev_comm), idle);
+        verdict.hidden = Some(Hidden::Unmet);
         let mut here = true;
         if let Curr::Task(task) = next {
             verdict.kernel = Choice::Task(self.shadow.known(task).pid);

@@ -126,18 +126,7 @@ impl<S: Listener> Audit<S> {
     }
 
     fn of_exec(&self, event: &Event, task: TaskId, to: CpuId) -> Verdict {
-        let known = self.shadow.known(task);
-        Verdict {
-            time: event.time,
-            cpu: event.cpu,
-            decision: Decision::Exec,
-            pid: known.pid,
-            comm: known.comm,
-            answer: Answer::Undecided,
-            kernel: Choice::Cpu(to),
-            ours: Vec::new(),
-            hidden: None,
-            gravity: 0,
-        }
+        let who = self.shadow.known(task).who();
+        Verdict::begun(event.time, event.cpu, Decision::Exec, who, Choice::Cpu(to))
     }
 }

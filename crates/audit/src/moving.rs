@@ -10,7 +10,7 @@ use crate::balance::{self, Moved, Occasion};
 use crate::listener::Listener;
 use crate::motion;
 use crate::shadow::Shadow;
-use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
+use crate::verdict::{Answer, Decision, Hidden, Possible, Verdict};
 
 /// A stopper that was asked begins within this time.
 const STOPPER_PATIENCE: Duration = Duration::millis(10);
@@ -108,20 +108,8 @@ impl<S: Listener> Audit<S> {
     }
 
     fn judge_move(&mut self, event: &Event, moved: Moved, idle: IdleType, active: bool) -> Verdict {
-        let known = self.shadow.known(moved.task);
-        let mut verdict = Verdict {
-            time: event.time,
-            cpu: event.cpu,
-            decision: Decision::Balance,
-            pid: known.pid,
-            comm: known.comm,
-            answer: Answer::Undecided,
-            kernel: Choice::Nothing,
-            ours: Vec::new(),
-            hidden: None,
-            gravity: 0,
-        };
-        verdict.kernel = balance::choice(&self.shadow, moved);
+        let (who, choice) = (self.shadow.known(moved.task).who(), balance::choice(&self.shadow, moved));
+        let mut verdict = Verdict::begun(event.time, event.cpu, Decision::Balance, who, choice);
         let now = event.time;
         let ask = move |shadow: &mut Shadow| balance::of_pass(shadow, moved, idle, active, now);
         verdict.ours = match idle {

@@ -153,19 +153,9 @@ impl<S: Listener> Audit<S> {
         decided: Option<PreemptDecision>,
     ) {
         let (Some(before), Some(decided)) = (before, decided) else { return };
-        let curr = self.shadow.known(before.curr);
-        let mut verdict = Verdict {
-            time: event.time,
-            cpu: before.at,
-            decision: Decision::Preempt,
-            pid: curr.pid,
-            comm: curr.comm,
-            answer: Answer::Undecided,
-            kernel: Choice::Nothing,
-            ours: Vec::new(),
-            hidden: Some(Hidden::Request),
-            gravity: 0,
-        };
+        let who = self.shadow.known(before.curr).who();
+        let mut verdict = Verdict::begun(event.time, before.at, Decision::Preempt, who, Choice::Nothing);
+        verdict.hidden = Some(Hidden::Request);
         verdict.ours = if decided.reason == Reason::KeepPending {
             // Its slice was found to be over when it was charged.
             slice(true, Reason::SliceEnd, None)
@@ -288,19 +278,8 @@ impl<S: Listener> Audit<S> {
     }
 
     fn of_slice(&self, time: Time, cpu: CpuId, task: TaskId, preempted: bool) -> Verdict {
-        let known = self.shadow.known(task);
-        Verdict {
-            time,
-            cpu,
-            decision: Decision::Preempt,
-            pid: known.pid,
-            comm: known.comm,
-            answer: Answer::Undecided,
-            kernel: Choice::Preempt(preempted),
-            ours: Vec::new(),
-            hidden: None,
-            gravity: 0,
-        }
+        let who = self.shadow.known(task).who();
+        Verdict::begun(time, cpu, Decision::Preempt, who, Choice::Preempt(preempted))
     }
 }
 

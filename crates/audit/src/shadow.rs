@@ -78,6 +78,13 @@ pub struct Known {
     pub groups: InGroups,
 }
 
+impl Known {
+    /// Who it is, for a verdict.
+    pub fn who(&self) -> (Pid, Comm) {
+        (self.pid, self.comm)
+    }
+}
+
 /// A scheduler and what the recording told of its tasks.
 pub struct Shadow {
     /// The state.

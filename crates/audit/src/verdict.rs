@@ -365,6 +365,18 @@ fn comm<S: Serializer>(comm: &Comm, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Verdict {
+    /// Of a decision about a task, of which nothing is said yet.
+    pub(crate) fn begun(
+        time: Time,
+        cpu: CpuId,
+        decision: Decision,
+        (pid, comm): (Pid, Comm),
+        kernel: Choice,
+    ) -> Verdict {
+        let (answer, ours) = (Answer::Undecided, Vec::new());
+        Verdict { time, cpu, decision, pid, comm, answer, kernel, ours, hidden: None, gravity: 0 }
+    }
+
     /// The rule that speaks: of the possibility that happened, else of the likeliest.
     pub fn reason(&self) -> &'static str {
         let happened = self.ours.iter().find(|possible| possible.choice == self.kernel);
