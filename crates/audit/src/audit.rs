@@ -1,74 +1,43 @@
 //! Following a trace: what each event says, who must be asked, what is applied.
 
-use schedlab_sched::{Curr, Kernel, PreemptDecision, TaskState, WakePath, Wakeup, WakeupDecision};
+use schedlab_sched::{Curr, Kernel};
 use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::{Comm, Event, Flags, Kind, NullSink, Sink};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::balance::{self, Moved};
 use crate::exec::Execs;
-use crate::fork;
+use crate::forking::Forking;
 use crate::grouping::{Grouping, is_session};
 use crate::listener::Listener;
-use crate::motion;
 use crate::opens::Opens;
 use crate::options::Options;
-use crate::pairing::{Fate, Known, Pairing};
+use crate::pairing::{Known, Pairing};
 use crate::pick;
-use crate::placement::{self, Possibilities};
-use crate::preempt::{self, Asked};
+use crate::preempt::Asked;
 use crate::probe;
 use crate::report::{AuditReport, Tally};
 use crate::runtime;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
 
-/// A wake-up that was begun on a CPU and is not committed yet.
-pub(crate) struct Open {
-    wakeup: Wakeup,
-    fate: Fate,
-    verdict: Verdict,
-    possible: Possibilities,
-    /// Generation of the state in which it was judged.
-    judged: u64,
-    applied: bool,
-}
-
-/// A new task is woken within this time.
-const FORK_PATIENCE: Duration = Duration::millis(10);
-
 /// A task that was taken from a queue is put on the other within this time.
 const ATTACH_PATIENCE: Duration = Duration::millis(1);
-
-/// A task that wakes those who wait for its end is gone so soon after.
-const EXIT_PATIENCE: Duration = Duration::micros(3);
-
-/// A fork that was traced and whose child is not queued yet.
-struct Forking {
-    task: TaskId,
-    this: CpuId,
-    /// When.
-    at: Time,
-    /// Where it will go, seen ahead.
-    chosen: Option<CpuId>,
-    /// What was possible in the last state that allowed for it.
-    possible: Option<Possibilities>,
-}
 
 /// Judges a trace; the events go on to `sink`.
 pub struct Audit<S = NullSink> {
     options: Options,
     pub(crate) shadow: Shadow,
     pub(crate) pairing: Pairing,
-    open: Opens,
-    forking: Vec<Forking>,
+    pub(crate) open: Opens,
+    pub(crate) forking: Vec<Forking>,
     pub(crate) execs: Execs,
     /// By CPU, whether its task has to make way, which is yet to be seen.
     pub(crate) asked: PerCpu<Asked>,
     /// By CPU, tasks whose move was judged with that of the first of its pass.
     pub(crate) passed: PerCpu<Vec<TaskId>>,
     /// Generation in which the forks were judged last.
-    judged: u64,
+    pub(crate) judged: u64,
     begun: bool,
     /// By kind of decision, in its order.
     tallies: [Tally; Decision::ALL.len()],
@@ -145,7 +114,8 @@ impl<S: Listener> Audit<S> {
             self.shown(event);
             self.apply(known);
             self.shadow.turns.act(event.cpu, event.time);
-            self.rejudge_all(event.time);
+            self.rejudge_forks(event.time);
+            self.rejudge_wakeups(event.time);
             self.ask_execs(event.time);
         }
         self.sink.event(event);
@@ -167,13 +137,7 @@ impl<S: Listener> Audit<S> {
             }
             Kind::SchedProcessFork { comm, pid, child_comm, child_pid } => {
                 let parent = self.shadow.task(pid, &comm, None, cpu, now);
-                let child = self.shadow.fork(parent, child_pid, &child_comm, now);
-                let chosen = self.pairing.ahead(now + FORK_PATIENCE).find_map(|next| match next.kind {
-                    Kind::SchedWakeupNew { pid, target_cpu, .. } if pid == child_pid => Some(target_cpu),
-                    _ => None,
-                });
-                let chosen = chosen.filter(|&cpu| self.shadow.has_cpu(cpu));
-                self.forking.push(Forking { task: child, this: cpu, at: now, chosen, possible: None });
+                self.forked(event, parent, child_pid, child_comm);
             }
             Kind::SchedWakeupNew { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
                 let task = self.shadow.task(pid, &comm, Some(prio), cpu, now);
@@ -260,320 +224,6 @@ impl<S: Listener> Audit<S> {
                 }
             }
             Kind::Unknown(ref unknown) => probe::compare(&self.shadow, unknown, &mut self.report.carried),
-            _ => {}
-        }
-    }
-
-    fn waking(&mut self, event: &Event, task: TaskId, prev: CpuId, fate: Option<Fate>) {
-        let (this, now) = (event.cpu, event.time);
-        let who = self.shadow.known(task).who();
-        let mut verdict = Verdict::begun(now, this, Decision::Wakeup, who, Choice::Nothing);
-        verdict.hidden = Some(Hidden::Fate);
-        let Some(fate) = fate else { return self.give(verdict) };
-        verdict.kernel = Choice::Cpu(fate.cpu);
-        if fate.by != this && self.shadow.sched.idle_cpu(fate.cpu) {
-            self.shadow.slack.learn(fate.at.since(now));
-        }
-        if self.shadow.sched.task(task).cpu != prev && !self.shadow.sched.task(task).on_rq {
-            // It moved without being seen.
-            self.shadow.sched.set_cpu(task, prev);
-        }
-        let waker = self.shadow.sched.rqs[this].curr.task();
-        if let Some(waker) = waker {
-            let ahead = self.pairing.ahead(now + EXIT_PATIENCE).find(|next| next.cpu == this);
-            let exits = ahead.is_some_and(|next| matches!(next.kind, Kind::SchedProcessExit { .. }));
-            self.shadow.sched.task_mut(waker).exiting |= exits;
-        }
-        let wakeup = Wakeup {
-            task,
-            waker,
-            this_cpu: this,
-            sync: false,
-            in_task: !event.flags.in_interrupt(),
-            current_cpu: false,
-        };
-        self.shadow.known_mut(task).plainly_woken |= event.flags.has(Flags::HARDIRQ);
-        self.recognise(task, this, fate, now);
-        let mut open =
-            Open { wakeup, fate, verdict, possible: Possibilities::default(), judged: 0, applied: false };
-        self.judge(&mut open, now);
-        self.open.put(this, open);
-        if fate.by != this && self.agreed(this) {
-            self.commit(this, now);
-        }
-    }
-
-    /// What the end of a wake-up tells of its beginning: a task that was still queued is not
-    /// sent over a wake list, and one that was not can change its CPU.
-    fn recognise(&mut self, task: TaskId, this: CpuId, fate: Fate, now: Time) {
-        let entry = self.shadow.sched.task(task);
-        if entry.se.sched_delayed && (fate.migrated || fate.by != this) {
-            self.shadow.sched.complete_delayed_dequeue(task, now);
-        }
-    }
-
-    fn judge(&mut self, open: &mut Open, now: Time) {
-        let mut possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
-        let first = open.judged == 0;
-        let before = std::mem::replace(&mut open.verdict.ours, std::mem::take(&mut possible.list));
-        open.verdict.judge();
-        let spare = &mut self.shadow.spare;
-        if first {
-            open.possible = possible;
-        } else if open.verdict.answer == Answer::Differs {
-            spare.give_back(std::mem::replace(&mut open.verdict.ours, before));
-            spare.give_back_all(possible);
-        } else {
-            open.verdict.answer = Answer::AgreesInSet;
-            open.verdict.hidden = Some(Hidden::InMotion);
-            spare.give_back(before);
-            spare.give_back_all(std::mem::replace(&mut open.possible, possible));
-        }
-        open.judged = self.shadow.generation.max(1);
-        if open.verdict.answer == Answer::Differs {
-            self.judge_in_motion(open, now);
-        }
-    }
-
-    /// Whether what happened follows if a CPU that is just changing its state was seen in
-    /// the new one.
-    fn judge_in_motion(&mut self, open: &mut Open, now: Time) {
-        let ahead = self.pairing.ahead(motion::until(now, self.shadow.slack));
-        for changing in motion::changing(&self.shadow, open.wakeup.this_cpu, ahead) {
-            let possible = motion::as_if(&mut self.shadow, changing, |shadow| {
-                placement::of_wakeup(shadow, &open.wakeup, now)
-            });
-            let mut verdict = open.verdict.clone();
-            verdict.ours.extend(possible.list.iter().cloned());
-            verdict.judge();
-            if verdict.answer != Answer::Differs {
-                verdict.answer = Answer::AgreesInSet;
-                verdict.hidden = Some(Hidden::InMotion);
-                open.verdict = verdict;
-                open.possible = possible;
-                return;
-            }
-        }
-    }
-
-    fn agreed(&self, cpu: CpuId) -> bool {
-        self.open
-            .get(cpu)
-            .is_some_and(|open| matches!(open.verdict.answer, Answer::Agrees | Answer::AgreesInSet))
-    }
-
-    /// A CPU goes on: what it began before is decided by now.
-    fn rejudge_on(&mut self, event: &Event) {
-        let ends = match (self.open.get(event.cpu), &event.kind) {
-            (None, _) => return,
-            (Some(open), Kind::SchedMigrateTask { pid, .. } | Kind::SchedWakeup { pid, .. }) => {
-                self.shadow.find(*pid) != Some(open.wakeup.task)
-            }
-            // A probe within the wake-up.
-            (Some(_), Kind::Unknown(_)) => false,
-            _ => true,
-        };
-        if ends {
-            self.commit(event.cpu, event.time);
-        }
-    }
-
-    /// The state has changed: what is open may have been decided in the new one.
-    fn rejudge_all(&mut self, now: Time) {
-        if std::mem::replace(&mut self.judged, self.shadow.generation) != self.shadow.generation {
-            // A trace without sched_wakeup_new never says that they woke.
-            self.forking.retain(|forking| now.since(forking.at) <= FORK_PATIENCE * 2);
-            for at in 0..self.forking.len() {
-                let Forking { task, this, chosen, ref possible, .. } = self.forking[at];
-                let Some(chosen) = chosen else { continue };
-                let found = fork::if_possible(&mut self.shadow, task, this, chosen, now);
-                let found = match possible {
-                    None => found.or_else(|| self.fork_in_motion(task, this, chosen, now)),
-                    Some(_) => found,
-                };
-                if found.is_some() {
-                    self.forking[at].possible = found;
-                }
-            }
-        }
-        let generation = self.shadow.generation;
-        let differs = |open: &Open| open.judged != generation && open.verdict.answer == Answer::Differs;
-        let mut from = 0;
-        while let Some(cpu) = self.open.find(from, differs) {
-            from = cpu.index() + 1;
-            if let Some(mut open) = self.open.take(cpu) {
-                self.judge(&mut open, now);
-                self.open.put(cpu, open);
-            }
-        }
-    }
-
-    /// Where a fork may lead if a CPU that is just changing its state was seen in the new
-    /// one, if the choice of the kernel is among it.
-    fn fork_in_motion(
-        &mut self,
-        task: TaskId,
-        this: CpuId,
-        chosen: CpuId,
-        now: Time,
-    ) -> Option<Possibilities> {
-        let ahead = self.pairing.ahead(motion::until(now, self.shadow.slack));
-        motion::changing(&self.shadow, this, ahead).into_iter().find_map(|changing| {
-            motion::as_if(&mut self.shadow, changing, |shadow| {
-                fork::if_possible(shadow, task, this, chosen, now)
-            })
-        })
-    }
-
-    /// The wake-up that a CPU began is decided: it is told, and applied if it goes over a
-    /// wake list.
-    fn commit(&mut self, cpu: CpuId, now: Time) -> Option<PreemptDecision> {
-        let open = self.open.take(cpu)?;
-        let preempt = self.settle(&open, now);
-        self.shadow.spare.give_back_all(open.possible);
-        self.give(open.verdict);
-        preempt
-    }
-
-    /// Applies a wake-up; what it does to the task that runs where it ends.
-    fn settle(&mut self, open: &Open, now: Time) -> Option<PreemptDecision> {
-        if let Some((spread, [narrow, wide])) = &open.possible.spread {
-            let cpu = &open.fate.cpu;
-            match (narrow.contains(cpu), wide.contains(cpu)) {
-                (true, false) => self.shadow.guesses.learn(spread, false),
-                (false, true) => self.shadow.guesses.learn(spread, true),
-                _ => {}
-            }
-        }
-        if open.applied || now == Time::MAX {
-            return None;
-        }
-        let task = open.wakeup.task;
-        let entry = self.shadow.sched.task(task);
-        let (on_rq, on_cpu) = (entry.on_rq, entry.cpu);
-        let cpu = open.fate.cpu;
-        if !on_rq && self.shadow.runs(task) {
-            // It has left its queue and is about to leave its CPU, which is waited for.
-            self.shadow.known_mut(task).handed_over |= cpu == on_cpu && open.fate.by == on_cpu;
-            return None;
-        }
-        let placements = &open.possible.placements;
-        let chosen = placements.iter().find(|placement| placement.cpu == cpu).or(placements.first());
-        let mut placement = chosen.cloned();
-        let path = match (open.wakeup.waker == Some(task), on_rq) {
-            (true, _) => WakePath::SelfWake,
-            (false, true) if on_cpu == cpu => {
-                if entry.se.sched_delayed {
-                    WakePath::StillDelayed
-                } else {
-                    WakePath::StillQueued
-                }
-            }
-            (false, true) => {
-                // It was on its way out when it was woken.
-                if self.shadow.sched.rqs[on_cpu].curr != Curr::Task(task) {
-                    self.shadow.leave(task, TaskState::Interruptible, now);
-                    if self.shadow.sched.task(task).on_rq {
-                        self.shadow.sched.complete_delayed_dequeue(task, now);
-                    }
-                } else {
-                    return None;
-                }
-                WakePath::Select
-            }
-            (false, false) => WakePath::Select,
-        };
-        if path != WakePath::Select {
-            placement = None;
-        }
-        if path == WakePath::StillQueued && open.fate.by != open.wakeup.this_cpu {
-            self.shadow.known_mut(task).handed_over = true;
-            return None;
-        }
-        let decision = WakeupDecision { path, placement, cpu, remote: open.fate.by != open.wakeup.this_cpu };
-        if path == WakePath::Select {
-            self.shadow.known_mut(task).recent_known = true;
-            if let Some(waker) = open.wakeup.waker {
-                self.shadow.record_wakee(waker, task, now);
-            }
-        }
-        if on_cpu != cpu {
-            self.shadow.moved(task, 0);
-        }
-        let preempt = self.shadow.sched.apply_wakeup(&open.wakeup, &decision, now);
-        if self.shadow.sched.task(task).on_rq {
-            self.shadow.queued(task);
-        }
-        self.shadow.generation += 1;
-        preempt
-    }
-
-    /// A task is queued: at once by its waker, or from a wake list.
-    fn woken(&mut self, event: &Event, task: TaskId, target: CpuId) {
-        let now = event.time;
-        let before = preempt::before(&self.shadow, target, task);
-        let mut preempt = None;
-        if let Some(by) = self.open.find(0, |open| open.wakeup.task == task) {
-            preempt = self.commit(by, now);
-        }
-        if self.shadow.sched.rqs[target].wake_list.contains(&task) {
-            preempt = Some(self.shadow.sched.drain_one(task, now));
-            self.shadow.queued(task);
-            self.shadow.generation += 1;
-        }
-        let entry = self.shadow.sched.task(task);
-        if !entry.on_rq || entry.cpu != target {
-            self.shadow.join(task, target, now);
-            preempt = None;
-        }
-        self.judge_preempt(event, before, task, preempt);
-    }
-
-    fn woken_new(&mut self, event: &Event, task: TaskId, target: CpuId) {
-        let (this, now) = (event.cpu, event.time);
-        let forking = self.forking.iter().position(|forking| forking.task == task);
-        let forking = forking.map(|at| self.forking.remove(at));
-        let forked = forking.as_ref().map_or(now, |forking| forking.at);
-        let earlier = forking.and_then(|forking| forking.possible);
-        let last = fork::of_fork(&mut self.shadow, task, this, target, now);
-        let who = self.shadow.known(task).who();
-        let mut verdict = Verdict::begun(now, this, Decision::Fork, who, Choice::Cpu(target));
-        verdict.ours = last.list;
-        verdict.judge();
-        self.learn_of_fork(&verdict);
-        // The last state is the likeliest, as the choice comes just before the event.
-        if verdict.answer == Answer::Differs {
-            let with_loads = |shadow| fork::if_possible(shadow, task, this, target, now);
-            let with_held = |shadow| fork::with_held(shadow, task, this, target, now);
-            let with_mark = |shadow| fork::with_mark(shadow, task, this, target, now);
-            let explained = with_loads(&mut self.shadow).map(|found| (found, Hidden::Loads));
-            let explained = explained.or(earlier.map(|found| (found, Hidden::InMotion)));
-            let explained =
-                explained.or_else(|| with_held(&mut self.shadow).map(|found| (found, Hidden::IdleStamp)));
-            let explained =
-                explained.or_else(|| with_mark(&mut self.shadow).map(|found| (found, Hidden::ImbalanceMark)));
-            if let Some((found, hidden)) = explained {
-                verdict.ours = found.list;
-                verdict.answer = Answer::AgreesInSet;
-                verdict.hidden = Some(hidden);
-            }
-        }
-        self.give(verdict);
-        let before = preempt::before(&self.shadow, target, task);
-        let preempt = self.shadow.sched.apply_fork(task, target, now);
-        self.shadow.placed(task, forked, now);
-        self.shadow.generation += 1;
-        self.judge_preempt(event, before, task, Some(preempt));
-    }
-
-    /// A choice among several that averages leave open tells of those from before the recording:
-    /// that they are nothing, if it is the likeliest, and that they are not, if it is none.
-    fn learn_of_fork(&mut self, verdict: &Verdict) {
-        let open = verdict.ours.iter().filter(|ours| ours.hidden == Some(Hidden::Loads)).count();
-        let before = &mut self.shadow.nothing_before;
-        match verdict.answer {
-            Answer::Differs => *before = 0,
-            _ if open >= 2 && verdict.ours[0].choice == verdict.kernel => *before = (*before + 1).min(10),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 
-use crate::audit::Open;
+use crate::waking::Open;
 
 /// By CPU, the wake-up it began and did not commit yet.
 pub(crate) struct Opens {

@@ -1,0 +1,133 @@
+//! A recorded fork, from the birth of a task to where it is queued.
+//!
+//! The choice comes just before the task is queued, so the state of then is asked first; what an
+//! earlier one since its birth would have led to counts where that does not explain the choice.
+
+use schedlab_topology::CpuId;
+use schedlab_trace::{Comm, Event, Kind};
+use schedlab_units::{Duration, Pid, TaskId, Time};
+
+use crate::audit::Audit;
+use crate::fork;
+use crate::listener::Listener;
+use crate::motion;
+use crate::placement::Possibilities;
+use crate::preempt;
+use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
+
+/// A new task is woken within this time.
+const FORK_PATIENCE: Duration = Duration::millis(10);
+
+/// A fork that was traced and whose child is not queued yet.
+pub(crate) struct Forking {
+    task: TaskId,
+    this: CpuId,
+    /// When.
+    at: Time,
+    /// Where it will go, seen ahead.
+    chosen: Option<CpuId>,
+    /// What was possible in the last state that allowed for it.
+    possible: Option<Possibilities>,
+}
+
+impl<S: Listener> Audit<S> {
+    /// A task is born; where it will go is seen ahead.
+    pub(crate) fn forked(&mut self, event: &Event, parent: TaskId, pid: Pid, comm: Comm) {
+        let (this, now) = (event.cpu, event.time);
+        let task = self.shadow.fork(parent, pid, &comm, now);
+        let chosen = self.pairing.ahead(now + FORK_PATIENCE).find_map(|next| match next.kind {
+            Kind::SchedWakeupNew { pid: woken, target_cpu, .. } if woken == pid => Some(target_cpu),
+            _ => None,
+        });
+        let chosen = chosen.filter(|&cpu| self.shadow.has_cpu(cpu));
+        self.forking.push(Forking { task, this, at: now, chosen, possible: None });
+    }
+
+    /// The state has changed: what was forked and is not queued yet may have been placed in the new
+    /// one.
+    pub(crate) fn rejudge_forks(&mut self, now: Time) {
+        if std::mem::replace(&mut self.judged, self.shadow.generation) == self.shadow.generation {
+            return;
+        }
+        // A trace without sched_wakeup_new never says that they woke.
+        self.forking.retain(|forking| now.since(forking.at) <= FORK_PATIENCE * 2);
+        for at in 0..self.forking.len() {
+            let Forking { task, this, chosen, ref possible, .. } = self.forking[at];
+            let Some(chosen) = chosen else { continue };
+            let found = fork::if_possible(&mut self.shadow, task, this, chosen, now);
+            let found = match possible {
+                None => found.or_else(|| self.fork_in_motion(task, this, chosen, now)),
+                Some(_) => found,
+            };
+            if found.is_some() {
+                self.forking[at].possible = found;
+            }
+        }
+    }
+
+    /// Where a fork may lead if a CPU that is just changing its state was seen in the new
+    /// one, if the choice of the kernel is among it.
+    fn fork_in_motion(
+        &mut self,
+        task: TaskId,
+        this: CpuId,
+        chosen: CpuId,
+        now: Time,
+    ) -> Option<Possibilities> {
+        let ahead = self.pairing.ahead(motion::until(now, self.shadow.slack));
+        motion::changing(&self.shadow, this, ahead).into_iter().find_map(|changing| {
+            motion::as_if(&mut self.shadow, changing, |shadow| {
+                fork::if_possible(shadow, task, this, chosen, now)
+            })
+        })
+    }
+
+    pub(crate) fn woken_new(&mut self, event: &Event, task: TaskId, target: CpuId) {
+        let (this, now) = (event.cpu, event.time);
+        let forking = self.forking.iter().position(|forking| forking.task == task);
+        let forking = forking.map(|at| self.forking.remove(at));
+        let forked = forking.as_ref().map_or(now, |forking| forking.at);
+        let earlier = forking.and_then(|forking| forking.possible);
+        let last = fork::of_fork(&mut self.shadow, task, this, target, now);
+        let who = self.shadow.known(task).who();
+        let mut verdict = Verdict::begun(now, this, Decision::Fork, who, Choice::Cpu(target));
+        verdict.ours = last.list;
+        verdict.judge();
+        self.learn_of_fork(&verdict);
+        // The last state is the likeliest, as the choice comes just before the event.
+        if verdict.answer == Answer::Differs {
+            let with_loads = |shadow| fork::if_possible(shadow, task, this, target, now);
+            let with_held = |shadow| fork::with_held(shadow, task, this, target, now);
+            let with_mark = |shadow| fork::with_mark(shadow, task, this, target, now);
+            let explained = with_loads(&mut self.shadow).map(|found| (found, Hidden::Loads));
+            let explained = explained.or(earlier.map(|found| (found, Hidden::InMotion)));
+            let explained =
+                explained.or_else(|| with_held(&mut self.shadow).map(|found| (found, Hidden::IdleStamp)));
+            let explained =
+                explained.or_else(|| with_mark(&mut self.shadow).map(|found| (found, Hidden::ImbalanceMark)));
+            if let Some((found, hidden)) = explained {
+                verdict.ours = found.list;
+                verdict.answer = Answer::AgreesInSet;
+                verdict.hidden = Some(hidden);
+            }
+        }
+        self.give(verdict);
+        let before = preempt::before(&self.shadow, target, task);
+        let preempt = self.shadow.sched.apply_fork(task, target, now);
+        self.shadow.placed(task, forked, now);
+        self.shadow.generation += 1;
+        self.judge_preempt(event, before, task, Some(preempt));
+    }
+
+    /// A choice among several that averages leave open tells of those from before the recording:
+    /// that they are nothing, if it is the likeliest, and that they are not, if it is none.
+    fn learn_of_fork(&mut self, verdict: &Verdict) {
+        let open = verdict.ours.iter().filter(|ours| ours.hidden == Some(Hidden::Loads)).count();
+        let before = &mut self.shadow.nothing_before;
+        match verdict.answer {
+            Answer::Differs => *before = 0,
+            _ if open >= 2 && verdict.ours[0].choice == verdict.kernel => *before = (*before + 1).min(10),
+            _ => {}
+        }
+    }
+}

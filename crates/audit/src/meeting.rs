@@ -1,0 +1,200 @@
+//! Tasks as the recording names them: who is met, born, renamed or given another priority.
+
+use std::sync::Arc;
+
+use schedlab_sched::{NewTask, Policy, SeId, TaskState};
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_trace::Comm;
+use schedlab_units::{Pid, TaskId, Time};
+
+use crate::affinity::bound_kthread;
+use crate::runtime::{self, Charged};
+use crate::shadow::{Known, Shadow};
+
+/// The parent of all kernel threads.
+const KTHREADD: Pid = Pid(2);
+
+impl Shadow {
+    /// The task of an event, made if it was not met before; then it slept on `cpu`.
+    pub fn task(&mut self, pid: Pid, comm: &Comm, prio: Option<i32>, cpu: CpuId, now: Time) -> TaskId {
+        let task = match self.find(pid) {
+            Some(task) => task,
+            None => self.meet(pid, comm, cpu, now),
+        };
+        self.rename(task, comm);
+        if let Some(prio) = prio {
+            self.set_prio(task, prio, now);
+        }
+        task
+    }
+
+    /// A task that lived before the recording began.
+    fn meet(&mut self, pid: Pid, comm: &Comm, cpu: CpuId, now: Time) -> TaskId {
+        let task = self.make(pid, comm, None, now);
+        self.sched.set_cpu(task, cpu);
+        let queue = self.sched.cfs_rq_of(SeId(task.0));
+        let floor = self.sched.cfs(queue).min_vruntime;
+        let entry = self.sched.task_mut(task);
+        // Asleep for long: nothing is left of its averages, and of any lag.
+        entry.se.avg = Default::default();
+        entry.se.vruntime = floor.wrapping_sub(1 << 40);
+        entry.state = TaskState::Interruptible;
+        task
+    }
+
+    fn make(&mut self, pid: Pid, comm: &Comm, parent: Option<TaskId>, now: Time) -> TaskId {
+        let nr_cpus = self.sched.rqs.len();
+        // A kernel thread is bound after it was born.
+        let kthreadd = parent.is_some_and(|parent| self.known(parent).pid == KTHREADD);
+        let (allowed, bound, kthread) = match self.allowed(comm).filter(|_| !kthreadd) {
+            Some((allowed, kthread)) => (Arc::new(allowed), true, kthread),
+            None => match parent {
+                Some(parent) => (self.sched.task(parent).allowed.clone(), self.known(parent).bound, false),
+                None => (Arc::new(CpuMask::all(nr_cpus)), false, false),
+            },
+        };
+        let groups = match parent {
+            Some(parent) => self.grouping.of_child(pid, &self.known(parent).groups),
+            None => self.grouping.of_old(pid, comm),
+        };
+        let tg = self.tg_of(&groups, now);
+        let spec = NewTask {
+            policy: parent.map_or(Policy::Normal, |parent| self.sched.task(parent).policy),
+            nice: parent.map_or(0, |parent| self.sched.task(parent).nice),
+            allowed,
+            tg,
+            kthread,
+            process: 0,
+            slice: None,
+        };
+        let task = self.sched.new_task(&spec, parent, now);
+        self.tasks.insert(pid, task);
+        self.known.push(Known {
+            pid,
+            comm: *comm,
+            bound,
+            lived_before: parent.is_none(),
+            recent_known: parent.is_some(),
+            flips: parent.and_then(|parent| self.known(parent).flips.clone()),
+            newborn: kthreadd,
+            first_run: parent.is_some(),
+            later_prio: None,
+            nice_told: false,
+            vruntime_error: 0,
+            lag_known: parent.is_some(),
+            began: now,
+            charged: Charged::default(),
+            handed_over: false,
+            plainly_woken: false,
+            seen_on: CpuMask::new(nr_cpus),
+            groups,
+        });
+        task
+    }
+
+    /// The mask that a name tells, and whether it is that of a kernel thread.
+    fn allowed(&self, comm: &Comm) -> Option<(CpuMask, bool)> {
+        let nr_cpus = self.sched.rqs.len();
+        if let Some(cpu) = bound_kthread(comm)
+            && cpu.index() < nr_cpus
+        {
+            return Some((CpuMask::of(nr_cpus, [cpu]), true));
+        }
+        self.hints.iter().find(|hint| hint.matches(comm)).map(|hint| (hint.allowed.clone(), false))
+    }
+
+    fn rename(&mut self, task: TaskId, comm: &Comm) {
+        if comm.is_empty() || self.known(task).comm == *comm {
+            return;
+        }
+        self.known_mut(task).comm = *comm;
+        if !self.known(task).newborn {
+            self.bind(task, comm);
+        }
+    }
+
+    /// A task's first wake-up after it was born: by now a kernel thread is bound.
+    pub fn grown(&mut self, task: TaskId) {
+        if std::mem::take(&mut self.known_mut(task).newborn) {
+            let comm = self.known(task).comm;
+            self.bind(task, &comm);
+        }
+    }
+
+    /// The mask that a name tells.
+    fn bind(&mut self, task: TaskId, comm: &Comm) {
+        if let Some((allowed, kthread)) = self.allowed(comm) {
+            self.known_mut(task).bound = true;
+            let entry = self.sched.task_mut(task);
+            entry.kthread |= kthread;
+            if *entry.allowed != allowed {
+                // What the trace does not show is not moved here either.
+                entry.nr_cpus_allowed = allowed.weight() as u32;
+                entry.allowed = Arc::new(allowed);
+            }
+        }
+    }
+
+    /// A priority as traces print it: 120 is nice 0, below 100 is real time.
+    fn set_prio(&mut self, task: TaskId, prio: i32, now: Time) {
+        let comm = self.known(task).comm;
+        let policy = match prio {
+            0 if comm.as_bytes().starts_with(b"migration/") => Policy::Stop,
+            ..0 => return,
+            0..100 => Policy::Fifo((99 - prio).max(1) as u8),
+            _ => Policy::Normal,
+        };
+        let entry = self.sched.task(task);
+        if entry.policy != policy {
+            if entry.on_rq {
+                self.sched.set_policy(task, policy, now);
+            } else {
+                self.sched.task_mut(task).policy = policy;
+            }
+        }
+        let nice = (prio - 120) as i8;
+        if prio >= 100 && self.sched.task(task).nice != nice {
+            self.sched.set_nice(task, nice, now);
+            if self.runs(task) {
+                runtime::pin(self, task);
+            }
+        }
+    }
+
+    /// The task changes its priority now, if it was seen ahead that it will.
+    pub fn reprioritise(&mut self, task: TaskId, now: Time) {
+        if let Some(prio) = self.known_mut(task).later_prio.take() {
+            let before = self.sched.task(task).se.load;
+            self.set_prio(task, prio, now);
+            self.changed_weight(task, before, now);
+        }
+    }
+
+    /// Lets those change their priority of whom it was seen ahead.
+    pub(crate) fn change_priorities(&mut self, now: Time) {
+        let mut changing = std::mem::take(&mut self.changing);
+        changing.retain(|&task| {
+            match self.changes_priority(task) {
+                Some(at) if at <= now => self.reprioritise(task, at),
+                Some(_) => return true,
+                None => {}
+            }
+            false
+        });
+        self.changing = changing;
+    }
+
+    /// A task is born on the CPU of its parent; it waits to be woken.
+    pub fn fork(&mut self, parent: TaskId, child: Pid, comm: &Comm, now: Time) -> TaskId {
+        // The first to fork is the ancestor of what is recorded; kthreadd never is.
+        if !self.family && self.known(parent).pid != KTHREADD {
+            self.family = true;
+            let flips = Arc::new(self.guesses.ancestor());
+            self.first_born = Some((flips.clone(), self.sched.jiffies(now)));
+            self.known_mut(parent).flips = Some(flips);
+        }
+        let task = self.make(child, comm, Some(parent), now);
+        self.generation += 1;
+        task
+    }
+}

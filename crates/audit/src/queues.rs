@@ -1,0 +1,181 @@
+//! Queues kept in step with the recording: who joins and leaves them, who moves, who runs.
+
+use schedlab_sched::{Curr, DequeueFlags, EnqueueFlags, MigrationCause, SeId, TaskState};
+use schedlab_topology::CpuId;
+use schedlab_trace::Comm;
+use schedlab_units::{Pid, TaskId, Time};
+
+use crate::averages::Averages;
+use crate::runtime;
+use crate::shadow::Shadow;
+
+/// Utilisation of a task that ran when the recording began: a guess, but not nothing.
+const UTIL_BEFORE: u64 = 256;
+
+impl Shadow {
+    /// Makes sure that a CPU runs what an event says it ran.
+    pub fn sync_curr(&mut self, cpu: CpuId, pid: Pid, comm: &Comm, now: Time) {
+        let first = !std::mem::replace(&mut self.cpu_known[cpu], true);
+        let curr = self.sched.rqs[cpu].curr;
+        if pid == Pid::IDLE {
+            if let Curr::Task(task) = curr {
+                self.leave(task, TaskState::Interruptible, now);
+                self.run(cpu, Curr::Idle, now);
+            }
+            return;
+        }
+        let task = self.task(pid, comm, None, cpu, now);
+        if curr == Curr::Task(task) {
+            return;
+        }
+        if let Curr::Task(other) = curr {
+            self.leave(other, TaskState::Interruptible, now);
+        }
+        if first && !self.sched.task(task).on_rq {
+            // It ran when the recording began, for all we know for a while.
+            let entry = self.sched.task_mut(task);
+            entry.se.avg.load_avg = entry.se.load.weight >> 10;
+            (entry.se.avg.util_avg, entry.se.avg.runnable_avg) = (UTIL_BEFORE, UTIL_BEFORE);
+        }
+        self.join(task, cpu, now);
+        self.run(cpu, Curr::Task(task), now);
+    }
+
+    /// A task joins the queue of a CPU by no decision that was seen.
+    pub fn join(&mut self, task: TaskId, cpu: CpuId, now: Time) {
+        let on = self.sched.task(task).cpu;
+        if self.sched.task(task).on_rq {
+            if on == cpu && !self.sched.task(task).se.sched_delayed {
+                return;
+            }
+            if self.sched.rqs[on].curr == Curr::Task(task) {
+                self.leave(task, TaskState::Interruptible, now);
+                self.run(on, Curr::Idle, now);
+            } else if !self.sched.task(task).se.sched_delayed {
+                return self.migrate(&[task], cpu, now);
+            }
+            // Also one that just left may still be queued.
+            if self.sched.task(task).se.sched_delayed {
+                self.sched.complete_delayed_dequeue(task, now);
+            }
+        }
+        for (_, rq) in self.sched.rqs.iter_mut() {
+            rq.wake_list.retain(|&waiting| waiting != task);
+            rq.ttwu_pending = !rq.wake_list.is_empty();
+        }
+        self.sched.task_mut(task).state = TaskState::Waking;
+        if on != cpu {
+            self.moved(task, 0);
+        }
+        self.sched.set_task_cpu(task, cpu, MigrationCause::Wakeup, now);
+        let flags = EnqueueFlags { wakeup: true, migrated: on != cpu, ..EnqueueFlags::default() };
+        self.sched.activate(task, cpu, flags, now);
+        self.sched.task_mut(task).state = TaskState::Running;
+        self.queued(task);
+        self.generation += 1;
+    }
+
+    /// A task leaves its queue.
+    pub fn leave(&mut self, task: TaskId, state: TaskState, now: Time) {
+        if !self.sched.task(task).on_rq || self.sched.task(task).se.sched_delayed {
+            return;
+        }
+        let cpu = self.sched.task(task).cpu;
+        self.sched.update_rq_clock(cpu, now);
+        self.charge_levels(task);
+        self.steady(task);
+        self.sched.task_mut(task).state = state;
+        // A wake-up that was handed to this CPU found the task gone, not just asleep.
+        let special = state == TaskState::Dead || self.known(task).handed_over;
+        self.sched.deactivate(task, DequeueFlags { sleep: true, special, ..DequeueFlags::default() }, now);
+        self.generation += 1;
+    }
+
+    /// A task that was woken while it was leaving its CPU has left it: now the wake-up waits
+    /// on that CPU's wake list.
+    pub fn hand_over(&mut self, task: TaskId) {
+        if std::mem::take(&mut self.known_mut(task).handed_over) {
+            self.sched.task_mut(task).state = TaskState::Waking;
+            let cpu = self.sched.task(task).cpu;
+            let rq = &mut self.sched.rqs[cpu];
+            rq.wake_list.push(task);
+            rq.ttwu_pending = true;
+        }
+    }
+
+    /// Tasks are moved, by one pass if there are several: all leave their queue before the
+    /// last to leave is the first to be queued again.
+    pub fn migrate(&mut self, tasks: &[TaskId], to: CpuId, now: Time) {
+        let mut queued = Vec::new();
+        for &task in tasks {
+            let from = self.sched.task(task).cpu;
+            if from == to || self.runs(task) {
+                continue;
+            }
+            self.generation += 1;
+            if !self.sched.task(task).on_rq {
+                self.sched.set_task_cpu(task, to, MigrationCause::Affinity, now);
+                continue;
+            }
+            let left = self.average_error(self.sched.cfs_rq_of(SeId(task.0)));
+            self.sched.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
+            self.sched.set_task_cpu(task, to, MigrationCause::Periodic, now);
+            self.moved(task, left);
+            queued.push(task);
+        }
+        for task in queued.into_iter().rev() {
+            self.sched.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
+            self.sched.wakeup_preempt(to, task, 0, now);
+        }
+    }
+
+    /// A CPU switches to what the trace says.
+    pub fn run(&mut self, cpu: CpuId, next: Curr, now: Time) {
+        let prev = self.sched.rqs[cpu].curr;
+        let held = self.turns.held(cpu, now).min(self.slack.time());
+        if next == Curr::Idle {
+            self.sched.update_rq_clock(cpu, now);
+            self.at_idle[cpu] = Averages::of(self.sched.root_cfs(cpu));
+            self.idle_held[cpu] = held;
+            if self.sched.rqs[cpu].nr_running == 0 && prev != Curr::Idle {
+                self.sched.newidle_balance(cpu, now);
+            }
+            let rq = &mut self.sched.rqs[cpu];
+            if rq.idle_stamp == 0 {
+                rq.idle_stamp = rq.clock;
+            }
+        }
+        if let Curr::Task(prev) = prev {
+            if Curr::Task(prev) != next {
+                self.reprioritise(prev, now);
+            }
+            self.steady(prev);
+        }
+        self.sched.switch_to(cpu, next, now);
+        if let Curr::Task(prev) = prev
+            && Curr::Task(prev) != next
+        {
+            runtime::unpin(self, prev);
+            let known = self.known_mut(prev);
+            known.first_run = false;
+            self.ran(prev, held, now);
+            self.sched.finish_task_switch(prev);
+        }
+        match next {
+            Curr::Idle => self.sched.nohz_balance_enter_idle(cpu),
+            Curr::Task(task) => {
+                let known = self.known_mut(task);
+                known.seen_on.set(cpu);
+                known.began = now;
+                if Curr::Task(task) != prev {
+                    self.begins(task, held);
+                }
+                runtime::pin(self, task);
+                if self.changes_priority(task).is_some() {
+                    self.changing.push(task);
+                }
+            }
+        }
+        self.generation += 1;
+    }
+}

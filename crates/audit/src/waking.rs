@@ -1,0 +1,266 @@
+//! A recorded wake-up, from where it begins to where its task is queued.
+//!
+//! What our rules say is asked when it begins. Its end may come later and on another CPU, and until
+//! then others may change what the waker looked at: so if the kernel's choice does not follow, it is
+//! asked again after each change, until the CPU that began it goes on.
+
+use schedlab_sched::{Curr, PreemptDecision, TaskState, WakePath, Wakeup, WakeupDecision};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Flags, Kind};
+use schedlab_units::{Duration, TaskId, Time};
+
+use crate::audit::Audit;
+use crate::listener::Listener;
+use crate::motion;
+use crate::pairing::Fate;
+use crate::placement::{self, Possibilities};
+use crate::preempt;
+use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
+
+/// A wake-up that was begun on a CPU and is not committed yet.
+pub(crate) struct Open {
+    wakeup: Wakeup,
+    fate: Fate,
+    verdict: Verdict,
+    possible: Possibilities,
+    /// Generation of the state in which it was judged.
+    judged: u64,
+    applied: bool,
+}
+
+/// A task that wakes those who wait for its end is gone so soon after.
+const EXIT_PATIENCE: Duration = Duration::micros(3);
+
+impl<S: Listener> Audit<S> {
+    pub(crate) fn waking(&mut self, event: &Event, task: TaskId, prev: CpuId, fate: Option<Fate>) {
+        let (this, now) = (event.cpu, event.time);
+        let who = self.shadow.known(task).who();
+        let mut verdict = Verdict::begun(now, this, Decision::Wakeup, who, Choice::Nothing);
+        verdict.hidden = Some(Hidden::Fate);
+        let Some(fate) = fate else { return self.give(verdict) };
+        verdict.kernel = Choice::Cpu(fate.cpu);
+        if fate.by != this && self.shadow.sched.idle_cpu(fate.cpu) {
+            self.shadow.slack.learn(fate.at.since(now));
+        }
+        if self.shadow.sched.task(task).cpu != prev && !self.shadow.sched.task(task).on_rq {
+            // It moved without being seen.
+            self.shadow.sched.set_cpu(task, prev);
+        }
+        let waker = self.shadow.sched.rqs[this].curr.task();
+        if let Some(waker) = waker {
+            let ahead = self.pairing.ahead(now + EXIT_PATIENCE).find(|next| next.cpu == this);
+            let exits = ahead.is_some_and(|next| matches!(next.kind, Kind::SchedProcessExit { .. }));
+            self.shadow.sched.task_mut(waker).exiting |= exits;
+        }
+        let wakeup = Wakeup {
+            task,
+            waker,
+            this_cpu: this,
+            sync: false,
+            in_task: !event.flags.in_interrupt(),
+            current_cpu: false,
+        };
+        self.shadow.known_mut(task).plainly_woken |= event.flags.has(Flags::HARDIRQ);
+        self.recognise(task, this, fate, now);
+        let mut open =
+            Open { wakeup, fate, verdict, possible: Possibilities::default(), judged: 0, applied: false };
+        self.judge(&mut open, now);
+        self.open.put(this, open);
+        if fate.by != this && self.agreed(this) {
+            self.commit(this, now);
+        }
+    }
+
+    /// What the end of a wake-up tells of its beginning: a task that was still queued is not
+    /// sent over a wake list, and one that was not can change its CPU.
+    fn recognise(&mut self, task: TaskId, this: CpuId, fate: Fate, now: Time) {
+        let entry = self.shadow.sched.task(task);
+        if entry.se.sched_delayed && (fate.migrated || fate.by != this) {
+            self.shadow.sched.complete_delayed_dequeue(task, now);
+        }
+    }
+
+    fn judge(&mut self, open: &mut Open, now: Time) {
+        let mut possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
+        let first = open.judged == 0;
+        let before = std::mem::replace(&mut open.verdict.ours, std::mem::take(&mut possible.list));
+        open.verdict.judge();
+        let spare = &mut self.shadow.spare;
+        if first {
+            open.possible = possible;
+        } else if open.verdict.answer == Answer::Differs {
+            spare.give_back(std::mem::replace(&mut open.verdict.ours, before));
+            spare.give_back_all(possible);
+        } else {
+            open.verdict.answer = Answer::AgreesInSet;
+            open.verdict.hidden = Some(Hidden::InMotion);
+            spare.give_back(before);
+            spare.give_back_all(std::mem::replace(&mut open.possible, possible));
+        }
+        open.judged = self.shadow.generation.max(1);
+        if open.verdict.answer == Answer::Differs {
+            self.judge_in_motion(open, now);
+        }
+    }
+
+    /// Whether what happened follows if a CPU that is just changing its state was seen in
+    /// the new one.
+    fn judge_in_motion(&mut self, open: &mut Open, now: Time) {
+        let ahead = self.pairing.ahead(motion::until(now, self.shadow.slack));
+        for changing in motion::changing(&self.shadow, open.wakeup.this_cpu, ahead) {
+            let possible = motion::as_if(&mut self.shadow, changing, |shadow| {
+                placement::of_wakeup(shadow, &open.wakeup, now)
+            });
+            let mut verdict = open.verdict.clone();
+            verdict.ours.extend(possible.list.iter().cloned());
+            verdict.judge();
+            if verdict.answer != Answer::Differs {
+                verdict.answer = Answer::AgreesInSet;
+                verdict.hidden = Some(Hidden::InMotion);
+                open.verdict = verdict;
+                open.possible = possible;
+                return;
+            }
+        }
+    }
+
+    fn agreed(&self, cpu: CpuId) -> bool {
+        self.open
+            .get(cpu)
+            .is_some_and(|open| matches!(open.verdict.answer, Answer::Agrees | Answer::AgreesInSet))
+    }
+
+    /// A CPU goes on: what it began before is decided by now.
+    pub(crate) fn rejudge_on(&mut self, event: &Event) {
+        let ends = match (self.open.get(event.cpu), &event.kind) {
+            (None, _) => return,
+            (Some(open), Kind::SchedMigrateTask { pid, .. } | Kind::SchedWakeup { pid, .. }) => {
+                self.shadow.find(*pid) != Some(open.wakeup.task)
+            }
+            // A probe within the wake-up.
+            (Some(_), Kind::Unknown(_)) => false,
+            _ => true,
+        };
+        if ends {
+            self.commit(event.cpu, event.time);
+        }
+    }
+
+    /// The state has changed: what is open may have been decided in the new one.
+    pub(crate) fn rejudge_wakeups(&mut self, now: Time) {
+        let generation = self.shadow.generation;
+        let differs = |open: &Open| open.judged != generation && open.verdict.answer == Answer::Differs;
+        let mut from = 0;
+        while let Some(cpu) = self.open.find(from, differs) {
+            from = cpu.index() + 1;
+            if let Some(mut open) = self.open.take(cpu) {
+                self.judge(&mut open, now);
+                self.open.put(cpu, open);
+            }
+        }
+    }
+
+    /// The wake-up that a CPU began is decided: it is told, and applied if it goes over a
+    /// wake list.
+    pub(crate) fn commit(&mut self, cpu: CpuId, now: Time) -> Option<PreemptDecision> {
+        let open = self.open.take(cpu)?;
+        let preempt = self.settle(&open, now);
+        self.shadow.spare.give_back_all(open.possible);
+        self.give(open.verdict);
+        preempt
+    }
+
+    /// Applies a wake-up; what it does to the task that runs where it ends.
+    fn settle(&mut self, open: &Open, now: Time) -> Option<PreemptDecision> {
+        if let Some((spread, [narrow, wide])) = &open.possible.spread {
+            let cpu = &open.fate.cpu;
+            match (narrow.contains(cpu), wide.contains(cpu)) {
+                (true, false) => self.shadow.guesses.learn(spread, false),
+                (false, true) => self.shadow.guesses.learn(spread, true),
+                _ => {}
+            }
+        }
+        if open.applied || now == Time::MAX {
+            return None;
+        }
+        let task = open.wakeup.task;
+        let entry = self.shadow.sched.task(task);
+        let (on_rq, on_cpu) = (entry.on_rq, entry.cpu);
+        let cpu = open.fate.cpu;
+        if !on_rq && self.shadow.runs(task) {
+            // It has left its queue and is about to leave its CPU, which is waited for.
+            self.shadow.known_mut(task).handed_over |= cpu == on_cpu && open.fate.by == on_cpu;
+            return None;
+        }
+        let placements = &open.possible.placements;
+        let chosen = placements.iter().find(|placement| placement.cpu == cpu).or(placements.first());
+        let mut placement = chosen.cloned();
+        let path = match (open.wakeup.waker == Some(task), on_rq) {
+            (true, _) => WakePath::SelfWake,
+            (false, true) if on_cpu == cpu => {
+                if entry.se.sched_delayed {
+                    WakePath::StillDelayed
+                } else {
+                    WakePath::StillQueued
+                }
+            }
+            (false, true) => {
+                // It was on its way out when it was woken.
+                if self.shadow.sched.rqs[on_cpu].curr != Curr::Task(task) {
+                    self.shadow.leave(task, TaskState::Interruptible, now);
+                    if self.shadow.sched.task(task).on_rq {
+                        self.shadow.sched.complete_delayed_dequeue(task, now);
+                    }
+                } else {
+                    return None;
+                }
+                WakePath::Select
+            }
+            (false, false) => WakePath::Select,
+        };
+        if path != WakePath::Select {
+            placement = None;
+        }
+        if path == WakePath::StillQueued && open.fate.by != open.wakeup.this_cpu {
+            self.shadow.known_mut(task).handed_over = true;
+            return None;
+        }
+        let decision = WakeupDecision { path, placement, cpu, remote: open.fate.by != open.wakeup.this_cpu };
+        if path == WakePath::Select {
+            self.shadow.known_mut(task).recent_known = true;
+            if let Some(waker) = open.wakeup.waker {
+                self.shadow.record_wakee(waker, task, now);
+            }
+        }
+        if on_cpu != cpu {
+            self.shadow.moved(task, 0);
+        }
+        let preempt = self.shadow.sched.apply_wakeup(&open.wakeup, &decision, now);
+        if self.shadow.sched.task(task).on_rq {
+            self.shadow.queued(task);
+        }
+        self.shadow.generation += 1;
+        preempt
+    }
+
+    /// A task is queued: at once by its waker, or from a wake list.
+    pub(crate) fn woken(&mut self, event: &Event, task: TaskId, target: CpuId) {
+        let now = event.time;
+        let before = preempt::before(&self.shadow, target, task);
+        let mut preempt = None;
+        if let Some(by) = self.open.find(0, |open| open.wakeup.task == task) {
+            preempt = self.commit(by, now);
+        }
+        if self.shadow.sched.rqs[target].wake_list.contains(&task) {
+            preempt = Some(self.shadow.sched.drain_one(task, now));
+            self.shadow.queued(task);
+            self.shadow.generation += 1;
+        }
+        let entry = self.shadow.sched.task(task);
+        if !entry.on_rq || entry.cpu != target {
+            self.shadow.join(task, target, now);
+            preempt = None;
+        }
+        self.judge_preempt(event, before, task, preempt);
+    }
+}
