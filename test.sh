@@ -19,5 +19,5 @@ step cargo xtask fidelity --check
 step cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step cargo test --workspace --locked --quiet
 step tools/same-bytes.sh
-step cargo run --quiet --locked --package schedlab-cli -- reproduce --quick
+step cargo run --quiet --locked --release --package schedlab-cli -- reproduce --quick
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --quiet
