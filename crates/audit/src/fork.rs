@@ -20,22 +20,29 @@ use crate::verdict::{Hidden, Numbers};
 /// Machines up to this size have all CPUs tried; on larger ones only the recorded choice.
 const CPUS_TRIED: usize = 64;
 
-/// All that a fork may lead to. `chosen` is what the kernel did.
-pub fn of_fork(shadow: &mut Shadow, task: TaskId, this: CpuId, chosen: CpuId, now: Time) -> Possibilities {
-    let only = (shadow.sched.rqs.len() > CPUS_TRIED).then_some(chosen);
-    with_tried(shadow, task, this, only, &LIKELY, now)
+/// A fork of the recording.
+#[derive(Clone, Copy)]
+pub struct Forked {
+    /// Who was born.
+    pub task: TaskId,
+    /// The CPU of the parent.
+    pub this: CpuId,
+    /// Where the kernel sent it.
+    pub chosen: CpuId,
+    /// When that may have been decided.
+    pub now: Time,
+}
+
+/// All that a fork may lead to.
+pub fn of_fork(shadow: &mut Shadow, fork: Forked) -> Possibilities {
+    let only = (shadow.sched.rqs.len() > CPUS_TRIED).then_some(fork.chosen);
+    with_tried(shadow, fork, only, &LIKELY)
 }
 
 /// What a fork may lead to, if the choice of the kernel is among it.
-pub fn if_possible(
-    shadow: &mut Shadow,
-    task: TaskId,
-    this: CpuId,
-    chosen: CpuId,
-    now: Time,
-) -> Option<Possibilities> {
-    let found = with_tried(shadow, task, this, Some(chosen), &WIDEST, now);
-    if found.has(chosen) {
+pub fn if_possible(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
+    let found = with_tried(shadow, fork, Some(fork.chosen), &WIDEST);
+    if found.has(fork.chosen) {
         return Some(found);
     }
     shadow.spare.give_back_all(found);
@@ -44,14 +51,8 @@ pub fn if_possible(
 
 /// What a fork may lead to if affinity left the mark of an imbalance on a group above the
 /// forker, or took it away, which no event tells; or if that group alone has it.
-pub fn with_mark(
-    shadow: &mut Shadow,
-    task: TaskId,
-    this: CpuId,
-    chosen: CpuId,
-    now: Time,
-) -> Option<Possibilities> {
-    let marks = marks(shadow, this);
+pub fn with_mark(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
+    let marks = marks(shadow, fork.this);
     let known: Vec<bool> = marks.iter().map(|&at| shadow.sched.domains.sgcs[at].imbalance).collect();
     let set = |shadow: &mut Shadow, readings: &[bool]| {
         for (&at, &mark) in marks.iter().zip(readings) {
@@ -66,7 +67,7 @@ pub fn with_mark(
     let alone = (0..marks.len()).map(|at| (0..marks.len()).map(|group| group == at).collect());
     let found = other.chain(alone).find_map(|reading| {
         set(shadow, &reading);
-        if_possible(shadow, task, this, chosen, now)
+        if_possible(shadow, fork)
     });
     set(shadow, &known);
     let mut found = found?;
@@ -78,19 +79,13 @@ pub fn with_mark(
 
 /// What a fork may lead to if the CPUs that were held up on their way to idle went there as early
 /// as they may have, but for the chosen one.
-pub fn with_held(
-    shadow: &mut Shadow,
-    task: TaskId,
-    this: CpuId,
-    chosen: CpuId,
-    now: Time,
-) -> Option<Possibilities> {
+pub fn with_held(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
     let stamps: Vec<u64> = shadow.cpus().map(|cpu| shadow.sched.rqs[cpu].idle_stamp).collect();
-    for (cpu, &stamp) in shadow.cpus().zip(&stamps).filter(|&(cpu, _)| cpu != chosen) {
+    for (cpu, &stamp) in shadow.cpus().zip(&stamps).filter(|&(cpu, _)| cpu != fork.chosen) {
         let held = shadow.idle_held[cpu].0.min(stamp.saturating_sub(1));
         shadow.sched.rqs[cpu].idle_stamp = stamp - held;
     }
-    let found = if_possible(shadow, task, this, chosen, now);
+    let found = if_possible(shadow, fork);
     for (cpu, stamp) in shadow.cpus().zip(stamps) {
         shadow.sched.rqs[cpu].idle_stamp = stamp;
     }
@@ -109,14 +104,8 @@ fn marks(shadow: &Shadow, this: CpuId) -> Vec<usize> {
 }
 
 /// All CPUs are tried, or `only` one.
-fn with_tried(
-    shadow: &mut Shadow,
-    task: TaskId,
-    this: CpuId,
-    only: Option<CpuId>,
-    readings: &Readings,
-    now: Time,
-) -> Possibilities {
+fn with_tried(shadow: &mut Shadow, fork: Forked, only: Option<CpuId>, readings: &Readings) -> Possibilities {
+    let Forked { task, this, now, .. } = fork;
     let mut found = shadow.spare.possibilities();
     shadow.sched.update_group_sums();
     let (placement, leans) = shadow.sched.decide_fork_leaning(task, this, now);

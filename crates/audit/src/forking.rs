@@ -8,7 +8,7 @@ use schedlab_trace::{Comm, Event, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::audit::Audit;
-use crate::fork;
+use crate::fork::{self, Forked};
 use crate::listener::Listener;
 use crate::motion;
 use crate::placement::Possibilities;
@@ -54,9 +54,10 @@ impl<S: Listener> Audit<S> {
         for at in 0..self.forking.len() {
             let Forking { task, this, chosen, ref possible, .. } = self.forking[at];
             let Some(chosen) = chosen else { continue };
-            let found = fork::if_possible(&mut self.shadow, task, this, chosen, now);
+            let fork = Forked { task, this, chosen, now };
+            let found = fork::if_possible(&mut self.shadow, fork);
             let found = match possible {
-                None => found.or_else(|| self.fork_in_motion(task, this, chosen, now)),
+                None => found.or_else(|| self.fork_in_motion(fork)),
                 Some(_) => found,
             };
             if found.is_some() {
@@ -67,18 +68,10 @@ impl<S: Listener> Audit<S> {
 
     /// Where a fork may lead if a CPU that is just changing its state was seen in the new
     /// one, if the choice of the kernel is among it.
-    fn fork_in_motion(
-        &mut self,
-        task: TaskId,
-        this: CpuId,
-        chosen: CpuId,
-        now: Time,
-    ) -> Option<Possibilities> {
-        let ahead = self.pairing.ahead(motion::until(now, self.shadow.slack));
-        motion::changing(&self.shadow, this, ahead).into_iter().find_map(|changing| {
-            motion::as_if(&mut self.shadow, changing, |shadow| {
-                fork::if_possible(shadow, task, this, chosen, now)
-            })
+    fn fork_in_motion(&mut self, fork: Forked) -> Option<Possibilities> {
+        let ahead = self.pairing.ahead(motion::until(fork.now, self.shadow.slack));
+        motion::changing(&self.shadow, fork.this, ahead).into_iter().find_map(|changing| {
+            motion::as_if(&mut self.shadow, changing, |shadow| fork::if_possible(shadow, fork))
         })
     }
 
@@ -88,7 +81,8 @@ impl<S: Listener> Audit<S> {
         let forking = forking.map(|at| self.forking.remove(at));
         let forked = forking.as_ref().map_or(now, |forking| forking.at);
         let earlier = forking.and_then(|forking| forking.possible);
-        let last = fork::of_fork(&mut self.shadow, task, this, target, now);
+        let fork = Forked { task, this, chosen: target, now };
+        let last = fork::of_fork(&mut self.shadow, fork);
         let who = self.shadow.known(task).who();
         let mut verdict = Verdict::begun(now, this, Decision::Fork, who, Choice::Cpu(target));
         verdict.ours = last.list;
@@ -96,15 +90,13 @@ impl<S: Listener> Audit<S> {
         self.learn_of_fork(&verdict);
         // The last state is the likeliest, as the choice comes just before the event.
         if verdict.answer == Answer::Differs {
-            let with_loads = |shadow| fork::if_possible(shadow, task, this, target, now);
-            let with_held = |shadow| fork::with_held(shadow, task, this, target, now);
-            let with_mark = |shadow| fork::with_mark(shadow, task, this, target, now);
-            let explained = with_loads(&mut self.shadow).map(|found| (found, Hidden::Loads));
+            let shadow = &mut self.shadow;
+            let explained = fork::if_possible(shadow, fork).map(|found| (found, Hidden::Loads));
             let explained = explained.or(earlier.map(|found| (found, Hidden::InMotion)));
             let explained =
-                explained.or_else(|| with_held(&mut self.shadow).map(|found| (found, Hidden::IdleStamp)));
-            let explained =
-                explained.or_else(|| with_mark(&mut self.shadow).map(|found| (found, Hidden::ImbalanceMark)));
+                explained.or_else(|| fork::with_held(shadow, fork).map(|found| (found, Hidden::IdleStamp)));
+            let explained = explained
+                .or_else(|| fork::with_mark(shadow, fork).map(|found| (found, Hidden::ImbalanceMark)));
             if let Some((found, hidden)) = explained {
                 verdict.ours = found.list;
                 verdict.answer = Answer::AgreesInSet;
