@@ -114,19 +114,26 @@ fn with_tried(shadow: &mut Shadow, fork: Forked, only: Option<CpuId>, readings: 
     if sure || only.is_some_and(|cpu| found.has(cpu)) {
         return found;
     }
-    let question = Question::new(shadow, task, this, readings, now);
-    let mut facts = question.ours.clone();
-    for cpu in question.reach.iter().filter(|&cpu| only.is_none_or(|only| only == cpu)) {
-        if !shadow.sched.task(task).allowed.contains(cpu) || found.has(cpu) {
+    let mut tables = std::mem::take(&mut shadow.spare.fork_tables);
+    tables.fill(shadow, fork, readings.width);
+    let mut question = Question { shadow, fork, readings, tables: &mut tables, reach: None };
+    let cpus = match only {
+        Some(cpu) => CpuMask::one(shadow.sched.rqs.len(), cpu),
+        None => question.reach().clone(),
+    };
+    let allowed = &shadow.sched.task(task).allowed;
+    for cpu in cpus.iter().filter(|&cpu| allowed.contains(cpu)) {
+        if found.has(cpu) {
             continue;
         }
-        if let Some(placement) = question.with_stamp(&mut facts, cpu) {
+        if let Some(placement) = question.with_stamp(cpu) {
             found.add(placement, Some(Hidden::IdleStamp), Numbers::default());
-        } else if let Some(placement) = question.with_averages(&mut facts, cpu) {
+        } else if let Some(placement) = question.with_averages(cpu) {
             let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::Loads };
             found.add(placement, Some(hidden), Numbers::default());
         }
     }
+    shadow.spare.fork_tables = tables;
     found
 }
 
@@ -151,81 +158,119 @@ const LIKELY: Readings = Readings { width: Width::Likely, arounds: &[Around::Our
 const WIDEST: Readings =
     Readings { width: Width::Widest, arounds: &[Around::Ours, Around::Least, Around::LocalMost] };
 
-/// A fork, about which many things are asked in one state.
-struct Question<'a> {
-    shadow: &'a Shadow,
-    task: TaskId,
-    this: CpuId,
-    readings: &'a Readings,
-    now: Time,
+/// What is read of each CPU, under several readings. The tables are filled again for each fork.
+#[derive(Default)]
+pub struct ForkTables {
     bounds: Vec<(Averages, Averages)>,
     /// As the shadow has them.
     ours: ForkFacts,
-    /// CPUs that can be chosen at all within the bounds.
-    reach: CpuMask,
+    /// All averages at their least, and at their most.
+    least: ForkFacts,
+    most: ForkFacts,
+    /// For a reading of more than one CPU.
+    wider: ForkFacts,
 }
 
-impl<'a> Question<'a> {
-    fn new(shadow: &'a Shadow, task: TaskId, this: CpuId, readings: &'a Readings, now: Time) -> Question<'a> {
-        let bounds: Vec<(Averages, Averages)> =
-            shadow.cpus().map(|cpu| averages::bounds(shadow, cpu, readings.width, now)).collect();
-        let ours = ForkFacts::of(&shadow.sched, task, now);
-        let (mut least, mut most) = (ours.clone(), ours.clone());
-        for (cpu, bounds) in shadow.cpus().zip(&bounds) {
-            bounds.0.give(shadow, &mut least, cpu);
-            bounds.1.give(shadow, &mut most, cpu);
+impl ForkTables {
+    fn fill(&mut self, shadow: &Shadow, fork: Forked, width: Width) {
+        self.bounds.clear();
+        self.bounds.extend(shadow.cpus().map(|cpu| averages::bounds(shadow, cpu, width, fork.now)));
+        self.ours.fill(&shadow.sched, fork.task, fork.now);
+        self.least.clone_from(&self.ours);
+        self.most.clone_from(&self.ours);
+        for (cpu, &(least, most)) in shadow.cpus().zip(&self.bounds) {
+            least.give(shadow, &mut self.least, cpu);
+            most.give(shadow, &mut self.most, cpu);
         }
-        let (unknown, stamp) = (|cpu| shadow.idle_before(cpu), shadow.newest_before());
-        let reach = shadow.sched.fork_reach(task, this, now, (&least, &most), unknown, stamp);
-        Question { shadow, task, this, readings, now, bounds, ours, reach }
     }
+}
 
-    fn ask(&self, facts: &ForkFacts) -> Placement {
-        self.shadow.sched.decide_fork_by(self.task, self.this, self.now, facts)
+/// A fork, about which many things are asked in one state.
+struct Question<'a> {
+    shadow: &'a Shadow,
+    fork: Forked,
+    readings: &'a Readings,
+    tables: &'a mut ForkTables,
+    /// CPUs that can be chosen at all within the bounds, once that was asked.
+    reach: Option<CpuMask>,
+}
+
+impl Question<'_> {
+    fn reach(&mut self) -> &CpuMask {
+        let Forked { task, this, now, .. } = self.fork;
+        let (shadow, tables) = (self.shadow, &self.tables);
+        self.reach.get_or_insert_with(|| {
+            let (unknown, stamp) = (|cpu| shadow.idle_before(cpu), shadow.newest_before());
+            shadow.sched.fork_reach(task, this, now, (&tables.least, &tables.most), unknown, stamp)
+        })
     }
 
     /// The CPU is chosen if it went idle last of those that were idle before the recording.
-    fn with_stamp(&self, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
-        if !self.shadow.idle_before(cpu) {
-            return None;
-        }
-        let before = facts.set_idle_stamp(cpu, self.shadow.newest_before());
-        let placement = self.ask(facts);
-        facts.set_idle_stamp(cpu, before);
-        (placement.cpu == cpu).then_some(placement)
+    fn with_stamp(&mut self, cpu: CpuId) -> Option<Placement> {
+        with_stamp(self.shadow, self.fork, &mut self.tables.ours, cpu)
     }
 
     /// The CPU is chosen if its averages are at their least, or all those around it, and others
     /// at their most.
-    fn with_averages(&self, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
-        let alone = CpuMask::one(self.bounds.len(), cpu);
-        let wider = self.shadow.sched.domains.walk(cpu).map(|(_, sd)| &*sd.span);
-        let arounds = self.readings.arounds;
-        // Around one CPU alone all readings are the same.
-        let readings = std::iter::once(&alone)
-            .chain(wider)
-            .flat_map(|span| arounds.iter().map(move |&around| (span, around)));
-        let found = readings.skip(arounds.len() - 1).find_map(|(span, around)| {
-            self.read(facts, cpu, span, around);
-            let plain = self.ask(facts);
-            if plain.cpu == cpu { Some(plain) } else { self.with_stamp(facts, cpu) }
-        });
-        facts.clone_from(&self.ours);
-        found
-    }
-
-    /// Gives all CPUs the averages of a reading.
-    fn read(&self, facts: &mut ForkFacts, chosen: CpuId, span: &CpuMask, around: Around) {
-        for (cpu, &(least, most)) in self.shadow.cpus().zip(&self.bounds) {
-            let averages = match (cpu == chosen, span.contains(cpu), around) {
-                (true, ..) => least,
-                (false, false, _) => most,
-                (false, true, Around::Ours) => Averages::of(self.shadow.sched.root_cfs(cpu)),
-                (false, true, Around::LocalMost) if cpu == self.this => most,
-                // Not below the one that is to be chosen.
-                _ => least.above(self.bounds[chosen.index()].0, most),
-            };
-            averages.give(self.shadow, facts, cpu);
+    fn with_averages(&mut self, cpu: CpuId) -> Option<Placement> {
+        // Around one CPU alone all readings are the same: only its own averages are low.
+        let ForkTables { least, most, .. } = &mut *self.tables;
+        most.swap(least, cpu);
+        let found = chosen(self.shadow, self.fork, most, cpu);
+        most.swap(least, cpu);
+        if found.is_some() || !self.reach().contains(cpu) {
+            return found;
         }
+        let Question { shadow, fork, readings, tables, .. } = self;
+        let ForkTables { bounds, ours, wider, .. } = &mut **tables;
+        wider.clone_from(ours);
+        let spans = shadow.sched.domains.walk(cpu).map(|(_, sd)| &*sd.span);
+        let mut readings = spans.flat_map(|span| readings.arounds.iter().map(move |&around| (span, around)));
+        readings.find_map(|(span, around)| {
+            read(shadow, fork.this, bounds, wider, cpu, span, around);
+            chosen(shadow, *fork, wider, cpu)
+        })
+    }
+}
+
+fn ask(shadow: &Shadow, fork: Forked, facts: &ForkFacts) -> Placement {
+    shadow.sched.decide_fork_by(fork.task, fork.this, fork.now, facts)
+}
+
+fn chosen(shadow: &Shadow, fork: Forked, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
+    let plain = ask(shadow, fork, facts);
+    if plain.cpu == cpu { Some(plain) } else { with_stamp(shadow, fork, facts, cpu) }
+}
+
+fn with_stamp(shadow: &Shadow, fork: Forked, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
+    if !shadow.idle_before(cpu) {
+        return None;
+    }
+    let before = facts.set_idle_stamp(cpu, shadow.newest_before());
+    let placement = ask(shadow, fork, facts);
+    facts.set_idle_stamp(cpu, before);
+    (placement.cpu == cpu).then_some(placement)
+}
+
+/// Gives all CPUs the averages of a reading.
+fn read(
+    shadow: &Shadow,
+    this: CpuId,
+    bounds: &[(Averages, Averages)],
+    facts: &mut ForkFacts,
+    chosen: CpuId,
+    span: &CpuMask,
+    around: Around,
+) {
+    for (cpu, &(least, most)) in shadow.cpus().zip(bounds) {
+        let averages = match (cpu == chosen, span.contains(cpu), around) {
+            (true, ..) => least,
+            (false, false, _) => most,
+            (false, true, Around::Ours) => Averages::of(shadow.sched.root_cfs(cpu)),
+            (false, true, Around::LocalMost) if cpu == this => most,
+            // Not below the one that is to be chosen.
+            _ => least.above(bounds[chosen.index()].0, most),
+        };
+        averages.give(shadow, facts, cpu);
     }
 }

@@ -5,6 +5,7 @@
 
 use schedlab_sched::Placement;
 
+use crate::fork::ForkTables;
 use crate::placement::Possibilities;
 use crate::verdict::Possible;
 
@@ -16,6 +17,8 @@ const LISTS_MAX: usize = 64;
 pub struct Spare {
     possible: Vec<Vec<Possible>>,
     placements: Vec<Vec<Placement>>,
+    /// What a fork is asked with.
+    pub fork_tables: ForkTables,
 }
 
 impl Spare {

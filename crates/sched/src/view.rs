@@ -241,6 +241,12 @@ impl<'a> View<'a> {
         self.number.get()
     }
 
+    /// Whether somebody wants to know who was passed over.
+    #[inline]
+    pub(crate) fn lists_refused(&self) -> bool {
+        self.passed_over.is_some()
+    }
+
     /// Notes that a CPU was passed over because it is not idle.
     pub fn refuse_busy(&self, cpu: CpuId) {
         if self.passed_over.is_some() {

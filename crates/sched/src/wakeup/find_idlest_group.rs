@@ -88,8 +88,10 @@ pub fn find_idlest_group(
         (true, false) => leaves_with_spare(view, sd, task, (local_id, &local), (found, &best)),
         (false, false) => true,
     });
-    for id in sd.groups.iter().filter(|&id| id != if leave { found } else { local_id }) {
-        refuse_group(view, domains.sg(id), Refused::WorseGroup);
+    if view.lists_refused() {
+        for id in sd.groups.iter().filter(|&id| id != if leave { found } else { local_id }) {
+            refuse_group(view, domains.sg(id), Refused::WorseGroup);
+        }
     }
     leave.then_some(found)
 }
@@ -140,11 +142,13 @@ pub(super) fn update_sg_wakeup_stats(
     let mut stats = SgLbStats { group_capacity: sgc.capacity, ..SgLbStats::default() };
     let mut fits = false;
     let counted_on = (p.se.avg.last_update_time != 0).then_some(p.cpu);
-    let whole = !asym
-        && (!only_allowed || group.span.is_subset(&p.allowed))
-        && counted_on.is_none_or(|cpu| !group.span.contains(cpu));
+    let whole = || {
+        !asym
+            && (!only_allowed || group.span.is_subset(&p.allowed))
+            && counted_on.is_none_or(|cpu| !group.span.contains(cpu))
+    };
     let mut sums = CpuStats::default();
-    if let Some(all) = all_sums.filter(|_| whole) {
+    if let Some(all) = all_sums.filter(|_| whole()) {
         view.examine_all(group.group_weight);
         sums = *all.of(id);
     } else {

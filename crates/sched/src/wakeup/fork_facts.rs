@@ -16,9 +16,19 @@ use crate::{CpuLoad, Sched, View};
 use super::find_idlest_group::cpu_stats_without;
 
 /// Averages and idle stamps of all CPUs, for [`Sched::decide_fork_by`].
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ForkFacts {
     cpus: Vec<Facts>,
+}
+
+impl Clone for ForkFacts {
+    fn clone(&self) -> ForkFacts {
+        ForkFacts { cpus: self.cpus.clone() }
+    }
+
+    fn clone_from(&mut self, other: &ForkFacts) {
+        self.cpus.clone_from(&other.cpus);
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +45,8 @@ struct Facts {
 }
 
 impl ForkFacts {
-    /// Those of the state, for a task that is to be placed.
-    pub fn of(sched: &Sched, task: TaskId, now: Time) -> ForkFacts {
+    /// Takes those of the state, for a task that is to be placed.
+    pub fn fill(&mut self, sched: &Sched, task: TaskId, now: Time) {
         let view = View::new(sched, now, None);
         let cpus = sched.rqs.iter().map(|(cpu, rq)| {
             let counted = sched.contributes(task, cpu);
@@ -51,7 +61,8 @@ impl ForkFacts {
                 util: sched.util_without(task, cpu),
             }
         });
-        ForkFacts { cpus: cpus.collect() }
+        self.cpus.clear();
+        self.cpus.extend(cpus);
     }
 
     /// Gives a CPU other averages.
@@ -65,6 +76,12 @@ impl ForkFacts {
         }
         facts.stats.runnable = runnable.saturating_sub(facts.own_runnable);
         facts.stats.util = facts.util.of(util);
+    }
+
+    /// Changes what is read of a CPU for what others have of it.
+    #[inline]
+    pub fn swap(&mut self, others: &mut ForkFacts, cpu: CpuId) {
+        core::mem::swap(&mut self.cpus[cpu.index()], &mut others.cpus[cpu.index()]);
     }
 
     /// Lets a CPU have gone idle at another time; gives what it was.
