@@ -8,7 +8,6 @@
 //! are no longer asked.
 
 use schedlab_sched::Wakees;
-use schedlab_sched::wakeup::flips_spread;
 use schedlab_units::{Duration, TaskId};
 
 /// Guesses of the flips at the start: 0 to 63, one bit each.
@@ -122,10 +121,18 @@ impl Guesses {
             let halved =
                 |base: usize| (waker.counts[halving][base] >> halves[halving]).saturating_add(change);
             let counts = |base: usize| (u32::from(halved(base)), u32::from(wakee.counts[halving][base]));
-            *wide = same_for_all(counts, live, factor).unwrap_or_else(|| each(counts, factor) & live);
-            let asked: u32 = bits(*wide).map(|base| u32::from(self.weights[halving][base])).sum();
+            let all = self.asked[halving];
+            let asked;
+            (*wide, asked) = match same_for_all(counts, live, factor) {
+                Some(none @ 0) => (none, 0),
+                Some(every) => (every, all),
+                None => {
+                    let (wide, asked) = each(counts, factor, &self.weights[halving]);
+                    (wide & live, asked)
+                }
+            };
             yes += asked;
-            no += self.asked[halving] - asked;
+            no += all - asked;
         }
         let tells = spread.iter().any(|&wide| wide != 0) && spread != self.live;
         Spread { wide: yes > no, open: yes > 0 && no > 0, tells, by_guess: spread }
@@ -208,19 +215,25 @@ fn same_for_all(counts: impl Fn(usize) -> (u32, u32), live: u64, factor: u32) ->
     (less >= factor && more >= less_last * factor).then_some(live)
 }
 
-/// The guesses of one halving under which a wake-up spreads, live or not.
+/// The guesses of one halving under which a wake-up spreads, live or not, and how much they are
+/// asked together. Those that are not live are not asked.
 #[inline]
-fn each(counts: impl Fn(usize) -> (u32, u32), factor: u32) -> u64 {
+fn each(counts: impl Fn(usize) -> (u32, u32), factor: u32, weights: &[u8; BASES]) -> (u64, u32) {
     let mut wide = [0u8; BASES];
-    for (base, wide) in wide.iter_mut().enumerate() {
+    let mut asked = 0;
+    // Flips have 16 bits, so products have 32, and many are compared at once.
+    let factor = factor.min(1 << 16);
+    for ((base, wide), &weight) in wide.iter_mut().enumerate().zip(weights) {
         let (a, b) = counts(base);
-        *wide = flips_spread(a, b, factor).into();
+        let (less, more) = (a.min(b), a.max(b));
+        *wide = u8::from(less >= factor) & u8::from(more >= less.wrapping_mul(factor));
+        asked += u32::from(*wide * weight);
     }
     // Eight bytes of 0 or 1 at a time: each is moved to its place in the highest byte.
     let (eights, _) = wide.as_chunks::<8>();
     let bits =
         eights.iter().map(|&eight| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56);
-    bits.enumerate().map(|(place, bits)| bits << (8 * place)).sum()
+    (bits.enumerate().map(|(place, bits)| bits << (8 * place)).sum(), asked)
 }
 
 /// The places of the bits that are set.
@@ -234,6 +247,8 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
 
 #[cfg(test)]
 mod tests {
+    use schedlab_sched::wakeup::flips_spread;
+
     use super::*;
 
     #[test]
@@ -243,7 +258,8 @@ mod tests {
             for (live, factor) in [(u64::MAX, 1), (u64::MAX, 4), (0xf0, 2), (1 << 63, 4)] {
                 let wide: Vec<usize> =
                     (0..BASES).filter(|&base| flips_spread(counts(base).0, counts(base).1, factor)).collect();
-                let found = each(counts, factor);
+                let (found, asked) = each(counts, factor, &[2; BASES]);
+                assert_eq!(asked as usize, 2 * wide.len());
                 assert_eq!(bits(found).collect::<Vec<_>>(), wide, "{wakee} {step} {factor}");
                 let same = same_for_all(counts, live, factor);
                 assert!(same.is_none_or(|same| same == found & live), "{wakee} {step} {live:x} {factor}");

@@ -125,7 +125,9 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
     }
     let mut searched = [[None; 4]; 2];
     let mut of_reading = shadow.spare.possibilities();
-    for &sync in if may_be_sync(shadow, wakeup) { &[false, true][..] } else { &[false] } {
+    let affine = !wide || open || found.spread.is_some();
+    let asks_sync = affine && affine_domain(shadow, wakeup, prev).is_some() && may_be_sync(shadow, wakeup);
+    for &sync in if asks_sync { &[false, true][..] } else { &[false] } {
         for reading in [wide, !wide] {
             if reading != wide && !open && found.spread.is_none() {
                 continue;
@@ -200,14 +202,22 @@ fn targets(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, wide: bool, now: Time)
     affine(shadow, wakeup, prev, wakeup.this_cpu, now)
 }
 
+/// The domain over which the affine step weighs the waker's CPU against the previous one; it alone
+/// heeds the sync flag.
+fn affine_domain<'a>(shadow: &'a Shadow, wakeup: &Wakeup, prev: CpuId) -> Option<&'a SchedDomain> {
+    let this = wakeup.this_cpu;
+    if this == prev || !shadow.sched.task(wakeup.task).allowed.contains(this) {
+        return None;
+    }
+    let spans = |sd: &SchedDomain| sd.flags.has(SdFlags::WAKE_AFFINE) && sd.span.contains(prev);
+    shadow.sched.domains.walk(this).map(|(_, sd)| sd).find(|sd| spans(sd))
+}
+
 fn affine(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, this: CpuId, now: Time) -> (Target, Option<Target>) {
     let sched = &shadow.sched;
     let view = &View::new(sched, now, None);
-    let allowed = &sched.task(wakeup.task).allowed;
     let plain = |affine, cpu| Target { cpu, affine, hidden: None, numbers: Numbers::default() };
-    let spans = |sd: &SchedDomain| sd.flags.has(SdFlags::WAKE_AFFINE) && sd.span.contains(prev);
-    let domain = sched.domains.walk(this).map(|(_, sd)| sd).find(|sd| spans(sd));
-    let Some(sd) = domain.filter(|_| this != prev && allowed.contains(this)) else {
+    let Some(sd) = affine_domain(shadow, wakeup, prev) else {
         return (plain(Reason::NoAffine, prev), None);
     };
     let (reason, cpu) = wakeup::wake_affine(view, wakeup, sd, prev, wakeup.sync);
