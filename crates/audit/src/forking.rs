@@ -69,7 +69,7 @@ impl<S: Listener> Audit<S> {
     /// Where a fork may lead if a CPU that is just changing its state was seen in the new
     /// one, if the choice of the kernel is among it.
     fn fork_in_motion(&mut self, fork: Forked) -> Option<Possibilities> {
-        let ahead = self.pairing.ahead(motion::until(fork.now, self.shadow.slack));
+        let ahead = self.pairing.shown(motion::until(fork.now, self.shadow.slack));
         motion::changing(&self.shadow, fork.this, ahead).into_iter().find_map(|changing| {
             motion::as_if(&mut self.shadow, changing, |shadow| fork::if_possible(shadow, fork))
         })

@@ -7,9 +7,9 @@
 
 use schedlab_sched::Curr;
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
-use schedlab_trace::{Event, Kind};
-use schedlab_units::{Duration, Pid, Time};
+use schedlab_units::{Duration, Time};
 
+use crate::pairing::Shown;
 use crate::shadow::Shadow;
 
 /// How far apart in time events of different CPUs can be and still overlap.
@@ -82,30 +82,26 @@ pub struct Changing {
 
 /// The CPUs whose next event is a change between idle and busy. The executing CPU knows
 /// itself.
-pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'a Event>) -> Vec<Changing> {
-    let mut seen = CpuMask::of(shadow.sched.rqs.len(), [this]);
+pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'a Shown>) -> Vec<Changing> {
+    let nr_cpus = shadow.sched.rqs.len();
+    let mut seen = CpuMask::of(nr_cpus, [this]);
+    let mut unseen = nr_cpus - 1;
     let mut changing = Vec::new();
-    for event in ahead {
-        let (cpu, idle) = match event.kind {
-            Kind::SchedSwitch { next_pid, .. } => (event.cpu, next_pid == Pid::IDLE),
-            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => {
-                (target_cpu, false)
-            }
-            _ => (event.cpu, false),
-        };
+    for &Shown { cpu, idle, .. } in ahead {
+        if unseen == 0 {
+            break;
+        }
         if !shadow.has_cpu(cpu) || seen.contains(cpu) {
             continue;
         }
         seen.set(cpu);
-        let tells = matches!(
-            event.kind,
-            Kind::SchedSwitch { .. } | Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. }
-        );
-        if tells && shadow.sched.idle_cpu(cpu) != idle {
+        unseen -= 1;
+        let Some(idle) = idle else { continue };
+        if shadow.sched.idle_cpu(cpu) != idle {
             changing.push(Changing { cpu, idle });
         }
         // Cleared before what it stood for is queued (v6.1).
-        if tells && !idle && shadow.sched.rqs[cpu].ttwu_pending && shadow.sched.rqs[cpu].curr == Curr::Idle {
+        if !idle && shadow.sched.rqs[cpu].ttwu_pending && shadow.sched.rqs[cpu].curr == Curr::Idle {
             changing.push(Changing { cpu, idle: true });
         }
     }

@@ -138,7 +138,7 @@ impl<S: Listener> Audit<S> {
     ) {
         let slack = self.shadow.slack;
         let mut readings =
-            motion::changing(&self.shadow, event.cpu, self.pairing.ahead(motion::until(event.time, slack)));
+            motion::changing(&self.shadow, event.cpu, self.pairing.shown(motion::until(event.time, slack)));
         readings.extend(motion::changed(&self.shadow, event.cpu, motion::from(event.time, slack)));
         let pending = std::mem::take(&mut self.shadow.sched.rqs[to].ttwu_pending);
         for reading in pending.then_some(None).into_iter().chain(readings.into_iter().map(Some)) {

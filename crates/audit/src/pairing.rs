@@ -55,10 +55,35 @@ pub struct Known {
     pub of_wakeup: bool,
 }
 
+/// What an event shows of a CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    time: Time,
+    /// Which.
+    pub cpu: CpuId,
+    /// Whether it is idle then, if the event tells.
+    pub idle: Option<bool>,
+}
+
+impl Shown {
+    fn by(event: &Event) -> Shown {
+        let (cpu, idle) = match event.kind {
+            Kind::SchedSwitch { next_pid, .. } => (event.cpu, Some(next_pid == Pid::IDLE)),
+            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => {
+                (target_cpu, Some(false))
+            }
+            _ => (event.cpu, None),
+        };
+        Shown { time: event.time, cpu, idle }
+    }
+}
+
 /// Events in waiting.
 #[derive(Debug, Default)]
 pub struct Pairing {
     waiting: VecDeque<Waiting>,
+    /// Of each event in `waiting`: one look ahead takes many of them.
+    shown: VecDeque<Shown>,
     /// Number of the first event in `waiting`.
     first: u64,
     /// Wake-ups without end so far, with the number of their event.
@@ -168,6 +193,7 @@ impl Pairing {
             self.last.resize(event.cpu.index() + 1, u64::MAX);
         }
         self.last[event.cpu.index()] = number;
+        self.shown.push_back(Shown::by(event));
         let known = Known { event: event.clone(), fate: None, later_prio: None, of_wakeup };
         self.waiting.push_back(Waiting { known, open, moved_to: None });
     }
@@ -221,6 +247,7 @@ impl Pairing {
             return None;
         }
         let Waiting { known, open, .. } = self.waiting.pop_front()?;
+        self.shown.pop_front();
         match known.event.kind {
             Kind::SchedWaking { pid, .. } if open => {
                 self.open.remove(pid);
@@ -240,6 +267,11 @@ impl Pairing {
     /// Tasks that will have executed a program by then.
     pub fn execs(&self, until: Time) -> impl Iterator<Item = Pid> {
         self.execs.iter().take_while(move |(time, _)| *time <= until).map(|&(_, pid)| pid)
+    }
+
+    /// What events until then show of CPUs, as far as they are here.
+    pub fn shown(&self, until: Time) -> impl Iterator<Item = &Shown> {
+        self.shown.iter().take_while(move |shown| shown.time <= until)
     }
 
     /// What will happen until then, as far as it is here.

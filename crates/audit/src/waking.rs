@@ -106,7 +106,7 @@ impl<S: Listener> Audit<S> {
     /// Whether what happened follows if a CPU that is just changing its state was seen in
     /// the new one.
     fn judge_in_motion(&mut self, open: &mut Open, now: Time) {
-        let ahead = self.pairing.ahead(motion::until(now, self.shadow.slack));
+        let ahead = self.pairing.shown(motion::until(now, self.shadow.slack));
         for changing in motion::changing(&self.shadow, open.wakeup.this_cpu, ahead) {
             let possible = motion::as_if(&mut self.shadow, changing, |shadow| {
                 placement::of_wakeup(shadow, &open.wakeup, now)
