@@ -46,7 +46,8 @@ fn possible(shadow: &mut Shadow, before: Before, task: TaskId, decided: &Preempt
     let Before { curr, at } = before;
     let number = decided.number.into_iter().collect();
     let choice = Choice::Preempt(decided.preempt);
-    let mut found = vec![Possible { choice, reason: decided.reason.name(), hidden: None, numbers: number }];
+    let mut found = shadow.spare.list();
+    found.push(Possible { choice, reason: decided.reason.name(), hidden: None, numbers: number });
     let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::VirtualTime };
     let other = Possible {
         choice: Choice::Preempt(!decided.preempt),
@@ -81,29 +82,27 @@ fn possible(shadow: &mut Shadow, before: Before, task: TaskId, decided: &Preempt
         let flags = if shadow.sched.kernel.has(Feature::NextBuddy) { &flags[..] } else { &flags[..1] };
         flags.iter().any(|&flags| shadow.sched.check_preempt(at, task, flags).preempt != decided.preempt)
     };
-    let mut open = false;
-    for (one, two) in [(1, -1), (-1, 1)] {
-        let shifted = [(running, one * errors[0], false), (woken, two * errors[1], true)];
-        let back = shifted.map(|(se, by, whole)| shift(shadow, se, by, whole));
-        open |= ask(shadow);
-        for (se, vruntime, deadline) in back {
-            shadow.sched.set_virtual_time(se, vruntime, deadline);
-        }
-    }
+    let times = [running, woken].map(|se| (shadow.sched.se(se).vruntime, shadow.sched.se(se).deadline));
+    let set = |shadow: &mut Shadow, by: [i64; 2]| {
+        // The deadline of the one that was just placed moves with it.
+        let (curr, placed) = (times[0].0.wrapping_add(by[0] as u64), by[1] as u64);
+        shadow.sched.set_virtual_time(running, curr, times[0].1);
+        shadow.sched.set_virtual_time(
+            woken,
+            times[1].0.wrapping_add(placed),
+            times[1].1.wrapping_add(placed),
+        );
+    };
+    let open = [(1, -1), (-1, 1)].into_iter().any(|(one, two)| {
+        set(shadow, [one * errors[0], two * errors[1]]);
+        ask(shadow)
+    });
+    set(shadow, [0, 0]);
     shadow.sched.rqs[at].need_resched = pending;
     if open {
         found.push(other);
     }
     found
-}
-
-/// Moves an entity in virtual time, the deadline with it if it was just placed. Gives what was.
-fn shift(shadow: &mut Shadow, se: SeId, by: i64, whole: bool) -> (SeId, u64, u64) {
-    let entity = shadow.sched.se(se);
-    let (vruntime, deadline) = (entity.vruntime, entity.deadline);
-    let moved = if whole { deadline.wrapping_add(by as u64) } else { deadline };
-    shadow.sched.set_virtual_time(se, vruntime.wrapping_add(by as u64), moved);
-    (se, vruntime, deadline)
 }
 
 /// Whether the flags of an event say that the running task is to make way.
@@ -158,7 +157,7 @@ impl<S: Listener> Audit<S> {
         verdict.hidden = Some(Hidden::Request);
         verdict.ours = if decided.reason == Reason::KeepPending {
             // Its slice was found to be over when it was charged.
-            slice(true, Reason::SliceEnd, None)
+            slice(&mut self.shadow, true, Reason::SliceEnd)
         } else {
             possible(&mut self.shadow, before, task, &decided)
         };
@@ -235,9 +234,9 @@ impl<S: Listener> Audit<S> {
         let Curr::Task(curr) = self.shadow.sched.rqs[cpu].curr else { return };
         let error = self.shadow.error_of(SeId(curr.0));
         let mut verdict = self.of_slice(event.time, cpu, curr, false);
-        verdict.ours = slice(true, Reason::SliceEnd, None);
+        verdict.ours = slice(&mut self.shadow, true, Reason::SliceEnd);
         if error > late.0 {
-            verdict.ours.extend(slice(false, Reason::SliceEnd, Some(Hidden::VirtualTime)));
+            verdict.ours.push(turn(false, Reason::SliceEnd, Some(Hidden::VirtualTime)));
         }
         verdict.judge();
         verdict.doubt(2);
@@ -263,12 +262,12 @@ impl<S: Listener> Audit<S> {
         let tick = self.shadow.sched.tick_ns();
         let ticked = ticked.filter(|&at| event.time.since(at).0 <= tick).map(|_| Reason::SliceEnd);
         match ticked.map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
-            Ok(reason) => verdict.ours = slice(true, reason, None),
+            Ok(reason) => verdict.ours = slice(&mut self.shadow, true, reason),
             Err(left) => {
-                verdict.ours = slice(false, Reason::SliceEnd, None);
+                verdict.ours = slice(&mut self.shadow, false, Reason::SliceEnd);
                 verdict.ours[0].numbers.push(("left", left));
                 if left <= 0 || self.shadow.groups_hidden {
-                    verdict.ours.extend(slice(true, Reason::SliceEnd, Some(Hidden::VirtualTime)));
+                    verdict.ours.push(turn(true, Reason::SliceEnd, Some(Hidden::VirtualTime)));
                 }
             }
         }
@@ -283,11 +282,12 @@ impl<S: Listener> Audit<S> {
     }
 }
 
-fn slice(over: bool, reason: Reason, hidden: Option<Hidden>) -> Vec<Possible> {
-    vec![Possible {
-        choice: Choice::Preempt(over),
-        reason: reason.name(),
-        hidden,
-        numbers: Default::default(),
-    }]
+fn slice(shadow: &mut Shadow, over: bool, reason: Reason) -> Vec<Possible> {
+    let mut found = shadow.spare.list();
+    found.push(turn(over, reason, None));
+    found
+}
+
+fn turn(over: bool, reason: Reason, hidden: Option<Hidden>) -> Possible {
+    Possible { choice: Choice::Preempt(over), reason: reason.name(), hidden, numbers: Default::default() }
 }
