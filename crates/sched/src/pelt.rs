@@ -38,11 +38,30 @@ const RUNNABLE_AVG_YN_INV: [u32; 32] = [
 /// Kernel: decay_load(), kernel/sched/pelt.c, v6.12.
 #[inline]
 pub fn decay_load(sum: u64, periods: u64) -> u64 {
-    if periods > DECAYED_AFTER {
-        return 0;
+    Decay::over(periods).of(sum)
+}
+
+/// What so many periods without a contribution leave of sums: [`decay_load`] of several.
+#[derive(Clone, Copy)]
+struct Decay {
+    halvings: u64,
+    /// y^n for the rest, in 32 bits after the point; 0 where nothing is left.
+    inverse: u32,
+}
+
+impl Decay {
+    #[inline]
+    fn over(periods: u64) -> Decay {
+        if periods > DECAYED_AFTER {
+            return Decay { halvings: 0, inverse: 0 };
+        }
+        Decay { halvings: periods / 32, inverse: RUNNABLE_AVG_YN_INV[(periods % 32) as usize] }
     }
-    let halved = sum >> (periods / 32);
-    ((u128::from(halved) * u128::from(RUNNABLE_AVG_YN_INV[(periods % 32) as usize])) >> 32) as u64
+
+    #[inline]
+    fn of(self, sum: u64) -> u64 {
+        ((u128::from(sum >> self.halvings) * u128::from(self.inverse)) >> 32) as u64
+    }
 }
 
 /// `value` scaled by a capacity or frequency of 1024.
@@ -57,16 +76,16 @@ pub(crate) fn cap_scale(value: u64, scale: u64) -> u64 {
 ///
 /// Kernel: __accumulate_pelt_segments(), kernel/sched/pelt.c, v6.12.
 #[inline]
-fn accumulate_segments(periods: u64, d1: u64, d3: u64) -> u64 {
-    decay_load(d1, periods) + (LOAD_AVG_MAX - decay_load(LOAD_AVG_MAX, periods) - 1024) + d3
+fn accumulate_segments(decay: Decay, d1: u64, d3: u64) -> u64 {
+    decay.of(d1) + (LOAD_AVG_MAX - decay.of(LOAD_AVG_MAX) - 1024) + d3
 }
 
 /// Time since the last update, taken note of.
 enum Step {
     /// No unit of time has passed.
     Nothing,
-    /// `contrib` for a quantity of 1, after decay by `periods`.
-    Over { contrib: u64, periods: u64 },
+    /// `contrib` for a quantity of 1, after decay if whole periods went by.
+    Over { contrib: u64, decay: Option<Decay> },
 }
 
 impl SchedAvg {
@@ -102,10 +121,11 @@ impl SchedAvg {
         let periods = total / 1024;
         if periods == 0 {
             self.period_contrib = total as u32;
-            return Step::Over { contrib: delta, periods };
+            return Step::Over { contrib: delta, decay: None };
         }
         self.period_contrib = (total % 1024) as u32;
-        Step::Over { contrib: accumulate_segments(periods, 1024 - old, total % 1024), periods }
+        let decay = Decay::over(periods);
+        Step::Over { contrib: accumulate_segments(decay, 1024 - old, total % 1024), decay: Some(decay) }
     }
 
     /// Ages the sums to `now` and adds what happened since. True if a period
@@ -114,11 +134,11 @@ impl SchedAvg {
     /// Kernel: ___update_load_sum(), kernel/sched/pelt.c, v6.12.
     #[inline]
     pub(crate) fn update_sum(&mut self, now: u64, load: u64, runnable: u64, running: bool) -> bool {
-        let Step::Over { contrib, periods } = self.advance(now) else { return false };
-        if periods != 0 {
-            self.load_sum = decay_load(self.load_sum, periods);
-            self.runnable_sum = decay_load(self.runnable_sum, periods);
-            self.util_sum = decay_load(self.util_sum, periods);
+        let Step::Over { contrib, decay } = self.advance(now) else { return false };
+        if let Some(decay) = decay {
+            self.load_sum = decay.of(self.load_sum);
+            self.runnable_sum = decay.of(self.runnable_sum);
+            self.util_sum = decay.of(self.util_sum);
         }
         // Nothing runs or waits where there is no load, whatever the callers still see.
         if load != 0 {
@@ -128,7 +148,7 @@ impl SchedAvg {
                 self.util_sum += contrib << 10;
             }
         }
-        periods != 0
+        decay.is_some()
     }
 
     /// Computes the averages from the sums.
@@ -151,11 +171,11 @@ impl SchedAvg {
     /// Kernel: ___update_load_avg(), accumulate_sum(), kernel/sched/fair.c, v4.13.
     #[inline]
     pub(crate) fn update_weighted(&mut self, now: u64, weight: u64, running: bool, scale: Scale) -> bool {
-        let Step::Over { contrib, periods } = self.advance(now) else { return false };
-        if periods != 0 {
-            self.load_sum = decay_load(self.load_sum, periods);
-            self.runnable_load_sum = decay_load(self.runnable_load_sum, periods);
-            self.util_sum = decay_load(self.util_sum, periods);
+        let Step::Over { contrib, decay } = self.advance(now) else { return false };
+        if let Some(decay) = decay {
+            self.load_sum = decay.of(self.load_sum);
+            self.runnable_load_sum = decay.of(self.runnable_load_sum);
+            self.util_sum = decay.of(self.util_sum);
         }
         let contrib = cap_scale(contrib, scale.freq);
         if weight != 0 {
@@ -167,7 +187,7 @@ impl SchedAvg {
                 self.util_sum += contrib * scale.cpu;
             }
         }
-        if periods == 0 {
+        if decay.is_none() {
             return false;
         }
         let divider = self.divider();

@@ -190,7 +190,7 @@ impl Sched {
     /// Length of a tick, ns.
     #[inline]
     pub fn tick_ns(&self) -> u64 {
-        1_000_000_000 / self.kernel.tunables.hz
+        self.scaled.tick_ns
     }
 
     /// Ticks since the start.

@@ -76,7 +76,7 @@ tunables! {
     llc_aggr_tolerance = 1;
 }
 
-/// Tunables that grow with the number of CPUs, as they are in force, ns.
+/// Tunables as they are in force, ns: some grow with the number of CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scaled {
     /// CFS: targeted latency.
@@ -89,6 +89,8 @@ pub struct Scaled {
     pub base_slice: u64,
     /// CFS: tasks that fit into one latency.
     pub nr_latency: u64,
+    /// Length of a tick, ns: every event asks for it.
+    pub tick_ns: u64,
 }
 
 impl Scaled {
@@ -108,6 +110,7 @@ impl Scaled {
             wakeup_granularity: factor * tunables.wakeup_granularity_ns,
             base_slice: factor * tunables.base_slice_ns,
             nr_latency: tunables.latency_ns.div_ceil(tunables.min_granularity_ns.max(1)),
+            tick_ns: 1_000_000_000 / tunables.hz,
         }
     }
 }

@@ -87,7 +87,10 @@ impl Sched {
             entity.slice = base_slice;
         }
         entity.deadline = entity.vruntime.wrapping_add(calc_delta_fair(entity.slice, &entity.load));
-        self.avg_vruntime(cfs);
+        if self.kernel.rules.avg_reference == AvgReference::ZeroVruntime {
+            // Asked for its sake alone: the zero point moves along.
+            self.avg_vruntime(cfs);
+        }
         true
     }
 

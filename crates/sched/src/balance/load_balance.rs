@@ -39,10 +39,12 @@ impl Sched {
     /// Kernel: load_balance(), kernel/sched/fair.c, v6.1; sched_balance_rq() from v6.10 on.
     pub fn load_balance(&mut self, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> BalanceDecision {
         let env = LbEnv::new(self, cpu, sd, idle, now);
-        if env.should_we_balance() && env.refreshes_capacity() {
-            self.update_group_capacity(sd, now);
+        if env.should_we_balance() {
+            if env.refreshes_capacity() {
+                self.update_group_capacity(sd, now);
+            }
+            self.update_group_sums();
         }
-        self.update_group_sums();
         let decision = self.decide_balance(cpu, sd, idle, now);
         self.apply_balance(&decision, now);
         decision

@@ -17,6 +17,7 @@ impl Sched {
     /// Notes the load of the running task if it would do better on another CPU.
     ///
     /// Kernel: update_misfit_status(), kernel/sched/fair.c, v6.1.
+    #[inline]
     pub(crate) fn update_misfit_status(&mut self, cpu: CpuId, task: Option<TaskId>) {
         if !self.domains.asym_active {
             return;
