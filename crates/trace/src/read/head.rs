@@ -161,16 +161,24 @@ fn flags(text: &[u8]) -> Option<(Flags, &[u8])> {
     }
 }
 
+/// What a digit after so many others behind the point is worth, ns, if it is the last.
+const NANOS: [u64; 10] =
+    [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
+
 /// Seconds with a fraction of any length, or a bare count from a clock without seconds.
 pub(super) fn time(text: &[u8]) -> Option<(Time, &[u8])> {
     let (whole, rest) = number(text)?;
     let Some(fraction) = rest.strip_prefix(b".") else { return Some((Time(whole), rest)) };
-    let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mut nanos = 0;
-    for &digit in &fraction[..digits.min(9)] {
-        nanos = nanos * 10 + u64::from(digit - b'0');
+    let (mut nanos, mut digits) = (0, 0);
+    while let Some(digit) =
+        fraction.get(digits).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10)
+    {
+        if digits < 9 {
+            nanos = nanos * 10 + u64::from(digit);
+        }
+        digits += 1;
     }
-    nanos *= 10u64.pow(9 - digits.min(9) as u32);
+    nanos *= NANOS[digits.min(9)];
     let time = whole.checked_mul(1_000_000_000)?.checked_add(nanos)?;
     (digits > 0).then_some((Time(time), &fraction[digits..]))
 }
