@@ -1,7 +1,6 @@
 //! From a record's bytes to an event.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use schedlab_units::Pid;
 
@@ -18,8 +17,80 @@ use crate::unknown::Unknown;
 #[derive(Clone, Debug)]
 pub(crate) struct Formats {
     endian: Endian,
-    by_id: HashMap<u16, (Format, States)>,
+    by_id: Vec<Option<Box<Entry>>>,
     pub symbols: Symbols,
+}
+
+/// An event's format, and what is the same in all its records: each is one of millions.
+#[derive(Clone, Debug)]
+struct Entry {
+    format: Format,
+    states: States,
+    /// Offset and size of flags, preemption count and task.
+    common: [(usize, usize); 3],
+    sort: Sort,
+    /// From what the fields of the vocabulary are answered, in the order in which they are asked for.
+    answers: Vec<Answer>,
+}
+
+/// What is made of an event's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    /// What programs print.
+    Print,
+    /// All of it is one text that our writer made.
+    Text,
+    /// An event of the vocabulary.
+    Known,
+    /// Another.
+    Unknown,
+}
+
+/// From what a field of the vocabulary is answered.
+#[derive(Clone, Debug)]
+struct Answer {
+    field: String,
+    from: Option<FieldFormat>,
+    /// It is a task's state, or the address of a function.
+    state: bool,
+    function: bool,
+}
+
+impl Entry {
+    fn new(format: Format) -> Entry {
+        let common = |name: &str, offset: usize, size: usize| {
+            format.field(name).map_or((offset, size), |field| (field.offset, field.size))
+        };
+        let common =
+            [common("common_flags", 2, 1), common("common_preempt_count", 3, 1), common("common_pid", 4, 4)];
+        let mut own = own_fields(&format);
+        let sort = match (own.next(), own.next()) {
+            _ if format.name == "print" => Sort::Print,
+            (Some(field), None) if field.name == "text" => Sort::Text,
+            _ if Kind::is_known(&format.name) => Sort::Known,
+            _ => Sort::Unknown,
+        };
+        drop(own);
+        Entry { states: format.states(), common, sort, answers: Vec::new(), format }
+    }
+}
+
+impl Answer {
+    fn of(format: &Format, field: &str) -> Answer {
+        let renamed = NAMES.iter().find(|(event, ours, _)| *event == format.name && *ours == field);
+        let renamed = renamed.and_then(|(_, _, kernels)| format.field(kernels));
+        Answer {
+            field: field.to_owned(),
+            from: renamed.or_else(|| format.field(field)).cloned(),
+            state: field == "prev_state",
+            function: matches!(field, "function" | "callsite" | "callback"),
+        }
+    }
+}
+
+/// The fields that are the event's own.
+fn own_fields(format: &Format) -> impl Iterator<Item = &FieldFormat> {
+    format.fields.iter().filter(|field| !field.name.starts_with("common_"))
 }
 
 /// What a record says.
@@ -43,34 +114,40 @@ const NAMES: &[(&str, &str, &str)] = &[
 impl Formats {
     /// No format yet.
     pub fn new(endian: Endian) -> Formats {
-        Formats { endian, by_id: HashMap::new(), symbols: Symbols::default() }
+        Formats { endian, by_id: Vec::new(), symbols: Symbols::default() }
     }
 
     /// Adds an event's format; false when the text is none.
     pub fn add(&mut self, text: &str) -> bool {
         let Some(format) = Format::parse(text) else { return false };
-        let states = format.states();
-        self.by_id.insert(format.id, (format, states));
+        let id = usize::from(format.id);
+        if self.by_id.len() <= id {
+            self.by_id.resize(id + 1, None);
+        }
+        self.by_id[id] = Some(Box::new(Entry::new(format)));
         true
     }
 
     /// Reads a record. An error says what is wrong with it.
     pub fn decode(&mut self, record: &[u8]) -> Result<Decoded, String> {
-        let common = |offset, size| self.endian.uint_at(record, offset, size).ok_or("a record is too short");
-        let id = common(0, 2)? as u16;
-        let Some((format, states)) = self.by_id.get(&id) else {
+        let common =
+            |(offset, size)| self.endian.uint_at(record, offset, size).ok_or("a record is too short");
+        let id = common((0, 2))? as u16;
+        let Some(Some(entry)) = self.by_id.get_mut(usize::from(id)) else {
             return Err(format!("no format for event {id}"));
         };
-        let common = |name: &str, offset: usize, size: usize| {
-            let field = format.field(name);
-            common(field.map_or(offset, |field| field.offset), field.map_or(size, |field| field.size))
+        let Entry { format, states, common: places, sort, answers } = &mut **entry;
+        let [flags, preempt_count, pid] = *places;
+        let (flags, preempt_count) = (common(flags)? as u8, common(preempt_count)? as u8);
+        let pid = common(pid)? as i32;
+        let mut reader = Reader { endian: self.endian, record, states, symbols: &mut self.symbols };
+        let kind = match sort {
+            Sort::Print => reader.print(format),
+            Sort::Text => reader.one_text(format),
+            Sort::Known => reader.known(format, answers),
+            Sort::Unknown => Some(Kind::Unknown(Unknown::new(&format.name, &reader.text(format)))),
         };
-        let flags = common("common_flags", 2, 1)? as u8;
-        let preempt_count = common("common_preempt_count", 3, 1)? as u8;
-        let pid = common("common_pid", 4, 4)? as i32;
-        let reader = Reader { endian: self.endian, record, states, symbols: &mut self.symbols };
-        let kind =
-            reader.kind(format).ok_or_else(|| format!("the fields of {} are not whole", format.name))?;
+        let kind = kind.ok_or_else(|| format!("the fields of {} are not whole", format.name))?;
         Ok(Decoded { pid: Pid(pid), flags: Flags::from_record(flags, preempt_count), kind })
     }
 }
@@ -84,31 +161,29 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn kind(mut self, format: &Format) -> Option<Kind> {
-        let name = format.name.as_str();
-        if name == "print" {
-            let text = self.value(format.field("buf")?)?;
-            return Some(parse_mark(text.str()?.trim_end_matches('\n')));
-        }
-        let mut own = format.fields.iter().filter(|field| !field.name.starts_with("common_"));
-        if let (Some(field), None) = (own.next(), own.next())
-            && field.name == "text"
-        {
-            let text = self.value(field)?;
-            return crate::args::parse(name.as_bytes(), text.str()?.as_bytes());
-        }
-        if !Kind::is_known(name) {
-            return Some(Kind::Unknown(Unknown::new(name, &self.text(format))));
-        }
-        Kind::from_fields(name, |field| {
-            let renamed = NAMES.iter().find(|(event, ours, _)| *event == name && *ours == field);
-            let renamed = renamed.and_then(|(_, _, kernels)| format.field(kernels));
-            let format = renamed.or_else(|| format.field(field))?;
-            match self.value(format)? {
-                Value::Int(bits) if field == "prev_state" => {
-                    Some(Value::State(self.states.state(bits as u64)))
-                }
-                Value::Uint(address) if matches!(field, "function" | "callsite" | "callback") => {
+    fn print(&mut self, format: &Format) -> Option<Kind> {
+        let text = self.value(format.field("buf")?)?;
+        Some(parse_mark(text.str()?.trim_end_matches('\n')))
+    }
+
+    fn one_text(&mut self, format: &Format) -> Option<Kind> {
+        let text = self.value(own_fields(format).next()?)?;
+        crate::args::parse(format.name.as_bytes(), text.str()?.as_bytes())
+    }
+
+    fn known(&mut self, format: &Format, answers: &mut Vec<Answer>) -> Option<Kind> {
+        let mut asked = 0;
+        Kind::from_fields(&format.name, |field| {
+            // As the first record asked, all of them do.
+            if answers.get(asked).is_none_or(|answer| answer.field != field) {
+                answers.truncate(asked);
+                answers.push(Answer::of(format, field));
+            }
+            let answer = &answers[asked];
+            asked += 1;
+            match self.value(answer.from.as_ref()?)? {
+                Value::Int(bits) if answer.state => Some(Value::State(self.states.state(bits as u64))),
+                Value::Uint(address) if answer.function => {
                     Some(Value::Text(Cow::Owned(self.symbols.function(address).into_bytes())))
                 }
                 value => Some(value),
@@ -118,8 +193,7 @@ impl<'a> Reader<'a> {
 
     /// The fields of an event that has no kind of its own, as probes print them.
     fn text(&mut self, format: &Format) -> String {
-        let own = format.fields.iter().filter(|field| !field.name.starts_with("common_"));
-        let shown = own.map(|field| match (self.value(field), field.kind) {
+        let shown = own_fields(format).map(|field| match (self.value(field), field.kind) {
             (Some(Value::Uint(address)), FieldKind::Pointer { .. }) => format!("{}={address:#x}", field.name),
             (Some(Value::Text(text)), _) => format!("{}={}", field.name, String::from_utf8_lossy(&text)),
             (Some(value), _) => format!("{}={value}", field.name),
