@@ -1,13 +1,16 @@
 //! How fast recordings are read and audited: `speed traces/6.1/2x2x4/pipes ...`, events per
-//! second of CPU time of reading alone and of reading and auditing, the recording repeated in time.
+//! second of CPU time of reading alone and of reading and auditing, the recording repeated in time;
+//! then of reading the same events from a trace.dat and a perf.data.
 
 mod recording;
 
 use std::fs;
+use std::io::Cursor;
 use std::path::Path;
 
 use schedlab_audit::{Audit, Options};
-use schedlab_trace::read::{feed, ftrace};
+use schedlab_trace::read::{Error, Record, feed, ftrace, perf_data, trace_dat};
+use schedlab_trace::write::{PerfData, TraceDat};
 use schedlab_trace::{NullSink, Sink};
 use schedlab_units::Duration;
 
@@ -22,40 +25,58 @@ fn cpu_time() -> f64 {
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
+/// Reads a file again and again; the time that took.
+fn reading<I: Iterator<Item = Result<Record, Error>>>(rounds: usize, open: impl Fn() -> I) -> f64 {
+    let start = cpu_time();
+    for _ in 0..rounds {
+        feed(open(), &mut NullSink).unwrap();
+    }
+    cpu_time() - start
+}
+
 fn main() {
     for folder in std::env::args().skip(1) {
         let folder = Path::new(&folder);
         let recording = recording::read(folder);
-        let events = recording.events();
+        let mut events = recording.events();
         let Recording { topology, kernel, text } = recording;
         let rounds = EVENTS.div_ceil(events.len());
         let all = (rounds * events.len()) as f64;
 
-        let start = cpu_time();
-        for _ in 0..rounds {
-            feed(ftrace::Reader::new(&text[..]), &mut NullSink).unwrap();
-        }
-        let read = cpu_time() - start;
+        let read = reading(rounds, || ftrace::Reader::new(&text[..]));
+        let spool = || Cursor::new(Vec::new());
+        let mut writers = (
+            TraceDat::new(Vec::new(), spool(), topology.nr_cpus()),
+            PerfData::new(Vec::new(), spool(), topology.nr_cpus()),
+        );
+        events.iter().for_each(|event| {
+            writers.0.event(event);
+            writers.1.event(event);
+        });
+        let files = (writers.0.finish().unwrap(), writers.1.finish().unwrap());
+        let of_dat = reading(rounds, || trace_dat::Reader::new(Cursor::new(&files.0)).unwrap());
+        let of_perf = reading(rounds, || perf_data::Reader::new(Cursor::new(&files.1)).unwrap());
 
         let span = events.last().unwrap().time.since(events[0].time) + Duration::millis(10);
         let mut audit = Audit::new(&topology, &kernel, Options::default());
         let start = cpu_time();
-        for round in 0..rounds as u64 {
-            for event in &events {
-                let mut event = event.clone();
-                event.time += Duration(span.0 * round);
-                audit.event(&event);
+        for _ in 0..rounds {
+            for event in &mut events {
+                audit.event(event);
+                event.time += span;
             }
         }
         let (report, _) = audit.finish();
         let audited = cpu_time() - start;
         println!(
-            "{:40} {} events, read {:.2} M/s, audit {:.3} M/s, both {:.3} M/s",
+            "{:40} {} events, read {:.2} M/s, audit {:.3} M/s, both {:.3} M/s; trace.dat {:.2}, perf.data {:.2} M/s",
             folder.display(),
             report.events,
             all / read / 1e6,
             all / audited / 1e6,
-            all / (read + audited) / 1e6
+            all / (read + audited) / 1e6,
+            all / of_dat / 1e6,
+            all / of_perf / 1e6
         );
     }
 }
