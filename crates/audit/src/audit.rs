@@ -19,6 +19,7 @@ use crate::probe;
 use crate::report::{AuditReport, Tally};
 use crate::runtime;
 use crate::shadow::Shadow;
+use crate::steady::Steady;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
 
 /// A task that was taken from a queue is put on the other within this time.
@@ -38,6 +39,7 @@ pub struct Audit<S = NullSink> {
     pub(crate) passed: PerCpu<Vec<TaskId>>,
     /// Generation in which the forks were judged last.
     pub(crate) judged: u64,
+    steady: Steady,
     begun: bool,
     /// By kind of decision, in its order.
     tallies: [Tally; Decision::ALL.len()],
@@ -54,7 +56,10 @@ impl Audit {
 
 impl<S: Listener> Sink for Audit<S> {
     fn event(&mut self, event: &Event) {
-        self.pairing.push(event);
+        match self.steady.at(event.time) {
+            time if time == event.time => self.pairing.push(event),
+            time => self.pairing.push(&Event { time, ..event.clone() }),
+        }
         while let Some(known) = self.pairing.pop(false) {
             self.follow(&known);
         }
@@ -77,6 +82,7 @@ impl<S: Listener> Audit<S> {
             asked: PerCpu::new(topology.nr_cpus(), |_| Asked::default()),
             passed: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             judged: 0,
+            steady: Steady::default(),
             begun: false,
             tallies: Default::default(),
             report: AuditReport::default(),

@@ -37,6 +37,7 @@ mod report;
 mod runtime;
 mod shadow;
 mod spare;
+mod steady;
 mod tasks;
 mod verdict;
 mod waking;

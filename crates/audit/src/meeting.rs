@@ -140,7 +140,8 @@ impl Shadow {
         let comm = self.known(task).comm;
         let policy = match prio {
             0 if comm.as_bytes().starts_with(b"migration/") => Policy::Stop,
-            ..0 => return,
+            // Of a deadline, or in a damaged line.
+            ..0 | 140.. => return,
             0..100 => Policy::Fifo((99 - prio).max(1) as u8),
             _ => Policy::Normal,
         };

@@ -400,7 +400,7 @@ impl Sched {
         if rq.idle_stamp == 0 {
             return;
         }
-        let delta = (rq.clock - rq.idle_stamp) as i64;
+        let delta = rq.clock.wrapping_sub(rq.idle_stamp) as i64;
         let average = rq.avg_idle as i64;
         rq.avg_idle = (average + (delta - average) / 8).max(0) as u64;
         rq.avg_idle = rq.avg_idle.min(2 * rq.max_idle_balance_cost);
