@@ -151,7 +151,12 @@ impl<S: Listener> Audit<S> {
         task: TaskId,
         decided: Option<PreemptDecision>,
     ) {
-        let (Some(before), Some(decided)) = (before, decided) else { return };
+        let Some(before) = before else { return };
+        let Some(decided) = decided else {
+            // How it was woken was not seen, so neither is what was asked.
+            self.asked[before.at].told = true;
+            return;
+        };
         let who = self.shadow.known(before.curr).who();
         let mut verdict = Verdict::begun(event.time, before.at, Decision::Preempt, who, Choice::Nothing);
         verdict.hidden = Some(Hidden::Request);
@@ -254,7 +259,10 @@ impl<S: Listener> Audit<S> {
         let fair = |task| self.shadow.sched.task(task).policy.is_fair();
         let entry = self.shadow.sched.task(prev);
         let goes_on = prev_state.is_runnable() && prev_pid != Pid::IDLE && entry.on_rq && entry.cpu == cpu;
-        if told || !goes_on || !fair(prev) || !fair(next) || self.shadow.sched.task(next).cpu != cpu {
+        // Who comes from nowhere arrived unseen, and may have asked.
+        let next_entry = self.shadow.sched.task(next);
+        let arrived = !next_entry.on_rq || next_entry.se.sched_delayed || next_entry.cpu != cpu;
+        if told || !goes_on || !fair(prev) || !fair(next) || arrived {
             return;
         }
         let mut verdict = self.of_slice(event.time, cpu, prev, true);

@@ -139,7 +139,10 @@ impl<S: Listener> Audit<S> {
             }
             // A probe within the wake-up.
             (Some(_), Kind::Unknown(_)) => false,
-            _ => true,
+            (Some(_), Kind::SchedSwitch { .. } | Kind::SchedWaking { .. }) => true,
+            // Interrupts are off until the task is queued: what it slept, what is charged to the
+            // task that runs where it goes, and the interrupt that is sent there are part of it.
+            (Some(open), _) => open.fate.by != event.cpu,
         };
         if ends {
             self.commit(event.cpu, event.time);

@@ -58,6 +58,60 @@ fn the_flag_of_the_wake_up_shows_whether_the_running_task_makes_way() {
     .assert_eq(&asked(&wakes("d..3.")));
 }
 
+/// What a wake-up does to other tasks comes between its two events and does not end it.
+#[test]
+fn a_charge_within_the_wake_up_does_not_hide_what_it_asks() {
+    let trace = "\
+        a-10 [000] d..2. 1.010000: sched_waking: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] d..3. 1.010001: sched_stat_runtime: comm=a pid=10 runtime=10000000 [ns]
+        a-10 [000] dN.3. 1.010002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] d..2. 1.010004: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120
+";
+    expect![[r#"
+        a: agrees, preempt, PREEMPT_VRUNTIME
+    "#]]
+    .assert_eq(&asked(trace));
+}
+
+#[test]
+fn who_arrived_unseen_may_have_asked() {
+    let switch = "a-10 [000] d..2. 1.010004: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120\n";
+    let woken = "a-10 [000] dN.3. 1.010002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000\n";
+    expect![""].assert_eq(&asked(switch));
+    expect![""].assert_eq(&asked(&format!("{woken}{switch}")));
+}
+
+/// Times may be counted from the beginning, and start anew.
+#[test]
+fn a_clock_may_begin_at_nothing_and_go_back() {
+    let lines = |from: u64| -> String {
+        (0..40)
+            .map(|n| {
+                let (time, cpu) = (from + 250 * n, n % 4);
+                let (prev, next) = if n / 4 % 2 == 0 { ("swapper", "b") } else { ("b", "swapper") };
+                let (out, into) = if prev == "b" { (20 + cpu, 0) } else { (0, 20 + cpu) };
+                format!("{prev}-{out} [00{cpu}] d..2. 0.{time:06}: sched_switch: prev_comm={prev} prev_pid={out} prev_prio=120 prev_state=S ==> next_comm={next} next_pid={into} next_prio=120\n")
+            })
+            .collect()
+    };
+    let topology = Topology::regular("1x1x4").unwrap();
+    for trace in [lines(0), lines(5000) + &lines(0), lines(900_000) + &lines(0)] {
+        let mut audit = Audit::new(&topology, &Kernel::parse("v6.12").unwrap(), Options::default());
+        for record in ftrace::Reader::new(trace.as_bytes()) {
+            if let Record::Event(event) = record.unwrap() {
+                audit.event(&event);
+            }
+        }
+        assert!(audit.finish().0.events >= 40);
+    }
+}
+
+#[test]
+fn a_priority_that_cannot_be_is_not_heeded() {
+    let woken = "a-10 [000] d..3. 1.010002: sched_wakeup: comm=b pid=11 prio=1200 target_cpu=001\n";
+    expect![""].assert_eq(&asked(woken));
+}
+
 #[test]
 fn of_another_cpu_the_next_event_shows_it() {
     let wakes = |then: &str| {
