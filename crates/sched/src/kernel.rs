@@ -216,6 +216,9 @@ mod tests {
         assert_eq!(kernel.rules.recent_used_cpu, crate::RecentUsedCpu::Off);
         assert_eq!(kernel.preempt, Preempt { build: PreemptBuild::Auto, model: PreemptModel::None });
         assert_eq!(kernel.tunables.hz, 100);
+        for preempt in ["none", "static/none", "auto/none", "static/full", "lazy"] {
+            assert_eq!(Kernel::parse(&format!("v6.10+preempt={preempt}")).unwrap().preempt.name(), preempt);
+        }
         let builds = ["none", "static/none", "auto/none", "static/full"].map(|preempt| {
             Kernel::parse(&format!("v6.10+preempt={preempt}")).unwrap().preempt.is_preemption()
         });

@@ -74,7 +74,7 @@ pub enum Point {
 }
 
 impl Preempt {
-    /// As kernel strings write it: `voluntary`, `auto/none`.
+    /// As kernel strings write it: `voluntary`, `static/none`, `auto/none`.
     pub fn name(self) -> String {
         let model = match self.model {
             PreemptModel::None => "none",
@@ -82,7 +82,11 @@ impl Preempt {
             PreemptModel::Full => "full",
             PreemptModel::Lazy => "lazy",
         };
-        if self.build == PreemptBuild::Auto { format!("auto/{model}") } else { model.to_string() }
+        match self.build {
+            PreemptBuild::Static => format!("static/{model}"),
+            PreemptBuild::Dynamic => model.to_string(),
+            PreemptBuild::Auto => format!("auto/{model}"),
+        }
     }
 
     /// Whether kernel code can be preempted at all.
