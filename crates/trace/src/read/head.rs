@@ -4,6 +4,7 @@
 //!             make-1       (    812) [000] d..2.     4.796689: sched_wakeup_new: ...   tracefs
 //!             make-1       [000]     4.796689: sched_wakeup_new:     ...               trace-cmd report
 //!     make-1         0d..2.     4.796689: sched_wakeup_new:     ...                    trace-cmd report -l
+//!     make-1         0-0x5      4.796689: sched_wakeup_new:     ...                    trace-cmd report -R -l
 //! ```
 //!
 //! A name may hold dashes, digits and brackets. The writers align it to end in
@@ -74,7 +75,8 @@ pub(super) fn parse_perf(line: &[u8]) -> Option<(Head, &[u8])> {
 /// Parts a line of `perf script` whose CPU stands at a bracket.
 fn at_bracket(line: &[u8], bracket: usize) -> Option<(Head, &[u8])> {
     let before = line[..bracket].trim_ascii_end();
-    let start = before.iter().rposition(|&byte| byte == b' ')? + 1;
+    // Without a column of names (`-F tid,cpu,...`) nothing stands before the number.
+    let start = before.iter().rposition(|&byte| byte == b' ').map_or(0, |space| space + 1);
     let (comm, task) = (before[..start].trim_ascii(), std::str::from_utf8(&before[start..]).ok()?);
     // The thread's number alone, or the process's and the thread's; -1 when perf does not know.
     let (tgid, pid) = match task.split_once('/') {
@@ -154,6 +156,12 @@ fn cpu(text: &[u8]) -> Option<(u64, &[u8])> {
 
 /// The column of flags, if there is one before the time.
 fn flags(text: &[u8]) -> Option<(Flags, &[u8])> {
+    if let Some(raw) = text.strip_prefix(b"-0x") {
+        // The bits as they are in the record, without the depths.
+        let digits = raw.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let bits = u8::from_str_radix(std::str::from_utf8(&raw[..digits]).ok()?, 16).ok()?;
+        return Some((Flags::new(bits, 0, 0), spaces(&raw[digits..])?));
+    }
     let end = text.iter().take(6).position(|&byte| byte == b' ');
     match end.and_then(|end| Flags::parse(&text[..end]).map(|flags| (flags, end))) {
         Some((flags, end)) => Some((flags, spaces(&text[end..])?)),
@@ -231,6 +239,10 @@ mod tests {
             " pp-main-332     6d..2.     3.921827: x: y",
             expect!["pp-main pid 332 tgid None cpu 6 d..2. 3.921827000 | x: y"],
         );
+        check(
+            " pp-main-332     6-0x5     3.921827: x: y",
+            expect!["pp-main pid 332 tgid None cpu 6 dn... 3.921827000 | x: y"],
+        );
         check("make-812 [000] 77: x: y", expect!["make pid 812 tgid None cpu 0 ????? 0.000000077 | x: y"]);
     }
 
@@ -265,6 +277,10 @@ mod tests {
         show(
             parse_perf(b"         swapper     0/0     [001]  1.5: e: x"),
             expect!["<idle> pid 0 tgid None cpu 1 ????? 1.500000000 | e: x"],
+        );
+        show(
+            parse_perf(b"20950 [000] 56496.336167:       sched:sched_waking: x"),
+            expect![" pid 20950 tgid None cpu 0 ????? 56496.336167000 | sched:sched_waking: x"],
         );
         show(parse_perf(b"   ffffffff81 schedule ([kernel.kallsyms])"), expect!["none"]);
     }

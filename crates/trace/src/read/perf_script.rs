@@ -44,8 +44,8 @@ impl<R: BufRead> Iterator for Reader<R> {
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
         self.lines.find(|line| {
-            if let Some(count) = lost(line) {
-                return Some(Ok(Record::Lost(Lost { cpu: None, count, after: self.time })));
+            if let Some(told) = of_perf(line) {
+                return lost(told).map(|count| Ok(Record::Lost(Lost { cpu: None, count, after: self.time })));
             }
             let Some((head, rest)) = head::parse_perf(line) else {
                 let empty = line.is_empty() || line.starts_with(b"#");
@@ -109,10 +109,15 @@ fn event(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name, args.trim_ascii_start()))
 }
 
-/// The number of lost events that a line tells; the inner None when it tells none.
-fn lost(line: &[u8]) -> Option<Option<u64>> {
+/// What a line says of perf's own records (`--show-task-events` and the like), from their kind on.
+fn of_perf(line: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(line).ok()?;
-    let (_, told) = text.split_once("PERF_RECORD_LOST")?;
+    text.split_once("PERF_RECORD_").map(|(_, told)| told)
+}
+
+/// The number of lost events that a record tells; the inner None when it tells none.
+fn lost(told: &str) -> Option<Option<u64>> {
+    let told = told.strip_prefix("LOST")?;
     Some(told.split_ascii_whitespace().find_map(|word| word.parse().ok()))
 }
 
@@ -131,6 +136,7 @@ mod tests {
             \n\
             \x20        swapper     0 [001]  1319.59:          1 sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n\
             \x20        swapper     0 [001]  1319.60: PERF_RECORD_LOST lost 7\n\
+            \x20        swapper     0 [001]  1319.60: PERF_RECORD_FORK(1:1):(0:0)\n\
             \x20        swapper     0 [001]  1319.61: cycles: 12 x\n\
             \x20        swapper     0 [001]  1319.61: sched:sched_waking: comm=a\n\
             \x20            :-1  9938/-1 [000]  1319.62: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n\
@@ -155,10 +161,10 @@ mod tests {
             <idle>-0 1319.590000000 sched_waking: comm=a pid=18 prio=0 target_cpu=000
             7 events lost after 1319.590000000
             <idle>-0 1319.610000000 cycles: 12 x
-            line 9: the fields of the event are in no form that is known:          swapper     0 [001]  1319.61: sched:sched_waking: comm=a
+            line 10: the fields of the event are in no form that is known:          swapper     0 [001]  1319.61: sched:sched_waking: comm=a
             migration/0-18 1319.620000000 sched_waking: comm=a pid=18 prio=0 target_cpu=000
-            line 11: nothing tells which task ran:              :-1  9938/-1 [005]  1319.62: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000
-            line 12: no task, CPU, time and event in front: nonsense
+            line 12: nothing tells which task ran:              :-1  9938/-1 [005]  1319.62: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000
+            line 13: no task, CPU, time and event in front: nonsense
         "#]]
         .assert_eq(&shown);
     }
