@@ -63,6 +63,7 @@ fn kind(reader: &Reader) -> &'static str {
         Reader::Perfetto(_) => "perfetto",
         Reader::TraceDat(_) => "trace.dat",
         Reader::PerfData(_) => "perf.data",
+        Reader::Cut(_, reader) => kind(reader),
     }
 }
 
@@ -86,12 +87,38 @@ fn every_format_is_recognised_compressed_or_not() {
 #[test]
 fn what_is_not_known_is_refused_with_what_would_be() {
     for (bytes, expected) in [
-        (&b""[..], "byte 0x0: the file is empty: trace text"),
+        (&b""[..], "byte 0x0: the file is empty; was the recording started?"),
         (b"hello\nworld\n", "byte 0x0: the file is in none of the formats that are known: trace text"),
-        (b"\n\n\n", "byte 0x0: the file is in none of the formats"),
-        (&[0x1f, 0x8b, 1, 2, 3], "cannot read the trace"),
+        (b"\n\n\n", "byte 0x0: the file is empty"),
+        (&[0x1f, 0x8b, 1, 2, 3], "byte 0x0: the compressed file is cut short or damaged"),
+        (
+            b"  perf 20950 56496.336167:  sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n",
+            "byte 0x0: the text of perf script lacks a column of times or CPUs; print it with perf script -F",
+        ),
+        (b"\x17\x08\x44tracing6\0\0", "byte 0xd: the file ends inside its header; it was cut short"),
     ] {
         let error = open(Cursor::new(bytes.to_vec()), memory).err().expect("an error").to_string();
         assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn of_a_compressed_file_that_is_cut_short_the_rest_is_read() {
+    for (name, file, count) in files().into_iter().filter(|(name, ..)| *name != "perf.data") {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&file).unwrap();
+        let mut packed = gzip.finish().unwrap();
+        packed.truncate(packed.len() - 3);
+        let (mut found, mut told) = (0, Vec::new());
+        for record in open(Cursor::new(packed), memory).expect(name) {
+            match record.unwrap() {
+                Record::Event(_) => found += 1,
+                Record::Gap(gap) => told.push(gap.to_string()),
+                Record::Lost(_) => {}
+            }
+        }
+        assert!(found > 0 && found <= count, "{name}: {found}");
+        let tells = |gap: &String| gap.contains("nothing can be read") || gap.contains("cut short");
+        assert!(told.iter().any(tells), "{name}: {told:?}");
     }
 }

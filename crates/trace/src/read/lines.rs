@@ -40,9 +40,13 @@ impl<R: BufRead> Lines<R> {
             };
             let found = match found {
                 Ok(Some(found)) => found,
-                end => {
+                Ok(None) => {
                     self.done = true;
-                    return end.err().map(|error| Err(error.into()));
+                    return None;
+                }
+                Err(error) => {
+                    self.done = true;
+                    return Some(self.cut(error));
                 }
             };
             if let Some(found) = found {
@@ -51,6 +55,16 @@ impl<R: BufRead> Lines<R> {
             }
         }
         None
+    }
+
+    /// What comes of bytes that cannot be had. Lines before them are not in vain.
+    #[cold]
+    fn cut(&self, error: io::Error) -> Result<Record, Error> {
+        if self.number == 0 {
+            return Err(error.into());
+        }
+        let why = format!("from here on nothing can be read: {error}");
+        Ok(Record::Gap(Gap { at: Place::Line(self.number + 1), why }))
     }
 
     /// What is made of the next line, if that stands whole in what was read, as most do.

@@ -4,7 +4,7 @@
 //! one of its sections.
 
 use std::collections::HashMap;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, Read, Seek, SeekFrom};
 
 use schedlab_units::Pid;
 
@@ -146,6 +146,18 @@ impl<I: BufRead> Parser<I> {
     }
 }
 
+const CUT_SHORT: &str = "the file ends inside its header; it was cut short: copy it again, or record again";
+
 fn cut_short() -> Error {
-    format_error(0, "the file ends inside its header; it was cut short")
+    format_error(0, CUT_SHORT)
+}
+
+/// A header that is cut short is so at the end of its file.
+pub(super) fn at_end(error: Error, input: &mut impl Seek) -> Error {
+    match error {
+        Error::Format { why, .. } if why == CUT_SHORT => {
+            format_error(input.seek(SeekFrom::End(0)).unwrap_or(0), &why)
+        }
+        other => other,
+    }
 }

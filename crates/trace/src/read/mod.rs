@@ -132,6 +132,8 @@ pub struct Summary {
     pub gaps: u64,
     /// The first few of those parts.
     pub first_gaps: Vec<Gap>,
+    /// The last of them.
+    pub last_gap: Option<Gap>,
 }
 
 impl Summary {
@@ -151,6 +153,7 @@ impl Summary {
                 if self.first_gaps.len() < Summary::SHOWN {
                     self.first_gaps.push(gap.clone());
                 }
+                self.last_gap = Some(gap.clone());
             }
         }
     }

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 
 use schedlab_topology::{Topology, TopologyError};
 
-use super::{Error, Place, Record, ftrace, head, jsonl, perf_data, perf_script, perfetto, trace_dat};
+use super::{Error, Gap, Place, Record, ftrace, head, jsonl, perf_data, perf_script, perfetto, trace_dat};
 use crate::proto::{Decoder, varint};
 
 /// What can be read at any place: a file, or bytes in memory.
@@ -31,6 +31,8 @@ pub enum Reader {
     TraceDat(Box<trace_dat::Reader<Box<dyn Input>>>),
     /// A perf.data.
     PerfData(Box<perf_data::Reader<Box<dyn Input>>>),
+    /// What could be unpacked of a damaged file, and what became of the rest.
+    Cut(Option<Gap>, Box<Reader>),
 }
 
 impl Reader {
@@ -40,6 +42,7 @@ impl Reader {
             Reader::Ftrace(reader) => reader.nr_cpus(),
             Reader::TraceDat(reader) => Some(reader.info().nr_cpus),
             Reader::PerfData(reader) => reader.info().nr_cpus,
+            Reader::Cut(_, reader) => reader.nr_cpus(),
             Reader::PerfScript(_) | Reader::Jsonl(_) | Reader::Perfetto(_) => None,
         }
     }
@@ -50,7 +53,20 @@ impl Reader {
             Reader::Ftrace(reader) => Some(reader.place()),
             Reader::PerfScript(reader) => Some(reader.place()),
             Reader::Jsonl(reader) => Some(reader.place()),
-            Reader::Perfetto(_) | Reader::TraceDat(_) | Reader::PerfData(_) => None,
+            Reader::Perfetto(_) | Reader::TraceDat(_) | Reader::PerfData(_) | Reader::Cut(..) => None,
+        }
+    }
+
+    /// The release of the kernel that was recorded, as in `6.12.95-amd64`, if the recording says.
+    pub fn release(&self) -> Option<&str> {
+        match self {
+            // As `uname` prints it: system, name, release.
+            Reader::TraceDat(reader) => reader.info().uname.split_whitespace().nth(2),
+            Reader::PerfData(reader) => {
+                Some(reader.info().os_release.as_str()).filter(|text| !text.is_empty())
+            }
+            Reader::Cut(_, reader) => reader.release(),
+            _ => None,
         }
     }
 }
@@ -63,6 +79,7 @@ impl Reader {
     pub fn machine(&self, name: &str) -> Option<Result<Topology, TopologyError>> {
         match self {
             Reader::PerfData(reader) => reader.info().machine(name),
+            Reader::Cut(_, reader) => reader.machine(name),
             _ => None,
         }
     }
@@ -79,6 +96,10 @@ impl Iterator for Reader {
             Reader::Perfetto(reader) => reader.next(),
             Reader::TraceDat(reader) => reader.next(),
             Reader::PerfData(reader) => reader.next(),
+            Reader::Cut(gap, reader) => match gap.take() {
+                Some(gap) => Some(Ok(Record::Gap(gap))),
+                None => reader.next(),
+            },
         }
     }
 }
@@ -122,18 +143,56 @@ pub fn open<S: Spool + 'static>(
         };
     };
     let mut unpacked = compression.unpack(input)?;
-    let start = look(&mut unpacked)?;
+    let mut start = Vec::new();
+    let failed = unpacked.by_ref().take(LOOK).read_to_end(&mut start).err();
+    if let Some(error) = failed.as_ref().filter(|_| start.is_empty()) {
+        return Err(Error::Format { at: Place::Byte(0), why: cut_short(error) });
+    }
     let format = detect(&start)?;
-    let mut whole = Cursor::new(start).chain(unpacked);
+    let mut whole = Whole { start: Cursor::new(start), failed, rest: unpacked };
     match format {
         Format::Ftrace | Format::PerfScript | Format::Jsonl => {
             Ok(text(format, Box::new(BufReader::new(whole))))
         }
         format => {
             let mut spool = spool()?;
-            io::copy(&mut whole, &mut spool)?;
+            let mut cut = None;
+            let mut buffer = vec![0; 1 << 16];
+            loop {
+                match whole.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(read) => spool.write_all(&buffer[..read])?,
+                    Err(error) => {
+                        let at = Place::Byte(spool.stream_position()?);
+                        cut = Some(Gap { at, why: cut_short(&error) });
+                        break;
+                    }
+                }
+            }
             spool.seek(SeekFrom::Start(0))?;
-            binary(format, Box::new(spool))
+            let reader = binary(format, Box::new(spool))?;
+            Ok(if cut.is_some() { Reader::Cut(cut, Box::new(reader)) } else { reader })
+        }
+    }
+}
+
+/// Why no more of a compressed file can be had.
+fn cut_short(error: &io::Error) -> String {
+    format!("the compressed file is cut short or damaged: {error}; copy it again, or record again")
+}
+
+/// What was unpacked to tell the format, what ended that early, and all that follows.
+struct Whole {
+    start: Cursor<Vec<u8>>,
+    failed: Option<io::Error>,
+    rest: Box<dyn Read>,
+}
+
+impl Read for Whole {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.start.read(buffer)? {
+            0 => self.failed.take().map_or_else(|| self.rest.read(buffer), Err),
+            read => Ok(read),
         }
     }
 }
@@ -207,13 +266,16 @@ pub fn detect(start: &[u8]) -> Result<Format, Error> {
     if is_perfetto(start) {
         return Ok(Format::Perfetto);
     }
-    let why = if start.is_empty() {
-        "the file is empty"
+    let why = if start.trim_ascii().is_empty() {
+        "the file is empty; was the recording started?"
+    } else if memchr::memmem::find(start, b" sched:sched_").is_some() {
+        "the text of perf script lacks a column of times or CPUs; print it with \
+         perf script -F comm,tid,cpu,time,event,trace"
     } else {
-        "the file is in none of the formats that are known"
+        "the file is in none of the formats that are known: trace text of tracefs, trace-cmd or perf script, \
+         JSON lines, trace.dat, perf.data, Perfetto"
     };
-    let known = "trace text of tracefs, trace-cmd or perf script, JSON lines, trace.dat, perf.data, Perfetto";
-    Err(Error::Format { at: Place::Byte(0), why: format!("{why}: {known}") })
+    Err(Error::Format { at: Place::Byte(0), why: why.to_owned() })
 }
 
 /// Whether the first bytes are a packet, or the beginning of one.

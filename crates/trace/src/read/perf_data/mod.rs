@@ -15,6 +15,7 @@ use std::io::{BufReader, Read, Seek};
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
+use super::meta::at_end;
 use super::names::Names;
 use super::{Error, Gap, Lost, Place, Record};
 use crate::comm::Comm;
@@ -71,7 +72,7 @@ mod kind {
 impl<R: Read + Seek> Reader<R> {
     /// Reads all but the events.
     pub fn new(mut input: R) -> Result<Reader<R>, Error> {
-        let mut header = Header::read(&mut input)?;
+        let mut header = Header::read(&mut input).map_err(|error| at_end(error, &mut input))?;
         let gap = |(at, why)| Record::Gap(Gap { at: Place::Byte(at), why });
         let first = std::mem::take(&mut header.meta.gaps).into_iter().rev().map(gap).collect();
         Ok(Reader {

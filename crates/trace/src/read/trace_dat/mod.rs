@@ -17,7 +17,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
 use super::merge::{Merge, Queue};
-use super::meta::Meta;
+use super::meta::{Meta, at_end};
 use super::{Error, Gap, Lost, Place, Record};
 use crate::binary::page::Page;
 use crate::comm::Comm;
@@ -60,7 +60,8 @@ impl Clock {
 impl<R: Read + Seek> Reader<R> {
     /// Reads all but the events.
     pub fn new(mut input: R) -> Result<Reader<R>, Error> {
-        let Header { info, mut meta, clock, sources } = Header::read(&mut input)?;
+        let Header { info, mut meta, clock, sources } =
+            Header::read(&mut input).map_err(|error| at_end(error, &mut input))?;
         let gaps = std::mem::take(&mut meta.gaps);
         let gap = |(at, why)| Record::Gap(Gap { at: Place::Byte(at), why });
         let mut reader = Reader {
