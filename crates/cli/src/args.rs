@@ -56,7 +56,8 @@ pub struct Audit {
     /// The recording: text of tracefs, trace-cmd or perf script, trace.dat, perf.data, Perfetto, compressed or not;
     /// or a folder with one in it (trace.dat, trace.txt), or with a folder for each of several.
     pub file: PathBuf,
-    /// Kernel it was recorded on, e.g. v6.12; if facts/uname.txt lies beside the recording it may be left out.
+    /// Kernel it was recorded on, e.g. v6.12; if facts/uname.txt lies beside the recording, or the recording says it
+    /// (trace.dat, perf.data), it may be left out.
     /// Recorded facts set its switches and numbers; what is added here (v6.12+NO_SIS_UTIL) is set last.
     #[arg(long)]
     pub kernel: Option<String>,
@@ -115,10 +116,10 @@ pub struct Replay {
     /// debug_sched.txt); one that lies beside the recording is found.
     #[arg(long)]
     pub facts: Option<PathBuf>,
-    /// Kernel it was recorded on, where the facts do not say.
+    /// Kernel it was recorded on, where neither the facts nor the recording say; --kernel if this is not given.
     #[arg(long, value_name = "KERNEL")]
     pub as_recorded: Option<String>,
-    /// Machine it was recorded on, where the facts do not say.
+    /// Machine it was recorded on, where neither the facts nor the recording say; --machine if this is not given.
     #[arg(long, value_name = "MACHINE")]
     pub recorded_on: Option<String>,
     /// CPUs that tasks of a name may use, as in 'st-*=0,4,8,12'; may be repeated.

@@ -11,6 +11,7 @@ use schedlab::topology::{CpuMask, Topology};
 
 use crate::error::Error;
 use crate::recorded::Recorded;
+use crate::recording::Recording;
 use crate::{files, machine};
 
 /// What the user says of a recording.
@@ -27,6 +28,10 @@ pub struct Asked<'a> {
     pub machine_option: &'static str,
     /// The option that names the kernel.
     pub kernel_option: &'static str,
+    /// The machine to take where neither the user nor the recording says.
+    pub machine_instead: Option<&'a str>,
+    /// The kernel to take there.
+    pub kernel_instead: Option<&'a str>,
 }
 
 /// The facts of one recording.
@@ -50,27 +55,17 @@ impl Facts {
         let topology = match (args.machine, folder) {
             (Some(name), _) => machine::machine(name)?.topology,
             (None, Some(folder)) => recorded_machine(folder, args.machine_option)?,
-            (None, None) => recorded.machine()?.ok_or_else(|| {
-                Error::new(format!(
-                    "{} does not say on which machine it was recorded; name it with {}, or give the folder of its \
-                     topology.txt with --facts (`schedlab record` makes one)",
-                    recorded.trace.display(),
-                    args.machine_option
-                ))
-            })?,
+            (None, None) => match recorded.machine()? {
+                Some(topology) => topology,
+                None => machine_instead(args, recorded)?,
+            },
         };
         let asked = match (args.kernel, folder) {
             (Some(kernel), _) => kernel.to_owned(),
             (None, Some(folder)) if folder.join("uname.txt").is_file() => {
                 recorded_kernel(folder, args.kernel_option)?
             }
-            (None, _) => {
-                return Err(Error::new(format!(
-                    "{} does not say which kernel was recorded; name it with {option}, as in {option} v6.12",
-                    recorded.trace.display(),
-                    option = args.kernel_option
-                )));
-            }
+            (None, _) => kernel_in(args, recorded)?,
         };
         let mut kernel = Kernel::parse(&asked)?;
         if let Some(folder) = folder {
@@ -100,21 +95,73 @@ fn recorded_machine(folder: &Path, option: &str) -> Result<Topology, Error> {
     machine::folder(folder)
 }
 
+/// The machine of a recording of which nothing says where it was made.
+fn machine_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<Topology, Error> {
+    let (trace, option) = (recorded.trace.display(), args.machine_option);
+    let Some(name) = args.machine_instead else {
+        return Err(Error::new(format!(
+            "{trace} does not say on which machine it was recorded; name it with {option}, or give the folder of its \
+             topology.txt with --facts (`schedlab record` makes one)"
+        )));
+    };
+    eprintln!(
+        "schedlab: {trace} does not say on which machine it was recorded: {name} is taken for it; {option} names another"
+    );
+    Ok(machine::machine(name)?.topology)
+}
+
+/// The kernel that stands in a recording, or the one to take instead.
+fn kernel_in(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error> {
+    let (trace, option) = (recorded.trace.display(), args.kernel_option);
+    // Standard input cannot be read twice.
+    if recorded.trace != Path::new("-")
+        && let Some(release) = Recording::open(&recorded.trace)?.release()
+        && let Some(preset) = preset_of(release, option)
+    {
+        return Ok(preset);
+    }
+    let Some(name) = args.kernel_instead else {
+        return Err(Error::new(format!(
+            "{trace} does not say which kernel was recorded; name it with {option}, as in {option} v6.12"
+        )));
+    };
+    eprintln!(
+        "schedlab: {trace} does not say which kernel was recorded: {name} is taken for it; {option} names another"
+    );
+    Ok(name.to_owned())
+}
+
 /// The preset of the release in `uname.txt`: the third word of `uname -a`.
 fn recorded_kernel(folder: &Path, option: &str) -> Result<String, Error> {
     let path = folder.join("uname.txt");
     let text = files::read(&path)?;
     let release = text.split_whitespace().nth(2).unwrap_or_default();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
-    let name = format!("v{}.{}", numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-    if PRESETS.contains(&name.as_str()) {
-        return Ok(name);
+    preset_of(release, option).ok_or_else(|| {
+        Error::new(format!(
+            "{}: \"{release}\" is no release of a kernel; name the kernel with {option}, one of {}",
+            path.display(),
+            PRESETS.join(", ")
+        ))
+    })
+}
+
+/// The preset of a release; where there is none of its version, the newest before it.
+fn preset_of(release: &str, option: &str) -> Option<String> {
+    let version = |text: &str| {
+        let mut numbers = text.trim_start_matches('v').split(|c: char| !c.is_ascii_digit());
+        Some((numbers.next()?.parse::<u32>().ok()?, numbers.next()?.parse::<u32>().ok()?))
+    };
+    let recorded = version(release)?;
+    let before = PRESETS.iter().rev().find(|preset| version(preset).is_some_and(|of| of <= recorded));
+    let preset = before.unwrap_or(&PRESETS[0]);
+    if version(preset) != Some(recorded) {
+        eprintln!(
+            "schedlab: the rules of {release} are not known: those of {preset} are taken, and what changed since differs \
+             for that reason; {option} names others, one of {}",
+            PRESETS.join(", ")
+        );
     }
-    Err(Error::new(format!(
-        "{}: the rules of \"{release}\" are not known; name the nearest kernel with {option}, one of {}",
-        path.display(),
-        PRESETS.join(", ")
-    )))
+    Some((*preset).to_owned())
 }
 
 /// Sets what was in force when the recording was made.
@@ -187,4 +234,25 @@ fn affinity(args: &Asked<'_>, recorded: &Recorded, nr_cpus: usize) -> Result<Vec
         hints.extend(hints_of_tasks(&files::read(&path)?, nr_cpus));
     }
     Ok(hints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_has_the_rules_of_its_version_or_of_the_newest_before_it() {
+        for (release, preset) in [
+            ("6.12.95-amd64", Some("v6.12")),
+            ("6.1.0-41-amd64", Some("v6.1")),
+            ("6.18.44-fc-v669", Some("v6.12")),
+            ("6.8.0", Some("v6.3")),
+            ("7.3.4", Some("v7.2")),
+            ("3.10.0-1160.el7", Some("v4.13")),
+            ("", None),
+            ("unknown", None),
+        ] {
+            assert_eq!(preset_of(release, "--kernel").as_deref(), preset, "{release}");
+        }
+    }
 }

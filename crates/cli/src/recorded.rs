@@ -62,7 +62,11 @@ impl Recorded {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
-        let facts = [folder.join("facts"), folder.join("../facts")];
+        let above = match folder.parent() {
+            Some(above) if folder.file_name().is_some() => above.join("facts"),
+            _ => folder.join("../facts"),
+        };
+        let facts = [folder.join("facts"), above];
         let facts = facts.into_iter().find(|facts| facts.join("topology.txt").is_file());
         let command = Some(folder.join("cmd.txt")).filter(|file| file.is_file());
         Recorded { trace, facts, command }
@@ -120,7 +124,7 @@ mod tests {
         let one = Recorded::find(&traces.join("6.1/1x1x8/fork")).unwrap();
         assert_eq!(one.len(), 1);
         assert!(one[0].trace.ends_with("fork/trace.txt.gz") && one[0].command.is_some());
-        assert!(one[0].facts.as_ref().unwrap().ends_with("fork/../facts"));
+        assert!(one[0].facts.as_ref().unwrap().ends_with("1x1x8/facts"));
         let all = Recorded::find(&traces.join("6.1/1x1x8")).unwrap();
         assert_eq!(all.len(), 13);
         assert!(all[0].trace.ends_with("barrier/trace.txt.gz"), "by name");

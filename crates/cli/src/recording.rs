@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use schedlab::topology::{Topology, TopologyError};
 use schedlab::trace::read::{self, Record, Summary};
 use schedlab::trace::{Event, Kind, Sink};
+use schedlab::units::{Duration, Time};
 
 use crate::error::Error;
 use crate::progress::Progress;
@@ -32,6 +33,31 @@ pub struct Recording {
 struct Limit {
     name: String,
     nr_cpus: usize,
+    /// The option that names it.
+    option: &'static str,
+}
+
+/// What is in a recording, for who cannot do without.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    switches: bool,
+    /// Beginnings of wake-ups.
+    pub wakings: bool,
+    last: Time,
+}
+
+impl Seen {
+    /// Notes an event. Gives how far the clock went back.
+    fn see(&mut self, event: &Event) -> Option<Duration> {
+        match event.kind {
+            Kind::SchedSwitch { .. } => self.switches = true,
+            Kind::SchedWaking { .. } => self.wakings = true,
+            _ => {}
+        }
+        let back = self.last.since(event.time);
+        self.last = event.time;
+        (back > Duration::ZERO).then_some(back)
+    }
 }
 
 /// Records between two looks at the progress.
@@ -64,17 +90,27 @@ impl Recording {
         self.reader.machine(&self.name)
     }
 
-    /// Refuses events on CPUs that this machine does not have.
-    pub fn on_machine(self, name: &str, nr_cpus: usize) -> Recording {
-        Recording { machine: Some(Limit { name: name.to_owned(), nr_cpus }), ..self }
+    /// The release of the kernel that was recorded, if the recording says.
+    pub fn release(&self) -> Option<&str> {
+        self.reader.release()
+    }
+
+    /// Refuses events on CPUs that this machine does not have; it is named with `option`.
+    pub fn on_machine(self, name: &str, nr_cpus: usize, option: &'static str) -> Recording {
+        Recording { machine: Some(Limit { name: name.to_owned(), nr_cpus, option }), ..self }
     }
 
     /// Feeds every event to a sink, until `stop` says that nobody wants more.
-    pub fn feed(mut self, sink: &mut impl Sink, stop: impl Fn() -> bool) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// Nothing can be read, or there is no switch in it, without which nothing can be said.
+    pub fn feed(mut self, sink: &mut impl Sink, stop: impl Fn() -> bool) -> Result<Seen, Error> {
         let progress = Progress::of_bytes(&format!("reading {}", self.name));
         let mut summary = Summary::default();
         let mut next = self.first.take();
         let mut count = 0u64;
+        let mut seen = Seen::default();
+        let mut back = Back::default();
         while let Some(record) = next.take().or_else(|| self.reader.next()) {
             if count.is_multiple_of(LOOK_EVERY) {
                 progress.at(self.place.load(Ordering::Relaxed) as usize, self.size as usize);
@@ -84,25 +120,37 @@ impl Recording {
             summary.count(&record);
             if let Record::Event(event) = record {
                 self.fits(&event)?;
+                if let Some(step) = seen.see(&event) {
+                    back.count(step, || self.place_of(&event));
+                }
                 sink.event(&event);
             }
             if stop() {
-                return Ok(());
+                return Ok(seen);
             }
         }
         drop(progress);
-        warn(&self.name, &summary);
-        if summary.events == 0 {
-            return Err(no_event(&self.name));
+        warn(&self.name, &summary, &back);
+        match summary.events {
+            0 if summary.gaps > 0 => {
+                Err(Error::new(format!("{}: there is no event in it that can be read", self.name)))
+            }
+            0 => Err(no_event(&self.name)),
+            _ if !seen.switches => Err(Error::new(format!("{}: {NO_SWITCH}", self.name))),
+            _ => Ok(seen),
         }
-        Ok(())
+    }
+
+    /// Where an event stands: its line, or when it was.
+    fn place_of(&self, event: &Event) -> String {
+        self.reader.place().map_or_else(|| format!("at {}", event.time), |place| place.to_string())
     }
 }
 
 impl Recording {
     /// Whether the machine has the CPUs that an event names.
     fn fits(&self, event: &Event) -> Result<(), Error> {
-        let Some(Limit { name, nr_cpus }) = &self.machine else { return Ok(()) };
+        let Some(Limit { name, nr_cpus, option }) = &self.machine else { return Ok(()) };
         let target = match event.kind {
             Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => target_cpu,
             Kind::SchedMigrateTask { dest_cpu, .. } => dest_cpu,
@@ -112,16 +160,19 @@ impl Recording {
         if cpu.index() < *nr_cpus {
             return Ok(());
         }
-        let place =
-            self.reader.place().map_or_else(|| format!("at {}", event.time), |place| place.to_string());
+        let place = self.place_of(event);
         Err(Error::new(format!(
             "{}: {place}: CPU {cpu} is not in machine {name} (0-{}); name the machine that was recorded with \
-             --machine, or the folder of its topology.txt with --facts",
+             {option}, or the folder of its topology.txt with --facts",
             self.name,
             nr_cpus - 1
         )))
     }
 }
+
+const NO_SWITCH: &str = "there is no sched_switch in it, so nothing tells how long tasks ran; record it again with \
+                         `trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new \
+                         -e sched_migrate_task -e sched_process_fork -e sched_process_exec -e sched_process_exit`";
 
 fn no_event(name: &str) -> Error {
     Error::new(format!("{name}: there is no event in it; was the recording started?"))
@@ -131,8 +182,29 @@ fn in_file(name: &str, error: &read::Error) -> Error {
     Error::new(format!("{name}: {error}"))
 }
 
+/// Where the clock goes back, which it does in no one recording.
+#[derive(Debug, Default)]
+struct Back {
+    count: u64,
+    first: Option<(String, Duration)>,
+}
+
+impl Back {
+    fn count(&mut self, step: Duration, place: impl FnOnce() -> String) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| (place(), step));
+    }
+}
+
 /// Tells what is missing.
-fn warn(name: &str, summary: &Summary) {
+fn warn(name: &str, summary: &Summary, back: &Back) {
+    if let Some((place, step)) = &back.first {
+        eprintln!(
+            "schedlab: {name}: the clock goes back in {} places, first by {step}, {place}; times and waits around \
+             them are wrong. Are these several recordings in one, or times since the last event?",
+            back.count
+        );
+    }
     if summary.losses > 0 {
         let lost = match summary.lost {
             0 => "an unknown number of events was lost".to_owned(),
@@ -145,7 +217,9 @@ fn warn(name: &str, summary: &Summary) {
         );
     }
     if let Some(gap) = summary.first_gaps.first() {
-        eprintln!("schedlab: {name}: {} parts were not understood; the first: {gap}", summary.gaps);
+        let last = summary.last_gap.as_ref().filter(|last| *last != gap);
+        let last = last.map_or_else(String::new, |last| format!("; the last: {last}"));
+        eprintln!("schedlab: {name}: {} parts were not understood; the first: {gap}{last}", summary.gaps);
     }
 }
 

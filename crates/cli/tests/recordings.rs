@@ -167,6 +167,17 @@ fn bad_input_is_a_sentence() {
         schedlab: FILE: there is no event in it; was the recording started?
     "#]],
     );
+    for args in
+        [&["detect"][..], &["sched", "timehist"], &["audit", "--machine", "1x1x2", "--kernel", "v6.1"]]
+    {
+        check_error(
+            args,
+            TRACE,
+            expect![[r#"
+                schedlab: FILE: there is no sched_switch in it, so nothing tells how long tasks ran; record it again with `trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new -e sched_migrate_task -e sched_process_fork -e sched_process_exec -e sched_process_exit`
+            "#]],
+        );
+    }
     check_error(
         &["sched", "latency", "--sort", "size"],
         TRACE,
@@ -321,4 +332,51 @@ fn a_recording_tells_its_machine_itself_or_by_what_lies_beside_it() {
         .unwrap();
     assert!(machine_of(&text).ends_with("/one.txt.lscpu"), "what bears its name comes first");
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A recording in a folder without anything beside it.
+fn alone(name: &str, content: &[u8], args: &[&str]) -> (String, String) {
+    let path = std::env::temp_dir().join(format!("schedlab-{}-{name}", std::process::id()));
+    std::fs::write(&path, content).unwrap();
+    let output = schedlab(args, &path);
+    let _ = std::fs::remove_file(&path);
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stderr).unwrap().replace(&path.display().to_string(), "FILE");
+    (String::from_utf8(output.stdout).unwrap(), told)
+}
+
+#[test]
+fn a_recording_alone_is_taken_to_come_from_where_it_is_replayed() {
+    let file = std::fs::read(recording("6.1/2x1x4-tracedat/pipes/trace.dat.gz")).unwrap();
+    let args =
+        ["replay", "--programs", "--machine", "zen3-2s", "--kernel", "v6.12", "--vs", "v6.12+NO_SIS_UTIL"];
+    let (programs, told) = alone("replay", &file, &args);
+    assert!(programs.contains("pp-main"), "{programs}");
+    expect![[r#"
+        schedlab: FILE does not say on which machine it was recorded: zen3-2s is taken for it; --recorded-on names another
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_trace_dat_says_its_kernel() {
+    let file = std::fs::read(recording("6.1/2x1x4-tracedat/pipes/trace.dat.gz")).unwrap();
+    let (audit, told) = alone("kernel", &file, &["audit", "--machine", "2x1x4", "--format", "json"]);
+    let audit: Value = serde_json::from_str(&audit).unwrap();
+    assert_eq!((audit["kernel"].as_str(), told.as_str()), (Some("v6.1"), ""));
+}
+
+#[test]
+fn a_clock_that_goes_back_is_told() {
+    let line = |time: &str| {
+        format!(
+            "<idle>-0 [000] {time}: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=1 next_prio=120\n"
+        )
+    };
+    let text = line("5.5") + &line("6.25") + &line("1.5") + &line("1.25");
+    let (_, told) = alone("clock", text.as_bytes(), &["sched", "map"]);
+    expect![[r#"
+        schedlab: FILE: the clock goes back in 2 places, first by 4750ms, line 3; times and waits around them are wrong. Are these several recordings in one, or times since the last event?
+    "#]]
+    .assert_eq(&told);
 }

@@ -65,6 +65,8 @@ fn asked(args: &Audit) -> Asked<'_> {
         affinity: &args.affinity,
         machine_option: "--machine",
         kernel_option: "--kernel",
+        machine_instead: None,
+        kernel_instead: None,
     }
 }
 
@@ -82,9 +84,16 @@ fn follow<S: Listener>(
         stories: args.stories,
     };
     let topology = &facts.topology;
-    let recording = Recording::open(&recorded.trace)?.on_machine(&topology.name, topology.nr_cpus());
+    let recording =
+        Recording::open(&recorded.trace)?.on_machine(&topology.name, topology.nr_cpus(), "--machine");
     let mut shadow = Shadow::with_sink(topology, &facts.kernel, options, sink);
-    recording.feed(&mut shadow, || false)?;
+    if !recording.feed(&mut shadow, || false)?.wakings {
+        eprintln!(
+            "schedlab: {}: there is no sched_waking in it: no wake-up is judged, and how one was made is not known to \
+             what comes after; record sched:sched_waking too",
+            recorded.trace.display()
+        );
+    }
     Ok(shadow.finish())
 }
 

@@ -28,6 +28,8 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
         affinity: &args.affinity,
         machine_option: "--recorded-on",
         kernel_option: "--as-recorded",
+        machine_instead: args.machine.as_deref(),
+        kernel_instead: args.kernel.as_deref(),
     };
     let facts = Facts::gather(&asked, &found)?;
     let targets = args.kernel.iter().chain(&args.vs);
@@ -45,7 +47,8 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let without = without.map_err(|e| Error::new(format!("--without: {e}")))?;
 
     let topology = facts.topology;
-    let recording = Recording::open(&found.trace)?.on_machine(&topology.name, topology.nr_cpus());
+    let recording =
+        Recording::open(&found.trace)?.on_machine(&topology.name, topology.nr_cpus(), "--recorded-on");
     let mut listener = Listener::new();
     recording.feed(&mut listener, || false)?;
     let mut recorded = listener.finish(&found.trace.display().to_string())?;

@@ -15,7 +15,7 @@ use crate::args::{self, Like, Sched, SchedReport};
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::recorded::Recorded;
-use crate::recording::Recording;
+use crate::recording::{Recording, Seen};
 
 /// CPUs that a machine can have.
 const NR_CPUS: usize = 4096;
@@ -59,7 +59,7 @@ fn map(args: &args::Map) -> Result<Status, Error> {
     let recording = Recording::open(&Recorded::one(&args.file)?.trace)?;
     let nr_cpus = recording.nr_cpus().unwrap_or(0);
     let cpus = args.cpus.as_deref().map(|list| cpus("--cpus", list)).transpose()?;
-    let mut read = Ok(());
+    let mut read = Ok(Seen::default());
     output::print(|out| {
         let rows = Rows::new(out, args.format);
         let put = |row: &MapRow| rows.put(row, MapRow::line);
@@ -69,34 +69,35 @@ fn map(args: &args::Map) -> Result<Status, Error> {
         }
         read = recording.feed(&mut map, || rows.is_over());
         drop(map);
-        rows.finish(None)
+        if read.is_ok() { rows.finish(None) } else { Ok(()) }
     })?;
-    read.map(|()| Status::Done)
+    read.map(|_| Status::Done)
 }
 
 fn timehist(args: &args::Timehist) -> Result<Status, Error> {
     let recording = Recording::open(&Recorded::one(&args.file)?.trace)?;
     let options = options(args, recording.nr_cpus().unwrap_or(0))?;
-    let mut read = Ok(());
+    let mut read = Ok(Seen::default());
     output::print(|out| {
         let rows = Rows::new(out, args.format);
-        if !args.summary {
-            rows.text(&options.header());
-        }
         let mut fold = Timehist::new(options.clone(), |row: &TimehistRow| {
             if !args.summary {
+                if rows.is_empty() {
+                    rows.text(&options.header());
+                }
                 rows.put(row, |row| options.line(row));
             }
         });
         read = recording.feed(&mut fold, || rows.is_over());
-        let summary = (args.summary || args.with_summary).then(|| fold.summary());
+        let wanted = read.is_ok() && (args.summary || args.with_summary);
+        let summary = wanted.then(|| fold.summary());
         drop(fold);
         if let Some(summary) = &summary {
             rows.text(&summary.text());
         }
-        rows.finish(summary.map(|summary| ("summary", json!(summary))))
+        if read.is_ok() { rows.finish(summary.map(|summary| ("summary", json!(summary)))) } else { Ok(()) }
     })?;
-    read.map(|()| Status::Done)
+    read.map(|_| Status::Done)
 }
 
 /// What the command line says of a timehist.
@@ -185,6 +186,11 @@ impl<'a> Rows<'a> {
                 self.write(&format!("{lead}{row}"));
             }
         }
+    }
+
+    /// Whether no row was written yet.
+    fn is_empty(&self) -> bool {
+        self.written.get() == 0
     }
 
     /// Whether nobody reads any more.
