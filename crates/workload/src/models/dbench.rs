@@ -7,7 +7,9 @@
 //!    it, sleeps while the disk works, and at the end wakes the client, while the
 //!    kworker itself is the one that runs on the client's CPU.
 //!
-//! That last wake-up is what per-CPU kthread stacking is about. With
+//! That last wake-up is what per-CPU kthread stacking is about. The kworker is of high
+//! priority (nice -20): of the queues at work there, kblockd begins requests and XFS's own ends
+//! them, and both are made with WQ_HIGHPRI, so they share the workers `kworker/N:MH`. With
 //! `filesystem = "ext4"` the client does both by itself and an interrupt wakes it.
 //!
 //! Disk and log are one server, which takes one request at a time; a log push
@@ -110,8 +112,8 @@ impl Dbench {
                 depth: 1,
                 completion: Completion::IrqSubmitter,
             }),
-            log: w.queue("xfs-log", QueueKind::Unbound),
-            requeue: w.queue("kblockd", QueueKind::PerCpu),
+            log: w.queue("xfs-cil", QueueKind::Unbound),
+            requeue: w.queue("kblockd", QueueKind::PerCpuHighPri),
             burst: w.dist(Dist::Normal { mean: burst, sd }),
             begin: w.label("load file begin"),
             end: w.label("load file end"),

@@ -477,8 +477,8 @@ fn dbench_sleeps_twice_a_point_on_xfs_and_once_on_ext4() {
             semaphore "log pushed for 0" from 0
             semaphore "io done for 0" from 0
             device disk: 1 at once, service stalls(53us,2500us,50), completed by interrupt at the submitter's CPU
-            workqueue xfs-log: unbound
-            workqueue kblockd: bound
+            workqueue xfs-cil: unbound
+            workqueue kblockd: bound, high priority
             tasks
                  0 dbench, forked, footprint 262144, in the background: program "dbench client 0"
                  1 dbench, from the start: program dbench
@@ -496,7 +496,7 @@ fn dbench_sleeps_twice_a_point_on_xfs_and_once_on_ext4() {
                 mark "load file begin"
                 loop 1
                   run normal(6666666ns,666666ns)
-                  queue xfs-log "log push for 0"
+                  queue xfs-cil "log push for 0"
                   take "log pushed for 0"
                   run normal(6666666ns,666666ns)
                   queue kblockd "io for 0"
@@ -510,7 +510,7 @@ fn dbench_sleeps_twice_a_point_on_xfs_and_once_on_ext4() {
                 mark "load file begin"
                 loop 1
                   run normal(6666666ns,666666ns)
-                  queue xfs-log "log push for 0"
+                  queue xfs-cil "log push for 0"
                   take "log pushed for 0"
                   run normal(6666666ns,666666ns)
                   queue kblockd "io for 0"
