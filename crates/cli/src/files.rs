@@ -25,5 +25,10 @@ impl Files for Folder {
 
 /// The text of a file the user named.
 pub fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|e| Error::file(path, &e))
+    std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => {
+            Error::new(format!("{}: this is no text; is it damaged, or another file?", path.display()))
+        }
+        _ => Error::file(path, &error),
+    })
 }
