@@ -24,7 +24,8 @@ pub struct Finding {
     pub what: String,
     /// The steps that led there, oldest first.
     pub chain: Vec<String>,
-    /// The rule at work, where the trace explains decisions.
+    /// The rule at work; where the trace does not explain decisions, those that may be, as the
+    /// ways out turn them.
     pub rule: Option<String>,
     /// What would avoid it.
     pub avoid: Vec<Avoid>,
@@ -50,6 +51,18 @@ pub struct Avoid {
     pub switch: &'static str,
     /// What it does.
     pub does: &'static str,
+}
+
+impl Avoid {
+    /// The rule that it turns: `SIS_UTIL` for `NO_SIS_UTIL`, `the lack of HRTICK` for `HRTICK`.
+    fn rule(self) -> String {
+        let Avoid { switch, .. } = self;
+        match (switch.strip_prefix("NO_").or(switch.strip_suffix("=off")), switch.split_once('=')) {
+            (Some(rule), _) => rule.to_owned(),
+            (None, Some(("preempt", model))) => format!("a model other than preempt={model}"),
+            (None, _) => format!("the lack of {switch}"),
+        }
+    }
 }
 
 /// The findings of one detector.
@@ -97,7 +110,12 @@ impl Worst {
         self.lost += lost;
         let place = self.kept.partition_point(|kept| (kept.lost_ns, kept.count) >= (lost.0, count));
         if place < self.room {
-            self.kept.insert(place, Finding { lost_ns: lost.0, count, ..make() });
+            let mut found = Finding { lost_ns: lost.0, count, ..make() };
+            if found.rule.is_none() && !found.avoid.is_empty() {
+                let rules: Vec<String> = found.avoid.iter().map(|avoid| avoid.rule()).collect();
+                found.rule = Some(format!("not in the trace; it may be {}", rules.join(", ")));
+            }
+            self.kept.insert(place, found);
             self.kept.truncate(self.room);
         }
     }

@@ -275,6 +275,7 @@ mod tests {
             &two_on_one(""),
             expect![[r#"
                 0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
+                  rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
                   if     the task may run there, which the trace does not tell
@@ -294,6 +295,7 @@ mod tests {
             &script,
             expect![[r#"
                 0.003000 .. 0.005000  hog[2] waited 2.000 ms on CPU 0 behind init[1]; for 2.000 ms of it CPU 1 was idle
+                  rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
                   if     the task may run there, which the trace does not tell
@@ -331,6 +333,7 @@ mod tests {
             &two_on_one("20 0 init-1 affinity hog-2 0-3"),
             expect![[r#"
                 0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
+                  rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
             "#]],
@@ -348,12 +351,13 @@ mod tests {
             "1x1x2",
             &silent,
             expect![[r#"
-            0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
-              try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
-              try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
-              if     the task may run there, which the trace does not tell
-              and if CPU 1 was idle, of which no event told until then
-        "#]],
+                0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
+                  rule   not in the trace; it may be SIS_UTIL, SIS_PROP
+                  try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
+                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
+                  if     the task may run there, which the trace does not tell
+                  and if CPU 1 was idle, of which no event told until then
+            "#]],
         );
     }
 
@@ -388,6 +392,7 @@ mod tests {
             )),
             expect![[r#"
                 0.000100 .. 0.009000  hog[2] waited 8.900 ms on CPU 0 behind init[1]; for 5.900 ms of it CPU 1 was idle
+                  rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
                   if     the task may run there, which the trace does not tell

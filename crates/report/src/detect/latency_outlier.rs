@@ -110,6 +110,14 @@ fn finding(pid: Pid, comm: Comm, cpu: CpuId, time: Time, wait: &Wait, scene: &Sc
         .into_iter()
         .chain(preemption.map(|reason| reason.to_string()))
         .collect();
+    let rule = match (rules.is_empty(), avoid.is_empty(), scene.idle_for(pid).is_empty()) {
+        (false, ..) => Some(rules.join(", then ")),
+        (true, false, _) => None,
+        (true, true, true) => {
+            Some("none alone: the turns of all before it add up; less load avoids it".into())
+        }
+        (true, true, false) => Some("not in the trace; others were idle, see idle-while-waiting".into()),
+    };
     Finding {
         from_ns: wait.since.0,
         to_ns: time.0,
@@ -117,7 +125,7 @@ fn finding(pid: Pid, comm: Comm, cpu: CpuId, time: Time, wait: &Wait, scene: &Sc
         what: format!("{task} waited {} for CPU {cpu}", ms(time.since(wait.since))),
         tasks,
         chain,
-        rule: (!rules.is_empty()).then(|| rules.join(", then ")),
+        rule,
         avoid,
         guessed,
         ..Finding::default()
@@ -312,6 +320,7 @@ mod tests {
                     0.005000  it was moved to CPU 1
                     CPU 1 ran hog[2] for 4.000 ms
                     0.009000  it ran on CPU 1
+                  rule   not in the trace; it may be the lack of HRTICK, a model other than preempt=full
                   try    HRTICK: slices end by a timer instead of at the tick after
                   try    preempt=full: a running task makes way wherever it may, not only at its next preemption point
             "#]],
@@ -332,6 +341,7 @@ mod tests {
                     0.001001  sh[1] on CPU 0 made job[6]; it was put on CPU 0
                     CPU 0 ran sh[1] for 11.000 ms
                     0.012001  it ran on CPU 0
+                  rule   not in the trace; it may be the lack of HRTICK, a model other than preempt=full
                   try    HRTICK: slices end by a timer instead of at the tick after
                   try    preempt=full: a running task makes way wherever it may, not only at its next preemption point
             "#]],

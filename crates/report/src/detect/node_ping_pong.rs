@@ -265,6 +265,7 @@ mod tests {
             &script,
             expect![[r#"
                 0.000000 .. 0.005000  db[7] changed nodes 5 times in 5.000 ms, at last from 0 to 1 (5 newly idle)
+                  rule   not in the trace; it may be NI_RANDOM
                   try    NO_NI_RANDOM: a CPU that goes idle looks for work in every domain, not at random
             "#]],
         );

@@ -186,6 +186,7 @@ mod tests {
             PILE,
             expect![[r#"
                 0.000011 .. 0.009500  3 new tasks of stream[1] were put on CPU 0 beside others within 0.020 ms, while CPUs 1-2 were idle; they shared it for 9.489 ms: stream[2] stream[3] stream[4]
+                  rule   not in the trace; it may be the lack of NUMA_IMB_AFFINITY, the lack of FORK_STATS_ALLOWED
                   try    NUMA_IMB_AFFINITY: the imbalance allowed between nodes at fork counts only the CPUs the task may use
                   try    FORK_STATS_ALLOWED: a group is judged at fork by the CPUs the task may use
                   if     the tasks may run there, which the trace does not tell

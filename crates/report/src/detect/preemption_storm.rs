@@ -228,6 +228,7 @@ mod tests {
             expect![[r#"
                 0.000103 .. 0.006003  CPU 0 was taken from its task 60 times in 5.900 ms, a stretch of 0.098 ms on average, mostly by woken tasks
                     recv[2] preempted send[1] 41 times
+                  rule   not in the trace; it may be WAKEUP_PREEMPTION, the lack of RUN_TO_PARITY, PREEMPT_SHORT, a model other than preempt=lazy
                   try    NO_WAKEUP_PREEMPTION: a woken task waits for the end of the current slice
                   try    RUN_TO_PARITY: the current task is protected until its slice is used up (EEVDF)
                   try    NO_PREEMPT_SHORT: a task with a shorter slice does not end that protection
@@ -266,6 +267,7 @@ mod tests {
                 0.000200 .. 0.008000  CPU 0 was taken from its task 40 times in 7.800 ms, a stretch of 0.195 ms on average, mostly by tasks that had waited, or yields
                     a[1] preempted b[2] 11 times
                     b[2] preempted a[1] 10 times
+                  rule   not in the trace; it may be a model other than preempt=lazy
                   try    preempt=lazy: the fair class asks for a reschedule at the next tick or return to user mode only
             "#]],
         );

@@ -247,6 +247,7 @@ mod tests {
             &flooded(500, WAKEUP),
             expect![[r#"
                 0.050001 .. 0.050001  put on CPU 0, which lost up to 33 % to interrupts, while a better CPU was idle (at last CPU 1): 1 wake-up, of barrier[7] 1 time
+                  rule   not in the trace; it may be the lack of SIS_CAPACITY
                   avoid  SIS_CAPACITY: a wake-up passes over CPUs that lose more than 20 % to interrupts
             "#]],
         );
