@@ -268,6 +268,8 @@ fn a_replay_says_first_whether_the_recording_comes_back() {
         first.starts_with("fidelity  replayed on its own machine (16 CPUs, v6.12), mean of 2 seeds"),
         "{first}"
     );
+    let second = one.lines().nth(1).unwrap();
+    assert!(second.starts_with("form      "), "{second}");
     for part in
         ["run time, ms", "wake-up latency, us", "context-switches", "v6.12+NO_SIS_UTIL", "v6.1 against v6.12"]
     {

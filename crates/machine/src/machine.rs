@@ -36,6 +36,9 @@ pub struct Machine {
     /// Whether one processor does the work of all busy CPUs in turn, as an emulator does
     /// whose clock counts instructions: with n busy each works at 1/n.
     pub shared_clock: bool,
+    /// What passes of newly idle balancing were found to take before the run begins, ns: kernels hold a domain whose
+    /// passes once took long for dear, and give most of them up.
+    pub newidle_cost: u64,
     /// Contended lines.
     pub line: LinePrices,
     /// Mechanisms that are off.
@@ -58,6 +61,7 @@ impl Machine {
             law: Law::default(),
             clock_domain: ClockDomain::default(),
             shared_clock: false,
+            newidle_cost: 0,
             line: LinePrices::default(),
             without: Without::NOTHING,
         }

@@ -41,8 +41,8 @@ pub struct Options {
     pub recorded_cpus: usize,
     /// CPUs of the machine it is to run on. A CPU that is not there is replaced by the one whose number is the rest.
     pub nr_cpus: usize,
-    /// It is the machine of the recording: idle CPUs hear of wake-ups as late as there.
-    pub as_recorded: bool,
+    /// Idle CPUs hear of each wake-up as late as in the recording: it is its machine.
+    pub heard: bool,
     /// CPUs that tasks of a name may use.
     pub affinity: Vec<AffinityHint>,
     /// What was known of tasks and groups when it was recorded.
@@ -159,7 +159,7 @@ impl<'a> Writer<'a> {
                     let period = (sleep.since_last + std::mem::take(&mut unseen)).max(Duration(1));
                     ops.push(Op::TimerWait { timer: Timer::Own(0), period, miss: Miss::KeepGrid });
                 }
-                Step::Heard(after) if self.options.as_recorded => ops.push(Op::Heard { after }),
+                Step::Heard(after) if self.options.heard => ops.push(Op::Heard { after }),
                 Step::Heard(_) => {}
                 Step::Wait(other) | Step::Wake(other) => {
                     if self.specs[other.index()].is_some() {
@@ -305,7 +305,7 @@ mod tests {
                 name: "test".to_string(),
                 recorded_cpus: 8,
                 nr_cpus,
-                as_recorded: nr_cpus == 8,
+                heard: nr_cpus == 8,
                 affinity,
                 known: known.clone(),
             })

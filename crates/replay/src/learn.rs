@@ -113,19 +113,20 @@ impl Learner {
                 _ => false,
             });
         }
-        self.learned.idle_wakeup = self.quick_latency();
+        self.learned.idle_wakeup = self.latency(10);
+        self.learned.idle_wakeup_median = self.latency(50);
         Ok(self.learned)
     }
 
-    /// A tenth of the latencies of idle CPUs are below this.
-    fn quick_latency(&self) -> Option<Duration> {
-        let tenth = self.latencies.values().sum::<u64>() / 10;
+    /// So many percent of the latencies of idle CPUs are below this.
+    fn latency(&self, percent: u64) -> Option<Duration> {
+        let part = self.latencies.values().sum::<u64>() * percent / 100;
         let mut below = 0;
-        let decile = self.latencies.iter().find(|&(_, &count)| {
+        let found = self.latencies.iter().find(|&(_, &count)| {
             below += count;
-            below > tenth
+            below > part
         });
-        decile.map(|(&us, _)| Duration::micros(us))
+        found.map(|(&us, _)| Duration::micros(us))
     }
 
     fn begun(&self) -> Time {

@@ -29,6 +29,8 @@ pub struct Learned {
     /// How long an idle CPU takes to run a task that another CPU woke, when nothing is in its way: a tenth of
     /// the times it was as quick; none if it was never seen.
     pub idle_wakeup: Option<Duration>,
+    /// The same, but half of the times it was as quick.
+    pub idle_wakeup_median: Option<Duration>,
     /// It has `sched_waking`. A `sched_wakeup` alone does not tell who woke a task that another CPU queued.
     pub has_waking: bool,
     /// Wake-ups of tasks that were not asleep: nothing came of them.

@@ -6,6 +6,7 @@
 //! costs are not charged again.
 
 mod fidelity;
+mod form;
 
 use schedlab_audit::AffinityHint;
 use schedlab_machine::{Machine, Mechanism, Without};
@@ -23,6 +24,7 @@ use crate::kept::Kept;
 use crate::scenario::{Row, Scenario};
 
 pub use fidelity::{Fidelity, Line};
+pub use form::{Form, Hears};
 
 /// Figures of a recording or its replay, without the tasks that a simulated kernel makes by itself.
 #[derive(Clone, Debug, Default)]
@@ -116,41 +118,52 @@ pub struct Recorded {
     pub known: Known,
 }
 
+/// Where a recording is replayed.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The machine.
+    pub machine: Machine,
+    /// Its idle CPUs hear of each wake-up as late as in the recording.
+    heard: bool,
+}
+
 impl Recorded {
     /// Its own machine: the CPUs with nothing that costs time, but for the time an idle CPU took
-    /// to hear of work in the recording.
-    pub fn own_machine(&self, topology: Topology) -> Machine {
+    /// to hear of work in the recording, and what else the form of the replay says of it.
+    pub fn own(&self, topology: Topology, form: Form) -> Place {
         let mut machine = Machine::of(topology);
-        let hears = self.learned.idle_wakeup.unwrap_or_default().0;
+        machine.newidle_cost = form.newidle_us * 1000;
+        let hears = form.hears.latency(&self.learned).0;
         for (name, value) in
             [("ipi.send_ns", 0), ("ipi.handle_ns", 0), ("ipi.deliver_ns", hears), ("ipi.polling_ns", hears)]
         {
             machine.set(name, value).expect("a constant of every machine");
         }
         let all = Mechanism::TABLE.iter().map(|row| row.0).filter(|m| *m != Mechanism::Ipi);
-        machine.without(all.fold(Without::NOTHING, Without::with))
+        let machine = machine.without(all.fold(Without::NOTHING, Without::with));
+        Place { machine, heard: form.hears == Hears::Each }
     }
 
     /// Another machine, without what the recorded work holds already.
-    pub fn elsewhere(&self, machine: Machine, recorded_on: &Topology) -> Machine {
+    pub fn elsewhere(&self, machine: Machine, recorded_on: &Topology) -> Place {
         let mut without = machine.without.with(Mechanism::KernelCosts);
         if recorded_on.is_smt() {
             without = without.with(Mechanism::Smt);
         }
-        machine.without(without)
+        Place { machine: machine.without(without), heard: false }
     }
 
-    /// The programs on a machine, as the one row of a scenario; `as_recorded` if it is that of the recording.
+    /// The programs on a machine, as the one row of a scenario.
     ///
     /// # Errors
     /// Programs that contradict themselves.
-    pub fn row(&self, machine: &Machine, as_recorded: bool) -> Result<Row, Error> {
+    pub fn row(&self, place: &Place) -> Result<Row, Error> {
         let name = format!("replay of {}", self.name);
         let options = Options {
             name,
             recorded_cpus: self.nr_cpus,
-            nr_cpus: machine.topology.nr_cpus(),
-            as_recorded,
+            nr_cpus: place.machine.topology.nr_cpus(),
+            heard: place.heard,
             affinity: self.affinity.clone(),
             known: self.known.clone(),
         };
@@ -165,14 +178,14 @@ impl Recorded {
     /// Programs that contradict themselves.
     pub fn scenario(
         &self,
-        machine: Machine,
+        place: Place,
         kernels: Vec<Kernel>,
         runs: u32,
         seed: u64,
     ) -> Result<Scenario, Error> {
-        let rows = vec![self.row(&machine, false)?];
+        let rows = vec![self.row(&place)?];
         let story = format!("What was recorded in {}, replayed.", self.name);
-        let file = self.name.clone();
+        let (file, machine) = (self.name.clone(), place.machine);
         Ok(Scenario { file, story, machine, kernels, runs, seed, limit: None, rows, expect: Vec::new() })
     }
 }

@@ -297,6 +297,9 @@ impl<'a> Engine<'a> {
     fn begin(&mut self) {
         let mut past = Stream::new(self.seed, "uptime", 0);
         self.sched.has_been_up(UPTIME, || past.next());
+        for sd in &mut self.sched.domains.sds {
+            sd.max_newidle_lb_cost = self.machine.newidle_cost;
+        }
         // Nobody starts a program at a tick.
         let begin = UPTIME + schedlab_units::Duration(past.next() % self.sched.tick_ns());
         self.began = begin;

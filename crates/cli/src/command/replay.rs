@@ -61,19 +61,24 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     if args.programs {
         return output::print(|out| write!(out, "{}", recorded.learned)).map(|()| Status::Done);
     }
-    let own = recorded.own_machine(topology.clone());
     let progress = Progress::new("replaying on its own machine");
-    let fidelity =
-        recorded.fidelity(&own, &facts.kernel, args.seed, args.runs, args.threads, |done, total| {
-            progress.at(done, total)
-        })?;
+    let form = recorded.fit(&topology, &facts.kernel, args.seed, args.threads)?;
+    let fidelity = recorded.fidelity(
+        &topology,
+        form,
+        &facts.kernel,
+        args.seed,
+        args.runs,
+        args.threads,
+        |done, total| progress.at(done, total),
+    )?;
     drop(progress);
-    let machine = match target {
+    let place = match target {
         Some(machine) => recorded.elsewhere(with(machine, without), &topology),
-        None => own,
+        None => recorded.own(topology.clone(), form),
     };
-    let notes = recorded.notes(&machine, &topology);
-    let scenario = recorded.scenario(machine, kernels, args.runs, args.seed)?;
+    let notes = recorded.notes(&place.machine, &topology);
+    let scenario = recorded.scenario(place, kernels, args.runs, args.seed)?;
     let progress = Progress::new(&scenario.rows[0].workload.name);
     let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
     drop(progress);

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use schedlab_machine::Machine;
 use schedlab_replay::{MARK, TaskIndex};
 use schedlab_report::metrics::{Busy, Cause};
 use schedlab_sched::Kernel;
+use schedlab_topology::Topology;
 use schedlab_trace::{Event, Kind, Sink, Tee};
 use schedlab_units::Pid;
 use serde::Serialize;
 
-use super::{Figures, Recorded, figures, ms};
+use super::{Figures, Form, Recorded, figures, ms};
 use crate::error::Error;
 use crate::experiment::{Limits, run_one, spread};
 use crate::measured::Measured;
@@ -38,6 +38,8 @@ pub struct Line {
     pub spread: (f64, f64),
     /// By which share the replays are off.
     pub off: f64,
+    /// How far it is off in units of what it may be; nothing if there is no goal.
+    pub strays: f64,
     /// Whether that is within the goal.
     pub within: bool,
 }
@@ -51,6 +53,8 @@ pub struct Fidelity {
     pub nr_cpus: usize,
     /// The kernel.
     pub kernel: String,
+    /// The form of the replay.
+    pub form: Form,
     /// How many seeds the mean is of.
     pub runs: u32,
     /// The counts that are judged: switches, wake-ups, migrations.
@@ -65,14 +69,15 @@ impl Line {
     fn count(what: &str, recorded: f64, replays: Replays) -> Line {
         let Replays { mean: replayed, spread } = replays;
         let off = share(recorded, replayed);
-        let within = (replayed - recorded).abs() <= COUNTS_GOAL * recorded.max(HANDFUL);
-        Line { what: what.to_string(), recorded, replayed, spread, off, within }
+        let strays = (replayed - recorded).abs() / (COUNTS_GOAL * recorded.max(HANDFUL));
+        Line { what: what.to_string(), recorded, replayed, spread, off, strays, within: strays <= 1.0 }
     }
 
     fn busy(what: String, recorded: f64, replayed: f64, all: f64) -> Line {
         let off = share(recorded, replayed);
-        let within = (replayed - recorded).abs() <= BUSY_GOAL * recorded.max(SMALL * all);
-        Line { what, recorded, replayed, spread: (replayed, replayed), off, within }
+        let strays =
+            (replayed - recorded).abs() / (BUSY_GOAL * recorded.max(SMALL * all)).max(f64::MIN_POSITIVE);
+        Line { what, recorded, replayed, spread: (replayed, replayed), off, strays, within: strays <= 1.0 }
     }
 
     /// Whether the recording could be one of the replays: it lies among them, so that being off
@@ -144,7 +149,7 @@ impl Fidelity {
         counts.chain(busy).collect()
     }
 
-    /// The fidelity line, and a second one if something fell outside.
+    /// The fidelity line, the form that was fitted, and what fell outside, if anything.
     pub fn text(&self) -> String {
         let mut text = format!(
             "fidelity  replayed on its own machine ({} CPUs, {}), mean of {} seeds: counts off by at most {:.1} % (goal \
@@ -157,6 +162,7 @@ impl Fidelity {
             self.busy_off() * 100.0,
             BUSY_GOAL * 100.0
         );
+        text += &format!("form      {}\n", self.form);
         let outside = self.outside();
         if !outside.is_empty() {
             let shown = outside.len().min(OUTSIDE_SHOWN);
@@ -202,19 +208,21 @@ impl Recorded {
     /// A replay that cannot be made.
     pub fn fidelity(
         &self,
-        own: &Machine,
+        topology: &Topology,
+        form: Form,
         kernel: &Kernel,
         seed: u64,
         runs: u32,
         threads: usize,
         progress: impl Fn(usize, usize) + Sync,
     ) -> Result<Fidelity, Error> {
-        let row = self.row(own, true)?;
+        let own = self.own(topology.clone(), form);
+        let row = self.row(&own)?;
         let done = AtomicUsize::new(0);
         let one = |index: usize| {
             let sinks = |row: &crate::Row| Tee(Measured::new(row.prologue, figures()), Tasks::default());
             let limits = Limits { seed: seed + index as u64, limit: None };
-            let result = run_one(own, kernel, &row, limits, sinks)
+            let result = run_one(&own.machine, kernel, &row, limits, sinks)
                 .map_err(|e| Error::new(format!("{}: the replay on its own machine: {e}", self.name)));
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs as usize);
             result.map(|(_, Tee(replayed, tasks))| (replayed.into_inner().into_inner(), tasks))
@@ -238,7 +246,7 @@ impl Recorded {
         let unrecorded = self.unrecorded();
         let line = |(i, what): (usize, &&str)| {
             let line = Line::count(what, recorded[i], means[i]);
-            Line { within: line.within || unrecorded.contains(what), ..line }
+            if unrecorded.contains(what) { Line { strays: 0.0, within: true, ..line } } else { line }
         };
         let counts = COUNTS.iter().enumerate().map(line).collect();
         let line = |(i, what): (usize, &&str)| {
@@ -253,9 +261,10 @@ impl Recorded {
             })
             .collect();
         Ok(Fidelity {
-            machine: own.name().to_string(),
-            nr_cpus: own.topology.nr_cpus(),
+            machine: topology.name.clone(),
+            nr_cpus: topology.nr_cpus(),
             kernel: kernel.name.clone(),
+            form,
             runs,
             counts,
             busy,
