@@ -18,12 +18,15 @@ pub(crate) enum Endian {
 }
 
 impl Endian {
-    /// A number of 1 to 8 bytes, without sign.
+    /// A number of 1 to 8 bytes, without sign. The usual sizes are taken at once.
+    #[inline]
     pub fn uint(self, bytes: &[u8]) -> u64 {
         let join = |n: u64, &byte: &u8| n << 8 | u64::from(byte);
-        match self {
-            Endian::Little => bytes.iter().rev().fold(0, join),
-            Endian::Big => bytes.iter().fold(0, join),
+        match (self, bytes) {
+            (Endian::Little, &[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]).into(),
+            (Endian::Little, &[a, b, c, d, e, f, g, h]) => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            (Endian::Little, _) => bytes.iter().rev().fold(0, join),
+            (Endian::Big, _) => bytes.iter().fold(0, join),
         }
     }
 
@@ -34,6 +37,7 @@ impl Endian {
     }
 
     /// The number at an offset, if it is there.
+    #[inline]
     pub fn uint_at(self, bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
         bytes.get(offset..offset.checked_add(size)?).map(|bytes| self.uint(bytes))
     }
@@ -50,6 +54,8 @@ mod tests {
         assert_eq!(Endian::Little.int(&[0xfe, 0xff]), -2);
         assert_eq!(Endian::Big.int(&[0xff, 0xff, 0xff, 0xfe]), -2);
         assert_eq!(Endian::Little.int(&[0xff; 8]), -1);
+        assert_eq!(Endian::Little.uint(&[1, 2, 3, 4]), 0x0403_0201);
+        assert_eq!(Endian::Little.uint(&[1, 2, 3, 4, 5, 6, 7, 8]), 0x0807_0605_0403_0201);
         assert_eq!(Endian::Little.uint_at(&[1, 2], 1, 2), None);
     }
 }

@@ -7,9 +7,19 @@ use schedlab_units::Pid;
 use crate::comm::Comm;
 use crate::event::{Event, Kind};
 
-/// What is known of each task so far.
+/// What is known of each task so far. Each event asks for two or three of them, and Linux numbers
+/// tasks below four million; what is beyond, in a damaged recording, is kept apart.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names(HashMap<Pid, Task>);
+pub(super) struct Names {
+    /// By number, so many tasks at a time.
+    pages: Vec<Option<Box<[Option<Task>; PAGE]>>>,
+    beyond: HashMap<Pid, Task>,
+}
+
+const PAGE: usize = 256;
+
+/// PID_MAX_LIMIT: numbers of tasks are smaller.
+const PID_MAX: usize = 1 << 22;
 
 /// What is known of a task.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +31,18 @@ pub(super) struct Task {
 impl Names {
     /// What is known of a task, to be changed.
     pub fn task(&mut self, pid: Pid) -> &mut Task {
-        self.0.entry(pid).or_default()
+        let Some(place) = place(pid) else { return self.beyond.entry(pid).or_default() };
+        let page = place / PAGE;
+        if self.pages.len() <= page {
+            self.pages.resize(page + 1, None);
+        }
+        let page = self.pages[page].get_or_insert_with(|| Box::new([None; PAGE]));
+        page[place % PAGE].get_or_insert_default()
+    }
+
+    fn known(&self, pid: Pid) -> Option<&Task> {
+        let Some(place) = place(pid) else { return self.beyond.get(&pid) };
+        self.pages.get(place / PAGE)?.as_ref()?[place % PAGE].as_ref()
     }
 
     /// Gives an event the name and process of the task it happened under, and learns the
@@ -39,12 +60,34 @@ impl Names {
         }
         if event.pid == Pid::IDLE {
             event.comm = Comm::from("<idle>");
-        } else if let Some(task) = self.0.get(&event.pid) {
+        } else if let Some(task) = self.known(event.pid) {
             event.comm = task.comm;
             event.tgid = event.tgid.or(task.tgid);
         }
         if let Kind::SchedSwitch { next_comm, next_pid, .. } = &event.kind {
             self.task(*next_pid).comm = *next_comm;
         }
+    }
+}
+
+fn place(pid: Pid) -> Option<usize> {
+    usize::try_from(pid.0).ok().filter(|&place| place < PID_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_is_found_again() {
+        let mut names = Names::default();
+        for pid in [0, 1, 255, 256, 4_194_303, 4_194_304, i32::MAX, -1].map(Pid) {
+            assert!(names.known(pid).is_none(), "{pid}");
+            names.task(pid).comm = Comm::from(pid.to_string().as_str());
+        }
+        for pid in [0, 256, 4_194_303, 4_194_304, -1].map(Pid) {
+            assert_eq!(names.known(pid).map(|task| task.comm.to_string()), Some(pid.to_string()));
+        }
+        assert!(names.known(Pid(2)).is_none(), "a neighbour of one that is known");
     }
 }

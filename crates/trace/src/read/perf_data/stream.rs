@@ -59,13 +59,13 @@ impl<I: Read> Stream<I> {
             if self.broken.is_some() || self.end.saturating_sub(start) < 8 {
                 return Ok(None);
             }
-            let mut head = Vec::new();
-            self.read(8, &mut head)?;
-            if head.is_empty() {
+            let mut head = [0; 8];
+            let read = self.read_up_to(&mut head)?;
+            if read == 0 {
                 return Ok(None);
             }
-            let (Some(kind), Some(size)) =
-                (self.endian.uint_at(&head, 0, 4), self.endian.uint_at(&head, 6, 2))
+            let head = &head[..read];
+            let (Some(kind), Some(size)) = (self.endian.uint_at(head, 0, 4), self.endian.uint_at(head, 6, 2))
             else {
                 self.broken = Some((start, "the file ends inside a record; it was cut short"));
                 return Ok(None);
@@ -75,8 +75,10 @@ impl<I: Read> Stream<I> {
                 return Ok(None);
             }
             let mut body = std::mem::take(&mut self.body);
-            body.clear();
-            self.read(size - 8, &mut body)?;
+            // A record is shorter than 64 KB, whatever it says.
+            body.resize(size as usize - 8, 0);
+            let read = self.read_up_to(&mut body)?;
+            body.truncate(read);
             self.body = body;
             if self.body.len() as u64 != size - 8 {
                 self.broken = Some((start, "the file ends inside a record; it was cut short"));
@@ -120,6 +122,21 @@ impl<I: Read> Stream<I> {
         let skipped = std::io::copy(&mut (&mut self.input).take(size), &mut std::io::sink())?;
         self.at += skipped;
         Ok(())
+    }
+
+    /// Fills as much of a place as there is in the file.
+    fn read_up_to(&mut self, place: &mut [u8]) -> Result<usize, Error> {
+        let mut filled = 0;
+        while filled < place.len() {
+            match self.input.read(&mut place[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.at += filled as u64;
+        Ok(filled)
     }
 
     fn read(&mut self, size: u64, into: &mut Vec<u8>) -> Result<(), Error> {
