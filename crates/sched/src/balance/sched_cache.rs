@@ -264,10 +264,10 @@ impl Sched {
     ///
     /// Kernel: task_tick_cache(), task_cache_work(), kernel/sched/fair.c, v7.2.
     pub fn task_tick_cache(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        let process = self.task(task).process;
-        if self.task(task).kthread || !self.sched_cache_active() {
+        if !self.sched_cache_active() || self.task(task).kthread {
             return;
         }
+        let process = self.task(task).process;
         if !self.sched_cache.groups.contains_key(&process) {
             return;
         }
