@@ -144,18 +144,23 @@ impl Guesses {
             let wrong = if wide { !spread.by_guess[halving] } else { spread.by_guess[halving] };
             bits(self.live[halving] & wrong).for_each(|base| contradicted[base] += 1);
         }
-        // The first of the least, with guesses that are no longer live, which have far more.
-        let least_of = self.contradicted.map(|by_base| by_base.into_iter().fold(u32::MAX, u32::min));
+        // Of those that are live alone: others are no longer counted against, so they may have the least.
+        let counts = self.contradicted;
+        let least_of: [u32; HALVINGS] = std::array::from_fn(|halving| {
+            bits(self.live[halving]).map(|base| counts[halving][base]).min().unwrap_or(u32::MAX)
+        });
         let least = least_of.into_iter().fold(u32::MAX, u32::min);
-        let first = |counts: &[u32]| counts.iter().position(|&count| count == least).unwrap_or_default();
-        let halving = first(&least_of);
-        self.best = (halving, first(&self.contradicted[halving]));
-        self.weights = self.contradicted.map(|by_base| by_base.map(|count| weight(count - least)));
-        for (live, contradicted) in self.live.iter_mut().zip(&self.contradicted) {
-            for base in bits(*live).filter(|&base| contradicted[base] > least + PATIENCE) {
-                *live &= !(1 << base);
+        for (halving, live) in self.live.iter_mut().enumerate() {
+            bits(*live)
+                .filter(|&base| counts[halving][base] > least + PATIENCE)
+                .for_each(|base| *live &= !(1 << base));
+            for (base, asked) in self.weights[halving].iter_mut().enumerate() {
+                *asked = if *live >> base & 1 == 1 { weight(counts[halving][base] - least) } else { 0 };
             }
         }
+        let halving = least_of.iter().position(|&count| count == least).unwrap_or_default();
+        let first = bits(self.live[halving]).find(|&base| counts[halving][base] == least);
+        self.best = (halving, first.unwrap_or_default());
         for (halving, asked) in self.asked.iter_mut().enumerate() {
             *asked = bits(self.live[halving]).map(|base| u32::from(self.weights[halving][base])).sum();
         }
@@ -266,6 +271,27 @@ mod tests {
                 assert!(same.is_some() || live != 1 << 63, "one guess leaves nothing open");
             }
         }
+    }
+
+    /// What is learned of one waker may be wrong of another, and a guess that was given up
+    /// does not come back because all others are contradicted as often later.
+    #[test]
+    fn a_guess_that_was_given_up_stays_so_whatever_comes() {
+        let mut guesses = Guesses::new(250, 1000);
+        let told =
+            |by_guess: u64| Spread { wide: true, open: true, tells: true, by_guess: [by_guess; HALVINGS] };
+        for _ in 0..=PATIENCE {
+            guesses.learn(&told(!0xff), true);
+        }
+        assert_eq!(guesses.live[0], !0xff);
+        for _ in 0..3 * PATIENCE {
+            guesses.learn(&told(u64::MAX), false);
+        }
+        let (waker, wakee) = (guesses.ancestor(), guesses.ancestor());
+        assert_eq!(guesses.live[0], !0xff);
+        assert!(guesses.best.1 >= 8 && guesses.weights[0][..8] == [0; 8]);
+        let spread = guesses.spread(&waker, TaskId(1), &wakee, 4, 1000);
+        assert!(!spread.by_guess.iter().any(|&wide| wide & 0xff != 0), "{spread:?}");
     }
 
     #[test]
