@@ -11,7 +11,7 @@ use schedlab::topology::{CpuMask, Topology};
 
 use crate::error::Error;
 use crate::recorded::Recorded;
-use crate::recording::Recording;
+use crate::recording::{Recording, is_read_once};
 use crate::{files, machine};
 
 /// What the user says of a recording.
@@ -113,8 +113,7 @@ fn machine_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<Topology, Er
 /// The kernel that stands in a recording, or the one to take instead.
 fn kernel_in(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error> {
     let (trace, option) = (recorded.trace.display(), args.kernel_option);
-    // Standard input cannot be read twice.
-    if recorded.trace != Path::new("-")
+    if !is_read_once(&recorded.trace)
         && let Some(release) = Recording::open(&recorded.trace)?.release()
         && let Some(preset) = preset_of(release, option)
     {

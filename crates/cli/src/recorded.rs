@@ -10,7 +10,7 @@ use schedlab::topology::Topology;
 
 use crate::error::Error;
 use crate::machine;
-use crate::recording::Recording;
+use crate::recording::{Recording, is_read_once};
 
 /// Names of recordings in a folder, without what compression adds.
 const NAMES: [&str; 4] = ["trace.dat", "trace.txt", "perf.data", "trace.pftrace"];
@@ -101,8 +101,7 @@ impl Recorded {
         if let Some(path) = self.description() {
             return Ok(Some(machine::machine(&path.display().to_string())?.topology));
         }
-        // Standard input cannot be read twice.
-        if self.trace == Path::new("-") {
+        if is_read_once(&self.trace) {
             return Ok(None);
         }
         Ok(Recording::open(&self.trace)?.machine().transpose()?)

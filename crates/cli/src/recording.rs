@@ -64,10 +64,14 @@ impl Seen {
 const LOOK_EVERY: u64 = 1 << 14;
 
 impl Recording {
-    /// Opens a file, or standard input for `-`.
+    /// Opens a file or a pipe, or standard input for `-`.
     pub fn open(path: &Path) -> Result<Recording, Error> {
         let name = path.display().to_string();
-        let file = if name == "-" { standard_input() } else { File::open(path) };
+        let file = match File::open(path) {
+            _ if name == "-" => kept(io::stdin().lock()),
+            Ok(pipe) if is_read_once(path) => kept(pipe),
+            file => file,
+        };
         let file = file.map_err(|error| Error::file(path, &error))?;
         let size = file.metadata().map_or(0, |metadata| metadata.len());
         let place = Arc::new(AtomicU64::new(0));
@@ -223,10 +227,15 @@ fn warn(name: &str, summary: &Summary, back: &Back) {
     }
 }
 
-/// Standard input as a file, because most formats are not read from front to end.
-fn standard_input() -> io::Result<File> {
+/// Whether what stands there is gone once it was read: standard input, a pipe.
+pub fn is_read_once(path: &Path) -> bool {
+    path == Path::new("-") || path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// A stream as a file, because most formats are not read from front to end.
+fn kept(mut stream: impl Read) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
-    io::copy(&mut io::stdin().lock(), &mut file)?;
+    io::copy(&mut stream, &mut file)?;
     file.seek(SeekFrom::Start(0))?;
     Ok(file)
 }

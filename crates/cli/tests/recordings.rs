@@ -138,6 +138,20 @@ fn standard_input_is_read_and_a_closed_output_is_no_error() {
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
+#[test]
+fn a_pipe_is_read_like_a_file() {
+    let text = std::fs::File::open(recording("6.1/1x1x8/fork/trace.txt.gz")).unwrap();
+    let mut cat = Command::new("cat").stdin(text).stdout(Stdio::piped()).spawn().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .args(["audit", "/dev/stdin", "--kernel", "v6.1", "--machine", "1x1x8", "--format", "json"])
+        .stdin(cat.stdout.take().unwrap())
+        .output()
+        .unwrap();
+    assert!(cat.wait().unwrap().success() && output.status.success(), "{output:?}");
+    let audit: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(audit["recordings"][0]["events"], 3262);
+}
+
 fn check_error(args: &[&str], content: &[u8], expected: Expect) {
     let name = format!("schedlab-{}-{}", std::process::id(), args.join("-").replace(['/', ' '], "-"));
     let path = std::env::temp_dir().join(name);
