@@ -9,6 +9,7 @@ use schedlab::audit::{
 use schedlab::sched::{Kernel, PRESETS};
 use schedlab::topology::{CpuMask, Topology};
 
+use crate::command::record::is_sched_ext;
 use crate::error::Error;
 use crate::recorded::Recorded;
 use crate::recording::{Recording, is_read_once};
@@ -74,6 +75,14 @@ impl Facts {
             for part in asked.split('+').skip(1) {
                 kernel.switch(part.trim())?;
             }
+        }
+        if let Some(folder) = folder
+            && is_sched_ext(&fact(folder, recorded, "sched_ext.txt")?)
+        {
+            eprintln!(
+                "schedlab: {}: a scheduler of sched_ext was at work: what differs from these rules may be its choice",
+                recorded.trace.display()
+            );
         }
         let affinity = affinity(args, recorded, topology.nr_cpus())?;
         let (groups, groups_hidden) = match folder {

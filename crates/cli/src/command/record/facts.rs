@@ -10,6 +10,14 @@ use super::host::{Host, open_without_waiting};
 /// A file of facts: its name and its text.
 pub type Fact = (&'static str, String);
 
+/// The file that says whether a scheduler of sched_ext is at work.
+const SCHED_EXT: &str = "/sys/kernel/sched_ext/state";
+
+/// Whether a scheduler of sched_ext is at work, by lines of files.
+pub fn is_sched_ext(lines: &str) -> bool {
+    lines.lines().any(|line| line.strip_prefix(SCHED_EXT).is_some_and(|state| state.trim() == "enabled"))
+}
+
 /// All facts that the host tells, and sentences on those that are missing.
 pub fn facts(host: &Host) -> (Vec<Fact>, Vec<String>) {
     let mut missing = Vec::new();
@@ -32,8 +40,16 @@ pub fn facts(host: &Host) -> (Vec<Fact>, Vec<String>) {
     if topology.is_empty() {
         missing.push("/sys has no topology; an audit needs --machine".to_owned());
     }
+    let ext = [SCHED_EXT, "/sys/kernel/sched_ext/root/ops"].iter().filter_map(|path| line(host, path));
+    let ext: String = ext.collect();
+    if is_sched_ext(&ext) {
+        missing.push(
+            "a scheduler of sched_ext is at work: an audit judges it by rules that it need not follow".into(),
+        );
+    }
     let facts = [
         ("uname.txt", uname(host)),
+        ("sched_ext.txt", ext),
         ("cmdline.txt", host.text("/proc/cmdline").unwrap_or_default()),
         ("topology.txt", topology),
         ("sched_features.txt", features.unwrap_or_default()),

@@ -272,3 +272,21 @@ fn features_that_are_not_there_and_those_that_are_refused_are_told_apart() {
     fs::create_dir(&features).unwrap();
     assert!(told(&host).contains("features may not be read"), "{}", told(&host));
 }
+
+#[test]
+fn a_scheduler_of_sched_ext_is_told_and_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = host(folder.path());
+    let noted = |host: &Host| {
+        let (facts, told) = super::facts::facts(host);
+        let note = facts.into_iter().find(|(name, _)| *name == "sched_ext.txt").map(|(_, text)| text);
+        (
+            note.is_some_and(|note| super::is_sched_ext(&note)),
+            told.join("\n").contains("sched_ext is at work"),
+        )
+    };
+    for (state, is) in [("disabled\n", false), ("enabled\n", true)] {
+        put(folder.path(), "sys/kernel/sched_ext/state", state);
+        assert_eq!(noted(&host), (is, is), "{state}");
+    }
+}
