@@ -18,8 +18,8 @@ use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::Duration;
 use schedlab_workload::{
-    AttrId, BarrierId, CpuList, CpuListId, GroupId, LabelId, Miss, Op, ProcessId, SchedAttr, SpecId, Start,
-    TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
+    AttrId, BarrierId, CpuList, CpuListId, GroupId, LabelId, Miss, Op, ProcessId, SchedAttr, SemId, SpecId,
+    Start, TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
 };
 
 use crate::known::{Known, KnownTask, usual_policy};
@@ -43,6 +43,8 @@ pub struct Options {
     pub nr_cpus: usize,
     /// Idle CPUs hear of each wake-up as late as in the recording: it is its machine.
     pub heard: bool,
+    /// A waker that comes before its wakee sleeps goes on and owes it the wake-up.
+    pub owes: bool,
     /// CPUs that tasks of a name may use.
     pub affinity: Vec<AffinityHint>,
     /// What was known of tasks and groups when it was recorded.
@@ -76,6 +78,7 @@ struct Writer<'a> {
     specs: Vec<Option<SpecId>>,
     /// Where two tasks meet.
     meetings: BTreeMap<(TaskIndex, TaskIndex), BarrierId>,
+    debts: BTreeMap<(TaskIndex, TaskIndex), SemId>,
     /// The process of each task that shares one.
     processes: Vec<Option<ProcessId>>,
     groups: Vec<Option<GroupId>>,
@@ -99,7 +102,17 @@ impl<'a> Writer<'a> {
         let groups = learned.groups.iter().map(|path| w.group(&options.known.shared_by(path))).collect();
         let known: Vec<_> = learned.tasks.iter().map(|task| known_of(&options.known, task)).collect();
         let processes = processes(&learned.tasks, &known, &mut w);
-        Writer { options, w, mark, specs, meetings: BTreeMap::new(), processes, groups, known }
+        Writer {
+            options,
+            w,
+            mark,
+            specs,
+            meetings: BTreeMap::new(),
+            debts: BTreeMap::new(),
+            processes,
+            groups,
+            known,
+        }
     }
 
     /// A task that begins at once, so that the first event of a run tells when the prologue began.
@@ -161,6 +174,16 @@ impl<'a> Writer<'a> {
                 }
                 Step::Heard(after) if self.options.heard => ops.push(Op::Heard { after }),
                 Step::Heard(_) => {}
+                Step::Wait(other) if self.options.owes => {
+                    if self.specs[other.index()].is_some() {
+                        ops.push(Op::SemWait { sem: self.debt(other, index) });
+                    }
+                }
+                Step::Wake(other) if self.options.owes => {
+                    if self.specs[other.index()].is_some() {
+                        ops.push(Op::SemPost { sem: self.debt(index, other) });
+                    }
+                }
                 Step::Wait(other) | Step::Wake(other) => {
                     if self.specs[other.index()].is_some() {
                         ops.push(Op::Barrier { barrier: self.meeting(index, other) });
@@ -184,6 +207,16 @@ impl<'a> Writer<'a> {
             }
         }
         ops
+    }
+
+    /// Where one task owes another its wake-ups.
+    fn debt(&mut self, waker: TaskIndex, wakee: TaskIndex) -> SemId {
+        let w = &mut self.w;
+        *self.debts.entry((waker, wakee)).or_insert_with(|| {
+            let sem = w.sem(format!("{} wakes {}", waker.index(), wakee.index()), 0);
+            w.workload_mut().objects.sems[sem.index()].owes = true;
+            sem
+        })
     }
 
     /// Where two tasks meet.
@@ -306,6 +339,7 @@ mod tests {
                 recorded_cpus: 8,
                 nr_cpus,
                 heard: nr_cpus == 8,
+                owes: false,
                 affinity,
                 known: known.clone(),
             })

@@ -125,6 +125,8 @@ pub struct Place {
     pub machine: Machine,
     /// Its idle CPUs hear of each wake-up as late as in the recording.
     heard: bool,
+    /// Wakers that come first go on and owe the wake-up.
+    owes: bool,
 }
 
 impl Recorded {
@@ -141,16 +143,16 @@ impl Recorded {
         }
         let all = Mechanism::TABLE.iter().map(|row| row.0).filter(|m| *m != Mechanism::Ipi);
         let machine = machine.without(all.fold(Without::NOTHING, Without::with));
-        Place { machine, heard: form.hears == Hears::Each }
+        Place { machine, heard: form.hears == Hears::Each, owes: form.owes }
     }
 
-    /// Another machine, without what the recorded work holds already.
-    pub fn elsewhere(&self, machine: Machine, recorded_on: &Topology) -> Place {
+    /// Another machine, without what the recorded work holds already. Of the form only what belongs to the programs is kept.
+    pub fn elsewhere(&self, machine: Machine, recorded_on: &Topology, form: Form) -> Place {
         let mut without = machine.without.with(Mechanism::KernelCosts);
         if recorded_on.is_smt() {
             without = without.with(Mechanism::Smt);
         }
-        Place { machine: machine.without(without), heard: false }
+        Place { machine: machine.without(without), heard: false, owes: form.owes }
     }
 
     /// The programs on a machine, as the one row of a scenario.
@@ -164,6 +166,7 @@ impl Recorded {
             recorded_cpus: self.nr_cpus,
             nr_cpus: place.machine.topology.nr_cpus(),
             heard: place.heard,
+            owes: place.owes,
             affinity: self.affinity.clone(),
             known: self.known.clone(),
         };

@@ -422,7 +422,10 @@ impl Engine<'_> {
         match self.tasks[task.index()].wait {
             Wait::Mutex(id) => _ = objects.mutexes[id.index()].give_up(task),
             Wait::Cond(id) => _ = objects.conds[id.index()].give_up(task),
-            Wait::Sem(id) => _ = objects.sems[id.index()].give_up(task),
+            Wait::Sem(id) => {
+                objects.sems[id.index()].give_up(task);
+                objects.owed[id.index()].give_up(task);
+            }
             Wait::Barrier(id) => _ = objects.barriers[id.index()].give_up(task),
             Wait::Word(id) => _ = objects.futexes[id.index()].give_up(task),
             Wait::Readable(id) | Wait::Writable(id) => match &mut objects.channels[id.index()] {

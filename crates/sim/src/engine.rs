@@ -42,6 +42,8 @@ pub(crate) struct Objects {
     pub kernel_mutexes: Vec<KernelMutex>,
     pub conds: Vec<Cond>,
     pub sems: Vec<Semaphore>,
+    /// What is owed at each semaphore.
+    pub owed: Vec<crate::owed::Owed>,
     pub barriers: Vec<Barrier>,
     pub channels: Vec<Channel>,
     /// Where each shared timer stands; none before its first use.
@@ -66,6 +68,7 @@ impl Objects {
             (0..count as u64).map(|number| Stream::new(seed, name, number)).collect::<Vec<_>>()
         };
         Objects {
+            owed: vec![crate::owed::Owed::default(); objects.sems.len()],
             mutexes: vec![Mutex::default(); objects.mutexes.len()],
             kernel_mutexes: vec![KernelMutex::default(); objects.mutexes.len() + objects.channels.len()],
             conds: vec![Cond::default(); objects.conds.len()],
@@ -209,6 +212,8 @@ pub(crate) struct Engine<'a> {
     /// CPU masks by list of the workload, made once.
     pub masks: Vec<std::sync::Arc<schedlab_topology::CpuMask>>,
     pub all_cpus: std::sync::Arc<schedlab_topology::CpuMask>,
+    /// At which semaphores each task owes posts.
+    pub debts: std::collections::BTreeMap<TaskId, Vec<schedlab_workload::SemId>>,
 }
 
 /// How long the machine has been up when a run begins.
@@ -278,6 +283,7 @@ impl<'a> Engine<'a> {
             noise: crate::noise::Noise::QUIET,
             changes: &[],
             ticks_come: false,
+            debts: std::collections::BTreeMap::new(),
             stopper_work: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             masks: masks(workload, topology.nr_cpus()),
             all_cpus: Arc::new(CpuMask::all(topology.nr_cpus())),
@@ -392,6 +398,7 @@ impl<'a> Engine<'a> {
             Event::Change { number } => self.change(&self.changes[number as usize].change),
             Event::Device { device, slot } => self.device_done(device, slot),
             Event::Line { line } => self.line_comes(line),
+            Event::Pay { sem } => self.pay(sem),
             Event::DeviceIrq { cpu, task } => self.device_irq(cpu, task),
         }
     }

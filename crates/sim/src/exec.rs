@@ -213,12 +213,16 @@ impl Engine<'_> {
             }
             Op::Signal { cond } => self.signal(cpu, task, cond, 1),
             Op::Broadcast { cond } => self.signal(cpu, task, cond, u32::MAX),
+            Op::SemPost { sem } if self.workload.objects.sems[sem.index()].owes => self.owe(cpu, task, sem),
             Op::SemPost { sem } => {
                 self.charge(cpu, self.atomic());
                 if let Some(waiter) = self.objects.sems[sem.index()].post() {
                     self.charge(cpu, call + self.paths.futex);
                     self.wake_up(cpu, Context::Task, waiter, false);
                 }
+            }
+            Op::SemWait { sem } if self.workload.objects.sems[sem.index()].owes => {
+                self.wait_owed(cpu, task, sem)
             }
             Op::SemWait { sem } => self.sem_wait(cpu, task, sem),
             Op::Barrier { barrier } => self.barrier(cpu, task, barrier),

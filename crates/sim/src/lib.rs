@@ -36,6 +36,7 @@ mod locks;
 mod memory;
 mod noise;
 mod outcome;
+mod owed;
 mod preempt_point;
 mod profile;
 mod queue;

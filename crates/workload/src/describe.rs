@@ -84,7 +84,8 @@ fn objects(w: &Workload, out: &mut String) -> fmt::Result {
         writeln!(out, "condition {}", name(cond))?;
     }
     for sem in &o.sems {
-        writeln!(out, "semaphore {} from {}", name(&sem.name), sem.initial)?;
+        let owes = if sem.owes { ", its posts owed" } else { "" };
+        writeln!(out, "semaphore {} from {}{owes}", name(&sem.name), sem.initial)?;
     }
     for b in &o.barriers {
         writeln!(out, "barrier {} for {}, spinning {}", name(&b.name), b.parties, b.spin)?;

@@ -64,6 +64,9 @@ pub struct SemSpec {
     pub name: String,
     /// Its count at the start.
     pub initial: u32,
+    /// Between one task that posts and one that waits: each wait sleeps and each post wakes. A post that finds nobody
+    /// asleep is owed, and paid as soon as somebody is.
+    pub owes: bool,
 }
 
 /// A barrier.

@@ -74,7 +74,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     )?;
     drop(progress);
     let place = match target {
-        Some(machine) => recorded.elsewhere(with(machine, without), &topology),
+        Some(machine) => recorded.elsewhere(with(machine, without), &topology, form),
         None => recorded.own(topology.clone(), form),
     };
     let notes = recorded.notes(&place.machine, &topology);

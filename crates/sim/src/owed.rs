@@ -1,0 +1,160 @@
+//! Semaphores whose posts are owed: each wait sleeps, each post wakes.
+//!
+//! A post that finds nobody asleep leaves the poster in debt. It goes on, and pays when somebody falls asleep
+//! there: in the middle of what it does, if it runs; when it runs next, if it waits for a CPU; and if it sleeps itself,
+//! the CPU on which the other fell asleep pays for it.
+
+use schedlab_sched::TaskState;
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+use schedlab_workload::SemId;
+
+use crate::emit::Context;
+use crate::engine::Engine;
+use crate::event::Event;
+use crate::task::{Stage, Wait};
+
+/// What is owed at a semaphore.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Owed {
+    posts: u32,
+    /// Who owes it.
+    by: Option<TaskId>,
+    sleeper: Option<TaskId>,
+}
+
+impl Owed {
+    /// A task that waits is killed.
+    pub fn give_up(&mut self, task: TaskId) {
+        self.sleeper = self.sleeper.filter(|&sleeper| sleeper != task);
+    }
+}
+
+impl Engine<'_> {
+    /// A task posts.
+    pub fn owe(&mut self, cpu: CpuId, task: TaskId, sem: SemId) {
+        let owed = &mut self.objects.owed[sem.index()];
+        match owed.sleeper.take() {
+            Some(sleeper) if owed.posts == 0 => {
+                self.charge(cpu, self.paths.syscall + self.paths.futex);
+                self.wake_up(cpu, Context::Task, sleeper, false);
+            }
+            sleeper => {
+                owed.sleeper = sleeper;
+                owed.posts += 1;
+                owed.by = Some(task);
+                let debts = self.debts.entry(task).or_default();
+                if !debts.contains(&sem) {
+                    debts.push(sem);
+                }
+            }
+        }
+    }
+
+    /// A task waits, and sleeps whatever is owed.
+    pub fn wait_owed(&mut self, cpu: CpuId, task: TaskId, sem: SemId) {
+        self.charge(cpu, self.paths.syscall + self.paths.futex);
+        let owed = &mut self.objects.owed[sem.index()];
+        owed.sleeper = Some(task);
+        let due = owed.posts > 0;
+        self.sleep(cpu, task, TaskState::Interruptible, Wait::Sem(sem), Stage::Fetch);
+        if due {
+            self.queue.push(self.now, Event::Pay { sem });
+        }
+    }
+
+    /// A task runs again: it pays what it owes.
+    pub fn pays(&mut self, task: TaskId) {
+        for sem in self.debts.get(&task).cloned().unwrap_or_default() {
+            let owed = &self.objects.owed[sem.index()];
+            if owed.posts > 0 && owed.sleeper.is_some() {
+                self.queue.push(self.now, Event::Pay { sem });
+            }
+        }
+    }
+
+    /// What is owed at a semaphore is paid, if it can be.
+    pub fn pay(&mut self, sem: SemId) {
+        let owed = &self.objects.owed[sem.index()];
+        let (Some(by), Some(sleeper), true) = (owed.by, owed.sleeper, owed.posts > 0) else { return };
+        let runs_on = self.sched.task(by).cpu;
+        let (cpu, context) = if self.curr(runs_on) == Some(by) {
+            (runs_on, Context::Task)
+        } else if self.tasks[by.index()].wait == Wait::Nothing && self.sched.task(by).on_rq {
+            return;
+        } else {
+            (self.sched.task(sleeper).cpu, Context::Hardirq)
+        };
+        let owed = &mut self.objects.owed[sem.index()];
+        owed.posts -= 1;
+        owed.sleeper = None;
+        if owed.posts == 0
+            && let Some(debts) = self.debts.get_mut(&by)
+        {
+            debts.retain(|&debt| debt != sem);
+        }
+        let hit = self.interrupt(cpu, self.paths.syscall + self.paths.futex);
+        self.wake_up(cpu, context, sleeper, false);
+        self.irq_return(cpu, hit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schedlab_machine::Machine;
+    use schedlab_sched::Kernel;
+    use schedlab_trace::{Event, Kind, Sink};
+    use schedlab_units::Duration;
+    use schedlab_workload::{Op, TaskSpec, WorkloadBuilder};
+
+    use crate::Simulation;
+
+    #[derive(Default)]
+    struct Seen {
+        wakings: usize,
+        sleeps_of_poster: usize,
+    }
+
+    impl Sink for Seen {
+        fn event(&mut self, event: &Event) {
+            match &event.kind {
+                Kind::SchedWaking { comm, .. } => self.wakings += usize::from(*comm == "waits"),
+                Kind::SchedSwitch { prev_comm, prev_state, .. } if *prev_comm == "posts" => {
+                    self.sleeps_of_poster += usize::from(!prev_state.is_runnable() && !prev_state.is_dead());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn each_wait_sleeps_and_each_post_wakes_and_the_poster_goes_on() {
+        // On one CPU a poster that was preempted pays when it runs next; a poster that ended has its debts paid.
+        for (machine, between, after) in
+            [("1", 100, 100), ("2", 100, 5_000), ("2", 2_000, 2_000), ("2", 100, 100)]
+        {
+            let mut w = WorkloadBuilder::new("test");
+            let sem = w.sem("sem", 0);
+            w.workload_mut().objects.sems[sem.index()].owes = true;
+            let run = |us| Op::Run { work: Duration::micros(us) };
+            let posts = w.program("posts", |p| {
+                for _ in 0..4 {
+                    p.op(run(between)).op(Op::SemPost { sem });
+                }
+                p.op(run(after));
+            });
+            let waits = w.program("waits", |p| {
+                for _ in 0..4 {
+                    p.op(Op::SemWait { sem }).op(run(1_000));
+                }
+            });
+            w.task(TaskSpec::root("posts", posts));
+            w.task(TaskSpec::root("waits", waits));
+            let workload = w.finish().unwrap();
+            let (machine, kernel) = (Machine::preset(machine).unwrap(), Kernel::parse("v6.12").unwrap());
+            let mut seen = Seen::default();
+            assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut seen).is_ok());
+            assert_eq!((seen.wakings, seen.sleeps_of_poster), (4, 0), "{between} {after}");
+        }
+    }
+}
