@@ -352,7 +352,7 @@ fn a_recording_tells_its_machine_itself_or_by_what_lies_beside_it() {
 
 /// A recording in a folder without anything beside it.
 fn alone(name: &str, content: &[u8], args: &[&str]) -> (String, String) {
-    let path = std::env::temp_dir().join(format!("schedlab-{}-{name}", std::process::id()));
+    let path = std::env::temp_dir().join(format!("schedlab-{}-alone-{name}", std::process::id()));
     std::fs::write(&path, content).unwrap();
     let output = schedlab(args, &path);
     let _ = std::fs::remove_file(&path);
