@@ -109,26 +109,18 @@ pub(super) fn name(text: &[u8]) -> Comm {
     if name == LOST { Comm::default() } else { name }
 }
 
-/// So many digits fit whatever they are.
-const DIGITS_FIT: usize = 19;
-
 /// An unsigned decimal number.
 #[inline]
 pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut n, mut digits) = (0u64, 0);
-    for byte in text.iter().take(DIGITS_FIT) {
-        let digit = byte.wrapping_sub(b'0');
-        if digit >= 10 {
-            break;
-        }
-        n = n * 10 + u64::from(digit);
+    while let Some(digit) = text.get(digits).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
+        // So many digits fit whatever they are.
+        n = if digits < 19 {
+            n * 10 + u64::from(digit)
+        } else {
+            n.checked_mul(10)?.checked_add(u64::from(digit))?
+        };
         digits += 1;
-    }
-    if digits == DIGITS_FIT {
-        for byte in text[DIGITS_FIT..].iter().take_while(|byte| byte.is_ascii_digit()) {
-            n = n.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
-            digits += 1;
-        }
     }
     (digits > 0).then_some((n, &text[digits..]))
 }
