@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use schedlab::audit::{GroupFiles, Groups, apply_features, apply_tunables, hints_of_command};
-use schedlab::replay::{Fidelity, Form, Hears, Line, Listener};
+use schedlab::replay::{Fidelity, Form, Hears, Line, Listener, Wakers};
 use schedlab::sched::Kernel;
 use schedlab::topology::{SavedSysfs, Topology};
 use schedlab::trace::read::{feed, open};
@@ -126,8 +126,8 @@ fn by_load(found: &[(String, Fidelity)]) -> String {
         loads.entry(name.rsplit('/').next().unwrap_or(name)).or_default().push(fidelity);
     }
     let mut text = String::from(
-        "| load | come back | usual form | each latency as recorded | median | quickest tenth | none | newly idle passes held for dear | wakers owe |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+        "| load | come back | usual form | each latency as recorded | median | quickest tenth | none | newly idle passes held for dear | wakers owe | owe and wake sync |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for (load, all) in loads {
         let count = |with: &dyn Fn(&Fidelity) -> bool| all.iter().filter(|fidelity| with(fidelity)).count();
@@ -143,9 +143,10 @@ fn by_load(found: &[(String, Fidelity)]) -> String {
         }
         _ = writeln!(
             text,
-            " {} | {} |",
+            " {} | {} | {} |",
             count(&|fidelity| fidelity.form.newidle_us > 0),
-            count(&|fidelity| fidelity.form.owes)
+            count(&|fidelity| fidelity.form.wakers == Wakers::Owe),
+            count(&|fidelity| fidelity.form.wakers == Wakers::OweSync)
         );
     }
     text + "\n"

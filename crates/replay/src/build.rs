@@ -25,6 +25,7 @@ use schedlab_workload::{
 use crate::known::{Known, KnownTask, usual_policy};
 use crate::learned::{Begin, Learned, Step, Task, TaskIndex};
 use crate::rhythm;
+use crate::wakers::Wakers;
 
 /// Time before what was recorded begins.
 pub const PROLOGUE: Duration = Duration::secs(1);
@@ -43,8 +44,8 @@ pub struct Options {
     pub nr_cpus: usize,
     /// Idle CPUs hear of each wake-up as late as in the recording: it is its machine.
     pub heard: bool,
-    /// A waker that comes before its wakee sleeps goes on and owes it the wake-up.
-    pub owes: bool,
+    /// What tasks do that wake others.
+    pub wakers: Wakers,
     /// CPUs that tasks of a name may use.
     pub affinity: Vec<AffinityHint>,
     /// What was known of tasks and groups when it was recorded.
@@ -174,12 +175,12 @@ impl<'a> Writer<'a> {
                 }
                 Step::Heard(after) if self.options.heard => ops.push(Op::Heard { after }),
                 Step::Heard(_) => {}
-                Step::Wait(other) if self.options.owes => {
+                Step::Wait(other) if self.options.wakers.owe() => {
                     if self.specs[other.index()].is_some() {
                         ops.push(Op::SemWait { sem: self.debt(other, index) });
                     }
                 }
-                Step::Wake(other) if self.options.owes => {
+                Step::Wake(other) if self.options.wakers.owe() => {
                     if self.specs[other.index()].is_some() {
                         ops.push(Op::SemPost { sem: self.debt(index, other) });
                     }
@@ -211,10 +212,12 @@ impl<'a> Writer<'a> {
 
     /// Where one task owes another its wake-ups.
     fn debt(&mut self, waker: TaskIndex, wakee: TaskIndex) -> SemId {
+        let sync = self.options.wakers == Wakers::OweSync;
         let w = &mut self.w;
         *self.debts.entry((waker, wakee)).or_insert_with(|| {
             let sem = w.sem(format!("{} wakes {}", waker.index(), wakee.index()), 0);
-            w.workload_mut().objects.sems[sem.index()].owes = true;
+            let spec = &mut w.workload_mut().objects.sems[sem.index()];
+            (spec.owes, spec.sync) = (true, sync);
             sem
         })
     }
@@ -339,7 +342,7 @@ mod tests {
                 recorded_cpus: 8,
                 nr_cpus,
                 heard: nr_cpus == 8,
-                owes: false,
+                wakers: Wakers::Wait,
                 affinity,
                 known: known.clone(),
             })

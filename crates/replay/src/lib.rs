@@ -17,12 +17,14 @@ mod known;
 mod learn;
 mod learned;
 mod rhythm;
+mod wakers;
 
 pub use build::{MARK, Options, PROLOGUE};
 pub use error::Missing;
 pub use known::{BadFacts, Known, KnownTask};
 pub use learn::Learner;
 pub use learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
+pub use wakers::Wakers;
 
 #[cfg(test)]
 mod learn_tests;

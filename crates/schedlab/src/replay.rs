@@ -25,6 +25,7 @@ use crate::scenario::{Row, Scenario};
 
 pub use fidelity::{Fidelity, Line};
 pub use form::{Form, Hears};
+pub use schedlab_replay::Wakers;
 
 /// Figures of a recording or its replay, without the tasks that a simulated kernel makes by itself.
 #[derive(Clone, Debug, Default)]
@@ -125,8 +126,8 @@ pub struct Place {
     pub machine: Machine,
     /// Its idle CPUs hear of each wake-up as late as in the recording.
     heard: bool,
-    /// Wakers that come first go on and owe the wake-up.
-    owes: bool,
+    /// What wakers do.
+    wakers: Wakers,
 }
 
 impl Recorded {
@@ -143,7 +144,7 @@ impl Recorded {
         }
         let all = Mechanism::TABLE.iter().map(|row| row.0).filter(|m| *m != Mechanism::Ipi);
         let machine = machine.without(all.fold(Without::NOTHING, Without::with));
-        Place { machine, heard: form.hears == Hears::Each, owes: form.owes }
+        Place { machine, heard: form.hears == Hears::Each, wakers: form.wakers }
     }
 
     /// Another machine, without what the recorded work holds already. Of the form only what belongs to the programs is kept.
@@ -152,7 +153,7 @@ impl Recorded {
         if recorded_on.is_smt() {
             without = without.with(Mechanism::Smt);
         }
-        Place { machine: machine.without(without), heard: false, owes: form.owes }
+        Place { machine: machine.without(without), heard: false, wakers: form.wakers }
     }
 
     /// The programs on a machine, as the one row of a scenario.
@@ -166,7 +167,7 @@ impl Recorded {
             recorded_cpus: self.nr_cpus,
             nr_cpus: place.machine.topology.nr_cpus(),
             heard: place.heard,
-            owes: place.owes,
+            wakers: place.wakers,
             affinity: self.affinity.clone(),
             known: self.known.clone(),
         };

@@ -218,7 +218,7 @@ impl Engine<'_> {
                 self.charge(cpu, self.atomic());
                 if let Some(waiter) = self.objects.sems[sem.index()].post() {
                     self.charge(cpu, call + self.paths.futex);
-                    self.wake_up(cpu, Context::Task, waiter, false);
+                    self.wake_up(cpu, Context::Task, waiter, self.workload.objects.sems[sem.index()].sync);
                 }
             }
             Op::SemWait { sem } if self.workload.objects.sems[sem.index()].owes => {

@@ -37,7 +37,7 @@ impl Engine<'_> {
         match owed.sleeper.take() {
             Some(sleeper) if owed.posts == 0 => {
                 self.charge(cpu, self.paths.syscall + self.paths.futex);
-                self.wake_up(cpu, Context::Task, sleeper, false);
+                self.wake_up(cpu, Context::Task, sleeper, self.workload.objects.sems[sem.index()].sync);
             }
             sleeper => {
                 owed.sleeper = sleeper;
@@ -94,7 +94,8 @@ impl Engine<'_> {
             debts.retain(|&debt| debt != sem);
         }
         let hit = self.interrupt(cpu, self.paths.syscall + self.paths.futex);
-        self.wake_up(cpu, context, sleeper, false);
+        let sync = context == Context::Task && self.workload.objects.sems[sem.index()].sync;
+        self.wake_up(cpu, context, sleeper, sync);
         self.irq_return(cpu, hit);
     }
 }
@@ -103,9 +104,10 @@ impl Engine<'_> {
 mod tests {
     use schedlab_machine::Machine;
     use schedlab_sched::Kernel;
+    use schedlab_topology::CpuId;
     use schedlab_trace::{Event, Kind, Sink};
     use schedlab_units::Duration;
-    use schedlab_workload::{Op, TaskSpec, WorkloadBuilder};
+    use schedlab_workload::{CpuList, Op, TaskSpec, WorkloadBuilder};
 
     use crate::Simulation;
 
@@ -155,6 +157,50 @@ mod tests {
             let mut seen = Seen::default();
             assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut seen).is_ok());
             assert_eq!((seen.wakings, seen.sleeps_of_poster), (4, 0), "{between} {after}");
+        }
+    }
+
+    /// On which CPU the waiter is queued each time.
+    #[derive(Default)]
+    struct Placed(Vec<u32>);
+
+    impl Sink for Placed {
+        fn event(&mut self, event: &Event) {
+            match &event.kind {
+                Kind::SchedWakeup { comm, target_cpu, .. } if *comm == "waits" => {
+                    self.0.push(target_cpu.0.into())
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_sync_post_brings_the_waiter_to_the_cpu_of_a_lone_poster() {
+        for (sync, expected) in [(false, 1), (true, 0)] {
+            let mut w = WorkloadBuilder::new("test");
+            let sem = w.sem("sem", 0);
+            let spec = &mut w.workload_mut().objects.sems[sem.index()];
+            (spec.owes, spec.sync) = (true, sync);
+            let run = |ms| Op::Run { work: Duration::millis(ms) };
+            let posts = w.program("posts", |p| {
+                p.op(run(20)).op(Op::SemPost { sem }).op(run(20));
+            });
+            let waits = w.program("waits", |p| {
+                p.op(run(1)).op(Op::SemWait { sem }).op(run(1));
+            });
+            let hog = w.program("hog", |p| {
+                p.op(run(60));
+            });
+            for (name, program, cpu) in [("waits", waits, 1), ("hog", hog, 1), ("posts", posts, 0)] {
+                let cpus = (name != "waits").then(|| w.cpus(CpuList::new(vec![CpuId(cpu)]).unwrap()));
+                w.task(TaskSpec { cpus, start_cpu: Some(CpuId(cpu)), ..TaskSpec::root(name, program) });
+            }
+            let workload = w.finish().unwrap();
+            let (machine, kernel) = (Machine::preset("2").unwrap(), Kernel::parse("v6.12").unwrap());
+            let mut placed = Placed::default();
+            assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut placed).is_ok());
+            assert_eq!(placed.0, [expected], "{sync}");
         }
     }
 }

@@ -80,7 +80,10 @@ impl WorkloadBuilder {
 
     /// A semaphore with its count at the start.
     pub fn sem(&mut self, name: impl Into<String>, initial: u32) -> SemId {
-        SemId(push(&mut self.workload.objects.sems, SemSpec { name: name.into(), initial, owes: false }))
+        SemId(push(
+            &mut self.workload.objects.sems,
+            SemSpec { name: name.into(), initial, owes: false, sync: false },
+        ))
     }
 
     /// A barrier for `parties`, each spinning for `spin` before it sleeps.

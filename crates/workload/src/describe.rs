@@ -85,7 +85,8 @@ fn objects(w: &Workload, out: &mut String) -> fmt::Result {
     }
     for sem in &o.sems {
         let owes = if sem.owes { ", its posts owed" } else { "" };
-        writeln!(out, "semaphore {} from {}{owes}", name(&sem.name), sem.initial)?;
+        let sync = if sem.sync { ", woken from as if the poster would sleep" } else { "" };
+        writeln!(out, "semaphore {} from {}{owes}{sync}", name(&sem.name), sem.initial)?;
     }
     for b in &o.barriers {
         writeln!(out, "barrier {} for {}, spinning {}", name(&b.name), b.parties, b.spin)?;

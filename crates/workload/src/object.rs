@@ -67,6 +67,8 @@ pub struct SemSpec {
     /// Between one task that posts and one that waits: each wait sleeps and each post wakes. A post that finds nobody
     /// asleep is owed, and paid as soon as somebody is.
     pub owes: bool,
+    /// Who posts says that it will sleep soon, as writers and readers of pipes do.
+    pub sync: bool,
 }
 
 /// A barrier.

@@ -1,13 +1,13 @@
 //! What no event of a recording shows, fitted to its counts.
 //!
 //! Some of what decides where tasks go leaves no trace in the events: how late idle CPUs hear of work, what the
-//! kernel holds a pass of newly idle balancing to cost, whether a waker waits. These things are few, have a meaning, and take few values each.
+//! kernel holds a pass of newly idle balancing to cost, whether a waker waits and what it says of its plans. These things are few, have a meaning, and take few values each.
 //! A recording is replayed on its own machine in one form after the other, and the one is kept whose
 //! counts come nearest. The seeds that choose are not those whose figures are printed.
 
 use std::fmt;
 
-use schedlab_replay::Learned;
+use schedlab_replay::{Learned, Wakers};
 use schedlab_sched::Kernel;
 use schedlab_topology::Topology;
 use schedlab_units::Duration;
@@ -19,9 +19,8 @@ use crate::error::Error;
 /// One form of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Form {
-    /// Wakers that come before their wakee sleeps go on and owe it the wake-up, rather than sleep until it comes; of the
-    /// programs.
-    pub owes: bool,
+    /// What wakers do that come before their wakee sleeps; of the programs.
+    pub wakers: Wakers,
     /// When idle CPUs hear of work; of the recorded machine.
     pub hears: Hears,
     /// What the kernel holds a pass of newly idle balancing to cost when the recording begins, us; of the recorded machine.
@@ -64,15 +63,15 @@ impl Hears {
 
 impl Form {
     /// What is taken if nothing is fitted.
-    pub const USUAL: Form = Form { owes: false, hears: Hears::Each, newidle_us: 0 };
+    pub const USUAL: Form = Form { wakers: Wakers::Wait, hears: Hears::Each, newidle_us: 0 };
 
     /// The forms that differ from this one in one thing, each thing in turn.
     fn others(self) -> [Vec<Form>; 3] {
-        let owes = [false, true].map(|owes| Form { owes, ..self });
+        let wakers = [Wakers::Wait, Wakers::Owe, Wakers::OweSync].map(|wakers| Form { wakers, ..self });
         let newidle = [0, 500, 1000, 2000, 5000].map(|newidle_us| Form { newidle_us, ..self });
         let hears =
             [Hears::Each, Hears::Median, Hears::Quick, Hears::AtOnce].map(|hears| Form { hears, ..self });
-        [owes.to_vec(), newidle.to_vec(), hears.to_vec()]
+        [wakers.to_vec(), newidle.to_vec(), hears.to_vec()]
     }
 }
 
@@ -87,10 +86,13 @@ impl fmt::Display for Form {
         if self.newidle_us > 0 {
             write!(f, ", newly idle balancing held to cost {} us", self.newidle_us)?;
         }
-        if self.owes {
-            write!(f, ", wakers that come first go on and owe the wake-up")?;
-        }
-        Ok(())
+        f.write_str(match self.wakers {
+            Wakers::Wait => "",
+            Wakers::Owe => ", wakers that come first go on and owe the wake-up",
+            Wakers::OweSync => {
+                ", wakers that come first go on and owe the wake-up, and wake as if they would sleep"
+            }
+        })
     }
 }
 
@@ -151,15 +153,15 @@ mod tests {
 
     #[test]
     fn a_form_differs_from_its_neighbours_in_one_thing() {
-        let form = Form { owes: true, hears: Hears::Median, newidle_us: 1000 };
-        let [owes, newidle, hears] = form.others();
-        assert!(owes.len() == 2 && owes.contains(&form));
+        let form = Form { wakers: Wakers::OweSync, hears: Hears::Median, newidle_us: 1000 };
+        let [wakers, newidle, hears] = form.others();
+        assert!(wakers.len() == 3 && wakers.contains(&form));
         assert!(newidle.iter().all(|other| other.hears == form.hears) && newidle.contains(&form));
         assert!(hears.iter().all(|other| other.newidle_us == form.newidle_us) && hears.contains(&form));
         assert_eq!(
             form.to_string(),
             "all wake-ups heard of in the median time, newly idle balancing held to cost 1000 us, \
-             wakers that come first go on and owe the wake-up"
+             wakers that come first go on and owe the wake-up, and wake as if they would sleep"
         );
     }
 
