@@ -185,6 +185,7 @@ impl Engine<'_> {
             wait: Wait::Nothing,
             spins_for: None,
             holds: Vec::new(),
+            owes: Vec::new(),
             call: Stage::Fetch,
             noisy: false,
             serves: None,

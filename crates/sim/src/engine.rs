@@ -212,8 +212,6 @@ pub(crate) struct Engine<'a> {
     /// CPU masks by list of the workload, made once.
     pub masks: Vec<std::sync::Arc<schedlab_topology::CpuMask>>,
     pub all_cpus: std::sync::Arc<schedlab_topology::CpuMask>,
-    /// At which semaphores each task owes posts.
-    pub debts: std::collections::BTreeMap<TaskId, Vec<schedlab_workload::SemId>>,
 }
 
 /// How long the machine has been up when a run begins.
@@ -283,7 +281,6 @@ impl<'a> Engine<'a> {
             noise: crate::noise::Noise::QUIET,
             changes: &[],
             ticks_come: false,
-            debts: std::collections::BTreeMap::new(),
             stopper_work: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             masks: masks(workload, topology.nr_cpus()),
             all_cpus: Arc::new(CpuMask::all(topology.nr_cpus())),

@@ -43,9 +43,9 @@ impl Engine<'_> {
                 owed.sleeper = sleeper;
                 owed.posts += 1;
                 owed.by = Some(task);
-                let debts = self.debts.entry(task).or_default();
-                if !debts.contains(&sem) {
-                    debts.push(sem);
+                let owes = &mut self.tasks[task.index()].owes;
+                if !owes.contains(&sem) {
+                    owes.push(sem);
                 }
             }
         }
@@ -65,7 +65,7 @@ impl Engine<'_> {
 
     /// A task runs again: it pays what it owes.
     pub fn pays(&mut self, task: TaskId) {
-        for sem in self.debts.get(&task).cloned().unwrap_or_default() {
+        for &sem in &self.tasks[task.index()].owes {
             let owed = &self.objects.owed[sem.index()];
             if owed.posts > 0 && owed.sleeper.is_some() {
                 self.queue.push(self.now, Event::Pay { sem });
@@ -88,10 +88,8 @@ impl Engine<'_> {
         let owed = &mut self.objects.owed[sem.index()];
         owed.posts -= 1;
         owed.sleeper = None;
-        if owed.posts == 0
-            && let Some(debts) = self.debts.get_mut(&by)
-        {
-            debts.retain(|&debt| debt != sem);
+        if owed.posts == 0 {
+            self.tasks[by.index()].owes.retain(|&debt| debt != sem);
         }
         let hit = self.interrupt(cpu, self.paths.syscall + self.paths.futex);
         let sync = context == Context::Task && self.workload.objects.sems[sem.index()].sync;

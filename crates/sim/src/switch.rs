@@ -118,9 +118,7 @@ impl Engine<'_> {
         self.cpus[cpu].work_rate = self.cpus[cpu].rate;
         self.cpus[cpu].in_kernel = true;
         self.cpus[cpu].resched_at = None;
-        if !self.debts.is_empty() {
-            self.pays(next);
-        }
+        self.pays(next);
         if streams {
             self.memory.flow(cpu, next, true);
         }

@@ -171,6 +171,8 @@ pub(crate) struct Task {
     pub spins_for: Option<KernelLock>,
     /// Mutexes of the kernel that it holds.
     pub holds: Vec<KernelLock>,
+    /// Semaphores at which it owes posts.
+    pub owes: Vec<SemId>,
     /// The call on a pipe that it is in.
     pub call: Stage,
     /// A source of noise: it works.
