@@ -196,6 +196,9 @@ impl<S: Listener> Audit<S> {
                 }
                 if let Some(prev) = handed_over {
                     self.shadow.hand_over(prev);
+                    if prev_state.is_dead() {
+                        self.shadow.dead.died(prev, now);
+                    }
                 }
             }
             Kind::SchedStatRuntime { pid, runtime, .. } => {

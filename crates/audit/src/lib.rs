@@ -12,6 +12,7 @@ mod audit;
 mod averages;
 mod balance;
 mod command;
+mod dead;
 mod errors;
 mod exec;
 mod facts;

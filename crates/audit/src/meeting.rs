@@ -67,9 +67,8 @@ impl Shadow {
             process: 0,
             slice: None,
         };
-        let task = self.sched.new_task(&spec, parent, now);
-        self.tasks.insert(pid, task);
-        self.known.push(Known {
+        let place = self.dead.place(now).filter(|&place| self.sched.task(place).is_gone());
+        let known = Known {
             pid,
             comm: *comm,
             bound,
@@ -88,7 +87,20 @@ impl Shadow {
             plainly_woken: false,
             seen_on: CpuMask::new(nr_cpus),
             groups,
-        });
+        };
+        let task = match place {
+            Some(place) => {
+                self.sched.new_task_in(place, &spec, parent, now);
+                let gone = std::mem::replace(&mut self.known[place.index()], known);
+                self.tasks.forget(gone.pid, place);
+                place
+            }
+            None => {
+                self.known.push(known);
+                self.sched.new_task(&spec, parent, now)
+            }
+        };
+        self.tasks.insert(pid, task);
         task
     }
 

@@ -40,6 +40,17 @@ impl Pids {
         }
         self.table[place] = task.0 + 1;
     }
+
+    /// A task is gone; its number may be another's by now.
+    pub fn forget(&mut self, pid: Pid, task: TaskId) {
+        if self.get(pid) != Some(task) {
+            return;
+        }
+        match Pids::place(pid) {
+            Some(place) => self.table[place] = 0,
+            None => _ = self.beyond.remove(&pid),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -56,5 +67,12 @@ mod tests {
         }
         pids.insert(Pid(1), TaskId(9));
         assert_eq!(pids.get(Pid(1)), Some(TaskId(9)), "numbers are used again");
+        for pid in [Pid(1), Pid(4_194_304)] {
+            let task = pids.get(pid).unwrap();
+            pids.forget(pid, TaskId(77));
+            assert_eq!(pids.get(pid), Some(task), "it is another's");
+            pids.forget(pid, task);
+            assert_eq!(pids.get(pid), None);
+        }
     }
 }

@@ -15,6 +15,7 @@ use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::affinity::AffinityHint;
 use crate::averages::Averages;
+use crate::dead::Dead;
 use crate::flips::{Flips, Guesses};
 use crate::grouping::{Grouping, InGroups};
 use crate::motion::{Slack, Turns};
@@ -111,6 +112,7 @@ pub struct Shadow {
     pub spare: Spare,
     pub(crate) tasks: Pids,
     pub(crate) known: Vec<Known>,
+    pub(crate) dead: Dead,
     pub(crate) hints: Vec<AffinityHint>,
     /// The flips that the first new task inherited, and the jiffy of its birth.
     pub first_born: Option<(Arc<Flips>, u64)>,
@@ -151,6 +153,7 @@ impl Shadow {
             spare: Spare::default(),
             tasks: Pids::default(),
             known: Vec::new(),
+            dead: Dead::default(),
             hints,
             family: false,
             changing: Vec::new(),

@@ -19,6 +19,22 @@ impl Sched {
     /// Kernel: sched_fork(), sched_cgroup_fork(), kernel/sched/core.c; task_fork_fair(), kernel/sched/fair.c, v6.1, v6.12.
     pub fn new_task(&mut self, spec: &NewTask, parent: Option<TaskId>, now: Time) -> TaskId {
         let id = TaskId(self.tasks.len() as u32);
+        self.make_task(id, spec, parent, now);
+        id
+    }
+
+    /// The same in the place of a task that is dead, which is gone by it: whoever keeps its number
+    /// means the new one from now on.
+    ///
+    /// # Panics
+    ///
+    /// If the task in that place is not dead.
+    pub fn new_task_in(&mut self, place: TaskId, spec: &NewTask, parent: Option<TaskId>, now: Time) {
+        assert!(self.task(place).is_gone(), "{place:?} lives");
+        self.make_task(place, spec, parent, now);
+    }
+
+    fn make_task(&mut self, id: TaskId, spec: &NewTask, parent: Option<TaskId>, now: Time) {
         let cpu = match parent {
             Some(parent) => self.task(parent).cpu,
             None => self.first_allowed(spec),
@@ -37,14 +53,16 @@ impl Sched {
         task.se.custom_slice = slice.is_some();
         task.se.slice = slice.map_or(self.scaled.base_slice, clamp_slice);
         task.nr_cpus_allowed = spec.allowed.weight() as u32;
-        self.tasks.push(task);
+        match self.tasks.get_mut(id.index()) {
+            Some(place) => *place = task,
+            None => self.tasks.push(task),
+        }
         self.set_cpu(id, cpu);
         self.init_entity_runnable_average(SeId(id.0));
         self.sched_cache_fork(id, now);
         if spec.policy.is_fair() {
             self.task_fork_fair(id, cpu, parent, now);
         }
-        id
     }
 
     fn first_allowed(&self, spec: &NewTask) -> CpuId {
@@ -91,6 +109,11 @@ pub(crate) fn clamp_slice(slice: u64) -> u64 {
 }
 
 impl Task {
+    /// Dead, in no queue and on no CPU: nothing of the scheduler's holds it any more.
+    pub fn is_gone(&self) -> bool {
+        self.state == TaskState::Dead && !self.on_rq && !self.on_cpu
+    }
+
     /// A task that was just made, not yet woken.
     fn new(spec: &NewTask, cpu: CpuId) -> Task {
         Task {

@@ -63,7 +63,7 @@ pub struct Sched {
     pub rqs: Watched<PerCpu<Rq>>,
     /// Queues of all groups on all CPUs; the first ones are the roots.
     pub cfs_rqs: Watched<Vec<CfsRq>>,
-    /// Tasks; never removed.
+    /// Tasks; never removed, but the place of a dead one may be given to another (`new_task_in`).
     pub tasks: Vec<Task>,
     /// Group entities.
     pub group_ses: Vec<Entity>,
