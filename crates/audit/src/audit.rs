@@ -2,7 +2,7 @@
 
 use schedlab_sched::{Curr, Kernel};
 use schedlab_topology::{CpuId, PerCpu, Topology};
-use schedlab_trace::{Comm, Event, Flags, Kind, NullSink, Sink};
+use schedlab_trace::{Event, Flags, Kind, NullSink, Sink};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::balance::{self, Moved};
@@ -162,6 +162,7 @@ impl<S: Listener> Audit<S> {
                     let moved: Vec<TaskId> =
                         std::iter::once(task).chain(self.passed[cpu].iter().copied()).collect();
                     self.shadow.migrate(&moved, dest_cpu, now);
+                    self.shadow.queued_on(dest_cpu, cpu, None, now);
                 }
             }
             Kind::SchedSwitch {
@@ -174,11 +175,12 @@ impl<S: Listener> Audit<S> {
                 next_prio,
                 ..
             } => {
+                let clock = self.shadow.schedule_clock(cpu, now);
                 let mut handed_over = None;
                 if prev_pid != Pid::IDLE {
                     let prev = self.shadow.task(prev_pid, &prev_comm, Some(prev_prio), cpu, now);
                     if !prev_state.is_runnable() {
-                        self.shadow.leave(prev, balance::left_as(prev_state), now);
+                        self.shadow.leave(prev, balance::left_as(prev_state), clock.read);
                         self.shadow.known_mut(prev).plainly_woken = prev_state.is_uninterruptible();
                         handed_over = Some(prev);
                     }
@@ -189,8 +191,8 @@ impl<S: Listener> Audit<S> {
                     let next = self.shadow.task(next_pid, &next_comm, Some(next_prio), cpu, now);
                     Curr::Task(next)
                 };
-                self.switching(event, next, prev_pid, prev_comm);
-                self.shadow.run(cpu, next, now);
+                self.switching(event, next, clock.read);
+                self.shadow.run(cpu, next, clock, now);
                 if let Some(prev) = self.shadow.find(prev_pid) {
                     self.shadow.settled(prev, now);
                 }
@@ -237,7 +239,9 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    fn switching(&mut self, event: &Event, next: Curr, prev_pid: Pid, prev_comm: Comm) {
+    /// A CPU switches; its scheduler went by `clock`.
+    fn switching(&mut self, event: &Event, next: Curr, clock: Time) {
+        let Kind::SchedSwitch { prev_pid, prev_comm, .. } = event.kind else { return };
         let (cpu, now) = (event.cpu, event.time);
         let idle = Choice::Task(Pid::IDLE);
         let mut verdict = Verdict::begun(now, cpu, Decision::Pick, (prev_pid, prev_comm), idle);
@@ -248,7 +252,7 @@ impl<S: Listener> Audit<S> {
             let entry = self.shadow.sched.task(task);
             here = entry.on_rq && entry.cpu == cpu && !entry.se.sched_delayed;
         }
-        verdict.ours = pick::of_switch(&mut self.shadow, cpu, next, now);
+        verdict.ours = pick::of_switch(&mut self.shadow, cpu, next, clock);
         if here {
             verdict.judge();
         }

@@ -14,7 +14,7 @@ use crate::shadow::Shadow;
 const EVENT_ERROR: u64 = 5_000;
 
 /// Part of a group's weight by which it may be off: averages are off by more than a twentieth
-/// in two looks of five.
+/// in one look of four.
 const WEIGHT_PART: u64 = 16;
 
 /// Largest error of a virtual time: placing keeps all within some slices, ns.

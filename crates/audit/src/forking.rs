@@ -109,6 +109,7 @@ impl<S: Listener> Audit<S> {
         self.shadow.placed(task, forked, now);
         self.shadow.generation += 1;
         self.judge_preempt(event, before, task, Some(preempt));
+        self.shadow.queued_on(target, this, None, now);
     }
 
     /// A choice among several that averages leave open tells of those from before the recording:

@@ -105,6 +105,11 @@ fn possible(shadow: &mut Shadow, before: Before, task: TaskId, decided: &Preempt
     found
 }
 
+/// Whether the flags of an event say that the running task is to make way at once.
+pub fn bit_full(flags: Flags) -> Option<bool> {
+    flags.is_known().then(|| flags.has(Flags::NEED_RESCHED))
+}
+
 /// Whether the flags of an event say that the running task is to make way.
 fn bit(flags: Flags) -> Option<bool> {
     let bits = [Flags::NEED_RESCHED, Flags::NEED_RESCHED_LAZY, Flags::PREEMPT_RESCHED];
@@ -134,9 +139,16 @@ fn slice_left(shadow: &Shadow, at: CpuId, task: TaskId) -> Result<Reason, i64> {
         } else if let Some(reason) = shadow.sched.check_preempt_tick(cfs, se) {
             return Ok(reason);
         } else {
-            let ran = (entity.sum_exec_runtime - entity.prev_sum_exec_runtime) as i64;
-            let ideal = shadow.sched.sched_slice(cfs, se) as i64;
-            left = left.min(ideal - ran - shadow.error_of(se) as i64);
+            let error = shadow.error_of(se) as i64;
+            let ran = (entity.sum_exec_runtime - entity.prev_sum_exec_runtime) as i64 + error;
+            let ideal = shadow.sched.ideal_runtime(cfs, se) as i64;
+            left = left.min(ideal - ran);
+            if ran >= shadow.sched.scaled.min_granularity as i64
+                && let Some(first) = shadow.sched.cfs(cfs).timeline.leftmost()
+            {
+                let lead = entity.vruntime.wrapping_sub(first.vruntime) as i64;
+                left = left.min(ideal - lead - error - shadow.error_of(first.se) as i64);
+            }
         }
     }
     Err(left)
@@ -199,6 +211,9 @@ impl<S: Listener> Audit<S> {
         };
         let asks = matches!(event.kind, Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. });
         let mut verdicts = std::mem::take(&mut self.asked[cpu].verdicts);
+        if !verdicts.is_empty() && bit_full(event.flags) == Some(true) {
+            self.shadow.sched.rqs[cpu].skip_clock_update = true;
+        }
         let several = verdicts.len() > 1;
         for mut verdict in verdicts.drain(..) {
             match answer {
@@ -216,14 +231,17 @@ impl<S: Listener> Audit<S> {
         if answer == Some(false) && self.shadow.sched.rqs[cpu].curr != Curr::Idle {
             self.overrun(event);
             // What was not asked for here is not pending in the kernel either.
-            self.shadow.sched.rqs[cpu].need_resched = Default::default();
+            let rq = &mut self.shadow.sched.rqs[cpu];
+            (rq.need_resched, rq.skip_clock_update) = Default::default();
         }
     }
 
     /// Whether the turn of a CPU's task is over by now, for all we know.
     fn turn_over(&mut self, event: &Event) -> bool {
         let Curr::Task(curr) = self.shadow.sched.rqs[event.cpu].curr else { return false };
-        self.shadow.sched.update_rq_clock(event.cpu, event.time);
+        if !self.shadow.sched.rqs[event.cpu].skip_clock_update {
+            self.shadow.sched.update_rq_clock(event.cpu, event.time);
+        }
         self.shadow.charge_levels(curr);
         slice_left(&self.shadow, event.cpu, curr).map_or_else(|left| left <= 0, |_| true)
     }

@@ -3,7 +3,7 @@
 use schedlab_sched::{Curr, DequeueFlags, EnqueueFlags, MigrationCause, SeId, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
-use schedlab_units::{Pid, TaskId, Time};
+use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::averages::Averages;
 use crate::runtime;
@@ -11,6 +11,15 @@ use crate::shadow::Shadow;
 
 /// Utilisation of a task that ran when the recording began: a guess, but not nothing.
 const UTIL_BEFORE: u64 = 256;
+
+/// The clock of a CPU by which its scheduler goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// When it was read, by the events.
+    pub read: Time,
+    /// How long before that it may have been.
+    pub held: Duration,
+}
 
 impl Shadow {
     /// Makes sure that a CPU runs what an event says it ran.
@@ -20,7 +29,7 @@ impl Shadow {
         if pid == Pid::IDLE {
             if let Curr::Task(task) = curr {
                 self.leave(task, TaskState::Interruptible, now);
-                self.run(cpu, Curr::Idle, now);
+                self.run(cpu, Curr::Idle, self.clock_at(cpu, now), now);
             }
             return;
         }
@@ -38,7 +47,7 @@ impl Shadow {
             (entry.se.avg.util_avg, entry.se.avg.runnable_avg) = (UTIL_BEFORE, UTIL_BEFORE);
         }
         self.join(task, cpu, now);
-        self.run(cpu, Curr::Task(task), now);
+        self.run(cpu, Curr::Task(task), self.clock_at(cpu, now), now);
     }
 
     /// A task joins the queue of a CPU by no decision that was seen.
@@ -50,7 +59,7 @@ impl Shadow {
             }
             if self.sched.rqs[on].curr == Curr::Task(task) {
                 self.leave(task, TaskState::Interruptible, now);
-                self.run(on, Curr::Idle, now);
+                self.run(on, Curr::Idle, self.clock_at(on, now), now);
             } else if !self.sched.task(task).se.sched_delayed {
                 return self.migrate(&[task], cpu, now);
             }
@@ -129,12 +138,42 @@ impl Shadow {
         }
     }
 
+    /// By which clock the scheduler goes that an event of `now` speaks of.
+    pub fn schedule_clock(&mut self, cpu: CpuId, now: Time) -> Clock {
+        if runtime::tells_clock(self, cpu) {
+            let read = Time(self.sched.rqs[cpu].clock.min(now.0));
+            self.sched.rqs[cpu].skip_clock_update = false;
+            return Clock { read, held: Duration::ZERO };
+        }
+        let skips = self.sched.rqs[cpu].skip_clock_update;
+        let held = if skips { self.clock_held[cpu] } else { self.held(cpu, now) };
+        Clock { read: self.sched.schedule_clock(cpu, now), held }
+    }
+
+    fn clock_at(&self, cpu: CpuId, now: Time) -> Clock {
+        Clock { read: now, held: self.held(cpu, now) }
+    }
+
+    /// How long before its event a CPU may have read its clock, by the others' turns.
+    fn held(&self, cpu: CpuId, now: Time) -> Duration {
+        self.turns.held(cpu, now).min(self.slack.time())
+    }
+
+    /// Somebody was queued on a CPU by another, or by itself, that read the clock for it before its event.
+    /// `asked` is what the trace says, if it does: whether the task that runs there makes way.
+    pub fn queued_on(&mut self, cpu: CpuId, by: CpuId, asked: Option<bool>, now: Time) {
+        self.clock_held[cpu] = self.held(by, now);
+        if let Some(asked) = asked {
+            self.sched.rqs[cpu].skip_clock_update = asked;
+        }
+    }
+
     /// A CPU switches to what the trace says.
-    pub fn run(&mut self, cpu: CpuId, next: Curr, now: Time) {
+    pub fn run(&mut self, cpu: CpuId, next: Curr, clock: Clock, now: Time) {
         let prev = self.sched.rqs[cpu].curr;
-        let held = self.turns.held(cpu, now).min(self.slack.time());
+        let held = clock.held;
         if next == Curr::Idle {
-            self.sched.update_rq_clock(cpu, now);
+            self.sched.update_rq_clock(cpu, clock.read);
             self.at_idle[cpu] = Averages::of(self.sched.root_cfs(cpu));
             self.idle_held[cpu] = held;
             if self.sched.rqs[cpu].nr_running == 0 && prev != Curr::Idle {
@@ -151,7 +190,7 @@ impl Shadow {
             }
             self.steady(prev);
         }
-        self.sched.switch_to(cpu, next, now);
+        self.sched.switch_to(cpu, next, clock.read);
         if let Curr::Task(prev) = prev
             && Curr::Task(prev) != next
         {

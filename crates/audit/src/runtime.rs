@@ -112,6 +112,12 @@ fn since(shadow: &mut Shadow, task: TaskId, when: u64) {
     }
 }
 
+/// Whether what runs on a CPU is charged by events alone: then the clock that its scheduler goes by
+/// is that of the last one, which is written as soon as it was read.
+pub fn tells_clock(shadow: &Shadow, cpu: CpuId) -> bool {
+    matches!(shadow.sched.rqs[cpu].curr, Curr::Task(task) if shadow.known(task).charged.pinned)
+}
+
 /// A task that ran no longer does, or no event has charged it for long.
 pub fn unpin(shadow: &mut Shadow, task: TaskId) {
     let charged = &mut shadow.known_mut(task).charged;

@@ -123,6 +123,9 @@ pub struct Shadow {
     next_tick: Time,
     /// How much earlier each CPU may have gone idle than the event says.
     pub idle_held: PerCpu<Duration>,
+    /// How long before its event the clock of each CPU may have been read when somebody was
+    /// queued there last.
+    pub clock_held: PerCpu<Duration>,
     /// Averages of each CPU when it went idle last.
     pub at_idle: PerCpu<Averages>,
     /// Clock of the averages of each CPU when the recording began.
@@ -159,6 +162,7 @@ impl Shadow {
             changing: Vec::new(),
             next_tick: Time::ZERO,
             idle_held: PerCpu::new(topology.nr_cpus(), |_| Duration::ZERO),
+            clock_held: PerCpu::new(topology.nr_cpus(), |_| Duration::ZERO),
             at_idle: PerCpu::new(topology.nr_cpus(), |_| Averages::default()),
             pelt_start: PerCpu::new(topology.nr_cpus(), |_| 0),
         }

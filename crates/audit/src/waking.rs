@@ -265,5 +265,7 @@ impl<S: Listener> Audit<S> {
             preempt = None;
         }
         self.judge_preempt(event, before, task, preempt);
+        let asked = preempt::bit_full(event.flags).filter(|_| event.cpu == target);
+        self.shadow.queued_on(target, event.cpu, asked, now);
     }
 }

@@ -37,6 +37,30 @@ impl Sched {
         self.update_rq_clock_pelt(cpu, delta);
     }
 
+    /// Somebody was queued on a CPU: if its task makes way, the scheduler will be called and
+    /// need not read the clock again. So it is who comes next that pays for the way there.
+    ///
+    /// Kernel: rq_clock_skip_update(), in wakeup_preempt(), kernel/sched/core.c, v6.12; check_preempt_curr() before v6.7.
+    pub(crate) fn rq_clock_skip_update(&mut self, cpu: CpuId) {
+        let rq = &self.rqs[cpu];
+        let queued = match rq.curr {
+            Curr::Idle => true,
+            Curr::Task(task) => self.task(task).on_rq,
+        };
+        if queued && rq.need_resched.full {
+            self.rqs[cpu].skip_clock_update = true;
+        }
+    }
+
+    /// The time by which the scheduler goes when it is called at `now`: earlier if it was told to
+    /// leave the clock as it is.
+    ///
+    /// Kernel: __schedule(), kernel/sched/core.c, v6.1, v6.12, v7.2.
+    pub fn schedule_clock(&mut self, cpu: CpuId, now: Time) -> Time {
+        let rq = &mut self.rqs[cpu];
+        if core::mem::take(&mut rq.skip_clock_update) { Time(rq.clock.min(now.0)) } else { now }
+    }
+
     #[cold]
     fn account_irq(&mut self, cpu: CpuId, irq: u64) {
         if !self.kernel.has(Feature::NonTaskCapacity) {
@@ -178,6 +202,7 @@ mod tests {
 
     use super::PELT_EPOCH;
     use crate::drawing::{NOW, by_kernel, draw};
+    use crate::{Curr, NeedResched};
 
     #[test]
     fn interrupt_time_beyond_the_clock_is_taken_later() {
@@ -199,7 +224,7 @@ mod tests {
         sched.rqs[cpu].freq_scale = 512;
         sched.update_rq_clock(cpu, Time(NOW.0 + 8_000));
         assert_eq!(sched.rq_clock_pelt(cpu), NOW.0 + 4_000 + PELT_EPOCH);
-        sched.rqs[cpu].curr = crate::Curr::Idle;
+        sched.rqs[cpu].curr = Curr::Idle;
         sched.update_idle_rq_clock_pelt(cpu);
         assert_eq!(sched.rq_clock_pelt(cpu), NOW.0 + 8_000 + PELT_EPOCH);
     }
@@ -229,6 +254,24 @@ mod tests {
         sched.update_idle_rq_clock_pelt(cpu);
         assert_eq!(sched.rqs[cpu].lost_idle_time, 4_000);
         assert_eq!(sched.rq_clock_pelt(cpu), NOW.0 + 4_000 + PELT_EPOCH);
+    }
+
+    #[test]
+    fn who_comes_next_pays_for_the_way_there_unless_asked_for_lazily() {
+        let mut drawn = draw("v6.12", "1x1x2 | 0[a*]");
+        let sched = &mut drawn.sched;
+        let cpu = CpuId(0);
+        let (queued, called) = (Time(NOW.0 + 1_000), Time(NOW.0 + 3_000));
+        for (full, lazy, clock) in [(false, false, called), (false, true, called), (true, false, queued)] {
+            sched.rqs[cpu].clock = queued.0;
+            sched.rqs[cpu].need_resched = NeedResched { full, lazy };
+            sched.rq_clock_skip_update(cpu);
+            assert_eq!(sched.schedule_clock(cpu, called), clock, "{full} {lazy}");
+            assert_eq!(sched.schedule_clock(cpu, called), called, "once");
+        }
+        sched.rqs[cpu].curr = Curr::Idle;
+        sched.rq_clock_skip_update(cpu);
+        assert_eq!(sched.schedule_clock(cpu, called), queued, "the idle task makes way like any");
     }
 
     #[test]

@@ -126,6 +126,9 @@ pub struct Rq {
     pub rt_throttled: bool,
     /// The slice timer, when set: the instant it expires.
     pub hrtick: Option<u64>,
+    /// Somebody was queued for whom the running task makes way: the next call of the scheduler
+    /// goes by the clock of then (RQCF_REQ_SKIP).
+    pub skip_clock_update: bool,
     /// The stopper, when it wants to run.
     pub stop: Option<TaskId>,
     /// Online.
@@ -194,6 +197,7 @@ impl Rq {
             rt_time: 0,
             rt_throttled: false,
             hrtick: None,
+            skip_clock_update: false,
             stop: None,
             online: true,
             active: true,

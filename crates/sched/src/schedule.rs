@@ -60,12 +60,13 @@ impl Sched {
         if self.kernel.rules.hrtick_end == HrtickEnd::Slice {
             self.rqs[cpu].hrtick = None;
         }
-        self.update_rq_clock(cpu, now);
+        let clock = self.schedule_clock(cpu, now);
+        self.update_rq_clock(cpu, clock);
         let mut voluntary = false;
         let mut delayed = false;
         if let (Curr::Task(task), Deactivate::Sleep(_) | Deactivate::Exit) = (prev, how) {
             voluntary = true;
-            delayed = !self.block_task(task, how, now);
+            delayed = !self.block_task(task, how, clock);
         }
         let reason = self.pick_and_switch(cpu, now);
         let rq = &mut self.rqs[cpu];

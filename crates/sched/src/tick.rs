@@ -81,10 +81,7 @@ impl Sched {
     ///
     /// Kernel: check_preempt_tick(), kernel/sched/fair.c, v6.1, v6.3.
     pub fn check_preempt_tick(&self, cfs: CfsRqId, curr: SeId) -> Option<Reason> {
-        let mut ideal = self.sched_slice(cfs, curr);
-        if self.kernel.has(Feature::SliceCapLatency) {
-            ideal = ideal.min(self.scaled.latency);
-        }
+        let ideal = self.ideal_runtime(cfs, curr);
         let entity = self.se(curr);
         let ran = entity.sum_exec_runtime - entity.prev_sum_exec_runtime;
         if ran > ideal {
@@ -96,6 +93,14 @@ impl Sched {
         let left = self.cfs(cfs).timeline.leftmost()?;
         let lead = entity.vruntime.wrapping_sub(left.vruntime) as i64;
         (lead > ideal as i64).then_some(Reason::BehindSlice)
+    }
+
+    /// CFS: how long the running entity may run, ns, and be ahead of another.
+    ///
+    /// Kernel: check_preempt_tick(), kernel/sched/fair.c, v6.1, v6.3.
+    pub fn ideal_runtime(&self, cfs: CfsRqId, curr: SeId) -> u64 {
+        let slice = self.sched_slice(cfs, curr);
+        if self.kernel.has(Feature::SliceCapLatency) { slice.min(self.scaled.latency) } else { slice }
     }
 }
 

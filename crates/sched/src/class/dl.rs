@@ -133,7 +133,7 @@ impl Sched {
         entry.dl_throttled = false;
         if entry.on_rq {
             self.insert_dl(cpu, task);
-            self.wakeup_preempt(cpu, task, 0, now);
+            self.preempt_for(cpu, task, 0, now);
         }
     }
 

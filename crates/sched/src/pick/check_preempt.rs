@@ -77,6 +77,21 @@ impl Sched {
         wake_flags: u32,
         now: Time,
     ) -> PreemptDecision {
+        let decision = self.preempt_for(cpu, task, wake_flags, now);
+        self.rq_clock_skip_update(cpu);
+        decision
+    }
+
+    /// The same where no call of the scheduler is taken to follow at once.
+    ///
+    /// Kernel: as dl_task_timer() asks, kernel/sched/deadline.c, v6.12.
+    pub(crate) fn preempt_for(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        wake_flags: u32,
+        now: Time,
+    ) -> PreemptDecision {
         self.mark_woken(cpu, task, wake_flags);
         let mut decision = match self.preempt_by_state(cpu, task, wake_flags) {
             Some(decision) => decision,

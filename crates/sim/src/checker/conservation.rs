@@ -1,5 +1,6 @@
 //! Time adds up: what a task is charged while it is on a CPU is no more than the time
-//! it was there. The rest is what interrupts stole.
+//! it was there, and the way there from the last wake-up or move to that CPU, whose clock the
+//! scheduler may have gone by. The rest is what interrupts stole.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,8 @@ use super::Findings;
 pub struct Conservation {
     /// Who runs on each CPU, since when, and what it was charged.
     stays: BTreeMap<CpuId, Stay>,
+    /// When somebody was queued on each CPU last, since its last switch.
+    queued: BTreeMap<CpuId, Time>,
     /// Time charged to tasks, time they were on a CPU, time CPUs were idle.
     totals: Totals,
     /// What was found.
@@ -24,6 +27,8 @@ pub struct Conservation {
 struct Stay {
     pid: Pid,
     since: Time,
+    /// From when on it may have been charged.
+    clock: Time,
     charged: Duration,
 }
 
@@ -54,8 +59,15 @@ impl Sink for Conservation {
                     stay.charged += Duration(runtime);
                 }
             }
+            Kind::SchedWakeup { target_cpu: cpu, .. }
+            | Kind::SchedWakeupNew { target_cpu: cpu, .. }
+            | Kind::SchedMigrateTask { dest_cpu: cpu, .. } => {
+                self.queued.insert(cpu, event.time);
+            }
             Kind::SchedSwitch { next_pid, .. } => {
-                let stay = Stay { pid: next_pid, since: event.time, charged: Duration::ZERO };
+                let since = event.time;
+                let clock = self.queued.remove(&event.cpu).unwrap_or(since);
+                let stay = Stay { pid: next_pid, since, clock, charged: Duration::ZERO };
                 let Some(last) = self.stays.insert(event.cpu, stay) else { return };
                 let there = event.time.since(last.since);
                 if last.pid == Pid::IDLE {
@@ -64,6 +76,7 @@ impl Sink for Conservation {
                 }
                 self.totals.busy += there;
                 self.totals.charged += last.charged;
+                let there = event.time.since(last.clock);
                 if last.charged > there {
                     self.findings.add(event.time, event.cpu, || {
                         let Stay { pid, charged, .. } = last;
@@ -105,5 +118,22 @@ mod tests {
         checker.event(&runtime(9_500, 0, 6, 2_000));
         checker.event(&switch(10_000, 0, 6, "S", 0));
         assert_eq!(checker.findings.first()[0].what, "task 6 was charged 2us in a stay of 1us");
+    }
+
+    #[test]
+    fn the_way_from_the_wake_up_may_be_charged() {
+        let mut checker = Conservation::default();
+        let wakeup =
+            Kind::SchedWakeup { comm: Comm::default(), pid: Pid(5), prio: 120, target_cpu: CpuId(0) };
+        for event in [
+            switch(0, 0, 7, "S", 0),
+            event(2_000, 1, wakeup),
+            switch(5_000, 0, 0, "R", 5),
+            runtime(6_000, 0, 5, 4_000),
+            switch(6_000, 0, 5, "S", 0),
+        ] {
+            checker.event(&event);
+        }
+        assert!(checker.findings.is_empty());
     }
 }
