@@ -6,6 +6,7 @@
 
 use std::io::BufRead;
 
+use memchr::memchr2;
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
@@ -84,9 +85,8 @@ fn event(line: &[u8]) -> Option<Result<Event, String>> {
 
 /// The event's name and its fields. A line of the function tracer has no name.
 fn split_name(rest: &[u8]) -> (&[u8], &[u8]) {
-    let end = rest.iter().position(|&byte| byte == b':' || byte == b' ');
-    match end {
-        Some(end) if rest[end] == b':' => (&rest[..end], rest[end + 1..].trim_ascii_start()),
+    match memchr2(b':', b' ', rest) {
+        Some(end) if rest[end] == b':' => (&rest[..end], head::without_blanks(&rest[end + 1..])),
         _ => (b"function", rest),
     }
 }

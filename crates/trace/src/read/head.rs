@@ -30,7 +30,40 @@ pub(super) struct Head {
 const NAME_WIDTH: usize = 16;
 
 /// Parts a line into its front and what follows the time.
+#[inline]
 pub(super) fn parse(line: &[u8]) -> Option<(Head, &[u8])> {
+    in_columns(line).or_else(|| anywhere(line))
+}
+
+/// Parts a line in which all stands where tracefs puts it if no number is too large for its
+/// column, and no column of processes was asked for. Nearly every line is like that, and
+/// nothing has to be looked for in it.
+#[inline]
+fn in_columns(line: &[u8]) -> Option<(Head, &[u8])> {
+    let front: &[u8; 37] = line.first_chunk()?;
+    let between = [front[NAME_WIDTH], front[25], front[29], front[30], front[36]];
+    let (pid, digits) = few_digits(&front[17..])?;
+    // Spaces from the number to its bracket.
+    let after = few_spaces(&front[17..])? >> (8 * digits);
+    let cpu = [front[26], front[27], front[28]].map(|byte| u16::from(byte.wrapping_sub(b'0')));
+    if between != *b"-[]  " || after != 0 || cpu.iter().any(|&digit| digit > 9) {
+        return None;
+    }
+    let flags = Flags::parse(&front[31..36])?;
+    let (time, rest) = time(without_blanks(&line[37..]))?;
+    let head = Head {
+        comm: name(&front[..NAME_WIDTH]),
+        pid: Pid(pid as i32),
+        tgid: None,
+        cpu: CpuId(100 * cpu[0] + 10 * cpu[1] + cpu[2]),
+        flags,
+        time,
+    };
+    Some((head, without_blanks(rest.strip_prefix(b":")?)))
+}
+
+/// Parts a line whose name ends in its column or at some other dash.
+fn anywhere(line: &[u8]) -> Option<(Head, &[u8])> {
     if line.get(NAME_WIDTH) == Some(&b'-')
         && let Some(found) = at_dash(line, NAME_WIDTH)
     {
@@ -57,7 +90,7 @@ fn at_dash(line: &[u8], dash: usize) -> Option<(Head, &[u8])> {
         flags,
         time,
     };
-    Some((head, rest.trim_ascii_start()))
+    Some((head, without_blanks(rest)))
 }
 
 /// Parts a line of `perf script` into its front and what follows the time. The name is
@@ -95,7 +128,7 @@ fn at_bracket(line: &[u8], bracket: usize) -> Option<(Head, &[u8])> {
         flags: Flags::UNKNOWN,
         time,
     };
-    Some((head, rest.trim_ascii_start()))
+    Some((head, without_blanks(rest)))
 }
 
 /// The name without what aligns it; `<...>` is a name that the recorder lost.
@@ -109,26 +142,66 @@ pub(super) fn name(text: &[u8]) -> Comm {
     if name == LOST { Comm::default() } else { name }
 }
 
+/// A 1 in each of eight bytes.
+const ONES: u64 = u64::MAX / 0xff;
+
+/// A decimal number of one to seven digits and how many they are, all read at once; none where
+/// there are more, or not eight bytes to look at.
+#[inline]
+fn few_digits(text: &[u8]) -> Option<(u64, usize)> {
+    let values = u64::from_le_bytes(*text.first_chunk()?) ^ (ONES * u64::from(b'0'));
+    // From 10 on the highest bit is set here or there; what is carried comes after that byte.
+    let others = (values.wrapping_add(ONES * (0x80 - 10)) | values) & (ONES << 7);
+    let digits = others.trailing_zeros() / 8;
+    if digits == 0 || digits == 8 {
+        return None;
+    }
+    // Zeros in front, then neighbours joined: to two digits each, to four, to eight.
+    let ones = values << (64 - 8 * digits);
+    let twos = (ones.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (twos.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_ffff_0000_ffff;
+    Some((fours.wrapping_mul(10_000 << 32 | 1) >> 32, digits as usize))
+}
+
+/// Of the first eight bytes, what is left of each without a space; none if there are fewer.
+#[inline]
+fn few_spaces(text: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(*text.first_chunk()?) ^ (ONES * u64::from(b' ')))
+}
+
 /// An unsigned decimal number.
 #[inline]
 pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+    match few_digits(text) {
+        Some((n, digits)) => Some((n, &text[digits..])),
+        None => any_number(text),
+    }
+}
+
+/// An unsigned decimal number, digit by digit.
+fn any_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut n, mut digits) = (0u64, 0);
     while let Some(digit) = text.get(digits).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
-        // So many digits fit whatever they are.
-        n = if digits < 19 {
-            n * 10 + u64::from(digit)
-        } else {
-            n.checked_mul(10)?.checked_add(u64::from(digit))?
-        };
+        n = n.checked_mul(10)?.checked_add(u64::from(digit))?;
         digits += 1;
     }
     (digits > 0).then_some((n, &text[digits..]))
 }
 
+/// The text without the blanks it begins with.
+#[inline]
+pub(super) fn without_blanks(text: &[u8]) -> &[u8] {
+    let spaces = few_spaces(text).map_or(8, |left| left.trailing_zeros() as usize / 8);
+    match text.get(spaces) {
+        Some(byte) if spaces < 8 && !byte.is_ascii_whitespace() => &text[spaces..],
+        _ => text.trim_ascii_start(),
+    }
+}
+
 /// Passes over one space or more.
 #[inline]
 fn spaces(text: &[u8]) -> Option<&[u8]> {
-    text.strip_prefix(b" ").map(<[u8]>::trim_ascii_start)
+    text.strip_prefix(b" ").map(without_blanks)
 }
 
 /// The process in parentheses: `(    812) `, `(-------) ` when it is not known, or nothing.
@@ -177,18 +250,22 @@ const NANOS: [u64; 10] =
 pub(super) fn time(text: &[u8]) -> Option<(Time, &[u8])> {
     let (whole, rest) = number(text)?;
     let Some(fraction) = rest.strip_prefix(b".") else { return Some((Time(whole), rest)) };
+    let (nanos, digits) = few_digits(fraction).unwrap_or_else(|| any_fraction(fraction));
+    let nanos = nanos * NANOS[digits.min(9)];
+    let time = whole.checked_mul(1_000_000_000)?.checked_add(nanos)?;
+    (digits > 0).then_some((Time(time), &fraction[digits..]))
+}
+
+/// The digits of a fraction, of which nine count, and how many they are.
+fn any_fraction(text: &[u8]) -> (u64, usize) {
     let (mut nanos, mut digits) = (0, 0);
-    while let Some(digit) =
-        fraction.get(digits).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10)
-    {
+    while let Some(digit) = text.get(digits).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
         if digits < 9 {
             nanos = nanos * 10 + u64::from(digit);
         }
         digits += 1;
     }
-    nanos *= NANOS[digits.min(9)];
-    let time = whole.checked_mul(1_000_000_000)?.checked_add(nanos)?;
-    (digits > 0).then_some((Time(time), &fraction[digits..]))
+    (nanos, digits)
 }
 
 #[cfg(test)]
@@ -298,6 +375,56 @@ mod tests {
             "            make-812     [000] ..... 99999999999.0: x: y",
         ] {
             check(line, expect!["none"]);
+        }
+    }
+
+    #[test]
+    fn digits_read_at_once_are_those_read_one_by_one() {
+        for digits in 0..=9 {
+            for text in ["123456789", "000000000", "999999999", "908172635"] {
+                for after in ["", " ", ":", "/", "\u{fffd}", "-12 and more", "é1234567"] {
+                    let text = format!("{}{after}", &text[..digits]);
+                    let text = text.as_bytes();
+                    assert_eq!(number(text), any_number(text), "{text:?}");
+                    if let Some(found) = few_digits(text) {
+                        assert_eq!(found, any_fraction(text), "{text:?}");
+                    }
+                }
+            }
+        }
+        assert_eq!(number(b"18446744073709551615 "), Some((u64::MAX, &b" "[..])));
+        assert_eq!(number(b"18446744073709551616 "), None);
+    }
+
+    #[test]
+    fn blanks_passed_over_at_once_are_those_of_the_library() {
+        for blanks in ["", " ", "  \t", "       ", "        ", "          ", "\t", "\r \n"] {
+            for after in ["", "x", "-and more", "\u{b}and more", "\0and more", "é and more"] {
+                let text = format!("{blanks}{after}");
+                let text = text.as_bytes();
+                assert_eq!(without_blanks(text), text.trim_ascii_start(), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_stands_in_columns_is_what_is_found_anywhere() {
+        let good = "            make-812     [003] dNh2.     4.796689: sched_wakeup_new: x=1";
+        let shown = |(head, rest): (Head, &[u8])| {
+            let Head { comm, pid, tgid, cpu, flags, time } = head;
+            format!("{comm} {pid} {tgid:?} {cpu} {flags:?} {time} {rest:?}")
+        };
+        assert!(in_columns(good.as_bytes()).is_some());
+        // Any byte of it may be any other.
+        for at in 0..good.len() {
+            for byte in *b" -.:09[]ad\t\xff" {
+                let mut line = good.as_bytes().to_vec();
+                line[at] = byte;
+                if let Some(found) = in_columns(&line) {
+                    let text = String::from_utf8_lossy(&line);
+                    assert_eq!(Some(shown(found)), anywhere(&line).map(shown), "{text}");
+                }
+            }
         }
     }
 }
