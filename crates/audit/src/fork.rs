@@ -117,13 +117,13 @@ fn with_tried(shadow: &mut Shadow, fork: Forked, only: Option<CpuId>, readings: 
     let mut tables = std::mem::take(&mut shadow.spare.fork_tables);
     tables.fill(shadow, fork, readings.width);
     let mut question = Question { shadow, fork, readings, tables: &mut tables, reach: None };
-    let cpus = match only {
-        Some(cpu) => CpuMask::one(shadow.sched.rqs.len(), cpu),
-        None => question.reach().clone(),
-    };
     let allowed = &shadow.sched.task(task).allowed;
-    for cpu in cpus.iter().filter(|&cpu| allowed.contains(cpu)) {
-        if found.has(cpu) {
+    for cpu in shadow.cpus().filter(|&cpu| allowed.contains(cpu)) {
+        let tried = match only {
+            Some(only) => cpu == only,
+            None => question.reach().contains(cpu),
+        };
+        if !tried || found.has(cpu) {
             continue;
         }
         if let Some(placement) = question.with_stamp(cpu) {

@@ -60,8 +60,10 @@ impl<S: Listener> Audit<S> {
                 None => found.or_else(|| self.fork_in_motion(fork)),
                 Some(_) => found,
             };
-            if found.is_some() {
-                self.forking[at].possible = found;
+            if found.is_some()
+                && let Some(before) = std::mem::replace(&mut self.forking[at].possible, found)
+            {
+                self.shadow.spare.give_back_all(before);
             }
         }
     }
@@ -82,10 +84,11 @@ impl<S: Listener> Audit<S> {
         let forked = forking.as_ref().map_or(now, |forking| forking.at);
         let earlier = forking.and_then(|forking| forking.possible);
         let fork = Forked { task, this, chosen: target, now };
-        let last = fork::of_fork(&mut self.shadow, fork);
+        let mut last = fork::of_fork(&mut self.shadow, fork);
         let who = self.shadow.known(task).who();
         let mut verdict = Verdict::begun(now, this, Decision::Fork, who, Choice::Cpu(target));
-        verdict.ours = last.list;
+        verdict.ours = std::mem::take(&mut last.list);
+        self.shadow.spare.give_back_all(last);
         verdict.judge();
         self.learn_of_fork(&verdict);
         // The last state is the likeliest, as the choice comes just before the event.
@@ -102,6 +105,8 @@ impl<S: Listener> Audit<S> {
                 verdict.answer = Answer::AgreesInSet;
                 verdict.hidden = Some(hidden);
             }
+        } else if let Some(earlier) = earlier {
+            self.shadow.spare.give_back_all(earlier);
         }
         self.give(verdict);
         let before = preempt::before(&self.shadow, target, task);

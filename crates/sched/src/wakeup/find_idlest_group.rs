@@ -151,6 +151,12 @@ pub(super) fn update_sg_wakeup_stats(
     if let Some(all) = all_sums.filter(|_| whole()) {
         view.examine_all(group.group_weight);
         sums = *all.of(id);
+    } else if let (Some(facts), &[cpu], false) = (view.facts, &*group.cpus, asym) {
+        // Whoever asks again and again asks mostly about CPUs, one by one.
+        if !only_allowed || p.allowed.contains(cpu) {
+            view.examine();
+            sums = *facts.stats(cpu);
+        }
     } else {
         for &cpu in group.cpus.iter().filter(|&&cpu| !only_allowed || p.allowed.contains(cpu)) {
             view.examine();

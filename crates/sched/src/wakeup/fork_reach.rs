@@ -6,7 +6,6 @@
 //! group and CPU that no other beats for certain. What it does not come to need not be
 //! asked about; what it comes to may still follow from no values within the bounds.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use schedlab_topology::{CpuId, CpuMask};
@@ -48,7 +47,8 @@ impl Sched {
         let (least, most) = (View::by_facts(self, now, least), View::by_facts(self, now, most));
         let walk = Walk { sched: self, task, least, most };
         let mut reached = CpuMask::new(nr_cpus);
-        let mut met = vec![(this, top)];
+        let mut met = Vec::with_capacity(2 * nr_cpus);
+        met.push((this, top));
         let mut at = 0;
         while let Some(&(cpu, domain)) = met.get(at) {
             at += 1;
@@ -128,7 +128,7 @@ impl Walk<'_> {
             others.iter().enumerate().any(|(other, by)| other != at && self.beats(by, group, other < at))
         };
         let mut stays = others.is_empty();
-        let mut found = Vec::new();
+        let mut found = Vec::with_capacity(others.len());
         for group in (0..others.len()).filter(|&at| !beaten(at)).map(|at| &others[at]) {
             let (may_stay, may_leave) =
                 local.as_ref().map_or((false, true), |local| self.leaves(sd, local, group));
