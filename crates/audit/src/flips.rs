@@ -120,7 +120,7 @@ impl Guesses {
             }
             let halved =
                 |base: usize| (waker.counts[halving][base] >> halves[halving]).saturating_add(change);
-            let counts = |base: usize| (u32::from(halved(base)), u32::from(wakee.counts[halving][base]));
+            let counts = |base: usize| (halved(base), wakee.counts[halving][base]);
             let all = self.asked[halving];
             let asked;
             (*wide, asked) = match same_for_all(counts, live, factor) {
@@ -206,7 +206,7 @@ fn weight(against: u32) -> u8 {
 /// grow with the guess, whatever is added to them and however often they are halved, so those
 /// of the first and the last live guess are bounds.
 #[inline]
-fn same_for_all(counts: impl Fn(usize) -> (u32, u32), live: u64, factor: u32) -> Option<u64> {
+fn same_for_all(counts: impl Fn(usize) -> (u16, u16), live: u64, factor: u32) -> Option<u64> {
     let both = |base: u32| {
         let (a, b) = counts(base as usize);
         (u64::from(a.min(b)), u64::from(a.max(b)))
@@ -223,22 +223,24 @@ fn same_for_all(counts: impl Fn(usize) -> (u32, u32), live: u64, factor: u32) ->
 /// The guesses of one halving under which a wake-up spreads, live or not, and how much they are
 /// asked together. Those that are not live are not asked.
 #[inline]
-fn each(counts: impl Fn(usize) -> (u32, u32), factor: u32, weights: &[u8; BASES]) -> (u64, u32) {
+fn each(counts: impl Fn(usize) -> (u16, u16), factor: u32, weights: &[u8; BASES]) -> (u64, u32) {
     let mut wide = [0u8; BASES];
     let mut asked = 0;
-    // Flips have 16 bits, so products have 32, and many are compared at once.
-    let factor = factor.min(1 << 16);
+    // Flips have 16 bits, and so have products that they can reach: eight are compared at once.
+    let Ok(factor) = u16::try_from(factor) else { return (0, 0) };
+    let fits = u16::MAX.checked_div(factor).unwrap_or(u16::MAX);
     for ((base, wide), &weight) in wide.iter_mut().enumerate().zip(weights) {
         let (a, b) = counts(base);
         let (less, more) = (a.min(b), a.max(b));
-        *wide = u8::from(less >= factor) & u8::from(more >= less.wrapping_mul(factor));
-        asked += u32::from(*wide * weight);
+        let spreads = (less >= factor) & (less <= fits) & (more >= less.wrapping_mul(factor));
+        *wide = u8::from(spreads);
+        asked += u16::from(*wide) * u16::from(weight);
     }
     // Eight bytes of 0 or 1 at a time: each is moved to its place in the highest byte.
     let (eights, _) = wide.as_chunks::<8>();
     let bits =
         eights.iter().map(|&eight| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56);
-    (bits.enumerate().map(|(place, bits)| bits << (8 * place)).sum(), asked)
+    (bits.enumerate().map(|(place, bits)| bits << (8 * place)).sum(), asked.into())
 }
 
 /// The places of the bits that are set.
@@ -259,10 +261,12 @@ mod tests {
     #[test]
     fn the_bounds_say_what_all_guesses_say() {
         for (wakee, step) in (0..40).flat_map(|wakee| [1, 4, 16].map(|step| (wakee, step))) {
-            let counts = |base: usize| (20 + base as u32 / 4, wakee + base as u32 / step);
-            for (live, factor) in [(u64::MAX, 1), (u64::MAX, 4), (0xf0, 2), (1 << 63, 4)] {
-                let wide: Vec<usize> =
-                    (0..BASES).filter(|&base| flips_spread(counts(base).0, counts(base).1, factor)).collect();
+            let counts = |base: usize| (20 + base as u16 / 4, wakee + base as u16 / step);
+            for (live, factor) in
+                [(u64::MAX, 1), (u64::MAX, 4), (0xf0, 2), (u64::MAX, 3000), (u64::MAX, 1 << 20), (1 << 63, 4)]
+            {
+                let spreads = |(a, b): (u16, u16)| flips_spread(a.into(), b.into(), factor);
+                let wide: Vec<usize> = (0..BASES).filter(|&base| spreads(counts(base))).collect();
                 let (found, asked) = each(counts, factor, &[2; BASES]);
                 assert_eq!(asked as usize, 2 * wide.len());
                 assert_eq!(bits(found).collect::<Vec<_>>(), wide, "{wakee} {step} {factor}");

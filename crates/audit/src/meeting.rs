@@ -22,7 +22,9 @@ impl Shadow {
             None => self.meet(pid, comm, cpu, now),
         };
         self.rename(task, comm);
-        if let Some(prio) = prio {
+        if let Some(prio) = prio
+            && self.known(task).prio != Some(prio)
+        {
             self.set_prio(task, prio, now);
         }
         task
@@ -71,6 +73,7 @@ impl Shadow {
         let known = Known {
             pid,
             comm: *comm,
+            prio: None,
             bound,
             lived_before: parent.is_none(),
             recent_known: parent.is_some(),
@@ -119,7 +122,9 @@ impl Shadow {
         if comm.is_empty() || self.known(task).comm == *comm {
             return;
         }
-        self.known_mut(task).comm = *comm;
+        let known = self.known_mut(task);
+        // The name says what a priority of 0 is.
+        (known.comm, known.prio) = (*comm, None);
         if !self.known(task).newborn {
             self.bind(task, comm);
         }
@@ -149,7 +154,9 @@ impl Shadow {
 
     /// A priority as traces print it: 120 is nice 0, below 100 is real time.
     fn set_prio(&mut self, task: TaskId, prio: i32, now: Time) {
-        let comm = self.known(task).comm;
+        let known = self.known_mut(task);
+        known.prio = Some(prio);
+        let comm = known.comm;
         let policy = match prio {
             0 if comm.as_bytes().starts_with(b"migration/") => Policy::Stop,
             // Of a deadline, or in a damaged line.
@@ -185,6 +192,9 @@ impl Shadow {
 
     /// Lets those change their priority of whom it was seen ahead.
     pub(crate) fn change_priorities(&mut self, now: Time) {
+        if self.changing.is_empty() {
+            return;
+        }
         let mut changing = std::mem::take(&mut self.changing);
         changing.retain(|&task| {
             match self.changes_priority(task) {

@@ -135,7 +135,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
             let hidden = (reading != wide).then_some(Hidden::WakeeFlips);
             let searched = &mut searched[usize::from(reading)];
             let (first, second) = targets(shadow, &Wakeup { sync, ..*wakeup }, prev, reading, now);
-            for target in std::iter::once(first).chain(second) {
+            for target in std::iter::once(&first).chain(&second) {
                 // Around one CPU the search ends the same, whatever led there.
                 if !searched.contains(&Some(target.cpu)) {
                     let place = searched.iter().position(|searched| searched.is_none());
@@ -254,7 +254,7 @@ fn search(
     shadow: &mut Shadow,
     wakeup: &Wakeup,
     prev: CpuId,
-    target: Target,
+    target: &Target,
     sync: bool,
     flips: Option<Hidden>,
     now: Time,

@@ -209,9 +209,23 @@ impl<S: Listener> Audit<S> {
                 known => known,
             },
         };
+        if !self.asked[cpu].verdicts.is_empty() {
+            self.show_all(event, answer);
+        }
+        if answer == Some(false) && self.shadow.sched.rqs[cpu].curr != Curr::Idle {
+            self.overrun(event);
+            // What was not asked for here is not pending in the kernel either.
+            let rq = &mut self.shadow.sched.rqs[cpu];
+            (rq.need_resched, rq.skip_clock_update) = Default::default();
+        }
+    }
+
+    /// A CPU's answer to all that it was asked; none if its task went to sleep instead.
+    fn show_all(&mut self, event: &Event, answer: Option<bool>) {
+        let cpu = event.cpu;
         let asks = matches!(event.kind, Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. });
         let mut verdicts = std::mem::take(&mut self.asked[cpu].verdicts);
-        if !verdicts.is_empty() && bit_full(event.flags) == Some(true) {
+        if bit_full(event.flags) == Some(true) {
             self.shadow.sched.rqs[cpu].skip_clock_update = true;
         }
         let several = verdicts.len() > 1;
@@ -228,12 +242,6 @@ impl<S: Listener> Audit<S> {
             }
         }
         self.asked[cpu].verdicts = verdicts;
-        if answer == Some(false) && self.shadow.sched.rqs[cpu].curr != Curr::Idle {
-            self.overrun(event);
-            // What was not asked for here is not pending in the kernel either.
-            let rq = &mut self.shadow.sched.rqs[cpu];
-            (rq.need_resched, rq.skip_clock_update) = Default::default();
-        }
     }
 
     /// Whether the turn of a CPU's task is over by now, for all we know.

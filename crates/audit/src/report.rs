@@ -80,7 +80,7 @@ pub struct DecisionReport {
 }
 
 /// The counter of a name. Names are few and each comes from one place, so nearly always its
-/// address is enough; the map is for the report.
+/// address is enough, and what is counted often moves to the front; the map is for the report.
 #[derive(Clone, Debug, Default)]
 struct ByName(Vec<(&'static str, Counts)>);
 
@@ -92,6 +92,9 @@ impl ByName {
             self.0.len() - 1
         });
         self.0[at].1.count(answer);
+        if at > 0 {
+            self.0.swap(at - 1, at);
+        }
     }
 
     fn sum(&self) -> BTreeMap<&'static str, Counts> {

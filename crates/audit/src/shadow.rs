@@ -34,6 +34,8 @@ pub struct Known {
     pub pid: Pid,
     /// Its name, as last seen.
     pub comm: Comm,
+    /// Its priority, if it was heeded since it has its name.
+    pub prio: Option<i32>,
     /// Its mask is known by its name, by a hint or from a parent.
     pub bound: bool,
     /// It lived before the recording began.

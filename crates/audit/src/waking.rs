@@ -111,16 +111,15 @@ impl<S: Listener> Audit<S> {
             let possible = motion::as_if(&mut self.shadow, changing, |shadow| {
                 placement::of_wakeup(shadow, &open.wakeup, now)
             });
-            let mut verdict = open.verdict.clone();
-            verdict.ours.extend(possible.list.iter().cloned());
-            verdict.judge();
-            if verdict.answer != Answer::Differs {
-                verdict.answer = Answer::AgreesInSet;
-                verdict.hidden = Some(Hidden::InMotion);
-                open.verdict = verdict;
+            let kernel = open.verdict.kernel;
+            if possible.list.iter().any(|possible| possible.choice == kernel) {
+                open.verdict.ours.extend(possible.list.iter().cloned());
+                open.verdict.answer = Answer::AgreesInSet;
+                open.verdict.hidden = Some(Hidden::InMotion);
                 open.possible = possible;
                 return;
             }
+            self.shadow.spare.give_back_all(possible);
         }
     }
 
