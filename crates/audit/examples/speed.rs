@@ -1,6 +1,7 @@
-//! How fast recordings are read and audited: `speed traces/6.1/2x2x4/pipes ...`, events per
-//! second of CPU time of reading alone and of reading and auditing, the recording repeated in time;
-//! then of reading the same events from a trace.dat and a perf.data.
+//! How fast recordings are read and audited: `speed [--events=N] traces/6.1/2x2x4/pipes ...`, events
+//! per second of CPU time of reading alone and of reading and auditing, the recording repeated in time
+//! until it has so many; then of reading the same events from a trace.dat and a perf.data. The last
+//! line is for all recordings together, as they are.
 
 mod recording;
 
@@ -16,7 +17,7 @@ use schedlab_units::Duration;
 
 use recording::Recording;
 
-/// Events that each measurement is made of, at least.
+/// Events that each measurement is made of, at least, if nothing else is asked for.
 const EVENTS: usize = 400_000;
 
 /// CPU time of this process, s.
@@ -35,12 +36,19 @@ fn reading<I: Iterator<Item = Result<Record, Error>>>(rounds: usize, open: impl 
 }
 
 fn main() {
+    let mut at_least = EVENTS;
+    // Events of all recordings, and the time for reading and for auditing each once, s.
+    let (mut nr_all, mut all_read, mut all_audited) = (0, 0.0, 0.0);
     for folder in std::env::args().skip(1) {
+        if let Some(events) = folder.strip_prefix("--events=") {
+            at_least = events.parse().unwrap();
+            continue;
+        }
         let folder = Path::new(&folder);
         let recording = recording::read(folder);
         let mut events = recording.events();
         let Recording { topology, kernel, text } = recording;
-        let rounds = EVENTS.div_ceil(events.len());
+        let rounds = at_least.div_ceil(events.len());
         let all = (rounds * events.len()) as f64;
 
         let read = reading(rounds, || ftrace::Reader::new(&text[..]));
@@ -78,5 +86,15 @@ fn main() {
             all / of_dat / 1e6,
             all / of_perf / 1e6
         );
+        nr_all += events.len();
+        all_read += read / rounds as f64;
+        all_audited += audited / rounds as f64;
     }
+    let rate = |time: f64| nr_all as f64 / time / 1e6;
+    println!(
+        "together: {nr_all} events, read {:.2} M/s, audit {:.3} M/s, both {:.3} M/s",
+        rate(all_read),
+        rate(all_audited),
+        rate(all_read + all_audited)
+    );
 }
