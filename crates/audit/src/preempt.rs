@@ -295,7 +295,9 @@ impl<S: Listener> Audit<S> {
         // Also a tick after which we would have gone on with the same task.
         let tick = self.shadow.sched.tick_ns();
         let ticked = ticked.filter(|&at| event.time.since(at).0 <= tick).map(|_| Reason::SliceEnd);
-        match ticked.map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
+        // When in its exit it leaves its group is not told.
+        let exits = self.shadow.sched.task(prev).exiting.then_some(Reason::GroupChange);
+        match ticked.or(exits).map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
             Ok(reason) => verdict.ours = slice(&mut self.shadow, true, reason),
             Err(left) => {
                 verdict.ours = slice(&mut self.shadow, false, Reason::SliceEnd);
