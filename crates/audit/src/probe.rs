@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_sched::Curr;
 use schedlab_topology::CpuId;
 use schedlab_trace::Unknown;
 use schedlab_units::Pid;
@@ -63,29 +62,39 @@ pub fn compare(shadow: &Shadow, event: &Unknown, facts: &mut CarriedFacts) {
     }
 }
 
+/// The numbers that an event has of each CPU, `nis12=4`: the letters, the CPU and the number.
+fn by_cpu<'a>(shadow: &Shadow, event: &'a Unknown) -> impl Iterator<Item = (&'a str, CpuId, i64)> {
+    event.ints().filter_map(|(key, number)| {
+        let letters = key.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let cpu = CpuId(key[letters.len()..].parse().ok()?);
+        shadow.has_cpu(cpu).then_some((letters, cpu, number))
+    })
+}
+
 fn cpus(shadow: &Shadow, event: &Unknown, facts: &mut CarriedFacts) {
-    for cpu in shadow.cpus() {
-        let sched = &shadow.sched;
+    let sched = &shadow.sched;
+    for (letters, cpu, seen) in by_cpu(shadow, event) {
         let rq = &sched.rqs[cpu];
-        let mut note = |name, key: &str, ours: i64| {
-            if let Some(seen) = event.int(&format!("{key}{cpu}")) {
-                facts.entry(name).or_default().note(ours, seen);
+        let (name, ours) = match letters {
+            "c" => {
+                let curr = rq.curr.task().map_or(Pid::IDLE, |task| shadow.known(task).pid);
+                ("current task", i64::from(curr.0))
+            }
+            "n" => ("nr_running", rq.nr_running.into()),
+            "t" => ("ttwu_pending", rq.ttwu_pending.into()),
+            "l" => ("load_avg", sched.cpu_load(cpu) as i64),
+            _ => {
+                let Some(llc) = sched.domains.per_cpu[cpu].llc_shared else { continue };
+                let llc = &sched.domains.shared[llc.0 as usize];
+                match letters {
+                    "hic" => ("has_idle_cores", llc.has_idle_cores.into()),
+                    "nis" => ("nr_idle_scan", llc.nr_idle_scan.into()),
+                    "busy" => ("nr_busy_cpus", llc.nr_busy_cpus.into()),
+                    _ => continue,
+                }
             }
         };
-        let curr = match rq.curr {
-            Curr::Idle => Pid::IDLE,
-            Curr::Task(task) => shadow.known(task).pid,
-        };
-        note("current task", "c", curr.0.into());
-        note("nr_running", "n", rq.nr_running.into());
-        note("ttwu_pending", "t", rq.ttwu_pending.into());
-        note("load_avg", "l", sched.cpu_load(cpu) as i64);
-        if let Some(shared) = sched.domains.per_cpu[cpu].llc_shared {
-            let shared = &sched.domains.shared[shared.0 as usize];
-            note("has_idle_cores", "hic", shared.has_idle_cores.into());
-            note("nr_idle_scan", "nis", shared.nr_idle_scan.into());
-            note("nr_busy_cpus", "busy", shared.nr_busy_cpus.into());
-        }
+        facts.entry(name).or_default().note(ours, seen);
     }
 }
 
@@ -107,15 +116,14 @@ fn sel(shadow: &Shadow, event: &Unknown, facts: &mut CarriedFacts) {
 }
 
 fn fork_cpus(shadow: &Shadow, event: &Unknown, facts: &mut CarriedFacts) {
-    for cpu in shadow.cpus() {
+    for (letters, cpu, seen) in by_cpu(shadow, event) {
         let avg = &shadow.sched.root_cfs(cpu).avg;
-        let mut note = |name, key: &str, ours: u64| {
-            if let Some(seen) = event.int(&format!("{key}{cpu}")) {
-                facts.entry(name).or_default().note(ours as i64, seen);
-            }
+        let (name, ours) = match letters {
+            "u" => ("util_avg at fork", avg.util_avg),
+            "r" => ("runnable_avg at fork", avg.runnable_avg),
+            _ => continue,
         };
-        note("util_avg at fork", "u", avg.util_avg);
-        note("runnable_avg at fork", "r", avg.runnable_avg);
+        facts.entry(name).or_default().note(ours as i64, seen);
     }
 }
 

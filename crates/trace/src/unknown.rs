@@ -39,6 +39,11 @@ impl Unknown {
         int(self.field(key)?)
     }
 
+    /// The fields that are numbers, in their order.
+    pub fn ints(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.fields().filter_map(|(key, value)| Some((key, int(value)?)))
+    }
+
     /// The place a probe sits at: the text in the leading parentheses.
     pub fn place(&self) -> Option<&str> {
         self.text.trim_start().strip_prefix('(')?.split_once(')').map(|(place, _)| place)
@@ -71,6 +76,10 @@ mod tests {
         assert_eq!((probe.field("grp"), probe.int("grp")), (Some("none"), None));
         assert_eq!(probe.field("p"), None);
         assert_eq!(probe.fields().count(), 6);
+        assert_eq!(
+            probe.ints().map(|(key, _)| key).collect::<Vec<_>>(),
+            ["pid", "prev", "fl", "mask", "pllc"]
+        );
     }
 
     #[test]
