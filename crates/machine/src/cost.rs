@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A number of the machine with the range it may lie in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +16,26 @@ pub struct Cost {
     range: RangeInclusive<u64>,
     /// Where the value comes from; empty when it is the table's own.
     source: Cow<'static, str>,
+    asked: Asked,
 }
+
+/// Whether a value was asked for. It is no part of what a constant is: a copy begins anew.
+#[derive(Debug, Default)]
+struct Asked(AtomicBool);
+
+impl Clone for Asked {
+    fn clone(&self) -> Asked {
+        Asked::default()
+    }
+}
+
+impl PartialEq for Asked {
+    fn eq(&self, _: &Asked) -> bool {
+        true
+    }
+}
+
+impl Eq for Asked {}
 
 impl Cost {
     /// A value with the range it may lie in.
@@ -24,7 +44,7 @@ impl Cost {
     /// If the value lies outside.
     pub const fn new(value: u64, range: RangeInclusive<u64>) -> Cost {
         assert!(*range.start() <= value && value <= *range.end(), "a cost lies in its own range");
-        Cost { value, range, source: Cow::Borrowed("") }
+        Cost { value, range, source: Cow::Borrowed(""), asked: Asked(AtomicBool::new(false)) }
     }
 
     /// The same with where it comes from.
@@ -35,8 +55,18 @@ impl Cost {
 
     /// The value.
     #[inline]
-    pub const fn get(&self) -> u64 {
+    pub fn get(&self) -> u64 {
+        // Written once, so that runs that share a machine do not take its lines from each other.
+        if !self.asked.0.load(Ordering::Relaxed) {
+            self.asked.0.store(true, Ordering::Relaxed);
+        }
         self.value
+    }
+
+    /// Whether [`Cost::get`] was called since this was made or copied. What a run never asked for
+    /// it cannot depend on.
+    pub fn was_asked(&self) -> bool {
+        self.asked.0.load(Ordering::Relaxed)
     }
 
     /// The range it may lie in.
@@ -100,6 +130,13 @@ pub struct Row {
     pub sentence: &'static str,
     /// Where the default comes from.
     pub source: &'static str,
+}
+
+impl Row {
+    /// Table and name, as [`crate::Machine::set`] takes them.
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.table, self.name)
+    }
 }
 
 /// A struct of constants that can be listed and set by name.
@@ -244,6 +281,16 @@ mod tests {
         assert_eq!(costs.syscall_ns.get(), 500);
         assert_eq!(costs.syscall_ns.range(), 60..=500, "the range holds what was set");
         assert_eq!(KernelCosts::ROWS[row].sentence, "Entering the kernel and returning.");
+    }
+
+    #[test]
+    fn a_constant_knows_whether_it_was_asked() {
+        let cost = Cost::new(5, 1..=9);
+        assert!(!cost.was_asked());
+        let range = cost.range();
+        assert!(!cost.was_asked() && range.contains(&cost.get()) && cost.was_asked());
+        let copy = cost.clone();
+        assert!(!copy.was_asked() && copy == cost);
     }
 
     #[test]

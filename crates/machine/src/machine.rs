@@ -87,12 +87,12 @@ impl Machine {
 
     /// Size of the core's own cache.
     pub fn l2_bytes(&self, cpu: CpuId) -> u64 {
-        self.topology.cache_sizes(cpu).l2.unwrap_or(self.cache.l2_bytes.get())
+        self.topology.cache_sizes(cpu).l2.unwrap_or_else(|| self.cache.l2_bytes.get())
     }
 
     /// Size of the last-level cache.
     pub fn llc_bytes(&self, cpu: CpuId) -> u64 {
-        self.topology.cache_sizes(cpu).llc.unwrap_or(self.cache.llc_bytes.get())
+        self.topology.cache_sizes(cpu).llc.unwrap_or_else(|| self.cache.llc_bytes.get())
     }
 
     /// Every constant with its row.
@@ -131,7 +131,7 @@ impl Machine {
 
     /// The names of all constants, as [`Machine::set`] takes them.
     pub fn constant_names() -> impl Iterator<Item = String> {
-        TABLES.iter().flat_map(|rows| rows.iter()).map(|row| format!("{}.{}", row.table, row.name))
+        TABLES.iter().flat_map(|rows| rows.iter()).map(Row::path)
     }
 
     /// Sets a constant by its name, `cost.syscall_ns`.

@@ -31,12 +31,20 @@ impl Smt {
         if busy <= 1 {
             return Rate::FULL;
         }
-        let two = if memory_bound { &self.two_memory_permille } else { &self.two_permille }.get();
-        let points =
-            [(1, 1000), (2, 2 * two), (4, 4 * self.four_permille.get()), (8, 8 * self.eight_permille.get())];
+        let two = if memory_bound { &self.two_memory_permille } else { &self.two_permille };
+        let whole_core = |threads: u64| match threads {
+            1 => 1000,
+            2 => 2 * two.get(),
+            4 => 4 * self.four_permille.get(),
+            _ => 8 * self.eight_permille.get(),
+        };
         let busy = u64::from(busy.min(8));
-        let at = points.iter().position(|&(k, _)| busy <= k).expect("at most eight threads");
-        let ((k0, whole0), (k1, whole1)) = (points[at - 1], points[at]);
+        let (k0, k1) = match busy {
+            2 => (1, 2),
+            3..=4 => (2, 4),
+            _ => (4, 8),
+        };
+        let (whole0, whole1) = (whole_core(k0), whole_core(k1));
         let whole = (whole0 * (k1 - busy) + whole1 * (busy - k0)) / (k1 - k0);
         Rate::of(whole, 1000 * busy)
     }
