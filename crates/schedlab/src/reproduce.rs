@@ -23,7 +23,7 @@ use serde::Serialize;
 pub use cell::{Cell, Word};
 pub use depends::Depends;
 pub use figure::{FIGURES, Figure};
-pub use published::{Block, Column, Floor, Given, Kind, Published, Row, Use, Why};
+pub use published::{Block, Column, Floor, Given, Kind, LeftOut, Published, Row, Use, Why};
 pub use simulate::{Answers, End, Key, Scenarios, Setting};
 pub use tolerance::Tolerance;
 pub use verdict::{Turned, Verdict};
@@ -104,11 +104,12 @@ pub fn reproduce(
         let setting = Setting { runs, without: Without::NOTHING.with(mechanism), constant: None };
         asked.push((setting, keys.clone()));
     }
-    let answers = scenarios.simulate(&asked, options.threads, progress)?;
-    let cells = cell::cells(published, wanted, &answers[0]);
-    let base = verdict::verdicts(published, wanted, &answers[0]);
-    let without = options.without.iter().zip(&answers[1..]).map(|(mechanism, answers)| {
-        let then = verdict::verdicts(published, wanted, answers);
+    let simulated = scenarios.simulate(&asked, options.threads, progress)?;
+    let answers = &simulated[0].answers;
+    let cells = cell::cells(published, wanted, answers);
+    let base = verdict::verdicts(published, wanted, answers);
+    let without = options.without.iter().zip(&simulated[1..]).map(|(mechanism, then)| {
+        let then = verdict::verdicts(published, wanted, &then.answers);
         (mechanism.name().to_string(), base.iter().cloned().zip(then).collect())
     });
     let depends = match quick {
@@ -116,7 +117,7 @@ pub fn reproduce(
         false => {
             let text = |name: &str| Some(published.shortened(name, embedded_scenario(name)?));
             let scenarios = Scenarios::read(&keys, text)?;
-            Some(depends::depends(published, &scenarios, options.threads, progress)?)
+            Some(depends::depends(published, &scenarios, &base, options.threads, progress)?)
         }
     };
     let (signs, inside) = (count_signs(&cells), count_inside(&cells));
@@ -127,7 +128,7 @@ pub fn reproduce(
         runs,
         signs,
         inside,
-        why: published.why.iter().filter_map(|why| render::why(why, &answers[0])).collect(),
+        why: published.why.iter().filter_map(|why| render::why(why, answers)).collect(),
         without: without.collect(),
         depends,
         met: share(signs) >= published.floor.signs && share(inside) >= published.floor.inside,

@@ -1,17 +1,20 @@
 //! What each verdict depends on: every constant of the machine at either end of its range,
 //! and every mechanism off, one at a time.
 //!
-//! There are some 150 such pushes, so each is looked at only as far as it has to be:
+//! There are some 160 such pushes, so each is looked at only as far as it has to be:
 //!
 //! ```text
-//!   first row, first kernel, one seed      every figure as before to the last bit?  plays no part
+//!   unpushed, several seeds               a run that never asks for the constant?   as it was
 //!        |
-//!   all verdicts, the same seed            each within twice its spread, or the same word?  stands
+//!   first row, first kernel, one seed     every figure as before to the last bit?   plays no part
 //!        |
-//!   the verdicts in doubt, more seeds      another word, by twice its standard error?  turned
+//!   all verdicts, the same seed           each within twice its spread, or the same word?   stands
+//!        |
+//!   the verdicts in doubt, more seeds     another word, by twice its standard error?   turned
 //! ```
 //!
-//! What the second step lets pass is a turn smaller than the spread of one run.
+//! What the third step lets pass is a turn smaller than the spread of one run; that is told. So are verdicts
+//! that are others already where the scenario is made shorter for this.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,8 +30,10 @@ use crate::error::Error;
 /// What a table's verdicts depend on.
 #[derive(Clone, Debug, Serialize)]
 pub struct Depends {
-    /// Verdicts that were repeated.
-    pub verdicts: usize,
+    /// The verdicts as they are unpushed, in the form in which they are repeated.
+    pub repeated: Vec<Repeated>,
+    /// What is smaller for that, by scenario.
+    pub shorter: BTreeMap<String, toml::Table>,
     /// Constants that have a range.
     pub constants: usize,
     /// Those that change any figure at all.
@@ -39,6 +44,24 @@ pub struct Depends {
     pub turned: Vec<Turned>,
 }
 
+/// A verdict that was repeated under every push.
+#[derive(Clone, Debug, Serialize)]
+pub struct Repeated {
+    /// As the table says it.
+    pub full: Verdict,
+    /// As it is in the form that is repeated.
+    pub short: Verdict,
+    /// A turn that changes it by fewer percentage points escapes.
+    pub escapes: f64,
+}
+
+impl Repeated {
+    /// Whether the form that is repeated says the same.
+    pub fn can_be_told(&self) -> bool {
+        self.full.word == self.short.word
+    }
+}
+
 /// One constant at one end, or one mechanism off.
 struct Push {
     name: String,
@@ -46,35 +69,39 @@ struct Push {
     setting: Setting,
 }
 
-/// Repeats the verdicts of the reduced rows under every push.
+/// Repeats the verdicts of all rows that are not left out under every push. `full` are the table's own.
 ///
 /// # Errors
 /// A run that could not be finished.
 pub fn depends(
     published: &Published,
     scenarios: &Scenarios,
+    full: &[Verdict],
     threads: usize,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Depends, Error> {
-    let reduced = |block: &Block, row: &Row| block.reduced.iter().any(|key| key == &row.key);
-    let keys = published.keys_of_changes(reduced);
+    let keys = published.keys_of_changes(Block::repeats);
     let runs = Some(published.end_runs);
     let base = Setting { runs, ..Setting::default() };
     let base = scenarios.simulate(&[(base, keys.clone())], threads, progress)?.remove(0);
-    let was = verdicts(published, reduced, &base);
-    let unpushed: Answers = base.iter().map(|(key, all)| (key.clone(), all[..1].to_vec())).collect();
+    let was = verdicts(published, Block::repeats, &base.answers);
+    let unpushed: Answers = base.answers.iter().map(|(key, all)| (key.clone(), all[..1].to_vec())).collect();
 
     let pushes = pushes(scenarios);
+    // What a run never asks for it cannot depend on.
+    let matters = |push: &Push, key: &Key| push.end.is_none() || base.asked[key].contains(&push.name);
     let once = |push: &Push, keys: Vec<Key>| (Setting { runs: Some(1), ..push.setting.clone() }, keys);
+    let may_matter: Vec<Vec<Key>> =
+        pushes.iter().map(|push| keys.iter().filter(|key| matters(push, key)).cloned().collect()).collect();
     // First the first row of each scenario,
-    let first = scenarios.first_of_each(&keys);
-    let asked: Vec<_> = pushes.iter().map(|push| once(push, first.clone())).collect();
-    let mut found = scenarios.simulate(&asked, threads, progress)?;
+    let first: Vec<Vec<Key>> = may_matter.iter().map(|keys| scenarios.first_of_each(keys)).collect();
+    let asked: Vec<_> = pushes.iter().zip(&first).map(|(push, first)| once(push, first.clone())).collect();
+    let found = scenarios.simulate(&asked, threads, progress)?;
+    let mut found: Vec<Answers> = found.into_iter().map(|found| found.answers).collect();
     // then all others of those scenarios where that made any difference,
-    let asked: Vec<_> = pushes
-        .iter()
-        .zip(&found)
-        .map(|(push, found)| {
+    let asked: Vec<_> = (pushes.iter().zip(&may_matter))
+        .zip(first.iter().zip(&found))
+        .map(|((push, keys), (first, found))| {
             let moved: BTreeSet<&str> = found
                 .iter()
                 .filter(|(key, figures)| unpushed[*key] != **figures)
@@ -85,11 +112,22 @@ pub fn depends(
         })
         .collect();
     for (found, more) in found.iter_mut().zip(scenarios.simulate(&asked, threads, progress)?) {
-        found.extend(more);
+        found.extend(more.answers);
     }
     // and at last those verdicts that may have turned.
-    let doubts: Vec<BTreeSet<(String, String)>> =
-        found.iter().map(|found| in_doubt(published, reduced, &was, &unpushed, found)).collect();
+    let spread = |was: &Verdict| f64::from(published.end_runs).sqrt() * was.standard_error;
+    let doubts: Vec<BTreeSet<(String, String)>> = found
+        .iter()
+        .map(|found| {
+            let mut answers = unpushed.clone();
+            answers.extend(found.iter().map(|(key, figures)| (key.clone(), figures.clone())));
+            let is = verdicts(published, Block::repeats, &answers);
+            let is_of = |was: &Verdict| is.iter().find(|is| is.is_of_same(was));
+            let doubts =
+                was.iter().filter(|was| is_of(was).is_some_and(|is| in_doubt(was, is.change, spread(was))));
+            doubts.map(|was| (was.block.clone(), was.row.clone())).collect()
+        })
+        .collect();
     let doubtful = |doubts: &BTreeSet<(String, String)>, block: &Block, row: &Row| {
         doubts.contains(&(block.name.clone(), row.key.clone()))
     };
@@ -97,7 +135,8 @@ pub fn depends(
         .iter()
         .zip(&doubts)
         .map(|(push, doubts)| {
-            let keys = published.keys_of_changes(|block, row| doubtful(doubts, block, row));
+            let mut keys = published.keys_of_changes(|block, row| doubtful(doubts, block, row));
+            keys.retain(|key| matters(push, key));
             (Setting { runs, ..push.setting.clone() }, keys)
         })
         .collect();
@@ -105,8 +144,8 @@ pub fn depends(
     let mut all_turned = Vec::new();
     for ((push, doubts), repeated) in pushes.iter().zip(&doubts).zip(repeated) {
         // A scenario that the push leaves alone has no answers of its own.
-        let mut answers = base.clone();
-        answers.extend(repeated);
+        let mut answers = base.answers.clone();
+        answers.extend(repeated.answers);
         let is = verdicts(published, |block, row| doubtful(doubts, block, row), &answers);
         all_turned.extend(turned(&push.name, push.end, &was, &is));
     }
@@ -117,8 +156,13 @@ pub fn depends(
         .filter(|(_, found)| found.iter().any(|(key, figures)| unpushed[key] != *figures))
         .map(|(push, _)| (push.name.as_str(), push.end.is_some()))
         .collect();
+    let repeated = was.iter().filter_map(|short| {
+        let full = full.iter().find(|full| full.is_of_same(short))?.clone();
+        Some(Repeated { full, short: short.clone(), escapes: 2.0 * spread(short) })
+    });
     Ok(Depends {
-        verdicts: was.len(),
+        repeated: repeated.collect(),
+        shorter: published.shorter.clone(),
         constants: scenarios.constants().len(),
         constants_at_work: at_work.values().filter(|constant| **constant).count(),
         mechanisms_at_work: at_work.values().filter(|constant| !**constant).count(),
@@ -141,28 +185,9 @@ fn pushes(scenarios: &Scenarios) -> Vec<Push> {
     pushes
 }
 
-/// Blocks and rows whose verdict may be another one, by one pushed run of each.
-fn in_doubt(
-    published: &Published,
-    reduced: impl Fn(&Block, &Row) -> bool,
-    was: &[Verdict],
-    unpushed: &Answers,
-    pushed: &Answers,
-) -> BTreeSet<(String, String)> {
-    let mut answers = unpushed.clone();
-    answers.extend(pushed.iter().map(|(key, figures)| (key.clone(), figures.clone())));
-    let is = verdicts(published, &reduced, &answers);
-    let spread = (f64::from(published.end_runs)).sqrt();
-    was.iter()
-        .zip(&is)
-        .filter(|(was, is)| doubtful(was, is.change, spread * was.standard_error))
-        .map(|(was, _)| (was.block.clone(), was.row.clone()))
-        .collect()
-}
-
 /// Whether one run's change says something else than the mean of several, by more than twice the
 /// spread of one run.
-fn doubtful(was: &Verdict, change: f64, spread: f64) -> bool {
+fn in_doubt(was: &Verdict, change: f64, spread: f64) -> bool {
     let word = Word::of(change, was.standard_error, was.direction);
     word != was.word && (change - was.change).abs() > 2.0 * spread
 }
@@ -195,14 +220,16 @@ mod tests {
     fn what_plays_no_part_is_told_from_what_does() {
         let mut table = tables().into_iter().find(|table| table.name == "kthread-stack").unwrap();
         table.blocks.retain(|block| block.name == "uma");
-        table.blocks[0].reduced = vec!["1".into()];
+        table.blocks[0].rows.retain(|row| row.key == "1");
         table.end_runs = 2;
-        let keys = table.keys_of_changes(|_, row| row.key == "1");
+        let keys = table.keys_of_changes(|_, _| true);
         assert_eq!(keys.len(), 2);
         let text = |name: &str| Some(table.shortened(name, embedded_scenario(name)?));
         let scenarios = Scenarios::read(&keys, text).unwrap();
-        let found = depends(&table, &scenarios, 0, &|_, _| ()).unwrap();
-        assert_eq!(found.verdicts, 1);
+        let full = scenarios.simulate(&[(Setting::default(), keys)], 0, &|_, _| ()).unwrap().remove(0);
+        let full = verdicts(&table, |_, _| true, &full.answers);
+        let found = depends(&table, &scenarios, &full, 0, &|_, _| ()).unwrap();
+        assert_eq!(found.repeated.len(), 1);
         assert!((10..found.constants / 2).contains(&found.constants_at_work), "{found:?}");
         assert!((3..9).contains(&found.mechanisms_at_work), "{found:?}");
     }
@@ -219,7 +246,7 @@ mod tests {
             word: Word::Better,
         };
         for (change, expected) in [(-4.1, false), (-1.5, false), (-0.5, false), (0.5, true), (3.0, true)] {
-            assert_eq!(doubtful(&was, change, 2.0), expected, "{change}");
+            assert_eq!(in_doubt(&was, change, 2.0), expected, "{change}");
         }
     }
 }

@@ -57,6 +57,10 @@ impl Reproduced {
         }
         if let Some(depends) = &self.depends {
             text.push_str(&holds(depends));
+            for block in p.blocks.iter().filter(|block| !block.left_out.rows.is_empty()) {
+                let (rows, because) = (block.left_out.rows.join(", "), &block.left_out.because);
+                _ = writeln!(text, "       not repeated: {} {rows}, {because}", block.name);
+            }
         }
         text
     }
@@ -64,7 +68,8 @@ impl Reproduced {
 
 /// What the verdicts depend on.
 fn holds(depends: &Depends) -> String {
-    let Depends { verdicts, constants, constants_at_work, mechanisms_at_work, turned } = depends;
+    let Depends { repeated, shorter, constants, constants_at_work, mechanisms_at_work, turned } = depends;
+    let verdicts = repeated.len();
     let mut text = format!(
         "holds  {verdicts} verdicts at both ends of {constants} constants, {constants_at_work} of which play a part, \
          and without each of {mechanisms_at_work} mechanisms that do"
@@ -81,11 +86,35 @@ fn holds(depends: &Depends) -> String {
         };
         _ = writeln!(text, "       {by}: {} -> {}", verdict(&turn.was), short(&turn.is));
     }
+    let list = |parts: Vec<String>| parts.join(", ");
+    if !shorter.is_empty() {
+        let smaller = |table: &toml::Table| list(table.iter().map(|(k, v)| format!("{k} {v}")).collect());
+        let forms = shorter.iter().map(|(scenario, table)| format!("{scenario} ({})", smaller(table)));
+        _ = writeln!(text, "       in a shorter form: {}", list(forms.collect()));
+    }
+    let escapes = repeated.iter().map(|r| format!("{} {:.1}", place(&r.short), r.escapes));
+    _ = writeln!(text, "       a turn by fewer points may escape: {}", list(escapes.collect()));
+    let others = repeated
+        .iter()
+        .filter(|r| !r.can_be_told())
+        .map(|r| format!("{} -> {}", verdict(&r.full), short(&r.short)));
+    let others: Vec<String> = others.collect();
+    if !others.is_empty() {
+        _ = writeln!(
+            text,
+            "       unpushed, the form that is repeated says something else of: {}",
+            list(others)
+        );
+    }
     text
 }
 
+fn place(verdict: &Verdict) -> String {
+    format!("{} {} {}", verdict.block, verdict.row, verdict.column)
+}
+
 fn verdict(verdict: &Verdict) -> String {
-    format!("{} {} {} {}", verdict.block, verdict.row, verdict.column, short(verdict))
+    format!("{} {}", place(verdict), short(verdict))
 }
 
 fn short(verdict: &Verdict) -> String {
@@ -177,4 +206,54 @@ pub fn why(why: &Why, answers: &Answers) -> Option<String> {
 fn mean(figures: &[Option<Figure>]) -> Option<f64> {
     let numbers: Vec<f64> = figures.iter().filter_map(|f| f.as_ref()?.number()).collect();
     (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::depends::Repeated;
+    use crate::reproduce::{Turned, Word};
+
+    #[test]
+    fn what_verdicts_depend_on_is_told_with_what_cannot_be_told() {
+        let verdict = |row: &str, change: f64, word: Word| Verdict {
+            block: "numa".into(),
+            row: row.into(),
+            column: "change".into(),
+            direction: Direction::Lower,
+            change,
+            standard_error: 0.1,
+            word,
+        };
+        let better = verdict("1", -9.0, Word::Better);
+        let depends = Depends {
+            repeated: vec![
+                Repeated { full: better.clone(), short: verdict("1", -8.0, Word::Better), escapes: 0.4 },
+                Repeated {
+                    full: verdict("2", 0.2, Word::Worse),
+                    short: verdict("2", 0.1, Word::None),
+                    escapes: 2.0,
+                },
+            ],
+            shorter: [("s.toml".to_string(), toml::toml! { files = 4 })].into(),
+            constants: 78,
+            constants_at_work: 29,
+            mechanisms_at_work: 5,
+            turned: vec![Turned {
+                by: "cost.tick_ns".into(),
+                end: Some("highest"),
+                was: better,
+                is: verdict("1", 0.0, Word::None),
+            }],
+        };
+        let lines = [
+            "holds  2 verdicts at both ends of 78 constants, 29 of which play a part, and without each of 5 mechanisms \
+             that do, but for 1:",
+            "       cost.tick_ns at its highest: numa 1 change -9.0 % better -> +0.0 % none",
+            "       in a shorter form: s.toml (files 4)",
+            "       a turn by fewer points may escape: numa 1 change 0.4, numa 2 change 2.0",
+            "       unpushed, the form that is repeated says something else of: numa 2 change +0.2 % worse -> +0.1 % none",
+        ];
+        assert_eq!(holds(&depends).lines().collect::<Vec<_>>(), lines);
+    }
 }

@@ -1,7 +1,7 @@
 //! Runs what a table asks for. This side gets names of scenarios, rows, kernels and
 //! figures, and gives numbers; what was published it never sees.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
@@ -62,8 +62,7 @@ impl Setting {
         let mut machine = machine.clone().without(self.without);
         if let Some((name, end)) = &self.constant {
             let constants = machine.constants();
-            let (_, cost) =
-                constants.iter().find(|(row, _)| format!("{}.{}", row.table, row.name) == *name)?;
+            let (_, cost) = constants.iter().find(|(row, _)| row.path() == *name)?;
             let value = match end {
                 End::Low => *cost.range().start(),
                 End::High => *cost.range().end(),
@@ -79,6 +78,15 @@ impl Setting {
 
 /// The figures of all seeds for each key.
 pub type Answers = BTreeMap<Key, Vec<Option<Figure>>>;
+
+/// What came of the runs under one setting.
+#[derive(Clone, Debug, Default)]
+pub struct Simulated {
+    /// Figures.
+    pub answers: Answers,
+    /// The constants that the runs of each key asked for.
+    pub asked: BTreeMap<Key, BTreeSet<String>>,
+}
 
 /// Scenarios by file name, read once.
 pub struct Scenarios(BTreeMap<String, Scenario>);
@@ -142,7 +150,7 @@ impl Scenarios {
         let mut names = Vec::new();
         for scenario in self.0.values() {
             for (row, cost) in scenario.machine.constants() {
-                let name = format!("{}.{}", row.table, row.name);
+                let name = row.path();
                 if cost.range().start() < cost.range().end() && !names.contains(&name) {
                     names.push(name);
                 }
@@ -162,7 +170,7 @@ impl Scenarios {
         asked: &[(Setting, Vec<Key>)],
         threads: usize,
         progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Vec<Answers>, Error> {
+    ) -> Result<Vec<Simulated>, Error> {
         let mut jobs = Vec::new();
         for (index, (setting, keys)) in asked.iter().enumerate() {
             let mut places: BTreeMap<(&str, usize, usize), Vec<&Key>> = BTreeMap::new();
@@ -194,23 +202,25 @@ impl Scenarios {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|e| Error::new(format!("cannot start threads: {e}")))?;
         let total = jobs.len();
-        let found: Vec<Result<Vec<Option<Figure>>, Error>> = pool.install(|| {
+        let done_jobs: Vec<Result<Done, Error>> = pool.install(|| {
             // One by one, since some take much longer than others.
             let jobs = jobs.par_iter().with_max_len(1);
             jobs.map(|job| {
-                let figures = job.run(&asked[job.setting].0);
+                let result = job.run(&asked[job.setting].0);
                 progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-                figures
+                result
             })
             .collect()
         });
-        let mut answers = vec![Answers::new(); asked.len()];
-        for (job, figures) in jobs.iter().zip(found) {
-            for (&key, figure) in job.keys.iter().zip(figures?) {
-                answers[job.setting].entry(key.clone()).or_default().push(figure);
+        let mut found = vec![Simulated::default(); asked.len()];
+        for (job, done) in jobs.iter().zip(done_jobs) {
+            let (done, found) = (done?, &mut found[job.setting]);
+            for (&key, figure) in job.keys.iter().zip(done.figures) {
+                found.answers.entry(key.clone()).or_default().push(figure);
+                found.asked.entry(key.clone()).or_default().extend(done.asked.iter().cloned());
             }
         }
-        Ok(answers)
+        Ok(found)
     }
 }
 
@@ -224,8 +234,14 @@ struct Job<'a> {
     keys: Vec<&'a Key>,
 }
 
+/// What came of it.
+struct Done {
+    figures: Vec<Option<Figure>>,
+    asked: Vec<String>,
+}
+
 impl Job<'_> {
-    fn run(&self, setting: &Setting) -> Result<Vec<Option<Figure>>, Error> {
+    fn run(&self, setting: &Setting) -> Result<Done, Error> {
         let machine =
             setting.apply(&self.scenario.machine).expect("jobs are made where it changes something");
         let (row, kernel) = (&self.scenario.rows[self.row], &self.scenario.kernels[self.kernel]);
@@ -233,6 +249,11 @@ impl Job<'_> {
         let (run, _) = run_one(&machine, kernel, row, limits, |_| NullSink).map_err(|e| {
             Error::new(format!("{}: row {}, {}: {e}", self.scenario.file, row.key, kernel.name))
         })?;
-        Ok(self.keys.iter().map(|key| figure::read(&key.figure, &run, &row.workload)).collect())
+        let figure = |key: &&Key| figure::read(&key.figure, &run, &row.workload);
+        let constants = machine.constants().into_iter().filter(|(_, cost)| cost.was_asked());
+        Ok(Done {
+            figures: self.keys.iter().map(figure).collect(),
+            asked: constants.map(|(row, _)| row.path()).collect(),
+        })
     }
 }

@@ -29,6 +29,13 @@ pub struct Verdict {
     pub word: Word,
 }
 
+impl Verdict {
+    /// Whether both speak of the same cell.
+    pub fn is_of_same(&self, other: &Verdict) -> bool {
+        (&self.block, &self.row, &self.column) == (&other.block, &other.row, &other.column)
+    }
+}
+
 /// A verdict that is another one under some setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Turned {
@@ -76,8 +83,7 @@ pub fn verdicts(
 
 /// The verdicts that are others under a setting, by more than twice the standard error of the difference.
 pub fn turned(by: &str, end: Option<End>, was: &[Verdict], is: &[Verdict]) -> Vec<Turned> {
-    let same = |a: &Verdict, b: &Verdict| (&a.block, &a.row, &a.column) == (&b.block, &b.row, &b.column);
-    let pairs = was.iter().filter_map(|was| is.iter().find(|is| same(was, is)).map(|is| (was, is)));
+    let pairs = was.iter().filter_map(|was| is.iter().find(|is| is.is_of_same(was)).map(|is| (was, is)));
     pairs
         .filter(|(was, is)| was.word != is.word)
         .filter(|(was, is)| {
