@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use schedlab::audit::{GroupFiles, Groups, apply_features, apply_tunables, hints_of_command};
-use schedlab::replay::{Fidelity, Form, Hears, Line, Listener, Wakers};
+use schedlab::replay::{Fidelity, Form, Hears, Line, Listener, Recorded, State};
 use schedlab::sched::Kernel;
 use schedlab::topology::{SavedSysfs, Topology};
 use schedlab::trace::read::{feed, open};
@@ -21,7 +21,10 @@ const BEGIN: &str = "<!-- replay: begin, written by `cargo xtask replay-fidelity
 const END: &str = "<!-- replay: end -->";
 
 /// Seeds whose mean is printed.
-const RUNS: u32 = 5;
+const RUNS: u32 = 16;
+
+/// The first of them.
+const SEED: u64 = 1;
 
 /// Replays all recordings and writes the table; with words, prints those alone whose path has one of them.
 ///
@@ -30,15 +33,23 @@ const RUNS: u32 = 5;
 pub fn run(only: &[String]) -> Result<(), String> {
     let mut folders = recordings()?;
     folders.retain(|folder| only.is_empty() || only.iter().any(|word| name(folder).contains(word)));
-    let found: Vec<(String, Fidelity)> = folders
+    let found: Vec<(String, Replays)> = folders
         .par_iter()
-        .map(|folder| Ok((name(folder), fidelity(folder, RUNS)?)))
+        .map(|folder| Ok((name(folder), replays(folder)?)))
         .collect::<Result<_, String>>()?;
-    let within = found.iter().filter(|(_, fidelity)| fidelity.outside().is_empty()).count();
-    let mut text = format!("{within} of {} recordings come back within all goals.\n\n", found.len());
+    let count = |of: fn(&Replays) -> &Fidelity| {
+        found.iter().filter(|(_, replays)| of(replays).outside().is_empty()).count()
+    };
+    let mut text = format!(
+        "{} of {} recordings come back within all goals in the mean of {RUNS} states of the kernel, {} in the one that suits each \
+         best.\n\n",
+        count(|replays| &replays.mean),
+        found.len(),
+        count(|replays| &replays.state.fidelity),
+    );
     text += &by_load(&found);
-    for (at, (name, fidelity)) in found.iter().enumerate() {
-        let (head, row) = row(name, fidelity);
+    for (at, (name, replays)) in found.iter().enumerate() {
+        let (head, row) = row(name, replays);
         if at == 0 {
             text += &head;
         }
@@ -84,7 +95,7 @@ fn trace_in(folder: &Path) -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-fn fidelity(folder: &Path, runs: u32) -> Result<Fidelity, String> {
+fn found(folder: &Path) -> Result<Found, String> {
     let path = trace_in(folder).ok_or_else(|| format!("{}: no trace", folder.display()))?;
     let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let machine = folder.parent().ok_or_else(|| wrong(&"no machine"))?;
@@ -115,58 +126,86 @@ fn fidelity(folder: &Path, runs: u32) -> Result<Fidelity, String> {
     });
     recorded.known.members(groups.unwrap_or_default().0);
     recorded.known.groups(&group("cgroups.txt"));
-    let form = recorded.fit(&topology, &kernel, 1, 1).map_err(|e| e.to_string())?;
-    recorded.fidelity(&topology, form, &kernel, 1, runs, 1, |_, _| {}).map_err(|e| e.to_string())
+    Ok(Found { recorded, topology, kernel })
+}
+
+/// A recording, and where it was made.
+struct Found {
+    recorded: Recorded,
+    topology: Topology,
+    kernel: Kernel,
+}
+
+/// A recording as it comes back.
+struct Replays {
+    /// In the mean over states of the kernel.
+    mean: Fidelity,
+    /// In the one that suits it best.
+    state: State,
+}
+
+fn replays(folder: &Path) -> Result<Replays, String> {
+    let Found { recorded, topology, kernel } = found(folder)?;
+    let replays = || {
+        let form = recorded.fit(&topology, &kernel, SEED, 1)?;
+        let mean = recorded.fidelity(&topology, form, &kernel, SEED, RUNS, 1, |_, _| {})?;
+        let state = recorded.state(&topology, form, &kernel, SEED, 1)?;
+        Ok(Replays { mean, state })
+    };
+    replays().map_err(|e: schedlab::Error| e.to_string())
 }
 
 /// How many recordings of each load come back, and how often each form was chosen.
-fn by_load(found: &[(String, Fidelity)]) -> String {
-    let mut loads: BTreeMap<&str, Vec<&Fidelity>> = BTreeMap::new();
-    for (name, fidelity) in found {
-        loads.entry(name.rsplit('/').next().unwrap_or(name)).or_default().push(fidelity);
+fn by_load(found: &[(String, Replays)]) -> String {
+    let mut loads: BTreeMap<&str, Vec<&Replays>> = BTreeMap::new();
+    for (name, replays) in found {
+        loads.entry(name.rsplit('/').next().unwrap_or(name)).or_default().push(replays);
     }
     let mut text = String::from(
-        "| load | come back | usual form | each latency as recorded | median | quickest tenth | none | newly idle passes held for dear | wakers owe | owe and wake sync |\n\
-         |---|---|---|---|---|---|---|---|---|---|\n",
+        "| load | come back in the mean | in the best state | usual form | each latency as recorded | one for all | none | newly idle \
+         passes held for dear | wakers owe | some wake sync |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for (load, all) in loads {
-        let count = |with: &dyn Fn(&Fidelity) -> bool| all.iter().filter(|fidelity| with(fidelity)).count();
-        let within = count(&|fidelity| fidelity.outside().is_empty());
-        _ = write!(
-            text,
-            "| {load} | {within} of {} | {} |",
-            all.len(),
-            count(&|fidelity| fidelity.form == Form::USUAL)
-        );
-        for hears in [Hears::Each, Hears::Median, Hears::Quick, Hears::AtOnce] {
-            _ = write!(text, " {} |", count(&|fidelity| fidelity.form.hears == hears));
-        }
-        _ = writeln!(
-            text,
-            " {} | {} | {} |",
-            count(&|fidelity| fidelity.form.newidle_us > 0),
-            count(&|fidelity| fidelity.form.wakers == Wakers::Owe),
-            count(&|fidelity| fidelity.form.wakers == Wakers::OweSync)
-        );
+        let count = |with: fn(&Replays) -> bool| all.iter().filter(|replays| with(replays)).count();
+        let forms = [
+            count(|replays| replays.mean.form == Form::USUAL),
+            count(|replays| replays.mean.form.hears == Hears::Each),
+            count(|replays| matches!(replays.mean.form.hears, Hears::Percent(_))),
+            count(|replays| replays.mean.form.hears == Hears::AtOnce),
+            count(|replays| replays.mean.form.newidle_us > 0),
+            count(|replays| replays.mean.form.wakers.owe > 0),
+            count(|replays| replays.mean.form.wakers.sync > 0),
+        ];
+        let forms = forms.map(|count| count.to_string()).join(" | ");
+        let mean = count(|replays| replays.mean.outside().is_empty());
+        let state = count(|replays| replays.state.fidelity.outside().is_empty());
+        _ = writeln!(text, "| {load} | {mean} of {} | {state} | {forms} |", all.len());
     }
     text + "\n"
 }
 
 /// The head of the table, and a row of it.
-fn row(name: &str, fidelity: &Fidelity) -> (String, String) {
-    let lines = || fidelity.counts.iter().chain(&fidelity.others);
+fn row(name: &str, replays: &Replays) -> (String, String) {
+    let lines = || replays.mean.counts.iter().chain(&replays.mean.others);
     let mut head = String::from("| recording |");
     let mut row = format!("| {name} |");
     for line in lines() {
         _ = write!(head, " {} |", line.what);
         row += &cell(line);
     }
-    let within = if fidelity.outside().is_empty() { "yes" } else { "no" };
-    _ = writeln!(row, " {:.1} % | {within} |", fidelity.busy_off() * 100.0);
+    let within = |fidelity: &Fidelity| if fidelity.outside().is_empty() { "yes" } else { "no" };
+    _ = writeln!(
+        row,
+        " {:.1} % | {} | {} | {} |",
+        replays.mean.busy_off() * 100.0,
+        within(&replays.mean),
+        within(&replays.state.fidelity),
+        replays.mean.form.short()
+    );
     _ = writeln!(
         head,
-        " busy time per task off by | within the goals |\n|{}",
-        "---|".repeat(lines().count() + 3)
+        " busy time per task off by | within the goals | in the best state | form |\n|{}",
+        "---|".repeat(lines().count() + 5)
     );
     (head, row)
 }
@@ -189,17 +228,33 @@ mod tests {
     use super::*;
 
     /// Loads whose switches do not come back within a tenth; docs/fidelity.md says why.
-    const SWITCHES_OFF: [&str; 6] =
-        ["pipes", "hogs", "groups/mixed", "io-loop", "-scan", "6.1/2x2x4/stream-perllc-2"];
+    const SWITCHES_OFF: [&str; 5] = ["pipes", "hogs", "groups/mixed", "io-loop", "6.1/2x2x4/stream-perllc-2"];
 
-    /// The recording whose wake-ups do not; likewise.
-    const WAKEUPS_OFF: &str = "6.1/2x2x2x2-smt-whitebox/sleepers-scan";
+    /// Seeds that stand in for those of the table.
+    const FEW: u32 = 3;
+
+    /// The form of each recording, as the table has it.
+    fn forms() -> BTreeMap<String, Form> {
+        let docs = fs::read_to_string(source::root().join("docs/fidelity.md")).unwrap();
+        let (_, table) = docs.split_once(BEGIN).unwrap();
+        let form = |line: &str| {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            Form::parse(cells[cells.len() - 1]).map(|form| (cells[0].to_string(), form))
+        };
+        table.lines().filter_map(form).collect()
+    }
 
     #[test]
     fn work_and_wakeups_come_back_and_switches_in_most() {
-        let folders = recordings().unwrap();
+        let (folders, forms) = (recordings().unwrap(), forms());
+        let fidelity = |folder: &PathBuf| {
+            let Found { recorded, topology, kernel } = found(folder).unwrap();
+            let form =
+                forms.get(&name(folder)).unwrap_or_else(|| panic!("{} is not in the table", name(folder)));
+            recorded.fidelity(&topology, *form, &kernel, SEED, FEW, 1, |_, _| {}).unwrap()
+        };
         let all: Vec<(String, Fidelity)> =
-            folders.par_iter().map(|folder| (name(folder), fidelity(folder, 1).unwrap())).collect();
+            folders.par_iter().map(|folder| (name(folder), fidelity(folder))).collect();
         assert!(all.len() >= 218, "{} recordings were found", all.len());
         let mut within = 0;
         for (name, fidelity) in &all {
@@ -208,13 +263,13 @@ mod tests {
             within += usize::from(fidelity.outside().is_empty());
             for line in &fidelity.counts {
                 let held = match line.what.as_str() {
-                    "wake-ups of sleepers" => name != WAKEUPS_OFF,
+                    "wake-ups of sleepers" => true,
                     "switches" => !SWITCHES_OFF.iter().any(|load| name.contains(load)),
                     _ => false,
                 };
                 assert!(line.within || !held, "{name}: {line:?}");
             }
         }
-        assert!(within * 100 >= all.len() * 68, "{within} of {} are within all goals", all.len());
+        assert!(within * 100 >= all.len() * 74, "{within} of {} are within all goals", all.len());
     }
 }

@@ -284,6 +284,12 @@ fn a_replay_says_first_whether_the_recording_comes_back() {
     );
     let second = one.lines().nth(1).unwrap();
     assert!(second.starts_with("form      "), "{second}");
+    assert!(
+        one.contains(
+            "\nstate     what the kernel did before the recording is in no event; of 32 states tried number "
+        ),
+        "{one}"
+    );
     for part in
         ["run time, ms", "wake-up latency, us", "context-switches", "v6.12+NO_SIS_UTIL", "v6.1 against v6.12"]
     {

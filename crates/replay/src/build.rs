@@ -25,7 +25,7 @@ use schedlab_workload::{
 use crate::known::{Known, KnownTask, usual_policy};
 use crate::learned::{Begin, Learned, Step, Task, TaskIndex};
 use crate::rhythm;
-use crate::wakers::Wakers;
+use crate::wakers::{Share, Wakers};
 
 /// Time before what was recorded begins.
 pub const PROLOGUE: Duration = Duration::secs(1);
@@ -70,6 +70,13 @@ impl Learned {
     }
 }
 
+/// What the wakers of a pair of tasks do.
+#[derive(Clone, Copy, Debug)]
+struct Owing {
+    owe: bool,
+    sync: bool,
+}
+
 /// A workload being written.
 struct Writer<'a> {
     options: &'a Options,
@@ -79,7 +86,12 @@ struct Writer<'a> {
     specs: Vec<Option<SpecId>>,
     /// Where two tasks meet.
     meetings: BTreeMap<(TaskIndex, TaskIndex), BarrierId>,
+    /// Where one task owes another its wake-ups.
     debts: BTreeMap<(TaskIndex, TaskIndex), SemId>,
+    /// Whether wakers of a pair owe, and wake sync.
+    pairs: BTreeMap<(TaskIndex, TaskIndex), Owing>,
+    owe: Share,
+    sync: Share,
     /// The process of each task that shares one.
     processes: Vec<Option<ProcessId>>,
     groups: Vec<Option<GroupId>>,
@@ -110,6 +122,9 @@ impl<'a> Writer<'a> {
             specs,
             meetings: BTreeMap::new(),
             debts: BTreeMap::new(),
+            pairs: BTreeMap::new(),
+            owe: Share::new(options.wakers.owe),
+            sync: Share::new(options.wakers.sync),
             processes,
             groups,
             known,
@@ -175,20 +190,14 @@ impl<'a> Writer<'a> {
                 }
                 Step::Heard(after) if self.options.heard => ops.push(Op::Heard { after }),
                 Step::Heard(_) => {}
-                Step::Wait(other) if self.options.wakers.owe() => {
-                    if self.specs[other.index()].is_some() {
-                        ops.push(Op::SemWait { sem: self.debt(other, index) });
-                    }
-                }
-                Step::Wake(other) if self.options.wakers.owe() => {
-                    if self.specs[other.index()].is_some() {
-                        ops.push(Op::SemPost { sem: self.debt(index, other) });
-                    }
-                }
+                Step::Wait(other) | Step::Wake(other) if self.specs[other.index()].is_none() => {}
                 Step::Wait(other) | Step::Wake(other) => {
-                    if self.specs[other.index()].is_some() {
-                        ops.push(Op::Barrier { barrier: self.meeting(index, other) });
-                    }
+                    let owing = self.owing(index, other);
+                    ops.push(match *step {
+                        _ if !owing.owe => Op::Barrier { barrier: self.meeting(index, other) },
+                        Step::Wait(_) => Op::SemWait { sem: self.debt(other, index, owing.sync) },
+                        _ => Op::SemPost { sem: self.debt(index, other, owing.sync) },
+                    });
                 }
                 Step::Fork(child) => ops.extend(self.specs[child.index()].map(|task| Op::Fork { task })),
                 Step::Exec(comm) => {
@@ -210,9 +219,16 @@ impl<'a> Writer<'a> {
         ops
     }
 
+    /// What the wakers of a pair do.
+    fn owing(&mut self, one: TaskIndex, other: TaskIndex) -> Owing {
+        *self.pairs.entry((one.min(other), one.max(other))).or_insert_with(|| {
+            let owe = self.owe.next();
+            Owing { owe, sync: owe && self.sync.next() }
+        })
+    }
+
     /// Where one task owes another its wake-ups.
-    fn debt(&mut self, waker: TaskIndex, wakee: TaskIndex) -> SemId {
-        let sync = self.options.wakers == Wakers::OweSync;
+    fn debt(&mut self, waker: TaskIndex, wakee: TaskIndex, sync: bool) -> SemId {
         let w = &mut self.w;
         *self.debts.entry((waker, wakee)).or_insert_with(|| {
             let sem = w.sem(format!("{} wakes {}", waker.index(), wakee.index()), 0);
@@ -342,7 +358,7 @@ mod tests {
                 recorded_cpus: 8,
                 nr_cpus,
                 heard: nr_cpus == 8,
-                wakers: Wakers::Wait,
+                wakers: Wakers::WAIT,
                 affinity,
                 known: known.clone(),
             })

@@ -31,8 +31,6 @@ pub struct Learner {
     first: Option<Time>,
     has_switches: bool,
     has_wakeups: bool,
-    /// Latencies of idle CPUs in us, with how often each was seen.
-    latencies: BTreeMap<u64, u64>,
 }
 
 /// Who is known to run on a CPU.
@@ -113,20 +111,7 @@ impl Learner {
                 _ => false,
             });
         }
-        self.learned.idle_wakeup = self.latency(10);
-        self.learned.idle_wakeup_median = self.latency(50);
         Ok(self.learned)
-    }
-
-    /// So many percent of the latencies of idle CPUs are below this.
-    fn latency(&self, percent: u64) -> Option<Duration> {
-        let part = self.latencies.values().sum::<u64>() * percent / 100;
-        let mut below = 0;
-        let found = self.latencies.iter().find(|&(_, &count)| {
-            below += count;
-            below > part
-        });
-        found.map(|(&us, _)| Duration::micros(us))
     }
 
     fn begun(&self) -> Time {
@@ -359,7 +344,7 @@ impl Learner {
             && was_idle
             && waking.by != cpu
         {
-            *self.latencies.entry(event.time.since(waking.at).0 / 1000).or_default() += 1;
+            *self.learned.idle_wakeups.entry(event.time.since(waking.at).0 / 1000).or_default() += 1;
         }
         let state = self.life(task).state;
         match state {

@@ -298,5 +298,5 @@ fn the_quickest_tenth_tells_how_long_an_idle_cpu_takes() {
         short += &format!("0 {at} a-10 wakes b-11\n1 {} <idle>-0 out R b-11\n", at + latency);
         short += &format!("1 {} b-11 out S <idle>-0\n", at + 500);
     }
-    assert_eq!(learn(&short).unwrap().idle_wakeup, Some(schedlab_units::Duration::micros(7)));
+    assert_eq!(learn(&short).unwrap().idle_wakeup(10), Some(schedlab_units::Duration::micros(7)));
 }

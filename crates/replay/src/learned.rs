@@ -1,5 +1,7 @@
 //! What was learned: tasks and what each did, in order.
 
+use std::collections::BTreeMap;
+
 use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, Time};
@@ -26,17 +28,27 @@ pub struct Learned {
     pub last: Time,
     /// CPUs on which something happened lie below this number.
     pub nr_cpus: usize,
-    /// How long an idle CPU takes to run a task that another CPU woke, when nothing is in its way: a tenth of
-    /// the times it was as quick; none if it was never seen.
-    pub idle_wakeup: Option<Duration>,
-    /// The same, but half of the times it was as quick.
-    pub idle_wakeup_median: Option<Duration>,
+    /// How long idle CPUs took to run tasks that another CPU woke, in us, with how often each was seen.
+    pub idle_wakeups: BTreeMap<u64, u64>,
     /// It has `sched_waking`. A `sched_wakeup` alone does not tell who woke a task that another CPU queued.
     pub has_waking: bool,
     /// Wake-ups of tasks that were not asleep: nothing came of them.
     pub wakeups_of_awake: u64,
     /// Groups that tasks were moved to.
     pub groups: Vec<String>,
+}
+
+impl Learned {
+    /// So many of a hundred times an idle CPU ran a task that another CPU woke within this; none if it was never seen.
+    pub fn idle_wakeup(&self, percent: u64) -> Option<Duration> {
+        let part = self.idle_wakeups.values().sum::<u64>() * percent / 100;
+        let mut below = 0;
+        let found = self.idle_wakeups.iter().find(|&(_, &count)| {
+            below += count;
+            below > part
+        });
+        found.map(|(&us, _)| Duration::micros(us))
+    }
 }
 
 /// A task.

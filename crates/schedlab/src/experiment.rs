@@ -18,7 +18,7 @@ use crate::measured::Measured;
 use crate::scenario::{Row, Scenario};
 
 /// Virtual time after which a run without a limit counts as one that never ends.
-const ENDLESS: Duration = Duration::secs(3600);
+pub(crate) const ENDLESS: Duration = Duration::secs(3600);
 
 /// What came of a scenario.
 #[derive(Clone, Debug)]
@@ -94,6 +94,10 @@ pub(crate) fn spread<T: Send>(
     threads: usize,
     job: impl Fn(usize) -> T + Sync + Send,
 ) -> Result<Vec<T>, Error> {
+    // Who already runs beside others would take up their work while waiting for a pool of one, ever deeper.
+    if threads == 1 {
+        return Ok((0..jobs).map(job).collect());
+    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| Error::new(format!("cannot start threads: {e}")))?;
     Ok(pool.install(|| (0..jobs).into_par_iter().map(job).collect()))

@@ -6,7 +6,10 @@
 //! costs are not charged again.
 
 mod fidelity;
+mod fit;
 mod form;
+mod state;
+mod trial;
 
 use schedlab_audit::AffinityHint;
 use schedlab_machine::{Machine, Mechanism, Without};
@@ -26,6 +29,7 @@ use crate::scenario::{Row, Scenario};
 pub use fidelity::{Fidelity, Line};
 pub use form::{Form, Hears};
 pub use schedlab_replay::Wakers;
+pub use state::State;
 
 /// Figures of a recording or its replay, without the tasks that a simulated kernel makes by itself.
 #[derive(Clone, Debug, Default)]

@@ -1,20 +1,15 @@
 //! Whether a recording comes back when it is replayed where it was recorded.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use schedlab_replay::{MARK, TaskIndex};
-use schedlab_report::metrics::{Busy, Cause};
+use schedlab_report::metrics::Cause;
 use schedlab_sched::Kernel;
 use schedlab_topology::Topology;
-use schedlab_trace::{Event, Kind, Sink, Tee};
-use schedlab_units::Pid;
 use serde::Serialize;
 
-use super::{Figures, Form, Recorded, figures, ms};
+use super::trial::{Replayed, Trial};
+use super::{Figures, Form, Recorded, ms};
 use crate::error::Error;
-use crate::experiment::{Limits, run_one, spread};
-use crate::measured::Measured;
 
 /// Counts may be off by this share.
 const COUNTS_GOAL: f64 = 0.10;
@@ -129,12 +124,14 @@ impl Fidelity {
         let counts = self.counts.iter().filter(|line| !line.within).map(|line| {
             let (least, most) = line.spread;
             let among = if line.is_in_spread() { ", the recorded one among them" } else { "" };
+            let seeds = format!("; seeds {least:.0} to {most:.0}{among}");
             format!(
-                "{} {:.0} instead of {:.0} ({:+.1} %; seeds {least:.0} to {most:.0}{among})",
+                "{} {:.0} instead of {:.0} ({:+.1} %{})",
                 line.what,
                 line.replayed,
                 line.recorded,
-                line.off * 100.0
+                line.off * 100.0,
+                if self.runs > 1 { &seeds } else { "" }
             )
         });
         let busy = self.busy.iter().filter(|line| !line.within).map(|line| {
@@ -149,28 +146,40 @@ impl Fidelity {
         counts.chain(busy).collect()
     }
 
-    /// The fidelity line, the form that was fitted, and what fell outside, if anything.
-    pub fn text(&self) -> String {
-        let mut text = format!(
-            "fidelity  replayed on its own machine ({} CPUs, {}), mean of {} seeds: counts off by at most {:.1} % (goal \
-             {:.0} %), busy time per task by {:.1} % (goal {:.0} %)\n",
-            self.nr_cpus,
-            self.kernel,
-            self.runs,
+    /// How far figures are off, beside the goals.
+    pub(super) fn goals(&self) -> String {
+        format!(
+            "counts off by at most {:.1} % (goal {:.0} %), busy time per task by {:.1} % (goal {:.0} %)",
             self.counts_off() * 100.0,
             COUNTS_GOAL * 100.0,
             self.busy_off() * 100.0,
             BUSY_GOAL * 100.0
+        )
+    }
+
+    /// What fell outside the goals, in one line.
+    pub(super) fn outside_text(&self) -> String {
+        let outside = self.outside();
+        let shown = outside.len().min(OUTSIDE_SHOWN);
+        let mut text = outside[..shown].join("; ");
+        if outside.len() > shown {
+            text += &format!("; and {} more", outside.len() - shown);
+        }
+        text
+    }
+
+    /// The fidelity line, the form that was fitted, and what fell outside, if anything.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "fidelity  replayed on its own machine ({} CPUs, {}), mean of {} seeds: {}\n",
+            self.nr_cpus,
+            self.kernel,
+            self.runs,
+            self.goals()
         );
         text += &format!("form      {}\n", self.form);
-        let outside = self.outside();
-        if !outside.is_empty() {
-            let shown = outside.len().min(OUTSIDE_SHOWN);
-            text += &format!("outside   {}", outside[..shown].join("; "));
-            if outside.len() > shown {
-                text += &format!("; and {} more", outside.len() - shown);
-            }
-            text.push('\n');
+        if !self.outside().is_empty() {
+            text += &format!("outside   {}\n", self.outside_text());
         }
         text
     }
@@ -181,24 +190,6 @@ const OUTSIDE_SHOWN: usize = 6;
 
 fn worst<'a>(lines: impl Iterator<Item = &'a Line>) -> f64 {
     lines.map(|line| line.off.abs()).fold(0.0, f64::max)
-}
-
-/// Tells which task of a replay is which of the recording, and how long each ran.
-#[derive(Clone, Debug, Default)]
-struct Tasks {
-    known: BTreeMap<Pid, TaskIndex>,
-    busy: Busy,
-}
-
-impl Sink for Tasks {
-    fn event(&mut self, event: &Event) {
-        if let Kind::Mark { label, value } = event.kind
-            && label.as_str() == MARK
-        {
-            self.known.insert(event.pid, TaskIndex(value as u32));
-        }
-        self.busy.event(event);
-    }
 }
 
 impl Recorded {
@@ -216,28 +207,30 @@ impl Recorded {
         threads: usize,
         progress: impl Fn(usize, usize) + Sync,
     ) -> Result<Fidelity, Error> {
-        let own = self.own(topology.clone(), form);
-        let row = self.row(&own)?;
         let done = AtomicUsize::new(0);
-        let one = |index: usize| {
-            let sinks = |row: &crate::Row| Tee(Measured::new(row.prologue, figures()), Tasks::default());
-            let limits = Limits { seed: seed + index as u64, limit: None };
-            let result = run_one(&own.machine, kernel, &row, limits, sinks)
-                .map_err(|e| Error::new(format!("{}: the replay on its own machine: {e}", self.name)));
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs as usize);
-            result.map(|(_, Tee(replayed, tasks))| (replayed.into_inner().into_inner(), tasks))
-        };
+        let trial = Trial::new(self, topology, kernel, form)?;
+        let told = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs as usize);
+        let replays = trial.runs(seed..seed + u64::from(runs), threads, told)?;
+        Ok(self.compare(topology, kernel, form, &replays))
+    }
+
+    /// The recording beside replays of one form.
+    pub(super) fn compare(
+        &self,
+        topology: &Topology,
+        kernel: &Kernel,
+        form: Form,
+        replays: &[Replayed],
+    ) -> Fidelity {
+        let runs = replays.len() as u32;
         let mut sums = vec![0.0; self.learned.tasks.len()];
-        let mut means = [Replays::NONE; COUNTS.len() + OTHERS.len()];
-        for result in spread(runs as usize, threads, one)? {
-            let (replayed, tasks) = result?;
-            for (mean, value) in means.iter_mut().zip(values(&replayed)) {
+        let mut means = [Replays::NONE; FIGURES];
+        for replay in replays {
+            for (mean, value) in means.iter_mut().zip(replay.figures) {
                 mean.add(value, runs);
             }
-            for (pid, _, ran) in tasks.busy.tasks() {
-                if let Some(task) = tasks.known.get(&pid) {
-                    sums[task.index()] += ms(ran) / f64::from(runs);
-                }
+            for (sum, busy) in sums.iter_mut().zip(&replay.busy) {
+                *sum += busy / f64::from(runs);
             }
         }
         let mut recorded = values(&self.figures);
@@ -260,7 +253,7 @@ impl Recorded {
                 Line::busy(format!("{}-{}", task.comm, task.pid), ms(task.work()), *replayed, all)
             })
             .collect();
-        Ok(Fidelity {
+        Fidelity {
             machine: topology.name.clone(),
             nr_cpus: topology.nr_cpus(),
             kernel: kernel.name.clone(),
@@ -269,7 +262,7 @@ impl Recorded {
             counts,
             busy,
             others,
-        })
+        }
     }
 }
 
@@ -298,7 +291,11 @@ const OTHERS: [&str; 10] = [
     "latency p99 us",
 ];
 
-fn values(figures: &Figures) -> [f64; COUNTS.len() + OTHERS.len()] {
+/// How many there are.
+pub(super) const FIGURES: usize = COUNTS.len() + OTHERS.len();
+
+/// All of them.
+pub(super) fn values(figures: &Figures) -> [f64; FIGURES] {
     let us = |percent| figures.latency.histogram.percentile(percent).unwrap_or(0) as f64 / 1e3;
     let [wakeup, newly_idle, periodic, nohz, stopper] =
         Cause::ALL.map(|cause| figures.migrations.of(cause) as f64);

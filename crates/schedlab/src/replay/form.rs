@@ -1,20 +1,14 @@
 //! What no event of a recording shows, fitted to its counts.
 //!
 //! Some of what decides where tasks go leaves no trace in the events: how late idle CPUs hear of work, what the
-//! kernel holds a pass of newly idle balancing to cost, whether a waker waits and what it says of its plans. These things are few, have a meaning, and take few values each.
-//! A recording is replayed on its own machine in one form after the other, and the one is kept whose
-//! counts come nearest. The seeds that choose are not those whose figures are printed.
+//! kernel holds a pass of newly idle balancing to cost, whether a waker waits and what it says of its plans. These
+//! things are few, have a meaning, and take few values each.
 
 use std::fmt;
 
 use schedlab_replay::{Learned, Wakers};
-use schedlab_sched::Kernel;
-use schedlab_topology::Topology;
 use schedlab_units::Duration;
 use serde::Serialize;
-
-use super::{Fidelity, Recorded};
-use crate::error::Error;
 
 /// One form of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -28,34 +22,23 @@ pub struct Form {
 }
 
 /// When an idle CPU of the recorded machine hears of work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hears {
     /// Of each wake-up as late as in the recording.
     Each,
-    /// Of all in the time that half of them took.
-    Median,
-    /// Of all in the time that a tenth of them took.
-    Quick,
+    /// Of all in the time in which so many of a hundred did.
+    Percent(u8),
     /// At once.
     AtOnce,
 }
-
-/// Seeds that choose are those of the replays whose figures are printed, and so many more.
-const CHOOSING: u64 = 1 << 32;
-
-/// Replays of each form tried.
-const RUNS: u32 = 2;
-
-/// A form whose counts are all off by less than this part of what they may be is near enough.
-const NEAR: f64 = 0.5;
 
 impl Hears {
     /// How late it is where nothing is known of the very wake-up.
     pub(super) fn latency(self, learned: &Learned) -> Duration {
         match self {
-            Hears::Each | Hears::Quick => learned.idle_wakeup.unwrap_or_default(),
-            Hears::Median => learned.idle_wakeup_median.unwrap_or_default(),
+            Hears::Each => learned.idle_wakeup(10).unwrap_or_default(),
+            Hears::Percent(percent) => learned.idle_wakeup(percent.into()).unwrap_or_default(),
             Hears::AtOnce => Duration::ZERO,
         }
     }
@@ -63,87 +46,75 @@ impl Hears {
 
 impl Form {
     /// What is taken if nothing is fitted.
-    pub const USUAL: Form = Form { wakers: Wakers::Wait, hears: Hears::Each, newidle_us: 0 };
+    pub const USUAL: Form = Form { wakers: Wakers::WAIT, hears: Hears::Each, newidle_us: 0 };
+
+    /// One that is far from the usual one in everything.
+    pub(super) const UNUSUAL: Form =
+        Form { wakers: Wakers { owe: 100, sync: 50 }, hears: Hears::Percent(50), newidle_us: 1000 };
 
     /// The forms that differ from this one in one thing, each thing in turn.
-    fn others(self) -> [Vec<Form>; 3] {
-        let wakers = [Wakers::Wait, Wakers::Owe, Wakers::OweSync].map(|wakers| Form { wakers, ..self });
-        let newidle = [0, 500, 1000, 2000, 5000].map(|newidle_us| Form { newidle_us, ..self });
-        let hears =
-            [Hears::Each, Hears::Median, Hears::Quick, Hears::AtOnce].map(|hears| Form { hears, ..self });
-        [wakers.to_vec(), newidle.to_vec(), hears.to_vec()]
+    pub(super) fn others(self) -> [Vec<Form>; 3] {
+        let wakers = [(0, 0), (100, 0), (100, 100), (50, 0), (50, 100), (100, 50)]
+            .map(|(owe, sync)| Form { wakers: Wakers { owe, sync }, ..self });
+        let newidle = [0, 250, 500, 1000, 2000, 5000, 20000].map(|newidle_us| Form { newidle_us, ..self });
+        let part = [50, 10, 30, 70, 85, 95].map(Hears::Percent);
+        let hears = [Hears::Each, Hears::AtOnce].into_iter().chain(part).map(|hears| Form { hears, ..self });
+        [wakers.to_vec(), newidle.to_vec(), hears.collect()]
+    }
+}
+
+impl Form {
+    /// The same in short, as [`Form::parse`] reads it: shares that owe and wake sync, when work is heard of, and the cost of
+    /// passes, `100/50/30%/1000us`.
+    pub fn short(&self) -> String {
+        let hears = match self.hears {
+            Hears::Each => "each".to_string(),
+            Hears::Percent(percent) => format!("{percent}%"),
+            Hears::AtOnce => "at once".to_string(),
+        };
+        format!("{}/{}/{hears}/{}us", self.wakers.owe, self.wakers.sync, self.newidle_us)
+    }
+
+    /// Reads what [`Form::short`] wrote.
+    pub fn parse(text: &str) -> Option<Form> {
+        let mut parts = text.split('/');
+        let (owe, sync) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let hears = match parts.next()? {
+            "each" => Hears::Each,
+            "at once" => Hears::AtOnce,
+            percent => Hears::Percent(percent.strip_suffix('%')?.parse().ok()?),
+        };
+        let newidle_us = parts.next()?.strip_suffix("us")?.parse().ok()?;
+        Some(Form { wakers: Wakers { owe, sync }, hears, newidle_us }).filter(|_| parts.next().is_none())
     }
 }
 
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.hears {
-            Hears::Each => "each wake-up heard of as late as recorded",
-            Hears::Median => "all wake-ups heard of in the median time",
-            Hears::Quick => "all wake-ups heard of in the time of the quickest tenth",
-            Hears::AtOnce => "wake-ups heard of at once",
-        })?;
+        match self.hears {
+            Hears::Each => f.write_str("each wake-up heard of as late as recorded"),
+            Hears::Percent(50) => f.write_str("all wake-ups heard of in the median time"),
+            Hears::Percent(percent) => {
+                write!(f, "all wake-ups heard of in the time in which the quickest {percent} % were")
+            }
+            Hears::AtOnce => f.write_str("wake-ups heard of at once"),
+        }?;
         if self.newidle_us > 0 {
             write!(f, ", newly idle balancing held to cost {} us", self.newidle_us)?;
         }
-        f.write_str(match self.wakers {
-            Wakers::Wait => "",
-            Wakers::Owe => ", wakers that come first go on and owe the wake-up",
-            Wakers::OweSync => {
-                ", wakers that come first go on and owe the wake-up, and wake as if they would sleep"
-            }
-        })
-    }
-}
-
-impl Recorded {
-    /// The form whose counts come nearest to the recorded ones on the recording's own machine. Of those that are
-    /// equally near the first is taken, and the usual one if it is near enough.
-    ///
-    /// # Errors
-    /// A replay that cannot be made.
-    pub fn fit(
-        &self,
-        topology: &Topology,
-        kernel: &Kernel,
-        seed: u64,
-        threads: usize,
-    ) -> Result<Form, Error> {
-        let mut tried: Vec<(Form, f64)> = Vec::new();
-        let mut try_form = |form: Form| -> Result<f64, Error> {
-            if let Some((_, misfit)) = tried.iter().find(|(known, _)| *known == form) {
-                return Ok(*misfit);
-            }
-            let seed = seed.wrapping_add(CHOOSING);
-            let misfit = self.fidelity(topology, form, kernel, seed, RUNS, threads, |_, _| {})?.misfit();
-            tried.push((form, misfit));
-            Ok(misfit)
-        };
-        let mut best = (Form::USUAL, try_form(Form::USUAL)?);
-        loop {
-            let before = best.0;
-            for thing in 0..before.others().len() {
-                for form in best.0.others()[thing].clone() {
-                    if best.1 <= NEAR {
-                        return Ok(best.0);
-                    }
-                    let misfit = try_form(form)?;
-                    if misfit < best.1 {
-                        best = (form, misfit);
-                    }
-                }
-            }
-            if best.0 == before {
-                return Ok(best.0);
-            }
+        match self.wakers {
+            Wakers { owe: 0, .. } => return Ok(()),
+            Wakers { owe: 100, .. } => f.write_str(", wakers that come first go on and owe the wake-up")?,
+            Wakers { owe, .. } => write!(
+                f,
+                ", wakers that come first go on and owe the wake-up in {owe} % of all pairs of tasks"
+            )?,
         }
-    }
-}
-
-impl Fidelity {
-    /// How far the figure that is farthest off is from its recorded value; up to 1 is within the goals.
-    pub fn misfit(&self) -> f64 {
-        self.counts.iter().chain(&self.busy).map(|line| line.strays).fold(0.0, f64::max)
+        match self.wakers {
+            Wakers { sync: 0, .. } => Ok(()),
+            Wakers { sync: 100, .. } => f.write_str(", and wake as if they would sleep"),
+            Wakers { sync, .. } => write!(f, ", and {sync} % of these wake as if they would sleep"),
+        }
     }
 }
 
@@ -153,39 +124,19 @@ mod tests {
 
     #[test]
     fn a_form_differs_from_its_neighbours_in_one_thing() {
-        let form = Form { wakers: Wakers::OweSync, hears: Hears::Median, newidle_us: 1000 };
+        let form = Form { wakers: Wakers::OWE_SYNC, hears: Hears::Percent(50), newidle_us: 1000 };
         let [wakers, newidle, hears] = form.others();
-        assert!(wakers.len() == 3 && wakers.contains(&form));
+        assert!(wakers.iter().all(|other| other.hears == form.hears) && wakers.contains(&form));
         assert!(newidle.iter().all(|other| other.hears == form.hears) && newidle.contains(&form));
         assert!(hears.iter().all(|other| other.newidle_us == form.newidle_us) && hears.contains(&form));
+        for other in form.others().concat() {
+            assert_eq!(Form::parse(&other.short()), Some(other));
+        }
+        assert_eq!((form.short().as_str(), Form::parse("0/0/each/0")), ("100/100/50%/1000us", None));
         assert_eq!(
             form.to_string(),
             "all wake-ups heard of in the median time, newly idle balancing held to cost 1000 us, \
              wakers that come first go on and owe the wake-up, and wake as if they would sleep"
         );
-    }
-
-    #[test]
-    fn what_is_farthest_off_in_units_of_its_goal_is_the_misfit() {
-        let strays = |off: f64, strays: f64| crate::replay::Line {
-            what: String::new(),
-            recorded: 100.0,
-            replayed: 100.0 * (1.0 + off),
-            spread: (0.0, 0.0),
-            off,
-            strays,
-            within: strays <= 1.0,
-        };
-        let fidelity = Fidelity {
-            machine: String::new(),
-            nr_cpus: 1,
-            kernel: String::new(),
-            form: Form::USUAL,
-            runs: 1,
-            counts: vec![strays(0.05, 0.5), strays(-0.2, 2.0)],
-            busy: vec![strays(0.05, 2.5)],
-            others: vec![strays(9.0, 90.0)],
-        };
-        assert_eq!(fidelity.misfit(), 2.5);
     }
 }

@@ -1,0 +1,175 @@
+//! Which form of a replay suits a recording best.
+//!
+//! Many forms are replayed with few seeds, the nearest of them with more, the nearest of those with more still: what one run more or
+//! less makes of a count is noise, and the best of many noisy ones is seldom the best. From the usual form on, one property is varied at
+//! a time and the best kept, until nothing is better; then the same from a form that is far from the usual one in everything.
+
+use schedlab_sched::Kernel;
+use schedlab_topology::Topology;
+
+use super::trial::{Replayed, Trial};
+use super::{Fidelity, Form, Recorded};
+use crate::error::Error;
+
+/// Seeds that choose are those of the replays whose figures are printed, and so many more.
+const CHOOSING: u64 = 1 << 32;
+
+/// Seeds of each form tried.
+const FIRST: u64 = 3;
+
+/// How many of the nearest are replayed with how many seeds.
+const ROUNDS: [(usize, u64); 3] = [(10, 6), (5, 12), (3, 24)];
+
+/// A form whose counts are all off by less than this part of what they may be is near enough.
+const NEAR: f64 = 0.5;
+
+impl Recorded {
+    /// The form whose counts come nearest to the recorded ones on the recording's own machine. Of those that are
+    /// equally near the first is taken, and the usual one if it is near enough.
+    ///
+    /// # Errors
+    /// A replay that cannot be made.
+    pub fn fit(
+        &self,
+        topology: &Topology,
+        kernel: &Kernel,
+        seed: u64,
+        threads: usize,
+    ) -> Result<Form, Error> {
+        let seed = seed.wrapping_add(CHOOSING);
+        let mut fit = Fit { recorded: self, topology, kernel, seed, threads, tried: Vec::new() };
+        let usual = fit.candidate(Form::USUAL)?;
+        if fit.is_near(usual)? {
+            return Ok(Form::USUAL);
+        }
+        for start in [Form::USUAL, Form::UNUSUAL] {
+            let start = fit.candidate(start)?;
+            fit.descend(start)?;
+        }
+        for (count, runs) in ROUNDS {
+            for candidate in fit.nearest(count) {
+                fit.replay(candidate, runs)?;
+            }
+        }
+        let (_, most) = ROUNDS[ROUNDS.len() - 1];
+        let settled = fit.tried.iter().filter(|candidate| candidate.replays.len() as u64 == most);
+        Ok(settled.min_by(|a, b| a.misfit.total_cmp(&b.misfit)).expect("some were replayed most").trial.form)
+    }
+}
+
+/// A search for the best form.
+struct Fit<'a> {
+    recorded: &'a Recorded,
+    topology: &'a Topology,
+    kernel: &'a Kernel,
+    seed: u64,
+    threads: usize,
+    tried: Vec<Candidate<'a>>,
+}
+
+/// A form that was tried.
+struct Candidate<'a> {
+    trial: Trial<'a>,
+    replays: Vec<Replayed>,
+    misfit: f64,
+}
+
+impl Fit<'_> {
+    /// The place of a form among those tried.
+    fn candidate(&mut self, form: Form) -> Result<usize, Error> {
+        if let Some(known) = self.tried.iter().position(|candidate| candidate.trial.form == form) {
+            return Ok(known);
+        }
+        let trial = Trial::new(self.recorded, self.topology, self.kernel, form)?;
+        self.tried.push(Candidate { trial, replays: Vec::new(), misfit: f64::INFINITY });
+        self.replay(self.tried.len() - 1, FIRST)?;
+        Ok(self.tried.len() - 1)
+    }
+
+    /// Replays one with more seeds, up to so many.
+    fn replay(&mut self, candidate: usize, runs: u64) -> Result<(), Error> {
+        let Candidate { trial, replays, misfit } = &mut self.tried[candidate];
+        let seeds = self.seed + replays.len() as u64..self.seed + runs;
+        if seeds.is_empty() {
+            return Ok(());
+        }
+        replays.extend(trial.runs(seeds, self.threads, || ())?);
+        *misfit = self.recorded.compare(self.topology, self.kernel, trial.form, replays).misfit();
+        Ok(())
+    }
+
+    /// From one form on, varies one property at a time and keeps what is better.
+    fn descend(&mut self, from: usize) -> Result<(), Error> {
+        let mut best = from;
+        loop {
+            let before = best;
+            for thing in 0..3 {
+                let nearest = self.nearest(1)[0];
+                if self.is_near(nearest)? {
+                    return Ok(());
+                }
+                for form in self.tried[best].trial.form.others()[thing].clone() {
+                    let other = self.candidate(form)?;
+                    if self.tried[other].misfit < self.tried[best].misfit {
+                        best = other;
+                    }
+                }
+            }
+            if best == before {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether one is near enough, with more seeds too.
+    fn is_near(&mut self, candidate: usize) -> Result<bool, Error> {
+        if self.tried[candidate].misfit <= NEAR {
+            self.replay(candidate, ROUNDS[0].1)?;
+        }
+        Ok(self.tried[candidate].misfit <= NEAR)
+    }
+
+    /// The nearest so far; of equals the first.
+    fn nearest(&self, count: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.tried.len()).collect();
+        order.sort_by(|&a, &b| self.tried[a].misfit.total_cmp(&self.tried[b].misfit));
+        order.truncate(count);
+        order
+    }
+}
+
+impl Fidelity {
+    /// How far the figure that is farthest off is from its recorded value; up to 1 is within the goals.
+    pub fn misfit(&self) -> f64 {
+        self.counts.iter().chain(&self.busy).map(|line| line.strays).fold(0.0, f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_farthest_off_in_units_of_its_goal_is_the_misfit() {
+        let strays = |off: f64, strays: f64| crate::replay::Line {
+            what: String::new(),
+            recorded: 100.0,
+            replayed: 100.0 * (1.0 + off),
+            spread: (0.0, 0.0),
+            off,
+            strays,
+            within: strays <= 1.0,
+        };
+        let fidelity = Fidelity {
+            machine: String::new(),
+            nr_cpus: 1,
+            kernel: String::new(),
+            form: Form::USUAL,
+            runs: 1,
+            counts: vec![strays(0.05, 0.5), strays(-0.2, 2.0)],
+            busy: vec![strays(0.05, 2.5)],
+            others: vec![strays(9.0, 90.0)],
+        };
+        assert_eq!(fidelity.misfit(), 2.5);
+    }
+}

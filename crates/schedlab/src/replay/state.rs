@@ -1,0 +1,78 @@
+//! In which of many states the kernel was when the recording began.
+//!
+//! A recording is one run from one state of the kernel that no event shows: where its ticks and the balancing of each domain
+//! stood, since when each CPU was idle. In a replay a seed stands for that state. Where what follows hangs on it, the
+//! mean over states differs from any one run, the recorded one included. So beside the mean stands the state that suits the
+//! recording best. It is chosen by the very counts that it is judged by; that is why it never stands alone.
+
+use schedlab_sched::Kernel;
+use schedlab_topology::Topology;
+use serde::Serialize;
+
+use super::trial::Trial;
+use super::{Fidelity, Form, Recorded};
+use crate::error::Error;
+
+/// Seeds of states are those of the replays whose figures are printed, and so many more.
+const STATES: u64 = 2 << 32;
+
+/// States tried.
+const TRIED: u64 = 32;
+
+/// The state that suits a recording best.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct State {
+    /// Its number, from 1.
+    pub number: u64,
+    /// How many were tried.
+    pub tried: u64,
+    /// The seed that stands for it.
+    pub seed: u64,
+    /// How the recording comes back in it.
+    pub fidelity: Fidelity,
+}
+
+impl Recorded {
+    /// The state in which the counts come nearest to the recorded ones.
+    ///
+    /// # Errors
+    /// A replay that cannot be made.
+    pub fn state(
+        &self,
+        topology: &Topology,
+        form: Form,
+        kernel: &Kernel,
+        seed: u64,
+        threads: usize,
+    ) -> Result<State, Error> {
+        let first = seed.wrapping_add(STATES);
+        let trial = Trial::new(self, topology, kernel, form)?;
+        let replays = trial.runs(first..first + TRIED, threads, || ())?;
+        let one = |replay| self.compare(topology, kernel, form, std::slice::from_ref(replay));
+        let states = replays.iter().zip(1..).map(|(replay, number)| State {
+            number,
+            tried: TRIED,
+            seed: first + number - 1,
+            fidelity: one(replay),
+        });
+        let nearest = states.min_by(|a, b| a.fidelity.misfit().total_cmp(&b.fidelity.misfit()));
+        Ok(nearest.expect("there are states"))
+    }
+}
+
+impl State {
+    /// The state in words, and what falls outside the goals in it too.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "state     what the kernel did before the recording is in no event; of {} states tried number {} suits best: {}\n",
+            self.tried,
+            self.number,
+            self.fidelity.goals()
+        );
+        let outside = self.fidelity.outside();
+        if !outside.is_empty() {
+            text += &format!("outside   in this state: {}\n", self.fidelity.outside_text());
+        }
+        text
+    }
+}
