@@ -19,10 +19,6 @@ pub struct Wakers {
 impl Wakers {
     /// All sleep that are first.
     pub const WAIT: Wakers = Wakers { owe: 0, sync: 0 };
-    /// All go on and owe.
-    pub const OWE: Wakers = Wakers { owe: 100, sync: 0 };
-    /// The same, and all wake as if they would sleep.
-    pub const OWE_SYNC: Wakers = Wakers { owe: 100, sync: 100 };
 }
 
 /// Hands out something to a share of all who come, evenly.

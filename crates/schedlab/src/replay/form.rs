@@ -61,9 +61,7 @@ impl Form {
         let hears = [Hears::Each, Hears::AtOnce].into_iter().chain(part).map(|hears| Form { hears, ..self });
         [wakers.to_vec(), newidle.to_vec(), hears.collect()]
     }
-}
 
-impl Form {
     /// The same in short, as [`Form::parse`] reads it: shares that owe and wake sync, when work is heard of, and the cost of
     /// passes, `100/50/30%/1000us`.
     pub fn short(&self) -> String {
@@ -124,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_form_differs_from_its_neighbours_in_one_thing() {
-        let form = Form { wakers: Wakers::OWE_SYNC, hears: Hears::Percent(50), newidle_us: 1000 };
+        let form =
+            Form { wakers: Wakers { owe: 100, sync: 100 }, hears: Hears::Percent(50), newidle_us: 1000 };
         let [wakers, newidle, hears] = form.others();
         assert!(wakers.iter().all(|other| other.hears == form.hears) && wakers.contains(&form));
         assert!(newidle.iter().all(|other| other.hears == form.hears) && newidle.contains(&form));
