@@ -23,7 +23,7 @@ use crate::steady::Steady;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
 
 /// A task that was taken from a queue is put on the other within this time.
-const ATTACH_PATIENCE: Duration = Duration::millis(1);
+pub(crate) const ATTACH_PATIENCE: Duration = Duration::millis(1);
 
 /// Judges a trace; the events go on to `sink`.
 pub struct Audit<S = NullSink> {
@@ -102,6 +102,7 @@ impl<S: Listener> Audit<S> {
             *self.report.of_mut(decision) = tally.report();
         }
         let shadow = &self.shadow;
+        self.report.unseen_switches = shadow.unseen_switches;
         let first_born = shadow.first_born.as_ref();
         self.report.inherited = first_born.map(|(flips, born)| shadow.guesses.inherited(flips, *born));
         (self.report, self.sink)
@@ -116,6 +117,7 @@ impl<S: Listener> Audit<S> {
             }
             self.shadow.advance(event.time);
             self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);
+            self.shadow.idles(event);
             self.rejudge_on(event);
             self.shown(event);
             self.apply(known);
@@ -193,6 +195,9 @@ impl<S: Listener> Audit<S> {
                 };
                 self.switching(event, next, clock.read);
                 self.shadow.run(cpu, next, clock, now);
+                if next == Curr::Idle {
+                    self.shadow.emptied(cpu, now);
+                }
                 if let Some(prev) = self.shadow.find(prev_pid) {
                     self.shadow.settled(prev, now);
                 }
@@ -286,6 +291,9 @@ impl<S: Listener> Audit<S> {
         {
             // It may have been busy all the time.
             verdict.without(Hidden::Unmet);
+        }
+        if verdict.answer == Answer::Differs && self.shadow.is_unseen(&verdict) {
+            verdict.without(Hidden::UnseenSwitch);
         }
         if verdict.answer == Answer::Differs {
             verdict.gravity = self.gravity(&verdict);

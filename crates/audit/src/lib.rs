@@ -40,6 +40,7 @@ mod shadow;
 mod spare;
 mod steady;
 mod tasks;
+mod unseen;
 mod verdict;
 mod waking;
 

@@ -28,6 +28,7 @@ impl Shadow {
         let curr = self.sched.rqs[cpu].curr;
         if pid == Pid::IDLE {
             if let Curr::Task(task) = curr {
+                self.switched_unseen(cpu);
                 self.leave(task, TaskState::Interruptible, now);
                 self.run(cpu, Curr::Idle, self.clock_at(cpu, now), now);
             }
@@ -36,6 +37,9 @@ impl Shadow {
         let task = self.task(pid, comm, None, cpu, now);
         if curr == Curr::Task(task) {
             return;
+        }
+        if !first {
+            self.switched_unseen(cpu);
         }
         if let Curr::Task(other) = curr {
             self.leave(other, TaskState::Interruptible, now);
@@ -162,6 +166,7 @@ impl Shadow {
     /// Somebody was queued on a CPU by another, or by itself, that read the clock for it before its event.
     /// `asked` is what the trace says, if it does: whether the task that runs there makes way.
     pub fn queued_on(&mut self, cpu: CpuId, by: CpuId, asked: Option<bool>, now: Time) {
+        self.queued_at[cpu] = now;
         self.clock_held[cpu] = self.held(by, now);
         if let Some(asked) = asked {
             self.sched.rqs[cpu].skip_clock_update = asked;

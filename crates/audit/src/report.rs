@@ -188,6 +188,8 @@ pub struct AuditReport {
     pub inherited: Option<Inherited>,
     /// Events followed.
     pub events: u64,
+    /// Switches that cannot have been seen: a CPU runs somebody else than it was last switched to.
+    pub unseen_switches: u64,
     /// The first disagreements of each kind and rule.
     pub stories: Vec<Verdict>,
     /// All verdicts, if they were asked for.
@@ -245,6 +247,7 @@ impl AuditReport {
             self.carried.entry(fact).or_default().add(carried);
         }
         self.events += other.events;
+        self.unseen_switches += other.unseen_switches;
         other.stories.iter().for_each(|story| self.tell(story, stories));
         self.verdicts.extend(other.verdicts);
     }

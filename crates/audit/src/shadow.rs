@@ -110,6 +110,10 @@ pub struct Shadow {
     pub tick_asked: PerCpu<Option<Time>>,
     /// Whether it is known what a CPU runs.
     pub cpu_known: PerCpu<bool>,
+    /// By CPU, whether it switched unseen since it was last seen idle.
+    pub unseen: PerCpu<bool>,
+    /// How many switches cannot have been seen.
+    pub unseen_switches: u64,
     /// Lists of what is possible, to be filled again.
     pub spare: Spare,
     pub(crate) tasks: Pids,
@@ -128,6 +132,8 @@ pub struct Shadow {
     /// How long before its event the clock of each CPU may have been read when somebody was
     /// queued there last.
     pub clock_held: PerCpu<Duration>,
+    /// When somebody was queued on each CPU last.
+    pub queued_at: PerCpu<Time>,
     /// Averages of each CPU when it went idle last.
     pub at_idle: PerCpu<Averages>,
     /// Clock of the averages of each CPU when the recording began.
@@ -155,6 +161,8 @@ impl Shadow {
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
             tick_asked: PerCpu::new(topology.nr_cpus(), |_| None),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
+            unseen: PerCpu::new(topology.nr_cpus(), |_| false),
+            unseen_switches: 0,
             spare: Spare::default(),
             tasks: Pids::default(),
             known: Vec::new(),
@@ -165,6 +173,7 @@ impl Shadow {
             next_tick: Time::ZERO,
             idle_held: PerCpu::new(topology.nr_cpus(), |_| Duration::ZERO),
             clock_held: PerCpu::new(topology.nr_cpus(), |_| Duration::ZERO),
+            queued_at: PerCpu::new(topology.nr_cpus(), |_| Time::ZERO),
             at_idle: PerCpu::new(topology.nr_cpus(), |_| Averages::default()),
             pelt_start: PerCpu::new(topology.nr_cpus(), |_| 0),
         }

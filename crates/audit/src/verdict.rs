@@ -122,6 +122,8 @@ pub enum Hidden {
     Request,
     /// A task that was not met before.
     Unmet,
+    /// Who runs on a CPU, or waits there, since a switch that is not in the trace.
+    UnseenSwitch,
 }
 
 impl Hidden {
@@ -149,6 +151,7 @@ impl Hidden {
             Hidden::Fate => "FATE",
             Hidden::Request => "REQUEST",
             Hidden::Unmet => "UNMET",
+            Hidden::UnseenSwitch => "UNSEEN_SWITCH",
         }
     }
 
@@ -176,6 +179,9 @@ impl Hidden {
             Hidden::Request => "whether the running task was asked to make way, which it did not show",
             Hidden::Fate => "the end of the wake-up, which is not in the trace",
             Hidden::Unmet => "what there was before it was first seen",
+            Hidden::UnseenSwitch => {
+                "who ran and who waited on the CPU, since a switch that is not in the trace"
+            }
         }
     }
 }

@@ -11,7 +11,15 @@ const REASONS_SHOWN: usize = 8;
 
 /// Prints all of it.
 pub fn print(out: &mut dyn Write, head: &str, report: &AuditReport) -> io::Result<()> {
-    writeln!(out, "{head}, {} events\n", report.events)?;
+    writeln!(out, "{head}, {} events", report.events)?;
+    if report.unseen_switches > 0 {
+        writeln!(
+            out,
+            "{} switches are missing among them: what hangs on those is undecided",
+            report.unseen_switches
+        )?;
+    }
+    writeln!(out)?;
     writeln!(
         out,
         "{:<26} {:>9} {:>9} {:>9} {:>9}   agreement",

@@ -1,0 +1,71 @@
+//! Switches that are not in a trace.
+//!
+//! A recording may lack events without a word: a filter, a tool that lost some and does not tell, a kernel that leaves
+//! some out. Then a CPU runs somebody whom no switch put there, or idles while others seem to wait for it. Who is
+//! shown to run does run, and what waits on an idle CPU that is not asked to make way has run and gone.
+//! From such a switch on, who waits on the CPU is not known until it is next seen idle.
+
+use schedlab_sched::{Curr, SeId, TaskState};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Flags, Kind};
+use schedlab_units::{Pid, TaskId, Time};
+
+use crate::audit::ATTACH_PATIENCE;
+use crate::shadow::Shadow;
+use crate::verdict::{Choice, Verdict};
+
+impl Shadow {
+    /// What an event says of switches before it that are not in the trace: a CPU idles and is not asked to make way.
+    pub fn idles(&mut self, event: &Event) {
+        let asked = event.flags.has(Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY);
+        // A switch takes the flag away before it is recorded.
+        let switches = matches!(event.kind, Kind::SchedSwitch { .. });
+        if event.pid == Pid::IDLE && event.flags.is_known() && !asked && !switches {
+            self.emptied(event.cpu, event.time);
+        }
+    }
+
+    /// Nobody waits on a CPU: it idles. Whoever seems to has run meanwhile and gone to sleep, but for those who were
+    /// just taken from another queue and are not yet put on this one.
+    pub fn emptied(&mut self, cpu: CpuId, now: Time) {
+        let moving = now.since(self.queued_at[cpu]) <= ATTACH_PATIENCE;
+        if self.sched.rqs[cpu].nr_running > 0 && !moving {
+            let gone: Vec<TaskId> =
+                (0..self.known.len() as u32).map(TaskId).filter(|&task| self.waits(task, cpu)).collect();
+            self.unseen_switches += u64::from(!gone.is_empty());
+            for task in gone {
+                self.leave(task, TaskState::Interruptible, now);
+                if self.sched.task(task).se.sched_delayed {
+                    self.sched.complete_delayed_dequeue(task, now);
+                }
+            }
+        }
+        self.unseen[cpu] = false;
+    }
+
+    /// A task was switched to, or from, unseen.
+    pub fn switched_unseen(&mut self, cpu: CpuId) {
+        self.unseen_switches += 1;
+        self.unseen[cpu] = true;
+    }
+
+    /// Whether what a verdict is about hangs on a CPU that switched unseen.
+    pub fn is_unseen(&self, verdict: &Verdict) -> bool {
+        let of = |choice: Option<Choice>| match choice {
+            Some(Choice::Cpu(cpu)) => self.unseen[cpu],
+            Some(Choice::Task(_) | Choice::Preempt(_)) => self.unseen[verdict.cpu],
+            _ => false,
+        };
+        of(Some(verdict.kernel)) || of(verdict.ours.first().map(|ours| ours.choice))
+    }
+
+    fn waits(&self, task: TaskId, cpu: CpuId) -> bool {
+        let entry = self.sched.task(task);
+        let throttled = || self.sched.cfs(self.sched.cfs_rq_of(SeId(task.0))).throttle_count > 0;
+        entry.on_rq
+            && entry.cpu == cpu
+            && !entry.se.sched_delayed
+            && self.sched.rqs[cpu].curr != Curr::Task(task)
+            && !throttled()
+    }
+}
