@@ -129,11 +129,8 @@ fn what_hangs_on_a_switch_that_was_not_seen_is_undecided() {
                 "UNSEEN_SWITCH": 1,
             },
         )
-    "#]].assert_debug_eq(&(
-        report.unseen_switches,
-        picks.counts,
-        &picks.undecided_by_fact,
-    ));
+    "#]]
+    .assert_debug_eq(&(report.unseen_switches, picks.counts, &picks.undecided_by_fact));
 }
 
 fn read(text: &str) -> Vec<Event> {
