@@ -529,6 +529,9 @@ pub struct Detect {
     /// Take the machine from a folder of recorded facts (topology.txt).
     #[arg(long, conflicts_with = "machine")]
     pub facts: Option<PathBuf>,
+    /// The kernel that was recorded, where the recording does not tell: ways out that turn nothing there are left out.
+    #[arg(long)]
+    pub kernel: Option<String>,
     /// CPUs that tasks may use, by number or name, e.g. 812=0-3 or stream=0,16; recordings do not tell.
     #[arg(long, value_name = "TASK=LIST")]
     pub affinity: Vec<String>,

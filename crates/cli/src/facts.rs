@@ -93,6 +93,25 @@ impl Facts {
     }
 }
 
+/// The kernel of a recording with the switches that were on; none if nothing says which it was.
+pub fn known_kernel(
+    asked: Option<&str>,
+    folder: Option<&Path>,
+    recorded: &Recorded,
+) -> Result<Option<Kernel>, Error> {
+    let name = match (asked, folder.filter(|folder| folder.join("uname.txt").is_file())) {
+        (Some(kernel), _) => Some(kernel.to_owned()),
+        (None, Some(folder)) => Some(recorded_kernel(folder, "--kernel")?),
+        (None, None) => kernel_inside(recorded, "--kernel")?,
+    };
+    let mut kernel = name.map(|name| Kernel::parse(&name)).transpose()?;
+    let features = folder.map(|folder| folder.join("sched_features.txt")).filter(|path| path.is_file());
+    if let (Some(kernel), Some(features), None) = (&mut kernel, features, asked) {
+        apply_features(kernel, &files::read(&features)?);
+    }
+    Ok(kernel)
+}
+
 fn recorded_machine(folder: &Path, option: &str) -> Result<Topology, Error> {
     if !folder.join("topology.txt").is_file() {
         return Err(Error::new(format!(
@@ -119,13 +138,19 @@ fn machine_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<Topology, Er
     Ok(machine::machine(name)?.topology)
 }
 
+/// The preset of the kernel that stands in a recording.
+fn kernel_inside(recorded: &Recorded, option: &str) -> Result<Option<String>, Error> {
+    if is_read_once(&recorded.trace) {
+        return Ok(None);
+    }
+    let recording = Recording::open(&recorded.trace)?;
+    Ok(recording.release().and_then(|release| preset_of(release, option)))
+}
+
 /// The kernel that stands in a recording, or the one to take instead.
 fn kernel_in(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error> {
     let (trace, option) = (recorded.trace.display(), args.kernel_option);
-    if !is_read_once(&recorded.trace)
-        && let Some(release) = Recording::open(&recorded.trace)?.release()
-        && let Some(preset) = preset_of(release, option)
-    {
+    if let Some(preset) = kernel_inside(recorded, option)? {
         return Ok(preset);
     }
     let Some(name) = args.kernel_instead else {

@@ -98,6 +98,18 @@ fn a_trace_dat_gives_the_same_as_its_text() {
 }
 
 #[test]
+fn ways_out_are_those_of_the_kernel() {
+    let file = recording("6.1/2x2x4/pipes/trace.txt.gz");
+    let switches = |kernel: &[&str]| {
+        let found = text(&[&["detect"][..], kernel].concat(), &file);
+        ["NO_NI_RANDOM", "NO_WA_WEIGHT", "RUN_TO_PARITY"]
+            .map(|switch| found.contains(&format!("try    {switch}")))
+    };
+    assert_eq!(switches(&[]), [true, true, false], "as the facts beside the recording say");
+    assert_eq!(switches(&["--kernel", "v6.10+NO_RUN_TO_PARITY"]), [false, true, true]);
+}
+
+#[test]
 fn json_has_what_text_has() {
     let file = recording("6.1/1x1x8/fork/trace.txt.gz");
     for (args, extra) in [(&["sched", "map"][..], 0), (&["sched", "timehist"], 3)] {

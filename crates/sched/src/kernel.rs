@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{Feature, Features, Preempt, PreemptBuild, PreemptModel, Rules, Tunables};
+use crate::{FairPolicy, Feature, Features, Preempt, PreemptBuild, PreemptModel, Rules, Tunables};
 
 /// Names of the presets, oldest first.
 pub const PRESETS: [&str; 8] = ["v4.13", "v5.5", "v5.18", "v6.1", "v6.3", "v6.10", "v6.12", "v7.2"];
@@ -30,6 +30,17 @@ pub struct Kernel {
     /// Preemption model.
     pub preempt: Preempt,
 }
+
+/// Switches that only EEVDF looks at.
+const EEVDF_ALONE: [Feature; 7] = [
+    Feature::PlaceLag,
+    Feature::PlaceDeadlineInitial,
+    Feature::PlaceRelDeadline,
+    Feature::RunToParity,
+    Feature::PreemptShort,
+    Feature::DelayDequeue,
+    Feature::DelayZero,
+];
 
 /// A kernel string that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +116,16 @@ impl Kernel {
             }
             None => Err(unknown_name(part, name)),
         }
+    }
+
+    /// Whether a part of a kernel string changes what this kernel does: not if it is so already, nor if nothing
+    /// but EEVDF looks at the switch and this is CFS.
+    pub fn is_turned_by(&self, part: &str) -> bool {
+        let mut turned = self.clone();
+        let changes = turned.switch(part).is_ok() && turned != *self;
+        let unheeded = self.rules.policy == FairPolicy::Cfs
+            && EEVDF_ALONE.iter().any(|&feature| self.has(feature) != turned.has(feature));
+        changes && !unheeded
     }
 
     fn assign(&mut self, name: &str, value: &str) -> Result<(), KernelError> {
@@ -224,6 +245,24 @@ mod tests {
         });
         assert_eq!(builds, [true, false, true, true], "CONFIG_PREEMPTION");
         assert_eq!(Kernel::parse("6.12").unwrap().tunables.base_slice_ns, 700_000);
+    }
+
+    #[test]
+    fn a_switch_turns_what_is_not_so_already() {
+        for (kernel, part, turns) in [
+            ("v6.1", "NO_SIS_UTIL", true),
+            ("v6.1+NO_SIS_UTIL", "NO_SIS_UTIL", false),
+            ("v6.1", "NO_SIS_PROP", false),
+            ("v5.5", "SIS_KTHREAD_STACK", true),
+            ("v6.1", "SIS_KTHREAD_STACK", false),
+            ("v6.1", "RUN_TO_PARITY", false),
+            ("v6.12+NO_RUN_TO_PARITY", "RUN_TO_PARITY", true),
+            ("v6.12", "preempt=lazy", true),
+            ("v7.2", "preempt=lazy", false),
+            ("v7.2", "NO_SUCH_THING", false),
+        ] {
+            assert_eq!(Kernel::parse(kernel).unwrap().is_turned_by(part), turns, "{kernel}+{part}");
+        }
     }
 
     #[test]

@@ -7,10 +7,10 @@ use schedlab::units::Pid;
 
 use crate::args;
 use crate::error::{Error, Status};
-use crate::machine;
 use crate::output::{self, Format};
 use crate::recorded::Recorded;
 use crate::recording::Recording;
+use crate::{facts, machine};
 
 /// CPUs that a machine can have.
 const NR_CPUS: usize = 4096;
@@ -23,11 +23,15 @@ pub fn run(args: &args::Detect) -> Result<Status, Error> {
         (None, Some(facts)) => Some(machine::folder(facts)?),
         (None, None) => recorded.machine()?,
     };
+    let folder = args.facts.as_deref().or(recorded.facts.as_deref());
     let affinity = args.affinity.iter().map(|text| affinity(text)).collect::<Result<_, _>>()?;
     let thresholds = Thresholds { worst: args.most, ..Thresholds::default() };
     let mut detect = Detect::new(Options { topology, affinity, thresholds });
     Recording::open(&recorded.trace)?.feed(&mut detect, || false)?;
-    let detected = detect.finish();
+    let mut detected = detect.finish();
+    if let Some(kernel) = facts::known_kernel(args.kernel.as_deref(), folder, &recorded)? {
+        detected.keep_ways(|switch| kernel.is_turned_by(switch));
+    }
     match args.format {
         Format::Json => output::print_json(&detected)?,
         Format::Text => output::print(|out| out.write_all(detected.text().as_bytes()))?,

@@ -90,6 +90,26 @@ impl std::fmt::Display for Task {
     }
 }
 
+impl Finding {
+    /// The trace does not tell the rule: it may be one that the ways out turn.
+    fn guess_rule(&mut self) {
+        let rules: Vec<String> = self.avoid.iter().map(|avoid| avoid.rule()).collect();
+        self.rule = (!rules.is_empty()).then(|| format!("not in the trace; it may be {}", rules.join(", ")));
+    }
+}
+
+impl Findings {
+    /// Leaves out ways that turn nothing; what else is said of them follows.
+    pub(super) fn keep_ways(&mut self, turns: &dyn Fn(&str) -> bool) {
+        for found in &mut self.worst {
+            found.avoid.retain(|avoid| turns(avoid.switch));
+            if found.guessed {
+                found.guess_rule();
+            }
+        }
+    }
+}
+
 /// Keeps the worst findings and counts all.
 #[derive(Clone, Debug)]
 pub(super) struct Worst {
@@ -111,9 +131,8 @@ impl Worst {
         let place = self.kept.partition_point(|kept| (kept.lost_ns, kept.count) >= (lost.0, count));
         if place < self.room {
             let mut found = Finding { lost_ns: lost.0, count, ..make() };
-            if found.rule.is_none() && !found.avoid.is_empty() {
-                let rules: Vec<String> = found.avoid.iter().map(|avoid| avoid.rule()).collect();
-                found.rule = Some(format!("not in the trace; it may be {}", rules.join(", ")));
+            if found.rule.is_none() {
+                found.guess_rule();
             }
             self.kept.insert(place, found);
             self.kept.truncate(self.room);

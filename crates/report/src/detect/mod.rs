@@ -193,6 +193,11 @@ impl Sink for Detect {
 }
 
 impl Detected {
+    /// Leaves out the ways that turn nothing on the kernel at hand, which has such a rule off already, or not at all.
+    pub fn keep_ways(&mut self, turns: impl Fn(&str) -> bool) {
+        self.detectors.iter_mut().for_each(|findings| findings.keep_ways(&turns));
+    }
+
     /// The report for people: detectors that found something first.
     pub fn text(&self) -> String {
         let (from, to) = (at(Time(self.from_ns)), at(Time(self.to_ns)));
