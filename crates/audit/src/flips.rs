@@ -18,13 +18,49 @@ const BASES: usize = u64::BITS as usize;
 const HALVINGS: usize = 5;
 
 /// Contradictions that a guess may have more than the best one: the shadow errs as well.
-const TOLERANCE: u32 = 2;
+const TOLERANCE: usize = 2;
 
 /// Contradictions that a guess may have more than the best one to be looked at ever again.
 const PATIENCE: u32 = 100;
 
-/// Something for each guess.
-type ByGuess<T> = [[T; BASES]; HALVINGS];
+/// A task's flips under each guess of the flips at the start. They are halved and grow together, so
+/// each is `least + ((guess + part) >> shift)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counts {
+    least: u32,
+    /// Invariant: less than `1 << shift`.
+    part: u8,
+    /// Invariant: at most [`SHIFT_MAX`].
+    shift: u8,
+}
+
+/// With so many halvings two neighbours at most are left, and further ones leave them or join them.
+const SHIFT_MAX: u8 = 7;
+
+impl Counts {
+    const START: Counts = Counts { least: 0, part: 0, shift: 0 };
+
+    fn at(self, base: usize) -> u32 {
+        self.least + ((base as u32 + u32::from(self.part)) >> self.shift)
+    }
+
+    fn halve(&mut self) {
+        let odd = (self.least & 1) as u8;
+        self.least >>= 1;
+        if self.shift < SHIFT_MAX {
+            self.part += odd << self.shift;
+            self.shift += 1;
+        } else if odd == 0 {
+            self.part = 0;
+        }
+    }
+
+    /// The first guess after one that has more than it.
+    fn next(self, base: usize) -> usize {
+        let part = usize::from(self.part);
+        ((((base + part) >> self.shift) + 1) << self.shift) - part
+    }
+}
 
 /// What a task had inherited when it was born, as far as wake-ups told since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +72,49 @@ pub struct Inherited {
 }
 
 /// One task's flips under each guess.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Flips {
-    counts: ByGuess<u16>,
+    counts: [Counts; HALVINGS],
     decay: [u64; HALVINGS],
     last: Option<TaskId>,
+}
+
+/// How often the guesses of one halving were contradicted.
+#[derive(Clone, Debug)]
+struct Record {
+    contradicted: [u32; BASES],
+    /// Guesses that may still turn out right.
+    live: u64,
+    /// Those of them that have so many contradictions more than the best one.
+    asked: [u64; TOLERANCE + 1],
+    /// How much they are asked together.
+    all: u32,
+}
+
+impl Record {
+    const NEW: Record = {
+        let mut asked = [0; TOLERANCE + 1];
+        asked[0] = u64::MAX;
+        Record { contradicted: [0; BASES], live: u64::MAX, asked, all: (BASES << (2 * TOLERANCE)) as u32 }
+    };
+
+    /// How much these guesses are asked together: not at all if they were contradicted too often.
+    fn weight(&self, guesses: u64) -> u32 {
+        match guesses {
+            0 => 0,
+            all if all == self.live => self.all,
+            some => self.sum(some),
+        }
+    }
+
+    fn sum(&self, guesses: u64) -> u32 {
+        let by_rank = self.asked.iter().enumerate();
+        by_rank.map(|(rank, asked)| (asked & guesses).count_ones() << (2 * (TOLERANCE - rank))).sum()
+    }
+
+    fn sum_up(&mut self) {
+        self.all = self.sum(u64::MAX);
+    }
 }
 
 /// The guesses and what spoke against them.
@@ -48,39 +122,24 @@ pub struct Flips {
 pub struct Guesses {
     hz: u64,
     start: u64,
-    contradicted: ByGuess<u32>,
-    /// How much each guess is asked: not at all if it was contradicted too often.
-    weights: ByGuess<u8>,
-    /// How much the live guesses of each halving are asked together.
-    asked: [u32; HALVINGS],
-    /// Guesses that may still turn out right.
-    live: [u64; HALVINGS],
-    /// The guess that was contradicted least.
-    best: (usize, usize),
+    by_halving: [Record; HALVINGS],
+    /// Contradictions of the best guess.
+    least: u32,
 }
 
 impl Guesses {
     /// Nothing is known; the recording starts at this jiffy.
     pub fn new(hz: u64, start: u64) -> Guesses {
-        Guesses {
-            hz,
-            start,
-            contradicted: [[0; BASES]; HALVINGS],
-            weights: [[1; BASES]; HALVINGS],
-            asked: [BASES as u32; HALVINGS],
-            live: [u64::MAX; HALVINGS],
-            best: (0, 0),
-        }
+        Guesses { hz, start, by_halving: [Record::NEW; HALVINGS], least: 0 }
     }
 
     /// The flips of a task that lived before.
     pub fn ancestor(&self) -> Flips {
-        let counts = std::array::from_fn(|_| std::array::from_fn(|base| base as u16));
         let decay = std::array::from_fn(|halving| match halving as u64 {
             0 => 0,
             quarters => (self.start + quarters * self.hz / 4).saturating_sub(self.hz),
         });
-        Flips { counts, decay, last: None }
+        Flips { counts: [Counts::START; HALVINGS], decay, last: None }
     }
 
     /// A task wakes another.
@@ -89,11 +148,9 @@ impl Guesses {
         for (counts, decay) in flips.counts.iter_mut().zip(&mut flips.decay) {
             if jiffies > *decay + self.hz {
                 *decay = jiffies;
-                counts.iter_mut().for_each(|count| *count >>= 1);
+                counts.halve();
             }
-            if changes {
-                counts.iter_mut().for_each(|count| *count = count.saturating_add(1));
-            }
+            counts.least += u32::from(changes);
         }
         flips.last = Some(wakee);
     }
@@ -109,60 +166,81 @@ impl Guesses {
         jiffies: u64,
     ) -> Spread {
         // As if the wake-up had been recorded already.
-        let change = u16::from(waker.last != Some(wakee_id));
-        let halves = waker.decay.map(|decay| u32::from(jiffies > decay + self.hz));
-        let mut spread = [0u64; HALVINGS];
-        let (mut yes, mut no) = (0, 0);
-        for (halving, wide) in spread.iter_mut().enumerate() {
-            let live = self.live[halving];
-            if live == 0 {
+        let mut waker = *waker;
+        self.record(&mut waker, wakee_id, jiffies);
+        let mut by_guess = [0u64; HALVINGS];
+        let (mut some, mut others, mut tells) = (false, false, [false; 2]);
+        let mut before = None;
+        for (halving, (record, wide)) in self.by_halving.iter().zip(&mut by_guess).enumerate() {
+            if record.live == 0 {
                 continue;
             }
-            let halved =
-                |base: usize| (waker.counts[halving][base] >> halves[halving]).saturating_add(change);
-            let counts = |base: usize| (halved(base), wakee.counts[halving][base]);
-            let all = self.asked[halving];
-            let asked;
-            (*wide, asked) = match same_for_all(counts, live, factor) {
-                Some(none @ 0) => (none, 0),
-                Some(every) => (every, all),
-                None => {
-                    let (wide, asked) = each(counts, factor, &self.weights[halving]);
-                    (wide & live, asked)
-                }
+            // Until something is halved it is the same for all halvings.
+            let asked = (waker.counts[halving], wakee.counts[halving], record.live);
+            *wide = match before {
+                Some((same, wide)) if same == asked => wide,
+                _ => spreading(asked.0, asked.1, record.live, factor),
             };
-            yes += asked;
-            no += all - asked;
+            before = Some((asked, *wide));
+            let asked = record.asked.iter().fold(0, |all, asked| all | asked);
+            some |= asked & *wide != 0;
+            others |= asked & !*wide != 0;
+            tells = [tells[0] | (*wide != 0), tells[1] | (*wide != record.live)];
         }
-        let tells = spread.iter().any(|&wide| wide != 0) && spread != self.live;
-        Spread { wide: yes > no, open: yes > 0 && no > 0, tells, by_guess: spread }
+        let open = some && others;
+        let wide = if open { self.mostly(&by_guess) } else { some };
+        Spread { wide, open, tells: tells == [true; 2], by_guess }
+    }
+
+    /// Whether the guesses that spread are asked more than the others.
+    fn mostly(&self, by_guess: &[u64; HALVINGS]) -> bool {
+        let (mut yes, mut all) = (0, 0);
+        for (record, wide) in self.by_halving.iter().zip(by_guess) {
+            yes += record.weight(*wide);
+            all += record.all;
+        }
+        2 * yes > all
     }
 
     /// The kernel spread (or did not): counts against the guesses that say otherwise.
     pub fn learn(&mut self, spread: &Spread, wide: bool) {
-        for (halving, contradicted) in self.contradicted.iter_mut().enumerate() {
-            let wrong = if wide { !spread.by_guess[halving] } else { spread.by_guess[halving] };
-            bits(self.live[halving] & wrong).for_each(|base| contradicted[base] += 1);
-        }
-        // Of those that are live alone: others are no longer counted against, so they may have the least.
-        let counts = self.contradicted;
-        let least_of: [u32; HALVINGS] = std::array::from_fn(|halving| {
-            bits(self.live[halving]).map(|base| counts[halving][base]).min().unwrap_or(u32::MAX)
-        });
-        let least = least_of.into_iter().fold(u32::MAX, u32::min);
-        for (halving, live) in self.live.iter_mut().enumerate() {
-            bits(*live)
-                .filter(|&base| counts[halving][base] > least + PATIENCE)
-                .for_each(|base| *live &= !(1 << base));
-            for (base, asked) in self.weights[halving].iter_mut().enumerate() {
-                *asked = if *live >> base & 1 == 1 { weight(counts[halving][base] - least) } else { 0 };
+        for (record, by_guess) in self.by_halving.iter_mut().zip(spread.by_guess) {
+            let wrong = record.live & if wide { !by_guess } else { by_guess };
+            for base in bits(wrong) {
+                record.contradicted[base] += 1;
+                if record.contradicted[base] > self.least + PATIENCE {
+                    record.live &= !(1 << base);
+                }
             }
+            for rank in (0..=TOLERANCE).rev() {
+                let fallen = record.asked[rank] & wrong;
+                record.asked[rank] &= !wrong;
+                if let Some(next) = record.asked.get_mut(rank + 1) {
+                    *next |= fallen;
+                }
+            }
+            record.sum_up();
         }
-        let halving = least_of.iter().position(|&count| count == least).unwrap_or_default();
-        let first = bits(self.live[halving]).find(|&base| counts[halving][base] == least);
-        self.best = (halving, first.unwrap_or_default());
-        for (halving, asked) in self.asked.iter_mut().enumerate() {
-            *asked = bits(self.live[halving]).map(|base| u32::from(self.weights[halving][base])).sum();
+        if self.by_halving.iter().all(|record| record.asked[0] == 0) {
+            self.rank();
+        }
+    }
+
+    /// Ranks the guesses anew, as the best ones were contradicted. Only those that are live: others
+    /// are no longer counted against, so they may have the least.
+    fn rank(&mut self) {
+        let live = |record: &Record| bits(record.live).map(|base| record.contradicted[base]).min();
+        let Some(least) = self.by_halving.iter().filter_map(live).min() else { return };
+        self.least = least;
+        for record in &mut self.by_halving {
+            record.asked = [0; TOLERANCE + 1];
+            for base in bits(record.live) {
+                let rank = (record.contradicted[base] - least) as usize;
+                if let Some(asked) = record.asked.get_mut(rank) {
+                    *asked |= 1 << base;
+                }
+            }
+            record.sum_up();
         }
     }
 
@@ -172,11 +250,13 @@ impl Guesses {
         Inherited { flips, halved: Duration((jiffies - flip_decay) * (1_000_000_000 / self.hz)) }
     }
 
-    /// The likeliest flips of a task, for its state in the scheduler.
+    /// The likeliest flips of a task, for its state in the scheduler: by the first of the guesses
+    /// that were contradicted least.
     pub fn likeliest(&self, flips: &Flips) -> Wakees {
-        let (halving, base) = self.best;
+        let halving = self.by_halving.iter().position(|record| record.asked[0] != 0).unwrap_or_default();
+        let base = self.by_halving[halving].asked[0].trailing_zeros() % u64::BITS;
         Wakees {
-            flips: flips.counts[halving][base].into(),
+            flips: flips.counts[halving].at(base as usize),
             flip_decay: flips.decay[halving],
             last: flips.last,
         }
@@ -196,51 +276,55 @@ pub struct Spread {
     by_guess: [u64; HALVINGS],
 }
 
-/// How much a guess is asked that has so many contradictions more than the best one.
-fn weight(against: u32) -> u8 {
-    // Without a shift by it, so that many are found at once.
-    (0..=TOLERANCE).map(|few| if against == few { 1 << (2 * (TOLERANCE - few)) } else { 0 }).sum()
-}
-
-/// The live guesses of one halving under which a wake-up spreads, if it is all or none of them. Flips
-/// grow with the guess, whatever is added to them and however often they are halved, so those
-/// of the first and the last live guess are bounds.
-#[inline]
-fn same_for_all(counts: impl Fn(usize) -> (u16, u16), live: u64, factor: u32) -> Option<u64> {
-    let both = |base: u32| {
-        let (a, b) = counts(base as usize);
+/// The live guesses of one halving under which a wake-up spreads; there are some.
+fn spreading(waker: Counts, wakee: Counts, live: u64, factor: u32) -> u64 {
+    if (waker.part, waker.shift) == (wakee.part, wakee.shift) {
+        return spreading_alike(waker, wakee, factor) & live;
+    }
+    let (first, last) = (live.trailing_zeros() as usize, live.ilog2() as usize);
+    let both = |base| {
+        let (a, b) = (waker.at(base), wakee.at(base));
         (u64::from(a.min(b)), u64::from(a.max(b)))
     };
-    let (less, more) = both(live.trailing_zeros());
-    let (less_last, more_last) = both(u64::BITS - 1 - live.leading_zeros());
+    // Flips grow with the guess, so those of the first and the last are bounds.
+    let ((less, more), (less_last, more_last)) = (both(first), both(last));
     let factor = u64::from(factor);
     if less_last < factor || more_last < less * factor {
-        return Some(0);
+        return 0;
     }
-    (less >= factor && more >= less_last * factor).then_some(live)
+    if less >= factor && more >= less_last * factor {
+        return live;
+    }
+    // Guess by guess, or as many at once as have the same flips.
+    let (mut wide, mut base) = (0, first);
+    while base <= last {
+        let (less, more) = both(base);
+        let next = waker.next(base).min(wakee.next(base));
+        if less >= factor && more >= less * factor {
+            wide |= below(next) & !below(base);
+        }
+        base = next;
+    }
+    wide & live
 }
 
-/// The guesses of one halving under which a wake-up spreads, live or not, and how much they are
-/// asked together. Those that are not live are not asked.
-#[inline]
-fn each(counts: impl Fn(usize) -> (u16, u16), factor: u32, weights: &[u8; BASES]) -> (u64, u32) {
-    let mut wide = [0u8; BASES];
-    let mut asked = 0;
-    // Flips have 16 bits, and so have products that they can reach: eight are compared at once.
-    let Ok(factor) = u16::try_from(factor) else { return (0, 0) };
-    let fits = u16::MAX.checked_div(factor).unwrap_or(u16::MAX);
-    for ((base, wide), &weight) in wide.iter_mut().enumerate().zip(weights) {
-        let (a, b) = counts(base);
-        let (less, more) = (a.min(b), a.max(b));
-        let spreads = (less >= factor) & (less <= fits) & (more >= less.wrapping_mul(factor));
-        *wide = u8::from(spreads);
-        asked += u16::from(*wide) * u16::from(weight);
+/// The guesses under which a wake-up spreads where both sides were halved alike, as most are: each
+/// adds the same to both flips, so it must be enough for the less ones to come to the factor and
+/// not so much that the others are no longer that many times more.
+fn spreading_alike(waker: Counts, wakee: Counts, factor: u32) -> u64 {
+    let (less, more) = (waker.least.min(wakee.least), waker.least.max(wakee.least));
+    let first = |added: u64| (added << waker.shift).saturating_sub(u64::from(waker.part)) as usize;
+    let enough = first(u64::from(factor.saturating_sub(less)));
+    if factor < 2 {
+        return !below(enough);
     }
-    // Eight bytes of 0 or 1 at a time: each is moved to its place in the highest byte.
-    let (eights, _) = wide.as_chunks::<8>();
-    let bits =
-        eights.iter().map(|&eight| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56);
-    (bits.enumerate().map(|(place, bits)| bits << (8 * place)).sum(), asked.into())
+    let Some(ahead) = u64::from(more).checked_sub(u64::from(less) * u64::from(factor)) else { return 0 };
+    below(first(ahead / u64::from(factor - 1) + 1)) & !below(enough)
+}
+
+/// The guesses below one.
+fn below(base: usize) -> u64 {
+    if base < BASES { (1 << base) - 1 } else { u64::MAX }
 }
 
 /// The places of the bits that are set.
@@ -258,21 +342,58 @@ mod tests {
 
     use super::*;
 
+    /// The flips under each guess, one by one.
+    fn each(counts: Counts) -> Vec<u32> {
+        (0..BASES).map(|base| counts.at(base)).collect()
+    }
+
     #[test]
-    fn the_bounds_say_what_all_guesses_say() {
-        for (wakee, step) in (0..40).flat_map(|wakee| [1, 4, 16].map(|step| (wakee, step))) {
-            let counts = |base: usize| (20 + base as u16 / 4, wakee + base as u16 / step);
-            for (live, factor) in
-                [(u64::MAX, 1), (u64::MAX, 4), (0xf0, 2), (u64::MAX, 3000), (u64::MAX, 1 << 20), (1 << 63, 4)]
-            {
-                let spreads = |(a, b): (u16, u16)| flips_spread(a.into(), b.into(), factor);
-                let wide: Vec<usize> = (0..BASES).filter(|&base| spreads(counts(base))).collect();
-                let (found, asked) = each(counts, factor, &[2; BASES]);
-                assert_eq!(asked as usize, 2 * wide.len());
-                assert_eq!(bits(found).collect::<Vec<_>>(), wide, "{wakee} {step} {factor}");
-                let same = same_for_all(counts, live, factor);
-                assert!(same.is_none_or(|same| same == found & live), "{wakee} {step} {live:x} {factor}");
-                assert!(same.is_some() || live != 1 << 63, "one guess leaves nothing open");
+    fn flips_of_all_guesses_are_halved_and_grow_together() {
+        let mut random = 1u64;
+        for _ in 0..50 {
+            let mut counts = Counts::START;
+            let mut by_guess: Vec<u32> = (0..BASES as u32).collect();
+            for _ in 0..60 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                if random >> 61 == 0 {
+                    counts.halve();
+                    by_guess.iter_mut().for_each(|count| *count >>= 1);
+                } else {
+                    counts.least += 1;
+                    by_guess.iter_mut().for_each(|count| *count += 1);
+                }
+                assert_eq!(each(counts), by_guess, "{counts:?}");
+                let next = by_guess.iter().position(|&count| count > by_guess[0]);
+                assert_eq!(counts.next(0).min(BASES), next.unwrap_or(BASES), "{counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn guesses_that_are_taken_together_spread_like_each_alone() {
+        let halved = |times: u32, least: u32| {
+            let mut counts = Counts { least: 23, ..Counts::START };
+            (0..times).for_each(|_| counts.halve());
+            Counts { least, ..counts }
+        };
+        for (times, least) in (0..9).flat_map(|times| (0..40).map(move |least| (times, least))) {
+            for (waker, wakee) in [
+                (halved(0, 20), halved(times, least)),
+                (halved(times, 12), halved(3, least)),
+                (halved(times, 90), halved(times, least)),
+            ] {
+                for (live, factor) in
+                    [(u64::MAX, 1), (u64::MAX, 4), (0xf0, 2), (u64::MAX, 3000), (1 << 63, 4)]
+                {
+                    let spreads = |base| flips_spread(waker.at(base), wakee.at(base), factor);
+                    let wide: Vec<usize> = bits(live).filter(|&base| spreads(base)).collect();
+                    let found = spreading(waker, wakee, live, factor);
+                    assert_eq!(
+                        bits(found).collect::<Vec<_>>(),
+                        wide,
+                        "{waker:?} {wakee:?} {live:x} {factor}"
+                    );
+                }
             }
         }
     }
@@ -287,13 +408,14 @@ mod tests {
         for _ in 0..=PATIENCE {
             guesses.learn(&told(!0xff), true);
         }
-        assert_eq!(guesses.live[0], !0xff);
+        assert_eq!(guesses.by_halving[0].live, !0xff);
         for _ in 0..3 * PATIENCE {
             guesses.learn(&told(u64::MAX), false);
         }
         let (waker, wakee) = (guesses.ancestor(), guesses.ancestor());
-        assert_eq!(guesses.live[0], !0xff);
-        assert!(guesses.best.1 >= 8 && guesses.weights[0][..8] == [0; 8]);
+        let record = &guesses.by_halving[0];
+        assert_eq!(record.live, !0xff);
+        assert_eq!((record.asked[0], record.weight(0xff)), (!0xff, 0));
         let spread = guesses.spread(&waker, TaskId(1), &wakee, 4, 1000);
         assert!(!spread.by_guess.iter().any(|&wide| wide & 0xff != 0), "{spread:?}");
     }

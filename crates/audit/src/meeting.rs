@@ -77,7 +77,7 @@ impl Shadow {
             bound,
             lived_before: parent.is_none(),
             recent_known: parent.is_some(),
-            flips: parent.and_then(|parent| self.known(parent).flips.clone()),
+            flips: parent.and_then(|parent| self.known(parent).flips),
             newborn: kthreadd,
             first_run: parent.is_some(),
             later_prio: None,
@@ -212,8 +212,8 @@ impl Shadow {
         // The first to fork is the ancestor of what is recorded; kthreadd never is.
         if !self.family && self.known(parent).pid != KTHREADD {
             self.family = true;
-            let flips = Arc::new(self.guesses.ancestor());
-            self.first_born = Some((flips.clone(), self.sched.jiffies(now)));
+            let flips = self.guesses.ancestor();
+            self.first_born = Some((flips, self.sched.jiffies(now)));
             self.known_mut(parent).flips = Some(flips);
         }
         let task = self.make(child, comm, Some(parent), now);

@@ -6,7 +6,6 @@
 //! up where a busy CPU must have had them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use schedlab_sched::{Curr, Kernel, NeedResched, Prices, Sched, SeId};
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
@@ -42,9 +41,8 @@ pub struct Known {
     pub lived_before: bool,
     /// Its recently used CPU is known.
     pub recent_known: bool,
-    /// Whom it wakes, where its ancestor's flips are guessed; shared with its parent until it
-    /// wakes somebody.
-    pub flips: Option<Arc<Flips>>,
+    /// Whom it wakes, where its ancestor's flips are guessed.
+    pub flips: Option<Flips>,
     /// Born while the recording ran, and not switched out since.
     pub first_run: bool,
     /// The priority it will have given itself when it first leaves a CPU.
@@ -121,7 +119,7 @@ pub struct Shadow {
     pub(crate) dead: Dead,
     pub(crate) hints: Vec<AffinityHint>,
     /// The flips that the first new task inherited, and the jiffy of its birth.
-    pub first_born: Option<(Arc<Flips>, u64)>,
+    pub first_born: Option<(Flips, u64)>,
     /// Some task's flips are guessed.
     pub(crate) family: bool,
     /// Tasks that run for the first time and are about to change their priority.
@@ -273,7 +271,7 @@ impl Shadow {
     pub fn record_wakee(&mut self, waker: TaskId, wakee: TaskId, now: Time) {
         let jiffies = self.sched.jiffies(now);
         if let Some(flips) = &mut self.known[waker.index()].flips {
-            self.guesses.record(Arc::make_mut(flips), wakee, jiffies);
+            self.guesses.record(flips, wakee, jiffies);
         }
     }
 
