@@ -94,8 +94,8 @@ pub fn of_pass(shadow: &mut Shadow, moved: Moved, idle: IdleType, active: bool, 
     let Some(sd) = common else { return Vec::new() };
     let pass = Pass { sd, idle, active, moved, now };
     let mut found = Vec::new();
-    pass.ask(shadow, None, &mut found);
-    if !pass.is_in(shadow, &found) {
+    let leans = pass.ask(shadow, None, &mut found);
+    if leans && !pass.is_in(shadow, &found) {
         pass.with_failures(shadow, None, &mut found);
     }
     if !pass.is_in(shadow, &found) {
@@ -122,9 +122,22 @@ impl Pass {
         found.iter().any(|possible| possible.choice == choice)
     }
 
-    fn ask(&self, shadow: &Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) {
+    /// Adds what the pass does in the state of now; whether it may do something else after more or
+    /// fewer failures, which decide who is taken from a queue, and not from which.
+    fn ask(&self, shadow: &Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) -> bool {
+        let decision = shadow.sched.decide_balance(self.moved.to, self.sd, self.idle, self.now);
+        self.tell(shadow, &decision, hidden, found);
+        decision.src.is_some() || shadow.sched.sched_cache_active()
+    }
+
+    fn tell(
+        &self,
+        shadow: &Shadow,
+        decision: &BalanceDecision,
+        hidden: Option<Hidden>,
+        found: &mut Vec<Possible>,
+    ) {
         let Moved { task, from, to } = self.moved;
-        let decision = shadow.sched.decide_balance(to, self.sd, self.idle, self.now);
         if self.active {
             // The stopper comes later; who runs there by then is moved if it may be.
             let choice = match (decision.active, decision.src) {
@@ -132,23 +145,23 @@ impl Pass {
                 (true, Some(src)) => nobody(src, to),
                 _ => Choice::Nothing,
             };
-            return add(found, choice, &decision, hidden);
+            return add(found, choice, decision, hidden);
         }
         if decision.moved == 0 {
-            return add(found, Choice::Nothing, &decision, hidden);
+            return add(found, Choice::Nothing, decision, hidden);
         }
         let src = decision.src.unwrap_or(to);
         let mut moves = decision.moves();
         if src == from && moves.any(|moved| moved == (task, to)) {
-            return add(found, choice(shadow, self.moved), &decision, hidden);
+            return add(found, choice(shadow, self.moved), decision, hidden);
         }
         if let Some((first, to)) = decision.moves().next() {
-            add(found, choice(shadow, Moved { task: first, from: src, to }), &decision, hidden);
+            add(found, choice(shadow, Moved { task: first, from: src, to }), decision, hidden);
         }
         let may_move = decision.moves().any(|(_, cpu)| cpu == to) && self.may_move(shadow);
         if src == from && may_move {
             // Which of its tasks is the order of a list that the trace shows in part.
-            add(found, choice(shadow, self.moved), &decision, Some(hidden.unwrap_or(Hidden::TaskOrder)));
+            add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Hidden::TaskOrder)));
         }
     }
 
@@ -184,8 +197,8 @@ impl Pass {
         let capacity = domains.sg(group).sgc as usize;
         let before = domains.sgcs[capacity].imbalance;
         shadow.sched.domains.sgcs[capacity].imbalance = !before;
-        self.ask(shadow, Some(Hidden::ImbalanceMark), found);
-        if !self.is_in(shadow, found) {
+        let leans = self.ask(shadow, Some(Hidden::ImbalanceMark), found);
+        if leans && !self.is_in(shadow, found) {
             self.with_failures(shadow, Some(Hidden::ImbalanceMark), found);
         }
         shadow.sched.domains.sgcs[capacity].imbalance = before;
@@ -214,8 +227,8 @@ impl Pass {
                 })
                 .collect();
             averages::as_if(shadow, &averages, |shadow| {
-                self.ask(shadow, Some(Hidden::Loads), found);
-                if !self.is_in(shadow, found) {
+                let leans = self.ask(shadow, Some(Hidden::Loads), found);
+                if leans && !self.is_in(shadow, found) {
                     self.with_failures(shadow, Some(Hidden::Loads), found);
                 }
             });
