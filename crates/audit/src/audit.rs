@@ -130,7 +130,7 @@ impl<S: Listener> Audit<S> {
     }
 
     fn apply(&mut self, known: &Known) {
-        let Known { ref event, fate, later_prio, of_wakeup } = *known;
+        let Known { ref event, fate, later_prio, of_wakeup, .. } = *known;
         let (cpu, now) = (event.cpu, event.time);
         match event.kind {
             Kind::SchedWaking { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {

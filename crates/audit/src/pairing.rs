@@ -53,6 +53,10 @@ pub struct Known {
     pub later_prio: Option<i32>,
     /// Of a `sched_migrate_task`: it is part of a wake-up.
     pub of_wakeup: bool,
+    /// Its end was not met yet.
+    open: bool,
+    /// Where a wake-up that it begins has moved its task.
+    moved_to: Option<CpuId>,
 }
 
 /// What an event shows of a CPU.
@@ -81,7 +85,7 @@ impl Shown {
 /// Events in waiting.
 #[derive(Debug, Default)]
 pub struct Pairing {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Known>,
     /// Of each event in `waiting`: one look ahead takes many of them.
     shown: VecDeque<Shown>,
     /// Number of the first event in `waiting`.
@@ -131,13 +135,6 @@ impl ByPid {
     }
 }
 
-#[derive(Debug)]
-struct Waiting {
-    known: Known,
-    open: bool,
-    moved_to: Option<CpuId>,
-}
-
 impl Pairing {
     /// Takes the next event of the trace.
     #[inline]
@@ -172,7 +169,7 @@ impl Pairing {
                 if let Some(waking) = self.open.get(pid)
                     && follows(waking)
                     && let Some(waiting) = self.at(waking)
-                    && waiting.known.event.cpu == event.cpu
+                    && waiting.event.cpu == event.cpu
                 {
                     waiting.moved_to = Some(dest_cpu);
                     of_wakeup = true;
@@ -194,17 +191,23 @@ impl Pairing {
         }
         self.last[event.cpu.index()] = number;
         self.shown.push_back(Shown::by(event));
-        let known = Known { event: event.clone(), fate: None, later_prio: None, of_wakeup };
-        self.waiting.push_back(Waiting { known, open, moved_to: None });
+        self.waiting.push_back(Known {
+            event: event.clone(),
+            fate: None,
+            later_prio: None,
+            of_wakeup,
+            open,
+            moved_to: None,
+        });
     }
 
     /// A task is awake, so a wake-up of it that was begun has ended, as its waker meant.
     fn is_awake(&mut self, pid: Pid) {
         if let Some(waking) = self.open.remove(pid)
-            && let Some(Waiting { known, moved_to, .. }) = self.at(waking)
-            && let Kind::SchedWaking { target_cpu, .. } = known.event.kind
+            && let Some(Known { event, moved_to, .. }) = self.at(waking)
+            && let Kind::SchedWaking { target_cpu, .. } = event.kind
         {
-            let (cpu, event) = (moved_to.unwrap_or(target_cpu), &known.event);
+            let cpu = moved_to.unwrap_or(target_cpu);
             let fate = Fate { cpu, by: event.cpu, at: event.time, migrated: moved_to.is_some() };
             self.close(waking, Some(fate));
         }
@@ -216,12 +219,12 @@ impl Pairing {
             && let Some(born) = self.newborn.remove(pid)
             && let Some(waiting) = self.at(born)
         {
-            waiting.known.later_prio = Some(prio);
+            waiting.later_prio = Some(prio);
             waiting.open = false;
         }
     }
 
-    fn at(&mut self, number: u64) -> Option<&mut Waiting> {
+    fn at(&mut self, number: u64) -> Option<&mut Known> {
         let index = number.checked_sub(self.first)?;
         self.waiting.get_mut(index as usize)
     }
@@ -229,30 +232,28 @@ impl Pairing {
     fn close(&mut self, number: u64, fate: Option<Fate>) {
         if let Some(waiting) = self.at(number) {
             waiting.open = false;
-            waiting.known.fate = fate;
+            waiting.fate = fate;
         }
     }
 
     /// The next event, if it need not wait; at the `end` of the trace none does.
     #[inline]
     pub fn pop(&mut self, end: bool) -> Option<Known> {
-        let (front, back) = (self.waiting.front()?, self.waiting.back()?);
-        let waited = back.known.event.time.since(front.known.event.time);
-        let patience = match (front.open, &front.known.event.kind) {
+        let (front, back) = (self.waiting.front()?, self.shown.back()?);
+        let patience = match (front.open, &front.event.kind) {
             (true, Kind::SchedWakeupNew { .. }) => CHILDHOOD,
             (true, _) => PATIENCE,
             (false, _) => HORIZON,
         };
+        let waited = back.time.since(front.event.time);
         if !end && waited < patience && self.waiting.len() < EVENTS_MAX {
             return None;
         }
-        let Waiting { known, open, .. } = self.waiting.pop_front()?;
-        self.shown.pop_front();
-        match known.event.kind {
-            Kind::SchedWaking { pid, .. } if open => {
+        match front.event.kind {
+            Kind::SchedWaking { pid, .. } if front.open => {
                 self.open.remove(pid);
             }
-            Kind::SchedWakeupNew { pid, .. } if open => {
+            Kind::SchedWakeupNew { pid, .. } if front.open => {
                 self.newborn.remove(pid);
             }
             Kind::SchedProcessExec { .. } => {
@@ -261,7 +262,8 @@ impl Pairing {
             _ => {}
         }
         self.first += 1;
-        Some(known)
+        self.shown.pop_front();
+        self.waiting.pop_front()
     }
 
     /// Tasks that will have executed a program by then.
@@ -276,7 +278,7 @@ impl Pairing {
 
     /// What will happen until then, as far as it is here.
     pub fn ahead(&self, until: Time) -> impl Iterator<Item = &Event> {
-        self.waiting.iter().map(|waiting| &waiting.known.event).take_while(move |event| event.time <= until)
+        self.waiting.iter().map(|waiting| &waiting.event).take_while(move |event| event.time <= until)
     }
 }
 
