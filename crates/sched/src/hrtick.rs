@@ -38,6 +38,17 @@ impl Sched {
         }
     }
 
+    /// The scheduler is called. Up to v6.12 that ends the slice's timer; later one may go off in
+    /// the turn of another task, if that was alone when it began.
+    ///
+    /// Kernel: hrtick_clear(), in __schedule(), kernel/sched/core.c, v6.12.
+    #[inline]
+    pub(crate) fn clear_hrtick(&mut self, cpu: CpuId) {
+        if self.kernel.rules.hrtick_end == HrtickEnd::Slice {
+            self.rqs[cpu].hrtick = None;
+        }
+    }
+
     /// Sets the timer to the end of the running task's slice, if others wait.
     ///
     /// Kernel: hrtick_start_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
@@ -102,5 +113,30 @@ impl Sched {
         if wanted {
             self.hrtick_start_fair(cpu, curr);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drawing::{NOW, draw};
+    use crate::{Deactivate, TaskState};
+
+    #[test]
+    fn the_timer_of_one_task_goes_off_in_the_turn_of_the_next_from_v7_2_on() {
+        // a sleeps a millisecond before its timer; b, alone now, needs none of its own.
+        let asked = |kernel: &str| {
+            let mut sched = draw(kernel, "1x1x8 | 0[a* b]").sched;
+            let cpu = CpuId(0);
+            let at = Time(NOW.0 + 1_000_000);
+            sched.rqs[cpu].hrtick = Some(at.0);
+            sched.schedule(cpu, Deactivate::Sleep(TaskState::Interruptible), NOW);
+            if sched.hrtick_at(cpu) == Some(at.0) {
+                sched.hrtick(cpu, at);
+            }
+            sched.rqs[cpu].need_resched.full
+        };
+        assert!(!asked("v6.12+HRTICK"));
+        assert!(asked("v7.2"));
     }
 }

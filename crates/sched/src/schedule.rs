@@ -4,7 +4,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
-use crate::{CfsRqId, Curr, DequeueFlags, Feature, HrtickEnd, Reason, Sched, SeId, TaskState};
+use crate::{CfsRqId, Curr, DequeueFlags, Feature, Reason, Sched, SeId, TaskState};
 
 /// Why a CPU calls the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +57,7 @@ impl Sched {
     /// Kernel: __schedule(), kernel/sched/core.c, v6.1, v6.12, v7.2.
     pub fn schedule(&mut self, cpu: CpuId, how: Deactivate, now: Time) -> Switched {
         let prev = self.rqs[cpu].curr;
-        if self.kernel.rules.hrtick_end == HrtickEnd::Slice {
-            self.rqs[cpu].hrtick = None;
-        }
+        self.clear_hrtick(cpu);
         let clock = self.schedule_clock(cpu, now);
         self.update_rq_clock(cpu, clock);
         let mut voluntary = false;
@@ -237,6 +235,7 @@ impl Sched {
 
     /// Switches a CPU to what a recorded kernel chose.
     pub fn switch_to(&mut self, cpu: CpuId, next: Curr, now: Time) {
+        self.clear_hrtick(cpu);
         self.update_rq_clock(cpu, now);
         let prev = self.rqs[cpu].curr;
         self.put_prev_set_next(cpu, prev, next);
