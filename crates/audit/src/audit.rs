@@ -116,12 +116,13 @@ impl<S: Listener> Audit<S> {
                 self.shadow.begin(event.time);
             }
             self.shadow.advance(event.time);
+            self.shadow.slice_timer(event.cpu, event.time);
             self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);
             self.shadow.idles(event);
             self.rejudge_on(event);
             self.shown(event);
             self.apply(known);
-            self.shadow.turns.act(event.cpu, event.time);
+            self.shadow.clocks.act(event.cpu, event.time);
             self.rejudge_forks(event.time);
             self.rejudge_wakeups(event.time);
             self.ask_execs(event.time);
@@ -163,7 +164,8 @@ impl<S: Listener> Audit<S> {
                     runtime::charge_ahead(&mut self.shadow, dest_cpu, cpu, ahead);
                     let moved: Vec<TaskId> =
                         std::iter::once(task).chain(self.passed[cpu].iter().copied()).collect();
-                    self.shadow.migrate(&moved, dest_cpu, now);
+                    let arrived = self.shadow.migrate(&moved, dest_cpu, now);
+                    self.moved_there(arrived);
                     self.shadow.queued_on(dest_cpu, cpu, None, now);
                 }
             }

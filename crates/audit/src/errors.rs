@@ -67,6 +67,16 @@ impl Shadow {
         sum / weights.max(1)
     }
 
+    /// Whether an entity is owed service within all errors, so that its dequeue is not delayed.
+    pub fn is_surely_owed(&self, se: SeId) -> bool {
+        let cfs = self.sched.cfs_rq_of(se);
+        if !self.sched.kernel.has(Feature::DelayDequeue) || self.sched.cfs(cfs).nr_queued < 2 {
+            return true;
+        }
+        let lag = self.sched.avg_sums(cfs).average().wrapping_sub(self.sched.se(se).vruntime) as i64;
+        lag > (self.error_of(se) + self.average_error(cfs)) as i64
+    }
+
     /// The entities of the groups that a task is in, the lowest first.
     fn group_entities(&self, task: TaskId) -> impl Iterator<Item = SeId> + '_ {
         std::iter::successors(self.sched.task(task).se.parent, |&se| self.sched.se(se).parent)

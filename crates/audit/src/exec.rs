@@ -42,6 +42,17 @@ fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> Possi
     if found.has(chosen) {
         return found;
     }
+    let local = shadow.sched.task(task).cpu;
+    if shadow.may_keep_sleepers(local) {
+        // Who sleeps there and is still queued counts as running.
+        shadow.sched.rqs[local].nr_running += 1;
+        let placement = shadow.sched.decide_exec(task, now, None);
+        shadow.sched.rqs[local].nr_running -= 1;
+        if placement.cpu == chosen {
+            found.add(placement, Some(Hidden::DelayedDequeue), Numbers::default());
+            return found;
+        }
+    }
     let bounds: Vec<(Averages, Averages)> =
         shadow.cpus().map(|cpu| averages::bounds(shadow, cpu, Width::Widest, now)).collect();
     let mut spans: Vec<Vec<CpuId>> = vec![vec![chosen]];

@@ -82,7 +82,7 @@ pub fn with_mark(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
 pub fn with_held(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
     let stamps: Vec<u64> = shadow.cpus().map(|cpu| shadow.sched.rqs[cpu].idle_stamp).collect();
     for (cpu, &stamp) in shadow.cpus().zip(&stamps).filter(|&(cpu, _)| cpu != fork.chosen) {
-        let held = shadow.idle_held[cpu].0.min(stamp.saturating_sub(1));
+        let held = shadow.clocks.idle_held(cpu).0.min(stamp.saturating_sub(1));
         shadow.sched.rqs[cpu].idle_stamp = stamp - held;
     }
     let found = if_possible(shadow, fork);

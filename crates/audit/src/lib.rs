@@ -11,6 +11,7 @@ mod affinity;
 mod audit;
 mod averages;
 mod balance;
+mod clocks;
 mod command;
 mod dead;
 mod errors;

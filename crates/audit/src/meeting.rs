@@ -88,6 +88,7 @@ impl Shadow {
             charged: Charged::default(),
             handed_over: false,
             plainly_woken: false,
+            may_stay: None,
             seen_on: CpuMask::new(nr_cpus),
             groups,
         };

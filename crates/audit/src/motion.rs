@@ -6,7 +6,7 @@
 //! interrupt take, and what happens on a CPU within that time may have been seen already.
 
 use schedlab_sched::Curr;
-use schedlab_topology::{CpuId, CpuMask, PerCpu};
+use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{Duration, Time};
 
 use crate::pairing::Shown;
@@ -35,39 +35,6 @@ impl Slack {
     /// The time within which others may see a change sooner or later than it was traced.
     pub fn time(self) -> Duration {
         Duration((3 * self.delay).clamp(5_000, 1_000_000))
-    }
-}
-
-/// When each CPU acted last.
-///
-/// Emulated CPUs take turns. One that was not seen to act while another was may have been
-/// held up just after it read a clock.
-#[derive(Clone, Debug)]
-pub struct Turns {
-    acted: PerCpu<Time>,
-    /// The CPU of the latest event, and when another than that acted last.
-    last: (CpuId, Time),
-}
-
-impl Turns {
-    /// Nobody acted yet.
-    pub fn new(cpus: usize) -> Turns {
-        Turns { acted: PerCpu::new(cpus, |_| Time::ZERO), last: (CpuId(0), Time::ZERO) }
-    }
-
-    /// A CPU acts.
-    pub fn act(&mut self, cpu: CpuId, now: Time) {
-        if self.last.0 != cpu {
-            self.last = (cpu, self.acted[self.last.0]);
-        }
-        self.acted[cpu] = now;
-    }
-
-    /// How long before its event, which is told next, a CPU that acts may have been held up.
-    pub fn held(&self, cpu: CpuId, now: Time) -> Duration {
-        let before = self.acted[cpu];
-        let others = if self.last.0 == cpu { self.last.1 } else { self.acted[self.last.0] };
-        if others > before { now.since(before) } else { Duration::ZERO }
     }
 }
 

@@ -6,7 +6,9 @@
 //! flags, or a switch away from a task that could go on. A task that goes to sleep first does
 //! not show it. A switch for which no wake-up asked was asked for by a tick or timer.
 
-use schedlab_sched::{Curr, FairPolicy, Feature, PreemptDecision, Protection, Reason, SeId, wf};
+use schedlab_sched::{
+    Curr, FairPolicy, Feature, PreemptDecision, Protection, Reason, SeId, calc_delta_fair, wf,
+};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -22,6 +24,10 @@ pub struct Asked {
     verdicts: Vec<Verdict>,
     /// Somebody asked the running task to make way, and it is known that it was told to.
     told: bool,
+    /// Its task was woken while it ran: it meant to sleep, and calls the scheduler of itself.
+    meant_to_sleep: bool,
+    /// Somebody was moved there who may have asked.
+    moved_there: bool,
 }
 
 /// Who ran on a CPU before a task was queued there, if it may be asked to make way.
@@ -29,6 +35,20 @@ pub struct Asked {
 pub struct Before {
     curr: TaskId,
     at: CpuId,
+    /// How long it has run.
+    ran: u64,
+    /// How far the end of its turn is at least.
+    left: i64,
+}
+
+/// A task that was moved to where another runs.
+pub struct Arrived {
+    /// Who ran there.
+    pub before: Before,
+    /// Who came.
+    pub task: TaskId,
+    /// What we decide.
+    pub decided: PreemptDecision,
 }
 
 /// The running task of a CPU where another is about to be queued. None where there is nothing
@@ -37,13 +57,31 @@ pub fn before(shadow: &Shadow, at: CpuId, task: TaskId) -> Option<Before> {
     let Curr::Task(curr) = shadow.sched.rqs[at].curr else { return None };
     let fair = |task| shadow.sched.task(task).policy.is_fair();
     let decides = curr != task && fair(curr) && fair(task) && shadow.sched.task(curr).on_rq;
-    (decides && shadow.cpu_known[at] && !shadow.sched.rqs[at].need_resched.any())
-        .then_some(Before { curr, at })
+    if !decides || !shadow.cpu_known[at] || shadow.sched.rqs[at].need_resched.any() {
+        return None;
+    }
+    let left = slice_left(shadow, at, curr).err()?;
+    Some(Before { curr, at, ran: shadow.sched.task(curr).se.sum_exec_runtime, left })
+}
+
+impl Before {
+    /// Whether its turn, which was over when it was charged for another's arrival, may have had
+    /// some time left.
+    fn may_go_on(&self, shadow: &Shadow) -> bool {
+        let entry = shadow.sched.task(self.curr);
+        let ran = entry.se.sum_exec_runtime - self.ran;
+        let levels = std::iter::successors(Some(SeId(self.curr.0)), |&se| shadow.sched.se(se).parent);
+        let farthest = |se| {
+            let charged = calc_delta_fair(ran, &shadow.sched.se(se).load) as i64;
+            self.left.saturating_add(2 * shadow.error_of(se) as i64) - charged
+        };
+        levels.map(farthest).any(|left| left > 0)
+    }
 }
 
 /// What may come of a task's arrival: our decision, and others if times were a little off.
 fn possible(shadow: &mut Shadow, before: Before, task: TaskId, decided: &PreemptDecision) -> Vec<Possible> {
-    let Before { curr, at } = before;
+    let Before { curr, at, .. } = before;
     let number = decided.number.into_iter().collect();
     let choice = Choice::Preempt(decided.preempt);
     let mut found = shadow.spare.list();
@@ -110,10 +148,13 @@ pub fn bit_full(flags: Flags) -> Option<bool> {
     flags.is_known().then(|| flags.has(Flags::NEED_RESCHED))
 }
 
-/// Whether the flags of an event say that the running task is to make way.
-fn bit(flags: Flags) -> Option<bool> {
-    let bits = [Flags::NEED_RESCHED, Flags::NEED_RESCHED_LAZY, Flags::PREEMPT_RESCHED];
-    flags.is_known().then(|| bits.iter().any(|&bit| flags.has(bit)))
+/// Whether the flags of an event, if it has any, say that the running task was asked by one who arrived to make way.
+/// Where those ask lazily, a full request alone is another's, and hides what they asked.
+fn bit(shadow: &Shadow, flags: Flags) -> Option<Option<bool>> {
+    let full = flags.has(Flags::NEED_RESCHED) || flags.has(Flags::PREEMPT_RESCHED);
+    let lazy = flags.has(Flags::NEED_RESCHED_LAZY);
+    let hides = full && !lazy && shadow.sched.kernel.preempt.lazy_request(false, false);
+    flags.is_known().then_some(if hides { None } else { Some(full || lazy) })
 }
 
 /// Whether the turn of a CPU's task is over, and otherwise how far its end is, in virtual
@@ -174,16 +215,36 @@ impl<S: Listener> Audit<S> {
         verdict.hidden = Some(Hidden::Request);
         verdict.ours = if decided.reason == Reason::KeepPending {
             // Its slice was found to be over when it was charged.
-            slice(&mut self.shadow, true, Reason::SliceEnd)
+            let mut found = slice(&mut self.shadow, true, Reason::SliceEnd);
+            if before.may_go_on(&self.shadow) {
+                found.push(turn(false, Reason::SliceEnd, Some(Hidden::VirtualTime)));
+            }
+            found
         } else {
             possible(&mut self.shadow, before, task, &decided)
         };
         // A new task's event is written before it is asked.
         let shown = event.cpu == before.at && !matches!(event.kind, Kind::SchedWakeupNew { .. });
-        match bit(event.flags).filter(|_| shown) {
-            Some(asked) => self.answered(verdict, asked, false),
+        match bit(&self.shadow, event.flags).filter(|_| shown) {
+            Some(Some(asked)) => self.answered(verdict, asked, false),
+            Some(None) => self.unanswered(verdict),
             None => self.asked[before.at].verdicts.push(verdict),
         }
+    }
+
+    /// Tasks were moved to where another runs, which may have been asked to make way.
+    pub(crate) fn moved_there(&mut self, arrived: Vec<Arrived>) {
+        for Arrived { before, task, decided } in arrived {
+            let found = possible(&mut self.shadow, before, task, &decided);
+            let asked = |possible: &Possible| possible.choice == Choice::Preempt(true);
+            self.asked[before.at].moved_there |= found.iter().any(asked);
+            self.shadow.spare.give_back(found);
+        }
+    }
+
+    /// A task is woken; if it runs, it was about to sleep.
+    pub(crate) fn woken_running(&mut self, task: TaskId, at: CpuId) {
+        self.asked[at].meant_to_sleep |= self.shadow.sched.rqs[at].curr == Curr::Task(task);
     }
 
     /// The kernel's answer is known. `else_asked`: somebody else may have asked as well.
@@ -198,15 +259,23 @@ impl<S: Listener> Audit<S> {
         self.give(verdict);
     }
 
+    /// The kernel's answer will not be known.
+    fn unanswered(&mut self, mut verdict: Verdict) {
+        verdict.without(Hidden::Request);
+        self.give(verdict);
+    }
+
     /// A CPU shows whether its task is to make way.
     pub(crate) fn shown(&mut self, event: &Event) {
         let cpu = event.cpu;
         let answer = match event.kind {
-            Kind::SchedSwitch { prev_state, .. } if prev_state.is_runnable() => Some(true),
-            Kind::SchedSwitch { .. } => None,
-            _ => match bit(event.flags) {
+            // Who meant to sleep calls the scheduler whether asked or not.
+            Kind::SchedSwitch { prev_state, .. } => {
+                (prev_state.is_runnable() && !self.asked[cpu].meant_to_sleep).then_some(true)
+            }
+            _ => match bit(&self.shadow, event.flags) {
                 None => return,
-                known => known,
+                Some(known) => known,
             },
         };
         if !self.asked[cpu].verdicts.is_empty() {
@@ -229,16 +298,13 @@ impl<S: Listener> Audit<S> {
             self.shadow.sched.rqs[cpu].skip_clock_update = true;
         }
         let several = verdicts.len() > 1;
-        for mut verdict in verdicts.drain(..) {
+        for verdict in verdicts.drain(..) {
             match answer {
                 Some(asked) => {
                     let over = asked && self.turn_over(event);
                     self.answered(verdict, asked, asks || several || over);
                 }
-                None => {
-                    verdict.without(Hidden::Request);
-                    self.give(verdict);
-                }
+                None => self.unanswered(verdict),
             }
         }
         self.asked[cpu].verdicts = verdicts;
@@ -257,8 +323,8 @@ impl<S: Listener> Audit<S> {
     /// A CPU whose task should have made way some time ago says that it need not.
     fn overrun(&mut self, event: &Event) {
         let cpu = event.cpu;
-        let Some(since) = self.shadow.tick_asked[cpu].take() else { return };
-        let late = event.time.since(since);
+        let Some(ended) = self.shadow.slice_ended[cpu].take() else { return };
+        let late = event.time.since(ended.at);
         if late <= Duration(self.shadow.sched.tick_ns()) || !self.shadow.sched.rqs[cpu].need_resched.any() {
             return;
         }
@@ -278,8 +344,11 @@ impl<S: Listener> Audit<S> {
     /// Its queues are charged up to now.
     pub(crate) fn judge_slice(&mut self, event: &Event, next: Curr) {
         let cpu = event.cpu;
-        let told = std::mem::take(&mut self.asked[cpu].told);
-        let ticked = self.shadow.tick_asked[cpu].take();
+        let asked = &mut self.asked[cpu];
+        let told = std::mem::take(&mut asked.told);
+        let by_another_way =
+            std::mem::take(&mut asked.meant_to_sleep) | std::mem::take(&mut asked.moved_there);
+        let ended = self.shadow.slice_ended[cpu].take();
         let Kind::SchedSwitch { prev_state, prev_pid, .. } = event.kind else { return };
         let (Some(prev), Curr::Task(next)) = (self.shadow.find(prev_pid), next) else { return };
         let fair = |task| self.shadow.sched.task(task).policy.is_fair();
@@ -292,13 +361,13 @@ impl<S: Listener> Audit<S> {
             return;
         }
         let mut verdict = self.of_slice(event.time, cpu, prev, true);
-        // Also a tick after which we would have gone on with the same task.
-        let tick = self.shadow.sched.tick_ns();
-        let ticked = ticked.filter(|&at| event.time.since(at).0 <= tick).map(|_| Reason::SliceEnd);
+        // Also one after which we would have gone on with the same task.
+        let ended = ended.filter(|ended| event.time <= ended.until).map(|_| Reason::SliceEnd);
         // When in its exit it leaves its group is not told.
         let exits = self.shadow.sched.task(prev).exiting.then_some(Reason::GroupChange);
-        match ticked.or(exits).map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
+        match ended.or(exits).map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
             Ok(reason) => verdict.ours = slice(&mut self.shadow, true, reason),
+            Err(_) if by_another_way => return,
             Err(left) => {
                 verdict.ours = slice(&mut self.shadow, false, Reason::SliceEnd);
                 verdict.ours[0].numbers.push(("left", left));

@@ -6,20 +6,13 @@ use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::averages::Averages;
+use crate::clocks::Clock;
+use crate::preempt::{self, Arrived};
 use crate::runtime;
 use crate::shadow::Shadow;
 
 /// Utilisation of a task that ran when the recording began: a guess, but not nothing.
 const UTIL_BEFORE: u64 = 256;
-
-/// The clock of a CPU by which its scheduler goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    /// When it was read, by the events.
-    pub read: Time,
-    /// How long before that it may have been.
-    pub held: Duration,
-}
 
 impl Shadow {
     /// Makes sure that a CPU runs what an event says it ran.
@@ -65,7 +58,8 @@ impl Shadow {
                 self.leave(task, TaskState::Interruptible, now);
                 self.run(on, Curr::Idle, self.clock_at(on, now), now);
             } else if !self.sched.task(task).se.sched_delayed {
-                return self.migrate(&[task], cpu, now);
+                self.migrate(&[task], cpu, now);
+                return;
             }
             // Also one that just left may still be queued.
             if self.sched.task(task).se.sched_delayed {
@@ -100,8 +94,27 @@ impl Shadow {
         self.sched.task_mut(task).state = state;
         // A wake-up that was handed to this CPU found the task gone, not just asleep.
         let special = state == TaskState::Dead || self.known(task).handed_over;
+        let owed = !self.sched.task(task).policy.is_fair() || self.is_surely_owed(SeId(task.0));
         self.sched.deactivate(task, DequeueFlags { sleep: true, special, ..DequeueFlags::default() }, now);
+        self.known_mut(task).may_stay = (!special && !owed).then_some(now);
         self.generation += 1;
+    }
+
+    /// Whether a task that sleeps may still be queued: it may not have been owed service when it fell
+    /// asleep, and its CPU did not idle since, which would have taken it out.
+    pub fn may_be_queued(&self, task: TaskId) -> bool {
+        self.known(task)
+            .may_stay
+            .is_some_and(|since| since > self.clocks.went_idle(self.sched.task(task).cpu))
+    }
+
+    /// Whether some sleeper may still be queued on a CPU that is not here.
+    pub fn may_keep_sleepers(&self, cpu: CpuId) -> bool {
+        let mut tasks = (0..self.known.len() as u32).map(TaskId);
+        tasks.any(|task| {
+            let entry = self.sched.task(task);
+            entry.cpu == cpu && !entry.on_rq && self.may_be_queued(task)
+        })
     }
 
     /// A task that was woken while it was leaving its CPU has left it: now the wake-up waits
@@ -117,8 +130,8 @@ impl Shadow {
     }
 
     /// Tasks are moved, by one pass if there are several: all leave their queue before the
-    /// last to leave is the first to be queued again.
-    pub fn migrate(&mut self, tasks: &[TaskId], to: CpuId, now: Time) {
+    /// last to leave is the first to be queued again. Gives those who were asked about against who runs there.
+    pub fn migrate(&mut self, tasks: &[TaskId], to: CpuId, now: Time) -> Vec<Arrived> {
         let mut queued = Vec::new();
         for &task in tasks {
             let from = self.sched.task(task).cpu;
@@ -136,10 +149,14 @@ impl Shadow {
             self.moved(task, left);
             queued.push(task);
         }
+        let mut arrived = Vec::new();
         for task in queued.into_iter().rev() {
+            let before = preempt::before(self, to, task);
             self.sched.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
-            self.sched.wakeup_preempt(to, task, 0, now);
+            let decided = self.sched.wakeup_preempt(to, task, 0, now);
+            arrived.extend(before.map(|before| Arrived { before, task, decided }));
         }
+        arrived
     }
 
     /// By which clock the scheduler goes that an event of `now` speaks of.
@@ -150,7 +167,7 @@ impl Shadow {
             return Clock { read, held: Duration::ZERO };
         }
         let skips = self.sched.rqs[cpu].skip_clock_update;
-        let held = if skips { self.clock_held[cpu] } else { self.held(cpu, now) };
+        let held = if skips { self.clocks.queued_held(cpu) } else { self.held(cpu, now) };
         Clock { read: self.sched.schedule_clock(cpu, now), held }
     }
 
@@ -160,14 +177,13 @@ impl Shadow {
 
     /// How long before its event a CPU may have read its clock, by the others' turns.
     fn held(&self, cpu: CpuId, now: Time) -> Duration {
-        self.turns.held(cpu, now).min(self.slack.time())
+        self.clocks.held(cpu, now).min(self.slack.time())
     }
 
     /// Somebody was queued on a CPU by another, or by itself, that read the clock for it before its event.
     /// `asked` is what the trace says, if it does: whether the task that runs there makes way.
     pub fn queued_on(&mut self, cpu: CpuId, by: CpuId, asked: Option<bool>, now: Time) {
-        self.queued_at[cpu] = now;
-        self.clock_held[cpu] = self.held(by, now);
+        self.clocks.queued(cpu, self.held(by, now), now);
         if let Some(asked) = asked {
             self.sched.rqs[cpu].skip_clock_update = asked;
         }
@@ -180,7 +196,7 @@ impl Shadow {
         if next == Curr::Idle {
             self.sched.update_rq_clock(cpu, clock.read);
             self.at_idle[cpu] = Averages::of(self.sched.root_cfs(cpu));
-            self.idle_held[cpu] = held;
+            self.clocks.idles(cpu, held, now);
             if self.sched.rqs[cpu].nr_running == 0 && prev != Curr::Idle {
                 self.sched.newidle_balance(cpu, now);
             }

@@ -7,17 +7,18 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_sched::{Curr, Kernel, NeedResched, Prices, Sched, SeId};
+use schedlab_sched::{Curr, Kernel, Prices, Sched, SeId};
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::affinity::AffinityHint;
 use crate::averages::Averages;
+use crate::clocks::Clocks;
 use crate::dead::Dead;
 use crate::flips::{Flips, Guesses};
 use crate::grouping::{Grouping, InGroups};
-use crate::motion::{Slack, Turns};
+use crate::motion::Slack;
 use crate::pids::Pids;
 use crate::runtime::{self, Charged};
 use crate::spare::Spare;
@@ -61,6 +62,8 @@ pub struct Known {
     pub newborn: bool,
     /// It was woken while it was leaving its CPU, which is to finish the wake-up.
     pub handed_over: bool,
+    /// When it fell asleep, if its dequeue may have been delayed.
+    pub may_stay: Option<Time>,
     /// Its next wake-up comes without the sync flag, which is for interruptible sleepers and not
     /// given by hard interrupts.
     pub plainly_woken: bool,
@@ -75,6 +78,17 @@ impl Known {
     pub fn who(&self) -> (Pid, Comm) {
         (self.pid, self.comm)
     }
+}
+
+/// A tick or the slice timer asked a task to make way.
+#[derive(Clone, Copy, Debug)]
+pub struct SliceEnded {
+    /// When.
+    pub at: Time,
+    /// A switch up to then may be the answer, even if here the same task would go on.
+    pub until: Time,
+    /// It was the timer, which is answered at once.
+    pub by_timer: bool,
 }
 
 /// A scheduler and what the recording told of its tasks.
@@ -95,8 +109,8 @@ pub struct Shadow {
     pub runtime_told: bool,
     /// How far apart events of different CPUs can be and still overlap.
     pub slack: Slack,
-    /// Which CPUs acted when.
-    pub turns: Turns,
+    /// How long before their events CPUs may have read their clocks.
+    pub clocks: Clocks,
     /// Guesses of flips from before the recording.
     pub guesses: Guesses,
     /// Choices among several CPUs that followed as if all averages had been nothing when the
@@ -104,8 +118,8 @@ pub struct Shadow {
     pub nothing_before: u32,
     /// The move for which the stopper of a CPU was asked, judged then.
     pub asked: PerCpu<Option<Verdict>>,
-    /// When a tick asked the task of a CPU to make way.
-    pub tick_asked: PerCpu<Option<Time>>,
+    /// When a tick or the slice timer asked the task of a CPU to make way.
+    pub slice_ended: PerCpu<Option<SliceEnded>>,
     /// Whether it is known what a CPU runs.
     pub cpu_known: PerCpu<bool>,
     /// By CPU, whether it switched unseen since it was last seen idle.
@@ -125,13 +139,6 @@ pub struct Shadow {
     /// Tasks that run for the first time and are about to change their priority.
     pub(crate) changing: Vec<TaskId>,
     next_tick: Time,
-    /// How much earlier each CPU may have gone idle than the event says.
-    pub idle_held: PerCpu<Duration>,
-    /// How long before its event the clock of each CPU may have been read when somebody was
-    /// queued there last.
-    pub clock_held: PerCpu<Duration>,
-    /// When somebody was queued on each CPU last.
-    pub queued_at: PerCpu<Time>,
     /// Averages of each CPU when it went idle last.
     pub at_idle: PerCpu<Averages>,
     /// Clock of the averages of each CPU when the recording began.
@@ -152,12 +159,12 @@ impl Shadow {
             group_errors: BTreeMap::new(),
             runtime_told: false,
             slack: Slack::default(),
-            turns: Turns::new(topology.nr_cpus()),
+            clocks: Clocks::new(topology.nr_cpus()),
             first_born: None,
             guesses: Guesses::new(kernel.tunables.hz, 0),
             nothing_before: 0,
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
-            tick_asked: PerCpu::new(topology.nr_cpus(), |_| None),
+            slice_ended: PerCpu::new(topology.nr_cpus(), |_| None),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen_switches: 0,
@@ -169,9 +176,6 @@ impl Shadow {
             family: false,
             changing: Vec::new(),
             next_tick: Time::ZERO,
-            idle_held: PerCpu::new(topology.nr_cpus(), |_| Duration::ZERO),
-            clock_held: PerCpu::new(topology.nr_cpus(), |_| Duration::ZERO),
-            queued_at: PerCpu::new(topology.nr_cpus(), |_| Time::ZERO),
             at_idle: PerCpu::new(topology.nr_cpus(), |_| Averages::default()),
             pelt_start: PerCpu::new(topology.nr_cpus(), |_| 0),
         }
@@ -230,6 +234,7 @@ impl Shadow {
             let at = self.next_tick;
             for cpu in self.cpus() {
                 if self.sched.rqs[cpu].curr != Curr::Idle {
+                    self.slice_timer(cpu, at);
                     self.tick(cpu, at);
                 }
             }
@@ -244,14 +249,10 @@ impl Shadow {
         let asked = self.sched.rqs[cpu].need_resched.any();
         let ticked = self.sched.tick(cpu, at);
         if !asked && self.sched.rqs[cpu].need_resched.any() {
-            self.tick_asked[cpu] = Some(at);
+            let until = at + Duration(self.sched.tick_ns());
+            self.slice_ended[cpu] = Some(SliceEnded { at, until, by_timer: false });
         }
-        if self.sched.rqs[cpu].need_resched.any()
-            && self.sched.choose_next(cpu).next == self.sched.rqs[cpu].curr
-        {
-            // Sleepers that came first left their queue, and who runs went on: no event tells.
-            self.sched.rqs[cpu].need_resched = NeedResched::default();
-        }
+        self.goes_on(cpu, at);
         if ticked.raise_balance {
             self.sched.run_rebalance_domains(cpu, at);
         }
@@ -259,6 +260,36 @@ impl Shadow {
             && self.sched.nohz_kicked(ilb)
         {
             self.sched.run_rebalance_domains(ilb, at);
+        }
+    }
+
+    /// The slice timer of a CPU has gone off since it was looked at.
+    pub fn slice_timer(&mut self, cpu: CpuId, now: Time) {
+        if let Some(SliceEnded { at, by_timer: true, .. }) = self.slice_ended[cpu]
+            && self.sched.rqs[cpu].need_resched.any()
+            && now > at + self.slack.time()
+        {
+            // It made way at once to nobody: no event tells.
+            self.sched.switch_to(cpu, self.sched.rqs[cpu].curr, at);
+        }
+        while let Some(at) = self.sched.hrtick_at(cpu).filter(|&at| at <= now.0).map(Time) {
+            let asked = self.sched.rqs[cpu].need_resched.any();
+            self.sched.hrtick(cpu, at);
+            let Curr::Task(curr) = self.sched.rqs[cpu].curr else { return };
+            if !asked && self.sched.rqs[cpu].need_resched.any() {
+                let off = self.slack.time() + Duration(self.error_of(SeId(curr.0)));
+                self.slice_ended[cpu] = Some(SliceEnded { at, until: at + off, by_timer: true });
+            }
+            self.goes_on(cpu, at);
+        }
+    }
+
+    /// If the task of a CPU was asked to make way but comes first again, it goes on: no event tells.
+    /// Sleepers that came first left their queue.
+    fn goes_on(&mut self, cpu: CpuId, now: Time) {
+        let curr = self.sched.rqs[cpu].curr;
+        if self.sched.rqs[cpu].need_resched.any() && self.sched.choose_next(cpu).next == curr {
+            self.sched.switch_to(cpu, curr, now);
         }
     }
 

@@ -28,7 +28,7 @@ impl Shadow {
     /// Nobody waits on a CPU: it idles. Whoever seems to has run meanwhile and gone to sleep, but for those who were
     /// just taken from another queue and are not yet put on this one.
     pub fn emptied(&mut self, cpu: CpuId, now: Time) {
-        let moving = now.since(self.queued_at[cpu]) <= ATTACH_PATIENCE;
+        let moving = now.since(self.clocks.queued_at(cpu)) <= ATTACH_PATIENCE;
         if self.sched.rqs[cpu].nr_running > 0 && !moving {
             let gone: Vec<TaskId> =
                 (0..self.known.len() as u32).map(TaskId).filter(|&task| self.waits(task, cpu)).collect();

@@ -4,7 +4,7 @@
 //! then others may change what the waker looked at: so if the kernel's choice does not follow, it is
 //! asked again after each change, until the CPU that began it goes on.
 
-use schedlab_sched::{Curr, PreemptDecision, TaskState, WakePath, Wakeup, WakeupDecision};
+use schedlab_sched::{Curr, PreemptDecision, Reason, TaskState, WakePath, Wakeup, WakeupDecision};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind};
 use schedlab_units::{Duration, TaskId, Time};
@@ -15,7 +15,7 @@ use crate::motion;
 use crate::pairing::Fate;
 use crate::placement::{self, Possibilities};
 use crate::preempt;
-use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
+use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 
 /// A wake-up that was begun on a CPU and is not committed yet.
 pub(crate) struct Open {
@@ -26,6 +26,8 @@ pub(crate) struct Open {
     /// Generation of the state in which it was judged.
     judged: u64,
     applied: bool,
+    /// For all we know the task was still queued.
+    still_queued: bool,
 }
 
 /// A task that wakes those who wait for its end is gone so soon after.
@@ -61,9 +63,15 @@ impl<S: Listener> Audit<S> {
             current_cpu: false,
         };
         self.shadow.known_mut(task).plainly_woken |= event.flags.has(Flags::HARDIRQ);
-        self.recognise(task, this, fate, now);
-        let mut open =
-            Open { wakeup, fate, verdict, possible: Possibilities::default(), judged: 0, applied: false };
+        let mut open = Open {
+            wakeup,
+            fate,
+            verdict,
+            possible: Possibilities::default(),
+            judged: 0,
+            applied: false,
+            still_queued: false,
+        };
         self.judge(&mut open, now);
         self.open.put(this, open);
         if fate.by != this && self.agreed(this) {
@@ -72,15 +80,18 @@ impl<S: Listener> Audit<S> {
     }
 
     /// What the end of a wake-up tells of its beginning: a task that was still queued is not
-    /// sent over a wake list, and one that was not can change its CPU.
-    fn recognise(&mut self, task: TaskId, this: CpuId, fate: Fate, now: Time) {
-        let entry = self.shadow.sched.task(task);
-        if entry.se.sched_delayed && (fate.migrated || fate.by != this) {
+    /// sent over a wake list, and one that was not can change its CPU. It may have gone to sleep
+    /// since the wake-up began.
+    fn recognise(&mut self, open: &Open, now: Time) {
+        let (task, fate) = (open.wakeup.task, open.fate);
+        let leaves = fate.migrated || fate.by != open.wakeup.this_cpu;
+        if self.shadow.sched.task(task).se.sched_delayed && leaves {
             self.shadow.sched.complete_delayed_dequeue(task, now);
         }
     }
 
     fn judge(&mut self, open: &mut Open, now: Time) {
+        self.recognise(open, now);
         let mut possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
         let first = open.judged == 0;
         let before = std::mem::replace(&mut open.verdict.ours, std::mem::take(&mut possible.list));
@@ -100,6 +111,26 @@ impl<S: Listener> Audit<S> {
         open.judged = self.shadow.generation.max(1);
         if open.verdict.answer == Answer::Differs {
             self.judge_in_motion(open, now);
+        }
+        if open.verdict.answer == Answer::Differs {
+            self.judge_still_queued(open);
+        }
+    }
+
+    /// Whether what happened follows if the dequeue of the task was delayed, or more so than here.
+    fn judge_still_queued(&mut self, open: &mut Open) {
+        let (task, fate) = (open.wakeup.task, open.fate);
+        let stays = fate.cpu == self.shadow.sched.task(task).cpu && !fate.migrated;
+        if stays && fate.by == open.wakeup.this_cpu && self.shadow.may_be_queued(task) {
+            open.verdict.ours.push(Possible {
+                choice: Choice::Cpu(fate.cpu),
+                reason: Reason::StillDelayed.name(),
+                hidden: Some(Hidden::DelayedDequeue),
+                numbers: Default::default(),
+            });
+            open.verdict.answer = Answer::AgreesInSet;
+            open.verdict.hidden = Some(Hidden::DelayedDequeue);
+            open.still_queued = true;
         }
     }
 
@@ -227,17 +258,22 @@ impl<S: Listener> Audit<S> {
             self.shadow.known_mut(task).handed_over = true;
             return None;
         }
-        let decision = WakeupDecision { path, placement, cpu, remote: open.fate.by != open.wakeup.this_cpu };
-        if path == WakePath::Select {
+        let mut decision =
+            WakeupDecision { path, placement, cpu, remote: open.fate.by != open.wakeup.this_cpu };
+        let mut wakeup = open.wakeup;
+        if open.still_queued {
+            // Nobody chose, and it is no flip.
+            (wakeup.waker, decision.placement) = (None, None);
+        } else if path == WakePath::Select {
             self.shadow.known_mut(task).recent_known = true;
-            if let Some(waker) = open.wakeup.waker {
+            if let Some(waker) = wakeup.waker {
                 self.shadow.record_wakee(waker, task, now);
             }
         }
         if on_cpu != cpu {
             self.shadow.moved(task, 0);
         }
-        let preempt = self.shadow.sched.apply_wakeup(&open.wakeup, &decision, now);
+        let preempt = self.shadow.sched.apply_wakeup(&wakeup, &decision, now);
         if self.shadow.sched.task(task).on_rq {
             self.shadow.queued(task);
         }
@@ -248,6 +284,7 @@ impl<S: Listener> Audit<S> {
     /// A task is queued: at once by its waker, or from a wake list.
     pub(crate) fn woken(&mut self, event: &Event, task: TaskId, target: CpuId) {
         let now = event.time;
+        self.woken_running(task, target);
         let before = preempt::before(&self.shadow, target, task);
         let mut preempt = None;
         if let Some(by) = self.open.find(0, |open| open.wakeup.task == task) {

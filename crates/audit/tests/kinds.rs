@@ -81,6 +81,51 @@ fn who_arrived_unseen_may_have_asked() {
     expect![""].assert_eq(&asked(&format!("{woken}{switch}")));
 }
 
+#[test]
+fn who_is_woken_while_it_runs_meant_to_sleep_and_makes_way_of_itself() {
+    let trace = |woken: &str| {
+        format!(
+            "\
+        a-10 [000] d..2. 1.010000: sched_waking: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] dN.3. 1.010002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] d..2. 1.010004: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120
+        c-12 [001] d..2. 1.011000: sched_waking: comm={woken} prio=120 target_cpu=000
+        c-12 [001] d..3. 1.011002: sched_wakeup: comm={woken} prio=120 target_cpu=000
+        b-11 [000] d..2. 1.011010: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+"
+        )
+    };
+    expect![[r#"
+        a: agrees, preempt, PREEMPT_VRUNTIME
+    "#]]
+    .assert_eq(&asked(&trace("b pid=11")));
+    expect![[r#"
+        a: agrees, preempt, PREEMPT_VRUNTIME
+        b: differs, preempt, KEEP_GRANULARITY
+    "#]]
+    .assert_eq(&asked(&trace("a pid=10")));
+}
+
+#[test]
+fn where_those_who_arrive_ask_lazily_a_full_request_is_anothers() {
+    let wakes = |flags: &str| {
+        let trace = format!(
+            "\
+        a-10 [000] d..2. 1.010000: sched_waking: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] {flags} 1.010002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
+"
+        );
+        verdicts("v7.2+preempt=lazy", Decision::Preempt, &trace)
+    };
+    expect![[r#"
+        a: undecided, let run, KEEP_DEADLINE
+        a: undecided, preempt, KEEP_DEADLINE
+        a: undecided, nothing, KEEP_DEADLINE
+        a: undecided, preempt, KEEP_DEADLINE
+    "#]]
+    .assert_eq(&["d..3.", "dl.3.", "dN.3.", "dB.3."].map(wakes).concat());
+}
+
 /// Times may be counted from the beginning, and start anew.
 #[test]
 fn a_clock_may_begin_at_nothing_and_go_back() {
