@@ -149,7 +149,7 @@ impl<S: Listener> Audit<S> {
                 self.forked(event, parent, child_pid, child_comm);
             }
             Kind::SchedWakeupNew { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
-                let task = self.shadow.task(pid, &comm, Some(prio), cpu, now);
+                let task = self.shadow.new_task(pid, &comm, prio, cpu, now);
                 let known = self.shadow.known_mut(task);
                 (known.later_prio, known.nice_told) = (later_prio, later_prio.is_some());
                 self.woken_new(event, task, target_cpu);
@@ -232,6 +232,7 @@ impl<S: Listener> Audit<S> {
                     self.shadow.settled(task, now);
                 }
             }
+            Kind::Affinity(ref told) => self.shadow.told_mask(told.pid, &told.allowed),
             Kind::TaskNewtask { pid, clone_flags, .. } => self.shadow.grouping.cloned(pid, clone_flags),
             Kind::CgroupAttachTask { dst_root, ref dst_path, pid, .. } => {
                 self.shadow.attached(dst_root, pid, dst_path, now);

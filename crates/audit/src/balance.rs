@@ -8,7 +8,7 @@
 //! far as these facts may be otherwise.
 
 use schedlab_sched::{BalanceDecision, Curr, IdleType, SdId, TaskState};
-use schedlab_topology::CpuId;
+use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{self as trace, Event, Kind};
 use schedlab_units::{Pid, TaskId, Time};
 
@@ -19,8 +19,8 @@ use crate::verdict::{Choice, Hidden, Possible};
 /// How a move was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// By a pass on this occasion.
-    Pass(IdleType),
+    /// By a pass for this CPU on this occasion.
+    Pass(CpuId, IdleType),
     /// By the stopper of the source, at the request of a pass.
     Active,
     /// Not by balancing: affinity, exec, or a push of a real-time task.
@@ -54,14 +54,26 @@ pub fn occasion<'a>(
         return if asked && event.cpu == from { Occasion::Active } else { Occasion::Other };
     }
     if event.flags.in_interrupt() || event.comm.as_bytes().starts_with(b"ksoftirqd/") {
-        // The idle CPU that balances for others decides by whether those are idle.
-        let idle = shadow.sched.idle_cpu(to) || shadow.sched.rqs[to].curr == Curr::Idle;
-        return Occasion::Pass(if idle { IdleType::Idle } else { IdleType::NotIdle });
+        let idles = |cpu| shadow.sched.idle_cpu(cpu) || shadow.sched.rqs[cpu].curr == Curr::Idle;
+        // A CPU that balances for others does so for idle ones, by whether those are idle. Where else it put a task is
+        // one that the task may use, if it may not use its own (LBF_DST_PINNED).
+        let pinned = !idles(to) && !shadow.sched.task(task).allowed.contains(event.cpu);
+        let by = if pinned { event.cpu } else { to };
+        return Occasion::Pass(by, if idles(by) { IdleType::Idle } else { IdleType::NotIdle });
     }
     match leaves(event, ahead) {
-        Some(_) if to == event.cpu => Occasion::Pass(IdleType::NewlyIdle),
+        Some(_) if to == event.cpu => Occasion::Pass(to, IdleType::NewlyIdle),
         _ => Occasion::Other,
     }
+}
+
+/// Idle CPUs for which a pass may have been made that put a task on another CPU of their group, as it may not use theirs.
+pub fn idle_beside(shadow: &Shadow, moved: Moved) -> Vec<CpuId> {
+    let below = shadow.sched.domains.walk(moved.to).map(|(_, sd)| &sd.span);
+    let group = below.take_while(|span| !span.contains(moved.from)).last();
+    let allowed = &shadow.sched.task(moved.task).allowed;
+    let beside = |cpu: &CpuId| shadow.sched.idle_cpu(*cpu) && !allowed.contains(*cpu);
+    group.map_or_else(Vec::new, |group| group.iter().filter(beside).collect())
 }
 
 /// How the running task is about to leave its CPU, if it moves another in task context and
@@ -88,11 +100,11 @@ pub fn left_as(state: trace::TaskState) -> TaskState {
 
 /// What a pass may move, the likeliest first; readings are tried until one leads to what
 /// was moved.
-pub fn of_pass(shadow: &mut Shadow, moved: Moved, idle: IdleType, active: bool, now: Time) -> Vec<Possible> {
-    let Moved { from, to, .. } = moved;
-    let common = shadow.sched.domains.walk(to).find(|(_, sd)| sd.span.contains(from)).map(|(id, _)| id);
+pub fn of_pass(shadow: &mut Shadow, asked: Asked, moved: Moved, now: Time) -> Vec<Possible> {
+    let both = |span: &CpuMask| span.contains(moved.from) && span.contains(moved.to);
+    let common = shadow.sched.domains.walk(asked.by).find(|(_, sd)| both(&sd.span)).map(|(id, _)| id);
     let Some(sd) = common else { return Vec::new() };
-    let pass = Pass { sd, idle, active, moved, now };
+    let pass = Pass { sd, asked, moved, now };
     let mut found = Vec::new();
     let leans = pass.ask(shadow, None, &mut found);
     if leans && !pass.is_in(shadow, &found) {
@@ -107,11 +119,21 @@ pub fn of_pass(shadow: &mut Shadow, moved: Moved, idle: IdleType, active: bool, 
     found
 }
 
+/// For whom and how a pass is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// The CPU it is made for.
+    pub by: CpuId,
+    /// The occasion.
+    pub idle: IdleType,
+    /// Whether it asks the stopper.
+    pub active: bool,
+}
+
 /// One pass, asked under several readings.
 struct Pass {
     sd: SdId,
-    idle: IdleType,
-    active: bool,
+    asked: Asked,
     moved: Moved,
     now: Time,
 }
@@ -125,7 +147,7 @@ impl Pass {
     /// Adds what the pass does in the state of now; whether it may do something else after more or
     /// fewer failures, which decide who is taken from a queue, and not from which.
     fn ask(&self, shadow: &Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) -> bool {
-        let decision = shadow.sched.decide_balance(self.moved.to, self.sd, self.idle, self.now);
+        let decision = shadow.sched.decide_balance(self.asked.by, self.sd, self.asked.idle, self.now);
         self.tell(shadow, &decision, hidden, found);
         decision.src.is_some() || shadow.sched.sched_cache_active()
     }
@@ -138,7 +160,7 @@ impl Pass {
         found: &mut Vec<Possible>,
     ) {
         let Moved { task, from, to } = self.moved;
-        if self.active {
+        if self.asked.active {
             // The stopper comes later; who runs there by then is moved if it may be.
             let choice = match (decision.active, decision.src) {
                 (true, Some(src)) if src == from => choice(shadow, self.moved),

@@ -30,6 +30,18 @@ impl Shadow {
         task
     }
 
+    /// The task that an event says is new, made if its fork was not seen.
+    pub fn new_task(&mut self, pid: Pid, comm: &Comm, prio: i32, cpu: CpuId, now: Time) -> TaskId {
+        if self.find(pid).is_none() {
+            let task = self.make(pid, comm, None, now);
+            self.sched.set_cpu(task, cpu);
+            let known = self.known_mut(task);
+            (known.lived_before, known.first_run) = (false, true);
+            (known.recent_known, known.lag_known) = (true, true);
+        }
+        self.task(pid, comm, Some(prio), cpu, now)
+    }
+
     /// A task that lived before the recording began.
     fn meet(&mut self, pid: Pid, comm: &Comm, cpu: CpuId, now: Time) -> TaskId {
         let task = self.make(pid, comm, None, now);
@@ -48,7 +60,8 @@ impl Shadow {
         let nr_cpus = self.sched.rqs.len();
         // A kernel thread is bound after it was born.
         let kthreadd = parent.is_some_and(|parent| self.known(parent).pid == KTHREADD);
-        let (allowed, bound, kthread) = match self.allowed(comm).filter(|_| !kthreadd) {
+        let told = self.told_masks.remove(&pid).map(|allowed| (allowed, false));
+        let (allowed, bound, kthread) = match told.or_else(|| self.allowed(comm).filter(|_| !kthreadd)) {
             Some((allowed, kthread)) => (Arc::new(allowed), true, kthread),
             None => match parent {
                 Some(parent) => (self.sched.task(parent).allowed.clone(), self.known(parent).bound, false),
@@ -139,17 +152,31 @@ impl Shadow {
         }
     }
 
+    /// A simulated trace tells a mask, of a new task before it is born.
+    pub fn told_mask(&mut self, pid: Pid, allowed: &CpuMask) {
+        let nr_cpus = self.sched.rqs.len();
+        let allowed = CpuMask::of(nr_cpus, allowed.iter().filter(|cpu| cpu.index() < nr_cpus));
+        match self.find(pid) {
+            Some(task) => self.bind_to(task, allowed, false),
+            None => _ = self.told_masks.insert(pid, allowed),
+        }
+    }
+
     /// The mask that a name tells.
     fn bind(&mut self, task: TaskId, comm: &Comm) {
         if let Some((allowed, kthread)) = self.allowed(comm) {
-            self.known_mut(task).bound = true;
-            let entry = self.sched.task_mut(task);
-            entry.kthread |= kthread;
-            if *entry.allowed != allowed {
-                // What the trace does not show is not moved here either.
-                entry.nr_cpus_allowed = allowed.weight() as u32;
-                entry.allowed = Arc::new(allowed);
-            }
+            self.bind_to(task, allowed, kthread);
+        }
+    }
+
+    fn bind_to(&mut self, task: TaskId, allowed: CpuMask, kthread: bool) {
+        self.known_mut(task).bound = true;
+        let entry = self.sched.task_mut(task);
+        entry.kthread |= kthread;
+        if *entry.allowed != allowed {
+            // What the trace does not show is not moved here either.
+            entry.nr_cpus_allowed = allowed.weight() as u32;
+            entry.allowed = Arc::new(allowed);
         }
     }
 

@@ -6,7 +6,7 @@ use schedlab_trace::{Comm, Event, Kind};
 use schedlab_units::Duration;
 
 use crate::audit::Audit;
-use crate::balance::{self, Moved, Occasion};
+use crate::balance::{self, Asked, Moved, Occasion};
 use crate::listener::Listener;
 use crate::motion;
 use crate::shadow::Shadow;
@@ -49,10 +49,17 @@ impl<S: Listener> Audit<S> {
                     self.give(verdict);
                 }
             }
-            Occasion::Pass(idle) => {
+            Occasion::Pass(by, idle) => {
+                let asked = Asked { by, idle, active: false };
                 let rest = self.rest_of_pass(event, moved);
                 for moved in std::iter::once(moved).chain(rest) {
-                    let verdict = self.judge_move(event, moved, idle, false);
+                    let mut verdict = self.judge_move(event, moved, asked);
+                    if verdict.answer == Answer::Differs && by != moved.to {
+                        let others = balance::idle_beside(&self.shadow, moved);
+                        let mut others =
+                            others.into_iter().map(|by| self.judge_move(event, moved, Asked { by, ..asked }));
+                        verdict = others.find(|other| other.answer != Answer::Differs).unwrap_or(verdict);
+                    }
                     self.give(verdict);
                     self.passed[event.cpu].push(moved.task);
                 }
@@ -103,22 +110,23 @@ impl<S: Listener> Audit<S> {
             (true, Curr::Idle) => IdleType::Idle,
             (true, _) => IdleType::NotIdle,
         };
-        let verdict = self.judge_move(event, Moved { task, from: of, to }, idle, true);
+        let asked = Asked { by: to, idle, active: true };
+        let verdict = self.judge_move(event, Moved { task, from: of, to }, asked);
         self.shadow.asked[of] = Some(verdict);
     }
 
-    fn judge_move(&mut self, event: &Event, moved: Moved, idle: IdleType, active: bool) -> Verdict {
+    fn judge_move(&mut self, event: &Event, moved: Moved, asked: Asked) -> Verdict {
         let (who, choice) = (self.shadow.known(moved.task).who(), balance::choice(&self.shadow, moved));
         let mut verdict = Verdict::begun(event.time, event.cpu, Decision::Balance, who, choice);
         let now = event.time;
-        let ask = move |shadow: &mut Shadow| balance::of_pass(shadow, moved, idle, active, now);
-        verdict.ours = match idle {
+        let ask = move |shadow: &mut Shadow| balance::of_pass(shadow, asked, moved, now);
+        verdict.ours = match asked.idle {
             IdleType::NewlyIdle => as_if_left(&mut self.shadow, moved.to, ask),
             _ => ask(&mut self.shadow),
         };
         verdict.judge();
         if verdict.answer == Answer::Differs {
-            self.judge_move_in_motion(&mut verdict, event, moved.to, |shadow| match idle {
+            self.judge_move_in_motion(&mut verdict, event, moved.to, |shadow| match asked.idle {
                 IdleType::NewlyIdle => as_if_left(shadow, moved.to, ask),
                 _ => ask(shadow),
             });

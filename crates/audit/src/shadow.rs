@@ -132,6 +132,8 @@ pub struct Shadow {
     pub(crate) known: Vec<Known>,
     pub(crate) dead: Dead,
     pub(crate) hints: Vec<AffinityHint>,
+    /// Masks that a simulated trace told of tasks not met yet.
+    pub(crate) told_masks: BTreeMap<Pid, CpuMask>,
     /// The flips that the first new task inherited, and the jiffy of its birth.
     pub first_born: Option<(Flips, u64)>,
     /// Some task's flips are guessed.
@@ -160,6 +162,7 @@ impl Shadow {
             runtime_told: false,
             slack: Slack::default(),
             clocks: Clocks::new(topology.nr_cpus()),
+            told_masks: BTreeMap::new(),
             first_born: None,
             guesses: Guesses::new(kernel.tunables.hz, 0),
             nothing_before: 0,
