@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use schedlab::audit::{GroupFiles, Groups, apply_features, apply_tunables, hints_of_command};
-use schedlab::replay::{Fidelity, Form, Hears, Line, Listener, Recorded, State};
+use schedlab::replay::{Fidelity, Form, Hears, Line, Listener, Recorded, Runs, State, Wakers};
 use schedlab::sched::Kernel;
 use schedlab::topology::{SavedSysfs, Topology};
 use schedlab::trace::read::{feed, open};
@@ -19,9 +19,6 @@ use crate::source;
 
 const BEGIN: &str = "<!-- replay: begin, written by `cargo xtask replay-fidelity` -->";
 const END: &str = "<!-- replay: end -->";
-
-/// Seeds whose mean is printed.
-const RUNS: u32 = 16;
 
 /// The first of them.
 const SEED: u64 = 1;
@@ -41,7 +38,7 @@ pub fn run(only: &[String]) -> Result<(), String> {
         found.iter().filter(|(_, replays)| of(replays).outside().is_empty()).count()
     };
     let mut text = format!(
-        "{} of {} recordings come back within all goals in the mean of {RUNS} states of the kernel, {} in the one that suits each \
+        "{} of {} recordings come back within all goals in the mean over states of the kernel, {} in the one that suits each \
          best.\n\n",
         count(|replays| &replays.mean),
         found.len(),
@@ -148,7 +145,7 @@ fn replays(folder: &Path) -> Result<Replays, String> {
     let Found { recorded, topology, kernel } = found(folder)?;
     let replays = || {
         let form = recorded.fit(&topology, &kernel, SEED, 1)?;
-        let mean = recorded.fidelity(&topology, form, &kernel, SEED, RUNS, 1, |_, _| {})?;
+        let mean = recorded.fidelity(&topology, form, &kernel, SEED, Runs::Enough, 1, |_, _| {})?;
         let state = recorded.state(&topology, form, &kernel, SEED, 1)?;
         Ok(Replays { mean, state })
     };
@@ -173,8 +170,8 @@ fn by_load(found: &[(String, Replays)]) -> String {
             count(|replays| matches!(replays.mean.form.hears, Hears::Percent(_))),
             count(|replays| replays.mean.form.hears == Hears::AtOnce),
             count(|replays| replays.mean.form.newidle_us > 0),
-            count(|replays| replays.mean.form.wakers.owe > 0),
-            count(|replays| replays.mean.form.wakers.sync > 0),
+            count(|replays| replays.mean.form.wakers != Wakers::Wait),
+            count(|replays| matches!(replays.mean.form.wakers, Wakers::Owe { sync: 1.. })),
         ];
         let forms = forms.map(|count| count.to_string()).join(" | ");
         let mean = count(|replays| replays.mean.outside().is_empty());
@@ -196,16 +193,17 @@ fn row(name: &str, replays: &Replays) -> (String, String) {
     let within = |fidelity: &Fidelity| if fidelity.outside().is_empty() { "yes" } else { "no" };
     _ = writeln!(
         row,
-        " {:.1} % | {} | {} | {} |",
+        " {:.1} % | {} | {} | {} | {} |",
         replays.mean.busy_off() * 100.0,
+        replays.mean.runs,
         within(&replays.mean),
         within(&replays.state.fidelity),
         replays.mean.form.short()
     );
     _ = writeln!(
         head,
-        " busy time per task off by | within the goals | in the best state | form |\n|{}",
-        "---|".repeat(lines().count() + 5)
+        " busy time per task off by | runs | within the goals | in the best state | form |\n|{}",
+        "---|".repeat(lines().count() + 6)
     );
     (head, row)
 }
@@ -251,7 +249,7 @@ mod tests {
             let Found { recorded, topology, kernel } = found(folder).unwrap();
             let form =
                 forms.get(&name(folder)).unwrap_or_else(|| panic!("{} is not in the table", name(folder)));
-            recorded.fidelity(&topology, *form, &kernel, SEED, FEW, 1, |_, _| {}).unwrap()
+            recorded.fidelity(&topology, *form, &kernel, SEED, Runs::Exactly(FEW), 1, |_, _| {}).unwrap()
         };
         let all: Vec<(String, Fidelity)> =
             folders.par_iter().map(|folder| (name(folder), fidelity(folder))).collect();

@@ -125,9 +125,10 @@ pub struct Replay {
     /// CPUs that tasks of a name may use, as in 'st-*=0,4,8,12'; may be repeated.
     #[arg(long, value_name = "NAME=CPUS")]
     pub affinity: Vec<String>,
-    /// Runs of each kernel, with seeds that follow each other, and of the replay where it was recorded.
-    #[arg(long, default_value_t = 16)]
-    pub runs: u32,
+    /// Runs of each kernel, with seeds that follow each other, and of the replay where it was recorded. If it is not given,
+    /// 16 of each kernel, and where it was recorded 16 to 64, until the means have settled.
+    #[arg(long)]
+    pub runs: Option<u32>,
     /// Seed of the first run.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

@@ -5,8 +5,9 @@
 //! wakes it. In the recording the wakee came first. When it is late in a replay, the waker
 //! sleeps instead of running ahead, so that every recorded sleep has its counterpart; with a
 //! semaphore, wakee after wakee would find its wake-up there already and a third to three
-//! quarters of all sleeps would be gone. Nobody can wait for ever: what stands before a meeting
-//! in either program comes before it in the recording.
+//! quarters of all sleeps would be gone. Or wakers do not wait: the wake-up is owed to the wakee, and
+//! it sleeps before it gets what it is owed. Nobody can wait for ever: what stands before a meeting
+//! in either program comes before it in the recording, and so do as many wake-ups of a task as it waits for.
 //!
 //! What was there before the recording begins is there before the replay begins: a prologue, in
 //! which those that sleep fall asleep, and their load has time to fade.
@@ -70,13 +71,6 @@ impl Learned {
     }
 }
 
-/// What the wakers of a pair of tasks do.
-#[derive(Clone, Copy, Debug)]
-struct Owing {
-    owe: bool,
-    sync: bool,
-}
-
 /// A workload being written.
 struct Writer<'a> {
     options: &'a Options,
@@ -86,11 +80,9 @@ struct Writer<'a> {
     specs: Vec<Option<SpecId>>,
     /// Where two tasks meet.
     meetings: BTreeMap<(TaskIndex, TaskIndex), BarrierId>,
-    /// Where one task owes another its wake-ups.
-    debts: BTreeMap<(TaskIndex, TaskIndex), SemId>,
-    /// Whether wakers of a pair owe, and wake sync.
-    pairs: BTreeMap<(TaskIndex, TaskIndex), Owing>,
-    owe: Share,
+    /// Where a task is owed its wake-ups.
+    debts: BTreeMap<TaskIndex, SemId>,
+    /// Who is woken by one that will sleep soon.
     sync: Share,
     /// The process of each task that shares one.
     processes: Vec<Option<ProcessId>>,
@@ -122,9 +114,10 @@ impl<'a> Writer<'a> {
             specs,
             meetings: BTreeMap::new(),
             debts: BTreeMap::new(),
-            pairs: BTreeMap::new(),
-            owe: Share::new(options.wakers.owe),
-            sync: Share::new(options.wakers.sync),
+            sync: Share::new(match options.wakers {
+                Wakers::Wait => 0,
+                Wakers::Owe { sync } => sync,
+            }),
             processes,
             groups,
             known,
@@ -191,14 +184,11 @@ impl<'a> Writer<'a> {
                 Step::Heard(after) if self.options.heard => ops.push(Op::Heard { after }),
                 Step::Heard(_) => {}
                 Step::Wait(other) | Step::Wake(other) if self.specs[other.index()].is_none() => {}
-                Step::Wait(other) | Step::Wake(other) => {
-                    let owing = self.owing(index, other);
-                    ops.push(match *step {
-                        _ if !owing.owe => Op::Barrier { barrier: self.meeting(index, other) },
-                        Step::Wait(_) => Op::SemWait { sem: self.debt(other, index, owing.sync) },
-                        _ => Op::SemPost { sem: self.debt(index, other, owing.sync) },
-                    });
-                }
+                Step::Wait(other) | Step::Wake(other) => ops.push(match (self.options.wakers, *step) {
+                    (Wakers::Wait, _) => Op::Barrier { barrier: self.meeting(index, other) },
+                    (Wakers::Owe { .. }, Step::Wait(_)) => Op::SemWait { sem: self.debt(index) },
+                    (Wakers::Owe { .. }, _) => Op::SemPost { sem: self.debt(other) },
+                }),
                 Step::Fork(child) => ops.extend(self.specs[child.index()].map(|task| Op::Fork { task })),
                 Step::Exec(comm) => {
                     ops.push(Op::Exec { comm: self.w.comm(&comm.to_str_lossy()) });
@@ -219,21 +209,13 @@ impl<'a> Writer<'a> {
         ops
     }
 
-    /// What the wakers of a pair do.
-    fn owing(&mut self, one: TaskIndex, other: TaskIndex) -> Owing {
-        *self.pairs.entry((one.min(other), one.max(other))).or_insert_with(|| {
-            let owe = self.owe.next();
-            Owing { owe, sync: owe && self.sync.next() }
-        })
-    }
-
-    /// Where one task owes another its wake-ups.
-    fn debt(&mut self, waker: TaskIndex, wakee: TaskIndex, sync: bool) -> SemId {
-        let w = &mut self.w;
-        *self.debts.entry((waker, wakee)).or_insert_with(|| {
-            let sem = w.sem(format!("{} wakes {}", waker.index(), wakee.index()), 0);
+    /// Where a task is owed its wake-ups.
+    fn debt(&mut self, wakee: TaskIndex) -> SemId {
+        let Writer { w, sync, .. } = self;
+        *self.debts.entry(wakee).or_insert_with(|| {
+            let sem = w.sem(format!("wakes {}", wakee.index()), 0);
             let spec = &mut w.workload_mut().objects.sems[sem.index()];
-            (spec.owes, spec.sync) = (true, sync);
+            (spec.owes, spec.sync) = (true, sync.next());
             sem
         })
     }
@@ -358,7 +340,7 @@ mod tests {
                 recorded_cpus: 8,
                 nr_cpus,
                 heard: nr_cpus == 8,
-                wakers: Wakers::WAIT,
+                wakers: Wakers::Wait,
                 affinity,
                 known: known.clone(),
             })

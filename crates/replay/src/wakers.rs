@@ -1,27 +1,25 @@
 //! What wakers do that come before their wakee sleeps.
 //!
 //! In a recording the wakee was asleep when it was woken. In a replay the waker may be first: what a waker would have done had it
-//! come first, and what it told the kernel of its own plans, are in no event. Not all need do the same: a share of the pairs of
-//! tasks, spread evenly over them in the order in which they are met.
+//! come first, and what it told the kernel of its own plans, are in no event.
 
 use serde::Serialize;
 
 /// What tasks do that wake others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Wakers {
-    /// In so many of a hundred pairs of tasks a waker that is first goes on and owes the wake-up; in the others it sleeps until the
-    /// wakee comes.
-    pub owe: u8,
-    /// In so many of a hundred of those that owe it wakes as one that will sleep soon (`WF_SYNC`), so that a wakee may come to its CPU.
-    pub sync: u8,
+#[serde(rename_all = "kebab-case")]
+pub enum Wakers {
+    /// Two tasks meet: who is first sleeps until the other comes.
+    Wait,
+    /// A waker that is first goes on and owes the wake-up. The wakee does not mind which of those that owe it one gives it,
+    /// as a reader does not mind whose message it reads.
+    Owe {
+        /// So many of a hundred tasks are woken as by one that will sleep soon (`WF_SYNC`), so that they may come to its CPU.
+        sync: u8,
+    },
 }
 
-impl Wakers {
-    /// All sleep that are first.
-    pub const WAIT: Wakers = Wakers { owe: 0, sync: 0 };
-}
-
-/// Hands out something to a share of all who come, evenly.
+/// Hands out something to a share of all who come, spread evenly over them in the order in which they come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     percent: u64,

@@ -26,7 +26,7 @@ use crate::experiment::Results;
 use crate::kept::Kept;
 use crate::scenario::{Row, Scenario};
 
-pub use fidelity::{Fidelity, Line};
+pub use fidelity::{Fidelity, Line, Runs};
 pub use form::{Form, Hears};
 pub use schedlab_replay::Wakers;
 pub use state::State;

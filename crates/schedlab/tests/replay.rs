@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use schedlab::replay::{Form, Listener};
+use schedlab::replay::{Form, Listener, Runs};
 use schedlab::sched::Kernel;
 use schedlab::topology::Topology;
 use schedlab::trace::read::{Record, open};
@@ -34,7 +34,8 @@ fn a_recording_with_holes_still_runs_to_its_end() {
             }
             let recorded = listener.finish(recording).unwrap();
             let topology = Topology::regular("1x8").unwrap();
-            let fidelity = recorded.fidelity(&topology, Form::USUAL, &kernel, 1, 1, 1, |_, _| {});
+            let fidelity =
+                recorded.fidelity(&topology, Form::USUAL, &kernel, 1, Runs::Exactly(1), 1, |_, _| {});
             let fidelity =
                 fidelity.unwrap_or_else(|e| panic!("{recording}, {lost_of_thousand} of 1000 lost: {e}"));
             assert!(fidelity.busy_off() <= 0.02, "{recording}, {lost_of_thousand}: {}", fidelity.text());

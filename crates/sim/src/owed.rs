@@ -17,9 +17,8 @@ use crate::task::{Stage, Wait};
 /// What is owed at a semaphore.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owed {
-    posts: u32,
-    /// Who owes it.
-    by: Option<TaskId>,
+    /// Who owes a post, in the order of the posts.
+    by: Vec<TaskId>,
     sleeper: Option<TaskId>,
 }
 
@@ -35,14 +34,12 @@ impl Engine<'_> {
     pub fn owe(&mut self, cpu: CpuId, task: TaskId, sem: SemId) {
         let owed = &mut self.objects.owed[sem.index()];
         match owed.sleeper.take() {
-            Some(sleeper) if owed.posts == 0 => {
+            Some(sleeper) => {
                 self.charge(cpu, self.paths.syscall + self.paths.futex);
                 self.wake_up(cpu, Context::Task, sleeper, self.workload.objects.sems[sem.index()].sync);
             }
-            sleeper => {
-                owed.sleeper = sleeper;
-                owed.posts += 1;
-                owed.by = Some(task);
+            None => {
+                owed.by.push(task);
                 let owes = &mut self.tasks[task.index()].owes;
                 if !owes.contains(&sem) {
                     owes.push(sem);
@@ -56,7 +53,7 @@ impl Engine<'_> {
         self.charge(cpu, self.paths.syscall + self.paths.futex);
         let owed = &mut self.objects.owed[sem.index()];
         owed.sleeper = Some(task);
-        let due = owed.posts > 0;
+        let due = !owed.by.is_empty();
         self.sleep(cpu, task, TaskState::Interruptible, Wait::Sem(sem), Stage::Fetch);
         if due {
             self.queue.push(self.now, Event::Pay { sem });
@@ -66,29 +63,28 @@ impl Engine<'_> {
     /// A task runs again: it pays what it owes.
     pub fn pays(&mut self, task: TaskId) {
         for &sem in &self.tasks[task.index()].owes {
-            let owed = &self.objects.owed[sem.index()];
-            if owed.posts > 0 && owed.sleeper.is_some() {
+            if self.objects.owed[sem.index()].sleeper.is_some() {
                 self.queue.push(self.now, Event::Pay { sem });
             }
         }
     }
 
-    /// What is owed at a semaphore is paid, if it can be.
+    /// What is owed at a semaphore is paid, if it can be: by who runs, if nobody does by who runs next, and if all
+    /// sleep in the name of the first.
     pub fn pay(&mut self, sem: SemId) {
         let owed = &self.objects.owed[sem.index()];
-        let (Some(by), Some(sleeper), true) = (owed.by, owed.sleeper, owed.posts > 0) else { return };
-        let runs_on = self.sched.task(by).cpu;
-        let (cpu, context) = if self.curr(runs_on) == Some(by) {
-            (runs_on, Context::Task)
-        } else if self.tasks[by.index()].wait == Wait::Nothing && self.sched.task(by).on_rq {
-            return;
-        } else {
-            (self.sched.task(sleeper).cpu, Context::Hardirq)
+        let Some(sleeper) = owed.sleeper.filter(|_| !owed.by.is_empty()) else { return };
+        let runs = |&by: &TaskId| self.curr(self.sched.task(by).cpu) == Some(by);
+        let waits = |&by: &TaskId| self.tasks[by.index()].wait == Wait::Nothing && self.sched.task(by).on_rq;
+        let (debt, cpu, context) = match owed.by.iter().position(runs) {
+            Some(debt) => (debt, self.sched.task(owed.by[debt]).cpu, Context::Task),
+            None if owed.by.iter().any(waits) => return,
+            None => (0, self.sched.task(sleeper).cpu, Context::Hardirq),
         };
         let owed = &mut self.objects.owed[sem.index()];
-        owed.posts -= 1;
+        let by = owed.by.remove(debt);
         owed.sleeper = None;
-        if owed.posts == 0 {
+        if !owed.by.contains(&by) {
             self.tasks[by.index()].owes.retain(|&debt| debt != sem);
         }
         let hit = self.interrupt(cpu, self.paths.syscall + self.paths.futex);
@@ -199,6 +195,51 @@ mod tests {
             let mut placed = Placed::default();
             assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut placed).is_ok());
             assert_eq!(placed.0, [expected], "{sync}");
+        }
+    }
+    /// On which CPU the waiter is woken each time.
+    #[derive(Default)]
+    struct WokenOn(Vec<u32>);
+
+    impl Sink for WokenOn {
+        fn event(&mut self, event: &Event) {
+            if matches!(&event.kind, Kind::SchedWaking { comm, .. } if *comm == "waits") {
+                self.0.push(event.cpu.0.into());
+            }
+        }
+    }
+
+    #[test]
+    fn any_who_owes_pays_first_who_runs_and_a_sleeper_has_it_paid_where_the_waiter_sleeps() {
+        for (first_sleeps, expected) in [(false, [0, 1]), (true, [1, 2])] {
+            let mut w = WorkloadBuilder::new("test");
+            let sem = w.sem("sem", 0);
+            w.workload_mut().objects.sems[sem.index()].owes = true;
+            let run = |us| Op::Run { work: Duration::micros(us) };
+            let first = w.program("first", |p| {
+                p.op(run(100)).op(Op::SemPost { sem });
+                if first_sleeps {
+                    p.op(Op::Sleep { span: Duration::millis(20) });
+                }
+                p.op(run(20_000));
+            });
+            let second = w.program("second", |p| {
+                p.op(run(200)).op(Op::SemPost { sem }).op(run(20_000));
+            });
+            let waits = w.program("waits", |p| {
+                for _ in 0..2 {
+                    p.op(run(2_000)).op(Op::SemWait { sem });
+                }
+            });
+            for (name, program, cpu) in [("first", first, 0), ("second", second, 1), ("waits", waits, 2)] {
+                let cpus = Some(w.cpus(CpuList::new(vec![CpuId(cpu)]).unwrap()));
+                w.task(TaskSpec { cpus, start_cpu: Some(CpuId(cpu)), ..TaskSpec::root(name, program) });
+            }
+            let workload = w.finish().unwrap();
+            let (machine, kernel) = (Machine::preset("4").unwrap(), Kernel::parse("v6.12").unwrap());
+            let mut woken = WokenOn::default();
+            assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut woken).is_ok());
+            assert_eq!(woken.0, expected, "{first_sleeps}");
         }
     }
 }

@@ -64,8 +64,8 @@ pub struct SemSpec {
     pub name: String,
     /// Its count at the start.
     pub initial: u32,
-    /// Between one task that posts and one that waits: each wait sleeps and each post wakes. A post that finds nobody
-    /// asleep is owed, and paid as soon as somebody is.
+    /// One task waits, others post: each wait sleeps and each post wakes. A post that finds nobody
+    /// asleep is owed, and one that is owed is paid as soon as the task sleeps.
     pub owes: bool,
     /// Who posts says that it will sleep soon, as writers and readers of pipes do.
     pub sync: bool,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use schedlab::learned::Known;
 use schedlab::machine::{Machine, Without};
-use schedlab::replay::{Fidelity, Listener, State, table};
+use schedlab::replay::{Fidelity, Listener, Runs, State, table};
 use schedlab::report::{Comparison, Options, Stat, render};
 use schedlab::sched::Kernel;
 use schedlab::{Results, Scenario};
@@ -37,7 +37,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     if args.kernel.is_none() {
         kernels.insert(0, facts.kernel.clone());
     }
-    if args.runs == 0 {
+    if args.runs == Some(0) {
         return Err(Error::new("--runs is at least 1"));
     }
     let options =
@@ -68,7 +68,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
         form,
         &facts.kernel,
         args.seed,
-        args.runs,
+        args.runs.map_or(Runs::Enough, Runs::Exactly),
         args.threads,
         |done, total| progress.at(done, total),
     )?;
@@ -79,7 +79,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
         None => recorded.own(topology.clone(), form),
     };
     let notes = recorded.notes(&place.machine, &topology);
-    let scenario = recorded.scenario(place, kernels, args.runs, args.seed)?;
+    let scenario = recorded.scenario(place, kernels, args.runs.unwrap_or(Runs::LEAST), args.seed)?;
     let progress = Progress::new(&scenario.rows[0].workload.name);
     let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
     drop(progress);

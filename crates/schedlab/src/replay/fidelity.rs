@@ -15,6 +15,8 @@ use crate::error::Error;
 const COUNTS_GOAL: f64 = 0.10;
 /// Busy time of each task may be off by this share.
 const BUSY_GOAL: f64 = 0.02;
+/// The standard error of a mean is small if it is this part of the goal.
+const UNSURE: f64 = 0.25;
 /// A count below this is a handful, of which no share is formed: it may be off by as much as this tenth.
 const HANDFUL: f64 = 100.0;
 /// Tasks that ran for less than this share of all work are judged by what they differ of it.
@@ -31,12 +33,47 @@ pub struct Line {
     pub replayed: f64,
     /// The least and the most of any replay.
     pub spread: (f64, f64),
+    /// The standard error of the mean, in units of what the figure may be off; nothing if there is no goal.
+    pub unsure: f64,
     /// By which share the replays are off.
     pub off: f64,
     /// How far it is off in units of what it may be; nothing if there is no goal.
     pub strays: f64,
     /// Whether that is within the goal.
     pub within: bool,
+}
+
+/// How many replays a mean is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// So many.
+    Exactly(u32),
+    /// As many as it takes until the standard error of each count's mean is a quarter of what it may be off, from
+    /// [`Runs::LEAST`] to [`Runs::MOST`].
+    Enough,
+}
+
+impl Runs {
+    /// As many at a time if it is not said how many there are to be.
+    pub const LEAST: u32 = 16;
+    /// So many are enough, however far apart they are.
+    pub const MOST: u32 = 64;
+
+    /// How many are made before one looks.
+    fn first(self) -> u32 {
+        match self {
+            Runs::Exactly(runs) => runs,
+            Runs::Enough => Runs::LEAST,
+        }
+    }
+
+    /// Whether what was made will do.
+    pub(super) fn are_enough(self, fidelity: &Fidelity) -> bool {
+        match self {
+            Runs::Exactly(runs) => fidelity.runs >= runs,
+            Runs::Enough => fidelity.is_settled() || fidelity.runs >= Runs::MOST,
+        }
+    }
 }
 
 /// How a replay compares with its recording.
@@ -62,17 +99,28 @@ pub struct Fidelity {
 
 impl Line {
     fn count(what: &str, recorded: f64, replays: Replays) -> Line {
-        let Replays { mean: replayed, spread } = replays;
+        let (replayed, spread) = (replays.mean, replays.spread);
         let off = share(recorded, replayed);
-        let strays = (replayed - recorded).abs() / (COUNTS_GOAL * recorded.max(HANDFUL));
-        Line { what: what.to_string(), recorded, replayed, spread, off, strays, within: strays <= 1.0 }
+        let goal = COUNTS_GOAL * recorded.max(HANDFUL);
+        let (strays, unsure) = ((replayed - recorded).abs() / goal, replays.error() / goal);
+        Line {
+            what: what.to_string(),
+            recorded,
+            replayed,
+            spread,
+            unsure,
+            off,
+            strays,
+            within: strays <= 1.0,
+        }
     }
 
     fn busy(what: String, recorded: f64, replayed: f64, all: f64) -> Line {
         let off = share(recorded, replayed);
         let strays =
             (replayed - recorded).abs() / (BUSY_GOAL * recorded.max(SMALL * all)).max(f64::MIN_POSITIVE);
-        Line { what, recorded, replayed, spread: (replayed, replayed), off, strays, within: strays <= 1.0 }
+        let spread = (replayed, replayed);
+        Line { what, recorded, replayed, spread, unsure: 0.0, off, strays, within: strays <= 1.0 }
     }
 
     /// Whether the recording could be one of the replays: it lies among them, so that being off
@@ -85,16 +133,30 @@ impl Line {
 /// A count over all replays.
 #[derive(Clone, Copy, Debug)]
 struct Replays {
+    count: f64,
     mean: f64,
+    /// Squares of the distances from the mean, in all.
+    squares: f64,
     spread: (f64, f64),
 }
 
 impl Replays {
-    const NONE: Replays = Replays { mean: 0.0, spread: (f64::INFINITY, 0.0) };
+    const NONE: Replays = Replays { count: 0.0, mean: 0.0, squares: 0.0, spread: (f64::INFINITY, 0.0) };
 
-    fn add(&mut self, value: f64, runs: u32) {
-        self.mean += value / f64::from(runs);
+    fn add(&mut self, value: f64) {
+        self.count += 1.0;
+        let off = value - self.mean;
+        self.mean += off / self.count;
+        self.squares += off * (value - self.mean);
         self.spread = (self.spread.0.min(value), self.spread.1.max(value));
+    }
+
+    /// The standard error of the mean; that of one value is not known.
+    fn error(&self) -> f64 {
+        if self.count < 2.0 {
+            return f64::INFINITY;
+        }
+        (self.squares / (self.count - 1.0) / self.count).sqrt()
     }
 }
 
@@ -117,6 +179,11 @@ impl Fidelity {
     pub fn busy_off(&self) -> f64 {
         let all: f64 = self.busy.iter().map(|line| line.recorded).sum();
         worst(self.busy.iter().filter(|line| !line.within || line.recorded >= SMALL * all))
+    }
+
+    /// Whether more runs would hardly move the mean of any count.
+    pub(super) fn is_settled(&self) -> bool {
+        self.counts.iter().all(|line| line.unsure <= UNSURE)
     }
 
     /// What fell outside the goals, in words.
@@ -203,15 +270,22 @@ impl Recorded {
         form: Form,
         kernel: &Kernel,
         seed: u64,
-        runs: u32,
+        runs: Runs,
         threads: usize,
         progress: impl Fn(usize, usize) + Sync,
     ) -> Result<Fidelity, Error> {
-        let done = AtomicUsize::new(0);
         let trial = Trial::new(self, topology, kernel, form)?;
-        let told = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs as usize);
-        let replays = trial.runs(seed..seed + u64::from(runs), threads, told)?;
-        Ok(self.compare(topology, kernel, form, &replays))
+        let done = AtomicUsize::new(0);
+        let mut replays = Vec::new();
+        loop {
+            let total = replays.len() + runs.first() as usize;
+            let told = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+            replays.extend(trial.runs(seed + replays.len() as u64..seed + total as u64, threads, told)?);
+            let fidelity = self.compare(topology, kernel, form, &replays);
+            if runs.are_enough(&fidelity) {
+                return Ok(fidelity);
+            }
+        }
     }
 
     /// The recording beside replays of one form.
@@ -227,7 +301,7 @@ impl Recorded {
         let mut means = [Replays::NONE; FIGURES];
         for replay in replays {
             for (mean, value) in means.iter_mut().zip(replay.figures) {
-                mean.add(value, runs);
+                mean.add(value);
             }
             for (sum, busy) in sums.iter_mut().zip(&replay.busy) {
                 *sum += busy / f64::from(runs);
@@ -239,7 +313,11 @@ impl Recorded {
         let unrecorded = self.unrecorded();
         let line = |(i, what): (usize, &&str)| {
             let line = Line::count(what, recorded[i], means[i]);
-            if unrecorded.contains(what) { Line { strays: 0.0, within: true, ..line } } else { line }
+            if unrecorded.contains(what) {
+                Line { strays: 0.0, unsure: 0.0, within: true, ..line }
+            } else {
+                line
+            }
         };
         let counts = COUNTS.iter().enumerate().map(line).collect();
         let line = |(i, what): (usize, &&str)| {
@@ -314,4 +392,37 @@ pub(super) fn values(figures: &Figures) -> [f64; FIGURES] {
         us(50.0),
         us(99.0),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_enough_when_the_mean_has_settled_or_there_are_many() {
+        // Off by 10 to either side, where 20 is the goal.
+        let fidelity = |runs: u32, recorded: f64| {
+            let mut replays = Replays::NONE;
+            (0..runs).for_each(|run| replays.add(if run % 2 == 0 { 190.0 } else { 210.0 }));
+            Fidelity {
+                machine: String::new(),
+                nr_cpus: 1,
+                kernel: String::new(),
+                form: Form::USUAL,
+                runs,
+                counts: vec![Line::count("switches", recorded, replays)],
+                busy: Vec::new(),
+                others: Vec::new(),
+            }
+        };
+        let two = fidelity(2, 200.0);
+        assert_eq!((two.counts[0].replayed, two.counts[0].spread), (200.0, (190.0, 210.0)));
+        assert!((two.counts[0].unsure - 0.5).abs() < 1e-9, "{:?}", two.counts[0]);
+        assert!(fidelity(1, 200.0).counts[0].unsure.is_infinite());
+        let enough = |runs, recorded| Runs::Enough.are_enough(&fidelity(runs, recorded));
+        assert_eq!([2, 16].map(|runs| enough(runs, 200.0)), [false, true]);
+        // Of a handful the goal is 10.
+        assert_eq!([16, 64].map(|runs| enough(runs, 50.0)), [false, true]);
+        assert!(Runs::Exactly(2).are_enough(&two));
+    }
 }

@@ -8,7 +8,7 @@ use schedlab_sched::Kernel;
 use schedlab_topology::Topology;
 
 use super::trial::{Replayed, Trial};
-use super::{Fidelity, Form, Recorded};
+use super::{Fidelity, Form, Recorded, Runs};
 use crate::error::Error;
 
 /// Seeds that choose are those of the replays whose figures are printed, and so many more.
@@ -18,7 +18,10 @@ const CHOOSING: u64 = 1 << 32;
 const FIRST: u64 = 3;
 
 /// How many of the nearest are replayed with how many seeds.
-const ROUNDS: [(usize, u64); 3] = [(10, 6), (5, 12), (3, 24)];
+const ROUNDS: [(usize, u64); 2] = [(10, 6), (5, 12)];
+
+/// So many of the nearest then are replayed until their means have settled, from and by so many seeds.
+const LAST: (usize, u64) = (3, 24);
 
 /// A form whose counts are all off by less than this part of what they may be is near enough.
 const NEAR: f64 = 0.5;
@@ -51,9 +54,13 @@ impl Recorded {
                 fit.replay(candidate, runs)?;
             }
         }
-        let (_, most) = ROUNDS[ROUNDS.len() - 1];
-        let settled = fit.tried.iter().filter(|candidate| candidate.replays.len() as u64 == most);
-        Ok(settled.min_by(|a, b| a.misfit.total_cmp(&b.misfit)).expect("some were replayed most").trial.form)
+        let (count, runs) = LAST;
+        let last = fit.nearest(count);
+        for &candidate in &last {
+            fit.settle(candidate, runs)?;
+        }
+        let settled = last.iter().map(|&candidate| &fit.tried[candidate]);
+        Ok(settled.min_by(|a, b| a.misfit.total_cmp(&b.misfit)).expect("some were tried").trial.form)
     }
 }
 
@@ -72,6 +79,8 @@ struct Candidate<'a> {
     trial: Trial<'a>,
     replays: Vec<Replayed>,
     misfit: f64,
+    /// More replays would hardly change it.
+    is_settled: bool,
 }
 
 impl Fit<'_> {
@@ -81,21 +90,34 @@ impl Fit<'_> {
             return Ok(known);
         }
         let trial = Trial::new(self.recorded, self.topology, self.kernel, form)?;
-        self.tried.push(Candidate { trial, replays: Vec::new(), misfit: f64::INFINITY });
+        self.tried.push(Candidate { trial, replays: Vec::new(), misfit: f64::INFINITY, is_settled: false });
         self.replay(self.tried.len() - 1, FIRST)?;
         Ok(self.tried.len() - 1)
     }
 
     /// Replays one with more seeds, up to so many.
     fn replay(&mut self, candidate: usize, runs: u64) -> Result<(), Error> {
-        let Candidate { trial, replays, misfit } = &mut self.tried[candidate];
+        let Candidate { trial, replays, misfit, is_settled } = &mut self.tried[candidate];
         let seeds = self.seed + replays.len() as u64..self.seed + runs;
         if seeds.is_empty() {
             return Ok(());
         }
         replays.extend(trial.runs(seeds, self.threads, || ())?);
-        *misfit = self.recorded.compare(self.topology, self.kernel, trial.form, replays).misfit();
+        let fidelity = self.recorded.compare(self.topology, self.kernel, trial.form, replays);
+        (*misfit, *is_settled) = (fidelity.misfit(), Runs::Enough.are_enough(&fidelity));
         Ok(())
+    }
+
+    /// Replays one until its mean has settled, by so many seeds at a time.
+    fn settle(&mut self, candidate: usize, by: u64) -> Result<(), Error> {
+        let mut runs = by;
+        loop {
+            self.replay(candidate, runs)?;
+            if self.tried[candidate].is_settled {
+                return Ok(());
+            }
+            runs = (runs + by).min(Runs::MOST.into());
+        }
     }
 
     /// From one form on, varies one property at a time and keeps what is better.
@@ -156,6 +178,7 @@ mod tests {
             recorded: 100.0,
             replayed: 100.0 * (1.0 + off),
             spread: (0.0, 0.0),
+            unsure: 0.0,
             off,
             strays,
             within: strays <= 1.0,

@@ -46,44 +46,51 @@ impl Hears {
 
 impl Form {
     /// What is taken if nothing is fitted.
-    pub const USUAL: Form = Form { wakers: Wakers::WAIT, hears: Hears::Each, newidle_us: 0 };
+    pub const USUAL: Form = Form { wakers: Wakers::Wait, hears: Hears::Each, newidle_us: 0 };
 
     /// One that is far from the usual one in everything.
     pub(super) const UNUSUAL: Form =
-        Form { wakers: Wakers { owe: 100, sync: 50 }, hears: Hears::Percent(50), newidle_us: 1000 };
+        Form { wakers: Wakers::Owe { sync: 50 }, hears: Hears::Percent(50), newidle_us: 1000 };
 
     /// The forms that differ from this one in one thing, each thing in turn.
     pub(super) fn others(self) -> [Vec<Form>; 3] {
-        let wakers = [(0, 0), (100, 0), (100, 100), (50, 0), (50, 100), (100, 50)]
-            .map(|(owe, sync)| Form { wakers: Wakers { owe, sync }, ..self });
+        let owe = [0, 25, 50, 75, 100].map(|sync| Wakers::Owe { sync });
+        let wakers = [Wakers::Wait].into_iter().chain(owe).map(|wakers| Form { wakers, ..self });
         let newidle = [0, 250, 500, 1000, 2000, 5000, 20000].map(|newidle_us| Form { newidle_us, ..self });
         let part = [50, 10, 30, 70, 85, 95].map(Hears::Percent);
         let hears = [Hears::Each, Hears::AtOnce].into_iter().chain(part).map(|hears| Form { hears, ..self });
-        [wakers.to_vec(), newidle.to_vec(), hears.collect()]
+        [wakers.collect(), newidle.to_vec(), hears.collect()]
     }
 
-    /// The same in short, as [`Form::parse`] reads it: shares that owe and wake sync, when work is heard of, and the cost of
-    /// passes, `100/50/30%/1000us`.
+    /// The same in short, as [`Form::parse`] reads it: whether wakers wait, or owe and how many are woken sync; when work is heard
+    /// of; the cost of passes: `wait/each/0us`, `owe 50/30%/1000us`.
     pub fn short(&self) -> String {
         let hears = match self.hears {
             Hears::Each => "each".to_string(),
             Hears::Percent(percent) => format!("{percent}%"),
             Hears::AtOnce => "at once".to_string(),
         };
-        format!("{}/{}/{hears}/{}us", self.wakers.owe, self.wakers.sync, self.newidle_us)
+        let wakers = match self.wakers {
+            Wakers::Wait => "wait".to_string(),
+            Wakers::Owe { sync } => format!("owe {sync}"),
+        };
+        format!("{wakers}/{hears}/{}us", self.newidle_us)
     }
 
     /// Reads what [`Form::short`] wrote.
     pub fn parse(text: &str) -> Option<Form> {
         let mut parts = text.split('/');
-        let (owe, sync) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let wakers = match parts.next()? {
+            "wait" => Wakers::Wait,
+            owe => Wakers::Owe { sync: owe.strip_prefix("owe ")?.parse().ok()? },
+        };
         let hears = match parts.next()? {
             "each" => Hears::Each,
             "at once" => Hears::AtOnce,
             percent => Hears::Percent(percent.strip_suffix('%')?.parse().ok()?),
         };
         let newidle_us = parts.next()?.strip_suffix("us")?.parse().ok()?;
-        Some(Form { wakers: Wakers { owe, sync }, hears, newidle_us }).filter(|_| parts.next().is_none())
+        Some(Form { wakers, hears, newidle_us }).filter(|_| parts.next().is_none())
     }
 }
 
@@ -100,18 +107,12 @@ impl fmt::Display for Form {
         if self.newidle_us > 0 {
             write!(f, ", newly idle balancing held to cost {} us", self.newidle_us)?;
         }
-        match self.wakers {
-            Wakers { owe: 0, .. } => return Ok(()),
-            Wakers { owe: 100, .. } => f.write_str(", wakers that come first go on and owe the wake-up")?,
-            Wakers { owe, .. } => write!(
-                f,
-                ", wakers that come first go on and owe the wake-up in {owe} % of all pairs of tasks"
-            )?,
-        }
-        match self.wakers {
-            Wakers { sync: 0, .. } => Ok(()),
-            Wakers { sync: 100, .. } => f.write_str(", and wake as if they would sleep"),
-            Wakers { sync, .. } => write!(f, ", and {sync} % of these wake as if they would sleep"),
+        let Wakers::Owe { sync } = self.wakers else { return Ok(()) };
+        f.write_str(", wakers that come first go on and owe the wake-up")?;
+        match sync {
+            0 => Ok(()),
+            100 => f.write_str(", and wake as if they would sleep"),
+            _ => write!(f, ", and wake {sync} % of all tasks as if they would sleep"),
         }
     }
 }
@@ -122,8 +123,7 @@ mod tests {
 
     #[test]
     fn a_form_differs_from_its_neighbours_in_one_thing() {
-        let form =
-            Form { wakers: Wakers { owe: 100, sync: 100 }, hears: Hears::Percent(50), newidle_us: 1000 };
+        let form = Form { wakers: Wakers::Owe { sync: 100 }, hears: Hears::Percent(50), newidle_us: 1000 };
         let [wakers, newidle, hears] = form.others();
         assert!(wakers.iter().all(|other| other.hears == form.hears) && wakers.contains(&form));
         assert!(newidle.iter().all(|other| other.hears == form.hears) && newidle.contains(&form));
@@ -131,7 +131,7 @@ mod tests {
         for other in form.others().concat() {
             assert_eq!(Form::parse(&other.short()), Some(other));
         }
-        assert_eq!((form.short().as_str(), Form::parse("0/0/each/0")), ("100/100/50%/1000us", None));
+        assert_eq!((form.short().as_str(), Form::parse("wait/each/0")), ("owe 100/50%/1000us", None));
         assert_eq!(
             form.to_string(),
             "all wake-ups heard of in the median time, newly idle balancing held to cost 1000 us, \
