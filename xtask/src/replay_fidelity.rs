@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     /// Loads whose switches do not come back within a tenth; docs/fidelity.md says why.
-    const SWITCHES_OFF: [&str; 5] = ["pipes", "hogs", "groups/mixed", "io-loop", "6.1/2x2x4/stream-perllc-2"];
+    const SWITCHES_OFF: [&str; 3] = ["6.1/1x1x8/pipes", "hogs", "io-loop"];
 
     /// Seeds that stand in for those of the table.
     const FEW: u32 = 3;
@@ -254,10 +254,12 @@ mod tests {
         let all: Vec<(String, Fidelity)> =
             folders.par_iter().map(|folder| (name(folder), fidelity(folder))).collect();
         assert!(all.len() >= 218, "{} recordings were found", all.len());
-        let mut within = 0;
+        let (mut within, mut wrong) = (0, Vec::new());
         for (name, fidelity) in &all {
             let busy_off = fidelity.busy_off();
-            assert!(busy_off <= 0.02, "{name}: busy time of a task is off by {:.1} %", busy_off * 100.0);
+            if busy_off > 0.02 {
+                wrong.push(format!("{name}: busy time of a task is off by {:.1} %", busy_off * 100.0));
+            }
             within += usize::from(fidelity.outside().is_empty());
             for line in &fidelity.counts {
                 let held = match line.what.as_str() {
@@ -265,9 +267,12 @@ mod tests {
                     "switches" => !SWITCHES_OFF.iter().any(|load| name.contains(load)),
                     _ => false,
                 };
-                assert!(line.within || !held, "{name}: {line:?}");
+                if held && !line.within {
+                    wrong.push(format!("{name}: {line:?}"));
+                }
             }
         }
-        assert!(within * 100 >= all.len() * 74, "{within} of {} are within all goals", all.len());
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(within * 100 >= all.len() * 85, "{within} of {} are within all goals", all.len());
     }
 }
