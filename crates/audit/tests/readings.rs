@@ -109,3 +109,37 @@ fn a_cpu_that_was_held_up_may_have_charged_the_next_task() {
     "#]]
     .assert_eq(&told);
 }
+
+/// `b` sleeps beside `a`, which is owed more or less, and `c` of another cache queues it where it was.
+fn queues_where_it_slept(meanwhile: &str) -> String {
+    format!(
+        "\
+   <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+   <idle>-0 [002] d..2. 1.000001: sched_switch: prev_comm=swapper/2 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=c next_pid=12 next_prio=120
+        a-10 [000] d..3. 1.000010: sched_waking: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] d..4. 1.000012: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] d..2. 1.003000: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120
+        b-11 [000] d..2. 1.004000: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=a next_pid=10 next_prio=120
+{meanwhile}        c-12 [002] d..3. 1.006000: sched_waking: comm=b pid=11 prio=120 target_cpu=000
+        c-12 [002] d..4. 1.006002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
+"
+    )
+}
+
+#[test]
+fn a_sleeper_may_be_queued_still_unless_its_cpu_idled() {
+    let idled = "\
+        a-10 [000] d..2. 1.004500: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+   <idle>-0 [000] d..2. 1.004900: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=e next_pid=14 next_prio=120
+";
+    let mut told = String::new();
+    for meanwhile in ["", idled] {
+        let all = verdicts("v6.12+NO_SIS_UTIL", Decision::Wakeup, &queues_where_it_slept(meanwhile));
+        writeln!(told, "{}", all.lines().last().unwrap()).unwrap();
+    }
+    expect![[r#"
+        b: CPU 0, ours CPU 1, CPU 3 by Loads, CPU 0 by DelayedDequeue
+        b: CPU 0, ours CPU 1, CPU 3 by Loads
+    "#]]
+    .assert_eq(&told);
+}
