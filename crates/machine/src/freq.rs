@@ -16,7 +16,7 @@
 //! Kernel: get_target_pstate(), drivers/cpufreq/intel_pstate.c.
 
 use crate::Rate;
-use crate::cost::constants;
+use crate::cost::{Cost, constants};
 
 constants! {
     /// Clocks.
@@ -78,6 +78,14 @@ impl Clock {
             Law::Hardware => freq.base_mhz.get(),
         };
         Clock { mhz, began_ns: 0 }
+    }
+
+    /// The same where constants become others: a clock that stands at a limit stands at the new one.
+    pub fn adapt(&mut self, from: &Freq, to: &Freq) {
+        let limits = [&from.one_core_mhz, &from.base_mhz, &from.min_mhz].map(Cost::get);
+        let new = [&to.one_core_mhz, &to.base_mhz, &to.min_mhz].map(Cost::get);
+        let at = limits.iter().position(|&limit| limit == self.mhz);
+        self.mhz = at.map_or(self.mhz, |at| new[at]).min(new[0]);
     }
 
     /// Whether the present sample is over.

@@ -64,7 +64,7 @@ impl CpuStats {
 }
 
 /// What each CPU added when it was last looked at, and the sums of it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct GroupSums {
     /// First those of the CPUs, then those of groups of several.
     stats: Vec<CpuStats>,

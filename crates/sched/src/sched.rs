@@ -46,6 +46,7 @@ impl Default for Prices {
 ///
 /// Fields are public to the drivers that build or repeat a recorded state; the
 /// applying methods keep the invariants listed in `check.rs`.
+#[derive(Clone)]
 pub struct Sched {
     /// The machine.
     pub topology: Topology,

@@ -13,6 +13,7 @@ use schedlab_topology::{CpuId, PerCpu};
 use crate::Rq;
 
 /// A table whose first elements belong to a CPU each, in order.
+#[derive(Clone)]
 pub struct Watched<C> {
     table: C,
     /// One bit per CPU that is watched.

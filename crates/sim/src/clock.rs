@@ -3,12 +3,13 @@
 //! The share of a core among its threads changes whenever one becomes busy or idle.
 //! Clocks are looked at when a CPU wakes up and at ticks; between, they stand.
 
-use schedlab_machine::{Clock, ClockDomain, Law, Machine, Mechanism, Rate};
+use schedlab_machine::{Clock, ClockDomain, Freq, Law, Machine, Mechanism, Rate};
 use schedlab_topology::CpuId;
 
 use crate::engine::Engine;
 
 /// The clocks of a machine.
+#[derive(Clone)]
 pub(crate) struct Clocks {
     /// One per core or package; none when they never change.
     domains: Vec<Clock>,
@@ -38,6 +39,16 @@ impl Clocks {
             domains: vec![Clock::new(freq, machine.law); count],
             active: vec![0; topology.packages().len()],
             cores,
+        }
+    }
+
+    /// The same where the machine's constants become others.
+    pub fn adapt(&mut self, from: &Freq, machine: &Machine) {
+        let fresh = Clocks::new(machine);
+        if self.domains.len() == fresh.domains.len() {
+            self.domains.iter_mut().for_each(|clock| clock.adapt(from, &machine.freq));
+        } else {
+            self.domains = fresh.domains;
         }
     }
 }

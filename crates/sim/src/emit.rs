@@ -52,7 +52,7 @@ impl Engine<'_> {
             flags: Flags::new(bits, depth, 0),
             kind,
         };
-        self.sink.event(&event);
+        self.told.push(event);
     }
 
     /// Name and number of a task.

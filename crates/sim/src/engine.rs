@@ -30,12 +30,14 @@ use crate::task::Task;
 use crate::wait::{Barrier, Cond, Device, Futex, KernelMutex, Mutex, Pipe, Pool, Semaphore, Socket};
 
 /// A pipe or a socket.
+#[derive(Clone)]
 pub(crate) enum Channel {
     Pipe(Pipe),
     Socket(Socket),
 }
 
 /// What tasks share, while running.
+#[derive(Clone)]
 pub(crate) struct Objects {
     pub mutexes: Vec<Mutex>,
     /// Those of programs, then one for each channel.
@@ -107,7 +109,7 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    fn of(machine: &Machine) -> Paths {
+    pub fn of(machine: &Machine) -> Paths {
         let on =
             |mechanism, cost: &schedlab_machine::Cost| if machine.has(mechanism) { cost.get() } else { 0 };
         let kernel = |cost| on(Mechanism::KernelCosts, cost);
@@ -132,6 +134,32 @@ impl Paths {
     }
 }
 
+/// What the scheduler is told of prices.
+pub(crate) fn prices(machine: &Machine) -> Prices {
+    let price =
+        |cost: &schedlab_machine::Cost| if machine.has(Mechanism::SearchCosts) { cost.get() } else { 0 };
+    Prices {
+        idle_scan_cpu: price(&machine.cost.idle_scan_cpu_ns),
+        balance_cpu: price(&machine.cost.balance_cpu_ns),
+        balance_pass: price(&machine.cost.balance_pass_ns),
+        balance_task: price(&machine.cost.balance_task_ns),
+        blocked_update: price(&machine.cost.blocked_update_ns),
+    }
+}
+
+/// What a sink wants to be told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listens {
+    pub events: bool,
+    pub decisions: bool,
+}
+
+impl Listens {
+    pub fn of(sink: &dyn Sink) -> Listens {
+        Listens { events: sink.enabled(), decisions: sink.enabled() && sink.wants_decisions() }
+    }
+}
+
 /// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -139,9 +167,12 @@ pub(crate) struct Limits {
     pub until: Time,
     /// Events after which the run is given up.
     pub events: u64,
+    /// Whether it stops when the workload is warm.
+    pub when_warm: bool,
 }
 
-/// A run.
+/// A run. A copy goes on by itself.
+#[derive(Clone)]
 pub(crate) struct Engine<'a> {
     pub machine: &'a Machine,
     pub workload: &'a Workload,
@@ -178,8 +209,11 @@ pub(crate) struct Engine<'a> {
     pub next_pid: i32,
     pub next_kernel_pid: i32,
     pub counts: Counts,
+    /// The workload said that it is warm.
+    pub warm: bool,
     pub end: Option<End>,
-    pub sink: &'a mut dyn Sink,
+    /// What the sink is still to be told; empty between events.
+    pub told: Vec<schedlab_trace::Event>,
     /// The sink wants events.
     pub tracing: bool,
     /// The sink wants decisions explained.
@@ -204,7 +238,7 @@ pub(crate) struct Engine<'a> {
     /// What else runs.
     pub noise: crate::noise::Noise,
     /// Changes from outside.
-    pub changes: &'a [crate::change::Timed],
+    pub changes: Arc<[crate::change::Timed]>,
     /// Ticks are among the changes: CPUs do not tick by themselves.
     pub ticks_come: bool,
     /// What stoppers are asked to do, by CPU.
@@ -223,25 +257,13 @@ impl<'a> Engine<'a> {
         kernel: &schedlab_sched::Kernel,
         workload: &'a Workload,
         seed: u64,
-        sink: &'a mut dyn Sink,
+        listens: Listens,
     ) -> Engine<'a> {
         let topology = &machine.topology;
-        let price = |cost: &schedlab_machine::Cost| {
-            if machine.has(Mechanism::SearchCosts) { cost.get() } else { 0 }
-        };
-        let prices = Prices {
-            idle_scan_cpu: price(&machine.cost.idle_scan_cpu_ns),
-            balance_cpu: price(&machine.cost.balance_cpu_ns),
-            balance_pass: price(&machine.cost.balance_pass_ns),
-            balance_task: price(&machine.cost.balance_task_ns),
-            blocked_update: price(&machine.cost.blocked_update_ns),
-        };
-        let tracing = sink.enabled();
-        let explaining = tracing && sink.wants_decisions();
         let mut engine = Engine {
             machine,
             workload,
-            sched: Sched::new(topology, kernel, prices, seed),
+            sched: Sched::new(topology, kernel, prices(machine), seed),
             now: UPTIME,
             queue: Queue::new(),
             cpus: PerCpu::new(topology.nr_cpus(), |_| Cpu::new(UPTIME)),
@@ -265,10 +287,11 @@ impl<'a> Engine<'a> {
             next_pid: 1000,
             next_kernel_pid: 100,
             counts: Counts::default(),
+            warm: false,
             end: None,
-            sink,
-            tracing,
-            explaining,
+            told: Vec::new(),
+            tracing: listens.events,
+            explaining: listens.decisions,
             smt: topology.is_smt() && machine.has(Mechanism::Smt),
             warmth: machine.has(Mechanism::CacheWarmth),
             clocks: crate::clock::Clocks::new(machine),
@@ -279,7 +302,7 @@ impl<'a> Engine<'a> {
             softirqs: PerCpu::new(topology.nr_cpus(), |_| crate::softirq::SoftirqState::default()),
             handlers: crate::handlers::Handlers::new(topology.nr_cpus()),
             noise: crate::noise::Noise::QUIET,
-            changes: &[],
+            changes: Arc::from([]),
             ticks_come: false,
             stopper_work: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             masks: masks(workload, topology.nr_cpus()),
@@ -325,8 +348,8 @@ impl<'a> Engine<'a> {
     }
 
     /// Lets changes come at their times.
-    pub fn plan(&mut self, changes: &'a [crate::change::Timed]) {
-        self.changes = changes;
+    pub fn plan(&mut self, changes: &Arc<[crate::change::Timed]>) {
+        self.changes = changes.clone();
         self.ticks_come = changes.iter().any(|timed| matches!(timed.change, Change::Tick(_)));
         for (number, timed) in changes.iter().enumerate() {
             self.queue.push(self.began + timed.at, Event::Change { number: number as u32 });
@@ -341,10 +364,19 @@ impl<'a> Engine<'a> {
     }
 
     /// Handles events until the run ends.
-    pub fn run(&mut self, limits: Limits) -> End {
+    pub fn run(&mut self, limits: Limits, sink: &mut dyn Sink) -> End {
         loop {
+            for event in self.told.drain(..) {
+                sink.event(&event);
+            }
             if let Some(end) = self.end.take() {
                 return end;
+            }
+            if limits.when_warm && self.warm {
+                return End::Duration;
+            }
+            if self.counts.events >= limits.events {
+                return End::Events(limits.events);
             }
             let Some((time, event)) = self.queue.pop() else { return self.nothing_left() };
             if time > limits.until {
@@ -363,9 +395,6 @@ impl<'a> Engine<'a> {
             }
             if self.memory.is_dirty() {
                 self.share_bandwidth();
-            }
-            if self.counts.events >= limits.events && self.end.is_none() {
-                return End::Events(limits.events);
             }
         }
     }
@@ -392,7 +421,10 @@ impl<'a> Engine<'a> {
             Event::RtPeriod => self.rt_period(),
             Event::Replenish { task } => self.replenish(task),
             Event::Irq { source } => self.source(source),
-            Event::Change { number } => self.change(&self.changes[number as usize].change),
+            Event::Change { number } => {
+                let changes = self.changes.clone();
+                self.change(&changes[number as usize].change);
+            }
             Event::Device { device, slot } => self.device_done(device, slot),
             Event::Line { line } => self.line_comes(line),
             Event::Pay { sem } => self.pay(sem),

@@ -255,6 +255,7 @@ impl Engine<'_> {
             Op::SetGroup { group } => self.set_group(cpu, task, group),
             Op::Mark { label, value } => {
                 if self.workload.labels[label.index()] == STEADY {
+                    self.warm = true;
                     self.begin_profile();
                 }
                 if self.tracing {

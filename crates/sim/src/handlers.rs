@@ -22,7 +22,7 @@ use crate::emit::Context;
 use crate::engine::Engine;
 
 /// What is still to be told of interrupts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Handlers {
     /// Until when each CPU handles interrupts; one that comes meanwhile follows.
     until: PerCpu<Time>,

@@ -51,6 +51,7 @@ mod tick;
 mod turns;
 mod wait;
 mod wakeup;
+mod warm;
 mod workers;
 
 pub use change::{Change, Timed};
@@ -58,3 +59,4 @@ pub use noise::Noise;
 pub use outcome::{Counts, End, Outcome, Stuck};
 pub use profile::{NodeProfile, Profile};
 pub use simulation::{SimError, Simulation};
+pub use warm::Warm;

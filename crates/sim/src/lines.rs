@@ -40,6 +40,7 @@ struct Path {
 }
 
 /// The lines in use.
+#[derive(Clone)]
 pub(crate) struct Lines {
     /// Counters of a group.
     pub counters: usize,

@@ -21,6 +21,7 @@ const PAGE: u64 = 4096;
 const HUGE_PAGE: u64 = 2 << 20;
 
 /// Memory in use.
+#[derive(Clone)]
 pub(crate) struct Memory {
     regions: Vec<Region>,
     /// Tasks on a CPU that stream, in order of CPU.
@@ -29,6 +30,7 @@ pub(crate) struct Memory {
     scan: PageScan,
 }
 
+#[derive(Clone)]
 struct Region {
     bytes: u64,
     /// Bytes on each node.

@@ -1,5 +1,7 @@
 //! The public face: one run of a workload on a machine under a kernel.
 
+use std::sync::Arc;
+
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
 use schedlab_topology::CpuId;
@@ -8,7 +10,7 @@ use schedlab_units::Duration;
 use schedlab_workload::Workload;
 
 use crate::change::{self, Timed};
-use crate::engine::{Engine, Limits};
+use crate::engine::{Engine, Limits, Listens};
 use crate::noise::Noise;
 use crate::outcome::{End, Outcome};
 
@@ -35,7 +37,7 @@ pub struct Simulation<'a> {
     limit: Duration,
     events: u64,
     noise: Noise,
-    changes: Vec<Timed>,
+    changes: Arc<[Timed]>,
 }
 
 impl<'a> Simulation<'a> {
@@ -59,7 +61,7 @@ impl<'a> Simulation<'a> {
             limit,
             events: u64::MAX,
             noise: Noise::QUIET,
-            changes: Vec::new(),
+            changes: Arc::from([]),
         })
     }
 
@@ -96,20 +98,24 @@ impl<'a> Simulation<'a> {
         let nr_specs = self.workload.tasks.len();
         change::check(&changes, topology.nr_cpus(), nr_specs, topology.online(), self.kernel)
             .map_err(SimError)?;
-        Ok(Simulation { changes, ..self })
+        Ok(Simulation { changes: changes.into(), ..self })
     }
 
-    fn engine<'s>(&'s self, sink: &'s mut dyn Sink) -> Engine<'s> {
-        let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, sink);
+    pub(crate) fn engine(&self, listens: Listens) -> Engine<'a> {
+        let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, listens);
         engine.make_noise(self.noise);
         engine.plan(&self.changes);
         engine
     }
 
+    pub(crate) fn limits(&self, engine: &Engine) -> Limits {
+        Limits { until: engine.began + self.limit, events: self.events, when_warm: false }
+    }
+
     /// Runs, and tells the sink what happens.
     pub fn run(&self, sink: &mut dyn Sink) -> Outcome {
-        let mut engine = self.engine(sink);
-        let end = engine.run(Limits { until: engine.began + self.limit, events: self.events });
+        let mut engine = self.engine(Listens::of(sink));
+        let end = engine.run(self.limits(&engine), sink);
         engine.outcome(end)
     }
 
@@ -119,10 +125,11 @@ impl<'a> Simulation<'a> {
     /// # Panics
     /// At the first invariant that does not hold.
     pub fn run_checked(&self, every: u64, sink: &mut dyn Sink) -> Outcome {
-        let mut engine = self.engine(sink);
+        let mut engine = self.engine(Listens::of(sink));
         let mut limit = every;
         loop {
-            let end = engine.run(Limits { until: engine.began + self.limit, events: limit.min(self.events) });
+            let limits = Limits { events: limit.min(self.events), ..self.limits(&engine) };
+            let end = engine.run(limits, sink);
             engine.sched.check();
             if end != End::Events(limit) || limit >= self.events {
                 return engine.outcome(end);

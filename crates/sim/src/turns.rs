@@ -34,7 +34,7 @@ const PAUSE: u64 = 20;
 const PAUSED: u64 = 10_000;
 
 /// The turns of a machine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Turns {
     /// Whose turn it is, or was last.
     at: CpuId,
