@@ -114,8 +114,19 @@ pub fn run_one<S: Sink>(
     limits: Limits,
     sink: impl FnOnce(&Row) -> S,
 ) -> Result<(Run, S), Error> {
-    let folds = Measured::new(row.prologue, Folds::new(&row.workload));
-    let mut sinks = Tee(folds, sink(row));
+    run_folding(machine, kernel, row, limits, Folds::new(&row.workload), sink)
+}
+
+/// The same with folds of one's own.
+pub(crate) fn run_folding<S: Sink>(
+    machine: &Machine,
+    kernel: &Kernel,
+    row: &Row,
+    limits: Limits,
+    folds: Folds,
+    sink: impl FnOnce(&Row) -> S,
+) -> Result<(Run, S), Error> {
+    let mut sinks = Tee(Measured::new(row.prologue, folds), sink(row));
     let simulation =
         Simulation::new(machine, kernel, &row.workload).map_err(|e| Error::new(e.to_string()))?;
     let outcome = simulation.seed(limits.seed).limit(limits.limit.unwrap_or(ENDLESS)).run(&mut sinks);

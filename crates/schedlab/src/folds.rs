@@ -20,13 +20,14 @@ pub struct Folds {
     pub busy: Busy,
     /// New tasks in order.
     pub placements: Placements,
-    /// Reasons of decisions.
+    /// Reasons of decisions; none if they were not asked for.
     pub reasons: Reasons,
     /// One per measure of the workload.
     pub marks: Vec<Marks>,
     /// When the workload said that it is warm: what counts begins there.
     pub steady_at: Option<Time>,
     steady: Label,
+    explained: bool,
 }
 
 impl Folds {
@@ -52,11 +53,17 @@ impl Folds {
             marks: workload.measures.iter().map(|m| Marks::new(rule(m.rule))).collect(),
             steady_at: None,
             steady: Label::new(STEADY),
+            explained: true,
         }
     }
 
+    /// The same without reasons, which take time to tell.
+    pub fn unexplained(self) -> Folds {
+        Folds { explained: false, ..self }
+    }
+
     /// The workload is warm: what was gathered so far does not count.
-    fn begin_again(&mut self, now: Time) {
+    pub fn begin_again(&mut self, now: Time) {
         self.steady_at = Some(now);
         self.counts = Counts::default();
         self.migrations = Migrations::default();
@@ -90,6 +97,6 @@ impl Sink for Folds {
     }
 
     fn wants_decisions(&self) -> bool {
-        true
+        self.explained
     }
 }

@@ -10,6 +10,7 @@
 //! but into the cells that are printed.
 
 mod cell;
+mod copies;
 mod depends;
 mod figure;
 mod published;
@@ -21,6 +22,7 @@ mod verdict;
 use serde::Serialize;
 
 pub use cell::{Cell, Word};
+pub use copies::{Copies, Spans};
 pub use depends::Depends;
 pub use figure::{FIGURES, Figure};
 pub use published::{Block, Column, Floor, Given, Kind, LeftOut, Published, Row, Use, Why};
@@ -104,7 +106,7 @@ pub fn reproduce(
         let setting = Setting { runs, without: Without::NOTHING.with(mechanism), constant: None };
         asked.push((setting, keys.clone()));
     }
-    let simulated = scenarios.simulate(&asked, options.threads, progress)?;
+    let simulated = scenarios.simulate(&Copies::default(), &asked, options.threads, progress)?;
     let answers = &simulated[0].answers;
     let cells = cell::cells(published, wanted, answers);
     let base = verdict::verdicts(published, wanted, answers);

@@ -22,6 +22,7 @@ use schedlab_machine::{Mechanism, Without};
 use serde::Serialize;
 
 use super::cell::Word;
+use super::copies::Spans;
 use super::published::{Block, Published, Row};
 use super::simulate::{Answers, End, Key, Scenarios, Setting};
 use super::verdict::{Turned, Verdict, turned, verdicts};
@@ -34,6 +35,8 @@ pub struct Depends {
     pub repeated: Vec<Repeated>,
     /// What is smaller for that, by scenario.
     pub shorter: BTreeMap<String, toml::Table>,
+    /// How long copies of a warm run go on for it, by scenario.
+    pub copied: BTreeMap<String, Spans>,
     /// Constants that have a range.
     pub constants: usize,
     /// Those that change any figure at all.
@@ -83,7 +86,8 @@ pub fn depends(
     let keys = published.keys_of_changes(Block::repeats);
     let runs = Some(published.end_runs);
     let base = Setting { runs, ..Setting::default() };
-    let base = scenarios.simulate(&[(base, keys.clone())], threads, progress)?.remove(0);
+    let copies = scenarios.warm_up(&keys, &published.copied, published.end_runs, threads, progress)?;
+    let base = scenarios.simulate(&copies, &[(base, keys.clone())], threads, progress)?.remove(0);
     let was = verdicts(published, Block::repeats, &base.answers);
     let unpushed: Answers = base.answers.iter().map(|(key, all)| (key.clone(), all[..1].to_vec())).collect();
 
@@ -96,7 +100,7 @@ pub fn depends(
     // First the first row of each scenario,
     let first: Vec<Vec<Key>> = may_matter.iter().map(|keys| scenarios.first_of_each(keys)).collect();
     let asked: Vec<_> = pushes.iter().zip(&first).map(|(push, first)| once(push, first.clone())).collect();
-    let found = scenarios.simulate(&asked, threads, progress)?;
+    let found = scenarios.simulate(&copies, &asked, threads, progress)?;
     let mut found: Vec<Answers> = found.into_iter().map(|found| found.answers).collect();
     // then all others of those scenarios where that made any difference,
     let asked: Vec<_> = (pushes.iter().zip(&may_matter))
@@ -111,7 +115,7 @@ pub fn depends(
             once(push, keys.iter().filter(rest).cloned().collect())
         })
         .collect();
-    for (found, more) in found.iter_mut().zip(scenarios.simulate(&asked, threads, progress)?) {
+    for (found, more) in found.iter_mut().zip(scenarios.simulate(&copies, &asked, threads, progress)?) {
         found.extend(more.answers);
     }
     // and at last those verdicts that may have turned.
@@ -140,7 +144,7 @@ pub fn depends(
             (Setting { runs, ..push.setting.clone() }, keys)
         })
         .collect();
-    let repeated = scenarios.simulate(&asked, threads, progress)?;
+    let repeated = scenarios.simulate(&copies, &asked, threads, progress)?;
     let mut all_turned = Vec::new();
     for ((push, doubts), repeated) in pushes.iter().zip(&doubts).zip(repeated) {
         // A scenario that the push leaves alone has no answers of its own.
@@ -163,6 +167,7 @@ pub fn depends(
     Ok(Depends {
         repeated: repeated.collect(),
         shorter: published.shorter.clone(),
+        copied: published.copied.clone(),
         constants: scenarios.constants().len(),
         constants_at_work: at_work.values().filter(|constant| **constant).count(),
         mechanisms_at_work: at_work.values().filter(|constant| !**constant).count(),
@@ -195,10 +200,11 @@ fn in_doubt(was: &Verdict, change: f64, spread: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use schedlab_report::Direction;
+    use schedlab_units::Duration;
 
     use super::*;
     use crate::embedded::embedded_scenario;
-    use crate::reproduce::published as tables;
+    use crate::reproduce::{Copies, published as tables};
     use crate::scenario::{NoFiles, Scenario};
 
     #[test]
@@ -226,12 +232,46 @@ mod tests {
         assert_eq!(keys.len(), 2);
         let text = |name: &str| Some(table.shortened(name, embedded_scenario(name)?));
         let scenarios = Scenarios::read(&keys, text).unwrap();
-        let full = scenarios.simulate(&[(Setting::default(), keys)], 0, &|_, _| ()).unwrap().remove(0);
+        let full = scenarios
+            .simulate(&Copies::default(), &[(Setting::default(), keys)], 0, &|_, _| ())
+            .unwrap()
+            .remove(0);
         let full = verdicts(&table, |_, _| true, &full.answers);
         let found = depends(&table, &scenarios, &full, 0, &|_, _| ()).unwrap();
         assert_eq!(found.repeated.len(), 1);
         assert!((10..found.constants / 2).contains(&found.constants_at_work), "{found:?}");
         assert!((3..9).contains(&found.mechanisms_at_work), "{found:?}");
+    }
+
+    /// hackbench with one group beside the flood: what its forks cost is asked for only before it is warm.
+    #[test]
+    fn copies_of_a_warm_run_tell_the_same_on_any_number_of_threads() {
+        let mut table = tables().into_iter().find(|table| table.name == "irq-capacity").unwrap();
+        table.blocks.retain(|block| block.name == "hackbench");
+        table.blocks[0].rows.retain(|row| row.key == "1");
+        table.blocks[0].left_out.rows.clear();
+        table.end_runs = 2;
+        let names = ["irq-capacity-hackbench.toml", "irq-capacity-hackbench-quiet.toml"].map(str::to_string);
+        let spans = Spans { settle: Duration::micros(100), sample: Duration::millis(1) };
+        table.copied = names.clone().map(|name| (name, spans)).into();
+        table.shorter = names.map(|name| (name, toml::toml! { sampled_from = 1 })).into();
+        let keys = table.keys_of_changes(|_, _| true);
+        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 3);
+        let text = |name: &str| Some(table.shortened(name, embedded_scenario(name)?));
+        let scenarios = Scenarios::read(&keys, text).unwrap();
+        let found = [1, 2].map(|threads| depends(&table, &scenarios, &[], threads, &|_, _| ()).unwrap());
+        assert_eq!(format!("{:?}", found[0]), format!("{:?}", found[1]));
+        assert!((10..found[0].constants / 2).contains(&found[0].constants_at_work), "{found:?}");
+
+        let copies = scenarios.warm_up(&keys, &table.copied, 1, 0, &|_, _| ()).unwrap();
+        let base = Setting { runs: Some(1), ..Setting::default() };
+        let base = scenarios.simulate(&copies, &[(base, keys)], 0, &|_, _| ()).unwrap().remove(0);
+        for (key, asked) in &base.asked {
+            assert!(
+                asked.contains("cost.socket_ns") && !asked.contains("cost.fork_ns"),
+                "{key:?}: {asked:?}"
+            );
+        }
     }
 
     #[test]

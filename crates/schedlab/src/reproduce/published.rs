@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use schedlab_report::Direction;
 use serde::{Deserialize, Serialize};
 
+use super::copies::Spans;
 use super::figure::Figure;
 use super::simulate::Key;
 use super::tolerance::Tolerance;
@@ -34,6 +35,8 @@ pub struct Published {
     pub end_runs: u32,
     /// Parameters of scenarios that are smaller for those runs.
     pub shorter: BTreeMap<String, toml::Table>,
+    /// Scenarios that are repeated from copies of warm runs.
+    pub copied: BTreeMap<String, Spans>,
     /// Its parts.
     pub blocks: Vec<Block>,
     /// What tells why the change helps.
@@ -223,6 +226,8 @@ struct File {
     end_runs: u32,
     #[serde(default)]
     shorter: BTreeMap<String, toml::Table>,
+    #[serde(default)]
+    copied: BTreeMap<String, Spans>,
     block: Vec<FileBlock>,
     #[serde(default)]
     why: Vec<Why>,
@@ -309,6 +314,7 @@ impl Published {
             quick_runs: raw.quick_runs.max(1),
             end_runs: raw.end_runs.max(2),
             shorter: raw.shorter,
+            copied: raw.copied,
             blocks,
             why: raw.why,
             file: file.to_string(),

@@ -68,7 +68,8 @@ impl Reproduced {
 
 /// What the verdicts depend on.
 fn holds(depends: &Depends) -> String {
-    let Depends { repeated, shorter, constants, constants_at_work, mechanisms_at_work, turned } = depends;
+    let Depends { repeated, shorter, copied, constants, constants_at_work, mechanisms_at_work, turned } =
+        depends;
     let verdicts = repeated.len();
     let mut text = format!(
         "holds  {verdicts} verdicts at both ends of {constants} constants, {constants_at_work} of which play a part, \
@@ -91,6 +92,12 @@ fn holds(depends: &Depends) -> String {
         let smaller = |table: &toml::Table| list(table.iter().map(|(k, v)| format!("{k} {v}")).collect());
         let forms = shorter.iter().map(|(scenario, table)| format!("{scenario} ({})", smaller(table)));
         _ = writeln!(text, "       in a shorter form: {}", list(forms.collect()));
+    }
+    if !copied.is_empty() {
+        let forms = copied
+            .iter()
+            .map(|(scenario, spans)| format!("{scenario} ({} after {})", spans.sample, spans.settle));
+        _ = writeln!(text, "       pushed when warm: {}", list(forms.collect()));
     }
     let escapes = repeated.iter().map(|r| format!("{} {:.1}", place(&r.short), r.escapes));
     _ = writeln!(text, "       a turn by fewer points may escape: {}", list(escapes.collect()));
@@ -212,7 +219,8 @@ fn mean(figures: &[Option<Figure>]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::reproduce::depends::Repeated;
-    use crate::reproduce::{Turned, Word};
+    use crate::reproduce::{Spans, Turned, Word};
+    use schedlab_units::Duration;
 
     #[test]
     fn what_verdicts_depend_on_is_told_with_what_cannot_be_told() {
@@ -236,6 +244,11 @@ mod tests {
                 },
             ],
             shorter: [("s.toml".to_string(), toml::toml! { files = 4 })].into(),
+            copied: [(
+                "w.toml".to_string(),
+                Spans { settle: Duration::millis(1), sample: Duration::millis(4) },
+            )]
+            .into(),
             constants: 78,
             constants_at_work: 29,
             mechanisms_at_work: 5,
@@ -251,6 +264,7 @@ mod tests {
              that do, but for 1:",
             "       cost.tick_ns at its highest: numa 1 change -9.0 % better -> +0.0 % none",
             "       in a shorter form: s.toml (files 4)",
+            "       pushed when warm: w.toml (4ms after 1ms)",
             "       a turn by fewer points may escape: numa 1 change 0.4, numa 2 change 2.0",
             "       unpushed, the form that is repeated says something else of: numa 2 change +0.2 % worse -> +0.1 % none",
         ];

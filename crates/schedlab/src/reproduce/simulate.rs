@@ -2,16 +2,20 @@
 //! figures, and gives numbers; what was published it never sees.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use schedlab_machine::{Machine, Without};
+use schedlab_sched::Kernel;
 use schedlab_trace::NullSink;
 
+use super::copies::{Copies, Spans, run_copy, warm_up};
 use super::figure::{self, Figure};
 use crate::error::Error;
-use crate::experiment::{Limits, run_one};
-use crate::scenario::{NoFiles, Scenario};
+use crate::experiment::{Limits, run_folding};
+use crate::folds::Folds;
+use crate::scenario::{NoFiles, Row, Scenario};
 
 /// What is asked for: a figure of one row of a scenario under one of its kernels.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -167,6 +171,7 @@ impl Scenarios {
     /// A run that could not be finished.
     pub fn simulate(
         &self,
+        copies: &Copies,
         asked: &[(Setting, Vec<Key>)],
         threads: usize,
         progress: &(dyn Fn(usize, usize) + Sync),
@@ -189,6 +194,7 @@ impl Scenarios {
                 for run in 0..setting.runs.unwrap_or(scenario.runs) {
                     jobs.push(Job {
                         setting: index,
+                        name,
                         scenario,
                         row,
                         kernel,
@@ -198,23 +204,10 @@ impl Scenarios {
                 }
             }
         }
-        let done = AtomicUsize::new(0);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|e| Error::new(format!("cannot start threads: {e}")))?;
-        let total = jobs.len();
-        let done_jobs: Vec<Result<Done, Error>> = pool.install(|| {
-            // One by one, since some take much longer than others.
-            let jobs = jobs.par_iter().with_max_len(1);
-            jobs.map(|job| {
-                let result = job.run(&asked[job.setting].0);
-                progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-                result
-            })
-            .collect()
-        });
+        let done_jobs = spread(&jobs, threads, progress, |job| job.run(copies, &asked[job.setting].0))?;
         let mut found = vec![Simulated::default(); asked.len()];
         for (job, done) in jobs.iter().zip(done_jobs) {
-            let (done, found) = (done?, &mut found[job.setting]);
+            let found = &mut found[job.setting];
             for (&key, figure) in job.keys.iter().zip(done.figures) {
                 found.answers.entry(key.clone()).or_default().push(figure);
                 found.asked.entry(key.clone()).or_default().extend(done.asked.iter().cloned());
@@ -222,11 +215,67 @@ impl Scenarios {
         }
         Ok(found)
     }
+
+    /// Brings rows of the scenarios that have spans to where they are warm, for so many seeds.
+    ///
+    /// # Errors
+    /// A run that is never warm.
+    pub fn warm_up(
+        &self,
+        keys: &[Key],
+        spans: &BTreeMap<String, Spans>,
+        runs: u32,
+        threads: usize,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Copies<'_>, Error> {
+        let mut places = BTreeSet::new();
+        for key in keys.iter().filter(|key| spans.contains_key(&key.scenario)) {
+            let (name, scenario) = self.0.get_key_value(&key.scenario).expect("read before");
+            let (_, row, kernel) = self.find(key)?;
+            places.extend((0..runs).map(|run| (name.as_str(), row, kernel, scenario.seed + u64::from(run))));
+        }
+        let places: Vec<_> = places.into_iter().collect();
+        let warm = spread(&places, threads, progress, |&(name, row, kernel, seed)| {
+            let scenario = &self.0[name];
+            let (row, kernel) = (&scenario.rows[row], &scenario.kernels[kernel]);
+            let warm = warm_up(&scenario.machine, kernel, row, seed);
+            warm.map(|warm| (spans[name], Mutex::new(warm))).map_err(|e| of_run(scenario, row, kernel, &e))
+        })?;
+        Ok(Copies(places.into_iter().zip(warm).collect()))
+    }
+}
+
+/// Does jobs on `threads` threads.
+fn spread<J: Sync, T: Send>(
+    jobs: &[J],
+    threads: usize,
+    progress: &(dyn Fn(usize, usize) + Sync),
+    run: impl Fn(&J) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
+    let done = AtomicUsize::new(0);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|e| Error::new(format!("cannot start threads: {e}")))?;
+    let results: Vec<Result<T, Error>> = pool.install(|| {
+        // One by one, since some take much longer than others.
+        let each = jobs.par_iter().with_max_len(1);
+        each.map(|job| {
+            let result = run(job);
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
+            result
+        })
+        .collect()
+    });
+    results.into_iter().collect()
+}
+
+fn of_run(scenario: &Scenario, row: &Row, kernel: &Kernel, e: &Error) -> Error {
+    Error::new(format!("{}: row {}, {}: {e}", scenario.file, row.key, kernel.name))
 }
 
 /// One run.
 struct Job<'a> {
     setting: usize,
+    name: &'a str,
     scenario: &'a Scenario,
     row: usize,
     kernel: usize,
@@ -241,14 +290,22 @@ struct Done {
 }
 
 impl Job<'_> {
-    fn run(&self, setting: &Setting) -> Result<Done, Error> {
+    fn run(&self, copies: &Copies, setting: &Setting) -> Result<Done, Error> {
         let machine =
             setting.apply(&self.scenario.machine).expect("jobs are made where it changes something");
         let (row, kernel) = (&self.scenario.rows[self.row], &self.scenario.kernels[self.kernel]);
         let limits = Limits { seed: self.seed, limit: self.scenario.limit };
-        let (run, _) = run_one(&machine, kernel, row, limits, |_| NullSink).map_err(|e| {
-            Error::new(format!("{}: row {}, {}: {e}", self.scenario.file, row.key, kernel.name))
-        })?;
+        let run = match copies.0.get(&(self.name, self.row, self.kernel, self.seed)) {
+            Some((spans, warm)) => {
+                let copy = warm.lock().expect("nobody panics over a copy").on(&machine);
+                run_copy(copy, *spans, row, self.seed)
+            }
+            None => {
+                let folds = Folds::new(&row.workload).unexplained();
+                run_folding(&machine, kernel, row, limits, folds, |_| NullSink).map(|(run, _)| run)
+            }
+        };
+        let run = run.map_err(|e| of_run(self.scenario, row, kernel, &e))?;
         let figure = |key: &&Key| figure::read(&key.figure, &run, &row.workload);
         let constants = machine.constants().into_iter().filter(|(_, cost)| cost.was_asked());
         Ok(Done {

@@ -1,0 +1,82 @@
+//! Repeats a verdict from copies of a warm run.
+//!
+//! Where it takes far longer to bring a workload to where it is measured than to measure it, it is
+//! brought there once for each row, kernel and seed. A copy then goes on with a constant pushed, settles, and is
+//! measured; so does one without a push, to which the others are held.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use schedlab_machine::Machine;
+use schedlab_sched::Kernel;
+use schedlab_sim::{Outcome, Simulation, Warm};
+use schedlab_trace::NullSink;
+use schedlab_units::Duration;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::Error;
+use crate::experiment::Run;
+use crate::folds::Folds;
+use crate::scenario::{Row, parse_duration};
+
+/// How long copies run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spans {
+    /// From the push until figures are gathered.
+    #[serde(deserialize_with = "duration", serialize_with = "as_text")]
+    pub settle: Duration,
+    /// As long as they are gathered.
+    #[serde(deserialize_with = "duration", serialize_with = "as_text")]
+    pub sample: Duration,
+}
+
+fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_duration(&text).map_err(serde::de::Error::custom)
+}
+
+fn as_text<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(duration)
+}
+
+/// A row of a scenario under one of its kernels with a seed: names and places.
+pub type Place<'s> = (&'s str, usize, usize, u64);
+
+/// Runs that are warm. Whoever takes a copy holds the original alone, for as long as that takes.
+#[derive(Default)]
+pub struct Copies<'s>(pub BTreeMap<Place<'s>, (Spans, Mutex<Warm<'s>>)>);
+
+/// Brings a run to where it is warm.
+///
+/// # Errors
+/// A workload that does not say so before it ends.
+pub fn warm_up<'s>(
+    machine: &'s Machine,
+    kernel: &'s Kernel,
+    row: &'s Row,
+    seed: u64,
+) -> Result<Warm<'s>, Error> {
+    let simulation =
+        Simulation::new(machine, kernel, &row.workload).map_err(|e| Error::new(e.to_string()))?;
+    simulation
+        .seed(seed)
+        .warm_up(&mut NullSink)
+        .map_err(|end| Error::new(format!("it ended before it was warm: {end}")))
+}
+
+/// Goes on with a copy.
+///
+/// # Errors
+/// A deadlock.
+pub fn run_copy(mut copy: Warm, spans: Spans, row: &Row, seed: u64) -> Result<Run, Error> {
+    let right = |outcome: Outcome| match outcome.is_ok() {
+        true => Ok(outcome),
+        false => Err(Error::new(outcome.end.to_string())),
+    };
+    let begins = right(copy.run(spans.settle, &mut NullSink))?.time;
+    let mut folds = Folds::new(&row.workload).unexplained();
+    folds.begin_again(begins);
+    let outcome = right(copy.run(spans.sample, &mut folds))?;
+    Ok(Run { seed, elapsed: outcome.time.since(begins), profile: outcome.profile, folds })
+}
