@@ -106,6 +106,14 @@ impl LbEnv<'_> {
         for id in self.sd.groups.iter() {
             let group = domains.sg(id);
             let local = self.is_local(id, group);
+            if let Some(idle) = sums.and_then(|all| self.gives_nothing(all.of(id), local)) {
+                self.examine_all(group.group_weight);
+                overload |= idle.overloaded > 0;
+                sds.total_load += idle.load;
+                sds.total_capacity += domains.sgcs[group.sgc as usize].capacity;
+                sum_util += idle.util;
+                continue;
+            }
             let mut stats = self.update_sg_lb_stats(id, local, &sds.local, sums, &mut overload);
             self.classify(group, &mut stats);
             self.record_sg_llc_stats(group, &stats);
@@ -178,6 +186,13 @@ impl LbEnv<'_> {
     fn suffice<'s>(&self, sums: &'s CpuStats, local: bool) -> Option<&'s CpuStats> {
         let misfits = !local && (self.has_misfits() || self.looks_for_reduced() && sums.maybe_reduced > 0);
         (!misfits && !self.sched.sched_cache_active()).then_some(sums)
+    }
+
+    /// The sums over another group without fair tasks: it is never the busiest, so only the totals
+    /// of the domain need them, unless somebody wants to see all groups.
+    fn gives_nothing<'s>(&self, sums: &'s CpuStats, local: bool) -> Option<&'s CpuStats> {
+        let unseen = !local && sums.h_nr_running == 0 && self.sched.balance_log.is_none();
+        if unseen { self.suffice(sums, local) } else { None }
     }
 
     fn has_misfits(&self) -> bool {
