@@ -61,12 +61,9 @@ impl Facts {
                 None => machine_instead(args, recorded)?,
             },
         };
-        let asked = match (args.kernel, folder) {
-            (Some(kernel), _) => kernel.to_owned(),
-            (None, Some(folder)) if folder.join("uname.txt").is_file() => {
-                recorded_kernel(folder, args.kernel_option)?
-            }
-            (None, _) => kernel_in(args, recorded)?,
+        let asked = match kernel_name(args.kernel, folder, recorded, args.kernel_option)? {
+            Some(name) => name,
+            None => kernel_instead(args, recorded)?,
         };
         let mut kernel = Kernel::parse(&asked)?;
         if let Some(folder) = folder {
@@ -99,11 +96,7 @@ pub fn known_kernel(
     folder: Option<&Path>,
     recorded: &Recorded,
 ) -> Result<Option<Kernel>, Error> {
-    let name = match (asked, folder.filter(|folder| folder.join("uname.txt").is_file())) {
-        (Some(kernel), _) => Some(kernel.to_owned()),
-        (None, Some(folder)) => Some(recorded_kernel(folder, "--kernel")?),
-        (None, None) => kernel_inside(recorded, "--kernel")?,
-    };
+    let name = kernel_name(asked, folder, recorded, "--kernel")?;
     let mut kernel = name.map(|name| Kernel::parse(&name)).transpose()?;
     let features = folder.map(|folder| folder.join("sched_features.txt")).filter(|path| path.is_file());
     if let (Some(kernel), Some(features), None) = (&mut kernel, features, asked) {
@@ -138,21 +131,27 @@ fn machine_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<Topology, Er
     Ok(machine::machine(name)?.topology)
 }
 
-/// The preset of the kernel that stands in a recording.
-fn kernel_inside(recorded: &Recorded, option: &str) -> Result<Option<String>, Error> {
-    if is_read_once(&recorded.trace) {
-        return Ok(None);
+/// The kernel as the user names it, the facts do, or the recording itself; none if none does.
+fn kernel_name(
+    asked: Option<&str>,
+    folder: Option<&Path>,
+    recorded: &Recorded,
+    option: &str,
+) -> Result<Option<String>, Error> {
+    match (asked, folder.filter(|folder| folder.join("uname.txt").is_file())) {
+        (Some(kernel), _) => Ok(Some(kernel.to_owned())),
+        (None, Some(folder)) => recorded_kernel(folder, option).map(Some),
+        (None, None) if is_read_once(&recorded.trace) => Ok(None),
+        (None, None) => {
+            let recording = Recording::open(&recorded.trace)?;
+            Ok(recording.release().and_then(|release| preset_of(release, option)))
+        }
     }
-    let recording = Recording::open(&recorded.trace)?;
-    Ok(recording.release().and_then(|release| preset_of(release, option)))
 }
 
-/// The kernel that stands in a recording, or the one to take instead.
-fn kernel_in(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error> {
+/// The kernel to take where nothing says which was recorded.
+fn kernel_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error> {
     let (trace, option) = (recorded.trace.display(), args.kernel_option);
-    if let Some(preset) = kernel_inside(recorded, option)? {
-        return Ok(preset);
-    }
     let Some(name) = args.kernel_instead else {
         return Err(Error::new(format!(
             "{trace} does not say which kernel was recorded; name it with {option}, as in {option} v6.12"

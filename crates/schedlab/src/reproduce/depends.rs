@@ -249,7 +249,6 @@ mod tests {
         let mut table = tables().into_iter().find(|table| table.name == "irq-capacity").unwrap();
         table.blocks.retain(|block| block.name == "hackbench");
         table.blocks[0].rows.retain(|row| row.key == "1");
-        table.blocks[0].left_out.rows.clear();
         table.end_runs = 2;
         let names = ["irq-capacity-hackbench.toml", "irq-capacity-hackbench-quiet.toml"].map(str::to_string);
         let spans = Spans { settle: Duration::micros(100), sample: Duration::millis(1) };
