@@ -67,8 +67,9 @@ impl Engine<'_> {
 
     fn leaves(&mut self, cpu: CpuId, prev: TaskId, switched: &Switched) {
         let done_at = self.now + Duration(self.cpus[cpu].overhead_ns() + self.paths.context_switch);
+        let dead = self.sched.task(prev).state == TaskState::Dead;
         let entry = &mut self.tasks[prev.index()];
-        if switched.voluntary && !switched.delayed {
+        if switched.voluntary && !switched.delayed && !dead {
             // A wake-up before the switch is over finds the task still on its CPU.
             entry.off_cpu_at = done_at;
         } else {
