@@ -3,7 +3,7 @@
 //! The scheduler says what it touched; here the machine says what that took.
 
 use schedlab_machine::Mechanism;
-use schedlab_sched::Effect;
+use schedlab_sched::{Effect, MigrationCause};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
@@ -49,7 +49,15 @@ impl Engine<'_> {
                 self.counts.migrations += 1;
                 self.counts.by_cause[cause as usize] += 1;
                 if self.tracing {
+                    // A task that is woken, or new, leaves no queue.
+                    let queued = !matches!(cause, MigrationCause::Wakeup | MigrationCause::Fork);
+                    if queued {
+                        self.emit_charged(by, context, from);
+                    }
                     self.emit_migrate(by, context, task, from, to);
+                    if queued {
+                        self.emit_charged(by, context, to);
+                    }
                 }
             }
             Effect::ActiveBalance { cpu, to } => self.ask_stopper(by, cpu, to),

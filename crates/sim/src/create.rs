@@ -235,6 +235,7 @@ impl Engine<'_> {
         if self.tracing {
             let ((comm, pid), prio) = (self.who(task), self.prio(task));
             let kind = Kind::SchedWakeupNew { comm, pid, prio, target_cpu: chosen.cpu };
+            self.emit_charged(cpu, Context::Task, chosen.cpu);
             self.emit(cpu, Context::Task, kind);
         }
         self.rearm_hrtick(chosen.cpu);

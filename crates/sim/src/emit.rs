@@ -2,7 +2,7 @@
 //!
 //! Nothing here is done unless the sink listens.
 
-use schedlab_sched::{Curr, FairPolicy, Policy};
+use schedlab_sched::{Curr, FairPolicy, NeedResched, Policy};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Flags, Kind, Label, TaskState};
 use schedlab_units::{Pid, TaskId};
@@ -23,6 +23,11 @@ pub(crate) enum Context {
 impl Engine<'_> {
     /// Tells the trace that something happened on a CPU.
     pub fn emit(&mut self, cpu: CpuId, context: Context, kind: Kind) {
+        let depth = if matches!(kind, Kind::SchedSwitch { .. }) { 2 } else { 1 };
+        self.emit_with(cpu, context, self.sched.rqs[cpu].need_resched, depth, kind);
+    }
+
+    fn emit_with(&mut self, cpu: CpuId, context: Context, pending: NeedResched, depth: u8, kind: Kind) {
         let (pid, tgid, comm) = match self.cpus[cpu].shown {
             Curr::Idle => (Pid::IDLE, Pid::IDLE, Comm::swapper(cpu)),
             Curr::Task(task) => {
@@ -30,7 +35,6 @@ impl Engine<'_> {
                 (entry.pid, entry.tgid, entry.comm)
             }
         };
-        let pending = self.sched.rqs[cpu].need_resched;
         let mut bits = match context {
             Context::Task => Flags::IRQS_OFF,
             Context::Hardirq => Flags::IRQS_OFF | Flags::HARDIRQ,
@@ -42,7 +46,6 @@ impl Engine<'_> {
         if pending.lazy {
             bits |= Flags::NEED_RESCHED_LAZY;
         }
-        let depth = if matches!(kind, Kind::SchedSwitch { .. }) { 2 } else { 1 };
         let event = Event {
             time: self.now,
             cpu,
@@ -90,18 +93,36 @@ impl Engine<'_> {
 
     /// `sched_stat_runtime` for what a task ran since it was last told.
     pub fn emit_runtime(&mut self, cpu: CpuId, context: Context, task: TaskId) {
+        if let Some(kind) = self.runtime(task) {
+            self.emit(cpu, context, kind);
+        }
+    }
+
+    /// The same for the task that runs on a CPU, which another that was queued there has charged.
+    pub fn emit_charged(&mut self, cpu: CpuId, context: Context, at: CpuId) {
+        if let Some(curr) = self.curr(at) {
+            self.emit_runtime(cpu, context, curr);
+        }
+    }
+
+    /// The same for the task that runs when the scheduler is called, which charges it before it looks for another and
+    /// takes back the requests that it was `called_for`.
+    pub fn emit_last_runtime(&mut self, cpu: CpuId, task: TaskId, called_for: NeedResched) {
+        if let Some(kind) = self.runtime(task) {
+            self.emit_with(cpu, Context::Task, called_for, 2, kind);
+        }
+    }
+
+    fn runtime(&mut self, task: TaskId) -> Option<Kind> {
         let entity = &self.sched.task(task).se;
         // Until v6.7 the event told the virtual time as well.
         let cfs = self.sched.kernel.rules.policy == FairPolicy::Cfs;
         let (sum, vruntime) = (entity.sum_exec_runtime, cfs.then_some(entity.vruntime));
         let entry = &mut self.tasks[task.index()];
         let runtime = sum - entry.runtime_told;
-        if runtime == 0 {
-            return;
-        }
         entry.runtime_told = sum;
         let (comm, pid) = (entry.comm, entry.pid);
-        self.emit(cpu, context, Kind::SchedStatRuntime { comm, pid, runtime, vruntime });
+        (runtime != 0).then_some(Kind::SchedStatRuntime { comm, pid, runtime, vruntime })
     }
 
     /// `sched_migrate_task`.

@@ -27,9 +27,15 @@ impl Engine<'_> {
 
     /// Calls the scheduler on a CPU, whose execution is up to now.
     pub fn reschedule(&mut self, cpu: CpuId, how: Deactivate) {
+        let called_for = self.sched.rqs[cpu].need_resched;
         self.sched.stall = self.stall(cpu);
         let switched = self.sched.schedule(cpu, how, self.now);
         self.sched.stall = None;
+        if self.tracing
+            && let Curr::Task(prev) = switched.prev
+        {
+            self.emit_last_runtime(cpu, prev, called_for);
+        }
         self.effects(cpu, Context::Task);
         self.rearm_hrtick(cpu);
         if switched.prev != switched.next {
@@ -43,9 +49,6 @@ impl Engine<'_> {
         self.counts.switches += 1;
         self.counts.voluntary += u64::from(switched.voluntary);
         if self.tracing {
-            if let Curr::Task(prev) = switched.prev {
-                self.emit_runtime(cpu, Context::Task, prev);
-            }
             if self.explaining {
                 self.explain_pick(cpu, switched);
             }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use schedlab_sched::{WakeListOrder, Wakeup};
+use schedlab_sched::Wakeup;
 use schedlab_topology::CpuId;
 use schedlab_trace::Kind;
 use schedlab_units::TaskId;
@@ -71,6 +71,7 @@ impl Engine<'_> {
     fn emit_wakeup(&mut self, cpu: CpuId, context: Context, task: TaskId) {
         let ((comm, pid), prio) = (self.who(task), self.prio(task));
         let target_cpu = self.sched.task(task).cpu;
+        self.emit_charged(cpu, context, target_cpu);
         self.emit(cpu, context, Kind::SchedWakeup { comm, pid, prio, target_cpu });
     }
 
@@ -79,17 +80,14 @@ impl Engine<'_> {
         if self.sched.rqs[cpu].wake_list.is_empty() {
             return;
         }
-        let mut woken = self.sched.rqs[cpu].wake_list.clone();
-        if self.sched.kernel.rules.wake_list_order == WakeListOrder::Lifo {
-            woken.reverse();
-        }
-        self.sched.drain_wake_list(cpu, self.now);
-        self.take_time(cpu, self.paths.wake_list * woken.len() as u64);
-        self.effects(cpu, Context::Hardirq);
-        if self.tracing {
-            for task in woken {
+        let woken = self.sched.wake_list_in_turn(cpu);
+        for &task in &woken {
+            self.sched.drain_one(task, self.now);
+            if self.tracing {
                 self.emit_wakeup(cpu, Context::Hardirq, task);
             }
         }
+        self.take_time(cpu, self.paths.wake_list * woken.len() as u64);
+        self.effects(cpu, Context::Hardirq);
     }
 }

@@ -221,25 +221,18 @@ impl Sched {
         }
     }
 
-    /// A CPU works off its wake list.
+    /// Those on a CPU's wake list, in the order in which it queues them.
     ///
-    /// Kernel: sched_ttwu_pending(), kernel/sched/core.c, v6.12, v5.5.
-    pub fn drain_wake_list(&mut self, cpu: CpuId, now: Time) {
-        let mut list = core::mem::take(&mut self.rqs[cpu].wake_list);
+    /// Kernel: llist_reverse_order() of sched_ttwu_pending(), kernel/sched/core.c.
+    pub fn wake_list_in_turn(&self, cpu: CpuId) -> Vec<TaskId> {
+        let mut list = self.rqs[cpu].wake_list.clone();
         if self.kernel.rules.wake_list_order == WakeListOrder::Lifo {
             list.reverse();
         }
-        for &task in &list {
-            let flags = self.task(task).wake_flags;
-            self.ttwu_do_activate(task, cpu, flags, now);
-        }
-        list.clear();
-        let rq = &mut self.rqs[cpu];
-        rq.wake_list = list;
-        rq.ttwu_pending = false;
+        list
     }
 
-    /// A CPU queues one of those on its wake list, in the order that a recording tells.
+    /// A CPU queues one of those on its wake list.
     ///
     /// Kernel: sched_ttwu_pending(), kernel/sched/core.c, v6.12.
     pub fn drain_one(&mut self, task: TaskId, now: Time) -> PreemptDecision {
@@ -424,7 +417,9 @@ mod tests {
         }
         let told = drawn.sched.effects.iter().filter(|effect| **effect == Effect::WakeList { cpu: CpuId(2) });
         assert_eq!(told.count(), 1, "only the first finds the list empty");
-        drawn.sched.drain_wake_list(CpuId(2), NOW);
+        for task in drawn.sched.wake_list_in_turn(CpuId(2)) {
+            drawn.sched.drain_one(task, NOW);
+        }
         assert!(!drawn.sched.rqs[CpuId(2)].ttwu_pending);
         let (x, y) = (drawn.task("x"), drawn.task("y"));
         let queued = drawn.sched.root_cfs(CpuId(2)).timeline.entries();
