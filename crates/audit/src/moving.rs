@@ -27,8 +27,10 @@ impl<S: Listener> Audit<S> {
         if let Some(state) = leaves.filter(|_| moved.to == event.cpu)
             && let Some(prev) = self.shadow.find(event.pid)
         {
-            // Only a CPU whose last task has left its queue takes one from another on the way.
+            // Only a CPU whose last task has left its queue takes one from another on the way. It looked for somebody
+            // before, so sleepers that were still queued are gone.
             self.shadow.leave(prev, state, event.time);
+            self.shadow.sched.choose_next(event.cpu);
         }
     }
 
