@@ -51,6 +51,11 @@ impl Clocks {
         self.cpus[cpu].acted = now;
     }
 
+    /// When a CPU acted last.
+    pub fn acted(&self, cpu: CpuId) -> Time {
+        self.cpus[cpu].acted
+    }
+
     /// How long before its event, which is told next, a CPU that acts may have been held up.
     pub fn held(&self, cpu: CpuId, now: Time) -> Duration {
         let before = self.cpus[cpu].acted;

@@ -98,6 +98,7 @@ impl Shadow {
             vruntime_error: 0,
             lag_known: parent.is_some(),
             began: now,
+            left: Time::ZERO,
             charged: Charged::default(),
             handed_over: false,
             plainly_woken: false,

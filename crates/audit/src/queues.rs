@@ -108,6 +108,13 @@ impl Shadow {
             .is_some_and(|since| since > self.clocks.went_idle(self.sched.task(task).cpu))
     }
 
+    /// Whether a task that was switched out may not have got off its CPU yet, which does so a little after the
+    /// event and did not act since.
+    pub fn may_be_on_cpu(&self, task: TaskId, now: Time) -> bool {
+        let (left, cpu) = (self.known(task).left, self.sched.task(task).cpu);
+        self.clocks.acted(cpu) <= left && now.since(left) <= self.slack.time()
+    }
+
     /// Whether some sleeper may still be queued on a CPU that is not here.
     pub fn may_keep_sleepers(&self, cpu: CpuId) -> bool {
         let mut tasks = (0..self.known.len() as u32).map(TaskId);
@@ -218,6 +225,7 @@ impl Shadow {
             runtime::unpin(self, prev);
             let known = self.known_mut(prev);
             known.first_run = false;
+            known.left = now;
             self.ran(prev, held, now);
             self.sched.finish_task_switch(prev);
         }

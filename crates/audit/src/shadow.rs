@@ -56,6 +56,8 @@ pub struct Known {
     pub lag_known: bool,
     /// When it began to run.
     pub began: Time,
+    /// When it was switched out.
+    pub left: Time,
     /// What the kernel said of its run time.
     pub charged: Charged,
     /// A kernel thread that was not woken since it was born, and so is not bound yet.

@@ -26,8 +26,20 @@ pub(crate) struct Open {
     /// Generation of the state in which it was judged.
     judged: u64,
     applied: bool,
-    /// For all we know the task was still queued.
-    still_queued: bool,
+    /// It can only have happened without a choice: the task was still queued, or on its CPU.
+    nobody_chose: bool,
+}
+
+impl Open {
+    /// The task stays where it is, without a choice, if `hidden` is so.
+    fn stays(&mut self, reason: Reason, hidden: Hidden) {
+        let choice = Choice::Cpu(self.fate.cpu);
+        let numbers = Default::default();
+        self.verdict.ours.push(Possible { choice, reason: reason.name(), hidden: Some(hidden), numbers });
+        self.verdict.answer = Answer::AgreesInSet;
+        self.verdict.hidden = Some(hidden);
+        self.nobody_chose = true;
+    }
 }
 
 /// A task that wakes those who wait for its end is gone so soon after.
@@ -70,7 +82,7 @@ impl<S: Listener> Audit<S> {
             possible: Possibilities::default(),
             judged: 0,
             applied: false,
-            still_queued: false,
+            nobody_chose: false,
         };
         self.judge(&mut open, now);
         self.open.put(this, open);
@@ -110,6 +122,9 @@ impl<S: Listener> Audit<S> {
         }
         open.judged = self.shadow.generation.max(1);
         if open.verdict.answer == Answer::Differs {
+            self.judge_on_cpu(open, now);
+        }
+        if open.verdict.answer == Answer::Differs {
             self.judge_in_motion(open, now);
         }
         if open.verdict.answer == Answer::Differs {
@@ -122,15 +137,22 @@ impl<S: Listener> Audit<S> {
         let (task, fate) = (open.wakeup.task, open.fate);
         let stays = fate.cpu == self.shadow.sched.task(task).cpu && !fate.migrated;
         if stays && fate.by == open.wakeup.this_cpu && self.shadow.may_be_queued(task) {
-            open.verdict.ours.push(Possible {
-                choice: Choice::Cpu(fate.cpu),
-                reason: Reason::StillDelayed.name(),
-                hidden: Some(Hidden::DelayedDequeue),
-                numbers: Default::default(),
-            });
-            open.verdict.answer = Answer::AgreesInSet;
-            open.verdict.hidden = Some(Hidden::DelayedDequeue);
-            open.still_queued = true;
+            open.stays(Reason::StillDelayed, Hidden::DelayedDequeue);
+        }
+    }
+
+    /// Whether what happened follows if the task had not got off its CPU yet.
+    fn judge_on_cpu(&mut self, open: &mut Open, now: Time) {
+        let (task, fate) = (open.wakeup.task, open.fate);
+        let cpu = self.shadow.sched.task(task).cpu;
+        let stays = fate.cpu == cpu && fate.by == cpu && !fate.migrated;
+        if stays && self.shadow.may_be_on_cpu(task, now) {
+            self.shadow.sched.task_mut(task).on_cpu = true;
+            let path = self.shadow.sched.wake_path(&open.wakeup);
+            self.shadow.sched.task_mut(task).on_cpu = false;
+            if path == WakePath::OnCpuHandover {
+                open.stays(Reason::OnCpuHandover, Hidden::InMotion);
+            }
         }
     }
 
@@ -261,7 +283,7 @@ impl<S: Listener> Audit<S> {
         let mut decision =
             WakeupDecision { path, placement, cpu, remote: open.fate.by != open.wakeup.this_cpu };
         let mut wakeup = open.wakeup;
-        if open.still_queued {
+        if open.nobody_chose {
             // Nobody chose, and it is no flip.
             (wakeup.waker, decision.placement) = (None, None);
         } else if path == WakePath::Select {
