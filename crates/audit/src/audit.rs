@@ -212,6 +212,7 @@ impl<S: Listener> Audit<S> {
             }
             Kind::SchedStatRuntime { pid, runtime, .. } => {
                 if let Some(task) = self.shadow.find(pid) {
+                    self.requeue(event, task);
                     runtime::charge(&mut self.shadow, task, runtime, now);
                     let resched = Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY;
                     let itself = pid == event.pid && !event.flags.in_interrupt() && !event.flags.has(resched);

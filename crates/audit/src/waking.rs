@@ -4,7 +4,9 @@
 //! then others may change what the waker looked at: so if the kernel's choice does not follow, it is
 //! asked again after each change, until the CPU that began it goes on.
 
-use schedlab_sched::{Curr, PreemptDecision, Reason, TaskState, WakePath, Wakeup, WakeupDecision};
+use schedlab_sched::{
+    Curr, DelayedRequeue, EnqueueFlags, PreemptDecision, Reason, TaskState, WakePath, Wakeup, WakeupDecision,
+};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind};
 use schedlab_units::{Duration, TaskId, Time};
@@ -301,6 +303,25 @@ impl<S: Listener> Audit<S> {
         }
         self.shadow.generation += 1;
         preempt
+    }
+
+    /// A waker charges a task. If it wakes a sleeper that is still queued beside that one, it has looked at the
+    /// sleeper's lag before, and put it elsewhere by that.
+    ///
+    /// Kernel: ttwu_runnable(), kernel/sched/core.c; requeue_delayed_entity(), kernel/sched/fair.c, v6.12.
+    pub(crate) fn requeue(&mut self, event: &Event, charged: TaskId) {
+        if self.shadow.sched.kernel.rules.delayed_requeue != DelayedRequeue::ZeroIfEligible {
+            return;
+        }
+        let Some(open) = self.open.get(event.cpu) else { return };
+        let (task, fate) = (open.wakeup.task, open.fate);
+        let entry = self.shadow.sched.task(task);
+        let stays = fate.cpu == entry.cpu && fate.by == event.cpu && !fate.migrated;
+        if stays && entry.se.sched_delayed && self.shadow.sched.task(charged).cpu == entry.cpu {
+            self.shadow.sched.update_rq_clock(fate.cpu, event.time);
+            let flags = EnqueueFlags { delayed: true, ..EnqueueFlags::default() };
+            self.shadow.sched.activate(task, fate.cpu, flags, event.time);
+        }
     }
 
     /// A task is queued: at once by its waker, or from a wake list.
