@@ -229,7 +229,9 @@ impl<S: Listener> Audit<S> {
 
     /// Applies a wake-up; what it does to the task that runs where it ends.
     fn settle(&mut self, open: &Open, now: Time) -> Option<PreemptDecision> {
-        if let Some((spread, [narrow, wide])) = &open.possible.spread {
+        if let Some((spread, [narrow, wide])) = &open.possible.spread
+            && !open.nobody_chose
+        {
             let cpu = &open.fate.cpu;
             match (narrow.contains(cpu), wide.contains(cpu)) {
                 (true, false) => self.shadow.guesses.learn(spread, false),
