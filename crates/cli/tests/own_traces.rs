@@ -12,10 +12,15 @@ fn schedlab(args: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// How much the audit of a simulated scenario agrees, of a thousand, by kind of decision.
+/// How much the audit of a scenario of the project agrees.
 fn agreement(scenario: &str, machine: &str, kernel: &str) -> [(&'static str, u64); 5] {
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let scenario = scenarios.join(scenario).display().to_string();
+    agreement_of(&scenarios.join(scenario), machine, kernel)
+}
+
+/// How much the audit of a simulated scenario agrees, of a thousand, by kind of decision.
+fn agreement_of(scenario: &Path, machine: &str, kernel: &str) -> [(&'static str, u64); 5] {
+    let scenario = scenario.display().to_string();
     let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{machine}-{kernel}.txt"));
     std::fs::write(&trace, schedlab(&["trace", &scenario, "--kernel", kernel])).unwrap();
     let trace = trace.display().to_string();
@@ -40,5 +45,28 @@ fn own_traces_agree_with_the_rules_that_made_them() {
     for (kind, agrees) in agreement("stream-pinned-numa.toml", "zen3-2s", "v5.18") {
         let least = if matches!(kind, "pick" | "preempt") { 990 } else { 1000 };
         assert!(agrees >= least, "{kind}: {agrees}");
+    }
+}
+
+/// Senders and receivers on many CPUs, whose wake-ups meet tasks that are queued still, or not yet off their CPU, and CPUs
+/// that pull.
+#[test]
+fn messages_agree_with_the_rules_that_made_them() {
+    let machine = "2x4x4x2";
+    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join("messages.toml");
+    let text = format!(
+        "machine = \"{machine}\"\nkernels = [\"v6.12\"]\nseed = 3\n\n\
+         [workload]\nmodel = \"hackbench\"\ngroups = 3\nloops = 100\ntransport = \"pipe\"\n"
+    );
+    std::fs::write(&scenario, text).unwrap();
+    for kernel in ["v5.18", "v6.1", "v6.12", "v7.2"] {
+        for (kind, agrees) in agreement_of(&scenario, machine, kernel) {
+            let least = match kind {
+                "wakeup" => 995,
+                "preempt" | "balance" => 997,
+                _ => 1000,
+            };
+            assert!(agrees >= least, "{kernel} {kind}: {agrees}");
+        }
     }
 }
