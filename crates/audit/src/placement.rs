@@ -261,6 +261,10 @@ fn search(
     found: &mut Possibilities,
 ) {
     let flag = sync.then_some(Hidden::SyncFlag).or(flips);
+    let asked_affine =
+        target.affine != Reason::WakeWide && shadow.sched.task(wakeup.task).allowed.contains(wakeup.this_cpu);
+    let by_waker = shadow.sched.kernel.rules.recent_used_cpu == RecentUsedCpu::Waker;
+    let waker_recent = (by_waker && asked_affine).then_some(wakeup.this_cpu);
     let run = |shadow: &Shadow, hidden: Option<Hidden>, found: &mut Possibilities| -> Reason {
         let view = View::new(&shadow.sched, now, None);
         let mut placement = wakeup::select_idle_sibling(&view, wakeup, prev, target.cpu);
@@ -270,6 +274,7 @@ fn search(
         }
         let reason = placement.reason;
         placement.affine = Some((target.affine, target.cpu));
+        placement.waker_recent_used_cpu = waker_recent;
         found.add(placement, target.hidden.or(hidden).or(flag), target.numbers);
         reason
     };

@@ -40,6 +40,9 @@ fn own_traces_agree_with_the_rules_that_made_them() {
     for (kind, agrees) in agreement("kthread-stack-uma.toml", "uma-8c", "v5.18") {
         assert_eq!(agrees, 1000, "{kind}");
     }
+    // Where wakers set their own recently used CPU.
+    let before = agreement("kthread-stack-uma.toml", "uma-8c", "v5.5");
+    assert_eq!(before[0], ("wakeup", 1000));
     // Bound threads, which only their masks explain, moved by passes for CPUs that they may not use. Virtual times of some
     // come to be off by two milliseconds.
     for (kind, agrees) in agreement("stream-pinned-numa.toml", "zen3-2s", "v5.18") {
