@@ -115,6 +115,7 @@ impl<S: Listener> Audit<S> {
             if !std::mem::replace(&mut self.begun, true) {
                 self.shadow.begin(event.time);
             }
+            self.shadow.let_sleepers_go(event.time);
             self.shadow.advance(event.time);
             self.shadow.slice_timer(event.cpu, event.time);
             self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);

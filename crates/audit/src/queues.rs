@@ -1,6 +1,6 @@
 //! Queues kept in step with the recording: who joins and leaves them, who moves, who runs.
 
-use schedlab_sched::{Curr, DequeueFlags, EnqueueFlags, MigrationCause, SeId, TaskState};
+use schedlab_sched::{Curr, DequeueFlags, EnqueueFlags, Feature, MigrationCause, SeId, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -163,7 +163,23 @@ impl Shadow {
             let decided = self.sched.wakeup_preempt(to, task, 0, now);
             arrived.extend(before.map(|before| Arrived { before, task, decided }));
         }
+        if self.sched.rqs[to].curr == Curr::Idle && self.sched.kernel.has(Feature::DelayDequeue) {
+            self.roused.push((to, now));
+        }
         arrived
+    }
+
+    /// An idle CPU that got nobody but sleepers who were still queued looks for whom to run, lets them go and
+    /// stays idle: no event tells.
+    pub fn let_sleepers_go(&mut self, now: Time) {
+        while let Some(&(cpu, since)) = self.roused.first().filter(|(_, since)| *since < now) {
+            self.roused.remove(0);
+            if self.sched.rqs[cpu].curr == Curr::Idle && self.sched.root_cfs(cpu).h_nr_runnable == 0 {
+                self.sched.update_rq_clock(cpu, since);
+                self.sched.choose_next(cpu);
+                self.generation += 1;
+            }
+        }
     }
 
     /// By which clock the scheduler goes that an event of `now` speaks of.

@@ -142,6 +142,8 @@ pub struct Shadow {
     pub(crate) family: bool,
     /// Tasks that run for the first time and are about to change their priority.
     pub(crate) changing: Vec<TaskId>,
+    /// Idle CPUs that got tasks by balancing, and when.
+    pub(crate) roused: Vec<(CpuId, Time)>,
     next_tick: Time,
     /// Averages of each CPU when it went idle last.
     pub at_idle: PerCpu<Averages>,
@@ -180,6 +182,7 @@ impl Shadow {
             hints,
             family: false,
             changing: Vec::new(),
+            roused: Vec::new(),
             next_tick: Time::ZERO,
             at_idle: PerCpu::new(topology.nr_cpus(), |_| Averages::default()),
             pelt_start: PerCpu::new(topology.nr_cpus(), |_| 0),
