@@ -47,7 +47,7 @@ fn main() {
         let folder = Path::new(&folder);
         let recording = recording::read(folder);
         let mut events = recording.events();
-        let Recording { topology, kernel, text } = recording;
+        let Recording { topology, kernel, text, groups } = recording;
         let rounds = at_least.div_ceil(events.len());
         let all = (rounds * events.len()) as f64;
 
@@ -66,7 +66,7 @@ fn main() {
         let of_perf = reading(rounds, || perf_data::Reader::new(Cursor::new(&files.1)).unwrap());
 
         let span = events.last().unwrap().time.since(events[0].time) + Duration::millis(10);
-        let mut audit = Audit::new(&topology, &kernel, Options::default());
+        let mut audit = Audit::new(&topology, &kernel, Options { groups, ..Options::default() });
         let start = cpu_time();
         for _ in 0..rounds {
             for event in &mut events {

@@ -22,16 +22,11 @@ fn main() {
         let folder = Path::new(&folder);
         let recording = recording::read(folder);
         let events = recording.events();
-        let Recording { topology, kernel, .. } = recording;
+        let Recording { topology, kernel, groups, .. } = recording;
         let command = fs::read_to_string(folder.join("cmd.txt")).unwrap();
         let affinity = hints_of_command(&command, topology.nr_cpus());
-        let options = Options {
-            affinity,
-            groups_hidden: has("--groups"),
-            keep_verdicts: true,
-            stories: 3,
-            ..Options::default()
-        };
+        let options =
+            Options { affinity, groups, groups_hidden: has("--groups"), keep_verdicts: true, stories: 3 };
         let mut audit = Audit::new(&topology, &kernel, options);
         for event in &events {
             if !has("--perf") || !matches!(event.kind, Kind::SchedWakeup { .. }) {

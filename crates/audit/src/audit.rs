@@ -266,6 +266,19 @@ impl<S: Listener> Audit<S> {
         if here {
             verdict.judge();
         }
+        if verdict.answer == Answer::Differs && !self.shadow.groups_hidden {
+            let kernel = verdict.kernel;
+            let is_so = |shadow: &mut Shadow| {
+                let found = pick::of_switch(shadow, cpu, next, clock);
+                let is_so = found.iter().any(|possible| possible.choice == kernel);
+                shadow.spare.give_back(found);
+                is_so
+            };
+            if self.shadow.find_lost_turn(cpu, is_so) {
+                verdict.answer = Answer::AgreesInSet;
+                verdict.hidden = Some(Hidden::LostTurn);
+            }
+        }
         if self.shadow.groups_hidden {
             // Whoever waits may come first.
             verdict.doubt(verdict.ours.len());

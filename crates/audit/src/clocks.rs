@@ -12,8 +12,10 @@ use schedlab_units::{Duration, Time};
 pub struct Clock {
     /// When it was read, by the events.
     pub read: Time,
-    /// How long before that it may have been.
+    /// How long before that it may have been, as far as errors go.
     pub held: Duration,
+    /// How long before that it may have been at most, if the CPU lost its turn just then.
+    pub most: Duration,
 }
 
 /// What is known of one CPU's clock.

@@ -41,6 +41,7 @@ mod shadow;
 mod spare;
 mod steady;
 mod tasks;
+mod turns;
 mod unseen;
 mod verdict;
 mod waking;

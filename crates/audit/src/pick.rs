@@ -6,7 +6,7 @@
 //! also tells: the one that was chosen came first, so its virtual time is moved to where
 //! that is so.
 
-use schedlab_sched::{CfsRqId, Curr, FairPolicy, Kernel, Pick, SeId};
+use schedlab_sched::{CfsRqId, Curr, FairPolicy, Kernel, Pick, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, TaskId, Time};
 
@@ -97,8 +97,9 @@ fn may_come_first(shadow: &Shadow, cfs: CfsRqId, give: &mut dyn FnMut(TaskId)) {
 enum First {
     /// Anyone.
     Any,
-    /// Whose virtual time may be as early as this one, after the queue's zero point.
-    Earliest { zero: u64, latest: i64 },
+    /// Whose virtual time may be as early as `latest`, after the queue's zero point, or a buddy for whom `near`
+    /// is enough.
+    Earliest { zero: u64, latest: i64, near: i64, buddies: [Option<SeId>; 2] },
     /// Who may be eligible, not later than `average`, and have as early a deadline as this one.
     Eligible { zero: u64, average: i64, latest: i64 },
 }
@@ -111,8 +112,12 @@ impl First {
         let rules = &shadow.sched.kernel.rules;
         let zero = shadow.sched.cfs(cfs).zero(rules);
         if rules.policy == FairPolicy::Cfs {
-            let ends = waiting(shadow, cfs).map(|w| after(zero, w.vruntime) + w.error);
-            return First::Earliest { zero, latest: ends.min().unwrap_or(0) };
+            let queue = shadow.sched.cfs(cfs);
+            let ends = waiting(shadow, cfs).map(|w| (after(zero, w.vruntime) + w.error, w.se));
+            let (latest, left) = ends.min_by_key(|&(end, _)| end).unwrap_or((0, SeId(0)));
+            let buddies = [queue.next, queue.last];
+            let near = if buddies == [None; 2] { latest } else { latest + allowance(shadow, left) };
+            return First::Earliest { zero, latest, near, buddies };
         }
         // The average moves by the mean of the errors, those of sleepers still queued among them.
         let average = shadow.sched.avg_sums(cfs).offset();
@@ -125,12 +130,20 @@ impl First {
     fn may_be(&self, w: &Waiting) -> bool {
         match *self {
             First::Any => true,
-            First::Earliest { zero, latest } => after(zero, w.vruntime) - w.error <= latest,
+            First::Earliest { zero, latest, near, buddies } => {
+                let earliest = after(zero, w.vruntime) - w.error;
+                earliest <= latest || earliest <= near && buddies.contains(&Some(w.se))
+            }
             First::Eligible { zero, average, latest } => {
                 after(zero, w.vruntime) - w.error <= average && after(zero, w.deadline) - w.error <= latest
             }
         }
     }
+}
+
+/// How far behind an entity a buddy may be and is still picked.
+fn allowance(shadow: &Shadow, left: SeId) -> i64 {
+    calc_delta_fair(shadow.sched.scaled.wakeup_granularity, &shadow.sched.se(left).load) as i64
 }
 
 /// How long after a queue's zero point a virtual time is.
@@ -163,15 +176,19 @@ fn learn_in_queue(shadow: &mut Shadow, chosen: SeId, explained: bool) {
     let sums = shadow.sched.avg_sums(cfs);
     let mine = shadow.error_of(chosen);
     let first = |w: &Waiting| !eevdf || sums.eligible(w.vruntime);
-    let others: Vec<Waiting> = waiting(shadow, cfs).filter(|w| w.se != chosen && first(w)).collect();
+    let queue = shadow.sched.cfs(cfs);
+    let is_buddy = !eevdf && [queue.next, queue.last].contains(&Some(chosen));
     let ahead = |w: &Waiting| {
         let by = if eevdf {
             entity.deadline.wrapping_sub(w.deadline)
         } else {
             entity.vruntime.wrapping_sub(w.vruntime)
         };
-        (by as i64).max(0)
+        let near = if is_buddy { allowance(shadow, w.se) } else { 0 };
+        (by as i64 - near).max(0)
     };
+    let others = waiting(shadow, cfs).filter(|w| w.se != chosen && first(w));
+    let others: Vec<(i64, Waiting)> = others.map(|w| (ahead(&w), w)).collect();
     let part = |distance: i64, theirs: u64| match (mine, theirs) {
         (0, 0) if explained => 0,
         (_, 0) => distance,
@@ -179,9 +196,9 @@ fn learn_in_queue(shadow: &mut Shadow, chosen: SeId, explained: bool) {
     };
     let late = if eevdf { (entity.vruntime.wrapping_sub(sums.average()) as i64).max(0) } else { 0 };
     let late = if mine == 0 && explained { 0 } else { late };
-    let back = others.iter().map(|w| part(ahead(w), w.error as u64)).max().unwrap_or(0).max(late);
-    for w in &others {
-        let on = (ahead(w) - back).max(0) as u64;
+    let back = others.iter().map(|(ahead, w)| part(*ahead, w.error as u64)).max().unwrap_or(0).max(late);
+    for (ahead, w) in &others {
+        let on = (ahead - back).max(0) as u64;
         if on > 0 && w.error > 0 {
             shadow.sched.set_virtual_time(w.se, w.vruntime.wrapping_add(on), w.deadline.wrapping_add(on));
         }

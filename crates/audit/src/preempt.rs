@@ -21,13 +21,21 @@ use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 /// What a CPU was asked and has not shown yet.
 #[derive(Debug, Default)]
 pub struct Asked {
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<Question>,
     /// Somebody asked the running task to make way, and it is known that it was told to.
     told: bool,
     /// Its task was woken while it ran: it meant to sleep, and calls the scheduler of itself.
     meant_to_sleep: bool,
     /// Somebody was moved there who may have asked.
     moved_there: bool,
+}
+
+/// Whether somebody who arrived has the running task make way.
+#[derive(Debug)]
+struct Question {
+    verdict: Verdict,
+    /// Who arrived, and what our answer was, if it was by virtual times.
+    by: Option<(TaskId, bool)>,
 }
 
 /// Who ran on a CPU before a task was queued there, if it may be asked to make way.
@@ -93,18 +101,7 @@ fn possible(shadow: &mut Shadow, before: Before, task: TaskId, decided: &Preempt
         hidden: Some(hidden),
         numbers: Default::default(),
     };
-    let by_time = matches!(
-        decided.reason,
-        Reason::PreemptVruntime
-            | Reason::PreemptDeadline
-            | Reason::PreemptShort
-            | Reason::KeepGranularity
-            | Reason::KeepProtected
-            | Reason::KeepDeadline
-            | Reason::PreemptSync
-            | Reason::KeepSync
-    );
-    if !by_time {
+    if !is_by_time(decided.reason) {
         return found;
     }
     if shadow.groups_hidden {
@@ -141,6 +138,43 @@ fn possible(shadow: &mut Shadow, before: Before, task: TaskId, decided: &Preempt
         found.push(other);
     }
     found
+}
+
+/// Whether virtual times decided.
+fn is_by_time(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::PreemptVruntime
+            | Reason::PreemptDeadline
+            | Reason::PreemptShort
+            | Reason::KeepGranularity
+            | Reason::KeepProtected
+            | Reason::KeepDeadline
+            | Reason::PreemptSync
+            | Reason::KeepSync
+    )
+}
+
+/// Under CFS the kernel's answer says on which side of the granularity two virtual times are: if they are on the
+/// other here, both are moved there, each by the part that its error has in both.
+fn learn(shadow: &mut Shadow, at: CpuId, task: TaskId, asked: bool) {
+    let Curr::Task(curr) = shadow.sched.rqs[at].curr else { return };
+    let (running, woken) = shadow.sched.find_matching_se(SeId(curr.0), SeId(task.0));
+    let errors = [running, woken].map(|se| shadow.error_of(se) as i64);
+    let [one, two] = [running, woken].map(|se| shadow.sched.se(se));
+    let granularity = calc_delta_fair(shadow.sched.scaled.wakeup_granularity, &two.load) as i64;
+    let beyond = one.vruntime.wrapping_sub(two.vruntime) as i64 - granularity;
+    let by = if asked { (1 - beyond).max(0) } else { beyond.max(0) };
+    if by > errors[0] + errors[1] {
+        return;
+    }
+    let first = (by as i128 * errors[0] as i128 / (errors[0] + errors[1]).max(1) as i128) as i64;
+    let sign = if asked { 1 } else { -1 };
+    let to = [(running, one, sign * first), (woken, two, -sign * (by - first))];
+    let to = to.map(|(se, entity, by)| (se, entity.vruntime.wrapping_add(by as u64), entity.deadline));
+    for (se, vruntime, deadline) in to {
+        shadow.sched.set_virtual_time(se, vruntime, deadline);
+    }
 }
 
 /// Whether the flags of an event say that the running task is to make way at once.
@@ -223,12 +257,14 @@ impl<S: Listener> Audit<S> {
         } else {
             possible(&mut self.shadow, before, task, &decided)
         };
+        let by = is_by_time(decided.reason).then_some((task, decided.preempt));
+        let question = Question { verdict, by };
         // A new task's event is written before it is asked.
         let shown = event.cpu == before.at && !matches!(event.kind, Kind::SchedWakeupNew { .. });
         match bit(&self.shadow, event.flags).filter(|_| shown) {
-            Some(Some(asked)) => self.answered(verdict, asked, false),
-            Some(None) => self.unanswered(verdict),
-            None => self.asked[before.at].verdicts.push(verdict),
+            Some(Some(asked)) => self.answered(question, asked, false, true),
+            Some(None) => self.unanswered(question.verdict),
+            None => self.asked[before.at].verdicts.push(question),
         }
     }
 
@@ -247,15 +283,53 @@ impl<S: Listener> Audit<S> {
         self.asked[at].meant_to_sleep |= self.shadow.sched.rqs[at].curr == Curr::Task(task);
     }
 
-    /// The kernel's answer is known. `else_asked`: somebody else may have asked as well.
-    fn answered(&mut self, mut verdict: Verdict, asked: bool, else_asked: bool) {
+    /// Whoever preempts is a buddy.
+    fn apply_answer(&mut self, at: CpuId, by: Option<(TaskId, bool)>, asked: bool) {
+        let sched = &mut self.shadow.sched;
+        if let Some((task, ours)) = by
+            && ours != asked
+            && sched.kernel.rules.policy == FairPolicy::Cfs
+        {
+            sched.preempt_as_recorded(at, task, asked);
+            learn(&mut self.shadow, at, task, asked);
+        }
+    }
+
+    /// Whether the kernel's answer follows if the CPU lost its turn in a switch.
+    fn is_of_lost_turn(&mut self, at: CpuId, task: TaskId, asked: bool) -> bool {
+        let pending = std::mem::take(&mut self.shadow.sched.rqs[at].need_resched);
+        let is_so = |shadow: &mut Shadow| shadow.sched.check_preempt(at, task, wf::TTWU).preempt == asked;
+        let found = self.shadow.find_lost_turn(at, is_so);
+        self.shadow.sched.rqs[at].need_resched = pending;
+        found
+    }
+
+    /// The kernel's answer is known. `else_asked`: somebody else may have asked as well. `alone`: nobody else arrived.
+    fn answered(&mut self, question: Question, asked: bool, else_asked: bool, alone: bool) {
+        let Question { mut verdict, by } = question;
+        let at = verdict.cpu;
         verdict.kernel = Choice::Preempt(asked);
         verdict.judge();
         verdict.doubt(2);
         if verdict.answer == Answer::Differs && asked && else_asked {
             verdict.without(Hidden::SliceEnd);
         }
-        self.asked[verdict.cpu].told |= asked;
+        let is_there = |shadow: &Shadow, task: TaskId| {
+            let entry = shadow.sched.task(task);
+            entry.on_rq
+                && entry.cpu == at
+                && shadow.sched.rqs[at].curr.task().is_some_and(|curr| curr != task)
+        };
+        let wrong = |ours| ours != asked || verdict.answer == Answer::Differs;
+        let by = by.filter(|&(task, ours)| alone && wrong(ours) && is_there(&self.shadow, task));
+        if let Some((task, _)) = by
+            && verdict.answer == Answer::Differs
+            && self.is_of_lost_turn(at, task, asked)
+        {
+            verdict.without(Hidden::LostTurn);
+        }
+        self.apply_answer(at, by, asked);
+        self.asked[at].told |= asked;
         self.give(verdict);
     }
 
@@ -298,13 +372,13 @@ impl<S: Listener> Audit<S> {
             self.shadow.sched.rqs[cpu].skip_clock_update = true;
         }
         let several = verdicts.len() > 1;
-        for verdict in verdicts.drain(..) {
+        for question in verdicts.drain(..) {
             match answer {
                 Some(asked) => {
                     let over = asked && self.turn_over(event);
-                    self.answered(verdict, asked, asks || several || over);
+                    self.answered(question, asked, asks || several || over, !several);
                 }
-                None => self.unanswered(verdict),
+                None => self.unanswered(question.verdict),
             }
         }
         self.asked[cpu].verdicts = verdicts;

@@ -187,26 +187,27 @@ impl Shadow {
         if runtime::tells_clock(self, cpu) {
             let read = Time(self.sched.rqs[cpu].clock.min(now.0));
             self.sched.rqs[cpu].skip_clock_update = false;
-            return Clock { read, held: Duration::ZERO };
+            return Clock { read, held: Duration::ZERO, most: Duration::ZERO };
         }
         let skips = self.sched.rqs[cpu].skip_clock_update;
-        let held = if skips { self.clocks.queued_held(cpu) } else { self.held(cpu, now) };
-        Clock { read: self.sched.schedule_clock(cpu, now), held }
+        let most = if skips { self.clocks.queued_held(cpu) } else { self.clocks.held(cpu, now) };
+        let read = self.sched.schedule_clock(cpu, now);
+        self.clock(read, most)
     }
 
     fn clock_at(&self, cpu: CpuId, now: Time) -> Clock {
-        Clock { read: now, held: self.held(cpu, now) }
+        self.clock(now, self.clocks.held(cpu, now))
     }
 
-    /// How long before its event a CPU may have read its clock, by the others' turns.
-    fn held(&self, cpu: CpuId, now: Time) -> Duration {
-        self.clocks.held(cpu, now).min(self.slack.time())
+    /// A clock that was read within `most` before its event, by the others' turns.
+    fn clock(&self, read: Time, most: Duration) -> Clock {
+        Clock { read, held: most.min(self.slack.time()), most }
     }
 
     /// Somebody was queued on a CPU by another, or by itself, that read the clock for it before its event.
     /// `asked` is what the trace says, if it does: whether the task that runs there makes way.
     pub fn queued_on(&mut self, cpu: CpuId, by: CpuId, asked: Option<bool>, now: Time) {
-        self.clocks.queued(cpu, self.held(by, now), now);
+        self.clocks.queued(cpu, self.clocks.held(by, now), now);
         if let Some(asked) = asked {
             self.sched.rqs[cpu].skip_clock_update = asked;
         }
@@ -235,6 +236,7 @@ impl Shadow {
             self.steady(prev);
         }
         self.sched.switch_to(cpu, next, clock.read);
+        self.turned(cpu, prev, next, clock);
         if let Curr::Task(prev) = prev
             && Curr::Task(prev) != next
         {

@@ -22,6 +22,7 @@ use crate::motion::Slack;
 use crate::pids::Pids;
 use crate::runtime::{self, Charged};
 use crate::spare::Spare;
+use crate::turns::Turns;
 use crate::verdict::Verdict;
 
 /// Idle stamp of a CPU that went idle before the recording, who knows when.
@@ -120,6 +121,8 @@ pub struct Shadow {
     pub nothing_before: u32,
     /// The move for which the stopper of a CPU was asked, judged then.
     pub asked: PerCpu<Option<Verdict>>,
+    /// By CPU, its last switches by a clock that it may have read long before.
+    pub turns: PerCpu<Turns>,
     /// When a tick or the slice timer asked the task of a CPU to make way.
     pub slice_ended: PerCpu<Option<SliceEnded>>,
     /// Whether it is known what a CPU runs.
@@ -171,6 +174,7 @@ impl Shadow {
             guesses: Guesses::new(kernel.tunables.hz, 0),
             nothing_before: 0,
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
+            turns: PerCpu::new(topology.nr_cpus(), |_| Turns::new()),
             slice_ended: PerCpu::new(topology.nr_cpus(), |_| None),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen: PerCpu::new(topology.nr_cpus(), |_| false),

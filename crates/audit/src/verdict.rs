@@ -102,6 +102,8 @@ pub enum Hidden {
     InMotion,
     /// Virtual times are too close to tell apart by the times of events.
     VirtualTime,
+    /// How long before a switch its clock was read: the CPU may have lost its turn in between.
+    LostTurn,
     /// Whether a slice ended: the tick or timer that looked is not in the trace.
     SliceEnd,
     /// The draw of lots before newly idle balancing.
@@ -141,6 +143,7 @@ impl Hidden {
             Hidden::IdleCores => "IDLE_CORES",
             Hidden::InMotion => "IN_MOTION",
             Hidden::VirtualTime => "VIRTUAL_TIME",
+            Hidden::LostTurn => "LOST_TURN",
             Hidden::SliceEnd => "SLICE_END",
             Hidden::Lots => "LOTS",
             Hidden::BalanceCost => "BALANCE_COST",
@@ -169,6 +172,9 @@ impl Hidden {
             Hidden::IdleCores => "whether an idle core is known",
             Hidden::InMotion => "the state at the very moment, which was just changing",
             Hidden::VirtualTime => "virtual times closer than the times of events tell",
+            Hidden::LostTurn => {
+                "when a switch read its clock, of a CPU that may have lost its turn just then"
+            }
             Hidden::SliceEnd => "when a tick or timer looked at the slice",
             Hidden::Lots => "the draw of lots before newly idle balancing",
             Hidden::BalanceCost => "how long CPUs are idle on average, and what balancing costs",

@@ -143,3 +143,27 @@ fn a_sleeper_may_be_queued_still_unless_its_cpu_idled() {
     "#]]
     .assert_eq(&told);
 }
+
+#[test]
+fn a_buddy_is_possible_if_it_may_be_within_the_granularity_of_the_first() {
+    // `c` ran so long that it is 3 ms after `b` and some microseconds, where the granularity is 3 ms.
+    let trace = "\
+   <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+        a-10 [000] d.h2. 1.010000: sched_waking: comm=c pid=12 prio=120 target_cpu=000
+        a-10 [000] dNh3. 1.010001: sched_wakeup: comm=c pid=12 prio=120 target_cpu=000
+        a-10 [000] d..2. 1.010002: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=c next_pid=12 next_prio=120
+        c-12 [000] d..2. 1.014030: sched_switch: prev_comm=c prev_pid=12 prev_prio=120 prev_state=S ==> next_comm=a next_pid=10 next_prio=120
+        a-10 [000] d.h2. 1.015030: sched_waking: comm=c pid=12 prio=120 target_cpu=000
+        a-10 [000] dNh3. 1.015031: sched_wakeup: comm=c pid=12 prio=120 target_cpu=000
+        a-10 [000] dNh2. 1.015032: sched_waking: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] dNh3. 1.015033: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
+        a-10 [000] d..2. 1.015034: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=c next_pid=12 next_prio=120
+";
+    expect![[r#"
+        swapper/0: task 10, ours idle
+        a: task 12, ours task 12
+        c: task 10, ours task 10
+        a: task 12, ours task 11, task 12 by VirtualTime
+    "#]]
+    .assert_eq(&verdicts("v6.1", Decision::Pick, trace));
+}

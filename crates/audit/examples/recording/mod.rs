@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use schedlab_audit::{apply_features, apply_tunables};
+use schedlab_audit::{GroupFiles, Groups, apply_features, apply_tunables};
 use schedlab_sched::Kernel;
 use schedlab_topology::Topology;
 use schedlab_trace::Event;
@@ -15,6 +15,7 @@ pub struct Recording {
     pub topology: Topology,
     pub kernel: Kernel,
     pub text: Vec<u8>,
+    pub groups: Groups,
 }
 
 impl Recording {
@@ -37,5 +38,14 @@ pub fn read(folder: &Path) -> Recording {
     let mut text = Vec::new();
     let file = fs::File::open(folder.join("trace.txt.gz")).unwrap();
     flate2::read::GzDecoder::new(file).read_to_end(&mut text).unwrap();
-    Recording { topology, kernel, text }
+    let own = folder.join("facts");
+    let of_groups = |name: &str| fs::read_to_string(own.join(name)).unwrap_or_default();
+    let groups = Groups::read(&GroupFiles {
+        before: &of_groups("groups-before.txt"),
+        after: &of_groups("groups-after.txt"),
+        cgroups: &of_groups("cgroups.txt"),
+        cgroups_after: &of_groups("cgroups-after.txt"),
+        sysctl: &fact("sysctl.txt"),
+    });
+    Recording { topology, kernel, text, groups: groups.unwrap_or_default().0 }
 }

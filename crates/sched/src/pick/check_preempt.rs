@@ -113,6 +113,22 @@ impl Sched {
         decision
     }
 
+    /// A recorded kernel that decides by virtual times answered otherwise than the decider did:
+    /// the one that came is preferred at the next pick if it preempted, and is not if it did not.
+    pub fn preempt_as_recorded(&mut self, cpu: CpuId, task: TaskId, preempts: bool) {
+        let (se, pse) = self.matching(cpu, task);
+        if !preempts {
+            let cfs = self.cfs_rq_of(pse);
+            if self.cfs(cfs).next == Some(pse) {
+                self.clear_buddies(cfs, pse);
+            }
+            return;
+        }
+        let then = Then { next_buddy: Some(pse), ..self.last_buddy(cpu, se) };
+        self.apply_preempt(cpu, &self.fair(Reason::PreemptVruntime).with(then));
+    }
+
+    #[inline]
     fn apply_preempt(&mut self, cpu: CpuId, decision: &PreemptDecision) {
         let then = &decision.then;
         if let Some(se) = then.next_buddy {
