@@ -8,7 +8,7 @@ use schedlab_sched::{Deactivate, NewTask, Policy, TaskState, TgId};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, How, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
-use schedlab_workload::{CommId, Cursor, Naming, Pc, Process, SpecId};
+use schedlab_workload::{CommId, Cursor, Naming, Pc, Placed, Process, SpecId};
 
 use crate::emit::Context;
 use crate::engine::Engine;
@@ -261,7 +261,21 @@ impl Engine<'_> {
     /// The child is there.
     pub fn cloned(&mut self, cpu: CpuId, task: TaskId, spec: SpecId) {
         self.tasks[task.index()].stage = Stage::Fetch;
-        self.born(cpu, task, spec, None);
+        let fixed = self.placed(cpu, task, spec);
+        self.born(cpu, task, spec, fixed);
+    }
+
+    /// Where a new task is known to go, if all is as it was when that was seen.
+    fn placed(&self, cpu: CpuId, parent: TaskId, spec: SpecId) -> Option<CpuId> {
+        let task = self.workload.task(spec);
+        let Placed { from, to, was_idle } = task.placed?;
+        let allowed = match task.cpus {
+            Some(list) => &self.masks[list.index()],
+            None => &self.sched.task(parent).allowed,
+        };
+        let rq = &self.sched.rqs[to];
+        let is_as_it_was = from == cpu && was_idle == (rq.nr_running == 0);
+        (is_as_it_was && rq.online && allowed.contains(to)).then_some(to)
     }
 
     /// A task on a CPU has a child, which goes where it is placed or where `fixed` says.

@@ -16,7 +16,7 @@ use schedlab_machine::{Machine, Mechanism, Rate, Work};
 use schedlab_sched::{Curr, Prices, Sched};
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_trace::Sink;
-use schedlab_units::{TaskId, Time};
+use schedlab_units::{Duration, TaskId, Time};
 use schedlab_workload::{ChannelKind, Start, Workload};
 
 use crate::change::Change;
@@ -257,6 +257,7 @@ impl<'a> Engine<'a> {
         kernel: &schedlab_sched::Kernel,
         workload: &'a Workload,
         seed: u64,
+        since_tick: Option<(Duration, Duration)>,
         listens: Listens,
     ) -> Engine<'a> {
         let topology = &machine.topology;
@@ -315,19 +316,22 @@ impl<'a> Engine<'a> {
         if engine.explaining {
             engine.sched.balance_log = Some(Vec::new());
         }
-        engine.begin();
+        engine.begin(since_tick);
         engine
     }
 
     /// Puts the machine to sleep and the first events into the queue.
-    fn begin(&mut self) {
+    fn begin(&mut self, since_tick: Option<(Duration, Duration)>) {
         let mut past = Stream::new(self.seed, "uptime", 0);
         self.sched.has_been_up(UPTIME, || past.next());
         for sd in &mut self.sched.domains.sds {
             sd.max_newidle_lb_cost = self.machine.newidle_cost;
         }
         // Nobody starts a program at a tick.
-        let begin = UPTIME + schedlab_units::Duration(past.next() % self.sched.tick_ns());
+        let tick = self.sched.tick_ns();
+        let drawn = past.next() % tick;
+        let known = since_tick.map(|(at, since)| (since.0 % tick + tick - (UPTIME + at).0 % tick) % tick);
+        let begin = UPTIME + Duration(known.unwrap_or(drawn));
         self.began = begin;
         self.zero = begin;
         let cpus: Vec<CpuId> = self.machine.topology.online().iter().collect();

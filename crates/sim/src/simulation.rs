@@ -37,6 +37,7 @@ pub struct Simulation<'a> {
     limit: Duration,
     events: u64,
     noise: Noise,
+    since_tick: Option<(Duration, Duration)>,
     changes: Arc<[Timed]>,
 }
 
@@ -61,6 +62,7 @@ impl<'a> Simulation<'a> {
             limit,
             events: u64::MAX,
             noise: Noise::QUIET,
+            since_tick: None,
             changes: Arc::from([]),
         })
     }
@@ -89,6 +91,13 @@ impl<'a> Simulation<'a> {
         Simulation { noise, ..self }
     }
 
+    /// The same, begun so that what is `at` after the start of the workload is so long after a tick; otherwise
+    /// the seed draws it.
+    #[must_use]
+    pub fn since_tick(self, at: Duration, since: Duration) -> Self {
+        Simulation { since_tick: Some((at, since)), ..self }
+    }
+
     /// The same with changes from outside while it runs.
     ///
     /// # Errors
@@ -102,7 +111,8 @@ impl<'a> Simulation<'a> {
     }
 
     pub(crate) fn engine(&self, listens: Listens) -> Engine<'a> {
-        let mut engine = Engine::new(self.machine, self.kernel, self.workload, self.seed, listens);
+        let (seed, since_tick) = (self.seed, self.since_tick);
+        let mut engine = Engine::new(self.machine, self.kernel, self.workload, seed, since_tick, listens);
         engine.make_noise(self.noise);
         engine.plan(&self.changes);
         engine

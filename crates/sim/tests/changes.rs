@@ -9,7 +9,7 @@ use schedlab_trace::{Each, Event, Kind, NullSink, Tee};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::models::{Hogs, Ping};
 use schedlab_workload::{
-    CpuList, Dist, ProgramBuilder, SourceSpec, SpecId, TaskSpec, Trigger, Workload, WorkloadBuilder,
+    CpuList, Dist, Placed, ProgramBuilder, SourceSpec, SpecId, TaskSpec, Trigger, Workload, WorkloadBuilder,
 };
 
 fn ms(n: u64) -> Duration {
@@ -323,6 +323,49 @@ fn a_fork_from_outside_puts_the_child_where_it_is_told_and_balancing_can_be_off(
     let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
     assert_eq!(simulation.changes(changes).unwrap_err().to_string(), "task 3 is not one of 3");
     assert_eq!(unbound, SpecId(2));
+}
+
+#[test]
+fn a_new_task_goes_where_it_is_known_to_go_if_all_is_as_it_was() {
+    let target = |from: u16, was_idle: bool, cpus: &[u16]| {
+        let mut w = WorkloadBuilder::new("test");
+        let hog = w.program("hog", |p| _ = p.run(ms(5)));
+        let allowed = w.cpus(CpuList::new(cpus.iter().map(|&cpu| CpuId(cpu)).collect::<Vec<_>>()).unwrap());
+        let placed = Some(Placed { from: CpuId(from), to: CpuId(3), was_idle });
+        let child = w.task(TaskSpec { placed, cpus: Some(allowed), ..TaskSpec::forked("child", hog) });
+        let parent = w.program("parent", |p| _ = p.fork(child).run(ms(1)));
+        w.task(TaskSpec { start_cpu: Some(CpuId(1)), ..TaskSpec::root("parent", parent) });
+        let workload = w.finish().unwrap();
+        let (machine, kernel) = (Machine::preset("1x4").unwrap(), Kernel::parse("v6.12").unwrap());
+        let mut targets = Vec::new();
+        run(&Simulation::new(&machine, &kernel, &workload).unwrap(), |event| {
+            if let Kind::SchedWakeupNew { target_cpu, .. } = event.kind {
+                targets.push(target_cpu.0);
+            }
+        });
+        assert_eq!(targets[0], 1, "the parent");
+        targets[1]
+    };
+    assert_eq!(target(1, true, &[0, 1, 2, 3]), 3);
+    for (from, was_idle, cpus) in
+        [(0, true, &[0, 1, 2, 3][..]), (1, false, &[0, 1, 2, 3]), (1, true, &[0, 2])]
+    {
+        assert_ne!(target(from, was_idle, cpus), 3, "{from} {was_idle} {cpus:?}");
+    }
+}
+
+#[test]
+fn a_run_begins_as_long_after_a_tick_as_it_is_told() {
+    let (machine, workload) = (Machine::preset("1").unwrap(), bound_hogs(&[0], ms(1)));
+    let kernel = Kernel::parse("v6.1").unwrap();
+    let period = 1_000_000_000 / kernel.tunables.hz;
+    let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
+    for seed in 1..=3 {
+        let since = |simulation: &Simulation| (simulation.run(&mut NullSink).began + ms(3)).0 % period;
+        let seeded = simulation.clone().seed(seed);
+        assert_ne!(since(&seeded), 700_000);
+        assert_eq!(since(&seeded.since_tick(ms(3), Duration::micros(700))), 700_000);
+    }
 }
 
 /// Two hogs of v6.1 share a CPU by ticks alone: without a tick nobody is preempted.

@@ -61,6 +61,8 @@ pub struct TaskSpec {
     pub start: Start,
     /// The CPU on which it begins, if it is not forked; none leaves it to the engine.
     pub start_cpu: Option<CpuId>,
+    /// Where it goes when it is forked, if that is known; otherwise that is for the kernel to choose.
+    pub placed: Option<Placed>,
     /// Without `start_cpu`: starts from a CPU drawn by the seed, as the shell that starts it may sit anywhere.
     pub start_anywhere: bool,
     /// Its address space.
@@ -101,6 +103,7 @@ impl TaskSpec {
             program,
             start: Start::At(Duration::ZERO),
             start_cpu: None,
+            placed: None,
             start_anywhere: false,
             process: Process::Own,
             kthread: false,
@@ -123,6 +126,17 @@ impl TaskSpec {
     pub fn thread_of(self, process: ProcessId) -> TaskSpec {
         TaskSpec { process: Process::Thread(process), ..self }
     }
+}
+
+/// Where a kernel put a new task, and what must be as it was then for the choice to be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The CPU on which its parent forked it.
+    pub from: CpuId,
+    /// The CPU it was put on.
+    pub to: CpuId,
+    /// Whether that one had nothing to run.
+    pub was_idle: bool,
 }
 
 /// How a spec's name becomes a comm.
