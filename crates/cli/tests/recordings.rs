@@ -296,6 +296,7 @@ fn a_replay_says_first_whether_the_recording_comes_back() {
     );
     let second = one.lines().nth(1).unwrap();
     assert!(second.starts_with("form      "), "{second}");
+    assert!(one.contains("\nbeginning learned: it begins ") && one.contains("of 5 new tasks"), "{one}");
     assert!(
         one.contains(
             "\nstate     what the kernel did before the recording is in no event; of 32 states tried number "

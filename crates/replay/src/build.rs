@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use schedlab_audit::{AffinityHint, bound_kthread};
 use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
-use schedlab_units::Duration;
+use schedlab_units::{Duration, Time};
 use schedlab_workload::{
-    AttrId, BarrierId, CpuList, CpuListId, GroupId, LabelId, Miss, Op, ProcessId, SchedAttr, SemId, SpecId,
-    Start, TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
+    AttrId, BarrierId, CpuList, CpuListId, GroupId, LabelId, Miss, Op, Placed, ProcessId, SchedAttr, SemId,
+    SpecId, Start, TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
 };
 
 use crate::known::{Known, KnownTask, usual_policy};
@@ -47,6 +47,9 @@ pub struct Options {
     pub heard: bool,
     /// What tasks do that wake others.
     pub wakers: Wakers,
+    /// Tasks that are new within this time from the beginning go where they went in the recording, if all is as it
+    /// was then; others where the kernel sends them.
+    pub placed: Duration,
     /// CPUs that tasks of a name may use.
     pub affinity: Vec<AffinityHint>,
     /// What was known of tasks and groups when it was recorded.
@@ -74,6 +77,8 @@ impl Learned {
 /// A workload being written.
 struct Writer<'a> {
     options: &'a Options,
+    /// When the recording begins.
+    first: Time,
     w: WorkloadBuilder,
     mark: LabelId,
     /// The spec of each task that takes part.
@@ -109,6 +114,7 @@ impl<'a> Writer<'a> {
         let processes = processes(&learned.tasks, &known, &mut w);
         Writer {
             options,
+            first: learned.first,
             w,
             mark,
             specs,
@@ -147,10 +153,17 @@ impl<'a> Writer<'a> {
             Begin::Asleep(cpu) => (Start::At(Duration::ZERO), Some(cpu)),
             Begin::Forked(_) => (Start::ByFork, None),
         };
+        let placed = task.placed.filter(|(at, _)| at.since(self.first) <= self.options.placed);
+        let placed = placed.map(|(_, placed)| Placed {
+            from: self.there(placed.from),
+            to: self.there(placed.to),
+            ..placed
+        });
         let attr = (start != Start::ByFork || known.is_some()).then(|| self.attr(task.prio, known));
         let spec = TaskSpec {
             start,
             start_cpu: cpu.map(|cpu| self.there(cpu)),
+            placed,
             kthread: bound_kthread(&task.comm).is_some(),
             attr,
             cpus,
@@ -305,7 +318,7 @@ fn processes(
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use schedlab_units::{Pid, Time};
+    use schedlab_units::Pid;
 
     use super::*;
     use crate::learned::Sleep;
@@ -314,7 +327,16 @@ mod tests {
 
     fn task(comm: &str, begin: Begin, steps: Vec<Step>) -> Task {
         let comm = Comm::from(comm);
-        Task { pid: Pid(7), comm, prio: 120, begin, is_thread: false, is_left_out: false, steps }
+        Task {
+            pid: Pid(7),
+            comm,
+            prio: 120,
+            begin,
+            placed: None,
+            is_thread: false,
+            is_left_out: false,
+            steps,
+        }
     }
 
     fn check(nr_cpus: usize, affinity: &[(&str, &str)], tasks: Vec<Task>, expected: Expect) {
@@ -341,6 +363,7 @@ mod tests {
                 nr_cpus,
                 heard: nr_cpus == 8,
                 wakers: Wakers::Wait,
+                placed: Duration::ZERO,
                 affinity,
                 known: known.clone(),
             })

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Flags, Kind, Sink, TaskState};
 use schedlab_units::{Duration, Pid, Time};
+use schedlab_workload::Placed;
 
 use crate::error::Missing;
 use crate::learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
@@ -28,6 +29,8 @@ pub struct Learner {
     cpus: Vec<Curr>,
     /// Since when each CPU is idle, if it is.
     idle_since: Vec<Time>,
+    /// Whether a task was woken to each CPU since it last switched.
+    woken_to: Vec<bool>,
     first: Option<Time>,
     has_switches: bool,
     has_wakeups: bool,
@@ -127,6 +130,7 @@ impl Learner {
             comm,
             prio,
             begin,
+            placed: None,
             is_thread: false,
             is_left_out,
             steps: Vec::new(),
@@ -346,6 +350,15 @@ impl Learner {
         {
             *self.learned.idle_wakeups.entry(event.time.since(waking.at).0 / 1000).or_default() += 1;
         }
+        let has_run = self.life(task).run > Duration::ZERO;
+        let entry = &mut self.learned.tasks[task.index()];
+        if let Some((_, placed)) = &mut entry.placed
+            && placed.to == cpu
+            && !has_run
+            && entry.steps.is_empty()
+        {
+            placed.was_idle |= was_idle;
+        }
         let state = self.life(task).state;
         match state {
             State::Asleep { since, served } => {
@@ -375,8 +388,29 @@ impl Learner {
         self.step(parent, Step::Fork(child));
     }
 
+    /// Whether something happens that mostly ticks do.
+    fn is_of_tick(&mut self, event: &Event) -> bool {
+        let in_softirq =
+            || is_interrupt(event) && event.flags.has(Flags::SOFTIRQ) && !event.flags.has(Flags::HARDIRQ);
+        match event.kind {
+            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => {
+                if let Some(woken) = self.woken_to.get_mut(target_cpu.index()) {
+                    *woken = true;
+                }
+                false
+            }
+            Kind::SchedSwitch { prev_pid, prev_state, .. } => {
+                let for_another = std::mem::take(&mut self.woken_to[event.cpu.index()]);
+                prev_pid != Pid::IDLE && prev_state.is_runnable() && !for_another
+            }
+            Kind::SchedStatRuntime { .. } => event.flags.has(Flags::HARDIRQ),
+            Kind::SchedMigrateTask { .. } | Kind::SchedWaking { .. } => in_softirq(),
+            _ => false,
+        }
+    }
+
     /// The new task is queued: from now on it can run.
-    fn wakeup_new(&mut self, event: &Event, pid: Pid, comm: Comm, prio: i32) {
+    fn wakeup_new(&mut self, event: &Event, pid: Pid, comm: Comm, prio: i32, to: CpuId) {
         match self.by_pid.get(&pid).copied() {
             None => self.fork(event, comm, pid),
             Some(child) => {
@@ -392,6 +426,8 @@ impl Learner {
         }
         if let Some(&child) = self.by_pid.get(&pid) {
             self.seen(child, comm, prio);
+            let placed = Placed { from: event.cpu, to, was_idle: false };
+            self.learned.tasks[child.index()].placed = Some((event.time, placed));
         }
     }
 }
@@ -418,7 +454,11 @@ impl Sink for Learner {
         if self.cpus.len() <= event.cpu.index() {
             self.cpus.resize(event.cpu.index() + 1, Curr::Unknown);
             self.idle_since.resize(event.cpu.index() + 1, Time::ZERO);
+            self.woken_to.resize(event.cpu.index() + 1, false);
             self.learned.nr_cpus = self.cpus.len();
+        }
+        if self.is_of_tick(event) {
+            self.learned.ticks.mark(event.time);
         }
         match event.kind {
             Kind::SchedSwitch {
@@ -451,7 +491,9 @@ impl Sink for Learner {
                     self.waking(event, pid, comm, prio, target_cpu);
                 }
             }
-            Kind::SchedWakeupNew { comm, pid, prio, .. } => self.wakeup_new(event, pid, comm, prio),
+            Kind::SchedWakeupNew { comm, pid, prio, target_cpu } => {
+                self.wakeup_new(event, pid, comm, prio, target_cpu);
+            }
             Kind::SchedProcessFork { child_comm, child_pid, .. } => self.fork(event, child_comm, child_pid),
             Kind::SchedProcessExec { ref filename, .. } => {
                 if let Some(task) = self.current(event) {

@@ -2,6 +2,7 @@
 
 use expect_test::{Expect, expect};
 use schedlab_trace::read::{feed, ftrace};
+use schedlab_units::Duration;
 
 use crate::{Learned, Learner, Missing};
 
@@ -224,6 +225,46 @@ fn a_child_is_forked_where_it_can_first_run_and_ends_as_thread_or_process() {
             make-7, thread of 6: run 20us, wake 6, run 10us
         "#]],
     );
+}
+
+#[test]
+fn where_a_new_task_went_and_whether_that_cpu_was_idle() {
+    let placed = |short| {
+        let learned = learn(short).unwrap();
+        let child = learned.tasks.iter().find(|task| task.pid.0 == 11).unwrap();
+        let (at, placed) = child.placed.unwrap();
+        (at.0 / 1000, placed.from.0, placed.to.0, placed.was_idle)
+    };
+    let from_idle = "0 100 a-10 starts b-11
+                     1 110 <idle>-0 out R b-11
+                     0 200 a-10 wakes c-12";
+    assert_eq!(placed(from_idle), (100, 0, 1, true));
+    let behind_another = "1 90 d-13 wakes c-12
+                          0 100 a-10 starts b-11
+                          1 110 d-13 out R b-11
+                          1 120 b-11 out R d-13
+                          1 130 d-13 out S <idle>-0
+                          1 140 <idle>-0 out R b-11";
+    assert_eq!(placed(behind_another), (100, 0, 1, false));
+    let elsewhere = "0 100 a-10 starts b-11
+                     2 110 <idle>-0 out R b-11
+                     0 200 a-10 wakes c-12";
+    assert_eq!(placed(elsewhere), (100, 0, 1, false));
+}
+
+#[test]
+fn what_comes_at_ticks_tells_how_long_after_a_tick_a_recording_begins() {
+    let turns = |us: u64| format!("0 {us} a-10 out R b-11\n0 {} b-11 out R a-10\n", us + 4000);
+    let short: String = [1200, 9200, 17200].map(turns).concat();
+    let since = |short: &str, ms| {
+        let learned = learn(short).unwrap();
+        learned.ticks.since_tick(learned.first, Duration::millis(ms)).map(|since| since.0 / 1000)
+    };
+    let begun = format!("0 700 a-10 wakes c-12\n{short}");
+    assert_eq!(since(&begun, 4), Some(3500));
+    // Who is woken takes the CPU at any time.
+    let woken = begun.replace("a-10 out R b-11", "a-10 wakes b-11").replace("b-11 out R", "b-11 out S");
+    assert_eq!(since(&woken, 4), None);
 }
 
 #[test]

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, Time};
+use schedlab_workload::Placed;
+
+use crate::ticks::Ticks;
 
 /// A task of the recording, by its place in [`Learned::tasks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +37,8 @@ pub struct Learned {
     pub has_waking: bool,
     /// Wake-ups of tasks that were not asleep: nothing came of them.
     pub wakeups_of_awake: u64,
+    /// What happened in ticks.
+    pub ticks: Ticks,
     /// Groups that tasks were moved to.
     pub groups: Vec<String>,
 }
@@ -62,6 +67,8 @@ pub struct Task {
     pub prio: i32,
     /// How it came into the recording.
     pub begin: Begin,
+    /// Where it went when it was new, and when; none if it was there before, or if that was not recorded.
+    pub placed: Option<(Time, Placed)>,
     /// A thread of the process of the task that forked it.
     pub is_thread: bool,
     /// It takes no part in a replay: the simulated kernel has its own.

@@ -17,6 +17,7 @@ mod known;
 mod learn;
 mod learned;
 mod rhythm;
+mod ticks;
 mod wakers;
 
 pub use build::{MARK, Options, PROLOGUE};
@@ -24,6 +25,7 @@ pub use error::Missing;
 pub use known::{BadFacts, Known, KnownTask};
 pub use learn::Learner;
 pub use learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
+pub use ticks::Ticks;
 pub use wakers::Wakers;
 
 #[cfg(test)]

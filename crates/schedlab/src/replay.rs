@@ -5,6 +5,8 @@
 //! them: its system calls and switches, a sibling's share of the core, cold caches. So those
 //! costs are not charged again.
 
+mod beginning;
+mod course;
 mod fidelity;
 mod fit;
 mod form;
@@ -26,6 +28,7 @@ use crate::experiment::Results;
 use crate::kept::Kept;
 use crate::scenario::{Row, Scenario};
 
+pub use beginning::Beginning;
 pub use fidelity::{Fidelity, Line, Runs};
 pub use form::{Form, Hears};
 pub use schedlab_replay::Wakers;
@@ -42,6 +45,8 @@ pub struct Figures {
     pub latency: WakeupLatency,
     /// Run time.
     pub busy: Busy,
+    /// What happened by when.
+    pub course: course::Course,
 }
 
 impl Sink for Figures {
@@ -50,6 +55,7 @@ impl Sink for Figures {
         self.migrations.event(event);
         self.latency.event(event);
         self.busy.event(event);
+        self.course.event(event, &self.counts, &self.migrations);
     }
 }
 
@@ -132,6 +138,8 @@ pub struct Place {
     heard: bool,
     /// What wakers do.
     wakers: Wakers,
+    /// New tasks go where they were recorded to go for so long.
+    placed: Duration,
 }
 
 impl Recorded {
@@ -148,7 +156,7 @@ impl Recorded {
         }
         let all = Mechanism::TABLE.iter().map(|row| row.0).filter(|m| *m != Mechanism::Ipi);
         let machine = machine.without(all.fold(Without::NOTHING, Without::with));
-        Place { machine, heard: form.hears == Hears::Each, wakers: form.wakers }
+        Place { machine, heard: form.hears == Hears::Each, wakers: form.wakers, placed: Duration::ZERO }
     }
 
     /// Another machine, without what the recorded work holds already. Of the form only what belongs to the programs is kept.
@@ -157,7 +165,7 @@ impl Recorded {
         if recorded_on.is_smt() {
             without = without.with(Mechanism::Smt);
         }
-        Place { machine: machine.without(without), heard: false, wakers: form.wakers }
+        Place { machine: machine.without(without), heard: false, wakers: form.wakers, placed: Duration::ZERO }
     }
 
     /// The programs on a machine, as the one row of a scenario.
@@ -172,6 +180,7 @@ impl Recorded {
             nr_cpus: place.machine.topology.nr_cpus(),
             heard: place.heard,
             wakers: place.wakers,
+            placed: place.placed,
             affinity: self.affinity.clone(),
             known: self.known.clone(),
         };

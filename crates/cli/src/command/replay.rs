@@ -4,7 +4,7 @@ use std::path::Path;
 
 use schedlab::learned::Known;
 use schedlab::machine::{Machine, Without};
-use schedlab::replay::{Fidelity, Listener, Runs, State, table};
+use schedlab::replay::{Beginning, Fidelity, Listener, Runs, State, table};
 use schedlab::report::{Comparison, Options, Stat, render};
 use schedlab::sched::Kernel;
 use schedlab::{Results, Scenario};
@@ -73,6 +73,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
         |done, total| progress.at(done, total),
     )?;
     let state = recorded.state(&topology, form, &facts.kernel, args.seed, args.threads)?;
+    let beginning = recorded.beginning(&facts.kernel);
     drop(progress);
     let place = match target {
         Some(machine) => recorded.elsewhere(with(machine, without), &topology, form),
@@ -84,7 +85,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
     drop(progress);
     let comparison = Comparison::new(&table(&scenario, &results), options);
-    let told = Told { fidelity, state, notes, scenario, results, comparison };
+    let told = Told { beginning, fidelity, state, notes, scenario, results, comparison };
     if args.format == TableFormat::Csv {
         eprint!("{}", told.head("schedlab: "));
     }
@@ -113,6 +114,7 @@ fn known(folder: &Path, found: &Found) -> Result<Known, Error> {
 
 /// All that is told.
 struct Told {
+    beginning: Beginning,
     fidelity: Fidelity,
     state: State,
     notes: Vec<String>,
@@ -128,6 +130,7 @@ impl Told {
                 let value = json!({
                     "file": self.scenario.file,
                     "fidelity": self.fidelity,
+                    "beginning": self.beginning,
                     "state": self.state,
                     "notes": self.notes,
                     "machine": self.scenario.machine.name(),
@@ -146,7 +149,7 @@ impl Told {
 
     /// The fidelity lines, in the mean over states and in the one that suits best, and what is to be kept in mind.
     fn head(&self, lead: &str) -> String {
-        let fidelity = self.fidelity.text() + &self.state.text();
+        let fidelity = self.fidelity.text() + &self.beginning.text() + &self.state.text();
         let mut text: String = fidelity.lines().map(|line| format!("{lead}{line}\n")).collect();
         for note in &self.notes {
             text += &format!("{lead}note      {note}\n");

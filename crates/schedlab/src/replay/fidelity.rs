@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use schedlab_report::metrics::Cause;
 use schedlab_sched::Kernel;
 use schedlab_topology::Topology;
+use schedlab_units::Duration;
 use serde::Serialize;
 
 use super::trial::{Replayed, Trial};
@@ -101,7 +102,7 @@ impl Line {
     fn count(what: &str, recorded: f64, replays: Replays) -> Line {
         let (replayed, spread) = (replays.mean, replays.spread);
         let off = share(recorded, replayed);
-        let goal = COUNTS_GOAL * recorded.max(HANDFUL);
+        let goal = goal(recorded);
         let (strays, unsure) = ((replayed - recorded).abs() / goal, replays.error() / goal);
         Line {
             what: what.to_string(),
@@ -160,6 +161,11 @@ impl Replays {
     }
 }
 
+/// What a count may be off.
+fn goal(recorded: f64) -> f64 {
+    COUNTS_GOAL * recorded.max(HANDFUL)
+}
+
 /// By which share something is off; of nothing, wholly.
 fn share(recorded: f64, replayed: f64) -> f64 {
     match (recorded == replayed, recorded == 0.0) {
@@ -179,6 +185,20 @@ impl Fidelity {
     pub fn busy_off(&self) -> f64 {
         let all: f64 = self.busy.iter().map(|line| line.recorded).sum();
         worst(self.busy.iter().filter(|line| !line.within || line.recorded >= SMALL * all))
+    }
+
+    /// How far switches and migrations of each half of the recording are off, in units of what they may be; the
+    /// worse of both.
+    pub fn halves(&self) -> [f64; 2] {
+        let [switches, _, migrations] = &self.counts[..] else { return [0.0; 2] };
+        let [.., later_switches, later_migrations] = &self.others[..] else { return [0.0; 2] };
+        let mut halves = [0.0f64; 2];
+        for (all, later) in [(switches, later_switches), (migrations, later_migrations)] {
+            let (recorded, replayed) = (all.recorded - later.recorded, all.replayed - later.replayed);
+            let strays = [(replayed - recorded).abs() / goal(recorded), later.strays];
+            halves = [halves[0].max(strays[0]), halves[1].max(strays[1])];
+        }
+        halves
     }
 
     /// Whether more runs would hardly move the mean of any count.
@@ -307,7 +327,7 @@ impl Recorded {
                 *sum += busy / f64::from(runs);
             }
         }
-        let mut recorded = values(&self.figures);
+        let mut recorded = values(&self.figures, self.half());
         // A wake-up that comes before its task is asleep is no step of any program.
         recorded[1] -= self.learned.wakeups_of_awake as f64;
         let unrecorded = self.unrecorded();
@@ -345,6 +365,11 @@ impl Recorded {
 }
 
 impl Recorded {
+    /// Half of the time that was recorded.
+    pub(super) fn half(&self) -> Duration {
+        Duration(self.figures.busy.span().0 / 2)
+    }
+
     /// Counts whose events are not in the recording at all.
     pub(super) fn unrecorded(&self) -> Vec<&'static str> {
         let [_, wakeups, migrations] = COUNTS;
@@ -356,7 +381,7 @@ impl Recorded {
 /// The counts that are judged.
 const COUNTS: [&str; 3] = ["switches", "wake-ups of sleepers", "migrations"];
 /// What is only told.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 12] = [
     "involuntary switches",
     "moved at wake-up",
     "moved newly idle",
@@ -367,13 +392,16 @@ const OTHERS: [&str; 10] = [
     "elapsed ms",
     "latency p50 us",
     "latency p99 us",
+    "switches of the second half",
+    "migrations of the second half",
 ];
 
 /// How many there are.
 pub(super) const FIGURES: usize = COUNTS.len() + OTHERS.len();
 
-/// All of them.
-pub(super) fn values(figures: &Figures) -> [f64; FIGURES] {
+/// All of them; the second half begins after so long.
+pub(super) fn values(figures: &Figures, half: Duration) -> [f64; FIGURES] {
+    let (switches, migrations) = figures.course.after(half);
     let us = |percent| figures.latency.histogram.percentile(percent).unwrap_or(0) as f64 / 1e3;
     let [wakeup, newly_idle, periodic, nohz, stopper] =
         Cause::ALL.map(|cause| figures.migrations.of(cause) as f64);
@@ -391,6 +419,8 @@ pub(super) fn values(figures: &Figures) -> [f64; FIGURES] {
         ms(figures.busy.span()),
         us(50.0),
         us(99.0),
+        switches as f64,
+        migrations as f64,
     ]
 }
 

@@ -30,6 +30,10 @@ pub struct State {
     pub seed: u64,
     /// How the recording comes back in it.
     pub fidelity: Fidelity,
+    /// How far the second half is off, in units of what it may be, in the state that suits the first half best.
+    pub foretold: f64,
+    /// In which part of all states the second half is within its goals.
+    pub blindly: f64,
 }
 
 impl Recorded {
@@ -49,14 +53,14 @@ impl Recorded {
         let trial = Trial::new(self, topology, kernel, form)?;
         let replays = trial.runs(first..first + TRIED, threads, || ())?;
         let one = |replay| self.compare(topology, kernel, form, std::slice::from_ref(replay));
-        let states = replays.iter().zip(1..).map(|(replay, number)| State {
-            number,
-            tried: TRIED,
-            seed: first + number - 1,
-            fidelity: one(replay),
-        });
-        let nearest = states.min_by(|a, b| a.fidelity.misfit().total_cmp(&b.fidelity.misfit()));
-        Ok(nearest.expect("there are states"))
+        let states: Vec<Fidelity> = replays.iter().map(one).collect();
+        let halves = || states.iter().map(Fidelity::halves);
+        let [_, foretold] = halves().min_by(|a, b| a[0].total_cmp(&b[0])).expect("there are states");
+        let blindly = halves().filter(|[_, second]| *second <= 1.0).count() as f64 / states.len() as f64;
+        let numbered = states.into_iter().zip(1..);
+        let nearest = numbered.min_by(|(a, _), (b, _)| a.misfit().total_cmp(&b.misfit()));
+        let (fidelity, number) = nearest.expect("there are states");
+        Ok(State { number, tried: TRIED, seed: first + number - 1, fidelity, foretold, blindly })
     }
 }
 

@@ -8,8 +8,9 @@ use schedlab_sched::Kernel;
 use schedlab_sim::{End, Simulation};
 use schedlab_topology::Topology;
 use schedlab_trace::{Event, Kind, Sink, Tee};
-use schedlab_units::Pid;
+use schedlab_units::{Duration, Pid};
 
+use super::beginning::BEGINNING;
 use super::fidelity::{FIGURES, values};
 use super::{Form, Place, Recorded, figures, ms};
 use crate::error::Error;
@@ -33,6 +34,8 @@ pub(super) struct Trial<'a> {
     kernel: &'a Kernel,
     place: Place,
     row: Row,
+    /// How long after a tick the recording begins.
+    since_tick: Option<Duration>,
     /// What it is.
     pub form: Form,
 }
@@ -45,9 +48,10 @@ impl<'a> Trial<'a> {
         kernel: &'a Kernel,
         form: Form,
     ) -> Result<Trial<'a>, Error> {
-        let place = recorded.own(topology.clone(), form);
+        let place = Place { placed: BEGINNING, ..recorded.own(topology.clone(), form) };
         let row = recorded.row(&place)?;
-        Ok(Trial { recorded, kernel, place, row, form })
+        let since_tick = recorded.since_tick(kernel);
+        Ok(Trial { recorded, kernel, place, row, since_tick, form })
     }
 
     /// One replay.
@@ -55,6 +59,10 @@ impl<'a> Trial<'a> {
         let simulation = Simulation::new(&self.place.machine, self.kernel, &self.row.workload)
             .map_err(|e| Error::new(e.to_string()))?;
         let mut sinks = Tee(Measured::new(self.row.prologue, figures()), Tasks::default());
+        let simulation = match self.since_tick {
+            Some(since) => simulation.since_tick(self.row.prologue, since),
+            None => simulation,
+        };
         let outcome = simulation.seed(seed).limit(ENDLESS).run(&mut sinks);
         if outcome.end == End::Duration || !outcome.is_ok() {
             return Err(Error::new(format!(
@@ -69,7 +77,8 @@ impl<'a> Trial<'a> {
                 busy[task.index()] += ms(ran);
             }
         }
-        Ok(Replayed { figures: values(&replayed.into_inner().into_inner()), busy })
+        let half = self.recorded.half();
+        Ok(Replayed { figures: values(&replayed.into_inner().into_inner(), half), busy })
     }
 
     /// Replays with these seeds.

@@ -1,0 +1,92 @@
+//! What a recording tells of the state it began from.
+//!
+//! Where a kernel puts a new task hangs on what its CPUs did before the recording: their averages, which of them went idle
+//! last. None of that is in an event, but the choice is. For as long as averages hold something from before, a replay
+//! of the recording where it was made puts new tasks where they went, provided that all is as it was then: the
+//! parent forks from the same CPU, and the CPU chosen has something to run if it had. And it begins as long after a tick as
+//! the recording did, if what happened in ticks tells how long that was. What else belongs to the state, as when each domain
+//! was balanced last and since when each CPU is idle, stays with the seed.
+//!
+//! Replays elsewhere, and under other kernels, begin as the seed has it: where new tasks go is then the question.
+
+use schedlab_sched::Kernel;
+use schedlab_units::Duration;
+use serde::Serialize;
+
+use super::Recorded;
+
+/// Averages hold something from before the recording for so long.
+///
+/// Kernel: `LOAD_AVG_MAX_N` periods of 1024 us, kernel/sched/pelt.c, after which what was before counts for nothing.
+pub(super) const BEGINNING: Duration = Duration::micros(345 * 1024);
+
+/// What of the state a recording began from is learned from its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Beginning {
+    /// How long after a tick it begins, ns, if that can be told.
+    pub since_tick_ns: Option<u64>,
+    /// New tasks that are placed as recorded, if they can be.
+    pub placed: usize,
+    /// New tasks in all.
+    pub new: usize,
+}
+
+impl Recorded {
+    /// How long after a tick the recording begins, if that can be told.
+    pub(super) fn since_tick(&self, kernel: &Kernel) -> Option<Duration> {
+        let period = Duration(1_000_000_000 / kernel.tunables.hz);
+        self.learned.ticks.since_tick(self.learned.first, period)
+    }
+
+    /// What the recording tells of the state it began from.
+    pub fn beginning(&self, kernel: &Kernel) -> Beginning {
+        let placed = || self.learned.tasks.iter().filter_map(|task| task.placed);
+        let early = placed().filter(|(at, _)| at.since(self.learned.first) <= BEGINNING);
+        let since_tick_ns = self.since_tick(kernel).map(|since| since.0);
+        Beginning { since_tick_ns, placed: early.count(), new: placed().count() }
+    }
+}
+
+impl Beginning {
+    /// The same in words, as a line of its own.
+    pub fn text(self) -> String {
+        let Beginning { since_tick_ns, placed, new } = self;
+        let mut seeded = vec!["when domains were balanced", "since when CPUs are idle"];
+        let mut learned = Vec::new();
+        match since_tick_ns {
+            Some(since) => learned.push(format!("it begins {} us after a tick", since / 1000)),
+            None => seeded.push("where between two ticks it begins"),
+        }
+        match placed {
+            0 => seeded.push("where new tasks go"),
+            _ => learned.push(format!(
+                "{placed} of {new} new tasks, those of the first {} ms, go where they went if all is as it was",
+                BEGINNING.0 / 1_000_000
+            )),
+        }
+        if learned.is_empty() {
+            learned.push("nothing".to_string());
+        }
+        format!("beginning learned: {}; from the seed: {}\n", learned.join("; "), seeded.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_learned_stays_with_the_seed() {
+        let text = |since_tick_ns, placed| Beginning { since_tick_ns, placed, new: 13 }.text();
+        assert_eq!(
+            text(Some(467_000), 12),
+            "beginning learned: it begins 467 us after a tick; 12 of 13 new tasks, those of the first 353 ms, go where \
+             they went if all is as it was; from the seed: when domains were balanced, since when CPUs are idle\n"
+        );
+        assert_eq!(
+            text(None, 0),
+            "beginning learned: nothing; from the seed: when domains were balanced, since when CPUs are idle, where \
+             between two ticks it begins, where new tasks go\n"
+        );
+    }
+}
