@@ -279,7 +279,8 @@ mod tests {
                     "switches" => !SWITCHES_OFF.iter().any(|load| name.contains(load)),
                     _ => false,
                 };
-                if held && !line.within {
+                // The mean of few runs may be off by chance.
+                if held && !line.within && line.strays > 1.0 + 2.0 * line.unsure {
                     wrong.push(format!("{name}: {line:?}"));
                 }
             }
