@@ -127,6 +127,9 @@ impl<S: Listener> Audit<S> {
             self.judge_on_cpu(open, now);
         }
         if open.verdict.answer == Answer::Differs {
+            self.judge_without_search(open, now);
+        }
+        if open.verdict.answer == Answer::Differs {
             self.judge_in_motion(open, now);
         }
         if open.verdict.answer == Answer::Differs {
@@ -166,16 +169,40 @@ impl<S: Listener> Audit<S> {
             let possible = motion::as_if(&mut self.shadow, changing, |shadow| {
                 placement::of_wakeup(shadow, &open.wakeup, now)
             });
-            let kernel = open.verdict.kernel;
-            if possible.list.iter().any(|possible| possible.choice == kernel) {
-                open.verdict.ours.extend(possible.list.iter().cloned());
-                open.verdict.answer = Answer::AgreesInSet;
-                open.verdict.hidden = Some(Hidden::InMotion);
-                open.possible = possible;
+            if self.takes(open, possible, Hidden::InMotion) {
                 return;
             }
+        }
+    }
+
+    /// Takes what another reading leads to, if that is what happened.
+    fn takes(&mut self, open: &mut Open, possible: Possibilities, hidden: Hidden) -> bool {
+        let kernel = open.verdict.kernel;
+        let explains = possible.list.iter().any(|possible| possible.choice == kernel);
+        if explains {
+            open.verdict.ours.extend(possible.list.iter().cloned());
+            open.verdict.answer = Answer::AgreesInSet;
+            open.verdict.hidden = Some(hidden);
+            open.possible = possible;
+        } else {
             self.shadow.spare.give_back_all(possible);
         }
+        explains
+    }
+
+    /// Whether what happened follows if the mark of idle cores was gone and the limit left nothing to scan: each alone
+    /// is among the usual readings.
+    fn judge_without_search(&mut self, open: &mut Open, now: Time) {
+        if !self.shadow.sched.domains.smt_active {
+            return;
+        }
+        let shared = self.shadow.sched.domains.shared.clone();
+        for llc in &mut self.shadow.sched.domains.shared {
+            (llc.has_idle_cores, llc.nr_idle_scan) = (false, 0);
+        }
+        let possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
+        self.shadow.sched.domains.shared = shared;
+        self.takes(open, possible, Hidden::IdleScanLimit);
     }
 
     fn agreed(&self, cpu: CpuId) -> bool {
