@@ -25,7 +25,7 @@ pub use cell::{Cell, Word};
 pub use copies::{Copies, Spans};
 pub use depends::Depends;
 pub use figure::{FIGURES, Figure};
-pub use published::{Block, Column, Floor, Given, Kind, LeftOut, Published, Row, Use, Why};
+pub use published::{Block, Column, Floor, Given, Kind, Published, Row, Use, Why};
 pub use simulate::{Answers, End, Key, Scenarios, Setting};
 pub use tolerance::Tolerance;
 pub use verdict::{Turned, Verdict};

@@ -72,7 +72,7 @@ struct Push {
     setting: Setting,
 }
 
-/// Repeats the verdicts of all rows that are not left out under every push. `full` are the table's own.
+/// Repeats the verdicts of all rows under every push. `full` are the table's own.
 ///
 /// # Errors
 /// A run that could not be finished.
@@ -83,12 +83,12 @@ pub fn depends(
     threads: usize,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Depends, Error> {
-    let keys = published.keys_of_changes(Block::repeats);
+    let keys = published.keys_of_changes(|_, _| true);
     let runs = Some(published.end_runs);
     let base = Setting { runs, ..Setting::default() };
     let copies = scenarios.warm_up(&keys, &published.copied, published.end_runs, threads, progress)?;
     let base = scenarios.simulate(&copies, &[(base, keys.clone())], threads, progress)?.remove(0);
-    let was = verdicts(published, Block::repeats, &base.answers);
+    let was = verdicts(published, |_, _| true, &base.answers);
     let unpushed: Answers = base.answers.iter().map(|(key, all)| (key.clone(), all[..1].to_vec())).collect();
 
     let pushes = pushes(scenarios);
@@ -125,7 +125,7 @@ pub fn depends(
         .map(|found| {
             let mut answers = unpushed.clone();
             answers.extend(found.iter().map(|(key, figures)| (key.clone(), figures.clone())));
-            let is = verdicts(published, Block::repeats, &answers);
+            let is = verdicts(published, |_, _| true, &answers);
             let is_of = |was: &Verdict| is.iter().find(|is| is.is_of_same(was));
             let doubts =
                 was.iter().filter(|was| is_of(was).is_some_and(|is| in_doubt(was, is.change, spread(was))));

@@ -72,22 +72,10 @@ pub struct Block {
     pub rows_are: String,
     /// Keys of rows that the quick form runs; all if there are none.
     pub quick: Vec<String>,
-    /// Rows whose verdicts are not repeated with constants pushed and mechanisms off.
-    pub left_out: LeftOut,
     /// Its columns.
     pub columns: Vec<Column>,
     /// Its rows.
     pub rows: Vec<Row>,
-}
-
-/// Rows whose verdicts are not repeated, and why.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LeftOut {
-    /// Their keys.
-    pub rows: Vec<String>,
-    /// A reason, as it is printed.
-    pub because: String,
 }
 
 /// A row.
@@ -251,8 +239,6 @@ struct FileBlock {
     row_over: Option<f64>,
     #[serde(default)]
     quick: Vec<String>,
-    #[serde(default)]
-    left_out: LeftOut,
     columns: Vec<FileColumn>,
     cells: String,
 }
@@ -357,13 +343,6 @@ impl Published {
     }
 }
 
-impl Block {
-    /// Whether the verdicts of a row are repeated with constants pushed and mechanisms off.
-    pub fn repeats(&self, row: &Row) -> bool {
-        !self.left_out.rows.contains(&row.key)
-    }
-}
-
 impl Column {
     /// What this column asks of the simulator in a row.
     pub fn key(&self, row: &str) -> Option<Key> {
@@ -392,8 +371,7 @@ impl FileBlock {
             return Err(format!("the head of cells is to be \"{} | {}\"", head[0], names.join(" | ")));
         }
         let rows = lines.map(|line| row(&split(line), &columns)).collect::<Result<Vec<Row>, _>>()?;
-        let mut named = self.quick.iter().chain(&self.left_out.rows);
-        if let Some(key) = named.find(|key| !rows.iter().any(|r| &r.key == *key)) {
+        if let Some(key) = self.quick.iter().find(|key| !rows.iter().any(|r| &r.key == *key)) {
             return Err(format!("there is no row \"{key}\""));
         }
         Ok(Block {
@@ -406,7 +384,6 @@ impl FileBlock {
             title: self.title,
             unit: self.unit,
             quick: self.quick,
-            left_out: self.left_out,
             columns,
             rows,
         })

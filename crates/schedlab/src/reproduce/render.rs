@@ -57,10 +57,6 @@ impl Reproduced {
         }
         if let Some(depends) = &self.depends {
             text.push_str(&holds(depends));
-            for block in p.blocks.iter().filter(|block| !block.left_out.rows.is_empty()) {
-                let (rows, because) = (block.left_out.rows.join(", "), &block.left_out.because);
-                _ = writeln!(text, "       not repeated: {} {rows}, {because}", block.name);
-            }
         }
         text
     }
