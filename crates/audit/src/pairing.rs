@@ -41,6 +41,13 @@ pub struct Fate {
     pub migrated: bool,
 }
 
+impl Fate {
+    /// Whether the task was queued on the CPU where it was, without a move.
+    pub fn stays_on(self, cpu: CpuId) -> bool {
+        self.cpu == cpu && !self.migrated
+    }
+}
+
 /// An event whose wake-up, if it begins one, is known to its end.
 #[derive(Debug)]
 pub struct Known {

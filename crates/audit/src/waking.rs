@@ -140,8 +140,10 @@ impl<S: Listener> Audit<S> {
     /// Whether what happened follows if the dequeue of the task was delayed, or more so than here.
     fn judge_still_queued(&mut self, open: &mut Open) {
         let (task, fate) = (open.wakeup.task, open.fate);
-        let stays = fate.cpu == self.shadow.sched.task(task).cpu && !fate.migrated;
-        if stays && fate.by == open.wakeup.this_cpu && self.shadow.may_be_queued(task) {
+        if fate.stays_on(self.shadow.sched.task(task).cpu)
+            && fate.by == open.wakeup.this_cpu
+            && self.shadow.may_be_queued(task)
+        {
             open.stays(Reason::StillDelayed, Hidden::DelayedDequeue);
         }
     }
@@ -150,8 +152,7 @@ impl<S: Listener> Audit<S> {
     fn judge_on_cpu(&mut self, open: &mut Open, now: Time) {
         let (task, fate) = (open.wakeup.task, open.fate);
         let cpu = self.shadow.sched.task(task).cpu;
-        let stays = fate.cpu == cpu && fate.by == cpu && !fate.migrated;
-        if stays && self.shadow.may_be_on_cpu(task, now) {
+        if fate.stays_on(cpu) && fate.by == cpu && self.shadow.may_be_on_cpu(task, now) {
             self.shadow.sched.task_mut(task).on_cpu = true;
             let path = self.shadow.sched.wake_path(&open.wakeup);
             self.shadow.sched.task_mut(task).on_cpu = false;
@@ -345,8 +346,11 @@ impl<S: Listener> Audit<S> {
         let Some(open) = self.open.get(event.cpu) else { return };
         let (task, fate) = (open.wakeup.task, open.fate);
         let entry = self.shadow.sched.task(task);
-        let stays = fate.cpu == entry.cpu && fate.by == event.cpu && !fate.migrated;
-        if stays && entry.se.sched_delayed && self.shadow.sched.task(charged).cpu == entry.cpu {
+        if fate.stays_on(entry.cpu)
+            && fate.by == event.cpu
+            && entry.se.sched_delayed
+            && self.shadow.sched.task(charged).cpu == entry.cpu
+        {
             self.shadow.sched.update_rq_clock(fate.cpu, event.time);
             let flags = EnqueueFlags { delayed: true, ..EnqueueFlags::default() };
             self.shadow.sched.activate(task, fate.cpu, flags, event.time);
