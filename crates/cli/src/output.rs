@@ -77,23 +77,39 @@ fn set_partial(path: Option<PathBuf>) {
     *PARTIAL.lock().expect("no holder panics") = path;
 }
 
+/// Writes a file, or what stands there that is none: a pipe or a device.
+fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+    let result = match std::fs::metadata(path) {
+        // Moving a file there would take the place of the device itself.
+        Ok(found) if !found.is_file() => {
+            File::options().write(true).open(path).and_then(|file| write_whole(file, write))
+        }
+        // A link stays, and what it names is replaced.
+        Ok(_) => std::fs::canonicalize(path).and_then(|path| replace(&path, write)),
+        Err(_) => replace(path, write),
+    };
+    result.map_err(|error| Error::file(path, &error))
+}
+
 /// Writes a file beside its final place and moves it there when it is whole, so
 /// that an interruption leaves what was there before.
-fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let partial = partial_path(path);
     set_partial(Some(partial.clone()));
-    let result = File::create(&partial).and_then(|file| {
-        let mut out = BufWriter::new(file);
-        write(&mut out)?;
-        out.flush()?;
-        std::fs::rename(&partial, path)
-    });
+    let result = File::create(&partial)
+        .and_then(|file| write_whole(file, write))
+        .and_then(|()| std::fs::rename(&partial, path));
     set_partial(None);
-    result.map_err(|error| {
+    result.inspect_err(|_| {
         // The message about the first failure is worth more than one about tidying up.
         let _ = std::fs::remove_file(&partial);
-        Error::file(path, &error)
     })
+}
+
+fn write_whole(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    out.flush()
 }
 
 fn partial_path(path: &Path) -> PathBuf {

@@ -273,6 +273,40 @@ fn a_failed_run_leaves_the_old_file_alone() {
     assert_eq!(left.len(), 2, "no partial file is left: {left:?}");
 }
 
+/// A short scenario whose trace is written.
+const SHORT: &str =
+    "machine = \"1x2\"\nkernels = [\"v6.12\"]\n\n[[workload.task]]\nname = \"a\"\nprogram = [\"run 1ms\"]\n";
+
+#[test]
+fn a_pipe_as_output_is_written_to_and_stays() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = Folder::new("fifo");
+    folder.write("s.toml", SHORT);
+    let fifo = folder.0.join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || std::fs::read_to_string(fifo).unwrap()
+    });
+    let output = folder.run(&["trace", "s.toml", "--output", "fifo"]);
+    // First, for a pipe that was replaced leaves the reader waiting.
+    assert!(std::fs::symlink_metadata(&fifo).unwrap().file_type().is_fifo(), "still a pipe");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(reader.join().unwrap().contains("sched_switch"));
+}
+
+#[test]
+fn a_link_as_output_stays_and_what_it_names_is_replaced() {
+    let folder = Folder::new("link");
+    folder.write("s.toml", SHORT);
+    folder.write("old.txt", "old\n");
+    std::os::unix::fs::symlink("old.txt", folder.0.join("link.txt")).unwrap();
+    let output = folder.run(&["trace", "s.toml", "--output", "link.txt"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(std::fs::symlink_metadata(folder.0.join("link.txt")).unwrap().is_symlink());
+    assert!(std::fs::read_to_string(folder.0.join("old.txt")).unwrap().contains("sched_switch"));
+}
+
 #[test]
 fn an_interruption_leaves_no_half_written_file() {
     let folder = Folder::new("interrupt");
