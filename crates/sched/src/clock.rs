@@ -8,7 +8,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use crate::pelt::{LOAD_AVG_MAX, cap_scale};
-use crate::{CfsRqId, Curr, Feature, PeltClock, Pressure, Sched};
+use crate::{CfsRq, CfsRqId, Curr, Feature, PeltClock, Pressure, Rq, Sched};
 
 /// Added to the clock of the averages. An average whose last update is at 0 is not
 /// attached to a queue, so that clock must not start there. A whole number of periods.
@@ -20,21 +20,24 @@ impl Sched {
     /// Kernel: update_rq_clock(), update_rq_clock_task(), kernel/sched/core.c, v6.12.
     #[inline]
     pub fn update_rq_clock(&mut self, cpu: CpuId, now: Time) {
-        let rq = &mut self.rqs[cpu];
-        let delta = now.0.wrapping_sub(rq.clock);
-        if delta as i64 <= 0 {
+        if now.0.wrapping_sub(self.rqs[cpu].clock) as i64 <= 0 {
             return;
         }
+        let scaled = self.kernel.rules.pelt == PeltClock::ScaledClock;
+        let rq = &mut self.rqs[cpu];
+        let delta = now.0.wrapping_sub(rq.clock);
         rq.clock = now.0;
         // The part of the interrupt time that fits; the rest is taken next time.
         let irq = rq.irq_time_pending.min(delta);
-        rq.irq_time_pending -= irq;
         let delta = delta - irq;
         rq.clock_task += delta;
-        if irq != 0 {
+        if irq == 0 {
+            rq.update_clock_pelt(delta, scaled);
+        } else {
+            rq.irq_time_pending -= irq;
             self.account_irq(cpu, irq);
+            self.rqs[cpu].update_clock_pelt(delta, scaled);
         }
-        self.update_rq_clock_pelt(cpu, delta);
     }
 
     /// Somebody was queued on a CPU: if its task makes way, the scheduler will be called and
@@ -71,20 +74,6 @@ impl Sched {
             Pressure::Pelt => {
                 self.update_irq_load_avg(cpu, irq);
             }
-        }
-    }
-
-    /// Kernel: update_rq_clock_pelt(), kernel/sched/pelt.h, v6.12.
-    #[inline]
-    fn update_rq_clock_pelt(&mut self, cpu: CpuId, delta: u64) {
-        let scaled = self.kernel.rules.pelt == PeltClock::ScaledClock;
-        let rq = &mut self.rqs[cpu];
-        if rq.curr == Curr::Idle || !scaled {
-            rq.sync_clock_pelt();
-        } else if rq.cpu_capacity_orig == 1024 && rq.freq_scale == 1024 {
-            rq.clock_pelt += delta;
-        } else {
-            rq.clock_pelt += cap_scale(cap_scale(delta, rq.cpu_capacity_orig), rq.freq_scale);
         }
     }
 
@@ -134,8 +123,7 @@ impl Sched {
     /// Kernel: rq_clock_pelt(), kernel/sched/pelt.h, v6.12.
     #[inline]
     pub fn rq_clock_pelt(&self, cpu: CpuId) -> u64 {
-        let rq = &self.rqs[cpu];
-        rq.clock_pelt + PELT_EPOCH - rq.lost_idle_time
+        self.rqs[cpu].pelt_now()
     }
 
     /// Clock of the averages of a queue: it stands still while the group is throttled.
@@ -144,12 +132,7 @@ impl Sched {
     #[inline]
     pub fn cfs_rq_clock_pelt(&self, cfs: CfsRqId) -> u64 {
         let queue = self.cfs(cfs);
-        let clock = if queue.pelt_clock_throttled {
-            queue.throttled_clock_pelt
-        } else {
-            self.rq_clock_pelt(queue.cpu)
-        };
-        clock - queue.throttled_clock_pelt_time
+        queue.clock_pelt(&self.rqs[queue.cpu])
     }
 
     /// Throttling begins: stops the queue's clock.
@@ -182,7 +165,34 @@ impl Sched {
     }
 }
 
-impl crate::Rq {
+impl CfsRq {
+    /// [`Sched::cfs_rq_clock_pelt`], given the run queue of its CPU.
+    #[inline]
+    pub(crate) fn clock_pelt(&self, rq: &Rq) -> u64 {
+        let clock = if self.pelt_clock_throttled { self.throttled_clock_pelt } else { rq.pelt_now() };
+        clock - self.throttled_clock_pelt_time
+    }
+}
+
+impl Rq {
+    /// Clock of the averages.
+    #[inline]
+    fn pelt_now(&self) -> u64 {
+        self.clock_pelt + PELT_EPOCH - self.lost_idle_time
+    }
+
+    /// Kernel: update_rq_clock_pelt(), kernel/sched/pelt.h, v6.12.
+    #[inline]
+    fn update_clock_pelt(&mut self, delta: u64, scaled: bool) {
+        if self.curr == Curr::Idle || !scaled {
+            self.sync_clock_pelt();
+        } else if self.cpu_capacity_orig == 1024 && self.freq_scale == 1024 {
+            self.clock_pelt += delta;
+        } else {
+            self.clock_pelt += cap_scale(cap_scale(delta, self.cpu_capacity_orig), self.freq_scale);
+        }
+    }
+
     /// Kernel: _update_idle_rq_clock_pelt(), kernel/sched/pelt.h, v6.12.
     #[inline]
     fn sync_clock_pelt(&mut self) {

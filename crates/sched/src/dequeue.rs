@@ -443,7 +443,7 @@ mod tests {
             let task = sched.task_mut(a);
             task.se.avg.util_avg = 100;
             task.se.avg.util_sum = 100 * task.se.avg.divider();
-            task.util_avg_changed = true;
+            task.se.util_avg_changed = true;
             sched.schedule(CPU, SLEEP, Time(NOW.0 + 4 * MS));
             let (form, task) = (sched.kernel.rules.util_est_form, sched.task(a));
             // Without the flag of v5.5.

@@ -85,6 +85,8 @@ pub struct Entity {
     pub vprot: u64,
     /// Averages.
     pub avg: SchedAvg,
+    /// `avg.util_avg` was changed since a task's estimate.
+    pub util_avg_changed: bool,
     /// Group entity one level up.
     pub parent: Option<SeId>,
     /// Queue it stands (or would stand) in.

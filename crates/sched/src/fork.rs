@@ -138,7 +138,6 @@ impl Task {
             process: spec.process,
             util_est_enqueued: 0,
             util_est_ewma: 0,
-            util_avg_changed: false,
             uclamp_min: 0,
             uclamp_max: 1024,
             preferred_llc: None,

@@ -49,6 +49,7 @@ mod idle_cpu;
 mod kernel;
 #[cfg(test)]
 mod lab;
+mod level;
 mod load_avg;
 mod migrate;
 mod params;

@@ -9,7 +9,8 @@ mod attach;
 
 use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, Scale, add_positive, sub_positive};
 use crate::weight::LOAD_SHIFT;
-use crate::{CfsRqId, Feature, PeltClock, PeltSums, RunnableAvg, Sched, SeId};
+use crate::level::Level;
+use crate::{CfsRq, CfsRqId, Entity, Feature, Kernel, PeltClock, PeltSums, RunnableAvg, Sched, SeId};
 
 /// What [`Sched::update_load_avg`] does besides ageing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,16 +56,27 @@ pub(crate) fn raise(form: PeltSums, avg: u64, sum: &mut u64) {
     }
 }
 
-impl Sched {
-    /// A weight as the averages see it.
+/// A weight as the averages see it.
+///
+/// Kernel: se_weight(), scale_load_down(), kernel/sched/sched.h, v6.12.
+#[inline]
+fn scale_load_down(kernel: &Kernel, weight: u64) -> u64 {
+    if kernel.has(Feature::ScaleDownFloor) {
+        crate::weight::scale_load_down(weight)
+    } else {
+        weight >> LOAD_SHIFT
+    }
+}
+
+impl Entity {
+    /// Ages an attached entity in its queue, where it runs or not.
     ///
-    /// Kernel: se_weight(), scale_load_down(), kernel/sched/sched.h, v6.12.
+    /// Kernel: __update_load_avg_se(), kernel/sched/pelt.c, v6.12.
     #[inline]
-    pub(crate) fn scale_load_down(&self, weight: u64) -> u64 {
-        if self.kernel.has(Feature::ScaleDownFloor) {
-            crate::weight::scale_load_down(weight)
-        } else {
-            weight >> LOAD_SHIFT
+    fn age(&mut self, kernel: &Kernel, now: u64, running: bool) {
+        if self.avg.update_sum(now, self.on_rq.into(), self.runnable(kernel), running) {
+            self.avg.update_avg(scale_load_down(kernel, self.load.weight));
+            self.util_avg_changed = true;
         }
     }
 
@@ -72,15 +84,41 @@ impl Sched {
     ///
     /// Kernel: se_runnable(), kernel/sched/sched.h, v6.12.
     #[inline]
-    fn se_runnable(&self, se: SeId) -> u64 {
-        let entity = self.se(se);
-        if entity.sched_delayed || self.kernel.rules.runnable_avg == RunnableAvg::Off {
+    fn runnable(&self, kernel: &Kernel) -> u64 {
+        if self.sched_delayed || kernel.rules.runnable_avg == RunnableAvg::Off {
             0
-        } else if se.is_task() {
-            entity.on_rq.into()
+        } else if self.my_q.is_none() {
+            self.on_rq.into()
         } else {
-            entity.runnable_weight
+            self.runnable_weight
         }
+    }
+}
+
+impl CfsRq {
+    /// Ages a queue that nobody left asleep. True if a period went by.
+    ///
+    /// Kernel: __update_load_avg_cfs_rq(), kernel/sched/pelt.c, v6.12.
+    #[inline]
+    fn age(&mut self, kernel: &Kernel, now: u64) -> bool {
+        let load = scale_load_down(kernel, self.load.weight);
+        let on = kernel.rules.runnable_avg == RunnableAvg::On;
+        let runnable = if on { self.h_nr_runnable.into() } else { 0 };
+        let crossed = self.avg.update_sum(now, load, runnable, self.curr.is_some());
+        if crossed {
+            self.avg.update_avg(1);
+        }
+        crossed
+    }
+}
+
+impl Sched {
+    /// A weight as the averages see it.
+    ///
+    /// Kernel: se_weight(), scale_load_down(), kernel/sched/sched.h, v6.12.
+    #[inline]
+    pub(crate) fn scale_load_down(&self, weight: u64) -> u64 {
+        scale_load_down(&self.kernel, weight)
     }
 
     /// Takes note of how many tasks can run below a group entity.
@@ -93,33 +131,15 @@ impl Sched {
         }
     }
 
-    /// Ages an attached entity in its queue.
+    /// Ages an attached entity in its queue, in the form of v4.13.
     ///
-    /// Kernel: __update_load_avg_se(), kernel/sched/pelt.c, v6.12.
-    #[inline]
-    fn age_se(&mut self, now: u64, cfs: CfsRqId, se: SeId) {
-        let running = self.cfs(cfs).curr == Some(se);
-        let on_rq = self.se(se).on_rq;
-        let weight = self.scale_load_down(self.se(se).load.weight);
-        let crossed = match self.kernel.rules.pelt {
-            PeltClock::ScaledClock => {
-                let runnable = self.se_runnable(se);
-                let avg = &mut self.se_mut(se).avg;
-                let crossed = avg.update_sum(now, on_rq.into(), runnable, running);
-                if crossed {
-                    avg.update_avg(weight);
-                }
-                crossed
-            }
-            PeltClock::InContribution => {
-                let scale = self.scale_of(cfs, false);
-                let weight = if on_rq { weight } else { 0 };
-                self.se_mut(se).avg.update_weighted(now, weight, running, scale)
-            }
-        };
-        if crossed && se.is_task() {
-            self.tasks[se.0 as usize].util_avg_changed = true;
-        }
+    /// Kernel: __update_load_avg_se(), kernel/sched/fair.c, v4.13.
+    fn age_se_weighted(&mut self, now: u64, cfs: CfsRqId, se: SeId) {
+        let scale = self.scale_of(cfs, false);
+        let Level { kernel, queue, entity, .. } = self.level(cfs, se);
+        let weight = if entity.on_rq { scale_load_down(kernel, entity.load.weight) } else { 0 };
+        let running = queue.curr == Some(se);
+        entity.util_avg_changed |= entity.avg.update_weighted(now, weight, running, scale);
     }
 
     /// Ages an entity that is not queued.
@@ -150,19 +170,10 @@ impl Sched {
     #[inline]
     pub(crate) fn update_cfs_rq_load_avg(&mut self, now: u64, cfs: CfsRqId) -> bool {
         let removed = self.cfs(cfs).removed.nr != 0 && self.take_removed(cfs);
-        let load = self.scale_load_down(self.cfs(cfs).load.weight);
         let crossed = match self.kernel.rules.pelt {
-            PeltClock::ScaledClock => {
-                let runnable_on = self.kernel.rules.runnable_avg == RunnableAvg::On;
-                let queue = &mut self.cfs_rqs[cfs.0 as usize];
-                let runnable = if runnable_on { queue.h_nr_runnable.into() } else { 0 };
-                let crossed = queue.avg.update_sum(now, load, runnable, queue.curr.is_some());
-                if crossed {
-                    queue.avg.update_avg(1);
-                }
-                crossed
-            }
+            PeltClock::ScaledClock => self.cfs_rqs[cfs.0 as usize].age(&self.kernel, now),
             PeltClock::InContribution => {
+                let load = self.scale_load_down(self.cfs(cfs).load.weight);
                 let scale = self.scale_of(cfs, true);
                 let queue = &mut self.cfs_rqs[cfs.0 as usize];
                 queue.avg.update_weighted(now, load, queue.curr.is_some(), scale)
@@ -206,12 +217,26 @@ impl Sched {
     /// Kernel: update_load_avg(), kernel/sched/fair.c, v6.12; enqueue_entity_load_avg() in v4.13.
     #[inline]
     pub fn update_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateFlags) {
-        let now = self.cfs_rq_clock_pelt(cfs);
-        let attached = self.se(se).avg.last_update_time != 0;
-        if attached && !flags.skip_age {
-            self.age_se(now, cfs, se);
+        let scaled_clock = self.kernel.rules.pelt == PeltClock::ScaledClock;
+        let Level { kernel, rq, queue, entity } = self.level(cfs, se);
+        let now = queue.clock_pelt(rq);
+        let attached = entity.avg.last_update_time != 0;
+        let mut changed;
+        if scaled_clock {
+            if attached && !flags.skip_age {
+                entity.age(kernel, now, queue.curr == Some(se));
+            }
+            changed = if queue.removed.nr == 0 {
+                queue.age(kernel, now)
+            } else {
+                self.update_cfs_rq_load_avg(now, cfs)
+            };
+        } else {
+            if attached && !flags.skip_age {
+                self.age_se_weighted(now, cfs, se);
+            }
+            changed = self.update_cfs_rq_load_avg(now, cfs);
         }
-        let mut changed = self.update_cfs_rq_load_avg(now, cfs);
         if !se.is_task() {
             changed |= self.propagate_entity_load_avg(se);
         }

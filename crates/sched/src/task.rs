@@ -123,8 +123,6 @@ pub struct Task {
     pub util_est_enqueued: u32,
     /// util_est: slow average.
     pub util_est_ewma: u32,
-    /// util_avg was changed since the estimate.
-    pub util_avg_changed: bool,
     /// uclamp: lower bound of utilisation.
     pub uclamp_min: u32,
     /// uclamp: upper bound of utilisation.

@@ -72,7 +72,7 @@ impl Sched {
         let form = self.kernel.rules.util_est_form;
         let fastup = self.kernel.has(Feature::UtilEstFastup);
         let task = &mut self.tasks[task.index()];
-        if !task.util_avg_changed {
+        if !task.se.util_avg_changed {
             return;
         }
         if form == UtilEstForm::Single {
@@ -101,7 +101,7 @@ impl Task {
         } else {
             self.util_est_ewma = util;
         }
-        self.util_avg_changed = false;
+        self.se.util_avg_changed = false;
     }
 
     fn update_ewma_and_last(&mut self, form: UtilEstForm, fastup: bool, capacity: u64) {
@@ -126,7 +126,7 @@ impl Task {
         }
         self.util_est_ewma = ewma;
         self.util_est_enqueued = util;
-        self.util_avg_changed = false;
+        self.se.util_avg_changed = false;
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
             .map(|&(util, runnable)| {
                 let task = drawn.sched.task_mut(a);
                 (task.se.avg.util_avg, task.se.avg.runnable_avg) = (util, runnable);
-                task.util_avg_changed = true;
+                task.se.util_avg_changed = true;
                 drawn.sched.util_est_update(a, CpuId(0), true);
                 let task = drawn.sched.task(a);
                 (task.util_est_enqueued, task.util_est_ewma)

@@ -1,0 +1,28 @@
+//! One level of the hierarchy on one CPU, looked up once.
+//!
+//! Whoever joins, runs or leaves has its entity, the queue that this stands in and the clocks
+//! of the CPU touched again and again. Each look into their tables has its price; here all are at hand.
+
+use crate::{CfsRq, CfsRqId, Entity, Kernel, Rq, Sched, SeId};
+
+/// An entity, where it stands, and the rules.
+pub(crate) struct Level<'a> {
+    pub kernel: &'a Kernel,
+    pub rq: &'a Rq,
+    pub queue: &'a mut CfsRq,
+    pub entity: &'a mut Entity,
+}
+
+impl Sched {
+    /// An entity and its queue, to change, and what they go by.
+    #[inline]
+    pub(crate) fn level(&mut self, cfs: CfsRqId, se: SeId) -> Level<'_> {
+        let queue = &mut self.cfs_rqs[cfs.0 as usize];
+        let entity = if se.is_task() {
+            &mut self.tasks[se.0 as usize].se
+        } else {
+            &mut self.group_ses[(se.0 & !SeId::GROUP) as usize]
+        };
+        Level { kernel: &self.kernel, rq: &self.rqs[queue.cpu], queue, entity }
+    }
+}
