@@ -45,21 +45,51 @@ impl Timeline {
     /// Adds an entry behind those of equal key.
     #[inline]
     pub fn insert(&mut self, entry: Queued) {
-        let at = self.entries.partition_point(|q| !before(entry.key, q.key));
         self.slices = match self.entries.is_empty() {
             true => (entry.slice, entry.slice),
             false => (self.slices.0.min(entry.slice), self.slices.1.max(entry.slice)),
         };
-        self.entries.insert(at, entry);
+        self.put(entry);
+    }
+
+    #[inline]
+    fn put(&mut self, entry: Queued) {
+        match self.entries.last() {
+            Some(last) if before(entry.key, last.key) => {
+                let at = self.entries.partition_point(|q| !before(entry.key, q.key));
+                self.entries.insert(at, entry);
+            }
+            _ => self.entries.push(entry),
+        }
     }
 
     /// Removes an entity, which must be there with this key.
     #[inline]
     pub fn remove(&mut self, key: u64, se: SeId) {
         let at = self.place_of(key, se);
-        let slice = self.entries.remove(at).slice;
+        let slice = self.take(at).slice;
         if self.slices.0 != self.slices.1 && (slice == self.slices.0 || slice == self.slices.1) {
             self.recount_slices();
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, at: usize) -> Queued {
+        if at + 1 == self.entries.len() { self.entries.swap_remove(at) } else { self.entries.remove(at) }
+    }
+
+    /// Gives an entity another key and virtual time; it comes behind those of equal key.
+    #[inline]
+    pub fn shift(&mut self, from: u64, se: SeId, key: u64, vruntime: u64) {
+        let at = self.place_of(from, se);
+        let (left, right) = self.entries.split_at_mut(at);
+        let [own, right @ ..] = right else { unreachable!("it is there") };
+        let after_left = left.last().is_none_or(|q| !before(key, q.key));
+        if after_left && right.first().is_none_or(|q| before(key, q.key)) {
+            (own.key, own.vruntime) = (key, vruntime);
+        } else {
+            let entry = self.take(at);
+            self.put(Queued { key, vruntime, ..entry });
         }
     }
 
@@ -72,7 +102,9 @@ impl Timeline {
 
     #[inline]
     fn place_of(&self, key: u64, se: SeId) -> usize {
-        let first = self.entries.partition_point(|q| before(q.key, key));
+        // A short line is sooner looked through.
+        let short = self.entries.len() <= 8;
+        let first = if short { 0 } else { self.entries.partition_point(|q| before(q.key, key)) };
         first + self.entries[first..].iter().position(|q| q.se == se).expect("entity is on the time line")
     }
 

@@ -217,7 +217,7 @@ impl Sched {
     #[inline]
     pub(crate) fn place_entity(&mut self, cfs: CfsRqId, se: SeId, initial: bool) {
         let sums = self.avg_sums(cfs);
-        self.move_to_average(cfs, &sums);
+        self.move_to_average(cfs, sums.offset());
         let placed =
             place_eevdf(&self.kernel, self.scaled.base_slice, self.cfs(cfs), &sums, self.se(se), initial);
         if placed.zero_shift != 0 {

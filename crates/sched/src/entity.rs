@@ -1,6 +1,6 @@
 //! What is queued: a task or a group's stand-in on one CPU.
 
-use crate::CfsRqId;
+use crate::{CfsRqId, FairPolicy, Rules};
 
 /// A scheduling entity. Ids below [`SeId::GROUP`] are tasks with the same
 /// `TaskId`; the others are the group entities of [`crate::Sched::group_ses`].
@@ -50,6 +50,17 @@ pub struct SchedAvg {
     pub runnable_load_sum: u64,
     /// v4.13 only: average of the above ("weighted_cpuload").
     pub runnable_load_avg: u64,
+}
+
+impl Entity {
+    /// By what it is ordered among those that are queued.
+    #[inline]
+    pub(crate) fn key(&self, rules: &Rules) -> u64 {
+        match rules.policy {
+            FairPolicy::Cfs => self.vruntime,
+            FairPolicy::Eevdf => self.deadline,
+        }
+    }
 }
 
 /// A scheduling entity, as `struct sched_entity`.

@@ -7,9 +7,9 @@
 
 mod attach;
 
+use crate::level::Level;
 use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, Scale, add_positive, sub_positive};
 use crate::weight::LOAD_SHIFT;
-use crate::level::Level;
 use crate::{CfsRq, CfsRqId, Entity, Feature, Kernel, PeltClock, PeltSums, RunnableAvg, Sched, SeId};
 
 /// What [`Sched::update_load_avg`] does besides ageing.

@@ -299,7 +299,11 @@ impl Sched {
     ///
     /// Kernel: find_matching_se(), kernel/sched/fair.c, v6.12.
     #[inline]
-    pub fn find_matching_se(&self, mut a: SeId, mut b: SeId) -> (SeId, SeId) {
+    pub fn find_matching_se(&self, a: SeId, b: SeId) -> (SeId, SeId) {
+        if self.se(a).cfs_rq == self.se(b).cfs_rq { (a, b) } else { self.matching_ancestors(a, b) }
+    }
+
+    fn matching_ancestors(&self, mut a: SeId, mut b: SeId) -> (SeId, SeId) {
         let up = |se: SeId| self.se(se).parent.expect("the root queue is shared");
         while self.se(a).cfs_rq != self.se(b).cfs_rq {
             let (deep_a, deep_b) = (self.se(a).depth, self.se(b).depth);

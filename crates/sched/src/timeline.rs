@@ -5,45 +5,37 @@ use alloc::vec::Vec;
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
+use crate::level::Level;
 use crate::{
     CandidateOrder, CfsRqId, FairPolicy, Feature, LoadWeight, Protection, Queued, Sched, SeId, UpdateFlags,
 };
 
 impl Sched {
-    /// The key by which a queued entity is ordered.
-    #[inline]
-    fn timeline_key(&self, se: SeId) -> u64 {
-        let entity = self.se(se);
-        match self.kernel.rules.policy {
-            FairPolicy::Cfs => entity.vruntime,
-            FairPolicy::Eevdf => entity.deadline,
-        }
-    }
-
     /// Puts an entity on the time line.
     ///
     /// Kernel: __enqueue_entity(), kernel/sched/fair.c, v6.1, v6.12.
     #[inline]
     pub(crate) fn timeline_add(&mut self, cfs: CfsRqId, se: SeId) {
-        let key = self.timeline_key(se);
-        let entity = self.se(se);
-        let (vruntime, weight) = (entity.vruntime, entity.load.weight);
-        let entry = Queued { key, vruntime, slice: entity.slice, se };
-        if self.is_eevdf() {
-            self.add_to_avg(cfs, vruntime, weight);
+        if self.kernel.has(Feature::ParanoidAvg) {
+            self.make_room(cfs, se);
         }
-        self.cfs_mut(cfs).timeline.insert(entry);
+        let Level { kernel, queue, entity, .. } = self.level(cfs, se);
+        let (rules, vruntime) = (&kernel.rules, entity.vruntime);
+        if rules.policy == FairPolicy::Eevdf {
+            queue.account_avg(rules, vruntime, entity.load.weight, true);
+        }
+        queue.timeline.insert(Queued { key: entity.key(rules), vruntime, slice: entity.slice, se });
     }
 
-    /// Adds an entity to the sums of the average. With PARANOID_AVG, weights are
-    /// halved for good when a sum would overflow.
+    /// With PARANOID_AVG, weights are halved for good when an entity that comes to a queue would
+    /// make a sum of the average overflow.
     ///
     /// Kernel: sum_w_vruntime_add(), kernel/sched/fair.c, v7.2.
-    #[inline]
-    fn add_to_avg(&mut self, cfs: CfsRqId, vruntime: u64, weight: u64) {
+    #[cold]
+    fn make_room(&mut self, cfs: CfsRqId, se: SeId) {
+        let (vruntime, weight) = (self.se(se).vruntime, self.se(se).load.weight);
         let rules = &self.kernel.rules;
-        let paranoid = self.kernel.has(Feature::ParanoidAvg);
-        while paranoid && self.cfs(cfs).avg_would_overflow(rules, vruntime, weight) {
+        while self.is_eevdf() && self.cfs(cfs).avg_would_overflow(rules, vruntime, weight) {
             assert!(self.cfs(cfs).sum_shift < 10, "the average overflows with the smallest weights");
             let entries: Vec<Queued> = self.cfs(cfs).timeline.entries().to_vec();
             let weights: Vec<u64> = entries.iter().map(|q| self.se(q.se).load.weight).collect();
@@ -55,7 +47,6 @@ impl Sched {
                 queue.account_avg(rules, entry.vruntime, weight, true);
             }
         }
-        self.cfs_rqs[cfs.0 as usize].account_avg(rules, vruntime, weight, true);
     }
 
     /// Takes an entity off the time line.
@@ -63,27 +54,37 @@ impl Sched {
     /// Kernel: __dequeue_entity(), kernel/sched/fair.c, v6.1, v6.12.
     #[inline]
     pub(crate) fn timeline_remove(&mut self, cfs: CfsRqId, se: SeId) {
-        let key = self.timeline_key(se);
-        let entity = self.se(se);
-        let (vruntime, weight) = (entity.vruntime, entity.load.weight);
-        self.cfs_mut(cfs).timeline.remove(key, se);
-        if self.is_eevdf() {
-            self.cfs_rqs[cfs.0 as usize].account_avg(&self.kernel.rules, vruntime, weight, false);
+        let Level { kernel, queue, entity, .. } = self.level(cfs, se);
+        let rules = &kernel.rules;
+        queue.timeline.remove(entity.key(rules), se);
+        if rules.policy == FairPolicy::Eevdf {
+            queue.account_avg(rules, entity.vruntime, entity.load.weight, false);
         }
     }
 
     /// Moves a task in virtual time, to where a recorded kernel must have had it.
     pub fn set_virtual_time(&mut self, se: SeId, vruntime: u64, deadline: u64) {
         let cfs = self.cfs_rq_of(se);
-        let entity = self.se(se);
-        let queued = entity.on_rq && self.cfs(cfs).curr != Some(se);
-        if queued {
-            self.timeline_remove(cfs, se);
+        let paranoid = self.kernel.has(Feature::ParanoidAvg);
+        let Level { kernel, queue, entity, .. } = self.level(cfs, se);
+        let rules = &kernel.rules;
+        let queued = entity.on_rq && queue.curr != Some(se);
+        let (from, before) = (entity.key(rules), entity.vruntime);
+        if !queued || paranoid {
+            if queued {
+                self.timeline_remove(cfs, se);
+            }
+            let entity = self.se_mut(se);
+            (entity.vruntime, entity.deadline) = (vruntime, deadline);
+            if queued {
+                self.timeline_add(cfs, se);
+            }
+            return;
         }
-        let entity = self.se_mut(se);
         (entity.vruntime, entity.deadline) = (vruntime, deadline);
-        if queued {
-            self.timeline_add(cfs, se);
+        queue.timeline.shift(from, se, entity.key(rules), vruntime);
+        if rules.policy == FairPolicy::Eevdf {
+            queue.shift_avg(rules, vruntime.wrapping_sub(before) as i64, entity.load.weight);
         }
     }
 
@@ -94,9 +95,9 @@ impl Sched {
             return;
         }
         self.se_mut(se).slice = slice;
-        if self.cfs(cfs).curr != Some(se) {
-            let key = self.timeline_key(se);
-            self.cfs_mut(cfs).timeline.set_slice(key, se, slice);
+        let Level { kernel, queue, entity, .. } = self.level(cfs, se);
+        if queue.curr != Some(se) {
+            queue.timeline.set_slice(entity.key(&kernel.rules), se, slice);
         }
     }
 
@@ -105,9 +106,9 @@ impl Sched {
     /// Kernel: account_entity_enqueue(), kernel/sched/fair.c, v6.12.
     #[inline]
     pub(crate) fn account_entity_enqueue(&mut self, cfs: CfsRqId, se: SeId) {
-        let (weight, idle) = (self.se(se).load.weight, self.se_is_idle(se));
-        let queue = self.cfs_mut(cfs);
-        queue.load = LoadWeight { weight: queue.load.weight + weight, inv_weight: 0 };
+        let idle = self.se_is_idle(se);
+        let Level { queue, entity, .. } = self.level(cfs, se);
+        queue.load = LoadWeight { weight: queue.load.weight + entity.load.weight, inv_weight: 0 };
         queue.nr_queued += 1;
         queue.idle_nr_queued += idle as u32;
         let cpu = queue.cpu;
@@ -122,9 +123,9 @@ impl Sched {
     /// Kernel: account_entity_dequeue(), kernel/sched/fair.c, v6.12.
     #[inline]
     pub(crate) fn account_entity_dequeue(&mut self, cfs: CfsRqId, se: SeId) {
-        let (weight, idle) = (self.se(se).load.weight, self.se_is_idle(se));
-        let queue = self.cfs_mut(cfs);
-        queue.load = LoadWeight { weight: queue.load.weight - weight, inv_weight: 0 };
+        let idle = self.se_is_idle(se);
+        let Level { queue, entity, .. } = self.level(cfs, se);
+        queue.load = LoadWeight { weight: queue.load.weight - entity.load.weight, inv_weight: 0 };
         queue.nr_queued -= 1;
         queue.idle_nr_queued -= idle as u32;
         let cpu = queue.cpu;
@@ -148,13 +149,10 @@ impl Sched {
                 self.set_protect_slice(cfs, se);
             }
         }
-        let queue = self.cfs_mut(cfs);
+        let Level { rq, queue, entity, .. } = self.level(cfs, se);
         debug_assert!(queue.curr.is_none(), "one entity runs at a level");
         queue.curr = Some(se);
-        let cpu = queue.cpu;
-        let now = self.rqs[cpu].clock_task;
-        let entity = self.se_mut(se);
-        entity.exec_start = now;
+        entity.exec_start = rq.clock_task;
         entity.prev_sum_exec_runtime = entity.sum_exec_runtime;
     }
 

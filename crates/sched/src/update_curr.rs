@@ -2,7 +2,6 @@
 
 use crate::calc_delta::calc_delta_fair;
 use crate::cfs_rq::before;
-use crate::pick::avg_vruntime::AvgSums;
 use schedlab_units::TaskId;
 
 use crate::{AvgReference, CfsRqId, FairPolicy, Feature, Protection, Sched, SeId};
@@ -40,14 +39,15 @@ impl Sched {
         if curr.is_task() && self.kernel.has(Feature::SchedCache) {
             self.account_mm_sched(cpu, TaskId(curr.0), delta);
         }
-        let renewed = self.is_eevdf() && self.update_deadline(cfs, curr);
-        if !self.is_eevdf() || self.kernel.rules.avg_reference == AvgReference::MinVruntime {
+        let eevdf = self.is_eevdf();
+        let renewed = eevdf && self.update_deadline(cfs, curr);
+        if !eevdf || self.kernel.rules.avg_reference == AvgReference::MinVruntime {
             self.update_min_vruntime(cfs);
         }
         if self.bandwidth_used {
             self.account_cfs_rq_runtime(cfs, delta);
         }
-        if !self.is_eevdf() || self.cfs(cfs).nr_queued == 1 {
+        if !eevdf || self.cfs(cfs).nr_queued == 1 {
             return;
         }
         if renewed || self.lost_protection(cfs, curr) {
@@ -100,15 +100,15 @@ impl Sched {
     #[inline]
     pub fn avg_vruntime(&mut self, cfs: CfsRqId) -> u64 {
         let sums = self.avg_sums(cfs);
-        self.move_to_average(cfs, &sums);
-        sums.average()
+        let offset = sums.offset();
+        self.move_to_average(cfs, offset);
+        sums.zero.wrapping_add(offset as u64)
     }
 
-    /// Moves a free zero point to V.
+    /// Moves a free zero point to V, which is so far from it.
     #[inline]
-    pub(crate) fn move_to_average(&mut self, cfs: CfsRqId, sums: &AvgSums) {
-        if self.kernel.rules.avg_reference == AvgReference::ZeroVruntime {
-            let offset = sums.offset();
+    pub(crate) fn move_to_average(&mut self, cfs: CfsRqId, offset: i64) {
+        if self.kernel.rules.avg_reference == AvgReference::ZeroVruntime && offset != 0 {
             self.cfs_rqs[cfs.0 as usize].move_zero(&self.kernel.rules, offset);
         }
     }

@@ -60,6 +60,13 @@ impl CfsRq {
         }
     }
 
+    /// An entity of the time line moves in virtual time.
+    #[inline]
+    pub(crate) fn shift_avg(&mut self, rules: &Rules, by: i64, weight: u64) {
+        let weight = avg_vruntime_weight(rules, self, weight);
+        self.avg_vruntime = self.avg_vruntime.wrapping_add(by.wrapping_mul(weight));
+    }
+
     /// Whether adding an entity would overflow a sum.
     pub(crate) fn avg_would_overflow(&self, rules: &Rules, vruntime: u64, weight: u64) -> bool {
         let key = vruntime.wrapping_sub(self.zero(rules)) as i64;

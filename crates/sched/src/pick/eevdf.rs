@@ -5,7 +5,7 @@
 
 use crate::cfs_rq::before;
 use crate::pick::avg_vruntime::AvgSums;
-use crate::{BuddyPick, CfsRqId, Feature, Protection, Reason, Sched, SeId};
+use crate::{BuddyPick, CfsRq, CfsRqId, Entity, Feature, Protection, Reason, Sched, SeId};
 
 impl Sched {
     /// The running entity of a queue, if it is queued.
@@ -17,8 +17,17 @@ impl Sched {
     /// The sums of a queue, its running entity included.
     #[inline]
     pub fn avg_sums(&self, cfs: CfsRqId) -> AvgSums {
-        let curr = self.queued_curr(cfs).map(|curr| self.se(curr));
-        AvgSums::of(&self.kernel.rules, self.cfs(cfs), curr)
+        let queue = self.cfs(cfs);
+        let curr = self.curr_entity(queue).map(|(_, entity)| entity);
+        AvgSums::of(&self.kernel.rules, queue, curr)
+    }
+
+    /// The running entity of a queue, if it is queued, and what it has.
+    #[inline]
+    fn curr_entity(&self, queue: &CfsRq) -> Option<(SeId, &Entity)> {
+        let curr = queue.curr?;
+        let entity = self.se(curr);
+        entity.on_rq.then_some((curr, entity))
     }
 
     /// Whether an entity of a queue is owed service.
@@ -47,9 +56,9 @@ impl Sched {
     pub fn pick_eevdf(&self, cfs: CfsRqId, protect: bool) -> (SeId, Reason) {
         let queue = self.cfs(cfs);
         let rules = &self.kernel.rules;
-        let mut curr = self.queued_curr(cfs);
+        let mut curr = self.curr_entity(queue);
         if queue.nr_queued == 1 {
-            let only = curr.or(queue.timeline.leftmost().map(|q| q.se));
+            let only = curr.map(|(curr, _)| curr).or(queue.timeline.leftmost().map(|q| q.se));
             return (only.expect("the queue is not empty"), Reason::PickOnly);
         }
         if protect
@@ -59,22 +68,22 @@ impl Sched {
         {
             return (buddy, Reason::PickNextBuddy);
         }
-        let sums = AvgSums::of(rules, queue, curr.map(|curr| self.se(curr)));
-        curr = curr.filter(|&curr| sums.eligible(self.se(curr).vruntime));
-        if let Some(curr) = curr
+        let sums = AvgSums::of(rules, queue, curr.map(|(_, entity)| entity));
+        curr = curr.filter(|(_, entity)| sums.eligible(entity.vruntime));
+        if let Some((curr, entity)) = curr
             && protect
             && (self.kernel.has(Feature::RunToParity) || rules.protection == Protection::MinSlice)
-            && self.se(curr).is_protected(rules)
+            && entity.is_protected(rules)
         {
             return (curr, Reason::PickProtected);
         }
         // In order of deadline, so the first that is eligible is the best.
         let best = queue.timeline.entries().iter().find(|q| sums.eligible(q.vruntime));
         match (best, curr) {
-            (Some(best), Some(curr)) if !before(self.se(curr).deadline, best.key) => {
+            (Some(best), Some((_, entity))) if !before(entity.deadline, best.key) => {
                 (best.se, Reason::PickDeadline)
             }
-            (_, Some(curr)) => (curr, Reason::PickCurrent),
+            (_, Some((curr, _))) => (curr, Reason::PickCurrent),
             (Some(best), None) => (best.se, Reason::PickDeadline),
             (None, None) => unreachable!("somebody is at or before the average"),
         }
