@@ -194,17 +194,10 @@ impl Sched {
     /// Kernel: __pick_next_task(), pick_task_fair(), kernel/sched/core.c and fair.c, v6.12.
     pub fn pick_next_task(&self, cpu: CpuId) -> Pick {
         let rq = &self.rqs[cpu];
-        let higher = |task| Pick { next: Curr::Task(task), reason: Reason::PickClass, delayed: None };
-        if let Some(task) = rq.stop {
-            return higher(task);
+        match rq.stop.or_else(|| rq.pick_task_dl()).or_else(|| rq.pick_task_rt()) {
+            Some(task) => Pick { next: Curr::Task(task), reason: Reason::PickClass, delayed: None },
+            None => self.pick_task_fair(cpu),
         }
-        if let Some(task) = self.pick_task_dl(cpu) {
-            return higher(task);
-        }
-        if let Some(task) = self.pick_task_rt(cpu) {
-            return higher(task);
-        }
-        self.pick_task_fair(cpu)
     }
 
     #[inline]
@@ -215,10 +208,12 @@ impl Sched {
         }
         let mut parted = None;
         loop {
-            let curr = self.queued_curr(level);
-            let (se, reason) =
-                if self.is_eevdf() { self.pick_eevdf_next(level) } else { self.pick_cfs(level, curr) };
-            if curr != Some(se) {
+            let (se, reason) = if self.is_eevdf() {
+                self.pick_eevdf_next(level)
+            } else {
+                self.pick_cfs(level, self.queued_curr(level))
+            };
+            if self.cfs(level).curr != Some(se) {
                 parted = parted.or(Some(reason));
             }
             let reason = parted.unwrap_or(reason);

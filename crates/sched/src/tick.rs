@@ -22,14 +22,15 @@ impl Sched {
     pub fn tick(&mut self, cpu: CpuId, now: Time) -> Ticked {
         self.update_rq_clock(cpu, now);
         let upgrades = self.kernel.preempt.tick_upgrades();
-        let pending = self.rqs[cpu].need_resched.lazy;
+        let rq = &self.rqs[cpu];
+        let (pending, curr) = (rq.need_resched.lazy, rq.curr);
         if pending && upgrades == TickUpgrade::Always {
             self.resched_curr(cpu, false);
-        } else if upgrades == TickUpgrade::IfAsked {
+        } else if pending && upgrades == TickUpgrade::IfAsked {
             // Out of the way, so that it shows whether the tick asks.
             self.rqs[cpu].need_resched.lazy = false;
         }
-        if let Curr::Task(task) = self.rqs[cpu].curr {
+        if let Curr::Task(task) = curr {
             match self.class_of(task) {
                 Class::Fair => {
                     self.entity_ticks(SeId(task.0));
@@ -61,19 +62,26 @@ impl Sched {
             self.update_curr(cfs);
             self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
             self.update_cfs_group(se);
-            let cpu = self.cfs(cfs).cpu;
-            let by_timer = self.rqs[cpu].hrtick.is_some() && !self.kernel.has(Feature::DoubleTick);
-            if !self.is_eevdf() && self.cfs(cfs).nr_queued > 1 && !by_timer {
-                let reason = self.check_preempt_tick(cfs, se);
-                if reason.is_some() {
-                    self.resched_fair(cpu);
-                }
-                if reason == Some(Reason::SliceEnd) {
-                    // Not the one that had its turn is to be preferred.
-                    self.clear_buddies(cfs, se);
-                }
+            if !self.is_eevdf() && self.cfs(cfs).nr_queued > 1 {
+                self.preempt_at_tick(cfs, se);
             }
             level = self.se(se).parent;
+        }
+    }
+
+    /// CFS: a task that is not alone makes way if its slice is over, unless a timer looks after that.
+    fn preempt_at_tick(&mut self, cfs: CfsRqId, se: SeId) {
+        let cpu = self.cfs(cfs).cpu;
+        if self.rqs[cpu].hrtick.is_some() && !self.kernel.has(Feature::DoubleTick) {
+            return;
+        }
+        let reason = self.check_preempt_tick(cfs, se);
+        if reason.is_some() {
+            self.resched_fair(cpu);
+        }
+        if reason == Some(Reason::SliceEnd) {
+            // Not the one that had its turn is to be preferred.
+            self.clear_buddies(cfs, se);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::calc_delta::calc_delta_fair;
 use crate::cfs_rq::before;
+use crate::level::Level;
 use schedlab_units::TaskId;
 
 use crate::{AvgReference, CfsRqId, FairPolicy, Feature, Protection, Sched, SeId};
@@ -23,11 +24,9 @@ impl Sched {
     ///
     /// Kernel: update_curr(), update_se(), kernel/sched/fair.c, v6.1, v6.10, v6.12, v7.2.
     pub fn update_curr(&mut self, cfs: CfsRqId) {
-        let queue = self.cfs(cfs);
-        let Some(curr) = queue.curr else { return };
-        let cpu = queue.cpu;
-        let now = self.rqs[cpu].clock_task;
-        let entity = self.se_mut(curr);
+        let Some(curr) = self.cfs(cfs).curr else { return };
+        let Level { kernel, rq, queue, entity } = self.level(cfs, curr);
+        let (cpu, now) = (queue.cpu, rq.clock_task);
         let delta = now.wrapping_sub(entity.exec_start) as i64;
         if delta <= 0 {
             return;
@@ -36,11 +35,14 @@ impl Sched {
         entity.exec_start = now;
         entity.sum_exec_runtime += delta;
         entity.vruntime = entity.vruntime.wrapping_add(calc_delta_fair(delta, &entity.load));
-        if curr.is_task() && self.kernel.has(Feature::SchedCache) {
+        let eevdf = kernel.rules.policy == FairPolicy::Eevdf;
+        let used_up = eevdf && !before(entity.vruntime, entity.deadline);
+        if curr.is_task() && kernel.has(Feature::SchedCache) {
             self.account_mm_sched(cpu, TaskId(curr.0), delta);
         }
-        let eevdf = self.is_eevdf();
-        let renewed = eevdf && self.update_deadline(cfs, curr);
+        if used_up {
+            self.renew_deadline(cfs, curr);
+        }
         if !eevdf || self.kernel.rules.avg_reference == AvgReference::MinVruntime {
             self.update_min_vruntime(cfs);
         }
@@ -50,7 +52,7 @@ impl Sched {
         if !eevdf || self.cfs(cfs).nr_queued == 1 {
             return;
         }
-        if renewed || self.lost_protection(cfs, curr) {
+        if used_up || self.lost_protection(cfs, curr) {
             self.resched_fair(cpu);
             self.clear_buddies(cfs, curr);
         }
@@ -73,16 +75,13 @@ impl Sched {
         }
     }
 
-    /// Gives an entity that has used up its request a new one; says whether it had.
+    /// Gives an entity that has used up its request a new one.
     ///
     /// Kernel: update_deadline(), kernel/sched/fair.c, v6.12.
     #[inline]
-    pub(crate) fn update_deadline(&mut self, cfs: CfsRqId, se: SeId) -> bool {
+    pub(crate) fn renew_deadline(&mut self, cfs: CfsRqId, se: SeId) {
         let base_slice = self.scaled.base_slice;
         let entity = self.se_mut(se);
-        if before(entity.vruntime, entity.deadline) {
-            return false;
-        }
         if !entity.custom_slice {
             entity.slice = base_slice;
         }
@@ -91,7 +90,6 @@ impl Sched {
             // Asked for its sake alone: the zero point moves along.
             self.avg_vruntime(cfs);
         }
-        true
     }
 
     /// V of a queue. Where the zero point is a free one, it is moved there.

@@ -47,7 +47,7 @@ impl Sched {
                 if self.entity_eligible(cfs, se) {
                     let entity = self.se_mut(se);
                     entity.vruntime = entity.deadline;
-                    self.update_deadline(cfs, se);
+                    self.renew_deadline(cfs, se);
                 }
             }
         }

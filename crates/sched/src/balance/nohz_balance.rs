@@ -39,19 +39,22 @@ impl Sched {
     pub fn trigger_load_balance(&mut self, cpu: CpuId, now: Time) -> Ticked {
         self.cpu_load_update(cpu, now);
         let idle = self.idle_cpu(cpu);
-        let rq = &mut self.rqs[cpu];
-        rq.idle_balance = idle;
+        if self.rqs[cpu].idle_balance != idle {
+            self.rqs[cpu].idle_balance = idle;
+        }
+        let rq = &self.rqs[cpu];
         if !rq.active || self.domains.per_cpu[cpu].base.is_none() {
             return Ticked::default();
         }
-        let raise_balance = self.jiffies(now) >= self.rqs[cpu].next_balance;
-        Ticked { raise_balance, nohz_kick: self.nohz_balancer_kick(cpu, now) }
+        let jiffy = self.jiffies(now);
+        Ticked { raise_balance: jiffy >= rq.next_balance, nohz_kick: self.nohz_balancer_kick(cpu, jiffy) }
     }
 
     /// Whether an idle CPU must balance for the idle; which.
     ///
     /// Kernel: nohz_balancer_kick(), kernel/sched/fair.c, v7.2, v6.12, v5.5; nohz_kick_needed(), v4.13.
-    pub fn nohz_balancer_kick(&mut self, cpu: CpuId, now: Time) -> Option<CpuId> {
+    #[inline]
+    fn nohz_balancer_kick(&mut self, cpu: CpuId, jiffy: u64) -> Option<CpuId> {
         if self.rqs[cpu].idle_balance {
             return None;
         }
@@ -59,7 +62,6 @@ impl Sched {
         if self.nohz_idle_cpus.is_empty() {
             return None;
         }
-        let jiffy = self.jiffies(now);
         let stats = self.kernel.has(Feature::NohzBlockedLoad);
         let mut kick = NohzKick {
             stats: stats && self.nohz_has_blocked && jiffy > self.nohz_next_blocked,

@@ -9,13 +9,21 @@ use schedlab_units::{TaskId, Time};
 
 use crate::cfs_rq::before;
 use crate::class::Class;
-use crate::{Curr, DequeueFlags, Effect, EnqueueFlags, Policy, Pressure, Sched};
+use crate::{Curr, DequeueFlags, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched};
 
 /// Parameters of a deadline task: budget, relative deadline, period.
 fn params(policy: Policy) -> (u64, u64, u64) {
     match policy {
         Policy::Deadline { runtime, deadline, period } => (runtime, deadline, period),
         other => panic!("{other:?} is not a deadline policy"),
+    }
+}
+
+impl Rq {
+    /// Kernel: pick_task_dl(), kernel/sched/deadline.c, v6.12.
+    #[inline]
+    pub(crate) fn pick_task_dl(&self) -> Option<TaskId> {
+        self.dl_queue.first().copied()
     }
 }
 
@@ -63,12 +71,6 @@ impl Sched {
     pub(crate) fn dequeue_task_dl(&mut self, cpu: CpuId, task: TaskId, _flags: DequeueFlags) {
         self.update_curr_dl(cpu);
         self.remove_dl(cpu, task);
-    }
-
-    /// Kernel: pick_task_dl(), kernel/sched/deadline.c, v6.12.
-    #[inline]
-    pub(crate) fn pick_task_dl(&self, cpu: CpuId) -> Option<TaskId> {
-        self.rqs[cpu].dl_queue.first().copied()
     }
 
     /// Kernel: put_prev_task_dl(), kernel/sched/deadline.c, v6.12.

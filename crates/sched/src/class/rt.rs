@@ -8,7 +8,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
-use crate::{Curr, Effect, EnqueueFlags, Policy, Pressure, RtThrottle, Sched};
+use crate::{Curr, Effect, EnqueueFlags, Policy, Pressure, Rq, RtThrottle, Sched};
 
 /// Time an RR task runs before the next of its priority, ns.
 ///
@@ -23,6 +23,14 @@ impl Policy {
             Policy::Fifo(priority) | Policy::Rr(priority) => priority,
             _ => 0,
         }
+    }
+}
+
+impl Rq {
+    /// Kernel: pick_task_rt(), kernel/sched/rt.c, v6.12.
+    #[inline]
+    pub(crate) fn pick_task_rt(&self) -> Option<TaskId> {
+        self.rt_queue.first().copied().filter(|_| !self.rt_throttled)
     }
 }
 
@@ -76,13 +84,6 @@ impl Sched {
     pub(crate) fn requeue_task_rt(&mut self, cpu: CpuId, task: TaskId) {
         self.remove_rt(cpu, task);
         self.insert_rt(cpu, task, false);
-    }
-
-    /// Kernel: pick_task_rt(), kernel/sched/rt.c, v6.12.
-    #[inline]
-    pub(crate) fn pick_task_rt(&self, cpu: CpuId) -> Option<TaskId> {
-        let rq = &self.rqs[cpu];
-        rq.rt_queue.first().copied().filter(|_| !rq.rt_throttled)
     }
 
     /// Kernel: put_prev_task_rt(), kernel/sched/rt.c, v6.12.
