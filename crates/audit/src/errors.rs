@@ -128,8 +128,9 @@ impl Shadow {
         self.charged_about(task, EVENT_ERROR + held.0);
         // A group's weight is its part of averages, each a little off.
         let span = now.since(self.known(task).began).0;
-        let groups: Vec<SeId> = self.group_entities(task).collect();
-        for se in groups {
+        let mut level = self.sched.task(task).se.parent;
+        while let Some(se) = level {
+            level = self.sched.se(se).parent;
             let off = calc_delta_fair(span, &self.sched.se(se).load) / WEIGHT_PART;
             self.add_error(se, EVENT_ERROR + held.0 + off);
         }
@@ -179,8 +180,13 @@ impl Shadow {
             known.vruntime_error = EVENT_ERROR;
             known.lag_known = true;
         }
-        let groups: Vec<SeId> = self.group_entities(task).filter(|&se| self.is_steady(se)).collect();
-        groups.into_iter().for_each(|se| self.set_error(se, EVENT_ERROR));
+        let mut level = self.sched.task(task).se.parent;
+        while let Some(se) = level {
+            if self.is_steady(se) {
+                self.set_error(se, EVENT_ERROR);
+            }
+            level = self.sched.se(se).parent;
+        }
     }
 
     fn is_steady(&self, se: SeId) -> bool {

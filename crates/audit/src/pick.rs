@@ -14,7 +14,8 @@ use crate::shadow::Shadow;
 use crate::verdict::{Choice, Hidden, Numbers, Possible};
 
 /// One of those who wait in a queue, or its current entity if that can go on.
-struct Waiting {
+#[derive(Clone, Copy)]
+pub struct Waiting {
     se: SeId,
     vruntime: u64,
     deadline: u64,
@@ -37,12 +38,14 @@ pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Ve
     }
     let (choice, reason) = (found[0].choice, found[0].reason);
     let hidden = Some(if shadow.groups_hidden { Hidden::Groups } else { Hidden::VirtualTime });
-    may_come_first(shadow, shadow.sched.root_cfs_id(cpu), &mut |task| {
+    let mut waiting = std::mem::take(&mut shadow.spare.waiting);
+    may_come_first(shadow, shadow.sched.root_cfs_id(cpu), &mut waiting, &mut |task| {
         let other = Choice::Task(shadow.known(task).pid);
         if other != choice {
             found.push(Possible { choice: other, hidden, reason, numbers: Numbers::default() });
         }
     });
+    shadow.spare.waiting = waiting;
     if let Curr::Task(theirs) = chosen
         && theirs != ours
         && shadow.sched.task(theirs).cpu == cpu
@@ -82,15 +85,23 @@ fn waiting(shadow: &Shadow, cfs: CfsRqId) -> impl Iterator<Item = Waiting> {
     })
 }
 
-/// Gives the tasks in a queue and below that may come first within the errors.
-fn may_come_first(shadow: &Shadow, cfs: CfsRqId, give: &mut dyn FnMut(TaskId)) {
-    let first = First::of(shadow, cfs);
-    for waiting in waiting(shadow, cfs).filter(|waiting| first.may_be(waiting)) {
+/// Gives the tasks in a queue and below that may come first within the errors. Those of the queues above
+/// are in the list.
+fn may_come_first(shadow: &Shadow, cfs: CfsRqId, list: &mut Vec<Waiting>, give: &mut dyn FnMut(TaskId)) {
+    let above = list.len();
+    list.extend(waiting(shadow, cfs));
+    let first = First::of(shadow, cfs, &list[above..]);
+    for at in above..list.len() {
+        let waiting = list[at];
+        if !first.may_be(&waiting) {
+            continue;
+        }
         match shadow.sched.se(waiting.se).my_q {
-            Some(below) => may_come_first(shadow, below, give),
+            Some(below) => may_come_first(shadow, below, list, give),
             None => give(TaskId(waiting.se.0)),
         }
     }
+    list.truncate(above);
 }
 
 /// Who may come first in a queue.
@@ -105,7 +116,7 @@ enum First {
 }
 
 impl First {
-    fn of(shadow: &Shadow, cfs: CfsRqId) -> First {
+    fn of(shadow: &Shadow, cfs: CfsRqId, waiting: &[Waiting]) -> First {
         if shadow.groups_hidden {
             return First::Any;
         }
@@ -113,7 +124,7 @@ impl First {
         let zero = shadow.sched.cfs(cfs).zero(rules);
         if rules.policy == FairPolicy::Cfs {
             let queue = shadow.sched.cfs(cfs);
-            let ends = waiting(shadow, cfs).map(|w| (after(zero, w.vruntime) + w.error, w.se));
+            let ends = waiting.iter().map(|w| (after(zero, w.vruntime) + w.error, w.se));
             let (latest, left) = ends.min_by_key(|&(end, _)| end).unwrap_or((0, SeId(0)));
             let buddies = [queue.next, queue.last];
             let near = if buddies == [None; 2] { latest } else { latest + allowance(shadow, left) };
@@ -122,8 +133,8 @@ impl First {
         // The average moves by the mean of the errors, those of sleepers still queued among them.
         let average = shadow.sched.avg_sums(cfs).offset();
         let spread = shadow.average_error(cfs) as i64;
-        let must = |w: &Waiting| after(zero, w.vruntime) + w.error <= average - spread;
-        let ends = waiting(shadow, cfs).filter(must).map(|w| after(zero, w.deadline) + w.error);
+        let must = |w: &&Waiting| after(zero, w.vruntime) + w.error <= average - spread;
+        let ends = waiting.iter().filter(must).map(|w| after(zero, w.deadline) + w.error);
         First::Eligible { zero, average: average + spread, latest: ends.min().unwrap_or(i64::MAX) }
     }
 

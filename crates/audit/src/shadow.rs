@@ -276,7 +276,14 @@ impl Shadow {
     }
 
     /// The slice timer of a CPU has gone off since it was looked at.
+    #[inline]
     pub fn slice_timer(&mut self, cpu: CpuId, now: Time) {
+        if self.slice_ended[cpu].is_some() || self.sched.hrtick_at(cpu).is_some() {
+            self.set_off(cpu, now);
+        }
+    }
+
+    fn set_off(&mut self, cpu: CpuId, now: Time) {
         if let Some(SliceEnded { at, by_timer: true, .. }) = self.slice_ended[cpu]
             && self.sched.rqs[cpu].need_resched.any()
             && now > at + self.slack.time()

@@ -6,6 +6,7 @@
 use schedlab_sched::Placement;
 
 use crate::fork::ForkTables;
+use crate::pick::Waiting;
 use crate::placement::Possibilities;
 use crate::verdict::Possible;
 
@@ -17,6 +18,8 @@ const LISTS_MAX: usize = 64;
 pub struct Spare {
     possible: Vec<Vec<Possible>>,
     placements: Vec<Vec<Placement>>,
+    /// Who waits in queues, while it is asked who comes first.
+    pub waiting: Vec<Waiting>,
     /// What a fork is asked with.
     pub fork_tables: ForkTables,
 }
