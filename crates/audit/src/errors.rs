@@ -33,25 +33,22 @@ impl Shadow {
         self.group_errors.get(&se).copied().unwrap_or(0)
     }
 
-    fn set_error(&mut self, se: SeId, error: u64) {
-        let error = error.min(ERROR_MAX);
+    fn error_mut(&mut self, se: SeId) -> &mut u64 {
         if se.is_task() {
-            self.known_mut(TaskId(se.0)).vruntime_error = error;
-        } else {
-            self.group_errors.insert(se, error);
+            return &mut self.known_mut(TaskId(se.0)).vruntime_error;
         }
+        self.group_errors.entry(se).or_insert(0)
     }
 
     /// An error is added to that of an entity. They have nothing to do with each other, so
     /// their squares add up; but where sleepers may stay queued, and which did is not known, each
     /// error leads to the next.
     fn add_error(&mut self, se: SeId, error: u64) {
-        let (before, error) = (self.error_of(se).min(ERROR_MAX), error.min(ERROR_MAX));
-        let sum = match self.sched.kernel.has(Feature::DelayDequeue) {
-            true => before + error,
-            false => (before * before + error * error).isqrt(),
-        };
-        self.set_error(se, sum);
+        let leads_on = self.sched.kernel.has(Feature::DelayDequeue);
+        let known = self.error_mut(se);
+        let (before, error) = ((*known).min(ERROR_MAX), error.min(ERROR_MAX));
+        let sum = if leads_on { before + error } else { (before * before + error * error).isqrt() };
+        *known = sum.min(ERROR_MAX);
     }
 
     /// What the errors of a queue make of its average.
@@ -183,7 +180,7 @@ impl Shadow {
         let mut level = self.sched.task(task).se.parent;
         while let Some(se) = level {
             if self.is_steady(se) {
-                self.set_error(se, EVENT_ERROR);
+                *self.error_mut(se) = EVENT_ERROR;
             }
             level = self.sched.se(se).parent;
         }
