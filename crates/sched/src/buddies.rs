@@ -51,6 +51,13 @@ impl Sched {
     #[inline]
     pub(crate) fn clear_buddies(&mut self, cfs: CfsRqId, se: SeId) {
         let queue = self.cfs(cfs);
+        if queue.last.is_some() || queue.next.is_some() || queue.skip.is_some() {
+            self.clear_set_buddies(cfs, se);
+        }
+    }
+
+    fn clear_set_buddies(&mut self, cfs: CfsRqId, se: SeId) {
+        let queue = self.cfs(cfs);
         let (last, next, skip) = (queue.last == Some(se), queue.next == Some(se), queue.skip == Some(se));
         if last {
             self.clear_marks(se, LAST);

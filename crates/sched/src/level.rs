@@ -3,7 +3,7 @@
 //! Whoever joins, runs or leaves has its entity, the queue that this stands in and the clocks
 //! of the CPU touched again and again. Each look into their tables has its price; here all are at hand.
 
-use crate::{CfsRq, CfsRqId, Entity, Kernel, Rq, Sched, SeId};
+use crate::{CfsRq, CfsRqId, Entity, Kernel, Rq, Sched, SeId, Task};
 
 /// An entity, where it stands, and the rules.
 pub(crate) struct Level<'a> {
@@ -18,11 +18,13 @@ impl Sched {
     #[inline]
     pub(crate) fn level(&mut self, cfs: CfsRqId, se: SeId) -> Level<'_> {
         let queue = &mut self.cfs_rqs[cfs.0 as usize];
-        let entity = if se.is_task() {
-            &mut self.tasks[se.0 as usize].se
-        } else {
-            &mut self.group_ses[(se.0 & !SeId::GROUP) as usize]
-        };
+        let entity = entity_of(&mut self.tasks, &mut self.group_ses, se);
         Level { kernel: &self.kernel, rq: &self.rqs[queue.cpu], queue, entity }
     }
+}
+
+/// An entity, to change, where more than it is needed.
+#[inline]
+pub(crate) fn entity_of<'a>(tasks: &'a mut [Task], groups: &'a mut [Entity], se: SeId) -> &'a mut Entity {
+    if se.is_task() { &mut tasks[se.0 as usize].se } else { &mut groups[(se.0 & !SeId::GROUP) as usize] }
 }

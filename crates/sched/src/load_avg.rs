@@ -10,7 +10,7 @@ mod attach;
 use crate::level::Level;
 use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, Scale, add_positive, sub_positive};
 use crate::weight::LOAD_SHIFT;
-use crate::{CfsRq, CfsRqId, Entity, Feature, Kernel, PeltClock, PeltSums, RunnableAvg, Sched, SeId};
+use crate::{CfsRq, CfsRqId, Entity, Feature, Kernel, PeltClock, PeltSums, RunnableAvg, Sched, SeId, TgId};
 
 /// What [`Sched::update_load_avg`] does besides ageing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +95,23 @@ impl Entity {
     }
 }
 
+impl Level<'_> {
+    /// [`Sched::update_load_avg`] of a task in a root queue that is attached and stays, which changes
+    /// nothing elsewhere. False if it is not such a one: then nothing was done.
+    pub(crate) fn update_load_avg(&mut self, se: SeId, flags: UpdateFlags) -> bool {
+        let Level { kernel, rq, queue, entity } = self;
+        let stays = entity.avg.last_update_time != 0 && !flags.do_detach && !flags.skip_age;
+        let alone = se.is_task() && queue.tg == TgId::ROOT && queue.removed.nr == 0;
+        if !stays || !alone || kernel.rules.pelt != PeltClock::ScaledClock {
+            return false;
+        }
+        let now = queue.clock_pelt(rq);
+        entity.age(kernel, now, queue.curr == Some(se));
+        queue.age(kernel, now);
+        true
+    }
+}
+
 impl CfsRq {
     /// Ages a queue that nobody left asleep. True if a period went by.
     ///
@@ -126,7 +143,9 @@ impl Sched {
     /// Kernel: se_update_runnable(), kernel/sched/sched.h, v6.12.
     #[inline]
     pub fn se_update_runnable(&mut self, se: SeId) {
-        if let Some(my_q) = self.se(se).my_q {
+        if !se.is_task()
+            && let Some(my_q) = self.se(se).my_q
+        {
             self.se_mut(se).runnable_weight = self.cfs(my_q).h_nr_runnable.into();
         }
     }
@@ -217,6 +236,12 @@ impl Sched {
     /// Kernel: update_load_avg(), kernel/sched/fair.c, v6.12; enqueue_entity_load_avg() in v4.13.
     #[inline]
     pub fn update_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateFlags) {
+        if !self.level(cfs, se).update_load_avg(se, flags) {
+            self.update_load_avg_anywhere(cfs, se, flags);
+        }
+    }
+
+    pub(crate) fn update_load_avg_anywhere(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateFlags) {
         let scaled_clock = self.kernel.rules.pelt == PeltClock::ScaledClock;
         let Level { kernel, rq, queue, entity } = self.level(cfs, se);
         let now = queue.clock_pelt(rq);

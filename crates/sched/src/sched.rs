@@ -8,6 +8,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::domain::capacity_orig;
 use crate::group_sums::GroupSums;
+use crate::level::entity_of;
 use crate::{
     BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, NICE_0_LOAD, Rq,
     Scaled, SchedCache, SeId, Task, TaskGroup, TgId, Watched,
@@ -225,11 +226,7 @@ impl Sched {
     /// An entity, to change.
     #[inline]
     pub fn se_mut(&mut self, se: SeId) -> &mut Entity {
-        if se.is_task() {
-            &mut self.tasks[se.0 as usize].se
-        } else {
-            &mut self.group_ses[(se.0 & !SeId::GROUP) as usize]
-        }
+        entity_of(&mut self.tasks, &mut self.group_ses, se)
     }
 
     /// A queue.

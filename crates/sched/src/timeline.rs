@@ -10,6 +10,27 @@ use crate::{
     CandidateOrder, CfsRqId, FairPolicy, Feature, LoadWeight, Protection, Queued, Sched, SeId, UpdateFlags,
 };
 
+impl Level<'_> {
+    #[inline]
+    fn timeline_add(&mut self, se: SeId) {
+        let (rules, vruntime) = (&self.kernel.rules, self.entity.vruntime);
+        if rules.policy == FairPolicy::Eevdf {
+            self.queue.account_avg(rules, vruntime, self.entity.load.weight, true);
+        }
+        let (key, slice) = (self.entity.key(rules), self.entity.slice);
+        self.queue.timeline.insert(Queued { key, vruntime, slice, se });
+    }
+
+    #[inline]
+    fn timeline_remove(&mut self, se: SeId) {
+        let rules = &self.kernel.rules;
+        self.queue.timeline.remove(self.entity.key(rules), se);
+        if rules.policy == FairPolicy::Eevdf {
+            self.queue.account_avg(rules, self.entity.vruntime, self.entity.load.weight, false);
+        }
+    }
+}
+
 impl Sched {
     /// Puts an entity on the time line.
     ///
@@ -19,12 +40,7 @@ impl Sched {
         if self.kernel.has(Feature::ParanoidAvg) {
             self.make_room(cfs, se);
         }
-        let Level { kernel, queue, entity, .. } = self.level(cfs, se);
-        let (rules, vruntime) = (&kernel.rules, entity.vruntime);
-        if rules.policy == FairPolicy::Eevdf {
-            queue.account_avg(rules, vruntime, entity.load.weight, true);
-        }
-        queue.timeline.insert(Queued { key: entity.key(rules), vruntime, slice: entity.slice, se });
+        self.level(cfs, se).timeline_add(se);
     }
 
     /// With PARANOID_AVG, weights are halved for good when an entity that comes to a queue would
@@ -54,12 +70,7 @@ impl Sched {
     /// Kernel: __dequeue_entity(), kernel/sched/fair.c, v6.1, v6.12.
     #[inline]
     pub(crate) fn timeline_remove(&mut self, cfs: CfsRqId, se: SeId) {
-        let Level { kernel, queue, entity, .. } = self.level(cfs, se);
-        let rules = &kernel.rules;
-        queue.timeline.remove(entity.key(rules), se);
-        if rules.policy == FairPolicy::Eevdf {
-            queue.account_avg(rules, entity.vruntime, entity.load.weight, false);
-        }
+        self.level(cfs, se).timeline_remove(se);
     }
 
     /// Moves a task in virtual time, to where a recorded kernel must have had it.
@@ -142,14 +153,19 @@ impl Sched {
     #[inline]
     pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId, first: bool) {
         self.clear_buddies(cfs, se);
-        if self.se(se).on_rq {
-            self.timeline_remove(cfs, se);
-            self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
-            if self.is_eevdf() && (first || self.kernel.rules.protection != Protection::MinSlice) {
-                self.set_protect_slice(cfs, se);
+        let mut level = self.level(cfs, se);
+        if level.entity.on_rq {
+            level.timeline_remove(se);
+            if !level.update_load_avg(se, UpdateFlags::UPDATE_TG) {
+                self.update_load_avg_anywhere(cfs, se, UpdateFlags::UPDATE_TG);
+                level = self.level(cfs, se);
+            }
+            let rules = &level.kernel.rules;
+            if rules.policy == FairPolicy::Eevdf && (first || rules.protection != Protection::MinSlice) {
+                level.set_protect_slice();
             }
         }
-        let Level { rq, queue, entity, .. } = self.level(cfs, se);
+        let Level { rq, queue, entity, .. } = level;
         debug_assert!(queue.curr.is_none(), "one entity runs at a level");
         queue.curr = Some(se);
         entity.exec_start = rq.clock_task;
@@ -167,12 +183,19 @@ impl Sched {
         if self.bandwidth_used {
             self.check_cfs_rq_runtime(cfs);
         }
-        if self.se(se).on_rq {
-            self.timeline_add(cfs, se);
-            self.update_load_avg(cfs, se, UpdateFlags::NONE);
+        if self.kernel.has(Feature::ParanoidAvg) && self.se(se).on_rq {
+            self.make_room(cfs, se);
         }
-        debug_assert_eq!(self.cfs(cfs).curr, Some(se), "the previous one ran");
-        self.cfs_mut(cfs).curr = None;
+        let mut level = self.level(cfs, se);
+        if level.entity.on_rq {
+            level.timeline_add(se);
+            if !level.update_load_avg(se, UpdateFlags::NONE) {
+                self.update_load_avg_anywhere(cfs, se, UpdateFlags::NONE);
+                level = self.level(cfs, se);
+            }
+        }
+        debug_assert_eq!(level.queue.curr, Some(se), "the previous one ran");
+        level.queue.curr = None;
     }
 
     /// Notes that a task runs, for the order in which the balancer takes tasks.

@@ -2,7 +2,7 @@
 
 use crate::calc_delta::calc_delta_fair;
 use crate::cfs_rq::before;
-use crate::level::Level;
+use crate::level::entity_of;
 use schedlab_units::TaskId;
 
 use crate::{AvgReference, CfsRqId, FairPolicy, Feature, Protection, Sched, SeId};
@@ -24,9 +24,10 @@ impl Sched {
     ///
     /// Kernel: update_curr(), update_se(), kernel/sched/fair.c, v6.1, v6.10, v6.12, v7.2.
     pub fn update_curr(&mut self, cfs: CfsRqId) {
-        let Some(curr) = self.cfs(cfs).curr else { return };
-        let Level { kernel, rq, queue, entity } = self.level(cfs, curr);
-        let (cpu, now) = (queue.cpu, rq.clock_task);
+        let queue = &self.cfs_rqs[cfs.0 as usize];
+        let Some(curr) = queue.curr else { return };
+        let (kernel, cpu, now) = (&self.kernel, queue.cpu, self.rqs[queue.cpu].clock_task);
+        let entity = entity_of(&mut self.tasks, &mut self.group_ses, curr);
         let delta = now.wrapping_sub(entity.exec_start) as i64;
         if delta <= 0 {
             return;

@@ -43,12 +43,13 @@ impl<C> Watched<C> {
     pub(crate) fn take_touched(&mut self, word: usize) -> u64 {
         core::mem::take(&mut self.touched[word])
     }
+}
 
-    #[inline]
-    fn touch(&mut self, index: usize) {
-        if let Some(word) = self.touched.get_mut(index / 64) {
-            *word |= 1 << (index % 64);
-        }
+/// Marks an element, if it is watched.
+#[inline]
+fn touch(touched: &mut [u64], index: usize) {
+    if let Some(word) = touched.get_mut(index / 64) {
+        *word |= 1 << (index % 64);
     }
 }
 
@@ -73,8 +74,9 @@ impl<I, C: Index<I>> Index<I> for Watched<C> {
 impl<T> IndexMut<usize> for Watched<Vec<T>> {
     #[inline]
     fn index_mut(&mut self, index: usize) -> &mut T {
-        self.touch(index);
-        &mut self.table[index]
+        let element = &mut self.table[index];
+        touch(&mut self.touched, index);
+        element
     }
 }
 
@@ -94,8 +96,9 @@ impl<T> Watched<Vec<T>> {
 impl IndexMut<CpuId> for Watched<PerCpu<Rq>> {
     #[inline]
     fn index_mut(&mut self, cpu: CpuId) -> &mut Rq {
-        self.touch(cpu.index());
-        &mut self.table[cpu]
+        let rq = &mut self.table[cpu];
+        touch(&mut self.touched, cpu.index());
+        rq
     }
 }
 

@@ -34,6 +34,12 @@ impl Sched {
     /// Kernel: update_cfs_group(), kernel/sched/fair.c, v6.12, v6.1 and v7.2; update_cfs_shares() in v4.13.
     #[inline]
     pub fn update_cfs_group(&mut self, se: SeId) {
+        if !se.is_task() {
+            self.update_shares(se);
+        }
+    }
+
+    fn update_shares(&mut self, se: SeId) {
         let Some(my_q) = self.se(se).my_q else { return };
         let queue = self.cfs(my_q);
         if queue.load.weight == 0 && self.kernel.has(Feature::KeepEmptyWeight) {

@@ -61,9 +61,9 @@ impl Sched {
     ///
     /// Kernel: wakeup_preempt(), kernel/sched/core.c, v6.12.
     pub fn check_preempt(&self, cpu: CpuId, task: TaskId, wake_flags: u32) -> PreemptDecision {
-        match self.preempt_by_state(cpu, task, wake_flags) {
-            Some(decision) => decision,
-            None => self.preempt_by_time(cpu, task, wake_flags),
+        match self.preempt_by_state(cpu, task) {
+            Ok(decision) => decision,
+            Err(siblings) => self.preempt_by_time(cpu, siblings, wake_flags),
         }
     }
 
@@ -93,18 +93,17 @@ impl Sched {
         now: Time,
     ) -> PreemptDecision {
         self.mark_woken(cpu, task, wake_flags);
-        let mut decision = match self.preempt_by_state(cpu, task, wake_flags) {
-            Some(decision) => decision,
-            None => {
-                let (curr, _) = self.matching(cpu, task);
-                let cfs = self.cfs_rq_of(curr);
+        let mut decision = match self.preempt_by_state(cpu, task) {
+            Ok(decision) => decision,
+            Err(siblings) => {
+                let cfs = self.cfs_rq_of(siblings.0);
                 self.update_curr(cfs);
-                self.preempt_by_time(cpu, task, wake_flags)
+                self.preempt_by_time(cpu, siblings, wake_flags)
             }
         };
         while let Some(se) = decision.then.dequeue {
             self.dequeue_delayed(se);
-            decision = self.preempt_by_time(cpu, task, wake_flags);
+            decision = self.preempt_by_time(cpu, self.matching(cpu, task), wake_flags);
         }
         self.apply_preempt(cpu, &decision);
         if !decision.preempt && self.class_of(task) == Class::Rt {
@@ -191,31 +190,32 @@ impl Sched {
         self.find_matching_se(SeId(curr.0), SeId(task.0))
     }
 
-    /// The answers that need no virtual times.
-    fn preempt_by_state(&self, cpu: CpuId, task: TaskId, _wake_flags: u32) -> Option<PreemptDecision> {
+    /// The answers that need no virtual times; without one, those whose times are to be compared: the
+    /// running entity and the woken one.
+    fn preempt_by_state(&self, cpu: CpuId, task: TaskId) -> Result<PreemptDecision, (SeId, SeId)> {
         let rq = &self.rqs[cpu];
-        let Curr::Task(curr) = rq.curr else { return Some(self.full(Reason::PreemptIdle, true)) };
+        let Curr::Task(curr) = rq.curr else { return Ok(self.full(Reason::PreemptIdle, true)) };
         let (class, curr_class) = (self.class_of(task), self.class_of(curr));
         if class > curr_class {
-            return Some(self.full(Reason::PreemptClass, false));
+            return Ok(self.full(Reason::PreemptClass, false));
         }
         if class < curr_class {
-            return Some(keep(Reason::KeepClass));
+            return Ok(keep(Reason::KeepClass));
         }
         if task == curr {
-            return Some(keep(Reason::KeepClass));
+            return Ok(keep(Reason::KeepClass));
         }
         match class {
             Class::Fair => {}
-            Class::Rt if self.rt_preempts(cpu, task) => return Some(self.full(Reason::PreemptClass, false)),
-            Class::Dl if self.dl_preempts(cpu, task) => return Some(self.full(Reason::PreemptClass, false)),
-            _ => return Some(keep(Reason::KeepClass)),
+            Class::Rt if self.rt_preempts(cpu, task) => return Ok(self.full(Reason::PreemptClass, false)),
+            Class::Dl if self.dl_preempts(cpu, task) => return Ok(self.full(Reason::PreemptClass, false)),
+            _ => return Ok(keep(Reason::KeepClass)),
         }
         if self.throttled_hierarchy_of(task) {
-            return Some(keep(Reason::KeepThrottled));
+            return Ok(keep(Reason::KeepThrottled));
         }
         if rq.need_resched.full {
-            return Some(keep(Reason::KeepPending));
+            return Ok(keep(Reason::KeepPending));
         }
         self.preempt_by_policy(cpu, task, curr)
     }
@@ -231,7 +231,12 @@ impl Sched {
     }
 
     /// SCHED_IDLE, BATCH and idle groups.
-    fn preempt_by_policy(&self, cpu: CpuId, task: TaskId, curr: TaskId) -> Option<PreemptDecision> {
+    fn preempt_by_policy(
+        &self,
+        cpu: CpuId,
+        task: TaskId,
+        curr: TaskId,
+    ) -> Result<PreemptDecision, (SeId, SeId)> {
         let form = self.kernel.rules.wakeup_preempt;
         let enabled = self.kernel.has(Feature::WakeupPreemption);
         let normal = self.task(task).policy == Policy::Normal;
@@ -239,16 +244,16 @@ impl Sched {
         if early {
             let (idle, curr_idle) = (self.task(task).has_idle_policy(), self.task(curr).has_idle_policy());
             if curr_idle && !idle {
-                return Some(self.fair(Reason::PreemptSchedIdle).with(self.last_buddy(cpu, SeId(curr.0))));
+                return Ok(self.fair(Reason::PreemptSchedIdle).with(self.last_buddy(cpu, SeId(curr.0))));
             }
             if !normal {
-                return Some(keep(Reason::KeepPolicy));
+                return Ok(keep(Reason::KeepPolicy));
             }
         }
         if !enabled {
-            return Some(keep(Reason::KeepPolicy));
+            return Ok(keep(Reason::KeepPolicy));
         }
-        let (se, pse) = self.matching(cpu, task);
+        let (se, pse) = self.find_matching_se(SeId(curr.0), SeId(task.0));
         if !early || self.kernel.has(Feature::IdleGroups) {
             let (idle, curr_idle) = (self.se_is_idle(pse), self.se_is_idle(se));
             if curr_idle && !idle {
@@ -259,13 +264,13 @@ impl Sched {
                 if form == WakeupPreempt::PickOrLower {
                     then.clear_buddies = Some(se);
                 }
-                return Some(self.fair(Reason::PreemptSchedIdle).with(then));
+                return Ok(self.fair(Reason::PreemptSchedIdle).with(then));
             }
             if curr_idle != idle {
-                return Some(keep(Reason::KeepIdleGroup));
+                return Ok(keep(Reason::KeepIdleGroup));
             }
         }
-        (!normal).then(|| keep(Reason::KeepPolicy))
+        if normal { Err((se, pse)) } else { Ok(keep(Reason::KeepPolicy)) }
     }
 
     /// CFS: the preempted one is to be picked again soon.
@@ -279,8 +284,7 @@ impl Sched {
     }
 
     /// The answers by virtual time, among siblings.
-    fn preempt_by_time(&self, cpu: CpuId, task: TaskId, wake_flags: u32) -> PreemptDecision {
-        let (se, pse) = self.matching(cpu, task);
+    fn preempt_by_time(&self, cpu: CpuId, (se, pse): (SeId, SeId), wake_flags: u32) -> PreemptDecision {
         match self.kernel.rules.wakeup_preempt {
             WakeupPreempt::Vruntime => self.preempt_by_vruntime(cpu, se, pse),
             WakeupPreempt::Pick => self.preempt_by_pick(se, pse, None),

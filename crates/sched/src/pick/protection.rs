@@ -7,6 +7,7 @@
 
 use crate::calc_delta::calc_delta_fair;
 use crate::cfs_rq::before;
+use crate::level::Level;
 use crate::{CfsRqId, Entity, Feature, Protection, Rules, Sched, SeId};
 
 impl Entity {
@@ -36,6 +37,28 @@ impl Entity {
     }
 }
 
+impl Level<'_> {
+    /// Protects an entity that is about to run: it has left the time line, and none runs.
+    ///
+    /// Kernel: set_protect_slice(), kernel/sched/fair.c, v6.12, v7.2.
+    #[inline]
+    pub(crate) fn set_protect_slice(&mut self) {
+        let Level { kernel, queue, entity, .. } = self;
+        if kernel.rules.protection != Protection::MinSlice {
+            entity.vlag = entity.deadline as i64;
+            return;
+        }
+        let shortest = match kernel.has(Feature::RunToParity) {
+            true => queue.timeline.min_slice().unwrap_or(u64::MAX),
+            false => kernel.tunables.base_slice_ns,
+        };
+        entity.vprot = entity.deadline;
+        if shortest < entity.slice {
+            lower(entity, shortest);
+        }
+    }
+}
+
 impl Sched {
     /// The shortest slice in a queue, the running entity's included.
     ///
@@ -53,27 +76,6 @@ impl Sched {
     pub fn cfs_rq_max_slice(&self, cfs: CfsRqId) -> u64 {
         let curr = self.queued_curr(cfs).map_or(0, |curr| self.se(curr).slice);
         self.cfs(cfs).timeline.max_slice().map_or(curr, |tree| tree.max(curr))
-    }
-
-    /// Protects an entity that is about to run; it has left the time line.
-    ///
-    /// Kernel: set_protect_slice(), kernel/sched/fair.c, v6.12, v7.2.
-    #[inline]
-    pub(crate) fn set_protect_slice(&mut self, cfs: CfsRqId, se: SeId) {
-        if self.kernel.rules.protection != Protection::MinSlice {
-            let entity = self.se_mut(se);
-            entity.vlag = entity.deadline as i64;
-            return;
-        }
-        let shortest = match self.kernel.has(Feature::RunToParity) {
-            true => self.cfs_rq_min_slice(cfs),
-            false => self.kernel.tunables.base_slice_ns,
-        };
-        let entity = self.se_mut(se);
-        entity.vprot = entity.deadline;
-        if shortest < entity.slice {
-            lower(entity, shortest);
-        }
     }
 
     /// Shortens the protection of the running entity to the shortest slice queued.
