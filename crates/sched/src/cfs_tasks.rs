@@ -46,10 +46,20 @@ impl Sched {
     /// Moves a task to the head of its CPU's list.
     #[inline]
     pub(crate) fn cfs_tasks_move_to_head(&mut self, cpu: CpuId, task: TaskId) {
-        if self.rqs[cpu].cfs_tasks.0 != Some(task) {
-            self.cfs_tasks_remove(cpu, task);
-            self.cfs_tasks_add(cpu, task);
+        let (Some(head), tail) = self.rqs[cpu].cfs_tasks else { return };
+        if head == task {
+            return;
         }
+        let entry = self.task_mut(task);
+        let (prev, next) = (entry.list_prev.take(), entry.list_next.replace(head));
+        let prev = prev.expect("only the head has none before it");
+        self.task_mut(prev).list_next = next;
+        if let Some(next) = next {
+            self.task_mut(next).list_prev = Some(prev);
+        }
+        self.task_mut(head).list_prev = Some(task);
+        let tail = if tail == Some(task) { Some(prev) } else { tail };
+        self.rqs[cpu].cfs_tasks = (Some(task), tail);
     }
 
     /// Moves a task to the tail of its CPU's list.

@@ -20,12 +20,12 @@ impl Sched {
     /// Kernel: update_rq_clock(), update_rq_clock_task(), kernel/sched/core.c, v6.12.
     #[inline]
     pub fn update_rq_clock(&mut self, cpu: CpuId, now: Time) {
-        if now.0.wrapping_sub(self.rqs[cpu].clock) as i64 <= 0 {
+        let rq = self.rqs.clocks_of(cpu);
+        let delta = now.0.wrapping_sub(rq.clock);
+        if delta as i64 <= 0 {
             return;
         }
         let scaled = self.kernel.rules.pelt == PeltClock::ScaledClock;
-        let rq = &mut self.rqs[cpu];
-        let delta = now.0.wrapping_sub(rq.clock);
         rq.clock = now.0;
         // The part of the interrupt time that fits; the rest is taken next time.
         let irq = rq.irq_time_pending.min(delta);
@@ -36,7 +36,7 @@ impl Sched {
         } else {
             rq.irq_time_pending -= irq;
             self.account_irq(cpu, irq);
-            self.rqs[cpu].update_clock_pelt(delta, scaled);
+            self.rqs.clocks_of(cpu).update_clock_pelt(delta, scaled);
         }
     }
 

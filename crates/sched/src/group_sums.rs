@@ -166,6 +166,9 @@ impl Sched {
         let new = self.cpu_stats(cpu);
         let Some(GroupSums { stats, members, memberships, .. }) = &mut self.group_sums else { return };
         let old = core::mem::replace(&mut stats[cpu.index()], new);
+        if old == new {
+            return;
+        }
         let Range { start, end } = members[cpu];
         for &sum in &memberships[start as usize..end as usize] {
             stats[sum as usize].replace(&old, &new);

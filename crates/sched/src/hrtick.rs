@@ -45,7 +45,7 @@ impl Sched {
     #[inline]
     pub(crate) fn clear_hrtick(&mut self, cpu: CpuId) {
         if self.kernel.rules.hrtick_end == HrtickEnd::Slice {
-            self.rqs[cpu].hrtick = None;
+            self.rqs.clocks_of(cpu).hrtick = None;
         }
     }
 

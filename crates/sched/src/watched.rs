@@ -103,6 +103,13 @@ impl IndexMut<CpuId> for Watched<PerCpu<Rq>> {
 }
 
 impl Watched<PerCpu<Rq>> {
+    /// A run queue of which only clocks and the slice timer will change: no sum depends on them, so it is
+    /// not marked.
+    #[inline]
+    pub(crate) fn clocks_of(&mut self, cpu: CpuId) -> &mut Rq {
+        &mut self.table[cpu]
+    }
+
     /// Each CPU with its run queue to change, in CPU order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (CpuId, &mut Rq)> {
         self.touched.fill(u64::MAX);

@@ -264,9 +264,12 @@ impl Sched {
     ///
     /// Kernel: task_tick_cache(), task_cache_work(), kernel/sched/fair.c, v7.2.
     pub fn task_tick_cache(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        if !self.sched_cache_active() || self.task(task).kthread {
-            return;
+        if self.sched_cache_active() && !self.task(task).kthread {
+            self.tick_process(cpu, task, now);
         }
+    }
+
+    fn tick_process(&mut self, cpu: CpuId, task: TaskId, now: Time) {
         let process = self.task(task).process;
         if !self.sched_cache.groups.contains_key(&process) {
             return;
