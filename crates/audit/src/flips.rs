@@ -55,10 +55,14 @@ impl Counts {
         }
     }
 
-    /// The first guess after one that has more than it.
-    fn next(self, base: usize) -> usize {
-        let part = usize::from(self.part);
-        ((((base + part) >> self.shift) + 1) << self.shift) - part
+    /// The first guess that adds so many to the least.
+    fn adding(self, added: u32) -> usize {
+        (u64::from(added) << self.shift).saturating_sub(u64::from(self.part)) as usize
+    }
+
+    /// The first guess that has so many.
+    fn reaches(self, flips: u32) -> usize {
+        self.adding(flips.saturating_sub(self.least))
     }
 }
 
@@ -87,6 +91,8 @@ struct Record {
     live: u64,
     /// Those of them that have so many contradictions more than the best one.
     asked: [u64; TOLERANCE + 1],
+    /// All that are asked.
+    any: u64,
     /// How much they are asked together.
     all: u32,
 }
@@ -95,7 +101,8 @@ impl Record {
     const NEW: Record = {
         let mut asked = [0; TOLERANCE + 1];
         asked[0] = u64::MAX;
-        Record { contradicted: [0; BASES], live: u64::MAX, asked, all: (BASES << (2 * TOLERANCE)) as u32 }
+        let all = (BASES << (2 * TOLERANCE)) as u32;
+        Record { contradicted: [0; BASES], live: u64::MAX, asked, any: u64::MAX, all }
     };
 
     /// How much these guesses are asked together: not at all if they were contradicted too often.
@@ -113,6 +120,7 @@ impl Record {
     }
 
     fn sum_up(&mut self) {
+        self.any = self.asked.iter().fold(0, |any, asked| any | asked);
         self.all = self.sum(u64::MAX);
     }
 }
@@ -146,13 +154,19 @@ impl Guesses {
     pub fn record(&self, flips: &mut Flips, wakee: TaskId, jiffies: u64) {
         let changes = flips.last != Some(wakee);
         for (counts, decay) in flips.counts.iter_mut().zip(&mut flips.decay) {
-            if jiffies > *decay + self.hz {
-                *decay = jiffies;
-                counts.halve();
-            }
-            counts.least += u32::from(changes);
+            (*counts, *decay) = self.recorded(*counts, *decay, changes, jiffies);
         }
         flips.last = Some(wakee);
+    }
+
+    /// What a wake-up makes of flips, and when they were halved.
+    fn recorded(&self, mut counts: Counts, decay: u64, changes: bool, jiffies: u64) -> (Counts, u64) {
+        let halves = jiffies > decay + self.hz;
+        if halves {
+            counts.halve();
+        }
+        counts.least += u32::from(changes);
+        (counts, if halves { jiffies } else { decay })
     }
 
     /// Whether a wake-up spreads under the guesses that are still asked: likeliest answer,
@@ -165,9 +179,7 @@ impl Guesses {
         factor: u32,
         jiffies: u64,
     ) -> Spread {
-        // As if the wake-up had been recorded already.
-        let mut waker = *waker;
-        self.record(&mut waker, wakee_id, jiffies);
+        let changes = waker.last != Some(wakee_id);
         let mut by_guess = [0u64; HALVINGS];
         let (mut some, mut others, mut tells) = (false, false, [false; 2]);
         let mut before = None;
@@ -175,16 +187,17 @@ impl Guesses {
             if record.live == 0 {
                 continue;
             }
+            // As if the wake-up had been recorded already.
+            let (waker, _) = self.recorded(waker.counts[halving], waker.decay[halving], changes, jiffies);
             // Until something is halved it is the same for all halvings.
-            let asked = (waker.counts[halving], wakee.counts[halving], record.live);
+            let asked = (waker, wakee.counts[halving], record.live);
             *wide = match before {
                 Some((same, wide)) if same == asked => wide,
                 _ => spreading(asked.0, asked.1, record.live, factor),
             };
             before = Some((asked, *wide));
-            let asked = record.asked.iter().fold(0, |all, asked| all | asked);
-            some |= asked & *wide != 0;
-            others |= asked & !*wide != 0;
+            some |= record.any & *wide != 0;
+            others |= record.any & !*wide != 0;
             tells = [tells[0] | (*wide != 0), tells[1] | (*wide != record.live)];
         }
         let open = some && others;
@@ -281,28 +294,23 @@ fn spreading(waker: Counts, wakee: Counts, live: u64, factor: u32) -> u64 {
     if (waker.part, waker.shift) == (wakee.part, wakee.shift) {
         return spreading_alike(waker, wakee, factor) & live;
     }
-    let (first, last) = (live.trailing_zeros() as usize, live.ilog2() as usize);
-    let both = |base| {
-        let (a, b) = (waker.at(base), wakee.at(base));
-        (u64::from(a.min(b)), u64::from(a.max(b)))
-    };
-    // Flips grow with the guess, so those of the first and the last are bounds.
-    let ((less, more), (less_last, more_last)) = (both(first), both(last));
-    let factor = u64::from(factor);
-    if less_last < factor || more_last < less * factor {
-        return 0;
-    }
-    if less >= factor && more >= less_last * factor {
-        return live;
-    }
-    // Guess by guess, or as many at once as have the same flips.
-    let (mut wide, mut base) = (0, first);
+    // Flips grow with the guess, so from some guess on they come to the factor on both sides.
+    let mut base = waker.reaches(factor).max(wakee.reaches(factor)).max(live.trailing_zeros() as usize);
+    let last = live.ilog2() as usize;
+    let mut wide = 0;
     while base <= last {
-        let (less, more) = both(base);
-        let next = waker.next(base).min(wakee.next(base));
-        if less >= factor && more >= less * factor {
+        let (a, b) = (waker.at(base), wakee.at(base));
+        let ((lesser, less), (greater, more)) =
+            if a < b { ((waker, a), (wakee, b)) } else { ((wakee, b), (waker, a)) };
+        let next = if u64::from(more) >= u64::from(less) * u64::from(factor) {
+            // So it stays until the lesser is too much.
+            let next = lesser.reaches(more / factor + 1);
             wide |= below(next) & !below(base);
-        }
+            next
+        } else {
+            // Until one of them is enough for what the other is already.
+            greater.reaches(less.saturating_mul(factor)).min(lesser.reaches(more.saturating_mul(factor)))
+        };
         base = next;
     }
     wide & live
@@ -313,13 +321,12 @@ fn spreading(waker: Counts, wakee: Counts, live: u64, factor: u32) -> u64 {
 /// not so much that the others are no longer that many times more.
 fn spreading_alike(waker: Counts, wakee: Counts, factor: u32) -> u64 {
     let (less, more) = (waker.least.min(wakee.least), waker.least.max(wakee.least));
-    let first = |added: u64| (added << waker.shift).saturating_sub(u64::from(waker.part)) as usize;
-    let enough = first(u64::from(factor.saturating_sub(less)));
+    let enough = waker.adding(factor.saturating_sub(less));
     if factor < 2 {
         return !below(enough);
     }
     let Some(ahead) = u64::from(more).checked_sub(u64::from(less) * u64::from(factor)) else { return 0 };
-    below(first(ahead / u64::from(factor - 1) + 1)) & !below(enough)
+    below(waker.adding(ahead as u32 / (factor - 1) + 1)) & !below(enough)
 }
 
 /// The guesses below one.
@@ -364,7 +371,7 @@ mod tests {
                 }
                 assert_eq!(each(counts), by_guess, "{counts:?}");
                 let next = by_guess.iter().position(|&count| count > by_guess[0]);
-                assert_eq!(counts.next(0).min(BASES), next.unwrap_or(BASES), "{counts:?}");
+                assert_eq!(counts.reaches(by_guess[0] + 1).min(BASES), next.unwrap_or(BASES), "{counts:?}");
             }
         }
     }
