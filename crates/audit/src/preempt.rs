@@ -128,7 +128,14 @@ fn possible(shadow: &mut Shadow, before: Before, task: TaskId, decided: &Preempt
             times[1].1.wrapping_add(placed),
         );
     };
-    let open = [(1, -1), (-1, 1)].into_iter().any(|(one, two)| {
+    // The later the one and the earlier the other, the more speaks for it to make way.
+    let directions = [(1, -1), (-1, 1)];
+    let directions = match (shadow.sched.preempt_is_monotone(running), decided.preempt) {
+        (false, _) => &directions[..],
+        (true, false) => &directions[..1],
+        (true, true) => &directions[1..],
+    };
+    let open = directions.iter().any(|(one, two)| {
         set(shadow, [one * errors[0], two * errors[1]]);
         ask(shadow)
     });

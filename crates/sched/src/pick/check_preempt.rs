@@ -296,6 +296,14 @@ impl Sched {
         }
     }
 
+    /// Whether a running entity that is later in virtual time, or a woken one that is earlier, can only make the
+    /// answer by virtual times a yes. Of two entities each is owed service unless it is ahead of the other; of three
+    /// one may be owed it or not as the others move. A synchronous waker may keep its CPU once the woken one is marked.
+    pub fn preempt_is_monotone(&self, running: SeId) -> bool {
+        let two = || self.cfs(self.cfs_rq_of(running)).nr_queued == 2 && !self.kernel.has(Feature::NextBuddy);
+        self.kernel.rules.wakeup_preempt == WakeupPreempt::Vruntime || two()
+    }
+
     fn preempt_by_vruntime(&self, cpu: CpuId, se: SeId, pse: SeId) -> PreemptDecision {
         let (curr, woken) = (self.se(se), self.se(pse));
         let number = Some(("vdiff", curr.vruntime.wrapping_sub(woken.vruntime) as i64));
