@@ -55,21 +55,23 @@ pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'
     let mut unseen = nr_cpus - 1;
     let mut changing = Vec::new();
     for &Shown { cpu, idle, .. } in ahead {
-        if unseen == 0 {
-            break;
-        }
-        if !shadow.has_cpu(cpu) || seen.contains(cpu) {
+        // Most of what is shown is of CPUs that were seen already.
+        if seen.contains(cpu) || !shadow.has_cpu(cpu) {
             continue;
         }
         seen.set(cpu);
         unseen -= 1;
-        let Some(idle) = idle else { continue };
-        if shadow.sched.idle_cpu(cpu) != idle {
-            changing.push(Changing { cpu, idle });
+        if let Some(idle) = idle {
+            if shadow.sched.idle_cpu(cpu) != idle {
+                changing.push(Changing { cpu, idle });
+            }
+            // Cleared before what it stood for is queued (v6.1).
+            if !idle && shadow.sched.rqs[cpu].ttwu_pending && shadow.sched.rqs[cpu].curr == Curr::Idle {
+                changing.push(Changing { cpu, idle: true });
+            }
         }
-        // Cleared before what it stood for is queued (v6.1).
-        if !idle && shadow.sched.rqs[cpu].ttwu_pending && shadow.sched.rqs[cpu].curr == Curr::Idle {
-            changing.push(Changing { cpu, idle: true });
+        if unseen == 0 {
+            break;
         }
     }
     changing

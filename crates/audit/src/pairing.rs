@@ -280,7 +280,10 @@ impl Pairing {
 
     /// What events until then show of CPUs, as far as they are here.
     pub fn shown(&self, until: Time) -> impl Iterator<Item = &Shown> {
-        self.shown.iter().take_while(move |shown| shown.time <= until)
+        let (first, second) = self.shown.as_slices();
+        let [first, second] =
+            [first, second].map(|shown| &shown[..shown.partition_point(|shown| shown.time <= until)]);
+        first.iter().chain(second)
     }
 
     /// What will happen until then, as far as it is here.
