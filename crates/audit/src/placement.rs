@@ -4,9 +4,9 @@
 //! this wake-up: the waker's sync flag where there may be one, loads that are close, the scan limit, a recently
 //! used CPU from before the recording. The likeliest reading comes first.
 
-use schedlab_sched::wakeup::{self, EffectiveLoads};
+use schedlab_sched::wakeup::{self, Affine, EffectiveLoads};
 use schedlab_sched::{
-    Feature, Placement, Reason, RecentUsedCpu, SchedDomain, SdFlags, View, WakeAffine, WakePath, Wakeup,
+    Feature, Placement, Reason, RecentUsedCpu, SchedDomain, SdFlags, SdId, View, WakePath, Wakeup,
 };
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -30,9 +30,30 @@ pub struct Possibilities {
     pub list: Vec<Possible>,
     /// What the likeliest leaves behind: recently used CPU, hints.
     pub placements: Vec<Placement>,
-    /// Where guesses of the flips differ: what they say, and the CPUs that are possible if
-    /// the wake-up does not spread, and if it does.
-    pub spread: Option<(Spread, [Vec<CpuId>; 2])>,
+    /// Where guesses of the flips differ: what they say.
+    pub telling: Option<Telling>,
+}
+
+/// What the outcome of a wake-up may tell of the flips.
+pub struct Telling {
+    /// What the guesses say.
+    pub spread: Spread,
+    /// If the wake-up does not spread, and if it does: whether it may lead around the previous CPU and
+    /// around the waker's.
+    pub leads: [[bool; 2]; 2],
+    /// The CPUs that are possible around the previous CPU, and around the waker's.
+    pub around: [Vec<CpuId>; 2],
+}
+
+impl Telling {
+    /// Whether the wake-up spread, if only that, or only the other, leads to a CPU.
+    pub fn tells(&self, cpu: CpuId) -> Option<bool> {
+        let may = |leads: [bool; 2]| {
+            leads.iter().zip(&self.around).any(|(&leads, cpus)| leads && cpus.contains(&cpu))
+        };
+        let [narrow, wide] = self.leads.map(may);
+        (narrow != wide).then_some(wide)
+    }
 }
 
 impl Possibilities {
@@ -52,29 +73,23 @@ impl Possibilities {
         self.list.push(Possible { choice, reason: placement.reason.name(), hidden, numbers });
         self.placements.push(placement);
     }
+}
 
-    fn clear(&mut self) {
-        self.list.clear();
-        self.placements.clear();
-    }
+/// One reading of what is hidden.
+struct Reading {
+    /// The fact that it takes; none for the likeliest.
+    takes: Option<Hidden>,
+    /// What it leads to is possible; else it is only asked to tell guesses apart.
+    counts: bool,
+    /// It led nowhere yet.
+    first: bool,
+}
 
-    /// Takes those of another reading, which takes a hidden fact.
-    fn take(&mut self, other: &mut Possibilities, hidden: Option<Hidden>) {
-        if self.list.is_empty() {
-            std::mem::swap(&mut self.list, &mut other.list);
-            std::mem::swap(&mut self.placements, &mut other.placements);
-            self.list.iter_mut().for_each(|possible| possible.hidden = possible.hidden.or(hidden));
-        }
-        for (mut possible, placement) in other.list.drain(..).zip(other.placements.drain(..)) {
-            if self.list.iter().all(|known| known.choice != possible.choice) {
-                possible.hidden = possible.hidden.or(hidden);
-                self.list.push(possible);
-                self.placements.push(placement);
-            }
-        }
-        if let Some(first) = self.list.first_mut() {
-            first.hidden = None;
-        }
+impl Reading {
+    /// What it takes to be led to a CPU, by a fact of the way there.
+    fn hidden(&mut self, on_the_way: Option<Hidden>) -> Option<Hidden> {
+        let first = std::mem::replace(&mut self.first, false);
+        on_the_way.filter(|_| !first).or(self.takes)
     }
 }
 
@@ -113,47 +128,60 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
         Some(spread) => {
             let answer = (spread.wide, spread.open);
             if spread.tells {
-                found.spread = Some((spread, Default::default()));
+                found.telling = Some(shadow.spare.telling(spread));
             }
             answer
         }
         None => (own, flips_hidden(shadow, wakeup)),
     };
+    let asks_other = open || found.telling.is_some();
+    let over = if !wide || !own || asks_other { affine_domain(shadow, wakeup, prev) } else { None };
     if wide && !own {
         // By its own flips it is affine; loads that were looked at keep their factor for a jiffy.
-        targets(shadow, wakeup, prev, false, now);
+        affine(shadow, wakeup, prev, over, now);
     }
-    let mut searched = [[None; 4]; 2];
-    let mut of_reading = shadow.spare.possibilities();
-    let affine = !wide || open || found.spread.is_some();
-    let asks_sync = affine && affine_domain(shadow, wakeup, prev).is_some() && may_be_sync(shadow, wakeup);
-    for &sync in if asks_sync { &[false, true][..] } else { &[false] } {
-        for reading in [wide, !wide] {
-            if reading != wide && !open && found.spread.is_none() {
+    let mut asks_sync = (!wide || asks_other) && over.is_some() && may_be_sync(shadow, wakeup);
+    // Whether the wake-up leads around the previous CPU or the waker's, if it does not spread and if it
+    // does, and which of the two were searched for what is possible, or at all.
+    let (mut leads, mut counted, mut searched) = ([[false; 2]; 2], [false; 2], [false; 2]);
+    for sync in [false, true] {
+        if sync && !asks_sync {
+            break;
+        }
+        for spreads in [wide, !wide] {
+            let counts = spreads == wide || open;
+            // A wake-up that spreads does not heed the flag.
+            if !counts && found.telling.is_none() || sync && spreads {
                 continue;
             }
-            let hidden = (reading != wide).then_some(Hidden::WakeeFlips);
-            let searched = &mut searched[usize::from(reading)];
-            let (first, second) = targets(shadow, &Wakeup { sync, ..*wakeup }, prev, reading, now);
+            let flips = (spreads != wide).then_some(Hidden::WakeeFlips);
+            let mut reading =
+                Reading { takes: sync.then_some(Hidden::SyncFlag).or(flips), counts, first: true };
+            let (first, second) = if spreads {
+                (spreading(shadow, wakeup, prev), None)
+            } else {
+                affine(shadow, &Wakeup { sync, ..*wakeup }, prev, over, now)
+            };
+            asks_sync &= spreads || wakeup::heeds_sync(first.affine);
             for target in std::iter::once(&first).chain(&second) {
-                // Around one CPU the search ends the same, whatever led there.
-                if !searched.contains(&Some(target.cpu)) {
-                    let place = searched.iter().position(|searched| searched.is_none());
-                    searched[place.expect("two readings lead to two targets each")] = Some(target.cpu);
-                    search(shadow, wakeup, prev, target, sync, hidden, now, &mut of_reading);
+                let at = usize::from(target.cpu != prev);
+                if std::mem::replace(&mut leads[usize::from(spreads)][at], true) {
+                    continue;
                 }
+                // Around one CPU the search ends the same, whatever led there.
+                if counted[at] || searched[at] && !counts {
+                    reading.first = false;
+                    continue;
+                }
+                searched[at] = true;
+                counted[at] |= counts;
+                search(shadow, wakeup, prev, target, &mut reading, now, found);
             }
-            if let Some((_, cpus)) = &mut found.spread {
-                cpus[usize::from(reading)]
-                    .extend(of_reading.placements.iter().map(|placement| placement.cpu));
-            }
-            if reading == wide || open {
-                found.take(&mut of_reading, sync.then_some(Hidden::SyncFlag).or(hidden));
-            }
-            of_reading.clear();
         }
     }
-    shadow.spare.give_back_all(of_reading);
+    if let Some(telling) = &mut found.telling {
+        telling.leads = leads;
+    }
 }
 
 /// Whether the wake-up may carry the sync flag, and it is heeded: that of a waker that exits
@@ -188,47 +216,44 @@ fn flips_hidden(shadow: &Shadow, wakeup: &Wakeup) -> bool {
     }
 }
 
-/// The answers of the affine step, one or two; it is not asked if the wake-up spreads.
-fn targets(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, wide: bool, now: Time) -> (Target, Option<Target>) {
-    if wide {
-        let flips = |task| {
-            let known = shadow.known(task).flips.as_ref().map(|flips| shadow.guesses.likeliest(flips).flips);
-            i64::from(known.unwrap_or(shadow.sched.task(task).wakee_flips))
-        };
-        let mut numbers = Numbers::from_iter([("wakee's flips", flips(wakeup.task))]);
-        numbers.extend(wakeup.waker.map(|waker| ("waker's flips", flips(waker))));
-        return (Target { cpu: prev, affine: Reason::WakeWide, hidden: None, numbers }, None);
-    }
-    affine(shadow, wakeup, prev, wakeup.this_cpu, now)
+/// Around whom is looked where the wake-up spreads.
+fn spreading(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId) -> Target {
+    let flips = |task| {
+        let known = shadow.known(task).flips.as_ref().map(|flips| shadow.guesses.likeliest(flips).flips);
+        i64::from(known.unwrap_or(shadow.sched.task(task).wakee_flips))
+    };
+    let mut numbers = Numbers::from_iter([("wakee's flips", flips(wakeup.task))]);
+    numbers.extend(wakeup.waker.map(|waker| ("waker's flips", flips(waker))));
+    Target { cpu: prev, affine: Reason::WakeWide, hidden: None, numbers }
 }
 
 /// The domain over which the affine step weighs the waker's CPU against the previous one; it alone
 /// heeds the sync flag.
-fn affine_domain<'a>(shadow: &'a Shadow, wakeup: &Wakeup, prev: CpuId) -> Option<&'a SchedDomain> {
+fn affine_domain(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId) -> Option<SdId> {
     let this = wakeup.this_cpu;
     if this == prev || !shadow.sched.task(wakeup.task).allowed.contains(this) {
         return None;
     }
     let spans = |sd: &SchedDomain| sd.flags.has(SdFlags::WAKE_AFFINE) && sd.span.contains(prev);
-    shadow.sched.domains.walk(this).map(|(_, sd)| sd).find(|sd| spans(sd))
+    shadow.sched.domains.walk(this).find(|(_, sd)| spans(sd)).map(|(id, _)| id)
 }
 
-fn affine(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId, this: CpuId, now: Time) -> (Target, Option<Target>) {
-    let sched = &shadow.sched;
+/// The answers of the affine step over a domain, one or two.
+fn affine(
+    shadow: &Shadow,
+    wakeup: &Wakeup,
+    prev: CpuId,
+    over: Option<SdId>,
+    now: Time,
+) -> (Target, Option<Target>) {
+    let (sched, this) = (&shadow.sched, wakeup.this_cpu);
     let view = &View::new(sched, now, None);
     let plain = |affine, cpu| Target { cpu, affine, hidden: None, numbers: Numbers::default() };
-    let Some(sd) = affine_domain(shadow, wakeup, prev) else {
+    let Some(sd) = over.map(|over| sched.domains.sd(over)) else {
         return (plain(Reason::NoAffine, prev), None);
     };
-    let (reason, cpu) = wakeup::wake_affine(view, wakeup, sd, prev, wakeup.sync);
-    let weighed = matches!(reason, Reason::WaWeight | Reason::WaWeightPrev)
-        && sched.kernel.has(Feature::WaWeight)
-        && sched.kernel.rules.wake_affine != WakeAffine::NodeLoads;
-    if !weighed {
-        return (plain(reason, cpu), None);
-    }
-    let loads = wakeup::wake_affine_weight(view, wakeup, sd, prev, wakeup.sync);
-    let EffectiveLoads::Compared { this: this_load, prev: prev_load } = loads else {
+    let Affine { reason, cpu, loads } = wakeup::wake_affine(view, wakeup, sd, prev, wakeup.sync);
+    let Some(EffectiveLoads::Compared { this: this_load, prev: prev_load }) = loads else {
         return (plain(reason, cpu), None);
     };
     // Back in the unit of a load average.
@@ -255,27 +280,30 @@ fn search(
     wakeup: &Wakeup,
     prev: CpuId,
     target: &Target,
-    sync: bool,
-    flips: Option<Hidden>,
+    reading: &mut Reading,
     now: Time,
     found: &mut Possibilities,
 ) {
-    let flag = sync.then_some(Hidden::SyncFlag).or(flips);
     let asked_affine =
         target.affine != Reason::WakeWide && shadow.sched.task(wakeup.task).allowed.contains(wakeup.this_cpu);
     let by_waker = shadow.sched.kernel.rules.recent_used_cpu == RecentUsedCpu::Waker;
     let waker_recent = (by_waker && asked_affine).then_some(wakeup.this_cpu);
-    let run = |shadow: &Shadow, hidden: Option<Hidden>, found: &mut Possibilities| -> Reason {
+    let mut run = |shadow: &Shadow, hidden: Option<Hidden>, found: &mut Possibilities| -> Reason {
         let view = View::new(&shadow.sched, now, None);
         let mut placement = wakeup::select_idle_sibling(&view, wakeup, prev, target.cpu);
         if !shadow.sched.task(wakeup.task).allowed.contains(placement.cpu) {
             placement.cpu = shadow.sched.select_fallback_rq(wakeup.task);
             placement.reason = Reason::Fallback;
         }
-        let reason = placement.reason;
-        placement.affine = Some((target.affine, target.cpu));
-        placement.waker_recent_used_cpu = waker_recent;
-        found.add(placement, target.hidden.or(hidden).or(flag), target.numbers);
+        if let Some(telling) = &mut found.telling {
+            telling.around[usize::from(target.cpu != prev)].push(placement.cpu);
+        }
+        let (reason, hidden) = (placement.reason, reading.hidden(target.hidden.or(hidden)));
+        if reading.counts {
+            placement.affine = Some((target.affine, target.cpu));
+            placement.waker_recent_used_cpu = waker_recent;
+            found.add(placement, hidden, target.numbers);
+        }
         reason
     };
     let reason = run(shadow, None, found);

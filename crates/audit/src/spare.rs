@@ -4,10 +4,12 @@
 //! forgotten, so their lists come back here and need not be allocated anew.
 
 use schedlab_sched::Placement;
+use schedlab_topology::CpuId;
 
+use crate::flips::Spread;
 use crate::fork::ForkTables;
 use crate::pick::Waiting;
-use crate::placement::Possibilities;
+use crate::placement::{Possibilities, Telling};
 use crate::verdict::Possible;
 
 /// Most lists of a kind that are kept: a few are in use at a time.
@@ -18,6 +20,7 @@ const LISTS_MAX: usize = 64;
 pub struct Spare {
     possible: Vec<Vec<Possible>>,
     placements: Vec<Vec<Placement>>,
+    cpus: Vec<Vec<CpuId>>,
     /// Who waits in queues, while it is asked who comes first.
     pub waiting: Vec<Waiting>,
     /// What a fork is asked with.
@@ -33,7 +36,13 @@ impl Spare {
     /// Empty lists.
     pub fn possibilities(&mut self) -> Possibilities {
         let placements = self.placements.pop().unwrap_or_default();
-        Possibilities { list: self.list(), placements, spread: None }
+        Possibilities { list: self.list(), placements, telling: None }
+    }
+
+    /// What the outcome of a wake-up may tell of flips of which guesses say this.
+    pub fn telling(&mut self, spread: Spread) -> Telling {
+        let around = [(); 2].map(|()| self.cpus.pop().unwrap_or_default());
+        Telling { spread, leads: Default::default(), around }
     }
 
     /// A list is no longer needed.
@@ -45,6 +54,9 @@ impl Spare {
     pub fn give_back_all(&mut self, possibilities: Possibilities) {
         self.give_back(possibilities.list);
         keep(&mut self.placements, possibilities.placements);
+        if let Some(Telling { around, .. }) = possibilities.telling {
+            around.into_iter().for_each(|cpus| keep(&mut self.cpus, cpus));
+        }
     }
 }
 

@@ -257,15 +257,11 @@ impl<S: Listener> Audit<S> {
 
     /// Applies a wake-up; what it does to the task that runs where it ends.
     fn settle(&mut self, open: &Open, now: Time) -> Option<PreemptDecision> {
-        if let Some((spread, [narrow, wide])) = &open.possible.spread
+        if let Some(telling) = &open.possible.telling
             && !open.nobody_chose
+            && let Some(wide) = telling.tells(open.fate.cpu)
         {
-            let cpu = &open.fate.cpu;
-            match (narrow.contains(cpu), wide.contains(cpu)) {
-                (true, false) => self.shadow.guesses.learn(spread, false),
-                (false, true) => self.shadow.guesses.learn(spread, true),
-                _ => {}
-            }
+            self.shadow.guesses.learn(&telling.spread, wide);
         }
         if open.applied || now == Time::MAX {
             return None;

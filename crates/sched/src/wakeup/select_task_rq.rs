@@ -127,7 +127,8 @@ pub fn select_task_rq_fair(view: &View, wakeup: &Wakeup, prev: CpuId) -> Placeme
     for (id, sd) in sched.domains.walk(this) {
         if want_affine && sd.flags.has(SdFlags::WAKE_AFFINE) && sd.span.contains(prev) {
             if this != prev {
-                affine = wake_affine(view, wakeup, sd, prev, sync);
+                let answer = wake_affine(view, wakeup, sd, prev, sync);
+                affine = (answer.reason, answer.cpu);
             }
             slow = None;
             break;

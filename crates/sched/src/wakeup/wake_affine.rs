@@ -9,37 +9,48 @@ use crate::{Feature, Reason, SchedDomain, View, WakeAffine};
 
 use super::Wakeup;
 
+/// What the affine step answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Affine {
+    /// Why.
+    pub reason: Reason,
+    /// The waker's CPU or the previous one.
+    pub cpu: CpuId,
+    /// What they would carry, where that was compared.
+    pub loads: Option<EffectiveLoads>,
+}
+
+/// Whether an answer of the affine step could be another one under the other sync flag: where the
+/// waker's CPU is idle, and where nodes are compared that are one, nobody looks at it.
+pub fn heeds_sync(reason: Reason) -> bool {
+    !matches!(reason, Reason::WaPrevIdle | Reason::WaThisIdle | Reason::WaShareCache | Reason::NoAffine)
+}
+
 /// Chooses between the two CPUs, which differ; `sd` is the lowest domain that has both.
 ///
 /// Kernel: wake_affine(), kernel/sched/fair.c, v6.12.
-pub fn wake_affine(
-    view: &View,
-    wakeup: &Wakeup,
-    sd: &SchedDomain,
-    prev: CpuId,
-    sync: bool,
-) -> (Reason, CpuId) {
+pub fn wake_affine(view: &View, wakeup: &Wakeup, sd: &SchedDomain, prev: CpuId, sync: bool) -> Affine {
     let this = wakeup.this_cpu;
     let kernel = view.kernel();
+    let without_loads = |(reason, cpu)| Affine { reason, cpu, loads: None };
     if kernel.rules.wake_affine == WakeAffine::NodeLoads {
-        return wake_affine_nodes(view, wakeup, sd, prev, sync);
+        return without_loads(wake_affine_nodes(view, wakeup, sd, prev, sync));
     }
     if kernel.has(Feature::WaIdle)
         && let Some(choice) = wake_affine_idle(view, this, prev, sync)
     {
-        return choice;
+        return without_loads(choice);
     }
-    if kernel.has(Feature::WaWeight) {
-        let loads = wake_affine_weight(view, wakeup, sd, prev, sync);
-        if let EffectiveLoads::Compared { this, prev } = loads {
-            // In units of load on a CPU of full capacity.
-            view.decided_by("load_lead", (prev - this) / (100 * 1024));
-        }
-        if loads.pulls() {
-            return (Reason::WaWeight, this);
-        }
+    if !kernel.has(Feature::WaWeight) {
+        return without_loads((Reason::WaWeightPrev, prev));
     }
-    (Reason::WaWeightPrev, prev)
+    let loads = wake_affine_weight(view, wakeup, sd, prev, sync);
+    if let EffectiveLoads::Compared { this, prev } = loads {
+        // In units of load on a CPU of full capacity.
+        view.decided_by("load_lead", (prev - this) / (100 * 1024));
+    }
+    let (reason, cpu) = if loads.pulls() { (Reason::WaWeight, this) } else { (Reason::WaWeightPrev, prev) };
+    Affine { reason, cpu, loads: Some(loads) }
 }
 
 /// An idle `this` means that an interrupt wakes. It may pull within the cache only, or

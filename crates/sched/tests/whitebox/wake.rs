@@ -116,14 +116,14 @@ pub fn judge_affine(scores: &mut Scores, recording: &Recording, state: &mut Stat
         wake_affine(&view, &wakeup, sd, prev, sync)
     };
     let mut idle = answer(state);
-    if idle.0 != Reason::WaSync && sync && choice.weight.is_none() && target == this {
+    if idle.reason != Reason::WaSync && sync && choice.weight.is_none() && target == this {
         // How many of this CPU's tasks are delayed is not recorded; all but the waker, then.
         let root = &mut state.sched.cfs_rqs[this.index()];
         root.h_nr_runnable = root.h_nr_queued.min(1);
         idle = answer(state);
     }
     state.sched.kernel.features.set(Feature::WaWeight, weighs);
-    if idle.0 == Reason::WaWeightPrev && sync && choice.weight.is_none() && target == this {
+    if idle.reason == Reason::WaWeightPrev && sync && choice.weight.is_none() && target == this {
         // The waker's load alone is more than its CPU's: decided before the weights are compared.
         scores.of(recording, "wake_affine_weight").hidden += 1;
         return;
@@ -134,8 +134,8 @@ pub fn judge_affine(scores: &mut Scores, recording: &Recording, state: &mut Stat
             choice.weight.is_some()
         )
     };
-    if idle.0 != Reason::WaWeightPrev {
-        let same = idle.1 == target && choice.weight.is_none();
+    if idle.reason != Reason::WaWeightPrev {
+        let same = idle.cpu == target && choice.weight.is_none();
         scores.judge(recording, "wake_affine_idle", moving, same, shown);
         return;
     }
