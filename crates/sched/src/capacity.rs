@@ -86,12 +86,7 @@ impl Sched {
     /// Kernel: update_rt_rq_load_avg(), kernel/sched/pelt.c, v6.12.
     pub fn update_rt_rq_load_avg(&mut self, cpu: CpuId, running: bool) -> bool {
         let now = self.rq_clock_pelt(cpu);
-        let avg = &mut self.rqs[cpu].avg_rt;
-        let crossed = avg.update_sum(now, running.into(), running.into(), running);
-        if crossed {
-            avg.update_avg(1);
-        }
-        crossed
+        self.rqs[cpu].avg_rt.update_running(now, running)
     }
 
     /// Ages the average of deadline time and adds what ran since.
@@ -99,12 +94,7 @@ impl Sched {
     /// Kernel: update_dl_rq_load_avg(), kernel/sched/pelt.c, v6.12.
     pub fn update_dl_rq_load_avg(&mut self, cpu: CpuId, running: bool) -> bool {
         let now = self.rq_clock_pelt(cpu);
-        let avg = &mut self.rqs[cpu].avg_dl;
-        let crossed = avg.update_sum(now, running.into(), running.into(), running);
-        if crossed {
-            avg.update_avg(1);
-        }
-        crossed
+        self.rqs[cpu].avg_dl.update_running(now, running)
     }
 
     /// Adds `irq` ns of interrupt time, taken to have passed just now.
@@ -112,6 +102,9 @@ impl Sched {
     /// Kernel: update_irq_load_avg(), kernel/sched/pelt.c, v6.12.
     pub fn update_irq_load_avg(&mut self, cpu: CpuId, irq: u64) -> bool {
         let rq = &mut self.rqs[cpu];
+        if irq == 0 {
+            return rq.avg_irq.update_running(rq.clock, false);
+        }
         let irq = cap_scale(cap_scale(irq, rq.freq_scale), rq.cpu_capacity_orig);
         let before = rq.avg_irq.update_sum(rq.clock - irq, 0, 0, false);
         let after = rq.avg_irq.update_sum(rq.clock, 1, 1, true);

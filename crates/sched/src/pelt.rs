@@ -164,6 +164,20 @@ impl SchedAvg {
         self.util_avg = self.util_sum / divider;
     }
 
+    /// Sums and averages of what runs or not and mostly never did. True if a period boundary was crossed.
+    ///
+    /// Kernel: update_rt_rq_load_avg(), update_dl_rq_load_avg(), kernel/sched/pelt.c, v6.12.
+    pub(crate) fn update_running(&mut self, now: u64, running: bool) -> bool {
+        if !running && self.is_decayed() {
+            return matches!(self.advance(now), Step::Over { decay: Some(_), .. });
+        }
+        let crossed = self.update_sum(now, running.into(), running.into(), running);
+        if crossed {
+            self.update_avg(1);
+        }
+        crossed
+    }
+
     /// The form of v4.13: the weight is part of the load sum, frequency and capacity
     /// scale each contribution, and a run queue keeps a second sum of what is queued.
     /// Sums and averages in one go; true if a period boundary was crossed.
