@@ -14,8 +14,31 @@ pub const COMM_LEN: usize = 16;
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Comm([u8; COMM_LEN]);
 
+/// All bits of so many bytes.
+static FIRST: [u128; COMM_LEN] = {
+    let mut first = [0; COMM_LEN];
+    let mut len = 1;
+    while len < COMM_LEN {
+        first[len] = first[len - 1] << 8 | 0xff;
+        len += 1;
+    }
+    first
+};
+
 /// A 1 in each byte.
 const ONES: u128 = u128::MAX / 0xff;
+
+/// Whether there is no control character among the bytes, a NUL or a tab: nothing is borrowed but
+/// by a byte below a space.
+#[inline(always)]
+const fn is_plain(all: u128) -> bool {
+    let (first, last) = (all as u64, (all >> 64) as u64);
+    // The highest bit of each byte.
+    (first.wrapping_sub(SPACES) & !first | last.wrapping_sub(SPACES) & !last) & (SPACES << 2) == 0
+}
+
+/// Eight spaces.
+const SPACES: u64 = u64::from_le_bytes(*b"        ");
 
 /// Bytes before the first NUL, found in all of them at once: a byte from which 1 borrows was 0,
 /// and the lowest such byte is the first.
@@ -43,27 +66,39 @@ impl Comm {
 
     /// The name in front of a text, which goes on behind it: [`Comm::new`] of so many bytes, taken
     /// at once where there are enough.
-    #[inline]
+    #[inline(always)]
     pub fn in_front(text: &[u8], len: usize) -> Comm {
-        match text.first_chunk::<COMM_LEN>() {
-            Some(&bytes) => {
-                let kept = (1u128 << (8 * len.min(COMM_LEN - 1))) - 1;
-                Comm(up_to_nul((u128::from_le_bytes(bytes) & kept).to_le_bytes()))
-            }
-            None => Comm::new(&text[..len]),
+        match text.first_chunk::<COMM_LEN>().map(|&bytes| u128::from_le_bytes(bytes)) {
+            Some(all) if is_plain(all) => Comm((all & FIRST[len.min(COMM_LEN - 1)]).to_le_bytes()),
+            _ => Comm::apart(&text[..len]),
         }
     }
 
     /// The name at the end of a column of 16 bytes, with spaces before it.
-    #[inline]
+    #[inline(always)]
     pub fn aligned(column: [u8; COMM_LEN]) -> Comm {
         let all = u128::from_le_bytes(column);
-        let spaces = ((all ^ (ONES * b' ' as u128)).trailing_zeros() / 8) as usize;
-        if spaces == COMM_LEN || column[spaces].is_ascii_whitespace() {
-            return Comm::new(column.trim_ascii_start());
+        let (first, last) = (all as u64, (all >> 64) as u64);
+        // Spaces before the name in the first half, or in the last one.
+        let spaces = |half: u64| (half ^ SPACES).trailing_zeros() & !7;
+        let bytes = match (spaces(first), spaces(last)) {
+            _ if !is_plain(all) => None,
+            (0, _) | (64, 64) => None,
+            (64, bits) => Some(u128::from(last >> bits)),
+            (bits, _) => {
+                Some(u128::from(first >> bits | last << (64 - bits)) | u128::from(last >> bits) << 64)
+            }
+        };
+        match bytes {
+            Some(bytes) => Comm(bytes.to_le_bytes()),
+            None => Comm::apart(column.trim_ascii_start()),
         }
-        let kept = u128::MAX >> (8 * usize::from(spaces == 0));
-        Comm(up_to_nul(((all >> (8 * spaces)) & kept).to_le_bytes()))
+    }
+
+    /// [`Comm::new`] where nothing can be taken at once.
+    #[cold]
+    fn apart(name: &[u8]) -> Comm {
+        Comm::new(name)
     }
 
     /// The idle task of a CPU: `swapper/3`.

@@ -92,40 +92,24 @@ impl Flags {
 
     /// Reads the column: four characters before 5.17, five since. None if it is no such column.
     pub fn parse(text: &[u8]) -> Option<Flags> {
-        let (letters, migrate) = match text {
-            [a, b, c, d] => ([*a, *b, *c, *d], b'.'),
-            [a, b, c, d, e] => ([*a, *b, *c, *d], *e),
-            _ => return None,
-        };
-        let irqs = match letters[0] {
-            b'.' => 0,
-            b'd' => Flags::IRQS_OFF,
-            b'b' => Flags::BH_OFF,
-            b'D' => Flags::IRQS_OFF | Flags::BH_OFF,
-            b'X' => 0,
-            _ => return None,
-        };
-        let resched = match letters[1] {
-            b'.' => 0,
-            b'N' => Flags::NEED_RESCHED | Flags::PREEMPT_RESCHED,
-            b'n' => Flags::NEED_RESCHED,
-            b'p' => Flags::PREEMPT_RESCHED,
-            b'B' => Flags::NEED_RESCHED | Flags::PREEMPT_RESCHED | Flags::NEED_RESCHED_LAZY,
-            b'L' => Flags::PREEMPT_RESCHED | Flags::NEED_RESCHED_LAZY,
-            b'b' => Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY,
-            b'l' => Flags::NEED_RESCHED_LAZY,
-            _ => return None,
-        };
-        let interrupt = match letters[2] {
-            b'.' => 0,
-            b'h' => Flags::HARDIRQ,
-            b's' => Flags::SOFTIRQ,
-            b'H' => Flags::HARDIRQ | Flags::SOFTIRQ,
-            b'z' => Flags::NMI,
-            b'Z' => Flags::NMI | Flags::HARDIRQ,
-            _ => return None,
-        };
-        Some(Flags::new(irqs | resched | interrupt, depth(letters[3])?, depth(migrate)?))
+        match *text {
+            [a, b, c, d] => Flags::column([a, b, c, d, b'.']),
+            [a, b, c, d, e] => Flags::column([a, b, c, d, e]),
+            _ => None,
+        }
+    }
+
+    /// Reads a column of five characters.
+    #[inline]
+    pub fn column(letters: [u8; 5]) -> Option<Flags> {
+        let [irqs, resched, interrupt, depth, migrate] = letters.map(usize::from);
+        let bits = IRQS[irqs] | RESCHED[resched] | INTERRUPT[interrupt];
+        let (preempt_depth, migrate_disable) = (DEPTH[depth], DEPTH[migrate]);
+        (bits | preempt_depth | migrate_disable < NO_LETTER).then_some(Flags {
+            bits,
+            preempt_depth: preempt_depth as u8,
+            migrate_disable: migrate_disable as u8,
+        })
     }
 
     /// The five characters of the column.
@@ -162,14 +146,67 @@ impl Flags {
     }
 }
 
-fn depth(letter: u8) -> Option<u8> {
-    match letter {
-        b'.' => Some(0),
-        b'0'..=b'9' => Some(letter - b'0'),
-        b'a'..=b'f' => Some(letter - b'a' + 10),
-        _ => None,
+/// What stands in a table for a character that its column cannot hold.
+const NO_LETTER: u16 = 1 << 15;
+
+/// What each character of a column stands for: the value at its place in the list.
+const fn letters<const N: usize>(values: [(u8, u8); N]) -> [u16; 256] {
+    let mut table = [NO_LETTER; 256];
+    let mut i = 0;
+    while i < N {
+        table[values[i].0 as usize] = values[i].1 as u16;
+        i += 1;
     }
+    table
 }
+
+static IRQS: [u16; 256] = letters([
+    (b'.', 0),
+    (b'd', Flags::IRQS_OFF),
+    (b'b', Flags::BH_OFF),
+    (b'D', Flags::IRQS_OFF | Flags::BH_OFF),
+    (b'X', 0),
+]);
+
+static RESCHED: [u16; 256] = letters([
+    (b'.', 0),
+    (b'N', Flags::NEED_RESCHED | Flags::PREEMPT_RESCHED),
+    (b'n', Flags::NEED_RESCHED),
+    (b'p', Flags::PREEMPT_RESCHED),
+    (b'B', Flags::NEED_RESCHED | Flags::PREEMPT_RESCHED | Flags::NEED_RESCHED_LAZY),
+    (b'L', Flags::PREEMPT_RESCHED | Flags::NEED_RESCHED_LAZY),
+    (b'b', Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY),
+    (b'l', Flags::NEED_RESCHED_LAZY),
+]);
+
+static INTERRUPT: [u16; 256] = letters([
+    (b'.', 0),
+    (b'h', Flags::HARDIRQ),
+    (b's', Flags::SOFTIRQ),
+    (b'H', Flags::HARDIRQ | Flags::SOFTIRQ),
+    (b'z', Flags::NMI),
+    (b'Z', Flags::NMI | Flags::HARDIRQ),
+]);
+
+static DEPTH: [u16; 256] = letters([
+    (b'.', 0),
+    (b'0', 0),
+    (b'1', 1),
+    (b'2', 2),
+    (b'3', 3),
+    (b'4', 4),
+    (b'5', 5),
+    (b'6', 6),
+    (b'7', 7),
+    (b'8', 8),
+    (b'9', 9),
+    (b'a', 10),
+    (b'b', 11),
+    (b'c', 12),
+    (b'd', 13),
+    (b'e', 14),
+    (b'f', 15),
+]);
 
 fn digit(depth: u8) -> u8 {
     match depth {

@@ -82,6 +82,16 @@ impl TaskState {
         self.0 & (TaskState::DEAD.0 | TaskState::ZOMBIE.0) != 0
     }
 
+    /// Reads a single letter.
+    #[inline]
+    pub(crate) fn letter(letter: u8) -> Option<TaskState> {
+        Some(match OF_LETTERS[usize::from(letter)] {
+            0 if letter == b'R' => TaskState::RUNNING,
+            0 => return None,
+            bit => TaskState(bit),
+        })
+    }
+
     /// Reads `S`, `R+`, `D|K`. None for a letter no kernel prints.
     pub fn parse(text: &[u8]) -> Option<TaskState> {
         let (letters, preempted) = match text {
@@ -99,11 +109,23 @@ impl TaskState {
                 }
                 continue;
             }
-            bits |= TaskState::LETTERS.iter().find(|(_, l)| *l == letter)?.0;
+            bits |= TaskState::letter(letter).filter(|_| letter != b'R')?.0;
         }
         (letters.len() % 2 == 1).then_some(TaskState(bits))
     }
 }
+
+/// The bit of each letter, 0 where there is none.
+static OF_LETTERS: [u16; 256] = {
+    let mut bits = [0; 256];
+    let mut i = 0;
+    while i < TaskState::LETTERS.len() {
+        let (bit, letter) = TaskState::LETTERS[i];
+        bits[letter as usize] = bit;
+        i += 1;
+    }
+    bits
+};
 
 impl fmt::Display for TaskState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -31,16 +31,20 @@ macro_rules! formats {
             }
         }
 
-        /// Parses the fields of a tracepoint in the table; the outer None says it is not there.
-        fn parse_fields(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
+        /// Reads what stands behind the name and its colon. None when a known event's fields are
+        /// not in any form that is known; an unknown event is kept as it is.
+        pub(crate) fn parse(name: &[u8], args: &[u8]) -> Option<Kind> {
             $(if name == $name.as_bytes() {
-                return Some(row(args, |mut cursor| {
+                #[inline(always)]
+                fn row(args: &[u8]) -> Option<Kind> {
+                    let mut cursor = Cursor(args);
                     cursor.literal($first)?;
                     $(let $field = $style::parse(&mut cursor, $after)?;)*
                     Some(Kind::$variant { $($field),* })
-                }));
+                }
+                return row(args).or_else(|| parse_dialect(name, args));
             })+
-            None
+            parse_others(name, args)
         }
 
         /// Gives the fields of the tracepoints in the table; false for other kinds.
@@ -78,26 +82,22 @@ macro_rules! formats {
 /// Makes a parser from a table of the same form, in which a name may occur more than once.
 macro_rules! dialects {
     ($($name:literal $variant:ident: $first:literal $($field:ident $style:ident $after:literal)*;)+) => {
+        #[cold]
         fn parse_dialect(name: &[u8], args: &[u8]) -> Option<Kind> {
             $(if name == $name.as_bytes() {
-                let kind = row(args, |mut cursor| {
+                fn row(args: &[u8]) -> Option<Kind> {
+                    let mut cursor = Cursor(args);
                     cursor.literal($first)?;
                     $(let $field = $style::parse(&mut cursor, $after)?;)*
                     Some(Kind::$variant { $($field),* })
-                });
-                if kind.is_some() {
-                    return kind;
+                }
+                if let Some(kind) = row(args) {
+                    return Some(kind);
                 }
             })+
             None
         }
     };
-}
-
-/// Gives `?` a place to return to.
-#[inline]
-fn row(args: &[u8], parse: impl FnOnce(Cursor<'_>) -> Option<Kind>) -> Option<Kind> {
-    parse(Cursor(args))
 }
 
 formats! {
@@ -198,12 +198,8 @@ pub(crate) fn print(event: &Event, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what stands behind the name and its colon. None when a known event's fields are
-/// not in any form that is known; an unknown event is kept as it is.
-pub(crate) fn parse(name: &[u8], args: &[u8]) -> Option<Kind> {
-    if let Some(kind) = parse_fields(name, args) {
-        return kind.or_else(|| parse_dialect(name, args));
-    }
+/// Reads the fields of what is not in the kernel's vocabulary.
+fn parse_others(name: &[u8], args: &[u8]) -> Option<Kind> {
     if let Some(kind) = decision::parse(name, args) {
         return kind;
     }

@@ -3,10 +3,10 @@
 use schedlab_topology::CpuId;
 use schedlab_units::Pid;
 
-use crate::comm::Comm;
+use crate::comm::{COMM_LEN, Comm};
 use crate::decision::Name;
 use crate::event::Softirq;
-use crate::read::number;
+use crate::read::{few_digits, number};
 use crate::state::TaskState;
 
 /// A form that a field of type `T` has in text. Those that most lines are made of are always
@@ -77,19 +77,35 @@ fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     (0..=last).find(|&at| text[at] == needle[0] && text[at..].starts_with(needle))
 }
 
-/// The places among the first 16 bytes where a byte stands, the last first; none if there are fewer.
-#[inline]
-fn places(text: &[u8], byte: u8) -> Option<impl Iterator<Item = usize>> {
-    const ONES: u128 = u128::MAX / 0xff;
-    const LOW: u128 = ONES * 0x7f;
-    // Where it stands nothing is left, and only there no carry or own bit sets the highest bit.
-    let left = u128::from_le_bytes(*text.first_chunk()?) ^ (ONES * u128::from(byte));
-    let mut found = !(((left & LOW) + LOW) | left | LOW);
-    Some(std::iter::from_fn(move || {
-        let at = (found != 0).then(|| (127 - found.leading_zeros()) / 8)?;
-        found &= !(0x80 << (8 * at));
-        Some(at as usize)
-    }))
+/// A number that may have a sign, and any number of digits.
+#[cold]
+fn signed(text: &[u8]) -> Option<(i128, &[u8])> {
+    match text.strip_prefix(b"-") {
+        Some(text) => number(text).map(|(n, rest)| (-i128::from(n), rest)),
+        None => number(text).map(|(n, rest)| (n.into(), rest)),
+    }
+}
+
+/// The last occurrence of a literal that begins in the first 16 bytes; none is found where there
+/// is not room for it at any of them.
+#[inline(always)]
+fn last_in_16(text: &[u8], literal: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 0xff;
+    const LOW: u64 = ONES * 0x7f;
+    let text = text.get(..15 + literal.len())?;
+    for start in [8, 0] {
+        let left = u64::from_le_bytes(*text[start..].first_chunk()?) ^ (ONES * u64::from(literal[0]));
+        // Where it stands nothing is left, and only there no carry or own bit sets the highest bit.
+        let mut found = !(((left & LOW) + LOW) | left | LOW);
+        while found != 0 {
+            let at = start + 7 - found.leading_zeros() as usize / 8;
+            if text[at..].starts_with(literal) {
+                return Some(at);
+            }
+            found ^= 1 << 63 >> found.leading_zeros();
+        }
+    }
+    None
 }
 
 /// Prints a number without the machinery of formatting.
@@ -123,11 +139,19 @@ macro_rules! numbers {
 
             #[inline(always)]
             fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<$type> {
-                let negative = cursor.optional("-");
-                let n = cursor.unsigned()?;
+                let n = match few_digits(cursor.0) {
+                    Some((n, digits)) => {
+                        cursor.0 = &cursor.0[digits..];
+                        n.try_into().ok()?
+                    }
+                    None => {
+                        let (n, rest) = signed(cursor.0)?;
+                        cursor.0 = rest;
+                        n.try_into().ok()?
+                    }
+                };
                 cursor.literal(after)?;
-                let n = if negative { (-i128::from(n)).try_into().ok() } else { n.try_into().ok() };
-                n.map($make)
+                Some($make(n))
             }
         }
     )+};
@@ -156,16 +180,21 @@ impl Style<Comm> for Task {
         if after.is_empty() {
             return Some(Comm::new(cursor.until(after)?));
         }
-        let (text, after_bytes) = (cursor.0, after.as_bytes());
-        let follows = |&at: &usize| text[at..].starts_with(after_bytes);
-        let at = match places(text, after_bytes[0]) {
-            Some(mut places) => places.find(follows),
-            None => (0..text.len()).rev().find(follows),
+        let text = cursor.0;
+        let at = match last_in_16(text, after.as_bytes()) {
+            Some(at) => at,
+            None => name_end(text, after.as_bytes())?,
         };
-        let at = at.or_else(|| find(text, after_bytes))?;
         cursor.take(at, after);
         Some(Comm::in_front(text, at))
     }
+}
+
+/// Where the name of a task ends, looked for place by place.
+#[cold]
+fn name_end(text: &[u8], after: &[u8]) -> Option<usize> {
+    let follows = |&at: &usize| text[at..].starts_with(after);
+    (0..text.len().min(COMM_LEN)).rev().find(follows).or_else(|| find(text, after))
 }
 
 /// The name of a task before `:pid [`, as pretty printers put it.
@@ -195,8 +224,17 @@ impl Style<TaskState> for State {
         out.extend_from_slice(field.to_string().as_bytes());
     }
 
-    #[inline]
+    #[inline(always)]
     fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<TaskState> {
+        // Most are of one letter, and what follows does not begin with one.
+        if after.starts_with(' ')
+            && let Some((&letter, rest)) = cursor.0.split_first()
+            && let Some(state) = TaskState::letter(letter)
+            && let Some(rest) = rest.strip_prefix(after.as_bytes())
+        {
+            cursor.0 = rest;
+            return Some(state);
+        }
         TaskState::parse(cursor.until(after)?)
     }
 }
@@ -454,5 +492,45 @@ impl Style<Softirq> for BareAction {
 
     fn parse(cursor: &mut Cursor<'_>, _: &str) -> Option<Softirq> {
         cursor.unsigned()?.try_into().ok().map(Softirq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_name_found_among_eight_bytes_is_the_one_found_place_by_place() {
+        let rests =
+            ["7 prio=120 target_cpu=003", "-1 pid=2", "", "7", "\u{a0}\u{ff} pid=\u{7f}8 pid=9 and more"];
+        for name in
+            ["", "a", "swapper/3", "fifteen letters", " pid=1 pid=2", "a name of more than that", "   "]
+        {
+            for rest in rests {
+                for literal in [" pid=", " ", " oom_score_adj=", "="] {
+                    let text = format!("{name}{literal}{rest}");
+                    let (text, literal) = (text.as_bytes(), literal.as_bytes());
+                    if let Some(at) = last_in_16(text, literal) {
+                        assert_eq!(Some(at), name_end(text, literal), "{text:?}");
+                    }
+                }
+            }
+        }
+        assert_eq!(last_in_16(b"a pid=1 pid=2 prio=120 x", b" pid="), Some(7));
+    }
+
+    #[test]
+    fn a_state_of_one_letter_is_read_like_any_other() {
+        for state in ["R", "S", "D", "x", "R+", "S|D", "Q", "", "+", " ", "RR"] {
+            for after in ["", " ==> ", "S"] {
+                let text = format!("{state}{after}");
+                let of = |parse: fn(&mut Cursor<'_>, &str) -> Option<TaskState>| {
+                    let mut cursor = Cursor(text.as_bytes());
+                    parse(&mut cursor, after).map(|state| (state, cursor.0))
+                };
+                let slowly = |cursor: &mut Cursor<'_>, after: &str| TaskState::parse(cursor.until(after)?);
+                assert_eq!(of(State::parse), of(slowly), "{text:?}");
+            }
+        }
     }
 }

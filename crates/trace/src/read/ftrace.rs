@@ -6,7 +6,6 @@
 
 use std::io::BufRead;
 
-use memchr::memchr2;
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
@@ -45,12 +44,11 @@ impl<R: BufRead> Iterator for Reader<R> {
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
         self.lines.find(|line| match event(line) {
-            Some(Ok(event)) => {
-                self.time = Some(event.time);
-                Some(Ok(Record::Event(event)))
-            }
-            Some(Err(name)) => {
-                Some(Err(format!("the fields of {name} are in no form that is known: {}", excerpt(line))))
+            Some(event) => {
+                if let Ok(Record::Event(event)) = &event {
+                    self.time = Some(event.time);
+                }
+                Some(event)
             }
             None => match remark(line) {
                 Remark::Nothing => None,
@@ -72,26 +70,47 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-/// One line's event; an error names the event whose fields are not understood.
-fn event(line: &[u8]) -> Option<Result<Event, String>> {
-    let (head, rest) = head::parse(line)?;
+/// One line's event; an error says that its fields are not understood.
+#[inline(always)]
+fn event(line: &[u8]) -> Option<Result<Record, String>> {
+    match head::in_columns(line) {
+        Some((head, rest)) => Some(behind(line, head, rest)),
+        None => anywhere(line),
+    }
+}
+
+#[cold]
+fn anywhere(line: &[u8]) -> Option<Result<Record, String>> {
+    head::anywhere(line).map(|(head, rest)| behind(line, head, rest))
+}
+
+/// The event of a front and of what stands behind it.
+#[inline(always)]
+fn behind(line: &[u8], head: Head, rest: &[u8]) -> Result<Record, String> {
     let (name, args) = split_name(rest);
-    Some(
-        kind(name, args)
-            .map(|kind| with_head(head, kind))
-            .ok_or_else(|| String::from_utf8_lossy(name).into_owned()),
-    )
+    match kind(name, args) {
+        Some(kind) => Ok(Record::Event(with_head(head, kind))),
+        None => Err(not_known(name, line)),
+    }
+}
+
+#[cold]
+fn not_known(name: &[u8], line: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    format!("the fields of {name} are in no form that is known: {}", excerpt(line))
 }
 
 /// The event's name and its fields. A line of the function tracer has no name.
+#[inline(always)]
 fn split_name(rest: &[u8]) -> (&[u8], &[u8]) {
-    match memchr2(b':', b' ', rest) {
+    match head::position(rest, [b':', b' ']) {
         Some(end) if rest[end] == b':' => (&rest[..end], head::without_blanks(&rest[end + 1..])),
         _ => (b"function", rest),
     }
 }
 
 /// The event of that name. trace-cmd calls what programs print `print`.
+#[inline(always)]
 fn kind(name: &[u8], args: &[u8]) -> Option<Kind> {
     if name == b"print"
         && let Some(text) = args.strip_prefix(b"tracing_mark_write:")
@@ -101,6 +120,7 @@ fn kind(name: &[u8], args: &[u8]) -> Option<Kind> {
     args::parse(name, args)
 }
 
+#[inline(always)]
 fn with_head(head: Head, kind: Kind) -> Event {
     Event {
         time: head.time,

@@ -9,6 +9,9 @@
 //!
 //! A name may hold dashes, digits and brackets. The writers align it to end in
 //! column 16, so the dash there is tried first, then each dash from the left.
+//!
+//! Nearly every line of tracefs has all of it in its columns. Such a line is read eight bytes at a
+//! time, without a look for anything, and must say the same as the reader that looks.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
@@ -30,7 +33,6 @@ pub(super) struct Head {
 const NAME_WIDTH: usize = 16;
 
 /// Parts a line into its front and what follows the time.
-#[inline]
 pub(super) fn parse(line: &[u8]) -> Option<(Head, &[u8])> {
     in_columns(line).or_else(|| anywhere(line))
 }
@@ -38,32 +40,60 @@ pub(super) fn parse(line: &[u8]) -> Option<(Head, &[u8])> {
 /// Parts a line in which all stands where tracefs puts it if no number is too large for its
 /// column, and no column of processes was asked for. Nearly every line is like that, and
 /// nothing has to be looked for in it.
-#[inline]
-fn in_columns(line: &[u8]) -> Option<(Head, &[u8])> {
-    let front: &[u8; 37] = line.first_chunk()?;
-    let between = [front[NAME_WIDTH], front[25], front[29], front[30], front[36]];
+#[inline(always)]
+pub(super) fn in_columns(line: &[u8]) -> Option<(Head, &[u8])> {
+    let (front, rest) = line.split_first_chunk::<37>()?;
     let (pid, digits) = few_digits(&front[17..])?;
     // Spaces from the number to its bracket.
-    let after = few_spaces(&front[17..])? >> (8 * digits);
-    let cpu = [front[26], front[27], front[28]].map(|byte| u16::from(byte.wrapping_sub(b'0')));
-    if between != *b"-[]  " || after != 0 || cpu.iter().any(|&digit| digit > 9) {
+    let after = few_spaces(&front[17..]) >> (8 * digits);
+    // `[003] d.`, and a number joined of its three digits.
+    let bracket = eight(&front[25..]);
+    let cpu = (bracket >> 8 & 0xff_ffff) ^ 0x30_3030;
+    let others = ((cpu + 0x76_7676) | cpu) & 0x80_8080;
+    let brackets = (bracket ^ u64::from_le_bytes(*b"[000] ..")) & 0x0000_ffff_0000_00ff;
+    let flags = Flags::column(*front[31..].first_chunk()?)?;
+    if front[NAME_WIDTH] != b'-' || front[36] != b' ' || after | others | brackets != 0 {
         return None;
     }
-    let flags = Flags::parse(&front[31..36])?;
-    let (time, rest) = time(without_blanks(&line[37..]))?;
+    let (time, rest) = match micros(rest) {
+        Some(found) => found,
+        None => {
+            let (time, rest) = time(without_blanks(rest))?;
+            (time, without_blanks(rest.strip_prefix(b":")?))
+        }
+    };
     let head = Head {
         comm: name(&front[..NAME_WIDTH]),
         pid: Pid(pid as i32),
         tgid: None,
-        cpu: CpuId(100 * cpu[0] + 10 * cpu[1] + cpu[2]),
+        cpu: CpuId((100 * (cpu & 15) + 10 * (cpu >> 8 & 15) + (cpu >> 16)) as u16),
         flags,
         time,
     };
-    Some((head, without_blanks(rest.strip_prefix(b":")?)))
+    Some((head, rest))
+}
+
+/// `     4.796689: `, the time as tracefs prints it, and what stands behind it.
+#[inline(always)]
+fn micros(text: &[u8]) -> Option<(Time, &[u8])> {
+    let column: &[u8; 24] = text.first_chunk()?;
+    let spaces = few_spaces(column).trailing_zeros() as usize / 8;
+    let (whole, digits) = few_digits(&column[spaces..])?;
+    let point = spaces + digits;
+    let fraction = u64::from_le_bytes(*column.get(point + 1..)?.first_chunk()?);
+    // Six digits, a colon and a space; zeros in front make eight.
+    let values = (fraction ^ (ONES * u64::from(b'0'))) << 16;
+    let others = (values.wrapping_add(ONES * (0x80 - 10)) | values) & (ONES << 7);
+    let rest = text.get(point + 9..)?;
+    if column[point] != b'.' || others != 0 || fraction >> 48 != 0x203a || *rest.first()? <= b' ' {
+        return None;
+    }
+    Some((Time(1_000_000_000 * whole + 1000 * joined(values)), rest))
 }
 
 /// Parts a line whose name ends in its column or at some other dash.
-fn anywhere(line: &[u8]) -> Option<(Head, &[u8])> {
+#[cold]
+pub(super) fn anywhere(line: &[u8]) -> Option<(Head, &[u8])> {
     if line.get(NAME_WIDTH) == Some(&b'-')
         && let Some(found) = at_dash(line, NAME_WIDTH)
     {
@@ -132,7 +162,7 @@ fn at_bracket(line: &[u8], bracket: usize) -> Option<(Head, &[u8])> {
 }
 
 /// The name without what aligns it; `<...>` is a name that the recorder lost.
-#[inline]
+#[inline(always)]
 pub(super) fn name(text: &[u8]) -> Comm {
     const LOST: Comm = Comm::new(b"<...>");
     let name = match text.try_into() {
@@ -145,28 +175,42 @@ pub(super) fn name(text: &[u8]) -> Comm {
 /// A 1 in each of eight bytes.
 const ONES: u64 = u64::MAX / 0xff;
 
+/// The first eight bytes, zeros where there are fewer.
+#[inline(always)]
+fn eight(text: &[u8]) -> u64 {
+    match text.first_chunk() {
+        Some(&bytes) => u64::from_le_bytes(bytes),
+        None => text.iter().rev().fold(0, |bytes, &byte| bytes << 8 | u64::from(byte)),
+    }
+}
+
 /// A decimal number of one to seven digits and how many they are, all read at once; none where
-/// there are more, or not eight bytes to look at.
-#[inline]
-fn few_digits(text: &[u8]) -> Option<(u64, usize)> {
-    let values = u64::from_le_bytes(*text.first_chunk()?) ^ (ONES * u64::from(b'0'));
+/// there are none or more.
+#[inline(always)]
+pub(crate) fn few_digits(text: &[u8]) -> Option<(u64, usize)> {
+    let values = eight(text) ^ (ONES * u64::from(b'0'));
     // From 10 on the highest bit is set here or there; what is carried comes after that byte.
     let others = (values.wrapping_add(ONES * (0x80 - 10)) | values) & (ONES << 7);
     let digits = others.trailing_zeros() / 8;
     if digits == 0 || digits == 8 {
         return None;
     }
-    // Zeros in front, then neighbours joined: to two digits each, to four, to eight.
-    let ones = values << (64 - 8 * digits);
-    let twos = (ones.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
-    let fours = (twos.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_ffff_0000_ffff;
-    Some((fours.wrapping_mul(10_000 << 32 | 1) >> 32, digits as usize))
+    Some((joined(values << (64 - 8 * digits)), digits as usize))
 }
 
-/// Of the first eight bytes, what is left of each without a space; none if there are fewer.
-#[inline]
-fn few_spaces(text: &[u8]) -> Option<u64> {
-    Some(u64::from_le_bytes(*text.first_chunk()?) ^ (ONES * u64::from(b' ')))
+/// The number of eight digits, their values in bytes.
+#[inline(always)]
+fn joined(ones: u64) -> u64 {
+    // Neighbours joined: to two digits each, to four, to eight.
+    let twos = (ones.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (twos.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_ffff_0000_ffff;
+    fours.wrapping_mul(10_000 << 32 | 1) >> 32
+}
+
+/// Of the first eight bytes, what is left of each without a space.
+#[inline(always)]
+fn few_spaces(text: &[u8]) -> u64 {
+    eight(text) ^ (ONES * u64::from(b' '))
 }
 
 /// An unsigned decimal number.
@@ -179,6 +223,7 @@ pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// An unsigned decimal number, digit by digit.
+#[cold]
 fn any_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut n, mut digits) = (0u64, 0);
     while let Some(digit) = text.get(digits).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
@@ -188,14 +233,36 @@ fn any_number(text: &[u8]) -> Option<(u64, &[u8])> {
     (digits > 0).then_some((n, &text[digits..]))
 }
 
+/// Where the first of two bytes stands, looked for in eight at once: a byte from which 1 borrows
+/// was 0, and the lowest such byte is the first.
+#[inline(always)]
+pub(super) fn position(text: &[u8], either: [u8; 2]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(&bytes) = text[at..].first_chunk() {
+        let left = either.map(|byte| u64::from_le_bytes(bytes) ^ (ONES * u64::from(byte)));
+        let [one, other] = left.map(|left| left.wrapping_sub(ONES) & !left);
+        let found = (one | other) & (ONES << 7);
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    (at..text.len()).find(|&at| either.contains(&text[at]))
+}
+
 /// The text without the blanks it begins with.
-#[inline]
+#[inline(always)]
 pub(super) fn without_blanks(text: &[u8]) -> &[u8] {
-    let spaces = few_spaces(text).map_or(8, |left| left.trailing_zeros() as usize / 8);
+    let spaces = few_spaces(text).trailing_zeros() as usize / 8;
     match text.get(spaces) {
         Some(byte) if spaces < 8 && !byte.is_ascii_whitespace() => &text[spaces..],
-        _ => text.trim_ascii_start(),
+        _ => many_blanks(text),
     }
+}
+
+#[cold]
+fn many_blanks(text: &[u8]) -> &[u8] {
+    text.trim_ascii_start()
 }
 
 /// Passes over one space or more.
@@ -247,6 +314,7 @@ const NANOS: [u64; 10] =
     [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
 /// Seconds with a fraction of any length, or a bare count from a clock without seconds.
+#[inline(always)]
 pub(super) fn time(text: &[u8]) -> Option<(Time, &[u8])> {
     let (whole, rest) = number(text)?;
     let Some(fraction) = rest.strip_prefix(b".") else { return Some((Time(whole), rest)) };
@@ -257,6 +325,7 @@ pub(super) fn time(text: &[u8]) -> Option<(Time, &[u8])> {
 }
 
 /// The digits of a fraction, of which nine count, and how many they are.
+#[cold]
 fn any_fraction(text: &[u8]) -> (u64, usize) {
     let (mut nanos, mut digits) = (0, 0);
     while let Some(digit) = text.get(digits).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
@@ -408,16 +477,60 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_found_among_eight_is_the_first_one() {
+        let text = b"\x39\xba:\x1f\x21\xa0 and more: of it";
+        for start in 0..text.len() {
+            for end in start..text.len() {
+                let text = &text[start..end];
+                let first = text.iter().position(|byte| b": ".contains(byte));
+                assert_eq!(position(text, [b':', b' ']), first, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn times_in_columns_are_those_read_bit_by_bit() {
+        for blanks in 0..10 {
+            for whole in ["", "4", "99999", "100000", "1234567", "12345678"] {
+                for behind in
+                    [".796689: x", ".000001: x", ".796689:  x", ".796689:x", ".7966890: x", ".796689: "]
+                {
+                    let text = format!("{}{whole}{behind} and what stands behind", " ".repeat(blanks));
+                    let text = text.as_bytes();
+                    if let Some(found) = micros(text) {
+                        let (time, rest) = time(without_blanks(text)).unwrap();
+                        let rest = without_blanks(rest.strip_prefix(b":").unwrap());
+                        assert_eq!(found, (time, rest), "{text:?}");
+                    }
+                }
+            }
+        }
+        assert!(micros(b"100000.796689: sched_waking: x").is_some());
+    }
+
+    #[test]
     fn what_stands_in_columns_is_what_is_found_anywhere() {
-        let good = "            make-812     [003] dNh2.     4.796689: sched_wakeup_new: x=1";
+        let texts = [
+            include_str!("../../tests/data/tracefs-6.1.txt"),
+            include_str!("../../tests/data/tracefs-7.2-probes.txt"),
+        ];
+        let lines: Vec<&str> =
+            texts.iter().flat_map(|text| text.lines().filter(|line| !line.starts_with('#'))).collect();
+        let made = "            make-812     [003] dNh2.     4.796689: sched_wakeup_new: x=1";
+        let in_many = lines.iter().filter(|line| in_columns(line.as_bytes()).is_some()).count();
+        assert!(in_many > 20 && in_many == lines.len(), "{in_many} of {}", lines.len());
+        lines.iter().step_by(7).for_each(|line| any_byte_may_be_another(line));
+        any_byte_may_be_another(made);
+    }
+
+    fn any_byte_may_be_another(good: &str) {
         let shown = |(head, rest): (Head, &[u8])| {
             let Head { comm, pid, tgid, cpu, flags, time } = head;
             format!("{comm} {pid} {tgid:?} {cpu} {flags:?} {time} {rest:?}")
         };
         assert!(in_columns(good.as_bytes()).is_some());
-        // Any byte of it may be any other.
         for at in 0..good.len() {
-            for byte in *b" -.:09[]ad\t\xff" {
+            for byte in *b" -.:09[]ad\0\t\xff" {
                 let mut line = good.as_bytes().to_vec();
                 line[at] = byte;
                 if let Some(found) = in_columns(&line) {

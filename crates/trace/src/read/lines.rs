@@ -33,25 +33,27 @@ impl<R: BufRead> Lines<R> {
         mut record: impl FnMut(&[u8]) -> Option<Result<Record, String>>,
     ) -> Option<Result<Record, Error>> {
         while !self.done {
-            let found = match self.at_hand(&mut record) {
-                Ok(Some(found)) => Ok(Some(found)),
-                Ok(None) => self.advance().map(|is_line| is_line.then(|| self.gathered(&mut record))),
-                Err(error) => Err(error),
-            };
-            let found = match found {
-                Ok(Some(found)) => found,
-                Ok(None) => {
-                    self.done = true;
-                    return None;
+            let found = match self.at_hand() {
+                Ok(Some((line, taken))) => {
+                    let found = record(line);
+                    self.input.consume(taken);
+                    self.number += 1;
+                    found
                 }
-                Err(error) => {
-                    self.done = true;
-                    return Some(self.cut(error));
-                }
+                Ok(None) => match self.advance() {
+                    Ok(true) => self.gathered(&mut record),
+                    Ok(false) => {
+                        self.done = true;
+                        return None;
+                    }
+                    Err(error) => return Some(self.cut(error)),
+                },
+                Err(error) => return Some(self.cut(error)),
             };
-            if let Some(found) = found {
-                let gap = |why| Record::Gap(Gap { at: Place::Line(self.number), why });
-                return Some(Ok(found.unwrap_or_else(gap)));
+            match found {
+                None => {}
+                Some(Ok(record)) => return Some(Ok(record)),
+                Some(Err(why)) => return Some(Ok(Record::Gap(Gap { at: Place::Line(self.number), why }))),
             }
         }
         None
@@ -59,7 +61,8 @@ impl<R: BufRead> Lines<R> {
 
     /// What comes of bytes that cannot be had. Lines before them are not in vain.
     #[cold]
-    fn cut(&self, error: io::Error) -> Result<Record, Error> {
+    fn cut(&mut self, error: io::Error) -> Result<Record, Error> {
+        self.done = true;
         if self.number == 0 {
             return Err(error.into());
         }
@@ -67,20 +70,15 @@ impl<R: BufRead> Lines<R> {
         Ok(Record::Gap(Gap { at: Place::Line(self.number + 1), why }))
     }
 
-    /// What is made of the next line, if that stands whole in what was read, as most do.
+    /// The next line, if it stands whole in what was read, as most do, and how many bytes it takes.
     #[inline]
-    fn at_hand<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> io::Result<Option<T>> {
+    fn at_hand(&mut self) -> io::Result<Option<(&[u8], usize)>> {
         let ready = match self.input.fill_buf() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
             ready => ready?,
         };
-        let Some(end) = memchr(b'\n', ready).filter(|&end| (end as u64) < LINE_MAX - 1) else {
-            return Ok(None);
-        };
-        let found = look(ready[..end].trim_ascii_end());
-        self.input.consume(end + 1);
-        self.number += 1;
-        Ok(Some(found))
+        let end = memchr(b'\n', ready).filter(|&end| (end as u64) < LINE_MAX - 1);
+        Ok(end.map(|end| (ready[..end].trim_ascii_end(), end + 1)))
     }
 
     /// What is made of a line that was gathered.

@@ -18,7 +18,7 @@ pub mod perf_script;
 pub mod perfetto;
 pub mod trace_dat;
 
-pub(crate) use head::number;
+pub(crate) use head::{few_digits, number};
 pub use open::{Format, Input, Reader, Spool, detect, open};
 
 use std::fmt;
@@ -166,10 +166,12 @@ pub fn feed(
 ) -> Result<Summary, Error> {
     let mut summary = Summary::default();
     for record in reader {
-        let record = record?;
-        summary.count(&record);
-        if let Record::Event(event) = record {
-            sink.event(&event);
+        match record? {
+            Record::Event(event) => {
+                summary.events += 1;
+                sink.event(&event);
+            }
+            record => summary.count(&record),
         }
     }
     Ok(summary)
