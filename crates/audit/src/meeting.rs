@@ -16,7 +16,19 @@ const KTHREADD: Pid = Pid(2);
 
 impl Shadow {
     /// The task of an event, made if it was not met before; then it slept on `cpu`.
+    #[inline]
     pub fn task(&mut self, pid: Pid, comm: &Comm, prio: Option<i32>, cpu: CpuId, now: Time) -> TaskId {
+        if let Some(task) = self.find(pid) {
+            let known = self.known(task);
+            if known.comm == *comm && (prio.is_none() || known.prio == prio) {
+                return task;
+            }
+        }
+        self.task_anew(pid, comm, prio, cpu, now)
+    }
+
+    /// The same of one that is new, or has another name or priority.
+    fn task_anew(&mut self, pid: Pid, comm: &Comm, prio: Option<i32>, cpu: CpuId, now: Time) -> TaskId {
         let task = match self.find(pid) {
             Some(task) => task,
             None => self.meet(pid, comm, cpu, now),

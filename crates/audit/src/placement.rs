@@ -123,7 +123,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
         }
         return;
     }
-    let own = wakeup::wake_wide(&View::new(&shadow.sched, now, None), wakeup);
+    let own = |shadow: &Shadow| wakeup::wake_wide(&View::new(&shadow.sched, now, None), wakeup);
     let (wide, open) = match spread(shadow, wakeup, now) {
         Some(spread) => {
             let answer = (spread.wide, spread.open);
@@ -132,11 +132,12 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
             }
             answer
         }
-        None => (own, flips_hidden(shadow, wakeup)),
+        None => (own(shadow), flips_hidden(shadow, wakeup)),
     };
+    let narrow_by_own = wide && !own(shadow);
     let asks_other = open || found.telling.is_some();
-    let over = if !wide || !own || asks_other { affine_domain(shadow, wakeup, prev) } else { None };
-    if wide && !own {
+    let over = if !wide || narrow_by_own || asks_other { affine_domain(shadow, wakeup, prev) } else { None };
+    if narrow_by_own {
         // By its own flips it is affine; loads that were looked at keep their factor for a jiffy.
         affine(shadow, wakeup, prev, over, now);
     }
