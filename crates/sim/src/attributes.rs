@@ -65,6 +65,7 @@ impl Engine<'_> {
     pub fn set_sched(&mut self, cpu: CpuId, task: TaskId, attr: AttrId) {
         self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
         let attr = self.workload.attrs[attr.index()];
+        let pending = self.sched.rqs[cpu].need_resched;
         let (policy, nice) = policy(attr.policy, self.sched.task(task).nice);
         let entry = self.sched.task_mut(task);
         entry.uclamp_min = attr.util_min.map_or(entry.uclamp_min, u32::from);
@@ -78,6 +79,7 @@ impl Engine<'_> {
         if let Some(slice) = attr.slice {
             self.sched.set_slice(task, Some(slice.0), self.now);
         }
+        self.emit_own_runtime(cpu, task, pending);
         self.effects(cpu, Context::Task);
     }
 
@@ -85,7 +87,9 @@ impl Engine<'_> {
     pub fn set_group(&mut self, cpu: CpuId, task: TaskId, group: Option<GroupId>) {
         self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
         let tg = group.map_or(schedlab_sched::TgId::ROOT, |group| self.groups[group.index()]);
+        let pending = self.sched.rqs[cpu].need_resched;
         self.sched.move_task_to_group(task, tg, self.now);
+        self.emit_own_runtime(cpu, task, pending);
         self.effects(cpu, Context::Task);
         if let Some(cpuset) = group.and_then(|group| self.cpuset(group)) {
             self.allow(cpu, task, cpuset);

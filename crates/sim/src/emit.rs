@@ -105,11 +105,11 @@ impl Engine<'_> {
         }
     }
 
-    /// The same for the task that runs when the scheduler is called, which charges it before it looks for another and
-    /// takes back the requests that it was `called_for`.
-    pub fn emit_last_runtime(&mut self, cpu: CpuId, task: TaskId, called_for: NeedResched) {
+    /// The same for the task that runs and is charged before something else is done: before the scheduler looks for another
+    /// and takes requests back, or before it changes its own priority, which may make one. `pending` are those of before.
+    pub fn emit_own_runtime(&mut self, cpu: CpuId, task: TaskId, pending: NeedResched) {
         if let Some(kind) = self.runtime(task) {
-            self.emit_with(cpu, Context::Task, called_for, 2, kind);
+            self.emit_with(cpu, Context::Task, pending, 2, kind);
         }
     }
 

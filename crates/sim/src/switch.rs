@@ -34,7 +34,7 @@ impl Engine<'_> {
         if self.tracing
             && let Curr::Task(prev) = switched.prev
         {
-            self.emit_last_runtime(cpu, prev, called_for);
+            self.emit_own_runtime(cpu, prev, called_for);
         }
         self.effects(cpu, Context::Task);
         self.rearm_hrtick(cpu);
