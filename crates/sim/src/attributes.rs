@@ -65,7 +65,7 @@ impl Engine<'_> {
     pub fn set_sched(&mut self, cpu: CpuId, task: TaskId, attr: AttrId) {
         self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
         let attr = self.workload.attrs[attr.index()];
-        let pending = self.sched.rqs[cpu].need_resched;
+        let pending = self.pending(cpu);
         let (policy, nice) = policy(attr.policy, self.sched.task(task).nice);
         let entry = self.sched.task_mut(task);
         entry.uclamp_min = attr.util_min.map_or(entry.uclamp_min, u32::from);
@@ -79,7 +79,7 @@ impl Engine<'_> {
         if let Some(slice) = attr.slice {
             self.sched.set_slice(task, Some(slice.0), self.now);
         }
-        self.emit_own_runtime(cpu, task, pending);
+        self.emit_runtime(cpu, Context::Task, pending, task);
         self.effects(cpu, Context::Task);
     }
 
@@ -87,9 +87,9 @@ impl Engine<'_> {
     pub fn set_group(&mut self, cpu: CpuId, task: TaskId, group: Option<GroupId>) {
         self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
         let tg = group.map_or(schedlab_sched::TgId::ROOT, |group| self.groups[group.index()]);
-        let pending = self.sched.rqs[cpu].need_resched;
+        let pending = self.pending(cpu);
         self.sched.move_task_to_group(task, tg, self.now);
-        self.emit_own_runtime(cpu, task, pending);
+        self.emit_runtime(cpu, Context::Task, pending, task);
         self.effects(cpu, Context::Task);
         if let Some(cpuset) = group.and_then(|group| self.cpuset(group)) {
             self.allow(cpu, task, cpuset);

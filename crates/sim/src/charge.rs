@@ -52,11 +52,11 @@ impl Engine<'_> {
                     // A task that is woken, or new, leaves no queue.
                     let queued = !matches!(cause, MigrationCause::Wakeup | MigrationCause::Fork);
                     if queued {
-                        self.emit_charged(by, context, from);
+                        self.emit_charged(by, context, self.pending(by), from);
                     }
                     self.emit_migrate(by, context, task, from, to);
                     if queued {
-                        self.emit_charged(by, context, to);
+                        self.emit_charged(by, context, self.pending(by), to);
                     }
                 }
             }

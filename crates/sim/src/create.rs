@@ -230,12 +230,13 @@ impl Engine<'_> {
             None => self.sched.decide_fork(task, cpu, self.now, None),
         };
         self.charge(cpu, self.paths.wakeup + u64::from(chosen.examined) * self.paths.idle_scan_cpu);
+        let pending = self.pending(cpu);
         self.sched.apply_fork(task, chosen.cpu, self.now);
         self.effects(cpu, Context::Task);
         if self.tracing {
             let ((comm, pid), prio) = (self.who(task), self.prio(task));
             let kind = Kind::SchedWakeupNew { comm, pid, prio, target_cpu: chosen.cpu };
-            self.emit_charged(cpu, Context::Task, chosen.cpu);
+            self.emit_charged(cpu, Context::Task, pending, chosen.cpu);
             self.emit(cpu, Context::Task, kind);
         }
         self.rearm_hrtick(chosen.cpu);

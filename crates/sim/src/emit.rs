@@ -24,7 +24,7 @@ impl Engine<'_> {
     /// Tells the trace that something happened on a CPU.
     pub fn emit(&mut self, cpu: CpuId, context: Context, kind: Kind) {
         let depth = if matches!(kind, Kind::SchedSwitch { .. }) { 2 } else { 1 };
-        self.emit_with(cpu, context, self.sched.rqs[cpu].need_resched, depth, kind);
+        self.emit_with(cpu, context, self.pending(cpu), depth, kind);
     }
 
     fn emit_with(&mut self, cpu: CpuId, context: Context, pending: NeedResched, depth: u8, kind: Kind) {
@@ -56,6 +56,11 @@ impl Engine<'_> {
             kind,
         };
         self.told.push(event);
+    }
+
+    /// The requests that wait on a CPU.
+    pub fn pending(&self, cpu: CpuId) -> NeedResched {
+        self.sched.rqs[cpu].need_resched
     }
 
     /// Name and number of a task.
@@ -91,25 +96,19 @@ impl Engine<'_> {
         self.emit(cpu, Context::Task, kind);
     }
 
-    /// `sched_stat_runtime` for what a task ran since it was last told.
-    pub fn emit_runtime(&mut self, cpu: CpuId, context: Context, task: TaskId) {
+    /// `sched_stat_runtime` for what a task ran since it was last told. Whatever is done to a queue, its running task is
+    /// charged first, so the event shows the requests of before that: those `pending` then.
+    pub fn emit_runtime(&mut self, cpu: CpuId, context: Context, pending: NeedResched, task: TaskId) {
         if let Some(kind) = self.runtime(task) {
-            self.emit(cpu, context, kind);
+            let depth = if context == Context::Task { 2 } else { 1 };
+            self.emit_with(cpu, context, pending, depth, kind);
         }
     }
 
     /// The same for the task that runs on a CPU, which another that was queued there has charged.
-    pub fn emit_charged(&mut self, cpu: CpuId, context: Context, at: CpuId) {
+    pub fn emit_charged(&mut self, cpu: CpuId, context: Context, pending: NeedResched, at: CpuId) {
         if let Some(curr) = self.curr(at) {
-            self.emit_runtime(cpu, context, curr);
-        }
-    }
-
-    /// The same for the task that runs and is charged before something else is done: before the scheduler looks for another
-    /// and takes requests back, or before it changes its own priority, which may make one. `pending` are those of before.
-    pub fn emit_own_runtime(&mut self, cpu: CpuId, task: TaskId, pending: NeedResched) {
-        if let Some(kind) = self.runtime(task) {
-            self.emit_with(cpu, Context::Task, pending, 2, kind);
+            self.emit_runtime(cpu, context, pending, curr);
         }
     }
 

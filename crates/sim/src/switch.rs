@@ -27,14 +27,14 @@ impl Engine<'_> {
 
     /// Calls the scheduler on a CPU, whose execution is up to now.
     pub fn reschedule(&mut self, cpu: CpuId, how: Deactivate) {
-        let called_for = self.sched.rqs[cpu].need_resched;
+        let called_for = self.pending(cpu);
         self.sched.stall = self.stall(cpu);
         let switched = self.sched.schedule(cpu, how, self.now);
         self.sched.stall = None;
         if self.tracing
             && let Curr::Task(prev) = switched.prev
         {
-            self.emit_own_runtime(cpu, prev, called_for);
+            self.emit_runtime(cpu, Context::Task, called_for, prev);
         }
         self.effects(cpu, Context::Task);
         self.rearm_hrtick(cpu);

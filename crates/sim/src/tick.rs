@@ -50,12 +50,13 @@ impl Engine<'_> {
         }
         self.counts.ticks += 1;
         let hit = self.interrupt(cpu, self.paths.tick);
+        let pending = self.pending(cpu);
         let ticked = self.sched.tick(cpu, self.now);
         self.effects(cpu, Context::Hardirq);
         if self.tracing
             && let Some(task) = self.curr(cpu)
         {
-            self.emit_runtime(cpu, Context::Hardirq, task);
+            self.emit_runtime(cpu, Context::Hardirq, pending, task);
         }
         if ticked.raise_balance {
             self.balance(cpu);

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use schedlab_sched::Wakeup;
+use schedlab_sched::{NeedResched, Wakeup};
 use schedlab_topology::CpuId;
 use schedlab_trace::Kind;
 use schedlab_units::TaskId;
@@ -52,6 +52,7 @@ impl Engine<'_> {
         };
         let examined = decision.placement.as_ref().map_or(0, |placement| placement.examined);
         self.charge(cpu, self.paths.wakeup + u64::from(examined) * self.paths.idle_scan_cpu);
+        let pending = self.pending(cpu);
         let preempt = self.sched.apply_wakeup(&wakeup, &decision, self.now);
         if let Some(preempt) = preempt.filter(|_| self.explaining) {
             self.explain_preemption(cpu, context, task, "wakeup", &preempt);
@@ -60,7 +61,7 @@ impl Engine<'_> {
         self.effects(cpu, context);
         self.cpus[decision.cpu].heard = None;
         if self.tracing && !decision.remote {
-            self.emit_wakeup(cpu, context, task);
+            self.emit_wakeup(cpu, context, pending, task);
         }
         if decision.cpu != cpu && !decision.remote {
             self.rearm_hrtick(decision.cpu);
@@ -68,10 +69,10 @@ impl Engine<'_> {
     }
 
     /// `sched_wakeup` on the CPU that queued the task.
-    fn emit_wakeup(&mut self, cpu: CpuId, context: Context, task: TaskId) {
+    fn emit_wakeup(&mut self, cpu: CpuId, context: Context, pending: NeedResched, task: TaskId) {
         let ((comm, pid), prio) = (self.who(task), self.prio(task));
         let target_cpu = self.sched.task(task).cpu;
-        self.emit_charged(cpu, context, target_cpu);
+        self.emit_charged(cpu, context, pending, target_cpu);
         self.emit(cpu, context, Kind::SchedWakeup { comm, pid, prio, target_cpu });
     }
 
@@ -82,9 +83,10 @@ impl Engine<'_> {
         }
         let woken = self.sched.wake_list_in_turn(cpu);
         for &task in &woken {
+            let pending = self.pending(cpu);
             self.sched.drain_one(task, self.now);
             if self.tracing {
-                self.emit_wakeup(cpu, Context::Hardirq, task);
+                self.emit_wakeup(cpu, Context::Hardirq, pending, task);
             }
         }
         self.take_time(cpu, self.paths.wake_list * woken.len() as u64);
