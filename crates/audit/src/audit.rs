@@ -162,7 +162,7 @@ impl<S: Listener> Audit<S> {
                 if !of_wakeup {
                     self.moving(event, Moved { task, from: orig_cpu, to: dest_cpu });
                     let ahead = self.pairing.ahead(now + ATTACH_PATIENCE);
-                    runtime::charge_ahead(&mut self.shadow, dest_cpu, cpu, ahead);
+                    runtime::charge_ahead(&mut self.shadow, dest_cpu, event, ahead);
                     let moved: Vec<TaskId> =
                         std::iter::once(task).chain(self.passed[cpu].iter().copied()).collect();
                     let arrived = self.shadow.migrate(&moved, dest_cpu, now);

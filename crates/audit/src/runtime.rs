@@ -41,13 +41,19 @@ impl Charged {
 }
 
 /// A charge that comes just after what it came before: a queue's running task is charged
-/// when another is put there, and the event of the move is written when that one is taken
-/// from where it was.
-pub fn charge_ahead<'a>(shadow: &mut Shadow, to: CpuId, by: CpuId, ahead: impl Iterator<Item = &'a Event>) {
+/// when another is put there, and the event of the `moving` is written when that one is taken
+/// from where it was. Who runs there may be charged next by its own switch instead, outside of the interrupt that moves.
+pub fn charge_ahead<'a>(
+    shadow: &mut Shadow,
+    to: CpuId,
+    moving: &Event,
+    ahead: impl Iterator<Item = &'a Event>,
+) {
     let Curr::Task(curr) = shadow.sched.rqs[to].curr else { return };
     for next in ahead {
         match next.kind {
-            _ if next.cpu != by => {}
+            _ if next.cpu != moving.cpu => {}
+            _ if next.flags.in_interrupt() != moving.flags.in_interrupt() => return,
             Kind::SchedMigrateTask { .. } => {}
             Kind::SchedStatRuntime { pid, runtime, .. } if pid == shadow.known(curr).pid => {
                 charge(shadow, curr, runtime, next.time);
