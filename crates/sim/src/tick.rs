@@ -53,10 +53,8 @@ impl Engine<'_> {
         let pending = self.pending(cpu);
         let ticked = self.sched.tick(cpu, self.now);
         self.effects(cpu, Context::Hardirq);
-        if self.tracing
-            && let Some(task) = self.curr(cpu)
-        {
-            self.emit_runtime(cpu, Context::Hardirq, pending, task);
+        if self.tracing {
+            self.emit_charged(cpu, Context::Hardirq, pending, cpu);
         }
         if ticked.raise_balance {
             self.balance(cpu);
@@ -106,8 +104,12 @@ impl Engine<'_> {
         }
         self.cpus[cpu].hrtick = None;
         let hit = self.interrupt(cpu, self.paths.timer_irq);
+        let pending = self.pending(cpu);
         self.sched.hrtick(cpu, self.now);
         self.effects(cpu, Context::Hardirq);
+        if self.tracing {
+            self.emit_charged(cpu, Context::Hardirq, pending, cpu);
+        }
         self.rearm_hrtick(cpu);
         self.irq_return(cpu, hit);
     }
