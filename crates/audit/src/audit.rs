@@ -215,6 +215,9 @@ impl<S: Listener> Audit<S> {
                 if let Some(task) = self.shadow.find(pid) {
                     self.requeue(event, task);
                     runtime::charge(&mut self.shadow, task, runtime, now);
+                    if pid == event.pid && event.flags.has(Flags::HARDIRQ) {
+                        self.shadow.expire_slice_timer(cpu, now);
+                    }
                     let resched = Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY;
                     let itself = pid == event.pid && !event.flags.in_interrupt() && !event.flags.has(resched);
                     if itself && self.shadow.known(task).first_run {

@@ -291,6 +291,14 @@ impl Shadow {
             // It made way at once to nobody: no event tells.
             self.sched.switch_to(cpu, self.sched.rqs[cpu].curr, at);
         }
+        // Where charges are told, the timer's own comes first.
+        if !runtime::tells_clock(self, cpu) {
+            self.expire_slice_timer(cpu, now);
+        }
+    }
+
+    /// The slice timer of a CPU goes off, if it is due.
+    pub fn expire_slice_timer(&mut self, cpu: CpuId, now: Time) {
         while let Some(at) = self.sched.hrtick_at(cpu).filter(|&at| at <= now.0).map(Time) {
             let asked = self.sched.rqs[cpu].need_resched.any();
             self.sched.hrtick(cpu, at);
