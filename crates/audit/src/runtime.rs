@@ -8,7 +8,7 @@
 
 use schedlab_sched::{Curr, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
-use schedlab_trace::{Event, Kind};
+use schedlab_trace::{Event, Flags, Kind};
 use schedlab_units::{TaskId, Time};
 
 use crate::shadow::Shadow;
@@ -42,7 +42,8 @@ impl Charged {
 
 /// A charge that comes just after what it came before: a queue's running task is charged
 /// when another is put there, and the event of the `moving` is written when that one is taken
-/// from where it was. Who runs there may be charged next by its own switch instead, outside of the interrupt that moves.
+/// from where it was. Who runs there may be charged next by its own switch or tick instead, outside of the interrupt
+/// that moves.
 pub fn charge_ahead<'a>(
     shadow: &mut Shadow,
     to: CpuId,
@@ -50,10 +51,11 @@ pub fn charge_ahead<'a>(
     ahead: impl Iterator<Item = &'a Event>,
 ) {
     let Curr::Task(curr) = shadow.sched.rqs[to].curr else { return };
+    let context = |flags: Flags| [Flags::HARDIRQ, Flags::SOFTIRQ].map(|bit| flags.has(bit));
     for next in ahead {
         match next.kind {
             _ if next.cpu != moving.cpu => {}
-            _ if next.flags.in_interrupt() != moving.flags.in_interrupt() => return,
+            _ if context(next.flags) != context(moving.flags) => return,
             Kind::SchedMigrateTask { .. } => {}
             Kind::SchedStatRuntime { pid, runtime, .. } if pid == shadow.known(curr).pid => {
                 charge(shadow, curr, runtime, next.time);
