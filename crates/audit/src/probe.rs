@@ -53,7 +53,7 @@ pub type CarriedFacts = BTreeMap<&'static str, Carried>;
 
 /// Compares the shadow with a probe's event; others are passed over.
 pub fn compare(shadow: &Shadow, event: &Unknown, facts: &mut CarriedFacts) {
-    match &*event.name {
+    match event.name() {
         "cpus" => cpus(shadow, event, facts),
         "sel" => sel(shadow, event, facts),
         "fdgcpus" => fork_cpus(shadow, event, facts),

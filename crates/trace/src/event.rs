@@ -213,7 +213,7 @@ impl Kind {
             Kind::Preemption(_) => "schedlab_preemption",
             Kind::Pick(_) => "schedlab_pick",
             Kind::Affinity(_) => "schedlab_affinity",
-            Kind::Unknown(unknown) => &unknown.name,
+            Kind::Unknown(unknown) => unknown.name(),
         }
     }
 

@@ -319,7 +319,7 @@ impl Kind {
                 field("value", Value::Int(*value));
             }
             Kind::Print(text) => field("text", Value::text(text)),
-            Kind::Unknown(unknown) => field("text", Value::text(&unknown.text)),
+            Kind::Unknown(unknown) => field("text", Value::text(unknown.text())),
             kind => crate::args::visit(kind, &mut field),
         }
     }
@@ -343,6 +343,6 @@ impl Kind {
             return Field::from_value(field("text")).map(Kind::Print);
         }
         let text: Box<str> = Field::from_value(field("text"))?;
-        Some(Kind::Unknown(crate::Unknown { name: name.into(), text }))
+        Some(Kind::Unknown(crate::Unknown::new(name, &text)))
     }
 }

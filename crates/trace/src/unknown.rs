@@ -7,25 +7,39 @@
 //! sel: (select_task_rq_fair+0x4/0x29c0) pid=1333 prev=5 fl=0x4
 //! ```
 
+use std::sync::Arc;
+
 /// A tracepoint or probe that has no kind of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// Its name.
-    pub name: Box<str>,
-    /// All that stood behind the name and its colon.
-    pub text: Box<str>,
+    /// Name and text behind each other, once for all copies: recordings with probes have millions of these.
+    whole: Arc<str>,
+    name_len: u32,
 }
 
 impl Unknown {
     /// An event of that name and text.
     pub fn new(name: &str, text: &str) -> Unknown {
-        Unknown { name: name.into(), text: text.into() }
+        let mut whole = String::with_capacity(name.len() + text.len());
+        whole.push_str(name);
+        whole.push_str(text);
+        Unknown { whole: whole.into(), name_len: u32::try_from(name.len()).expect("names are short") }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.whole[..self.name_len as usize]
+    }
+
+    /// All that stood behind the name and its colon.
+    pub fn text(&self) -> &str {
+        &self.whole[self.name_len as usize..]
     }
 
     /// The `key=value` pairs in their order. Words without `=` are passed over, and a
     /// value ends at the next space.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.text.split_ascii_whitespace().filter_map(|word| word.split_once('='))
+        self.text().split_ascii_whitespace().filter_map(|word| word.split_once('='))
     }
 
     /// The value of a key, the first of that name.
@@ -46,7 +60,7 @@ impl Unknown {
 
     /// The place a probe sits at: the text in the leading parentheses.
     pub fn place(&self) -> Option<&str> {
-        self.text.trim_start().strip_prefix('(')?.split_once(')').map(|(place, _)| place)
+        self.text().trim_start().strip_prefix('(')?.split_once(')').map(|(place, _)| place)
     }
 }
 

@@ -101,7 +101,7 @@ fn every_form_of_a_report_holds_the_same_events() {
 fn a_probe_is_asked_for_its_fields() {
     let probes = events(include_bytes!("data/tracefs-7.2-probes.txt"));
     let chosen = probes.iter().find_map(|event| match &event.kind {
-        Kind::Unknown(probe) if &*probe.name == "selr" => probe.int("ret").zip(probe.place()),
+        Kind::Unknown(probe) if probe.name() == "selr" => probe.int("ret").zip(probe.place()),
         _ => None,
     });
     assert_eq!(chosen, Some((0, "wake_up_new_task+0x2a5/0x3c0 <- select_task_rq_fair")));

@@ -166,6 +166,6 @@ fn trace_cmd_reports_what_is_written() {
 
 /// Whether trace-cmd's text of an event can be read back at all: it parts a name at a space.
 fn plain(kind: &Kind) -> bool {
-    !matches!(kind, Kind::Unknown(unknown) if unknown.text.is_empty())
+    !matches!(kind, Kind::Unknown(unknown) if unknown.text().is_empty())
         && !matches!(kind, Kind::Print(text) if text.is_empty())
 }

@@ -119,11 +119,11 @@ pub fn choices(recording: &Recording) -> Vec<Choice> {
         let Some(probe) = probe(event) else { continue };
         let at = event.cpu;
         if let Some(choice) = open.get_mut(&at) {
-            choice.steps.push((event.time, probe.name.to_string()));
+            choice.steps.push((event.time, probe.name().to_string()));
         } else if let Some(&choice) = queueing.get(&at) {
-            done[choice].steps.push((event.time, probe.name.to_string()));
+            done[choice].steps.push((event.time, probe.name().to_string()));
         }
-        match &*probe.name {
+        match probe.name() {
             "sel" => {
                 let pid = int(probe, "pid");
                 if let Some(&before) = last_of.get(&pid) {
@@ -218,7 +218,7 @@ struct Stamps(Vec<u64>);
 impl Stamps {
     fn follow(&mut self, event: &Event) {
         match &event.kind {
-            Kind::Unknown(probe) => match &*probe.name {
+            Kind::Unknown(probe) => match probe.name() {
                 "ni" => self.0[event.cpu.index()] = event.time.0,
                 // It pulled a task.
                 "nir" if int(probe, "ret") > 0 => self.0[event.cpu.index()] = 0,

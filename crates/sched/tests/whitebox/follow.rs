@@ -204,7 +204,7 @@ impl Follower {
     }
 
     fn probe(&mut self, cpu: CpuId, probe: &Unknown) {
-        match &*probe.name {
+        match probe.name() {
             // Those taken last are put on the other queue first.
             "lbr" => {
                 for (pid, to) in std::mem::take(&mut self.carried[cpu.index()]).into_iter().rev() {
@@ -239,7 +239,7 @@ impl Follower {
             "pickr"
                 if ["(pick_next_task_fair", "(pick_task_fair"]
                     .iter()
-                    .any(|by| probe.text.starts_with(by)) =>
+                    .any(|by| probe.text().starts_with(by)) =>
             {
                 self.picked(cpu, probe.int("pid").unwrap_or_default());
             }

@@ -201,7 +201,7 @@ fn gather(
     in_flight: BTreeSet<CpuId>,
 ) {
     let time = event.time;
-    match &*probe.name {
+    match probe.name() {
         "ni" => {
             done.extend(at.gate.take().map(Item::Gate));
             let cpu = event.cpu;
@@ -249,7 +249,7 @@ fn gather(
             let Some(mut asked) = at.asked.take() else { return };
             asked.answer = int(probe, "ret") == 1;
             asked.moved = (time.0 - asked.time.0) / 1000 > usual_us("cmt") + SLACK_US;
-            if probe.text.contains("active_load_balance") {
+            if probe.text().contains("active_load_balance") {
                 done.push(Item::Active(asked));
             } else if let Some(pass) = &mut at.pass {
                 if !asked.answer {

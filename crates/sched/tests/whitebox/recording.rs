@@ -74,5 +74,5 @@ pub fn probe(event: &Event) -> Option<&Unknown> {
 /// A field that a probe always has.
 #[track_caller]
 pub fn int(probe: &Unknown, key: &str) -> i64 {
-    probe.int(key).unwrap_or_else(|| panic!("{} has no {key}: {}", probe.name, probe.text))
+    probe.int(key).unwrap_or_else(|| panic!("{} has no {key}: {}", probe.name(), probe.text()))
 }

@@ -72,7 +72,7 @@ pub(super) fn print(kind: &Kind, out: &mut Vec<u8>) -> bool {
 
 /// Reads an annotation; the outer None says that it is none.
 pub(super) fn parse(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
-    let name = std::str::from_utf8(name).ok()?;
+    let name = NAMES.iter().find(|known| known.as_bytes() == name)?;
     let text = String::from_utf8_lossy(args);
     build(name, &mut |key| {
         let mut fields = text.split_ascii_whitespace().filter_map(|word| word.split_once('='));

@@ -193,7 +193,7 @@ pub(crate) fn print(event: &Event, out: &mut Vec<u8>) {
             decision::print_mark(event.tgid.unwrap_or(event.pid), *label, *value, out)
         }
         Kind::Print(text) => one_line(text, out),
-        Kind::Unknown(unknown) => one_line(&unknown.text, out),
+        Kind::Unknown(unknown) => one_line(unknown.text(), out),
         kind => unreachable!("{} has no format", kind.name()),
     }
 }
@@ -203,10 +203,12 @@ fn parse_others(name: &[u8], args: &[u8]) -> Option<Kind> {
     if let Some(kind) = decision::parse(name, args) {
         return kind;
     }
-    let text = String::from_utf8_lossy(args);
     Some(match name {
-        b"tracing_mark_write" => decision::parse_mark(&text),
-        _ => Kind::Unknown(Unknown::new(&String::from_utf8_lossy(name), &text)),
+        b"tracing_mark_write" => decision::parse_mark(&String::from_utf8_lossy(args)),
+        _ => Kind::Unknown(match (str::from_utf8(name), str::from_utf8(args)) {
+            (Ok(name), Ok(text)) => Unknown::new(name, text),
+            _ => Unknown::new(&String::from_utf8_lossy(name), &String::from_utf8_lossy(args)),
+        }),
     })
 }
 

@@ -126,7 +126,7 @@ impl<'a> Shadow<'a> {
     }
 
     fn probe(&mut self, cpu: CpuId, probe: &Unknown) {
-        match &*probe.name {
+        match probe.name() {
             "selr" => self.selected(probe),
             "ni" => self.nothing_left(cpu),
             "tick" => self.ticks(cpu, probe),
@@ -239,7 +239,7 @@ impl<'a> Shadow<'a> {
         let agrees = own.0 == vruntime && (!self.eevdf() || own.1 == deadline);
         let result = if self.known[task.index()].vruntime { Ok(agrees) } else { Err("first seen") };
         self.count("charge", result, || {
-            format!("{} task {} {own:?}, recorded {vruntime} {deadline}", probe.name, task.0)
+            format!("{} task {} {own:?}, recorded {vruntime} {deadline}", probe.name(), task.0)
         });
         let (queued, cpu) = (self.known[task.index()].queued, self.sched.task(task).cpu);
         if queued && !agrees {
