@@ -1,6 +1,6 @@
 //! What the simulator does under our rules, the audit by the same rules must find right: traces of our own, audited.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -35,6 +35,16 @@ fn agreement_of(scenario: &Path, machine: &str, kernel: &str) -> [(&'static str,
     ["wakeup", "fork", "pick", "preempt", "balance"].map(part)
 }
 
+/// A scenario of one workload model, written to a file.
+fn scenario_of(machine: &str, model: &str, parameters: &str) -> PathBuf {
+    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{model}.toml"));
+    let text = format!(
+        "machine = \"{machine}\"\nkernels = [\"v6.12\"]\nseed = 3\n\n[workload]\nmodel = \"{model}\"\n{parameters}\n"
+    );
+    std::fs::write(&scenario, text).unwrap();
+    scenario
+}
+
 #[test]
 fn own_traces_agree_with_the_rules_that_made_them() {
     for (kind, agrees) in agreement("kthread-stack-uma.toml", "uma-8c", "v5.18") {
@@ -56,12 +66,7 @@ fn own_traces_agree_with_the_rules_that_made_them() {
 #[test]
 fn messages_agree_with_the_rules_that_made_them() {
     let machine = "2x4x4x2";
-    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join("messages.toml");
-    let text = format!(
-        "machine = \"{machine}\"\nkernels = [\"v6.12\"]\nseed = 3\n\n\
-         [workload]\nmodel = \"hackbench\"\ngroups = 3\nloops = 100\ntransport = \"pipe\"\n"
-    );
-    std::fs::write(&scenario, text).unwrap();
+    let scenario = scenario_of(machine, "hackbench", "groups = 3\nloops = 100\ntransport = \"pipe\"");
     for kernel in ["v5.18", "v6.1", "v6.12", "v7.2"] {
         for (kind, agrees) in agreement_of(&scenario, machine, kernel) {
             let least = match kind {
@@ -83,11 +88,7 @@ fn full_queues_agree_with_the_rules_that_made_them() {
         ("oltp", "users = 30\nwall = \"100ms\""),
     ];
     for (model, parameters) in workloads {
-        let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{model}.toml"));
-        let text = format!(
-            "machine = \"{machine}\"\nkernels = [\"v6.12\"]\nseed = 3\n\n[workload]\nmodel = \"{model}\"\n{parameters}\n"
-        );
-        std::fs::write(&scenario, text).unwrap();
+        let scenario = scenario_of(machine, model, parameters);
         for kernel in ["v6.1", "v6.10", "v6.12", "v7.2"] {
             for (kind, agrees) in agreement_of(&scenario, machine, kernel) {
                 // Which of two CPUs with as many tasks is the busiest leans on averages.
