@@ -9,6 +9,7 @@ use schedlab::audit::{
 use schedlab::sched::{Kernel, PRESETS};
 use schedlab::topology::{CpuMask, Topology};
 
+use crate::boot_parameters::unknown_to_the_scheduler;
 use crate::command::record::is_sched_ext;
 use crate::error::Error;
 use crate::recorded::Recorded;
@@ -73,13 +74,8 @@ impl Facts {
                 kernel.switch(part.trim())?;
             }
         }
-        if let Some(folder) = folder
-            && is_sched_ext(&fact(folder, recorded, "sched_ext.txt")?)
-        {
-            eprintln!(
-                "schedlab: {}: a scheduler of sched_ext was at work: what differs from these rules may be its choice",
-                recorded.trace.display()
-            );
+        if let Some(folder) = folder {
+            tell_other_rules(folder, recorded)?;
         }
         let affinity = affinity(args, recorded, topology.nr_cpus())?;
         let (groups, groups_hidden) = match folder {
@@ -211,6 +207,23 @@ fn apply(kernel: &mut Kernel, folder: &Path, topology: &Topology) -> Result<(), 
     };
     apply_features(kernel, &text("sched_features.txt")?);
     apply_tunables(kernel, &text("debug_sched.txt")?, topology.online().weight());
+    Ok(())
+}
+
+/// Tells what may have decided by rules that are not the kernel's.
+fn tell_other_rules(folder: &Path, recorded: &Recorded) -> Result<(), Error> {
+    let trace = recorded.trace.display();
+    if is_sched_ext(&fact(folder, recorded, "sched_ext.txt")?) {
+        eprintln!(
+            "schedlab: {trace}: a scheduler of sched_ext was at work: what differs from these rules may be its choice"
+        );
+    }
+    for word in unknown_to_the_scheduler(&fact(folder, recorded, "cmdline.txt")?) {
+        eprintln!(
+            "schedlab: {trace}: the kernel was booted with {word}, which none of those known here has: what differs \
+             from these rules may be that of a patch"
+        );
+    }
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! difference that was asked about, 2 wrong usage or bad input.
 
 mod args;
+mod boot_parameters;
 mod command;
 mod error;
 mod facts;

@@ -1,0 +1,30 @@
+//! What a kernel was booted with that its rules do not explain.
+
+/// Parameters whose names begin as the scheduler's do and that a kernel from v4.13 to v7.2 has
+/// (Documentation/admin-guide/kernel-parameters.txt).
+const KNOWN: [&str; 4] = ["sched_debug", "sched_verbose", "sched_thermal_decay_shift", "sched_proxy_exec"];
+
+/// The words of a kernel's command line (`/proc/cmdline`) that set something of the scheduler which no
+/// kernel known here has: signs of a patch with rules of its own. What follows `--` is for the first program.
+pub fn unknown_to_the_scheduler(command_line: &str) -> Vec<&str> {
+    let words = command_line.split_whitespace().take_while(|word| *word != "--");
+    let name = |word: &str| word.split('=').next().unwrap_or(word).replace('-', "_");
+    words.filter(|word| name(word).starts_with("sched_") && !KNOWN.contains(&name(word).as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_of_no_known_kernel_are_told_apart() {
+        for (line, unknown) in [
+            ("BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro quiet\n", vec![]),
+            ("console=ttyS0 sched_verbose schedstats=enable preempt=lazy", vec![]),
+            ("sched-debug sched_pack=15 quiet", vec!["sched_pack=15"]),
+            ("quiet -- sched_pack=15", vec![]),
+        ] {
+            assert_eq!(unknown_to_the_scheduler(line), unknown, "{line}");
+        }
+    }
+}
