@@ -43,6 +43,8 @@ pub struct Known {
     pub lived_before: bool,
     /// Its recently used CPU is known.
     pub recent_known: bool,
+    /// The CPU that it used recently instead, if that is open.
+    pub other_recent_cpu: Option<CpuId>,
     /// Whom it wakes, where its ancestor's flips are guessed.
     pub flips: Option<Flips>,
     /// Born while the recording ran, and not switched out since.

@@ -92,8 +92,10 @@ pub enum Hidden {
     IdleStamp,
     /// Which CPUs the task may use.
     Affinity,
-    /// Which CPU the task used recently, before the recording.
+    /// Which CPU the task used recently: before the recording, or where a wake-up does not tell.
     RecentCpu,
+    /// Which CPUs the pool of a workqueue's worker has.
+    WorkerPool,
     /// How often a task that lived before the recording changed its wakee.
     WakeeFlips,
     /// Whether some core of a cache is known to be idle.
@@ -139,6 +141,7 @@ impl Hidden {
             Hidden::IdleStamp => "IDLE_STAMP",
             Hidden::Affinity => "AFFINITY",
             Hidden::RecentCpu => "RECENT_CPU",
+            Hidden::WorkerPool => "WORKER_POOL",
             Hidden::WakeeFlips => "WAKEE_FLIPS",
             Hidden::IdleCores => "IDLE_CORES",
             Hidden::InMotion => "IN_MOTION",
@@ -167,7 +170,8 @@ impl Hidden {
             Hidden::DelayedDequeue => "whether the sleeper was still queued",
             Hidden::IdleStamp => "which of the CPUs idle since before the recording went idle last",
             Hidden::Affinity => "which CPUs the task may use; --affinity tells",
-            Hidden::RecentCpu => "which CPU the task used recently, before the recording",
+            Hidden::RecentCpu => "which CPU the task used recently",
+            Hidden::WorkerPool => "on which CPU of its pool a worker was woken",
             Hidden::WakeeFlips => "how often tasks changed their wakee before the recording",
             Hidden::IdleCores => "whether an idle core is known",
             Hidden::InMotion => "the state at the very moment, which was just changing",

@@ -21,8 +21,8 @@ use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 
 /// A wake-up that was begun on a CPU and is not committed yet.
 pub(crate) struct Open {
-    wakeup: Wakeup,
-    fate: Fate,
+    pub(crate) wakeup: Wakeup,
+    pub(crate) fate: Fate,
     verdict: Verdict,
     possible: Possibilities,
     /// Generation of the state in which it was judged.
@@ -135,6 +135,12 @@ impl<S: Listener> Audit<S> {
         if open.verdict.answer == Answer::Differs {
             self.judge_still_queued(open);
         }
+        if open.verdict.answer == Answer::Differs {
+            self.judge_other_recent_cpu(open, now);
+        }
+        if open.verdict.answer == Answer::Differs {
+            self.judge_sent_back(open, now);
+        }
     }
 
     /// Whether what happened follows if the dequeue of the task was delayed, or more so than here.
@@ -177,11 +183,16 @@ impl<S: Listener> Audit<S> {
     }
 
     /// Takes what another reading leads to, if that is what happened.
-    fn takes(&mut self, open: &mut Open, possible: Possibilities, hidden: Hidden) -> bool {
+    pub(crate) fn takes(&mut self, open: &mut Open, possible: Possibilities, hidden: Hidden) -> bool {
         let kernel = open.verdict.kernel;
         let explains = possible.list.iter().any(|possible| possible.choice == kernel);
         if explains {
-            open.verdict.ours.extend(possible.list.iter().cloned());
+            for other in &possible.list {
+                if open.verdict.ours.iter().all(|ours| ours.choice != other.choice) {
+                    let hidden = other.hidden.or(Some(hidden));
+                    open.verdict.ours.push(Possible { hidden, ..other.clone() });
+                }
+            }
             open.verdict.answer = Answer::AgreesInSet;
             open.verdict.hidden = Some(hidden);
             open.possible = possible;
@@ -315,7 +326,7 @@ impl<S: Listener> Audit<S> {
             // Nobody chose, and it is no flip.
             (wakeup.waker, decision.placement) = (None, None);
         } else if path == WakePath::Select {
-            self.shadow.known_mut(task).recent_known = true;
+            self.learn_recent_cpu(open, decision.placement.as_ref(), now);
             if let Some(waker) = wakeup.waker {
                 self.shadow.record_wakee(waker, task, now);
             }
