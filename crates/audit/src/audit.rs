@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::pairing::{Known, Pairing};
 use crate::pick;
 use crate::preempt::Asked;
-use crate::probe;
+use crate::probe::Comparison;
 use crate::report::{AuditReport, Tally};
 use crate::runtime;
 use crate::shadow::Shadow;
@@ -43,6 +43,8 @@ pub struct Audit<S = NullSink> {
     begun: bool,
     /// By kind of decision, in its order.
     tallies: [Tally; Decision::ALL.len()],
+    /// With what probes saw.
+    compared: Comparison,
     report: AuditReport,
     sink: S,
 }
@@ -85,6 +87,7 @@ impl<S: Listener> Audit<S> {
             steady: Steady::default(),
             begun: false,
             tallies: Default::default(),
+            compared: Comparison::default(),
             report: AuditReport::default(),
             sink,
         }
@@ -101,6 +104,7 @@ impl<S: Listener> Audit<S> {
         for (decision, tally) in Decision::ALL.into_iter().zip(&self.tallies) {
             *self.report.of_mut(decision) = tally.report();
         }
+        self.report.carried = self.compared.facts();
         let shadow = &self.shadow;
         self.report.unseen_switches = shadow.unseen_switches;
         let first_born = shadow.first_born.as_ref();
@@ -247,7 +251,7 @@ impl<S: Listener> Audit<S> {
                     self.shadow.began_session(task, now);
                 }
             }
-            Kind::Unknown(ref unknown) => probe::compare(&self.shadow, unknown, &mut self.report.carried),
+            Kind::Unknown(ref unknown) => self.compared.add(&self.shadow, unknown),
             _ => {}
         }
     }

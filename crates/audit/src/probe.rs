@@ -51,92 +51,152 @@ impl Carried {
 /// Facts by name.
 pub type CarriedFacts = BTreeMap<&'static str, Carried>;
 
-/// Compares the shadow with a probe's event; others are passed over.
-pub fn compare(shadow: &Shadow, event: &Unknown, facts: &mut CarriedFacts) {
-    match event.name() {
-        "cpus" => cpus(shadow, event, facts),
-        "sel" => sel(shadow, event, facts),
-        "fdgcpus" => fork_cpus(shadow, event, facts),
-        "ni" => newidle(shadow, event, facts),
-        _ => {}
+/// What the shadow carries and a probe may see.
+#[derive(Clone, Copy)]
+enum Fact {
+    CurrentTask,
+    NrRunning,
+    TtwuPending,
+    LoadAvg,
+    HasIdleCores,
+    NrIdleScan,
+    NrBusyCpus,
+    WakeeFlips,
+    TaskLoadAvg,
+    TaskUtilAvg,
+    AllowedCpus,
+    RecentUsedCpu,
+    UtilAvgAtFork,
+    RunnableAvgAtFork,
+    AvgIdle,
+    Overload,
+}
+
+impl Fact {
+    /// The names, in the order of the facts.
+    const NAMES: [&str; Fact::Overload as usize + 1] = [
+        "current task",
+        "nr_running",
+        "ttwu_pending",
+        "load_avg",
+        "has_idle_cores",
+        "nr_idle_scan",
+        "nr_busy_cpus",
+        "wakee_flips",
+        "task load_avg",
+        "task util_avg",
+        "allowed CPUs",
+        "recent_used_cpu",
+        "util_avg at fork",
+        "runnable_avg at fork",
+        "avg_idle",
+        "overload",
+    ];
+}
+
+/// What was compared so far.
+#[derive(Default)]
+pub struct Comparison([Carried; Fact::NAMES.len()]);
+
+impl Comparison {
+    /// The facts that a probe saw.
+    pub fn facts(&self) -> CarriedFacts {
+        let facts = Fact::NAMES.into_iter().zip(self.0);
+        facts.filter(|(_, carried)| carried.equal + carried.near + carried.off > 0).collect()
+    }
+
+    /// Compares the shadow with a probe's event; others are passed over.
+    pub fn add(&mut self, shadow: &Shadow, event: &Unknown) {
+        match event.name() {
+            "cpus" => self.cpus(shadow, event),
+            "sel" => self.sel(shadow, event),
+            "fdgcpus" => self.fork_cpus(shadow, event),
+            "ni" => self.newidle(shadow, event),
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, fact: Fact, ours: i64, seen: i64) {
+        self.0[fact as usize].note(ours, seen);
+    }
+
+    fn cpus(&mut self, shadow: &Shadow, event: &Unknown) {
+        let sched = &shadow.sched;
+        for (letters, cpu, seen) in by_cpu(shadow, event) {
+            let rq = &sched.rqs[cpu];
+            let (fact, ours) = match letters {
+                b"c" => {
+                    let curr = rq.curr.task().map_or(Pid::IDLE, |task| shadow.known(task).pid);
+                    (Fact::CurrentTask, i64::from(curr.0))
+                }
+                b"n" => (Fact::NrRunning, rq.nr_running.into()),
+                b"t" => (Fact::TtwuPending, rq.ttwu_pending.into()),
+                b"l" => (Fact::LoadAvg, sched.cpu_load(cpu) as i64),
+                _ => {
+                    let Some(llc) = sched.domains.per_cpu[cpu].llc_shared else { continue };
+                    let llc = &sched.domains.shared[llc.0 as usize];
+                    match letters {
+                        b"hic" => (Fact::HasIdleCores, llc.has_idle_cores.into()),
+                        b"nis" => (Fact::NrIdleScan, llc.nr_idle_scan.into()),
+                        b"busy" => (Fact::NrBusyCpus, llc.nr_busy_cpus.into()),
+                        _ => continue,
+                    }
+                }
+            };
+            self.note(fact, ours, seen);
+        }
+    }
+
+    fn sel(&mut self, shadow: &Shadow, event: &Unknown) {
+        let Some(task) = event.int("pid").and_then(|pid| shadow.find(Pid(pid as i32))) else { return };
+        let entry = shadow.sched.task(task);
+        for (key, seen) in event.ints() {
+            let (fact, ours) = match key {
+                "flips" => (Fact::WakeeFlips, entry.wakee_flips.into()),
+                "load" => (Fact::TaskLoadAvg, entry.se.avg.load_avg as i64),
+                "util" => (Fact::TaskUtilAvg, entry.se.avg.util_avg as i64),
+                "nca" => (Fact::AllowedCpus, entry.nr_cpus_allowed.into()),
+                "ruc" => match entry.recent_used_cpu {
+                    Some(recent) => (Fact::RecentUsedCpu, recent.0.into()),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            self.note(fact, ours, seen);
+        }
+    }
+
+    fn fork_cpus(&mut self, shadow: &Shadow, event: &Unknown) {
+        for (letters, cpu, seen) in by_cpu(shadow, event) {
+            let avg = &shadow.sched.root_cfs(cpu).avg;
+            let (fact, ours) = match letters {
+                b"u" => (Fact::UtilAvgAtFork, avg.util_avg),
+                b"r" => (Fact::RunnableAvgAtFork, avg.runnable_avg),
+                _ => continue,
+            };
+            self.note(fact, ours as i64, seen);
+        }
+    }
+
+    fn newidle(&mut self, shadow: &Shadow, event: &Unknown) {
+        let cpu = event.int("cpu").map(|cpu| CpuId(cpu as u16)).filter(|&cpu| shadow.has_cpu(cpu));
+        let Some(cpu) = cpu else { return };
+        for (key, seen) in event.ints() {
+            let (fact, ours) = match key {
+                "ai" => (Fact::AvgIdle, shadow.sched.rqs[cpu].avg_idle as i64),
+                "over" => (Fact::Overload, shadow.sched.domains.overload.into()),
+                _ => continue,
+            };
+            self.note(fact, ours, seen);
+        }
     }
 }
 
-/// The numbers that an event has of each CPU, `nis12=4`: the letters, the CPU and the number.
-fn by_cpu<'a>(shadow: &Shadow, event: &'a Unknown) -> impl Iterator<Item = (&'a str, CpuId, i64)> {
-    event.ints().filter_map(|(key, number)| {
-        let letters = key.trim_end_matches(|letter: char| letter.is_ascii_digit());
-        let cpu = CpuId(key[letters.len()..].parse().ok()?);
+/// The numbers that an event has of each CPU.
+#[inline(always)]
+fn by_cpu<'a>(shadow: &Shadow, event: &'a Unknown) -> impl Iterator<Item = (&'a [u8], CpuId, i64)> {
+    event.indexed().filter_map(|(letters, cpu, number)| {
+        let cpu = CpuId(u16::try_from(cpu).ok()?);
         shadow.has_cpu(cpu).then_some((letters, cpu, number))
     })
-}
-
-fn cpus(shadow: &Shadow, event: &Unknown, facts: &mut CarriedFacts) {
-    let sched = &shadow.sched;
-    for (letters, cpu, seen) in by_cpu(shadow, event) {
-        let rq = &sched.rqs[cpu];
-        let (name, ours) = match letters {
-            "c" => {
-                let curr = rq.curr.task().map_or(Pid::IDLE, |task| shadow.known(task).pid);
-                ("current task", i64::from(curr.0))
-            }
-            "n" => ("nr_running", rq.nr_running.into()),
-            "t" => ("ttwu_pending", rq.ttwu_pending.into()),
-            "l" => ("load_avg", sched.cpu_load(cpu) as i64),
-            _ => {
-                let Some(llc) = sched.domains.per_cpu[cpu].llc_shared else { continue };
-                let llc = &sched.domains.shared[llc.0 as usize];
-                match letters {
-                    "hic" => ("has_idle_cores", llc.has_idle_cores.into()),
-                    "nis" => ("nr_idle_scan", llc.nr_idle_scan.into()),
-                    "busy" => ("nr_busy_cpus", llc.nr_busy_cpus.into()),
-                    _ => continue,
-                }
-            }
-        };
-        facts.entry(name).or_default().note(ours, seen);
-    }
-}
-
-fn sel(shadow: &Shadow, event: &Unknown, facts: &mut CarriedFacts) {
-    let Some(task) = event.int("pid").and_then(|pid| shadow.find(Pid(pid as i32))) else { return };
-    let entry = shadow.sched.task(task);
-    let mut note = |name, key, ours: i64| {
-        if let Some(seen) = event.int(key) {
-            facts.entry(name).or_default().note(ours, seen);
-        }
-    };
-    note("wakee_flips", "flips", entry.wakee_flips.into());
-    note("task load_avg", "load", entry.se.avg.load_avg as i64);
-    note("task util_avg", "util", entry.se.avg.util_avg as i64);
-    note("allowed CPUs", "nca", entry.nr_cpus_allowed.into());
-    if let Some(recent) = entry.recent_used_cpu {
-        note("recent_used_cpu", "ruc", recent.0.into());
-    }
-}
-
-fn fork_cpus(shadow: &Shadow, event: &Unknown, facts: &mut CarriedFacts) {
-    for (letters, cpu, seen) in by_cpu(shadow, event) {
-        let avg = &shadow.sched.root_cfs(cpu).avg;
-        let (name, ours) = match letters {
-            "u" => ("util_avg at fork", avg.util_avg),
-            "r" => ("runnable_avg at fork", avg.runnable_avg),
-            _ => continue,
-        };
-        facts.entry(name).or_default().note(ours as i64, seen);
-    }
-}
-
-fn newidle(shadow: &Shadow, event: &Unknown, facts: &mut CarriedFacts) {
-    let Some(cpu) = event.int("cpu").map(|cpu| CpuId(cpu as u16)).filter(|&cpu| shadow.has_cpu(cpu)) else {
-        return;
-    };
-    let rq = &shadow.sched.rqs[cpu];
-    let mut note = |name, key, ours: i64| {
-        if let Some(seen) = event.int(key) {
-            facts.entry(name).or_default().note(ours, seen);
-        }
-    };
-    note("avg_idle", "ai", rq.avg_idle as i64);
-    note("overload", "over", shadow.sched.domains.overload.into());
 }

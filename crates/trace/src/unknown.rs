@@ -7,39 +7,50 @@
 //! sel: (select_task_rq_fair+0x4/0x29c0) pid=1333 prev=5 fl=0x4
 //! ```
 
+use std::fmt;
+use std::iter;
 use std::sync::Arc;
 
+use crate::read::few_digits;
+
 /// A tracepoint or probe that has no kind of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Unknown {
-    /// Name and text behind each other, once for all copies: recordings with probes have millions of these.
+    /// Name and text in one piece, once for all copies: recordings with probes have millions of these.
     whole: Arc<str>,
     name_len: u32,
+    text_at: u32,
 }
 
 impl Unknown {
     /// An event of that name and text.
     pub fn new(name: &str, text: &str) -> Unknown {
-        let mut whole = String::with_capacity(name.len() + text.len());
-        whole.push_str(name);
-        whole.push_str(text);
-        Unknown { whole: whole.into(), name_len: u32::try_from(name.len()).expect("names are short") }
+        Unknown::in_one(&[name, text].concat(), name.len(), name.len())
+    }
+
+    /// An event whose name and text are the beginning and the end of what a line has of it.
+    pub(crate) fn in_one(whole: &str, name_len: usize, text_at: usize) -> Unknown {
+        let short = |len| u32::try_from(len).expect("names are short");
+        Unknown { whole: whole.into(), name_len: short(name_len), text_at: short(text_at) }
     }
 
     /// Its name.
+    #[inline]
     pub fn name(&self) -> &str {
         &self.whole[..self.name_len as usize]
     }
 
     /// All that stood behind the name and its colon.
+    #[inline]
     pub fn text(&self) -> &str {
-        &self.whole[self.name_len as usize..]
+        &self.whole[self.text_at as usize..]
     }
 
     /// The `key=value` pairs in their order. Words without `=` are passed over, and a
     /// value ends at the next space.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.text().split_ascii_whitespace().filter_map(|word| word.split_once('='))
+        let mut pairs = self.pairs();
+        iter::from_fn(move || Some((pairs.key()?, pairs.value())))
     }
 
     /// The value of a key, the first of that name.
@@ -54,13 +65,145 @@ impl Unknown {
     }
 
     /// The fields that are numbers, in their order.
-    pub fn ints(&self) -> impl Iterator<Item = (&str, i64)> {
-        self.fields().filter_map(|(key, value)| Some((key, int(value)?)))
+    #[inline]
+    pub fn ints(&self) -> Ints<'_> {
+        Ints(self.pairs())
+    }
+
+    /// The numbers that it has of each of several things, `nis12=4`, in their order: the letters, which
+    /// thing, and the number. Keys of another form are passed over.
+    #[inline]
+    pub fn indexed(&self) -> Indexed<'_> {
+        Indexed(self.pairs())
+    }
+
+    #[inline]
+    fn pairs(&self) -> Pairs<'_> {
+        Pairs { text: &self.whole, at: self.text_at as usize }
     }
 
     /// The place a probe sits at: the text in the leading parentheses.
     pub fn place(&self) -> Option<&str> {
         self.text().trim_start().strip_prefix('(')?.split_once(')').map(|(place, _)| place)
+    }
+}
+
+impl PartialEq for Unknown {
+    fn eq(&self, other: &Unknown) -> bool {
+        (self.name(), self.text()) == (other.name(), other.text())
+    }
+}
+
+impl Eq for Unknown {}
+
+impl fmt::Debug for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unknown").field("name", &self.name()).field("text", &self.text()).finish()
+    }
+}
+
+/// The numbers of an event, by their keys.
+pub struct Ints<'a>(Pairs<'a>);
+
+impl<'a> Iterator for Ints<'a> {
+    type Item = (&'a str, i64);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(&'a str, i64)> {
+        loop {
+            let key = self.0.key()?;
+            if let Some(number) = self.0.int() {
+                return Some((key, number));
+            }
+        }
+    }
+}
+
+/// The numbers of an event, by the letters and the digits of their keys.
+pub struct Indexed<'a>(Pairs<'a>);
+
+impl<'a> Iterator for Indexed<'a> {
+    type Item = (&'a [u8], u64, i64);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(&'a [u8], u64, i64)> {
+        loop {
+            if let Some(found) = self.0.indexed() {
+                return Some(found);
+            }
+            let key = self.0.key()?;
+            let digits = key.bytes().position(|byte| byte.is_ascii_digit()).unwrap_or(key.len());
+            if let (Ok(index), Some(number)) = (key[digits..].parse(), self.0.int()) {
+                return Some((&key.as_bytes()[..digits], index, number));
+            }
+        }
+    }
+}
+
+/// A text that is gone through pair by pair; a probe may tell a hundred of them.
+struct Pairs<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Pairs<'a> {
+    fn rest(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.at..]
+    }
+
+    /// The next key; its value follows.
+    #[inline(always)]
+    fn key(&mut self) -> Option<&'a str> {
+        let mut start = self.at;
+        for (at, &byte) in (self.at..).zip(self.rest()) {
+            if byte == b'=' {
+                self.at = at + 1;
+                return Some(&self.text[start..at]);
+            }
+            if byte.is_ascii_whitespace() {
+                start = at + 1;
+            }
+        }
+        None
+    }
+
+    /// The next key's letters and index and its number, taken at once if all are short and plain.
+    #[inline(always)]
+    fn indexed(&mut self) -> Option<(&'a [u8], u64, i64)> {
+        let rest = self.rest();
+        let rest = rest.strip_prefix(b" ").unwrap_or(rest);
+        // This bit is set in letters, and not in digits, spaces and equal signs.
+        let others = !u64::from_le_bytes(*rest.first_chunk()?) & (u64::MAX / 0xff * 0x40);
+        let (letters, behind) = rest.split_at(others.trailing_zeros() as usize / 8);
+        let (index, digits) = few_digits(behind)?;
+        let behind = behind[digits..].strip_prefix(b"=")?;
+        let (number, digits) = few_digits(behind)?;
+        let behind = &behind[digits..];
+        if behind.first().is_some_and(|&byte| byte != b' ') {
+            return None;
+        }
+        self.at = self.text.len() - behind.len();
+        Some((letters, index, number as i64))
+    }
+
+    /// The value, up to the next space.
+    fn value(&mut self) -> &'a str {
+        let (start, rest) = (self.at, self.rest());
+        self.at += rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+        &self.text[start..self.at]
+    }
+
+    /// The value if it is a number; most have few digits.
+    #[inline(always)]
+    fn int(&mut self) -> Option<i64> {
+        let rest = self.rest();
+        match few_digits(rest) {
+            Some((number, digits)) if rest.get(digits).is_none_or(u8::is_ascii_whitespace) => {
+                self.at += digits;
+                Some(number as i64)
+            }
+            _ => int(self.value()),
+        }
     }
 }
 
@@ -101,5 +244,44 @@ mod tests {
         let probe = Unknown::new("x", "(f+0x1/0x2 <- g) ret=18446744073709551615");
         assert_eq!(probe.place(), Some("f+0x1/0x2 <- g"));
         assert_eq!(probe.int("ret"), Some(-1));
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_fields() {
+        let text = " a=1  b==2 =3 d=\t= e=12a f=1234567 g=12345678 h=+9 word i=0x1f j=-0 é=5 k=7";
+        let probe = Unknown::new("x", text);
+        let plain = text.split_ascii_whitespace().filter_map(|word| word.split_once('='));
+        assert_eq!(probe.fields().collect::<Vec<_>>(), plain.clone().collect::<Vec<_>>());
+        let ints = plain.filter_map(|(key, value)| Some((key, int(value)?)));
+        assert_eq!(probe.ints().collect::<Vec<_>>(), ints.collect::<Vec<_>>());
+        let numbers: Vec<i64> = probe.ints().map(|(_, number)| number).collect();
+        assert_eq!(numbers, [1, 3, 1_234_567, 12_345_678, 9, 31, 0, 5, 7]);
+    }
+
+    #[test]
+    fn numbers_of_several_things_are_told_apart() {
+        let text = "(f+0x4/0x9) pid=7 c0=1404 c12=-1 nis4=0x1f  x2y3=5 é1=2 l99999999=3 busy8=12345678 7=8\tlettersmany3=4 t1=0";
+        let probe = Unknown::new("cpus", text);
+        let expected = [
+            ("c", 0, 1404),
+            ("c", 12, -1),
+            ("nis", 4, 31),
+            ("é", 1, 2),
+            ("l", 99_999_999, 3),
+            ("busy", 8, 12_345_678),
+            ("", 7, 8),
+            ("lettersmany", 3, 4),
+            ("t", 1, 0),
+        ];
+        let expected = expected.map(|(letters, index, number)| (letters.as_bytes(), index, number));
+        assert_eq!(probe.indexed().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn equal_is_what_says_the_same() {
+        let line = Unknown::in_one("sel:  pid=7", 3, 6);
+        assert_eq!(line, Unknown::new("sel", "pid=7"));
+        assert_ne!(line, Unknown::new("selp", "id=7"));
+        assert_eq!(format!("{line:?}"), r#"Unknown { name: "sel", text: "pid=7" }"#);
     }
 }

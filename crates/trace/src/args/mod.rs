@@ -32,8 +32,8 @@ macro_rules! formats {
         }
 
         /// Reads what stands behind the name and its colon. None when a known event's fields are
-        /// not in any form that is known; an unknown event is kept as it is.
-        pub(crate) fn parse(name: &[u8], args: &[u8]) -> Option<Kind> {
+        /// not in any form that is known; the outer None says that the event is not known.
+        pub(crate) fn parse_known(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
             $(if name == $name.as_bytes() {
                 #[inline(always)]
                 fn row(args: &[u8]) -> Option<Kind> {
@@ -42,9 +42,9 @@ macro_rules! formats {
                     $(let $field = $style::parse(&mut cursor, $after)?;)*
                     Some(Kind::$variant { $($field),* })
                 }
-                return row(args).or_else(|| parse_dialect(name, args));
+                return Some(row(args).or_else(|| parse_dialect(name, args)));
             })+
-            parse_others(name, args)
+            parse_own(name, args)
         }
 
         /// Gives the fields of the tracepoints in the table; false for other kinds.
@@ -198,18 +198,22 @@ pub(crate) fn print(event: &Event, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the fields of what is not in the kernel's vocabulary.
-fn parse_others(name: &[u8], args: &[u8]) -> Option<Kind> {
-    if let Some(kind) = decision::parse(name, args) {
-        return kind;
+/// Reads the fields of what is not in the kernel's vocabulary but in ours.
+fn parse_own(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
+    if name == b"tracing_mark_write" {
+        return Some(Some(decision::parse_mark(&String::from_utf8_lossy(args))));
     }
-    Some(match name {
-        b"tracing_mark_write" => decision::parse_mark(&String::from_utf8_lossy(args)),
-        _ => Kind::Unknown(match (str::from_utf8(name), str::from_utf8(args)) {
-            (Ok(name), Ok(text)) => Unknown::new(name, text),
-            _ => Unknown::new(&String::from_utf8_lossy(name), &String::from_utf8_lossy(args)),
-        }),
-    })
+    decision::parse(name, args)
+}
+
+/// Reads what stands behind the name and its colon, an event of any name.
+pub(crate) fn parse(name: &[u8], args: &[u8]) -> Option<Kind> {
+    parse_known(name, args).unwrap_or_else(|| Some(Kind::Unknown(unknown(name, args))))
+}
+
+/// An unknown event, which is kept as it is.
+pub(crate) fn unknown(name: &[u8], args: &[u8]) -> Unknown {
+    Unknown::new(&String::from_utf8_lossy(name), &String::from_utf8_lossy(args))
 }
 
 /// Gives the fields of an event that has a table row.

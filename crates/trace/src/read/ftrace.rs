@@ -14,6 +14,7 @@ use super::lines::{Lines, excerpt};
 use super::{Error, Lost, Place, Record};
 use crate::args;
 use crate::event::{Event, Kind};
+use crate::unknown::Unknown;
 
 /// Reads trace text line by line.
 pub struct Reader<R> {
@@ -88,7 +89,11 @@ fn anywhere(line: &[u8]) -> Option<Result<Record, String>> {
 #[inline(always)]
 fn behind(line: &[u8], head: Head, rest: &[u8]) -> Result<Record, String> {
     let (name, args) = split_name(rest);
-    match kind(name, args) {
+    let kind = match known(name, args) {
+        Some(kind) => kind,
+        None => Some(Kind::Unknown(unknown(rest, name, args))),
+    };
+    match kind {
         Some(kind) => Ok(Record::Event(with_head(head, kind))),
         None => Err(not_known(name, line)),
     }
@@ -109,15 +114,23 @@ fn split_name(rest: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The event of that name. trace-cmd calls what programs print `print`.
+/// The event of that name, if it is known. trace-cmd calls what programs print `print`.
 #[inline(always)]
-fn kind(name: &[u8], args: &[u8]) -> Option<Kind> {
+fn known(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
     if name == b"print"
         && let Some(text) = args.strip_prefix(b"tracing_mark_write:")
     {
-        return args::parse(b"tracing_mark_write", text.trim_ascii_start());
+        return args::parse_known(b"tracing_mark_write", text.trim_ascii_start());
     }
-    args::parse(name, args)
+    args::parse_known(name, args)
+}
+
+/// An event that is not known. As a rule it is taken in one piece, from its name to the end of the line.
+fn unknown(rest: &[u8], name: &[u8], args: &[u8]) -> Unknown {
+    match std::str::from_utf8(rest) {
+        Ok(whole) if args.len() < rest.len() => Unknown::in_one(whole, name.len(), rest.len() - args.len()),
+        _ => args::unknown(name, args),
+    }
 }
 
 #[inline(always)]
