@@ -1,13 +1,15 @@
 //! How fast recordings are read and audited: `speed [--events=N] traces/6.1/2x2x4/pipes ...`, events
-//! per second of CPU time of reading alone and of reading and auditing, the recording repeated in time
-//! until it has so many; then of reading the same events from a trace.dat and a perf.data. The last
-//! line is for all recordings together, as they are.
+//! per second of CPU time of reading alone, of auditing alone, of both by the sum of their times, and of
+//! both in one go, event by event, the recording repeated in time until it has so many; then of reading
+//! the same events from a trace.dat and a perf.data. The last line is for all recordings together, as
+//! they are.
 
 mod recording;
 
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
+use std::thread;
 
 use schedlab_audit::{Audit, Options};
 use schedlab_trace::read::{Error, Record, feed, ftrace, perf_data, trace_dat};
@@ -20,8 +22,9 @@ use recording::Recording;
 /// Events that each measurement is made of, at least, if nothing else is asked for.
 const EVENTS: usize = 400_000;
 
-/// CPU time of this process, s.
+/// CPU time of this process, s. It is brought up to date at ticks, and where a task yields.
 fn cpu_time() -> f64 {
+    thread::yield_now();
     let text = fs::read_to_string("/proc/self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
@@ -37,8 +40,8 @@ fn reading<I: Iterator<Item = Result<Record, Error>>>(rounds: usize, open: impl 
 
 fn main() {
     let mut at_least = EVENTS;
-    // Events of all recordings, and the time for reading and for auditing each once, s.
-    let (mut nr_all, mut all_read, mut all_audited) = (0, 0.0, 0.0);
+    // Events of all recordings, and the time for reading and for auditing each once, and in one go, s.
+    let (mut nr_all, mut all_read, mut all_audited, mut all_in_one) = (0, 0.0, 0.0, 0.0);
     for folder in std::env::args().skip(1) {
         if let Some(events) = folder.strip_prefix("--events=") {
             at_least = events.parse().unwrap();
@@ -66,7 +69,9 @@ fn main() {
         let of_perf = reading(rounds, || perf_data::Reader::new(Cursor::new(&files.1)).unwrap());
 
         let span = events.last().unwrap().time.since(events[0].time) + Duration::millis(10);
-        let mut audit = Audit::new(&topology, &kernel, Options { groups, ..Options::default() });
+        let begun =
+            || Audit::new(&topology, &kernel, Options { groups: groups.clone(), ..Options::default() });
+        let mut audit = begun();
         let start = cpu_time();
         for _ in 0..rounds {
             for event in &mut events {
@@ -76,25 +81,40 @@ fn main() {
         }
         let (report, _) = audit.finish();
         let audited = cpu_time() - start;
+        let mut audit = begun();
+        let start = cpu_time();
+        for round in 0..rounds as u64 {
+            for record in ftrace::Reader::new(&text[..]) {
+                if let Record::Event(mut event) = record.unwrap() {
+                    event.time += Duration(round * span.0);
+                    audit.event(&event);
+                }
+            }
+        }
+        assert_eq!(audit.finish().0, report);
+        let in_one = cpu_time() - start;
         println!(
-            "{:40} {} events, read {:.2} M/s, audit {:.3} M/s, both {:.3} M/s; trace.dat {:.2}, perf.data {:.2} M/s",
+            "{:40} {} events, read {:.2} M/s, audit {:.3} M/s, both {:.3}, in one go {:.3} M/s; trace.dat {:.2}, perf.data {:.2} M/s",
             folder.display(),
             report.events,
             all / read / 1e6,
             all / audited / 1e6,
             all / (read + audited) / 1e6,
+            all / in_one / 1e6,
             all / of_dat / 1e6,
             all / of_perf / 1e6
         );
         nr_all += events.len();
         all_read += read / rounds as f64;
         all_audited += audited / rounds as f64;
+        all_in_one += in_one / rounds as f64;
     }
     let rate = |time: f64| nr_all as f64 / time / 1e6;
     println!(
-        "together: {nr_all} events, read {:.2} M/s, audit {:.3} M/s, both {:.3} M/s",
+        "together: {nr_all} events, read {:.2} M/s, audit {:.3} M/s, both {:.3}, in one go {:.3} M/s",
         rate(all_read),
         rate(all_audited),
-        rate(all_read + all_audited)
+        rate(all_read + all_audited),
+        rate(all_in_one)
     );
 }
