@@ -3,7 +3,7 @@
 use schedlab_sched::{Curr, IdleType};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Kind};
-use schedlab_units::Duration;
+use schedlab_units::{Duration, Time};
 
 use crate::audit::Audit;
 use crate::balance::{self, Asked, Moved, Occasion};
@@ -121,19 +121,31 @@ impl<S: Listener> Audit<S> {
         let (who, choice) = (self.shadow.known(moved.task).who(), balance::choice(&self.shadow, moved));
         let mut verdict = Verdict::begun(event.time, event.cpu, Decision::Balance, who, choice);
         let now = event.time;
-        let ask = move |shadow: &mut Shadow| balance::of_pass(shadow, asked, moved, now);
-        verdict.ours = match asked.idle {
-            IdleType::NewlyIdle => as_if_left(&mut self.shadow, moved.to, ask),
-            _ => ask(&mut self.shadow),
-        };
+        verdict.ours = ask_pass(&mut self.shadow, moved, asked, now);
         verdict.judge();
         if verdict.answer == Answer::Differs {
-            self.judge_move_in_motion(&mut verdict, event, moved.to, |shadow| match asked.idle {
-                IdleType::NewlyIdle => as_if_left(shadow, moved.to, ask),
-                _ => ask(shadow),
+            self.judge_move_in_motion(&mut verdict, event, moved.to, |shadow| {
+                ask_pass(shadow, moved, asked, now)
             });
         }
+        if verdict.answer == Answer::Differs {
+            self.judge_move_of_sleeper(&mut verdict, moved, asked, now);
+        }
         verdict
+    }
+
+    /// Whether the move follows if the task is a sleeper whose dequeue was delayed, which balancing may take as any
+    /// other.
+    fn judge_move_of_sleeper(&mut self, verdict: &mut Verdict, moved: Moved, asked: Asked, now: Time) {
+        let task = moved.task;
+        if self.shadow.sched.task(task).on_rq || !self.shadow.may_be_queued(task) {
+            return;
+        }
+        let before = self.shadow.sched.clone();
+        self.shadow.sched.undo_dequeue(task, now);
+        if !verdict.takes(&ask_pass(&mut self.shadow, moved, asked, now), Hidden::DelayedDequeue) {
+            self.shadow.sched = before;
+        }
     }
 
     /// Whether the move follows if a CPU that is just changing its state was seen in the new one, or
@@ -152,20 +164,25 @@ impl<S: Listener> Audit<S> {
         readings.extend(motion::changed(&self.shadow, event.cpu, motion::from(event.time, slack)));
         let pending = std::mem::take(&mut self.shadow.sched.rqs[to].ttwu_pending);
         for reading in pending.then_some(None).into_iter().chain(readings.into_iter().map(Some)) {
-            let mut changed = verdict.clone();
-            changed.ours.extend(match reading {
+            let possible = match reading {
                 Some(changing) => motion::as_if(&mut self.shadow, changing, &ask),
                 None => ask(&mut self.shadow),
-            });
-            changed.judge();
-            if changed.answer != Answer::Differs {
-                changed.answer = Answer::AgreesInSet;
-                changed.hidden = Some(Hidden::InMotion);
-                *verdict = changed;
+            };
+            if verdict.takes(&possible, Hidden::InMotion) {
                 break;
             }
         }
         self.shadow.sched.rqs[to].ttwu_pending = pending;
+    }
+}
+
+/// What a pass may move.
+fn ask_pass(shadow: &mut Shadow, moved: Moved, asked: Asked, now: Time) -> Vec<Possible> {
+    match asked.idle {
+        IdleType::NewlyIdle => {
+            as_if_left(shadow, moved.to, |shadow| balance::of_pass(shadow, asked, moved, now))
+        }
+        _ => balance::of_pass(shadow, asked, moved, now),
     }
 }
 

@@ -414,6 +414,20 @@ impl Verdict {
         };
     }
 
+    /// Takes what follows if a hidden fact is otherwise, provided that it is what happened.
+    pub fn takes(&mut self, possible: &[Possible], hidden: Hidden) -> bool {
+        let explains = possible.iter().any(|possible| possible.choice == self.kernel);
+        if explains {
+            for other in possible {
+                if self.ours.iter().all(|ours| ours.choice != other.choice) {
+                    self.ours.push(Possible { hidden: Some(hidden), ..other.clone() });
+                }
+            }
+            (self.answer, self.hidden) = (Answer::AgreesInSet, Some(hidden));
+        }
+        explains
+    }
+
     /// Where every CPU of those that could be chosen at all is possible, agreement says
     /// nothing: what is hidden is missing.
     pub fn doubt(&mut self, choices: usize) {

@@ -184,17 +184,8 @@ impl<S: Listener> Audit<S> {
 
     /// Takes what another reading leads to, if that is what happened.
     pub(crate) fn takes(&mut self, open: &mut Open, possible: Possibilities, hidden: Hidden) -> bool {
-        let kernel = open.verdict.kernel;
-        let explains = possible.list.iter().any(|possible| possible.choice == kernel);
+        let explains = open.verdict.takes(&possible.list, hidden);
         if explains {
-            for other in &possible.list {
-                if open.verdict.ours.iter().all(|ours| ours.choice != other.choice) {
-                    let hidden = other.hidden.or(Some(hidden));
-                    open.verdict.ours.push(Possible { hidden, ..other.clone() });
-                }
-            }
-            open.verdict.answer = Answer::AgreesInSet;
-            open.verdict.hidden = Some(hidden);
             open.possible = possible;
         } else {
             self.shadow.spare.give_back_all(possible);

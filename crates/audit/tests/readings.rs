@@ -246,3 +246,31 @@ fn a_worker_of_an_unbound_pool_may_be_sent_back_since_v6_6() {
     "#]]
     .assert_eq(&told);
 }
+
+/// `b` has just gone to sleep beside `a`, which is owed more, and another CPU of the cache, newly idle, takes it.
+fn takes_a_sleeper() -> String {
+    let asleep = queues_where_it_slept("");
+    let asleep: Vec<&str> = asleep.lines().take(6).filter(|line| !line.contains("c-12")).collect();
+    format!(
+        "\
+   <idle>-0 [001] d..2. 0.999000: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=e next_pid=14 next_prio=120
+{}
+        e-14 [001] d..2. 1.004010: sched_migrate_task: comm=b pid=11 prio=120 orig_cpu=0 dest_cpu=1
+        e-14 [001] d..2. 1.004015: sched_switch: prev_comm=e prev_pid=14 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
+",
+        asleep.join("\n")
+    )
+}
+
+#[test]
+fn a_sleeper_whose_dequeue_was_delayed_may_be_moved_by_balancing() {
+    let mut told = String::new();
+    for kernel in ["v6.12", "v6.12+NO_DELAY_DEQUEUE", "v7.2"] {
+        write!(told, "{kernel} {}", verdicts(kernel, Decision::Balance, &takes_a_sleeper())).unwrap();
+    }
+    expect![[r#"
+        v6.12 b: task 11 from CPU 0 to CPU 1, ours nothing, task 11 from CPU 0 to CPU 1 by DelayedDequeue
+        v6.12+NO_DELAY_DEQUEUE b: task 11 from CPU 0 to CPU 1, ours nothing
+        v7.2 b: task 11 from CPU 0 to CPU 1, ours nothing
+    "#]].assert_eq(&told);
+}

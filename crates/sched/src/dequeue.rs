@@ -10,8 +10,8 @@ use schedlab_units::{TaskId, Time};
 use crate::calc_delta::calc_delta_fair;
 use crate::class::Class;
 use crate::{
-    AvgReference, CfsRqId, DelayedRequeue, FairPolicy, Feature, LagLimit, Sched, SeId, UpdateFlags,
-    UtilEstUpdate,
+    AvgReference, CfsRqId, DelayedRequeue, EnqueueFlags, FairPolicy, Feature, LagLimit, Sched, SeId,
+    UpdateFlags, UtilEstUpdate,
 };
 
 /// Why a task leaves a queue.
@@ -270,6 +270,13 @@ impl Sched {
         }
         self.se_mut(se).sched_delayed = true;
         self.count_runnable(se, |nr| nr - 1);
+    }
+
+    /// A sleeper is back on the queue that it left, as if its dequeue had been delayed: for whoever learns that
+    /// later.
+    pub fn undo_dequeue(&mut self, task: TaskId, now: Time) {
+        self.activate(task, self.task(task).cpu, EnqueueFlags::default(), now);
+        self.set_delayed(SeId(task.0));
     }
 
     /// An entity that slept but stayed queued is awake again, or gone.
