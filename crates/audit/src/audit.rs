@@ -62,9 +62,7 @@ impl<S: Listener> Sink for Audit<S> {
             time if time == event.time => self.pairing.push(event),
             time => self.pairing.push(&Event { time, ..event.clone() }),
         }
-        while let Some(known) = self.pairing.pop(false) {
-            self.follow(&known);
-        }
+        self.follow_all(false);
     }
 }
 
@@ -95,9 +93,7 @@ impl<S: Listener> Audit<S> {
 
     /// The end of the trace.
     pub fn finish(mut self) -> (AuditReport, S) {
-        while let Some(known) = self.pairing.pop(true) {
-            self.follow(&known);
-        }
+        self.follow_all(true);
         for cpu in self.shadow.cpus() {
             self.commit(cpu, Time::MAX);
         }
@@ -110,6 +106,16 @@ impl<S: Listener> Audit<S> {
         let first_born = shadow.first_born.as_ref();
         self.report.inherited = first_born.map(|(flips, born)| shadow.guesses.inherited(flips, *born));
         (self.report, self.sink)
+    }
+
+    /// Follows the events that need not wait, each where it was taken to: it is large.
+    #[inline]
+    fn follow_all(&mut self, end: bool) {
+        loop {
+            let next = self.pairing.pop(end);
+            let Some(known) = &next else { return };
+            self.follow(known);
+        }
     }
 
     fn follow(&mut self, known: &Known) {
