@@ -272,5 +272,6 @@ fn a_sleeper_whose_dequeue_was_delayed_may_be_moved_by_balancing() {
         v6.12 b: task 11 from CPU 0 to CPU 1, ours nothing, task 11 from CPU 0 to CPU 1 by DelayedDequeue
         v6.12+NO_DELAY_DEQUEUE b: task 11 from CPU 0 to CPU 1, ours nothing
         v7.2 b: task 11 from CPU 0 to CPU 1, ours nothing
-    "#]].assert_eq(&told);
+    "#]]
+    .assert_eq(&told);
 }
