@@ -50,6 +50,8 @@ pub struct Options {
     /// Tasks that are new within this time from the beginning go where they went in the recording, if all is as it
     /// was then; others where the kernel sends them.
     pub placed: Duration,
+    /// Tasks that were there before bring the lag that they had.
+    pub lags: bool,
     /// CPUs that tasks of a name may use.
     pub affinity: Vec<AffinityHint>,
     /// What was known of tasks and groups when it was recorded.
@@ -164,6 +166,7 @@ impl<'a> Writer<'a> {
             start,
             start_cpu: cpu.map(|cpu| self.there(cpu)),
             placed,
+            lag: if self.options.lags { task.lag } else { Duration::ZERO },
             kthread: bound_kthread(&task.comm).is_some(),
             attr,
             cpus,
@@ -333,6 +336,7 @@ mod tests {
             prio: 120,
             begin,
             placed: None,
+            lag: Duration::ZERO,
             is_thread: false,
             is_left_out: false,
             steps,
@@ -364,6 +368,7 @@ mod tests {
                 heard: nr_cpus == 8,
                 wakers: Wakers::Wait,
                 placed: Duration::ZERO,
+                lags: true,
                 affinity,
                 known: known.clone(),
             })

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use schedlab_units::Duration;
+
 use crate::learned::{Begin, Learned, Sleep, Step};
 
 impl fmt::Display for Learned {
@@ -16,6 +18,9 @@ impl fmt::Display for Learned {
                     let kind = if task.is_thread { "thread of" } else { "child of" };
                     write!(f, ", {kind} {}:", self.tasks[parent.index()].pid)?;
                 }
+            }
+            if task.lag > Duration::ZERO {
+                write!(f, " owed {},", task.lag)?;
             }
             if task.is_left_out {
                 write!(f, " left out")?;

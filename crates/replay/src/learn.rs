@@ -17,6 +17,7 @@ use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::Placed;
 
 use crate::error::Missing;
+use crate::lags::Lags;
 use crate::learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
 
 /// A sink that learns.
@@ -31,6 +32,7 @@ pub struct Learner {
     idle_since: Vec<Time>,
     /// Whether a task was woken to each CPU since it last switched.
     woken_to: Vec<bool>,
+    lags: Lags,
     first: Option<Time>,
     has_switches: bool,
     has_wakeups: bool,
@@ -103,7 +105,8 @@ impl Learner {
             self.flush(task);
             self.drop_waking(task);
         }
-        for task in &mut self.learned.tasks {
+        for (index, task) in self.learned.tasks.iter_mut().enumerate() {
+            task.lag = self.lags.owed(index);
             task.steps.retain(|step| *step != Step::Nothing);
             // What turned out to be nothing no longer parts the work before it from that after it.
             task.steps.dedup_by(|step, before| match (step, before) {
@@ -131,6 +134,7 @@ impl Learner {
             prio,
             begin,
             placed: None,
+            lag: Duration::ZERO,
             is_thread: false,
             is_left_out,
             steps: Vec::new(),
@@ -146,6 +150,7 @@ impl Learner {
             last_timer,
         };
         self.lives.push(life);
+        self.lags.add(matches!(begin, Begin::Asleep(_)));
         self.by_pid.insert(pid, task);
         task
     }
@@ -379,6 +384,16 @@ impl Learner {
         self.cpus[cpu.index()] = Curr::Task(task);
     }
 
+    /// A task was queued, and whoever runs there may lose the CPU to it.
+    fn queued(&mut self, event: &Event, pid: Pid, prio: i32, target: CpuId) {
+        let Some(&task) = self.by_pid.get(&pid) else { return };
+        let by = match self.cpus[event.cpu.index()] {
+            Curr::Task(by) if target == event.cpu && self.lives[by.index()].prio == prio => Some(by),
+            _ => None,
+        };
+        self.lags.woken(task, event.cpu.index(), by);
+    }
+
     fn fork(&mut self, event: &Event, child_comm: Comm, child_pid: Pid) {
         let Some(parent) = self.current(event) else { return };
         self.acts(parent, event.time);
@@ -456,6 +471,7 @@ impl Sink for Learner {
             self.idle_since.resize(event.cpu.index() + 1, Time::ZERO);
             self.woken_to.resize(event.cpu.index() + 1, false);
             self.learned.nr_cpus = self.cpus.len();
+            self.lags.cpus(self.cpus.len());
         }
         if self.is_of_tick(event) {
             self.learned.ticks.mark(event.time);
@@ -471,6 +487,10 @@ impl Sink for Learner {
                 next_prio,
             } => {
                 self.has_switches = true;
+                let task = |pid| self.by_pid.get(&pid).copied();
+                let (prev, next) = (task(prev_pid), task(next_pid));
+                let is_runnable = prev_state.is_runnable();
+                self.lags.switched(event.cpu.index(), prev, is_runnable, next, event.time);
                 self.switch_out(event, prev_pid, prev_comm, prev_prio, prev_state);
                 self.switch_in(event, next_pid, next_comm, next_prio, prev_pid == Pid::IDLE);
             }
@@ -490,6 +510,7 @@ impl Sink for Learner {
                 if known.is_none_or(asleep) {
                     self.waking(event, pid, comm, prio, target_cpu);
                 }
+                self.queued(event, pid, prio, target_cpu);
             }
             Kind::SchedWakeupNew { comm, pid, prio, target_cpu } => {
                 self.wakeup_new(event, pid, comm, prio, target_cpu);

@@ -13,6 +13,7 @@ use crate::{Learned, Learner, Missing};
 ///   0 100 a-10 wakes b-11     in a's own context
 ///   0 100 a-10 irq b-11       an interrupt that hits a wakes b
 ///   0 100 a-10 softirq b-11   a soft interrupt does
+///   0 100 a-10 queues b-11    sched_wakeup on the same CPU
 ///   0 100 a-10 forks b-11     sched_process_fork
 ///   0 100 a-10 starts b-11    sched_wakeup_new
 ///   0 100 a-10 execs /bin/c
@@ -45,6 +46,10 @@ fn ftrace_line(short: &str) -> String {
         "wakes" | "irq" | "softirq" => {
             let (wakee, wakee_pid, wakee_prio) = other();
             format!("sched_waking: comm={wakee} pid={wakee_pid} prio={wakee_prio} target_cpu=003")
+        }
+        "queues" => {
+            let (wakee, wakee_pid, wakee_prio) = other();
+            format!("sched_wakeup: comm={wakee} pid={wakee_pid} prio={wakee_prio} target_cpu={cpu:0>3}")
         }
         "forks" => {
             let (child, child_pid, _) = other();
@@ -340,4 +345,22 @@ fn the_quickest_tenth_tells_how_long_an_idle_cpu_takes() {
         short += &format!("1 {} b-11 out S <idle>-0\n", at + 500);
     }
     assert_eq!(learn(&short).unwrap().idle_wakeup(10), Some(schedlab_units::Duration::micros(7)));
+}
+
+#[test]
+fn who_takes_the_cpu_from_its_waker_at_first_was_owed_half_of_what_it_ran() {
+    check(
+        "0 100 w-10 wakes k-11
+         0 100 w-10 queues k-11
+         0 110 w-10 out R+ k-11
+         0 130 k-11 out S w-10
+         0 200 w-10 wakes k-11
+         0 200 w-10 queues k-11
+         0 300 w-10 out S k-11
+         0 340 k-11 out S <idle>-0",
+        expect![[r#"
+            k-11, asleep on 3: owed 10us, wait for 10, run 20us, wait for 10, run 40us
+            w-10, running on 0: wake 11, run 80us, wake 11, run 100us
+        "#]],
+    );
 }

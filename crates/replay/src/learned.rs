@@ -69,6 +69,8 @@ pub struct Task {
     pub begin: Begin,
     /// Where it went when it was new, and when; none if it was there before, or if that was not recorded.
     pub placed: Option<(Time, Placed)>,
+    /// CPU time that it was owed when the recording began, as far as its first wake-ups tell.
+    pub lag: Duration,
     /// A thread of the process of the task that forked it.
     pub is_thread: bool,
     /// It takes no part in a replay: the simulated kernel has its own.

@@ -14,6 +14,7 @@ mod build;
 mod describe;
 mod error;
 mod known;
+mod lags;
 mod learn;
 mod learned;
 mod rhythm;

@@ -5,7 +5,7 @@
 //! it is picked or owed service again; only then it really leaves (delayed dequeue).
 
 use schedlab_topology::CpuId;
-use schedlab_units::{TaskId, Time};
+use schedlab_units::{Duration, TaskId, Time};
 
 use crate::calc_delta::calc_delta_fair;
 use crate::class::Class;
@@ -342,6 +342,18 @@ impl Sched {
         (average.wrapping_sub(entity.vruntime) as i64).clamp(-limit, limit)
     }
 
+    /// Gives a task that sleeps the lag that it brings from a past nobody saw, within its bound. Under CFS, and for
+    /// one that is still queued, nothing changes.
+    pub fn set_lag(&mut self, task: TaskId, owed: Duration) {
+        let se = SeId(task.0);
+        if self.kernel.rules.policy != FairPolicy::Eevdf || self.se(se).on_rq {
+            return;
+        }
+        let limit = self.lag_limit(self.cfs_rq_of(se), se);
+        let lag = calc_delta_fair(owed.0, &self.se(se).load) as i64;
+        self.se_mut(se).vlag = lag.min(limit);
+    }
+
     /// The bound of an entity's lag, in its virtual time.
     #[inline]
     pub(crate) fn lag_limit(&self, cfs: CfsRqId, se: SeId) -> i64 {
@@ -360,7 +372,7 @@ mod tests {
 
     use expect_test::expect;
     use schedlab_topology::CpuId;
-    use schedlab_units::Time;
+    use schedlab_units::{Duration, Time};
 
     use crate::drawing::{Drawn, NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
@@ -437,6 +449,23 @@ mod tests {
         };
         assert_eq!(lag("v6.12"), "-2000 us -> -2000 us");
         assert_eq!(lag("v7.2"), "-2000 us -> -666 us");
+    }
+
+    #[test]
+    fn a_sleeper_is_placed_by_the_lag_that_it_was_given_within_its_bound() {
+        let lag = |kernel: &str, owed: Duration| {
+            let mut drawn = draw(kernel, "1x1x8 | 0[a* b]");
+            let a = drawn.task("a");
+            drawn.sched.schedule(CPU, SLEEP, NOW);
+            drawn.sched.set_lag(a, owed);
+            let flags = EnqueueFlags { wakeup: true, ..EnqueueFlags::default() };
+            drawn.sched.activate(a, CPU, flags, NOW);
+            let average = drawn.sched.avg_vruntime(ROOT);
+            average.wrapping_sub(drawn.sched.task(a).se.vruntime) as i64 / 1000
+        };
+        assert_eq!(lag("v6.12", Duration::ZERO), 0);
+        assert_eq!(lag("v6.12", Duration::millis(1)), 1000);
+        assert_eq!(lag("v6.12", Duration::millis(100)), 5600);
     }
 
     #[test]

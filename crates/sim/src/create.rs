@@ -137,6 +137,7 @@ impl Engine<'_> {
             let entry = self.sched.task_mut(id);
             (entry.wakee_flips, entry.wakee_flip_decay) = (flips.count, halved);
         }
+        self.tasks[id.index()].lag = task.lag;
         if !restricted && parent.is_none_or(|parent| self.sched.task(parent).never_restricted) {
             self.sched.task_mut(id).never_restricted = true;
         }
@@ -208,6 +209,7 @@ impl Engine<'_> {
             since: self.now,
             off_cpu_at: self.now,
             heard: None,
+            lag: Duration::ZERO,
             runtime_told: 0,
         });
         self.counts.forks += 1;

@@ -206,6 +206,8 @@ pub(crate) struct Task {
     pub off_cpu_at: Time,
     /// How long after its next wake-up an idle CPU hears of it, if not as the machine says.
     pub heard: Option<Duration>,
+    /// CPU time it is owed when it is woken next, from before the run.
+    pub lag: Duration,
     /// Run time reported so far, ns.
     pub runtime_told: u64,
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use schedlab_sched::{NeedResched, Wakeup};
 use schedlab_topology::CpuId;
 use schedlab_trace::Kind;
-use schedlab_units::TaskId;
+use schedlab_units::{Duration, TaskId};
 
 use crate::emit::Context;
 use crate::engine::Engine;
@@ -26,6 +26,10 @@ impl Engine<'_> {
         }
         self.counts.wakeups += 1;
         self.settle(task);
+        let lag = std::mem::take(&mut self.tasks[task.index()].lag);
+        if lag > Duration::ZERO {
+            self.sched.set_lag(task, lag);
+        }
         let wakeup = Wakeup {
             task,
             waker: self.curr(cpu),
@@ -91,5 +95,56 @@ impl Engine<'_> {
         }
         self.take_time(cpu, self.paths.wake_list * woken.len() as u64);
         self.effects(cpu, Context::Hardirq);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schedlab_machine::Machine;
+    use schedlab_sched::Kernel;
+    use schedlab_trace::{Event, Kind, Sink};
+    use schedlab_units::Duration;
+    use schedlab_workload::{Op, Start, TaskSpec, WorkloadBuilder};
+
+    use crate::Simulation;
+
+    /// How often the waker lost its CPU though it would have gone on.
+    #[derive(Default)]
+    struct Preempted(u32);
+
+    impl Sink for Preempted {
+        fn event(&mut self, event: &Event) {
+            if let Kind::SchedSwitch { prev_comm, prev_state, .. } = event.kind
+                && prev_comm.as_bytes() == b"wakes"
+                && prev_state.is_runnable()
+            {
+                self.0 += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn who_brings_lag_from_its_past_takes_the_cpu_of_its_waker() {
+        let preempted = |kernel: &str, lag: Duration| {
+            let mut w = WorkloadBuilder::new("test");
+            let sem = w.sem("sem", 0);
+            let run = |us| Op::Run { work: Duration::micros(us) };
+            let wakes = w.program("wakes", |p| {
+                p.op(run(100)).op(Op::SemPost { sem }).op(run(100));
+            });
+            let waits = w.program("waits", |p| {
+                p.op(Op::SemWait { sem }).op(run(20));
+            });
+            let start = Start::At(Duration::millis(100));
+            w.task(TaskSpec { start, ..TaskSpec::root("wakes", wakes) });
+            w.task(TaskSpec { lag, ..TaskSpec::root("waits", waits) });
+            let workload = w.finish().unwrap();
+            let (machine, kernel) = (Machine::preset("1").unwrap(), Kernel::parse(kernel).unwrap());
+            let mut seen = Preempted::default();
+            assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut seen).is_ok());
+            seen.0
+        };
+        assert_eq!(preempted("v6.12", Duration::ZERO), 0);
+        assert_eq!(preempted("v6.12", Duration::millis(1)), 1);
     }
 }

@@ -77,6 +77,8 @@ pub struct TaskSpec {
     pub group: Option<GroupId>,
     /// If it is not forked: how often it has changed whom it wakes, which it has from its past; none for never.
     pub flips: Option<Flips>,
+    /// CPU time that it is owed when it is woken first, which it has from its past (`vlag` at nice 0).
+    pub lag: Duration,
     /// Bytes it works on that caches should keep, for the cost of moving it.
     pub footprint: u64,
     /// Whether its work waits for memory more than it computes (an SMT sibling hurts it more).
@@ -111,6 +113,7 @@ impl TaskSpec {
             cpus: None,
             group: None,
             flips: None,
+            lag: Duration::ZERO,
             footprint: 0,
             memory_bound: false,
             background: false,

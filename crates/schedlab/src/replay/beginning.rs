@@ -3,13 +3,13 @@
 //! Where a kernel puts a new task hangs on what its CPUs did before the recording: their averages, which of them went idle
 //! last. None of that is in an event, but the choice is. For as long as averages hold something from before, a replay
 //! of the recording where it was made puts new tasks where they went, provided that all is as it was then: the
-//! parent forks from the same CPU, and the CPU chosen has something to run if it had. And it begins as long after a tick as
-//! the recording did, if what happened in ticks tells how long that was. What else belongs to the state, as when each domain
+//! parent forks from the same CPU, and the CPU chosen has something to run if it had. Tasks that were there before bring
+//! the lag that their first wake-ups show. And it begins as long after a tick as the recording did, if what happened in ticks tells how long that was. What else belongs to the state, as when each domain
 //! was balanced last and since when each CPU is idle, stays with the seed.
 //!
 //! Replays elsewhere, and under other kernels, begin as the seed has it: where new tasks go is then the question.
 
-use schedlab_sched::Kernel;
+use schedlab_sched::{FairPolicy, Kernel};
 use schedlab_units::Duration;
 use serde::Serialize;
 
@@ -29,6 +29,8 @@ pub struct Beginning {
     pub placed: usize,
     /// New tasks in all.
     pub new: usize,
+    /// Tasks that bring lag from before.
+    pub owed: usize,
 }
 
 impl Recorded {
@@ -43,14 +45,16 @@ impl Recorded {
         let placed = || self.learned.tasks.iter().filter_map(|task| task.placed);
         let early = placed().filter(|(at, _)| at.since(self.learned.first) <= BEGINNING);
         let since_tick_ns = self.since_tick(kernel).map(|since| since.0);
-        Beginning { since_tick_ns, placed: early.count(), new: placed().count() }
+        let owed = self.learned.tasks.iter().filter(|task| task.lag > Duration::ZERO).count();
+        let owed = if kernel.rules.policy == FairPolicy::Eevdf { owed } else { 0 };
+        Beginning { since_tick_ns, placed: early.count(), new: placed().count(), owed }
     }
 }
 
 impl Beginning {
     /// The same in words, as a line of its own.
     pub fn text(self) -> String {
-        let Beginning { since_tick_ns, placed, new } = self;
+        let Beginning { since_tick_ns, placed, new, owed } = self;
         let mut seeded = vec!["when domains were balanced", "since when CPUs are idle"];
         let mut learned = Vec::new();
         match since_tick_ns {
@@ -63,6 +67,11 @@ impl Beginning {
                 "{placed} of {new} new tasks, those of the first {} ms, go where they went if all is as it was",
                 BEGINNING.0 / 1_000_000
             )),
+        }
+        match owed {
+            0 => {}
+            1 => learned.push("one task brings lag".to_string()),
+            _ => learned.push(format!("{owed} tasks bring lag")),
         }
         if learned.is_empty() {
             learned.push("nothing".to_string());
@@ -77,11 +86,12 @@ mod tests {
 
     #[test]
     fn what_is_not_learned_stays_with_the_seed() {
-        let text = |since_tick_ns, placed| Beginning { since_tick_ns, placed, new: 13 }.text();
+        let text =
+            |since_tick_ns, placed| Beginning { since_tick_ns, placed, new: 13, owed: placed / 6 }.text();
         assert_eq!(
             text(Some(467_000), 12),
             "beginning learned: it begins 467 us after a tick; 12 of 13 new tasks, those of the first 353 ms, go where \
-             they went if all is as it was; from the seed: when domains were balanced, since when CPUs are idle\n"
+             they went if all is as it was; 2 tasks bring lag; from the seed: when domains were balanced, since when CPUs are idle\n"
         );
         assert_eq!(
             text(None, 0),
