@@ -4,13 +4,12 @@ use std::path::Path;
 
 use schedlab::audit::{
     AffinityHint, GroupFiles, Groups, apply_features, apply_tunables, has_groups, hints_of_command,
-    hints_of_tasks,
+    hints_of_tasks, sched_ext,
 };
 use schedlab::sched::{Kernel, PRESETS};
 use schedlab::topology::{CpuMask, Topology};
 
 use crate::boot_parameters::unknown_to_the_scheduler;
-use crate::command::record::is_sched_ext;
 use crate::error::Error;
 use crate::recorded::Recorded;
 use crate::recording::{Recording, is_read_once};
@@ -48,6 +47,8 @@ pub struct Facts {
     pub groups: Groups,
     /// Tasks were in groups, and in which is not recorded.
     pub groups_hidden: bool,
+    /// The scheduler of sched_ext that made it, if one did.
+    pub sched_ext: Option<String>,
 }
 
 impl Facts {
@@ -74,15 +75,16 @@ impl Facts {
                 kernel.switch(part.trim())?;
             }
         }
+        let sched_ext = folder.map(|folder| scheduler(folder, recorded)).transpose()?.flatten();
         if let Some(folder) = folder {
-            tell_other_rules(folder, recorded)?;
+            tell_other_rules(folder, recorded, sched_ext.as_deref())?;
         }
         let affinity = affinity(args, recorded, topology.nr_cpus())?;
         let (groups, groups_hidden) = match folder {
             Some(folder) => groups(folder, recorded)?,
             None => (Groups::default(), false),
         };
-        Ok(Facts { topology, kernel, affinity, groups, groups_hidden })
+        Ok(Facts { topology, kernel, affinity, groups, groups_hidden, sched_ext })
     }
 }
 
@@ -211,11 +213,12 @@ fn apply(kernel: &mut Kernel, folder: &Path, topology: &Topology) -> Result<(), 
 }
 
 /// Tells what may have decided by rules that are not the kernel's.
-fn tell_other_rules(folder: &Path, recorded: &Recorded) -> Result<(), Error> {
+fn tell_other_rules(folder: &Path, recorded: &Recorded, sched_ext: Option<&str>) -> Result<(), Error> {
     let trace = recorded.trace.display();
-    if is_sched_ext(&fact(folder, recorded, "sched_ext.txt")?) {
+    if let Some(name) = sched_ext {
         eprintln!(
-            "schedlab: {trace}: a scheduler of sched_ext was at work: what differs from these rules may be its choice"
+            "schedlab: {trace}: a scheduler of sched_ext ({name}) was at work: what differs from these rules may be \
+             its choice"
         );
     }
     for word in unknown_to_the_scheduler(&fact(folder, recorded, "cmdline.txt")?) {
@@ -234,6 +237,13 @@ pub fn fact(folder: &Path, recorded: &Recorded, name: &str) -> Result<String, Er
     let places = [beside.as_deref(), Some(folder)].into_iter().flatten();
     let path = places.map(|place| place.join(name)).find(|path| path.is_file());
     path.map_or_else(|| Ok(String::new()), |path| files::read(&path))
+}
+
+/// The scheduler of sched_ext that was at work, if one was.
+fn scheduler(folder: &Path, recorded: &Recorded) -> Result<Option<String>, Error> {
+    let beside = folder.parent().map(|parent| parent.join("scx-state.txt")).filter(|path| path.is_file());
+    let state = beside.map_or_else(|| Ok(String::new()), |path| files::read(&path))?;
+    Ok(sched_ext(&fact(folder, recorded, "sched_ext.txt")?, &state))
 }
 
 /// The groups of the tasks, and whether something of them is hidden. A recording without a list

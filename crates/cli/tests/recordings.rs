@@ -319,6 +319,14 @@ fn a_replay_says_first_whether_the_recording_comes_back() {
 }
 
 #[test]
+fn a_replay_says_that_a_scheduler_of_sched_ext_made_the_recording() {
+    let one = text(&["replay", "--runs", "2"], &recording("7.2/1x1x8-scx-fifo/scx-pipes"));
+    let first = one.lines().next().unwrap();
+    let told = "fidelity  recorded under a scheduler of sched_ext (lab_fifo), which the fair class is not";
+    assert!(first.starts_with(told), "{first}");
+}
+
+#[test]
 fn a_replay_needs_switches_and_wakeups() {
     check_error(
         &["replay", "--recorded-on", "1x4", "--as-recorded", "v6.12"],

@@ -95,6 +95,7 @@ impl Listener {
             nr_cpus,
             affinity: Vec::new(),
             known: Known::default(),
+            sched_ext: None,
         })
     }
 }
@@ -127,6 +128,8 @@ pub struct Recorded {
     pub affinity: Vec<AffinityHint>,
     /// What was known of tasks and groups when it was recorded.
     pub known: Known,
+    /// The scheduler of sched_ext that made it, if one did.
+    pub sched_ext: Option<String>,
 }
 
 /// Where a recording is replayed.

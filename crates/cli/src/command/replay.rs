@@ -54,6 +54,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let mut recorded = listener.finish(&found.trace.display().to_string())?;
     recorded.nr_cpus = topology.nr_cpus();
     recorded.affinity = facts.affinity;
+    recorded.sched_ext = facts.sched_ext;
     if let Some(folder) = args.facts.as_deref().or(found.facts.as_deref()) {
         recorded.known = known(folder, &found)?;
         recorded.known.members(facts.groups);

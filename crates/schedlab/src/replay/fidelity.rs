@@ -86,6 +86,8 @@ pub struct Fidelity {
     pub nr_cpus: usize,
     /// The kernel.
     pub kernel: String,
+    /// The scheduler of sched_ext that made the recording, if one did. The fair class replays it, which is not its own kernel.
+    pub sched_ext: Option<String>,
     /// The form of the replay.
     pub form: Form,
     /// How many seeds the mean is of.
@@ -257,8 +259,15 @@ impl Fidelity {
 
     /// The fidelity line, the form that was fitted, and what fell outside, if anything.
     pub fn text(&self) -> String {
+        let foreign = self.sched_ext.as_ref().map(|name| {
+            format!(
+                "recorded under a scheduler of sched_ext ({name}), which the fair class is not: \
+                 these figures judge no rule; "
+            )
+        });
         let mut text = format!(
-            "fidelity  replayed on its own machine ({} CPUs, {}), mean of {} seeds: {}\n",
+            "fidelity  {}replayed on its own machine ({} CPUs, {}), mean of {} seeds: {}\n",
+            foreign.unwrap_or_default(),
             self.nr_cpus,
             self.kernel,
             self.runs,
@@ -355,6 +364,7 @@ impl Recorded {
             machine: topology.name.clone(),
             nr_cpus: topology.nr_cpus(),
             kernel: kernel.name.clone(),
+            sched_ext: self.sched_ext.clone(),
             form,
             runs,
             counts,
@@ -438,6 +448,7 @@ mod tests {
                 machine: String::new(),
                 nr_cpus: 1,
                 kernel: String::new(),
+                sched_ext: None,
                 form: Form::USUAL,
                 runs,
                 counts: vec![Line::count("switches", recorded, replays)],

@@ -187,6 +187,7 @@ mod tests {
             machine: String::new(),
             nr_cpus: 1,
             kernel: String::new(),
+            sched_ext: None,
             form: Form::USUAL,
             runs: 1,
             counts: vec![strays(0.05, 0.5), strays(-0.2, 2.0)],

@@ -5,6 +5,8 @@
 
 use std::io::Read;
 
+use schedlab::audit::sched_ext;
+
 use super::host::{Host, open_without_waiting};
 
 /// A file of facts: its name and its text.
@@ -12,11 +14,6 @@ pub type Fact = (&'static str, String);
 
 /// The file that says whether a scheduler of sched_ext is at work.
 const SCHED_EXT: &str = "/sys/kernel/sched_ext/state";
-
-/// Whether a scheduler of sched_ext is at work, by lines of files.
-pub fn is_sched_ext(lines: &str) -> bool {
-    lines.lines().any(|line| line.strip_prefix(SCHED_EXT).is_some_and(|state| state.trim() == "enabled"))
-}
 
 /// All facts that the host tells, and sentences on those that are missing.
 pub fn facts(host: &Host) -> (Vec<Fact>, Vec<String>) {
@@ -42,7 +39,7 @@ pub fn facts(host: &Host) -> (Vec<Fact>, Vec<String>) {
     }
     let ext = [SCHED_EXT, "/sys/kernel/sched_ext/root/ops"].iter().filter_map(|path| line(host, path));
     let ext: String = ext.collect();
-    if is_sched_ext(&ext) {
+    if sched_ext(&ext, "").is_some() {
         missing.push(
             "a scheduler of sched_ext is at work: an audit judges it by rules that it need not follow".into(),
         );

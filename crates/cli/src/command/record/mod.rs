@@ -21,8 +21,6 @@ mod tests;
 mod trace_file;
 mod tracefs;
 
-pub use facts::is_sched_ext;
-
 use std::time::{Duration, Instant};
 
 use schedlab::parse_duration;
