@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     /// Loads whose switches do not come back within a tenth; docs/fidelity.md says why.
-    const SWITCHES_OFF: [&str; 3] = ["6.1/1x1x8/pipes", "hogs", "io-loop"];
+    const SWITCHES_OFF: [&str; 2] = ["6.1/1x1x8/pipes", "hogs"];
 
     /// Seeds that stand in for those of the table.
     const FEW: u32 = 3;
