@@ -221,10 +221,10 @@ impl<S: Listener> Audit<S> {
                     }
                 }
             }
-            Kind::SchedStatRuntime { pid, runtime, .. } => {
+            Kind::SchedStatRuntime { pid, runtime, vruntime, .. } => {
                 if let Some(task) = self.shadow.find(pid) {
                     self.requeue(event, task);
-                    runtime::charge(&mut self.shadow, task, runtime, now);
+                    runtime::charge(&mut self.shadow, task, runtime, vruntime, now);
                     if pid == event.pid && event.flags.has(Flags::HARDIRQ) {
                         self.shadow.expire_slice_timer(cpu, now);
                     }

@@ -81,10 +81,13 @@ impl Shadow {
 
     /// A task came to another CPU: its virtual time was taken off one clock and put on
     /// another, both read at times that are not quite known. `left` is the error of the
-    /// average where it was.
+    /// average where it was, and still is here.
     pub fn moved(&mut self, task: TaskId, left: u64) {
         let slack = if self.runtime_told { EVENT_ERROR } else { self.slack.time().0 };
-        self.add_error(SeId(task.0), slack + left);
+        let floor = self.floor_error(self.sched.cfs_rq_of(SeId(task.0)));
+        self.add_error(SeId(task.0), slack + left + floor);
+        let known = self.known_mut(task);
+        (known.by_floor, known.told_on) = (false, None);
     }
 
     /// A task was queued by a CPU that read the clock some time since `from`: its place is
@@ -203,11 +206,21 @@ impl Shadow {
             self.steady(task);
             return self.first_placed(task);
         }
-        let credit = self.sched.scaled.latency >> u32::from(kernel.has(Feature::GentleFairSleepers));
-        let floor = self.sched.cfs(self.sched.cfs_rq_of(SeId(task.0))).min_vruntime;
-        if floor.wrapping_sub(entry.se.vruntime) == credit {
-            let slack = self.slack.time().0;
+        let cfs = self.sched.cfs_rq_of(SeId(task.0));
+        let lead = self.sched.cfs(cfs).min_vruntime.wrapping_sub(entry.se.vruntime);
+        let earliest = lead == self.sleepers_credit();
+        if earliest {
+            let told = self.floors_told.contains_key(&cfs);
+            let slack = if told { self.floor_error(cfs) } else { self.slack.time().0 };
             self.known_mut(task).vruntime_error = slack;
+        }
+        let known = self.known_mut(task);
+        known.by_floor |= earliest || known.first_run && !known.charged.is_told();
+        if earliest {
+            known.told_on = None;
+        } else if !known.by_floor && known.told_on.is_none() {
+            let floor = self.floor_error(cfs);
+            self.add_error(SeId(task.0), floor);
         }
     }
 

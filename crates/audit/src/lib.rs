@@ -18,6 +18,7 @@ mod errors;
 mod exec;
 mod facts;
 mod flips;
+mod floors;
 mod fork;
 mod forking;
 mod grouping;

@@ -24,6 +24,8 @@ pub struct Asked {
     verdicts: Vec<Question>,
     /// Somebody asked the running task to make way, and it is known that it was told to.
     told: bool,
+    /// An event has shown that the running task is to make way, so what is asked from now on does not show.
+    pending: bool,
     /// Its task was woken while it ran: it meant to sleep, and calls the scheduler of itself.
     meant_to_sleep: bool,
     /// Somebody was moved there who may have asked.
@@ -251,6 +253,9 @@ impl<S: Listener> Audit<S> {
             self.asked[before.at].told = true;
             return;
         };
+        if self.asked[before.at].pending {
+            return;
+        }
         let who = self.shadow.known(before.curr).who();
         let mut verdict = Verdict::begun(event.time, before.at, Decision::Preempt, who, Choice::Nothing);
         verdict.hidden = Some(Hidden::Request);
@@ -337,6 +342,7 @@ impl<S: Listener> Audit<S> {
         }
         self.apply_answer(at, by, asked);
         self.asked[at].told |= asked;
+        self.asked[at].pending |= asked;
         self.give(verdict);
     }
 
@@ -361,6 +367,12 @@ impl<S: Listener> Audit<S> {
         };
         if !self.asked[cpu].verdicts.is_empty() {
             self.show_all(event, answer);
+        }
+        match event.kind {
+            Kind::SchedSwitch { .. } => self.asked[cpu].pending = false,
+            // Which may be what asks.
+            Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. } => {}
+            _ => self.asked[cpu].pending = answer == Some(true),
         }
         if answer == Some(false) && self.shadow.sched.rqs[cpu].curr != Curr::Idle {
             self.overrun(event);

@@ -152,8 +152,8 @@ impl Shadow {
             }
             let left = self.average_error(self.sched.cfs_rq_of(SeId(task.0)));
             self.sched.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
-            self.sched.set_task_cpu(task, to, MigrationCause::Periodic, now);
             self.moved(task, left);
+            self.sched.set_task_cpu(task, to, MigrationCause::Periodic, now);
             queued.push(task);
         }
         let mut arrived = Vec::new();

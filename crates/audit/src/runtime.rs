@@ -4,9 +4,10 @@
 //! take their part, and a clock is read before its event is written; where a CPU may be
 //! held up in between, long before. `sched_stat_runtime` says what was charged, to the
 //! nanosecond, and when: whatever the kernel does to a queue, it charges the running task first.
-//! So in such a trace nothing else charges a task: its clock is pinned.
+//! So in such a trace nothing else charges a task: its clock is pinned. Up to v6.8 it also says to which virtual time
+//! that has brought the task.
 
-use schedlab_sched::{Curr, SeId, calc_delta_fair};
+use schedlab_sched::{Curr, FairPolicy, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind};
 use schedlab_units::{TaskId, Time};
@@ -57,8 +58,8 @@ pub fn charge_ahead<'a>(
             _ if next.cpu != moving.cpu => {}
             _ if context(next.flags) != context(moving.flags) => return,
             Kind::SchedMigrateTask { .. } => {}
-            Kind::SchedStatRuntime { pid, runtime, .. } if pid == shadow.known(curr).pid => {
-                charge(shadow, curr, runtime, next.time);
+            Kind::SchedStatRuntime { pid, runtime, vruntime, .. } if pid == shadow.known(curr).pid => {
+                charge(shadow, curr, runtime, vruntime, next.time);
                 shadow.known_mut(curr).charged.heeded = Some(next.time);
                 return;
             }
@@ -67,8 +68,8 @@ pub fn charge_ahead<'a>(
     }
 }
 
-/// The kernel charged a task so much since it said so last.
-pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, now: Time) {
+/// The kernel charged a task so much since it said so last, which brought it to a virtual time.
+pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<u64>, now: Time) {
     shadow.runtime_told = true;
     if shadow.known_mut(task).charged.heeded.take_if(|heeded| *heeded == now).is_some() {
         return;
@@ -95,6 +96,11 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, now: Time) {
     let ran = shadow.sched.task(task).se.sum_exec_runtime;
     shadow.known_mut(task).charged.at = Some(ran);
     pin(shadow, task);
+    if let Some(vruntime) = vruntime
+        && shadow.sched.kernel.rules.policy == FairPolicy::Cfs
+    {
+        shadow.come_to(task, vruntime);
+    }
 }
 
 /// From now on events alone charge a task that runs.
@@ -172,17 +178,17 @@ mod tests {
         let comm = Comm::from("a");
         shadow.sync_curr(CpuId(0), Pid(7), &comm, Time(1_000_000_000));
         let task = shadow.find(Pid(7)).unwrap();
-        charge(&mut shadow, task, 1, Time(1_001_000_000));
+        charge(&mut shadow, task, 1, None, Time(1_001_000_000));
         let ran = |shadow: &Shadow| shadow.sched.task(task).se.sum_exec_runtime;
         let before = ran(&shadow);
-        charge(&mut shadow, task, 990_000, Time(1_002_000_000));
+        charge(&mut shadow, task, 990_000, None, Time(1_002_000_000));
         assert_eq!(ran(&shadow) - before, 990_000, "10 us went to an interrupt");
         shadow.sched.update_rq_clock(CpuId(0), Time(1_003_000_000));
         shadow.sched.update_curr(shadow.sched.root_cfs_id(CpuId(0)));
         assert_eq!(ran(&shadow) - before, 990_000, "nothing but an event charges it");
         unpin(&mut shadow, task);
         shadow.sched.update_curr(shadow.sched.root_cfs_id(CpuId(0)));
-        charge(&mut shadow, task, 980_000, Time(1_003_000_000));
+        charge(&mut shadow, task, 980_000, None, Time(1_003_000_000));
         assert_eq!(ran(&shadow) - before, 1_970_000, "what was charged here meanwhile is given back");
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_sched::{Curr, Kernel, Prices, Sched, SeId};
+use schedlab_sched::{CfsRqId, Curr, Kernel, Prices, Sched, SeId};
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -55,6 +55,10 @@ pub struct Known {
     pub nice_told: bool,
     /// How far its virtual time may be from the one here, ns.
     pub vruntime_error: u64,
+    /// The floor of its queue has put it where it is.
+    pub by_floor: bool,
+    /// The queue of which it was told its virtual time, since it came there.
+    pub told_on: Option<CfsRqId>,
     /// What it was owed when it last left a queue is known.
     pub lag_known: bool,
     /// When it began to run.
@@ -112,6 +116,8 @@ pub struct Shadow {
     pub group_errors: BTreeMap<SeId, u64>,
     /// The trace says what tasks are charged.
     pub runtime_told: bool,
+    /// Queues of which it says virtual times, and how late their floors may have been when it first did.
+    pub floors_told: BTreeMap<CfsRqId, u64>,
     /// How far apart events of different CPUs can be and still overlap.
     pub slack: Slack,
     /// How long before their events CPUs may have read their clocks.
@@ -169,6 +175,7 @@ impl Shadow {
             grouping: Grouping::default(),
             group_errors: BTreeMap::new(),
             runtime_told: false,
+            floors_told: BTreeMap::new(),
             slack: Slack::default(),
             clocks: Clocks::new(topology.nr_cpus()),
             told_masks: BTreeMap::new(),

@@ -99,6 +99,27 @@ impl Sched {
         }
     }
 
+    /// Those whose queue this is: what waits and runs, and tasks that sleep.
+    pub fn members(&self, cfs: CfsRqId) -> impl Iterator<Item = SeId> + '_ {
+        let queue = self.cfs(cfs);
+        let queued = queue.curr.into_iter().chain(queue.timeline.entries().iter().map(|entry| entry.se));
+        let tasks = (0..self.tasks.len() as u32).map(SeId);
+        queued.filter(|se| !se.is_task()).chain(tasks.filter(move |&se| self.se(se).cfs_rq == Some(cfs)))
+    }
+
+    /// Moves a queue in virtual time, its floor and its members but those that `stay`, to where a recorded kernel has
+    /// it.
+    pub fn shift_virtual_times(&mut self, cfs: CfsRqId, by: u64, stay: &[SeId]) {
+        let queue = self.cfs_mut(cfs);
+        queue.min_vruntime = queue.min_vruntime.wrapping_add(by);
+        let moved: Vec<SeId> = self.members(cfs).filter(|se| !stay.contains(se)).collect();
+        for se in moved {
+            let entity = self.se(se);
+            let (vruntime, deadline) = (entity.vruntime.wrapping_add(by), entity.deadline.wrapping_add(by));
+            self.set_virtual_time(se, vruntime, deadline);
+        }
+    }
+
     /// Changes the slice of a group's entity, wherever that is noted.
     #[inline]
     pub(crate) fn set_group_slice(&mut self, cfs: CfsRqId, se: SeId, slice: u64) {
