@@ -79,9 +79,9 @@ impl Shadow {
         std::iter::successors(self.sched.task(task).se.parent, |&se| self.sched.se(se).parent)
     }
 
-    /// A task came to another CPU: its virtual time was taken off one clock and put on
+    /// A task comes to another CPU, and is not there yet: its virtual time is taken off one clock and put on
     /// another, both read at times that are not quite known. `left` is the error of the
-    /// average where it was, and still is here.
+    /// average where it was.
     pub fn moved(&mut self, task: TaskId, left: u64) {
         let slack = if self.runtime_told { EVENT_ERROR } else { self.slack.time().0 };
         let floor = self.floor_error(self.sched.cfs_rq_of(SeId(task.0)));

@@ -10,7 +10,8 @@ use schedlab_units::TaskId;
 
 use crate::shadow::Shadow;
 
-/// How far what follows from a floor may be from what is told, ns: times of charges are rounded.
+/// How far what follows from a floor may be from what is told, ns: what is charged before the first charge that is told goes by
+/// the times of events.
 const ROUNDED: u64 = 20_000;
 
 impl Shadow {

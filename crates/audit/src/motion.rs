@@ -81,11 +81,16 @@ pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'
 /// them.
 pub fn changed(shadow: &Shadow, this: CpuId, from: Time) -> Vec<Changing> {
     let cpus = shadow.cpus().filter(|&cpu| cpu != this);
-    let recent = cpus.filter(|&cpu| match shadow.sched.rqs[cpu].curr {
-        Curr::Idle => shadow.sched.rqs[cpu].idle_stamp >= from.0,
-        Curr::Task(task) => shadow.known(task).began >= from,
-    });
+    let recent = cpus.filter(|&cpu| changed_at(shadow, cpu) >= from);
     recent.map(|cpu| Changing { cpu, idle: !shadow.sched.idle_cpu(cpu) }).collect()
+}
+
+/// When a CPU last went idle, or its task began to run.
+pub fn changed_at(shadow: &Shadow, cpu: CpuId) -> Time {
+    match shadow.sched.rqs[cpu].curr {
+        Curr::Idle => Time(shadow.sched.rqs[cpu].idle_stamp),
+        Curr::Task(task) => shadow.known(task).began,
+    }
 }
 
 /// Looks at the shadow as if a CPU had changed already.

@@ -45,15 +45,11 @@ impl<S: Listener> Audit<S> {
     /// Whether a waker may have seen a CPU in another state than it has here: in that of before, or in one that it
     /// came to before the waker went on.
     fn changes(&self, cpu: CpuId, open: &Open, now: Time) -> bool {
-        let rq = &self.shadow.sched.rqs[cpu];
-        let (idle, since) = match rq.curr {
-            Curr::Idle => (true, Time(rq.idle_stamp)),
-            Curr::Task(task) => (false, self.shadow.known(task).began),
-        };
+        let idle = self.shadow.sched.rqs[cpu].curr == Curr::Idle;
         let end = Time(open.fate.at.0.saturating_sub(1));
         let mut before_it_goes_on =
             self.pairing.shown(end).take_while(|shown| shown.cpu != open.wakeup.this_cpu);
-        since >= motion::from(now, self.shadow.slack)
+        motion::changed_at(&self.shadow, cpu) >= motion::from(now, self.shadow.slack)
             || before_it_goes_on.any(|shown| shown.cpu == cpu && shown.idle == Some(!idle))
     }
 
