@@ -19,6 +19,7 @@ use schedlab_workload::Placed;
 use crate::error::Missing;
 use crate::lags::Lags;
 use crate::learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
+use crate::passes::Pass;
 
 /// A sink that learns.
 #[derive(Debug, Default)]
@@ -403,10 +404,21 @@ impl Learner {
         self.step(parent, Step::Fork(child));
     }
 
+    /// A task is moved; by a busy CPU's balancing if that CPU gets it and it waited.
+    fn migrate(&mut self, event: &Event, pid: Pid, from: CpuId, cpu: CpuId) {
+        let waited = |task: &TaskIndex| self.lives[task.index()].state == State::Runnable;
+        if cpu == event.cpu
+            && event.pid != Pid::IDLE
+            && is_softirq(event)
+            && self.by_pid.get(&pid).is_some_and(waited)
+        {
+            self.learned.passes.moved(Pass { cpu, from, at: event.time });
+        }
+    }
+
     /// Whether something happens that mostly ticks do.
     fn is_of_tick(&mut self, event: &Event) -> bool {
-        let in_softirq =
-            || is_interrupt(event) && event.flags.has(Flags::SOFTIRQ) && !event.flags.has(Flags::HARDIRQ);
+        let in_softirq = || is_softirq(event);
         match event.kind {
             Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => {
                 if let Some(woken) = self.woken_to.get_mut(target_cpu.index()) {
@@ -453,6 +465,11 @@ fn is_interrupt(event: &Event) -> bool {
     let hard = event.flags.has(Flags::HARDIRQ) || event.flags.has(Flags::NMI);
     let in_ksoftirqd = event.comm.as_bytes().starts_with(b"ksoftirqd/");
     event.flags.in_interrupt() && (hard || !in_ksoftirqd)
+}
+
+/// Whether a soft interrupt is at work that no task runs.
+fn is_softirq(event: &Event) -> bool {
+    is_interrupt(event) && event.flags.has(Flags::SOFTIRQ) && !event.flags.has(Flags::HARDIRQ)
 }
 
 /// A thread is forgotten at once when it ends; a process waits for its parent to ask.
@@ -514,6 +531,9 @@ impl Sink for Learner {
             }
             Kind::SchedWakeupNew { comm, pid, prio, target_cpu } => {
                 self.wakeup_new(event, pid, comm, prio, target_cpu);
+            }
+            Kind::SchedMigrateTask { pid, orig_cpu: from, dest_cpu: cpu, .. } => {
+                self.migrate(event, pid, from, cpu);
             }
             Kind::SchedProcessFork { child_comm, child_pid, .. } => self.fork(event, child_comm, child_pid),
             Kind::SchedProcessExec { ref filename, .. } => {

@@ -17,6 +17,7 @@ use crate::{Learned, Learner, Missing};
 ///   0 100 a-10 forks b-11     sched_process_fork
 ///   0 100 a-10 starts b-11    sched_wakeup_new
 ///   0 100 a-10 execs /bin/c
+///   0 100 a-10 balances 1 b-11   a soft interrupt that hits a moves b here from CPU 1
 /// ```
 /// A task may carry its priority: `b-11@125`.
 fn ftrace_text(short: &str) -> String {
@@ -31,7 +32,7 @@ fn ftrace_line(short: &str) -> String {
     let other = || task_of(rest[rest.len() - 1]);
     let flags = match *verb {
         "irq" => "d.h2.",
-        "softirq" => "d.s2.",
+        "softirq" | "balances" => "d.s2.",
         _ => "d..2.",
     };
     let event = match *verb {
@@ -58,6 +59,13 @@ fn ftrace_line(short: &str) -> String {
         "starts" => {
             let (child, child_pid, child_prio) = other();
             format!("sched_wakeup_new: comm={child} pid={child_pid} prio={child_prio} target_cpu=001")
+        }
+        "balances" => {
+            let (moved, moved_pid, moved_prio) = other();
+            format!(
+                "sched_migrate_task: comm={moved} pid={moved_pid} prio={moved_prio} orig_cpu={} dest_cpu={cpu}",
+                rest[0]
+            )
         }
         "execs" => format!("sched_process_exec: filename={} pid={pid} old_pid={pid}", rest[0]),
         _ => panic!("{short}"),
@@ -270,6 +278,25 @@ fn what_comes_at_ticks_tells_how_long_after_a_tick_a_recording_begins() {
     // Who is woken takes the CPU at any time.
     let woken = begun.replace("a-10 out R b-11", "a-10 wakes b-11").replace("b-11 out R", "b-11 out S");
     assert_eq!(since(&woken, 4), None);
+}
+
+#[test]
+fn the_first_moves_to_a_busy_cpu_tell_when_it_balances() {
+    let waits = "1 100 a-10 out R b-11
+                 0 120 c-12 wakes d-13
+                 0 150 c-12 out S d-13";
+    let passes = |then: &str| {
+        let learned = learn(&format!("{waits}\n{then}")).unwrap();
+        let passes = learned.passes.iter();
+        passes.map(|pass| (pass.cpu.0, pass.from.0, pass.at.0 / 1000)).collect::<Vec<_>>()
+    };
+    let then = "0 900 d-13 balances 1 a-10
+                2 950 e-14 balances 0 a-10
+                0 990 d-13 balances 1 a-10
+                0 999 d-13 balances 2 a-10";
+    assert_eq!(passes(then), [(0, 1, 900), (2, 0, 950), (0, 2, 999)]);
+    // An idle CPU balances more often, and one that is asleep is moved by the one that wakes it.
+    assert_eq!(passes("0 900 <idle>-0 balances 1 a-10\n0 950 d-13 balances 1 c-12"), []);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::Placed;
 
+use crate::passes::Passes;
 use crate::ticks::Ticks;
 
 /// A task of the recording, by its place in [`Learned::tasks`].
@@ -39,6 +40,8 @@ pub struct Learned {
     pub wakeups_of_awake: u64,
     /// What happened in ticks.
     pub ticks: Ticks,
+    /// When busy CPUs balanced.
+    pub passes: Passes,
     /// Groups that tasks were moved to.
     pub groups: Vec<String>,
 }

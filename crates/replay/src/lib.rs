@@ -17,6 +17,7 @@ mod known;
 mod lags;
 mod learn;
 mod learned;
+mod passes;
 mod rhythm;
 mod ticks;
 mod wakers;
@@ -26,6 +27,7 @@ pub use error::Missing;
 pub use known::{BadFacts, Known, KnownTask};
 pub use learn::Learner;
 pub use learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
+pub use passes::{Pass, Passes};
 pub use ticks::Ticks;
 pub use wakers::Wakers;
 

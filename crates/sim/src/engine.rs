@@ -24,6 +24,7 @@ use crate::cpu::{CoreState, Cpu};
 use crate::event::Event;
 use crate::memory::Memory;
 use crate::outcome::{Counts, End, Outcome};
+use crate::past::Past;
 use crate::queue::Queue;
 use crate::rng::Stream;
 use crate::task::Task;
@@ -257,7 +258,7 @@ impl<'a> Engine<'a> {
         kernel: &schedlab_sched::Kernel,
         workload: &'a Workload,
         seed: u64,
-        since_tick: Option<(Duration, Duration)>,
+        past: &Past,
         listens: Listens,
     ) -> Engine<'a> {
         let topology = &machine.topology;
@@ -316,22 +317,28 @@ impl<'a> Engine<'a> {
         if engine.explaining {
             engine.sched.balance_log = Some(Vec::new());
         }
-        engine.begin(since_tick);
+        engine.begin(past);
         engine
     }
 
     /// Puts the machine to sleep and the first events into the queue.
-    fn begin(&mut self, since_tick: Option<(Duration, Duration)>) {
-        let mut past = Stream::new(self.seed, "uptime", 0);
-        self.sched.has_been_up(UPTIME, || past.next());
+    fn begin(&mut self, past: &Past) {
+        let mut draw = Stream::new(self.seed, "uptime", 0);
+        self.sched.has_been_up(UPTIME, || draw.next());
         for sd in &mut self.sched.domains.sds {
             sd.max_newidle_lb_cost = self.machine.newidle_cost;
         }
         // Nobody starts a program at a tick.
         let tick = self.sched.tick_ns();
-        let drawn = past.next() % tick;
-        let known = since_tick.map(|(at, since)| (since.0 % tick + tick - (UPTIME + at).0 % tick) % tick);
-        let begin = UPTIME + Duration(known.unwrap_or(drawn));
+        let drawn = draw.next() % tick;
+        let at = UPTIME + past.at;
+        let phase = past.since_tick.map(|since| (since.0 % tick + tick - at.0 % tick) % tick);
+        let begin = UPTIME + Duration(phase.unwrap_or(drawn));
+        // Of several passes over a domain the first.
+        for pass in past.passes.iter().rev() {
+            let now = begin + past.at;
+            self.sched.has_balanced_for(pass.cpu, pass.from, now + pass.after, now);
+        }
         self.began = begin;
         self.zero = begin;
         let cpus: Vec<CpuId> = self.machine.topology.online().iter().collect();

@@ -13,6 +13,7 @@ use crate::change::{self, Timed};
 use crate::engine::{Engine, Limits, Listens};
 use crate::noise::Noise;
 use crate::outcome::{End, Outcome};
+use crate::past::Past;
 
 /// A run that cannot begin, with the part that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub struct Simulation<'a> {
     limit: Duration,
     events: u64,
     noise: Noise,
-    since_tick: Option<(Duration, Duration)>,
+    past: Past,
     changes: Arc<[Timed]>,
 }
 
@@ -62,7 +63,7 @@ impl<'a> Simulation<'a> {
             limit,
             events: u64::MAX,
             noise: Noise::QUIET,
-            since_tick: None,
+            past: Past::default(),
             changes: Arc::from([]),
         })
     }
@@ -91,11 +92,10 @@ impl<'a> Simulation<'a> {
         Simulation { noise, ..self }
     }
 
-    /// The same, begun so that what is `at` after the start of the workload is so long after a tick; otherwise
-    /// the seed draws it.
+    /// The same, begun in a state of which this is known.
     #[must_use]
-    pub fn since_tick(self, at: Duration, since: Duration) -> Self {
-        Simulation { since_tick: Some((at, since)), ..self }
+    pub fn past(self, past: Past) -> Self {
+        Simulation { past, ..self }
     }
 
     /// The same with changes from outside while it runs.
@@ -111,8 +111,8 @@ impl<'a> Simulation<'a> {
     }
 
     pub(crate) fn engine(&self, listens: Listens) -> Engine<'a> {
-        let (seed, since_tick) = (self.seed, self.since_tick);
-        let mut engine = Engine::new(self.machine, self.kernel, self.workload, seed, since_tick, listens);
+        let mut engine =
+            Engine::new(self.machine, self.kernel, self.workload, self.seed, &self.past, listens);
         engine.make_noise(self.noise);
         engine.plan(&self.changes);
         engine

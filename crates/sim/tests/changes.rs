@@ -3,7 +3,7 @@
 use schedlab_machine::{Machine, Without};
 use schedlab_sched::{Kernel, PRESETS};
 use schedlab_sim::checker::Checkers;
-use schedlab_sim::{Change, Noise, Outcome, Simulation, Timed};
+use schedlab_sim::{Change, Noise, Outcome, Past, Simulation, Timed};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Each, Event, Kind, NullSink, Tee};
 use schedlab_units::{Duration, Pid, Time};
@@ -364,7 +364,14 @@ fn a_run_begins_as_long_after_a_tick_as_it_is_told() {
         let since = |simulation: &Simulation| (simulation.run(&mut NullSink).began + ms(3)).0 % period;
         let seeded = simulation.clone().seed(seed);
         assert_ne!(since(&seeded), 700_000);
-        assert_eq!(since(&seeded.since_tick(ms(3), Duration::micros(700))), 700_000);
+        assert_eq!(
+            since(&seeded.past(Past {
+                at: ms(3),
+                since_tick: Some(Duration::micros(700)),
+                ..Past::default()
+            })),
+            700_000
+        );
     }
 }
 

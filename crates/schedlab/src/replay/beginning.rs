@@ -4,12 +4,16 @@
 //! last. None of that is in an event, but the choice is. For as long as averages hold something from before, a replay
 //! of the recording where it was made puts new tasks where they went, provided that all is as it was then: the
 //! parent forks from the same CPU, and the CPU chosen has something to run if it had. Tasks that were there before bring
-//! the lag that their first wake-ups show. And it begins as long after a tick as the recording did, if what happened in ticks tells how long that was. What else belongs to the state, as when each domain
-//! was balanced last and since when each CPU is idle, stays with the seed.
+//! the lag that their first wake-ups show. It begins as long after a tick as the recording did, if what happened in ticks
+//! tells how long that was; and a busy CPU balances a domain when its first move of a task shows that it does. What else
+//! belongs to the state, as since when each CPU is idle, stays with the seed.
 //!
 //! Replays elsewhere, and under other kernels, begin as the seed has it: where new tasks go is then the question.
 
+use std::collections::BTreeSet;
+
 use schedlab_sched::{FairPolicy, Kernel};
+use schedlab_sim::{Pass, Past};
 use schedlab_units::Duration;
 use serde::Serialize;
 
@@ -31,6 +35,8 @@ pub struct Beginning {
     pub new: usize,
     /// Tasks that bring lag from before.
     pub owed: usize,
+    /// CPUs that balance when their first moves show.
+    pub balanced: usize,
 }
 
 impl Recorded {
@@ -40,6 +46,19 @@ impl Recorded {
         self.learned.ticks.since_tick(self.learned.first, period)
     }
 
+    /// What a simulation of it is to know of what was before, if the recording begins `at` after its start.
+    pub(super) fn past(&self, kernel: &Kernel, at: Duration) -> Past {
+        let after = |pass: schedlab_replay::Pass| pass.at.since(self.learned.first);
+        let passes =
+            self.early_passes().map(|pass| Pass { cpu: pass.cpu, from: pass.from, after: after(pass) });
+        Past { at, since_tick: self.since_tick(kernel), passes: passes.collect() }
+    }
+
+    /// Passes of balancing that tell when the CPU had balanced before the recording.
+    fn early_passes(&self) -> impl Iterator<Item = schedlab_replay::Pass> {
+        self.learned.passes.iter().filter(|pass| pass.at.since(self.learned.first) <= BEGINNING)
+    }
+
     /// What the recording tells of the state it began from.
     pub fn beginning(&self, kernel: &Kernel) -> Beginning {
         let placed = || self.learned.tasks.iter().filter_map(|task| task.placed);
@@ -47,14 +66,15 @@ impl Recorded {
         let since_tick_ns = self.since_tick(kernel).map(|since| since.0);
         let owed = self.learned.tasks.iter().filter(|task| task.lag > Duration::ZERO).count();
         let owed = if kernel.rules.policy == FairPolicy::Eevdf { owed } else { 0 };
-        Beginning { since_tick_ns, placed: early.count(), new: placed().count(), owed }
+        let balanced = self.early_passes().map(|pass| pass.cpu).collect::<BTreeSet<_>>().len();
+        Beginning { since_tick_ns, placed: early.count(), new: placed().count(), owed, balanced }
     }
 }
 
 impl Beginning {
     /// The same in words, as a line of its own.
     pub fn text(self) -> String {
-        let Beginning { since_tick_ns, placed, new, owed } = self;
+        let Beginning { since_tick_ns, placed, new, owed, balanced } = self;
         let mut seeded = vec!["when domains were balanced", "since when CPUs are idle"];
         let mut learned = Vec::new();
         match since_tick_ns {
@@ -73,6 +93,14 @@ impl Beginning {
             1 => learned.push("one task brings lag".to_string()),
             _ => learned.push(format!("{owed} tasks bring lag")),
         }
+        match balanced {
+            0 => {}
+            1 => learned.push("one CPU balances when its first moves show".to_string()),
+            _ => learned.push(format!("{balanced} CPUs balance when their first moves show")),
+        }
+        if balanced > 0 {
+            seeded[0] = "when all other domains were balanced";
+        }
         if learned.is_empty() {
             learned.push("nothing".to_string());
         }
@@ -86,12 +114,14 @@ mod tests {
 
     #[test]
     fn what_is_not_learned_stays_with_the_seed() {
-        let text =
-            |since_tick_ns, placed| Beginning { since_tick_ns, placed, new: 13, owed: placed / 6 }.text();
+        let text = |since_tick_ns, placed| {
+            Beginning { since_tick_ns, placed, new: 13, owed: placed / 6, balanced: placed / 2 }.text()
+        };
         assert_eq!(
             text(Some(467_000), 12),
             "beginning learned: it begins 467 us after a tick; 12 of 13 new tasks, those of the first 353 ms, go where \
-             they went if all is as it was; 2 tasks bring lag; from the seed: when domains were balanced, since when CPUs are idle\n"
+             they went if all is as it was; 2 tasks bring lag; 6 CPUs balance when their first moves show; from the seed: when \
+             all other domains were balanced, since when CPUs are idle\n"
         );
         assert_eq!(
             text(None, 0),

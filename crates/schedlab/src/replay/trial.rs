@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use schedlab_replay::{MARK, TaskIndex};
 use schedlab_report::metrics::Busy;
 use schedlab_sched::Kernel;
-use schedlab_sim::{End, Simulation};
+use schedlab_sim::{End, Past, Simulation};
 use schedlab_topology::Topology;
 use schedlab_trace::{Event, Kind, Sink, Tee};
-use schedlab_units::{Duration, Pid};
+use schedlab_units::Pid;
 
 use super::beginning::BEGINNING;
 use super::fidelity::{FIGURES, values};
@@ -34,8 +34,8 @@ pub(super) struct Trial<'a> {
     kernel: &'a Kernel,
     place: Place,
     row: Row,
-    /// How long after a tick the recording begins.
-    since_tick: Option<Duration>,
+    /// What the recording tells of the state it began from.
+    past: Past,
     /// What it is.
     pub form: Form,
 }
@@ -50,8 +50,8 @@ impl<'a> Trial<'a> {
     ) -> Result<Trial<'a>, Error> {
         let place = Place { placed: BEGINNING, ..recorded.own(topology.clone(), form) };
         let row = recorded.row(&place)?;
-        let since_tick = recorded.since_tick(kernel);
-        Ok(Trial { recorded, kernel, place, row, since_tick, form })
+        let past = recorded.past(kernel, row.prologue);
+        Ok(Trial { recorded, kernel, place, row, past, form })
     }
 
     /// One replay.
@@ -59,11 +59,7 @@ impl<'a> Trial<'a> {
         let simulation = Simulation::new(&self.place.machine, self.kernel, &self.row.workload)
             .map_err(|e| Error::new(e.to_string()))?;
         let mut sinks = Tee(Measured::new(self.row.prologue, figures()), Tasks::default());
-        let simulation = match self.since_tick {
-            Some(since) => simulation.since_tick(self.row.prologue, since),
-            None => simulation,
-        };
-        let outcome = simulation.seed(seed).limit(ENDLESS).run(&mut sinks);
+        let outcome = simulation.past(self.past.clone()).seed(seed).limit(ENDLESS).run(&mut sinks);
         if outcome.end == End::Duration || !outcome.is_ok() {
             return Err(Error::new(format!(
                 "{}: the replay on its own machine: {}",

@@ -1,0 +1,26 @@
+//! What is known of what was before a run.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Duration;
+
+/// What is known of the machine at some time of a run; the rest is drawn from the seed.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// How long after the start of the workload that time is.
+    pub at: Duration,
+    /// How long before it the last tick came.
+    pub since_tick: Option<Duration>,
+    /// Passes of balancing that came after it, in their order.
+    pub passes: Vec<Pass>,
+}
+
+/// A pass of a busy CPU over the lowest of its domains that another CPU belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// The one that balances.
+    pub cpu: CpuId,
+    /// The other.
+    pub from: CpuId,
+    /// When it came.
+    pub after: Duration,
+}
