@@ -87,7 +87,7 @@ fn main() {
             for record in ftrace::Reader::new(&text[..]) {
                 if let Record::Event(mut event) = record.unwrap() {
                     event.time += Duration(round * span.0);
-                    audit.event(&event);
+                    audit.take(event);
                 }
             }
         }

@@ -58,10 +58,12 @@ impl Audit {
 
 impl<S: Listener> Sink for Audit<S> {
     fn event(&mut self, event: &Event) {
-        match self.steady.at(event.time) {
-            time if time == event.time => self.pairing.push(event),
-            time => self.pairing.push(&Event { time, ..event.clone() }),
-        }
+        self.take(event.clone());
+    }
+
+    fn take(&mut self, mut event: Event) {
+        event.time = self.steady.at(event.time);
+        self.pairing.push(event);
         self.follow_all(false);
     }
 }
@@ -108,13 +110,11 @@ impl<S: Listener> Audit<S> {
         (self.report, self.sink)
     }
 
-    /// Follows the events that need not wait, each where it was taken to: it is large.
-    #[inline]
+    /// Follows the events that need not wait.
     fn follow_all(&mut self, end: bool) {
-        loop {
-            let next = self.pairing.pop(end);
-            let Some(known) = &next else { return };
-            self.follow(known);
+        while let Some(known) = self.pairing.pop(end) {
+            self.follow(&known);
+            self.pairing.give_back(known);
         }
     }
 

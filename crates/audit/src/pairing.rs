@@ -92,11 +92,19 @@ impl Shown {
 /// Events in waiting.
 #[derive(Debug, Default)]
 pub struct Pairing {
-    waiting: VecDeque<Known>,
+    /// An event is large, so it stays where it was put until it was followed.
+    waiting: VecDeque<Box<Known>>,
+    /// Places of events that were followed, to be filled again.
+    #[allow(clippy::vec_box)]
+    spare: Vec<Box<Known>>,
     /// Of each event in `waiting`: one look ahead takes many of them.
     shown: VecDeque<Shown>,
     /// Number of the first event in `waiting`.
     first: u64,
+    /// Until when that one waits at least.
+    due: Time,
+    /// Time of the last event.
+    newest: Time,
     /// Wake-ups without end so far, with the number of their event.
     open: ByPid,
     /// Tasks that were born and did not leave a CPU yet.
@@ -144,8 +152,8 @@ impl ByPid {
 
 impl Pairing {
     /// Takes the next event of the trace.
-    #[inline]
-    pub fn push(&mut self, event: &Event) {
+    #[inline(never)]
+    pub fn push(&mut self, event: Event) {
         let number = self.first + self.waiting.len() as u64;
         let (mut open, mut of_wakeup) = (false, false);
         match event.kind {
@@ -197,15 +205,27 @@ impl Pairing {
             self.last.resize(event.cpu.index() + 1, u64::MAX);
         }
         self.last[event.cpu.index()] = number;
-        self.shown.push_back(Shown::by(event));
-        self.waiting.push_back(Known {
-            event: event.clone(),
-            fate: None,
-            later_prio: None,
-            of_wakeup,
-            open,
-            moved_to: None,
-        });
+        self.newest = event.time;
+        if self.shown.is_empty() {
+            self.due = event.time + HORIZON;
+        }
+        self.shown.push_back(Shown::by(&event));
+        let known = match self.spare.pop() {
+            Some(mut known) => {
+                known.event = event;
+                (known.fate, known.later_prio, known.moved_to) = (None, None, None);
+                (known.of_wakeup, known.open) = (of_wakeup, open);
+                known
+            }
+            None => Box::new(Known { event, fate: None, later_prio: None, of_wakeup, open, moved_to: None }),
+        };
+        self.waiting.push_back(known);
+    }
+
+    /// An event was followed.
+    #[inline]
+    pub fn give_back(&mut self, known: Box<Known>) {
+        self.spare.push(known);
     }
 
     /// A task is awake, so a wake-up of it that was begun has ended, as its waker meant.
@@ -233,7 +253,7 @@ impl Pairing {
 
     fn at(&mut self, number: u64) -> Option<&mut Known> {
         let index = number.checked_sub(self.first)?;
-        self.waiting.get_mut(index as usize)
+        self.waiting.get_mut(index as usize).map(|known| &mut **known)
     }
 
     fn close(&mut self, number: u64, fate: Option<Fate>) {
@@ -245,16 +265,18 @@ impl Pairing {
 
     /// The next event, if it need not wait; at the `end` of the trace none does.
     #[inline]
-    pub fn pop(&mut self, end: bool) -> Option<Known> {
-        let (front, back) = (self.waiting.front()?, self.shown.back()?);
-        let patience = match (front.open, &front.event.kind) {
-            (true, Kind::SchedWakeupNew { .. }) => CHILDHOOD,
-            (true, _) => PATIENCE,
-            (false, _) => HORIZON,
-        };
-        let waited = back.time.since(front.event.time);
-        if !end && waited < patience && self.waiting.len() < EVENTS_MAX {
+    pub fn pop(&mut self, end: bool) -> Option<Box<Known>> {
+        let must_go = end || self.waiting.len() >= EVENTS_MAX;
+        if self.newest < self.due && !must_go {
             return None;
+        }
+        let front = self.waiting.front()?;
+        if front.open && !must_go {
+            let is_new = matches!(front.event.kind, Kind::SchedWakeupNew { .. });
+            let patience = if is_new { CHILDHOOD } else { PATIENCE };
+            if self.newest.since(front.event.time) < patience {
+                return None;
+            }
         }
         match front.event.kind {
             Kind::SchedWaking { pid, .. } if front.open => {
@@ -270,6 +292,7 @@ impl Pairing {
         }
         self.first += 1;
         self.shown.pop_front();
+        self.due = self.shown.front().map_or(Time::MAX, |shown| shown.time + HORIZON);
         self.waiting.pop_front()
     }
 
@@ -300,7 +323,7 @@ mod tests {
     fn fates(text: &str) -> Vec<String> {
         let mut pairing = Pairing::default();
         let mut fates = Vec::new();
-        let mut take = |known: Known| {
+        let mut take = |known: Box<Known>| {
             if let Kind::SchedWaking { pid, .. } = known.event.kind {
                 fates.push(match known.fate {
                     Some(fate) => format!("{pid} to {} by {} moved {}", fate.cpu, fate.by, fate.migrated),
@@ -310,7 +333,7 @@ mod tests {
         };
         for record in ftrace::Reader::new(text.as_bytes()) {
             let Record::Event(event) = record.unwrap() else { continue };
-            pairing.push(&event);
+            pairing.push(event);
             while let Some(known) = pairing.pop(false) {
                 take(known);
             }

@@ -127,7 +127,7 @@ impl Recording {
                 if let Some(step) = seen.see(&event) {
                     back.count(step, || self.place_of(&event));
                 }
-                sink.event(&event);
+                sink.take(event);
             }
             if stop() {
                 return Ok(seen);

@@ -11,6 +11,11 @@ pub trait Sink {
     /// Takes one event. Times never go back.
     fn event(&mut self, event: &Event);
 
+    /// Takes one event that nobody else wants: who keeps it need not copy it.
+    fn take(&mut self, event: Event) {
+        self.event(&event);
+    }
+
     /// Whether to make the annotations that explain decisions; they cost time.
     fn wants_decisions(&self) -> bool {
         false
@@ -40,6 +45,10 @@ impl Sink for Vec<Event> {
         self.push(event.clone());
     }
 
+    fn take(&mut self, event: Event) {
+        self.push(event);
+    }
+
     fn wants_decisions(&self) -> bool {
         true
     }
@@ -48,6 +57,10 @@ impl Sink for Vec<Event> {
 impl<S: Sink + ?Sized> Sink for &mut S {
     fn event(&mut self, event: &Event) {
         (**self).event(event);
+    }
+
+    fn take(&mut self, event: Event) {
+        (**self).take(event);
     }
 
     fn wants_decisions(&self) -> bool {
@@ -62,6 +75,10 @@ impl<S: Sink + ?Sized> Sink for &mut S {
 impl<S: Sink + ?Sized> Sink for Box<S> {
     fn event(&mut self, event: &Event) {
         (**self).event(event);
+    }
+
+    fn take(&mut self, event: Event) {
+        (**self).take(event);
     }
 
     fn wants_decisions(&self) -> bool {

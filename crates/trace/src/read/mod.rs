@@ -169,7 +169,7 @@ pub fn feed(
         match record? {
             Record::Event(event) => {
                 summary.events += 1;
-                sink.event(&event);
+                sink.take(event);
             }
             record => summary.count(&record),
         }
