@@ -252,7 +252,7 @@ impl<S: Listener> Audit<S> {
             Kind::CgroupAttachTask { dst_root, ref dst_path, pid, .. } => {
                 self.shadow.attached(dst_root, pid, dst_path, now);
             }
-            Kind::Unknown(ref unknown) if unknown.name() == "sys_exit_setsid" => {
+            Kind::Unknown(ref unknown) if unknown.name_bytes() == b"sys_exit_setsid" => {
                 if let Some(task) = self.shadow.find(event.pid).filter(|_| is_session(unknown.text())) {
                     self.shadow.began_session(task, now);
                 }

@@ -107,11 +107,11 @@ impl Comparison {
 
     /// Compares the shadow with a probe's event; others are passed over.
     pub fn add(&mut self, shadow: &Shadow, event: &Unknown) {
-        match event.name() {
-            "cpus" => self.cpus(shadow, event),
-            "sel" => self.sel(shadow, event),
-            "fdgcpus" => self.fork_cpus(shadow, event),
-            "ni" => self.newidle(shadow, event),
+        match event.name_bytes() {
+            b"cpus" => self.cpus(shadow, event),
+            b"sel" => self.sel(shadow, event),
+            b"fdgcpus" => self.fork_cpus(shadow, event),
+            b"ni" => self.newidle(shadow, event),
             _ => {}
         }
     }
@@ -121,25 +121,34 @@ impl Comparison {
     }
 
     fn cpus(&mut self, shadow: &Shadow, event: &Unknown) {
+        let fact = |letters: &[u8]| match letters {
+            b"c" => Some(Fact::CurrentTask),
+            b"n" => Some(Fact::NrRunning),
+            b"t" => Some(Fact::TtwuPending),
+            b"l" => Some(Fact::LoadAvg),
+            b"hic" => Some(Fact::HasIdleCores),
+            b"nis" => Some(Fact::NrIdleScan),
+            b"busy" => Some(Fact::NrBusyCpus),
+            _ => None,
+        };
         let sched = &shadow.sched;
-        for (letters, cpu, seen) in by_cpu(shadow, event) {
+        for (fact, cpu, seen) in by_cpu(shadow, event, fact) {
             let rq = &sched.rqs[cpu];
-            let (fact, ours) = match letters {
-                b"c" => {
+            let ours = match fact {
+                Fact::CurrentTask => {
                     let curr = rq.curr.task().map_or(Pid::IDLE, |task| shadow.known(task).pid);
-                    (Fact::CurrentTask, i64::from(curr.0))
+                    i64::from(curr.0)
                 }
-                b"n" => (Fact::NrRunning, rq.nr_running.into()),
-                b"t" => (Fact::TtwuPending, rq.ttwu_pending.into()),
-                b"l" => (Fact::LoadAvg, sched.cpu_load(cpu) as i64),
+                Fact::NrRunning => rq.nr_running.into(),
+                Fact::TtwuPending => rq.ttwu_pending.into(),
+                Fact::LoadAvg => sched.cpu_load(cpu) as i64,
                 _ => {
                     let Some(llc) = sched.domains.per_cpu[cpu].llc_shared else { continue };
                     let llc = &sched.domains.shared[llc.0 as usize];
-                    match letters {
-                        b"hic" => (Fact::HasIdleCores, llc.has_idle_cores.into()),
-                        b"nis" => (Fact::NrIdleScan, llc.nr_idle_scan.into()),
-                        b"busy" => (Fact::NrBusyCpus, llc.nr_busy_cpus.into()),
-                        _ => continue,
+                    match fact {
+                        Fact::HasIdleCores => llc.has_idle_cores.into(),
+                        Fact::NrIdleScan => llc.nr_idle_scan.into(),
+                        _ => llc.nr_busy_cpus.into(),
                     }
                 }
             };
@@ -150,30 +159,30 @@ impl Comparison {
     fn sel(&mut self, shadow: &Shadow, event: &Unknown) {
         let Some(task) = event.int("pid").and_then(|pid| shadow.find(Pid(pid as i32))) else { return };
         let entry = shadow.sched.task(task);
-        for (key, seen) in event.ints() {
-            let (fact, ours) = match key {
-                "flips" => (Fact::WakeeFlips, entry.wakee_flips.into()),
-                "load" => (Fact::TaskLoadAvg, entry.se.avg.load_avg as i64),
-                "util" => (Fact::TaskUtilAvg, entry.se.avg.util_avg as i64),
-                "nca" => (Fact::AllowedCpus, entry.nr_cpus_allowed.into()),
-                "ruc" => match entry.recent_used_cpu {
-                    Some(recent) => (Fact::RecentUsedCpu, recent.0.into()),
-                    None => continue,
-                },
-                _ => continue,
-            };
+        let carried = |key: &[u8]| {
+            Some(match key {
+                b"flips" => (Fact::WakeeFlips, entry.wakee_flips.into()),
+                b"load" => (Fact::TaskLoadAvg, entry.se.avg.load_avg as i64),
+                b"util" => (Fact::TaskUtilAvg, entry.se.avg.util_avg as i64),
+                b"nca" => (Fact::AllowedCpus, entry.nr_cpus_allowed.into()),
+                b"ruc" => (Fact::RecentUsedCpu, entry.recent_used_cpu?.0.into()),
+                _ => return None,
+            })
+        };
+        for ((fact, ours), seen) in event.ints(carried) {
             self.note(fact, ours, seen);
         }
     }
 
     fn fork_cpus(&mut self, shadow: &Shadow, event: &Unknown) {
-        for (letters, cpu, seen) in by_cpu(shadow, event) {
+        let fact = |letters: &[u8]| match letters {
+            b"u" => Some(Fact::UtilAvgAtFork),
+            b"r" => Some(Fact::RunnableAvgAtFork),
+            _ => None,
+        };
+        for (fact, cpu, seen) in by_cpu(shadow, event, fact) {
             let avg = &shadow.sched.root_cfs(cpu).avg;
-            let (fact, ours) = match letters {
-                b"u" => (Fact::UtilAvgAtFork, avg.util_avg),
-                b"r" => (Fact::RunnableAvgAtFork, avg.runnable_avg),
-                _ => continue,
-            };
+            let ours = if matches!(fact, Fact::UtilAvgAtFork) { avg.util_avg } else { avg.runnable_avg };
             self.note(fact, ours as i64, seen);
         }
     }
@@ -181,22 +190,27 @@ impl Comparison {
     fn newidle(&mut self, shadow: &Shadow, event: &Unknown) {
         let cpu = event.int("cpu").map(|cpu| CpuId(cpu as u16)).filter(|&cpu| shadow.has_cpu(cpu));
         let Some(cpu) = cpu else { return };
-        for (key, seen) in event.ints() {
-            let (fact, ours) = match key {
-                "ai" => (Fact::AvgIdle, shadow.sched.rqs[cpu].avg_idle as i64),
-                "over" => (Fact::Overload, shadow.sched.domains.overload.into()),
-                _ => continue,
-            };
+        let carried = |key: &[u8]| match key {
+            b"ai" => Some((Fact::AvgIdle, shadow.sched.rqs[cpu].avg_idle as i64)),
+            b"over" => Some((Fact::Overload, shadow.sched.domains.overload.into())),
+            _ => None,
+        };
+        for ((fact, ours), seen) in event.ints(carried) {
             self.note(fact, ours, seen);
         }
     }
 }
 
-/// The numbers that an event has of each CPU.
+/// The numbers that an event has of each CPU, and the facts that they are.
 #[inline(always)]
-fn by_cpu<'a>(shadow: &Shadow, event: &'a Unknown) -> impl Iterator<Item = (&'a [u8], CpuId, i64)> {
-    event.indexed().filter_map(|(letters, cpu, number)| {
-        let cpu = CpuId(u16::try_from(cpu).ok()?);
-        shadow.has_cpu(cpu).then_some((letters, cpu, number))
-    })
+fn by_cpu<'a>(
+    shadow: &Shadow,
+    event: &'a Unknown,
+    fact: impl Fn(&[u8]) -> Option<Fact> + 'a,
+) -> impl Iterator<Item = (Fact, CpuId, i64)> + 'a {
+    let nr_cpus = shadow.sched.rqs.len() as u64;
+    event
+        .indexed(fact)
+        .filter(move |&(_, cpu, _)| cpu < nr_cpus)
+        .map(|(fact, cpu, seen)| (fact, CpuId(cpu as u16), seen))
 }

@@ -13,6 +13,7 @@ mod event;
 mod fields;
 mod flags;
 mod follow;
+mod pairs;
 mod perfetto;
 mod proto;
 mod sink;

@@ -9,77 +9,146 @@
 
 use std::fmt;
 use std::iter;
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::read::few_digits;
+use crate::pairs::{Pairs, int};
 
 /// A tracepoint or probe that has no kind of its own.
 #[derive(Clone)]
 pub struct Unknown {
-    /// Name and text in one piece, once for all copies: recordings with probes have millions of these.
-    whole: Arc<str>,
-    name_len: u32,
-    text_at: u32,
+    /// Where name and text stand, once for all copies: recordings with probes have millions of these, so a
+    /// reader of text gives what it has at hand.
+    within: Arc<[u8]>,
+    /// Invariant: UTF-8, as is the text.
+    name: Part,
+    text: Part,
+}
+
+/// A part of less than 4 GiB.
+#[derive(Clone, Copy)]
+struct Part {
+    start: u32,
+    end: u32,
+}
+
+impl Part {
+    fn new(part: Range<usize>) -> Part {
+        let short = |at| u32::try_from(at).expect("lines are short");
+        Part { start: short(part.start), end: short(part.end) }
+    }
+
+    #[inline]
+    fn of(self, whole: &[u8]) -> &[u8] {
+        &whole[self.start as usize..self.end as usize]
+    }
+}
+
+/// Text that was found to be UTF-8.
+fn str(text: &[u8]) -> &str {
+    std::str::from_utf8(text).expect("it was looked at")
 }
 
 impl Unknown {
     /// An event of that name and text.
     pub fn new(name: &str, text: &str) -> Unknown {
-        Unknown::in_one(&[name, text].concat(), name.len(), name.len())
+        let whole = [name, text].concat();
+        let (name, text) = (Part::new(0..name.len()), Part::new(name.len()..whole.len()));
+        Unknown { within: whole.into_bytes().into(), name, text }
     }
 
-    /// An event whose name and text are the beginning and the end of what a line has of it.
-    pub(crate) fn in_one(whole: &str, name_len: usize, text_at: usize) -> Unknown {
-        let short = |len| u32::try_from(len).expect("names are short");
-        Unknown { whole: whole.into(), name_len: short(name_len), text_at: short(text_at) }
+    /// An event whose name and text stand in what a reader has at hand; none if they may be no UTF-8.
+    pub(crate) fn within(whole: &Arc<[u8]>, name: Range<usize>, text: Range<usize>) -> Option<Unknown> {
+        let is_ascii = whole[name.clone()].is_ascii() && whole[text.clone()].is_ascii();
+        is_ascii.then(|| Unknown { within: Arc::clone(whole), name: Part::new(name), text: Part::new(text) })
     }
 
     /// Its name.
-    #[inline]
     pub fn name(&self) -> &str {
-        &self.whole[..self.name_len as usize]
+        str(self.name_bytes())
+    }
+
+    /// The bytes of its name.
+    #[inline]
+    pub fn name_bytes(&self) -> &[u8] {
+        self.name.of(&self.within)
     }
 
     /// All that stood behind the name and its colon.
-    #[inline]
     pub fn text(&self) -> &str {
-        &self.whole[self.text_at as usize..]
+        str(self.text.of(&self.within))
     }
 
     /// The `key=value` pairs in their order. Words without `=` are passed over, and a
     /// value ends at the next space.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut pairs = self.pairs();
-        iter::from_fn(move || Some((pairs.key()?, pairs.value())))
+        iter::from_fn(move || Some((str(pairs.key()?), str(pairs.value()))))
     }
 
     /// The value of a key, the first of that name.
     pub fn field(&self, key: &str) -> Option<&str> {
-        self.fields().find(|(k, _)| *k == key).map(|(_, value)| value)
+        self.value(key).map(str)
     }
 
     /// The value of a key as a number: decimal with sign, or hexadecimal behind `0x`.
     /// What exceeds an `i64` wraps, as a 64-bit register read with a sign does.
     pub fn int(&self, key: &str) -> Option<i64> {
-        int(self.field(key)?)
+        int(self.value(key)?)
     }
 
-    /// The fields that are numbers, in their order.
+    /// The fields that are wanted and are numbers, in their order: what stands for the key, and the number.
     #[inline]
-    pub fn ints(&self) -> Ints<'_> {
-        Ints(self.pairs())
+    pub fn ints<T>(&self, wanted: impl Fn(&[u8]) -> Option<T>) -> impl Iterator<Item = (T, i64)> {
+        let mut pairs = self.pairs();
+        iter::from_fn(move || {
+            loop {
+                match wanted(pairs.key()?) {
+                    Some(what) => {
+                        if let Some(number) = pairs.int() {
+                            return Some((what, number));
+                        }
+                    }
+                    None => _ = pairs.value(),
+                }
+            }
+        })
     }
 
-    /// The numbers that it has of each of several things, `nis12=4`, in their order: the letters, which
-    /// thing, and the number. Keys of another form are passed over.
+    /// The numbers that it has of each of several things, `nis12=4`, in their order: what stands for the letters,
+    /// if they are wanted, which thing, and the number. Keys of another form are passed over.
     #[inline]
-    pub fn indexed(&self) -> Indexed<'_> {
-        Indexed(self.pairs())
+    pub fn indexed<T>(&self, wanted: impl Fn(&[u8]) -> Option<T>) -> impl Iterator<Item = (T, u64, i64)> {
+        let mut pairs = self.pairs();
+        iter::from_fn(move || {
+            loop {
+                let key = pairs.indexed_key()?;
+                match key.and_then(|(letters, index)| Some((wanted(letters)?, index))) {
+                    Some((what, index)) => {
+                        if let Some(number) = pairs.int() {
+                            return Some((what, index, number));
+                        }
+                    }
+                    None => _ = pairs.value(),
+                }
+            }
+        })
     }
 
     #[inline]
     fn pairs(&self) -> Pairs<'_> {
-        Pairs { text: &self.whole, at: self.text_at as usize }
+        Pairs(self.text.of(&self.within))
+    }
+
+    fn value(&self, key: &str) -> Option<&[u8]> {
+        let mut pairs = self.pairs();
+        loop {
+            let found = pairs.key()? == key.as_bytes();
+            let value = pairs.value();
+            if found {
+                return Some(value);
+            }
+        }
     }
 
     /// The place a probe sits at: the text in the leading parentheses.
@@ -102,119 +171,6 @@ impl fmt::Debug for Unknown {
     }
 }
 
-/// The numbers of an event, by their keys.
-pub struct Ints<'a>(Pairs<'a>);
-
-impl<'a> Iterator for Ints<'a> {
-    type Item = (&'a str, i64);
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<(&'a str, i64)> {
-        loop {
-            let key = self.0.key()?;
-            if let Some(number) = self.0.int() {
-                return Some((key, number));
-            }
-        }
-    }
-}
-
-/// The numbers of an event, by the letters and the digits of their keys.
-pub struct Indexed<'a>(Pairs<'a>);
-
-impl<'a> Iterator for Indexed<'a> {
-    type Item = (&'a [u8], u64, i64);
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<(&'a [u8], u64, i64)> {
-        loop {
-            if let Some(found) = self.0.indexed() {
-                return Some(found);
-            }
-            let key = self.0.key()?;
-            let digits = key.bytes().position(|byte| byte.is_ascii_digit()).unwrap_or(key.len());
-            if let (Ok(index), Some(number)) = (key[digits..].parse(), self.0.int()) {
-                return Some((&key.as_bytes()[..digits], index, number));
-            }
-        }
-    }
-}
-
-/// A text that is gone through pair by pair; a probe may tell a hundred of them.
-struct Pairs<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Pairs<'a> {
-    fn rest(&self) -> &'a [u8] {
-        &self.text.as_bytes()[self.at..]
-    }
-
-    /// The next key; its value follows.
-    #[inline(always)]
-    fn key(&mut self) -> Option<&'a str> {
-        let mut start = self.at;
-        for (at, &byte) in (self.at..).zip(self.rest()) {
-            if byte == b'=' {
-                self.at = at + 1;
-                return Some(&self.text[start..at]);
-            }
-            if byte.is_ascii_whitespace() {
-                start = at + 1;
-            }
-        }
-        None
-    }
-
-    /// The next key's letters and index and its number, taken at once if all are short and plain.
-    #[inline(always)]
-    fn indexed(&mut self) -> Option<(&'a [u8], u64, i64)> {
-        let rest = self.rest();
-        let rest = rest.strip_prefix(b" ").unwrap_or(rest);
-        // This bit is set in letters, and not in digits, spaces and equal signs.
-        let others = !u64::from_le_bytes(*rest.first_chunk()?) & (u64::MAX / 0xff * 0x40);
-        let (letters, behind) = rest.split_at(others.trailing_zeros() as usize / 8);
-        let (index, digits) = few_digits(behind)?;
-        let behind = behind[digits..].strip_prefix(b"=")?;
-        let (number, digits) = few_digits(behind)?;
-        let behind = &behind[digits..];
-        if behind.first().is_some_and(|&byte| byte != b' ') {
-            return None;
-        }
-        self.at = self.text.len() - behind.len();
-        Some((letters, index, number as i64))
-    }
-
-    /// The value, up to the next space.
-    fn value(&mut self) -> &'a str {
-        let (start, rest) = (self.at, self.rest());
-        self.at += rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
-        &self.text[start..self.at]
-    }
-
-    /// The value if it is a number; most have few digits.
-    #[inline(always)]
-    fn int(&mut self) -> Option<i64> {
-        let rest = self.rest();
-        match few_digits(rest) {
-            Some((number, digits)) if rest.get(digits).is_none_or(u8::is_ascii_whitespace) => {
-                self.at += digits;
-                Some(number as i64)
-            }
-            _ => int(self.value()),
-        }
-    }
-}
-
-/// A number as the kernel prints one.
-fn int(text: &str) -> Option<i64> {
-    match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok().map(|n| n as i64),
-        None => text.parse::<i64>().ok().or_else(|| text.parse::<u64>().ok().map(|n| n as i64)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,10 +189,8 @@ mod tests {
         assert_eq!((probe.field("grp"), probe.int("grp")), (Some("none"), None));
         assert_eq!(probe.field("p"), None);
         assert_eq!(probe.fields().count(), 6);
-        assert_eq!(
-            probe.ints().map(|(key, _)| key).collect::<Vec<_>>(),
-            ["pid", "prev", "fl", "mask", "pllc"]
-        );
+        let wanted = |key: &[u8]| (key != b"prev").then(|| str(key).to_owned());
+        assert_eq!(probe.ints(wanted).map(|(key, _)| key).collect::<Vec<_>>(), ["pid", "fl", "mask", "pllc"]);
     }
 
     #[test]
@@ -252,9 +206,10 @@ mod tests {
         let probe = Unknown::new("x", text);
         let plain = text.split_ascii_whitespace().filter_map(|word| word.split_once('='));
         assert_eq!(probe.fields().collect::<Vec<_>>(), plain.clone().collect::<Vec<_>>());
-        let ints = plain.filter_map(|(key, value)| Some((key, int(value)?)));
-        assert_eq!(probe.ints().collect::<Vec<_>>(), ints.collect::<Vec<_>>());
-        let numbers: Vec<i64> = probe.ints().map(|(_, number)| number).collect();
+        let ints = plain.filter_map(|(key, value)| Some((key.to_owned(), int(value.as_bytes())?)));
+        let found = probe.ints(|key| Some(str(key).to_owned())).collect::<Vec<_>>();
+        assert_eq!(found, ints.collect::<Vec<_>>());
+        let numbers: Vec<i64> = found.iter().map(|(_, number)| *number).collect();
         assert_eq!(numbers, [1, 3, 1_234_567, 12_345_678, 9, 31, 0, 5, 7]);
     }
 
@@ -273,13 +228,42 @@ mod tests {
             ("lettersmany", 3, 4),
             ("t", 1, 0),
         ];
-        let expected = expected.map(|(letters, index, number)| (letters.as_bytes(), index, number));
-        assert_eq!(probe.indexed().collect::<Vec<_>>(), expected);
+        for unwanted in ["", "nis", "none"] {
+            let wanted =
+                |letters: &[u8]| expected.iter().map(|of| of.0).find(|&name| name.as_bytes() == letters);
+            let wanted = |letters: &[u8]| wanted(letters).filter(|&name| name != unwanted);
+            let expected = expected.into_iter().filter(|of| of.0 != unwanted);
+            assert_eq!(probe.indexed(wanted).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn numbers_of_things_in_a_row_are_read_as_they_stand() {
+        let of = |text: &str| -> Vec<(u8, u64, i64)> {
+            Unknown::new("x", text).indexed(|letters| letters.first().copied()).collect()
+        };
+        let row: String = (0..130).map(|at| format!(" c{at}={}", at * at * at)).collect();
+        assert_eq!(of(&row), (0..130).map(|at| (b'c', at, (at * at * at) as i64)).collect::<Vec<_>>());
+        for (text, expected) in [
+            (" c0=1 c1=2 c1=3 c2=4", vec![(0, 1), (1, 2), (1, 3), (2, 4)]),
+            (" c0=1 c1x=2 c1=3", vec![(0, 1), (1, 3)]),
+            (" c0=1 c1=2x c2=3", vec![(0, 1), (2, 3)]),
+            (" c0=1 c1= c2=-3", vec![(0, 1), (2, -3)]),
+            (" c0=1 c1=0x10\tc2=3 c3", vec![(0, 1), (1, 16), (2, 3)]),
+            (" c0=1c1=2 c2=3", vec![(2, 3)]),
+        ] {
+            assert_eq!(
+                of(text),
+                expected.into_iter().map(|(at, n)| (b'c', at, n)).collect::<Vec<_>>(),
+                "{text}"
+            );
+        }
     }
 
     #[test]
     fn equal_is_what_says_the_same() {
-        let line = Unknown::in_one("sel:  pid=7", 3, 6);
+        let line: Arc<[u8]> = b"4.7: sel:  pid=7\nand so on"[..].into();
+        let line = Unknown::within(&line, 5..8, 11..16).unwrap();
         assert_eq!(line, Unknown::new("sel", "pid=7"));
         assert_ne!(line, Unknown::new("selp", "id=7"));
         assert_eq!(format!("{line:?}"), r#"Unknown { name: "sel", text: "pid=7" }"#);

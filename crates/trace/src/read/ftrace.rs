@@ -10,7 +10,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use super::head::{self, Head};
-use super::lines::{Lines, excerpt};
+use super::lines::{Line, Lines, excerpt};
 use super::{Error, Lost, Place, Record};
 use crate::args;
 use crate::event::{Event, Kind};
@@ -51,7 +51,7 @@ impl<R: BufRead> Iterator for Reader<R> {
                 }
                 Some(event)
             }
-            None => match remark(line) {
+            None => match remark(line.bytes) {
                 Remark::Nothing => None,
                 Remark::Cpus(nr_cpus) => {
                     self.nr_cpus = Some(nr_cpus);
@@ -65,7 +65,7 @@ impl<R: BufRead> Iterator for Reader<R> {
                 Remark::Lost { cpu, count } => {
                     Some(Ok(Record::Lost(Lost { cpu: Some(cpu), count, after: self.time })))
                 }
-                Remark::None => Some(Err(format!("no task, CPU and time in front: {}", excerpt(line)))),
+                Remark::None => Some(Err(format!("no task, CPU and time in front: {}", excerpt(line.bytes)))),
             },
         })
     }
@@ -73,29 +73,29 @@ impl<R: BufRead> Iterator for Reader<R> {
 
 /// One line's event; an error says that its fields are not understood.
 #[inline(always)]
-fn event(line: &[u8]) -> Option<Result<Record, String>> {
-    match head::in_columns(line) {
+fn event(line: Line<'_>) -> Option<Result<Record, String>> {
+    match head::in_columns(line.bytes) {
         Some((head, rest)) => Some(behind(line, head, rest)),
         None => anywhere(line),
     }
 }
 
 #[cold]
-fn anywhere(line: &[u8]) -> Option<Result<Record, String>> {
-    head::anywhere(line).map(|(head, rest)| behind(line, head, rest))
+fn anywhere(line: Line<'_>) -> Option<Result<Record, String>> {
+    head::anywhere(line.bytes).map(|(head, rest)| behind(line, head, rest))
 }
 
 /// The event of a front and of what stands behind it.
 #[inline(always)]
-fn behind(line: &[u8], head: Head, rest: &[u8]) -> Result<Record, String> {
+fn behind(line: Line<'_>, head: Head, rest: &[u8]) -> Result<Record, String> {
     let (name, args) = split_name(rest);
     let kind = match known(name, args) {
         Some(kind) => kind,
-        None => Some(Kind::Unknown(unknown(rest, name, args))),
+        None => Some(Kind::Unknown(unknown(line, rest, name, args))),
     };
     match kind {
         Some(kind) => Ok(Record::Event(with_head(head, kind))),
-        None => Err(not_known(name, line)),
+        None => Err(not_known(name, line.bytes)),
     }
 }
 
@@ -125,12 +125,15 @@ fn known(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
     args::parse_known(name, args)
 }
 
-/// An event that is not known. As a rule it is taken in one piece, from its name to the end of the line.
-fn unknown(rest: &[u8], name: &[u8], args: &[u8]) -> Unknown {
-    match std::str::from_utf8(rest) {
-        Ok(whole) if args.len() < rest.len() => Unknown::in_one(whole, name.len(), rest.len() - args.len()),
-        _ => args::unknown(name, args),
-    }
+/// An event that is not known. As a rule it is where its line is.
+fn unknown(line: Line<'_>, rest: &[u8], name: &[u8], args: &[u8]) -> Unknown {
+    let (start, text) = (line.end - rest.len(), line.end - args.len()..line.end);
+    let found = if args.len() < rest.len() {
+        Unknown::within(line.chunk, start..start + name.len(), text)
+    } else {
+        None
+    };
+    found.unwrap_or_else(|| args::unknown(name, args))
 }
 
 #[inline(always)]

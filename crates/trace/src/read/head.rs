@@ -177,7 +177,7 @@ const ONES: u64 = u64::MAX / 0xff;
 
 /// The first eight bytes, zeros where there are fewer.
 #[inline(always)]
-fn eight(text: &[u8]) -> u64 {
+pub(crate) fn eight(text: &[u8]) -> u64 {
     match text.first_chunk() {
         Some(&bytes) => u64::from_le_bytes(bytes),
         None => text.iter().rev().fold(0, |bytes, &byte| bytes << 8 | u64::from(byte)),
@@ -188,7 +188,13 @@ fn eight(text: &[u8]) -> u64 {
 /// there are none or more.
 #[inline(always)]
 pub(crate) fn few_digits(text: &[u8]) -> Option<(u64, usize)> {
-    let values = eight(text) ^ (ONES * u64::from(b'0'));
+    digits_in(eight(text))
+}
+
+/// The number of the digits that eight bytes begin with, if there are one to seven, and how many they are.
+#[inline(always)]
+pub(crate) fn digits_in(bytes: u64) -> Option<(u64, usize)> {
+    let values = bytes ^ (ONES * u64::from(b'0'));
     // From 10 on the highest bit is set here or there; what is carried comes after that byte.
     let others = (values.wrapping_add(ONES * (0x80 - 10)) | values) & (ONES << 7);
     let digits = others.trailing_zeros() / 8;
@@ -236,7 +242,7 @@ fn any_number(text: &[u8]) -> Option<(u64, &[u8])> {
 /// Where the first of two bytes stands, looked for in eight at once: a byte from which 1 borrows
 /// was 0, and the lowest such byte is the first.
 #[inline(always)]
-pub(super) fn position(text: &[u8], either: [u8; 2]) -> Option<usize> {
+pub(crate) fn position(text: &[u8], either: [u8; 2]) -> Option<usize> {
     let mut at = 0;
     while let Some(&bytes) = text[at..].first_chunk() {
         let left = either.map(|byte| u64::from_le_bytes(bytes) ^ (ONES * u64::from(byte)));
@@ -248,6 +254,23 @@ pub(super) fn position(text: &[u8], either: [u8; 2]) -> Option<usize> {
         at += 8;
     }
     (at..text.len()).find(|&at| either.contains(&text[at]))
+}
+
+/// Where the first blank stands, or the text ends, looked for in eight bytes at once: one below 0x21
+/// is the first that borrows.
+#[inline(always)]
+pub(crate) fn blank(text: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(&bytes) = text[at..].first_chunk() {
+        let bytes = u64::from_le_bytes(bytes);
+        let found = bytes.wrapping_sub(ONES * 0x21) & !bytes & (ONES << 7);
+        at += found.trailing_zeros() as usize / 8;
+        if found != 0 {
+            break;
+        }
+    }
+    // The first few bytes of the text's end, or those from a control character that is no blank.
+    at + text[at..].iter().position(u8::is_ascii_whitespace).unwrap_or(text.len() - at)
 }
 
 /// The text without the blanks it begins with.
@@ -472,6 +495,18 @@ mod tests {
                 let text = format!("{blanks}{after}");
                 let text = text.as_bytes();
                 assert_eq!(without_blanks(text), text.trim_ascii_start(), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_blank_found_among_eight_bytes_is_the_first_one() {
+        let text = b"a\x01b\x7fc\xffdefghi\x1fj k\tlm and\0more\x0bof\nit";
+        for start in 0..text.len() {
+            for end in start..text.len() {
+                let text = &text[start..end];
+                let first = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
+                assert_eq!(blank(text), first, "{text:?}");
             }
         }
     }

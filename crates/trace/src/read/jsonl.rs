@@ -7,7 +7,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 use serde_json::Value as Json;
 
-use super::lines::Lines;
+use super::lines::{Line, Lines};
 use super::{Error, Place, Record};
 use crate::comm::Comm;
 use crate::decision::Candidate;
@@ -36,7 +36,7 @@ impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
-        self.lines.find(|line| match line.trim_ascii() {
+        self.lines.find(|Line { bytes: line, .. }| match line.trim_ascii() {
             b"" => None,
             line => Some(match serde_json::from_slice(line) {
                 Ok(json) => event(&json).map(Record::Event).map_err(str::to_owned),

@@ -1,25 +1,42 @@
 //! The lines of a text, of bounded length.
 
 use std::io::{self, BufRead, Read};
+use std::sync::Arc;
 
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 use super::{Error, Gap, Place, Record};
 
 /// A line longer than this is no line of a trace.
 const LINE_MAX: u64 = 1 << 20;
 
+/// So much is taken of the text at once, if it has as much at hand.
+const CHUNK_MAX: usize = 1 << 14;
+
 /// Gives the lines of a text one by one, and counts them.
 pub(super) struct Lines<R> {
     input: R,
-    buffer: Vec<u8>,
+    /// Whole lines, to be shared by what is made of them.
+    chunk: Arc<[u8]>,
+    /// Where the next one begins.
+    at: usize,
     number: u64,
     done: bool,
 }
 
+/// A line without its end.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    /// Among which lines it stands.
+    pub chunk: &'a Arc<[u8]>,
+    pub bytes: &'a [u8],
+    /// Where it ends there.
+    pub end: usize,
+}
+
 impl<R: BufRead> Lines<R> {
     pub fn new(input: R) -> Lines<R> {
-        Lines { input, buffer: Vec::new(), number: 0, done: false }
+        Lines { input, chunk: Arc::default(), at: 0, number: 0, done: false }
     }
 
     /// Where the last record stands.
@@ -30,25 +47,28 @@ impl<R: BufRead> Lines<R> {
     /// The record of the next line that has one; what is wrong with a line makes a gap.
     pub fn find(
         &mut self,
-        mut record: impl FnMut(&[u8]) -> Option<Result<Record, String>>,
+        mut record: impl FnMut(Line<'_>) -> Option<Result<Record, String>>,
     ) -> Option<Result<Record, Error>> {
         while !self.done {
-            let found = match self.at_hand() {
-                Ok(Some((line, taken))) => {
-                    let found = record(line);
-                    self.input.consume(taken);
-                    self.number += 1;
-                    found
-                }
-                Ok(None) => match self.advance() {
-                    Ok(true) => self.gathered(&mut record),
+            if self.at == self.chunk.len() {
+                match self.advance() {
+                    Ok(true) => {}
                     Ok(false) => {
                         self.done = true;
                         return None;
                     }
                     Err(error) => return Some(self.cut(error)),
-                },
-                Err(error) => return Some(self.cut(error)),
+                }
+            }
+            let (start, rest) = (self.at, &self.chunk[self.at..]);
+            let len = memchr(b'\n', rest).unwrap_or(rest.len());
+            self.at = self.chunk.len().min(start + len + 1);
+            self.number += 1;
+            let found = if len as u64 >= LINE_MAX {
+                Some(Err(format!("a line of more than {LINE_MAX} bytes is not part of a trace")))
+            } else {
+                let bytes = rest[..len].trim_ascii_end();
+                record(Line { chunk: &self.chunk, bytes, end: start + bytes.len() })
             };
             match found {
                 None => {}
@@ -70,37 +90,33 @@ impl<R: BufRead> Lines<R> {
         Ok(Record::Gap(Gap { at: Place::Line(self.number + 1), why }))
     }
 
-    /// The next line, if it stands whole in what was read, as most do, and how many bytes it takes.
-    #[inline]
-    fn at_hand(&mut self) -> io::Result<Option<(&[u8], usize)>> {
+    /// Takes the lines that stand whole in what was read, as most do.
+    #[cold]
+    fn advance(&mut self) -> io::Result<bool> {
         let ready = match self.input.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => &[],
             ready => ready?,
         };
-        let end = memchr(b'\n', ready).filter(|&end| (end as u64) < LINE_MAX - 1);
-        Ok(end.map(|end| (ready[..end].trim_ascii_end(), end + 1)))
-    }
-
-    /// What is made of a line that was gathered.
-    #[cold]
-    fn gathered(
-        &self,
-        record: impl FnOnce(&[u8]) -> Option<Result<Record, String>>,
-    ) -> Option<Result<Record, String>> {
-        if self.buffer.len() as u64 >= LINE_MAX {
-            return Some(Err(format!("a line of more than {LINE_MAX} bytes is not part of a trace")));
+        let ready = &ready[..ready.len().min(CHUNK_MAX)];
+        self.at = 0;
+        match memrchr(b'\n', ready) {
+            Some(end) => {
+                self.chunk = ready[..=end].into();
+                self.input.consume(end + 1);
+                Ok(true)
+            }
+            None => self.gather(),
         }
-        record(self.buffer.trim_ascii_end())
     }
 
-    /// Reads one line, or the first part of one that is too long and passes over its rest.
-    fn advance(&mut self) -> io::Result<bool> {
-        self.buffer.clear();
-        let read = (&mut self.input).take(LINE_MAX).read_until(b'\n', &mut self.buffer)?;
-        self.number += u64::from(read > 0);
-        if read as u64 == LINE_MAX && self.buffer.last() != Some(&b'\n') {
+    /// Takes one line, or the first part of one that is too long and passes over its rest.
+    fn gather(&mut self) -> io::Result<bool> {
+        let mut line = Vec::new();
+        let read = (&mut self.input).take(LINE_MAX).read_until(b'\n', &mut line)?;
+        if read as u64 == LINE_MAX && line.last() != Some(&b'\n') {
             self.input.skip_until(b'\n')?;
         }
+        self.chunk = line.into();
         Ok(read > 0)
     }
 }

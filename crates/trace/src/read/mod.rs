@@ -18,7 +18,7 @@ pub mod perf_script;
 pub mod perfetto;
 pub mod trace_dat;
 
-pub(crate) use head::{few_digits, number};
+pub(crate) use head::{blank, digits_in, eight, few_digits, number, position};
 pub use open::{Format, Input, Reader, Spool, detect, open};
 
 use std::fmt;

@@ -13,7 +13,7 @@ use std::io::BufRead;
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
-use super::lines::{Lines, excerpt};
+use super::lines::{Line, Lines, excerpt};
 use super::{Error, Lost, Place, Record, head};
 use crate::args;
 use crate::comm::Comm;
@@ -43,7 +43,7 @@ impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
-        self.lines.find(|line| {
+        self.lines.find(|Line { bytes: line, .. }| {
             if let Some(told) = of_perf(line) {
                 return lost(told).map(|count| Ok(Record::Lost(Lost { cpu: None, count, after: self.time })));
             }
