@@ -18,6 +18,9 @@ use crate::listener::Listener;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 
+/// A task that moved to a control group says so within this time.
+const GROUP_PATIENCE: Duration = Duration::millis(1);
+
 /// What a CPU was asked and has not shown yet.
 #[derive(Debug, Default)]
 pub struct Asked {
@@ -461,6 +464,9 @@ impl<S: Listener> Audit<S> {
         match ended.or(exits).map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
             Ok(reason) => verdict.ours = slice(&mut self.shadow, true, reason),
             Err(_) if by_another_way => return,
+            Err(_) if self.joins_group(prev_pid, event.time) => {
+                verdict.ours = slice(&mut self.shadow, true, Reason::GroupChange);
+            }
             Err(left) => {
                 verdict.ours = slice(&mut self.shadow, false, Reason::SliceEnd);
                 verdict.ours[0].numbers.push(("left", left));
@@ -472,6 +478,15 @@ impl<S: Listener> Audit<S> {
         verdict.judge();
         verdict.doubt(2);
         self.give(verdict);
+    }
+
+    /// Whether a task is just moving itself to a control group, of which the event comes when that is done.
+    ///
+    /// Kernel: sched_move_task(), kernel/sched/core.c, v6.1 and v6.12, has a running task make way.
+    fn joins_group(&self, task: Pid, now: Time) -> bool {
+        self.pairing.ahead(now + GROUP_PATIENCE).any(|event| {
+            event.pid == task && matches!(event.kind, Kind::CgroupAttachTask { pid, .. } if pid == task)
+        })
     }
 
     fn of_slice(&self, time: Time, cpu: CpuId, task: TaskId, preempted: bool) -> Verdict {

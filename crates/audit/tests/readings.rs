@@ -275,3 +275,35 @@ fn a_sleeper_whose_dequeue_was_delayed_may_be_moved_by_balancing() {
     "#]]
     .assert_eq(&told);
 }
+
+/// A kworker waits while `a` runs, `a` makes way 100 us later, and `then` follows.
+fn makes_way(then: &str) -> String {
+    format!(
+        "\
+   <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=kworker/0:1 next_pid=11 next_prio=120
+   kworker/0:1-11 [000] d..2. 1.000500: sched_switch: prev_comm=kworker/0:1 prev_pid=11 prev_prio=120 prev_state=I ==> next_comm=a next_pid=10 next_prio=120
+        a-10 [000] d..3. 1.000540: sched_waking: comm=kworker/0:1 pid=11 prio=120 target_cpu=000
+        a-10 [000] d..4. 1.000545: sched_wakeup: comm=kworker/0:1 pid=11 prio=120 target_cpu=000
+        a-10 [000] d..2. 1.000640: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R+ ==> next_comm=kworker/0:1 next_pid=11 next_prio=120
+   kworker/0:1-11 [000] d..2. 1.000650: sched_switch: prev_comm=kworker/0:1 prev_pid=11 prev_prio=120 prev_state=I ==> next_comm=a next_pid=10 next_prio=120
+{then}"
+    )
+}
+
+#[test]
+fn a_task_that_joins_a_control_group_asks_itself_to_make_way() {
+    let mut told = String::new();
+    for pid in [10, 12] {
+        let joins = format!(
+            "        a-10 [000] d..1. 1.000660: cgroup_attach_task: dst_root=0 dst_id=2 dst_level=1 dst_path=/g pid={pid} comm=a\n"
+        );
+        told += &verdicts("v6.12", Decision::Preempt, &makes_way(&joins));
+    }
+    expect![[r#"
+        a: let run, ours let run, preempt by VirtualTime
+        a: preempt, ours preempt
+        a: let run, ours let run, preempt by VirtualTime
+        a: preempt, ours let run
+    "#]]
+    .assert_eq(&told);
+}

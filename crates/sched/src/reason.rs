@@ -156,7 +156,7 @@ reasons! {
     KeepThrottled = "KEEP_THROTTLED";
     /// Slice used up.
     SliceEnd = "SLICE_END";
-    /// The task changed its group while it ran, as each does that ends, and so asks itself.
+    /// The task changed its group while it ran, as each does that ends or that joins a control group, and so asks itself.
     GroupChange = "GROUP_CHANGE";
     /// Another entity is a whole slice behind in vruntime.
     BehindSlice = "BEHIND_SLICE";
