@@ -76,8 +76,8 @@ impl Comm {
 
     /// The name at the end of a column of 16 bytes, with spaces before it.
     #[inline(always)]
-    pub fn aligned(column: [u8; COMM_LEN]) -> Comm {
-        let all = u128::from_le_bytes(column);
+    pub fn aligned(column: &[u8; COMM_LEN]) -> Comm {
+        let all = u128::from_le_bytes(*column);
         let (first, last) = (all as u64, (all >> 64) as u64);
         // Spaces before the name in the first half, or in the last one.
         let spaces = |half: u64| (half ^ SPACES).trailing_zeros() & !7;
@@ -91,7 +91,7 @@ impl Comm {
         };
         match bytes {
             Some(bytes) => Comm(bytes.to_le_bytes()),
-            None => Comm::apart(column.trim_ascii_start()),
+            None => Comm::trimmed(column),
         }
     }
 
@@ -99,6 +99,13 @@ impl Comm {
     #[cold]
     fn apart(name: &[u8]) -> Comm {
         Comm::new(name)
+    }
+
+    /// [`Comm::aligned`] where nothing can be taken at once.
+    #[cold]
+    #[inline(never)]
+    fn trimmed(column: &[u8]) -> Comm {
+        Comm::new(column.trim_ascii_start())
     }
 
     /// The idle task of a CPU: `swapper/3`.
@@ -226,7 +233,7 @@ mod tests {
             b"     ma\0leftover",
             b"      \0leftovers",
         ] {
-            assert_eq!(Comm::aligned(*column), Comm::new(column.trim_ascii_start()), "{column:?}");
+            assert_eq!(Comm::aligned(column), Comm::new(column.trim_ascii_start()), "{column:?}");
         }
     }
 

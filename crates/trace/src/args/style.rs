@@ -54,6 +54,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes `len` bytes and the literal that follows them.
+    #[inline(always)]
     fn take(&mut self, len: usize, after: &str) -> &'a [u8] {
         let taken = &self.0[..len];
         self.0 = &self.0[len + after.len()..];

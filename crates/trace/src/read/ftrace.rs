@@ -9,8 +9,8 @@ use std::io::BufRead;
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use super::head::{self, Head};
-use super::lines::{Line, Lines, excerpt};
+use super::head;
+use super::lines::{Line, Lines, Next, excerpt};
 use super::{Error, Lost, Place, Record};
 use crate::args;
 use crate::event::{Event, Kind};
@@ -44,58 +44,58 @@ impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
-        self.lines.find(|line| match event(line) {
-            Some(event) => {
-                if let Ok(Record::Event(event)) = &event {
-                    self.time = Some(event.time);
+        loop {
+            let line = match self.lines.next() {
+                Next::Line(line) => line,
+                Next::Other(record) => return Some(record),
+                Next::End => return None,
+            };
+            let Some((head, rest)) = head::parse(line.bytes) else {
+                match other(&line, self.time, &mut self.nr_cpus) {
+                    None => continue,
+                    record => return record,
                 }
-                Some(event)
-            }
-            None => match remark(line.bytes) {
-                Remark::Nothing => None,
-                Remark::Cpus(nr_cpus) => {
-                    self.nr_cpus = Some(nr_cpus);
-                    None
-                }
-                Remark::Header { nr_cpus, overwritten } => {
-                    self.nr_cpus = nr_cpus.or(self.nr_cpus);
-                    let lost = Lost { count: Some(overwritten), ..Lost::default() };
-                    (overwritten > 0).then_some(Ok(Record::Lost(lost)))
-                }
-                Remark::Lost { cpu, count } => {
-                    Some(Ok(Record::Lost(Lost { cpu: Some(cpu), count, after: self.time })))
-                }
-                Remark::None => Some(Err(format!("no task, CPU and time in front: {}", excerpt(line.bytes)))),
-            },
-        })
+            };
+            let (name, args) = split_name(rest);
+            let kind = match known(name, args) {
+                Some(Some(kind)) => kind,
+                Some(None) => return Some(line.gap(not_known(name, line.bytes))),
+                None => Kind::Unknown(unknown(&line, rest, name, args)),
+            };
+            self.time = Some(head.time);
+            return Some(Ok(Record::Event(Event {
+                time: head.time,
+                cpu: head.cpu,
+                pid: head.pid,
+                tgid: head.tgid,
+                comm: head.comm,
+                flags: head.flags,
+                kind,
+            })));
+        }
     }
 }
 
-/// One line's event; an error says that its fields are not understood.
-#[inline(always)]
-fn event(line: Line<'_>) -> Option<Result<Record, String>> {
-    match head::in_columns(line.bytes) {
-        Some((head, rest)) => Some(behind(line, head, rest)),
-        None => anywhere(line),
-    }
-}
-
+/// What a line says that is no event, if it is of interest; events were read up to a time.
 #[cold]
-fn anywhere(line: Line<'_>) -> Option<Result<Record, String>> {
-    head::anywhere(line.bytes).map(|(head, rest)| behind(line, head, rest))
-}
-
-/// The event of a front and of what stands behind it.
-#[inline(always)]
-fn behind(line: Line<'_>, head: Head, rest: &[u8]) -> Result<Record, String> {
-    let (name, args) = split_name(rest);
-    let kind = match known(name, args) {
-        Some(kind) => kind,
-        None => Some(Kind::Unknown(unknown(line, rest, name, args))),
-    };
-    match kind {
-        Some(kind) => Ok(Record::Event(with_head(head, kind))),
-        None => Err(not_known(name, line.bytes)),
+fn other(
+    line: &Line<'_>,
+    after: Option<Time>,
+    known_cpus: &mut Option<usize>,
+) -> Option<Result<Record, Error>> {
+    match remark(line.bytes) {
+        Remark::Nothing => None,
+        Remark::Cpus(nr_cpus) => {
+            *known_cpus = Some(nr_cpus);
+            None
+        }
+        Remark::Header { nr_cpus, overwritten } => {
+            *known_cpus = nr_cpus.or(*known_cpus);
+            let lost = Lost { count: Some(overwritten), ..Lost::default() };
+            (overwritten > 0).then_some(Ok(Record::Lost(lost)))
+        }
+        Remark::Lost { cpu, count } => Some(Ok(Record::Lost(Lost { cpu: Some(cpu), count, after }))),
+        Remark::None => Some(line.gap(format!("no task, CPU and time in front: {}", excerpt(line.bytes)))),
     }
 }
 
@@ -126,7 +126,7 @@ fn known(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
 }
 
 /// An event that is not known. As a rule it is where its line is.
-fn unknown(line: Line<'_>, rest: &[u8], name: &[u8], args: &[u8]) -> Unknown {
+fn unknown(line: &Line<'_>, rest: &[u8], name: &[u8], args: &[u8]) -> Unknown {
     let (start, text) = (line.end - rest.len(), line.end - args.len()..line.end);
     let found = if args.len() < rest.len() {
         Unknown::within(line.chunk, start..start + name.len(), text)
@@ -134,19 +134,6 @@ fn unknown(line: Line<'_>, rest: &[u8], name: &[u8], args: &[u8]) -> Unknown {
         None
     };
     found.unwrap_or_else(|| args::unknown(name, args))
-}
-
-#[inline(always)]
-fn with_head(head: Head, kind: Kind) -> Event {
-    Event {
-        time: head.time,
-        cpu: head.cpu,
-        pid: head.pid,
-        tgid: head.tgid,
-        comm: head.comm,
-        flags: head.flags,
-        kind,
-    }
 }
 
 /// A line that is no event.

@@ -33,15 +33,19 @@ pub(super) struct Head {
 const NAME_WIDTH: usize = 16;
 
 /// Parts a line into its front and what follows the time.
+#[inline(always)]
 pub(super) fn parse(line: &[u8]) -> Option<(Head, &[u8])> {
-    in_columns(line).or_else(|| anywhere(line))
+    match in_columns(line) {
+        None => anywhere(line),
+        found => found,
+    }
 }
 
 /// Parts a line in which all stands where tracefs puts it if no number is too large for its
 /// column, and no column of processes was asked for. Nearly every line is like that, and
 /// nothing has to be looked for in it.
 #[inline(always)]
-pub(super) fn in_columns(line: &[u8]) -> Option<(Head, &[u8])> {
+fn in_columns(line: &[u8]) -> Option<(Head, &[u8])> {
     let (front, rest) = line.split_first_chunk::<37>()?;
     let (pid, digits) = few_digits(&front[17..])?;
     // Spaces from the number to its bracket.
@@ -93,7 +97,7 @@ fn micros(text: &[u8]) -> Option<(Time, &[u8])> {
 
 /// Parts a line whose name ends in its column or at some other dash.
 #[cold]
-pub(super) fn anywhere(line: &[u8]) -> Option<(Head, &[u8])> {
+fn anywhere(line: &[u8]) -> Option<(Head, &[u8])> {
     if line.get(NAME_WIDTH) == Some(&b'-')
         && let Some(found) = at_dash(line, NAME_WIDTH)
     {

@@ -7,7 +7,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 use serde_json::Value as Json;
 
-use super::lines::{Line, Lines};
+use super::lines::{Lines, Next};
 use super::{Error, Place, Record};
 use crate::comm::Comm;
 use crate::decision::Candidate;
@@ -36,13 +36,22 @@ impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
-        self.lines.find(|Line { bytes: line, .. }| match line.trim_ascii() {
-            b"" => None,
-            line => Some(match serde_json::from_slice(line) {
-                Ok(json) => event(&json).map(Record::Event).map_err(str::to_owned),
+        loop {
+            let line = match self.lines.next() {
+                Next::Line(line) => line,
+                Next::Other(record) => return Some(record),
+                Next::End => return None,
+            };
+            let json = match line.bytes.trim_ascii() {
+                b"" => continue,
+                bytes => serde_json::from_slice(bytes),
+            };
+            let made = match &json {
+                Ok(json) => event(json).map_err(str::to_owned),
                 Err(error) => Err(format!("not a JSON object: {error}")),
-            }),
-        })
+            };
+            return Some(made.map(Record::Event).or_else(|why| line.gap(why)));
+        }
     }
 }
 

@@ -25,13 +25,29 @@ pub(super) struct Lines<R> {
 }
 
 /// A line without its end.
-#[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
+    pub bytes: &'a [u8],
     /// Among which lines it stands.
     pub chunk: &'a Arc<[u8]>,
-    pub bytes: &'a [u8],
     /// Where it ends there.
     pub end: usize,
+    number: u64,
+}
+
+impl Line<'_> {
+    /// A record that it makes no sense.
+    #[cold]
+    pub fn gap(&self, why: String) -> Result<Record, Error> {
+        Ok(Record::Gap(Gap { at: Place::Line(self.number), why }))
+    }
+}
+
+/// What comes next in a text.
+pub(super) enum Next<'a> {
+    Line(Line<'a>),
+    /// Something that is no line of a trace.
+    Other(Result<Record, Error>),
+    End,
 }
 
 impl<R: BufRead> Lines<R> {
@@ -44,39 +60,30 @@ impl<R: BufRead> Lines<R> {
         Place::Line(self.number)
     }
 
-    /// The record of the next line that has one; what is wrong with a line makes a gap.
-    pub fn find(
-        &mut self,
-        mut record: impl FnMut(Line<'_>) -> Option<Result<Record, String>>,
-    ) -> Option<Result<Record, Error>> {
-        while !self.done {
-            if self.at == self.chunk.len() {
-                match self.advance() {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        self.done = true;
-                        return None;
-                    }
-                    Err(error) => return Some(self.cut(error)),
-                }
-            }
-            let (start, rest) = (self.at, &self.chunk[self.at..]);
-            let len = memchr(b'\n', rest).unwrap_or(rest.len());
-            self.at = self.chunk.len().min(start + len + 1);
-            self.number += 1;
-            let found = if len as u64 >= LINE_MAX {
-                Some(Err(format!("a line of more than {LINE_MAX} bytes is not part of a trace")))
-            } else {
-                let bytes = rest[..len].trim_ascii_end();
-                record(Line { chunk: &self.chunk, bytes, end: start + bytes.len() })
-            };
-            match found {
-                None => {}
-                Some(Ok(record)) => return Some(Ok(record)),
-                Some(Err(why)) => return Some(Ok(Record::Gap(Gap { at: Place::Line(self.number), why }))),
+    #[inline(always)]
+    pub fn next(&mut self) -> Next<'_> {
+        if self.at == self.chunk.len() {
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => return Next::End,
+                Err(error) => return Next::Other(self.cut(error)),
             }
         }
-        None
+        let (start, rest) = (self.at, &self.chunk[self.at..]);
+        let len = memchr(b'\n', rest).unwrap_or(rest.len());
+        self.at = self.chunk.len().min(start + len + 1);
+        self.number += 1;
+        if len as u64 >= LINE_MAX {
+            return Next::Other(self.too_long());
+        }
+        let bytes = rest[..len].trim_ascii_end();
+        Next::Line(Line { bytes, chunk: &self.chunk, end: start + bytes.len(), number: self.number })
+    }
+
+    #[cold]
+    fn too_long(&self) -> Result<Record, Error> {
+        let why = format!("a line of more than {LINE_MAX} bytes is not part of a trace");
+        Ok(Record::Gap(Gap { at: self.place(), why }))
     }
 
     /// What comes of bytes that cannot be had. Lines before them are not in vain.
@@ -93,6 +100,9 @@ impl<R: BufRead> Lines<R> {
     /// Takes the lines that stand whole in what was read, as most do.
     #[cold]
     fn advance(&mut self) -> io::Result<bool> {
+        if self.done {
+            return Ok(false);
+        }
         let ready = match self.input.fill_buf() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => &[],
             ready => ready?,
@@ -117,7 +127,8 @@ impl<R: BufRead> Lines<R> {
             self.input.skip_until(b'\n')?;
         }
         self.chunk = line.into();
-        Ok(read > 0)
+        self.done = read == 0;
+        Ok(!self.done)
     }
 }
 

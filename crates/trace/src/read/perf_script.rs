@@ -13,7 +13,7 @@ use std::io::BufRead;
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
-use super::lines::{Line, Lines, excerpt};
+use super::lines::{Line, Lines, Next, excerpt};
 use super::{Error, Lost, Place, Record, head};
 use crate::args;
 use crate::comm::Comm;
@@ -43,40 +43,51 @@ impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
-        self.lines.find(|Line { bytes: line, .. }| {
-            if let Some(told) = of_perf(line) {
-                return lost(told).map(|count| Ok(Record::Lost(Lost { cpu: None, count, after: self.time })));
+        loop {
+            let made = match self.lines.next() {
+                Next::Line(line) => made(&line, &mut self.time, &mut self.current),
+                Next::Other(record) => Some(record),
+                Next::End => return None,
+            };
+            if made.is_some() {
+                return made;
             }
-            let Some((head, rest)) = head::parse_perf(line) else {
-                let empty = line.is_empty() || line.starts_with(b"#");
-                let frame = line.starts_with(b"\t");
-                return (!empty && !frame)
-                    .then(|| Err(format!("no task, CPU, time and event in front: {}", excerpt(line))));
-            };
-            let Some((name, args)) = event(rest) else {
-                return Some(Err(format!("no event behind the time: {}", excerpt(line))));
-            };
-            let Some(kind) = args::parse(name, args) else {
-                return Some(Err(format!(
-                    "the fields of the event are in no form that is known: {}",
-                    excerpt(line)
-                )));
-            };
-            self.time = Some(head.time);
-            let event = Event {
-                time: head.time,
-                cpu: head.cpu,
-                pid: head.pid,
-                tgid: head.tgid,
-                comm: head.comm,
-                flags: head.flags,
-                kind,
-            };
-            Some(match with_task(event, &mut self.current) {
-                Some(event) => Ok(Record::Event(event)),
-                None => Err(format!("nothing tells which task ran: {}", excerpt(line))),
-            })
-        })
+        }
+    }
+}
+
+/// What is made of a line, if anything is.
+fn made(
+    line: &Line<'_>,
+    time: &mut Option<Time>,
+    current: &mut BTreeMap<CpuId, (Pid, Comm)>,
+) -> Option<Result<Record, Error>> {
+    let gap = |why: &str| Some(line.gap(format!("{why}: {}", excerpt(line.bytes))));
+    if let Some(told) = of_perf(line.bytes) {
+        return lost(told).map(|count| Ok(Record::Lost(Lost { cpu: None, count, after: *time })));
+    }
+    let Some((head, rest)) = head::parse_perf(line.bytes) else {
+        let empty = line.bytes.is_empty() || line.bytes.starts_with(b"#");
+        let frame = line.bytes.starts_with(b"\t");
+        return if empty || frame { None } else { gap("no task, CPU, time and event in front") };
+    };
+    let Some((name, args)) = event(rest) else { return gap("no event behind the time") };
+    let Some(kind) = args::parse(name, args) else {
+        return gap("the fields of the event are in no form that is known");
+    };
+    *time = Some(head.time);
+    let event = Event {
+        time: head.time,
+        cpu: head.cpu,
+        pid: head.pid,
+        tgid: head.tgid,
+        comm: head.comm,
+        flags: head.flags,
+        kind,
+    };
+    match with_task(event, current) {
+        Some(event) => Some(Ok(Record::Event(event))),
+        None => gap("nothing tells which task ran"),
     }
 }
 
