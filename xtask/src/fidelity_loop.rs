@@ -155,7 +155,7 @@ impl Place<'_> {
 
     fn simulated(&self, program: &Program, recorded: &Figures, seed: u64) -> Result<Figures, String> {
         let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
-        simulated(self.machine, &kernel, program, recorded.begun, seed).map_err(|e| e.to_string())
+        simulated(self.machine, &kernel, program, &recorded.begun, seed).map_err(|e| e.to_string())
     }
 
     fn head(&self, load: &str) -> String {
@@ -225,6 +225,7 @@ impl Place<'_> {
 
     fn stream(&self, load: &str, tables: &mut Tables) -> Result<(), String> {
         let (program, recorded) = self.recorded(load)?;
+        let recorded = recorded.alone();
         let forker = recorded.begun.cpu.ok_or("no thread was made")?;
         let cpus = |figures: &Figures| figures.placements.tasks.iter().map(|t| t.to).collect::<Vec<CpuId>>();
         let mut seeds = Vec::new();

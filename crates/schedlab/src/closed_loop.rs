@@ -8,6 +8,7 @@
 //! The emulator that made the recordings has costs and a clock of its own:
 //! `machines/class/emulator.toml`.
 
+mod bystanders;
 mod company;
 mod course;
 mod led;
@@ -24,7 +25,7 @@ use schedlab_sched::Kernel;
 use schedlab_topology::{CpuId, Topology};
 use schedlab_trace::read::{Record, open};
 use schedlab_trace::{Comm, Event, Kind, Sink, Tee};
-use schedlab_units::{Duration, Pid};
+use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::{Flips, Start};
 
 use crate::error::Error;
@@ -32,6 +33,7 @@ use crate::experiment::{Limits, run_one};
 use crate::kept::Kept;
 use crate::scenario::Row;
 
+pub use bystanders::Bystanders;
 pub use company::Company;
 pub use course::{Course, Courses};
 pub use led::{Led, Share, bare_machine, shares};
@@ -60,9 +62,13 @@ pub struct Figures {
     pub begun: Begun,
 }
 
-/// What is known of a program's beginning that its command line does not tell.
-#[derive(Clone, Copy, Debug, Default)]
+/// What is known of a program's run that its command line does not tell.
+#[derive(Clone, Debug, Default)]
 pub struct Begun {
+    /// When it began.
+    pub at: Option<Time>,
+    /// Kernel threads that ran beside it.
+    pub bystanders: Bystanders,
     /// The CPU of the task that made the first new one.
     pub cpu: Option<CpuId>,
     /// How often its parent had changed whom it wakes: all tasks of the program inherit that. The audit learns
@@ -73,17 +79,14 @@ pub struct Begun {
 impl Figures {
     /// Figures of the program's own tasks: `wl_NAME` from the exec on, then what it calls them.
     fn of(program: &Program) -> Kept<impl Fn(Comm) -> bool + use<>, Figures> {
-        let prefix = program.prefix();
-        let company = Company::new(prefix, program.nice());
-        let own = move |comm: Comm| {
-            comm.as_bytes().starts_with(prefix.as_bytes()) || comm.as_bytes().starts_with(b"wl_")
-        };
-        Kept::new(own, Figures { company, ..Figures::default() })
+        let company = Company::new(program.prefix(), program.nice());
+        Kept::new(program.own(), Figures { company, ..Figures::default() })
     }
 }
 
 impl Sink for Figures {
     fn event(&mut self, event: &Event) {
+        self.begun.at.get_or_insert(event.time);
         let is_new = matches!(event.kind, Kind::SchedWakeupNew { .. });
         if is_new && event.pid == Pid::IDLE {
             // A simulation begins with its first task, which no task made.
@@ -119,6 +122,13 @@ pub const ROWS: [&str; 13] = [
 ];
 
 impl Figures {
+    /// The same of a program that nobody stood beside.
+    #[must_use]
+    pub fn alone(mut self) -> Figures {
+        self.begun.bystanders = Bystanders::default();
+        self
+    }
+
     /// The figures in the order of [`ROWS`].
     pub fn row(&self) -> [f64; ROWS.len()] {
         let us = |percent| self.latency.histogram.percentile(percent).unwrap_or(0) as f64 / 1e3;
@@ -176,11 +186,14 @@ pub fn recorded(
     machine: &Machine,
     kernel: &Kernel,
 ) -> Result<Figures, Error> {
-    let mut both = Tee(Figures::of(program), Audit::new(&machine.topology, kernel, Options::default()));
-    read_into(trace, &mut both)?;
-    let Tee(own, audit) = both;
+    let audit = Audit::new(&machine.topology, kernel, Options::default());
+    let mut all = Tee(Figures::of(program), Tee(audit, Courses::default()));
+    read_into(trace, &mut all)?;
+    let Tee(own, Tee(audit, courses)) = all;
     let inherited = audit.finish().0.inherited;
     let mut figures = own.into_inner();
+    let begin = figures.begun.at.unwrap_or_default();
+    figures.begun.bystanders = Bystanders::of(&courses, begin, program.own());
     figures.begun.flips = inherited.map(|past| Flips { count: past.flips, halved: past.halved });
     Ok(figures)
 }
@@ -206,7 +219,7 @@ fn read_into(trace: impl Read + Seek + 'static, sink: &mut dyn Sink) -> Result<(
     Ok(())
 }
 
-/// Runs the program in the simulator, begun as it was, and measures that.
+/// Runs the program in the simulator, begun as it was and beside whom it was, and measures that.
 ///
 /// # Errors
 /// A run that does not end.
@@ -214,13 +227,14 @@ pub fn simulated(
     machine: &Machine,
     kernel: &Kernel,
     program: &Program,
-    begun: Begun,
+    begun: &Begun,
     seed: u64,
 ) -> Result<Figures, Error> {
     let mut workload = program.model(machine.topology.nr_cpus(), begun.cpu)?;
     for root in workload.tasks.iter_mut().filter(|task| task.start != Start::ByFork) {
         root.flips = begun.flips;
     }
+    let workload = begun.bystanders.beside(workload).map_err(|e| Error::new(e.to_string()))?;
     let row = Row { key: String::new(), workload, notes: Vec::new(), prologue: Duration::ZERO };
     let limits = Limits { seed, limit: Some(LIMIT) };
     let (_, own) = run_one(machine, kernel, &row, limits, |_| Figures::of(program))?;

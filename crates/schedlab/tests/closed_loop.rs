@@ -42,7 +42,7 @@ impl Place {
     }
 
     fn simulated(&self, program: &Program, recorded: &Figures, seed: u64) -> Figures {
-        simulated(&self.machine, &self.kernel, program, recorded.begun, seed).unwrap()
+        simulated(&self.machine, &self.kernel, program, &recorded.begun, seed).unwrap()
     }
 }
 
@@ -116,6 +116,7 @@ fn new_threads_go_where_they_were_recorded_to_go() {
             let place = Place::new(kernel, name);
             for load in ["stream-perllc-1", "stream-perllc-2", "stream-perllc-3", "stream-half"] {
                 let (program, recorded) = place.recorded(load);
+                let recorded = recorded.alone();
                 let cpus = |f: &Figures| f.placements.tasks.iter().map(|t| t.to).collect::<Vec<CpuId>>();
                 let seeds: Vec<_> =
                     (1..=30).map(|seed| cpus(&place.simulated(&program, &recorded, seed))).collect();

@@ -34,9 +34,9 @@ use crate::check::{self, Finding, Site};
 use crate::{
     AccessId, AccessSpec, AttrId, BarrierId, BarrierSpec, ChannelId, ChannelKind, ChannelSpec, CommId,
     CondId, CpuList, CpuListId, DeviceId, DeviceSpec, Dist, DistId, GroupId, GroupSpec, LabelId, Measure,
-    MutexId, MutexKind, MutexSpec, Pc, Place, ProcessId, Program, ProgramId, QueueId, QueueKind, QueueSpec,
-    RegionId, RegionSpec, SchedAttr, SemId, SemSpec, SourceId, SourceSpec, SpecId, TaskSpec, TimerId, WordId,
-    WordSpec, Workload, WorkloadError,
+    MutexId, MutexKind, MutexSpec, Pc, Place, Process, ProcessId, Program, ProgramId, QueueId, QueueKind,
+    QueueSpec, RegionId, RegionSpec, SchedAttr, SemId, SemSpec, SourceId, SourceSpec, SpecId, TaskSpec,
+    TimerId, WordId, WordSpec, Workload, WorkloadError,
 };
 
 /// A workload that is being put together.
@@ -49,6 +49,21 @@ pub struct WorkloadBuilder {
     /// Where each op came from, if from a file.
     lines: BTreeMap<Pc, (u32, u32)>,
     file: Option<String>,
+}
+
+impl From<Workload> for WorkloadBuilder {
+    /// A workload that is done, to add to it.
+    fn from(workload: Workload) -> WorkloadBuilder {
+        let named = |names: &[String]| names.iter().cloned().zip(0..).collect::<Vec<(String, u32)>>();
+        let number = |process| if let Process::Thread(process) = process { process.0 + 1 } else { 0 };
+        WorkloadBuilder {
+            nr_processes: workload.tasks.iter().map(|task| number(task.process)).max().unwrap_or(0),
+            comms: named(&workload.comms).into_iter().map(|(name, id)| (name, CommId(id))).collect(),
+            labels: named(&workload.labels).into_iter().map(|(name, id)| (name, LabelId(id))).collect(),
+            workload,
+            ..WorkloadBuilder::default()
+        }
+    }
 }
 
 impl WorkloadBuilder {

@@ -21,6 +21,8 @@ pub struct Course {
     pub cpu: CpuId,
     /// Who forked it, if that was recorded.
     pub parent: Option<Pid>,
+    /// Who forked or woke it, interrupts left out.
+    pub callers: BTreeSet<Pid>,
     /// Whether it was new then.
     pub is_new: bool,
     /// From when it wanted to run, and how long it then ran before it slept.
@@ -94,6 +96,12 @@ impl Course {
         self.awake = !sleeps;
     }
 
+    /// The same from a time on.
+    pub fn since(&self, begin: Time) -> Course {
+        let bursts = self.bursts.iter().copied().filter(|&(at, _)| at >= begin).collect();
+        Course { bursts, ..self.clone() }
+    }
+
     /// How long it ran in all.
     pub fn ran(&self) -> Duration {
         self.ran_by(Time(u64::MAX))
@@ -113,7 +121,12 @@ impl Sink for Courses {
         self.span = Some((began, now));
         match event.kind {
             Kind::SchedProcessFork { pid, child_comm, child_pid, .. } => {
-                self.seen(child_pid, child_comm, 120, event.cpu).parent = Some(pid);
+                let child = self.seen(child_pid, child_comm, 120, event.cpu);
+                child.parent = Some(pid);
+                child.callers.insert(pid);
+            }
+            Kind::SchedWaking { comm, pid, prio, target_cpu } if !event.flags.in_interrupt() => {
+                self.seen(pid, comm, prio, target_cpu).callers.insert(event.pid);
             }
             Kind::SchedWakeup { comm, pid, prio, target_cpu } => {
                 self.seen(pid, comm, prio, target_cpu).wakes(now);

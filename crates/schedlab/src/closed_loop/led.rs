@@ -15,8 +15,9 @@ use schedlab_sim::{Change, Simulation, Timed};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_trace::{Comm, Sink};
 use schedlab_units::{Duration, Pid, Time};
-use schedlab_workload::{CpuList, Policy, SchedAttr, SpecId, Start, TaskSpec, Workload, WorkloadBuilder};
+use schedlab_workload::{CpuList, Policy, SchedAttr, SpecId, TaskSpec, Workload, WorkloadBuilder};
 
+use super::bystanders::as_recorded;
 use super::course::{Course, Courses};
 use super::program::Program;
 use super::turns;
@@ -75,7 +76,7 @@ impl Led {
                     });
                     TaskSpec::forked(course.comm.to_string(), code)
                 }
-                None => other(&mut w, course, begin),
+                None => as_recorded(&mut w, course, begin, CpuList::new([course.cpu])),
             };
             specs.insert(pid, w.task(spec));
         }
@@ -120,35 +121,6 @@ pub fn bare_machine(name: &str, topology: &str) -> Result<Machine, Error> {
     let topology = Topology::from_sysfs_lines(name, topology).map_err(|e| Error::new(e.to_string()))?;
     let off = Mechanism::TABLE.iter().map(|row| row.0).filter(|&m| m != Mechanism::KernelCosts);
     Ok(Machine::of(topology).without(off.fold(Without::NOTHING, Without::with)))
-}
-
-/// A task that is no hog: awake when it was, for as long as it ran.
-fn other(w: &mut WorkloadBuilder, course: &Course, begin: Time) -> TaskSpec {
-    let policy = match course.prio {
-        prio @ 0..100 => Policy::Fifo { priority: (99 - prio).max(1) as u8 },
-        prio => Policy::Normal { nice: (prio - 120) as i8 },
-    };
-    let attr = w.attr(SchedAttr { policy, ..SchedAttr::default() });
-    let cpus = CpuList::new([course.cpu]).map(|cpus| w.cpus(cpus));
-    let code = w.program(course.comm.to_string(), |p| {
-        if !course.is_new {
-            // It has been asleep for long when it first wakes.
-            p.run(Duration(1));
-        }
-        for &(at, ran) in &course.bursts {
-            p.origin(at.since(begin)).run(ran.max(Duration(1)));
-        }
-        p.origin(Duration::secs(3600));
-    });
-    let start = if course.is_new { course.bursts[0].0.since(begin) } else { Duration::ZERO };
-    TaskSpec {
-        start: Start::At(start),
-        start_cpu: Some(course.cpu),
-        attr: Some(attr),
-        cpus,
-        background: true,
-        ..TaskSpec::root(course.comm.to_string(), code)
-    }
 }
 
 /// How long a hog ran before it took its name and nice value, and before it looked at the clock for

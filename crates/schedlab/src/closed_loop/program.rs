@@ -1,6 +1,7 @@
 //! The recorded programs, by their command lines: `wl_hogs 12 1000 0 0 5 -5`.
 
 use schedlab_topology::CpuId;
+use schedlab_trace::Comm;
 use schedlab_units::Duration;
 use schedlab_workload::models::{Barrier, DeviceKind, ForkStorm, Hogs, Io, Model, Pipes, Sleepers, Spinners};
 use schedlab_workload::{CpuList, Workload};
@@ -44,6 +45,12 @@ impl Program {
             "wl_io" => "io-",
             _ => "",
         }
+    }
+
+    /// Whether a task of this name is the program's own: `wl_NAME` from the exec on, then what it calls them.
+    pub fn own(&self) -> impl Fn(Comm) -> bool + Copy + use<> {
+        let prefix = self.prefix().as_bytes();
+        move |comm| comm.as_bytes().starts_with(prefix) || comm.as_bytes().starts_with(b"wl_")
     }
 
     /// The nice values of hogs; none for others.
