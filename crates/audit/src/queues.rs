@@ -15,9 +15,21 @@ use crate::shadow::Shadow;
 const UTIL_BEFORE: u64 = 256;
 
 impl Shadow {
-    /// Makes sure that a CPU runs what an event says it ran.
+    /// Makes sure that a CPU runs what an event says it ran, as it nearly always does.
+    #[inline]
     pub fn sync_curr(&mut self, cpu: CpuId, pid: Pid, comm: &Comm, now: Time) {
         let first = !std::mem::replace(&mut self.cpu_known[cpu], true);
+        let runs = match self.sched.rqs[cpu].curr {
+            Curr::Idle => pid == Pid::IDLE,
+            Curr::Task(task) => self.find(pid) == Some(task) && self.known(task).comm == *comm,
+        };
+        if !runs {
+            self.set_curr(cpu, pid, comm, first, now);
+        }
+    }
+
+    /// A CPU runs another task than it did here, or one of another name; `first`: it was not known what it runs.
+    fn set_curr(&mut self, cpu: CpuId, pid: Pid, comm: &Comm, first: bool, now: Time) {
         let curr = self.sched.rqs[cpu].curr;
         if pid == Pid::IDLE {
             if let Curr::Task(task) = curr {
@@ -171,14 +183,19 @@ impl Shadow {
 
     /// An idle CPU that got nobody but sleepers who were still queued looks for whom to run, lets them go and
     /// stays idle: no event tells.
+    #[inline]
     pub fn let_sleepers_go(&mut self, now: Time) {
         while let Some(&(cpu, since)) = self.roused.first().filter(|(_, since)| *since < now) {
             self.roused.remove(0);
-            if self.sched.rqs[cpu].curr == Curr::Idle && self.sched.root_cfs(cpu).h_nr_runnable == 0 {
-                self.sched.update_rq_clock(cpu, since);
-                self.sched.choose_next(cpu);
-                self.generation += 1;
-            }
+            self.look_for_work(cpu, since);
+        }
+    }
+
+    fn look_for_work(&mut self, cpu: CpuId, since: Time) {
+        if self.sched.rqs[cpu].curr == Curr::Idle && self.sched.root_cfs(cpu).h_nr_runnable == 0 {
+            self.sched.update_rq_clock(cpu, since);
+            self.sched.choose_next(cpu);
+            self.generation += 1;
         }
     }
 

@@ -243,7 +243,15 @@ impl Shadow {
     }
 
     /// Lets time pass: the ticks of busy CPUs.
+    #[inline]
     pub fn advance(&mut self, now: Time) {
+        if self.next_tick <= now || !self.changing.is_empty() {
+            self.pass(now);
+        }
+        self.sched.effects.clear();
+    }
+
+    fn pass(&mut self, now: Time) {
         let tick = self.sched.tick_ns();
         // A recording may stand still for hours; averages are gone after a few seconds.
         let gap = 2_000_000_000;
@@ -261,7 +269,6 @@ impl Shadow {
             }
             self.next_tick = Time(at.0 + tick);
         }
-        self.sched.effects.clear();
     }
 
     /// A tick of a busy CPU, and the balancing it leads to, which only leaves its marks.
