@@ -247,16 +247,8 @@ impl Sched {
             tolerance if tolerance >= 100 => return false,
             tolerance => tolerance,
         };
-        let running = group.nr_running_avg.max(0) as u64 * self.smt_threads();
+        let running = group.nr_running_avg.max(0) as u64 * u64::from(self.domains.smt_threads);
         running * 1280 >= scale * u64::from(self.domains.per_cpu[cpu].llc_size) * 1024
-    }
-
-    /// Most threads a core has.
-    fn smt_threads(&self) -> u64 {
-        if !self.domains.smt_active {
-            return 1;
-        }
-        self.domains.smt_mask.iter().map(|(_, mask)| mask.weight()).max().unwrap_or(1) as u64
     }
 
     /// The tick of a thread: at most once per epoch its process is looked at. The kernel
@@ -344,7 +336,7 @@ impl Sched {
     /// Kernel: fits_llc_capacity(), kernel/sched/fair.c, v7.2.
     fn fits_llc_capacity(&self, util: u64, capacity: u64) -> bool {
         let percent = self.kernel.tunables.llc_overaggr_pct;
-        let percent = if self.smt_threads() == 1 { percent * 3 / 2 } else { percent };
+        let percent = if self.domains.smt_threads == 1 { percent * 3 / 2 } else { percent };
         util * 100 < capacity * percent
     }
 

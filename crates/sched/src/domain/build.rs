@@ -71,6 +71,7 @@ impl Domains {
             sgcs,
             per_cpu: PerCpu::new(nr_cpus, no_domain),
             smt_active: active.iter().any(|cpu| smt_mask[cpu].weight() > 1),
+            smt_threads: smt_mask.iter().map(|(_, mask)| mask.weight() as u32).max().unwrap_or(1),
             smt_mask,
             asym_active: asymmetry.any(),
             max_cpu_capacity: active.iter().map(|cpu| capacity[cpu]).max().unwrap_or(0),

@@ -298,6 +298,8 @@ pub struct Domains {
     pub smt_mask: PerCpu<Arc<CpuMask>>,
     /// Some core has more than one thread.
     pub smt_active: bool,
+    /// Most threads that a core has.
+    pub smt_threads: u32,
     /// Some LLC has several clusters below it (the cluster static key).
     pub cluster_active: bool,
     /// CPUs differ in original capacity.
