@@ -4,9 +4,9 @@ use schedlab_topology::{CpuId, CpuMask, PerCpu};
 
 use crate::waking::Open;
 
-/// By CPU, the wake-up it began and did not commit yet.
+/// By CPU, the wake-up it began and did not commit yet. They are large, so each stays where it is.
 pub(crate) struct Opens {
-    by_cpu: PerCpu<Option<Open>>,
+    by_cpu: PerCpu<Option<Box<Open>>>,
     /// Which have one: every event looks for them.
     which: CpuMask,
 }
@@ -17,15 +17,15 @@ impl Opens {
     }
 
     pub fn get(&self, cpu: CpuId) -> Option<&Open> {
-        self.by_cpu[cpu].as_ref()
+        self.by_cpu[cpu].as_deref()
     }
 
-    pub fn put(&mut self, cpu: CpuId, open: Open) {
+    pub fn put(&mut self, cpu: CpuId, open: Box<Open>) {
         self.by_cpu[cpu] = Some(open);
         self.which.set(cpu);
     }
 
-    pub fn take(&mut self, cpu: CpuId) -> Option<Open> {
+    pub fn take(&mut self, cpu: CpuId) -> Option<Box<Open>> {
         self.which.clear(cpu);
         self.by_cpu[cpu].take()
     }

@@ -32,6 +32,10 @@ impl<S: Listener> Audit<S> {
         let entry = self.shadow.sched.task(task);
         let prev = entry.wake_cpu;
         let open_still = self.shadow.known(task).other_recent_cpu;
+        // One and the same, whatever the wake-up saw.
+        if open_still.is_none() && entry.recent_used_cpu == Some(prev) {
+            return None;
+        }
         let may_be_either = placement.cpu == prev && self.changes(prev, open, now);
         match placement.recent_used_cpu {
             Some(_) if !may_be_either => None,
@@ -46,11 +50,13 @@ impl<S: Listener> Audit<S> {
     /// came to before the waker went on.
     fn changes(&self, cpu: CpuId, open: &Open, now: Time) -> bool {
         let idle = self.shadow.sched.rqs[cpu].curr == Curr::Idle;
-        let end = Time(open.fate.at.0.saturating_sub(1));
-        let mut before_it_goes_on =
-            self.pairing.shown(end).take_while(|shown| shown.cpu != open.wakeup.this_cpu);
-        motion::changed_at(&self.shadow, cpu) >= motion::from(now, self.shadow.slack)
-            || before_it_goes_on.any(|shown| shown.cpu == cpu && shown.idle == Some(!idle))
+        let comes = || {
+            let end = Time(open.fate.at.0.saturating_sub(1));
+            let mut before_it_goes_on =
+                self.pairing.shown(end).take_while(|shown| shown.cpu != open.wakeup.this_cpu);
+            before_it_goes_on.any(|shown| shown.cpu == cpu && shown.idle == Some(!idle))
+        };
+        motion::changed_at(&self.shadow, cpu) >= motion::from(now, self.shadow.slack) || comes()
     }
 
     /// Whether what happened follows if an earlier wake-up left another recently used CPU than was taken.

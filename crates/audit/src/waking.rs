@@ -77,7 +77,7 @@ impl<S: Listener> Audit<S> {
             current_cpu: false,
         };
         self.shadow.known_mut(task).plainly_woken |= event.flags.has(Flags::HARDIRQ);
-        let mut open = Open {
+        let mut open = Box::new(Open {
             wakeup,
             fate,
             verdict,
@@ -85,7 +85,7 @@ impl<S: Listener> Audit<S> {
             judged: 0,
             applied: false,
             nobody_chose: false,
-        };
+        });
         self.judge(&mut open, now);
         self.open.put(this, open);
         if fate.by != this && self.agreed(this) {
