@@ -37,8 +37,8 @@ pub struct Audit<S = NullSink> {
     pub(crate) asked: PerCpu<Asked>,
     /// By CPU, tasks whose move was judged with that of the first of its pass.
     pub(crate) passed: PerCpu<Vec<TaskId>>,
-    /// Generation in which the forks were judged last.
-    pub(crate) judged: u64,
+    /// Generation in which what is open was judged last.
+    judged: u64,
     steady: Steady,
     begun: bool,
     /// By kind of decision, in its order.
@@ -134,11 +134,19 @@ impl<S: Listener> Audit<S> {
             self.shown(event);
             self.apply(known);
             self.shadow.clocks.act(event.cpu, event.time);
-            self.rejudge_forks(event.time);
-            self.rejudge_wakeups(event.time);
-            self.ask_execs(event.time);
+            if self.judged != self.shadow.generation {
+                self.judged = self.shadow.generation;
+                self.rejudge(event.time);
+            }
         }
         self.sink.event(event);
+    }
+
+    /// The state has changed: what is open may have been decided in the new one.
+    fn rejudge(&mut self, now: Time) {
+        self.rejudge_forks(now);
+        self.rejudge_wakeups(now);
+        self.ask_execs(now);
     }
 
     fn apply(&mut self, known: &Known) {

@@ -44,6 +44,9 @@ impl Shadow {
     /// their squares add up; but where sleepers may stay queued, and which did is not known, each
     /// error leads to the next.
     fn add_error(&mut self, se: SeId, error: u64) {
+        if error == 0 {
+            return;
+        }
         let leads_on = self.sched.kernel.has(Feature::DelayDequeue);
         let known = self.error_mut(se);
         let (before, error) = ((*known).min(ERROR_MAX), error.min(ERROR_MAX));

@@ -30,8 +30,6 @@ pub struct Execs {
     moved: Vec<(TaskId, Verdict)>,
     /// Tasks that will be seen to have executed a program, with what was possible so far.
     ahead: Vec<(TaskId, Vec<CpuId>)>,
-    /// Generation in which they were asked last.
-    asked: u64,
 }
 
 /// All that an exec may lead to, as far as it is asked for: `chosen` is what the kernel did.
@@ -97,9 +95,6 @@ impl<S: Listener> Audit<S> {
 
     /// A program is about to be loaded: the CPU is asked for in the state of now.
     pub(crate) fn ask_execs(&mut self, now: Time) {
-        if std::mem::replace(&mut self.execs.asked, self.shadow.generation) == self.shadow.generation {
-            return;
-        }
         let loading: Vec<Pid> = self.pairing.execs(now + LOADING).collect();
         for pid in loading {
             let Some(task) = self.shadow.find(pid).filter(|&task| self.shadow.runs(task)) else { continue };

@@ -43,12 +43,8 @@ impl<S: Listener> Audit<S> {
         self.forking.push(Forking { task, this, at: now, chosen, possible: None });
     }
 
-    /// The state has changed: what was forked and is not queued yet may have been placed in the new
-    /// one.
+    /// What was forked and is not queued yet may have been placed in the state of now.
     pub(crate) fn rejudge_forks(&mut self, now: Time) {
-        if std::mem::replace(&mut self.judged, self.shadow.generation) == self.shadow.generation {
-            return;
-        }
         // A trace without sched_wakeup_new never says that they woke.
         self.forking.retain(|forking| now.since(forking.at) <= FORK_PATIENCE * 2);
         for at in 0..self.forking.len() {

@@ -395,18 +395,27 @@ impl Verdict {
 
     /// The rule that speaks: of the possibility that happened, else of the likeliest.
     pub fn reason(&self) -> &'static str {
-        let happened = self.ours.iter().find(|possible| possible.choice == self.kernel);
-        happened.or(self.ours.first()).map_or("NONE", |possible| possible.reason)
+        match &self.ours[..] {
+            [] => "NONE",
+            [only] => only.reason,
+            [likeliest, others @ ..] => {
+                let happened = |possible: &&Possible| possible.choice == self.kernel;
+                let other = if happened(&likeliest) { None } else { others.iter().find(happened) };
+                other.unwrap_or(likeliest).reason
+            }
+        }
     }
 
     /// The judgement over what our rules lead to: agreement if all that is possible is what
     /// happened, agreement in a set if some of it is.
     pub fn judge(&mut self) {
-        let same = |possible: &&Possible| possible.choice == self.kernel;
-        self.answer = match self.ours.iter().find(same) {
-            None => Answer::Differs,
-            Some(_) if self.ours.iter().all(|possible| possible.choice == self.kernel) => Answer::Agrees,
-            Some(_) => Answer::AgreesInSet,
+        let happened = |possible: &Possible| possible.choice == self.kernel;
+        let (mut some, mut others) = (false, false);
+        self.ours.iter().map(happened).for_each(|so| (some, others) = (some | so, others | !so));
+        self.answer = match (some, others) {
+            (false, _) => Answer::Differs,
+            (true, false) => Answer::Agrees,
+            (true, true) => Answer::AgreesInSet,
         };
         self.hidden = match self.answer {
             Answer::AgreesInSet => self.ours.iter().find_map(|possible| possible.hidden),

@@ -233,7 +233,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// The state has changed: what is open may have been decided in the new one.
+    /// What is open may have been decided in the state of now.
     pub(crate) fn rejudge_wakeups(&mut self, now: Time) {
         let generation = self.shadow.generation;
         let differs = |open: &Open| open.judged != generation && open.verdict.answer == Answer::Differs;
