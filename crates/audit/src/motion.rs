@@ -6,7 +6,7 @@
 //! interrupt take, and what happens on a CPU within that time may have been seen already.
 
 use schedlab_sched::Curr;
-use schedlab_topology::{CpuId, CpuMask};
+use schedlab_topology::CpuId;
 use schedlab_units::{Duration, Time};
 
 use crate::pairing::Shown;
@@ -51,15 +51,16 @@ pub struct Changing {
 /// itself.
 pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'a Shown>) -> Vec<Changing> {
     let nr_cpus = shadow.sched.rqs.len();
-    let mut seen = CpuMask::of(nr_cpus, [this]);
+    let mut seen = vec![false; nr_cpus];
+    seen[this.index()] = true;
     let mut unseen = nr_cpus - 1;
     let mut changing = Vec::new();
     for &Shown { cpu, idle, .. } in ahead {
         // Most of what is shown is of CPUs that were seen already.
-        if seen.contains(cpu) || !shadow.has_cpu(cpu) {
-            continue;
+        match seen.get_mut(cpu.index()) {
+            Some(seen) if !*seen => *seen = true,
+            _ => continue,
         }
-        seen.set(cpu);
         unseen -= 1;
         if let Some(idle) = idle {
             if shadow.sched.idle_cpu(cpu) != idle {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_topology::CpuId;
-use schedlab_trace::Unknown;
+use schedlab_trace::{Keys, Unknown};
 use schedlab_units::Pid;
 use serde::Serialize;
 
@@ -96,12 +96,44 @@ impl Fact {
 
 /// What was compared so far.
 #[derive(Default)]
-pub struct Comparison([Carried; Fact::NAMES.len()]);
+pub struct Comparison {
+    carried: Carrieds,
+    /// What the keys of each probe tell.
+    cpus: Keys<(Fact, CpuId)>,
+    fork_cpus: Keys<(Fact, CpuId)>,
+    sel: Keys<OfTask>,
+    newidle: Keys<OfCpu>,
+}
+
+/// How well each fact is carried, in their order.
+#[derive(Default)]
+struct Carrieds([Carried; Fact::NAMES.len()]);
+
+/// What a probe tells of the task that it tells first.
+#[derive(Clone, Copy)]
+enum OfTask {
+    Pid,
+    Is(Fact),
+}
+
+/// What a probe tells of the CPU that it tells first.
+#[derive(Clone, Copy)]
+enum OfCpu {
+    Cpu,
+    Is(Fact),
+}
+
+impl Carrieds {
+    #[inline(always)]
+    fn note(&mut self, fact: Fact, ours: i64, seen: i64) {
+        self.0[fact as usize].note(ours, seen);
+    }
+}
 
 impl Comparison {
     /// The facts that a probe saw.
     pub fn facts(&self) -> CarriedFacts {
-        let facts = Fact::NAMES.into_iter().zip(self.0);
+        let facts = Fact::NAMES.into_iter().zip(self.carried.0);
         facts.filter(|(_, carried)| carried.equal + carried.near + carried.off > 0).collect()
     }
 
@@ -116,101 +148,120 @@ impl Comparison {
         }
     }
 
-    fn note(&mut self, fact: Fact, ours: i64, seen: i64) {
-        self.0[fact as usize].note(ours, seen);
-    }
-
     fn cpus(&mut self, shadow: &Shadow, event: &Unknown) {
-        let fact = |letters: &[u8]| match letters {
-            b"c" => Some(Fact::CurrentTask),
-            b"n" => Some(Fact::NrRunning),
-            b"t" => Some(Fact::TtwuPending),
-            b"l" => Some(Fact::LoadAvg),
-            b"hic" => Some(Fact::HasIdleCores),
-            b"nis" => Some(Fact::NrIdleScan),
-            b"busy" => Some(Fact::NrBusyCpus),
-            _ => None,
-        };
         let sched = &shadow.sched;
-        for (fact, cpu, seen) in by_cpu(shadow, event, fact) {
+        let of_cpu = |key: &[u8]| {
+            let (letters, cpu) = of_cpu(shadow, key)?;
+            let fact = match letters {
+                b"c" => Fact::CurrentTask,
+                b"n" => Fact::NrRunning,
+                b"t" => Fact::TtwuPending,
+                b"l" => Fact::LoadAvg,
+                b"hic" => Fact::HasIdleCores,
+                b"nis" => Fact::NrIdleScan,
+                b"busy" => Fact::NrBusyCpus,
+                _ => return None,
+            };
+            Some((fact, cpu))
+        };
+        let llc = |cpu: CpuId| {
+            let llc = sched.domains.per_cpu[cpu].llc_shared?;
+            Some(&sched.domains.shared[llc.0 as usize])
+        };
+        let carried = &mut self.carried;
+        self.cpus.each(event, of_cpu, |(fact, cpu), seen| {
             let rq = &sched.rqs[cpu];
             let ours = match fact {
                 Fact::CurrentTask => {
                     let curr = rq.curr.task().map_or(Pid::IDLE, |task| shadow.known(task).pid);
-                    i64::from(curr.0)
+                    Some(curr.0.into())
                 }
-                Fact::NrRunning => rq.nr_running.into(),
-                Fact::TtwuPending => rq.ttwu_pending.into(),
-                Fact::LoadAvg => sched.cpu_load(cpu) as i64,
-                _ => {
-                    let Some(llc) = sched.domains.per_cpu[cpu].llc_shared else { continue };
-                    let llc = &sched.domains.shared[llc.0 as usize];
-                    match fact {
-                        Fact::HasIdleCores => llc.has_idle_cores.into(),
-                        Fact::NrIdleScan => llc.nr_idle_scan.into(),
-                        _ => llc.nr_busy_cpus.into(),
-                    }
-                }
+                Fact::NrRunning => Some(rq.nr_running.into()),
+                Fact::TtwuPending => Some(rq.ttwu_pending.into()),
+                Fact::LoadAvg => Some(sched.cpu_load(cpu) as i64),
+                Fact::HasIdleCores => llc(cpu).map(|llc| llc.has_idle_cores.into()),
+                Fact::NrIdleScan => llc(cpu).map(|llc| llc.nr_idle_scan.into()),
+                _ => llc(cpu).map(|llc| llc.nr_busy_cpus.into()),
             };
-            self.note(fact, ours, seen);
-        }
+            ours.into_iter().for_each(|ours| carried.note(fact, ours, seen));
+        });
     }
 
     fn sel(&mut self, shadow: &Shadow, event: &Unknown) {
-        let Some(task) = event.int("pid").and_then(|pid| shadow.find(Pid(pid as i32))) else { return };
-        let entry = shadow.sched.task(task);
-        let carried = |key: &[u8]| {
+        let of_task = |key: &[u8]| {
             Some(match key {
-                b"flips" => (Fact::WakeeFlips, entry.wakee_flips.into()),
-                b"load" => (Fact::TaskLoadAvg, entry.se.avg.load_avg as i64),
-                b"util" => (Fact::TaskUtilAvg, entry.se.avg.util_avg as i64),
-                b"nca" => (Fact::AllowedCpus, entry.nr_cpus_allowed.into()),
-                b"ruc" => (Fact::RecentUsedCpu, entry.recent_used_cpu?.0.into()),
+                b"pid" => OfTask::Pid,
+                b"flips" => OfTask::Is(Fact::WakeeFlips),
+                b"load" => OfTask::Is(Fact::TaskLoadAvg),
+                b"util" => OfTask::Is(Fact::TaskUtilAvg),
+                b"nca" => OfTask::Is(Fact::AllowedCpus),
+                b"ruc" => OfTask::Is(Fact::RecentUsedCpu),
                 _ => return None,
             })
         };
-        for ((fact, ours), seen) in event.ints(carried) {
-            self.note(fact, ours, seen);
-        }
+        let (carried, mut task) = (&mut self.carried, None);
+        self.sel.each(event, of_task, |told, seen| {
+            let fact = match told {
+                OfTask::Pid => return task = shadow.find(Pid(seen as i32)),
+                OfTask::Is(fact) => fact,
+            };
+            let Some(entry) = task.map(|task| shadow.sched.task(task)) else { return };
+            let ours = match fact {
+                Fact::WakeeFlips => entry.wakee_flips.into(),
+                Fact::TaskLoadAvg => entry.se.avg.load_avg as i64,
+                Fact::TaskUtilAvg => entry.se.avg.util_avg as i64,
+                Fact::AllowedCpus => entry.nr_cpus_allowed.into(),
+                _ => match entry.recent_used_cpu {
+                    Some(recent) => recent.0.into(),
+                    None => return,
+                },
+            };
+            carried.note(fact, ours, seen);
+        });
     }
 
     fn fork_cpus(&mut self, shadow: &Shadow, event: &Unknown) {
-        let fact = |letters: &[u8]| match letters {
-            b"u" => Some(Fact::UtilAvgAtFork),
-            b"r" => Some(Fact::RunnableAvgAtFork),
+        let of_cpu = |key: &[u8]| match of_cpu(shadow, key)? {
+            (b"u", cpu) => Some((Fact::UtilAvgAtFork, cpu)),
+            (b"r", cpu) => Some((Fact::RunnableAvgAtFork, cpu)),
             _ => None,
         };
-        for (fact, cpu, seen) in by_cpu(shadow, event, fact) {
+        let carried = &mut self.carried;
+        self.fork_cpus.each(event, of_cpu, |(fact, cpu), seen| {
             let avg = &shadow.sched.root_cfs(cpu).avg;
             let ours = if matches!(fact, Fact::UtilAvgAtFork) { avg.util_avg } else { avg.runnable_avg };
-            self.note(fact, ours as i64, seen);
-        }
+            carried.note(fact, ours as i64, seen);
+        });
     }
 
     fn newidle(&mut self, shadow: &Shadow, event: &Unknown) {
-        let cpu = event.int("cpu").map(|cpu| CpuId(cpu as u16)).filter(|&cpu| shadow.has_cpu(cpu));
-        let Some(cpu) = cpu else { return };
-        let carried = |key: &[u8]| match key {
-            b"ai" => Some((Fact::AvgIdle, shadow.sched.rqs[cpu].avg_idle as i64)),
-            b"over" => Some((Fact::Overload, shadow.sched.domains.overload.into())),
-            _ => None,
+        let told = |key: &[u8]| {
+            Some(match key {
+                b"cpu" => OfCpu::Cpu,
+                b"ai" => OfCpu::Is(Fact::AvgIdle),
+                b"over" => OfCpu::Is(Fact::Overload),
+                _ => return None,
+            })
         };
-        for ((fact, ours), seen) in event.ints(carried) {
-            self.note(fact, ours, seen);
-        }
+        let (carried, mut cpu) = (&mut self.carried, None);
+        self.newidle.each(event, told, |told, seen| {
+            let fact = match told {
+                OfCpu::Cpu => return cpu = Some(CpuId(seen as u16)).filter(|&cpu| shadow.has_cpu(cpu)),
+                OfCpu::Is(fact) => fact,
+            };
+            let Some(cpu) = cpu else { return };
+            let ours = match fact {
+                Fact::AvgIdle => shadow.sched.rqs[cpu].avg_idle as i64,
+                _ => shadow.sched.domains.overload.into(),
+            };
+            carried.note(fact, ours, seen);
+        });
     }
 }
 
-/// The numbers that an event has of each CPU, and the facts that they are.
-#[inline(always)]
-fn by_cpu<'a>(
-    shadow: &Shadow,
-    event: &'a Unknown,
-    fact: impl Fn(&[u8]) -> Option<Fact> + 'a,
-) -> impl Iterator<Item = (Fact, CpuId, i64)> + 'a {
-    let nr_cpus = shadow.sched.rqs.len() as u64;
-    event
-        .indexed(fact)
-        .filter(move |&(_, cpu, _)| cpu < nr_cpus)
-        .map(|(fact, cpu, seen)| (fact, CpuId(cpu as u16), seen))
+/// The letters of a key that tells of a CPU, and which CPU: `nis12`.
+fn of_cpu<'a>(shadow: &Shadow, key: &'a [u8]) -> Option<(&'a [u8], CpuId)> {
+    let (letters, cpu) = key.split_at(key.iter().position(u8::is_ascii_digit)?);
+    let cpu = CpuId(str::from_utf8(cpu).ok()?.parse().ok()?);
+    shadow.has_cpu(cpu).then_some((letters, cpu))
 }

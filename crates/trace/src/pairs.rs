@@ -1,12 +1,9 @@
 //! `key=value` pairs, as probes print them: a hundred in a line.
 
-use crate::read::{blank, digits_in, eight, number, position};
+use crate::read::{blank, digits_in, eight, position};
 
 /// A text that is gone through pair by pair: what is left of it.
 pub(crate) struct Pairs<'a>(pub &'a [u8]);
-
-/// In these bytes this bit is set in letters, and not in digits, blanks and equal signs.
-const LETTERS: u64 = u64::MAX / 0xff * 0x40;
 
 impl<'a> Pairs<'a> {
     /// The next key, from the last blank before its `=`; its value follows.
@@ -17,40 +14,6 @@ impl<'a> Pairs<'a> {
         self.0 = &self.0[end + 1..];
         let start = before.iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1);
         Some(&before[start..])
-    }
-
-    /// The next key's letters and the number behind them, if it is of that form; the outer None says that there is
-    /// no key any more. Its value follows.
-    #[inline(always)]
-    pub fn indexed_key(&mut self) -> Option<Option<(&'a [u8], u64)>> {
-        match self.short_key() {
-            Some(found) => Some(Some(found)),
-            None => self.any_indexed_key(),
-        }
-    }
-
-    /// [`Pairs::indexed_key`] where the key has less than eight bytes, taken at once.
-    #[inline(always)]
-    fn short_key(&mut self) -> Option<(&'a [u8], u64)> {
-        let text = self.0.strip_prefix(b" ")?;
-        let bytes = u64::from_le_bytes(*text.first_chunk()?);
-        let letters = (!bytes & LETTERS).trailing_zeros() / 8;
-        let behind = bytes.checked_shr(8 * letters)?;
-        let (index, digits) = digits_in(behind)?;
-        let key_len = letters as usize + digits;
-        if (behind >> (8 * digits)) as u8 != b'=' {
-            return None;
-        }
-        self.0 = &text[key_len + 1..];
-        Some((&text[..letters as usize], index))
-    }
-
-    #[cold]
-    fn any_indexed_key(&mut self) -> Option<Option<(&'a [u8], u64)>> {
-        let key = self.key()?;
-        let letters = key.iter().position(u8::is_ascii_digit).unwrap_or(key.len());
-        let index = number(&key[letters..]).filter(|(_, behind)| behind.is_empty());
-        Some(index.map(|(index, _)| (&key[..letters], index)))
     }
 
     /// The value, up to the next blank.

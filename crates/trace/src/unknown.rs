@@ -97,46 +97,8 @@ impl Unknown {
         int(self.value(key)?)
     }
 
-    /// The fields that are wanted and are numbers, in their order: what stands for the key, and the number.
     #[inline]
-    pub fn ints<T>(&self, wanted: impl Fn(&[u8]) -> Option<T>) -> impl Iterator<Item = (T, i64)> {
-        let mut pairs = self.pairs();
-        iter::from_fn(move || {
-            loop {
-                match wanted(pairs.key()?) {
-                    Some(what) => {
-                        if let Some(number) = pairs.int() {
-                            return Some((what, number));
-                        }
-                    }
-                    None => _ = pairs.value(),
-                }
-            }
-        })
-    }
-
-    /// The numbers that it has of each of several things, `nis12=4`, in their order: what stands for the letters,
-    /// if they are wanted, which thing, and the number. Keys of another form are passed over.
-    #[inline]
-    pub fn indexed<T>(&self, wanted: impl Fn(&[u8]) -> Option<T>) -> impl Iterator<Item = (T, u64, i64)> {
-        let mut pairs = self.pairs();
-        iter::from_fn(move || {
-            loop {
-                let key = pairs.indexed_key()?;
-                match key.and_then(|(letters, index)| Some((wanted(letters)?, index))) {
-                    Some((what, index)) => {
-                        if let Some(number) = pairs.int() {
-                            return Some((what, index, number));
-                        }
-                    }
-                    None => _ = pairs.value(),
-                }
-            }
-        })
-    }
-
-    #[inline]
-    fn pairs(&self) -> Pairs<'_> {
+    pub(crate) fn pairs(&self) -> Pairs<'_> {
         Pairs(self.text.of(&self.within))
     }
 
@@ -189,8 +151,6 @@ mod tests {
         assert_eq!((probe.field("grp"), probe.int("grp")), (Some("none"), None));
         assert_eq!(probe.field("p"), None);
         assert_eq!(probe.fields().count(), 6);
-        let wanted = |key: &[u8]| (key != b"prev").then(|| str(key).to_owned());
-        assert_eq!(probe.ints(wanted).map(|(key, _)| key).collect::<Vec<_>>(), ["pid", "fl", "mask", "pllc"]);
     }
 
     #[test]
@@ -201,63 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_the_fields() {
+    fn fields_are_the_words_with_an_equal_sign() {
         let text = " a=1  b==2 =3 d=\t= e=12a f=1234567 g=12345678 h=+9 word i=0x1f j=-0 é=5 k=7";
         let probe = Unknown::new("x", text);
         let plain = text.split_ascii_whitespace().filter_map(|word| word.split_once('='));
         assert_eq!(probe.fields().collect::<Vec<_>>(), plain.clone().collect::<Vec<_>>());
-        let ints = plain.filter_map(|(key, value)| Some((key.to_owned(), int(value.as_bytes())?)));
-        let found = probe.ints(|key| Some(str(key).to_owned())).collect::<Vec<_>>();
-        assert_eq!(found, ints.collect::<Vec<_>>());
-        let numbers: Vec<i64> = found.iter().map(|(_, number)| *number).collect();
+        let numbers: Vec<i64> = plain.filter_map(|(_, value)| int(value.as_bytes())).collect();
         assert_eq!(numbers, [1, 3, 1_234_567, 12_345_678, 9, 31, 0, 5, 7]);
-    }
-
-    #[test]
-    fn numbers_of_several_things_are_told_apart() {
-        let text = "(f+0x4/0x9) pid=7 c0=1404 c12=-1 nis4=0x1f  x2y3=5 é1=2 l99999999=3 busy8=12345678 7=8\tlettersmany3=4 t1=0";
-        let probe = Unknown::new("cpus", text);
-        let expected = [
-            ("c", 0, 1404),
-            ("c", 12, -1),
-            ("nis", 4, 31),
-            ("é", 1, 2),
-            ("l", 99_999_999, 3),
-            ("busy", 8, 12_345_678),
-            ("", 7, 8),
-            ("lettersmany", 3, 4),
-            ("t", 1, 0),
-        ];
-        for unwanted in ["", "nis", "none"] {
-            let wanted =
-                |letters: &[u8]| expected.iter().map(|of| of.0).find(|&name| name.as_bytes() == letters);
-            let wanted = |letters: &[u8]| wanted(letters).filter(|&name| name != unwanted);
-            let expected = expected.into_iter().filter(|of| of.0 != unwanted);
-            assert_eq!(probe.indexed(wanted).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn numbers_of_things_in_a_row_are_read_as_they_stand() {
-        let of = |text: &str| -> Vec<(u8, u64, i64)> {
-            Unknown::new("x", text).indexed(|letters| letters.first().copied()).collect()
-        };
-        let row: String = (0..130).map(|at| format!(" c{at}={}", at * at * at)).collect();
-        assert_eq!(of(&row), (0..130).map(|at| (b'c', at, (at * at * at) as i64)).collect::<Vec<_>>());
-        for (text, expected) in [
-            (" c0=1 c1=2 c1=3 c2=4", vec![(0, 1), (1, 2), (1, 3), (2, 4)]),
-            (" c0=1 c1x=2 c1=3", vec![(0, 1), (1, 3)]),
-            (" c0=1 c1=2x c2=3", vec![(0, 1), (2, 3)]),
-            (" c0=1 c1= c2=-3", vec![(0, 1), (2, -3)]),
-            (" c0=1 c1=0x10\tc2=3 c3", vec![(0, 1), (1, 16), (2, 3)]),
-            (" c0=1c1=2 c2=3", vec![(2, 3)]),
-        ] {
-            assert_eq!(
-                of(text),
-                expected.into_iter().map(|(at, n)| (b'c', at, n)).collect::<Vec<_>>(),
-                "{text}"
-            );
-        }
     }
 
     #[test]
