@@ -254,8 +254,8 @@ fn other_kind() -> Union<BoxedStrategy<Kind>> {
         (work(), name(), any::<i32>(), any::<i32>())
             .prop_map(|((work, function), workqueue, req_cpu, cpu)| Kind::WorkqueueQueueWork {
                 work,
-                function,
-                workqueue,
+                function: function.into(),
+                workqueue: workqueue.into(),
                 req_cpu,
                 cpu,
             })
