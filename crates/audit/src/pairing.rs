@@ -113,8 +113,8 @@ pub struct Pairing {
     told: bool,
     /// By CPU, the number of its last event.
     last: Vec<u64>,
-    /// Tasks that will have executed a program, and when.
-    execs: VecDeque<(Time, Pid)>,
+    /// Tasks that will have executed a program, and when, by the number of their event; some of those that have.
+    execs: VecDeque<(u64, Time, Pid)>,
 }
 
 /// Numbers of events by task, in the order of the tasks: they are few at a time.
@@ -190,7 +190,11 @@ impl Pairing {
                     of_wakeup = true;
                 }
             }
-            Kind::SchedProcessExec { pid, .. } => self.execs.push_back((event.time, pid)),
+            Kind::SchedProcessExec { pid, .. } => {
+                let first = self.first;
+                self.execs.retain(|&(number, ..)| number >= first);
+                self.execs.push_back((number, event.time, pid));
+            }
             Kind::SchedWakeup { pid, target_cpu, .. } => {
                 self.told = true;
                 if let Some(waking) = self.open.remove(pid) {
@@ -271,24 +275,16 @@ impl Pairing {
             return None;
         }
         let front = self.waiting.front()?;
-        if front.open && !must_go {
-            let is_new = matches!(front.event.kind, Kind::SchedWakeupNew { .. });
-            let patience = if is_new { CHILDHOOD } else { PATIENCE };
-            if self.newest.since(front.event.time) < patience {
+        if front.open {
+            let (others, pid, patience) = match front.event.kind {
+                Kind::SchedWakeupNew { pid, .. } => (&mut self.newborn, pid, CHILDHOOD),
+                Kind::SchedWaking { pid, .. } => (&mut self.open, pid, PATIENCE),
+                _ => unreachable!("only wake-ups have an end"),
+            };
+            if self.newest.since(front.event.time) < patience && !must_go {
                 return None;
             }
-        }
-        match front.event.kind {
-            Kind::SchedWaking { pid, .. } if front.open => {
-                self.open.remove(pid);
-            }
-            Kind::SchedWakeupNew { pid, .. } if front.open => {
-                self.newborn.remove(pid);
-            }
-            Kind::SchedProcessExec { .. } => {
-                self.execs.pop_front();
-            }
-            _ => {}
+            others.remove(pid);
         }
         self.first += 1;
         self.shown.pop_front();
@@ -298,7 +294,8 @@ impl Pairing {
 
     /// Tasks that will have executed a program by then.
     pub fn execs(&self, until: Time) -> impl Iterator<Item = Pid> {
-        self.execs.iter().take_while(move |(time, _)| *time <= until).map(|&(_, pid)| pid)
+        let ahead = self.execs.iter().skip_while(|&&(number, ..)| number < self.first);
+        ahead.take_while(move |&&(_, time, _)| time <= until).map(|&(.., pid)| pid)
     }
 
     /// What events until then show of CPUs, as far as they are here.

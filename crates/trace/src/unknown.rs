@@ -44,6 +44,14 @@ impl Part {
     }
 }
 
+/// Whether a text is ASCII. The library looks at up to 63 bytes at its end one by one.
+fn is_ascii(text: &[u8]) -> bool {
+    let Some(&end) = text.last_chunk() else { return text.is_ascii() };
+    let (eights, _) = text.as_chunks();
+    let all = eights.iter().fold(u64::from_ne_bytes(end), |all, &eight| all | u64::from_ne_bytes(eight));
+    all & (u64::MAX / 0xff * 0x80) == 0
+}
+
 /// Text that was found to be UTF-8.
 fn str(text: &[u8]) -> &str {
     std::str::from_utf8(text).expect("it was looked at")
@@ -57,10 +65,13 @@ impl Unknown {
         Unknown { within: whole.into_bytes().into(), name, text }
     }
 
-    /// An event whose name and text stand in what a reader has at hand; none if they may be no UTF-8.
+    /// An event whose name and, behind it, text stand in what a reader has at hand; none if they may be no UTF-8.
     pub(crate) fn within(whole: &Arc<[u8]>, name: Range<usize>, text: Range<usize>) -> Option<Unknown> {
-        let is_ascii = whole[name.clone()].is_ascii() && whole[text.clone()].is_ascii();
-        is_ascii.then(|| Unknown { within: Arc::clone(whole), name: Part::new(name), text: Part::new(text) })
+        is_ascii(&whole[name.start..text.end]).then(|| Unknown {
+            within: Arc::clone(whole),
+            name: Part::new(name),
+            text: Part::new(text),
+        })
     }
 
     /// Its name.
@@ -168,6 +179,19 @@ mod tests {
         assert_eq!(probe.fields().collect::<Vec<_>>(), plain.clone().collect::<Vec<_>>());
         let numbers: Vec<i64> = plain.filter_map(|(_, value)| int(value.as_bytes())).collect();
         assert_eq!(numbers, [1, 3, 1_234_567, 12_345_678, 9, 31, 0, 5, 7]);
+    }
+
+    #[test]
+    fn a_byte_that_is_no_ascii_is_found_wherever_it_stands() {
+        for len in 0..40 {
+            let mut text = vec![0x7f; len];
+            assert!(is_ascii(&text), "{len}");
+            for at in 0..len {
+                text[at] = 0x80;
+                assert!(!is_ascii(&text), "{at} of {len}");
+                text[at] = b' ';
+            }
+        }
     }
 
     #[test]
