@@ -140,16 +140,46 @@ fn possible(shadow: &mut Shadow, before: Before, task: TaskId, decided: &Preempt
         (true, false) => &directions[..1],
         (true, true) => &directions[1..],
     };
+    let others = others(shadow, running, woken);
     let open = directions.iter().any(|(one, two)| {
         set(shadow, [one * errors[0], two * errors[1]]);
-        ask(shadow)
+        let of_others = |shadow: &mut Shadow, sign| {
+            shift(shadow, &others, sign);
+            let open = ask(shadow);
+            shift(shadow, &others, -sign);
+            open
+        };
+        ask(shadow) || !others.is_empty() && (of_others(shadow, 1) || of_others(shadow, -1))
     });
+    shadow.spare.others = others;
     set(shadow, [0, 0]);
     shadow.sched.rqs[at].need_resched = pending;
     if open {
         found.push(other);
     }
     found
+}
+
+/// Who waits beside two in their queue, with their errors: these move the average by which all are eligible (EEVDF).
+fn others(shadow: &mut Shadow, running: SeId, woken: SeId) -> Vec<(SeId, i64)> {
+    let mut others = std::mem::take(&mut shadow.spare.others);
+    others.clear();
+    if shadow.sched.kernel.rules.policy == FairPolicy::Eevdf {
+        let queue = shadow.sched.cfs(shadow.sched.cfs_rq_of(running));
+        let waiting = queue.timeline.entries().iter().map(|entry| entry.se);
+        let beside = waiting.filter(|&se| se != running && se != woken);
+        others.extend(beside.map(|se| (se, shadow.error_of(se) as i64)));
+    }
+    others
+}
+
+/// Moves some in virtual time by their errors; their deadlines stay.
+fn shift(shadow: &mut Shadow, some: &[(SeId, i64)], sign: i64) {
+    for &(se, error) in some {
+        let entity = shadow.sched.se(se);
+        let (vruntime, deadline) = (entity.vruntime.wrapping_add((sign * error) as u64), entity.deadline);
+        shadow.sched.set_virtual_time(se, vruntime, deadline);
+    }
 }
 
 /// Whether virtual times decided.

@@ -3,7 +3,7 @@
 //! A verdict is made at every third event, and each lists what was possible. Most are counted and
 //! forgotten, so their lists come back here and need not be allocated anew.
 
-use schedlab_sched::Placement;
+use schedlab_sched::{Placement, SeId};
 use schedlab_topology::CpuId;
 
 use crate::flips::Spread;
@@ -21,6 +21,8 @@ pub struct Spare {
     possible: Vec<Vec<Possible>>,
     placements: Vec<Vec<Placement>>,
     cpus: Vec<Vec<CpuId>>,
+    /// Who else waits where one arrives, with their errors.
+    pub others: Vec<(SeId, i64)>,
     /// Who waits in queues, while it is asked who comes first.
     pub waiting: Vec<Waiting>,
     /// What a fork is asked with.
