@@ -13,7 +13,7 @@ use super::head;
 use super::lines::{Line, Lines, Next, excerpt};
 use super::{Error, Lost, Place, Record};
 use crate::args;
-use crate::event::{Event, Kind};
+use crate::event::Kind;
 use crate::unknown::Unknown;
 
 /// Reads trace text line by line.
@@ -63,15 +63,7 @@ impl<R: BufRead> Iterator for Reader<R> {
                 None => Kind::Unknown(unknown(&line, rest, name, args)),
             };
             self.time = Some(head.time);
-            return Some(Ok(Record::Event(Event {
-                time: head.time,
-                cpu: head.cpu,
-                pid: head.pid,
-                tgid: head.tgid,
-                comm: head.comm,
-                flags: head.flags,
-                kind,
-            })));
+            return Some(Ok(Record::Event(head.before(kind))));
         }
     }
 }

@@ -17,6 +17,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
 use crate::comm::Comm;
+use crate::event::{Event, Kind};
 use crate::flags::Flags;
 
 /// Where and under which task a line's event happened.
@@ -27,6 +28,22 @@ pub(super) struct Head {
     pub cpu: CpuId,
     pub flags: Flags,
     pub time: Time,
+}
+
+impl Head {
+    /// The event of a front and of what stands behind it.
+    #[inline(always)]
+    pub fn before(self, kind: Kind) -> Event {
+        Event {
+            time: self.time,
+            cpu: self.cpu,
+            pid: self.pid,
+            tgid: self.tgid,
+            comm: self.comm,
+            flags: self.flags,
+            kind,
+        }
+    }
 }
 
 /// The column in which the name ends.

@@ -76,16 +76,7 @@ fn made(
         return gap("the fields of the event are in no form that is known");
     };
     *time = Some(head.time);
-    let event = Event {
-        time: head.time,
-        cpu: head.cpu,
-        pid: head.pid,
-        tgid: head.tgid,
-        comm: head.comm,
-        flags: head.flags,
-        kind,
-    };
-    match with_task(event, current) {
+    match with_task(head.before(kind), current) {
         Some(event) => Some(Ok(Record::Event(event))),
         None => gap("nothing tells which task ran"),
     }
