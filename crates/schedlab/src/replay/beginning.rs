@@ -35,7 +35,7 @@ pub struct Beginning {
     pub new: usize,
     /// Tasks that bring lag from before.
     pub owed: usize,
-    /// CPUs that balance when their first moves show.
+    /// CPUs that balance at the times that their first moves tell.
     pub balanced: usize,
 }
 
@@ -95,8 +95,8 @@ impl Beginning {
         }
         match balanced {
             0 => {}
-            1 => learned.push("one CPU balances when its first moves show".to_string()),
-            _ => learned.push(format!("{balanced} CPUs balance when their first moves show")),
+            1 => learned.push("one CPU balances at the times that its first moves tell".to_string()),
+            _ => learned.push(format!("{balanced} CPUs balance at the times that their first moves tell")),
         }
         if balanced > 0 {
             seeded[0] = "when all other domains were balanced";
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(
             text(Some(467_000), 12),
             "beginning learned: it begins 467 us after a tick; 12 of 13 new tasks, those of the first 353 ms, go where \
-             they went if all is as it was; 2 tasks bring lag; 6 CPUs balance when their first moves show; from the seed: when \
+             they went if all is as it was; 2 tasks bring lag; 6 CPUs balance at the times that their first moves tell; from the seed: when \
              all other domains were balanced, since when CPUs are idle\n"
         );
         assert_eq!(
