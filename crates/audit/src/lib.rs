@@ -8,6 +8,7 @@
 //! undecided and names it.
 
 mod affinity;
+mod arrival;
 mod audit;
 mod averages;
 mod balance;

@@ -1,0 +1,142 @@
+//! What may come of a task's arrival where another runs, within the errors of virtual times; and what the kernel's
+//! answer teaches of these.
+
+use schedlab_sched::{Curr, FairPolicy, Feature, PreemptDecision, Reason, SeId, calc_delta_fair, wf};
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+
+use crate::preempt::Before;
+use crate::shadow::Shadow;
+use crate::verdict::{Choice, Hidden, Possible};
+
+/// What may come of a task's arrival: our decision, and others if times were a little off.
+pub fn possible(
+    shadow: &mut Shadow,
+    before: Before,
+    task: TaskId,
+    decided: &PreemptDecision,
+) -> Vec<Possible> {
+    let Before { curr, at, .. } = before;
+    let number = decided.number.into_iter().collect();
+    let choice = Choice::Preempt(decided.preempt);
+    let mut found = shadow.spare.list();
+    found.push(Possible { choice, reason: decided.reason.name(), hidden: None, numbers: number });
+    let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::VirtualTime };
+    let other = Possible {
+        choice: Choice::Preempt(!decided.preempt),
+        reason: decided.reason.name(),
+        hidden: Some(hidden),
+        numbers: Default::default(),
+    };
+    if !is_by_time(decided.reason) {
+        return found;
+    }
+    if shadow.groups_hidden {
+        found.push(other);
+        return found;
+    }
+    let (running, woken) = shadow.sched.find_matching_se(SeId(curr.0), SeId(task.0));
+    let off = |shadow: &Shadow, se| shadow.error_of(se) as i64;
+    let errors = [off(shadow, running), off(shadow, woken)];
+    let pending = std::mem::take(&mut shadow.sched.rqs[at].need_resched);
+    let ask = |shadow: &Shadow| {
+        let flags = [wf::TTWU, wf::TTWU | wf::SYNC];
+        let flags = if shadow.sched.kernel.has(Feature::NextBuddy) { &flags[..] } else { &flags[..1] };
+        flags.iter().any(|&flags| shadow.sched.check_preempt(at, task, flags).preempt != decided.preempt)
+    };
+    let times = [running, woken].map(|se| (shadow.sched.se(se).vruntime, shadow.sched.se(se).deadline));
+    let set = |shadow: &mut Shadow, by: [i64; 2]| {
+        // The deadline of the one that was just placed moves with it.
+        let (curr, placed) = (times[0].0.wrapping_add(by[0] as u64), by[1] as u64);
+        shadow.sched.set_virtual_time(running, curr, times[0].1);
+        shadow.sched.set_virtual_time(
+            woken,
+            times[1].0.wrapping_add(placed),
+            times[1].1.wrapping_add(placed),
+        );
+    };
+    // The later the one and the earlier the other, the more speaks for it to make way.
+    let directions = [(1, -1), (-1, 1)];
+    let directions = match (shadow.sched.preempt_is_monotone(running), decided.preempt) {
+        (false, _) => &directions[..],
+        (true, false) => &directions[..1],
+        (true, true) => &directions[1..],
+    };
+    let others = others(shadow, running, woken);
+    let open = directions.iter().any(|(one, two)| {
+        set(shadow, [one * errors[0], two * errors[1]]);
+        let of_others = |shadow: &mut Shadow, sign| {
+            shift(shadow, &others, sign);
+            let open = ask(shadow);
+            shift(shadow, &others, -sign);
+            open
+        };
+        ask(shadow) || !others.is_empty() && (of_others(shadow, 1) || of_others(shadow, -1))
+    });
+    shadow.spare.others = others;
+    set(shadow, [0, 0]);
+    shadow.sched.rqs[at].need_resched = pending;
+    if open {
+        found.push(other);
+    }
+    found
+}
+
+/// Who waits beside two in their queue, with their errors: these move the average by which all are eligible (EEVDF).
+fn others(shadow: &mut Shadow, running: SeId, woken: SeId) -> Vec<(SeId, i64)> {
+    let mut others = std::mem::take(&mut shadow.spare.others);
+    others.clear();
+    if shadow.sched.kernel.rules.policy == FairPolicy::Eevdf {
+        let queue = shadow.sched.cfs(shadow.sched.cfs_rq_of(running));
+        let waiting = queue.timeline.entries().iter().map(|entry| entry.se);
+        let beside = waiting.filter(|&se| se != running && se != woken);
+        others.extend(beside.map(|se| (se, shadow.error_of(se) as i64)));
+    }
+    others
+}
+
+/// Moves some in virtual time by their errors; their deadlines stay.
+fn shift(shadow: &mut Shadow, some: &[(SeId, i64)], sign: i64) {
+    for &(se, error) in some {
+        let entity = shadow.sched.se(se);
+        let (vruntime, deadline) = (entity.vruntime.wrapping_add((sign * error) as u64), entity.deadline);
+        shadow.sched.set_virtual_time(se, vruntime, deadline);
+    }
+}
+
+/// Whether virtual times decided.
+pub fn is_by_time(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::PreemptVruntime
+            | Reason::PreemptDeadline
+            | Reason::PreemptShort
+            | Reason::KeepGranularity
+            | Reason::KeepProtected
+            | Reason::KeepDeadline
+            | Reason::PreemptSync
+            | Reason::KeepSync
+    )
+}
+
+/// Under CFS the kernel's answer says on which side of the granularity two virtual times are: if they are on the
+/// other here, both are moved there, each by the part that its error has in both.
+pub fn learn(shadow: &mut Shadow, at: CpuId, task: TaskId, asked: bool) {
+    let Curr::Task(curr) = shadow.sched.rqs[at].curr else { return };
+    let (running, woken) = shadow.sched.find_matching_se(SeId(curr.0), SeId(task.0));
+    let errors = [running, woken].map(|se| shadow.error_of(se) as i64);
+    let [one, two] = [running, woken].map(|se| shadow.sched.se(se));
+    let granularity = calc_delta_fair(shadow.sched.scaled.wakeup_granularity, &two.load) as i64;
+    let beyond = one.vruntime.wrapping_sub(two.vruntime) as i64 - granularity;
+    let by = if asked { (1 - beyond).max(0) } else { beyond.max(0) };
+    if by > errors[0] + errors[1] {
+        return;
+    }
+    let first = (by as i128 * errors[0] as i128 / (errors[0] + errors[1]).max(1) as i128) as i64;
+    let sign = if asked { 1 } else { -1 };
+    let to = [(running, one, sign * first), (woken, two, -sign * (by - first))];
+    let to = to.map(|(se, entity, by)| (se, entity.vruntime.wrapping_add(by as u64), entity.deadline));
+    for (se, vruntime, deadline) in to {
+        shadow.sched.set_virtual_time(se, vruntime, deadline);
+    }
+}
