@@ -30,7 +30,9 @@ impl Bystanders {
         let mut others: BTreeSet<Pid> =
             courses.tasks.iter().filter(|(_, course)| first(course)).map(|(&pid, _)| pid).collect();
         loop {
-            let called = |course: &Course| course.callers.iter().any(|caller| others.contains(caller));
+            let called = |course: &Course| {
+                course.wakers.iter().chain(&course.parent).any(|caller| others.contains(caller))
+            };
             let found = courses.tasks.iter().find(|(pid, course)| !others.contains(pid) && called(course));
             let Some((&pid, _)) = found else { break };
             others.insert(pid);

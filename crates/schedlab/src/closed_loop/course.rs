@@ -21,8 +21,8 @@ pub struct Course {
     pub cpu: CpuId,
     /// Who forked it, if that was recorded.
     pub parent: Option<Pid>,
-    /// Who forked or woke it, interrupts left out.
-    pub callers: BTreeSet<Pid>,
+    /// Who woke it, interrupts left out.
+    pub wakers: BTreeSet<Pid>,
     /// Whether it was new then.
     pub is_new: bool,
     /// From when it wanted to run, and how long it then ran before it slept.
@@ -121,12 +121,10 @@ impl Sink for Courses {
         self.span = Some((began, now));
         match event.kind {
             Kind::SchedProcessFork { pid, child_comm, child_pid, .. } => {
-                let child = self.seen(child_pid, child_comm, 120, event.cpu);
-                child.parent = Some(pid);
-                child.callers.insert(pid);
+                self.seen(child_pid, child_comm, 120, event.cpu).parent = Some(pid);
             }
             Kind::SchedWaking { comm, pid, prio, target_cpu } if !event.flags.in_interrupt() => {
-                self.seen(pid, comm, prio, target_cpu).callers.insert(event.pid);
+                self.seen(pid, comm, prio, target_cpu).wakers.insert(event.pid);
             }
             Kind::SchedWakeup { comm, pid, prio, target_cpu } => {
                 self.seen(pid, comm, prio, target_cpu).wakes(now);
