@@ -301,3 +301,25 @@ fn find_or_push<T: PartialEq>(table: &mut Vec<T>, value: T) -> u32 {
         None => push(table, value),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_that_is_done_can_be_added_to() {
+        let mut w = WorkloadBuilder::new("two");
+        let process = w.process();
+        let (comm, label) = (w.comm("a"), w.label("done"));
+        let program = w.program("a", |_| {});
+        w.task(TaskSpec::root("a", program).thread_of(process));
+        let mut w = WorkloadBuilder::from(w.finish().unwrap());
+        assert_ne!(w.process(), process, "nobody joins it unasked");
+        assert_eq!((w.comm("a"), w.label("done")), (comm, label));
+        assert_ne!((w.comm("b"), w.label("more")), (comm, label));
+        let more = w.program("b", |_| {});
+        w.task(TaskSpec::root("b", more));
+        let names: Vec<_> = w.finish().unwrap().tasks.into_iter().map(|task| task.name).collect();
+        assert_eq!(names, ["a", "b"]);
+    }
+}
