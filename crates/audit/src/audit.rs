@@ -1,6 +1,6 @@
 //! Following a trace: what each event says, who must be asked, what is applied.
 
-use schedlab_sched::{Curr, Kernel};
+use schedlab_sched::{Curr, Kernel, TaskState};
 use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::{Event, Flags, Kind, NullSink, Sink};
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -202,7 +202,11 @@ impl<S: Listener> Audit<S> {
                 let mut handed_over = None;
                 if prev_pid != Pid::IDLE {
                     let prev = self.shadow.task(prev_pid, &prev_comm, Some(prev_prio), cpu, now);
-                    if !prev_state.is_runnable() {
+                    if prev_state.is_runnable() {
+                        if self.shadow.is_throttled(prev, next_prio) {
+                            self.shadow.leave(prev, TaskState::Interruptible, clock.read);
+                        }
+                    } else {
                         self.shadow.leave(prev, balance::left_as(prev_state), clock.read);
                         self.shadow.known_mut(prev).plainly_woken = prev_state.is_uninterruptible();
                         handed_over = Some(prev);
@@ -274,6 +278,10 @@ impl<S: Listener> Audit<S> {
     fn switching(&mut self, event: &Event, next: Curr, clock: Time) {
         let Kind::SchedSwitch { prev_pid, prev_comm, .. } = event.kind else { return };
         let (cpu, now) = (event.cpu, event.time);
+        let slice = self.judge_slice(event, next, clock);
+        if slice.as_ref().is_some_and(|slice| slice.hidden == Some(Hidden::Yield)) {
+            self.shadow.sched.yield_task(cpu, clock);
+        }
         let idle = Choice::Task(Pid::IDLE);
         let mut verdict = Verdict::begun(now, cpu, Decision::Pick, (prev_pid, prev_comm), idle);
         verdict.hidden = Some(Hidden::Unmet);
@@ -307,7 +315,9 @@ impl<S: Listener> Audit<S> {
         let surprise = verdict.ours.first().is_some_and(|ours| ours.choice != verdict.kernel);
         let explained = verdict.answer == Answer::AgreesInSet;
         self.give(verdict);
-        self.judge_slice(event, next);
+        if let Some(slice) = slice {
+            self.give(slice);
+        }
         if let Curr::Task(task) = next {
             self.shadow.join(task, cpu, now);
             if surprise && here {

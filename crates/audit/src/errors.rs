@@ -143,6 +143,11 @@ impl Shadow {
     /// its event.
     pub fn begins(&mut self, task: TaskId, held: Duration) {
         self.charged_about(task, held.0);
+        if self.known(task).yields() && self.sched.kernel.rules.policy == FairPolicy::Eevdf {
+            // Who yields and comes first again leaves no event, but has given up a turn.
+            let entity = &self.sched.task(task).se;
+            self.add_error(SeId(task.0), calc_delta_fair(entity.slice, &entity.load));
+        }
     }
 
     fn charged_about(&mut self, task: TaskId, error: u64) {

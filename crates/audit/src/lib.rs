@@ -50,6 +50,7 @@ mod turns;
 mod unseen;
 mod verdict;
 mod waking;
+mod yields;
 
 pub use affinity::{AffinityHint, bound_kthread};
 pub use audit::Audit;

@@ -11,6 +11,9 @@ use crate::affinity::bound_kthread;
 use crate::runtime::{self, Charged};
 use crate::shadow::{Known, Shadow};
 
+/// What a deadline task is taken for: no event tells its budget, so none is used up here.
+const DEADLINE: Policy = Policy::Deadline { runtime: 1 << 40, deadline: 1 << 40, period: 1 << 40 };
+
 /// The parent of all kernel threads.
 const KTHREADD: Pid = Pid(2);
 
@@ -119,6 +122,7 @@ impl Shadow {
             plainly_woken: false,
             may_stay: None,
             seen_on: CpuMask::new(nr_cpus),
+            left_early: 0,
             groups,
         };
         let task = match place {
@@ -203,8 +207,9 @@ impl Shadow {
         let comm = known.comm;
         let policy = match prio {
             0 if comm.as_bytes().starts_with(b"migration/") => Policy::Stop,
-            // Of a deadline, or in a damaged line.
-            ..0 | 140.. => return,
+            -1 => DEADLINE,
+            // In a damaged line.
+            ..-1 | 140.. => return,
             0..100 => Policy::Fifo((99 - prio).max(1) as u8),
             _ => Policy::Normal,
         };

@@ -261,9 +261,12 @@ impl<S: Listener> Audit<S> {
     pub(crate) fn shown(&mut self, event: &Event) {
         let cpu = event.cpu;
         let answer = match event.kind {
-            // Who meant to sleep calls the scheduler whether asked or not.
-            Kind::SchedSwitch { prev_state, .. } => {
-                (prev_state.is_runnable() && !self.asked[cpu].meant_to_sleep).then_some(true)
+            // Who meant to sleep, or yields, calls the scheduler whether asked or not.
+            Kind::SchedSwitch { prev_state, prev_pid, .. } => {
+                let of_itself = self.asked[cpu].meant_to_sleep
+                    || !prev_state.is_preempted()
+                        && self.shadow.find(prev_pid).is_some_and(|prev| self.shadow.known(prev).yields());
+                (prev_state.is_runnable() && !of_itself).then_some(true)
             }
             _ => match bit(&self.shadow, event.flags) {
                 None => return,
@@ -339,16 +342,15 @@ impl<S: Listener> Audit<S> {
     }
 
     /// A task that could go on makes way: if nobody who arrived asked for it, its turn is over.
-    /// Its queues are charged up to now.
-    pub(crate) fn judge_slice(&mut self, event: &Event, next: Curr) {
+    pub(crate) fn judge_slice(&mut self, event: &Event, next: Curr, clock: Time) -> Option<Verdict> {
         let cpu = event.cpu;
         let asked = &mut self.asked[cpu];
         let told = std::mem::take(&mut asked.told);
         let by_another_way =
             std::mem::take(&mut asked.meant_to_sleep) | std::mem::take(&mut asked.moved_there);
         let ended = self.shadow.slice_ended[cpu].take();
-        let Kind::SchedSwitch { prev_state, prev_pid, .. } = event.kind else { return };
-        let (Some(prev), Curr::Task(next)) = (self.shadow.find(prev_pid), next) else { return };
+        let Kind::SchedSwitch { prev_state, prev_pid, .. } = event.kind else { return None };
+        let (Some(prev), Curr::Task(next)) = (self.shadow.find(prev_pid), next) else { return None };
         let fair = |task| self.shadow.sched.task(task).policy.is_fair();
         let entry = self.shadow.sched.task(prev);
         let goes_on = prev_state.is_runnable() && prev_pid != Pid::IDLE && entry.on_rq && entry.cpu == cpu;
@@ -356,8 +358,10 @@ impl<S: Listener> Audit<S> {
         let next_entry = self.shadow.sched.task(next);
         let arrived = !next_entry.on_rq || next_entry.se.sched_delayed || next_entry.cpu != cpu;
         if told || !goes_on || !fair(prev) || !fair(next) || arrived {
-            return;
+            return None;
         }
+        self.shadow.sched.update_rq_clock(cpu, clock);
+        self.shadow.charge_levels(prev);
         let mut verdict = self.of_slice(event.time, cpu, prev, true);
         // Also one after which we would have gone on with the same task.
         let ended = ended.filter(|ended| event.time <= ended.until).map(|_| Reason::SliceEnd);
@@ -365,7 +369,7 @@ impl<S: Listener> Audit<S> {
         let exits = self.shadow.sched.task(prev).exiting.then_some(Reason::GroupChange);
         match ended.or(exits).map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
             Ok(reason) => verdict.ours = slice(&mut self.shadow, true, reason),
-            Err(_) if by_another_way => return,
+            Err(_) if by_another_way => return None,
             Err(_) if self.joins_group(prev_pid, event.time) => {
                 verdict.ours = slice(&mut self.shadow, true, Reason::GroupChange);
             }
@@ -379,7 +383,16 @@ impl<S: Listener> Audit<S> {
         }
         verdict.judge();
         verdict.doubt(2);
-        self.give(verdict);
+        if !prev_state.is_preempted() {
+            match verdict.answer {
+                Answer::Differs | Answer::Undecided if self.shadow.known(prev).yields() => {
+                    verdict.without(Hidden::Yield);
+                }
+                Answer::Differs => self.shadow.left_early(prev, clock),
+                _ => {}
+            }
+        }
+        Some(verdict)
     }
 
     /// Whether a task is just moving itself to a control group, of which the event comes when that is done.

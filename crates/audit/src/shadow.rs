@@ -78,6 +78,8 @@ pub struct Known {
     pub plainly_woken: bool,
     /// CPUs it was seen on.
     pub seen_on: CpuMask,
+    /// How often it made way early though nobody asked, up to where it is taken to yield.
+    pub left_early: u8,
     /// Its groups.
     pub groups: InGroups,
 }

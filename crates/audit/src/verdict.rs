@@ -108,6 +108,8 @@ pub enum Hidden {
     LostTurn,
     /// Whether a slice ended: the tick or timer that looked is not in the trace.
     SliceEnd,
+    /// Whether the task yielded.
+    Yield,
     /// The draw of lots before newly idle balancing.
     Lots,
     /// How long CPUs are idle on average, and what balancing costs.
@@ -148,6 +150,7 @@ impl Hidden {
             Hidden::VirtualTime => "VIRTUAL_TIME",
             Hidden::LostTurn => "LOST_TURN",
             Hidden::SliceEnd => "SLICE_END",
+            Hidden::Yield => "YIELD",
             Hidden::Lots => "LOTS",
             Hidden::BalanceCost => "BALANCE_COST",
             Hidden::BalanceTime => "BALANCE_TIME",
@@ -180,6 +183,7 @@ impl Hidden {
                 "when a switch read its clock, of a CPU that may have lost its turn just then"
             }
             Hidden::SliceEnd => "when a tick or timer looked at the slice",
+            Hidden::Yield => "whether the task called sched_yield(), as it seems to do",
             Hidden::Lots => "the draw of lots before newly idle balancing",
             Hidden::BalanceCost => "how long CPUs are idle on average, and what balancing costs",
             Hidden::BalanceTime => "when each CPU balances, and how often it failed",

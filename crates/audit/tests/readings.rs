@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use expect_test::expect;
-use schedlab_audit::{Audit, Decision, Options};
+use schedlab_audit::{Answer, Audit, Decision, Hidden, Options, Verdict};
 use schedlab_sched::Kernel;
 use schedlab_topology::Topology;
 use schedlab_trace::Sink;
@@ -16,8 +16,7 @@ fn verdicts(kernel: &str, of: Decision, trace: &str) -> String {
     verdicts_on("1x2x2", kernel, of, trace)
 }
 
-/// The same on another machine.
-fn verdicts_on(shape: &str, kernel: &str, of: Decision, trace: &str) -> String {
+fn judged(shape: &str, kernel: &str, trace: &str) -> Vec<Verdict> {
     let topology = Topology::regular(shape).unwrap();
     let options = Options { keep_verdicts: true, ..Options::default() };
     let mut audit = Audit::new(&topology, &Kernel::parse(kernel).unwrap(), options);
@@ -26,8 +25,13 @@ fn verdicts_on(shape: &str, kernel: &str, of: Decision, trace: &str) -> String {
             audit.event(&event);
         }
     }
+    audit.finish().0.verdicts
+}
+
+/// The same on another machine.
+fn verdicts_on(shape: &str, kernel: &str, of: Decision, trace: &str) -> String {
     let mut told = String::new();
-    for verdict in audit.finish().0.verdicts.iter().filter(|verdict| verdict.decision == of) {
+    for verdict in judged(shape, kernel, trace).iter().filter(|verdict| verdict.decision == of) {
         let ours = verdict.ours.iter().map(|possible| match possible.hidden {
             None => possible.choice.to_string(),
             Some(hidden) => format!("{} by {hidden:?}", possible.choice),
@@ -306,4 +310,75 @@ fn a_task_that_joins_a_control_group_asks_itself_to_make_way() {
         a: preempt, ours let run
     "#]]
     .assert_eq(&told);
+}
+
+/// `a` and `b` are new and take turns on CPU 0 of `span` us, though neither is asked to make way.
+fn take_turns_of(span: u32, state: &str) -> String {
+    let mut trace = String::from(
+        "\
+   m-9 [000] d..2. 1.000100: sched_process_fork: comm=m pid=9 child_comm=a child_pid=10
+   m-9 [000] d..2. 1.000110: sched_wakeup_new: comm=a pid=10 prio=120 target_cpu=000
+   m-9 [000] d..2. 1.000200: sched_process_fork: comm=m pid=9 child_comm=b child_pid=11
+   m-9 [000] d..2. 1.000210: sched_wakeup_new: comm=b pid=11 prio=120 target_cpu=000
+   m-9 [000] d..2. 1.000300: sched_switch: prev_comm=m prev_pid=9 prev_prio=120 prev_state=S ==> next_comm=a next_pid=10 next_prio=120
+",
+    );
+    for turn in 1..=7 {
+        let (prev, next) = if turn % 2 == 1 { ("a", "b") } else { ("b", "a") };
+        let (p, n) = (10 + u32::from(prev == "b"), 10 + u32::from(next == "b"));
+        let time = 300 + turn * span;
+        writeln!(
+            trace,
+            "   {prev}-{p} [000] d..2. 1.{time:06}: sched_switch: prev_comm={prev} prev_pid={p} prev_prio=120 \
+             prev_state={state} ==> next_comm={next} next_pid={n} next_prio=120"
+        )
+        .unwrap();
+    }
+    trace
+}
+
+#[test]
+fn who_makes_way_early_again_and_again_yields() {
+    let mut told = String::new();
+    for (kernel, span, state) in
+        [("v6.1", 100, "R"), ("v6.1", 100, "R+"), ("v6.12", 100, "R"), ("v6.12", 2_800, "R")]
+    {
+        let verdicts = judged("1x2x2", kernel, &take_turns_of(span, state));
+        let turns = verdicts.iter().filter(|verdict| verdict.decision == Decision::Preempt).skip(2);
+        let answers = turns.map(|turn| match (turn.answer, turn.hidden) {
+            (Answer::Differs, _) => "differs",
+            (Answer::Undecided, Some(Hidden::Yield)) => "may yield",
+            (Answer::Undecided, _) => "open",
+            _ => "agrees",
+        });
+        writeln!(told, "{kernel}, {span} us, {state}: {}", answers.collect::<Vec<_>>().join(", ")).unwrap();
+    }
+    expect![[r#"
+        v6.1, 100 us, R: differs, differs, differs, differs, may yield, may yield, may yield
+        v6.1, 100 us, R+: differs, differs, differs, differs, differs, differs, differs
+        v6.12, 100 us, R: differs, differs, differs, differs, may yield, may yield, may yield
+        v6.12, 2800 us, R: agrees, agrees, agrees, agrees, agrees, agrees, agrees
+    "#]]
+    .assert_eq(&told);
+}
+
+/// `d`, of a deadline, leaves CPU 0 to `a` and comes back though nobody woke it. Meanwhile `a` sleeps.
+const OUT_OF_BUDGET: &str = "\
+   d-10 [000] d..2. 1.000000: sched_switch: prev_comm=d prev_pid=10 prev_prio=-1 prev_state=R ==> next_comm=a next_pid=11 next_prio=120
+   a-11 [000] d..2. 1.003000: sched_switch: prev_comm=a prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+   <idle>-0 [000] d..2. 1.008000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=d next_pid=10 next_prio=-1
+   d-10 [000] d.h3. 1.009000: sched_waking: comm=a pid=11 prio=120 target_cpu=000
+   d-10 [000] d.h4. 1.009002: sched_wakeup: comm=a pid=11 prio=120 target_cpu=000
+   d-10 [000] d..2. 1.009500: sched_switch: prev_comm=d prev_pid=10 prev_prio=-1 prev_state=R ==> next_comm=migration/0 next_pid=12 next_prio=0
+";
+
+#[test]
+fn a_deadline_task_out_of_budget_waits_in_no_queue() {
+    expect![[r#"
+        d: task 11, ours idle
+        a: idle, ours idle
+        swapper/0: task 10, ours idle
+        d: task 12, ours task 10
+    "#]]
+    .assert_eq(&verdicts("v6.12", Decision::Pick, OUT_OF_BUDGET));
 }
