@@ -205,6 +205,7 @@ impl<'a> Writer<'a> {
                     (Wakers::Owe { .. }, Step::Wait(_)) => Op::SemWait { sem: self.debt(index) },
                     (Wakers::Owe { .. }, _) => Op::SemPost { sem: self.debt(other) },
                 }),
+                Step::Yield => ops.push(Op::Yield),
                 Step::Fork(child) => ops.extend(self.specs[child.index()].map(|task| Op::Fork { task })),
                 Step::Exec(comm) => {
                     ops.push(Op::Exec { comm: self.w.comm(&comm.to_str_lossy()) });

@@ -46,6 +46,7 @@ impl Learned {
             Step::Heard(after) => write!(f, "heard {after} after"),
             Step::Wait(task) => write!(f, "wait for {}", self.tasks[task.index()].pid),
             Step::Wake(task) => write!(f, "wake {}", self.tasks[task.index()].pid),
+            Step::Yield => write!(f, "yield"),
             Step::Fork(task) => write!(f, "fork {}", self.tasks[task.index()].pid),
             Step::Exec(comm) => write!(f, "exec {comm}"),
             Step::Rename(comm) => write!(f, "rename {comm}"),

@@ -8,6 +8,8 @@
 //! A waking may come before its sleep: the waker sees the task on its way out and waits.
 //! And it may hit a task that never went to sleep. So who woke is settled only when the
 //! task is switched in after a sleep; until then a waking is a step that may yet be nothing.
+//! So is a call of sched_yield(), until it is known whether the task does that ([`Yields`]). A deadline
+//! task that could go on and makes way is out of its budget, and sleeps until it has a new one.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +22,7 @@ use crate::error::Missing;
 use crate::lags::Lags;
 use crate::learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
 use crate::passes::Pass;
+use crate::yields::Yields;
 
 /// A sink that learns.
 #[derive(Debug, Default)]
@@ -31,8 +34,7 @@ pub struct Learner {
     cpus: Vec<Curr>,
     /// Since when each CPU is idle, if it is.
     idle_since: Vec<Time>,
-    /// Whether a task was woken to each CPU since it last switched.
-    woken_to: Vec<bool>,
+    yields: Yields,
     lags: Lags,
     first: Option<Time>,
     has_switches: bool,
@@ -54,6 +56,8 @@ struct Life {
     state: State,
     comm: Comm,
     prio: i32,
+    /// When it was switched in last.
+    began: Time,
     /// Work since the last step.
     run: Duration,
     /// Where it was in its program when it was switched in: steps, and work since the last.
@@ -69,6 +73,18 @@ enum State {
     Runnable,
     Asleep { since: Time, served: bool },
     Dead,
+}
+
+/// Who leaves a CPU, and how.
+struct Left {
+    pid: Pid,
+    comm: Comm,
+    prio: i32,
+    state: TaskState,
+    /// It could go on, and nobody was queued beside it since it began.
+    unasked: bool,
+    /// A stopper comes next, before which even a deadline task with a budget makes way.
+    for_stopper: bool,
 }
 
 /// A waking that may have ended a sleep.
@@ -108,7 +124,8 @@ impl Learner {
         }
         for (index, task) in self.learned.tasks.iter_mut().enumerate() {
             task.lag = self.lags.owed(index);
-            task.steps.retain(|step| *step != Step::Nothing);
+            let yields = self.yields.yields(index);
+            task.steps.retain(|step| *step != Step::Nothing && (yields || *step != Step::Yield));
             // What turned out to be nothing no longer parts the work before it from that after it.
             task.steps.dedup_by(|step, before| match (step, before) {
                 (Step::Run(more), Step::Run(run)) => {
@@ -145,6 +162,7 @@ impl Learner {
             state,
             comm,
             prio,
+            began: now,
             run: Duration::ZERO,
             stretch: (0, Duration::ZERO),
             waking: None,
@@ -319,22 +337,31 @@ impl Learner {
         }
     }
 
-    fn switch_out(&mut self, event: &Event, pid: Pid, comm: Comm, prio: i32, state: TaskState) {
+    fn switch_out(&mut self, event: &Event, left: Left) {
+        let Left { pid, comm, prio, state, unasked, for_stopper } = left;
         let was = Event { pid, comm, ..event.clone() };
         let Some(task) = self.current(&was) else { return };
         self.advance(task, event.time);
         self.seen(task, comm, prio);
-        if state.is_runnable() {
+        let out_of_budget = prio < 0 && !for_stopper;
+        if state.is_runnable() && !out_of_budget {
+            let ran = event.time.since(self.life(task).began);
+            if unasked && !state.is_preempted() && self.yields.makes_way(task.index(), ran) {
+                self.flush(task);
+                self.step(task, Step::Yield);
+            }
             self.life(task).state = State::Runnable;
             return;
         }
         self.flush(task);
+        self.learned.out_of_budget += u64::from(state.is_runnable());
         if state.is_dead() {
             self.life(task).state = State::Dead;
             self.learned.tasks[task.index()].is_thread = is_thread(&self.learned.tasks, task, state);
             self.by_pid.remove(&pid);
             return;
         }
+        self.yields.sleeps(task.index());
         let served = state.bits() & TaskState::UNINTERRUPTIBLE.bits() != 0;
         self.life(task).state = State::Asleep { since: event.time, served };
     }
@@ -381,7 +408,8 @@ impl Learner {
         let steps = self.learned.tasks[task.index()].steps.len();
         self.life(task).stretch = (steps, self.life(task).run);
         self.seen(task, comm, prio);
-        self.life(task).state = State::On { since: event.time };
+        let life = self.life(task);
+        (life.state, life.began) = (State::On { since: event.time }, event.time);
         self.cpus[cpu.index()] = Curr::Task(task);
     }
 
@@ -416,22 +444,18 @@ impl Learner {
         }
     }
 
-    /// Whether something happens that mostly ticks do.
-    fn is_of_tick(&mut self, event: &Event) -> bool {
-        let in_softirq = || is_softirq(event);
+    /// Whether a task makes way though nobody was queued beside it meanwhile.
+    fn makes_way_unasked(&mut self, event: &Event) -> bool {
         match event.kind {
-            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => {
-                if let Some(woken) = self.woken_to.get_mut(target_cpu.index()) {
-                    *woken = true;
-                }
+            Kind::SchedWakeup { target_cpu: cpu, .. }
+            | Kind::SchedWakeupNew { target_cpu: cpu, .. }
+            | Kind::SchedMigrateTask { dest_cpu: cpu, .. } => {
+                self.yields.arrives(cpu);
                 false
             }
             Kind::SchedSwitch { prev_pid, prev_state, .. } => {
-                let for_another = std::mem::take(&mut self.woken_to[event.cpu.index()]);
-                prev_pid != Pid::IDLE && prev_state.is_runnable() && !for_another
+                !self.yields.switches(event.cpu) && prev_pid != Pid::IDLE && prev_state.is_runnable()
             }
-            Kind::SchedStatRuntime { .. } => event.flags.has(Flags::HARDIRQ),
-            Kind::SchedMigrateTask { .. } | Kind::SchedWaking { .. } => in_softirq(),
             _ => false,
         }
     }
@@ -472,6 +496,15 @@ fn is_softirq(event: &Event) -> bool {
     is_interrupt(event) && event.flags.has(Flags::SOFTIRQ) && !event.flags.has(Flags::HARDIRQ)
 }
 
+/// Whether something happens that mostly ticks do, of all but switches.
+fn is_of_tick(event: &Event) -> bool {
+    match event.kind {
+        Kind::SchedStatRuntime { .. } => event.flags.has(Flags::HARDIRQ),
+        Kind::SchedMigrateTask { .. } | Kind::SchedWaking { .. } => is_softirq(event),
+        _ => false,
+    }
+}
+
 /// A thread is forgotten at once when it ends; a process waits for its parent to ask.
 fn is_thread(tasks: &[Task], task: TaskIndex, state: TaskState) -> bool {
     let forked = matches!(tasks[task.index()].begin, Begin::Forked(_));
@@ -486,11 +519,12 @@ impl Sink for Learner {
         if self.cpus.len() <= event.cpu.index() {
             self.cpus.resize(event.cpu.index() + 1, Curr::Unknown);
             self.idle_since.resize(event.cpu.index() + 1, Time::ZERO);
-            self.woken_to.resize(event.cpu.index() + 1, false);
+            self.yields.cpus(event.cpu.index() + 1);
             self.learned.nr_cpus = self.cpus.len();
             self.lags.cpus(self.cpus.len());
         }
-        if self.is_of_tick(event) {
+        let unasked = self.makes_way_unasked(event);
+        if unasked || is_of_tick(event) {
             self.learned.ticks.mark(event.time);
         }
         match event.kind {
@@ -508,7 +542,15 @@ impl Sink for Learner {
                 let (prev, next) = (task(prev_pid), task(next_pid));
                 let is_runnable = prev_state.is_runnable();
                 self.lags.switched(event.cpu.index(), prev, is_runnable, next, event.time);
-                self.switch_out(event, prev_pid, prev_comm, prev_prio, prev_state);
+                let left = Left {
+                    pid: prev_pid,
+                    comm: prev_comm,
+                    prio: prev_prio,
+                    state: prev_state,
+                    unasked,
+                    for_stopper: next_prio == 0,
+                };
+                self.switch_out(event, left);
                 self.switch_in(event, next_pid, next_comm, next_prio, prev_pid == Pid::IDLE);
             }
             Kind::SchedWaking { comm, pid, prio, target_cpu } => {

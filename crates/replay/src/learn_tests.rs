@@ -391,3 +391,41 @@ fn who_takes_the_cpu_from_its_waker_at_first_was_owed_half_of_what_it_ran() {
         "#]],
     );
 }
+
+#[test]
+fn who_mostly_makes_way_early_of_himself_yields() {
+    check(
+        "0    0 <idle>-0 out R a-10
+         0  100 a-10 out R b-11
+         0  200 b-11 out R+ a-10
+         0  300 a-10 out R b-11
+         0  350 b-11 queues c-12
+         0  400 b-11 out R a-10
+         0  500 a-10 out R b-11
+         0 5000 b-11 out R a-10
+         0 9000 a-10 out S b-11",
+        expect![[r#"
+            a-10, runnable on 0: run 100us, yield, run 100us, yield, run 100us, yield, run 4ms
+            b-11, runnable on 0: run 4700us
+            c-12, asleep on 0:
+        "#]],
+    );
+}
+
+#[test]
+fn a_deadline_task_out_of_its_budget_sleeps_until_it_has_a_new_one() {
+    check(
+        "0     0 <idle>-0 out R d-10@-1
+         0  1000 d-10@-1 out R a-11
+         0 10000 a-11 out R d-10@-1
+         0 10500 d-10@-1 out R migration/0-12@0
+         0 10600 migration/0-12@0 out S d-10@-1
+         0 12000 d-10@-1 out S a-11
+         0 12500 a-11 wakes d-10@-1",
+        expect![[r#"
+            d-10, runnable on 0: run 1ms, sleep 9ms until 10ms after the last, run 1900us
+            a-11, runnable on 0: run 9500us
+            migration/0-12, runnable on 0: left out run 100us
+        "#]],
+    );
+}

@@ -38,6 +38,8 @@ pub struct Learned {
     pub has_waking: bool,
     /// Wake-ups of tasks that were not asleep: nothing came of them.
     pub wakeups_of_awake: u64,
+    /// How often a deadline task was out of its budget, which is a sleep here and none in the recording.
+    pub out_of_budget: u64,
     /// What happened in ticks.
     pub ticks: Ticks,
     /// When busy CPUs balanced.
@@ -108,6 +110,8 @@ pub enum Step {
     Wait(TaskIndex),
     /// It woke a task.
     Wake(TaskIndex),
+    /// It let others run.
+    Yield,
     /// It forked a task.
     Fork(TaskIndex),
     /// It replaced its program.

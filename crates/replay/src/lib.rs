@@ -21,6 +21,7 @@ mod passes;
 mod rhythm;
 mod ticks;
 mod wakers;
+mod yields;
 
 pub use build::{MARK, Options, PROLOGUE};
 pub use error::Missing;

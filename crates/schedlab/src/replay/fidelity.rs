@@ -337,8 +337,8 @@ impl Recorded {
             }
         }
         let mut recorded = values(&self.figures, self.half());
-        // A wake-up that comes before its task is asleep is no step of any program.
-        recorded[1] -= self.learned.wakeups_of_awake as f64;
+        // A wake-up that comes before its task is asleep is no step of any program; a new budget is one.
+        recorded[1] += self.learned.out_of_budget as f64 - self.learned.wakeups_of_awake as f64;
         let unrecorded = self.unrecorded();
         let line = |(i, what): (usize, &&str)| {
             let line = Line::count(what, recorded[i], means[i]);

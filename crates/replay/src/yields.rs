@@ -1,0 +1,118 @@
+//! Calls of sched_yield(), which no event tells.
+//!
+//! Who yields makes way soon after he began, of himself, for somebody who waited all the time. Slices that end early look the
+//! same now and then, those of groups above all, so only a task that mostly leaves that way when it does of itself is taken to do it.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Duration;
+
+/// A slice on one CPU, shorter than the kernel's default of any version. It grows with the logarithm of CPUs, eight at most.
+const SLICE: Duration = Duration::micros(700);
+
+/// A task that made way early less often does not yield.
+const OFTEN: u32 = 3;
+
+/// How tasks leave their CPUs of themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Yields {
+    /// Whether a task was queued on each CPU since it last switched.
+    arrived: Vec<bool>,
+    /// By task.
+    left: Vec<Left>,
+}
+
+/// How often one left its CPU of itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Left {
+    /// Though it could go on, and had just begun.
+    early: u32,
+    /// At the end of a slice, or to sleep.
+    otherwise: u32,
+}
+
+impl Yields {
+    /// A task is queued on a CPU.
+    pub fn arrives(&mut self, cpu: CpuId) {
+        if let Some(arrived) = self.arrived.get_mut(cpu.index()) {
+            *arrived = true;
+        }
+    }
+
+    /// There are so many CPUs.
+    pub fn cpus(&mut self, nr_cpus: usize) {
+        self.arrived.resize(nr_cpus, false);
+    }
+
+    /// A CPU switches. Whether somebody came since it last did.
+    pub fn switches(&mut self, cpu: CpuId) -> bool {
+        std::mem::take(&mut self.arrived[cpu.index()])
+    }
+
+    /// A task makes way after it ran for so long, though nobody had come. Whether that is early.
+    pub fn makes_way(&mut self, task: usize, ran: Duration) -> bool {
+        let slice = SLICE.0 * (1 + u64::from(self.arrived.len().min(8).ilog2()));
+        let early = ran.0 < slice / 2;
+        let left = self.left(task);
+        if early {
+            left.early += 1;
+        } else {
+            left.otherwise += 1;
+        }
+        early
+    }
+
+    /// A task goes to sleep.
+    pub fn sleeps(&mut self, task: usize) {
+        self.left(task).otherwise += 1;
+    }
+
+    fn left(&mut self, task: usize) -> &mut Left {
+        if self.left.len() <= task {
+            self.left.resize(task + 1, Left::default());
+        }
+        &mut self.left[task]
+    }
+
+    /// Whether a task yields.
+    pub fn yields(&self, task: usize) -> bool {
+        self.left.get(task).is_some_and(|left| left.early >= OFTEN.max(left.otherwise))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who makes way so often after so many us, or sleeps, on four CPUs.
+    fn yields(times: &[u64]) -> bool {
+        let mut yields = Yields::default();
+        yields.cpus(4);
+        for &us in times {
+            match us {
+                0 => yields.sleeps(1),
+                _ => _ = yields.makes_way(1, Duration::micros(us)),
+            }
+        }
+        yields.yields(1)
+    }
+
+    #[test]
+    fn who_mostly_leaves_early_yields() {
+        assert!(yields(&[100, 90, 1000]));
+        assert!(!yields(&[100, 90]), "not often enough");
+        assert!(!yields(&[100, 90, 100, 4000, 3000, 1100, 4000]), "mostly at the end of slices");
+        assert!(!yields(&[0, 100, 0, 90, 0, 100, 0]), "mostly to sleep");
+    }
+
+    #[test]
+    fn a_cpu_tells_once_who_came() {
+        let mut yields = Yields::default();
+        yields.cpus(2);
+        yields.arrives(CpuId(1));
+        yields.arrives(CpuId(9));
+        assert_eq!(
+            [yields.switches(CpuId(0)), yields.switches(CpuId(1)), yields.switches(CpuId(1))],
+            [false, true, false]
+        );
+    }
+}
