@@ -1,7 +1,7 @@
 //! `cargo xtask fidelity`: how often our rules agree with each recorded kernel, as a table.
 //!
 //! Audits every recording in `traces/` and writes the section between two marks of
-//! `docs/fidelity.md`; with `--check` it compares with what stands there: per kernel and kind of
+//! `docs/fidelity.md`, and `docs/disagreements.md`, a line for each decision that differs; with `--check` it compares with what stands there: per kernel and kind of
 //! decision, agreement must be what the document says, to some tenths of a percent.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use std::path::Path;
 use schedlab::audit::{AuditReport, Counts, Decision, GroupFiles};
 use schedlab::audited::{RecordedFacts, audit_recording};
 
+use crate::disagreements::Disagreements;
 use crate::source;
 
 const BEGIN: &str = "<!-- audit: begin, written by `cargo xtask fidelity` -->";
@@ -27,20 +28,40 @@ const GOALS: [f64; 6] = [99.0, 99.0, 99.0, 98.0, 98.0, 0.0];
 /// Part that may be undecided, in percent.
 const UNDECIDED_MAX: f64 = 5.0;
 
+/// What stands above the table of nearest facts.
+const EXPLAINED: &str = "Of each decision that differs, the nearest fact that would have led our rules to the kernel's choice, had it been \
+otherwise ([each of them](disagreements.md)): how many it explains, by how much it would have to be off in microseconds, and in multiples \
+of the error that is held of it.";
+
+/// What stands above the list.
+const LISTED: &str = "# Every disagreement\n\nWritten by `cargo xtask fidelity`: each decision in the ordinary recordings of `traces/` that our rules \
+do not lead to,\nand the nearest fact that would have led there. What they have in common is in [fidelity.md](fidelity.md#audit).";
+
 /// Writes the section, or with `--check` compares it.
 ///
 /// # Errors
 /// A file that cannot be read or written, or a section that is not what comes out.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let text = tables()?;
+    let (text, list) = tables()?;
     let path = source::root().join("docs/fidelity.md");
     let docs = read(&path)?;
     let (before, rest) = docs.split_once(BEGIN).ok_or(format!("docs/fidelity.md has no line {BEGIN}"))?;
     let (_, after) = rest.split_once(END).ok_or(format!("docs/fidelity.md has no line {END}"))?;
     let fresh = format!("{before}{BEGIN}\n\n{text}\n{END}{after}");
+    let listed = source::root().join("docs/disagreements.md");
     if args.iter().any(|arg| arg == "--check") {
-        return check(&docs, &fresh);
+        check(&docs, &fresh)?;
+        let said = read(&listed)?;
+        let other = said.lines().zip(list.lines()).position(|(said, line)| said != line);
+        return match other {
+            None if said.lines().count() == list.lines().count() => Ok(()),
+            at => Err(format!(
+                "docs/disagreements.md:{}: the audits give another list; look why, then run `cargo xtask fidelity`",
+                at.map_or(0, |at| at + 1)
+            )),
+        };
     }
+    fs::write(&listed, list).map_err(|e| e.to_string())?;
     fs::write(&path, fresh).map_err(|e| e.to_string())
 }
 
@@ -78,7 +99,9 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-fn tables() -> Result<String, String> {
+/// The section, and the list of what differs.
+fn tables() -> Result<(String, String), String> {
+    let mut disagreements = Disagreements::default();
     let mut rows = String::new();
     let mut by_kernel = String::new();
     let mut reasons = String::new();
@@ -88,6 +111,7 @@ fn tables() -> Result<String, String> {
             let folder = source::root().join("traces").join(kernel).join(machine);
             for load in loads(&folder)? {
                 let report = audit(kernel, machine, &folder, &load)?;
+                disagreements.add(kernel, &format!("{machine}/{load}"), &report);
                 _ = write!(rows, "| {kernel} | {machine} | {load} |");
                 for (kind, goal) in KINDS.into_iter().zip(GOALS) {
                     rows += &cell(&report.of(kind).counts, goal);
@@ -101,8 +125,9 @@ fn tables() -> Result<String, String> {
             reasons += &rules(kernel, &sum, kind);
         }
     }
-    Ok(format!(
+    let text = format!(
         "### Per kernel\n\n{}{by_kernel}\n### Disagreements by rule, and what was hidden\n\n{}{reasons}\n\
+         ### What would explain each disagreement\n\n{EXPLAINED}\n\n{}{}\n\
          ### Per recording\n\n{}{rows}",
         head(&[
             "kernel",
@@ -115,6 +140,8 @@ fn tables() -> Result<String, String> {
             "agree, %"
         ]),
         head(&["kernel", "decision", "differ, by our rule", "in a set, by hidden fact"]),
+        head(&["kernel", "decision", "nearest fact", "differ", "us: median, most", "errors: median, most"]),
+        disagreements.table(),
         head(&[
             "kernel",
             "machine",
@@ -126,7 +153,8 @@ fn tables() -> Result<String, String> {
             "preemption",
             "balancing"
         ]),
-    ))
+    );
+    Ok((text, format!("{LISTED}\n{}", disagreements.list())))
 }
 
 fn head(columns: &[&str]) -> String {
@@ -162,6 +190,7 @@ fn audit(kernel: &str, machine: &str, folder: &Path, load: &str) -> Result<Audit
             cgroups_after: &groups("cgroups-after.txt")?,
             sysctl: &read(&folder.join("facts/sysctl.txt"))?,
         },
+        stories: usize::MAX,
     };
     let path = folder.join(load).join("trace.txt.gz");
     let trace = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -2,6 +2,7 @@
 //! `cargo xtask fidelity`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`,
 //! `cargo xtask rules`.
 
+mod disagreements;
 mod fidelity;
 mod fidelity_loop;
 mod kernel_map;

@@ -25,8 +25,14 @@ fn main() {
         let Recording { topology, kernel, groups, .. } = recording;
         let command = fs::read_to_string(folder.join("cmd.txt")).unwrap();
         let affinity = hints_of_command(&command, topology.nr_cpus());
-        let options =
-            Options { affinity, groups, groups_hidden: has("--groups"), keep_verdicts: true, stories: 3 };
+        let options = Options {
+            affinity,
+            groups,
+            groups_hidden: has("--groups"),
+            keep_verdicts: true,
+            nearest: true,
+            stories: 3,
+        };
         let mut audit = Audit::new(&topology, &kernel, options);
         for event in &events {
             if !has("--perf") || !matches!(event.kind, Kind::SchedWakeup { .. }) {

@@ -27,7 +27,7 @@ pub(crate) const ATTACH_PATIENCE: Duration = Duration::millis(1);
 
 /// Judges a trace; the events go on to `sink`.
 pub struct Audit<S = NullSink> {
-    options: Options,
+    pub(crate) options: Options,
     pub(crate) shadow: Shadow,
     pub(crate) pairing: Pairing,
     pub(crate) open: Opens,
@@ -45,7 +45,7 @@ pub struct Audit<S = NullSink> {
     tallies: [Tally; Decision::ALL.len()],
     /// With what probes saw.
     compared: Comparison,
-    report: AuditReport,
+    pub(crate) report: AuditReport,
     sink: S,
 }
 
@@ -312,6 +312,10 @@ impl<S: Listener> Audit<S> {
             // Whoever waits may come first.
             verdict.doubt(verdict.ours.len());
         }
+        if self.asks_nearest(&verdict) {
+            let ours = self.shadow.sched.choose_next(cpu).next;
+            verdict.nearest = self.nearest_of_pick(cpu, ours, next, clock).map(Box::new);
+        }
         let surprise = verdict.ours.first().is_some_and(|ours| ours.choice != verdict.kernel);
         let explained = verdict.answer == Answer::AgreesInSet;
         self.give(verdict);
@@ -360,7 +364,7 @@ impl<S: Listener> Audit<S> {
     }
 
     /// How far the kernel's choice is from ours.
-    fn gravity(&self, verdict: &Verdict) -> u64 {
+    pub(crate) fn gravity(&self, verdict: &Verdict) -> u64 {
         let Some(ours) = verdict.ours.first() else { return 0 };
         let between = |a: CpuId, b: CpuId| {
             let domains = self.shadow.sched.domains.walk(a);

@@ -67,11 +67,12 @@ pub enum Width {
 
 impl Width {
     /// How far an average may be off.
-    fn error(self, average: u64) -> u64 {
-        match self {
-            Width::Likely => average / 32 + 16,
-            Width::Widest => average / 8 + 48,
-        }
+    fn error(self, shadow: &Shadow, average: u64) -> u64 {
+        shadow.load_errors
+            * match self {
+                Width::Likely => average / 32 + 16,
+                Width::Widest => average / 8 + 48,
+            }
     }
 
     /// What may be left from before the recording.
@@ -90,8 +91,8 @@ pub fn bounds(shadow: &Shadow, cpu: CpuId, width: Width, now: Time) -> (Averages
     let ours = Averages::of(cfs);
     let residue = width.residue(shadow.residue(cpu));
     if let Curr::Task(curr) = sched.rqs[cpu].curr {
-        let mut least = ours.each(|average| average.saturating_sub(width.error(average)));
-        let mut most = ours.each(|average| average + width.error(average) + residue);
+        let mut least = ours.each(|average| average.saturating_sub(width.error(shadow, average)));
+        let mut most = ours.each(|average| average + width.error(shadow, average) + residue);
         if shadow.known(curr).first_run && !shadow.known(curr).nice_told {
             // It may have changed its nice level, which no event tells before it is switched out.
             least.load = least.load * WEIGHT_LEAST / 1024;
@@ -110,8 +111,9 @@ pub fn bounds(shadow: &Shadow, cpu: CpuId, width: Width, now: Time) -> (Averages
     let least = ours
         .with(gone, u64::saturating_sub)
         .each(|average| decay_load(average, periods))
-        .with(before, |least, before| least.saturating_sub(before / 8 + 16));
-    let most = ours.with(before, u64::max).each(|average| average + average / 16 + residue);
+        .with(before, |least, before| least.saturating_sub(shadow.load_errors * (before / 8 + 16)));
+    let most =
+        ours.with(before, u64::max).each(|average| average + shadow.load_errors * (average / 16) + residue);
     with_groups(shadow, least, most)
 }
 

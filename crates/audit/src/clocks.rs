@@ -29,6 +29,8 @@ struct Known {
     /// When the CPU went idle last, and how much earlier that may have been.
     went_idle: Time,
     idle_held: Duration,
+    /// When it ran a task last after it was idle.
+    roused: Time,
 }
 
 /// The clocks of all CPUs.
@@ -79,6 +81,16 @@ impl Clocks {
     /// How long who queued somebody on a CPU last may have been held up.
     pub fn queued_held(&self, cpu: CpuId) -> Duration {
         self.cpus[cpu].queued_held
+    }
+
+    /// A CPU that was idle runs a task.
+    pub fn rouses(&mut self, cpu: CpuId, now: Time) {
+        self.cpus[cpu].roused = now;
+    }
+
+    /// When a CPU that was idle ran a task last.
+    pub fn roused(&self, cpu: CpuId) -> Time {
+        self.cpus[cpu].roused
     }
 
     /// A CPU goes idle.

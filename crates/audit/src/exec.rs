@@ -33,7 +33,7 @@ pub struct Execs {
 }
 
 /// All that an exec may lead to, as far as it is asked for: `chosen` is what the kernel did.
-fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> Possibilities {
+pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> Possibilities {
     let mut found = Possibilities::default();
     let plain = shadow.sched.decide_exec(task, now, None);
     found.add(plain, None, Numbers::default());
@@ -89,6 +89,9 @@ impl<S: Listener> Audit<S> {
         let mut verdict = self.of_exec(event, task, to);
         verdict.ours = of_exec(&mut self.shadow, task, to, event.time).list;
         verdict.judge();
+        if self.asks_nearest(&verdict) {
+            verdict.nearest = self.nearest_of_exec(task, to, event.time).map(Box::new);
+        }
         self.execs.moved.retain(|(other, _)| *other != task);
         self.execs.moved.push((task, verdict));
     }
@@ -127,6 +130,9 @@ impl<S: Listener> Audit<S> {
         {
             verdict.answer = Answer::AgreesInSet;
             verdict.hidden = Some(Hidden::InMotion);
+        }
+        if self.asks_nearest(&verdict) {
+            verdict.nearest = self.nearest_of_exec(task, event.cpu, event.time).map(Box::new);
         }
         self.give(verdict);
     }

@@ -104,6 +104,9 @@ impl<S: Listener> Audit<S> {
         } else if let Some(earlier) = earlier {
             self.shadow.spare.give_back_all(earlier);
         }
+        if self.asks_nearest(&verdict) {
+            verdict.nearest = self.nearest_of_fork(fork).map(Box::new);
+        }
         self.give(verdict);
         let before = preempt::before(&self.shadow, target, task);
         let preempt = self.shadow.sched.apply_fork(task, target, now);

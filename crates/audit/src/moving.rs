@@ -62,6 +62,9 @@ impl<S: Listener> Audit<S> {
                             others.into_iter().map(|by| self.judge_move(event, moved, Asked { by, ..asked }));
                         verdict = others.find(|other| other.answer != Answer::Differs).unwrap_or(verdict);
                     }
+                    if self.asks_nearest(&verdict) {
+                        verdict.nearest = self.nearest_of_move(moved, asked, event.time).map(Box::new);
+                    }
                     self.give(verdict);
                     self.passed[event.cpu].push(moved.task);
                 }
@@ -113,7 +116,11 @@ impl<S: Listener> Audit<S> {
             (true, _) => IdleType::NotIdle,
         };
         let asked = Asked { by: to, idle, active: true };
-        let verdict = self.judge_move(event, Moved { task, from: of, to }, asked);
+        let moved = Moved { task, from: of, to };
+        let mut verdict = self.judge_move(event, moved, asked);
+        if self.asks_nearest(&verdict) {
+            verdict.nearest = self.nearest_of_move(moved, asked, event.time).map(Box::new);
+        }
         self.shadow.asked[of] = Some(verdict);
     }
 
@@ -177,7 +184,7 @@ impl<S: Listener> Audit<S> {
 }
 
 /// What a pass may move.
-fn ask_pass(shadow: &mut Shadow, moved: Moved, asked: Asked, now: Time) -> Vec<Possible> {
+pub(crate) fn ask_pass(shadow: &mut Shadow, moved: Moved, asked: Asked, now: Time) -> Vec<Possible> {
     match asked.idle {
         IdleType::NewlyIdle => {
             as_if_left(shadow, moved.to, |shadow| balance::of_pass(shadow, asked, moved, now))

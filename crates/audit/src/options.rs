@@ -15,6 +15,8 @@ pub struct Options {
     pub groups_hidden: bool,
     /// Keep every verdict in the report.
     pub keep_verdicts: bool,
+    /// Ask of every disagreement what would have led to the kernel's choice; else only of those that are told.
+    pub nearest: bool,
     /// Disagreements that are told of each kind and rule.
     pub stories: usize,
 }
@@ -26,6 +28,7 @@ impl Default for Options {
             groups: Groups::default(),
             groups_hidden: false,
             keep_verdicts: false,
+            nearest: false,
             stories: 2,
         }
     }

@@ -69,7 +69,8 @@ pub struct Known {
 /// What an event shows of a CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    time: Time,
+    /// When.
+    pub time: Time,
     /// Which.
     pub cpu: CpuId,
     /// Whether it is idle then, if the event tells.

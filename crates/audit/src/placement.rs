@@ -187,7 +187,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
 
 /// Whether the wake-up may carry the sync flag, and it is heeded: that of a waker that exits
 /// is not.
-fn may_be_sync(shadow: &Shadow, wakeup: &Wakeup) -> bool {
+pub fn may_be_sync(shadow: &Shadow, wakeup: &Wakeup) -> bool {
     let exits = shadow.sched.kernel.has(Feature::SyncWakerExiting)
         && wakeup.waker.is_some_and(|waker| shadow.sched.task(waker).exiting);
     !exits && !shadow.known(wakeup.task).plainly_woken
@@ -265,7 +265,7 @@ fn affine(
     let target = Target { numbers, ..plain(reason, cpu) };
     // The wakee is added to one side and taken off the other.
     let wakee = 2 * shadow.sleeper_load_error(wakeup.task, now);
-    let open = shadow.load_error(this) + shadow.load_error(prev) + wakee;
+    let open = shadow.load_errors * (shadow.load_error(this) + shadow.load_error(prev) + wakee);
     let close = (this_load - prev_load * bias / 100).unsigned_abs() <= open;
     if !close && !shadow.groups_hidden {
         return (target, None);

@@ -14,6 +14,7 @@ use schedlab_units::{Duration, Pid, TaskId, Time};
 use crate::arrival::{is_by_time, learn, possible};
 use crate::audit::Audit;
 use crate::listener::Listener;
+use crate::nearest::Nearest;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 
@@ -40,6 +41,8 @@ struct Question {
     verdict: Verdict,
     /// Who arrived, and what our answer was, if it was by virtual times.
     by: Option<(TaskId, bool)>,
+    /// If our answer was that the turn of the running task was over: by how much at least, and its error, ns.
+    over: Option<(u64, u64)>,
 }
 
 /// Who ran on a CPU before a task was queued there, if it may be asked to make way.
@@ -77,9 +80,8 @@ pub fn before(shadow: &Shadow, at: CpuId, task: TaskId) -> Option<Before> {
 }
 
 impl Before {
-    /// Whether its turn, which was over when it was charged for another's arrival, may have had
-    /// some time left.
-    fn may_go_on(&self, shadow: &Shadow) -> bool {
+    /// How far from its end its turn may have been that was over when it was charged for another's arrival.
+    fn left_at_most(&self, shadow: &Shadow) -> i64 {
         let entry = shadow.sched.task(self.curr);
         let ran = entry.se.sum_exec_runtime - self.ran;
         let levels = std::iter::successors(Some(SeId(self.curr.0)), |&se| shadow.sched.se(se).parent);
@@ -87,7 +89,7 @@ impl Before {
             let charged = calc_delta_fair(ran, &shadow.sched.se(se).load) as i64;
             self.left.saturating_add(2 * shadow.error_of(se) as i64) - charged
         };
-        levels.map(farthest).any(|left| left > 0)
+        levels.map(farthest).max().unwrap_or(0)
     }
 }
 
@@ -164,22 +166,27 @@ impl<S: Listener> Audit<S> {
         let who = self.shadow.known(before.curr).who();
         let mut verdict = Verdict::begun(event.time, before.at, Decision::Preempt, who, Choice::Nothing);
         verdict.hidden = Some(Hidden::Request);
+        let mut over = None;
         verdict.ours = if decided.reason == Reason::KeepPending {
             // Its slice was found to be over when it was charged.
             let mut found = slice(&mut self.shadow, true, Reason::SliceEnd);
-            if before.may_go_on(&self.shadow) {
+            let left = before.left_at_most(&self.shadow);
+            if left > 0 {
                 found.push(turn(false, Reason::SliceEnd, Some(Hidden::VirtualTime)));
+            } else {
+                let error = self.shadow.error_of(SeId(before.curr.0));
+                over = Some((left.unsigned_abs() + 2 * error, error));
             }
             found
         } else {
             possible(&mut self.shadow, before, task, &decided)
         };
         let by = is_by_time(decided.reason).then_some((task, decided.preempt));
-        let question = Question { verdict, by };
+        let question = Question { verdict, by, over };
         // A new task's event is written before it is asked.
         let shown = event.cpu == before.at && !matches!(event.kind, Kind::SchedWakeupNew { .. });
         match bit(&self.shadow, event.flags).filter(|_| shown) {
-            Some(Some(asked)) => self.answered(question, asked, false, true),
+            Some(Some(asked)) => self.answered(question, asked, false, true, event.time),
             Some(None) => self.unanswered(question.verdict),
             None => self.asked[before.at].verdicts.push(question),
         }
@@ -222,8 +229,8 @@ impl<S: Listener> Audit<S> {
     }
 
     /// The kernel's answer is known. `else_asked`: somebody else may have asked as well. `alone`: nobody else arrived.
-    fn answered(&mut self, question: Question, asked: bool, else_asked: bool, alone: bool) {
-        let Question { mut verdict, by } = question;
+    fn answered(&mut self, question: Question, asked: bool, else_asked: bool, alone: bool, now: Time) {
+        let Question { mut verdict, by, over } = question;
         let at = verdict.cpu;
         verdict.kernel = Choice::Preempt(asked);
         verdict.judge();
@@ -238,12 +245,21 @@ impl<S: Listener> Audit<S> {
                 && shadow.sched.rqs[at].curr.task().is_some_and(|curr| curr != task)
         };
         let wrong = |ours| ours != asked || verdict.answer == Answer::Differs;
+        let arrived = by;
         let by = by.filter(|&(task, ours)| alone && wrong(ours) && is_there(&self.shadow, task));
         if let Some((task, _)) = by
             && verdict.answer == Answer::Differs
             && self.is_of_lost_turn(at, task, asked)
         {
             verdict.without(Hidden::LostTurn);
+        }
+        if self.asks_nearest(&verdict) {
+            let nearest = match (over, arrived) {
+                (Some((by, error)), _) => Some(Nearest::turn_end(false, by, error)),
+                (None, Some((task, _))) => self.nearest_of_answer(at, task, asked, now),
+                (None, None) => None,
+            };
+            verdict.nearest = nearest.map(Box::new);
         }
         self.apply_answer(at, by, asked);
         self.asked[at].told |= asked;
@@ -303,7 +319,7 @@ impl<S: Listener> Audit<S> {
             match answer {
                 Some(asked) => {
                     let over = asked && self.turn_over(event);
-                    self.answered(question, asked, asks || several || over, !several);
+                    self.answered(question, asked, asks || several || over, !several, event.time);
                 }
                 None => self.unanswered(question.verdict),
             }
@@ -338,6 +354,9 @@ impl<S: Listener> Audit<S> {
         }
         verdict.judge();
         verdict.doubt(2);
+        if verdict.answer == Answer::Differs {
+            verdict.nearest = Some(Box::new(Nearest::turn_end(false, late.0, error)));
+        }
         self.give(verdict);
     }
 
@@ -367,6 +386,7 @@ impl<S: Listener> Audit<S> {
         let ended = ended.filter(|ended| event.time <= ended.until).map(|_| Reason::SliceEnd);
         // When in its exit it leaves its group is not told.
         let exits = self.shadow.sched.task(prev).exiting.then_some(Reason::GroupChange);
+        let mut end = None;
         match ended.or(exits).map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
             Ok(reason) => verdict.ours = slice(&mut self.shadow, true, reason),
             Err(_) if by_another_way => return None,
@@ -376,6 +396,7 @@ impl<S: Listener> Audit<S> {
             Err(left) => {
                 verdict.ours = slice(&mut self.shadow, false, Reason::SliceEnd);
                 verdict.ours[0].numbers.push(("left", left));
+                end = Some(left.max(0) as u64);
                 if left <= 0 || self.shadow.groups_hidden {
                     verdict.ours.push(turn(true, Reason::SliceEnd, Some(Hidden::VirtualTime)));
                 }
@@ -391,6 +412,10 @@ impl<S: Listener> Audit<S> {
                 Answer::Differs => self.shadow.left_early(prev, clock),
                 _ => {}
             }
+        }
+        if let Some(left) = end.filter(|_| verdict.answer == Answer::Differs) {
+            let error = self.shadow.error_of(SeId(prev.0));
+            verdict.nearest = Some(Box::new(Nearest::turn_end(true, left + error, error)));
         }
         Some(verdict)
     }

@@ -273,6 +273,9 @@ impl Shadow {
                 if Curr::Task(task) != prev {
                     self.begins(task, held);
                 }
+                if prev == Curr::Idle {
+                    self.clocks.rouses(cpu, now);
+                }
                 runtime::pin(self, task);
                 if self.changes_priority(task).is_some() {
                     self.changing.push(task);

@@ -221,6 +221,15 @@ impl AuditReport {
         }
     }
 
+    /// Whether a disagreement of such gravity is one of those that are told so far.
+    pub(crate) fn would_tell(&self, verdict: &Verdict, gravity: u64, stories: usize) -> bool {
+        let key = |verdict: &Verdict| (verdict.decision, verdict.reason());
+        let same = self.stories.iter().filter(|story| key(story) == key(verdict));
+        let (told, least) =
+            same.fold((0, u64::MAX), |(told, least), story| (told + 1, least.min(story.gravity)));
+        told < stories || stories > 0 && least < gravity
+    }
+
     /// Keeps a disagreement, if it is one of the `stories` gravest of its kind and rule.
     pub(crate) fn tell(&mut self, verdict: &Verdict, stories: usize) {
         let key = |verdict: &Verdict| (verdict.decision, verdict.reason());
@@ -277,6 +286,7 @@ mod tests {
             }],
             hidden: None,
             gravity,
+            nearest: None,
         }
     }
 

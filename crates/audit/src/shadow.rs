@@ -129,6 +129,9 @@ pub struct Shadow {
     /// Choices among several CPUs that followed as if all averages had been nothing when the
     /// recording began.
     pub nothing_before: u32,
+    /// How many times their errors load averages may be off: once, but where it is asked what would explain a
+    /// disagreement.
+    pub load_errors: u64,
     /// The move for which the stopper of a CPU was asked, judged then.
     pub asked: PerCpu<Option<Verdict>>,
     /// By CPU, its last switches by a clock that it may have read long before.
@@ -184,6 +187,7 @@ impl Shadow {
             first_born: None,
             guesses: Guesses::new(kernel.tunables.hz, 0),
             nothing_before: 0,
+            load_errors: 1,
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
             turns: PerCpu::new(topology.nr_cpus(), |_| Turns::new()),
             slice_ended: PerCpu::new(topology.nr_cpus(), |_| None),

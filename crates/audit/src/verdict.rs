@@ -8,6 +8,8 @@ use schedlab_trace::Comm;
 use schedlab_units::{Pid, Time};
 use serde::{Serialize, Serializer};
 
+use crate::nearest::Nearest;
+
 /// The kinds of decisions that are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -366,6 +368,10 @@ pub struct Verdict {
     /// kernel's, or the difference in virtual time. Worse disagreements are told first.
     #[serde(skip)]
     pub gravity: u64,
+    /// Of a decision that differs: what would have led our rules to the kernel's choice, if it was asked for and
+    /// something was found.
+    #[serde(rename = "would_agree_if", skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<Box<Nearest>>,
 }
 
 fn seconds<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
@@ -394,7 +400,8 @@ impl Verdict {
         kernel: Choice,
     ) -> Verdict {
         let (answer, ours) = (Answer::Undecided, Vec::new());
-        Verdict { time, cpu, decision, pid, comm, answer, kernel, ours, hidden: None, gravity: 0 }
+        let (hidden, gravity, nearest) = (None, 0, None);
+        Verdict { time, cpu, decision, pid, comm, answer, kernel, ours, hidden, gravity, nearest }
     }
 
     /// The rule that speaks: of the possibility that happened, else of the likeliest.
@@ -470,6 +477,9 @@ impl fmt::Display for Verdict {
         }
         for (i, possible) in self.ours.iter().enumerate() {
             write!(f, "{}{possible}", if i == 0 { "; ours " } else { ", or " })?;
+        }
+        if let Some(nearest) = &self.nearest {
+            write!(f, "; would agree if {nearest}")?;
         }
         Ok(())
     }

@@ -250,7 +250,10 @@ impl<S: Listener> Audit<S> {
     /// The wake-up that a CPU began is decided: it is told, and applied if it goes over a
     /// wake list.
     pub(crate) fn commit(&mut self, cpu: CpuId, now: Time) -> Option<PreemptDecision> {
-        let open = self.open.take(cpu)?;
+        let mut open = self.open.take(cpu)?;
+        if self.asks_nearest(&open.verdict) && now != Time::MAX {
+            open.verdict.nearest = self.nearest_of_wakeup(&open, now).map(Box::new);
+        }
         let preempt = self.settle(&open, now);
         self.shadow.spare.give_back_all(open.possible);
         self.give(open.verdict);

@@ -27,6 +27,8 @@ pub struct RecordedFacts<'a> {
     pub command: &'a str,
     /// In which groups tasks were.
     pub groups: GroupFiles<'a>,
+    /// Disagreements that are told of each kind and rule, with what would have led to the kernel's choice.
+    pub stories: usize,
 }
 
 /// Judges every decision of a recording.
@@ -44,7 +46,9 @@ pub fn audit_recording(
     apply_tunables(&mut kernel, facts.debug_sched, topology.online().weight());
     let affinity = hints_of_command(facts.command, topology.nr_cpus());
     let (groups, hidden) = Groups::read(&facts.groups).unwrap_or_default();
-    let options = Options { affinity, groups, groups_hidden: hidden.is_some(), ..Options::default() };
+    let stories = facts.stories;
+    let options =
+        Options { affinity, groups, groups_hidden: hidden.is_some(), stories, ..Options::default() };
     let mut audit = Audit::new(&topology, &kernel, options);
     let spool = || Ok(Cursor::<Vec<u8>>::default());
     let reader = open(trace, spool).map_err(|e| Error::new(e.to_string()))?;

@@ -34,6 +34,7 @@ fn audit_as(kernel: &str, machine: &str, load: &str, with_groups: bool) -> Audit
             cgroups_after: &group("cgroups-after.txt"),
             sysctl: &fact("sysctl.txt"),
         },
+        stories: 0,
     };
     let trace = File::open(folder.join(load).join("trace.txt.gz")).expect("the trace is there");
     audit_recording(trace, &facts).expect("the recording can be audited")

@@ -81,6 +81,7 @@ fn follow<S: Listener>(
         groups: facts.groups.clone(),
         groups_hidden: facts.groups_hidden,
         keep_verdicts: args.verdicts,
+        nearest: args.verdicts || args.format == AuditFormat::Perfetto,
         stories: args.stories,
     };
     let topology = &facts.topology;

@@ -25,7 +25,7 @@ impl Entity {
     /// Ends the protection.
     ///
     /// Kernel: cancel_protect_slice(), kernel/sched/fair.c, v6.12, v7.2.
-    pub(crate) fn cancel_protection(&mut self, rules: &Rules) {
+    pub fn cancel_protection(&mut self, rules: &Rules) {
         if self.is_protected(rules) {
             match rules.protection {
                 Protection::UntilDeadline | Protection::UntilCancelled => {

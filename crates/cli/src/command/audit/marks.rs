@@ -36,6 +36,8 @@ impl<W: Write> Listener for Marks<W> {
         if let Some(hidden) = verdict.hidden {
             notes.push(("hidden", Value::text(hidden.sentence())));
         }
+        let nearest = verdict.nearest.as_ref().map(|nearest| nearest.to_string());
+        notes.extend(nearest.iter().map(|nearest| ("would agree if", Value::text(nearest))));
         let name = format!("{} {} {}", verdict.decision.name(), verdict.answer.name(), verdict.reason());
         let category = match verdict.answer {
             schedlab::audit::Answer::Differs => "audit.differs",

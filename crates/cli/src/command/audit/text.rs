@@ -106,5 +106,8 @@ fn tell(out: &mut dyn Write, story: &Verdict) -> io::Result<()> {
     for (nth, possible) in story.ours.iter().enumerate() {
         writeln!(out, "    {} {possible}", if nth == 0 { "ours" } else { "  or" })?;
     }
-    Ok(())
+    match &story.nearest {
+        Some(nearest) => writeln!(out, "    would agree if {nearest}"),
+        None => Ok(()),
+    }
 }

@@ -1,0 +1,76 @@
+//! What would have had to be otherwise for our rules to lead to what the kernel did.
+//!
+//! Of a decision that differs the deciders are asked again, each time with one fact of the shadow changed: a CPU
+//! idle that was busy, a load or a virtual time further off than its error, a sleeper still queued. The nearest fact
+//! that leads to the kernel's choice is told with its size. It is a hint and not a reading: the verdict stays what
+//! it was.
+
+mod fact;
+mod least;
+mod of_move;
+mod of_placement;
+mod of_times;
+mod of_wakeup;
+
+pub use fact::{Fact, Nearest, Otherwise};
+
+use crate::audit::Audit;
+use crate::listener::Listener;
+use crate::verdict::{Answer, Verdict};
+
+/// Pairs of facts are asked for the nearest of them only, as many as these.
+const PAIRED: usize = 40;
+
+impl<S: Listener> Audit<S> {
+    /// Whether the nearest fact of a verdict is asked for: it differs, and somebody will read why.
+    pub(crate) fn asks_nearest(&self, verdict: &Verdict) -> bool {
+        verdict.answer == Answer::Differs
+            && (self.options.nearest || {
+                let gravity = self.gravity(verdict);
+                self.report.would_tell(verdict, gravity, self.options.stories)
+            })
+    }
+}
+
+/// The first of some facts that leads to what is asked for, or the first two of which neither does alone. The
+/// nearest fact stands first.
+fn nearest(mut facts: Vec<Otherwise>, mut leads: impl FnMut(&[Otherwise]) -> bool) -> Option<Nearest> {
+    facts.sort_by_key(Otherwise::distance);
+    if let Some(&first) = facts.iter().find(|otherwise| leads(&[**otherwise])) {
+        return Some(Nearest { first, second: None });
+    }
+    facts.truncate(PAIRED);
+    let pairs = (0..facts.len()).flat_map(|far| (0..far).map(move |near| [near, far]));
+    let mut pairs = pairs.map(|pair| pair.map(|at| facts[at])).filter(|[one, other]| !one.excludes(other));
+    let [first, second] = pairs.find(|pair| leads(pair))?;
+    Some(Nearest { first, second: Some(second) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_topology::CpuId;
+
+    fn cpu(cpu: u16, times: u64) -> Otherwise {
+        let fact = Fact::Cpu { cpu: CpuId(cpu), idle: true, longer: true };
+        Otherwise { fact, ns: Some(times * 1000), times: Some(times) }
+    }
+
+    #[test]
+    fn the_nearest_fact_that_leads_there_is_told_and_two_only_if_none_does_alone() {
+        let facts = || vec![cpu(3, 7), Otherwise::plain(Fact::SyncFlag), cpu(1, 2), cpu(2, 9)];
+        let of = |cpu| Fact::Cpu { cpu: CpuId(cpu), idle: true, longer: true };
+        let has = |facts: &[Otherwise], fact| facts.iter().any(|otherwise| otherwise.fact == fact);
+        let alone = nearest(facts(), |facts| has(facts, of(3)) || has(facts, of(2)));
+        assert_eq!(alone, Some(Nearest { first: cpu(3, 7), second: None }));
+        let unsized_fact = nearest(facts(), |facts| has(facts, Fact::SyncFlag) || has(facts, of(3)));
+        assert_eq!(
+            unsized_fact.map(|nearest| nearest.first.fact),
+            Some(Fact::SyncFlag),
+            "before what is far off"
+        );
+        let both = nearest(facts(), |facts| has(facts, of(1)) && has(facts, of(2)));
+        assert_eq!(both, Some(Nearest { first: cpu(1, 2), second: Some(cpu(2, 9)) }));
+        assert_eq!(nearest(facts(), |_| false), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! The shadow with a fact changed that placement hangs on; forks and execs, which are asked so.
+
+use std::collections::BTreeMap;
+
+use schedlab_sched::{Curr, Wakeup};
+use schedlab_topology::CpuId;
+use schedlab_trace::Kind;
+use schedlab_units::{TaskId, Time};
+
+use super::{Fact, Nearest, Otherwise, nearest};
+use crate::audit::Audit;
+use crate::exec;
+use crate::fork::{self, Forked};
+use crate::listener::Listener;
+use crate::motion::{self, Changing};
+use crate::shadow::Shadow;
+
+/// Load averages are asked with so many times their errors.
+const LOAD_ERRORS: [u64; 6] = [2, 3, 4, 6, 8, 16];
+
+/// For each of some CPUs, that it had been idle if it is busy, or the other way: how long ago it was so, or
+/// how soon it is.
+pub(super) fn state_facts<S: Listener>(audit: &Audit<S>, cpus: &[CpuId], now: Time) -> Vec<Otherwise> {
+    let shadow = &audit.shadow;
+    let error = shadow.slack.time().0;
+    let facts = cpus.iter().map(|&cpu| {
+        let idle = !shadow.sched.idle_cpu(cpu);
+        let ago = now.since(state_since(shadow, cpu)).0;
+        let comes = audit.pairing.shown(Time::MAX).find(|shown| shown.cpu == cpu && shown.idle == Some(idle));
+        let soon = comes.map_or(u64::MAX, |shown| shown.time.since(now).0);
+        let fact = Fact::Cpu { cpu, idle, longer: ago <= soon };
+        Otherwise::by(fact, ago.min(soon), error)
+    });
+    facts.collect()
+}
+
+/// For each of some CPUs, that one task more or less had been queued there: how long ago the last came or how soon
+/// one leaves, and how soon one comes.
+pub(super) fn queue_facts<S: Listener>(audit: &Audit<S>, cpus: &[CpuId], now: Time) -> Vec<Otherwise> {
+    let shadow = &audit.shadow;
+    let error = shadow.slack.time().0;
+    let (mut comes, mut leaves) = (BTreeMap::new(), BTreeMap::new());
+    for event in audit.pairing.ahead(Time::MAX) {
+        match event.kind {
+            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => {
+                comes.entry(target_cpu).or_insert(event.time);
+            }
+            Kind::SchedSwitch { prev_state, .. } if !prev_state.is_runnable() => {
+                leaves.entry(event.cpu).or_insert(event.time);
+            }
+            Kind::SchedMigrateTask { orig_cpu, dest_cpu, .. } => {
+                comes.entry(dest_cpu).or_insert(event.time);
+                leaves.entry(orig_cpu).or_insert(event.time);
+            }
+            _ => {}
+        }
+    }
+    let facts = cpus.iter().flat_map(|&cpu| {
+        let soon = |by: &BTreeMap<CpuId, Time>| by.get(&cpu).map(|&time| time.since(now).0);
+        let came = now.since(shadow.clocks.queued_at(cpu)).0;
+        let less = came.min(soon(&leaves).unwrap_or(u64::MAX));
+        let fact = |more| Fact::Queued { cpu, more };
+        let more = soon(&comes);
+        [
+            Otherwise::by(fact(false), less, error),
+            more.map_or(Otherwise::plain(fact(true)), |more| Otherwise::by(fact(true), more, error)),
+        ]
+    });
+    facts.collect()
+}
+
+/// Since when a CPU is idle, or busy.
+fn state_since(shadow: &Shadow, cpu: CpuId) -> Time {
+    match (shadow.sched.rqs[cpu].curr, shadow.sched.idle_cpu(cpu)) {
+        (Curr::Task(_), _) => shadow.clocks.roused(cpu),
+        (Curr::Idle, false) => shadow.clocks.queued_at(cpu),
+        (Curr::Idle, true) => shadow.clocks.went_idle(cpu),
+    }
+}
+
+/// Looks at the shadow as if facts were otherwise.
+pub(super) fn as_if(
+    shadow: &mut Shadow,
+    about: &Wakeup,
+    facts: &[Otherwise],
+    now: Time,
+    look: &mut dyn FnMut(&mut Shadow) -> bool,
+) -> bool {
+    let [otherwise, others @ ..] = facts else { return look(shadow) };
+    let mut look = |shadow: &mut Shadow| as_if(shadow, about, others, now, look);
+    let fact = otherwise.fact;
+    match fact {
+        Fact::Cpu { cpu, idle, .. } => motion::as_if(shadow, Changing { cpu, idle }, look),
+        Fact::Queued { cpu, more } => with_queued(shadow, cpu, more, look),
+        Fact::ScanLimit { .. } | Fact::IdleCores => {
+            let known = shadow.sched.domains.shared.clone();
+            for llc in &mut shadow.sched.domains.shared {
+                match fact {
+                    Fact::ScanLimit { all } => llc.nr_idle_scan = if all { u32::MAX >> 1 } else { 0 },
+                    _ => llc.has_idle_cores = !llc.has_idle_cores,
+                }
+            }
+            let leads = look(shadow);
+            shadow.sched.domains.shared = known;
+            leads
+        }
+        Fact::SyncFlag => {
+            let known = shadow.known_mut(about.task);
+            let plainly = std::mem::take(&mut known.plainly_woken);
+            let exiting = about.waker.map(|waker| shadow.sched.task(waker).exiting);
+            about.waker.inspect(|&waker| shadow.sched.task_mut(waker).exiting = false);
+            let leads = look(shadow);
+            shadow.known_mut(about.task).plainly_woken = plainly;
+            if let (Some(waker), Some(exiting)) = (about.waker, exiting) {
+                shadow.sched.task_mut(waker).exiting = exiting;
+            }
+            leads
+        }
+        Fact::RecentCpu(cpu) => {
+            let known = shadow.sched.task_mut(about.task).recent_used_cpu.replace(cpu);
+            let leads = look(shadow);
+            shadow.sched.task_mut(about.task).recent_used_cpu = known;
+            leads
+        }
+        Fact::Loads => with_load_errors(shadow, otherwise.times.unwrap_or(1), look),
+        Fact::Flips { spreads } => with_flips(shadow, about, spreads, look),
+        // Then nobody chooses, and it stays.
+        Fact::DelayedDequeue { queued: true } => true,
+        Fact::DelayedDequeue { queued: false } => {
+            let before = shadow.sched.clone();
+            if shadow.sched.task(about.task).se.sched_delayed {
+                shadow.sched.complete_delayed_dequeue(about.task, now);
+            } else {
+                shadow.sched.task_mut(about.task).on_rq = false;
+            }
+            let leads = look(shadow);
+            shadow.sched = before;
+            leads
+        }
+        Fact::OnCpu => {
+            shadow.sched.task_mut(about.task).on_cpu = true;
+            let leads = look(shadow);
+            shadow.sched.task_mut(about.task).on_cpu = false;
+            leads
+        }
+        Fact::IdleStamp(cpu) => {
+            let before = shadow.sched.rqs[cpu].idle_stamp;
+            shadow.sched.rqs[cpu].idle_stamp = now.0;
+            let leads = look(shadow);
+            shadow.sched.rqs[cpu].idle_stamp = before;
+            leads
+        }
+        _ => look(shadow),
+    }
+}
+
+/// With load averages that may be off by so many times what they are held to be.
+pub(super) fn with_load_errors<T>(shadow: &mut Shadow, times: u64, look: impl FnOnce(&mut Shadow) -> T) -> T {
+    let before = std::mem::replace(&mut shadow.load_errors, times);
+    let result = look(shadow);
+    shadow.load_errors = before;
+    result
+}
+
+/// With one task more or less in the queue of a CPU.
+pub(super) fn with_queued<T>(
+    shadow: &mut Shadow,
+    cpu: CpuId,
+    more: bool,
+    look: impl FnOnce(&mut Shadow) -> T,
+) -> T {
+    let root = shadow.sched.root_cfs_id(cpu).0 as usize;
+    let counts = |shadow: &Shadow| {
+        let cfs = &shadow.sched.cfs_rqs[root];
+        [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable]
+    };
+    let set = |shadow: &mut Shadow, counts: [u32; 4]| {
+        let cfs = &mut shadow.sched.cfs_rqs[root];
+        [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable] = counts;
+    };
+    let before = counts(shadow);
+    set(shadow, before.map(|count| if more { count + 1 } else { count.saturating_sub(1) }));
+    let result = look(shadow);
+    set(shadow, before);
+    result
+}
+
+/// With flips by which a wake-up spreads, or does not.
+fn with_flips(
+    shadow: &mut Shadow,
+    about: &Wakeup,
+    spreads: bool,
+    look: impl FnOnce(&mut Shadow) -> bool,
+) -> bool {
+    let Some(waker) = about.waker else { return false };
+    let sides = [waker, about.task];
+    let factor = shadow.sched.domains.per_cpu[about.this_cpu].llc_size;
+    let guessed = sides.map(|task| shadow.known_mut(task).flips.take());
+    let known = sides.map(|task| wakees(shadow, task));
+    for (task, flips) in sides.into_iter().zip([factor * factor + factor, factor]) {
+        let flips = if spreads { flips } else { 0 };
+        shadow.sched.task_mut(task).wakee_flips = flips;
+    }
+    let leads = look(shadow);
+    for ((task, guessed), known) in sides.into_iter().zip(guessed).zip(known) {
+        shadow.known_mut(task).flips = guessed;
+        shadow.sched.task_mut(task).wakee_flips = known;
+    }
+    leads
+}
+
+fn wakees(shadow: &Shadow, task: TaskId) -> u32 {
+    shadow.sched.task(task).wakee_flips
+}
+
+impl<S: Listener> Audit<S> {
+    /// The nearest fact that leads a fork where it went.
+    pub(crate) fn nearest_of_fork(&mut self, fork: Forked) -> Option<Nearest> {
+        self.nearest_of_new_place(fork.task, fork.this, fork.chosen, fork.now, |shadow| {
+            let found = fork::if_possible(shadow, fork);
+            found.map(|found| shadow.spare.give_back_all(found)).is_some()
+        })
+    }
+
+    /// The nearest fact that leads an exec where it went.
+    pub(crate) fn nearest_of_exec(&mut self, task: TaskId, chosen: CpuId, now: Time) -> Option<Nearest> {
+        let on = self.shadow.sched.task(task).cpu;
+        self.nearest_of_new_place(task, on, chosen, now, |shadow| {
+            let found = exec::of_exec(shadow, task, chosen, now);
+            let leads = found.has(chosen);
+            shadow.spare.give_back_all(found);
+            leads
+        })
+    }
+
+    fn nearest_of_new_place(
+        &mut self,
+        task: TaskId,
+        this: CpuId,
+        chosen: CpuId,
+        now: Time,
+        leads: impl Fn(&mut Shadow) -> bool,
+    ) -> Option<Nearest> {
+        let cpus: Vec<CpuId> = self.shadow.cpus().collect();
+        let mut facts = state_facts(self, &cpus, now);
+        facts.extend(queue_facts(self, &cpus, now));
+        let rqs = &self.shadow.sched.rqs;
+        if rqs[chosen].curr == Curr::Idle {
+            let latest = cpus.iter().map(|&cpu| rqs[cpu].idle_stamp).max().unwrap_or(0);
+            let by = latest - rqs[chosen].idle_stamp;
+            facts.push(Otherwise::by(Fact::IdleStamp(chosen), by, self.shadow.slack.time().0));
+        }
+        facts.extend(LOAD_ERRORS.map(|times| Otherwise { fact: Fact::Loads, ns: None, times: Some(times) }));
+        let about =
+            Wakeup { task, waker: None, this_cpu: this, sync: false, in_task: true, current_cpu: false };
+        let shadow = &mut self.shadow;
+        nearest(facts, |facts| as_if(shadow, &about, facts, now, &mut |shadow| leads(shadow)))
+    }
+}

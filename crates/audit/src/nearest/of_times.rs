@@ -1,0 +1,190 @@
+//! What would have led to the kernel's choice where virtual times decide: who runs next, who makes way.
+//!
+//! Of the two entities whose times are compared, each time is moved alone, by the least amount that turns the answer.
+
+use schedlab_sched::{CfsRqId, Curr, FairPolicy, Feature, SeId, wf};
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use super::fact::Shifted;
+use super::least::least;
+use super::{Fact, Nearest, Otherwise};
+use crate::audit::Audit;
+use crate::listener::Listener;
+use crate::shadow::Shadow;
+
+/// Two siblings in a queue, and what is asked about them.
+struct Siblings<'a> {
+    cfs: CfsRqId,
+    two: [SeId; 2],
+    /// Whether our rules lead to what the kernel did.
+    agrees: &'a dyn Fn(&Shadow) -> bool,
+}
+
+impl<S: Listener> Audit<S> {
+    /// The nearest fact by which `chosen` comes before `ours`, as the kernel picked.
+    pub(crate) fn nearest_of_pick(
+        &mut self,
+        cpu: CpuId,
+        ours: Curr,
+        chosen: Curr,
+        now: Time,
+    ) -> Option<Nearest> {
+        let (Curr::Task(ours), Curr::Task(chosen)) = (ours, chosen) else { return None };
+        let sched = &self.shadow.sched;
+        let waits = |task| sched.task(task).on_rq && sched.task(task).cpu == cpu;
+        let fair = |task| sched.task(task).policy.is_fair();
+        if ours == chosen || ![ours, chosen].into_iter().all(|task| waits(task) && fair(task)) {
+            return None;
+        }
+        let (one, two) = sched.find_matching_se(SeId(ours.0), SeId(chosen.0));
+        let cfs = sched.cfs_rq_of(one);
+        let cfs_policy = sched.kernel.rules.policy == FairPolicy::Cfs;
+        let agrees = |shadow: &Shadow| {
+            let sched = &shadow.sched;
+            let curr = sched.cfs(cfs).curr.filter(|&curr| sched.se(curr).on_rq);
+            let (picked, _) = if cfs_policy { sched.pick_cfs(cfs, curr) } else { sched.pick_eevdf_next(cfs) };
+            picked == two
+        };
+        let siblings = Siblings { cfs, two: [one, two], agrees: &agrees };
+        siblings.nearest(&mut self.shadow, cpu, now)
+    }
+
+    /// The nearest fact by which a task that has arrived has the running one make way, or not.
+    pub(crate) fn nearest_of_answer(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        asked: bool,
+        now: Time,
+    ) -> Option<Nearest> {
+        let Curr::Task(curr) = self.shadow.sched.rqs[cpu].curr else { return None };
+        let entry = self.shadow.sched.task(task);
+        if curr == task || !entry.on_rq || entry.cpu != cpu {
+            return None;
+        }
+        let sched = &self.shadow.sched;
+        let (one, two) = sched.find_matching_se(SeId(curr.0), SeId(task.0));
+        let cfs = sched.cfs_rq_of(one);
+        let flags = [wf::TTWU, wf::TTWU | wf::SYNC];
+        let flags = if sched.kernel.has(Feature::NextBuddy) { &flags[..] } else { &flags[..1] };
+        let agrees = |shadow: &Shadow| {
+            flags.iter().any(|&flags| shadow.sched.check_preempt(cpu, task, flags).preempt == asked)
+        };
+        let pending = std::mem::take(&mut self.shadow.sched.rqs[cpu].need_resched);
+        let siblings = Siblings { cfs, two: [one, two], agrees: &agrees };
+        let found = siblings.nearest(&mut self.shadow, cpu, now);
+        self.shadow.sched.rqs[cpu].need_resched = pending;
+        found
+    }
+}
+
+impl Siblings<'_> {
+    fn nearest(&self, shadow: &mut Shadow, cpu: CpuId, now: Time) -> Option<Nearest> {
+        let moved = self.least_move(shadow);
+        let plain = self.plain(shadow, cpu, now);
+        let found = plain.into_iter().chain(moved).min_by_key(Otherwise::distance);
+        found.map(Nearest::alone)
+    }
+
+    /// The one time that has to be moved least.
+    fn least_move(&self, shadow: &mut Shadow) -> Option<Otherwise> {
+        let eevdf = shadow.sched.kernel.rules.policy == FairPolicy::Eevdf;
+        let error = self.two.map(|se| shadow.error_of(se)).iter().sum::<u64>();
+        let error = error + if eevdf { shadow.average_error(self.cfs) } else { 0 };
+        let kinds: &[fn(Shifted) -> Fact] =
+            if eevdf { &[Fact::Vruntime, Fact::Placed, Fact::Deadline] } else { &[Fact::Vruntime] };
+        let mut best: Option<(u64, Fact)> = None;
+        let mut keep = |by: Option<u64>, fact| {
+            if let Some(by) = by
+                && best.is_none_or(|(least, _)| by < least)
+            {
+                best = Some((by, fact));
+            }
+        };
+        for earlier in [true, false] {
+            for se in self.two {
+                let pid = se.is_task().then(|| shadow.known(TaskId(se.0)).pid);
+                for kind in kinds {
+                    let fact = kind(Shifted { pid, earlier });
+                    keep(least(|by| self.agrees_if(shadow, &[se], fact, signed(by, earlier))), fact);
+                }
+            }
+            let queue = shadow.sched.cfs(self.cfs).timeline.entries().iter().map(|entry| entry.se);
+            let others: Vec<SeId> = queue.filter(|se| !self.two.contains(se)).collect();
+            if eevdf && !others.is_empty() {
+                let fact = Fact::Average { earlier };
+                keep(least(|by| self.agrees_if(shadow, &others, fact, signed(by, earlier))), fact);
+            }
+        }
+        best.map(|(by, fact)| Otherwise::by(fact, by, error))
+    }
+
+    fn agrees_if(&self, shadow: &mut Shadow, some: &[SeId], fact: Fact, by: i64) -> bool {
+        let (vruntime, deadline) = match fact {
+            Fact::Placed(_) => (by, by),
+            Fact::Deadline(_) => (0, by),
+            _ => (by, 0),
+        };
+        shift(shadow, some, vruntime, deadline);
+        let agrees = (self.agrees)(shadow);
+        shift(shadow, some, -vruntime, -deadline);
+        agrees
+    }
+
+    /// Facts without a size that lead there.
+    fn plain(&self, shadow: &mut Shadow, cpu: CpuId, now: Time) -> Option<Otherwise> {
+        let before = shadow.sched.clone();
+        let [one, two] = self.two;
+        if shadow.sched.kernel.rules.policy == FairPolicy::Cfs {
+            shadow.sched.cfs_rqs[self.cfs.0 as usize].next = Some(two);
+            let leads = (self.agrees)(shadow);
+            shadow.sched = before;
+            let buddy = two.is_task().then(|| Fact::Buddy(shadow.known(TaskId(two.0)).pid));
+            return buddy.filter(|_| leads).map(Otherwise::plain);
+        }
+        if shadow.sched.cfs(self.cfs).curr == Some(one) {
+            let rules = shadow.sched.kernel.rules;
+            shadow.sched.se_mut(one).cancel_protection(&rules);
+            let leads = (self.agrees)(shadow);
+            shadow.sched.clone_from(&before);
+            if leads {
+                return Some(Otherwise::plain(Fact::Unprotected));
+            }
+        }
+        let tasks = (0..shadow.known.len() as u32).map(TaskId);
+        let sleepers: Vec<(TaskId, bool)> = tasks
+            .filter(|&task| shadow.sched.task(task).cpu == cpu && !self.two.contains(&SeId(task.0)))
+            .filter_map(|task| match shadow.sched.task(task) {
+                entry if entry.se.sched_delayed => Some((task, false)),
+                entry if !entry.on_rq && shadow.may_be_queued(task) => Some((task, true)),
+                _ => None,
+            })
+            .collect();
+        sleepers.into_iter().find_map(|(task, queued)| {
+            if queued {
+                shadow.sched.undo_dequeue(task, now);
+            } else {
+                shadow.sched.complete_delayed_dequeue(task, now);
+            }
+            let leads = (self.agrees)(shadow);
+            shadow.sched.clone_from(&before);
+            let fact = Fact::Sleeper { pid: shadow.known(task).pid, queued };
+            leads.then(|| Otherwise::plain(fact))
+        })
+    }
+}
+
+fn signed(by: u64, earlier: bool) -> i64 {
+    if earlier { -(by as i64) } else { by as i64 }
+}
+
+/// Moves some in virtual time, and their deadlines.
+fn shift(shadow: &mut Shadow, some: &[SeId], vruntime: i64, deadline: i64) {
+    for &se in some {
+        let entity = shadow.sched.se(se);
+        let vruntime = entity.vruntime.wrapping_add(vruntime as u64);
+        let deadline = entity.deadline.wrapping_add(deadline as u64);
+        shadow.sched.set_virtual_time(se, vruntime, deadline);
+    }
+}

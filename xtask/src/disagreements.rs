@@ -1,0 +1,122 @@
+//! Every single disagreement of the audits, and what would have led to the kernel's choice: a table by kernel and
+//! nearest fact, and a list with a line for each.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use schedlab::audit::{AuditReport, Choice, Decision, Verdict};
+
+/// What differs, in the order of the recordings.
+#[derive(Default)]
+pub struct Disagreements(Vec<Disagreement>);
+
+struct Disagreement {
+    kernel: &'static str,
+    /// Machine and load.
+    recording: String,
+    verdict: Verdict,
+}
+
+impl Disagreements {
+    /// Adds those of a recording.
+    pub fn add(&mut self, kernel: &'static str, recording: &str, report: &AuditReport) {
+        let mut verdicts: Vec<&Verdict> = report.stories.iter().collect();
+        verdicts.sort_by_key(|verdict| (verdict.decision, verdict.time));
+        let told = |verdict: &Verdict| Disagreement {
+            kernel,
+            recording: recording.to_owned(),
+            verdict: verdict.clone(),
+        };
+        self.0.extend(verdicts.into_iter().map(told));
+    }
+
+    /// How many of each kernel and kind each nearest fact explains, and with which sizes.
+    pub fn table(&self) -> String {
+        let mut by_fact: BTreeMap<_, BTreeMap<String, Sizes>> = BTreeMap::new();
+        for Disagreement { kernel, verdict, .. } in &self.0 {
+            let sizes = by_fact.entry((order(kernel), *kernel, verdict.decision)).or_default();
+            let name =
+                verdict.nearest.as_ref().map_or_else(|| "none found".to_owned(), |nearest| nearest.name());
+            sizes.entry(name).or_default().add(verdict);
+        }
+        let mut text = String::new();
+        for ((_, kernel, decision), facts) in by_fact {
+            let mut facts: Vec<_> = facts.into_iter().collect();
+            facts.sort_by_key(|(name, sizes)| (std::cmp::Reverse(sizes.count), name.clone()));
+            for (name, sizes) in facts {
+                let Sizes { count, us, times } = sizes;
+                let [us, times] = [us, times].map(middle_and_most);
+                _ = writeln!(text, "| {kernel} | {} | {name} | {count} | {us} | {times} |", decision.name());
+            }
+        }
+        text
+    }
+
+    /// A line for each.
+    pub fn list(&self) -> String {
+        let mut text = String::new();
+        let mut head = None;
+        for decision in Decision::ALL {
+            for Disagreement { kernel, recording, verdict } in
+                self.0.iter().filter(|disagreement| disagreement.verdict.decision == decision)
+            {
+                if head.replace((decision, *kernel)) != Some((decision, *kernel)) {
+                    _ = write!(
+                        text,
+                        "\n## {} of {kernel}\n\n| recording | time, s | CPU | task | ours | the kernel's | would agree if |\n\
+                         |---|---|---|---|---|---|---|\n",
+                        decision.name()
+                    );
+                }
+                text += &line(recording, verdict);
+            }
+        }
+        text
+    }
+}
+
+/// Kernels in the order of their release.
+fn order(kernel: &str) -> Vec<u32> {
+    kernel.split('.').filter_map(|part| part.parse().ok()).collect()
+}
+
+/// Sizes of one fact.
+#[derive(Default)]
+struct Sizes {
+    count: u64,
+    us: Vec<u64>,
+    times: Vec<u64>,
+}
+
+impl Sizes {
+    fn add(&mut self, verdict: &Verdict) {
+        self.count += 1;
+        let first = verdict.nearest.as_ref().map(|nearest| nearest.first);
+        self.us.extend(first.and_then(|first| first.ns).map(|ns| ns.div_ceil(1000)));
+        self.times.extend(first.and_then(|first| first.times));
+    }
+}
+
+/// Median and largest.
+fn middle_and_most(mut sizes: Vec<u64>) -> String {
+    sizes.sort_unstable();
+    match sizes.last() {
+        None => "-".to_owned(),
+        Some(most) => format!("{}, {most}", sizes[(sizes.len() - 1) / 2]),
+    }
+}
+
+fn line(recording: &str, verdict: &Verdict) -> String {
+    let Verdict { time, cpu, comm, pid, kernel, .. } = verdict;
+    let choice = |choice: &Choice| match choice {
+        Choice::Move { pid, from, to } if pid.0 != 0 => format!("{pid}: {from} to {to}"),
+        other => other.to_string(),
+    };
+    let ours = verdict.ours.first().map_or_else(|| "-".to_owned(), |ours| choice(&ours.choice));
+    let nearest = verdict.nearest.as_ref().map_or_else(|| "-".to_owned(), |nearest| nearest.to_string());
+    format!(
+        "| {recording} | {time} | {cpu} | {comm}-{pid} | {ours} by {} | {} | {nearest} |\n",
+        verdict.reason(),
+        choice(kernel)
+    )
+}
