@@ -278,9 +278,12 @@ impl<S: Listener> Audit<S> {
     fn switching(&mut self, event: &Event, next: Curr, clock: Time) {
         let Kind::SchedSwitch { prev_pid, prev_comm, .. } = event.kind else { return };
         let (cpu, now) = (event.cpu, event.time);
-        let slice = self.judge_slice(event, next, clock);
-        if slice.as_ref().is_some_and(|slice| slice.hidden == Some(Hidden::Yield)) {
-            self.shadow.sched.yield_task(cpu, clock);
+        let has_quota_again = self.shadow.unthrottle(next, cpu, clock);
+        let slice = self.judge_slice(event, next, clock).filter(|_| !has_quota_again);
+        match slice.as_ref().and_then(|slice| slice.hidden) {
+            Some(Hidden::Yield) => self.shadow.sched.yield_task(cpu, clock),
+            Some(Hidden::Quota) => _ = self.shadow.throttle_pid(prev_pid, clock),
+            _ => {}
         }
         let idle = Choice::Task(Pid::IDLE);
         let mut verdict = Verdict::begun(now, cpu, Decision::Pick, (prev_pid, prev_comm), idle);
@@ -294,6 +297,12 @@ impl<S: Listener> Audit<S> {
         verdict.ours = pick::of_switch(&mut self.shadow, cpu, next, clock);
         if here {
             verdict.judge();
+        }
+        if verdict.answer == Answer::Differs {
+            self.judge_throttled(&mut verdict, next, clock);
+        }
+        if verdict.answer == Answer::Differs && has_quota_again {
+            verdict.without(Hidden::Quota);
         }
         if verdict.answer == Answer::Differs && !self.shadow.groups_hidden {
             let kernel = verdict.kernel;
@@ -347,6 +356,9 @@ impl<S: Listener> Audit<S> {
         }
         if verdict.answer == Answer::Differs && self.shadow.is_unseen(&verdict) {
             verdict.without(Hidden::UnseenSwitch);
+        }
+        if verdict.answer == Answer::Differs && self.shadow.hangs_on_quota(&verdict) {
+            verdict.without(Hidden::Quota);
         }
         if verdict.answer == Answer::Differs {
             verdict.gravity = self.gravity(&verdict);

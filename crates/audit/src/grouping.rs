@@ -24,6 +24,8 @@ const CLONE_THREAD: u64 = 0x10000;
 pub struct Grouping {
     facts: Groups,
     cgroups: BTreeMap<String, TgId>,
+    /// The lowest group with a quota at or above each that is below one.
+    limits: BTreeMap<TgId, TgId>,
     sessions: BTreeMap<u32, TgId>,
     /// Sessions without a number, which began in the trace.
     unnumbered: u32,
@@ -83,6 +85,11 @@ impl Grouping {
         InGroups { process, later, ..parent.clone() }
     }
 
+    /// The lowest group with a quota that is a group or above it.
+    pub fn limit(&self, tg: TgId) -> Option<TgId> {
+        if self.limits.is_empty() { None } else { self.limits.get(&tg).copied() }
+    }
+
     /// A task is cloned.
     pub fn cloned(&mut self, pid: Pid, clone_flags: u64) {
         self.thread = (clone_flags & CLONE_THREAD != 0).then_some(pid);
@@ -123,6 +130,8 @@ impl Shadow {
             self.sched.set_idle_group(tg, true, now);
         }
         self.grouping.cgroups.insert(path.to_owned(), tg);
+        let limit = if given.quota { Some(tg) } else { self.grouping.limits.get(&parent).copied() };
+        self.grouping.limits.extend(limit.map(|limit| (tg, limit)));
         tg
     }
 

@@ -101,11 +101,8 @@ impl Groups {
                 Some("a session's nice value changed while the recording was made, and no event tells when");
         }
         groups.nice.extend(nice);
-        let tasks = || groups.before.values().chain(groups.after.values());
-        if tasks().any(|task| groups.above(&task.cgroup).any(|(_, given)| given.quota)) {
-            hidden = Some("tasks were in cgroups with a quota, and no event tells when they were out of it");
-        }
-        if tasks().any(|task| task.cgroup.starts_with("/..")) {
+        let mut tasks = groups.before.values().chain(groups.after.values());
+        if tasks.any(|task| task.cgroup.starts_with("/..")) {
             hidden =
                 Some("the recording was made within a namespace of cgroups, which hides those around it");
         }
@@ -140,13 +137,6 @@ impl Groups {
             path = path.rsplit_once('/').map_or("", |(above, _)| above);
         }
         path.to_owned()
-    }
-
-    /// A group and those above it.
-    fn above<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a str, Given)> + 'a {
-        let above = |path: &&'a str| path.rsplit_once('/').map(|(above, _)| above);
-        std::iter::successors(Some(path), above)
-            .filter_map(|path| self.cgroups.get(path).map(|given| (path, *given)))
     }
 
     /// The weight of a session's group.
@@ -205,6 +195,9 @@ mod tests {
         assert_eq!(of, [("", None), ("/a/b", Some(47)), ("/a", Some(47)), ("", Some(48))]);
         assert_eq!(groups.cgroups["/a"].shares >> LOAD_SHIFT, 3072);
         assert_eq!(groups.cgroups["/a/b"].shares >> LOAD_SHIFT, 512);
+        assert!(!groups.cgroups["/a"].quota);
+        let (groups, hidden) = read(&CGROUPS.replace("max 100000", "50000 100000"), "");
+        assert!(groups.cgroups["/a"].quota && hidden.is_none());
         assert_eq!(groups.session_shares(48) >> LOAD_SHIFT, 3121, "the weight of nice -5");
         assert_eq!(groups.before[&Pid(7)].comm, "a b");
     }
@@ -213,8 +206,6 @@ mod tests {
     fn what_no_event_tells_forbids_to_follow_groups() {
         let why = |cgroups: &str, after: &str| read(cgroups, after).1.unwrap_or_default();
         assert!(why(CGROUPS, "/a/cpu.weight 200\n").starts_with("what a cgroup is given changed"));
-        let quota = CGROUPS.replace("max 100000", "50000 100000");
-        assert!(why(&quota, &quota).starts_with("tasks were in cgroups with a quota"));
         assert_eq!(why("", ""), "", "no groups are no riddle");
         assert!(Groups::read(&GroupFiles { before: BEFORE, ..GroupFiles::default() }).is_none());
     }

@@ -39,6 +39,7 @@ mod pool;
 mod preempt;
 mod probe;
 mod queues;
+mod quota;
 mod recent;
 mod report;
 mod runtime;

@@ -404,7 +404,9 @@ impl<S: Listener> Audit<S> {
         }
         verdict.judge();
         verdict.doubt(2);
-        if !prev_state.is_preempted() {
+        if verdict.answer == Answer::Differs && self.shadow.limit_of(prev).is_some() {
+            verdict.without(Hidden::Quota);
+        } else if !prev_state.is_preempted() {
             match verdict.answer {
                 Answer::Differs | Answer::Undecided if self.shadow.known(prev).yields() => {
                     verdict.without(Hidden::Yield);

@@ -5,7 +5,7 @@
 //! shown to run does run, and what waits on an idle CPU that is not asked to make way has run and gone.
 //! From such a switch on, who waits on the CPU is not known until it is next seen idle.
 
-use schedlab_sched::{Curr, SeId, TaskState};
+use schedlab_sched::{Curr, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind};
 use schedlab_units::{Pid, TaskId, Time};
@@ -32,6 +32,11 @@ impl Shadow {
         if self.sched.rqs[cpu].nr_running > 0 && !moving {
             let gone: Vec<TaskId> =
                 (0..self.known.len() as u32).map(TaskId).filter(|&task| self.waits(task, cpu)).collect();
+            let (out_of_quota, gone): (Vec<TaskId>, Vec<TaskId>) =
+                gone.into_iter().partition(|&task| self.limit_of(task).is_some());
+            for task in out_of_quota {
+                self.throttle(task, now);
+            }
             self.unseen_switches += u64::from(!gone.is_empty());
             for task in gone {
                 self.leave(task, TaskState::Interruptible, now);
@@ -61,11 +66,10 @@ impl Shadow {
 
     fn waits(&self, task: TaskId, cpu: CpuId) -> bool {
         let entry = self.sched.task(task);
-        let throttled = || self.sched.cfs(self.sched.cfs_rq_of(SeId(task.0))).throttle_count > 0;
         entry.on_rq
             && entry.cpu == cpu
             && !entry.se.sched_delayed
             && self.sched.rqs[cpu].curr != Curr::Task(task)
-            && !throttled()
+            && !self.sched.throttled_hierarchy_of(task)
     }
 }

@@ -112,6 +112,8 @@ pub enum Hidden {
     SliceEnd,
     /// Whether the task yielded.
     Yield,
+    /// Whether a group was out of its quota.
+    Quota,
     /// The draw of lots before newly idle balancing.
     Lots,
     /// How long CPUs are idle on average, and what balancing costs.
@@ -153,6 +155,7 @@ impl Hidden {
             Hidden::LostTurn => "LOST_TURN",
             Hidden::SliceEnd => "SLICE_END",
             Hidden::Yield => "YIELD",
+            Hidden::Quota => "QUOTA",
             Hidden::Lots => "LOTS",
             Hidden::BalanceCost => "BALANCE_COST",
             Hidden::BalanceTime => "BALANCE_TIME",
@@ -186,6 +189,7 @@ impl Hidden {
             }
             Hidden::SliceEnd => "when a tick or timer looked at the slice",
             Hidden::Yield => "whether the task called sched_yield(), as it seems to do",
+            Hidden::Quota => "whether a group was out of its quota",
             Hidden::Lots => "the draw of lots before newly idle balancing",
             Hidden::BalanceCost => "how long CPUs are idle on average, and what balancing costs",
             Hidden::BalanceTime => "when each CPU balances, and how often it failed",

@@ -202,6 +202,30 @@ fn without_a_quota_a_throttled_group_runs_again() {
 }
 
 #[test]
+fn a_group_is_throttled_as_a_recording_shows() {
+    for kernel in ALL {
+        let mut lab = Lab::new(kernel, "1x1x1");
+        let (tg, tasks) = group_of(&mut lab, TgId::ROOT, NICE_0_LOAD, 2);
+        let other = lab.hog("o", 0);
+        lab.run(20 * MS);
+        for &task in &tasks {
+            let now = lab.time();
+            lab.sched.throttle_as_recorded(task, tg, now);
+            lab.sched.check();
+        }
+        assert!(tasks.iter().all(|&task| lab.sched.throttled_hierarchy_of(task)), "{kernel}");
+        lab.sched.resched_now(CpuId(0));
+        lab.settle();
+        assert_eq!(lab.shares(&[tasks[0], tasks[1], other], 100 * MS), [0, 0, 1000], "{kernel}");
+        let now = lab.time();
+        lab.sched.unthrottle_as_recorded(tasks[1], now);
+        lab.sched.check();
+        let shares = lab.shares(&[tasks[0], tasks[1], other], 5_000 * MS);
+        check_shares(kernel, &shares, &[250, 250, 500], 10);
+    }
+}
+
+#[test]
 fn a_fifo_task_leaves_the_fair_class_a_twentieth() {
     for kernel in ALL {
         let mut lab = Lab::new(kernel, "1x1x1");

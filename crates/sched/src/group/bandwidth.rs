@@ -87,7 +87,7 @@ impl Sched {
     }
 
     /// Whether a task is off its CPU for lack of quota.
-    pub(crate) fn throttled_hierarchy_of(&self, task: TaskId) -> bool {
+    pub fn throttled_hierarchy_of(&self, task: TaskId) -> bool {
         self.bandwidth_used
             && match self.kernel.has(Feature::BandwidthPerTask) {
                 true => self.task(task).throttled,
@@ -245,6 +245,14 @@ impl Sched {
         if self.assign_cfs_rq_runtime(cfs, target) {
             return false;
         }
+        self.stop_cfs_rq(cfs);
+        true
+    }
+
+    /// What is done to a queue that is out of time.
+    fn stop_cfs_rq(&mut self, cfs: CfsRqId) {
+        let per_task = self.kernel.has(Feature::BandwidthPerTask);
+        let running = self.queued_curr(cfs).is_some();
         let (tg, cpu) = (self.cfs(cfs).tg, self.cfs(cfs).cpu);
         self.tgs[tg.0 as usize].bandwidth.throttled_cfs_rq.push(cfs);
         for below in self.queues_below(tg, cpu) {
@@ -260,7 +268,39 @@ impl Sched {
             self.cfs_mut(cfs).throttled = true;
         }
         self.effects.push(Effect::Throttled { tg, cpu, on: true });
-        true
+    }
+
+    /// A recording shows that a task could go on and does not, for lack of quota: the queue of its group, or of the
+    /// one above that has the quota, is throttled on its CPU if it was not. From v6.18 on only the task leaves.
+    pub fn throttle_as_recorded(&mut self, task: TaskId, tg: TgId, now: Time) {
+        let cpu = self.task(task).cpu;
+        self.update_rq_clock(cpu, now);
+        self.bandwidth_used = true;
+        let cfs = self.tg(tg).cfs_rq[cpu.index()];
+        let asked = self.rqs[cpu].need_resched;
+        if !self.cfs(cfs).throttled {
+            self.stop_cfs_rq(cfs);
+        }
+        if self.kernel.has(Feature::BandwidthPerTask) {
+            self.task_mut(task).throttle_work = true;
+            self.exit_to_user(task, now);
+        }
+        self.rqs[cpu].need_resched = asked;
+    }
+
+    /// A recording shows that a task goes on: its groups have quota again on its CPU.
+    pub fn unthrottle_as_recorded(&mut self, task: TaskId, now: Time) {
+        let (cpu, mut level) = (self.task(task).cpu, Some(self.task(task).tg));
+        self.update_rq_clock(cpu, now);
+        let asked = self.rqs[cpu].need_resched;
+        while let Some(tg) = level {
+            let cfs = self.tg(tg).cfs_rq[cpu.index()];
+            if self.cfs(cfs).throttled {
+                self.unthrottle_cfs_rq(cfs);
+            }
+            level = self.tg(tg).parent;
+        }
+        self.rqs[cpu].need_resched = asked;
     }
 
     /// Kernel: tg_throttle_down(), kernel/sched/fair.c, v6.12, v7.2.
