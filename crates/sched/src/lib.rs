@@ -38,6 +38,7 @@ mod drawing;
 mod effect;
 mod enqueue;
 mod entity;
+mod experience;
 mod features;
 mod fork;
 mod group;
@@ -94,6 +95,7 @@ pub use domain::{
 pub use effect::{Effect, MigrationCause};
 pub use enqueue::EnqueueFlags;
 pub use entity::{Entity, LoadWeight, SchedAvg, SeId};
+pub use experience::{Experience, OfCpu, OfDomain};
 pub use features::{Feature, FeatureRow, Features};
 pub use group::{Bandwidth, TaskGroup, TgId};
 pub use kernel::{Kernel, KernelError, PRESETS};

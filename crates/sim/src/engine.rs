@@ -328,6 +328,9 @@ impl<'a> Engine<'a> {
         for sd in &mut self.sched.domains.sds {
             sd.max_newidle_lb_cost = self.machine.newidle_cost;
         }
+        if let Some(experience) = &past.experience {
+            self.sched.has_learned(experience);
+        }
         // Nobody starts a program at a tick.
         let tick = self.sched.tick_ns();
         let drawn = draw.next() % tick;

@@ -1,5 +1,6 @@
 //! What is known of what was before a run.
 
+use schedlab_sched::Experience;
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
@@ -12,6 +13,8 @@ pub struct Past {
     pub since_tick: Option<Duration>,
     /// Passes of balancing that came after it, in their order.
     pub passes: Vec<Pass>,
+    /// What balancing had learned before the start, if that is known.
+    pub experience: Option<Experience>,
 }
 
 /// A pass of a busy CPU over the lowest of its domains that another CPU belongs to.

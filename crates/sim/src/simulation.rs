@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schedlab_machine::Machine;
-use schedlab_sched::Kernel;
+use schedlab_sched::{Experience, Kernel};
 use schedlab_topology::CpuId;
 use schedlab_trace::Sink;
 use schedlab_units::Duration;
@@ -127,6 +127,13 @@ impl<'a> Simulation<'a> {
         let mut engine = self.engine(Listens::of(sink));
         let end = engine.run(self.limits(&engine), sink);
         engine.outcome(end)
+    }
+
+    /// Runs as [`Simulation::run`], and says what balancing has learned by the end.
+    pub fn run_learning(&self, sink: &mut dyn Sink) -> (Outcome, Experience) {
+        let mut engine = self.engine(Listens::of(sink));
+        let end = engine.run(self.limits(&engine), sink);
+        (engine.outcome(end), engine.sched.experience())
     }
 
     /// Runs as [`Simulation::run`], and tests the scheduler's whole state by its list of

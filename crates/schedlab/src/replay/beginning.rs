@@ -51,7 +51,7 @@ impl Recorded {
         let after = |pass: schedlab_replay::Pass| pass.at.since(self.learned.first);
         let passes =
             self.early_passes().map(|pass| Pass { cpu: pass.cpu, from: pass.from, after: after(pass) });
-        Past { at, since_tick: self.since_tick(kernel), passes: passes.collect() }
+        Past { at, since_tick: self.since_tick(kernel), passes: passes.collect(), experience: None }
     }
 
     /// Passes of balancing that tell when the CPU had balanced before the recording.
