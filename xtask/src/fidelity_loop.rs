@@ -9,8 +9,8 @@ use std::io::Cursor;
 use std::path::Path;
 
 use schedlab::closed_loop::{
-    Company, Figures, Placed, Program, ROWS, Share, bare_machine, compare, courses, machine, recorded,
-    shares, simulated,
+    Company, Figures, Placed, Program, ROWS, SESSION, Share, bare_machine, compare, courses,
+    idle_balance_costs, learned, machine, recorded, shares, simulated,
 };
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
@@ -44,8 +44,11 @@ pub fn run(only: &[String]) -> Result<(), String> {
             let facts = read(&folder.join("facts/topology.txt"))?;
             let machine = machine(name, &facts).map_err(|e| e.to_string())?;
             let place = Place { kernel, machine: &machine, folder: &folder };
+            let mut runs = place.session(&mut tables)?;
             for load in LOADS.iter().filter(|l| only.is_empty() || only.iter().any(|o| o == *l)) {
-                place.counts(load, &mut tables)?;
+                if let Some(runs) = runs.remove(load) {
+                    place.counts(load, &runs, &mut tables);
+                }
             }
             for load in HOGS.iter().filter(|l| only.is_empty() || only.iter().any(|o| o == *l)) {
                 place.led(load, &facts, &mut tables)?;
@@ -75,6 +78,7 @@ fn read(path: &Path) -> Result<String, String> {
 #[derive(Default)]
 struct Tables {
     counts: String,
+    costs: String,
     shares: String,
     led: String,
     off: String,
@@ -111,7 +115,7 @@ impl Tables {
         let streams = ["kernel", "machine", "load", "steps", "exact", "in set", "differ", "not reached"];
         format!(
             "### Counts: recorded, simulated\n\n{}{}\n### Shares of hogs by nice value, percent: recorded, \
-             simulated\n\n{}{}\n### Shares of each hog, led along the recording\n\n{}{}\n{}\n### Shares of two hogs alone on a CPU, percent\n\n{}{}\n### New threads\n\n{}{}\n{}",
+             simulated\n\n{}{}\n### Shares of each hog, led along the recording\n\n{}{}\n{}\n### Shares of two hogs alone on a CPU, percent\n\n{}{}\n### What CPUs take newly idle balancing to cost, us\n\n{}{}\n### New threads\n\n{}{}\n{}",
             head(&columns),
             self.counts,
             head(&["kernel", "machine", "load", "nice -5", "nice 0", "nice 5"]),
@@ -128,11 +132,20 @@ impl Tables {
                 "simulated ms"
             ]),
             self.pairs(),
+            head(&["kernel", "machine", "recorded: least, quartiles, most", "simulated"]),
+            self.costs,
             head(&streams),
             self.streams,
             self.differences
         )
     }
+}
+
+/// A load as it was recorded, and its runs by seed.
+struct Runs {
+    program: Program,
+    recorded: Figures,
+    simulated: Vec<Figures>,
 }
 
 struct Place<'a> {
@@ -162,13 +175,52 @@ impl Place<'_> {
         format!("| {} | {} | {load} |", self.kernel, self.machine.name())
     }
 
-    fn counts(&self, load: &str, tables: &mut Tables) -> Result<(), String> {
-        let (program, recorded) = self.recorded(load)?;
+    /// Runs all loads of a boot in their order, each on a machine that has learned from those before it.
+    fn session(&self, tables: &mut Tables) -> Result<BTreeMap<&'static str, Runs>, String> {
+        let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
+        let known = learned(&read(&self.folder.join("facts/domains.txt"))?, &kernel);
+        let mut known = vec![known; RUNS as usize];
+        let mut all = BTreeMap::new();
+        for load in SESSION {
+            if load == "io-disk" {
+                // The scheduler's own file was written before it.
+                let costs =
+                    known.iter().flat_map(|known| known.cpus.iter().map(|of| of.max_idle_balance_cost));
+                self.costs(costs.collect(), tables)?;
+            }
+            let (program, mut recorded) = self.recorded(load)?;
+            let mut simulated = Vec::new();
+            for (seed, known) in (1..).zip(&mut known) {
+                recorded.begun.experience = Some(known.clone());
+                let figures = self.simulated(&program, &recorded, seed)?;
+                known.clone_from(&figures.left);
+                simulated.push(figures);
+            }
+            all.insert(load, Runs { program, recorded, simulated });
+        }
+        Ok(all)
+    }
+
+    /// What CPUs take newly idle balancing to cost after all loads but the last.
+    fn costs(&self, simulated: Vec<u64>, tables: &mut Tables) -> Result<(), String> {
+        let recorded = idle_balance_costs(&read(&self.folder.join("sched-debug-1.txt"))?);
+        _ = writeln!(
+            tables.costs,
+            "| {} | {} | {} | {} |",
+            self.kernel,
+            self.machine.name(),
+            quartiles(recorded),
+            quartiles(simulated)
+        );
+        Ok(())
+    }
+
+    fn counts(&self, load: &str, runs: &Runs, tables: &mut Tables) {
+        let Runs { program, recorded, simulated } = runs;
         let mut sum = [0.0; ROWS.len()];
         let mut shares = Vec::new();
         let nice = program.nice();
-        for seed in 1..=RUNS {
-            let figures = self.simulated(&program, &recorded, seed)?;
+        for figures in simulated {
             for (sum, value) in sum.iter_mut().zip(figures.row()) {
                 *sum += value / RUNS as f64;
             }
@@ -191,7 +243,6 @@ impl Place<'_> {
             }
             tables.shares += "\n";
         }
-        Ok(())
     }
 
     /// Shares of each hog where balancing is led along the recording.
@@ -262,6 +313,14 @@ impl Place<'_> {
         }
         Ok(())
     }
+}
+
+/// The least, the quartiles and the most of some times, in us.
+fn quartiles(mut times: Vec<u64>) -> String {
+    times.sort_unstable();
+    let last = times.len().saturating_sub(1);
+    let at = |quarter: usize| times.get(last * quarter / 4).map_or(0, |ns| ns / 1000).to_string();
+    [0, 1, 2, 3, 4].map(at).join(" ")
 }
 
 /// A hog with its shares in percent of a CPU.

@@ -14,6 +14,7 @@ mod course;
 mod led;
 mod placed;
 mod program;
+mod session;
 mod turns;
 
 use std::io::{Read, Seek};
@@ -21,7 +22,8 @@ use std::io::{Read, Seek};
 use schedlab_audit::{Audit, Options};
 use schedlab_machine::Machine;
 use schedlab_report::metrics::{Busy, Cause, Counts, Migrations, Placements, WakeupLatency};
-use schedlab_sched::Kernel;
+use schedlab_sched::{Experience, Kernel};
+use schedlab_sim::{Past, Simulation};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_trace::read::{Record, open};
 use schedlab_trace::{Comm, Event, Kind, Sink, Tee};
@@ -29,9 +31,7 @@ use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::{Flips, Start};
 
 use crate::error::Error;
-use crate::experiment::{Limits, run_one};
 use crate::kept::Kept;
-use crate::scenario::Row;
 
 pub use bystanders::Bystanders;
 pub use company::Company;
@@ -39,6 +39,7 @@ pub use course::{Course, Courses};
 pub use led::{Led, Share, bare_machine, shares};
 pub use placed::{Placed, Step, compare};
 pub use program::Program;
+pub use session::{SESSION, idle_balance_costs, learned};
 
 /// Longest virtual time of a simulated program; the recorded ones take at most some seconds.
 const LIMIT: Duration = Duration::secs(30);
@@ -60,6 +61,8 @@ pub struct Figures {
     pub company: Company,
     /// How the program began.
     pub begun: Begun,
+    /// What balancing had learned when it ended.
+    pub left: Experience,
 }
 
 /// What is known of a program's run that its command line does not tell.
@@ -74,6 +77,8 @@ pub struct Begun {
     /// How often its parent had changed whom it wakes: all tasks of the program inherit that. The audit learns
     /// it from where tasks were woken.
     pub flips: Option<Flips>,
+    /// What balancing had learned by then; nothing if that is not known.
+    pub experience: Option<Experience>,
 }
 
 impl Figures {
@@ -235,10 +240,14 @@ pub fn simulated(
         root.flips = begun.flips;
     }
     let workload = begun.bystanders.beside(workload).map_err(|e| Error::new(e.to_string()))?;
-    let row = Row { key: String::new(), workload, notes: Vec::new(), prologue: Duration::ZERO };
-    let limits = Limits { seed, limit: Some(LIMIT) };
-    let (_, own) = run_one(machine, kernel, &row, limits, |_| Figures::of(program))?;
-    Ok(own.into_inner())
+    let past = Past { experience: begun.experience.clone(), ..Past::default() };
+    let simulation = Simulation::new(machine, kernel, &workload).map_err(|e| Error::new(e.to_string()))?;
+    let mut own = Figures::of(program);
+    let (outcome, left) = simulation.seed(seed).limit(LIMIT).past(past).run_learning(&mut own);
+    if !outcome.is_ok() {
+        return Err(Error::new(outcome.end.to_string()));
+    }
+    Ok(Figures { left, ..own.into_inner() })
 }
 
 /// The emulated machine of a recording, from its `facts/topology.txt`.

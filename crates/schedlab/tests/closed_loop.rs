@@ -8,7 +8,8 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use schedlab::closed_loop::{
-    Company, Figures, Placed, Program, bare_machine, compare, courses, machine, recorded, shares, simulated,
+    Company, Figures, Placed, Program, SESSION, bare_machine, compare, courses, idle_balance_costs, learned,
+    machine, recorded, shares, simulated,
 };
 use schedlab::machine::Machine;
 use schedlab::report::metrics::Cause;
@@ -78,6 +79,31 @@ fn two_hogs_share_a_cpu_as_recorded() {
         }
     }
     assert_eq!(judged, 8, "one of nine pairs was together for half a second only");
+}
+
+/// The kernel's own figures, written in the middle of hogs, after all loads but the last.
+#[test]
+fn cpus_come_to_take_newly_idle_balancing_for_as_dear_as_recorded() {
+    for kernel in KERNELS {
+        let place = Place::new(kernel, "2x2x4");
+        let read = |name: &str| fs::read_to_string(place.folder.join(name)).unwrap();
+        let middle = |mut costs: Vec<u64>| {
+            costs.sort_unstable();
+            costs[costs.len() / 2]
+        };
+        let mut known = learned(&read("facts/domains.txt"), &place.kernel);
+        let at_boot = middle(known.cpus.iter().map(|of| of.max_idle_balance_cost).collect());
+        for load in SESSION.into_iter().filter(|&load| load != "io-disk") {
+            let (program, mut recorded) = place.recorded(load);
+            recorded.begun.experience = Some(known);
+            known = place.simulated(&program, &recorded, 1).left;
+        }
+        let ours = middle(known.cpus.iter().map(|of| of.max_idle_balance_cost).collect());
+        let theirs = middle(idle_balance_costs(&read("sched-debug-1.txt")));
+        assert!(ours > at_boot, "{kernel}: {at_boot} at boot, then {ours}");
+        let ratio = ours as f64 / theirs as f64;
+        assert!((0.4..=1.4).contains(&ratio), "{kernel}: recorded {theirs}, simulated {ours}");
+    }
 }
 
 /// Balancing is led along the recording; picks, slices and preemption are ours.
