@@ -172,6 +172,9 @@ impl Shadow {
     pub fn new(topology: &Topology, kernel: &Kernel, hints: Vec<AffinityHint>) -> Shadow {
         let mut sched = Sched::new(topology, kernel, Prices::default(), 1);
         sched.balance_watches = true;
+        // No event tells when the kernel keeps real-time tasks from running, and no timer would let them run again here.
+        let tunables = &mut sched.kernel.tunables;
+        tunables.rt_runtime_us = tunables.rt_period_us;
         Shadow {
             sched,
             start: Time::ZERO,

@@ -382,3 +382,35 @@ fn a_deadline_task_out_of_budget_waits_in_no_queue() {
     "#]]
     .assert_eq(&verdicts("v6.12", Decision::Pick, OUT_OF_BUDGET));
 }
+
+/// `r`, of real time, runs for a second and a half in all, and `a` between.
+fn runs_long() -> String {
+    let mut trace = String::new();
+    for turn in 0..15 {
+        let (at, end) = (1 + turn / 5, turn % 5 * 200_000);
+        write!(
+            trace,
+            "\
+   a-10 [000] d.h3. {at}.{:06}: sched_waking: comm=r pid=11 prio=49 target_cpu=000
+   a-10 [000] dNh4. {at}.{:06}: sched_wakeup: comm=r pid=11 prio=49 target_cpu=000
+   a-10 [000] d..2. {at}.{:06}: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=r next_pid=11 next_prio=49
+   r-11 [000] d..2. {at}.{:06}: sched_switch: prev_comm=r prev_pid=11 prev_prio=49 prev_state=S ==> next_comm=a next_pid=10 next_prio=120
+",
+            end + 10,
+            end + 12,
+            end + 14,
+            end + 100_000
+        )
+        .unwrap();
+    }
+    trace
+}
+
+#[test]
+fn real_time_tasks_are_not_throttled_in_the_shadow() {
+    for kernel in ["v6.1", "v6.12"] {
+        let verdicts = judged("1x1x2", kernel, &runs_long());
+        let picks = verdicts.iter().filter(|verdict| verdict.decision == Decision::Pick);
+        assert!(picks.skip(2).all(|pick| pick.answer == Answer::Agrees), "{kernel}");
+    }
+}
