@@ -32,6 +32,7 @@ fn main() {
             keep_verdicts: true,
             nearest: true,
             stories: 3,
+            ..Options::default()
         };
         let mut audit = Audit::new(&topology, &kernel, options);
         for event in &events {

@@ -73,6 +73,7 @@ impl<S: Listener> Audit<S> {
     pub fn with_sink(topology: &Topology, kernel: &Kernel, options: Options, sink: S) -> Audit<S> {
         let mut shadow = Shadow::new(topology, kernel, options.affinity.clone());
         shadow.groups_hidden = options.groups_hidden;
+        shadow.policies = options.policies.clone();
         shadow.grouping = Grouping::new(options.groups.clone());
         Audit {
             shadow,

@@ -14,6 +14,9 @@ use crate::shadow::{Known, Shadow};
 /// What a deadline task is taken for: no event tells its budget, so none is used up here.
 const DEADLINE: Policy = Policy::Deadline { runtime: 1 << 40, deadline: 1 << 40, period: 1 << 40 };
 
+/// The priority of nice 0.
+const USUAL_PRIO: i32 = 120;
+
 /// The parent of all kernel threads.
 const KTHREADD: Pid = Pid(2);
 
@@ -88,8 +91,12 @@ impl Shadow {
             None => self.grouping.of_old(pid, comm),
         };
         let tg = self.tg_of(&groups, now);
+        let kind = match parent {
+            Some(parent) => self.known(parent).kind,
+            None => self.policies.of(pid, comm),
+        };
         let spec = NewTask {
-            policy: parent.map_or(Policy::Normal, |parent| self.sched.task(parent).policy),
+            policy: parent.map_or(kind.policy(USUAL_PRIO), |parent| self.sched.task(parent).policy),
             nice: parent.map_or(0, |parent| self.sched.task(parent).nice),
             allowed,
             tg,
@@ -102,6 +109,7 @@ impl Shadow {
             pid,
             comm: *comm,
             prio: None,
+            kind,
             bound,
             lived_before: parent.is_none(),
             recent_known: parent.is_some(),
@@ -210,8 +218,7 @@ impl Shadow {
             -1 => DEADLINE,
             // In a damaged line.
             ..-1 | 140.. => return,
-            0..100 => Policy::Fifo((99 - prio).max(1) as u8),
-            _ => Policy::Normal,
+            _ => known.kind.policy(prio),
         };
         let entry = self.sched.task(task);
         if entry.policy != policy {

@@ -2,12 +2,15 @@
 
 use crate::affinity::AffinityHint;
 use crate::groups::Groups;
+use crate::policies::Policies;
 
 /// Options of an audit.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Masks of tasks, by name.
     pub affinity: Vec<AffinityHint>,
+    /// Policies of tasks.
+    pub policies: Policies,
     /// In which groups tasks were.
     pub groups: Groups,
     /// Tasks were in groups, by cgroup or session, and which is not known. Then loads and
@@ -25,6 +28,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             affinity: Vec::new(),
+            policies: Policies::default(),
             groups: Groups::default(),
             groups_hidden: false,
             keep_verdicts: false,

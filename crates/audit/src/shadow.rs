@@ -20,6 +20,7 @@ use crate::flips::{Flips, Guesses};
 use crate::grouping::{Grouping, InGroups};
 use crate::motion::Slack;
 use crate::pids::Pids;
+use crate::policies::{Kind, Policies};
 use crate::runtime::{self, Charged};
 use crate::spare::Spare;
 use crate::turns::Turns;
@@ -37,6 +38,8 @@ pub struct Known {
     pub comm: Comm,
     /// Its priority, if it was heeded since it has its name.
     pub prio: Option<i32>,
+    /// Which of the policies with its priority it has.
+    pub kind: Kind,
     /// Its mask is known by its name, by a hint or from a parent.
     pub bound: bool,
     /// It lived before the recording began.
@@ -150,6 +153,7 @@ pub struct Shadow {
     pub(crate) known: Vec<Known>,
     pub(crate) dead: Dead,
     pub(crate) hints: Vec<AffinityHint>,
+    pub(crate) policies: Policies,
     /// Masks that a simulated trace told of tasks not met yet.
     pub(crate) told_masks: BTreeMap<Pid, CpuMask>,
     /// The flips that the first new task inherited, and the jiffy of its birth.
@@ -202,6 +206,7 @@ impl Shadow {
             known: Vec::new(),
             dead: Dead::default(),
             hints,
+            policies: Policies::default(),
             family: false,
             changing: Vec::new(),
             roused: Vec::new(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use schedlab::audit::{
-    AffinityHint, GroupFiles, Groups, apply_features, apply_tunables, has_groups, hints_of_command,
+    AffinityHint, GroupFiles, Groups, Policies, apply_features, apply_tunables, has_groups, hints_of_command,
     hints_of_tasks, sched_ext,
 };
 use schedlab::sched::{Kernel, PRESETS};
@@ -43,6 +43,8 @@ pub struct Facts {
     pub kernel: Kernel,
     /// Masks of tasks.
     pub affinity: Vec<AffinityHint>,
+    /// Policies of tasks that no event tells.
+    pub policies: Policies,
     /// In which groups tasks were, as far as it is recorded.
     pub groups: Groups,
     /// Tasks were in groups, and in which is not recorded.
@@ -79,12 +81,14 @@ impl Facts {
         if let Some(folder) = folder {
             tell_other_rules(folder, recorded, sched_ext.as_deref())?;
         }
-        let affinity = affinity(args, recorded, topology.nr_cpus())?;
+        let tasks = folder.map(|folder| fact(folder, recorded, "tasks.txt")).transpose()?.unwrap_or_default();
+        let affinity = affinity(args, recorded, &tasks, topology.nr_cpus())?;
+        let policies = Policies::of_tasks(&tasks);
         let (groups, groups_hidden) = match folder {
             Some(folder) => groups(folder, recorded)?,
             None => (Groups::default(), false),
         };
-        Ok(Facts { topology, kernel, affinity, groups, groups_hidden, sched_ext })
+        Ok(Facts { topology, kernel, affinity, policies, groups, groups_hidden, sched_ext })
     }
 }
 
@@ -270,8 +274,13 @@ fn groups(folder: &Path, recorded: &Recorded) -> Result<(Groups, bool), Error> {
     Ok((Groups::default(), !tasks.is_empty() && (autogroup || has_groups(&tasks))))
 }
 
-/// Masks that the user names, and those that the command beside the trace tells.
-fn affinity(args: &Asked<'_>, recorded: &Recorded, nr_cpus: usize) -> Result<Vec<AffinityHint>, Error> {
+/// Masks that the user names, and those that the command beside the trace and the list of tasks tell.
+fn affinity(
+    args: &Asked<'_>,
+    recorded: &Recorded,
+    tasks: &str,
+    nr_cpus: usize,
+) -> Result<Vec<AffinityHint>, Error> {
     let mut hints = Vec::new();
     for hint in args.affinity {
         let (comm, list) = hint.split_once('=').ok_or_else(|| {
@@ -284,10 +293,7 @@ fn affinity(args: &Asked<'_>, recorded: &Recorded, nr_cpus: usize) -> Result<Vec
     if let Some(path) = &recorded.command {
         hints.extend(hints_of_command(&files::read(path)?, nr_cpus));
     }
-    let tasks = args.facts.or(recorded.facts.as_deref()).map(|folder| folder.join("tasks.txt"));
-    if let Some(path) = tasks.filter(|path| path.is_file()) {
-        hints.extend(hints_of_tasks(&files::read(&path)?, nr_cpus));
-    }
+    hints.extend(hints_of_tasks(tasks, nr_cpus));
     Ok(hints)
 }
 

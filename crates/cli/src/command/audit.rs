@@ -78,6 +78,7 @@ fn follow<S: Listener>(
 ) -> Result<(AuditReport, S), Error> {
     let options = Options {
         affinity: facts.affinity.clone(),
+        policies: facts.policies.clone(),
         groups: facts.groups.clone(),
         groups_hidden: facts.groups_hidden,
         keep_verdicts: args.verdicts,
