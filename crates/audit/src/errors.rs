@@ -17,7 +17,7 @@ const EVENT_ERROR: u64 = 5_000;
 /// in one look of four.
 const WEIGHT_PART: u64 = 16;
 
-/// Largest error of a virtual time: placing keeps all within some slices, ns.
+/// Largest error of a virtual time, of an entity of nice 0: placing keeps all within some slices, ns.
 const ERROR_MAX: u64 = 10_000_000;
 
 /// A task that gives itself another priority does so within this time from its first run,
@@ -48,10 +48,11 @@ impl Shadow {
             return;
         }
         let leads_on = self.sched.kernel.has(Feature::DelayDequeue);
+        let most = calc_delta_fair(ERROR_MAX, &self.sched.se(se).load);
         let known = self.error_mut(se);
-        let (before, error) = ((*known).min(ERROR_MAX), error.min(ERROR_MAX));
+        let (before, error) = ((*known).min(most), error.min(most));
         let sum = if leads_on { before + error } else { (before * before + error * error).isqrt() };
-        *known = sum.min(ERROR_MAX);
+        *known = sum.min(most);
     }
 
     /// What the errors of a queue make of its average.
@@ -134,8 +135,9 @@ impl Shadow {
         let mut level = self.sched.task(task).se.parent;
         while let Some(se) = level {
             level = self.sched.se(se).parent;
-            let off = calc_delta_fair(span, &self.sched.se(se).load) / WEIGHT_PART;
-            self.add_error(se, EVENT_ERROR + held.0 + off);
+            let off = span / WEIGHT_PART + EVENT_ERROR + held.0;
+            let off = calc_delta_fair(off, &self.sched.se(se).load);
+            self.add_error(se, off);
         }
     }
 
@@ -150,9 +152,11 @@ impl Shadow {
         }
     }
 
+    /// A task was charged with a time that may be off by `error`.
     fn charged_about(&mut self, task: TaskId, error: u64) {
-        if !self.known(task).charged.is_told() {
-            self.add_error(SeId(task.0), error);
+        if error > 0 && !self.known(task).charged.is_told() {
+            let off = calc_delta_fair(error, &self.sched.task(task).se.load);
+            self.add_error(SeId(task.0), off);
         }
     }
 
