@@ -153,6 +153,7 @@ impl Engine<'_> {
             Stage::WaitChildren => self.wait_children(cpu, task),
             Stage::NextItem => self.next_item(cpu, task),
             Stage::Submit { device } => self.submit_for(cpu, task, device),
+            Stage::Asked { device, done } => self.asked(cpu, task, device, done),
             Stage::Complete { device, woken } => self.complete_for(cpu, task, device, woken),
             Stage::Stopper => self.stopper_runs(cpu, task),
             Stage::Softirqs => self.ksoftirqd_runs(cpu, task),

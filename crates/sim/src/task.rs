@@ -62,6 +62,8 @@ pub(crate) enum Stage {
     NextItem,
     /// A worker that serves a request of a device: before it, or after it.
     Submit { device: DeviceId },
+    /// Has asked a device and is about to sleep, unless that is done.
+    Asked { device: DeviceId, done: bool },
     /// The request is done; `woken` until the worker has paid for what follows.
     Complete { device: DeviceId, woken: bool },
     /// A stopper that looks for something to do.

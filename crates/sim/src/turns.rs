@@ -51,6 +51,8 @@ pub(crate) struct Turns {
     until: Time,
     /// The timer up to which turns are measured.
     deadline: Time,
+    /// The timer to which time went on when all slept, for the host to catch up.
+    jumped: Option<Time>,
     /// A timer of the machine itself comes so long after each tick is due.
     reach: Duration,
 }
@@ -69,6 +71,7 @@ impl Turns {
             turn: 0,
             until: Time::ZERO,
             deadline: Time::ZERO,
+            jumped: None,
             reach: Duration(reach),
         }
     }
@@ -229,6 +232,30 @@ impl Engine<'_> {
         turns.anew.iter_mut().for_each(|(_, anew)| *anew = true);
         turns.until = turns.until.min(now + Duration(at.since(now).0 / nr_cpus));
         self.arm_turn();
+    }
+
+    /// The turn of a CPU is over as soon as what it is doing is paid for.
+    pub fn end_turn(&mut self, cpu: CpuId) {
+        let end = self.now + Duration(self.cpus[cpu].overhead_ns());
+        let Some(turns) = self.turns.as_mut().filter(|turns| turns.taken && turns.at == cpu) else { return };
+        turns.until = turns.until.min(end);
+        self.arm_turn();
+    }
+
+    /// A device is the host's: while all CPUs sleep time goes on to the next timer at once, and the host is done only
+    /// then. When that is; none if some CPU has the turn.
+    pub fn host_is_done_at(&mut self) -> Option<Time> {
+        let turns = self.turns.as_mut()?;
+        if turns.taken {
+            turns.jumped = None;
+            return None;
+        }
+        if turns.jumped == Some(self.now) {
+            return None;
+        }
+        let next = self.next_deadline();
+        self.turns.as_mut()?.jumped = Some(next);
+        Some(next)
     }
 
     /// When the next timer comes.

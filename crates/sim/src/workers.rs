@@ -3,7 +3,7 @@
 //! All workqueues of one kind share the workers of a CPU (or of a node, where they
 //! are bound to none), as in the kernel.
 
-use schedlab_sched::{Policy, TaskState};
+use schedlab_sched::{Deactivate, Policy, TaskState};
 use schedlab_topology::{CpuId, CpuMask, NodeId, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, TaskId};
@@ -155,8 +155,23 @@ impl Engine<'_> {
             }
         } else {
             self.submit(cpu, task, device);
+            if self.turns.is_some() {
+                // To ask a device takes the host, and the others may have their turns before the task sleeps.
+                self.end_turn(cpu);
+                return self.in_kernel_for(task, self.paths.sleep, Stage::Asked { device, done: false });
+            }
         }
         self.sleep(cpu, task, TaskState::Uninterruptible, Wait::Device(device), Stage::Fetch);
+    }
+
+    /// A task that has asked a device sleeps, unless the device is done already.
+    pub fn asked(&mut self, cpu: CpuId, task: TaskId, device: DeviceId, done: bool) {
+        let entry = &mut self.tasks[task.index()];
+        entry.stage = Stage::Fetch;
+        if !done {
+            entry.wait = Wait::Device(device);
+            self.reschedule(cpu, Deactivate::Sleep(TaskState::Uninterruptible));
+        }
     }
 
     fn submit(&mut self, cpu: CpuId, task: TaskId, device: DeviceId) {
@@ -177,6 +192,9 @@ impl Engine<'_> {
 
     /// The device is done with a request: it begins the next and interrupts a CPU.
     pub fn device_done(&mut self, device: DeviceId, slot: u32) {
+        if let Some(at) = self.host_is_done_at() {
+            return self.queue.push(at, Event::Device { device, slot });
+        }
         let (request, next) = self.objects.devices[device.index()].complete(slot);
         if next {
             // It does not wait for the CPU, which may have to wake up first.
@@ -203,7 +221,10 @@ impl Engine<'_> {
         self.pending -= 1;
         let ns = self.kernel_span(&self.machine.cost.complete_io_ns).0;
         let hit = self.interrupt(cpu, ns);
-        self.wake_up(cpu, Context::Hardirq, task, false);
+        match &mut self.tasks[task.index()].stage {
+            Stage::Asked { done, .. } => *done = true,
+            _ => self.wake_up(cpu, Context::Hardirq, task, false),
+        }
         self.irq_return(cpu, hit);
     }
 

@@ -7,7 +7,7 @@ use schedlab_sim::Simulation;
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Kind, NullSink, Sink};
 use schedlab_units::Duration;
-use schedlab_workload::{ProgramBuilder, TaskSpec, WorkloadBuilder};
+use schedlab_workload::{Completion, DeviceSpec, Dist, ProgramBuilder, TaskSpec, WorkloadBuilder};
 
 /// Virtual time, in tenths of a ms, until so many tasks of one program have ended.
 fn elapsed(machine: &Machine, tasks: usize, program: impl Fn(&mut ProgramBuilder)) -> u64 {
@@ -101,4 +101,38 @@ fn who_has_the_turn_runs_alone_and_the_others_stand_still() {
     machine.shared_clock = true;
     let in_turns = changes(&machine);
     assert!(in_turns < 100, "{in_turns}");
+}
+
+/// How often readers of a disk of the host slept, 50 reads each, and how long all took.
+fn sleeps(readers: usize, host: Duration) -> (u64, Duration) {
+    let mut machine = Machine::preset("4").unwrap();
+    machine.shared_clock = true;
+    let mut w = WorkloadBuilder::new("test");
+    let service = w.dist(Dist::Constant(host));
+    let disk = DeviceSpec { name: "disk".into(), service, depth: 8, completion: Completion::IrqSubmitter };
+    let disk = w.device(disk);
+    let program = w.program("t", |p| {
+        p.repeat(50, |p| _ = p.block_read(disk, 4096).run(Duration::micros(15)));
+    });
+    for i in 0..readers {
+        w.task(TaskSpec::root(format!("t{i}"), program));
+    }
+    let workload = w.finish().unwrap();
+    let kernel = Kernel::parse("v6.12").unwrap();
+    let outcome = Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut NullSink);
+    assert!(outcome.is_ok());
+    // Each ends once.
+    (outcome.counts.voluntary - readers as u64, outcome.elapsed())
+}
+
+#[test]
+fn a_disk_of_the_host_is_done_before_its_reader_sleeps_or_when_time_goes_on_to_a_timer() {
+    let (none, short) = sleeps(1, Duration(1));
+    assert!(none == 0 && short < Duration::millis(3), "{none} in {short}");
+    // Nothing else executes while the host works: time goes on to the next timer at once, some ms ahead.
+    let (all, long) = sleeps(1, Duration::micros(50));
+    assert!(all == 50 && long > Duration::millis(50), "{all} in {long}");
+    // The others execute meanwhile.
+    let (some, _) = sleeps(4, Duration::micros(50));
+    assert!((20..150).contains(&some), "{some}");
 }
