@@ -5,9 +5,12 @@
 //! emulated CPUs that take turns it is a turn. It is learned from how long wake-ups by
 //! interrupt take, and what happens on a CPU within that time may have been seen already.
 
+use std::collections::BTreeMap;
+
 use schedlab_sched::Curr;
 use schedlab_topology::CpuId;
-use schedlab_units::{Duration, Time};
+use schedlab_trace::{Event, Kind};
+use schedlab_units::{Duration, Pid, Time};
 
 use crate::pairing::Shown;
 use crate::shadow::Shadow;
@@ -80,10 +83,97 @@ pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'
 
 /// The CPUs that changed between idle and busy since `from`, as others may still have seen
 /// them.
-pub fn changed(shadow: &Shadow, this: CpuId, from: Time) -> Vec<Changing> {
-    let cpus = shadow.cpus().filter(|&cpu| cpu != this);
-    let recent = cpus.filter(|&cpu| changed_at(shadow, cpu) >= from);
+pub fn changed(shadow: &Shadow, from: Time) -> Vec<Changing> {
+    let recent = shadow.cpus().filter(|&cpu| state_since(shadow, cpu) >= from);
     recent.map(|cpu| Changing { cpu, idle: !shadow.sched.idle_cpu(cpu) }).collect()
+}
+
+/// A CPU whose queue may be seen with one task more or less than the shadow has there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Which.
+    pub cpu: CpuId,
+    /// One more.
+    pub more: bool,
+}
+
+/// When somebody next comes to the queue of each CPU, and when somebody next leaves it.
+#[derive(Debug, Default)]
+pub struct Moves {
+    /// Comes.
+    pub comes: BTreeMap<CpuId, Time>,
+    /// Leaves.
+    pub leaves: BTreeMap<CpuId, Time>,
+}
+
+impl Moves {
+    /// Of what is ahead. What `this` CPU does comes after what it did.
+    pub fn of<'a>(this: CpuId, ahead: impl Iterator<Item = &'a Event>) -> Moves {
+        let mut moves = Moves::default();
+        for event in ahead.filter(|event| event.cpu != this) {
+            match event.kind {
+                Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => {
+                    moves.comes.entry(target_cpu).or_insert(event.time);
+                }
+                Kind::SchedSwitch { prev_pid, prev_state, .. }
+                    if prev_pid != Pid::IDLE && !prev_state.is_runnable() =>
+                {
+                    moves.leaves.entry(event.cpu).or_insert(event.time);
+                }
+                Kind::SchedMigrateTask { orig_cpu, dest_cpu, .. } => {
+                    moves.comes.entry(dest_cpu).or_insert(event.time);
+                    moves.leaves.entry(orig_cpu).or_insert(event.time);
+                }
+                _ => {}
+            }
+        }
+        moves
+    }
+}
+
+/// CPUs to which somebody came since `from`, or who comes or leaves ahead: others may count one less or one more.
+pub fn counted<'a>(
+    shadow: &Shadow,
+    this: CpuId,
+    from: Time,
+    ahead: impl Iterator<Item = &'a Event>,
+) -> Vec<Counted> {
+    let Moves { comes, leaves } = Moves::of(this, ahead);
+    let came = shadow.cpus().filter(|&cpu| shadow.clocks.queued_at(cpu) >= from);
+    let mut less: Vec<CpuId> = leaves.into_keys().collect();
+    less.extend(came);
+    less.sort_unstable();
+    less.dedup();
+    let less = less.into_iter().map(|cpu| Counted { cpu, more: false });
+    less.chain(comes.into_keys().map(|cpu| Counted { cpu, more: true })).collect()
+}
+
+/// Looks at the shadow as if one task more or less were queued on a CPU.
+pub fn as_if_counted<T>(shadow: &mut Shadow, counted: Counted, look: impl FnOnce(&mut Shadow) -> T) -> T {
+    let Counted { cpu, more } = counted;
+    let root = shadow.sched.root_cfs_id(cpu).0 as usize;
+    let counts = |shadow: &Shadow| {
+        let cfs = &shadow.sched.cfs_rqs[root];
+        [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable]
+    };
+    let set = |shadow: &mut Shadow, counts: [u32; 4]| {
+        let cfs = &mut shadow.sched.cfs_rqs[root];
+        [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable] = counts;
+    };
+    let before = counts(shadow);
+    set(shadow, before.map(|count| if more { count + 1 } else { count.saturating_sub(1) }));
+    let result = look(shadow);
+    set(shadow, before);
+    result
+}
+
+/// Since when a CPU is idle, or busy.
+pub fn state_since(shadow: &Shadow, cpu: CpuId) -> Time {
+    match (shadow.sched.rqs[cpu].curr, shadow.sched.idle_cpu(cpu)) {
+        (Curr::Task(_), _) => shadow.clocks.roused(cpu),
+        (Curr::Idle, false) => shadow.clocks.queued_at(cpu),
+        (Curr::Idle, true) => shadow.clocks.went_idle(cpu),
+    }
 }
 
 /// When a CPU last went idle, or its task began to run.

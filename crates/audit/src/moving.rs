@@ -156,8 +156,8 @@ impl<S: Listener> Audit<S> {
     }
 
     /// Whether the move follows if a CPU that is just changing its state was seen in the new one, or
-    /// one that just did in the old one: a pass begins some time before its moves. So it may begin
-    /// before a wake-up was on its way to the CPU.
+    /// one that just did in the old one, or with one task more or less: a pass begins some time before its moves. So it
+    /// may begin before a wake-up was on its way to the CPU, or before a hard interrupt queued somebody on its own.
     fn judge_move_in_motion(
         &mut self,
         verdict: &mut Verdict,
@@ -166,19 +166,23 @@ impl<S: Listener> Audit<S> {
         ask: impl Fn(&mut Shadow) -> Vec<Possible>,
     ) {
         let slack = self.shadow.slack;
-        let mut readings =
-            motion::changing(&self.shadow, event.cpu, self.pairing.shown(motion::until(event.time, slack)));
-        readings.extend(motion::changed(&self.shadow, event.cpu, motion::from(event.time, slack)));
+        let (from, until) = (motion::from(event.time, slack), motion::until(event.time, slack));
+        let mut states = motion::changing(&self.shadow, event.cpu, self.pairing.shown(until));
+        states.extend(motion::changed(&self.shadow, from));
+        let counts = motion::counted(&self.shadow, event.cpu, from, self.pairing.ahead(until));
+        let own = states.iter().copied().find(|changing| changing.cpu == event.cpu);
         let pending = std::mem::take(&mut self.shadow.sched.rqs[to].ttwu_pending);
-        for reading in pending.then_some(None).into_iter().chain(readings.into_iter().map(Some)) {
-            let possible = match reading {
-                Some(changing) => motion::as_if(&mut self.shadow, changing, &ask),
-                None => ask(&mut self.shadow),
-            };
-            if verdict.takes(&possible, Hidden::InMotion) {
-                break;
-            }
-        }
+        let mut follows = |possible: Vec<Possible>| verdict.takes(&possible, Hidden::InMotion);
+        let shadow = &mut self.shadow;
+        let _ = pending && follows(ask(shadow))
+            || states.iter().any(|&state| follows(motion::as_if(shadow, state, &ask)))
+            || counts.iter().any(|&count| follows(motion::as_if_counted(shadow, count, &ask)))
+            || own.is_some_and(|own| {
+                let others = states.iter().filter(|state| state.cpu != own.cpu);
+                others.copied().any(|state| {
+                    follows(motion::as_if(shadow, own, |shadow| motion::as_if(shadow, state, &ask)))
+                })
+            });
         self.shadow.sched.rqs[to].ttwu_pending = pending;
     }
 }

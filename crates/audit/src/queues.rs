@@ -127,6 +127,28 @@ impl Shadow {
         self.clocks.acted(cpu) <= left && now.since(left) <= self.slack.time()
     }
 
+    /// Sleepers on some CPUs of which it is not certain whether they are still queued, and whether they are here.
+    pub fn doubtful_sleepers(&self, on: impl Fn(CpuId) -> bool) -> Vec<(TaskId, bool)> {
+        let tasks = (0..self.known.len() as u32).map(TaskId);
+        tasks
+            .filter_map(|task| match self.sched.task(task) {
+                entry if !on(entry.cpu) => None,
+                entry if entry.se.sched_delayed => Some((task, true)),
+                entry if !entry.on_rq && self.may_be_queued(task) => Some((task, false)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Takes a sleeper that is still queued out, or puts one back that is not.
+    pub fn turn_sleeper(&mut self, task: TaskId, now: Time) {
+        if self.sched.task(task).se.sched_delayed {
+            self.sched.complete_delayed_dequeue(task, now);
+        } else {
+            self.sched.undo_dequeue(task, now);
+        }
+    }
+
     /// Whether some sleeper may still be queued on a CPU that is not here.
     pub fn may_keep_sleepers(&self, cpu: CpuId) -> bool {
         let mut tasks = (0..self.known.len() as u32).map(TaskId);

@@ -66,8 +66,6 @@ pub enum Fact {
     },
     /// The running task had not been protected any more.
     Unprotected,
-    /// A task had been marked to be preferred.
-    Buddy(Pid),
     /// Another sleeper had still been queued, or had left its queue.
     Sleeper {
         /// Who.
@@ -117,7 +115,6 @@ impl Fact {
             Fact::Placed(_) => "PLACED",
             Fact::Average { .. } => "AVERAGE",
             Fact::Unprotected => "PROTECTION",
-            Fact::Buddy(_) => "BUDDY",
             Fact::Sleeper { .. } => "SLEEPER",
             Fact::TurnEnd { .. } => "TURN_END",
             Fact::Waited => "WAITED",
@@ -157,7 +154,6 @@ impl fmt::Display for Fact {
                 write!(f, "those beside them had been {}", if earlier { "earlier" } else { "later" })
             }
             Fact::Unprotected => f.write_str("the running task had not been protected"),
-            Fact::Buddy(pid) => write!(f, "task {pid} had been the next buddy"),
             Fact::Sleeper { pid, queued: true } => write!(f, "sleeper {pid} had still been queued"),
             Fact::Sleeper { pid, queued: false } => write!(f, "sleeper {pid} had left the queue"),
             Fact::TurnEnd { sooner } => {

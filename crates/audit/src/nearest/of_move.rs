@@ -4,12 +4,12 @@ use schedlab_sched::{Curr, IdleType};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use super::of_placement::{queue_facts, state_facts, with_load_errors, with_queued};
+use super::of_placement::{queue_facts, state_facts, with_load_errors};
 use super::{Fact, Nearest, Otherwise, nearest};
 use crate::audit::Audit;
 use crate::balance::{Asked, Moved, choice};
 use crate::listener::Listener;
-use crate::motion::{self, Changing};
+use crate::motion::{self, Changing, Counted};
 use crate::moving::ask_pass;
 use crate::shadow::Shadow;
 
@@ -28,10 +28,15 @@ impl<S: Listener> Audit<S> {
         let span = shadow.sched.domains.walk(by).map(|(_, sd)| &sd.span).find(|span| span.contains(from));
         let cpus: Vec<CpuId> = span.map_or_else(Vec::new, |span| span.iter().collect());
         let mut facts = state_facts(self, &cpus, now);
-        facts.extend(queue_facts(self, &cpus, now));
+        facts.extend(queue_facts(self, by, &cpus, now));
         facts.extend(LOAD_ERRORS.map(|times| Otherwise { fact: Fact::Loads, ns: None, times: Some(times) }));
         let others = OCCASIONS.iter().filter(|(idle, _)| *idle != asked.idle);
         facts.extend(others.map(|&(_, name)| Otherwise::plain(Fact::Occasion(name))));
+        let sleepers = self.shadow.doubtful_sleepers(|cpu| cpus.contains(&cpu));
+        facts.extend(sleepers.into_iter().map(|(task, queued)| {
+            let pid = self.shadow.known(task).pid;
+            Otherwise::plain(Fact::Sleeper { pid, queued: !queued })
+        }));
         let entry = self.shadow.sched.task(moved.task);
         if !entry.on_rq || entry.cpu != from || self.shadow.runs(moved.task) || entry.se.sched_delayed {
             facts.push(Otherwise::plain(Fact::Waited));
@@ -49,12 +54,21 @@ fn as_if(shadow: &mut Shadow, facts: &[Otherwise], moved: Moved, asked: Asked, n
     let look = |shadow: &mut Shadow| as_if(shadow, others, moved, asked, now);
     match otherwise.fact {
         Fact::Cpu { cpu, idle, .. } => motion::as_if(shadow, Changing { cpu, idle }, look),
-        Fact::Queued { cpu, more } => with_queued(shadow, cpu, more, look),
+        Fact::Queued { cpu, more } => motion::as_if_counted(shadow, Counted { cpu, more }, look),
         Fact::Loads => with_load_errors(shadow, otherwise.times.unwrap_or(1), look),
         Fact::Occasion(name) => {
             let idle =
                 OCCASIONS.iter().find(|(_, other)| *other == name).map_or(asked.idle, |(idle, _)| *idle);
             as_if(shadow, others, moved, Asked { idle, ..asked }, now)
+        }
+        Fact::Sleeper { pid, .. } => {
+            let before = shadow.sched.clone();
+            if let Some(task) = shadow.find(pid) {
+                shadow.turn_sleeper(task, now);
+            }
+            let leads = look(shadow);
+            shadow.sched = before;
+            leads
         }
         Fact::Waited => as_if_waiting(shadow, moved, now, look),
         _ => look(shadow),

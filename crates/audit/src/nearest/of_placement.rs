@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use schedlab_sched::{Curr, Wakeup};
 use schedlab_topology::CpuId;
-use schedlab_trace::Kind;
 use schedlab_units::{TaskId, Time};
 
 use super::{Fact, Nearest, Otherwise, nearest};
@@ -12,7 +11,7 @@ use crate::audit::Audit;
 use crate::exec;
 use crate::fork::{self, Forked};
 use crate::listener::Listener;
-use crate::motion::{self, Changing};
+use crate::motion::{self, Changing, Counted, Moves};
 use crate::shadow::Shadow;
 
 /// Load averages are asked with so many times their errors.
@@ -25,7 +24,7 @@ pub(super) fn state_facts<S: Listener>(audit: &Audit<S>, cpus: &[CpuId], now: Ti
     let error = shadow.slack.time().0;
     let facts = cpus.iter().map(|&cpu| {
         let idle = !shadow.sched.idle_cpu(cpu);
-        let ago = now.since(state_since(shadow, cpu)).0;
+        let ago = now.since(motion::state_since(shadow, cpu)).0;
         let comes = audit.pairing.shown(Time::MAX).find(|shown| shown.cpu == cpu && shown.idle == Some(idle));
         let soon = comes.map_or(u64::MAX, |shown| shown.time.since(now).0);
         let fact = Fact::Cpu { cpu, idle, longer: ago <= soon };
@@ -36,25 +35,15 @@ pub(super) fn state_facts<S: Listener>(audit: &Audit<S>, cpus: &[CpuId], now: Ti
 
 /// For each of some CPUs, that one task more or less had been queued there: how long ago the last came or how soon
 /// one leaves, and how soon one comes.
-pub(super) fn queue_facts<S: Listener>(audit: &Audit<S>, cpus: &[CpuId], now: Time) -> Vec<Otherwise> {
+pub(super) fn queue_facts<S: Listener>(
+    audit: &Audit<S>,
+    this: CpuId,
+    cpus: &[CpuId],
+    now: Time,
+) -> Vec<Otherwise> {
     let shadow = &audit.shadow;
     let error = shadow.slack.time().0;
-    let (mut comes, mut leaves) = (BTreeMap::new(), BTreeMap::new());
-    for event in audit.pairing.ahead(Time::MAX) {
-        match event.kind {
-            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => {
-                comes.entry(target_cpu).or_insert(event.time);
-            }
-            Kind::SchedSwitch { prev_state, .. } if !prev_state.is_runnable() => {
-                leaves.entry(event.cpu).or_insert(event.time);
-            }
-            Kind::SchedMigrateTask { orig_cpu, dest_cpu, .. } => {
-                comes.entry(dest_cpu).or_insert(event.time);
-                leaves.entry(orig_cpu).or_insert(event.time);
-            }
-            _ => {}
-        }
-    }
+    let Moves { comes, leaves } = Moves::of(this, audit.pairing.ahead(Time::MAX));
     let facts = cpus.iter().flat_map(|&cpu| {
         let soon = |by: &BTreeMap<CpuId, Time>| by.get(&cpu).map(|&time| time.since(now).0);
         let came = now.since(shadow.clocks.queued_at(cpu)).0;
@@ -67,15 +56,6 @@ pub(super) fn queue_facts<S: Listener>(audit: &Audit<S>, cpus: &[CpuId], now: Ti
         ]
     });
     facts.collect()
-}
-
-/// Since when a CPU is idle, or busy.
-fn state_since(shadow: &Shadow, cpu: CpuId) -> Time {
-    match (shadow.sched.rqs[cpu].curr, shadow.sched.idle_cpu(cpu)) {
-        (Curr::Task(_), _) => shadow.clocks.roused(cpu),
-        (Curr::Idle, false) => shadow.clocks.queued_at(cpu),
-        (Curr::Idle, true) => shadow.clocks.went_idle(cpu),
-    }
 }
 
 /// Looks at the shadow as if facts were otherwise.
@@ -91,7 +71,7 @@ pub(super) fn as_if(
     let fact = otherwise.fact;
     match fact {
         Fact::Cpu { cpu, idle, .. } => motion::as_if(shadow, Changing { cpu, idle }, look),
-        Fact::Queued { cpu, more } => with_queued(shadow, cpu, more, look),
+        Fact::Queued { cpu, more } => motion::as_if_counted(shadow, Counted { cpu, more }, look),
         Fact::ScanLimit { .. } | Fact::IdleCores => {
             let known = shadow.sched.domains.shared.clone();
             for llc in &mut shadow.sched.domains.shared {
@@ -162,29 +142,6 @@ pub(super) fn with_load_errors<T>(shadow: &mut Shadow, times: u64, look: impl Fn
     result
 }
 
-/// With one task more or less in the queue of a CPU.
-pub(super) fn with_queued<T>(
-    shadow: &mut Shadow,
-    cpu: CpuId,
-    more: bool,
-    look: impl FnOnce(&mut Shadow) -> T,
-) -> T {
-    let root = shadow.sched.root_cfs_id(cpu).0 as usize;
-    let counts = |shadow: &Shadow| {
-        let cfs = &shadow.sched.cfs_rqs[root];
-        [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable]
-    };
-    let set = |shadow: &mut Shadow, counts: [u32; 4]| {
-        let cfs = &mut shadow.sched.cfs_rqs[root];
-        [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable] = counts;
-    };
-    let before = counts(shadow);
-    set(shadow, before.map(|count| if more { count + 1 } else { count.saturating_sub(1) }));
-    let result = look(shadow);
-    set(shadow, before);
-    result
-}
-
 /// With flips by which a wake-up spreads, or does not.
 fn with_flips(
     shadow: &mut Shadow,
@@ -243,7 +200,7 @@ impl<S: Listener> Audit<S> {
     ) -> Option<Nearest> {
         let cpus: Vec<CpuId> = self.shadow.cpus().collect();
         let mut facts = state_facts(self, &cpus, now);
-        facts.extend(queue_facts(self, &cpus, now));
+        facts.extend(queue_facts(self, this, &cpus, now));
         let rqs = &self.shadow.sched.rqs;
         if rqs[chosen].curr == Curr::Idle {
             let latest = cpus.iter().map(|&cpu| rqs[cpu].idle_stamp).max().unwrap_or(0);

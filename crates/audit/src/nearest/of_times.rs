@@ -134,15 +134,11 @@ impl Siblings<'_> {
 
     /// Facts without a size that lead there.
     fn plain(&self, shadow: &mut Shadow, cpu: CpuId, now: Time) -> Option<Otherwise> {
-        let before = shadow.sched.clone();
-        let [one, two] = self.two;
         if shadow.sched.kernel.rules.policy == FairPolicy::Cfs {
-            shadow.sched.cfs_rqs[self.cfs.0 as usize].next = Some(two);
-            let leads = (self.agrees)(shadow);
-            shadow.sched = before;
-            let buddy = two.is_task().then(|| Fact::Buddy(shadow.known(TaskId(two.0)).pid));
-            return buddy.filter(|_| leads).map(Otherwise::plain);
+            return None;
         }
+        let before = shadow.sched.clone();
+        let one = self.two[0];
         if shadow.sched.cfs(self.cfs).curr == Some(one) {
             let rules = shadow.sched.kernel.rules;
             shadow.sched.se_mut(one).cancel_protection(&rules);
@@ -152,24 +148,12 @@ impl Siblings<'_> {
                 return Some(Otherwise::plain(Fact::Unprotected));
             }
         }
-        let tasks = (0..shadow.known.len() as u32).map(TaskId);
-        let sleepers: Vec<(TaskId, bool)> = tasks
-            .filter(|&task| shadow.sched.task(task).cpu == cpu && !self.two.contains(&SeId(task.0)))
-            .filter_map(|task| match shadow.sched.task(task) {
-                entry if entry.se.sched_delayed => Some((task, false)),
-                entry if !entry.on_rq && shadow.may_be_queued(task) => Some((task, true)),
-                _ => None,
-            })
-            .collect();
-        sleepers.into_iter().find_map(|(task, queued)| {
-            if queued {
-                shadow.sched.undo_dequeue(task, now);
-            } else {
-                shadow.sched.complete_delayed_dequeue(task, now);
-            }
+        let sleepers = shadow.doubtful_sleepers(|on| on == cpu).into_iter();
+        sleepers.filter(|(task, _)| !self.two.contains(&SeId(task.0))).find_map(|(task, queued)| {
+            shadow.turn_sleeper(task, now);
             let leads = (self.agrees)(shadow);
             shadow.sched.clone_from(&before);
-            let fact = Fact::Sleeper { pid: shadow.known(task).pid, queued };
+            let fact = Fact::Sleeper { pid: shadow.known(task).pid, queued: !queued };
             leads.then(|| Otherwise::plain(fact))
         })
     }

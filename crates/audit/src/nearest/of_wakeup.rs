@@ -41,7 +41,7 @@ impl<S: Listener> Audit<S> {
         let cpus: Vec<CpuId> = shadow.cpus().filter(near).collect();
         let mut facts = state_facts(self, &cpus, now);
         let plain = |fact| Otherwise::plain(fact);
-        facts.extend(queue_facts(self, &[this, prev], now));
+        facts.extend(queue_facts(self, this, &[this, prev], now));
         facts.extend([true, false].map(|all| plain(Fact::ScanLimit { all })));
         if shadow.sched.domains.smt_active {
             facts.push(plain(Fact::IdleCores));
