@@ -9,6 +9,9 @@ use crate::preempt::Before;
 use crate::shadow::Shadow;
 use crate::verdict::{Choice, Hidden, Possible};
 
+/// Parts of their errors by which times are moved one by one.
+const PARTS: [i64; 2] = [1, 8];
+
 /// What may come of a task's arrival: our decision, and others if times were a little off.
 pub fn possible(
     shadow: &mut Shadow,
@@ -73,6 +76,23 @@ pub fn possible(
         };
         ask(shadow) || !others.is_empty() && (of_others(shadow, 1) || of_others(shadow, -1))
     });
+    // Where others are in between, less may turn the answer that more turns back: they are owed service then.
+    let less = |shadow: &mut Shadow| {
+        let moves = [(1, 0), (-1, 0), (0, 1), (0, -1)].into_iter();
+        let mut moves = moves.flat_map(|signs| PARTS.map(|part| (signs, part)));
+        let some = moves.any(|((one, two), part)| {
+            set(shadow, [one * errors[0] / part, two * errors[1] / part]);
+            ask(shadow)
+        });
+        set(shadow, [0, 0]);
+        some || [1, -1].into_iter().any(|sign| {
+            shift(shadow, &others, sign);
+            let open = ask(shadow);
+            shift(shadow, &others, -sign);
+            open
+        })
+    };
+    let open = open || directions.len() > 1 && less(shadow);
     shadow.spare.others = others;
     set(shadow, [0, 0]);
     shadow.sched.rqs[at].need_resched = pending;

@@ -91,7 +91,7 @@ impl Siblings<'_> {
     fn least_move(&self, shadow: &mut Shadow) -> Option<Otherwise> {
         let eevdf = shadow.sched.kernel.rules.policy == FairPolicy::Eevdf;
         let error = self.two.map(|se| shadow.error_of(se)).iter().sum::<u64>();
-        let error = error + if eevdf { shadow.average_error(self.cfs) } else { 0 };
+        let curr = shadow.sched.cfs(self.cfs).curr;
         let kinds: &[fn(Shifted) -> Fact] =
             if eevdf { &[Fact::Vruntime, Fact::Placed, Fact::Deadline] } else { &[Fact::Vruntime] };
         let mut best: Option<(u64, Fact)> = None;
@@ -105,6 +105,8 @@ impl Siblings<'_> {
         for earlier in [true, false] {
             for se in self.two {
                 let pid = se.is_task().then(|| shadow.known(TaskId(se.0)).pid);
+                // Who runs was placed long ago, and its protection hangs on its deadline.
+                let kinds = if curr == Some(se) { &kinds[..1] } else { kinds };
                 for kind in kinds {
                     let fact = kind(Shifted { pid, earlier });
                     keep(least(|by| self.agrees_if(shadow, &[se], fact, signed(by, earlier))), fact);
