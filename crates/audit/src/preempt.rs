@@ -145,6 +145,18 @@ fn slice_left(shadow: &Shadow, at: CpuId, task: TaskId) -> Result<Reason, i64> {
     Err(left)
 }
 
+/// Whether a task began its request so little ago that the kernel may only now have found the one before to be over.
+fn just_renewed(shadow: &Shadow, task: TaskId) -> bool {
+    let mut levels = std::iter::successors(Some(SeId(task.0)), |&se| shadow.sched.se(se).parent);
+    levels.any(|se| {
+        let entity = shadow.sched.se(se);
+        let left = entity.deadline.wrapping_sub(entity.vruntime) as i64;
+        let used = calc_delta_fair(entity.slice, &entity.load) as i64 - left;
+        let eevdf = shadow.sched.kernel.rules.policy == FairPolicy::Eevdf;
+        eevdf && (0..=shadow.error_of(se) as i64).contains(&used)
+    })
+}
+
 impl<S: Listener> Audit<S> {
     /// A task was queued where another runs.
     pub(crate) fn judge_preempt(
@@ -397,7 +409,7 @@ impl<S: Listener> Audit<S> {
                 verdict.ours = slice(&mut self.shadow, false, Reason::SliceEnd);
                 verdict.ours[0].numbers.push(("left", left));
                 end = Some(left.max(0) as u64);
-                if left <= 0 || self.shadow.groups_hidden {
+                if left <= 0 || self.shadow.groups_hidden || just_renewed(&self.shadow, prev) {
                     verdict.ours.push(turn(true, Reason::SliceEnd, Some(Hidden::VirtualTime)));
                 }
             }
