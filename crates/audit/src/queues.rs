@@ -144,7 +144,7 @@ impl Shadow {
     pub fn turn_sleeper(&mut self, task: TaskId, now: Time) {
         if self.sched.task(task).se.sched_delayed {
             self.sched.complete_delayed_dequeue(task, now);
-        } else {
+        } else if !self.sched.task(task).on_rq {
             self.sched.undo_dequeue(task, now);
         }
     }

@@ -123,6 +123,13 @@ impl Fact {
     }
 }
 
+impl Fact {
+    /// Whether tasks are put elsewhere for it, and not only a number is changed.
+    pub(super) fn moves_tasks(self) -> bool {
+        matches!(self, Fact::DelayedDequeue { .. } | Fact::Sleeper { .. } | Fact::Waited)
+    }
+}
+
 impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = |idle| if idle { "idle" } else { "busy" };

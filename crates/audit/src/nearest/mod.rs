@@ -33,7 +33,7 @@ impl<S: Listener> Audit<S> {
 }
 
 /// The first of some facts that leads to what is asked for, or the first two of which neither does alone. The
-/// nearest fact stands first.
+/// nearest fact stands first. They are asked with those first that move tasks, which takes counts that are right.
 fn nearest(mut facts: Vec<Otherwise>, mut leads: impl FnMut(&[Otherwise]) -> bool) -> Option<Nearest> {
     facts.sort_by_key(Otherwise::distance);
     if let Some(&first) = facts.iter().find(|otherwise| leads(&[**otherwise])) {
@@ -42,7 +42,11 @@ fn nearest(mut facts: Vec<Otherwise>, mut leads: impl FnMut(&[Otherwise]) -> boo
     facts.truncate(PAIRED);
     let pairs = (0..facts.len()).flat_map(|far| (0..far).map(move |near| [near, far]));
     let mut pairs = pairs.map(|pair| pair.map(|at| facts[at])).filter(|[one, other]| !one.excludes(other));
-    let [first, second] = pairs.find(|pair| leads(pair))?;
+    let [first, second] = pairs.find(|pair| {
+        let mut pair = *pair;
+        pair.sort_by_key(|otherwise| !otherwise.fact.moves_tasks());
+        leads(&pair)
+    })?;
     Some(Nearest { first, second: Some(second) })
 }
 
