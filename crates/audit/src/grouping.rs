@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_sched::{LOAD_SHIFT, TgId, WEIGHT_IDLEPRIO};
+use schedlab_sched::{Feature, LOAD_SHIFT, TgId, WEIGHT_IDLEPRIO};
 use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Pid, TaskId, Time};
@@ -43,6 +43,8 @@ pub struct InGroups {
     session: Option<u32>,
     /// The session in which it will have been seen.
     later: Option<u32>,
+    /// It left the group of a session when it ended.
+    left: bool,
 }
 
 /// Whether the end of setsid() says that it began a session: it gives the session's number, and a
@@ -73,7 +75,12 @@ impl Grouping {
             (Some(member), _) | (None, Some(member)) => member,
             (None, None) => return InGroups { process: pid, ..InGroups::default() },
         };
-        InGroups { process: member.process, cgroup: member.cgroup, session: member.session, later: None }
+        InGroups {
+            process: member.process,
+            cgroup: member.cgroup,
+            session: member.session,
+            ..InGroups::default()
+        }
     }
 
     /// Those of a new task: its parent's, until it begins a session.
@@ -189,9 +196,20 @@ impl Shadow {
 
     /// A task ends: it is no longer in the group of its session.
     pub fn left_session(&mut self, task: TaskId, now: Time) {
+        let before = self.sched.task(task).tg;
         let groups = &mut self.known_mut(task).groups;
         (groups.session, groups.later) = (None, None);
         self.regroup(task, now);
+        self.known_mut(task).groups.left = self.sched.task(task).tg != before;
+    }
+
+    /// Whether a task ends and has itself make way when it leaves its session's group.
+    ///
+    /// Kernel: sched_autogroup_exit_task(), kernel/sched/autogroup.c, v6.1, v6.12.
+    pub fn made_way_to_end(&self, task: TaskId) -> bool {
+        let has = |feature| self.sched.kernel.has(feature);
+        let moved = has(Feature::RegroupSame) || self.known(task).groups.left;
+        self.sched.task(task).exiting && moved && has(Feature::RegroupAsks)
     }
 
     /// A process is moved to another cgroup.

@@ -6,7 +6,9 @@
 //! flags, or a switch away from a task that could go on. A task that goes to sleep first does
 //! not show it. A switch for which no wake-up asked was asked for by a tick or timer.
 
-use schedlab_sched::{Curr, FairPolicy, PreemptDecision, Protection, Reason, SeId, calc_delta_fair, wf};
+use schedlab_sched::{
+    Curr, FairPolicy, Feature, PreemptDecision, Protection, Reason, SeId, calc_delta_fair, wf,
+};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -397,7 +399,7 @@ impl<S: Listener> Audit<S> {
         // Also one after which we would have gone on with the same task.
         let ended = ended.filter(|ended| event.time <= ended.until).map(|_| Reason::SliceEnd);
         // When in its exit it leaves its group is not told.
-        let exits = self.shadow.sched.task(prev).exiting.then_some(Reason::GroupChange);
+        let exits = self.shadow.made_way_to_end(prev).then_some(Reason::GroupChange);
         let mut end = None;
         match ended.or(exits).map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
             Ok(reason) => verdict.ours = slice(&mut self.shadow, true, reason),
@@ -438,7 +440,8 @@ impl<S: Listener> Audit<S> {
     ///
     /// Kernel: sched_move_task(), kernel/sched/core.c, v6.1 and v6.12, has a running task make way.
     fn joins_group(&self, task: Pid, now: Time) -> bool {
-        self.pairing.ahead(now + GROUP_PATIENCE).any(|event| {
+        let asks = self.shadow.sched.kernel.has(Feature::RegroupAsks);
+        asks && self.pairing.ahead(now + GROUP_PATIENCE).any(|event| {
             event.pid == task && matches!(event.kind, Kind::CgroupAttachTask { pid, .. } if pid == task)
         })
     }

@@ -4,6 +4,7 @@ mod bandwidth;
 mod hierarchy;
 mod load_avg;
 mod propagate;
+mod sched_move_task;
 mod shares;
 
 use alloc::vec::Vec;

@@ -1,16 +1,13 @@
-//! Making groups, giving them weight, moving tasks between them.
+//! Making groups and giving them weight.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use schedlab_topology::CpuId;
-use schedlab_units::{TaskId, Time};
+use schedlab_units::Time;
 
 use crate::weight::{LOAD_SHIFT, NICE_0_LOAD, WEIGHT_IDLEPRIO};
-use crate::{
-    Bandwidth, CfsRq, DequeueFlags, EnqueueFlags, Entity, FairPolicy, Feature, LoadWeight, Sched, SeId,
-    TaskGroup, TaskState, TgId, UpdateFlags,
-};
+use crate::{Bandwidth, CfsRq, Entity, Feature, LoadWeight, Sched, SeId, TaskGroup, TgId, UpdateFlags};
 
 /// Bounds of a group's shares, scaled.
 const MIN_SHARES: u64 = 2 << LOAD_SHIFT;
@@ -134,65 +131,6 @@ impl Sched {
                 return;
             }
             level = self.se(se).parent;
-        }
-    }
-
-    /// Moves a task to another group.
-    ///
-    /// Kernel: sched_move_task(), kernel/sched/core.c; task_change_group_fair(), kernel/sched/fair.c, v6.1, v6.12.
-    pub fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time) {
-        if self.task(task).tg == tg {
-            return;
-        }
-        let cpu = self.task(task).cpu;
-        self.update_rq_clock(cpu, now);
-        let running = self.rqs[cpu].curr == crate::Curr::Task(task);
-        let queued = self.task(task).on_rq;
-        if queued {
-            let flags = DequeueFlags { save: true, ..DequeueFlags::default() };
-            self.dequeue_task(cpu, task, flags);
-        }
-        if running {
-            self.put_prev(cpu);
-        }
-        self.change_group(task, tg, queued);
-        if queued {
-            self.enqueue_task(cpu, task, EnqueueFlags { restore: true, ..EnqueueFlags::default() });
-        }
-        if running {
-            self.set_next_again(cpu, task);
-            self.resched_now(cpu);
-        }
-    }
-
-    /// Detaches a task from one group's queue and attaches it to another's.
-    fn change_group(&mut self, task: TaskId, tg: TgId, queued: bool) {
-        let se = SeId(task.0);
-        let fair = self.task(task).policy.is_fair();
-        let new = self.task(task).state == TaskState::New;
-        // A sleeper's vruntime is absolute under CFS: make it relative to the old floor.
-        let absolute = fair && !queued && !new && self.kernel.rules.policy == FairPolicy::Cfs;
-        if fair && !new {
-            let cfs = self.cfs_rq_of(se);
-            if absolute {
-                self.place_entity_cfs(cfs, se, false);
-                let floor = self.cfs(cfs).min_vruntime;
-                let entity = self.se_mut(se);
-                entity.vruntime = entity.vruntime.wrapping_sub(floor);
-            }
-            self.detach_entity_cfs_rq(se);
-            self.se_mut(se).avg.last_update_time = 0;
-        }
-        self.task_mut(task).tg = tg;
-        let cpu = self.task(task).cpu;
-        self.set_cpu(task, cpu);
-        if fair && !new {
-            self.attach_entity_cfs_rq(se);
-            if absolute {
-                let floor = self.cfs(self.cfs_rq_of(se)).min_vruntime;
-                let entity = self.se_mut(se);
-                entity.vruntime = entity.vruntime.wrapping_add(floor);
-            }
         }
     }
 }

@@ -1,0 +1,155 @@
+//! Moving a task between groups, and out of its session's when it ends.
+//!
+//! Who moves a task between groups is seldom the task itself, but each task does it once: where it ends,
+//! it leaves the group of its session. Most kernels do not ask whether that is another group. So the
+//! running task is charged, put back, attached anew, and asked to make way, a moment before its end:
+//! if the kernel can be preempted and somebody waits it loses its CPU there, and comes back only to die.
+//!
+//! Sessions have no groups here: a task that ends stays in the group it is in.
+
+use schedlab_units::{TaskId, Time};
+
+use crate::{Curr, DequeueFlags, EnqueueFlags, FairPolicy, Feature, Sched, SeId, TaskState, TgId};
+
+impl Sched {
+    /// A task that ends leaves the group of its session.
+    ///
+    /// Kernel: sched_autogroup_exit_task(), kernel/sched/autogroup.c, v6.1, v6.12.
+    pub fn sched_autogroup_exit_task(&mut self, task: TaskId, now: Time) {
+        self.move_task_to_group(task, self.task(task).tg, now);
+    }
+
+    /// Puts a task into a group.
+    ///
+    /// Kernel: sched_move_task(), kernel/sched/core.c; task_change_group_fair(), kernel/sched/fair.c, v6.1, v6.12.
+    pub fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time) {
+        if self.task(task).tg == tg && !self.kernel.has(Feature::RegroupSame) {
+            return;
+        }
+        let cpu = self.task(task).cpu;
+        self.update_rq_clock(cpu, now);
+        let running = self.rqs[cpu].curr == Curr::Task(task);
+        let queued = self.task(task).on_rq;
+        if queued {
+            let flags = DequeueFlags { save: true, ..DequeueFlags::default() };
+            self.dequeue_task(cpu, task, flags);
+        }
+        if running {
+            self.put_prev(cpu);
+        }
+        self.change_group(task, tg, queued);
+        if queued {
+            self.enqueue_task(cpu, task, EnqueueFlags { restore: true, ..EnqueueFlags::default() });
+        }
+        if running {
+            self.set_next_again(cpu, task);
+            if self.kernel.has(Feature::RegroupAsks) {
+                self.resched_now(cpu);
+            }
+        }
+    }
+
+    /// Detaches a task from one group's queue and attaches it to another's.
+    fn change_group(&mut self, task: TaskId, tg: TgId, queued: bool) {
+        let se = SeId(task.0);
+        let fair = self.task(task).policy.is_fair();
+        let new = self.task(task).state == TaskState::New;
+        // A sleeper's vruntime is absolute under CFS: make it relative to the old floor.
+        let absolute = fair && !queued && !new && self.kernel.rules.policy == FairPolicy::Cfs;
+        if fair && !new {
+            let cfs = self.cfs_rq_of(se);
+            if absolute {
+                self.place_entity_cfs(cfs, se, false);
+                let floor = self.cfs(cfs).min_vruntime;
+                let entity = self.se_mut(se);
+                entity.vruntime = entity.vruntime.wrapping_sub(floor);
+            }
+            self.detach_entity_cfs_rq(se);
+            self.se_mut(se).avg.last_update_time = 0;
+        }
+        self.task_mut(task).tg = tg;
+        let cpu = self.task(task).cpu;
+        self.set_cpu(task, cpu);
+        if fair && !new {
+            self.attach_entity_cfs_rq(se);
+            if absolute {
+                let floor = self.cfs(self.cfs_rq_of(se)).min_vruntime;
+                let entity = self.se_mut(se);
+                entity.vruntime = entity.vruntime.wrapping_add(floor);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use super::*;
+    use crate::drawing::by_kernel;
+    use crate::lab::{Lab, MS};
+    use crate::{NICE_0_LOAD, NeedResched};
+
+    const CPU: CpuId = CpuId(0);
+
+    /// What it does to a running task, beside so many others, to be moved 100 us after it was last charged:
+    /// by how long it is charged, and with what it is asked to make way.
+    fn moved(kernel: &str, others: usize, to: impl Fn(&mut Lab, TaskId)) -> String {
+        let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+        let task = lab.hog("ends", 0);
+        for _ in 0..others {
+            lab.hog("other", 0);
+        }
+        while lab.running(0) != "ends" {
+            lab.run(MS);
+        }
+        lab.now += MS / 10;
+        let before = lab.sched.task(task).se.clone();
+        let root = lab.sched.root_cfs_id(CPU);
+        let (load, nr) = (lab.sched.cfs(root).avg.load_avg, lab.sched.rqs[CPU].nr_running);
+        to(&mut lab, task);
+        let (after, cfs) = (&lab.sched.task(task).se, lab.sched.cfs(root));
+        assert_eq!((lab.sched.rqs[CPU].nr_running, after.on_rq), (nr, true), "{kernel}");
+        assert!(cfs.avg.load_avg.abs_diff(load) <= load / 50, "{kernel}: what is taken off is put back");
+        let charged = after.sum_exec_runtime - before.sum_exec_runtime;
+        let NeedResched { full, lazy } = lab.sched.rqs[CPU].need_resched;
+        format!("charged {} us, full {full} lazy {lazy}", charged / 1000)
+    }
+
+    #[test]
+    fn a_task_that_ends_is_queued_anew_and_asked_to_make_way() {
+        for others in [0, 1] {
+            let found = by_kernel("", |kernel| {
+                moved(kernel, others, |lab, task| {
+                    let now = lab.time();
+                    lab.sched.sched_autogroup_exit_task(task, now);
+                })
+            });
+            expect![[r#"
+                v4.13..v5.5: charged 100 us, full false lazy false
+                v5.18..v6.3: charged 100 us, full true lazy false
+                v6.10: charged 0 us, full false lazy false
+                v6.12..v7.2: charged 100 us, full true lazy false"#]]
+            .assert_eq(&found);
+        }
+    }
+
+    #[test]
+    fn a_task_that_runs_makes_way_when_it_comes_into_a_group() {
+        let found = by_kernel("", |kernel| {
+            moved(kernel, 1, |lab, task| {
+                let now = lab.time();
+                let tg = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, now);
+                lab.sched.move_task_to_group(task, tg, now);
+            })
+        });
+        expect![[r#"
+            v4.13..v5.5: charged 100 us, full false lazy false
+            v5.18..v7.2: charged 100 us, full true lazy false"#]]
+        .assert_eq(&found);
+    }
+}
