@@ -171,6 +171,7 @@ impl<'a> Writer<'a> {
             attr,
             cpus,
             group,
+            lives_on: !task.ended,
             ..TaskSpec::root(task.comm.to_string(), program)
         };
         self.w.task(match self.processes[index.index()] {
@@ -340,6 +341,7 @@ mod tests {
             lag: Duration::ZERO,
             is_thread: false,
             is_left_out: false,
+            ended: true,
             steps,
         }
     }

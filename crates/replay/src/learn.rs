@@ -155,6 +155,7 @@ impl Learner {
             lag: Duration::ZERO,
             is_thread: false,
             is_left_out,
+            ended: false,
             steps: Vec::new(),
         });
         let last_timer = if let Begin::Forked(_) = begin { now } else { self.begun() };
@@ -357,6 +358,7 @@ impl Learner {
         self.learned.out_of_budget += u64::from(state.is_runnable());
         if state.is_dead() {
             self.life(task).state = State::Dead;
+            self.learned.tasks[task.index()].ended = true;
             self.learned.tasks[task.index()].is_thread = is_thread(&self.learned.tasks, task, state);
             self.by_pid.remove(&pid);
             return;

@@ -80,6 +80,8 @@ pub struct Task {
     pub is_thread: bool,
     /// It takes no part in a replay: the simulated kernel has its own.
     pub is_left_out: bool,
+    /// Its end was recorded.
+    pub ended: bool,
     /// What it did.
     pub steps: Vec<Step>,
 }

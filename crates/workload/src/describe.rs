@@ -188,6 +188,9 @@ fn task(w: &Workload, (first, run): (SpecId, &[TaskSpec]), out: &mut String) -> 
     if one.background {
         write!(out, ", in the background")?;
     }
+    if one.lives_on {
+        write!(out, ", lives on")?;
+    }
     writeln!(out, ": program {}", name(&w.programs[one.program.index()].name))
 }
 

@@ -85,6 +85,8 @@ pub struct TaskSpec {
     pub memory_bound: bool,
     /// Whether the run may end while it still lives.
     pub background: bool,
+    /// Its life goes on when its program is over: it goes off for good, and does not go through an exit.
+    pub lives_on: bool,
 }
 
 /// How often a task has changed whom it wakes: `wakee_flips`.
@@ -117,6 +119,7 @@ impl TaskSpec {
             footprint: 0,
             memory_bound: false,
             background: false,
+            lives_on: false,
         }
     }
 
