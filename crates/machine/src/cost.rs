@@ -239,6 +239,8 @@ constants! {
         exec_ns: Ns = 300_000, 100_000..=1_000_000, "estimate";
         /// Ending a task.
         exit_ns: Ns = 30_000, 10_000..=150_000, "estimate";
+        /// What of that comes after the task has left its session's group: telling its parent.
+        exit_notify_ns: Ns = 2_000, 500..=10_000, "estimate";
         /// One write to or read from a pipe, without copying.
         pipe_ns: Ns = 250, 100..=600, "estimate";
         /// What a write to a pipe costs besides: it sets the file's times and gets the page.

@@ -1,10 +1,10 @@
-//! Tasks begin and end: starting by themselves, fork, exec, exit, waiting for others.
+//! Tasks begin: starting by themselves, fork, exec.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use schedlab_machine::{Mechanism, Warmth, Work};
-use schedlab_sched::{Deactivate, NewTask, Policy, TaskState, TgId};
+use schedlab_sched::{NewTask, Policy, TgId};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, How, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -351,137 +351,6 @@ impl Engine<'_> {
             self.emit(cpu, Context::Task, Kind::TaskRename { pid, oldcomm, newcomm, oom_score_adj: 0 });
         }
         self.tasks[task.index()].comm = newcomm;
-    }
-
-    /// A task begins to end; a worker is done with an item.
-    pub fn begin_exit(&mut self, cpu: CpuId, task: TaskId) {
-        if self.is_worker(task) {
-            self.tasks[task.index()].stage = Stage::NextItem;
-            self.charge(cpu, self.paths.syscall);
-            return;
-        }
-        let ns = if self.machine.has(Mechanism::KernelCosts) { self.machine.cost.exit_ns.get() } else { 1 };
-        self.sched.task_mut(task).exiting = true;
-        let entry = &mut self.tasks[task.index()];
-        entry.killed = false;
-        if std::mem::take(&mut entry.streams) {
-            self.cpus[cpu].work_rate = self.cpus[cpu].rate;
-            self.memory.flow(cpu, task, false);
-        }
-        self.unlock_all(cpu, task);
-        self.in_kernel_for(task, ns, Stage::Ended);
-    }
-
-    /// A task ends.
-    pub fn ended(&mut self, cpu: CpuId, task: TaskId) {
-        self.counts.exits += 1;
-        let entry = &mut self.tasks[task.index()];
-        entry.ended = true;
-        let (parent, is_thread, joiner, background) =
-            (entry.parent, entry.is_thread, entry.joiner.take(), entry.background);
-        if self.tracing {
-            let ((comm, pid), prio) = (self.who(task), self.prio(task));
-            self.emit(cpu, Context::Task, Kind::SchedProcessExit { comm, pid, prio, group_dead: None });
-        }
-        if let Some(joiner) = joiner {
-            self.wake_up(cpu, Context::Task, joiner, false);
-        }
-        if let Some(parent) = parent.filter(|_| !is_thread) {
-            self.tasks[parent.index()].children -= 1;
-            if self.tasks[parent.index()].wait == Wait::Children {
-                self.wake_up(cpu, Context::Task, parent, false);
-            }
-        }
-        if !background {
-            self.foreground -= 1;
-            if self.foreground == 0 {
-                self.end = Some(End::Done);
-            }
-        }
-        self.reschedule(cpu, Deactivate::Exit);
-    }
-
-    /// Ends a task and the other threads of its process.
-    pub fn exit_group(&mut self, cpu: CpuId, task: TaskId) {
-        let process = self.sched.task(task).process;
-        let others: Vec<TaskId> = (0..self.tasks.len() as u32)
-            .map(TaskId)
-            .filter(|&other| other != task && !self.tasks[other.index()].ended)
-            .filter(|&other| self.sched.task(other).process == process)
-            .collect();
-        for other in others {
-            self.kill(cpu, other);
-        }
-        self.begin_exit(cpu, task);
-    }
-
-    /// A task must end as soon as it would go on in user mode.
-    fn kill(&mut self, cpu: CpuId, task: TaskId) {
-        self.tasks[task.index()].killed = true;
-        if let Stage::SpunAtBarrier(id) = self.tasks[task.index()].stage {
-            self.objects.barriers[id.index()].give_up(task);
-        }
-        self.give_up_wait(task);
-        if let Wait::KernelMutex(_) = self.tasks[task.index()].wait {
-            // It goes on until it has the mutex and has given it back.
-        } else if self.tasks[task.index()].wait != Wait::Nothing {
-            let entry = &mut self.tasks[task.index()];
-            entry.stage = Stage::Fetch;
-            entry.work = Work::NONE;
-            self.wake_up(cpu, Context::Task, task, false);
-        } else if self.curr(self.sched.task(task).cpu) == Some(task) {
-            let there = self.sched.task(task).cpu;
-            self.notify(cpu, there);
-        }
-    }
-
-    /// Takes a task out of the object it waits at.
-    fn give_up_wait(&mut self, task: TaskId) {
-        let objects = &mut self.objects;
-        match self.tasks[task.index()].wait {
-            Wait::Mutex(id) => _ = objects.mutexes[id.index()].give_up(task),
-            Wait::Cond(id) => _ = objects.conds[id.index()].give_up(task),
-            Wait::Sem(id) => {
-                objects.sems[id.index()].give_up(task);
-                objects.owed[id.index()].give_up(task);
-            }
-            Wait::Barrier(id) => _ = objects.barriers[id.index()].give_up(task),
-            Wait::Word(id) => _ = objects.futexes[id.index()].give_up(task),
-            Wait::Readable(id) | Wait::Writable(id) => match &mut objects.channels[id.index()] {
-                crate::engine::Channel::Pipe(pipe) => _ = pipe.give_up(task),
-                crate::engine::Channel::Socket(socket) => _ = socket.give_up(task),
-            },
-            Wait::Join(other) => self.tasks[other.index()].joiner = None,
-            Wait::Nothing
-            | Wait::KernelMutex(_)
-            | Wait::Timer
-            | Wait::Device(_)
-            | Wait::Children
-            | Wait::Stopper
-            | Wait::Work => {}
-        }
-    }
-
-    /// Sleeps until no forked process is left.
-    pub fn wait_children(&mut self, cpu: CpuId, task: TaskId) {
-        self.charge(cpu, self.paths.syscall);
-        if self.tasks[task.index()].children == 0 {
-            self.tasks[task.index()].stage = Stage::Fetch;
-            return;
-        }
-        self.sleep(cpu, task, TaskState::Interruptible, Wait::Children, Stage::WaitChildren);
-    }
-
-    /// Sleeps until a thread has ended.
-    pub fn join(&mut self, cpu: CpuId, task: TaskId, spec: SpecId) {
-        self.charge(cpu, self.paths.syscall);
-        let forked = self.tasks[task.index()].forked.iter().find(|(known, _)| *known == spec);
-        let Some(&(_, child)) = forked.filter(|(_, child)| !self.tasks[child.index()].ended) else {
-            self.tasks[task.index()].stage = Stage::Fetch;
-            return;
-        };
-        self.tasks[child.index()].joiner = Some(task);
-        self.sleep(cpu, task, TaskState::Interruptible, Wait::Join(child), Stage::Fetch);
     }
 
     /// Every task that is left waits: who, and for what.

@@ -149,6 +149,7 @@ impl Engine<'_> {
             }
             Stage::Cloned(spec) => self.cloned(cpu, task, spec),
             Stage::Execed(comm) => self.execed(cpu, task, comm),
+            Stage::Exiting => self.exiting(cpu, task),
             Stage::Ended => self.ended(cpu, task),
             Stage::WaitChildren => self.wait_children(cpu, task),
             Stage::NextItem => self.next_item(cpu, task),

@@ -10,7 +10,7 @@
 //! | `engine.rs` | state and main loop |
 //! | `exec.rs` | ops of programs |
 //! | `switch.rs`, `preempt_point.rs` | calling the scheduler, and where |
-//! | `wakeup.rs`, `create.rs` | tasks wake, begin and end |
+//! | `wakeup.rs`, `create.rs`, `exit.rs` | tasks wake, begin and end |
 //! | `interrupt.rs`, `tick.rs`, `idle.rs` | what comes from outside, and time |
 //! | `charge.rs` | effects become time and notices |
 //! | `wait/` | objects that tasks wait for |
@@ -27,6 +27,7 @@ mod emit;
 mod engine;
 mod event;
 mod exec;
+mod exit;
 mod explain;
 mod handlers;
 mod idle;

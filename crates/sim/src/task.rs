@@ -54,6 +54,8 @@ pub(crate) enum Stage {
     Cloned(SpecId),
     /// The new program is in place.
     Execed(schedlab_workload::CommId),
+    /// Has given back what it had, and leaves the group of its session.
+    Exiting,
     /// Has paid for its end.
     Ended,
     /// Waits for its children.
