@@ -8,8 +8,8 @@
 //! Between the two stretches the task leaves the group of its session, which in most kernels asks it to
 //! make way: one that can be preempted switches there, and the task comes back only to die.
 //!
-//! Left out: what exit does before and after `sched_process_exit`, which stands at the middle here. Up to v6.15 it comes a
-//! few us before that, since then before the memory is given back.
+//! Left out: where `sched_process_exit` comes, which stands at the middle here. Up to v6.15 it comes a few us before
+//! that, since then before the memory is given back.
 
 use schedlab_machine::{Mechanism, Work};
 use schedlab_sched::{Deactivate, TaskState};
