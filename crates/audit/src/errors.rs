@@ -224,7 +224,10 @@ impl Shadow {
         if earliest {
             let told = self.floors_told.contains_key(&cfs);
             let slack = if told { self.floor_error(cfs) } else { self.slack.time().0 };
-            self.known_mut(task).vruntime_error = slack;
+            // Who fell asleep before the recording began may have done so just then, and come later.
+            let known = std::mem::replace(&mut self.known_mut(task).lag_known, true);
+            let later = if known || told { 0 } else { self.later_than_floor(cfs) };
+            self.known_mut(task).vruntime_error = slack + later;
         }
         let known = self.known_mut(task);
         known.by_floor |= earliest || known.first_run && !known.charged.is_told();

@@ -5,7 +5,7 @@
 //! was told is exact. Those who wait are known by the floor of their queue, which is known once one is told that was
 //! put there by it: a new task, or one that slept for long.
 
-use schedlab_sched::{CfsRqId, Feature, SeId};
+use schedlab_sched::{CfsRqId, Feature, MIN_VRUNTIME_START, SeId};
 use schedlab_units::TaskId;
 
 use crate::shadow::Shadow;
@@ -49,6 +49,18 @@ impl Shadow {
         let latest = self.floors_told.get(&cfs);
         latest
             .map_or(0, |latest| (latest.wrapping_sub(self.sched.cfs(cfs).min_vruntime) as i64).max(0) as u64)
+    }
+
+    /// How much later than by the floor a task may be placed that fell asleep before the recording: it was not further
+    /// behind the floor than the targeted latency, and that has gone on since. On a CPU that idled when the recording began
+    /// it is taken to have slept for long.
+    pub fn later_than_floor(&self, cfs: CfsRqId) -> u64 {
+        let queue = self.sched.cfs(cfs);
+        if !self.began_busy[queue.cpu] {
+            return 0;
+        }
+        let gone_on = queue.min_vruntime.wrapping_sub(MIN_VRUNTIME_START);
+        (self.sleepers_credit() + self.sched.scaled.latency).saturating_sub(gone_on)
     }
 
     /// How far before the floor of a queue sleepers are put at most.

@@ -39,6 +39,7 @@ impl Shadow {
             }
             return;
         }
+        self.began_busy[cpu] |= first;
         let task = self.task(pid, comm, None, cpu, now);
         if curr == Curr::Task(task) {
             return;

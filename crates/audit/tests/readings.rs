@@ -414,3 +414,23 @@ fn real_time_tasks_are_not_throttled_in_the_shadow() {
         assert!(picks.skip(2).all(|pick| pick.answer == Answer::Agrees), "{kernel}");
     }
 }
+
+#[test]
+fn who_slept_before_a_recording_that_begins_on_a_busy_cpu_may_have_done_so_shortly() {
+    let wakes = "\
+   a-10 [000] d..3. 1.001000: sched_waking: comm=b pid=11 prio=120 target_cpu=000
+   a-10 [000] d..4. 1.001002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
+   a-10 [000] d.h3. 1.001010: sched_waking: comm=c pid=12 prio=120 target_cpu=001
+";
+    let begins = "\
+   <idle>-0 [000] d..2. 1.000900: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+";
+    let mut answers = Vec::new();
+    for trace in [wakes.to_owned(), begins.to_owned() + wakes] {
+        let verdicts = judged("1x1x2", "v6.1", &trace);
+        answers.extend(
+            verdicts.iter().find(|verdict| verdict.decision == Decision::Preempt).map(|of| of.answer),
+        );
+    }
+    assert_eq!(answers, [Answer::Undecided, Answer::Agrees]);
+}

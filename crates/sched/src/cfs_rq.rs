@@ -246,11 +246,15 @@ pub struct CfsRq {
     pub throttled_clock_pelt_time: u64,
 }
 
+/// Virtual time at which a queue begins: just below the wrap.
+///
+/// Kernel: init_cfs_rq(), kernel/sched/fair.c, v6.12.
+pub const MIN_VRUNTIME_START: u64 = (-(1i64 << 20)) as u64;
+
 impl CfsRq {
     /// An empty queue of a group on a CPU.
     pub fn new(cpu: CpuId, tg: TgId) -> CfsRq {
-        // The kernel starts clocks of this kind just below the wrap.
-        let start = (-(1i64 << 20)) as u64;
+        let start = MIN_VRUNTIME_START;
         CfsRq {
             cpu,
             tg,

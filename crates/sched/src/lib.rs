@@ -85,7 +85,7 @@ pub use balance::{
     NohzKick, NotMoved, SchedCache, SgLbStats, Step,
 };
 pub use calc_delta::{calc_delta, calc_delta_fair};
-pub use cfs_rq::{CfsRq, Queued, Removed, Timeline};
+pub use cfs_rq::{CfsRq, MIN_VRUNTIME_START, Queued, Removed, Timeline};
 pub use class::Class;
 pub use dequeue::DequeueFlags;
 pub use domain::{
