@@ -46,6 +46,7 @@ mod report;
 mod runtime;
 mod sched_ext;
 mod shadow;
+mod slices;
 mod spare;
 mod steady;
 mod tasks;

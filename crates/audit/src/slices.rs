@@ -1,0 +1,189 @@
+//! Whether the turn of a running task is over.
+//!
+//! No event tells of a tick or of the slice timer. A task that could go on and makes way though nobody who arrived asked for it
+//! was asked by one of those, or let others go of itself.
+
+use schedlab_sched::{Curr, FairPolicy, Feature, Protection, Reason, SeId, calc_delta_fair};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, Kind};
+use schedlab_units::{Duration, Pid, TaskId, Time};
+
+use crate::audit::Audit;
+use crate::listener::Listener;
+use crate::nearest::Nearest;
+use crate::shadow::Shadow;
+use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
+
+/// A task that moved to a control group says so within this time.
+const GROUP_PATIENCE: Duration = Duration::millis(1);
+
+/// Whether the turn of a CPU's task is over, and otherwise how far its end is, in virtual
+/// time. Its queues are charged up to now.
+pub fn slice_left(shadow: &Shadow, at: CpuId, task: TaskId) -> Result<Reason, i64> {
+    if shadow.sched.rqs[at].need_resched.any() {
+        return Ok(Reason::SliceEnd);
+    }
+    let levels = std::iter::successors(Some(SeId(task.0)), |&se| shadow.sched.se(se).parent);
+    let mut left = i64::MAX;
+    for se in levels {
+        let (cfs, entity) = (shadow.sched.cfs_rq_of(se), shadow.sched.se(se));
+        if shadow.sched.cfs(cfs).nr_queued < 2 {
+            continue;
+        }
+        let rules = &shadow.sched.kernel.rules;
+        if rules.policy == FairPolicy::Eevdf {
+            let mut end = entity.deadline.wrapping_sub(entity.vruntime) as i64;
+            if rules.protection == Protection::MinSlice {
+                end = end.min(entity.vprot.wrapping_sub(entity.vruntime) as i64);
+            }
+            left = left.min(end - shadow.error_of(se) as i64);
+        } else if let Some(reason) = shadow.sched.check_preempt_tick(cfs, se) {
+            return Ok(reason);
+        } else {
+            let error = shadow.error_of(se) as i64;
+            let ran = (entity.sum_exec_runtime - entity.prev_sum_exec_runtime) as i64 + error;
+            let ideal = shadow.sched.ideal_runtime(cfs, se) as i64;
+            left = left.min(ideal - ran);
+            if ran >= shadow.sched.scaled.min_granularity as i64
+                && let Some(first) = shadow.sched.cfs(cfs).timeline.leftmost()
+            {
+                let lead = entity.vruntime.wrapping_sub(first.vruntime) as i64;
+                left = left.min(ideal - lead - error - shadow.error_of(first.se) as i64);
+            }
+        }
+    }
+    Err(left)
+}
+
+/// Whether a task began its request so little ago that the kernel may only now have found the one before to be over.
+fn just_renewed(shadow: &Shadow, task: TaskId) -> bool {
+    let mut levels = std::iter::successors(Some(SeId(task.0)), |&se| shadow.sched.se(se).parent);
+    levels.any(|se| {
+        let entity = shadow.sched.se(se);
+        let left = entity.deadline.wrapping_sub(entity.vruntime) as i64;
+        let used = calc_delta_fair(entity.slice, &entity.load) as i64 - left;
+        let eevdf = shadow.sched.kernel.rules.policy == FairPolicy::Eevdf;
+        eevdf && (0..=shadow.error_of(se) as i64).contains(&used)
+    })
+}
+
+impl<S: Listener> Audit<S> {
+    /// Whether the turn of a CPU's task is over by now, for all we know.
+    pub(crate) fn turn_over(&mut self, event: &Event) -> bool {
+        let Curr::Task(curr) = self.shadow.sched.rqs[event.cpu].curr else { return false };
+        if !self.shadow.sched.rqs[event.cpu].skip_clock_update {
+            self.shadow.sched.update_rq_clock(event.cpu, event.time);
+        }
+        self.shadow.charge_levels(curr);
+        slice_left(&self.shadow, event.cpu, curr).map_or_else(|left| left <= 0, |_| true)
+    }
+
+    /// A CPU whose task should have made way some time ago says that it need not.
+    pub(crate) fn overrun(&mut self, event: &Event) {
+        let cpu = event.cpu;
+        let Some(ended) = self.shadow.slice_ended[cpu].take() else { return };
+        let late = event.time.since(ended.at);
+        if late <= Duration(self.shadow.sched.tick_ns()) || !self.shadow.sched.rqs[cpu].need_resched.any() {
+            return;
+        }
+        let Curr::Task(curr) = self.shadow.sched.rqs[cpu].curr else { return };
+        let error = self.shadow.error_of(SeId(curr.0));
+        let mut verdict = self.of_slice(event.time, cpu, curr, false);
+        verdict.ours = slice(&mut self.shadow, true, Reason::SliceEnd);
+        if error > late.0 {
+            verdict.ours.push(turn(false, Reason::SliceEnd, Some(Hidden::VirtualTime)));
+        }
+        verdict.judge();
+        verdict.doubt(2);
+        if verdict.answer == Answer::Differs {
+            verdict.nearest = Some(Box::new(Nearest::turn_end(false, late.0, error)));
+        }
+        self.give(verdict);
+    }
+
+    /// A task that could go on makes way: if nobody who arrived asked for it, its turn is over.
+    pub(crate) fn judge_slice(&mut self, event: &Event, next: Curr, clock: Time) -> Option<Verdict> {
+        let cpu = event.cpu;
+        let (told, by_another_way) = self.asked[cpu].left();
+        let ended = self.shadow.slice_ended[cpu].take();
+        let Kind::SchedSwitch { prev_state, prev_pid, .. } = event.kind else { return None };
+        let (Some(prev), Curr::Task(next)) = (self.shadow.find(prev_pid), next) else { return None };
+        let fair = |task| self.shadow.sched.task(task).policy.is_fair();
+        let entry = self.shadow.sched.task(prev);
+        let goes_on = prev_state.is_runnable() && prev_pid != Pid::IDLE && entry.on_rq && entry.cpu == cpu;
+        // Who comes from nowhere arrived unseen, and may have asked.
+        let next_entry = self.shadow.sched.task(next);
+        let arrived = !next_entry.on_rq || next_entry.se.sched_delayed || next_entry.cpu != cpu;
+        if told || !goes_on || !fair(prev) || !fair(next) || arrived {
+            return None;
+        }
+        self.shadow.sched.update_rq_clock(cpu, clock);
+        self.shadow.charge_levels(prev);
+        let mut verdict = self.of_slice(event.time, cpu, prev, true);
+        // Also one after which we would have gone on with the same task.
+        let ended = ended.filter(|ended| event.time <= ended.until).map(|_| Reason::SliceEnd);
+        // When in its exit it leaves its group is not told.
+        let exits = self.shadow.made_way_to_end(prev).then_some(Reason::GroupChange);
+        let mut end = None;
+        match ended.or(exits).map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
+            Ok(reason) => verdict.ours = slice(&mut self.shadow, true, reason),
+            Err(_) if by_another_way => return None,
+            Err(_) if self.joins_group(prev_pid, event.time) => {
+                verdict.ours = slice(&mut self.shadow, true, Reason::GroupChange);
+            }
+            Err(left) => {
+                verdict.ours = slice(&mut self.shadow, false, Reason::SliceEnd);
+                verdict.ours[0].numbers.push(("left", left));
+                end = Some(left.max(0) as u64);
+                if left <= 0 || self.shadow.groups_hidden || just_renewed(&self.shadow, prev) {
+                    verdict.ours.push(turn(true, Reason::SliceEnd, Some(Hidden::VirtualTime)));
+                }
+            }
+        }
+        verdict.judge();
+        verdict.doubt(2);
+        if verdict.answer == Answer::Differs && self.shadow.limit_of(prev).is_some() {
+            verdict.without(Hidden::Quota);
+        } else if !prev_state.is_preempted() {
+            match verdict.answer {
+                Answer::Differs | Answer::Undecided if self.shadow.known(prev).yields() => {
+                    verdict.without(Hidden::Yield);
+                }
+                Answer::Differs => self.shadow.left_early(prev, clock),
+                _ => {}
+            }
+        }
+        if let Some(left) = end.filter(|_| verdict.answer == Answer::Differs) {
+            let error = self.shadow.error_of(SeId(prev.0));
+            verdict.nearest = Some(Box::new(Nearest::turn_end(true, left + error, error)));
+        }
+        Some(verdict)
+    }
+
+    /// Whether a task is just moving itself to a control group, of which the event comes when that is done.
+    ///
+    /// Kernel: sched_move_task(), kernel/sched/core.c, v6.1 and v6.12, has a running task make way.
+    fn joins_group(&self, task: Pid, now: Time) -> bool {
+        let asks = self.shadow.sched.kernel.has(Feature::RegroupAsks);
+        asks && self.pairing.ahead(now + GROUP_PATIENCE).any(|event| {
+            event.pid == task && matches!(event.kind, Kind::CgroupAttachTask { pid, .. } if pid == task)
+        })
+    }
+
+    fn of_slice(&self, time: Time, cpu: CpuId, task: TaskId, preempted: bool) -> Verdict {
+        let who = self.shadow.known(task).who();
+        Verdict::begun(time, cpu, Decision::Preempt, who, Choice::Preempt(preempted))
+    }
+}
+
+/// The one answer that a turn is over, or is not.
+pub fn slice(shadow: &mut Shadow, over: bool, reason: Reason) -> Vec<Possible> {
+    let mut found = shadow.spare.list();
+    found.push(turn(over, reason, None));
+    found
+}
+
+/// An answer to whether a turn is over.
+pub fn turn(over: bool, reason: Reason, hidden: Option<Hidden>) -> Possible {
+    Possible { choice: Choice::Preempt(over), reason: reason.name(), hidden, numbers: Default::default() }
+}
