@@ -9,6 +9,8 @@ use schedlab_sched::Policy;
 use schedlab_trace::Comm;
 use schedlab_units::Pid;
 
+use crate::tasks::rows;
+
 /// Which of the policies of a priority a task has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
@@ -44,18 +46,16 @@ pub struct Policies(BTreeMap<Pid, (String, Kind)>);
 impl Policies {
     /// What `tasks.txt` says of those whose policy is not the usual one.
     pub fn of_tasks(tasks: &str) -> Policies {
-        let line = |line: &str| {
-            let mut words = line.splitn(8, ' ');
-            let pid = words.next()?.parse().ok()?;
-            let kind = match words.nth(1)? {
+        let of = |[pid, _, policy, _, _, _, _, comm]: [&str; 8]| {
+            let kind = match policy {
                 "BATCH" => Kind::Batch,
                 "IDLE" => Kind::Idle,
                 "RR" => Kind::Rr,
                 _ => return None,
             };
-            Some((Pid(pid), (words.nth(4)?.to_owned(), kind)))
+            Some((Pid(pid.parse().ok()?), (comm.to_owned(), kind)))
         };
-        Policies(tasks.lines().filter_map(line).collect())
+        Policies(rows(tasks).filter_map(of).collect())
     }
 
     /// That of a task; a number may have been used again by another name.

@@ -9,13 +9,17 @@ use schedlab_topology::CpuMask;
 
 use crate::affinity::AffinityHint;
 
+/// The words of each line that has them all.
+pub fn rows(tasks: &str) -> impl Iterator<Item = [&str; 8]> {
+    let lines = tasks.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.splitn(8, ' ').collect::<Vec<_>>().try_into().ok())
+}
+
 /// What the list says of names. Of tasks that share a name but not their CPUs it says
 /// nothing, nor of those that may use every CPU.
 pub fn hints_of_tasks(tasks: &str, nr_cpus: usize) -> Vec<AffinityHint> {
     let mut masks: BTreeMap<&str, Option<CpuMask>> = BTreeMap::new();
-    for line in tasks.lines().filter(|line| !line.starts_with('#')) {
-        let mut words = line.splitn(8, ' ');
-        let (Some(cpus), Some(comm)) = (words.nth(5), words.nth(1)) else { continue };
+    for [_, _, _, _, _, cpus, _, comm] in rows(tasks) {
         let Ok(mask) = CpuMask::parse_list(cpus, nr_cpus) else { continue };
         masks
             .entry(comm)
@@ -35,8 +39,7 @@ pub fn hints_of_tasks(tasks: &str, nr_cpus: usize) -> Vec<AffinityHint> {
 
 /// Whether the list has tasks in different groups.
 pub fn has_groups(tasks: &str) -> bool {
-    let mut groups =
-        tasks.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split(' ').nth(6));
+    let mut groups = rows(tasks).map(|[.., group, _]| group);
     groups.next().is_some_and(|first| groups.any(|other| other != first))
 }
 
