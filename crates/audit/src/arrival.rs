@@ -66,15 +66,17 @@ pub fn possible(
         (true, true) => &directions[1..],
     };
     let others = others(shadow, running, woken);
-    let open = directions.iter().any(|(one, two)| {
-        set(shadow, [one * errors[0], two * errors[1]]);
-        let of_others = |shadow: &mut Shadow, sign| {
+    let by_others = |shadow: &mut Shadow| {
+        [1, -1].into_iter().any(|sign| {
             shift(shadow, &others, sign);
             let open = ask(shadow);
             shift(shadow, &others, -sign);
             open
-        };
-        ask(shadow) || !others.is_empty() && (of_others(shadow, 1) || of_others(shadow, -1))
+        })
+    };
+    let open = directions.iter().any(|(one, two)| {
+        set(shadow, [one * errors[0], two * errors[1]]);
+        ask(shadow) || !others.is_empty() && by_others(shadow)
     });
     // Where others are in between, less may turn the answer that more turns back: they are owed service then.
     let less = |shadow: &mut Shadow| {
@@ -85,12 +87,7 @@ pub fn possible(
             ask(shadow)
         });
         set(shadow, [0, 0]);
-        some || [1, -1].into_iter().any(|sign| {
-            shift(shadow, &others, sign);
-            let open = ask(shadow);
-            shift(shadow, &others, -sign);
-            open
-        })
+        some || by_others(shadow)
     };
     let open = open || directions.len() > 1 && less(shadow);
     shadow.spare.others = others;

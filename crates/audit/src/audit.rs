@@ -283,7 +283,11 @@ impl<S: Listener> Audit<S> {
         let slice = self.judge_slice(event, next, clock).filter(|_| !has_quota_again);
         match slice.as_ref().and_then(|slice| slice.hidden) {
             Some(Hidden::Yield) => self.shadow.sched.yield_task(cpu, clock),
-            Some(Hidden::Quota) => _ = self.shadow.throttle_pid(prev_pid, clock),
+            Some(Hidden::Quota) => {
+                if let Some(prev) = self.shadow.find(prev_pid) {
+                    self.shadow.throttle(prev, clock);
+                }
+            }
             _ => {}
         }
         let idle = Choice::Task(Pid::IDLE);

@@ -5,7 +5,7 @@
 
 use schedlab_sched::{Curr, TgId};
 use schedlab_topology::CpuId;
-use schedlab_units::{Pid, TaskId, Time};
+use schedlab_units::{TaskId, Time};
 
 use crate::audit::Audit;
 use crate::listener::Listener;
@@ -23,18 +23,11 @@ impl Shadow {
     }
 
     /// A task could go on and does not; if its group has a quota, it is out of it.
-    pub fn throttle(&mut self, task: TaskId, now: Time) -> bool {
-        let limit = self.limit_of(task);
-        if let Some(tg) = limit {
+    pub fn throttle(&mut self, task: TaskId, now: Time) {
+        if let Some(tg) = self.limit_of(task) {
             self.sched.throttle_as_recorded(task, tg, now);
             self.generation += 1;
         }
-        limit.is_some()
-    }
-
-    /// The same of a task by its number.
-    pub fn throttle_pid(&mut self, pid: Pid, now: Time) -> bool {
-        self.find(pid).is_some_and(|task| self.throttle(task, now))
     }
 
     /// A CPU switches to a task; if its group was out of quota, it has some again. Whether that is so.
