@@ -5,10 +5,11 @@ use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::{Event, Flags, Kind, NullSink, Sink};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
-use crate::balance::{self, Moved};
+use crate::balance::Moved;
 use crate::exec::Execs;
 use crate::forking::Forking;
 use crate::grouping::{Grouping, is_session};
+use crate::leaving;
 use crate::listener::Listener;
 use crate::opens::Opens;
 use crate::options::Options;
@@ -208,7 +209,7 @@ impl<S: Listener> Audit<S> {
                             self.shadow.leave(prev, TaskState::Interruptible, clock.read);
                         }
                     } else {
-                        self.shadow.leave(prev, balance::left_as(prev_state), clock.read);
+                        self.shadow.leave(prev, leaving::left_as(prev_state), clock.read);
                         self.shadow.known_mut(prev).plainly_woken = prev_state.is_uninterruptible();
                         handed_over = Some(prev);
                     }

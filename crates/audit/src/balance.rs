@@ -7,12 +7,13 @@
 //! leaves on a group. The balancer is asked with the shadow's values, then with others as
 //! far as these facts may be otherwise.
 
-use schedlab_sched::{BalanceDecision, Curr, IdleType, SdId, TaskState};
+use schedlab_sched::{BalanceDecision, Curr, IdleType, SdId};
 use schedlab_topology::{CpuId, CpuMask};
-use schedlab_trace::{self as trace, Event, Kind};
+use schedlab_trace::Event;
 use schedlab_units::{Pid, TaskId, Time};
 
 use crate::averages::{self, Averages, Width};
+use crate::leaving;
 use crate::shadow::Shadow;
 use crate::verdict::{Choice, Hidden, Possible};
 
@@ -61,7 +62,7 @@ pub fn occasion<'a>(
         let by = if pinned { event.cpu } else { to };
         return Occasion::Pass(by, if idles(by) { IdleType::Idle } else { IdleType::NotIdle });
     }
-    match leaves(event, ahead) {
+    match leaving::leaves(event, ahead) {
         Some(_) if to == event.cpu => Occasion::Pass(to, IdleType::NewlyIdle),
         _ => Occasion::Other,
     }
@@ -74,28 +75,6 @@ pub fn idle_beside(shadow: &Shadow, moved: Moved) -> Vec<CpuId> {
     let allowed = &shadow.sched.task(moved.task).allowed;
     let beside = |cpu: &CpuId| shadow.sched.idle_cpu(*cpu) && !allowed.contains(*cpu);
     group.map_or_else(Vec::new, |group| group.iter().filter(beside).collect())
-}
-
-/// How the running task is about to leave its CPU, if it moves another in task context and
-/// goes to sleep then.
-pub fn leaves<'a>(event: &Event, mut ahead: impl Iterator<Item = &'a Event>) -> Option<TaskState> {
-    if event.flags.in_interrupt() || event.pid == Pid::IDLE {
-        return None;
-    }
-    let switch = ahead.find(|next| next.cpu == event.cpu && matches!(next.kind, Kind::SchedSwitch { .. }))?;
-    match switch.kind {
-        Kind::SchedSwitch { prev_pid, prev_state, .. }
-            if prev_pid == event.pid && !prev_state.is_runnable() =>
-        {
-            Some(left_as(prev_state))
-        }
-        _ => None,
-    }
-}
-
-/// The state of a task that leaves its CPU so.
-pub fn left_as(state: trace::TaskState) -> TaskState {
-    if state.is_dead() { TaskState::Dead } else { TaskState::Interruptible }
 }
 
 /// What a pass may move, the likeliest first; readings are tried until one leads to what

@@ -24,6 +24,7 @@ mod fork;
 mod forking;
 mod grouping;
 mod groups;
+mod leaving;
 mod listener;
 mod meeting;
 mod motion;

@@ -7,6 +7,7 @@ use schedlab_units::{Duration, Time};
 
 use crate::audit::Audit;
 use crate::balance::{self, Asked, Moved, Occasion};
+use crate::leaving;
 use crate::listener::Listener;
 use crate::motion;
 use crate::shadow::Shadow;
@@ -23,14 +24,12 @@ impl<S: Listener> Audit<S> {
     pub(crate) fn moving(&mut self, event: &Event, moved: Moved) {
         self.judge_moving(event, moved);
         let ahead = self.pairing.ahead(event.time + STOPPER_PATIENCE);
-        let leaves = balance::leaves(event, ahead);
+        let leaves = leaving::leaves(event, ahead);
         if let Some(state) = leaves.filter(|_| moved.to == event.cpu)
             && let Some(prev) = self.shadow.find(event.pid)
         {
-            // Only a CPU whose last task has left its queue takes one from another on the way. It looked for somebody
-            // before, so sleepers that were still queued are gone.
-            self.shadow.leave(prev, state, event.time);
-            self.shadow.sched.choose_next(event.cpu);
+            // Only a CPU whose last task has left its queue takes one from another on the way.
+            self.leave_early(prev, event.cpu, state, event.time);
         }
     }
 

@@ -100,7 +100,7 @@ impl<S: Listener> Audit<S> {
         let (task, fate) = (open.wakeup.task, open.fate);
         let leaves = fate.migrated || fate.by != open.wakeup.this_cpu;
         if self.shadow.sched.task(task).se.sched_delayed && leaves {
-            self.shadow.sched.complete_delayed_dequeue(task, now);
+            self.let_go(task, now);
         }
     }
 
@@ -297,7 +297,7 @@ impl<S: Listener> Audit<S> {
                 if self.shadow.sched.rqs[on_cpu].curr != Curr::Task(task) {
                     self.shadow.leave(task, TaskState::Interruptible, now);
                     if self.shadow.sched.task(task).on_rq {
-                        self.shadow.sched.complete_delayed_dequeue(task, now);
+                        self.let_go(task, now);
                     }
                 } else {
                     return None;

@@ -434,3 +434,52 @@ fn who_slept_before_a_recording_that_begins_on_a_busy_cpu_may_have_done_so_short
     }
     assert_eq!(answers, [Answer::Undecided, Answer::Agrees]);
 }
+
+/// `b` leaves CPU 0, where `a` went to sleep ahead of it and stayed in the queue, and is woken beside `c`. That `a` can be
+/// sent to another CPU, `meanwhile`, shows that `b` had left by then.
+fn leaves_a_sleeper(meanwhile: &str) -> String {
+    format!(
+        "\
+        m-9 [000] d..2. 1.000100: sched_process_fork: comm=m pid=9 child_comm=a child_pid=10
+        m-9 [000] d..2. 1.000110: sched_wakeup_new: comm=a pid=10 prio=120 target_cpu=000
+        m-9 [000] d..2. 1.000200: sched_process_fork: comm=m pid=9 child_comm=b child_pid=11
+        m-9 [000] d..2. 1.000210: sched_wakeup_new: comm=b pid=11 prio=120 target_cpu=000
+        m-9 [000] d..2. 1.000300: sched_process_fork: comm=m pid=9 child_comm=c child_pid=12
+   <idle>-0 [001] d..2. 1.000310: sched_wakeup_new: comm=c pid=12 prio=120 target_cpu=001
+   <idle>-0 [001] d..2. 1.000312: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=c next_pid=12 next_prio=120
+        m-9 [000] d..2. 1.000399: sched_stat_runtime: comm=m pid=9 runtime=300000 [ns]
+        m-9 [000] d..2. 1.000400: sched_switch: prev_comm=m prev_pid=9 prev_prio=120 prev_state=X ==> next_comm=a next_pid=10 next_prio=120
+        a-10 [000] d..2. 1.001399: sched_stat_runtime: comm=a pid=10 runtime=1000000 [ns]
+        a-10 [000] d..2. 1.001400: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=b next_pid=11 next_prio=120
+        b-11 [000] d..2. 1.002000: sched_stat_runtime: comm=b pid=11 runtime=600000 [ns]
+{meanwhile}\
+        b-11 [000] d..2. 1.002200: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+        c-12 [001] d..2. 1.002500: sched_waking: comm=b pid=11 prio=120 target_cpu=000
+        c-12 [001] d..2. 1.002501: sched_migrate_task: comm=b pid=11 prio=120 orig_cpu=0 dest_cpu=1
+        c-12 [001] d..3. 1.002502: sched_stat_runtime: comm=c pid=12 runtime=2190000 [ns]
+        c-12 [001] dN.3. 1.002503: sched_wakeup: comm=b pid=11 prio=120 target_cpu=001
+"
+    )
+}
+
+#[test]
+fn who_ran_beside_a_sleeper_that_is_gone_has_left_before() {
+    let woken = "\
+        c-12 [001] d..2. 1.002100: sched_waking: comm=a pid=10 prio=120 target_cpu=000
+        c-12 [001] d..2. 1.002101: sched_migrate_task: comm=a pid=10 prio=120 orig_cpu=0 dest_cpu=2
+   <idle>-0 [002] dNh2. 1.002103: sched_wakeup: comm=a pid=10 prio=120 target_cpu=002
+";
+    let charged = "        b-11 [000] d.h2. 1.002150: sched_stat_runtime: comm=b pid=11 runtime=100 [ns]\n";
+    let mut told = String::new();
+    for meanwhile in ["", woken, &format!("{woken}{charged}")] {
+        let found = verdicts_on("1x1x4", "v6.12", Decision::Preempt, &leaves_a_sleeper(meanwhile));
+        told += found.lines().last().unwrap();
+        told += "\n";
+    }
+    expect![[r#"
+        c: preempt, ours preempt
+        c: preempt, ours preempt
+        c: preempt, ours preempt, let run by VirtualTime
+    "#]]
+    .assert_eq(&told);
+}
