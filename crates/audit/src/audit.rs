@@ -221,6 +221,9 @@ impl<S: Listener> Audit<S> {
                     Curr::Task(next)
                 };
                 self.switching(event, next, clock.read);
+                if let Some(prev) = handed_over {
+                    self.shadow.hand_over(prev);
+                }
                 self.shadow.run(cpu, next, clock, now);
                 if next == Curr::Idle {
                     self.shadow.emptied(cpu, now);
@@ -228,11 +231,8 @@ impl<S: Listener> Audit<S> {
                 if let Some(prev) = self.shadow.find(prev_pid) {
                     self.shadow.settled(prev, now);
                 }
-                if let Some(prev) = handed_over {
-                    self.shadow.hand_over(prev);
-                    if prev_state.is_dead() {
-                        self.shadow.dead.died(prev, now);
-                    }
+                if let Some(prev) = handed_over.filter(|_| prev_state.is_dead()) {
+                    self.shadow.dead.died(prev, now);
                 }
             }
             Kind::SchedStatRuntime { pid, runtime, vruntime, .. } => {

@@ -269,7 +269,9 @@ impl<S: Listener> Audit<S> {
             Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. } => {}
             _ => self.asked[cpu].pending = answer == Some(true),
         }
-        if answer == Some(false) && self.shadow.sched.rqs[cpu].curr != Curr::Idle {
+        // A probe within an interrupt may come before what that asks for.
+        let within = matches!(event.kind, Kind::Unknown(_)) && event.flags.has(Flags::HARDIRQ);
+        if answer == Some(false) && !within && self.shadow.sched.rqs[cpu].curr != Curr::Idle {
             self.overrun(event);
             // What was not asked for here is not pending in the kernel either.
             let rq = &mut self.shadow.sched.rqs[cpu];

@@ -332,7 +332,10 @@ impl Shadow {
 
     /// The slice timer of a CPU goes off, if it is due.
     pub fn expire_slice_timer(&mut self, cpu: CpuId, now: Time) {
+        // Where charges are told, the one of now is the timer's own.
+        let told = runtime::tells_clock(self, cpu);
         while let Some(at) = self.sched.hrtick_at(cpu).filter(|&at| at <= now.0).map(Time) {
+            let at = if told { now } else { at };
             let asked = self.sched.rqs[cpu].need_resched.any();
             self.sched.hrtick(cpu, at);
             let Curr::Task(curr) = self.sched.rqs[cpu].curr else { return };

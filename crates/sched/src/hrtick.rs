@@ -49,6 +49,16 @@ impl Sched {
         }
     }
 
+    /// A CPU goes idle. Its timer is taken back, unless somebody is on the way there.
+    ///
+    /// Kernel: hrtick_schedule_exit(), kernel/sched/core.c, v7.2.
+    #[inline]
+    pub(crate) fn stop_hrtick(&mut self, cpu: CpuId) {
+        if !self.wake_pending(cpu) {
+            self.rqs[cpu].hrtick = None;
+        }
+    }
+
     /// Sets the timer to the end of the running task's slice, if others wait.
     ///
     /// Kernel: hrtick_start_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
@@ -138,5 +148,18 @@ mod tests {
         };
         assert!(!asked("v6.12+HRTICK"));
         assert!(asked("v7.2"));
+    }
+
+    #[test]
+    fn a_cpu_that_goes_idle_keeps_its_timer_for_who_is_on_the_way() {
+        let kept = |pending: bool| {
+            let mut sched = draw("v7.2", "1x1x8 | 0[a*]").sched;
+            let cpu = CpuId(0);
+            sched.rqs[cpu].hrtick = Some(NOW.0 + 1_000_000);
+            sched.rqs[cpu].ttwu_pending = pending;
+            sched.schedule(cpu, Deactivate::Sleep(TaskState::Interruptible), NOW);
+            sched.hrtick_at(cpu).is_some()
+        };
+        assert!(kept(true) && !kept(false));
     }
 }

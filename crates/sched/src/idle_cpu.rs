@@ -11,11 +11,17 @@ impl Sched {
     #[inline]
     pub fn idle_cpu(&self, cpu: CpuId) -> bool {
         let rq = &self.rqs[cpu];
-        let pending = match self.kernel.rules.pending_wake {
+        rq.curr == Curr::Idle && rq.nr_running == 0 && !self.wake_pending(cpu)
+    }
+
+    /// Whether a wake-up is on its way to a CPU.
+    #[inline]
+    pub(crate) fn wake_pending(&self, cpu: CpuId) -> bool {
+        let rq = &self.rqs[cpu];
+        match self.kernel.rules.pending_wake {
             PendingWake::List => !rq.wake_list.is_empty(),
             PendingWake::Flag => rq.ttwu_pending,
-        };
-        rq.curr == Curr::Idle && rq.nr_running == 0 && !pending
+        }
     }
 
     /// Idle, and not on a virtual CPU that its host preempted: none is here.

@@ -76,7 +76,7 @@ impl Sched {
                 self.task_mut(task).on_cpu = true;
             }
         } else if next == Curr::Idle {
-            self.rqs[cpu].hrtick = None;
+            self.stop_hrtick(cpu);
         }
         Switched { prev, next, reason, voluntary, preempted: how == Deactivate::Preempted, delayed }
     }
@@ -379,7 +379,7 @@ impl Sched {
 
     /// Kernel: set_next_task_idle(), kernel/sched/idle.c, v6.12.
     fn set_next_task_idle(&mut self, cpu: CpuId) {
-        self.rqs[cpu].hrtick = None;
+        self.stop_hrtick(cpu);
         self.update_idle_core(cpu);
         self.update_idle_rq_clock_pelt(cpu);
     }
