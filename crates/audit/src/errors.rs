@@ -87,7 +87,7 @@ impl Shadow {
     /// another, both read at times that are not quite known. `left` is the error of the
     /// average where it was.
     pub fn moved(&mut self, task: TaskId, left: u64) {
-        let slack = if self.runtime_told { EVENT_ERROR } else { self.slack.time().0 };
+        let slack = if self.runtime_told { 0 } else { self.slack.time().0 };
         let floor = self.floor_error(self.sched.cfs_rq_of(SeId(task.0)));
         self.add_error(SeId(task.0), slack + left + floor);
         let known = self.known_mut(task);
@@ -188,17 +188,22 @@ impl Shadow {
             return;
         }
         if self.is_steady(SeId(task.0)) {
+            let error = self.event_error();
             let known = self.known_mut(task);
-            known.vruntime_error = EVENT_ERROR;
-            known.lag_known = true;
+            (known.vruntime_error, known.lag_known) = (error, true);
         }
         let mut level = self.sched.task(task).se.parent;
         while let Some(se) = level {
             if self.is_steady(se) {
-                *self.error_mut(se) = EVENT_ERROR;
+                *self.error_mut(se) = self.event_error();
             }
             level = self.sched.se(se).parent;
         }
+    }
+
+    /// How far off a time is that was just read off an event; none is where charges are told.
+    fn event_error(&self) -> u64 {
+        if self.runtime_told { 0 } else { EVENT_ERROR }
     }
 
     fn is_steady(&self, se: SeId) -> bool {
