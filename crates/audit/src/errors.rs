@@ -74,8 +74,21 @@ impl Shadow {
         if !self.sched.kernel.has(Feature::DelayDequeue) || self.sched.cfs(cfs).nr_queued < 2 {
             return true;
         }
+        let (lag, error) = self.lag_of(se);
+        lag > error
+    }
+
+    /// Whether an entity has had more service than its part within all errors, so that it is not picked.
+    pub fn is_surely_ahead(&self, se: SeId) -> bool {
+        let (lag, error) = self.lag_of(se);
+        lag < -error
+    }
+
+    /// What an entity is owed, and how far off that may be.
+    fn lag_of(&self, se: SeId) -> (i64, i64) {
+        let cfs = self.sched.cfs_rq_of(se);
         let lag = self.sched.avg_sums(cfs).average().wrapping_sub(self.sched.se(se).vruntime) as i64;
-        lag > (self.error_of(se) + self.average_error(cfs)) as i64
+        (lag, (self.error_of(se) + self.average_error(cfs)) as i64)
     }
 
     /// The entities of the groups that a task is in, the lowest first.

@@ -4,7 +4,7 @@
 //! was delayed, and may balance for long; only the switch at the end is told. What was seen meanwhile says that the
 //! task was gone by then: its CPU takes tasks from others, or a sleeper beside it is no longer queued.
 
-use schedlab_sched::TaskState;
+use schedlab_sched::{SeId, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_trace::{self as trace, Event, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -16,11 +16,13 @@ use crate::listener::Listener;
 const PATIENCE: Duration = Duration::millis(10);
 
 impl<S: Listener> Audit<S> {
-    /// A sleeper whose dequeue was delayed has left its queue: its CPU has looked for whom to run. If who runs there
-    /// does nothing more but leave, it had left before, with what it was owed beside the sleeper.
+    /// A sleeper whose dequeue was delayed has left its queue: its CPU has looked for whom to run. If the sleeper could
+    /// not come first beside who runs there, and that one does nothing more but leave, it had left before, with what it
+    /// was owed beside the sleeper.
     pub(crate) fn let_go(&mut self, sleeper: TaskId, now: Time) {
         let cpu = self.shadow.sched.task(sleeper).cpu;
-        if let Some((task, state)) = self.is_leaving(cpu, now) {
+        let waited = self.shadow.is_surely_ahead(SeId(sleeper.0));
+        if let Some((task, state)) = self.is_leaving(cpu, now).filter(|_| waited) {
             self.leave_early(task, cpu, state, now);
         }
         if self.shadow.sched.task(sleeper).se.sched_delayed {
