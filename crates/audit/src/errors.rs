@@ -195,12 +195,12 @@ impl Shadow {
     }
 
     /// A task whose virtual time is known from others': it is alone in its queue, so its lag
-    /// is nothing, or the floor follows it.
+    /// is nothing, or the floor follows it. Who may have had a sleeper beside it may be owed something.
     pub fn steady(&mut self, task: TaskId) {
         if !self.sched.task(task).policy.is_fair() {
             return;
         }
-        if self.is_steady(SeId(task.0)) {
+        if self.is_steady(SeId(task.0)) && !self.known(task).beside_sleeper {
             let error = self.event_error();
             let known = self.known_mut(task);
             (known.vruntime_error, known.lag_known) = (error, true);

@@ -129,6 +129,7 @@ impl Shadow {
             handed_over: false,
             plainly_woken: false,
             may_stay: None,
+            beside_sleeper: false,
             seen_on: CpuMask::new(nr_cpus),
             left_early: 0,
             groups,

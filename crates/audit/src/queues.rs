@@ -275,6 +275,12 @@ impl Shadow {
             }
             self.steady(prev);
         }
+        if let Curr::Task(task) = next
+            && prev != next
+        {
+            let stays = prev.task().and_then(|prev| self.known(prev).may_stay);
+            self.known_mut(task).beside_sleeper = stays == Some(clock.read);
+        }
         self.sched.switch_to(cpu, next, clock.read);
         self.turned(cpu, prev, next, clock);
         if let Curr::Task(prev) = prev

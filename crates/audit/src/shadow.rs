@@ -76,6 +76,8 @@ pub struct Known {
     pub handed_over: bool,
     /// When it fell asleep, if its dequeue may have been delayed.
     pub may_stay: Option<Time>,
+    /// Whom it took the CPU from last may have stayed queued beside it.
+    pub beside_sleeper: bool,
     /// Its next wake-up comes without the sync flag, which is for interruptible sleepers and not
     /// given by hard interrupts.
     pub plainly_woken: bool,
