@@ -39,7 +39,7 @@ pub fn possible(
         return found;
     }
     let (running, woken) = shadow.sched.find_matching_se(SeId(curr.0), SeId(task.0));
-    let off = |shadow: &Shadow, se| shadow.error_of(se) as i64;
+    let off = |shadow: &Shadow, se| shadow.likely_error(se) as i64;
     let errors = [off(shadow, running), off(shadow, woken)];
     let pending = std::mem::take(&mut shadow.sched.rqs[at].need_resched);
     let ask = |shadow: &Shadow| {
@@ -107,7 +107,7 @@ fn others(shadow: &mut Shadow, running: SeId, woken: SeId) -> Vec<(SeId, i64)> {
         let queue = shadow.sched.cfs(shadow.sched.cfs_rq_of(running));
         let waiting = queue.timeline.entries().iter().map(|entry| entry.se);
         let beside = waiting.filter(|&se| se != running && se != woken);
-        others.extend(beside.map(|se| (se, shadow.error_of(se) as i64)));
+        others.extend(beside.map(|se| (se, shadow.likely_error(se) as i64)));
     }
     others
 }

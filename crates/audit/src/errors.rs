@@ -33,6 +33,19 @@ impl Shadow {
         self.group_errors.get(&se).copied().unwrap_or(0)
     }
 
+    /// How far the virtual time of an entity is likely to be off. What its errors add up to at most grows with each switch,
+    /// but picks and answers set right what is off by more than they leave room for, so a CPU that lost its turn at
+    /// the wrong moment is seen before it has lost many: the charges of a task are likely to be off by no more than
+    /// one turn. What it brings from before the recording comes on top.
+    pub fn likely_error(&self, se: SeId) -> u64 {
+        let most = self.error_of(se);
+        if self.sched.se(se).parent.is_some() || !se.is_task() || self.runtime_told {
+            return most;
+        }
+        let turn = calc_delta_fair(self.slack.time().0, &self.sched.se(se).load);
+        most.min(turn + self.known(TaskId(se.0)).lag_error)
+    }
+
     fn error_mut(&mut self, se: SeId) -> &mut u64 {
         if se.is_task() {
             return &mut self.known_mut(TaskId(se.0)).vruntime_error;
@@ -203,7 +216,7 @@ impl Shadow {
         if self.is_steady(SeId(task.0)) && !self.known(task).beside_sleeper {
             let error = self.event_error();
             let known = self.known_mut(task);
-            (known.vruntime_error, known.lag_known) = (error, true);
+            (known.vruntime_error, known.lag_error, known.lag_known) = (error, 0, true);
         }
         let mut level = self.sched.task(task).se.parent;
         while let Some(se) = level {
@@ -245,7 +258,8 @@ impl Shadow {
             // Who fell asleep before the recording began may have done so just then, and come later.
             let known = std::mem::replace(&mut self.known_mut(task).lag_known, true);
             let later = if known || told { 0 } else { self.later_than_floor(cfs) };
-            self.known_mut(task).vruntime_error = slack + later;
+            let known = self.known_mut(task);
+            (known.vruntime_error, known.lag_error) = (slack + later, later);
         }
         let known = self.known_mut(task);
         known.by_floor |= earliest || known.first_run && !known.charged.is_told();
@@ -265,6 +279,7 @@ impl Shadow {
         }
         let entity = &self.sched.task(task).se;
         let bound = calc_delta_fair(entity.slice + self.sched.tick_ns(), &entity.load);
+        self.known_mut(task).lag_error = bound;
         self.add_error(SeId(task.0), bound);
     }
 }

@@ -120,6 +120,7 @@ impl Shadow {
             later_prio: None,
             nice_told: false,
             vruntime_error: 0,
+            lag_error: 0,
             by_floor: false,
             told_on: None,
             lag_known: parent.is_some(),
