@@ -166,15 +166,18 @@ impl Engine<'_> {
         }
     }
 
-    /// Gives a mutex back: the first that spins has it at once, and the first waiter is woken.
+    /// Gives a mutex back: the first that spins has it, at once or when its turn comes if it is still free then, and the
+    /// first waiter is woken.
     pub fn unlock_kernel(&mut self, cpu: CpuId, task: TaskId, lock: KernelLock) {
         let holds = &mut self.tasks[task.index()].holds;
         let place =
             holds.iter().rposition(|&held| held == lock).expect("a mutex is given back by who holds it");
         holds.remove(place);
-        let given = self.kernel_mutex(lock).give(task);
+        let at_once = self.turns.is_none();
+        let given = self.kernel_mutex(lock).give(task, at_once);
         if let Some(next) = given.spinner {
-            self.end_spin(next, Stage::Locked(lock));
+            let has = self.kernel_mutex(lock).owner() == Some(next);
+            self.end_spin(next, if has { Stage::Locked(lock) } else { Stage::KernelLock(lock) });
         }
         if let Some(waiter) = given.wakes {
             self.wake_up(cpu, Context::Task, waiter, false);

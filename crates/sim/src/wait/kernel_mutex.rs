@@ -11,8 +11,11 @@
 //! it stays a waiter until it has the lock. If it finds the lock taken again it asks to be
 //! handed it, may spin for it beside the others, and then gets it next, asleep or not.
 //!
-//! Left out: that between the end of one owner and the first spinner's notice another may
-//! take the lock; that spinners behind the first notice one after another that the owner has left.
+//! Where CPUs execute in turn the first spinner stands still just then, and can only look when
+//! its turn comes: until then the lock is free, and whoever executes may take it.
+//!
+//! Left out: that elsewhere, too, another may take the lock between the end of one owner and the first
+//! spinner's notice; that spinners behind the first notice one after another that the owner has left.
 //!
 //! Kernel: __mutex_lock_common(), mutex_optimistic_spin(), __mutex_unlock_slowpath(),
 //! kernel/locking/mutex.c, v6.12.
@@ -37,7 +40,7 @@ pub(crate) struct KernelMutex {
 /// What giving the lock back leads to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Given {
-    /// This task spins and has it now.
+    /// This task spins and has it now, or is to look again.
     pub spinner: Option<TaskId>,
     /// This waiter is to be woken, if it sleeps.
     pub wakes: Option<TaskId>,
@@ -105,8 +108,8 @@ impl KernelMutex {
         self.spinners.take_first()
     }
 
-    /// The owner gives it back.
-    pub fn give(&mut self, task: TaskId) -> Given {
+    /// The owner gives it back: the first that spins has it, unless it cannot see that `at_once`.
+    pub fn give(&mut self, task: TaskId, at_once: bool) -> Given {
         assert_eq!(self.owner, Some(task), "a mutex is given back by who holds it");
         if std::mem::take(&mut self.handoff)
             && let Some(first) = self.waiters.first()
@@ -118,8 +121,9 @@ impl KernelMutex {
             }
             return Given { spinner: None, wakes: Some(first) };
         }
-        self.owner = self.spinners.take_first();
-        Given { spinner: self.owner, wakes: self.waiters.first() }
+        let spinner = self.spinners.take_first();
+        self.owner = spinner.filter(|_| at_once);
+        Given { spinner, wakes: self.waiters.first() }
     }
 
     /// A task that has it waits no longer.
@@ -154,10 +158,24 @@ mod tests {
             assert!(!mutex.take(task));
             mutex.spin(task);
         }
-        assert_eq!(mutex.give(A), Given { spinner: Some(B), wakes: None });
-        assert_eq!(mutex.give(B), Given { spinner: Some(C), wakes: None });
-        assert_eq!(mutex.give(C), Given::default());
+        assert_eq!(mutex.give(A, true), Given { spinner: Some(B), wakes: None });
+        assert_eq!(mutex.give(B, true), Given { spinner: Some(C), wakes: None });
+        assert_eq!(mutex.give(C, true), Given::default());
         assert_eq!(mutex.owner(), None);
+    }
+
+    #[test]
+    fn a_spinner_that_stands_still_looks_again_later() {
+        let mut mutex = held_by_a();
+        mutex.spin(B);
+        assert_eq!(mutex.give(A, false), Given { spinner: Some(B), wakes: None });
+        assert!(mutex.take(A), "it is free, and A goes on");
+        assert!(!mutex.take(B), "B's turn comes too late");
+        mutex.spin(B);
+        mutex.wait(C);
+        mutex.ask_handoff(C);
+        assert_eq!(mutex.give(A, false), Given { spinner: None, wakes: Some(C) });
+        assert_eq!(mutex.owner(), Some(C), "who is handed it has it, standing still or not");
     }
 
     #[test]
@@ -165,14 +183,18 @@ mod tests {
         let mut mutex = held_by_a();
         mutex.wait(B);
         mutex.spin(C);
-        assert_eq!(mutex.give(A), Given { spinner: Some(C), wakes: Some(B) });
+        assert_eq!(mutex.give(A, true), Given { spinner: Some(C), wakes: Some(B) });
         // B runs and finds that C has it.
         assert!(!mutex.take(B));
         mutex.ask_handoff(B);
         mutex.spin(B);
         mutex.spin(D);
-        assert_eq!(mutex.give(C), Given { spinner: Some(B), wakes: None }, "B before D, which came later");
-        assert_eq!(mutex.give(B), Given { spinner: Some(D), wakes: None });
+        assert_eq!(
+            mutex.give(C, true),
+            Given { spinner: Some(B), wakes: None },
+            "B before D, which came later"
+        );
+        assert_eq!(mutex.give(B, true), Given { spinner: Some(D), wakes: None });
     }
 
     #[test]
@@ -183,11 +205,11 @@ mod tests {
         assert!(!mutex.take(B));
         mutex.ask_handoff(B);
         mutex.wait(B);
-        assert_eq!(mutex.give(A), Given { spinner: None, wakes: Some(B) });
+        assert_eq!(mutex.give(A, true), Given { spinner: None, wakes: Some(B) });
         assert_eq!(mutex.owner(), Some(B), "before it has run");
         assert!(!mutex.take(D), "and nobody comes in between");
         assert!(mutex.take(B));
-        assert_eq!(mutex.give(B), Given { spinner: None, wakes: Some(C) });
+        assert_eq!(mutex.give(B, true), Given { spinner: None, wakes: Some(C) });
         assert!(mutex.take(D), "free: C was woken for the first time");
         assert!(!mutex.take(C));
     }
@@ -203,7 +225,7 @@ mod tests {
         let stopped: Vec<TaskId> = std::iter::from_fn(|| mutex.next_spinner()).collect();
         assert_eq!(stopped, [B, C, D]);
         mutex.wait(C);
-        assert_eq!(mutex.give(A), Given { spinner: None, wakes: Some(B) }, "B is still the first");
+        assert_eq!(mutex.give(A, true), Given { spinner: None, wakes: Some(B) }, "B is still the first");
     }
 
     #[test]
@@ -212,6 +234,6 @@ mod tests {
         mutex.spin(B);
         mutex.spin(C);
         mutex.stop_spinning(B);
-        assert_eq!(mutex.give(A), Given { spinner: Some(C), wakes: None });
+        assert_eq!(mutex.give(A, true), Given { spinner: Some(C), wakes: None });
     }
 }
