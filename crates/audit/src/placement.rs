@@ -6,7 +6,7 @@
 
 use schedlab_sched::wakeup::{self, Affine, EffectiveLoads};
 use schedlab_sched::{
-    Feature, Placement, Reason, RecentUsedCpu, SchedDomain, SdFlags, SdId, View, WakePath, Wakeup,
+    Feature, Placement, Policy, Reason, RecentUsedCpu, SchedDomain, SdFlags, SdId, View, WakePath, Wakeup,
 };
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -115,7 +115,16 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
     let task = shadow.sched.task(wakeup.task);
     let (prev, this) = (task.wake_cpu, wakeup.this_cpu);
     let slow = shadow.sched.domains.walk(this).any(|(_, sd)| sd.flags.has(SdFlags::BALANCE_WAKE));
+    let (policy, nr_cpus_allowed) = (task.policy, task.nr_cpus_allowed);
     if !task.policy.is_fair() || task.nr_cpus_allowed <= 1 || slow {
+        if nr_cpus_allowed > 1 && matches!(policy, Policy::Fifo(_) | Policy::Rr(_)) {
+            found.add(shadow.sched.select_task_rq_rt(wakeup.task, this), None, Numbers::default());
+            for cpu in shadow.sched.lowest_for_woken(wakeup.task, this) {
+                let placement = Placement::new(cpu, Reason::LowestRt);
+                found.add(placement, Some(Hidden::CpuRotation), Numbers::default());
+            }
+            return;
+        }
         for sync in [false, true] {
             let decision = shadow.sched.decide_wakeup(&Wakeup { sync, ..*wakeup }, now, None);
             let placement = decision.placement.expect("a CPU is chosen");

@@ -96,6 +96,8 @@ pub enum Hidden {
     Affinity,
     /// Which CPU the task used recently: before the recording, or where a wake-up does not tell.
     RecentCpu,
+    /// Which of several CPUs of the lowest priority has its turn.
+    CpuRotation,
     /// Which CPUs the pool of a workqueue's worker has.
     WorkerPool,
     /// How often a task that lived before the recording changed its wakee.
@@ -147,6 +149,7 @@ impl Hidden {
             Hidden::IdleStamp => "IDLE_STAMP",
             Hidden::Affinity => "AFFINITY",
             Hidden::RecentCpu => "RECENT_CPU",
+            Hidden::CpuRotation => "CPU_ROTATION",
             Hidden::WorkerPool => "WORKER_POOL",
             Hidden::WakeeFlips => "WAKEE_FLIPS",
             Hidden::IdleCores => "IDLE_CORES",
@@ -179,6 +182,7 @@ impl Hidden {
             Hidden::IdleStamp => "which of the CPUs idle since before the recording went idle last",
             Hidden::Affinity => "which CPUs the task may use; --affinity tells",
             Hidden::RecentCpu => "which CPU the task used recently",
+            Hidden::CpuRotation => "which of several CPUs of the lowest priority has its turn",
             Hidden::WorkerPool => "on which CPU of its pool a worker was woken",
             Hidden::WakeeFlips => "how often tasks changed their wakee before the recording",
             Hidden::IdleCores => "whether an idle core is known",

@@ -208,3 +208,33 @@ fn a_program_is_executed_where_the_stopper_moves_it_or_where_it_stays() {
     "#]]
     .assert_eq(&verdicts("v6.12", Decision::Exec, moves));
 }
+
+/// A FIFO task of priority 10 runs on CPU 0, another of the same priority slept there and is woken.
+#[test]
+fn a_real_time_task_goes_where_nothing_outranks_it_each_cpu_in_turn() {
+    let trace = |to: u32| {
+        format!(
+            "\
+        a-10 [000] d..2. 1.010000: sched_switch: prev_comm=a prev_pid=10 prev_prio=89 prev_state=S ==> next_comm=r next_pid=20 next_prio=89
+        r-20 [000] d..2. 1.010010: sched_switch: prev_comm=r prev_pid=20 prev_prio=89 prev_state=S ==> next_comm=b next_pid=11 next_prio=120
+        b-11 [000] dNh2. 1.020000: sched_waking: comm=a pid=10 prio=89 target_cpu=000
+        b-11 [000] dNh2. 1.020002: sched_wakeup: comm=a pid=10 prio=89 target_cpu=000
+        b-11 [000] d..2. 1.020010: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=89
+        a-10 [000] d.h2. 1.021000: sched_waking: comm=r pid=20 prio=89 target_cpu=000
+        a-10 [000] d.h2. 1.021001: sched_migrate_task: comm=r pid=20 prio=89 orig_cpu=0 dest_cpu={to}
+        a-10 [000] d.h3. 1.021002: sched_wakeup: comm=r pid=20 prio=89 target_cpu=00{to}
+"
+        )
+    };
+    let of = |to| verdicts("v6.12", Decision::Wakeup, &trace(to));
+    expect![[r#"
+        a: agrees, CPU 0, KEEP_CPU
+        r: agrees_in_set, CPU 1, LOWEST_RT
+    "#]]
+    .assert_eq(&of(1));
+    expect![[r#"
+        a: agrees, CPU 0, KEEP_CPU
+        r: agrees_in_set, CPU 3, LOWEST_RT
+    "#]]
+    .assert_eq(&of(3));
+}

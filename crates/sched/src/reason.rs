@@ -42,6 +42,8 @@ reasons! {
     Fallback = "FALLBACK";
     /// A real-time or deadline task is woken where it ran last; pushing and pulling spread those.
     KeepCpu = "KEEP_CPU";
+    /// A real-time task that would wait for another goes to a CPU that has only lower priorities.
+    LowestRt = "LOWEST_RT";
     /// The waker asked for its own CPU.
     CurrentCpu = "CURRENT_CPU";
 

@@ -1,6 +1,7 @@
 //! Scheduling classes and their order: stop, deadline, RT, fair, idle.
 
 mod dl;
+mod find_lowest_rq;
 mod push_pull;
 mod rt;
 mod stop;

@@ -4,8 +4,7 @@
 //! pushed to a CPU that runs something lower, and a CPU that is about to run something
 //! lower pulls one that waits elsewhere.
 //!
-//! The search for the lowest CPU prefers the task's own, then CPUs near it. Deadline
-//! tasks are not pushed or pulled.
+//! Deadline tasks are not pushed or pulled.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -15,7 +14,7 @@ use crate::{Curr, DequeueFlags, EnqueueFlags, MigrationCause, Sched};
 
 impl Sched {
     /// Priority of what a CPU runs, as RT tasks see it: 0 is lower than all of them.
-    fn rt_level(&self, cpu: CpuId) -> u8 {
+    pub(crate) fn rt_level(&self, cpu: CpuId) -> u8 {
         match self.rqs[cpu].curr {
             Curr::Idle => 0,
             Curr::Task(task) if self.class_of(task) > Class::Rt => u8::MAX,
@@ -36,34 +35,6 @@ impl Sched {
         })
     }
 
-    /// The CPU that runs the lowest, if lower than the task: its own, else the nearest.
-    ///
-    /// Kernel: find_lowest_rq(), cpupri_find(), kernel/sched/rt.c and cpupri.c, v6.12.
-    fn find_lowest_rq(&self, task: TaskId) -> Option<CpuId> {
-        let entry = self.task(task);
-        let usable = |cpu: &CpuId| self.rqs[*cpu].active && !self.rqs[*cpu].rt_throttled;
-        let mut lowest = entry.policy.rt_priority();
-        let mut found: Option<(u32, CpuId)> = None;
-        for cpu in entry.allowed.iter().filter(usable) {
-            let level = self.rt_level(cpu);
-            let distance = self.rt_distance(entry.cpu, cpu);
-            if level < lowest || level == lowest && found.is_some_and(|(best, _)| distance < best) {
-                lowest = level;
-                found = Some((distance, cpu));
-            }
-        }
-        found.map(|(_, cpu)| cpu)
-    }
-
-    /// Levels of the domain tree between two CPUs.
-    fn rt_distance(&self, from: CpuId, to: CpuId) -> u32 {
-        if from == to {
-            return 0;
-        }
-        let levels = self.domains.walk(from).take_while(|(_, sd)| !sd.span.contains(to));
-        levels.count() as u32 + 1
-    }
-
     /// Pushes waiting RT tasks of a CPU to others while that helps.
     ///
     /// Kernel: push_rt_tasks(), kernel/sched/rt.c, v6.12.
@@ -74,7 +45,7 @@ impl Sched {
                 // It will run here at the next switch.
                 return self.resched_now(cpu);
             }
-            let Some(to) = self.find_lowest_rq(task).filter(|&to| to != cpu) else { return };
+            let Some(to) = self.find_lowest_rq(task, cpu).first().filter(|&to| to != cpu) else { return };
             self.migrate_rt(task, to, now);
         }
     }

@@ -1,0 +1,125 @@
+//! Where an RT task that wakes goes: where it ran last, unless it would wait there.
+//!
+//! It would wait for one of its own or a higher priority, or for one that cannot go elsewhere. Then
+//! it goes to a CPU that has nothing but lower priorities, the lowest there are: its own, else the
+//! waker's, else one nearby. Of several there the kernel takes each in turn
+//! (`cpumask_any_and_distribute()`); here the first is taken.
+
+use alloc::vec::Vec;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::TaskId;
+
+use crate::class::Class;
+use crate::{Curr, Placement, Reason, Sched, SdFlags};
+
+impl Sched {
+    /// A CPU for a task of real time that wakes. In a simulation it is left where it was, and pushed.
+    ///
+    /// Kernel: select_task_rq_rt(), kernel/sched/rt.c, v4.13, v6.12.
+    pub fn select_task_rq_rt(&self, task: TaskId, this: CpuId) -> Placement {
+        let prev = self.task(task).wake_cpu;
+        match self.lowest_for_woken(task, this).first() {
+            Some(&cpu) if cpu != prev => Placement::new(cpu, Reason::LowestRt),
+            _ => Placement::new(prev, Reason::KeepCpu),
+        }
+    }
+
+    /// The CPUs of which a woken task of real time is sent to one; none if it stays where it was.
+    pub fn lowest_for_woken(&self, task: TaskId, this: CpuId) -> Vec<CpuId> {
+        let entry = self.task(task);
+        let prev = entry.wake_cpu;
+        let Curr::Task(curr) = self.rqs[prev].curr else { return Vec::new() };
+        let bound = self.task(curr).nr_cpus_allowed < 2;
+        let waits =
+            self.class_of(curr) >= Class::Rt && (bound || self.rt_level(prev) >= entry.policy.rt_priority());
+        if !waits || entry.nr_cpus_allowed < 2 {
+            return Vec::new();
+        }
+        self.find_lowest_rq(task, this).iter().collect()
+    }
+
+    /// The highest priority that waits on a CPU or runs there, as RT tasks see it: 0 is lower than all of them.
+    ///
+    /// Kernel: cpupri_set(), kernel/sched/cpupri.c, v6.12.
+    fn cpupri(&self, cpu: CpuId) -> u8 {
+        match self.curr_class(cpu) {
+            Class::Dl => u8::MAX,
+            _ => self.rqs[cpu].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority()),
+        }
+    }
+
+    /// The CPUs of the lowest priority, if lower than the task's, of which one is taken: nearest first.
+    ///
+    /// Kernel: find_lowest_rq(), cpupri_find(), kernel/sched/rt.c and cpupri.c, v6.12.
+    pub(crate) fn find_lowest_rq(&self, task: TaskId, this: CpuId) -> CpuMask {
+        let entry = self.task(task);
+        let nr_cpus = self.rqs.len();
+        let usable = |cpu: &CpuId| self.rqs[*cpu].active && !self.rqs[*cpu].rt_throttled;
+        let mut lowest = entry.policy.rt_priority();
+        let mut mask = CpuMask::new(nr_cpus);
+        for cpu in entry.allowed.iter().filter(usable) {
+            let level = self.cpupri(cpu);
+            if level < lowest {
+                (lowest, mask) = (level, CpuMask::new(nr_cpus));
+                mask.set(cpu);
+            } else if level == lowest && !mask.is_empty() {
+                mask.set(cpu);
+            }
+        }
+        if mask.contains(entry.cpu) {
+            return CpuMask::one(nr_cpus, entry.cpu);
+        }
+        let affine = self.domains.walk(entry.cpu).filter(|(_, sd)| sd.flags.has(SdFlags::WAKE_AFFINE));
+        for (_, sd) in affine {
+            if mask.contains(this) && sd.span.contains(this) {
+                return CpuMask::one(nr_cpus, this);
+            }
+            if mask.intersects(&sd.span) {
+                return mask.and(&sd.span);
+            }
+        }
+        if mask.contains(this) { CpuMask::one(nr_cpus, this) } else { mask }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::{Expect, expect};
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::by_kernel;
+    use crate::lab::Lab;
+    use crate::{NewTask, Policy};
+
+    /// Where a sleeper of priority 10 goes that slept on CPU 0, woken by CPU 3, if CPUs run FIFO tasks of these priorities.
+    fn check(running: &'static [(u16, u8)], expected: Expect) {
+        let decided = |kernel: &str| -> String {
+            let mut lab = Lab::new(kernel, "1x1x4");
+            let rt = |lab: &Lab, priority| NewTask { policy: Policy::Fifo(priority), ..lab.spec() };
+            let spec = rt(&lab, 10);
+            let woken = lab.fork("woken", 0, spec);
+            lab.sleep(woken);
+            for &(cpu, priority) in running {
+                let spec = rt(&lab, priority);
+                lab.fork(&format!("rt{cpu}"), cpu, spec);
+            }
+            let placement = lab.sched.select_task_rq_rt(woken, CpuId(3));
+            format!("cpu {}, {}", placement.cpu.0, placement.reason.name())
+        };
+        expected.assert_eq(&by_kernel("", decided));
+    }
+
+    #[test]
+    fn a_task_of_real_time_does_not_wait_behind_another_if_some_cpu_runs_less() {
+        check(&[], expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
+        check(&[(0, 9)], expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
+        check(&[(0, 10)], expect!["v4.13..v7.2: cpu 3, LOWEST_RT"]);
+        check(&[(0, 10), (3, 1)], expect!["v4.13..v7.2: cpu 1, LOWEST_RT"]);
+        check(&[(0, 20), (1, 5), (2, 4), (3, 5)], expect!["v4.13..v7.2: cpu 2, LOWEST_RT"]);
+        check(&[(0, 20), (1, 10), (2, 11), (3, 12)], expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
+    }
+}
