@@ -224,7 +224,8 @@ impl Shadow {
         };
         let entry = self.sched.task(task);
         if entry.policy != policy {
-            if entry.on_rq {
+            // Who goes to sleep is off its queue before it is off its CPU.
+            if entry.on_rq || self.runs(task) {
                 self.sched.set_policy(task, policy, now);
             } else {
                 self.sched.task_mut(task).policy = policy;
