@@ -61,6 +61,10 @@ impl<S: Listener> Audit<S> {
                             others.into_iter().map(|by| self.judge_move(event, moved, Asked { by, ..asked }));
                         verdict = others.find(|other| other.answer != Answer::Differs).unwrap_or(verdict);
                     }
+                    if verdict.answer == Answer::Differs && self.shadow.was_never_queued(moved.task) {
+                        // It waited there since before the recording, and so may others.
+                        verdict.without(Hidden::Unmet);
+                    }
                     if self.asks_nearest(&verdict) {
                         verdict.nearest = self.nearest_of_move(moved, asked, event.time).map(Box::new);
                     }

@@ -398,6 +398,12 @@ impl Shadow {
         (1024 >> (aged >> 25).min(63)) >> self.nothing_before
     }
 
+    /// Whether a task that lived before the recording was in no queue yet.
+    pub fn was_never_queued(&self, task: TaskId) -> bool {
+        let entry = self.sched.task(task);
+        self.known(task).lived_before && !entry.on_rq && entry.se.avg.last_update_time == 0
+    }
+
     /// How far the load of a sleeper may be from what the shadow has: what it had when it fell
     /// asleep before the recording, which ages only when it is queued again.
     pub fn sleeper_load_error(&self, task: TaskId, now: Time) -> u64 {

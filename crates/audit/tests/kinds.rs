@@ -238,3 +238,16 @@ fn a_real_time_task_goes_where_nothing_outranks_it_each_cpu_in_turn() {
     "#]]
     .assert_eq(&of(3));
 }
+
+/// `z` is first heard of when it is moved from the queue of CPU 1 to CPU 0, by a softirq there.
+#[test]
+fn who_waited_since_before_the_recording_is_not_known() {
+    let trace = "\
+        a-10 [000] d.s1. 1.040000: sched_migrate_task: comm=z pid=30 prio=120 orig_cpu=1 dest_cpu=0
+        a-10 [000] d..2. 1.044000: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=z next_pid=30 next_prio=120
+";
+    expect![[r#"
+        z: undecided, task 30 from CPU 1 to CPU 0, LB_BALANCED
+    "#]]
+    .assert_eq(&verdicts("v6.12", Decision::Balance, trace));
+}
