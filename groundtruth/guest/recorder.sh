@@ -1,6 +1,7 @@
 # Functions for jobs, sourced by the guest's init: facts of the machine, and traces as text.
 tracing=/sys/kernel/tracing
 debug=/sys/kernel/debug/sched
+cgroup=/sys/fs/cgroup
 EVENTS="sched/sched_switch sched/sched_waking sched/sched_wakeup sched/sched_wakeup_new sched/sched_migrate_task sched/sched_process_fork sched/sched_process_exit sched/sched_process_exec"
 
 # content FILE...: a line for each, its path and what is in it
@@ -45,4 +46,27 @@ rec() {
     lost=$(grep -h overrun $tracing/per_cpu/cpu*/stats | awk '{ sum += $NF } END { print sum + 0 }')
     echo "events $events lost $lost" >"$to/count.txt"
     echo "LAB $name: status $status, events $events, lost $lost"
+}
+
+# limits FILE: what control groups are given
+limits() {
+    (cd $cgroup && content $(find . -name cpu.weight -o -name cpu.max -o -name cpu.idle | sort)) | sed 's/^\.//' >"$1"
+}
+
+# within GROUP COMMAND...
+within() {
+    echo 0 >"$cgroup/$1/cgroup.procs"
+    shift
+    exec "$@"
+}
+
+# rec_groups NAME COMMAND...: the same as rec, with what is to be known of groups beside it
+rec_groups() {
+    own=/out/$1/facts
+    mkdir -p "$own"
+    tasks_dump groups >"$own/groups-before.txt"
+    limits "$own/cgroups.txt"
+    rec "$@"
+    tasks_dump groups >"$own/groups-after.txt"
+    limits "$own/cgroups-after.txt"
 }

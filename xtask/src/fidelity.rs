@@ -19,7 +19,8 @@ const BEGIN: &str = "<!-- audit: begin, written by `cargo xtask fidelity` -->";
 const END: &str = "<!-- audit: end -->";
 
 const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
-const MACHINES: [&str; 5] = ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster", "1x1x4-groups"];
+const MACHINES: [&str; 6] =
+    ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster", "1x1x4-groups", "1x1x4-programs"];
 const KINDS: [Decision; 6] = Decision::ALL;
 
 /// Agreement that is asked for, in percent, by kind; none for balancing.
@@ -183,6 +184,7 @@ fn audit(kernel: &str, machine: &str, folder: &Path, load: &str) -> Result<Audit
         features: &read(&folder.join("facts").join("sched_features.txt"))?,
         debug_sched: &read(&folder.join("facts").join("debug_sched.txt"))?,
         command: &read(&folder.join(load).join("cmd.txt"))?,
+        tasks: &fs::read_to_string(own.join("tasks.txt")).unwrap_or_default(),
         groups: GroupFiles {
             before: &groups("groups-before.txt")?,
             after: &groups("groups-after.txt")?,

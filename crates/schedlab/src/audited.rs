@@ -3,7 +3,8 @@
 use std::io::{Cursor, Read, Seek};
 
 use crate::audit::{
-    Audit, AuditReport, GroupFiles, Groups, Options, apply_features, apply_tunables, hints_of_command,
+    Audit, AuditReport, GroupFiles, Groups, Options, Policies, apply_features, apply_tunables,
+    hints_of_command, hints_of_tasks,
 };
 use crate::error::Error;
 use crate::sched::Kernel;
@@ -25,6 +26,8 @@ pub struct RecordedFacts<'a> {
     pub debug_sched: &'a str,
     /// `cmd.txt`, the command that was recorded.
     pub command: &'a str,
+    /// `tasks.txt`, policies and CPUs of tasks.
+    pub tasks: &'a str,
     /// In which groups tasks were.
     pub groups: GroupFiles<'a>,
     /// Disagreements that are told of each kind and rule, with what would have led to the kernel's choice.
@@ -44,11 +47,13 @@ pub fn audit_recording(
     let mut kernel = Kernel::parse(facts.kernel).map_err(|e| Error::new(e.to_string()))?;
     apply_features(&mut kernel, facts.features);
     apply_tunables(&mut kernel, facts.debug_sched, topology.online().weight());
-    let affinity = hints_of_command(facts.command, topology.nr_cpus());
+    let mut affinity = hints_of_command(facts.command, topology.nr_cpus());
+    affinity.extend(hints_of_tasks(facts.tasks, topology.nr_cpus()));
+    let policies = Policies::of_tasks(facts.tasks);
     let (groups, hidden) = Groups::read(&facts.groups).unwrap_or_default();
     let stories = facts.stories;
-    let options =
-        Options { affinity, groups, groups_hidden: hidden.is_some(), stories, ..Options::default() };
+    let groups_hidden = hidden.is_some();
+    let options = Options { affinity, policies, groups, groups_hidden, stories, ..Options::default() };
     let mut audit = Audit::new(&topology, &kernel, options);
     let spool = || Ok(Cursor::<Vec<u8>>::default());
     let reader = open(trace, spool).map_err(|e| Error::new(e.to_string()))?;

@@ -27,6 +27,7 @@ fn audit_as(kernel: &str, machine: &str, load: &str, with_groups: bool) -> Audit
         features: &fact("sched_features.txt"),
         debug_sched: &fact("debug_sched.txt"),
         command: &text(&format!("{load}/cmd.txt")),
+        tasks: &fs::read_to_string(folder.join(load).join("facts/tasks.txt")).unwrap_or_default(),
         groups: GroupFiles {
             before: &group("groups-before.txt"),
             after: &group("groups-after.txt"),
@@ -45,8 +46,25 @@ type Floor = [u64; 6];
 
 const GOAL: Floor = [990, 990, 990, 980, 850, 900];
 
+/// Agreement reaches a floor, and little is undecided.
 #[track_caller]
 fn check(kernel: &str, load: &str, machines: &[&str], floor: Floor) {
+    for (sum, decision) in check_agreement(kernel, load, machines, floor).iter().zip(Decision::ALL) {
+        // The first forks of a recording meet averages that are not settled, so few can be many;
+        // and whether a task makes way hangs on virtual times closer than events tell.
+        let few = sum.all() < 100 || decision == Decision::Preempt;
+        let kind = decision.name();
+        assert!(few || sum.undecided * 20 <= sum.all(), "{kernel} {load} {kind}: {sum:?}");
+    }
+}
+
+#[track_caller]
+fn check_agreement(
+    kernel: &str,
+    load: &str,
+    machines: &[&str],
+    floor: Floor,
+) -> [Counts; Decision::ALL.len()] {
     let mut sums = [Counts::default(); Decision::ALL.len()];
     for machine in machines {
         let report = audit(kernel, machine, load);
@@ -57,11 +75,8 @@ fn check(kernel: &str, load: &str, machines: &[&str], floor: Floor) {
     for ((sum, floor), decision) in sums.iter().zip(floor).zip(Decision::ALL) {
         let (agree, kind) = (sum.agrees + sum.agrees_in_set, decision.name());
         assert!(agree * 1000 >= floor * sum.decided(), "{kernel} {load} {kind}: {sum:?}, floor {floor}");
-        // The first forks of a recording meet averages that are not settled, so few can be many;
-        // and whether a task makes way hangs on virtual times closer than events tell.
-        let few = sum.all() < 100 || decision == Decision::Preempt;
-        assert!(few || sum.undecided * 20 <= sum.all(), "{kernel} {load} {kind}: {sum:?}");
     }
+    sums
 }
 
 #[test]
@@ -98,5 +113,32 @@ fn tasks_in_groups_share_a_cpu_by_the_weights_of_their_groups() {
         let pick = |with_groups| audit_as(kernel, machine, "hogs", with_groups).pick.counts;
         let (known, unknown) = (pick(true), pick(false));
         assert!(known.differs * 10 < unknown.differs, "{kernel}: {known:?}, without groups {unknown:?}");
+    }
+}
+
+#[test]
+fn programs_of_one_idea_each() {
+    let machine = "1x1x4-programs";
+    let floors: [(&str, Floor); 9] = [
+        ("affinity", [990, 1000, 0, 990, 970, 700]),
+        ("hotplug", [990, 900, 0, 990, 980, 0]),
+        ("make", [1000, 1000, 960, 1000, 950, 0]),
+        ("nice", [1000, 1000, 0, 990, 950, 700]),
+        ("policies", [990, 0, 0, 990, 980, 0]),
+        ("pool", [1000, 850, 0, 990, 1000, 1000]),
+        ("quota", [970, 900, 0, 1000, 1000, 1000]),
+        ("rt", [1000, 600, 0, 1000, 900, 1000]),
+        ("server", [1000, 1000, 0, 1000, 1000, 1000]),
+    ];
+    for (load, floor) in floors {
+        for kernel in ["6.1", "6.12", "7.2"] {
+            check(kernel, load, &[machine], floor);
+        }
+    }
+    for kernel in ["6.1", "6.12", "7.2"] {
+        // Picks beside a task that is out of its budget are open.
+        check_agreement(kernel, "deadline", &[machine], [1000, 1000, 0, 1000, 950, 1000]);
+        check(kernel, "signals", &[machine], [1000, 1000, 0, 990, 900, 1000]);
+        check(kernel, "yield", &[machine], [1000, 1000, 0, 980, 400, 1000]);
     }
 }
