@@ -36,7 +36,7 @@ impl Shadow {
     /// How far the virtual time of an entity is likely to be off. What its errors add up to at most grows with each switch,
     /// but picks and answers set right what is off by more than they leave room for, so a CPU that lost its turn at
     /// the wrong moment is seen before it has lost many: the charges of a task are likely to be off by no more than
-    /// one turn. What it brings from before the recording comes on top.
+    /// one turn. What it brings from before the recording comes on top, and what a change of its weight left open.
     pub fn likely_error(&self, se: SeId) -> u64 {
         let most = self.error_of(se);
         if self.sched.se(se).parent.is_some() || !se.is_task() || self.runtime_told {
@@ -200,11 +200,30 @@ impl Shadow {
         if self.runtime_told {
             return;
         }
+        let span = now.since(self.known(task).began).0.min(PRIORITY_DELAY.0);
+        self.had_weight(task, before, span);
+    }
+
+    /// Another changed the weight of a task some time before an event that shows it. Who runs was charged by the one weight
+    /// or the other; the lag of who waits was scaled, under EEVDF, from an average that has gone on since.
+    pub fn weight_was_changed(&mut self, task: TaskId, before: LoadWeight, now: Time) {
         let known = self.known(task);
-        let span = now.since(known.began).0.min(PRIORITY_DELAY.0);
+        let since = match self.sched.kernel.rules.policy {
+            _ if self.runs(task) => known.began,
+            FairPolicy::Eevdf if self.sched.task(task).on_rq => known.left,
+            _ => return,
+        };
+        if !self.runtime_told {
+            let error = self.had_weight(task, before, now.since(since).0);
+            self.known_mut(task).lag_error += error;
+        }
+    }
+
+    fn had_weight(&mut self, task: TaskId, before: LoadWeight, span: u64) -> u64 {
         let after = self.sched.task(task).se.load;
         let error = calc_delta_fair(span, &after).abs_diff(calc_delta_fair(span, &before));
         self.add_error(SeId(task.0), error);
+        error
     }
 
     /// A task whose virtual time is known from others': it is alone in its queue, so its lag

@@ -43,7 +43,11 @@ impl Shadow {
         if let Some(prio) = prio
             && self.known(task).prio != Some(prio)
         {
+            let (had, before) = (self.known(task).prio.is_some(), self.sched.task(task).se.load);
             self.set_prio(task, prio, now);
+            if had {
+                self.weight_was_changed(task, before, now);
+            }
         }
         task
     }

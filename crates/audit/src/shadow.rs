@@ -58,7 +58,7 @@ pub struct Known {
     pub nice_told: bool,
     /// How far its virtual time may be from the one here, ns.
     pub vruntime_error: u64,
-    /// How much of that comes of what it was owed before the recording began, ns.
+    /// How much of that comes of what it was owed before the recording began, or of a weight that another changed, ns.
     pub lag_error: u64,
     /// The floor of its queue has put it where it is.
     pub by_floor: bool,
