@@ -247,7 +247,7 @@ fn who_waited_since_before_the_recording_is_not_known() {
         a-10 [000] d..2. 1.044000: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=z next_pid=30 next_prio=120
 ";
     expect![[r#"
-        z: undecided, task 30 from CPU 1 to CPU 0, LB_BALANCED
+        z: undecided, task 30 from CPU 1 to CPU 0, LB_NOT_IDLE
     "#]]
     .assert_eq(&verdicts("v6.12", Decision::Balance, trace));
 }
