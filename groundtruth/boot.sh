@@ -5,7 +5,8 @@
 # MACHINE is SOCKETSxLLCSxCORES[xTHREADS], one NUMA node per socket at distance 21, with CPUs numbered in that
 # order; `-cluster` behind it makes two clusters of each LLC, with an L2 each. The clock of the guest counts
 # instructions, so what else the host does cannot be seen in a recording.
-# Environment: QEMU, QEMU_ARGS (more arguments), MEM (MiB of a node).
+# Environment: QEMU, QEMU_ARGS (more arguments), MEM (MiB of a node), SEED (of the random numbers that the guest gets:
+# another one is another boot).
 set -euo pipefail
 kernel=$1 initramfs=$2 job=$3 out=$4 machine=$5 seconds=${6:-600}
 IFS=x read -r sockets llcs cores threads <<<"${machine%%-*}"
@@ -44,7 +45,7 @@ if [ "$sockets" -gt 1 ]; then
 fi
 args+=(-kernel "$image" -initrd "$work/initramfs"
     -append "console=ttyS0 quiet loglevel=4 nokaslr mitigations=off tsc=reliable sched_verbose schedstats=enable random.trust_cpu=on no_timer_check panic=1"
-    -rtc base=2026-01-01T00:00:00,clock=vm -seed 1 -display none -nodefaults -no-reboot -net none -serial stdio -monitor none
+    -rtc base=2026-01-01T00:00:00,clock=vm -seed "${SEED:-1}" -display none -nodefaults -no-reboot -net none -serial stdio -monitor none
     -drive "file=$work/out.img,format=raw,if=none,id=o,cache=unsafe" -device virtio-blk-pci,drive=o,serial=labout
     -drive "file=$work/data.img,format=raw,if=none,id=d,cache=unsafe" -device virtio-blk-pci,drive=d,serial=labdata)
 
