@@ -204,6 +204,7 @@ impl Engine<'_> {
             own_timers: None,
             parent: birth.parent,
             children: 0,
+            zombies: 0,
             forked: Vec::new(),
             joiner: None,
             since: self.now,
@@ -264,6 +265,11 @@ impl Engine<'_> {
     /// The child is there.
     pub fn cloned(&mut self, cpu: CpuId, task: TaskId, spec: SpecId) {
         self.tasks[task.index()].stage = Stage::Fetch;
+        let cost = &self.machine.cost;
+        let thread = matches!(self.workload.task(spec).process, Process::Thread(_));
+        if !thread && cost.fork_return_ns.get() > 0 && self.machine.has(Mechanism::KernelCosts) {
+            self.in_kernel_for(task, cost.fork_return_ns.get(), Stage::Fetch);
+        }
         let fixed = self.placed(cpu, task, spec);
         self.born(cpu, task, spec, fixed);
     }

@@ -80,7 +80,9 @@ impl Engine<'_> {
             self.wake_up(cpu, Context::Task, joiner, false);
         }
         if let Some(parent) = parent.filter(|_| !is_thread) {
-            self.tasks[parent.index()].children -= 1;
+            let entry = &mut self.tasks[parent.index()];
+            entry.children -= 1;
+            entry.zombies += 1;
             if self.tasks[parent.index()].wait == Wait::Children {
                 self.wake_up(cpu, Context::Task, parent, false);
             }
@@ -155,8 +157,18 @@ impl Engine<'_> {
         }
     }
 
-    /// Sleeps until no forked process is left.
+    /// Sleeps until no forked process is left, and takes the status of those that have ended.
     pub fn wait_children(&mut self, cpu: CpuId, task: TaskId) {
+        let reap = if self.machine.has(Mechanism::KernelCosts) { self.machine.cost.reap_ns.get() } else { 0 };
+        let entry = &mut self.tasks[task.index()];
+        if entry.zombies > 0 && reap > 0 {
+            entry.zombies -= 1;
+            // It is among those that wait already: a child that ends meanwhile wakes it, awake as it is.
+            entry.wait = Wait::Children;
+            return self.in_kernel_for(task, reap, Stage::WaitChildren);
+        }
+        entry.zombies = 0;
+        entry.wait = Wait::Nothing;
         self.charge(cpu, self.paths.syscall);
         if self.tasks[task.index()].children == 0 {
             self.tasks[task.index()].stage = Stage::Fetch;
@@ -206,6 +218,53 @@ mod tests {
                 _ => {}
             }
         }
+    }
+
+    /// Sleeps and wake-ups of a task.
+    #[derive(Default)]
+    struct Parent {
+        sleeps: u32,
+        wakeups: u32,
+    }
+
+    impl Sink for Parent {
+        fn event(&mut self, event: &Event) {
+            match &event.kind {
+                Kind::SchedWakeup { comm, .. } => self.wakeups += u32::from(*comm == "parent"),
+                Kind::SchedSwitch { prev_comm, prev_state, .. } if *prev_comm == "parent" => {
+                    self.sleeps += u32::from(prev_state.to_string() == "S");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// How often a parent sleeps and is woken whose two children end 50 us after each other.
+    fn waits(reap_us: u64) -> (u32, u32) {
+        let mut w = WorkloadBuilder::new("test");
+        let children = [1_000, 1_050].map(|us| {
+            let program = w.program("child", |p| _ = p.run(Duration::micros(us)));
+            w.task(TaskSpec::forked("child", program))
+        });
+        let program = w.program("parent", |p| {
+            for child in children {
+                p.fork(child);
+            }
+            p.wait_children();
+        });
+        w.task(TaskSpec::root("parent", program));
+        let workload = w.finish().unwrap();
+        let (mut machine, kernel) = (Machine::preset("1x1x4").unwrap(), Kernel::parse("v6.12").unwrap());
+        machine.apply_toml("test", &format!("[cost]\nfork_ns = 0\nreap_ns = {}\n", reap_us * 1000)).unwrap();
+        let mut parent = Parent::default();
+        assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut parent).is_ok());
+        (parent.sleeps, parent.wakeups)
+    }
+
+    #[test]
+    fn a_child_that_ends_wakes_its_parent_even_while_it_reaps_another() {
+        assert_eq!(waits(0), (2, 2), "asleep again when the second ends");
+        assert_eq!(waits(200), (1, 2), "awake, and then there is nobody to wait for");
     }
 
     /// How a task ends beside another on its CPU.

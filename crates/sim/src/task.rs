@@ -200,6 +200,8 @@ pub(crate) struct Task {
     pub parent: Option<TaskId>,
     /// Forked processes that live.
     pub children: u32,
+    /// Those that have ended and were not waited for.
+    pub zombies: u32,
     /// The last task forked from each spec, for joining.
     pub forked: Vec<(SpecId, TaskId)>,
     /// Who waits in a join for this task.

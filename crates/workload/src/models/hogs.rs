@@ -16,6 +16,8 @@ params! {
         hogs: u32 = 12,
         /// How long they compute by the wall.
         wall: Duration = Duration::millis(1000),
+        /// What each computes before it first looks at the clock: faults, taking its name.
+        overhead: Duration = Duration::ZERO,
         /// Work between two looks at the clock: 2000 turns of an empty loop.
         block: Duration = Duration::micros(6),
         /// Nice values, given out in turn.
@@ -39,7 +41,11 @@ impl Hogs {
             .map(|&nice| {
                 let attr = w.attr(SchedAttr { policy: Policy::Normal { nice }, ..SchedAttr::default() });
                 w.program(format!("hg nice {nice}"), |p| {
-                    p.own_comm().set_sched(attr).run_wall(self.wall, self.block);
+                    p.own_comm();
+                    if self.overhead > Duration::ZERO {
+                        p.run_kernel(self.overhead);
+                    }
+                    p.set_sched(attr).run_wall(self.wall, self.block);
                 })
             })
             .collect();
