@@ -1,6 +1,7 @@
 //! `cargo xtask fidelity-loop`: the recorded programs run again by the simulator, as a table.
 //!
-//! Writes the section between two marks of `docs/fidelity.md`.
+//! Writes the section between two marks of `docs/fidelity.md`. With `--recorded` and folders of recordings made again it
+//! measures those instead (`spread.rs`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,13 +11,15 @@ use std::path::Path;
 
 use schedlab::closed_loop::{
     Company, Figures, Placed, Program, ROWS, SESSION, Share, bare_machine, compare, courses,
-    idle_balance_costs, learned, machine, recorded, shares, simulated,
+    idle_balance_costs, learned, machine, shares, simulated,
 };
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::topology::CpuId;
 
-use crate::source;
+use crate::near::{Tally, cell, told};
+use crate::source::{self, read};
+use crate::spread::{self, Spread};
 
 const BEGIN: &str = "<!-- closed loop: begin, written by `cargo xtask fidelity-loop` -->";
 const END: &str = "<!-- closed loop: end -->";
@@ -37,7 +40,10 @@ const PASTS: u64 = 100;
 /// # Errors
 /// A file that cannot be read or written, or a run that cannot be made.
 pub fn run(only: &[String]) -> Result<(), String> {
-    let mut tables = Tables::default();
+    if let Some(("--recorded", folders)) = only.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return spread::write(folders);
+    }
+    let mut tables = Tables { spread: Spread::read()?, ..Tables::default() };
     for kernel in KERNELS {
         for name in MACHINES {
             let folder = source::root().join("traces").join(kernel).join(name);
@@ -70,13 +76,11 @@ pub fn run(only: &[String]) -> Result<(), String> {
     fs::write(&path, format!("{before}{BEGIN}\n\n{text}\n{END}{after}")).map_err(|e| e.to_string())
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
-}
-
 /// Lines of the tables.
 #[derive(Default)]
 struct Tables {
+    spread: Spread,
+    tally: BTreeMap<&'static str, Tally>,
     counts: String,
     costs: String,
     shares: String,
@@ -92,19 +96,33 @@ impl Tables {
         let mut text = String::new();
         for (kernel, (recorded, simulated)) in &self.pairs {
             for ((a, b), share, time) in recorded.shares() {
-                if let Some((_, other, ours)) = simulated.shares().into_iter().find(|s| s.0 == (a, b)) {
+                let ours = simulated.shares().into_iter().find(|s| s.0 == (a, b));
+                let again = self.spread.pairs(kernel).into_iter().find(|s| s.0 == (a, b));
+                if let (Some((_, ours, ours_ms)), Some((_, again, again_ms))) = (ours, again) {
                     _ = writeln!(
                         text,
-                        "| {kernel} | {a}, {b} | {:.1} | {:.1} | {} | {} |",
+                        "| {kernel} | {a}, {b} | {:.1} | {:.1} | {:.1} | {} | {again_ms:.0} | {} |",
                         share * 100.0,
-                        other * 100.0,
+                        again * 100.0,
+                        ours * 100.0,
                         time.0 / 1_000_000,
-                        ours.0 / 1_000_000
+                        ours_ms.0 / 1_000_000
                     );
                 }
             }
         }
         text
+    }
+
+    fn tally(&self) -> String {
+        let mut all = Tally::default();
+        let mut text = String::new();
+        for load in LOADS {
+            let tally = self.tally.get(load).copied().unwrap_or_default();
+            text += &tally.row(load);
+            all += tally;
+        }
+        text + &all.row("all")
     }
 
     fn text(&self) -> String {
@@ -114,8 +132,17 @@ impl Tables {
         columns.extend(ROWS);
         let streams = ["kernel", "machine", "load", "steps", "exact", "in set", "differ", "not reached"];
         format!(
-            "### Counts: recorded, simulated\n\n{}{}\n### Shares of hogs by nice value, percent: recorded, \
-             simulated\n\n{}{}\n### Shares of each hog, led along the recording\n\n{}{}\n{}\n### Shares of two hogs alone on a CPU, percent\n\n{}{}\n### What CPUs take newly idle balancing to cost, us\n\n{}{}\n### New threads\n\n{}{}\n{}",
+            "### Rows whose counts come back\n\n{}{}\n### Counts: recorded, recorded again, simulated\n\n{}{}\n### Shares of hogs by nice value, percent: recorded, \
+             recorded again, simulated\n\n{}{}\n### Shares of each hog, led along the recording\n\n{}{}\n{}\n### Shares of two hogs alone on a CPU, percent\n\n{}{}\n### What CPUs take newly idle balancing to cost, us\n\n{}{}\n### New threads\n\n{}{}\n{}",
+            head(&[
+                "load",
+                "rows",
+                "within a tenth of the one recording",
+                "of the mean of all recordings",
+                "or as near as some recording",
+                "recordings made again, within a tenth of the one",
+            ]),
+            self.tally(),
             head(&columns),
             self.counts,
             head(&["kernel", "machine", "load", "nice -5", "nice 0", "nice 5"]),
@@ -127,8 +154,10 @@ impl Tables {
                 "kernel",
                 "nice values",
                 "recorded",
+                "again",
                 "simulated",
                 "together, recorded ms",
+                "again ms",
                 "simulated ms"
             ]),
             self.pairs(),
@@ -156,14 +185,7 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn recorded(&self, load: &str) -> Result<(Program, Figures), String> {
-        let folder = self.folder.join(load);
-        let program = Program::parse(&read(&folder.join("cmd.txt"))?).map_err(|e| e.to_string())?;
-        let path = folder.join("trace.txt.gz");
-        let trace = fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
-        let figures = recorded(Cursor::new(trace), &program, self.machine, &kernel)
-            .map_err(|e| format!("{}: {e}", path.display()))?;
-        Ok((program, figures))
+        spread::recording(&self.folder.join(load), self.machine, self.kernel)
     }
 
     fn simulated(&self, program: &Program, recorded: &Figures, seed: u64) -> Result<Figures, String> {
@@ -215,7 +237,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    fn counts(&self, load: &str, runs: &Runs, tables: &mut Tables) {
+    fn counts(&self, load: &'static str, runs: &Runs, tables: &mut Tables) {
         let Runs { program, recorded, simulated } = runs;
         let mut sum = [0.0; ROWS.len()];
         let mut shares = Vec::new();
@@ -229,17 +251,23 @@ impl Place<'_> {
                 tables.pairs.entry(self.kernel).or_default().1.merge(&figures.company);
             }
         }
+        let again = tables.spread.of(self.kernel, self.machine.name(), load);
         tables.counts += &self.head(load);
-        for (recorded, simulated) in recorded.row().into_iter().zip(sum) {
-            tables.counts += &cell(recorded, simulated);
+        for (at, (recorded, simulated)) in recorded.row().into_iter().zip(sum).enumerate() {
+            let again: Vec<f64> = again.iter().map(|again| again.figures[at]).collect();
+            tables.counts += &cell(recorded, &again, simulated);
         }
         tables.counts += "\n";
+        let again: Vec<[f64; ROWS.len()]> = again.iter().map(|again| again.figures).collect();
+        tables.tally.entry(load).or_default().add(recorded.row(), &again, sum);
         if !nice.is_empty() {
             tables.pairs.entry(self.kernel).or_default().0.merge(&recorded.company);
             tables.shares += &self.head(load);
             for (i, (_, share)) in recorded.shares(program.prefix(), &nice).into_iter().enumerate() {
                 let mean = shares.iter().map(|s| s[i].1).sum::<f64>() / shares.len() as f64;
-                _ = write!(tables.shares, " {:.1}, {:.1} |", share * 100.0, mean * 100.0);
+                let again = tables.spread.of(self.kernel, self.machine.name(), load);
+                let again: Vec<f64> = again.iter().map(|again| again.shares[i] * 100.0).collect();
+                _ = write!(tables.shares, " {} |", told(share * 100.0, &again, mean * 100.0, 1));
             }
             tables.shares += "\n";
         }
@@ -266,10 +294,10 @@ impl Place<'_> {
             shares.iter().filter(|share| share.is_within(0.02)).count(),
             mean * 100.0,
             worst.off() * 100.0,
-            told(worst)
+            hog(worst)
         );
         for share in shares.iter().filter(|share| !share.is_within(0.02)) {
-            _ = writeln!(tables.off, "- {} {} {load}: {}.", self.kernel, self.machine.name(), told(share));
+            _ = writeln!(tables.off, "- {} {} {load}: {}.", self.kernel, self.machine.name(), hog(share));
         }
         Ok(())
     }
@@ -324,22 +352,7 @@ fn quartiles(mut times: Vec<u64>) -> String {
 }
 
 /// A hog with its shares in percent of a CPU.
-fn told(share: &Share) -> String {
+fn hog(share: &Share) -> String {
     let (recorded, simulated) = (share.recorded * 100.0, share.simulated * 100.0);
     format!("hg-{} (nice {}): {recorded:.1}, {simulated:.1}", share.hog, share.nice)
-}
-
-/// Both values, and in bold the ratio where it is more than a tenth off.
-fn cell(recorded: f64, simulated: f64) -> String {
-    if recorded < 20.0 && simulated < 20.0 {
-        return format!(" {recorded:.0}, {simulated:.0} |");
-    }
-    let ratio = simulated / recorded;
-    if (0.9..=1.1).contains(&ratio) {
-        format!(" {recorded:.0}, {simulated:.0} |")
-    } else if recorded < 20.0 {
-        format!(" {recorded:.0}, **{simulated:.0}** |")
-    } else {
-        format!(" {recorded:.0}, {simulated:.0} (**{ratio:.2}**) |")
-    }
 }

@@ -6,9 +6,11 @@ mod disagreements;
 mod fidelity;
 mod fidelity_loop;
 mod kernel_map;
+mod near;
 mod replay_fidelity;
 mod rules;
 mod source;
+mod spread;
 mod tidy;
 
 use std::process::ExitCode;
@@ -22,7 +24,7 @@ fn main() -> ExitCode {
         "replay-fidelity" => replay_fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "rules" => rules::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "tidy" => tidy::check(),
-        _ => Err("usage: cargo xtask tidy | kernel-map | fidelity [--check] | fidelity-loop [LOAD..] | replay-fidelity [WORD..] | rules [NAME..]"
+        _ => Err("usage: cargo xtask tidy | kernel-map | fidelity [--check] | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..]"
             .to_string()),
     };
     match result {

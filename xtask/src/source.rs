@@ -8,6 +8,11 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the checkout").to_path_buf()
 }
 
+/// What is in a file.
+pub fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
 /// Every Rust file below `crates` and `xtask`, in order, as a path from the top with its text.
 pub fn rust_files() -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
@@ -25,7 +30,7 @@ fn walk(folder: &Path, found: &mut Vec<(String, String)>) -> Result<(), String> 
         if path.is_dir() && path.file_name().is_some_and(|n| n != "target") {
             walk(&path, found)?;
         } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            let text = read(&path)?;
             let name = path.strip_prefix(root()).expect("below the top").display().to_string();
             found.push((name, text));
         }
