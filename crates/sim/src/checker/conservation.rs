@@ -2,7 +2,7 @@
 //! it was there, and the way there from the last wake-up or move to that CPU, whose clock the
 //! scheduler may have gone by. The rest is what interrupts stole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Kind, Sink};
@@ -17,6 +17,8 @@ pub struct Conservation {
     stays: BTreeMap<CpuId, Stay>,
     /// When somebody was queued on each CPU last, since its last switch.
     queued: BTreeMap<CpuId, Time>,
+    /// Who is being woken. Such a task that changes its CPU is queued there later.
+    waking: BTreeSet<Pid>,
     /// Time charged to tasks, time they were on a CPU, time CPUs were idle.
     totals: Totals,
     /// What was found.
@@ -59,9 +61,12 @@ impl Sink for Conservation {
                     stay.charged += Duration(runtime);
                 }
             }
-            Kind::SchedWakeup { target_cpu: cpu, .. }
-            | Kind::SchedWakeupNew { target_cpu: cpu, .. }
-            | Kind::SchedMigrateTask { dest_cpu: cpu, .. } => {
+            Kind::SchedWaking { pid, .. } => _ = self.waking.insert(pid),
+            Kind::SchedMigrateTask { pid, .. } if self.waking.contains(&pid) => {}
+            Kind::SchedWakeup { pid, target_cpu: cpu, .. }
+            | Kind::SchedWakeupNew { pid, target_cpu: cpu, .. }
+            | Kind::SchedMigrateTask { pid, dest_cpu: cpu, .. } => {
+                self.waking.remove(&pid);
                 self.queued.insert(cpu, event.time);
             }
             Kind::SchedSwitch { next_pid, .. } => {
@@ -91,7 +96,7 @@ impl Sink for Conservation {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{event, switch};
+    use super::super::tests::{event, switch, wakeup};
     use super::*;
     use schedlab_trace::Comm;
 
@@ -123,12 +128,18 @@ mod tests {
     #[test]
     fn the_way_from_the_wake_up_may_be_charged() {
         let mut checker = Conservation::default();
-        let wakeup =
-            Kind::SchedWakeup { comm: Comm::default(), pid: Pid(5), prio: 120, target_cpu: CpuId(0) };
+        let comm = Comm::default();
+        let elsewhere = Kind::SchedWaking { comm, pid: Pid(6), prio: 120, target_cpu: CpuId(1) };
+        let comes =
+            Kind::SchedMigrateTask { comm, pid: Pid(6), prio: 120, orig_cpu: CpuId(1), dest_cpu: CpuId(0) };
         for event in [
             switch(0, 0, 7, "S", 0),
-            event(2_000, 1, wakeup),
+            wakeup(2_000, 1, 5, 0),
+            // On its way to a wake list, which reads no clock of the CPU.
+            event(3_000, 2, elsewhere),
+            event(3_000, 2, comes),
             switch(5_000, 0, 0, "R", 5),
+            wakeup(5_500, 0, 6, 0),
             runtime(6_000, 0, 5, 4_000),
             switch(6_000, 0, 5, "S", 0),
         ] {
