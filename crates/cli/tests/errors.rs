@@ -107,8 +107,8 @@ fn an_unknown_key_of_a_model() {
         "model = \"hogs\"",
         "model = \"hogs\"\nhoggs = 3",
         expect![[r#"
-        schedlab: s.toml:7:1: unknown key "hoggs" in [workload]; known keys are "hogs", "wall", "block", "nice", "groups", "cpus", "start_cpu", "name", "duration", "with"
-    "#]],
+            schedlab: s.toml:7:1: unknown key "hoggs" in [workload]; known keys are "hogs", "wall", "overhead", "block", "nice", "groups", "cpus", "start_cpu", "name", "duration", "with"
+        "#]],
     );
 }
 

@@ -122,7 +122,7 @@ fn what_is_wrong_is_told_with_file_and_line() {
         model = 'hogs'
         hogs = 4
         colour = 'red'
-          s.toml:4:1: unknown key "colour" in [workload]; known keys are "hogs", "wall", "block", "nice", "groups", "cpus", "start_cpu", "name", "duration", "with"
+          s.toml:4:1: unknown key "colour" in [workload]; known keys are "hogs", "wall", "overhead", "block", "nice", "groups", "cpus", "start_cpu", "name", "duration", "with"
         model = 'hogs'
         hogs = [4, 'many']
           s.toml:3:12: "hogs": a whole number from 0 to 4294967295 is expected, not "many"
