@@ -21,8 +21,9 @@ impl<S: Listener> Audit<S> {
     /// was owed beside the sleeper.
     pub(crate) fn let_go(&mut self, sleeper: TaskId, now: Time) {
         let cpu = self.shadow.sched.task(sleeper).cpu;
-        let waited = self.shadow.is_surely_ahead(SeId(sleeper.0));
-        if let Some((task, state)) = self.is_leaving(cpu, now).filter(|_| waited) {
+        if self.shadow.is_surely_ahead(SeId(sleeper.0))
+            && let Some((task, state)) = self.is_leaving(cpu, now)
+        {
             self.leave_early(task, cpu, state, now);
         }
         if self.shadow.sched.task(sleeper).se.sched_delayed {
