@@ -285,6 +285,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_asked_while_the_scheduler_chooses_is_lost_at_its_end_or_kept() {
+        let kept = |kernel: &str| {
+            let sched = &mut draw(kernel, "1x1x2 | 0[a*]").sched;
+            let cpu = CpuId(0);
+            sched.rqs[cpu].skip_clock_update = true;
+            sched.switch_to(cpu, sched.rqs[cpu].curr, NOW);
+            sched.rqs[cpu].skip_clock_update.to_string()
+        };
+        expect![[r#"
+            v4.13..v6.3: false
+            v6.10..v7.2: true"#]].assert_eq(&by_kernel("", kept));
+    }
+
+    #[test]
     fn a_throttled_queue_has_a_clock_that_stands_still() {
         let mut drawn = draw("v6.12", "1x1x2 | 0[a*]");
         let sched = &mut drawn.sched;

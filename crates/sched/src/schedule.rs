@@ -67,15 +67,9 @@ impl Sched {
             delayed = !self.block_task(task, how, clock);
         }
         let reason = self.pick_and_switch(cpu, now);
-        let rq = &mut self.rqs[cpu];
-        let next = rq.curr;
-        rq.need_resched = crate::NeedResched::default();
-        if next != prev {
-            rq.nr_switches += 1;
-            if let Curr::Task(task) = next {
-                self.task_mut(task).on_cpu = true;
-            }
-        } else if next == Curr::Idle {
+        let next = self.rqs[cpu].curr;
+        self.chosen(cpu, prev, next);
+        if next == prev && next == Curr::Idle {
             self.stop_hrtick(cpu);
         }
         Switched { prev, next, reason, voluntary, preempted: how == Deactivate::Preempted, delayed }
@@ -234,8 +228,17 @@ impl Sched {
         self.update_rq_clock(cpu, now);
         let prev = self.rqs[cpu].curr;
         self.put_prev_set_next(cpu, prev, next);
+        self.chosen(cpu, prev, next);
+    }
+
+    /// What was asked of the scheduler is done.
+    ///
+    /// Kernel: __schedule(), kernel/sched/core.c, v6.1, v6.12.
+    fn chosen(&mut self, cpu: CpuId, prev: Curr, next: Curr) {
+        let keeps_skip = self.kernel.has(Feature::ClockSkipKept);
         let rq = &mut self.rqs[cpu];
         rq.need_resched = crate::NeedResched::default();
+        rq.skip_clock_update &= keeps_skip;
         if next != prev {
             rq.nr_switches += 1;
             if let Curr::Task(task) = next {

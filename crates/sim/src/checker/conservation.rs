@@ -1,6 +1,6 @@
 //! Time adds up: what a task is charged while it is on a CPU is no more than the time
 //! it was there, and the way there from the last wake-up or move to that CPU, whose clock the
-//! scheduler may have gone by. The rest is what interrupts stole.
+//! scheduler may have gone by, or from the last charge of who ran before. The rest is what interrupts stole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +31,8 @@ struct Stay {
     since: Time,
     /// From when on it may have been charged.
     clock: Time,
+    /// Until when somebody was charged.
+    told: Option<Time>,
     charged: Duration,
 }
 
@@ -59,6 +61,7 @@ impl Sink for Conservation {
                 // A task's time may be told from another CPU; it counts where it runs.
                 if let Some(stay) = self.stays.get_mut(&event.cpu).filter(|stay| stay.pid == pid) {
                     stay.charged += Duration(runtime);
+                    stay.told = Some(event.time);
                 }
             }
             Kind::SchedWaking { pid, .. } => _ = self.waking.insert(pid),
@@ -72,8 +75,11 @@ impl Sink for Conservation {
             Kind::SchedSwitch { next_pid, .. } => {
                 let since = event.time;
                 let clock = self.queued.remove(&event.cpu).unwrap_or(since);
-                let stay = Stay { pid: next_pid, since, clock, charged: Duration::ZERO };
-                let Some(last) = self.stays.insert(event.cpu, stay) else { return };
+                let last = self.stays.remove(&event.cpu);
+                let clock = last.and_then(|last| last.told).map_or(clock, |told| clock.min(told));
+                let stay = Stay { pid: next_pid, since, clock, told: None, charged: Duration::ZERO };
+                self.stays.insert(event.cpu, stay);
+                let Some(last) = last else { return };
                 let there = event.time.since(last.since);
                 if last.pid == Pid::IDLE {
                     self.totals.idle += there;
@@ -123,6 +129,24 @@ mod tests {
         checker.event(&runtime(9_500, 0, 6, 2_000));
         checker.event(&switch(10_000, 0, 6, "S", 0));
         assert_eq!(checker.findings.first()[0].what, "task 6 was charged 2us in a stay of 1us");
+    }
+
+    #[test]
+    fn the_way_from_the_last_charge_may_be_charged() {
+        let mut checker = Conservation::default();
+        for event in [
+            switch(0, 0, 7, "S", 5),
+            runtime(4_000, 0, 5, 4_000),
+            switch(6_000, 0, 5, "S", 6),
+            runtime(8_000, 0, 6, 4_000),
+            switch(8_000, 0, 6, "S", 7),
+            runtime(9_000, 0, 7, 2_000),
+            switch(9_000, 0, 7, "S", 8),
+        ] {
+            checker.event(&event);
+        }
+        assert_eq!(checker.findings.first()[0].what, "task 7 was charged 2us in a stay of 1us");
+        assert_eq!(checker.findings.count(), 1);
     }
 
     #[test]
