@@ -14,7 +14,7 @@ use crate::class::Class;
 use crate::{Curr, Placement, Reason, Sched, SdFlags};
 
 impl Sched {
-    /// A CPU for a task of real time that wakes. In a simulation it is left where it was, and pushed.
+    /// A CPU for a task of real time that wakes or is new.
     ///
     /// Kernel: select_task_rq_rt(), kernel/sched/rt.c, v4.13, v6.12.
     pub fn select_task_rq_rt(&self, task: TaskId, this: CpuId) -> Placement {

@@ -3,6 +3,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
+use crate::class::Class;
 use crate::{
     Candidate, Feature, Leans, Placement, Reason, RecentUsedCpu, Refused, Sched, SdFlags, SdId, View,
 };
@@ -20,7 +21,7 @@ impl Sched {
     ///
     /// Kernel: select_task_rq(), kernel/sched/core.c, v6.12.
     pub(super) fn select_task_rq(&self, view: &View, wakeup: &Wakeup) -> Placement {
-        self.placed(wakeup.task, |prev| select_task_rq_fair(view, wakeup, prev))
+        self.placed(wakeup.task, wakeup.this_cpu, |prev| select_task_rq_fair(view, wakeup, prev))
     }
 
     /// A CPU for a task that `this` forked.
@@ -34,20 +35,20 @@ impl Sched {
         passed_over: Option<&RefCell<Vec<Candidate>>>,
     ) -> Placement {
         let view = View::new(self, now, passed_over);
-        self.placed(task, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK))
+        self.placed(task, this, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK))
     }
 
     /// A CPU for a task that `this` forked, and what that leans on.
     pub fn decide_fork_leaning(&self, task: TaskId, this: CpuId, now: Time) -> (Placement, Leans) {
         let view = View::new(self, now, None);
-        let placement = self.placed(task, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK));
+        let placement = self.placed(task, this, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK));
         (placement, view.leans())
     }
 
     /// A CPU for a task that `this` forked, with other averages and idle stamps.
     pub fn decide_fork_by(&self, task: TaskId, this: CpuId, now: Time, facts: &ForkFacts) -> Placement {
         let view = View::by_facts(self, now, facts);
-        self.placed(task, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK))
+        self.placed(task, this, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK))
     }
 
     /// A CPU for a running task that executes another program; its own to stay.
@@ -65,16 +66,18 @@ impl Sched {
         if self.rqs[placement.cpu].active { placement } else { Placement::new(this, Reason::StayLocal) }
     }
 
-    /// Asks the fair class if the task has a choice, and replaces an answer that cannot be.
-    fn placed(&self, task: TaskId, fair: impl FnOnce(CpuId) -> Placement) -> Placement {
+    /// Asks the task's class if the task has a choice, and replaces an answer that cannot be.
+    fn placed(&self, task: TaskId, this: CpuId, fair: impl FnOnce(CpuId) -> Placement) -> Placement {
         let p = self.task(task);
         let mut placement = if p.nr_cpus_allowed <= 1 {
             Placement::new(p.allowed.first().unwrap_or(p.cpu), Reason::OnlyAllowed)
-        } else if p.policy.is_fair() {
-            fair(p.wake_cpu)
         } else {
-            // Pushing and pulling, not placement, spread the other classes.
-            Placement::new(p.wake_cpu, Reason::KeepCpu)
+            match self.class_of(task) {
+                Class::Fair => fair(p.wake_cpu),
+                Class::Rt => self.select_task_rq_rt(task, this),
+                // Pushing and pulling, not placement, spread the others.
+                _ => Placement::new(p.wake_cpu, Reason::KeepCpu),
+            }
         };
         if !self.is_cpu_allowed(task, placement.cpu) {
             placement.cpu = self.select_fallback_rq(task);
