@@ -1,6 +1,7 @@
 //! Time adds up: what a task is charged while it is on a CPU is no more than the time
 //! it was there, and the way there from the last wake-up or move to that CPU, whose clock the
-//! scheduler may have gone by, or from the last charge of who ran before. The rest is what interrupts stole.
+//! scheduler may have gone by, or from the last charge of who ran before. A throttled task that is let
+//! go on may be charged from any time on at which its CPU idled. The rest is what interrupts stole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,8 @@ pub struct Conservation {
     queued: BTreeMap<CpuId, Time>,
     /// Who is being woken. Such a task that changes its CPU is queued there later.
     waking: BTreeSet<Pid>,
+    /// Who left its CPU runnable.
+    runnable: BTreeSet<Pid>,
     /// Time charged to tasks, time they were on a CPU, time CPUs were idle.
     totals: Totals,
     /// What was found.
@@ -72,11 +75,18 @@ impl Sink for Conservation {
                 self.waking.remove(&pid);
                 self.queued.insert(cpu, event.time);
             }
-            Kind::SchedSwitch { next_pid, .. } => {
+            Kind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
                 let since = event.time;
-                let clock = self.queued.remove(&event.cpu).unwrap_or(since);
+                let mut clock = self.queued.remove(&event.cpu).unwrap_or(since);
                 let last = self.stays.remove(&event.cpu);
-                let clock = last.and_then(|last| last.told).map_or(clock, |told| clock.min(told));
+                if prev_state.is_runnable() {
+                    self.runnable.insert(prev_pid);
+                }
+                let throttled = self.runnable.remove(&next_pid) && prev_pid == Pid::IDLE;
+                if let Some(last) = last {
+                    let read = if throttled { Some(last.since) } else { last.told };
+                    clock = read.map_or(clock, |read| clock.min(read));
+                }
                 let stay = Stay { pid: next_pid, since, clock, told: None, charged: Duration::ZERO };
                 self.stays.insert(event.cpu, stay);
                 let Some(last) = last else { return };
