@@ -89,7 +89,9 @@ impl<S: Listener> Audit<S> {
         let mut verdict = self.of_exec(event, task, to);
         verdict.ours = of_exec(&mut self.shadow, task, to, event.time).list;
         verdict.judge();
-        if self.asks_nearest(&verdict) {
+        // One that changed its own mask asks in the same way.
+        let executes = self.pairing.execs(event.time + STOPPER_PATIENCE).any(|pid| pid == event.pid);
+        if executes && self.asks_nearest(&verdict) {
             verdict.nearest = self.nearest_of_exec(task, to, event.time).map(Box::new);
         }
         self.execs.moved.retain(|(other, _)| *other != task);
