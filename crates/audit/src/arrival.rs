@@ -1,7 +1,7 @@
 //! What may come of a task's arrival where another runs, within the errors of virtual times; and what the kernel's
 //! answer teaches of these.
 
-use schedlab_sched::{Curr, FairPolicy, Feature, PreemptDecision, Reason, SeId, calc_delta_fair, wf};
+use schedlab_sched::{CfsRqId, Curr, FairPolicy, Feature, PreemptDecision, Reason, SeId, calc_delta_fair, wf};
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
@@ -65,12 +65,13 @@ pub fn possible(
         (true, false) => &directions[..1],
         (true, true) => &directions[1..],
     };
-    let others = others(shadow, running, woken);
+    let cfs = shadow.sched.cfs_rq_of(running);
+    let others = others(shadow, cfs, running, woken);
     let by_others = |shadow: &mut Shadow| {
         [1, -1].into_iter().any(|sign| {
-            shift(shadow, &others, sign);
+            shadow.sched.shift_vruntimes(cfs, &others, sign);
             let open = ask(shadow);
-            shift(shadow, &others, -sign);
+            shadow.sched.shift_vruntimes(cfs, &others, -sign);
             open
         })
     };
@@ -87,7 +88,7 @@ pub fn possible(
             ask(shadow)
         });
         set(shadow, [0, 0]);
-        some || by_others(shadow)
+        some || !others.is_empty() && by_others(shadow)
     };
     let open = open || directions.len() > 1 && less(shadow);
     shadow.spare.others = others;
@@ -100,25 +101,15 @@ pub fn possible(
 }
 
 /// Who waits beside two in their queue, with their errors: these move the average by which all are eligible (EEVDF).
-fn others(shadow: &mut Shadow, running: SeId, woken: SeId) -> Vec<(SeId, i64)> {
+fn others(shadow: &mut Shadow, cfs: CfsRqId, running: SeId, woken: SeId) -> Vec<(SeId, i64)> {
     let mut others = std::mem::take(&mut shadow.spare.others);
     others.clear();
     if shadow.sched.kernel.rules.policy == FairPolicy::Eevdf {
-        let queue = shadow.sched.cfs(shadow.sched.cfs_rq_of(running));
-        let waiting = queue.timeline.entries().iter().map(|entry| entry.se);
+        let waiting = shadow.sched.cfs(cfs).timeline.entries().iter().map(|entry| entry.se);
         let beside = waiting.filter(|&se| se != running && se != woken);
         others.extend(beside.map(|se| (se, shadow.likely_error(se) as i64)));
     }
     others
-}
-
-/// Moves some in virtual time by their errors; their deadlines stay.
-fn shift(shadow: &mut Shadow, some: &[(SeId, i64)], sign: i64) {
-    for &(se, error) in some {
-        let entity = shadow.sched.se(se);
-        let (vruntime, deadline) = (entity.vruntime.wrapping_add((sign * error) as u64), entity.deadline);
-        shadow.sched.set_virtual_time(se, vruntime, deadline);
-    }
 }
 
 /// Whether virtual times decided.

@@ -93,6 +93,20 @@ impl Timeline {
         }
     }
 
+    /// Moves some in virtual time, each so many times its own amount; their keys stay. They stand in order here.
+    pub fn shift_vruntimes(&mut self, some: &[(SeId, i64)], times: i64) {
+        let mut some = some.iter();
+        let mut next = some.next();
+        for entry in &mut self.entries {
+            let Some(&(se, by)) = next else { break };
+            if entry.se == se {
+                entry.vruntime = entry.vruntime.wrapping_add((by * times) as u64);
+                next = some.next();
+            }
+        }
+        debug_assert!(next.is_none(), "they stand in order");
+    }
+
     /// Changes the slice of a queued entity.
     pub fn set_slice(&mut self, key: u64, se: SeId, slice: u64) {
         let at = self.place_of(key, se);

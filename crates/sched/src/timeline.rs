@@ -99,6 +99,25 @@ impl Sched {
         }
     }
 
+    /// Moves some who wait in a queue in virtual time, each so many times its own amount; deadlines stay. They are in
+    /// the order of the time line. EEVDF only, whose order is that of deadlines.
+    pub fn shift_vruntimes(&mut self, cfs: CfsRqId, some: &[(SeId, i64)], times: i64) {
+        debug_assert!(self.is_eevdf(), "by deadlines");
+        if self.kernel.has(Feature::ParanoidAvg) {
+            for &(se, by) in some {
+                let (vruntime, deadline) = (self.se(se).vruntime, self.se(se).deadline);
+                self.set_virtual_time(se, vruntime.wrapping_add((by * times) as u64), deadline);
+            }
+            return;
+        }
+        for &(se, by) in some {
+            let Level { kernel, queue, entity, .. } = self.level(cfs, se);
+            entity.vruntime = entity.vruntime.wrapping_add((by * times) as u64);
+            queue.shift_avg(&kernel.rules, by * times, entity.load.weight);
+        }
+        self.cfs_mut(cfs).timeline.shift_vruntimes(some, times);
+    }
+
     /// Those whose queue this is: what waits and runs, and tasks that sleep.
     pub fn members(&self, cfs: CfsRqId) -> impl Iterator<Item = SeId> + '_ {
         let queue = self.cfs(cfs);

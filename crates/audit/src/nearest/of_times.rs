@@ -109,28 +109,36 @@ impl Siblings<'_> {
                 let kinds = if curr == Some(se) { &kinds[..1] } else { kinds };
                 for kind in kinds {
                     let fact = kind(Shifted { pid, earlier });
-                    keep(least(|by| self.agrees_if(shadow, &[se], fact, signed(by, earlier))), fact);
+                    keep(least(|by| self.agrees_if(shadow, se, fact, signed(by, earlier))), fact);
                 }
             }
             let queue = shadow.sched.cfs(self.cfs).timeline.entries().iter().map(|entry| entry.se);
-            let others: Vec<SeId> = queue.filter(|se| !self.two.contains(se)).collect();
+            let others: Vec<(SeId, i64)> =
+                queue.filter(|se| !self.two.contains(se)).map(|se| (se, signed(1, earlier))).collect();
             if eevdf && !others.is_empty() {
-                let fact = Fact::Average { earlier };
-                keep(least(|by| self.agrees_if(shadow, &others, fact, signed(by, earlier))), fact);
+                keep(least(|by| self.agrees_beside(shadow, &others, by as i64)), Fact::Average { earlier });
             }
         }
         best.map(|(by, fact)| Otherwise::by(fact, by, error))
     }
 
-    fn agrees_if(&self, shadow: &mut Shadow, some: &[SeId], fact: Fact, by: i64) -> bool {
+    fn agrees_if(&self, shadow: &mut Shadow, se: SeId, fact: Fact, by: i64) -> bool {
         let (vruntime, deadline) = match fact {
             Fact::Placed(_) => (by, by),
             Fact::Deadline(_) => (0, by),
             _ => (by, 0),
         };
-        shift(shadow, some, vruntime, deadline);
+        shift(shadow, se, vruntime, deadline);
         let agrees = (self.agrees)(shadow);
-        shift(shadow, some, -vruntime, -deadline);
+        shift(shadow, se, -vruntime, -deadline);
+        agrees
+    }
+
+    /// Whether our rules lead there with others that much further on or back.
+    fn agrees_beside(&self, shadow: &mut Shadow, others: &[(SeId, i64)], by: i64) -> bool {
+        shadow.sched.shift_vruntimes(self.cfs, others, by);
+        let agrees = (self.agrees)(shadow);
+        shadow.sched.shift_vruntimes(self.cfs, others, -by);
         agrees
     }
 
@@ -139,18 +147,22 @@ impl Siblings<'_> {
         if shadow.sched.kernel.rules.policy == FairPolicy::Cfs {
             return None;
         }
-        let before = shadow.sched.clone();
         let one = self.two[0];
         if shadow.sched.cfs(self.cfs).curr == Some(one) {
-            let rules = shadow.sched.kernel.rules;
+            let (rules, before) = (shadow.sched.kernel.rules, shadow.sched.se(one).clone());
             shadow.sched.se_mut(one).cancel_protection(&rules);
             let leads = (self.agrees)(shadow);
-            shadow.sched.clone_from(&before);
+            *shadow.sched.se_mut(one) = before;
             if leads {
                 return Some(Otherwise::plain(Fact::Unprotected));
             }
         }
-        let sleepers = shadow.doubtful_sleepers(|on| on == cpu).into_iter();
+        let sleepers = shadow.doubtful_sleepers(|on| on == cpu);
+        if sleepers.is_empty() {
+            return None;
+        }
+        let before = shadow.sched.clone();
+        let sleepers = sleepers.into_iter();
         sleepers.filter(|(task, _)| !self.two.contains(&SeId(task.0))).find_map(|(task, queued)| {
             shadow.turn_sleeper(task, now);
             let leads = (self.agrees)(shadow);
@@ -165,12 +177,10 @@ fn signed(by: u64, earlier: bool) -> i64 {
     if earlier { -(by as i64) } else { by as i64 }
 }
 
-/// Moves some in virtual time, and their deadlines.
-fn shift(shadow: &mut Shadow, some: &[SeId], vruntime: i64, deadline: i64) {
-    for &se in some {
-        let entity = shadow.sched.se(se);
-        let vruntime = entity.vruntime.wrapping_add(vruntime as u64);
-        let deadline = entity.deadline.wrapping_add(deadline as u64);
-        shadow.sched.set_virtual_time(se, vruntime, deadline);
-    }
+/// Moves one in virtual time, and its deadline.
+fn shift(shadow: &mut Shadow, se: SeId, vruntime: i64, deadline: i64) {
+    let entity = shadow.sched.se(se);
+    let vruntime = entity.vruntime.wrapping_add(vruntime as u64);
+    let deadline = entity.deadline.wrapping_add(deadline as u64);
+    shadow.sched.set_virtual_time(se, vruntime, deadline);
 }
