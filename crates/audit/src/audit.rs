@@ -352,19 +352,9 @@ impl<S: Listener> Audit<S> {
             verdict.doubt(self.shadow.sched.task(task).nr_cpus_allowed as usize);
         }
         if verdict.answer == Answer::Differs
-            && let (Decision::Wakeup | Decision::Fork | Decision::Exec, Some(ours)) =
-                (verdict.decision, verdict.ours.first())
-            && let Choice::Cpu(cpu) = ours.choice
-            && !self.shadow.cpu_known[cpu]
+            && let Some(hidden) = self.hangs_on(&verdict)
         {
-            // It may have been busy all the time.
-            verdict.without(Hidden::Unmet);
-        }
-        if verdict.answer == Answer::Differs && self.shadow.is_unseen(&verdict) {
-            verdict.without(Hidden::UnseenSwitch);
-        }
-        if verdict.answer == Answer::Differs && self.shadow.hangs_on_quota(&verdict) {
-            verdict.without(Hidden::Quota);
+            verdict.without(hidden);
         }
         if verdict.answer == Answer::Differs {
             verdict.gravity = self.gravity(&verdict);
@@ -379,6 +369,22 @@ impl<S: Listener> Audit<S> {
         } else {
             self.shadow.spare.give_back(verdict.ours);
         }
+    }
+
+    /// Which fact that no event showed may have led the kernel elsewhere, whatever our rules say.
+    pub(crate) fn hangs_on(&self, verdict: &Verdict) -> Option<Hidden> {
+        if let (Decision::Wakeup | Decision::Fork | Decision::Exec, Some(ours)) =
+            (verdict.decision, verdict.ours.first())
+            && let Choice::Cpu(cpu) = ours.choice
+            && !self.shadow.cpu_known[cpu]
+        {
+            // It may have been busy all the time.
+            return Some(Hidden::Unmet);
+        }
+        if self.shadow.is_unseen(verdict) {
+            return Some(Hidden::UnseenSwitch);
+        }
+        self.shadow.hangs_on_quota(verdict).then_some(Hidden::Quota)
     }
 
     /// How far the kernel's choice is from ours.

@@ -25,6 +25,7 @@ impl<S: Listener> Audit<S> {
     /// Whether the nearest fact of a verdict is asked for: it differs, and somebody will read why.
     pub(crate) fn asks_nearest(&self, verdict: &Verdict) -> bool {
         verdict.answer == Answer::Differs
+            && self.hangs_on(verdict).is_none()
             && (self.options.nearest || {
                 let gravity = self.gravity(verdict);
                 self.report.would_tell(verdict, gravity, self.options.stories)
