@@ -5,6 +5,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
+/// The kinds of decisions.
+const KINDS: [&str; 5] = ["wakeup", "fork", "pick", "preempt", "balance"];
+
 /// Runs the command and gives what it printed.
 fn schedlab(args: &[&str]) -> Vec<u8> {
     let output = Command::new(env!("CARGO_BIN_EXE_schedlab")).args(args).output().expect("the command runs");
@@ -18,26 +21,31 @@ fn agreement(scenario: &str, machine: &str, kernel: &str) -> [(&'static str, u64
     agreement_of(&scenarios.join(scenario), machine, kernel)
 }
 
-/// How much the audit of a simulated scenario agrees, of a thousand, by kind of decision.
-fn agreement_of(scenario: &Path, machine: &str, kernel: &str) -> [(&'static str, u64); 5] {
+/// The trace of a scenario under a kernel, in a file.
+fn trace_of(scenario: &Path, machine: &str, kernel: &str) -> String {
     let scenario = scenario.display().to_string();
     let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{machine}-{kernel}.txt"));
     std::fs::write(&trace, schedlab(&["trace", &scenario, "--kernel", kernel])).unwrap();
-    let trace = trace.display().to_string();
+    trace.display().to_string()
+}
+
+/// How much the audit of a simulated scenario agrees, of a thousand, by kind of decision.
+fn agreement_of(scenario: &Path, machine: &str, kernel: &str) -> [(&'static str, u64); 5] {
+    let trace = trace_of(scenario, machine, kernel);
     let audit = schedlab(&["audit", &trace, "--machine", machine, "--kernel", kernel, "--format", "json"]);
     let audit: Value = serde_json::from_slice(&audit).unwrap();
-    assert_eq!(audit["unseen_switches"], 0, "{scenario}");
+    assert_eq!(audit["unseen_switches"], 0, "{}", scenario.display());
     let part = |kind: &'static str| {
         let count = |answer: &str| audit[kind][answer].as_u64().unwrap();
         let agrees = count("agrees") + count("agrees_in_set");
         (kind, (agrees * 1000).checked_div(agrees + count("differs")).unwrap_or(1000))
     };
-    ["wakeup", "fork", "pick", "preempt", "balance"].map(part)
+    KINDS.map(part)
 }
 
 /// A scenario of one workload model, written to a file.
 fn scenario_of(machine: &str, model: &str, parameters: &str) -> PathBuf {
-    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{model}.toml"));
+    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{machine}-{model}.toml"));
     let text = format!(
         "machine = \"{machine}\"\nkernels = [\"v6.12\"]\nseed = 3\n\n[workload]\nmodel = \"{model}\"\n{parameters}\n"
     );
@@ -79,6 +87,22 @@ fn messages_agree_with_the_rules_that_made_them() {
             assert!(agrees >= least, "{kernel} {kind}: {agrees}");
         }
     }
+}
+
+#[test]
+fn why_decisions_differ_is_asked_without_a_trace_in_the_audit() {
+    let machine = "2x2x2";
+    let scenario = scenario_of(machine, "hackbench", "groups = 2\nloops = 60\ntransport = \"socket\"");
+    let trace = trace_of(&scenario, machine, "v6.12");
+    // By rules that did not make it, so that many differ.
+    let counts = |more: &[&str]| {
+        let args = ["audit", &trace, "--machine", machine, "--kernel", "v6.10", "--format", "json"];
+        let audit: Value = serde_json::from_slice(&schedlab(&[&args, more].concat())).unwrap();
+        KINDS.map(|kind| audit[kind].clone())
+    };
+    let counted = counts(&[]);
+    assert!(counted.iter().any(|kind| kind["differs"].as_u64() > Some(10)), "{counted:?}");
+    assert_eq!(counted, counts(&["--verdicts"]));
 }
 
 /// More tasks than CPUs, which renice themselves, are moved while others run, and of which ticks and slice timers end turns.

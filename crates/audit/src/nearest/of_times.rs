@@ -81,7 +81,10 @@ impl<S: Listener> Audit<S> {
 
 impl Siblings<'_> {
     fn nearest(&self, shadow: &mut Shadow, cpu: CpuId, now: Time) -> Option<Nearest> {
+        // Who is moved and back comes behind those of its deadline.
+        let order = shadow.sched.cfs(self.cfs).timeline.clone();
         let moved = self.least_move(shadow);
+        shadow.sched.cfs_mut(self.cfs).timeline = order;
         let plain = self.plain(shadow, cpu, now);
         let found = plain.into_iter().chain(moved).min_by_key(Otherwise::distance);
         found.map(Nearest::alone)
