@@ -1,7 +1,9 @@
 //! What may come of a task's arrival where another runs, within the errors of virtual times; and what the kernel's
 //! answer teaches of these.
 
-use schedlab_sched::{CfsRqId, Curr, FairPolicy, Feature, PreemptDecision, Reason, SeId, calc_delta_fair, wf};
+use schedlab_sched::{
+    CfsRqId, Curr, FairPolicy, Feature, PreemptDecision, Reason, SeId, calc_delta_fair, wf,
+};
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 

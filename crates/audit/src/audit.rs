@@ -327,10 +327,10 @@ impl<S: Listener> Audit<S> {
             // Whoever waits may come first.
             verdict.doubt(verdict.ours.len());
         }
-        if self.asks_nearest(&verdict) {
-            let ours = self.shadow.sched.choose_next(cpu).next;
-            verdict.nearest = self.nearest_of_pick(cpu, ours, next, clock).map(Box::new);
-        }
+        verdict.nearest = self.why(&verdict, |audit| {
+            let ours = audit.shadow.sched.choose_next(cpu).next;
+            audit.nearest_of_pick(cpu, ours, next, clock)
+        });
         let surprise = verdict.ours.first().is_some_and(|ours| ours.choice != verdict.kernel);
         let explained = verdict.answer == Answer::AgreesInSet;
         self.give(verdict);

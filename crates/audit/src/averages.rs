@@ -139,7 +139,7 @@ pub fn as_if<T>(shadow: &mut Shadow, averages: &[Averages], look: impl FnOnce(&m
             .collect()
     };
     let before = swap(shadow, averages);
-    let result = look(shadow);
+    let result = shadow.suppose(look);
     swap(shadow, &before);
     result
 }

@@ -91,8 +91,8 @@ impl<S: Listener> Audit<S> {
         verdict.judge();
         // One that changed its own mask asks in the same way.
         let executes = self.pairing.execs(event.time + STOPPER_PATIENCE).any(|pid| pid == event.pid);
-        if executes && self.asks_nearest(&verdict) {
-            verdict.nearest = self.nearest_of_exec(task, to, event.time).map(Box::new);
+        if executes {
+            verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_exec(task, to, event.time));
         }
         self.execs.moved.retain(|(other, _)| *other != task);
         self.execs.moved.push((task, verdict));
@@ -133,9 +133,7 @@ impl<S: Listener> Audit<S> {
             verdict.answer = Answer::AgreesInSet;
             verdict.hidden = Some(Hidden::InMotion);
         }
-        if self.asks_nearest(&verdict) {
-            verdict.nearest = self.nearest_of_exec(task, event.cpu, event.time).map(Box::new);
-        }
+        verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_exec(task, event.cpu, event.time));
         self.give(verdict);
     }
 

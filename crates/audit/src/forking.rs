@@ -104,9 +104,7 @@ impl<S: Listener> Audit<S> {
         } else if let Some(earlier) = earlier {
             self.shadow.spare.give_back_all(earlier);
         }
-        if self.asks_nearest(&verdict) {
-            verdict.nearest = self.nearest_of_fork(fork).map(Box::new);
-        }
+        verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_fork(fork));
         self.give(verdict);
         let before = preempt::before(&self.shadow, target, task);
         let preempt = self.shadow.sched.apply_fork(task, target, now);

@@ -162,7 +162,7 @@ pub fn as_if_counted<T>(shadow: &mut Shadow, counted: Counted, look: impl FnOnce
     };
     let before = counts(shadow);
     set(shadow, before.map(|count| if more { count + 1 } else { count.saturating_sub(1) }));
-    let result = look(shadow);
+    let result = shadow.suppose(look);
     set(shadow, before);
     result
 }
@@ -193,7 +193,7 @@ pub fn as_if<T>(shadow: &mut Shadow, changing: Changing, look: impl FnOnce(&mut 
     } else {
         rq.nr_running = rq.nr_running.max(1);
     }
-    let result = look(shadow);
+    let result = shadow.suppose(look);
     let rq = &mut shadow.sched.rqs[changing.cpu];
     (rq.curr, rq.nr_running, rq.ttwu_pending) = before;
     result

@@ -65,9 +65,8 @@ impl<S: Listener> Audit<S> {
                         // It waited there since before the recording, and so may others.
                         verdict.without(Hidden::Unmet);
                     }
-                    if self.asks_nearest(&verdict) {
-                        verdict.nearest = self.nearest_of_move(moved, asked, event.time).map(Box::new);
-                    }
+                    verdict.nearest =
+                        self.why(&verdict, |audit| audit.nearest_of_move(moved, asked, event.time));
                     self.give(verdict);
                     self.passed[event.cpu].push(moved.task);
                 }
@@ -121,9 +120,7 @@ impl<S: Listener> Audit<S> {
         let asked = Asked { by: to, idle, active: true };
         let moved = Moved { task, from: of, to };
         let mut verdict = self.judge_move(event, moved, asked);
-        if self.asks_nearest(&verdict) {
-            verdict.nearest = self.nearest_of_move(moved, asked, event.time).map(Box::new);
-        }
+        verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_move(moved, asked, event.time));
         self.shadow.asked[of] = Some(verdict);
     }
 

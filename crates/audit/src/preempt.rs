@@ -224,14 +224,11 @@ impl<S: Listener> Audit<S> {
         {
             verdict.without(Hidden::LostTurn);
         }
-        if self.asks_nearest(&verdict) {
-            let nearest = match (over, arrived) {
-                (Some((by, error)), _) => Some(Nearest::turn_end(false, by, error)),
-                (None, Some((task, _))) => self.nearest_of_answer(at, task, asked, now),
-                (None, None) => None,
-            };
-            verdict.nearest = nearest.map(Box::new);
-        }
+        verdict.nearest = self.why(&verdict, |audit| match (over, arrived) {
+            (Some((by, error)), _) => Some(Nearest::turn_end(false, by, error)),
+            (None, Some((task, _))) => audit.nearest_of_answer(at, task, asked, now),
+            (None, None) => None,
+        });
         self.apply_answer(at, by, asked);
         self.asked[at].told |= asked;
         self.asked[at].pending |= asked;

@@ -360,6 +360,14 @@ impl Shadow {
         }
     }
 
+    /// Looks as if something were otherwise: nothing is kept of what is asked.
+    pub fn suppose<T>(&mut self, look: impl FnOnce(&mut Shadow) -> T) -> T {
+        let before = std::mem::replace(&mut self.sched.supposes, true);
+        let result = look(self);
+        self.sched.supposes = before;
+        result
+    }
+
     /// Whether a task runs.
     pub fn runs(&self, task: TaskId) -> bool {
         self.sched.rqs[self.sched.task(task).cpu].curr == Curr::Task(task)

@@ -251,8 +251,8 @@ impl<S: Listener> Audit<S> {
     /// wake list.
     pub(crate) fn commit(&mut self, cpu: CpuId, now: Time) -> Option<PreemptDecision> {
         let mut open = self.open.take(cpu)?;
-        if self.asks_nearest(&open.verdict) && now != Time::MAX {
-            open.verdict.nearest = self.nearest_of_wakeup(&open, now).map(Box::new);
+        if now != Time::MAX {
+            open.verdict.nearest = self.why(&open.verdict, |audit| audit.nearest_of_wakeup(&open, now));
         }
         let preempt = self.settle(&open, now);
         self.shadow.spare.give_back_all(open.possible);

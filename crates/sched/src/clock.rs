@@ -295,7 +295,8 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.3: false
-            v6.10..v7.2: true"#]].assert_eq(&by_kernel("", kept));
+            v6.10..v7.2: true"#]]
+        .assert_eq(&by_kernel("", kept));
     }
 
     #[test]

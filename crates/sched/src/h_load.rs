@@ -29,8 +29,10 @@ impl Sched {
                 self.cfs_rq_h_load(above, now) * entity.avg.load_avg / (self.cfs(above).avg.load_avg + 1)
             }
         };
-        queue.h_load.set(load);
-        queue.last_h_load_update.set(jiffy);
+        if !self.supposes {
+            queue.h_load.set(load);
+            queue.last_h_load_update.set(jiffy);
+        }
         load
     }
 

@@ -94,6 +94,8 @@ pub struct Sched {
     pub balance_log: Option<Vec<BalanceDecision>>,
     /// Balancing decides and leaves its marks, but moves nothing: a recording tells what moves.
     pub balance_watches: bool,
+    /// What is asked is only supposed: no load is kept of it for the rest of the jiffy.
+    pub supposes: bool,
     /// CPUs with more than one RT task.
     pub nr_rt_overloaded: u32,
     /// The timer of RT throttling runs.
@@ -157,6 +159,7 @@ impl Sched {
             group_sums: None,
             balance_log: None,
             balance_watches: false,
+            supposes: false,
             nr_rt_overloaded: 0,
             rt_period_active: false,
             bandwidth_used: false,

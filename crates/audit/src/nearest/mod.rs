@@ -22,8 +22,23 @@ use crate::verdict::{Answer, Verdict};
 const PAIRED: usize = 40;
 
 impl<S: Listener> Audit<S> {
+    /// What `ask` finds to be the nearest fact of a verdict, if that differs and somebody will read why.
+    pub(crate) fn why(
+        &mut self,
+        verdict: &Verdict,
+        ask: impl FnOnce(&mut Self) -> Option<Nearest>,
+    ) -> Option<Box<Nearest>> {
+        if !self.asks_nearest(verdict) {
+            return None;
+        }
+        self.shadow.sched.supposes = true;
+        let nearest = ask(self);
+        self.shadow.sched.supposes = false;
+        nearest.map(Box::new)
+    }
+
     /// Whether the nearest fact of a verdict is asked for: it differs, and somebody will read why.
-    pub(crate) fn asks_nearest(&self, verdict: &Verdict) -> bool {
+    fn asks_nearest(&self, verdict: &Verdict) -> bool {
         verdict.answer == Answer::Differs
             && self.hangs_on(verdict).is_none()
             && (self.options.nearest || {

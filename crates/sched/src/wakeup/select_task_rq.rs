@@ -41,7 +41,8 @@ impl Sched {
     /// A CPU for a task that `this` forked, and what that leans on.
     pub fn decide_fork_leaning(&self, task: TaskId, this: CpuId, now: Time) -> (Placement, Leans) {
         let view = View::new(self, now, None);
-        let placement = self.placed(task, this, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK));
+        let placement =
+            self.placed(task, this, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK));
         (placement, view.leans())
     }
 
