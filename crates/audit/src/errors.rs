@@ -6,6 +6,7 @@
 //! possible pick.
 
 use schedlab_sched::{CfsRqId, FairPolicy, Feature, LoadWeight, NICE_0_LOAD, SeId, calc_delta_fair};
+use schedlab_topology::CpuId;
 use schedlab_units::{Duration, TaskId, Time};
 
 use crate::shadow::Shadow;
@@ -296,9 +297,37 @@ impl Shadow {
         if std::mem::replace(&mut self.known_mut(task).lag_known, true) {
             return;
         }
-        let entity = &self.sched.task(task).se;
-        let bound = calc_delta_fair(entity.slice + self.sched.tick_ns(), &entity.load);
+        self.lag_is_unknown(task);
+    }
+
+    /// What an entity may be owed, or owe.
+    fn lag_bound(&self, se: SeId) -> u64 {
+        let entity = self.sched.se(se);
+        calc_delta_fair(entity.slice + self.sched.tick_ns(), &entity.load)
+    }
+
+    fn lag_is_unknown(&mut self, task: TaskId) {
+        let bound = self.lag_bound(SeId(task.0));
         self.known_mut(task).lag_error = bound;
         self.add_error(SeId(task.0), bound);
+    }
+
+    /// What those are owed who are queued on a CPU is not known any more.
+    pub fn lags_are_unknown(&mut self, cpu: CpuId) {
+        let tasks = (0..self.known.len() as u32).map(TaskId);
+        let queued = |&task: &TaskId| {
+            let entry = self.sched.task(task);
+            entry.on_rq && entry.cpu == cpu && entry.policy.is_fair()
+        };
+        let tasks: Vec<TaskId> = tasks.filter(queued).collect();
+        let mut groups: Vec<SeId> = tasks.iter().flat_map(|&task| self.group_entities(task)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        for task in tasks {
+            self.lag_is_unknown(task);
+        }
+        for se in groups {
+            self.add_error(se, self.lag_bound(se));
+        }
     }
 }

@@ -3,7 +3,8 @@
 //! A recording may lack events without a word: a filter, a tool that lost some and does not tell, a kernel that leaves
 //! some out. Then a CPU runs somebody whom no switch put there, or idles while others seem to wait for it. Who is
 //! shown to run does run, and what waits on an idle CPU that is not asked to make way has run and gone.
-//! From such a switch on, who waits on the CPU is not known until it is next seen idle.
+//! From such a switch on, who waits on the CPU is not known until it is next seen idle, and what those who did are
+//! owed not even then.
 
 use schedlab_sched::{Curr, TaskState};
 use schedlab_topology::CpuId;
@@ -26,10 +27,10 @@ impl Shadow {
     }
 
     /// Nobody waits on a CPU: it idles. Whoever seems to has run meanwhile and gone to sleep, but for those who were
-    /// just taken from another queue and are not yet put on this one.
+    /// just taken from another queue and are not yet put on this one, as long as no switch was missed.
     pub fn emptied(&mut self, cpu: CpuId, now: Time) {
         let moving = now.since(self.clocks.queued_at(cpu)) <= ATTACH_PATIENCE;
-        if self.sched.rqs[cpu].nr_running > 0 && !moving {
+        if self.sched.rqs[cpu].nr_running > 0 && (!moving || self.unseen[cpu]) {
             let gone: Vec<TaskId> =
                 (0..self.known.len() as u32).map(TaskId).filter(|&task| self.waits(task, cpu)).collect();
             let (out_of_quota, gone): (Vec<TaskId>, Vec<TaskId>) =
@@ -52,6 +53,7 @@ impl Shadow {
     pub fn switched_unseen(&mut self, cpu: CpuId) {
         self.unseen_switches += 1;
         self.unseen[cpu] = true;
+        self.lags_are_unknown(cpu);
     }
 
     /// Whether what a verdict is about hangs on a CPU that switched unseen.

@@ -117,7 +117,7 @@ fn what_hangs_on_a_switch_that_was_not_seen_is_undecided() {
     let picks = &report.pick;
     expect_test::expect![[r#"
         (
-            1,
+            2,
             Counts {
                 agrees: 0,
                 agrees_in_set: 0,

@@ -89,6 +89,28 @@ fn messages_agree_with_the_rules_that_made_them() {
     }
 }
 
+/// A kernel was met that records no switch by some tasks, the idle task of a CPU among them.
+#[test]
+fn what_a_switch_that_is_not_in_the_trace_leaves_open_does_not_differ() {
+    let machine = "1x1x2";
+    let scenario = scenario_of(machine, "hackbench", "groups = 3\nloops = 60\ntransport = \"pipe\"");
+    let trace = trace_of(&scenario, machine, "v6.12");
+    let whole = std::fs::read_to_string(&trace).unwrap();
+    for by in ["prev_pid=1005 ", "prev_comm=swapper/1 "] {
+        let kept = whole.lines().filter(|line| !(line.contains("sched_switch") && line.contains(by)));
+        let kept: Vec<&str> = kept.collect();
+        let missing = whole.lines().count() - kept.len();
+        assert!(missing > 100, "{by}: {missing}");
+        std::fs::write(&trace, kept.join("\n") + "\n").unwrap();
+        let args = ["audit", &trace, "--machine", machine, "--kernel", "v6.12", "--format", "json"];
+        let audit: Value = serde_json::from_slice(&schedlab(&args)).unwrap();
+        assert!(audit["unseen_switches"].as_u64() > Some(0), "{by}");
+        for kind in KINDS {
+            assert_eq!(audit[kind]["differs"], 0, "{by} {kind}");
+        }
+    }
+}
+
 #[test]
 fn why_decisions_differ_is_asked_without_a_trace_in_the_audit() {
     let machine = "2x2x2";
