@@ -314,20 +314,21 @@ impl Shadow {
 
     /// What those are owed who are queued on a CPU is not known any more.
     pub fn lags_are_unknown(&mut self, cpu: CpuId) {
-        let tasks = (0..self.known.len() as u32).map(TaskId);
-        let queued = |&task: &TaskId| {
-            let entry = self.sched.task(task);
-            entry.on_rq && entry.cpu == cpu && entry.policy.is_fair()
-        };
-        let tasks: Vec<TaskId> = tasks.filter(queued).collect();
-        let mut groups: Vec<SeId> = tasks.iter().flat_map(|&task| self.group_entities(task)).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        for task in tasks {
-            self.lag_is_unknown(task);
-        }
-        for se in groups {
-            self.add_error(se, self.lag_bound(se));
+        let mut queues = vec![self.sched.root_cfs_id(cpu)];
+        while let Some(cfs) = queues.pop() {
+            let queue = self.sched.cfs(cfs);
+            let waiting = queue.timeline.entries().iter().map(|entry| entry.se);
+            let curr = queue.curr.filter(|&se| self.sched.se(se).on_rq);
+            let queued: Vec<SeId> = curr.into_iter().chain(waiting).collect();
+            for se in queued {
+                match self.sched.se(se).my_q {
+                    None => self.lag_is_unknown(TaskId(se.0)),
+                    Some(below) => {
+                        self.add_error(se, self.lag_bound(se));
+                        queues.push(below);
+                    }
+                }
+            }
         }
     }
 }
