@@ -70,16 +70,17 @@ pub fn possible(
     let cfs = shadow.sched.cfs_rq_of(running);
     let others = others(shadow, cfs, running, woken);
     let by_others = |shadow: &mut Shadow| {
-        [1, -1].into_iter().any(|sign| {
+        let mut moved = |sign| {
             shadow.sched.shift_vruntimes(cfs, &others, sign);
             let open = ask(shadow);
             shadow.sched.shift_vruntimes(cfs, &others, -sign);
             open
-        })
+        };
+        !others.is_empty() && (moved(1) || moved(-1))
     };
     let open = directions.iter().any(|(one, two)| {
         set(shadow, [one * errors[0], two * errors[1]]);
-        ask(shadow) || !others.is_empty() && by_others(shadow)
+        ask(shadow) || by_others(shadow)
     });
     // Where others are in between, less may turn the answer that more turns back: they are owed service then.
     let less = |shadow: &mut Shadow| {
@@ -90,7 +91,7 @@ pub fn possible(
             ask(shadow)
         });
         set(shadow, [0, 0]);
-        some || !others.is_empty() && by_others(shadow)
+        some || by_others(shadow)
     };
     let open = open || directions.len() > 1 && less(shadow);
     shadow.spare.others = others;

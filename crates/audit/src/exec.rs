@@ -89,11 +89,11 @@ impl<S: Listener> Audit<S> {
         let mut verdict = self.of_exec(event, task, to);
         verdict.ours = of_exec(&mut self.shadow, task, to, event.time).list;
         verdict.judge();
-        // One that changed its own mask asks in the same way.
-        let executes = self.pairing.execs(event.time + STOPPER_PATIENCE).any(|pid| pid == event.pid);
-        if executes {
-            verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_exec(task, to, event.time));
-        }
+        verdict.nearest = self.why(&verdict, |audit| {
+            // One that changed its own mask asks in the same way.
+            let executes = audit.pairing.execs(event.time + STOPPER_PATIENCE).any(|pid| pid == event.pid);
+            if executes { audit.nearest_of_exec(task, to, event.time) } else { None }
+        });
         self.execs.moved.retain(|(other, _)| *other != task);
         self.execs.moved.push((task, verdict));
     }
