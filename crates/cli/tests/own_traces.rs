@@ -29,11 +29,16 @@ fn trace_of(scenario: &Path, machine: &str, kernel: &str) -> String {
     trace.display().to_string()
 }
 
+/// The audit of a trace by the rules of a kernel.
+fn audited(trace: &str, machine: &str, kernel: &str, more: &[&str]) -> Value {
+    let args = ["audit", trace, "--machine", machine, "--kernel", kernel, "--format", "json"];
+    serde_json::from_slice(&schedlab(&[&args, more].concat())).unwrap()
+}
+
 /// How much the audit of a simulated scenario agrees, of a thousand, by kind of decision.
 fn agreement_of(scenario: &Path, machine: &str, kernel: &str) -> [(&'static str, u64); 5] {
     let trace = trace_of(scenario, machine, kernel);
-    let audit = schedlab(&["audit", &trace, "--machine", machine, "--kernel", kernel, "--format", "json"]);
-    let audit: Value = serde_json::from_slice(&audit).unwrap();
+    let audit = audited(&trace, machine, kernel, &[]);
     assert_eq!(audit["unseen_switches"], 0, "{}", scenario.display());
     let part = |kind: &'static str| {
         let count = |answer: &str| audit[kind][answer].as_u64().unwrap();
@@ -102,8 +107,7 @@ fn what_a_switch_that_is_not_in_the_trace_leaves_open_does_not_differ() {
         let missing = whole.lines().count() - kept.len();
         assert!(missing > 100, "{by}: {missing}");
         std::fs::write(&trace, kept.join("\n") + "\n").unwrap();
-        let args = ["audit", &trace, "--machine", machine, "--kernel", "v6.12", "--format", "json"];
-        let audit: Value = serde_json::from_slice(&schedlab(&args)).unwrap();
+        let audit = audited(&trace, machine, "v6.12", &[]);
         assert!(audit["unseen_switches"].as_u64() > Some(0), "{by}");
         for kind in KINDS {
             assert_eq!(audit[kind]["differs"], 0, "{by} {kind}");
@@ -118,8 +122,7 @@ fn why_decisions_differ_is_asked_without_a_trace_in_the_audit() {
     let trace = trace_of(&scenario, machine, "v6.12");
     // By rules that did not make it, so that many differ.
     let counts = |more: &[&str]| {
-        let args = ["audit", &trace, "--machine", machine, "--kernel", "v6.10", "--format", "json"];
-        let audit: Value = serde_json::from_slice(&schedlab(&[&args, more].concat())).unwrap();
+        let audit = audited(&trace, machine, "v6.10", more);
         KINDS.map(|kind| audit[kind].clone())
     };
     let counted = counts(&[]);
