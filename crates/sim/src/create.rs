@@ -265,10 +265,10 @@ impl Engine<'_> {
     /// The child is there.
     pub fn cloned(&mut self, cpu: CpuId, task: TaskId, spec: SpecId) {
         self.tasks[task.index()].stage = Stage::Fetch;
-        let cost = &self.machine.cost;
+        let returns = self.kernel_ns(self.machine.cost.fork_return_ns.get());
         let thread = matches!(self.workload.task(spec).process, Process::Thread(_));
-        if !thread && cost.fork_return_ns.get() > 0 && self.machine.has(Mechanism::KernelCosts) {
-            self.in_kernel_for(task, cost.fork_return_ns.get(), Stage::Fetch);
+        if !thread && returns > 0 {
+            self.in_kernel_for(task, returns, Stage::Fetch);
         }
         let fixed = self.placed(cpu, task, spec);
         self.born(cpu, task, spec, fixed);

@@ -64,9 +64,14 @@ impl Engine<'_> {
         self.tasks[task.index()].mode = Mode::Kernel(section);
     }
 
+    /// What a path of the kernel takes, ns: nothing if such costs are turned off.
+    pub fn kernel_ns(&self, ns: u64) -> u64 {
+        if self.machine.has(Mechanism::KernelCosts) { ns } else { 0 }
+    }
+
     /// How long the last stretch takes, ns.
     fn exit_notify(&self) -> u64 {
-        if self.machine.has(Mechanism::KernelCosts) { self.machine.cost.exit_notify_ns.get() } else { 0 }
+        self.kernel_ns(self.machine.cost.exit_notify_ns.get())
     }
 
     /// A task ends.
@@ -83,7 +88,7 @@ impl Engine<'_> {
             let entry = &mut self.tasks[parent.index()];
             entry.children -= 1;
             entry.zombies += 1;
-            if self.tasks[parent.index()].wait == Wait::Children {
+            if entry.wait == Wait::Children {
                 self.wake_up(cpu, Context::Task, parent, false);
             }
         }
@@ -159,7 +164,7 @@ impl Engine<'_> {
 
     /// Sleeps until no forked process is left, and takes the status of those that have ended.
     pub fn wait_children(&mut self, cpu: CpuId, task: TaskId) {
-        let reap = if self.machine.has(Mechanism::KernelCosts) { self.machine.cost.reap_ns.get() } else { 0 };
+        let reap = self.kernel_ns(self.machine.cost.reap_ns.get());
         let entry = &mut self.tasks[task.index()];
         if entry.zombies > 0 && reap > 0 {
             entry.zombies -= 1;
