@@ -13,7 +13,7 @@ use schedlab::audit::{AuditReport, Counts, Decision, GroupFiles};
 use schedlab::audited::{RecordedFacts, audit_recording};
 
 use crate::disagreements::Disagreements;
-use crate::source;
+use crate::source::{self, read};
 
 const BEGIN: &str = "<!-- audit: begin, written by `cargo xtask fidelity` -->";
 const END: &str = "<!-- audit: end -->";
@@ -94,10 +94,6 @@ fn per_kernel(text: &str) -> impl Iterator<Item = (usize, String, f64)> + '_ {
         let agreement = agreement.trim_matches('*').parse().ok().filter(|_| known)?;
         Some((line + 1, format!("{kernel} {kind}"), agreement))
     })
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// The section, and the list of what differs.

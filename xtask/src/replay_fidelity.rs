@@ -15,7 +15,7 @@ use schedlab::sched::Kernel;
 use schedlab::topology::{SavedSysfs, Topology};
 use schedlab::trace::read::{feed, open};
 
-use crate::source;
+use crate::source::{self, read};
 
 const BEGIN: &str = "<!-- replay: begin, written by `cargo xtask replay-fidelity` -->";
 const END: &str = "<!-- replay: end -->";
@@ -65,7 +65,7 @@ pub fn run(only: &[String]) -> Result<(), String> {
         return Ok(());
     }
     let path = source::root().join("docs/fidelity.md");
-    let docs = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let docs = read(&path)?;
     let (before, rest) = docs.split_once(BEGIN).ok_or(format!("docs/fidelity.md has no line {BEGIN}"))?;
     let (_, after) = rest.split_once(END).ok_or(format!("docs/fidelity.md has no line {END}"))?;
     fs::write(&path, format!("{before}{BEGIN}\n\n{text}\n{END}{after}")).map_err(|e| e.to_string())
