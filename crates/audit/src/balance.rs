@@ -85,10 +85,7 @@ pub fn of_pass(shadow: &mut Shadow, asked: Asked, moved: Moved, now: Time) -> Ve
     let Some(sd) = common else { return Vec::new() };
     let pass = Pass { sd, asked, moved, now };
     let mut found = Vec::new();
-    let leans = pass.ask(shadow, None, &mut found);
-    if leans && !pass.is_in(shadow, &found) {
-        pass.with_failures(shadow, None, &mut found);
-    }
+    pass.ask_all(shadow, None, &mut found);
     if !pass.is_in(shadow, &found) {
         pass.with_mark(shadow, &mut found);
     }
@@ -123,12 +120,19 @@ impl Pass {
         found.iter().any(|possible| possible.choice == choice)
     }
 
-    /// Adds what the pass does in the state of now; whether it may do something else after more or
-    /// fewer failures, which decide who is taken from a queue, and not from which.
-    fn ask(&self, shadow: &Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) -> bool {
+    /// Adds what the pass does in the state of now, and after more or fewer failures if that does not lead to what was moved.
+    fn ask_all(&self, shadow: &mut Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) {
+        let src = self.ask(shadow, hidden, found);
+        if (src.is_some() || shadow.sched.sched_cache_active()) && !self.is_in(shadow, found) {
+            self.with_failures(shadow, src, Some(hidden.unwrap_or(Hidden::BalanceTime)), found);
+        }
+    }
+
+    /// Adds what the pass does in the state of now; from which CPU it takes.
+    fn ask(&self, shadow: &Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) -> Option<CpuId> {
         let decision = shadow.sched.decide_balance(self.asked.by, self.sd, self.asked.idle, self.now);
         self.tell(shadow, &decision, hidden, found);
-        decision.src.is_some() || shadow.sched.sched_cache_active()
+        decision.src
     }
 
     fn tell(
@@ -174,17 +178,30 @@ impl Pass {
         entry.on_rq && entry.cpu == from && entry.allowed.contains(to) && !runs
     }
 
-    /// With other counts of failed passes: they let a pass take what is hot or large, and at
-    /// last ask for the stopper.
-    fn with_failures(&self, shadow: &mut Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) {
+    /// With other counts of failed passes: they let a pass take what is hot or large, and at last ask for the stopper. From which
+    /// CPU it takes, which is `src` now, hangs only on whether any failed, and more than tasks may be kept for their cache's sake.
+    fn with_failures(
+        &self,
+        shadow: &mut Shadow,
+        src: Option<CpuId>,
+        hidden: Option<Hidden>,
+        found: &mut Vec<Possible>,
+    ) {
         let sd = shadow.sched.domains.sd(self.sd);
-        let (before, most) = (sd.nr_balance_failed, sd.cache_nice_tries + 3);
-        for failed in (0..=most).filter(|&failed| failed != before) {
+        let (before, tries) = (sd.nr_balance_failed, sd.cache_nice_tries);
+        let kind = |failed: u32| usize::from(failed > 0) + usize::from(failed > tries);
+        let mut takes_elsewhere = [false; 3];
+        takes_elsewhere[kind(before)] = src != Some(self.moved.from);
+        for failed in (0..=tries + 3).filter(|&failed| failed != before) {
+            if takes_elsewhere[kind(failed)] {
+                continue;
+            }
             shadow.sched.domains.sd_mut(self.sd).nr_balance_failed = failed;
-            self.ask(shadow, Some(hidden.unwrap_or(Hidden::BalanceTime)), found);
+            let src = self.ask(shadow, hidden, found);
             if self.is_in(shadow, found) {
                 break;
             }
+            takes_elsewhere[kind(failed)] = src != Some(self.moved.from);
         }
         shadow.sched.domains.sd_mut(self.sd).nr_balance_failed = before;
     }
@@ -198,10 +215,7 @@ impl Pass {
         let capacity = domains.sg(group).sgc as usize;
         let before = domains.sgcs[capacity].imbalance;
         shadow.sched.domains.sgcs[capacity].imbalance = !before;
-        let leans = self.ask(shadow, Some(Hidden::ImbalanceMark), found);
-        if leans && !self.is_in(shadow, found) {
-            self.with_failures(shadow, Some(Hidden::ImbalanceMark), found);
-        }
+        self.ask_all(shadow, Some(Hidden::ImbalanceMark), found);
         shadow.sched.domains.sgcs[capacity].imbalance = before;
     }
 
@@ -227,12 +241,7 @@ impl Pass {
                     }
                 })
                 .collect();
-            averages::as_if(shadow, &averages, |shadow| {
-                let leans = self.ask(shadow, Some(Hidden::Loads), found);
-                if leans && !self.is_in(shadow, found) {
-                    self.with_failures(shadow, Some(Hidden::Loads), found);
-                }
-            });
+            averages::as_if(shadow, &averages, |shadow| self.ask_all(shadow, Some(Hidden::Loads), found));
             if self.is_in(shadow, found) {
                 return;
             }
