@@ -45,6 +45,7 @@ mod quota;
 mod recent;
 mod report;
 mod runtime;
+mod scan_limits;
 mod sched_ext;
 mod shadow;
 mod slices;

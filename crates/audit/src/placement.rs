@@ -329,12 +329,12 @@ fn search(
     );
     if scans && let Some(shared) = shadow.sched.domains.per_cpu[target.cpu].llc_shared {
         let limit = shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan;
-        let size = shadow.sched.domains.per_cpu[target.cpu].llc_size;
+        let range = shadow.scan_limits.of(shared);
         // One that found somebody does so under any limit that lets it come so far; one that did not
         // finds nobody in less, nor in more once it has seen all.
         let found_some = matches!(reason, Reason::IdleCpu | Reason::IdleClusterCpu);
         let stopped = matches!(reason, Reason::ScanLimit | Reason::NoScan);
-        let (higher, lower) = (stopped.then_some(size), found_some.then_some(0));
+        let (higher, lower) = (stopped.then_some(range.most), found_some.then_some(range.least));
         for other in higher.into_iter().chain(lower).filter(|&other| other != limit) {
             shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan = other;
             run(shadow, Some(Hidden::IdleScanLimit), found);

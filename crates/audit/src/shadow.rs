@@ -22,6 +22,7 @@ use crate::motion::Slack;
 use crate::pids::Pids;
 use crate::policies::{Kind, Policies};
 use crate::runtime::{self, Charged};
+use crate::scan_limits::ScanLimits;
 use crate::spare::Spare;
 use crate::turns::Turns;
 use crate::verdict::Verdict;
@@ -155,6 +156,8 @@ pub struct Shadow {
     pub unseen_switches: u64,
     /// Lists of what is possible, to be filled again.
     pub spare: Spare,
+    /// How far searches may have been allowed to look.
+    pub scan_limits: ScanLimits,
     pub(crate) tasks: Pids,
     pub(crate) known: Vec<Known>,
     pub(crate) dead: Dead,
@@ -209,6 +212,7 @@ impl Shadow {
             unseen: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen_switches: 0,
             spare: Spare::default(),
+            scan_limits: ScanLimits::default(),
             tasks: Pids::default(),
             known: Vec::new(),
             dead: Dead::default(),
@@ -288,6 +292,7 @@ impl Shadow {
                     self.tick(cpu, at);
                 }
             }
+            self.look_at_scan_limits(at);
             self.next_tick = Time(at.0 + tick);
         }
     }

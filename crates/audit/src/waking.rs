@@ -124,23 +124,29 @@ impl<S: Listener> Audit<S> {
         }
         open.judged = self.shadow.generation.max(1);
         if open.verdict.answer == Answer::Differs {
-            self.judge_on_cpu(open, now);
+            // Nothing is held for known of the limit of searches any more.
+            let limits = std::mem::take(&mut self.shadow.scan_limits);
+            self.judge_otherwise(open, now);
+            self.shadow.scan_limits = limits;
         }
-        if open.verdict.answer == Answer::Differs {
-            self.judge_without_search(open, now);
-        }
-        if open.verdict.answer == Answer::Differs {
-            self.judge_in_motion(open, now);
-        }
-        if open.verdict.answer == Answer::Differs {
-            self.judge_still_queued(open);
-        }
-        if open.verdict.answer == Answer::Differs {
-            self.judge_other_recent_cpu(open, now);
-        }
-        if open.verdict.answer == Answer::Differs {
-            self.judge_sent_back(open, now);
-        }
+    }
+
+    /// Whether what happened follows under another reading, the likelier ones first.
+    fn judge_otherwise(&mut self, open: &mut Open, now: Time) {
+        let possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
+        let readings: [fn(&mut Self, &mut Open, Time); 6] = [
+            Self::judge_on_cpu,
+            Self::judge_without_search,
+            Self::judge_in_motion,
+            |audit, open, _| audit.judge_still_queued(open),
+            Self::judge_other_recent_cpu,
+            Self::judge_sent_back,
+        ];
+        let _ = self.takes(open, possible, Hidden::IdleScanLimit)
+            || readings.iter().any(|reading| {
+                reading(self, open, now);
+                open.verdict.answer != Answer::Differs
+            });
     }
 
     /// Whether what happened follows if the dequeue of the task was delayed, or more so than here.

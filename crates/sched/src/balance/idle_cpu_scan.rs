@@ -10,7 +10,7 @@ use crate::{Feature, IdleType};
 /// CPUs a search may look at in a span of `weight` CPUs.
 ///
 /// Kernel: update_idle_cpu_scan(), kernel/sched/fair.c, v6.1.
-fn nr_idle_scan(sum_util: u64, weight: u64, imbalance_pct: u64) -> u32 {
+pub fn nr_idle_scan(sum_util: u64, weight: u64, imbalance_pct: u64) -> u32 {
     let x = sum_util / weight;
     let used = (x * x * imbalance_pct * imbalance_pct / (10_000 * 1024)).min(1024);
     ((1024 - used) * weight / 1024) as u32

@@ -1,0 +1,137 @@
+//! How many CPUs of a cache a search for an idle one may have been allowed to look at.
+//!
+//! The balancer leaves the limit behind (SIS_UTIL) in passes that no event shows, and what it leaves follows from the utilisation
+//! of the cache. So the limit lies between the least and the most that a pass of the last while would have left. Passes over a
+//! cache whose CPUs are busy come every few dozen milliseconds; one whose CPUs idle may keep its limit for as long as they do.
+
+use schedlab_sched::{Curr, Feature, SdId, SharedId, nr_idle_scan};
+use schedlab_units::Time;
+
+use crate::averages::{self, Width};
+use crate::shadow::Shadow;
+
+/// Within so many looks at a busy cache there was a pass.
+const LOOKS: usize = 16;
+
+/// From look to look, ns.
+const BETWEEN: u64 = 8_000_000;
+
+/// The limits of each last-level cache.
+#[derive(Clone, Debug, Default)]
+pub struct ScanLimits(Vec<Limits>);
+
+/// Those of one cache.
+#[derive(Clone, Debug)]
+struct Limits {
+    /// What a pass would have left at each of the last looks.
+    looks: [Range; LOOKS],
+    /// The look that is forgotten next.
+    oldest: usize,
+    /// What covers all looks.
+    range: Range,
+}
+
+/// The least and the most that a limit may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The least.
+    pub least: u32,
+    /// The most.
+    pub most: u32,
+}
+
+impl Range {
+    /// Nothing is known.
+    const ANY: Range = Range { least: 0, most: u32::MAX };
+
+    fn and(self, other: Range) -> Range {
+        Range { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
+}
+
+impl ScanLimits {
+    /// What the limit of a cache may be.
+    pub fn of(&self, llc: SharedId) -> Range {
+        self.0.get(llc.0 as usize).map_or(Range::ANY, |limits| limits.range)
+    }
+
+    /// Adds what a pass would leave now. While all CPUs idle nothing is forgotten.
+    fn note(&mut self, llc: SharedId, look: Range, busy: bool) {
+        let at = llc.0 as usize;
+        if self.0.len() <= at {
+            let unknown = Limits { looks: [Range::ANY; LOOKS], oldest: 0, range: Range::ANY };
+            self.0.resize(at + 1, unknown);
+        }
+        let Limits { looks, oldest, range } = &mut self.0[at];
+        if busy {
+            looks[*oldest] = look;
+            *oldest = (*oldest + 1) % LOOKS;
+        } else {
+            let newest = (*oldest + LOOKS - 1) % LOOKS;
+            looks[newest] = looks[newest].and(look);
+        }
+        *range = looks[1..].iter().fold(looks[0], |all, look| all.and(*look));
+    }
+}
+
+impl Shadow {
+    /// Looks at what passes over caches would leave at this tick, if it is time.
+    pub(crate) fn look_at_scan_limits(&mut self, at: Time) {
+        let before = at.0.saturating_sub(self.sched.tick_ns());
+        if at.0 / BETWEEN == before / BETWEEN || !self.sched.kernel.has(Feature::SisUtil) {
+            return;
+        }
+        for cpu in self.cpus() {
+            let domains = &self.sched.domains;
+            let short = &domains.per_cpu[cpu];
+            if let (Some(sd), Some(llc)) = (short.llc, short.llc_shared)
+                && domains.sd(sd).span.first() == Some(cpu)
+            {
+                let (look, busy) = self.scan_limit(sd, at);
+                self.scan_limits.note(llc, look, busy);
+            }
+        }
+    }
+
+    /// What a pass over a cache would leave, and whether one of its CPUs is busy.
+    fn scan_limit(&self, sd: SdId, at: Time) -> (Range, bool) {
+        let sd = self.sched.domains.sd(sd);
+        let estimates = self.sched.kernel.has(Feature::UtilEst);
+        let (mut least, mut most, mut busy) = (0, 0, false);
+        for cpu in sd.span.iter() {
+            let rq = &self.sched.rqs[cpu];
+            let estimate = if estimates { rq.util_est_enqueued.into() } else { 0 };
+            let (low, high) = averages::bounds(self, cpu, Width::Likely, at);
+            least += low.util.max(estimate).min(rq.cpu_capacity_orig);
+            most += high.util.max(estimate).min(rq.cpu_capacity_orig);
+            busy |= rq.curr != Curr::Idle;
+        }
+        let limit = |util| nr_idle_scan(util, sd.span_weight.into(), sd.imbalance_pct.into());
+        (Range { least: limit(most), most: limit(least) }, busy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_lies_between_what_the_last_looks_at_a_busy_cache_would_have_left() {
+        let (llc, look) = (SharedId(1), |least, most| Range { least, most });
+        let mut limits = ScanLimits::default();
+        assert_eq!(limits.of(llc), Range::ANY);
+        limits.note(llc, look(2, 3), true);
+        assert_eq!(limits.of(llc), Range::ANY, "what was left before the recording");
+        for _ in 1..LOOKS {
+            limits.note(llc, look(4, 5), true);
+        }
+        assert_eq!(limits.of(llc), look(2, 5));
+        for _ in 0..LOOKS {
+            limits.note(llc, look(8, 8), false);
+        }
+        assert_eq!(limits.of(llc), look(2, 8), "an idle cache keeps what it had");
+        limits.note(llc, look(4, 4), true);
+        assert_eq!(limits.of(llc), look(4, 8));
+        assert_eq!(limits.of(SharedId(0)), Range::ANY);
+    }
+}
