@@ -32,8 +32,8 @@ mod update_group_capacity;
 
 pub use can_migrate_task::CanMigrate;
 pub use decision::{BalanceDecision, GroupSeen, MigrationType, NotMoved, Step};
-pub use idle_cpu_scan::nr_idle_scan;
 pub use group_type::{GroupType, SgLbStats};
+pub use idle_cpu_scan::nr_idle_scan;
 pub use newidle_balance::NewidleOutcome;
 pub use nohz_balance::NohzKick;
 pub use sched_cache::{CacheGroup, EpochTime, SchedCache};
