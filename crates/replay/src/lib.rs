@@ -31,6 +31,3 @@ pub use learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
 pub use passes::{Pass, Passes};
 pub use ticks::Ticks;
 pub use wakers::Wakers;
-
-#[cfg(test)]
-mod learn_tests;

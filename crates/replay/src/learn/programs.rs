@@ -1,0 +1,180 @@
+//! The programs of tasks, written down step by step.
+
+use std::collections::BTreeMap;
+
+use schedlab_topology::CpuId;
+use schedlab_trace::Comm;
+use schedlab_units::{Duration, Pid, Time};
+
+use crate::learned::{Begin, Learned, Step, Task, TaskIndex};
+
+/// What was written down so far, and where each task is.
+#[derive(Debug, Default)]
+pub(super) struct Programs {
+    pub learned: Learned,
+    /// What is known of each task beside its program.
+    pub lives: Vec<Life>,
+    pub by_pid: BTreeMap<Pid, TaskIndex>,
+}
+
+/// A task as it is followed.
+#[derive(Clone, Debug)]
+pub(super) struct Life {
+    pub state: State,
+    pub comm: Comm,
+    pub prio: i32,
+    /// When it was switched in last.
+    pub began: Time,
+    /// Work since the last step.
+    pub run: Duration,
+    /// Where it was in its program when it was switched in: steps, and work since the last.
+    pub stretch: (usize, Duration),
+    pub waking: Option<Waking>,
+    /// When its last sleep without a waker ended.
+    pub last_timer: Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    On { since: Time },
+    Runnable,
+    Asleep { since: Time, served: bool },
+    Dead,
+}
+
+/// A waking that may have ended a sleep.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waking {
+    pub at: Time,
+    pub by: CpuId,
+    /// The waker and its step; none for an interrupt.
+    pub waker: Option<(TaskIndex, usize)>,
+}
+
+impl Programs {
+    /// A task that is seen for the first time.
+    pub fn add(
+        &mut self,
+        pid: Pid,
+        comm: Comm,
+        prio: i32,
+        begin: Begin,
+        state: State,
+        now: Time,
+    ) -> TaskIndex {
+        let task = TaskIndex(self.lives.len() as u32);
+        let is_left_out = comm.as_bytes().starts_with(b"migration/");
+        self.learned.tasks.push(Task {
+            pid,
+            comm,
+            prio,
+            begin,
+            placed: None,
+            lag: Duration::ZERO,
+            is_thread: false,
+            is_left_out,
+            ended: false,
+            steps: Vec::new(),
+        });
+        let last_timer = if let Begin::Forked(_) = begin { now } else { self.learned.first };
+        let life = Life {
+            state,
+            comm,
+            prio,
+            began: now,
+            run: Duration::ZERO,
+            stretch: (0, Duration::ZERO),
+            waking: None,
+            last_timer,
+        };
+        self.lives.push(life);
+        self.by_pid.insert(pid, task);
+        task
+    }
+
+    pub fn life(&mut self, task: TaskIndex) -> &mut Life {
+        &mut self.lives[task.index()]
+    }
+
+    pub fn step(&mut self, task: TaskIndex, step: Step) {
+        self.learned.tasks[task.index()].steps.push(step);
+    }
+
+    /// Counts work up to now.
+    pub fn advance(&mut self, task: TaskIndex, now: Time) {
+        let life = self.life(task);
+        if let State::On { since } = &mut life.state {
+            life.run += now.since(*since);
+            *since = now;
+        }
+    }
+
+    /// Writes down the work done so far.
+    pub fn flush(&mut self, task: TaskIndex) {
+        let run = std::mem::take(&mut self.life(task).run);
+        if run > Duration::ZERO {
+            self.step(task, Step::Run(run));
+        }
+    }
+
+    /// A task acts now: its work so far comes before that, and who woke it before found it awake.
+    pub fn acts(&mut self, task: TaskIndex, now: Time) {
+        if self.life(task).waking.is_some() {
+            self.learned.wakeups_of_awake += 1;
+            self.drop_waking(task);
+        }
+        self.advance(task, now);
+        self.flush(task);
+    }
+
+    /// What an event says of a task's name and priority. A change is taken to have come when
+    /// the task began to run, the last time that it was seen to be as before.
+    pub fn seen(&mut self, task: TaskIndex, comm: Comm, prio: i32) {
+        if self.life(task).prio != prio {
+            self.life(task).prio = prio;
+            let entry = &mut self.learned.tasks[task.index()];
+            if entry.steps.is_empty() && !matches!(entry.begin, Begin::Forked(_)) {
+                entry.prio = prio;
+            } else {
+                self.changed(task, Step::Prio(prio));
+            }
+        }
+        if self.life(task).comm != comm && !comm.is_empty() {
+            self.life(task).comm = comm;
+            self.changed(task, Step::Rename(comm));
+        }
+    }
+
+    /// Puts a step where the task was switched in. Wakings that are noted by their place move with it.
+    fn changed(&mut self, task: TaskIndex, step: Step) {
+        let (at, before) = self.life(task).stretch;
+        let steps = &mut self.learned.tasks[task.index()].steps;
+        let mut new = vec![step];
+        if before > Duration::ZERO {
+            new.insert(0, Step::Run(before));
+            match steps.get_mut(at) {
+                Some(Step::Run(run)) => *run = run.saturating_sub(before),
+                _ => self.lives[task.index()].run = self.lives[task.index()].run.saturating_sub(before),
+            }
+        }
+        let moved = new.len();
+        let steps = &mut self.learned.tasks[task.index()].steps;
+        steps.splice(at..at, new);
+        for (place, step) in steps.iter().enumerate().skip(at + moved) {
+            if let Step::Wake(wakee) = *step
+                && let Some(Waking { waker: Some(waker), .. }) = &mut self.lives[wakee.index()].waking
+                && *waker == (task, place - moved)
+            {
+                waker.1 = place;
+            }
+        }
+        self.life(task).stretch = (at + moved, Duration::ZERO);
+    }
+
+    /// A waking that came to nothing.
+    pub fn drop_waking(&mut self, task: TaskIndex) {
+        if let Some(Waking { waker: Some((waker, place)), .. }) = self.life(task).waking.take() {
+            self.learned.tasks[waker.index()].steps[place] = Step::Nothing;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What switches and moves tell of the tasks that run.
+
+use schedlab_topology::CpuId;
+use schedlab_trace::{Comm, Event, Kind, TaskState};
+use schedlab_units::{Duration, Pid};
+
+use super::context::is_softirq;
+use super::programs::State;
+use super::{Curr, Learner};
+use crate::learned::{Begin, Step, Task, TaskIndex};
+use crate::passes::Pass;
+
+/// Who leaves a CPU, and how.
+pub(super) struct Left {
+    pub pid: Pid,
+    pub comm: Comm,
+    pub prio: i32,
+    pub state: TaskState,
+    /// It could go on, and nobody was queued beside it since it began.
+    pub unasked: bool,
+    /// A stopper comes next, before which even a deadline task with a budget makes way.
+    pub for_stopper: bool,
+}
+
+impl Learner {
+    /// The task in whose time an event happened; none for the idle task.
+    pub(super) fn current(&mut self, event: &Event) -> Option<TaskIndex> {
+        if event.pid == Pid::IDLE {
+            return None;
+        }
+        let known = self.programs.by_pid.get(&event.pid).copied();
+        if let Curr::Task(task) = self.cpus[event.cpu.index()]
+            && known == Some(task)
+        {
+            return Some(task);
+        }
+        let unknown = self.cpus[event.cpu.index()] == Curr::Unknown;
+        let since = if unknown && known.is_none() { self.programs.learned.first } else { event.time };
+        let task = known.unwrap_or_else(|| {
+            let begin = Begin::Running(event.cpu);
+            self.meet(event.pid, event.comm, 120, begin, State::On { since }, event.time)
+        });
+        self.programs.life(task).state = State::On { since };
+        self.cpus[event.cpu.index()] = Curr::Task(task);
+        Some(task)
+    }
+
+    pub(super) fn switch_out(&mut self, event: &Event, left: Left) {
+        let Left { pid, comm, prio, state, unasked, for_stopper } = left;
+        let was = Event { pid, comm, ..event.clone() };
+        let Some(task) = self.current(&was) else { return };
+        self.programs.advance(task, event.time);
+        self.programs.seen(task, comm, prio);
+        let out_of_budget = prio < 0 && !for_stopper;
+        if state.is_runnable() && !out_of_budget {
+            let ran = event.time.since(self.programs.life(task).began);
+            if unasked && !state.is_preempted() && self.yields.makes_way(task.index(), ran) {
+                self.programs.flush(task);
+                self.programs.step(task, Step::Yield);
+            }
+            self.programs.life(task).state = State::Runnable;
+            return;
+        }
+        self.programs.flush(task);
+        self.programs.learned.out_of_budget += u64::from(state.is_runnable());
+        if state.is_dead() {
+            self.programs.life(task).state = State::Dead;
+            self.programs.learned.tasks[task.index()].ended = true;
+            self.programs.learned.tasks[task.index()].is_thread =
+                is_thread(&self.programs.learned.tasks, task, state);
+            self.programs.by_pid.remove(&pid);
+            return;
+        }
+        self.yields.sleeps(task.index());
+        let served = state.bits() & TaskState::UNINTERRUPTIBLE.bits() != 0;
+        self.programs.life(task).state = State::Asleep { since: event.time, served };
+    }
+
+    pub(super) fn switch_in(&mut self, event: &Event, pid: Pid, comm: Comm, prio: i32, was_idle: bool) {
+        let cpu = event.cpu;
+        if pid == Pid::IDLE {
+            self.cpus[cpu.index()] = Curr::Idle;
+            self.idle_since[cpu.index()] = event.time;
+            return;
+        }
+        let task = match self.programs.by_pid.get(&pid) {
+            Some(&task) => task,
+            None => self.meet(pid, comm, prio, Begin::Runnable(cpu), State::Runnable, event.time),
+        };
+        if let Some(waking) = self.programs.life(task).waking
+            && was_idle
+            && waking.by != cpu
+        {
+            *self.programs.learned.idle_wakeups.entry(event.time.since(waking.at).0 / 1000).or_default() += 1;
+        }
+        let has_run = self.programs.life(task).run > Duration::ZERO;
+        let entry = &mut self.programs.learned.tasks[task.index()];
+        if let Some((_, placed)) = &mut entry.placed
+            && placed.to == cpu
+            && !has_run
+            && entry.steps.is_empty()
+        {
+            placed.was_idle |= was_idle;
+        }
+        let state = self.programs.life(task).state;
+        match state {
+            State::Asleep { since, served } => {
+                let waking = self.programs.life(task).waking;
+                let heard = self.heard(waking, cpu, event.time);
+                self.woken(task, since, served, event.time, heard);
+            }
+            _ if self.programs.life(task).waking.is_some() => {
+                self.programs.learned.wakeups_of_awake += 1;
+                self.programs.drop_waking(task);
+            }
+            _ => {}
+        }
+        let steps = self.programs.learned.tasks[task.index()].steps.len();
+        self.programs.life(task).stretch = (steps, self.programs.life(task).run);
+        self.programs.seen(task, comm, prio);
+        let life = self.programs.life(task);
+        (life.state, life.began) = (State::On { since: event.time }, event.time);
+        self.cpus[cpu.index()] = Curr::Task(task);
+    }
+
+    /// A task is moved; by a busy CPU's balancing if that CPU gets it and it waited.
+    pub(super) fn migrate(&mut self, event: &Event, pid: Pid, from: CpuId, cpu: CpuId) {
+        let waited = |task: &TaskIndex| self.programs.lives[task.index()].state == State::Runnable;
+        if cpu == event.cpu
+            && event.pid != Pid::IDLE
+            && is_softirq(event)
+            && self.programs.by_pid.get(&pid).is_some_and(waited)
+        {
+            self.programs.learned.passes.moved(Pass { cpu, from, at: event.time });
+        }
+    }
+
+    /// Whether a task makes way though nobody was queued beside it meanwhile.
+    pub(super) fn makes_way_unasked(&mut self, event: &Event) -> bool {
+        match event.kind {
+            Kind::SchedWakeup { target_cpu: cpu, .. }
+            | Kind::SchedWakeupNew { target_cpu: cpu, .. }
+            | Kind::SchedMigrateTask { dest_cpu: cpu, .. } => {
+                self.yields.arrives(cpu);
+                false
+            }
+            Kind::SchedSwitch { prev_pid, prev_state, .. } => {
+                !self.yields.switches(event.cpu) && prev_pid != Pid::IDLE && prev_state.is_runnable()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A thread is forgotten at once when it ends; a process waits for its parent to ask.
+fn is_thread(tasks: &[Task], task: TaskIndex, state: TaskState) -> bool {
+    let forked = matches!(tasks[task.index()].begin, Begin::Forked(_));
+    forked && state.bits() & TaskState::ZOMBIE.bits() == 0
+}

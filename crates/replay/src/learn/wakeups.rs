@@ -1,0 +1,116 @@
+//! What wake-ups and forks tell of those who make them.
+
+use schedlab_topology::CpuId;
+use schedlab_trace::{Comm, Event};
+use schedlab_units::{Duration, Pid, Time};
+use schedlab_workload::Placed;
+
+use super::context::is_interrupt;
+use super::programs::{State, Waking};
+use super::{Curr, Learner};
+use crate::learned::{Begin, Sleep, Step, TaskIndex};
+
+impl Learner {
+    pub(super) fn waking(&mut self, event: &Event, pid: Pid, comm: Comm, prio: i32, prev: CpuId) {
+        let task = match self.programs.by_pid.get(&pid) {
+            Some(&task) => task,
+            None => {
+                let asleep = State::Asleep { since: self.programs.learned.first, served: false };
+                self.meet(pid, comm, prio, Begin::Asleep(prev), asleep, event.time)
+            }
+        };
+        let waker = if is_interrupt(event) { None } else { self.current(event) };
+        if waker == Some(task) {
+            return;
+        }
+        if self.programs.life(task).waking.is_some() {
+            self.programs.learned.wakeups_of_awake += 1;
+            self.programs.drop_waking(task);
+        }
+        let waker = waker.map(|waker| {
+            self.programs.acts(waker, event.time);
+            self.programs.step(waker, Step::Wake(task));
+            (waker, self.programs.learned.tasks[waker.index()].steps.len() - 1)
+        });
+        self.programs.life(task).waking = Some(Waking { at: event.time, by: event.cpu, waker });
+    }
+
+    /// How long an idle CPU took to hear of a wake-up by another one; none if it had been busy since.
+    pub(super) fn heard(&self, waking: Option<Waking>, cpu: CpuId, now: Time) -> Option<Duration> {
+        let waking = waking.filter(|waking| waking.by != cpu)?;
+        let idle = self.cpus[cpu.index()] == Curr::Idle && self.idle_since[cpu.index()] <= waking.at;
+        idle.then(|| now.since(waking.at))
+    }
+
+    /// A task goes on after a sleep.
+    pub(super) fn woken(
+        &mut self,
+        task: TaskIndex,
+        slept: Time,
+        served: bool,
+        now: Time,
+        heard: Option<Duration>,
+    ) {
+        let waking = self.programs.life(task).waking.take();
+        let at = waking.map_or(now, |waking| waking.at);
+        match waking.and_then(|waking| waking.waker) {
+            Some((waker, _)) if !self.programs.learned.tasks[waker.index()].is_left_out => {
+                // A timer's CPU hears of it at once, and the time it came holds what it was late.
+                if let Some(after) = heard {
+                    self.programs.step(task, Step::Heard(after));
+                }
+                self.programs.step(task, Step::Wait(waker));
+            }
+            waker => {
+                let served = served || waker.is_some();
+                let since_last = at.since(self.programs.life(task).last_timer);
+                if !served {
+                    self.programs.life(task).last_timer = at;
+                }
+                let sleep = Sleep { span: Duration(at.0.saturating_sub(slept.0)), since_last, served };
+                self.programs.step(task, Step::Sleep(sleep));
+            }
+        }
+    }
+
+    /// A task was queued, and whoever runs there may lose the CPU to it.
+    pub(super) fn queued(&mut self, event: &Event, pid: Pid, prio: i32, target: CpuId) {
+        let Some(&task) = self.programs.by_pid.get(&pid) else { return };
+        let by = match self.cpus[event.cpu.index()] {
+            Curr::Task(by) if target == event.cpu && self.programs.lives[by.index()].prio == prio => Some(by),
+            _ => None,
+        };
+        self.lags.woken(task, event.cpu.index(), by);
+    }
+
+    pub(super) fn fork(&mut self, event: &Event, child_comm: Comm, child_pid: Pid) {
+        let Some(parent) = self.current(event) else { return };
+        self.programs.acts(parent, event.time);
+        let prio = self.programs.life(parent).prio;
+        let begin = Begin::Forked(parent);
+        let child = self.meet(child_pid, child_comm, prio, begin, State::Runnable, event.time);
+        self.programs.step(parent, Step::Fork(child));
+    }
+
+    /// The new task is queued: from now on it can run.
+    pub(super) fn wakeup_new(&mut self, event: &Event, pid: Pid, comm: Comm, prio: i32, to: CpuId) {
+        match self.programs.by_pid.get(&pid).copied() {
+            None => self.fork(event, comm, pid),
+            Some(child) => {
+                let Begin::Forked(parent) = self.programs.learned.tasks[child.index()].begin else { return };
+                let steps = &mut self.programs.learned.tasks[parent.index()].steps;
+                if let Some(fork) = steps.iter_mut().rev().find(|step| **step == Step::Fork(child)) {
+                    *fork = Step::Nothing;
+                }
+                self.programs.acts(parent, event.time);
+                self.programs.step(parent, Step::Fork(child));
+                self.programs.life(child).last_timer = event.time;
+            }
+        }
+        if let Some(&child) = self.programs.by_pid.get(&pid) {
+            self.programs.seen(child, comm, prio);
+            let placed = Placed { from: event.cpu, to, was_idle: false };
+            self.programs.learned.tasks[child.index()].placed = Some((event.time, placed));
+        }
+    }
+}
