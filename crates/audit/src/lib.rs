@@ -51,6 +51,7 @@ mod shadow;
 mod slices;
 mod spare;
 mod steady;
+mod sync_flags;
 mod tasks;
 mod turns;
 mod unseen;

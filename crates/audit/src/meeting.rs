@@ -10,6 +10,7 @@ use schedlab_units::{Pid, TaskId, Time};
 use crate::affinity::bound_kthread;
 use crate::runtime::{self, Charged};
 use crate::shadow::{Known, Shadow};
+use crate::sync_flags::SyncFlags;
 
 /// What a deadline task is taken for: no event tells its budget, so none is used up here.
 const DEADLINE: Policy = Policy::Deadline { runtime: 1 << 40, deadline: 1 << 40, period: 1 << 40 };
@@ -133,6 +134,7 @@ impl Shadow {
             charged: Charged::default(),
             handed_over: false,
             plainly_woken: false,
+            sync_flags: SyncFlags::default(),
             may_stay: None,
             beside_sleeper: false,
             seen_on: CpuMask::new(nr_cpus),

@@ -30,8 +30,12 @@ pub struct Possibilities {
     pub list: Vec<Possible>,
     /// What the likeliest leaves behind: recently used CPU, hints.
     pub placements: Vec<Placement>,
+    /// The CPUs that are possible around the previous CPU, and around the waker's.
+    pub around: [Vec<CpuId>; 2],
     /// Where guesses of the flips differ: what they say.
     pub telling: Option<Telling>,
+    /// Whether the wake-up may lead around the previous CPU and around the waker's: without the sync flag, and with it.
+    pub by_flag: Option<[[bool; 2]; 2]>,
 }
 
 /// What the outcome of a wake-up may tell of the flips.
@@ -41,22 +45,28 @@ pub struct Telling {
     /// If the wake-up does not spread, and if it does: whether it may lead around the previous CPU and
     /// around the waker's.
     pub leads: [[bool; 2]; 2],
-    /// The CPUs that are possible around the previous CPU, and around the waker's.
-    pub around: [Vec<CpuId>; 2],
-}
-
-impl Telling {
-    /// Whether the wake-up spread, if only that, or only the other, leads to a CPU.
-    pub fn tells(&self, cpu: CpuId) -> Option<bool> {
-        let may = |leads: [bool; 2]| {
-            leads.iter().zip(&self.around).any(|(&leads, cpus)| leads && cpus.contains(&cpu))
-        };
-        let [narrow, wide] = self.leads.map(may);
-        (narrow != wide).then_some(wide)
-    }
 }
 
 impl Possibilities {
+    /// Whether the wake-up spread, if only that, or only the other, leads to a CPU.
+    pub fn tells_spread(&self, cpu: CpuId) -> Option<bool> {
+        self.tells(self.telling.as_ref()?.leads, cpu)
+    }
+
+    /// Whether the wake-up carried the sync flag, if only that, or only the other, leads to a CPU.
+    pub fn tells_flag(&self, cpu: CpuId) -> Option<bool> {
+        self.tells(self.by_flag?, cpu)
+    }
+
+    /// Which of two readings leads to a CPU, if one alone does.
+    fn tells(&self, leads: [[bool; 2]; 2], cpu: CpuId) -> Option<bool> {
+        let may = |leads: [bool; 2]| {
+            leads.iter().zip(&self.around).any(|(&leads, cpus)| leads && cpus.contains(&cpu))
+        };
+        let [one, other] = leads.map(may);
+        (one != other).then_some(other)
+    }
+
     /// Whether a CPU is among them.
     pub fn has(&self, cpu: CpuId) -> bool {
         self.list.iter().any(|possible| possible.choice == Choice::Cpu(cpu))
@@ -137,7 +147,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
         Some(spread) => {
             let answer = (spread.wide, spread.open);
             if spread.tells {
-                found.telling = Some(shadow.spare.telling(spread));
+                found.telling = Some(Telling { spread, leads: Default::default() });
             }
             answer
         }
@@ -151,6 +161,8 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
         affine(shadow, wakeup, prev, over, now);
     }
     let mut asks_sync = (!wide || asks_other) && over.is_some() && may_be_sync(shadow, wakeup);
+    let flag = shadow.sync_flag(wakeup).filter(|_| asks_sync);
+    let mut by_flag = [[false; 2]; 2];
     // Whether the wake-up leads around the previous CPU or the waker's, if it does not spread and if it
     // does, and which of the two were searched for what is possible, or at all.
     let (mut leads, mut counted, mut searched) = ([[false; 2]; 2], [false; 2], [false; 2]);
@@ -159,7 +171,8 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
             break;
         }
         for spreads in [wide, !wide] {
-            let counts = spreads == wide || open;
+            let other_flag = !spreads && flag == Some(!sync);
+            let counts = (spreads == wide || open) && !other_flag;
             // A wake-up that spreads does not heed the flag.
             if !counts && found.telling.is_none() || sync && spreads {
                 continue;
@@ -175,6 +188,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
             asks_sync &= spreads || wakeup::heeds_sync(first.affine);
             for target in std::iter::once(&first).chain(&second) {
                 let at = usize::from(target.cpu != prev);
+                by_flag[usize::from(sync)][at] = true;
                 if std::mem::replace(&mut leads[usize::from(spreads)][at], true) {
                     continue;
                 }
@@ -192,6 +206,8 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
     if let Some(telling) = &mut found.telling {
         telling.leads = leads;
     }
+    // Where it may also spread, the flag is not told from that.
+    found.by_flag = Some(by_flag).filter(|_| asks_sync && flag.is_none() && !wide && !asks_other);
 }
 
 /// Whether the wake-up may carry the sync flag, and it is heeded: that of a waker that exits
@@ -305,9 +321,7 @@ fn search(
             placement.cpu = shadow.sched.select_fallback_rq(wakeup.task);
             placement.reason = Reason::Fallback;
         }
-        if let Some(telling) = &mut found.telling {
-            telling.around[usize::from(target.cpu != prev)].push(placement.cpu);
-        }
+        found.around[usize::from(target.cpu != prev)].push(placement.cpu);
         let (reason, hidden) = (placement.reason, reading.hidden(target.hidden.or(hidden)));
         if reading.counts {
             placement.affine = Some((target.affine, target.cpu));
@@ -329,7 +343,7 @@ fn search(
     );
     if scans && let Some(shared) = shadow.sched.domains.per_cpu[target.cpu].llc_shared {
         let limit = shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan;
-        let range = shadow.scan_limits.of(shared);
+        let range = shadow.scan_range(shared);
         // One that found somebody does so under any limit that lets it come so far; one that did not
         // finds nobody in less, nor in more once it has seen all.
         let found_some = matches!(reason, Reason::IdleCpu | Reason::IdleClusterCpu);

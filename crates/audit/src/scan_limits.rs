@@ -51,7 +51,7 @@ impl Range {
 
 impl ScanLimits {
     /// What the limit of a cache may be.
-    pub fn of(&self, llc: SharedId) -> Range {
+    fn of(&self, llc: SharedId) -> Range {
         self.0.get(llc.0 as usize).map_or(Range::ANY, |limits| limits.range)
     }
 
@@ -75,6 +75,11 @@ impl ScanLimits {
 }
 
 impl Shadow {
+    /// What the limit of a cache may be.
+    pub fn scan_range(&self, llc: SharedId) -> Range {
+        if self.trusts { self.scan_limits.of(llc) } else { Range::ANY }
+    }
+
     /// Looks at what passes over caches would leave at this tick, if it is time.
     pub(crate) fn look_at_scan_limits(&mut self, at: Time) {
         let before = at.0.saturating_sub(self.sched.tick_ns());

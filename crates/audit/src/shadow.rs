@@ -24,6 +24,7 @@ use crate::policies::{Kind, Policies};
 use crate::runtime::{self, Charged};
 use crate::scan_limits::ScanLimits;
 use crate::spare::Spare;
+use crate::sync_flags::SyncFlags;
 use crate::turns::Turns;
 use crate::verdict::Verdict;
 
@@ -84,6 +85,8 @@ pub struct Known {
     /// Its next wake-up comes without the sync flag, which is for interruptible sleepers and not
     /// given by hard interrupts.
     pub plainly_woken: bool,
+    /// Whether those who wake it say that they will sleep.
+    pub sync_flags: SyncFlags,
     /// CPUs it was seen on.
     pub seen_on: CpuMask,
     /// How often it made way early though nobody asked, up to where it is taken to yield.
@@ -156,6 +159,8 @@ pub struct Shadow {
     pub unseen_switches: u64,
     /// Lists of what is possible, to be filled again.
     pub spare: Spare,
+    /// Hidden facts are what earlier events say of them; no longer where nothing that happened follows from that.
+    pub trusts: bool,
     /// How far searches may have been allowed to look.
     pub scan_limits: ScanLimits,
     pub(crate) tasks: Pids,
@@ -212,6 +217,7 @@ impl Shadow {
             unseen: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen_switches: 0,
             spare: Spare::default(),
+            trusts: true,
             scan_limits: ScanLimits::default(),
             tasks: Pids::default(),
             known: Vec::new(),

@@ -6,10 +6,9 @@
 use schedlab_sched::{Placement, SeId};
 use schedlab_topology::CpuId;
 
-use crate::flips::Spread;
 use crate::fork::ForkTables;
 use crate::pick::Waiting;
-use crate::placement::{Possibilities, Telling};
+use crate::placement::Possibilities;
 use crate::verdict::Possible;
 
 /// Most lists of a kind that are kept: a few are in use at a time.
@@ -38,13 +37,8 @@ impl Spare {
     /// Empty lists.
     pub fn possibilities(&mut self) -> Possibilities {
         let placements = self.placements.pop().unwrap_or_default();
-        Possibilities { list: self.list(), placements, telling: None }
-    }
-
-    /// What the outcome of a wake-up may tell of flips of which guesses say this.
-    pub fn telling(&mut self, spread: Spread) -> Telling {
         let around = [(); 2].map(|()| self.cpus.pop().unwrap_or_default());
-        Telling { spread, leads: Default::default(), around }
+        Possibilities { list: self.list(), placements, around, telling: None, by_flag: None }
     }
 
     /// A list is no longer needed.
@@ -56,9 +50,7 @@ impl Spare {
     pub fn give_back_all(&mut self, possibilities: Possibilities) {
         self.give_back(possibilities.list);
         keep(&mut self.placements, possibilities.placements);
-        if let Some(Telling { around, .. }) = possibilities.telling {
-            around.into_iter().for_each(|cpus| keep(&mut self.cpus, cpus));
-        }
+        possibilities.around.into_iter().for_each(|cpus| keep(&mut self.cpus, cpus));
     }
 }
 

@@ -44,6 +44,9 @@ impl Open {
     }
 }
 
+/// Whether a wake-up had the sync flag is learned where at most these were hidden as well.
+const BESIDE_FLAG: [Hidden; 4] = [Hidden::SyncFlag, Hidden::IdleScanLimit, Hidden::Loads, Hidden::IdleCores];
+
 /// A task that wakes those who wait for its end is gone so soon after.
 const EXIT_PATIENCE: Duration = Duration::micros(3);
 
@@ -106,34 +109,40 @@ impl<S: Listener> Audit<S> {
 
     fn judge(&mut self, open: &mut Open, now: Time) {
         self.recognise(open, now);
-        let mut possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
-        let first = open.judged == 0;
-        let before = std::mem::replace(&mut open.verdict.ours, std::mem::take(&mut possible.list));
-        open.verdict.judge();
-        let spare = &mut self.shadow.spare;
-        if first {
-            open.possible = possible;
-        } else if open.verdict.answer == Answer::Differs {
-            spare.give_back(std::mem::replace(&mut open.verdict.ours, before));
-            spare.give_back_all(possible);
-        } else {
-            open.verdict.answer = Answer::AgreesInSet;
-            open.verdict.hidden = Some(Hidden::InMotion);
-            spare.give_back(before);
-            spare.give_back_all(std::mem::replace(&mut open.possible, possible));
+        self.judge_plainly(open, now);
+        if open.verdict.answer == Answer::Differs {
+            self.shadow.trusts = false;
+            self.judge_plainly(open, now);
+            if open.verdict.answer == Answer::Differs {
+                self.judge_otherwise(open, now);
+            }
+            self.shadow.trusts = true;
         }
         open.judged = self.shadow.generation.max(1);
-        if open.verdict.answer == Answer::Differs {
-            // Nothing is held for known of the limit of searches any more.
-            let limits = std::mem::take(&mut self.shadow.scan_limits);
-            self.judge_otherwise(open, now);
-            self.shadow.scan_limits = limits;
+    }
+
+    /// Whether what happened follows in the state of now. A state that came after the wake-up began only adds to what is possible.
+    fn judge_plainly(&mut self, open: &mut Open, now: Time) {
+        let mut possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
+        let before = std::mem::replace(&mut open.verdict.ours, std::mem::take(&mut possible.list));
+        open.verdict.judge();
+        let first = open.judged == 0;
+        let spare = &mut self.shadow.spare;
+        if !first && open.verdict.answer == Answer::Differs {
+            spare.give_back(std::mem::replace(&mut open.verdict.ours, before));
+            spare.give_back_all(possible);
+            return;
         }
+        if !first {
+            open.verdict.answer = Answer::AgreesInSet;
+            open.verdict.hidden = Some(Hidden::InMotion);
+        }
+        spare.give_back(before);
+        spare.give_back_all(std::mem::replace(&mut open.possible, possible));
     }
 
     /// Whether what happened follows under another reading, the likelier ones first.
     fn judge_otherwise(&mut self, open: &mut Open, now: Time) {
-        let possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
         let readings: [fn(&mut Self, &mut Open, Time); 6] = [
             Self::judge_on_cpu,
             Self::judge_without_search,
@@ -142,11 +151,12 @@ impl<S: Listener> Audit<S> {
             Self::judge_other_recent_cpu,
             Self::judge_sent_back,
         ];
-        let _ = self.takes(open, possible, Hidden::IdleScanLimit)
-            || readings.iter().any(|reading| {
-                reading(self, open, now);
-                open.verdict.answer != Answer::Differs
-            });
+        for reading in readings {
+            reading(self, open, now);
+            if open.verdict.answer != Answer::Differs {
+                return;
+            }
+        }
     }
 
     /// Whether what happened follows if the dequeue of the task was delayed, or more so than here.
@@ -270,9 +280,15 @@ impl<S: Listener> Audit<S> {
     fn settle(&mut self, open: &Open, now: Time) -> Option<PreemptDecision> {
         if let Some(telling) = &open.possible.telling
             && !open.nobody_chose
-            && let Some(wide) = telling.tells(open.fate.cpu)
+            && let Some(wide) = open.possible.tells_spread(open.fate.cpu)
         {
             self.shadow.guesses.learn(&telling.spread, wide);
+        }
+        if let Some(sync) = open.possible.tells_flag(open.fate.cpu)
+            && !open.nobody_chose
+            && open.verdict.hidden.is_none_or(|hidden| BESIDE_FLAG.contains(&hidden))
+        {
+            self.shadow.learn_sync_flag(&open.wakeup, sync);
         }
         if open.applied || now == Time::MAX {
             return None;
