@@ -305,6 +305,12 @@ impl<S: Listener> Audit<S> {
             verdict.judge();
         }
         if verdict.answer == Answer::Differs {
+            self.shadow.trusts = false;
+            let found = pick::of_switch(&mut self.shadow, cpu, next, clock);
+            self.shadow.spare.give_back(std::mem::replace(&mut verdict.ours, found));
+            verdict.judge();
+        }
+        if verdict.answer == Answer::Differs {
             self.judge_throttled(&mut verdict, next, clock);
         }
         if verdict.answer == Answer::Differs && has_quota_again {
@@ -323,6 +329,7 @@ impl<S: Listener> Audit<S> {
                 verdict.hidden = Some(Hidden::LostTurn);
             }
         }
+        self.shadow.trusts = true;
         if self.shadow.groups_hidden {
             // Whoever waits may come first.
             verdict.doubt(verdict.ours.len());

@@ -69,14 +69,24 @@ impl Shadow {
         *known = sum.min(most);
     }
 
+    /// How far the virtual time of an entity is held to be off: as far as is likely, or at most where nothing follows from that.
+    pub fn trusted_error(&self, se: SeId) -> u64 {
+        if self.trusts { self.likely_error(se) } else { self.error_of(se) }
+    }
+
     /// What the errors of a queue make of its average.
     pub fn average_error(&self, cfs: CfsRqId) -> u64 {
+        self.average_of(cfs, |se| self.error_of(se))
+    }
+
+    /// The mean of something over the members of a queue, by their weights.
+    pub fn average_of(&self, cfs: CfsRqId, of: impl Fn(SeId) -> u64) -> u64 {
         let queue = self.sched.cfs(cfs);
         let tree = queue.timeline.entries().iter().map(|entry| entry.se);
         let (mut sum, mut weights) = (0, 0);
         for se in queue.curr.into_iter().chain(tree) {
             let weight = self.sched.se(se).load.weight >> 10;
-            sum += weight * self.error_of(se);
+            sum += weight * of(se);
             weights += weight;
         }
         sum / weights.max(1)

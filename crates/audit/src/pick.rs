@@ -73,14 +73,14 @@ fn possible(shadow: &Shadow, pick: &Pick) -> Possible {
     }
 }
 
-/// All that can be picked in a queue.
-fn waiting(shadow: &Shadow, cfs: CfsRqId) -> impl Iterator<Item = Waiting> {
+/// All that can be picked in a queue, with their errors.
+fn waiting(shadow: &Shadow, cfs: CfsRqId, error: impl Fn(SeId) -> u64) -> impl Iterator<Item = Waiting> {
     let queue = shadow.sched.cfs(cfs);
     let curr = queue.curr.filter(|&curr| shadow.sched.se(curr).on_rq);
     let tree = queue.timeline.entries().iter().map(|entry| entry.se);
-    curr.into_iter().chain(tree).filter(|&se| !shadow.sched.se(se).sched_delayed).map(|se| {
+    curr.into_iter().chain(tree).filter(|&se| !shadow.sched.se(se).sched_delayed).map(move |se| {
         let entity = shadow.sched.se(se);
-        let error = shadow.error_of(se) as i64;
+        let error = error(se) as i64;
         Waiting { se, vruntime: entity.vruntime, deadline: entity.deadline, error }
     })
 }
@@ -89,7 +89,7 @@ fn waiting(shadow: &Shadow, cfs: CfsRqId) -> impl Iterator<Item = Waiting> {
 /// are in the list.
 fn may_come_first(shadow: &Shadow, cfs: CfsRqId, list: &mut Vec<Waiting>, give: &mut dyn FnMut(TaskId)) {
     let above = list.len();
-    list.extend(waiting(shadow, cfs));
+    list.extend(waiting(shadow, cfs, |se| shadow.trusted_error(se)));
     let first = First::of(shadow, cfs, &list[above..]);
     for at in above..list.len() {
         let waiting = list[at];
@@ -132,7 +132,7 @@ impl First {
         }
         // The average moves by the mean of the errors, those of sleepers still queued among them.
         let average = shadow.sched.avg_sums(cfs).offset();
-        let spread = shadow.average_error(cfs) as i64;
+        let spread = shadow.average_of(cfs, |se| shadow.trusted_error(se)) as i64;
         let must = |w: &&Waiting| after(zero, w.vruntime) + w.error <= average - spread;
         let ends = waiting.iter().filter(must).map(|w| after(zero, w.deadline) + w.error);
         First::Eligible { zero, average: average + spread, latest: ends.min().unwrap_or(i64::MAX) }
@@ -198,7 +198,7 @@ fn learn_in_queue(shadow: &mut Shadow, chosen: SeId, explained: bool) {
         let near = if is_buddy { allowance(shadow, w.se) } else { 0 };
         (by as i64 - near).max(0)
     };
-    let others = waiting(shadow, cfs).filter(|w| w.se != chosen && first(w));
+    let others = waiting(shadow, cfs, |se| shadow.error_of(se)).filter(|w| w.se != chosen && first(w));
     let others: Vec<(i64, Waiting)> = others.map(|w| (ahead(&w), w)).collect();
     let part = |distance: i64, theirs: u64| match (mine, theirs) {
         (0, 0) if explained => 0,
