@@ -6,7 +6,8 @@
 
 use schedlab_sched::wakeup::{self, Affine, EffectiveLoads};
 use schedlab_sched::{
-    Feature, Placement, Policy, Reason, RecentUsedCpu, SchedDomain, SdFlags, SdId, View, WakePath, Wakeup,
+    Feature, Placement, Policy, Reason, RecentUsedCpu, SchedDomain, SdFlags, SdId, SharedId, View, WakePath,
+    Wakeup,
 };
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -36,6 +37,21 @@ pub struct Possibilities {
     pub telling: Option<Telling>,
     /// Whether the wake-up may lead around the previous CPU and around the waker's: without the sync flag, and with it.
     pub by_flag: Option<[[bool; 2]; 2]>,
+    /// Where a search ends hangs on its limit.
+    pub by_limit: Option<ByLimit>,
+}
+
+/// Where a search ends if its limit lets it come so far, and if it does not.
+#[derive(Clone, Copy)]
+pub struct ByLimit {
+    /// The cache whose limit it is.
+    pub llc: SharedId,
+    /// The CPU that it finds.
+    pub finds: CpuId,
+    /// So many CPUs it has to look at.
+    pub looks: u32,
+    /// The CPU that is taken if it may look at fewer.
+    pub else_takes: CpuId,
 }
 
 /// What the outcome of a wake-up may tell of the flips.
@@ -314,23 +330,32 @@ fn search(
         target.affine != Reason::WakeWide && shadow.sched.task(wakeup.task).allowed.contains(wakeup.this_cpu);
     let by_waker = shadow.sched.kernel.rules.recent_used_cpu == RecentUsedCpu::Waker;
     let waker_recent = (by_waker && asked_affine).then_some(wakeup.this_cpu);
-    let mut run = |shadow: &Shadow, hidden: Option<Hidden>, found: &mut Possibilities| -> Reason {
-        let view = View::new(&shadow.sched, now, None);
-        let mut placement = wakeup::select_idle_sibling(&view, wakeup, prev, target.cpu);
-        if !shadow.sched.task(wakeup.task).allowed.contains(placement.cpu) {
-            placement.cpu = shadow.sched.select_fallback_rq(wakeup.task);
-            placement.reason = Reason::Fallback;
-        }
-        found.around[usize::from(target.cpu != prev)].push(placement.cpu);
-        let (reason, hidden) = (placement.reason, reading.hidden(target.hidden.or(hidden)));
-        if reading.counts {
-            placement.affine = Some((target.affine, target.cpu));
-            placement.waker_recent_used_cpu = waker_recent;
-            found.add(placement, hidden, target.numbers);
-        }
-        reason
-    };
-    let reason = run(shadow, None, found);
+    let llc = shadow.sched.domains.per_cpu[target.cpu].llc_shared;
+    let before = llc.map(|llc| shadow.sched.domains.shared[llc.0 as usize].nr_idle_scan);
+    if let Some(llc) = llc {
+        let range = shadow.scan_range(llc);
+        let limit = &mut shadow.sched.domains.shared[llc.0 as usize].nr_idle_scan;
+        *limit = (*limit).clamp(range.least, range.most);
+    }
+    let mut run =
+        |shadow: &Shadow, hidden: Option<Hidden>, found: &mut Possibilities| -> (Reason, CpuId, u32) {
+            let view = View::new(&shadow.sched, now, None);
+            let mut placement = wakeup::select_idle_sibling(&view, wakeup, prev, target.cpu);
+            if !shadow.sched.task(wakeup.task).allowed.contains(placement.cpu) {
+                placement.cpu = shadow.sched.select_fallback_rq(wakeup.task);
+                placement.reason = Reason::Fallback;
+            }
+            found.around[usize::from(target.cpu != prev)].push(placement.cpu);
+            let hidden = reading.hidden(target.hidden.or(hidden));
+            let outcome = (placement.reason, placement.cpu, placement.examined);
+            if reading.counts {
+                placement.affine = Some((target.affine, target.cpu));
+                placement.waker_recent_used_cpu = waker_recent;
+                found.add(placement, hidden, target.numbers);
+            }
+            outcome
+        };
+    let (reason, cpu, looks) = run(shadow, None, found);
     let early = matches!(reason, Reason::TargetIdle | Reason::PrevIdle | Reason::KthreadStack);
     if !early && !shadow.known(wakeup.task).recent_known {
         recent(shadow, wakeup, target.cpu, |shadow| {
@@ -341,24 +366,33 @@ fn search(
         reason,
         Reason::IdleCpu | Reason::NoIdleCpu | Reason::ScanLimit | Reason::NoScan | Reason::IdleClusterCpu
     );
-    if scans && let Some(shared) = shadow.sched.domains.per_cpu[target.cpu].llc_shared {
-        let limit = shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan;
-        let range = shadow.scan_range(shared);
+    if scans && let Some(llc) = llc {
+        let at = llc.0 as usize;
+        let (limit, range) = (shadow.sched.domains.shared[at].nr_idle_scan, shadow.scan_range(llc));
         // One that found somebody does so under any limit that lets it come so far; one that did not
         // finds nobody in less, nor in more once it has seen all.
         let found_some = matches!(reason, Reason::IdleCpu | Reason::IdleClusterCpu);
         let stopped = matches!(reason, Reason::ScanLimit | Reason::NoScan);
-        let (higher, lower) = (stopped.then_some(range.most), found_some.then_some(range.least));
-        for other in higher.into_iter().chain(lower).filter(|&other| other != limit) {
-            shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan = other;
-            run(shadow, Some(Hidden::IdleScanLimit), found);
+        let other = if found_some { range.least } else { range.most };
+        if (found_some || stopped) && other != limit {
+            shadow.sched.domains.shared[at].nr_idle_scan = other;
+            let (_, other, other_looks) = run(shadow, Some(Hidden::IdleScanLimit), found);
+            if other != cpu {
+                found.by_limit = Some(if found_some {
+                    ByLimit { llc, finds: cpu, looks, else_takes: other }
+                } else {
+                    ByLimit { llc, finds: other, looks: other_looks, else_takes: cpu }
+                });
+            }
         }
-        shadow.sched.domains.shared[shared.0 as usize].nr_idle_scan = limit;
+    }
+    if let (Some(llc), Some(before)) = (llc, before) {
+        shadow.sched.domains.shared[llc.0 as usize].nr_idle_scan = before;
     }
     let core = matches!(reason, Reason::IdleCore | Reason::IdleCoreFallback | Reason::IdleSmt);
     if (scans || core)
         && shadow.sched.domains.smt_active
-        && let Some(shared) = shadow.sched.domains.per_cpu[target.cpu].llc_shared
+        && let Some(shared) = llc
     {
         // Searches that failed took the mark away, and which of them were made is not known.
         let at = shared.0 as usize;

@@ -5,9 +5,11 @@
 //! cache whose CPUs are busy come every few dozen milliseconds; one whose CPUs idle may keep its limit for as long as they do.
 
 use schedlab_sched::{Curr, Feature, SdId, SharedId, nr_idle_scan};
+use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use crate::averages::{self, Width};
+use crate::placement::ByLimit;
 use crate::shadow::Shadow;
 
 /// Within so many looks at a busy cache there was a pass.
@@ -29,6 +31,8 @@ struct Limits {
     oldest: usize,
     /// What covers all looks.
     range: Range,
+    /// What searches since the last tick told of it: only the balancing of ticks changes it.
+    told: Range,
 }
 
 /// The least and the most that a limit may be.
@@ -47,22 +51,33 @@ impl Range {
     fn and(self, other: Range) -> Range {
         Range { least: self.least.min(other.least), most: self.most.max(other.most) }
     }
+
+    /// What both allow; this one if they have nothing in common.
+    fn within(self, other: Range) -> Range {
+        let common = Range { least: self.least.max(other.least), most: self.most.min(other.most) };
+        if common.least <= common.most { common } else { self }
+    }
 }
 
 impl ScanLimits {
     /// What the limit of a cache may be.
     fn of(&self, llc: SharedId) -> Range {
-        self.0.get(llc.0 as usize).map_or(Range::ANY, |limits| limits.range)
+        self.0.get(llc.0 as usize).map_or(Range::ANY, |limits| limits.range.within(limits.told))
+    }
+
+    fn limits(&mut self, llc: SharedId) -> &mut Limits {
+        let at = llc.0 as usize;
+        if self.0.len() <= at {
+            let unknown =
+                Limits { looks: [Range::ANY; LOOKS], oldest: 0, range: Range::ANY, told: Range::ANY };
+            self.0.resize(at + 1, unknown);
+        }
+        &mut self.0[at]
     }
 
     /// Adds what a pass would leave now. While all CPUs idle nothing is forgotten.
     fn note(&mut self, llc: SharedId, look: Range, busy: bool) {
-        let at = llc.0 as usize;
-        if self.0.len() <= at {
-            let unknown = Limits { looks: [Range::ANY; LOOKS], oldest: 0, range: Range::ANY };
-            self.0.resize(at + 1, unknown);
-        }
-        let Limits { looks, oldest, range } = &mut self.0[at];
+        let Limits { looks, oldest, range, .. } = self.limits(llc);
         if busy {
             looks[*oldest] = look;
             *oldest = (*oldest + 1) % LOOKS;
@@ -80,8 +95,19 @@ impl Shadow {
         if self.trusts { self.scan_limits.of(llc) } else { Range::ANY }
     }
 
+    /// A wake-up that would end at another CPU under another limit ended at this one.
+    pub(crate) fn learn_scan_limit(&mut self, by: ByLimit, cpu: CpuId) {
+        let told = &mut self.scan_limits.limits(by.llc).told;
+        if cpu == by.finds {
+            *told = Range { least: by.looks, ..Range::ANY }.within(*told);
+        } else if cpu == by.else_takes {
+            *told = Range { most: by.looks.saturating_sub(1), ..Range::ANY }.within(*told);
+        }
+    }
+
     /// Looks at what passes over caches would leave at this tick, if it is time.
     pub(crate) fn look_at_scan_limits(&mut self, at: Time) {
+        self.scan_limits.0.iter_mut().for_each(|limits| limits.told = Range::ANY);
         let before = at.0.saturating_sub(self.sched.tick_ns());
         if at.0 / BETWEEN == before / BETWEEN || !self.sched.kernel.has(Feature::SisUtil) {
             return;
@@ -119,6 +145,8 @@ impl Shadow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_sched::Kernel;
+    use schedlab_topology::Topology;
 
     #[test]
     fn a_limit_lies_between_what_the_last_looks_at_a_busy_cache_would_have_left() {
@@ -138,5 +166,22 @@ mod tests {
         limits.note(llc, look(4, 4), true);
         assert_eq!(limits.of(llc), look(4, 8));
         assert_eq!(limits.of(SharedId(0)), Range::ANY);
+    }
+
+    #[test]
+    fn searches_tell_of_the_limit_until_the_next_tick() {
+        let mut shadow =
+            Shadow::new(&Topology::regular("1x1x8").unwrap(), &Kernel::parse("v6.12").unwrap(), Vec::new());
+        let (llc, finds, else_takes) = (SharedId(0), CpuId(3), CpuId(0));
+        let by = |looks| ByLimit { llc, finds, looks, else_takes };
+        shadow.learn_scan_limit(by(5), CpuId(7));
+        assert_eq!(shadow.scan_range(llc), Range::ANY, "it ended at neither");
+        shadow.learn_scan_limit(by(2), finds);
+        shadow.learn_scan_limit(by(5), else_takes);
+        assert_eq!(shadow.scan_range(llc), Range { least: 2, most: 4 });
+        shadow.learn_scan_limit(by(6), finds);
+        assert_eq!(shadow.scan_range(llc).least, 6, "of what contradicts itself the latest counts");
+        shadow.look_at_scan_limits(Time(1_000_000_000));
+        assert_eq!(shadow.scan_range(llc), Range::ANY);
     }
 }

@@ -44,8 +44,9 @@ impl Open {
     }
 }
 
-/// Whether a wake-up had the sync flag is learned where at most these were hidden as well.
-const BESIDE_FLAG: [Hidden; 4] = [Hidden::SyncFlag, Hidden::IdleScanLimit, Hidden::Loads, Hidden::IdleCores];
+/// The sync flag and the limit of searches are learned from wake-ups of which at most these facts were hidden.
+const LEARNED_BESIDE: [Hidden; 4] =
+    [Hidden::SyncFlag, Hidden::IdleScanLimit, Hidden::Loads, Hidden::IdleCores];
 
 /// A task that wakes those who wait for its end is gone so soon after.
 const EXIT_PATIENCE: Duration = Duration::micros(3);
@@ -284,11 +285,13 @@ impl<S: Listener> Audit<S> {
         {
             self.shadow.guesses.learn(&telling.spread, wide);
         }
-        if let Some(sync) = open.possible.tells_flag(open.fate.cpu)
-            && !open.nobody_chose
-            && open.verdict.hidden.is_none_or(|hidden| BESIDE_FLAG.contains(&hidden))
-        {
-            self.shadow.learn_sync_flag(&open.wakeup, sync);
+        if !open.nobody_chose && open.verdict.hidden.is_none_or(|hidden| LEARNED_BESIDE.contains(&hidden)) {
+            if let Some(sync) = open.possible.tells_flag(open.fate.cpu) {
+                self.shadow.learn_sync_flag(&open.wakeup, sync);
+            }
+            if let Some(by) = open.possible.by_limit.filter(|_| open.verdict.ours.len() == 2) {
+                self.shadow.learn_scan_limit(by, open.fate.cpu);
+            }
         }
         if open.applied || now == Time::MAX {
             return None;
