@@ -13,7 +13,7 @@ use schedlab_units::{Duration, Pid, TaskId, Time};
 use crate::audit::Audit;
 use crate::averages::{self, Averages, Width};
 use crate::listener::Listener;
-use crate::placement::Possibilities;
+use crate::possibilities::Possibilities;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Numbers, Verdict};
 

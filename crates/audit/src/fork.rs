@@ -13,7 +13,7 @@ use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
 use crate::averages::{self, Averages, Width};
-use crate::placement::Possibilities;
+use crate::possibilities::Possibilities;
 use crate::shadow::Shadow;
 use crate::verdict::{Hidden, Numbers};
 

@@ -11,7 +11,7 @@ use crate::audit::Audit;
 use crate::fork::{self, Forked};
 use crate::listener::Listener;
 use crate::motion;
-use crate::placement::Possibilities;
+use crate::possibilities::Possibilities;
 use crate::preempt;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
 

@@ -6,118 +6,16 @@
 
 use schedlab_sched::wakeup::{self, Affine, EffectiveLoads};
 use schedlab_sched::{
-    Feature, Placement, Policy, Reason, RecentUsedCpu, SchedDomain, SdFlags, SdId, SharedId, View, WakePath,
-    Wakeup,
+    Feature, Placement, Policy, Reason, SchedDomain, SdFlags, SdId, View, WakePath, Wakeup,
 };
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use crate::flips::Spread;
+use crate::possibilities::{Possibilities, Telling};
+use crate::search::{Reading, Search, Target};
 use crate::shadow::Shadow;
-use crate::verdict::{Choice, Hidden, Numbers, Possible};
-
-/// A CPU around which an idle one is looked for.
-struct Target {
-    cpu: CpuId,
-    affine: Reason,
-    hidden: Option<Hidden>,
-    numbers: Numbers,
-}
-
-/// What is possible, each CPU once.
-#[derive(Default)]
-pub struct Possibilities {
-    /// The likeliest first.
-    pub list: Vec<Possible>,
-    /// What the likeliest leaves behind: recently used CPU, hints.
-    pub placements: Vec<Placement>,
-    /// The CPUs that are possible around the previous CPU, and around the waker's.
-    pub around: [Vec<CpuId>; 2],
-    /// Where guesses of the flips differ: what they say.
-    pub telling: Option<Telling>,
-    /// Whether the wake-up may lead around the previous CPU and around the waker's: without the sync flag, and with it.
-    pub by_flag: Option<[[bool; 2]; 2]>,
-    /// Where a search ends hangs on its limit.
-    pub by_limit: Option<ByLimit>,
-}
-
-/// Where a search ends if its limit lets it come so far, and if it does not.
-#[derive(Clone, Copy)]
-pub struct ByLimit {
-    /// The cache whose limit it is.
-    pub llc: SharedId,
-    /// The CPU that it finds.
-    pub finds: CpuId,
-    /// So many CPUs it has to look at.
-    pub looks: u32,
-    /// The CPU that is taken if it may look at fewer.
-    pub else_takes: CpuId,
-}
-
-/// What the outcome of a wake-up may tell of the flips.
-pub struct Telling {
-    /// What the guesses say.
-    pub spread: Spread,
-    /// If the wake-up does not spread, and if it does: whether it may lead around the previous CPU and
-    /// around the waker's.
-    pub leads: [[bool; 2]; 2],
-}
-
-impl Possibilities {
-    /// Whether the wake-up spread, if only that, or only the other, leads to a CPU.
-    pub fn tells_spread(&self, cpu: CpuId) -> Option<bool> {
-        self.tells(self.telling.as_ref()?.leads, cpu)
-    }
-
-    /// Whether the wake-up carried the sync flag, if only that, or only the other, leads to a CPU.
-    pub fn tells_flag(&self, cpu: CpuId) -> Option<bool> {
-        self.tells(self.by_flag?, cpu)
-    }
-
-    /// Which of two readings leads to a CPU, if one alone does.
-    fn tells(&self, leads: [[bool; 2]; 2], cpu: CpuId) -> Option<bool> {
-        let may = |leads: [bool; 2]| {
-            leads.iter().zip(&self.around).any(|(&leads, cpus)| leads && cpus.contains(&cpu))
-        };
-        let [one, other] = leads.map(may);
-        (one != other).then_some(other)
-    }
-
-    /// Whether a CPU is among them.
-    pub fn has(&self, cpu: CpuId) -> bool {
-        self.list.iter().any(|possible| possible.choice == Choice::Cpu(cpu))
-    }
-
-    /// Adds one, unless its CPU is there. The first needs no hidden fact.
-    pub fn add(&mut self, placement: Placement, hidden: Option<Hidden>, mut numbers: Numbers) {
-        let choice = Choice::Cpu(placement.cpu);
-        if self.has(placement.cpu) {
-            return;
-        }
-        numbers.extend(placement.number);
-        let hidden = if self.list.is_empty() { None } else { hidden };
-        self.list.push(Possible { choice, reason: placement.reason.name(), hidden, numbers });
-        self.placements.push(placement);
-    }
-}
-
-/// One reading of what is hidden.
-struct Reading {
-    /// The fact that it takes; none for the likeliest.
-    takes: Option<Hidden>,
-    /// What it leads to is possible; else it is only asked to tell guesses apart.
-    counts: bool,
-    /// It led nowhere yet.
-    first: bool,
-}
-
-impl Reading {
-    /// What it takes to be led to a CPU, by a fact of the way there.
-    fn hidden(&mut self, on_the_way: Option<Hidden>) -> Option<Hidden> {
-        let first = std::mem::replace(&mut self.first, false);
-        on_the_way.filter(|_| !first).or(self.takes)
-    }
-}
+use crate::verdict::{Hidden, Numbers};
 
 /// All that a wake-up may lead to, in the shadow's state of now.
 pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibilities {
@@ -215,7 +113,8 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
                 }
                 searched[at] = true;
                 counted[at] |= counts;
-                search(shadow, wakeup, prev, target, &mut reading, now, found);
+                let search = Search { wakeup, prev, target, reading: &mut reading, now };
+                search.add_all(shadow, found);
             }
         }
     }
@@ -314,106 +213,4 @@ fn affine(
     let hidden = if close { Hidden::Loads } else { Hidden::Groups };
     let other = if cpu == this { prev } else { this };
     (target, Some(Target { hidden: Some(hidden), numbers, ..plain(reason, other) }))
-}
-
-/// The idle search around a target.
-fn search(
-    shadow: &mut Shadow,
-    wakeup: &Wakeup,
-    prev: CpuId,
-    target: &Target,
-    reading: &mut Reading,
-    now: Time,
-    found: &mut Possibilities,
-) {
-    let asked_affine =
-        target.affine != Reason::WakeWide && shadow.sched.task(wakeup.task).allowed.contains(wakeup.this_cpu);
-    let by_waker = shadow.sched.kernel.rules.recent_used_cpu == RecentUsedCpu::Waker;
-    let waker_recent = (by_waker && asked_affine).then_some(wakeup.this_cpu);
-    let llc = shadow.sched.domains.per_cpu[target.cpu].llc_shared;
-    let before = llc.map(|llc| shadow.sched.domains.shared[llc.0 as usize].nr_idle_scan);
-    if let Some(llc) = llc {
-        let range = shadow.scan_range(llc);
-        let limit = &mut shadow.sched.domains.shared[llc.0 as usize].nr_idle_scan;
-        *limit = (*limit).clamp(range.least, range.most);
-    }
-    let mut run =
-        |shadow: &Shadow, hidden: Option<Hidden>, found: &mut Possibilities| -> (Reason, CpuId, u32) {
-            let view = View::new(&shadow.sched, now, None);
-            let mut placement = wakeup::select_idle_sibling(&view, wakeup, prev, target.cpu);
-            if !shadow.sched.task(wakeup.task).allowed.contains(placement.cpu) {
-                placement.cpu = shadow.sched.select_fallback_rq(wakeup.task);
-                placement.reason = Reason::Fallback;
-            }
-            found.around[usize::from(target.cpu != prev)].push(placement.cpu);
-            let hidden = reading.hidden(target.hidden.or(hidden));
-            let outcome = (placement.reason, placement.cpu, placement.examined);
-            if reading.counts {
-                placement.affine = Some((target.affine, target.cpu));
-                placement.waker_recent_used_cpu = waker_recent;
-                found.add(placement, hidden, target.numbers);
-            }
-            outcome
-        };
-    let (reason, cpu, looks) = run(shadow, None, found);
-    let early = matches!(reason, Reason::TargetIdle | Reason::PrevIdle | Reason::KthreadStack);
-    if !early && !shadow.known(wakeup.task).recent_known {
-        recent(shadow, wakeup, target.cpu, |shadow| {
-            run(shadow, Some(Hidden::RecentCpu), found);
-        });
-    }
-    let scans = matches!(
-        reason,
-        Reason::IdleCpu | Reason::NoIdleCpu | Reason::ScanLimit | Reason::NoScan | Reason::IdleClusterCpu
-    );
-    if scans && let Some(llc) = llc {
-        let at = llc.0 as usize;
-        let (limit, range) = (shadow.sched.domains.shared[at].nr_idle_scan, shadow.scan_range(llc));
-        // One that found somebody does so under any limit that lets it come so far; one that did not
-        // finds nobody in less, nor in more once it has seen all.
-        let found_some = matches!(reason, Reason::IdleCpu | Reason::IdleClusterCpu);
-        let stopped = matches!(reason, Reason::ScanLimit | Reason::NoScan);
-        let other = if found_some { range.least } else { range.most };
-        if (found_some || stopped) && other != limit {
-            shadow.sched.domains.shared[at].nr_idle_scan = other;
-            let (_, other, other_looks) = run(shadow, Some(Hidden::IdleScanLimit), found);
-            if other != cpu {
-                found.by_limit = Some(if found_some {
-                    ByLimit { llc, finds: cpu, looks, else_takes: other }
-                } else {
-                    ByLimit { llc, finds: other, looks: other_looks, else_takes: cpu }
-                });
-            }
-        }
-    }
-    if let (Some(llc), Some(before)) = (llc, before) {
-        shadow.sched.domains.shared[llc.0 as usize].nr_idle_scan = before;
-    }
-    let core = matches!(reason, Reason::IdleCore | Reason::IdleCoreFallback | Reason::IdleSmt);
-    if (scans || core)
-        && shadow.sched.domains.smt_active
-        && let Some(shared) = llc
-    {
-        // Searches that failed took the mark away, and which of them were made is not known.
-        let at = shared.0 as usize;
-        let known = shadow.sched.domains.shared[at].has_idle_cores;
-        shadow.sched.domains.shared[at].has_idle_cores = !known;
-        run(shadow, Some(Hidden::IdleCores), found);
-        shadow.sched.domains.shared[at].has_idle_cores = known;
-    }
-}
-
-/// Tries each CPU of the target's cache as the recently used one.
-fn recent(shadow: &mut Shadow, wakeup: &Wakeup, target: CpuId, mut run: impl FnMut(&Shadow)) {
-    if shadow.sched.kernel.rules.recent_used_cpu == RecentUsedCpu::Off {
-        return;
-    }
-    let before = shadow.sched.task(wakeup.task).recent_used_cpu;
-    for cpu in shadow.cpus() {
-        if shadow.sched.cpus_share_cache(cpu, target) && shadow.sched.available_idle_cpu(cpu) {
-            shadow.sched.task_mut(wakeup.task).recent_used_cpu = Some(cpu);
-            run(shadow);
-        }
-    }
-    shadow.sched.task_mut(wakeup.task).recent_used_cpu = before;
 }

@@ -9,7 +9,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use crate::averages::{self, Width};
-use crate::placement::ByLimit;
+use crate::possibilities::ByLimit;
 use crate::shadow::Shadow;
 
 /// Within so many looks at a busy cache there was a pass.

@@ -8,7 +8,7 @@ use schedlab_topology::CpuId;
 
 use crate::fork::ForkTables;
 use crate::pick::Waiting;
-use crate::placement::Possibilities;
+use crate::possibilities::Possibilities;
 use crate::verdict::Possible;
 
 /// Most lists of a kind that are kept: a few are in use at a time.

@@ -15,7 +15,8 @@ use crate::audit::Audit;
 use crate::listener::Listener;
 use crate::motion;
 use crate::pairing::Fate;
-use crate::placement::{self, Possibilities};
+use crate::placement;
+use crate::possibilities::Possibilities;
 use crate::preempt;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 
