@@ -14,6 +14,7 @@
 mod context;
 mod programs;
 mod switches;
+mod unseen;
 mod wakeups;
 
 use schedlab_trace::{Comm, Event, Kind, Sink};
@@ -34,6 +35,8 @@ pub struct Learner {
     cpus: Vec<Curr>,
     /// Since when each CPU is idle, if it is.
     idle_since: Vec<Time>,
+    /// Time of the last event of each CPU.
+    seen_at: Vec<Time>,
     yields: Yields,
     lags: Lags,
     first: Option<Time>,
@@ -106,10 +109,12 @@ impl Sink for Learner {
         if self.cpus.len() <= event.cpu.index() {
             self.cpus.resize(event.cpu.index() + 1, Curr::Unknown);
             self.idle_since.resize(event.cpu.index() + 1, Time::ZERO);
+            self.seen_at.resize(event.cpu.index() + 1, event.time);
             self.yields.cpus(event.cpu.index() + 1);
             self.programs.learned.nr_cpus = self.cpus.len();
             self.lags.cpus(self.cpus.len());
         }
+        self.see_who_runs(event);
         let unasked = self.makes_way_unasked(event);
         if unasked || is_of_tick(event) {
             self.programs.learned.ticks.mark(event.time);
@@ -150,7 +155,7 @@ impl Sink for Learner {
                 let known = self.programs.by_pid.get(&pid).copied();
                 let asleep = |task: TaskIndex| {
                     let life = &self.programs.lives[task.index()];
-                    matches!(life.state, State::Asleep { .. }) && life.waking.is_none()
+                    matches!(life.state, State::Asleep { .. } | State::Left { .. }) && life.waking.is_none()
                 };
                 // A recording without sched_waking.
                 if known.is_none_or(asleep) {

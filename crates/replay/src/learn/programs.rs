@@ -36,9 +36,18 @@ pub(super) struct Life {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    On { since: Time },
+    On {
+        since: Time,
+    },
     Runnable,
-    Asleep { since: Time, served: bool },
+    Asleep {
+        since: Time,
+        served: bool,
+    },
+    /// Off its CPU since then, for a reason that is not in the recording.
+    Left {
+        since: Time,
+    },
     Dead,
 }
 

@@ -109,6 +109,9 @@ impl Learner {
                 let heard = self.heard(waking, cpu, event.time);
                 self.woken(task, since, served, event.time, heard);
             }
+            State::Left { since } if self.programs.life(task).waking.is_some() => {
+                self.woken(task, since, false, event.time, None);
+            }
             _ if self.programs.life(task).waking.is_some() => {
                 self.programs.learned.wakeups_of_awake += 1;
                 self.programs.drop_waking(task);

@@ -126,6 +126,27 @@ fn who_wakes_whom_is_kept_at_its_place_in_the_work_of_both() {
 }
 
 #[test]
+fn who_an_event_shows_to_run_was_switched_in_unseen() {
+    // No switch by the idle task is in the recording, and none of b.
+    check(
+        "0 0 a-10 out D <idle>-0
+         0 100 <idle>-0 irq a-10
+         0 160 a-10 out D <idle>-0
+         0 200 <idle>-0 irq a-10
+         0 230 a-10 wakes b-11
+         0 260 a-10 out S <idle>-0
+         0 300 b-11 wakes a-10
+         0 350 a-10 wakes b-11
+         0 380 a-10 out S <idle>-0
+         0 410 b-11 wakes a-10",
+        expect![[r#"
+            a-10, running on 0: is served for 100us, run 60us, is served for 40us, run 30us, wake 11, run 30us, wait for 11, run 50us, wake 11, run 30us
+            b-11, asleep on 3: wait for 10, run 40us, wake 10, wait for 10, run 30us
+        "#]],
+    );
+}
+
+#[test]
 fn an_interrupt_is_no_waker_whomever_it_hits() {
     check(
         "0 0 a-10 irq t-20

@@ -1,0 +1,61 @@
+//! Switches that are not in the recording: filtered, lost, or left out by the kernel.
+//!
+//! An event shows who runs on its CPU. Whoever ran there before is gone since the last event of that CPU, for all we know, and
+//! sleeps if somebody wakes him before he runs again. Who runs now came then, or when he was woken if that was later; or as
+//! long ago as `sched_stat_runtime` says that he ran.
+
+use schedlab_trace::{Event, Kind};
+use schedlab_units::{Pid, Time};
+
+use super::programs::State;
+use super::{Curr, Learner};
+use crate::learned::TaskIndex;
+
+impl Learner {
+    /// Makes who an event shows to run the current task of its CPU.
+    pub(super) fn see_who_runs(&mut self, event: &Event) {
+        let pid = match event.kind {
+            Kind::SchedSwitch { prev_pid, .. } => prev_pid,
+            _ => event.pid,
+        };
+        let cpu = event.cpu.index();
+        let last = std::mem::replace(&mut self.seen_at[cpu], event.time);
+        let known = self.programs.by_pid.get(&pid).copied();
+        let runs = if pid == Pid::IDLE { Some(Curr::Idle) } else { known.map(Curr::Task) };
+        let before = self.cpus[cpu];
+        if before == Curr::Unknown || runs == Some(before) {
+            return;
+        }
+        if let Curr::Task(other) = before {
+            self.leaves_unseen(other, last);
+        }
+        self.cpus[cpu] = Curr::Idle;
+        match runs {
+            Some(Curr::Task(task)) => self.comes_unseen(event, task, last),
+            _ if before != Curr::Idle => self.idle_since[cpu] = last,
+            _ => {}
+        }
+    }
+
+    fn leaves_unseen(&mut self, task: TaskIndex, last: Time) {
+        if let State::On { since } = self.programs.life(task).state {
+            self.programs.advance(task, last.max(since));
+            self.programs.life(task).state = State::Left { since: last.max(since) };
+        }
+    }
+
+    fn comes_unseen(&mut self, event: &Event, task: TaskIndex, last: Time) {
+        let life = self.programs.life(task);
+        let (comm, prio) = (life.comm, life.prio);
+        let since = match event.kind {
+            Kind::SchedStatRuntime { pid, runtime, .. } if pid == event.pid => {
+                Time(event.time.0.saturating_sub(runtime))
+            }
+            _ => life.waking.map_or(event.time, |waking| waking.at),
+        };
+        // How long an idle CPU took to hear of it is not known.
+        self.cpus[event.cpu.index()] = Curr::Unknown;
+        let came = Event { time: since.clamp(last, event.time), ..event.clone() };
+        self.switch_in(&came, event.pid, comm, prio, false);
+    }
+}
