@@ -104,9 +104,12 @@ mod tests {
         for _ in 0..others {
             lab.hog("other", 0);
         }
-        while lab.running(0) != "ends" {
-            lab.run(MS);
+        for _ in 0..100 {
+            if lab.running(0) != "ends" {
+                lab.run(MS);
+            }
         }
+        assert_eq!(lab.running(0), "ends", "{kernel}");
         lab.now += MS / 10;
         let before = lab.sched.task(task).se.clone();
         let root = lab.sched.root_cfs_id(CPU);
