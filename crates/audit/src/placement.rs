@@ -26,7 +26,16 @@ pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibiliti
         WakePath::StillDelayed => Reason::StillDelayed,
         WakePath::OnCpuHandover => Reason::OnCpuHandover,
         WakePath::Select => {
-            selections(shadow, wakeup, now, &mut found);
+            selections(shadow, wakeup, true, now, &mut found);
+            if found.telling.is_some() && shadow.trusts {
+                // That was asked without trust, as guesses are ruled out by it for good; what is possible is asked again.
+                let mut trusted = shadow.spare.possibilities();
+                selections(shadow, wakeup, false, now, &mut trusted);
+                std::mem::swap(&mut found.list, &mut trusted.list);
+                std::mem::swap(&mut found.placements, &mut trusted.placements);
+                found.by_limit = trusted.by_limit;
+                shadow.spare.give_back_all(trusted);
+            }
             return found;
         }
     };
@@ -34,8 +43,8 @@ pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibiliti
     found
 }
 
-/// A CPU is chosen: the readings.
-fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possibilities) {
+/// A CPU is chosen: the readings; if `tells`, those too that tell guesses of the flips apart.
+fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, found: &mut Possibilities) {
     let task = shadow.sched.task(wakeup.task);
     let (prev, this) = (task.wake_cpu, wakeup.this_cpu);
     let slow = shadow.sched.domains.walk(this).any(|(_, sd)| sd.flags.has(SdFlags::BALANCE_WAKE));
@@ -60,7 +69,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
     let (wide, open) = match spread(shadow, wakeup, now) {
         Some(spread) => {
             let answer = (spread.wide, spread.open);
-            if spread.tells {
+            if spread.tells && tells {
                 found.telling = Some(Telling { spread, leads: Default::default() });
             }
             answer
@@ -75,6 +84,8 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
         affine(shadow, wakeup, prev, over, now);
     }
     let mut asks_sync = (!wide || asks_other) && over.is_some() && may_be_sync(shadow, wakeup);
+    let trusts = shadow.trusts;
+    shadow.trusts &= found.telling.is_none();
     let flag = shadow.sync_flag(wakeup).filter(|_| asks_sync);
     let mut by_flag = [[false; 2]; 2];
     // Whether the wake-up leads around the previous CPU or the waker's, if it does not spread and if it
@@ -85,10 +96,9 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
             break;
         }
         for spreads in [wide, !wide] {
-            let other_flag = !spreads && flag == Some(!sync);
-            let counts = (spreads == wide || open) && !other_flag;
+            let counts = spreads == wide || open;
             // A wake-up that spreads does not heed the flag.
-            if !counts && found.telling.is_none() || sync && spreads {
+            if !counts && found.telling.is_none() || sync && spreads || !spreads && flag == Some(!sync) {
                 continue;
             }
             let flips = (spreads != wide).then_some(Hidden::WakeeFlips);
@@ -118,6 +128,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, now: Time, found: &mut Possi
             }
         }
     }
+    shadow.trusts = trusts;
     if let Some(telling) = &mut found.telling {
         telling.leads = leads;
     }
