@@ -39,7 +39,6 @@ pub struct Learner {
     seen_at: Vec<Time>,
     yields: Yields,
     lags: Lags,
-    first: Option<Time>,
     has_switches: bool,
     has_wakeups: bool,
 }
@@ -104,7 +103,9 @@ impl Learner {
 
 impl Sink for Learner {
     fn event(&mut self, event: &Event) {
-        self.programs.learned.first = *self.first.get_or_insert(event.time);
+        if self.cpus.is_empty() {
+            self.programs.learned.first = event.time;
+        }
         self.programs.learned.last = event.time;
         if self.cpus.len() <= event.cpu.index() {
             self.cpus.resize(event.cpu.index() + 1, Curr::Unknown);

@@ -20,20 +20,19 @@ impl Learner {
         };
         let cpu = event.cpu.index();
         let last = std::mem::replace(&mut self.seen_at[cpu], event.time);
-        let known = self.programs.by_pid.get(&pid).copied();
-        let runs = if pid == Pid::IDLE { Some(Curr::Idle) } else { known.map(Curr::Task) };
-        let before = self.cpus[cpu];
-        if before == Curr::Unknown || runs == Some(before) {
-            return;
+        match self.cpus[cpu] {
+            Curr::Unknown => return,
+            Curr::Idle if pid == Pid::IDLE => return,
+            Curr::Task(task) if self.programs.learned.tasks[task.index()].pid == pid => return,
+            Curr::Idle => {}
+            Curr::Task(other) => {
+                self.leaves_unseen(other, last);
+                self.idle_since[cpu] = last;
+            }
         }
-        if let Curr::Task(other) = before {
-            self.leaves_unseen(other, last);
-        }
-        self.cpus[cpu] = Curr::Idle;
-        match runs {
-            Some(Curr::Task(task)) => self.comes_unseen(event, task, last),
-            _ if before != Curr::Idle => self.idle_since[cpu] = last,
-            _ => {}
+        match self.programs.by_pid.get(&pid) {
+            Some(&task) => self.comes_unseen(event, task, last),
+            None => self.cpus[cpu] = Curr::Idle,
         }
     }
 
