@@ -127,15 +127,12 @@ impl Shadow {
     /// What a pass over a cache would leave, and whether one of its CPUs is busy.
     fn scan_limit(&self, sd: SdId, at: Time) -> (Range, bool) {
         let sd = self.sched.domains.sd(sd);
-        let estimates = self.sched.kernel.has(Feature::UtilEst);
         let (mut least, mut most, mut busy) = (0, 0, false);
         for cpu in sd.span.iter() {
-            let rq = &self.sched.rqs[cpu];
-            let estimate = if estimates { rq.util_est_enqueued.into() } else { 0 };
             let (low, high) = averages::bounds(self, cpu, Width::Likely, at);
-            least += low.util.max(estimate).min(rq.cpu_capacity_orig);
-            most += high.util.max(estimate).min(rq.cpu_capacity_orig);
-            busy |= rq.curr != Curr::Idle;
+            least += self.sched.cpu_util_of(cpu, low.util);
+            most += self.sched.cpu_util_of(cpu, high.util);
+            busy |= self.sched.rqs[cpu].curr != Curr::Idle;
         }
         let limit = |util| nr_idle_scan(util, sd.span_weight.into(), sd.imbalance_pct.into());
         (Range { least: limit(most), most: limit(least) }, busy)

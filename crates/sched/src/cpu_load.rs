@@ -59,12 +59,15 @@ impl Sched {
     /// Kernel: cpu_util_cfs(), kernel/sched/fair.c, v6.12.
     #[inline]
     pub fn cpu_util(&self, cpu: CpuId) -> u64 {
+        self.cpu_util_of(cpu, self.root_cfs(cpu).avg.util_avg)
+    }
+
+    /// The same if its average is this.
+    #[inline]
+    pub fn cpu_util_of(&self, cpu: CpuId, util_avg: u64) -> u64 {
         let rq = &self.rqs[cpu];
-        let mut util = self.root_cfs(cpu).avg.util_avg;
-        if self.kernel.has(Feature::UtilEst) {
-            util = util.max(rq.util_est_enqueued.into());
-        }
-        util.min(rq.cpu_capacity_orig)
+        let estimated = if self.kernel.has(Feature::UtilEst) { rq.util_est_enqueued.into() } else { 0 };
+        util_avg.max(estimated).min(rq.cpu_capacity_orig)
     }
 
     /// Utilisation of a CPU as if a task were not there.
