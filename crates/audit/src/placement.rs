@@ -27,7 +27,7 @@ pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibiliti
         WakePath::OnCpuHandover => Reason::OnCpuHandover,
         WakePath::Select => {
             selections(shadow, wakeup, true, now, &mut found);
-            if found.telling.is_some() && shadow.trusts {
+            if found.telling.is_some() && shadow.trusts && found.list.len() > 1 {
                 // That was asked without trust, as guesses are ruled out by it for good; what is possible is asked again.
                 let mut trusted = shadow.spare.possibilities();
                 selections(shadow, wakeup, false, now, &mut trusted);
