@@ -276,6 +276,39 @@ impl<S: Listener> Audit<S> {
         }
     }
 
+    /// Whether a pick that differs follows with all that virtual times may be off, or from what is in no event.
+    fn judge_pick_otherwise(
+        &mut self,
+        verdict: &mut Verdict,
+        next: Curr,
+        clock: Time,
+        has_quota_again: bool,
+    ) {
+        let cpu = verdict.cpu;
+        let found = pick::of_switch(&mut self.shadow, cpu, next, clock);
+        self.shadow.spare.give_back(std::mem::replace(&mut verdict.ours, found));
+        verdict.judge();
+        if verdict.answer == Answer::Differs {
+            self.judge_throttled(verdict, next, clock);
+        }
+        if verdict.answer == Answer::Differs && has_quota_again {
+            verdict.without(Hidden::Quota);
+        }
+        if verdict.answer == Answer::Differs && !self.shadow.groups_hidden {
+            let kernel = verdict.kernel;
+            let is_so = |shadow: &mut Shadow| {
+                let found = pick::of_switch(shadow, cpu, next, clock);
+                let is_so = found.iter().any(|possible| possible.choice == kernel);
+                shadow.spare.give_back(found);
+                is_so
+            };
+            if self.shadow.find_lost_turn(cpu, is_so) {
+                verdict.answer = Answer::AgreesInSet;
+                verdict.hidden = Some(Hidden::LostTurn);
+            }
+        }
+    }
+
     /// A CPU switches; its scheduler went by `clock`.
     fn switching(&mut self, event: &Event, next: Curr, clock: Time) {
         let Kind::SchedSwitch { prev_pid, prev_comm, .. } = event.kind else { return };
@@ -306,30 +339,9 @@ impl<S: Listener> Audit<S> {
         }
         if verdict.answer == Answer::Differs {
             self.shadow.trusts = false;
-            let found = pick::of_switch(&mut self.shadow, cpu, next, clock);
-            self.shadow.spare.give_back(std::mem::replace(&mut verdict.ours, found));
-            verdict.judge();
+            self.judge_pick_otherwise(&mut verdict, next, clock, has_quota_again);
+            self.shadow.trusts = true;
         }
-        if verdict.answer == Answer::Differs {
-            self.judge_throttled(&mut verdict, next, clock);
-        }
-        if verdict.answer == Answer::Differs && has_quota_again {
-            verdict.without(Hidden::Quota);
-        }
-        if verdict.answer == Answer::Differs && !self.shadow.groups_hidden {
-            let kernel = verdict.kernel;
-            let is_so = |shadow: &mut Shadow| {
-                let found = pick::of_switch(shadow, cpu, next, clock);
-                let is_so = found.iter().any(|possible| possible.choice == kernel);
-                shadow.spare.give_back(found);
-                is_so
-            };
-            if self.shadow.find_lost_turn(cpu, is_so) {
-                verdict.answer = Answer::AgreesInSet;
-                verdict.hidden = Some(Hidden::LostTurn);
-            }
-        }
-        self.shadow.trusts = true;
         if self.shadow.groups_hidden {
             // Whoever waits may come first.
             verdict.doubt(verdict.ours.len());
