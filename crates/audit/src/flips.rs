@@ -5,7 +5,9 @@
 //! descendants; and when the ancestor's flips were halved last says when theirs will be.
 //! Both are carried as a small family of guesses. Each wake-up whose outcome depends on
 //! them speaks for some guesses and against others, and those that were contradicted most
-//! are no longer asked.
+//! are no longer asked. When the first halving was is known to the jiffy only by what comes
+//! after it: where the best guesses by which it is still to come are contradicted and would not
+//! be by a halving just then, it becomes a guess.
 
 use schedlab_sched::Wakees;
 use schedlab_units::{Duration, TaskId};
@@ -14,8 +16,11 @@ use schedlab_units::{Duration, TaskId};
 const BASES: usize = u64::BITS as usize;
 
 /// Guesses of the next halving: at the first wake-up, or so many quarters of a second after
-/// the start.
+/// the start; those between make room for what wake-ups tell.
 const HALVINGS: usize = 5;
+
+/// The guess by which it is latest.
+const LATEST: usize = HALVINGS - 1;
 
 /// Contradictions that a guess may have more than the best one: the shadow errs as well.
 const TOLERANCE: usize = 2;
@@ -129,7 +134,8 @@ impl Record {
 #[derive(Clone, Debug)]
 pub struct Guesses {
     hz: u64,
-    start: u64,
+    /// When flips from before the recording were halved last, by each halving; 0 if long ago.
+    halved: [u64; HALVINGS],
     by_halving: [Record; HALVINGS],
     /// Contradictions of the best guess.
     least: u32,
@@ -138,16 +144,16 @@ pub struct Guesses {
 impl Guesses {
     /// Nothing is known; the recording starts at this jiffy.
     pub fn new(hz: u64, start: u64) -> Guesses {
-        Guesses { hz, start, by_halving: [Record::NEW; HALVINGS], least: 0 }
+        let halved = std::array::from_fn(|halving| match halving as u64 {
+            0 => 0,
+            quarters => (start + quarters * hz / 4).saturating_sub(hz),
+        });
+        Guesses { hz, halved, by_halving: [Record::NEW; HALVINGS], least: 0 }
     }
 
     /// The flips of a task that lived before.
     pub fn ancestor(&self) -> Flips {
-        let decay = std::array::from_fn(|halving| match halving as u64 {
-            0 => 0,
-            quarters => (self.start + quarters * self.hz / 4).saturating_sub(self.hz),
-        });
-        Flips { counts: [Counts::START; HALVINGS], decay, last: None }
+        Flips { counts: [Counts::START; HALVINGS], decay: self.halved, last: None }
     }
 
     /// A task wakes another.
@@ -202,7 +208,11 @@ impl Guesses {
         }
         let open = some && others;
         let wide = if open { self.mostly(&by_guess) } else { some };
-        Spread { wide, open, tells: tells == [true; 2], by_guess }
+        let mut halved = waker.counts[LATEST];
+        halved.halve();
+        halved.least += u32::from(changes);
+        let now = Now { waker: halved, wakee: wakee.counts[LATEST], factor, jiffies };
+        Spread { wide, open, tells: tells == [true; 2], by_guess, now }
     }
 
     /// Whether the guesses that spread are asked more than the others.
@@ -215,8 +225,54 @@ impl Guesses {
         2 * yes > all
     }
 
-    /// The kernel spread (or did not): counts against the guesses that say otherwise.
-    pub fn learn(&mut self, spread: &Spread, wide: bool) {
+    /// The kernel spread (or did not): counts against the guesses that say otherwise. Gives a halving that was
+    /// guessed anew, which is to be made known to the flips of each task.
+    #[must_use]
+    pub fn learn(&mut self, spread: &Spread, wide: bool) -> Option<Halving> {
+        let best = self.by_halving[LATEST].asked[0];
+        self.count(spread, wide);
+        let now = &spread.now;
+        let wrong = if wide { !spread.by_guess[LATEST] } else { spread.by_guess[LATEST] };
+        if best == 0 || best & !wrong != 0 || now.jiffies > self.halved[LATEST] + self.hz {
+            return None;
+        }
+        let record = &self.by_halving[LATEST];
+        let by_guess = spreading(now.waker, now.wakee, record.live, now.factor);
+        let right = best & record.live & if wide { by_guess } else { !by_guess };
+        if right == 0 {
+            return None;
+        }
+        let mut record = record.clone();
+        for base in bits(right) {
+            record.contradicted[base] -= 1;
+        }
+        let halving = self.least_of_use(now.jiffies);
+        self.by_halving[halving] = record;
+        self.halved[halving] = (now.jiffies - 1).saturating_sub(self.hz);
+        self.rank();
+        Some(Halving(halving))
+    }
+
+    /// The halving that is given up for another: one that is still to come, as the latest is for all of those, or
+    /// the one that was contradicted most.
+    fn least_of_use(&self, jiffies: u64) -> usize {
+        let use_of = |&halving: &usize| {
+            let record = &self.by_halving[halving];
+            let comes = jiffies <= self.halved[halving] + self.hz;
+            let least = bits(record.live).map(|base| record.contradicted[base]).min();
+            (!comes, std::cmp::Reverse(least.unwrap_or(u32::MAX)))
+        };
+        (0..LATEST).min_by_key(use_of).expect("there are several")
+    }
+
+    /// A halving was guessed anew: what a task's flips are by it.
+    pub fn adopt(&self, flips: &mut Flips, Halving(halving): Halving) {
+        let before = flips.decay[LATEST];
+        flips.counts[halving] = flips.counts[LATEST];
+        flips.decay[halving] = if before == self.halved[LATEST] { self.halved[halving] } else { before };
+    }
+
+    fn count(&mut self, spread: &Spread, wide: bool) {
         for (record, by_guess) in self.by_halving.iter_mut().zip(spread.by_guess) {
             let wrong = record.live & if wide { !by_guess } else { by_guess };
             for base in bits(wrong) {
@@ -287,7 +343,21 @@ pub struct Spread {
     pub tells: bool,
     /// Guesses by which it spreads.
     by_guess: [u64; HALVINGS],
+    now: Now,
 }
+
+/// What a wake-up asks if the halving that is latest is just now.
+#[derive(Clone, Debug)]
+struct Now {
+    waker: Counts,
+    wakee: Counts,
+    factor: u32,
+    jiffies: u64,
+}
+
+/// A guess of when flips were halved.
+#[derive(Clone, Copy, Debug)]
+pub struct Halving(usize);
 
 /// The live guesses of one halving under which a wake-up spreads; there are some.
 fn spreading(waker: Counts, wakee: Counts, live: u64, factor: u32) -> u64 {
@@ -410,14 +480,17 @@ mod tests {
     #[test]
     fn a_guess_that_was_given_up_stays_so_whatever_comes() {
         let mut guesses = Guesses::new(250, 1000);
-        let told =
-            |by_guess: u64| Spread { wide: true, open: true, tells: true, by_guess: [by_guess; HALVINGS] };
+        let now = Now { waker: Counts::START, wakee: Counts::START, factor: 4, jiffies: 2000 };
+        let mut learn = |by_guess: u64, wide| {
+            let by_guess = [by_guess; HALVINGS];
+            let spread = Spread { wide: true, open: true, tells: true, by_guess, now: now.clone() };
+            assert!(guesses.learn(&spread, wide).is_none(), "all were halved by jiffy 1250");
+        };
         for _ in 0..=PATIENCE {
-            guesses.learn(&told(!0xff), true);
+            learn(!0xff, true);
         }
-        assert_eq!(guesses.by_halving[0].live, !0xff);
         for _ in 0..3 * PATIENCE {
-            guesses.learn(&told(u64::MAX), false);
+            learn(u64::MAX, false);
         }
         let (waker, wakee) = (guesses.ancestor(), guesses.ancestor());
         let record = &guesses.by_halving[0];
@@ -438,12 +511,42 @@ mod tests {
         assert!(ask(&guesses).open, "30 flips spread over 4 of the client, not over 8 or 0");
         for _ in 0..=TOLERANCE {
             let spread = ask(&guesses);
-            guesses.learn(&spread, true);
+            assert!(guesses.learn(&spread, true).is_none());
         }
         let spread = ask(&guesses);
         assert!(spread.wide && !spread.open);
         let Inherited { flips, halved } = guesses.inherited(&client, 1010);
         assert_eq!(flips, 4, "the first that lets it spread over the four");
         assert_eq!(halved, Duration::millis(4040), "never seen, so before jiffy 0");
+    }
+    /// 30 flips and 5 to 10 of before spread over these until they are halved, before a quarter of a second is
+    /// over.
+    #[test]
+    fn a_halving_that_explains_what_the_best_guesses_do_not_is_guessed() {
+        let mut guesses = Guesses::new(250, 1000);
+        let (mut server, mut client) = (guesses.ancestor(), guesses.ancestor());
+        for wakee in 1..=30 {
+            guesses.record(&mut server, TaskId(wakee), 1001);
+        }
+        let mut told = |jiffies, wide| {
+            let spread = guesses.spread(&server, TaskId(1), &client, 4, jiffies);
+            let found = guesses.learn(&spread, wide);
+            for flips in [&mut server, &mut client] {
+                found.iter().for_each(|halving| guesses.adopt(flips, *halving));
+            }
+            guesses.record(&mut server, TaskId(1), jiffies);
+            (spread.wide, spread.open, found.is_some())
+        };
+        for _ in 0..=TOLERANCE {
+            told(1002, true);
+        }
+        assert_eq!(told(1040, false), (true, false, true), "no guess has a halving by then");
+        assert!(told(1041, false).1, "whether it was is open");
+        for _ in 0..=TOLERANCE {
+            told(1042, false);
+        }
+        assert_eq!(told(1042, false), (false, false, false));
+        assert_eq!(guesses.inherited(&server, 1040).halved, Duration::ZERO);
+        assert_eq!(guesses.inherited(&client, 1040).halved, Duration::millis(4 * 251));
     }
 }

@@ -16,7 +16,7 @@ use crate::affinity::AffinityHint;
 use crate::averages::Averages;
 use crate::clocks::Clocks;
 use crate::dead::Dead;
-use crate::flips::{Flips, Guesses};
+use crate::flips::{Flips, Guesses, Spread};
 use crate::grouping::{Grouping, InGroups};
 use crate::motion::Slack;
 use crate::pids::Pids;
@@ -389,6 +389,15 @@ impl Shadow {
         let jiffies = self.sched.jiffies(now);
         if let Some(flips) = &mut self.known[waker.index()].flips {
             self.guesses.record(flips, wakee, jiffies);
+        }
+    }
+
+    /// A wake-up spread, or did not.
+    pub(crate) fn learn_flips(&mut self, spread: &Spread, wide: bool) {
+        let Some(halving) = self.guesses.learn(spread, wide) else { return };
+        let of_tasks = self.known.iter_mut().filter_map(|known| known.flips.as_mut());
+        for flips in of_tasks.chain(self.first_born.as_mut().map(|(flips, _)| flips)) {
+            self.guesses.adopt(flips, halving);
         }
     }
 

@@ -284,7 +284,7 @@ impl<S: Listener> Audit<S> {
             && !open.nobody_chose
             && let Some(wide) = open.possible.tells_spread(open.fate.cpu)
         {
-            self.shadow.guesses.learn(&telling.spread, wide);
+            self.shadow.learn_flips(&telling.spread, wide);
         }
         if !open.nobody_chose && open.verdict.hidden.is_none_or(|hidden| LEARNED_BESIDE.contains(&hidden)) {
             if let Some(sync) = open.possible.tells_flag(open.fate.cpu) {
