@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 
 use schedlab_topology::CpuId;
-use schedlab_trace::{Event, Kind};
+use schedlab_trace::{Comm, Event, Kind};
 use schedlab_units::{Duration, Pid, Time};
 
 /// Longest wait for the end of a wake-up; one without end was lost.
@@ -55,8 +55,8 @@ pub struct Known {
     pub event: Event,
     /// Of a `sched_waking`: how it ended; none if the trace does not say.
     pub fate: Option<Fate>,
-    /// Of a `sched_wakeup_new`: the priority with which the task first left a CPU. It sets
-    /// its own as a rule when it begins to run, which no event tells.
+    /// Of a `sched_wakeup_new`: the priority with which the task first left a CPU, or next if it was
+    /// preempted as it was born. It sets its own as a rule when it begins to run, which no event tells.
     pub later_prio: Option<i32>,
     /// Of a `sched_migrate_task`: it is part of a wake-up.
     pub of_wakeup: bool,
@@ -170,8 +170,9 @@ impl Pairing {
                 }
                 open = true;
             }
-            Kind::SchedSwitch { prev_pid, prev_prio, prev_state, next_pid, .. } => {
-                self.grown(prev_pid, prev_prio);
+            Kind::SchedSwitch { prev_pid, prev_comm, prev_prio, prev_state, next_pid, .. } => {
+                let preempted = prev_state.is_runnable().then_some(prev_comm);
+                self.grown(prev_pid, prev_prio, preempted);
                 if !self.told {
                     self.is_awake(next_pid);
                     if prev_state.is_runnable() {
@@ -180,7 +181,7 @@ impl Pairing {
                 }
             }
             Kind::SchedMigrateTask { pid, prio, dest_cpu, .. } => {
-                self.grown(pid, prio);
+                self.grown(pid, prio, None);
                 let follows = |waking| self.told || self.last.get(event.cpu.index()) == Some(&waking);
                 if let Some(waking) = self.open.get(pid)
                     && follows(waking)
@@ -245,14 +246,20 @@ impl Pairing {
         }
     }
 
-    /// A task shows the priority that it has some time after it was born.
-    fn grown(&mut self, pid: Pid, prio: i32) {
+    /// A task shows the priority that it has some time after it was born. One that was preempted, once, by the name and
+    /// priority with which it was born may not have come to set its own.
+    fn grown(&mut self, pid: Pid, prio: i32, preempted: Option<Comm>) {
         if !self.newborn.is_empty()
-            && let Some(born) = self.newborn.remove(pid)
+            && let Some(born) = self.newborn.get(pid)
             && let Some(waiting) = self.at(born)
         {
+            let as_born = |name| matches!(waiting.event.kind, Kind::SchedWakeupNew { comm, prio: own, .. } if (comm, own) == (name, prio));
+            let unset = preempted.is_some_and(as_born) && waiting.later_prio.is_none();
             waiting.later_prio = Some(prio);
-            waiting.open = false;
+            if !unset {
+                waiting.open = false;
+                self.newborn.remove(pid);
+            }
         }
     }
 

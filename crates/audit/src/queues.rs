@@ -270,7 +270,8 @@ impl Shadow {
             }
         }
         if let Curr::Task(prev) = prev {
-            if Curr::Task(prev) != next {
+            let known = self.known(prev);
+            if Curr::Task(prev) != next && known.later_prio == known.prio {
                 self.reprioritise(prev, now);
             }
             self.steady(prev);
@@ -288,7 +289,7 @@ impl Shadow {
         {
             runtime::unpin(self, prev);
             let known = self.known_mut(prev);
-            known.first_run = false;
+            known.first_run &= known.later_prio.is_some();
             known.left = now;
             self.ran(prev, held, now);
             self.sched.finish_task_switch(prev);
