@@ -201,8 +201,12 @@ impl Shadow {
     /// and no event tells when.
     pub fn changes_priority(&self, task: TaskId) -> Option<Time> {
         let known = self.known(task);
-        let untold = known.later_prio.is_some() && known.first_run && !self.runtime_told && self.runs(task);
-        untold.then(|| known.began + Duration(PRIORITY_DELAY.0 / 2))
+        let later = known.later_prio.is_some_and(|later| !later.in_second_turn);
+        let untold = later && known.first_run && !self.runtime_told && self.runs(task);
+        // It came some way before if it was preempted, but not so far.
+        let ran = self.sched.task(task).se.prev_sum_exec_runtime;
+        let delay = (PRIORITY_DELAY.0 / 2).saturating_sub(ran).max(PRIORITY_DELAY.0 / 8);
+        untold.then(|| known.began + Duration(delay))
     }
 
     /// A task changed its priority some time since it began to run: its virtual time went on

@@ -8,6 +8,7 @@ use schedlab_trace::Comm;
 use schedlab_units::{Pid, TaskId, Time};
 
 use crate::affinity::bound_kthread;
+use crate::pairing::LaterPrio;
 use crate::runtime::{self, Charged};
 use crate::shadow::{Known, Shadow};
 use crate::sync_flags::SyncFlags;
@@ -248,10 +249,20 @@ impl Shadow {
 
     /// The task changes its priority now, if it was seen ahead that it will.
     pub fn reprioritise(&mut self, task: TaskId, now: Time) {
-        if let Some(prio) = self.known_mut(task).later_prio.take() {
+        if let Some(LaterPrio { prio, .. }) =
+            self.known_mut(task).later_prio.take_if(|later| !later.in_second_turn)
+        {
             let before = self.sched.task(task).se.load;
             self.set_prio(task, prio, now);
             self.changed_weight(task, before, now);
+        }
+    }
+
+    /// A new task leaves its CPU: it has set its priority, or will in its next turn.
+    pub(crate) fn ends_turn(&mut self, task: TaskId, now: Time) {
+        match &mut self.known_mut(task).later_prio {
+            Some(later) if later.in_second_turn => later.in_second_turn = false,
+            _ => self.reprioritise(task, now),
         }
     }
 

@@ -57,13 +57,22 @@ pub struct Known {
     pub fate: Option<Fate>,
     /// Of a `sched_wakeup_new`: the priority with which the task first left a CPU, or next if it was
     /// preempted as it was born. It sets its own as a rule when it begins to run, which no event tells.
-    pub later_prio: Option<i32>,
+    pub later_prio: Option<LaterPrio>,
     /// Of a `sched_migrate_task`: it is part of a wake-up.
     pub of_wakeup: bool,
     /// Its end was not met yet.
     open: bool,
     /// Where a wake-up that it begins has moved its task.
     moved_to: Option<CpuId>,
+}
+
+/// The priority that a new task gives itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaterPrio {
+    /// As traces print it.
+    pub prio: i32,
+    /// The task was preempted before it came so far.
+    pub in_second_turn: bool,
 }
 
 /// What an event shows of a CPU.
@@ -254,9 +263,9 @@ impl Pairing {
             && let Some(waiting) = self.at(born)
         {
             let as_born = |name| matches!(waiting.event.kind, Kind::SchedWakeupNew { comm, prio: own, .. } if (comm, own) == (name, prio));
-            let unset = preempted.is_some_and(as_born) && waiting.later_prio.is_none();
-            waiting.later_prio = Some(prio);
-            if !unset {
+            let first = waiting.later_prio.is_none();
+            waiting.later_prio = Some(LaterPrio { prio, in_second_turn: !first });
+            if !first || !preempted.is_some_and(as_born) {
                 waiting.open = false;
                 self.newborn.remove(pid);
             }

@@ -270,9 +270,8 @@ impl Shadow {
             }
         }
         if let Curr::Task(prev) = prev {
-            let known = self.known(prev);
-            if Curr::Task(prev) != next && known.later_prio == known.prio {
-                self.reprioritise(prev, now);
+            if Curr::Task(prev) != next {
+                self.ends_turn(prev, now);
             }
             self.steady(prev);
         }

@@ -19,6 +19,7 @@ use crate::dead::Dead;
 use crate::flips::{Flips, Guesses, Spread};
 use crate::grouping::{Grouping, InGroups};
 use crate::motion::Slack;
+use crate::pairing::LaterPrio;
 use crate::pids::Pids;
 use crate::policies::{Kind, Policies};
 use crate::runtime::{self, Charged};
@@ -55,7 +56,7 @@ pub struct Known {
     /// Born while the recording ran, and not switched out since.
     pub first_run: bool,
     /// The priority it will have given itself when it first leaves a CPU.
-    pub later_prio: Option<i32>,
+    pub later_prio: Option<LaterPrio>,
     /// The priority it gives itself was seen ahead.
     pub nice_told: bool,
     /// How far its virtual time may be from the one here, ns.
