@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use schedlab::audit::{
-    AffinityHint, GroupFiles, Groups, Policies, apply_features, apply_tunables, has_groups, hints_of_command,
-    hints_of_tasks, sched_ext,
+    AffinityHint, GroupFiles, Groups, Policies, apply_features, apply_tunables, has_groups,
+    hints_of_command, hints_of_tasks, sched_ext,
 };
-use schedlab::sched::{Kernel, PRESETS};
+use schedlab::sched::Kernel;
 use schedlab::topology::{CpuMask, Topology};
 
 use crate::boot_parameters::unknown_to_the_scheduler;
@@ -71,7 +71,7 @@ impl Facts {
         };
         let mut kernel = Kernel::parse(&asked)?;
         if let Some(folder) = folder {
-            apply(&mut kernel, folder, &topology)?;
+            apply(&mut kernel, folder, recorded, &topology)?;
             // What the user asked for comes last.
             for part in asked.split('+').skip(1) {
                 kernel.switch(part.trim())?;
@@ -146,7 +146,7 @@ fn kernel_name(
         (None, None) if is_read_once(&recorded.trace) => Ok(None),
         (None, None) => {
             let recording = Recording::open(&recorded.trace)?;
-            Ok(recording.release().and_then(|release| preset_of(release, option)))
+            Ok(recording.release().and_then(|release| kernel_of(release, option)))
         }
     }
 }
@@ -165,41 +165,42 @@ fn kernel_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error
     Ok(name.to_owned())
 }
 
-/// The preset of the release in `uname.txt`: the third word of `uname -a`.
+/// The kernel of the release in `uname.txt`: the third word of `uname -a`.
 fn recorded_kernel(folder: &Path, option: &str) -> Result<String, Error> {
     let path = folder.join("uname.txt");
     let text = files::read(&path)?;
     let release = text.split_whitespace().nth(2).unwrap_or_default();
-    preset_of(release, option).ok_or_else(|| {
+    kernel_of(release, option).ok_or_else(|| {
         Error::new(format!(
             "{}: \"{release}\" is no release of a kernel; name the kernel with {option}, one of {}",
             path.display(),
-            PRESETS.join(", ")
+            Kernel::names().join(", ")
         ))
     })
 }
 
-/// The preset of a release; where there is none of its version, the newest before it.
-fn preset_of(release: &str, option: &str) -> Option<String> {
+/// The kernel of a release; where none of its version is known, the newest before it.
+fn kernel_of(release: &str, option: &str) -> Option<String> {
     let version = |text: &str| {
         let mut numbers = text.trim_start_matches('v').split(|c: char| !c.is_ascii_digit());
         Some((numbers.next()?.parse::<u32>().ok()?, numbers.next()?.parse::<u32>().ok()?))
     };
     let recorded = version(release)?;
-    let before = PRESETS.iter().rev().find(|preset| version(preset).is_some_and(|of| of <= recorded));
-    let preset = before.unwrap_or(&PRESETS[0]);
-    if version(preset) != Some(recorded) {
+    let names = Kernel::names();
+    let before = names.iter().rev().find(|name| version(name).is_some_and(|of| of <= recorded));
+    let known = before.unwrap_or(&names[0]);
+    if version(known) != Some(recorded) {
         eprintln!(
-            "schedlab: the rules of {release} are not known: those of {preset} are taken, and what changed since differs \
+            "schedlab: the rules of {release} are not known: those of {known} are taken, and what changed since differs \
              for that reason; {option} names others, one of {}",
-            PRESETS.join(", ")
+            Kernel::names().join(", ")
         );
     }
-    Some((*preset).to_owned())
+    Some((*known).to_owned())
 }
 
 /// Sets what was in force when the recording was made.
-fn apply(kernel: &mut Kernel, folder: &Path, topology: &Topology) -> Result<(), Error> {
+fn apply(kernel: &mut Kernel, folder: &Path, recorded: &Recorded, topology: &Topology) -> Result<(), Error> {
     let text = |name: &str| {
         let path = folder.join(name);
         if path.is_file() {
@@ -306,14 +307,15 @@ mod tests {
         for (release, preset) in [
             ("6.12.95-amd64", Some("v6.12")),
             ("6.1.0-41-amd64", Some("v6.1")),
-            ("6.18.44-fc-v669", Some("v6.12")),
+            ("6.18.44-fc-v669", Some("v6.18")),
             ("6.8.0", Some("v6.3")),
+            ("7.0.13+deb13", Some("v6.19")),
             ("7.3.4", Some("v7.2")),
             ("3.10.0-1160.el7", Some("v4.13")),
             ("", None),
             ("unknown", None),
         ] {
-            assert_eq!(preset_of(release, "--kernel").as_deref(), preset, "{release}");
+            assert_eq!(kernel_of(release, "--kernel").as_deref(), preset, "{release}");
         }
     }
 }

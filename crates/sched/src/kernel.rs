@@ -9,6 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::between::BETWEEN;
 use crate::{FairPolicy, Feature, Features, Preempt, PreemptBuild, PreemptModel, Rules, Tunables};
 
 /// Names of the presets, oldest first.
@@ -83,11 +84,9 @@ impl Kernel {
     pub fn parse(text: &str) -> Result<Kernel, KernelError> {
         let mut parts = text.trim().split('+').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        let bare = name.strip_prefix('v').unwrap_or(name);
-        let preset = PRESETS.iter().position(|p| &p[1..] == bare).ok_or_else(|| {
-            KernelError(format!("there is no kernel \"{name}\"; the presets are {}", PRESETS.join(", ")))
+        let mut kernel = Kernel::released(name.strip_prefix('v').unwrap_or(name)).ok_or_else(|| {
+            KernelError(format!("there is no kernel \"{name}\"; known are {}", Kernel::names().join(", ")))
         })?;
-        let mut kernel = Kernel::preset(preset);
         #[cfg(test)]
         turn_over(&mut kernel);
         for part in parts {
@@ -95,6 +94,28 @@ impl Kernel {
         }
         kernel.name = text.trim().to_string();
         Ok(kernel)
+    }
+
+    /// Presets and those between them, oldest first.
+    pub fn names() -> Vec<&'static str> {
+        let version = |name: &str| name[1..].split('.').map(|number| number.parse().unwrap_or(0)).collect();
+        let mut names: Vec<&str> = PRESETS.into_iter().chain(BETWEEN.map(|(name, _)| name)).collect();
+        names.sort_by_cached_key(|name| -> Vec<u32> { version(name) });
+        names
+    }
+
+    /// A kernel by its version.
+    fn released(version: &str) -> Option<Kernel> {
+        if let Some(preset) = PRESETS.iter().position(|name| &name[1..] == version) {
+            return Some(Kernel::preset(preset));
+        }
+        let (_, made_of) = BETWEEN.iter().find(|(name, _)| &name[1..] == version)?;
+        let mut parts = made_of.split('+');
+        let mut kernel = Kernel::released(&parts.next()?[1..])?;
+        for part in parts {
+            kernel.switch(part).ok()?;
+        }
+        Some(kernel)
     }
 
     /// Applies one part of a kernel string: `NAME`, `NO_NAME`, `NAME=form` or `tunable=number`.
@@ -270,7 +291,8 @@ mod tests {
         for (text, message) in [
             (
                 "v9.9",
-                "there is no kernel \"v9.9\"; the presets are v4.13, v5.5, v5.18, v6.1, v6.3, v6.10, v6.12, v7.2",
+                "there is no kernel \"v9.9\"; known are v4.13, v5.5, v5.18, v6.1, v6.3, v6.10, v6.12, v6.17, v6.18, v6.19, \
+                 v7.1, v7.2",
             ),
             (
                 "v6.1+NO_SIS_UTL",

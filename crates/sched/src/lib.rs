@@ -19,6 +19,7 @@ extern crate std;
 mod balance;
 #[cfg(test)]
 mod behaviour;
+mod between;
 mod blocked;
 mod buddies;
 mod calc_delta;

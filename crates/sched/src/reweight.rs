@@ -2,9 +2,10 @@
 //!
 //! CFS keeps vruntime as it is. EEVDF keeps what the entity is owed: its lag and its
 //! distance to the deadline are virtual times, so they are scaled by the ratio of the
-//! weights around the average, which does not move.
+//! weights around the average, which does not move. From v6.13 to v6.19 it was placed again
+//! instead, as if it joined: its lag comes out greater by the part of the queue's weight that it is.
 
-use crate::{CfsRqId, LoadWeight, Protection, Sched, SeId};
+use crate::{CfsRqId, LoadWeight, Protection, Reweight, Sched, SeId};
 
 /// `value * old / new` in the kernel's integers.
 fn rescale(value: i64, old: u64, new: u64) -> i64 {
@@ -53,6 +54,9 @@ impl Sched {
             return self.change_load(cfs, se, load);
         }
         self.update_curr(cfs);
+        if rules.reweight == Reweight::Placed {
+            return self.reweight_placing(cfs, se, load);
+        }
         let average = self.avg_vruntime(cfs);
         let curr = self.cfs(cfs).curr == Some(se);
         let vprot_form = rules.protection == Protection::MinSlice;
@@ -81,7 +85,36 @@ impl Sched {
         if !curr {
             self.timeline_add(cfs, se);
         }
-        if rules.avg_reference == crate::AvgReference::MinVruntime {
+        self.update_floor(cfs);
+    }
+
+    /// What runs stays in the average around which it is placed, with its new weight.
+    ///
+    /// Kernel: reweight_entity(), kernel/sched/fair.c, v6.17, v6.18, v6.19.
+    fn reweight_placing(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight) {
+        let curr = self.cfs(cfs).curr == Some(se);
+        self.update_entity_lag(cfs, se);
+        if !curr {
+            self.timeline_remove(cfs, se);
+        }
+        let entity = self.se_mut(se);
+        let old = entity.load.weight;
+        let left = entity.deadline.wrapping_sub(entity.vruntime) as i64;
+        entity.vlag = rescale(entity.vlag, old, load.weight);
+        entity.deadline = rescale(left, old, load.weight) as u64;
+        entity.rel_deadline = true;
+        self.change_load(cfs, se, load);
+        self.cfs_mut(cfs).nr_queued -= 1;
+        self.place_entity(cfs, se, false);
+        if !curr {
+            self.timeline_add(cfs, se);
+        }
+        self.cfs_mut(cfs).nr_queued += 1;
+        self.update_floor(cfs);
+    }
+
+    fn update_floor(&mut self, cfs: CfsRqId) {
+        if self.kernel.rules.avg_reference == crate::AvgReference::MinVruntime {
             self.update_min_vruntime(cfs);
         }
     }

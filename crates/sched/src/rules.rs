@@ -292,6 +292,8 @@ rules! {
         Pick "pick",
         /// As pick; a shorter slice ends the protection of the current task first.
         PickShort "pick_short",
+        /// As pick; a shorter slice ignores the protection, and shortens it if it is not picked.
+        PickUnprotected "pick_unprotected",
         /// As pick; forks and delayed tasks do not try, a shorter slice ignores protection.
         PickOrLower "pick_or_lower",
     } [Vruntime Vruntime Vruntime Vruntime Vruntime Pick PickShort PickOrLower];
@@ -318,6 +320,13 @@ rules! {
         /// The better of its lag then and now, at most zero.
         BetterLag "better_lag",
     } [ZeroIfEligible ZeroIfEligible ZeroIfEligible ZeroIfEligible ZeroIfEligible ZeroIfEligible ZeroIfEligible BetterLag];
+
+    reweight: Reweight "REWEIGHT" "What EEVDF does with a queued entity that gets another weight." "reweight_entity()" {
+        /// Its lag and its distance to the deadline are scaled around the average.
+        Scaled "scaled",
+        /// It is placed again with its scaled lag, which is inflated as if it joined.
+        Placed "placed",
+    } [Scaled Scaled Scaled Scaled Scaled Scaled Scaled Scaled];
 
     fork_place: ForkPlace "FORK_PLACE" "Where a new task's virtual time is set." "task_fork_fair(), enqueue_task_fair()" {
         /// On the parent's queue, then moved over relative to min_vruntime.

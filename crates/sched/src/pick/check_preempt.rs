@@ -169,7 +169,7 @@ impl Sched {
         let woken = SeId(task.0);
         let marks = match rules.wakeup_preempt {
             WakeupPreempt::Vruntime => self.is_crowded(cpu),
-            WakeupPreempt::PickShort => !self.se(woken).sched_delayed,
+            WakeupPreempt::PickShort | WakeupPreempt::PickUnprotected => !self.se(woken).sched_delayed,
             _ => true,
         };
         if marks {
@@ -292,6 +292,7 @@ impl Sched {
                 let ends = self.do_preempt_short(se, pse);
                 self.preempt_by_pick(se, pse, ends.then_some(se))
             }
+            WakeupPreempt::PickUnprotected => self.preempt_unprotected(se, pse),
             WakeupPreempt::PickOrLower => self.preempt_or_lower(cpu, se, pse, wake_flags),
         }
     }
@@ -329,6 +330,22 @@ impl Sched {
         PreemptDecision { number, ..decision }.with(then)
     }
 
+    /// Kernel: check_preempt_wakeup_fair(), kernel/sched/fair.c, v6.17, v6.18.
+    fn preempt_unprotected(&self, se: SeId, pse: SeId) -> PreemptDecision {
+        let short = self.has_shorter_slice(se, pse);
+        let mut decision = self.preempt_by_pick(se, pse, short.then_some(se));
+        if short && !decision.preempt {
+            let lower = self.kernel.has(Feature::RunToParity).then_some(se);
+            decision.then = Then { lower, ..Then::default() };
+        }
+        decision
+    }
+
+    /// Whether the woken entity's slice is the shorter one, and that matters.
+    fn has_shorter_slice(&self, se: SeId, pse: SeId) -> bool {
+        self.kernel.has(Feature::PreemptShort) && self.se(pse).slice < self.se(se).slice
+    }
+
     fn deadline_lead(&self, curr: &Entity, woken: &Entity) -> Option<(&'static str, i64)> {
         Some(("deadline lead", curr.deadline.wrapping_sub(woken.deadline) as i64))
     }
@@ -339,8 +356,7 @@ impl Sched {
     fn do_preempt_short(&self, se: SeId, pse: SeId) -> bool {
         let cfs = self.cfs_rq_of(se);
         let (curr, woken) = (self.se(se), self.se(pse));
-        self.kernel.has(Feature::PreemptShort)
-            && woken.slice < curr.slice
+        self.has_shorter_slice(se, pse)
             && self.entity_eligible(cfs, pse)
             && (crate::cfs_rq::before(woken.deadline, curr.deadline) || !self.entity_eligible(cfs, se))
     }
@@ -348,7 +364,7 @@ impl Sched {
     /// Kernel: wakeup_preempt_fair(), kernel/sched/fair.c, v7.2.
     fn preempt_or_lower(&self, cpu: CpuId, se: SeId, pse: SeId, wake_flags: u32) -> PreemptDecision {
         let (curr, woken) = (self.se(se), self.se(pse));
-        let short = self.kernel.has(Feature::PreemptShort) && woken.slice < curr.slice;
+        let short = self.has_shorter_slice(se, pse);
         let mut then = Then::default();
         if !short {
             if wake_flags & wf::FORK != 0 || woken.sched_delayed {

@@ -1,0 +1,51 @@
+//! Kernels between the presets, each made of the rules of another and what changed.
+//!
+//! What changed was read in the sources of the point release that is named. What no rule here names is as in the
+//! kernel that it is made of. Of releases between these, what changed when is not known.
+
+/// Name, and the kernel string that it stands for.
+///
+/// 6.17: lags are placed anew with a new weight, which was so from 6.13 on; what the stable release of 6.12 had got from
+/// later ones is not in it. Its newly idle passes that find nothing count as half as dear again; no rule says so.
+pub const BETWEEN: [(&str, &str); 4] = [
+    // 6.17.8.
+    (
+        "v6.17",
+        "v6.12+LB_COUNT_RUNNABLE+LB_ELIGIBLE_FIRST+NO_NI_RANDOM+NO_FORK_STATS_ALLOWED+NO_SMT_LEVEL_ALWAYS\
+         +DOMAIN_FLAGS=plain+PROTECTION=min_slice+WAKEUP_PREEMPT=pick_unprotected+REWEIGHT=placed\
+         +AVG_REFERENCE=min_vruntime+YIELD=deadline+PIPE_WAKE=one_if_freed",
+    ),
+    // 6.18.15.
+    (
+        "v6.18",
+        "v6.17+NI_RANDOM+SERIALIZE_INSIDE+BANDWIDTH_PER_TASK+AVG_REFERENCE=zero_vruntime+YIELD=request",
+    ),
+    // 6.19.6.
+    ("v6.19", "v6.18+FORK_STATS_ALLOWED+BUDDY_PICK=in_pick+WAKEUP_PREEMPT=pick_or_lower"),
+    // 7.1.13.
+    (
+        "v7.1",
+        "v7.2+NO_SCHED_CACHE+NO_WAKE_CPU_FIXUP+IMB_NUMA_NR=node_eighth+ASYM_FITS=uclamp+TG_LOAD_CLOCK=cpu_clock",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kernel;
+
+    #[test]
+    fn each_part_changes_what_the_kernel_was() {
+        for (name, made_of) in BETWEEN {
+            let mut parts = made_of.split('+');
+            let mut kernel = Kernel::parse(parts.next().unwrap()).unwrap();
+            for part in parts {
+                assert!(kernel.is_turned_by(part), "{name}: {part}");
+                kernel.switch(part).unwrap();
+            }
+            let parsed = Kernel::parse(name).unwrap();
+            assert_eq!((parsed.rules, parsed.features), (kernel.rules, kernel.features), "{name}");
+            assert_eq!(parsed.name, name);
+        }
+    }
+}
