@@ -64,7 +64,7 @@ mod yields;
 pub use affinity::{AffinityHint, bound_kthread};
 pub use audit::Audit;
 pub use command::hints_of_command;
-pub use facts::{apply_features, apply_tunables};
+pub use facts::{apply_config, apply_features, apply_tunables};
 pub use flips::Inherited;
 pub use groups::{Given, GroupFiles, Groups, Member};
 pub use listener::Listener;

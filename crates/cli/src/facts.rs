@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use schedlab::audit::{
-    AffinityHint, GroupFiles, Groups, Policies, apply_features, apply_tunables, has_groups,
+    AffinityHint, GroupFiles, Groups, Policies, apply_config, apply_features, apply_tunables, has_groups,
     hints_of_command, hints_of_tasks, sched_ext,
 };
 use schedlab::sched::Kernel;
@@ -212,6 +212,8 @@ fn apply(kernel: &mut Kernel, folder: &Path, recorded: &Recorded, topology: &Top
         );
         Ok(String::new())
     };
+    let command_line = fact(folder, recorded, "cmdline.txt")?;
+    apply_config(kernel, &fact(folder, recorded, "config.txt")?, &command_line);
     apply_features(kernel, &text("sched_features.txt")?);
     apply_tunables(kernel, &text("debug_sched.txt")?, topology.online().weight());
     Ok(())
