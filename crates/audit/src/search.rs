@@ -1,6 +1,6 @@
 //! The search for an idle CPU around a target, under what is hidden of it.
 
-use schedlab_sched::{Reason, RecentUsedCpu, SharedId, View, Wakeup, wakeup};
+use schedlab_sched::{Feature, Reason, RecentUsedCpu, SharedId, View, Wakeup, wakeup};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
@@ -36,6 +36,9 @@ impl Reading {
     }
 }
 
+/// What a search costs that is not worth it, ns.
+const DEAR: u64 = 1 << 40;
+
 /// A search of a wake-up, under one reading of what leads to it.
 pub struct Search<'a> {
     pub wakeup: &'a Wakeup,
@@ -70,8 +73,10 @@ impl Search<'_> {
             ended.reason,
             Reason::IdleCpu | Reason::NoIdleCpu | Reason::ScanLimit | Reason::NoScan | Reason::IdleClusterCpu
         );
-        if scans {
+        if scans && shadow.sched.kernel.has(Feature::SisUtil) {
             self.add_by_limit(shadow, llc, &ended, found);
+        } else if scans && shadow.sched.kernel.has(Feature::SisProp) {
+            self.add_by_cost(shadow, &ended, found);
         }
         shadow.sched.domains.shared[llc.0 as usize].nr_idle_scan = before.nr_idle_scan;
         let core = matches!(ended.reason, Reason::IdleCore | Reason::IdleCoreFallback | Reason::IdleSmt);
@@ -111,6 +116,20 @@ impl Search<'_> {
         if far.cpu != near.cpu {
             found.by_limit = Some(ByLimit { llc, finds: far.cpu, looks: far.looks, else_takes: near.cpu });
         }
+    }
+
+    /// Where it ends if earlier searches cost so much that this one may look at few, or so little that it may look at
+    /// all: the kernel measured them, which no event shows.
+    fn add_by_cost(&mut self, shadow: &mut Shadow, ended: &Ended, found: &mut Possibilities) {
+        let cost = match ended.reason {
+            Reason::IdleCpu => DEAR,
+            Reason::ScanLimit | Reason::NoScan => 0,
+            _ => return,
+        };
+        let Some(own) = shadow.sched.domains.per_cpu[self.wakeup.this_cpu].llc else { return };
+        let before = std::mem::replace(&mut shadow.sched.domains.sd_mut(own).avg_scan_cost, cost);
+        self.add(shadow, Some(Hidden::IdleScanLimit), found);
+        shadow.sched.domains.sd_mut(own).avg_scan_cost = before;
     }
 
     /// Adds where it ends in the state of now.
