@@ -12,8 +12,9 @@
 
 use std::collections::VecDeque;
 
+use schedlab_sched::Kernel;
 use schedlab_topology::CpuId;
-use schedlab_trace::{Comm, Event, Kind};
+use schedlab_trace::{Comm, Event, Kind, TaskState};
 use schedlab_units::{Duration, Pid, Time};
 
 /// Longest wait for the end of a wake-up; one without end was lost.
@@ -121,6 +122,9 @@ pub struct Pairing {
     newborn: ByPid,
     /// The trace says how wake-ups end.
     told: bool,
+    /// The state of a task that leaves its CPU is read when the event is written, as up to v5.17: a waker that was
+    /// quicker has made it TASK_WAKING, which prints as runnable.
+    late_states: bool,
     /// By CPU, the number of its last event.
     last: Vec<u64>,
     /// Tasks that will have executed a program, and when, by the number of their event; some of those that have.
@@ -161,13 +165,21 @@ impl ByPid {
 }
 
 impl Pairing {
+    /// Of a recording of a kernel.
+    pub fn of(kernel: &Kernel) -> Pairing {
+        Pairing { late_states: !kernel.is_since("v5.18"), ..Pairing::default() }
+    }
+
     /// Takes the next event of the trace.
     #[inline(never)]
-    pub fn push(&mut self, event: Event) {
+    pub fn push(&mut self, mut event: Event) {
         let number = self.first + self.waiting.len() as u64;
         let (mut open, mut of_wakeup) = (false, false);
         match event.kind {
             Kind::SchedWaking { pid, .. } => {
+                if self.late_states {
+                    self.meant_to_sleep(pid);
+                }
                 if let Some(earlier) = self.open.insert(pid, number) {
                     self.close(earlier, None);
                 }
@@ -179,7 +191,13 @@ impl Pairing {
                 }
                 open = true;
             }
-            Kind::SchedSwitch { prev_pid, prev_comm, prev_prio, prev_state, next_pid, .. } => {
+            Kind::SchedSwitch { prev_pid, prev_comm, prev_prio, ref mut prev_state, next_pid, .. } => {
+                // Who is being woken meant to sleep, and who wants to run does not give way to idling.
+                let asleep = next_pid == Pid::IDLE || self.open.get(prev_pid).is_some();
+                if self.late_states && *prev_state == TaskState::RUNNING && asleep {
+                    *prev_state = TaskState::INTERRUPTIBLE;
+                }
+                let prev_state = *prev_state;
                 let preempted = prev_state.is_runnable().then_some(prev_comm);
                 self.grown(prev_pid, prev_prio, preempted);
                 if !self.told {
@@ -241,6 +259,23 @@ impl Pairing {
     #[inline]
     pub fn give_back(&mut self, known: Box<Known>) {
         self.spare.push(known);
+    }
+
+    /// A task that is woken was asleep since it left its CPU, if that is still to be followed.
+    fn meant_to_sleep(&mut self, task: Pid) {
+        let mut switches = self.waiting.iter_mut().rev().filter_map(|known| match &mut known.event.kind {
+            Kind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
+                Some((*prev_pid, prev_state, *next_pid))
+            }
+            _ => None,
+        });
+        let last = switches.find(|&(prev, _, next)| task == prev || task == next);
+        if let Some((prev, state, _)) = last
+            && prev == task
+            && *state == TaskState::RUNNING
+        {
+            *state = TaskState::INTERRUPTIBLE;
+        }
     }
 
     /// A task is awake, so a wake-up of it that was begun has ended, as its waker meant.
@@ -334,28 +369,28 @@ mod tests {
     use super::*;
     use schedlab_trace::read::{Record, ftrace};
 
-    fn fates(text: &str) -> Vec<String> {
-        let mut pairing = Pairing::default();
-        let mut fates = Vec::new();
-        let mut take = |known: Box<Known>| {
-            if let Kind::SchedWaking { pid, .. } = known.event.kind {
-                fates.push(match known.fate {
-                    Some(fate) => format!("{pid} to {} by {} moved {}", fate.cpu, fate.by, fate.migrated),
-                    None => format!("{pid} unknown"),
-                });
-            }
-        };
+    /// The events of a text, each when it is known.
+    fn followed(kernel: &str, text: &str) -> Vec<Box<Known>> {
+        let mut pairing = Pairing::of(&Kernel::parse(kernel).unwrap());
+        let mut followed = Vec::new();
         for record in ftrace::Reader::new(text.as_bytes()) {
             let Record::Event(event) = record.unwrap() else { continue };
             pairing.push(event);
-            while let Some(known) = pairing.pop(false) {
-                take(known);
-            }
+            followed.extend(std::iter::from_fn(|| pairing.pop(false)));
         }
-        while let Some(known) = pairing.pop(true) {
-            take(known);
-        }
-        fates
+        followed.extend(std::iter::from_fn(|| pairing.pop(true)));
+        followed
+    }
+
+    fn fates(text: &str) -> Vec<String> {
+        let of = |known: Box<Known>| {
+            let Kind::SchedWaking { pid, .. } = known.event.kind else { return None };
+            Some(match known.fate {
+                Some(fate) => format!("{pid} to {} by {} moved {}", fate.cpu, fate.by, fate.migrated),
+                None => format!("{pid} unknown"),
+            })
+        };
+        followed("v6.12", text).into_iter().filter_map(of).collect()
     }
 
     #[test]
@@ -382,5 +417,51 @@ mod tests {
             a-7 [000] d..2. 1.000060: sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=c next_pid=9 next_prio=120\n";
         let second = "9 to 2 by 0 moved false";
         assert_eq!(fates(text), ["8 to 1 by 0 moved true", second], "what came later was balancing");
+    }
+    #[test]
+    fn states_that_were_read_too_late_are_those_of_sleepers() {
+        let text = "\
+            a-7 [000] d..3. 1.000001: sched_waking: comm=b pid=8 prio=120 target_cpu=001\n\
+            b-8 [001] d..2. 1.000002: sched_switch: prev_comm=b prev_pid=8 prev_prio=120 prev_state=R ==> next_comm=c next_pid=9 next_prio=120\n\
+            c-9 [001] d..3. 1.000003: sched_wakeup: comm=b pid=8 prio=120 target_cpu=001\n\
+            c-9 [001] d..2. 1.000004: sched_switch: prev_comm=c prev_pid=9 prev_prio=120 prev_state=R ==> next_comm=b next_pid=8 next_prio=120\n\
+            b-8 [001] d..2. 1.000005: sched_switch: prev_comm=b prev_pid=8 prev_prio=120 prev_state=R ==> next_comm=c next_pid=9 next_prio=120\n\
+            a-7 [000] d..3. 1.000006: sched_waking: comm=b pid=8 prio=120 target_cpu=001\n\
+            c-9 [001] d..2. 1.000007: sched_switch: prev_comm=c prev_pid=9 prev_prio=120 prev_state=R ==> next_comm=x next_pid=0 next_prio=120\n";
+        let left = |known: Box<Known>| match known.event.kind {
+            Kind::SchedSwitch { prev_state, .. } => Some(prev_state.is_runnable()),
+            _ => None,
+        };
+        let states = |kernel| followed(kernel, text).into_iter().filter_map(left).collect::<Vec<_>>();
+        assert_eq!(states("v5.10"), [false, true, false, false], "the second did not mean to sleep");
+        assert_eq!(states("v5.18"), [true; 4]);
+    }
+
+    #[test]
+    fn a_priority_is_that_of_the_turn_in_which_it_is_set() {
+        let born = "a-7 [000] d..2. 1.000001: sched_wakeup_new: comm=a pid=8 prio=120 target_cpu=001\n";
+        let switch = |comm, prio, state| {
+            format!(
+                "{comm}-8 [001] d..2. 1.000002: sched_switch: prev_comm={comm} prev_pid=8 prev_prio={prio} \
+                 prev_state={state} ==> next_comm=x next_pid=0 next_prio=120\n"
+            )
+        };
+        let later = |turns: &[String]| {
+            followed("v6.12", &(born.to_owned() + &turns.concat()))[0]
+                .later_prio
+                .map(|later| (later.prio, later.in_second_turn))
+        };
+        assert_eq!(later(&[]), None);
+        assert_eq!(later(&[switch("h1", 115, "R")]), Some((115, false)));
+        assert_eq!(
+            later(&[switch("a", 120, "S"), switch("h1", 115, "R")]),
+            Some((120, false)),
+            "it slept as it was"
+        );
+        assert_eq!(later(&[switch("a", 120, "R"), switch("h1", 115, "R")]), Some((115, true)));
+        assert_eq!(
+            later(&[switch("a", 120, "R"), switch("a", 120, "R"), switch("h1", 115, "R")]),
+            Some((120, true))
+        );
     }
 }

@@ -6,7 +6,6 @@
 //!
 //! Kernel: kick_pool(), kernel/workqueue.c, v6.12.
 
-use schedlab_sched::PRESETS;
 use schedlab_units::{TaskId, Time};
 
 use crate::audit::Audit;
@@ -19,8 +18,7 @@ use crate::waking::Open;
 impl Shadow {
     /// Whether a task may be sent back to the CPUs of a pool.
     fn may_be_sent_back(&self, task: TaskId) -> bool {
-        let since = PRESETS.iter().position(|&preset| preset == "v6.10");
-        self.known(task).comm.as_bytes().starts_with(b"kworker/u") && Some(self.sched.kernel.preset) >= since
+        self.known(task).comm.as_bytes().starts_with(b"kworker/u") && self.sched.kernel.is_since("v6.10")
     }
 }
 

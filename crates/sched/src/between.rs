@@ -7,7 +7,16 @@
 ///
 /// 6.17: lags are placed anew with a new weight, which was so from 6.13 on; what the stable release of 6.12 had got from
 /// later ones is not in it. Its newly idle passes that find nothing count as half as dear again; no rule says so.
-pub const BETWEEN: [(&str, &str); 4] = [
+pub const BETWEEN: [(&str, &str); 5] = [
+    // 5.10.223.
+    (
+        "v5.10",
+        "v5.18+NO_WA_PREV_IDLE+NO_RECENT_CPU_MASK_BUG+NO_IDLE_CORE_MASK_ALLOWED+NO_SCAN_FROM_NEXT+NO_WAKE_AVG_IDLE\
+         +NO_CLS_LEVEL+NO_NUMA_DESCEND+NO_IDLE_MIN_GRANULARITY+NO_IDLE_GROUPS+NO_NEWIDLE_PENDING_WAKE+NO_NOHZ_WRAP\
+         +NO_NOHZ_NEXT_KICK+RECENT_USED_CPU=waker+IDLE_CORE=separate+IDLE_SMT=target_last+ASYM_FITS=uclamp\
+         +NUMA_IMBALANCE=any_idle+LB_NUMA_IMBALANCE=pair+IMB_NUMA_NR=off+ASYM_DOMAINS=level+ACTIVE_BALANCE=any_failure\
+         +ASYM_PACKING=prefer+NEWIDLE_GATE=migration_cost+preempt=static/voluntary",
+    ),
     // 6.17.8.
     (
         "v6.17",
