@@ -79,7 +79,7 @@ impl<S: Listener> Audit<S> {
         Audit {
             shadow,
             options,
-            pairing: Pairing::of(kernel),
+            pairing: Pairing::default(),
             open: Opens::new(topology.nr_cpus()),
             forking: Vec::new(),
             execs: Execs::default(),

@@ -12,9 +12,8 @@
 
 use std::collections::VecDeque;
 
-use schedlab_sched::Kernel;
 use schedlab_topology::CpuId;
-use schedlab_trace::{Comm, Event, Kind, TaskState};
+use schedlab_trace::{Comm, Event, Kind};
 use schedlab_units::{Duration, Pid, Time};
 
 /// Longest wait for the end of a wake-up; one without end was lost.
@@ -122,9 +121,6 @@ pub struct Pairing {
     newborn: ByPid,
     /// The trace says how wake-ups end.
     told: bool,
-    /// The state of a task that leaves its CPU is read when the event is written, as up to v5.17: a waker that was
-    /// quicker has made it TASK_WAKING, which prints as runnable.
-    late_states: bool,
     /// By CPU, the number of its last event.
     last: Vec<u64>,
     /// Tasks that will have executed a program, and when, by the number of their event; some of those that have.
@@ -165,21 +161,13 @@ impl ByPid {
 }
 
 impl Pairing {
-    /// Of a recording of a kernel.
-    pub fn of(kernel: &Kernel) -> Pairing {
-        Pairing { late_states: !kernel.is_since("v5.18"), ..Pairing::default() }
-    }
-
     /// Takes the next event of the trace.
     #[inline(never)]
-    pub fn push(&mut self, mut event: Event) {
+    pub fn push(&mut self, event: Event) {
         let number = self.first + self.waiting.len() as u64;
         let (mut open, mut of_wakeup) = (false, false);
         match event.kind {
             Kind::SchedWaking { pid, .. } => {
-                if self.late_states {
-                    self.meant_to_sleep(pid);
-                }
                 if let Some(earlier) = self.open.insert(pid, number) {
                     self.close(earlier, None);
                 }
@@ -191,13 +179,7 @@ impl Pairing {
                 }
                 open = true;
             }
-            Kind::SchedSwitch { prev_pid, prev_comm, prev_prio, ref mut prev_state, next_pid, .. } => {
-                // Who is being woken meant to sleep, and who wants to run does not give way to idling.
-                let asleep = next_pid == Pid::IDLE || self.open.get(prev_pid).is_some();
-                if self.late_states && *prev_state == TaskState::RUNNING && asleep {
-                    *prev_state = TaskState::INTERRUPTIBLE;
-                }
-                let prev_state = *prev_state;
+            Kind::SchedSwitch { prev_pid, prev_comm, prev_prio, prev_state, next_pid, .. } => {
                 let preempted = prev_state.is_runnable().then_some(prev_comm);
                 self.grown(prev_pid, prev_prio, preempted);
                 if !self.told {
@@ -259,23 +241,6 @@ impl Pairing {
     #[inline]
     pub fn give_back(&mut self, known: Box<Known>) {
         self.spare.push(known);
-    }
-
-    /// A task that is woken was asleep since it left its CPU, if that is still to be followed.
-    fn meant_to_sleep(&mut self, task: Pid) {
-        let mut switches = self.waiting.iter_mut().rev().filter_map(|known| match &mut known.event.kind {
-            Kind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
-                Some((*prev_pid, prev_state, *next_pid))
-            }
-            _ => None,
-        });
-        let last = switches.find(|&(prev, _, next)| task == prev || task == next);
-        if let Some((prev, state, _)) = last
-            && prev == task
-            && *state == TaskState::RUNNING
-        {
-            *state = TaskState::INTERRUPTIBLE;
-        }
     }
 
     /// A task is awake, so a wake-up of it that was begun has ended, as its waker meant.
@@ -370,8 +335,8 @@ mod tests {
     use schedlab_trace::read::{Record, ftrace};
 
     /// The events of a text, each when it is known.
-    fn followed(kernel: &str, text: &str) -> Vec<Box<Known>> {
-        let mut pairing = Pairing::of(&Kernel::parse(kernel).unwrap());
+    fn followed(text: &str) -> Vec<Box<Known>> {
+        let mut pairing = Pairing::default();
         let mut followed = Vec::new();
         for record in ftrace::Reader::new(text.as_bytes()) {
             let Record::Event(event) = record.unwrap() else { continue };
@@ -390,7 +355,7 @@ mod tests {
                 None => format!("{pid} unknown"),
             })
         };
-        followed("v6.12", text).into_iter().filter_map(of).collect()
+        followed(text).into_iter().filter_map(of).collect()
     }
 
     #[test]
@@ -419,25 +384,6 @@ mod tests {
         assert_eq!(fates(text), ["8 to 1 by 0 moved true", second], "what came later was balancing");
     }
     #[test]
-    fn states_that_were_read_too_late_are_those_of_sleepers() {
-        let text = "\
-            a-7 [000] d..3. 1.000001: sched_waking: comm=b pid=8 prio=120 target_cpu=001\n\
-            b-8 [001] d..2. 1.000002: sched_switch: prev_comm=b prev_pid=8 prev_prio=120 prev_state=R ==> next_comm=c next_pid=9 next_prio=120\n\
-            c-9 [001] d..3. 1.000003: sched_wakeup: comm=b pid=8 prio=120 target_cpu=001\n\
-            c-9 [001] d..2. 1.000004: sched_switch: prev_comm=c prev_pid=9 prev_prio=120 prev_state=R ==> next_comm=b next_pid=8 next_prio=120\n\
-            b-8 [001] d..2. 1.000005: sched_switch: prev_comm=b prev_pid=8 prev_prio=120 prev_state=R ==> next_comm=c next_pid=9 next_prio=120\n\
-            a-7 [000] d..3. 1.000006: sched_waking: comm=b pid=8 prio=120 target_cpu=001\n\
-            c-9 [001] d..2. 1.000007: sched_switch: prev_comm=c prev_pid=9 prev_prio=120 prev_state=R ==> next_comm=x next_pid=0 next_prio=120\n";
-        let left = |known: Box<Known>| match known.event.kind {
-            Kind::SchedSwitch { prev_state, .. } => Some(prev_state.is_runnable()),
-            _ => None,
-        };
-        let states = |kernel| followed(kernel, text).into_iter().filter_map(left).collect::<Vec<_>>();
-        assert_eq!(states("v5.10"), [false, true, false, false], "the second did not mean to sleep");
-        assert_eq!(states("v5.18"), [true; 4]);
-    }
-
-    #[test]
     fn a_priority_is_that_of_the_turn_in_which_it_is_set() {
         let born = "a-7 [000] d..2. 1.000001: sched_wakeup_new: comm=a pid=8 prio=120 target_cpu=001\n";
         let switch = |comm, prio, state| {
@@ -447,7 +393,7 @@ mod tests {
             )
         };
         let later = |turns: &[String]| {
-            followed("v6.12", &(born.to_owned() + &turns.concat()))[0]
+            followed(&(born.to_owned() + &turns.concat()))[0]
                 .later_prio
                 .map(|later| (later.prio, later.in_second_turn))
         };

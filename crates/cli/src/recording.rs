@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use schedlab::sched::Kernel;
 use schedlab::topology::{Topology, TopologyError};
 use schedlab::trace::read::{self, Record, Summary};
-use schedlab::trace::{Event, Kind, Sink};
+use schedlab::trace::{Event, Kind, LateStates, Sink};
 use schedlab::units::{Duration, Time};
 
 use crate::error::Error;
@@ -27,6 +28,8 @@ pub struct Recording {
     place: Arc<AtomicU64>,
     size: u64,
     machine: Option<Limit>,
+    /// Of a kernel that reads states late.
+    late: Option<LateStates>,
 }
 
 /// The machine on which a recording is to be understood.
@@ -81,7 +84,7 @@ impl Recording {
         if first.is_none() {
             return Err(no_event(&name));
         }
-        Ok(Recording { name, reader, first, place, size, machine: None })
+        Ok(Recording { name, reader, first, place, size, machine: None, late: None })
     }
 
     /// How many CPUs the machine had, if the recording says.
@@ -102,6 +105,11 @@ impl Recording {
     /// Refuses events on CPUs that this machine does not have; it is named with `option`.
     pub fn on_machine(self, name: &str, nr_cpus: usize, option: &'static str) -> Recording {
         Recording { machine: Some(Limit { name: name.to_owned(), nr_cpus, option }), ..self }
+    }
+
+    /// Understands what was written as this kernel means it.
+    pub fn of_kernel(self, kernel: &Kernel) -> Recording {
+        Recording { late: (!kernel.is_since("v5.18")).then(LateStates::default), ..self }
     }
 
     /// Feeds every event to a sink, until `stop` says that nobody wants more.
@@ -127,11 +135,20 @@ impl Recording {
                 if let Some(step) = seen.see(&event) {
                     back.count(step, || self.place_of(&event));
                 }
-                sink.take(event);
+                match &mut self.late {
+                    None => sink.take(event),
+                    Some(late) => {
+                        late.push(event);
+                        std::iter::from_fn(|| late.pop(false)).for_each(|event| sink.take(event));
+                    }
+                }
             }
             if stop() {
                 return Ok(seen);
             }
+        }
+        if let Some(mut late) = self.late.take() {
+            std::iter::from_fn(|| late.pop(true)).for_each(|event| sink.take(event));
         }
         drop(progress);
         warn(&self.name, &summary, &back);

@@ -86,8 +86,11 @@ fn follow<S: Listener>(
         stories: args.stories,
     };
     let topology = &facts.topology;
-    let recording =
-        Recording::open(&recorded.trace)?.on_machine(&topology.name, topology.nr_cpus(), "--machine");
+    let recording = Recording::open(&recorded.trace)?.of_kernel(&facts.kernel).on_machine(
+        &topology.name,
+        topology.nr_cpus(),
+        "--machine",
+    );
     let mut shadow = Shadow::with_sink(topology, &facts.kernel, options, sink);
     if !recording.feed(&mut shadow, || false)?.wakings {
         eprintln!(

@@ -27,9 +27,15 @@ pub fn run(args: &args::Detect) -> Result<Status, Error> {
     let affinity = args.affinity.iter().map(|text| affinity(text)).collect::<Result<_, _>>()?;
     let thresholds = Thresholds { worst: args.most, ..Thresholds::default() };
     let mut detect = Detect::new(Options { topology, affinity, thresholds });
-    Recording::open(&recorded.trace)?.feed(&mut detect, || false)?;
+    let kernel = facts::known_kernel(args.kernel.as_deref(), folder, &recorded)?;
+    let recording = Recording::open(&recorded.trace)?;
+    let recording = match &kernel {
+        Some(kernel) => recording.of_kernel(kernel),
+        None => recording,
+    };
+    recording.feed(&mut detect, || false)?;
     let mut detected = detect.finish();
-    if let Some(kernel) = facts::known_kernel(args.kernel.as_deref(), folder, &recorded)? {
+    if let Some(kernel) = kernel {
         detected.keep_ways(|switch| kernel.is_turned_by(switch));
     }
     match args.format {

@@ -47,8 +47,11 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let without = without.map_err(|e| Error::new(format!("--without: {e}")))?;
 
     let topology = facts.topology;
-    let recording =
-        Recording::open(&found.trace)?.on_machine(&topology.name, topology.nr_cpus(), "--recorded-on");
+    let recording = Recording::open(&found.trace)?.of_kernel(&facts.kernel).on_machine(
+        &topology.name,
+        topology.nr_cpus(),
+        "--recorded-on",
+    );
     let mut listener = Listener::new();
     recording.feed(&mut listener, || false)?;
     let mut recorded = listener.finish(&found.trace.display().to_string())?;
