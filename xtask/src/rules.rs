@@ -14,10 +14,12 @@ use schedlab::sched::{Feature, Rules};
 const SKIPPED: [&str; 4] = ["kernel::", "features::", "rules::", "disorder::"];
 
 /// Rules that no unit test of `sched` can notice, and why.
-const UNSEEN: [(&str, &str); 8] = [
+const UNSEEN: [(&str, &str); 10] = [
     ("SMT_LLC_SPAN", "all threads of a core are in one cache's domain; there are no isolated CPUs"),
     ("IDLE_CORE_MASK_ALLOWED", "the mask always holds all allowed threads of a core, as for SMT_LLC_SPAN"),
     ("PIPE_WAKE", "the engine obeys it, in the crate sim"),
+    ("POOL_SENDS_BACK", "the audit obeys it"),
+    ("SWITCH_STATE_PASSED", "the commands that read recordings obey it"),
     ("LATENCY_WARN", "a warning changes no decision, and nothing obeys it"),
     ("SERIALIZE_INSIDE", "passes of CPUs never overlap here, so their lock is always free; nothing obeys it"),
     ("HZ_BW", "nothing obeys it: no CPU is in full-dynticks mode, the tick never stops under a task"),

@@ -6,6 +6,7 @@
 //!
 //! Kernel: kick_pool(), kernel/workqueue.c, v6.12.
 
+use schedlab_sched::Feature;
 use schedlab_units::{TaskId, Time};
 
 use crate::audit::Audit;
@@ -18,7 +19,8 @@ use crate::waking::Open;
 impl Shadow {
     /// Whether a task may be sent back to the CPUs of a pool.
     fn may_be_sent_back(&self, task: TaskId) -> bool {
-        self.known(task).comm.as_bytes().starts_with(b"kworker/u") && self.sched.kernel.is_since("v6.10")
+        self.known(task).comm.as_bytes().starts_with(b"kworker/u")
+            && self.sched.kernel.has(Feature::PoolSendsBack)
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use schedlab::sched::Kernel;
+use schedlab::sched::{Feature, Kernel};
 use schedlab::topology::{Topology, TopologyError};
 use schedlab::trace::read::{self, Record, Summary};
 use schedlab::trace::{Event, Kind, LateStates, Sink};
@@ -109,7 +109,7 @@ impl Recording {
 
     /// Understands what was written as this kernel means it.
     pub fn of_kernel(self, kernel: &Kernel) -> Recording {
-        Recording { late: (!kernel.is_since("v5.18")).then(LateStates::default), ..self }
+        Recording { late: (!kernel.has(Feature::SwitchStatePassed)).then(LateStates::default), ..self }
     }
 
     /// Feeds every event to a sink, until `stop` says that nobody wants more.

@@ -173,6 +173,8 @@ features! {
     HzBw "HZ_BW" "Bandwidth control keeps the tick on full-dynticks CPUs." "features.h, v6.7" [0 0 0 0 0 1 0 0];
     RtRuntimeShare "RT_RUNTIME_SHARE" "RT run time is lent between CPUs." "features.h" [1 0 0 0 0 0 0 0];
     WarnLatency "LATENCY_WARN" "Warn when a reschedule is long overdue." "features.h, v5.12" [0 0 0 0 0 0 0 0];
+    PoolSendsBack "POOL_SENDS_BACK" "A worker that is woken away from the CPUs of its pool is sent back there." "kick_pool(), kernel/workqueue.c, v6.6; obeyed by the audit" [0 0 0 0 0 1 1 1];
+    SwitchStatePassed "SWITCH_STATE_PASSED" "sched_switch tells the state with which a task called the scheduler, not that when the event is written." "__trace_sched_switch_state(), v5.18; obeyed where recordings are read" [0 0 1 1 1 1 1 1];
 }
 
 /// A set of switches.

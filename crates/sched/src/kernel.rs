@@ -20,7 +20,7 @@ pub const PRESETS: [&str; 8] = ["v4.13", "v5.5", "v5.18", "v6.1", "v6.3", "v6.10
 pub struct Kernel {
     /// As the user wrote it.
     pub name: String,
-    /// Place of the preset that it is or that came before it in [`PRESETS`].
+    /// Place of the preset it started from in [`PRESETS`].
     pub preset: usize,
     /// Switches.
     pub features: Features,
@@ -115,15 +115,7 @@ impl Kernel {
         for part in parts {
             kernel.switch(part).ok()?;
         }
-        let earlier = Kernel::names().into_iter().take_while(|name| &name[1..] != version);
-        kernel.preset =
-            earlier.filter_map(|name| PRESETS.iter().position(|preset| *preset == name)).last()?;
         Some(kernel)
-    }
-
-    /// Whether it is a preset or one that came later.
-    pub fn is_since(&self, preset: &str) -> bool {
-        PRESETS.iter().position(|name| *name == preset).is_some_and(|preset| preset <= self.preset)
     }
 
     /// Applies one part of a kernel string: `NAME`, `NO_NAME`, `NAME=form` or `tunable=number`.
