@@ -80,7 +80,7 @@ fn own_traces_agree_with_the_rules_that_made_them() {
 fn messages_agree_with_the_rules_that_made_them() {
     let machine = "2x4x4x2";
     let scenario = scenario_of(machine, "hackbench", "groups = 3\nloops = 100\ntransport = \"pipe\"");
-    for kernel in ["v5.18", "v6.1", "v6.12", "v7.2"] {
+    for kernel in ["v5.10", "v5.18", "v6.1", "v6.12", "v6.18", "v7.2"] {
         for (kind, agrees) in agreement_of(&scenario, machine, kernel) {
             let least = match kind {
                 "wakeup" => 995,

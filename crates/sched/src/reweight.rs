@@ -119,3 +119,35 @@ impl Sched {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use schedlab_topology::CpuId;
+    use schedlab_units::TaskId;
+
+    use crate::SeId;
+    use crate::lab::{Lab, MS};
+
+    /// One of two runs and is ahead; half its weight makes it twice as far from the average, which stays where it was.
+    /// If it is placed again, it is so around the average as its new weight has moved it, by a lag that is 4/3 of that.
+    #[test]
+    fn who_runs_gets_ahead_with_less_weight_and_more_so_where_it_is_placed_again() {
+        for (kernel, sixths) in [("v6.12", 3), ("v6.17", 4), ("v6.18", 4), ("v7.2", 3)] {
+            let mut lab = Lab::new(kernel, "1x1x1");
+            let tasks = [lab.hog("a", 0), lab.hog("b", 0)];
+            lab.run(101 * MS);
+            let runs = lab.sched.rqs[CpuId(0)].curr.task().unwrap();
+            let waits = tasks.into_iter().find(|&task| task != runs).unwrap();
+            let at = |lab: &Lab, task: TaskId| lab.sched.task(task).se.vruntime;
+            let lead = at(&lab, runs).wrapping_sub(at(&lab, waits)) as i64;
+            assert!(lead.unsigned_abs() > 100_000, "{kernel}: {lead}");
+            let (before, waiting) = (at(&lab, runs), at(&lab, waits));
+            let se = SeId(runs.0);
+            let cfs = lab.sched.cfs_rq_of(se);
+            lab.sched.reweight_entity(cfs, se, lab.sched.task(runs).se.load.weight / 2);
+            let moved = at(&lab, runs).wrapping_sub(before) as i64;
+            assert!((6 * moved - sixths * lead).abs() < 24, "{kernel}: {moved} of {lead}");
+            assert_eq!(at(&lab, waits), waiting, "{kernel}");
+        }
+    }
+}
