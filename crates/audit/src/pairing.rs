@@ -335,20 +335,20 @@ mod tests {
     use schedlab_trace::read::{Record, ftrace};
 
     /// The events of a text, each when it is known.
-    fn followed(text: &str) -> Vec<Box<Known>> {
+    fn followed(text: &str) -> Vec<Known> {
         let mut pairing = Pairing::default();
         let mut followed = Vec::new();
         for record in ftrace::Reader::new(text.as_bytes()) {
             let Record::Event(event) = record.unwrap() else { continue };
             pairing.push(event);
-            followed.extend(std::iter::from_fn(|| pairing.pop(false)));
+            followed.extend(std::iter::from_fn(|| pairing.pop(false)).map(|known| *known));
         }
-        followed.extend(std::iter::from_fn(|| pairing.pop(true)));
+        followed.extend(std::iter::from_fn(|| pairing.pop(true)).map(|known| *known));
         followed
     }
 
     fn fates(text: &str) -> Vec<String> {
-        let of = |known: Box<Known>| {
+        let of = |known: Known| {
             let Kind::SchedWaking { pid, .. } = known.event.kind else { return None };
             Some(match known.fate {
                 Some(fate) => format!("{pid} to {} by {} moved {}", fate.cpu, fate.by, fate.migrated),
