@@ -64,7 +64,14 @@ fn nothing_in_the_recordings_is_lost() {
                     let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.starts_with(b"#"));
                     lines.map(<[u8]>::to_vec).collect()
                 };
-                assert!(body(&written) == body(&recorded), "{} is written differently", path.display());
+                // Kernels that do not print how often migration is disabled have a flag less.
+                let newer = recorded.windows(15).any(|word| word == b"migrate-disable");
+                let same = if newer {
+                    body(&written) == body(&recorded)
+                } else {
+                    events(&written) == events(&recorded)
+                };
+                assert!(same, "{} is written differently", path.display());
                 traces += 1;
             }
         }
