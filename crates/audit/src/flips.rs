@@ -248,7 +248,7 @@ impl Guesses {
         }
         let halving = self.least_of_use(now.jiffies);
         self.by_halving[halving] = record;
-        self.halved[halving] = (now.jiffies - 1).saturating_sub(self.hz);
+        self.halved[halving] = now.jiffies.saturating_sub(1 + self.hz);
         self.rank();
         Some(Halving(halving))
     }
