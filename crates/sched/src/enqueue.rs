@@ -230,6 +230,22 @@ impl Sched {
         entity.rel_deadline = false;
     }
 
+    /// Places a queued entity as if it left, changed and joined.
+    #[inline]
+    pub(crate) fn place_again(&mut self, cfs: CfsRqId, se: SeId, change: impl FnOnce(&mut Sched)) {
+        let curr = self.cfs(cfs).curr == Some(se);
+        self.cfs_mut(cfs).nr_queued -= 1;
+        if !curr {
+            self.timeline_remove(cfs, se);
+        }
+        change(self);
+        self.place_entity(cfs, se, false);
+        if !curr {
+            self.timeline_add(cfs, se);
+        }
+        self.cfs_mut(cfs).nr_queued += 1;
+    }
+
     /// Kernel: place_entity(), kernel/sched/fair.c, v6.1.
     #[inline]
     pub(crate) fn place_entity_cfs(&mut self, cfs: CfsRqId, se: SeId, initial: bool) {
@@ -270,16 +286,7 @@ impl Sched {
             DelayedRequeue::ZeroIfEligible => false,
         };
         if moves {
-            let curr = self.cfs(cfs).curr == Some(se);
-            self.cfs_mut(cfs).nr_queued -= 1;
-            if !curr {
-                self.timeline_remove(cfs, se);
-            }
-            self.place_entity(cfs, se, false);
-            if !curr {
-                self.timeline_add(cfs, se);
-            }
-            self.cfs_mut(cfs).nr_queued += 1;
+            self.place_again(cfs, se, |_| {});
         }
         self.update_load_avg(cfs, se, UpdateFlags::NONE);
         self.clear_delayed(se);

@@ -92,24 +92,16 @@ impl Sched {
     ///
     /// Kernel: reweight_entity(), kernel/sched/fair.c, v6.17, v6.18, v6.19.
     fn reweight_placing(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight) {
-        let curr = self.cfs(cfs).curr == Some(se);
         self.update_entity_lag(cfs, se);
-        if !curr {
-            self.timeline_remove(cfs, se);
-        }
-        let entity = self.se_mut(se);
-        let old = entity.load.weight;
-        let left = entity.deadline.wrapping_sub(entity.vruntime) as i64;
-        entity.vlag = rescale(entity.vlag, old, load.weight);
-        entity.deadline = rescale(left, old, load.weight) as u64;
-        entity.rel_deadline = true;
-        self.change_load(cfs, se, load);
-        self.cfs_mut(cfs).nr_queued -= 1;
-        self.place_entity(cfs, se, false);
-        if !curr {
-            self.timeline_add(cfs, se);
-        }
-        self.cfs_mut(cfs).nr_queued += 1;
+        self.place_again(cfs, se, |sched| {
+            let entity = sched.se_mut(se);
+            let old = entity.load.weight;
+            let left = entity.deadline.wrapping_sub(entity.vruntime) as i64;
+            entity.vlag = rescale(entity.vlag, old, load.weight);
+            entity.deadline = rescale(left, old, load.weight) as u64;
+            entity.rel_deadline = true;
+            sched.change_load(cfs, se, load);
+        });
         self.update_floor(cfs);
     }
 
