@@ -208,10 +208,7 @@ impl Guesses {
         }
         let open = some && others;
         let wide = if open { self.mostly(&by_guess) } else { some };
-        let mut halved = waker.counts[LATEST];
-        halved.halve();
-        halved.least += u32::from(changes);
-        let now = Now { waker: halved, wakee: wakee.counts[LATEST], factor, jiffies };
+        let now = Now { waker: waker.counts[LATEST], changes, wakee: wakee.counts[LATEST], factor, jiffies };
         Spread { wide, open, tells: tells == [true; 2], by_guess, now }
     }
 
@@ -232,13 +229,16 @@ impl Guesses {
         let best = self.by_halving[LATEST].asked[0];
         self.count(spread, wide);
         let now = &spread.now;
-        let wrong = if wide { !spread.by_guess[LATEST] } else { spread.by_guess[LATEST] };
-        if best == 0 || best & !wrong != 0 || now.jiffies > self.halved[LATEST] + self.hz {
+        let contradicts = best != 0 && best & !against(spread.by_guess[LATEST], wide) == 0;
+        if !contradicts || now.jiffies > self.halved[LATEST] + self.hz {
             return None;
         }
         let record = &self.by_halving[LATEST];
-        let by_guess = spreading(now.waker, now.wakee, record.live, now.factor);
-        let right = best & record.live & if wide { by_guess } else { !by_guess };
+        let mut waker = now.waker;
+        waker.halve();
+        waker.least += u32::from(now.changes);
+        let by_guess = spreading(waker, now.wakee, record.live, now.factor);
+        let right = best & record.live & !against(by_guess, wide);
         if right == 0 {
             return None;
         }
@@ -274,7 +274,7 @@ impl Guesses {
 
     fn count(&mut self, spread: &Spread, wide: bool) {
         for (record, by_guess) in self.by_halving.iter_mut().zip(spread.by_guess) {
-            let wrong = record.live & if wide { !by_guess } else { by_guess };
+            let wrong = record.live & against(by_guess, wide);
             for base in bits(wrong) {
                 record.contradicted[base] += 1;
                 if record.contradicted[base] > self.least + PATIENCE {
@@ -346,10 +346,18 @@ pub struct Spread {
     now: Now,
 }
 
-/// What a wake-up asks if the halving that is latest is just now.
+/// The guesses that say otherwise than the kernel did, of those by which a wake-up spreads.
+fn against(by_guess: u64, wide: bool) -> u64 {
+    if wide { !by_guess } else { by_guess }
+}
+
+/// What a wake-up asks by the latest halving, should it be just now.
 #[derive(Clone, Debug)]
 struct Now {
+    /// Before the wake-up.
     waker: Counts,
+    /// The waker's flips grow by it.
+    changes: bool,
     wakee: Counts,
     factor: u32,
     jiffies: u64,
@@ -480,17 +488,19 @@ mod tests {
     #[test]
     fn a_guess_that_was_given_up_stays_so_whatever_comes() {
         let mut guesses = Guesses::new(250, 1000);
-        let now = Now { waker: Counts::START, wakee: Counts::START, factor: 4, jiffies: 2000 };
-        let mut learn = |by_guess: u64, wide| {
+        let (waker, wakee) = (Counts::START, Counts::START);
+        let now = Now { waker, changes: false, wakee, factor: 4, jiffies: 2000 };
+        let learn = |guesses: &mut Guesses, by_guess: u64, wide| {
             let by_guess = [by_guess; HALVINGS];
             let spread = Spread { wide: true, open: true, tells: true, by_guess, now: now.clone() };
             assert!(guesses.learn(&spread, wide).is_none(), "all were halved by jiffy 1250");
         };
         for _ in 0..=PATIENCE {
-            learn(!0xff, true);
+            learn(&mut guesses, !0xff, true);
         }
+        assert_eq!(guesses.by_halving[0].live, !0xff);
         for _ in 0..3 * PATIENCE {
-            learn(u64::MAX, false);
+            learn(&mut guesses, u64::MAX, false);
         }
         let (waker, wakee) = (guesses.ancestor(), guesses.ancestor());
         let record = &guesses.by_halving[0];
