@@ -71,7 +71,9 @@ impl Facts {
         };
         let mut kernel = Kernel::parse(&asked)?;
         if let Some(folder) = folder {
-            apply(&mut kernel, folder, recorded, &topology)?;
+            let command_line = fact(folder, recorded, "cmdline.txt")?;
+            apply_config(&mut kernel, &fact(folder, recorded, "config.txt")?, &command_line);
+            apply(&mut kernel, folder, &topology)?;
             // What the user asked for comes last.
             for part in asked.split('+').skip(1) {
                 kernel.switch(part.trim())?;
@@ -181,15 +183,11 @@ fn recorded_kernel(folder: &Path, option: &str) -> Result<String, Error> {
 
 /// The kernel of a release; where none of its version is known, the newest before it.
 fn kernel_of(release: &str, option: &str) -> Option<String> {
-    let version = |text: &str| {
-        let mut numbers = text.trim_start_matches('v').split(|c: char| !c.is_ascii_digit());
-        Some((numbers.next()?.parse::<u32>().ok()?, numbers.next()?.parse::<u32>().ok()?))
-    };
-    let recorded = version(release)?;
+    let recorded = Kernel::version(release)?;
     let names = Kernel::names();
-    let before = names.iter().rev().find(|name| version(name).is_some_and(|of| of <= recorded));
+    let before = names.iter().rev().find(|name| Kernel::version(name).is_some_and(|of| of <= recorded));
     let known = before.unwrap_or(&names[0]);
-    if version(known) != Some(recorded) {
+    if Kernel::version(known) != Some(recorded) {
         eprintln!(
             "schedlab: the rules of {release} are not known: those of {known} are taken, and what changed since differs \
              for that reason; {option} names others, one of {}",
@@ -200,7 +198,7 @@ fn kernel_of(release: &str, option: &str) -> Option<String> {
 }
 
 /// Sets what was in force when the recording was made.
-fn apply(kernel: &mut Kernel, folder: &Path, recorded: &Recorded, topology: &Topology) -> Result<(), Error> {
+fn apply(kernel: &mut Kernel, folder: &Path, topology: &Topology) -> Result<(), Error> {
     let text = |name: &str| {
         let path = folder.join(name);
         if path.is_file() {
@@ -212,8 +210,6 @@ fn apply(kernel: &mut Kernel, folder: &Path, recorded: &Recorded, topology: &Top
         );
         Ok(String::new())
     };
-    let command_line = fact(folder, recorded, "cmdline.txt")?;
-    apply_config(kernel, &fact(folder, recorded, "config.txt")?, &command_line);
     apply_features(kernel, &text("sched_features.txt")?);
     apply_tunables(kernel, &text("debug_sched.txt")?, topology.online().weight());
     Ok(())

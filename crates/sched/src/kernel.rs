@@ -98,10 +98,15 @@ impl Kernel {
 
     /// Presets and those between them, oldest first.
     pub fn names() -> Vec<&'static str> {
-        let version = |name: &str| name[1..].split('.').map(|number| number.parse().unwrap_or(0)).collect();
         let mut names: Vec<&str> = PRESETS.into_iter().chain(BETWEEN.map(|(name, _)| name)).collect();
-        names.sort_by_cached_key(|name| -> Vec<u32> { version(name) });
+        names.sort_by_key(|name| Kernel::version(name));
         names
+    }
+
+    /// The first two numbers of a name or a release: of `v6.12` as of `6.12.95+deb12-amd64` 6 and 12.
+    pub fn version(name: &str) -> Option<(u32, u32)> {
+        let mut numbers = name.trim_start_matches('v').split(|c: char| !c.is_ascii_digit());
+        Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
     }
 
     /// A kernel by its version.
