@@ -1,7 +1,7 @@
 #!/bin/bash
 # record.sh KERNEL MACHINE [FOLDER]: records every load on a real kernel on an emulated machine, into
 # FOLDER/KERNEL/MACHINE/LOAD (default folder: target/groundtruth/traces).
-# KERNEL: 6.1, 6.12, 7.2 or distribution. MACHINE: 2x2x4 and the like, see boot.sh.
+# KERNEL: 6.1, 6.12, 7.2 and others that kernel.sh knows, or distribution. MACHINE: 2x2x4 and the like, see boot.sh.
 set -euo pipefail
 if [ $# -lt 2 ]; then
     sed -n '2,4s/^# //p' "$0" >&2

@@ -259,6 +259,32 @@ fn an_audit_counts_each_kind_of_decision() {
     assert_eq!(audit["verdicts"].as_array().unwrap().len() as u64, verdicts);
 }
 
+/// Kernels between the presets: their own rules explain them better than those of the preset before.
+#[test]
+fn kernels_between_the_presets_have_rules_of_their_own() {
+    const DECISIONS: [&str; 5] = ["wakeup", "fork", "pick", "preempt", "balance"];
+    // Of each decision how many agree and how many differ.
+    let audited = |folder: &str, kernel: &[&str]| {
+        let report = json(&[&["audit"], kernel].concat(), &recording("between").join(folder));
+        DECISIONS.map(|decision| {
+            let count = |name: &str| report[decision][name].as_u64().unwrap();
+            (count("agrees") + count("agrees_in_set"), count("differs"))
+        })
+    };
+    // The least of a thousand that agree: wake-ups, forks, picks, answers to them, moves.
+    for (folder, before, least) in [
+        ("5.10/2x2x4", "v5.5", [999, 998, 999, 994, 990]),
+        ("6.18/2x2x4", "v6.12", [999, 999, 999, 994, 989]),
+    ] {
+        let (own, other) = (audited(folder, &[]), audited(folder, &["--kernel", before]));
+        for ((decision, (agree, differ)), least) in DECISIONS.iter().zip(own).zip(least) {
+            assert!(agree * 1000 >= least * (agree + differ), "{folder}: {differ} of {decision} differ");
+        }
+        let differ = |all: [(u64, u64); 5]| all.iter().map(|(_, differ)| differ).sum::<u64>();
+        assert!(differ(own) < differ(other), "{folder}: {} and {} by {before}", differ(own), differ(other));
+    }
+}
+
 #[test]
 fn a_folder_stands_for_its_recordings_and_a_trace_dat_for_its_text() {
     let folder = recording("6.1/2x1x4-tracedat");

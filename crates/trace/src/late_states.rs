@@ -33,7 +33,9 @@ impl LateStates {
         match &mut event.kind {
             Kind::SchedWaking { pid, .. } => {
                 self.meant_to_sleep(*pid);
-                self.woken.push(*pid);
+                if !self.woken.contains(pid) {
+                    self.woken.push(*pid);
+                }
             }
             Kind::SchedWakeup { pid, .. } => {
                 self.told = true;

@@ -28,11 +28,10 @@ pub fn run(args: &args::Detect) -> Result<Status, Error> {
     let thresholds = Thresholds { worst: args.most, ..Thresholds::default() };
     let mut detect = Detect::new(Options { topology, affinity, thresholds });
     let kernel = facts::known_kernel(args.kernel.as_deref(), folder, &recorded)?;
-    let recording = Recording::open(&recorded.trace)?;
-    let recording = match &kernel {
-        Some(kernel) => recording.of_kernel(kernel),
-        None => recording,
-    };
+    let mut recording = Recording::open(&recorded.trace)?;
+    if let Some(kernel) = &kernel {
+        recording = recording.of_kernel(kernel);
+    }
     recording.feed(&mut detect, || false)?;
     let mut detected = detect.finish();
     if let Some(kernel) = kernel {
