@@ -6,7 +6,7 @@
 
 use schedlab_sched::TaskState;
 use schedlab_topology::CpuId;
-use schedlab_units::TaskId;
+use schedlab_units::{TaskId, Time};
 use schedlab_workload::SemId;
 
 use crate::emit::Context;
@@ -51,12 +51,17 @@ impl Engine<'_> {
     /// A task waits, and sleeps whatever is owed.
     pub fn wait_owed(&mut self, cpu: CpuId, task: TaskId, sem: SemId) {
         self.charge(cpu, self.paths.syscall + self.paths.futex);
-        let owed = &mut self.objects.owed[sem.index()];
-        owed.sleeper = Some(task);
-        let due = !owed.by.is_empty();
+        self.objects.owed[sem.index()].sleeper = Some(task);
         self.sleep(cpu, task, TaskState::Interruptible, Wait::Sem(sem), Stage::Fetch);
-        if due {
-            self.queue.push(self.now, Event::Pay { sem });
+    }
+
+    /// A task that sleeps will be off its CPU by then: what it is owed can be paid. A wake-up before that would not
+    /// ask where it goes.
+    pub fn creditor_sleeps(&mut self, task: TaskId, off_cpu_at: Time) {
+        if let Wait::Sem(sem) = self.tasks[task.index()].wait
+            && !self.objects.owed[sem.index()].by.is_empty()
+        {
+            self.queue.push(off_cpu_at, Event::Pay { sem });
         }
     }
 
@@ -241,5 +246,43 @@ mod tests {
             assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut woken).is_ok());
             assert_eq!(woken.0, expected, "{first_sleeps}");
         }
+    }
+
+    /// How many wake-ups of the waiter found it on its CPU still.
+    #[derive(Default)]
+    struct HandedOver(u32);
+
+    impl Sink for HandedOver {
+        fn event(&mut self, event: &Event) {
+            if let Kind::Placement(placement) = &event.kind {
+                self.0 += u32::from(placement.reason == "ON_CPU_HANDOVER");
+            }
+        }
+
+        fn wants_decisions(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn what_is_owed_is_paid_when_the_waiter_is_off_its_cpu() {
+        let mut w = WorkloadBuilder::new("test");
+        let sem = w.sem("sem", 0);
+        w.workload_mut().objects.sems[sem.index()].owes = true;
+        let run = |us| Op::Run { work: Duration::micros(us) };
+        let posts = w.program("posts", |p| {
+            p.op(run(100)).op(Op::SemPost { sem }).op(Op::SemPost { sem }).op(run(20_000));
+        });
+        let waits = w.program("waits", |p| {
+            p.op(run(1_000)).op(Op::SemWait { sem }).op(run(1_000)).op(Op::SemWait { sem });
+        });
+        for (name, program, cpu) in [("posts", posts, 0), ("waits", waits, 4)] {
+            w.task(TaskSpec { start_cpu: Some(CpuId(cpu)), ..TaskSpec::root(name, program) });
+        }
+        let workload = w.finish().unwrap();
+        let (machine, kernel) = (Machine::preset("2x1x4").unwrap(), Kernel::parse("v6.12").unwrap());
+        let mut seen = HandedOver::default();
+        assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut seen).is_ok());
+        assert_eq!(seen.0, 0);
     }
 }

@@ -78,6 +78,10 @@ impl Engine<'_> {
         } else {
             self.sched.finish_task_switch(prev);
         }
+        if switched.voluntary {
+            self.creditor_sleeps(prev, done_at);
+        }
+        let entry = &mut self.tasks[prev.index()];
         if entry.streams && entry.work != Work::NONE {
             self.memory.flow(cpu, prev, false);
         }
