@@ -93,6 +93,8 @@ struct Writer<'a> {
     sync: Share,
     /// The process of each task that shares one.
     processes: Vec<Option<ProcessId>>,
+    /// When each task begins that sleeps when the recording does.
+    falls_asleep: Vec<Duration>,
     groups: Vec<Option<GroupId>>,
     /// What was known of each task.
     known: Vec<Option<&'a KnownTask>>,
@@ -114,6 +116,7 @@ impl<'a> Writer<'a> {
         let groups = learned.groups.iter().map(|path| w.group(&options.known.shared_by(path))).collect();
         let known: Vec<_> = learned.tasks.iter().map(|task| known_of(&options.known, task)).collect();
         let processes = processes(&learned.tasks, &known, &mut w);
+        let falls_asleep = falls_asleep(&learned.tasks, options.nr_cpus);
         Writer {
             options,
             first: learned.first,
@@ -127,6 +130,7 @@ impl<'a> Writer<'a> {
                 Wakers::Owe { sync } => sync,
             }),
             processes,
+            falls_asleep,
             groups,
             known,
         }
@@ -152,7 +156,7 @@ impl<'a> Writer<'a> {
         });
         let (start, cpu) = match task.begin {
             Begin::Running(cpu) | Begin::Runnable(cpu) => (Start::At(PROLOGUE), Some(cpu)),
-            Begin::Asleep(cpu) => (Start::At(Duration::ZERO), Some(cpu)),
+            Begin::Asleep(cpu) => (Start::At(self.falls_asleep[index.index()]), Some(cpu)),
             Begin::Forked(_) => (Start::ByFork, None),
         };
         let placed = task.placed.filter(|(at, _)| at.since(self.first) <= self.options.placed);
@@ -182,9 +186,12 @@ impl<'a> Writer<'a> {
 
     fn ops(&mut self, index: TaskIndex, task: &Task) -> Vec<Op> {
         let spans = rhythm::sleeps_for_spans(&task.steps);
-        // Who is asleep when the recording begins is there since the prologue began: a span that
-        // it sleeps from the first, and the first of its periods, are longer by that.
-        let asleep = if matches!(task.begin, Begin::Asleep(_)) { PROLOGUE } else { Duration::ZERO };
+        // Who is asleep when the recording begins fell asleep in the prologue: a span that
+        // it sleeps from the first, and the first of its periods, are longer by the rest of that.
+        let asleep = match task.begin {
+            Begin::Asleep(_) => Duration(PROLOGUE.0 - self.falls_asleep[index.index()].0),
+            _ => Duration::ZERO,
+        };
         let mut unseen = asleep;
         let mut ops = Vec::new();
         for (at, step) in task.steps.iter().enumerate() {
@@ -276,6 +283,24 @@ impl<'a> Writer<'a> {
         let policy = known.map_or_else(|| usual_policy(prio), |known| known.policy(prio));
         self.w.attr(SchedAttr { policy, ..SchedAttr::default() })
     }
+}
+
+/// When in the prologue each task begins that sleeps when the recording does: those of one CPU one after the other in
+/// its first half, and after the task that begins it, so that none waits there, to be taken to another CPU before it sleeps.
+fn falls_asleep(tasks: &[Task], nr_cpus: usize) -> Vec<Duration> {
+    let cpu = |task: &Task| match task.begin {
+        Begin::Asleep(cpu) if !task.is_left_out => Some(cpu.index() % nr_cpus),
+        _ => None,
+    };
+    let mut sleepers = vec![0; nr_cpus];
+    tasks.iter().filter_map(cpu).for_each(|cpu| sleepers[cpu] += 1);
+    let mut before = vec![0; nr_cpus];
+    let begins = |task: &Task| {
+        let Some(cpu) = cpu(task) else { return Duration::ZERO };
+        before[cpu] += 1;
+        Duration(PROLOGUE.0 / 2 * before[cpu] / (sleepers[cpu] + 1))
+    };
+    tasks.iter().map(begins).collect()
 }
 
 /// What was known of a task: its number may have been used again by another name.
@@ -415,8 +440,8 @@ mod tests {
                 task("wakes", Begin::Running(CpuId(0)), vec![Step::Wake(TaskIndex(1)), sleep(9, 30)]),
             ],
             expect![[r#"
-                from-first from Some(1): Sleep { span: Duration(1000005000) }, Run { work: Duration(1000) }, Sleep { span: Duration(5000) }, Exit
-                first-waits from Some(1): Barrier { barrier: BarrierId(0) }, Sleep { span: Duration(5000) }, TimerWait { timer: Own(0), period: Duration(1000030000), miss: KeepGrid }, Exit
+                from-first from Some(1): Sleep { span: Duration(833338334) }, Run { work: Duration(1000) }, Sleep { span: Duration(5000) }, Exit
+                first-waits from Some(1): Barrier { barrier: BarrierId(0) }, Sleep { span: Duration(5000) }, TimerWait { timer: Own(0), period: Duration(666696667), miss: KeepGrid }, Exit
                 wakes from Some(0): Barrier { barrier: BarrierId(0) }, TimerWait { timer: Own(0), period: Duration(30000), miss: KeepGrid }, Exit
                 Normal { nice: 0 }
             "#]],
