@@ -50,8 +50,8 @@ pub struct Options {
     /// Tasks that are new within this time from the beginning go where they went in the recording, if all is as it
     /// was then; others where the kernel sends them.
     pub placed: Duration,
-    /// Tasks that were there before bring the lag that they had.
-    pub lags: bool,
+    /// Tasks that were there before bring what they had: lag, and the CPU they used last but one.
+    pub state: bool,
     /// CPUs that tasks of a name may use.
     pub affinity: Vec<AffinityHint>,
     /// What was known of tasks and groups when it was recorded.
@@ -170,7 +170,8 @@ impl<'a> Writer<'a> {
             start,
             start_cpu: cpu.map(|cpu| self.there(cpu)),
             placed,
-            lag: if self.options.lags { task.lag } else { Duration::ZERO },
+            lag: if self.options.state { task.lag } else { Duration::ZERO },
+            recent_used_cpu: task.recent_used_cpu.filter(|_| self.options.state).map(|cpu| self.there(cpu)),
             kthread: bound_kthread(&task.comm).is_some(),
             attr,
             cpus,
@@ -364,6 +365,7 @@ mod tests {
             begin,
             placed: None,
             lag: Duration::ZERO,
+            recent_used_cpu: None,
             is_thread: false,
             is_left_out: false,
             ended: true,
@@ -396,7 +398,7 @@ mod tests {
                 heard: nr_cpus == 8,
                 wakers: Wakers::Wait,
                 placed: Duration::ZERO,
-                lags: true,
+                state: true,
                 affinity,
                 known: known.clone(),
             })

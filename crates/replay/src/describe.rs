@@ -22,6 +22,9 @@ impl fmt::Display for Learned {
             if task.lag > Duration::ZERO {
                 write!(f, " owed {},", task.lag)?;
             }
+            if let Some(cpu) = task.recent_used_cpu {
+                write!(f, " used {cpu} before,")?;
+            }
             if task.is_left_out {
                 write!(f, " left out")?;
             }

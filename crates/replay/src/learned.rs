@@ -76,6 +76,8 @@ pub struct Task {
     pub placed: Option<(Time, Placed)>,
     /// CPU time that it was owed when the recording began, as far as its first wake-ups tell.
     pub lag: Duration,
+    /// The CPU that it used before its own when the recording began (`recent_used_cpu`), as far as its wake-ups tell.
+    pub recent_used_cpu: Option<CpuId>,
     /// A thread of the process of the task that forked it.
     pub is_thread: bool,
     /// It takes no part in a replay: the simulated kernel has its own.

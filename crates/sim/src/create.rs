@@ -137,7 +137,8 @@ impl Engine<'_> {
             let entry = self.sched.task_mut(id);
             (entry.wakee_flips, entry.wakee_flip_decay) = (flips.count, halved);
         }
-        self.tasks[id.index()].lag = task.lag;
+        let entry = &mut self.tasks[id.index()];
+        (entry.lag, entry.recent_used_cpu) = (task.lag, task.recent_used_cpu);
         if !restricted && parent.is_none_or(|parent| self.sched.task(parent).never_restricted) {
             self.sched.task_mut(id).never_restricted = true;
         }
@@ -211,6 +212,7 @@ impl Engine<'_> {
             off_cpu_at: self.now,
             heard: None,
             lag: Duration::ZERO,
+            recent_used_cpu: None,
             runtime_told: 0,
         });
         self.counts.forks += 1;

@@ -214,6 +214,8 @@ pub(crate) struct Task {
     pub heard: Option<Duration>,
     /// CPU time it is owed when it is woken next, from before the run.
     pub lag: Duration,
+    /// The CPU that it used before its own when it is woken next, from before the run.
+    pub recent_used_cpu: Option<CpuId>,
     /// Run time reported so far, ns.
     pub runtime_told: u64,
 }

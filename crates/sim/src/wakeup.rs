@@ -12,6 +12,18 @@ use crate::engine::Engine;
 use crate::task::Wait;
 
 impl Engine<'_> {
+    /// A task that is woken for the first time has what it brings from before the run.
+    fn bring_past(&mut self, task: TaskId) {
+        let entry = &mut self.tasks[task.index()];
+        let lag = std::mem::take(&mut entry.lag);
+        if let Some(cpu) = entry.recent_used_cpu.take() {
+            self.sched.task_mut(task).recent_used_cpu = Some(cpu);
+        }
+        if lag > Duration::ZERO {
+            self.sched.set_lag(task, lag);
+        }
+    }
+
     /// A CPU wakes a task. `sync` says that the waker will sleep soon.
     pub fn wake_up(&mut self, cpu: CpuId, context: Context, task: TaskId, sync: bool) {
         let entry = &mut self.tasks[task.index()];
@@ -26,10 +38,7 @@ impl Engine<'_> {
         }
         self.counts.wakeups += 1;
         self.settle(task);
-        let lag = std::mem::take(&mut self.tasks[task.index()].lag);
-        if lag > Duration::ZERO {
-            self.sched.set_lag(task, lag);
-        }
+        self.bring_past(task);
         let wakeup = Wakeup {
             task,
             waker: self.curr(cpu),
@@ -102,9 +111,10 @@ impl Engine<'_> {
 mod tests {
     use schedlab_machine::Machine;
     use schedlab_sched::Kernel;
+    use schedlab_topology::CpuId;
     use schedlab_trace::{Event, Kind, Sink};
     use schedlab_units::Duration;
-    use schedlab_workload::{Op, Start, TaskSpec, WorkloadBuilder};
+    use schedlab_workload::{CpuList, Op, Start, TaskSpec, WorkloadBuilder};
 
     use crate::Simulation;
 
@@ -146,5 +156,53 @@ mod tests {
         };
         assert_eq!(preempted("v6.12", Duration::ZERO), 0);
         assert_eq!(preempted("v6.12", Duration::millis(1)), 1);
+    }
+
+    /// Where the waiter is queued.
+    #[derive(Default)]
+    struct Queued(Option<CpuId>);
+
+    impl Sink for Queued {
+        fn event(&mut self, event: &Event) {
+            if let Kind::SchedWakeup { comm, target_cpu, .. } = event.kind
+                && comm.as_bytes() == b"waits"
+            {
+                self.0 = Some(target_cpu);
+            }
+        }
+    }
+
+    /// Where a task is queued that slept on CPU 1, where a hog runs now, when it is woken on CPU 0.
+    fn queued(recent_used_cpu: Option<CpuId>) -> Option<CpuId> {
+        let mut w = WorkloadBuilder::new("test");
+        let sem = w.sem("sem", 0);
+        let run = |us| Op::Run { work: Duration::micros(us) };
+        let wakes = w.program("wakes", |p| {
+            p.op(run(100)).op(Op::SemPost { sem }).op(run(100));
+        });
+        let waits = w.program("waits", |p| {
+            p.op(Op::SemWait { sem }).op(run(20));
+        });
+        let hog = w.program("hog", |p| {
+            p.op(run(10_000));
+        });
+        let one = |w: &mut WorkloadBuilder, cpu| Some(w.cpus(CpuList::new(vec![CpuId(cpu)]).unwrap()));
+        let (first, second) = (one(&mut w, 0), one(&mut w, 1));
+        let start = Start::At(Duration::millis(100));
+        w.task(TaskSpec { start, start_cpu: Some(CpuId(0)), cpus: first, ..TaskSpec::root("wakes", wakes) });
+        w.task(TaskSpec { start, start_cpu: Some(CpuId(1)), cpus: second, ..TaskSpec::root("hog", hog) });
+        let waits = TaskSpec::root("waits", waits);
+        w.task(TaskSpec { start_cpu: Some(CpuId(1)), recent_used_cpu, ..waits });
+        let workload = w.finish().unwrap();
+        let (machine, kernel) = (Machine::preset("4").unwrap(), Kernel::parse("v6.12").unwrap());
+        let mut seen = Queued::default();
+        assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut seen).is_ok());
+        seen.0
+    }
+
+    #[test]
+    fn the_cpu_that_a_task_used_before_its_own_comes_from_its_past() {
+        assert_eq!(queued(None), Some(CpuId(2)));
+        assert_eq!(queued(Some(CpuId(3))), Some(CpuId(3)));
     }
 }

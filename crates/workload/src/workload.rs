@@ -79,6 +79,8 @@ pub struct TaskSpec {
     pub flips: Option<Flips>,
     /// CPU time that it is owed when it is woken first, which it has from its past (`vlag` at nice 0).
     pub lag: Duration,
+    /// The CPU that it used before its own when it is woken first, which it has from its past (`recent_used_cpu`).
+    pub recent_used_cpu: Option<CpuId>,
     /// Bytes it works on that caches should keep, for the cost of moving it.
     pub footprint: u64,
     /// Whether its work waits for memory more than it computes (an SMT sibling hurts it more).
@@ -116,6 +118,7 @@ impl TaskSpec {
             group: None,
             flips: None,
             lag: Duration::ZERO,
+            recent_used_cpu: None,
             footprint: 0,
             memory_bound: false,
             background: false,

@@ -80,6 +80,7 @@ impl Programs {
             begin,
             placed: None,
             lag: Duration::ZERO,
+            recent_used_cpu: None,
             is_thread: false,
             is_left_out,
             ended: false,

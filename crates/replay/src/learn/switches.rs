@@ -136,6 +136,15 @@ impl Learner {
         {
             self.programs.learned.passes.moved(Pass { cpu, from, at: event.time });
         }
+        if let Some(&task) = self.programs.by_pid.get(&pid)
+            && self.programs.life(task).waking.is_some()
+            && cpu != event.cpu
+        {
+            let task = &mut self.programs.learned.tasks[task.index()];
+            if !matches!(task.begin, Begin::Forked(_)) {
+                task.recent_used_cpu.get_or_insert(cpu);
+            }
+        }
     }
 
     /// Whether a task makes way though nobody was queued beside it meanwhile.

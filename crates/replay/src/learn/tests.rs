@@ -67,6 +67,13 @@ fn ftrace_line(short: &str) -> String {
                 rest[0]
             )
         }
+        "sends" => {
+            let (moved, moved_pid, moved_prio) = other();
+            format!(
+                "sched_migrate_task: comm={moved} pid={moved_pid} prio={moved_prio} orig_cpu=3 dest_cpu={}",
+                rest[0]
+            )
+        }
         "execs" => format!("sched_process_exec: filename={} pid={pid} old_pid={pid}", rest[0]),
         _ => panic!("{short}"),
     };
@@ -447,6 +454,38 @@ fn a_deadline_task_out_of_its_budget_sleeps_until_it_has_a_new_one() {
             d-10, runnable on 0: run 1ms, sleep 9ms until 10ms after the last, run 1900us
             a-11, runnable on 0: run 9500us
             migration/0-12, runnable on 0: left out run 100us
+        "#]],
+    );
+}
+
+#[test]
+fn the_first_cpu_that_a_wakeup_sends_a_task_to_was_used_by_it_before() {
+    // Not the waker's own, to which it comes for another reason; and a new task has used none.
+    check(
+        "0 100 a-10 wakes b-11
+         0 101 a-10 sends 0 b-11
+         0 150 a-10 out S b-11
+         0 250 b-11 out S <idle>-0
+         1 300 c-12 wakes b-11
+         1 301 c-12 sends 2 b-11
+         2 350 <idle>-0 out R b-11
+         2 400 b-11 out S <idle>-0
+         1 500 c-12 wakes b-11
+         1 501 c-12 sends 0 b-11
+         0 550 <idle>-0 out R b-11
+         0 600 b-11 forks d-13
+         0 601 b-11 starts d-13
+         1 620 <idle>-0 out R d-13
+         1 630 d-13 out S <idle>-0
+         0 650 b-11 wakes d-13
+         0 651 b-11 sends 2 d-13
+         2 660 <idle>-0 out R d-13
+         2 670 d-13 out S <idle>-0",
+        expect![[r#"
+            b-11, asleep on 3: used 2 before, wait for 10, run 100us, wait for 12, run 50us, heard 50us after, wait for 12, run 51us, fork 13, run 49us, wake 13, run 20us
+            a-10, running on 0: wake 11, run 50us
+            c-12, running on 1: run 200us, wake 11, run 200us, wake 11, run 1us
+            d-13, child of 11: run 10us, heard 10us after, wait for 11, run 10us
         "#]],
     );
 }
