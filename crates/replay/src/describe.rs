@@ -25,6 +25,9 @@ impl fmt::Display for Learned {
             if let Some(cpu) = task.recent_used_cpu {
                 write!(f, " used {cpu} before,")?;
             }
+            if task.of_wakers_cpu {
+                write!(f, " of its waker's CPU,")?;
+            }
             if task.is_left_out {
                 write!(f, " left out")?;
             }

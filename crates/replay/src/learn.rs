@@ -17,6 +17,7 @@ mod switches;
 mod unseen;
 mod wakeups;
 
+use schedlab_audit::bound_kthread;
 use schedlab_trace::{Comm, Event, Kind, Sink};
 use schedlab_units::{Pid, Time};
 
@@ -80,6 +81,8 @@ impl Learner {
         }
         for (index, task) in self.programs.learned.tasks.iter_mut().enumerate() {
             task.lag = self.lags.owed(index);
+            let [here, elsewhere] = self.programs.lives[index].woken;
+            task.of_wakers_cpu = bound_kthread(&task.comm).is_some() && here > 0 && elsewhere == 0;
             let yields = self.yields.yields(index);
             task.steps.retain(|step| *step != Step::Nothing && (yields || *step != Step::Yield));
             // What turned out to be nothing no longer parts the work before it from that after it.

@@ -78,6 +78,8 @@ pub struct Task {
     pub lag: Duration,
     /// The CPU that it used before its own when the recording began (`recent_used_cpu`), as far as its wake-ups tell.
     pub recent_used_cpu: Option<CpuId>,
+    /// A kernel thread of one CPU that tasks wake on that CPU alone: each CPU has its own, and they wake that of theirs.
+    pub of_wakers_cpu: bool,
     /// A thread of the process of the task that forked it.
     pub is_thread: bool,
     /// It takes no part in a replay: the simulated kernel has its own.

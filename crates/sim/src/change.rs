@@ -131,7 +131,7 @@ impl Engine<'_> {
         (!self.tasks[made].ended).then_some(TaskId(made as u32))
     }
 
-    fn one_cpu(&self, cpu: CpuId) -> Arc<CpuMask> {
+    pub(crate) fn one_cpu(&self, cpu: CpuId) -> Arc<CpuMask> {
         Arc::new(CpuMask::one(self.machine.topology.nr_cpus(), cpu))
     }
 

@@ -24,6 +24,18 @@ impl Engine<'_> {
         }
     }
 
+    /// Who stands for the threads of each CPU becomes the one of a CPU.
+    fn come_to_waker(&mut self, cpu: CpuId, task: TaskId) {
+        let spec = self.tasks[task.index()].spec;
+        let comes = spec.is_some_and(|spec| self.workload.task(spec).of_wakers_cpu);
+        let entry = self.sched.task(task);
+        if comes && entry.cpu != cpu && !entry.on_rq && !entry.se.on_rq {
+            let allowed = self.one_cpu(cpu);
+            self.emit_affinity(cpu, task, &allowed);
+            self.sched.set_cpus_allowed(task, allowed, self.now);
+        }
+    }
+
     /// A CPU wakes a task. `sync` says that the waker will sleep soon.
     pub fn wake_up(&mut self, cpu: CpuId, context: Context, task: TaskId, sync: bool) {
         let entry = &mut self.tasks[task.index()];
@@ -39,6 +51,9 @@ impl Engine<'_> {
         self.counts.wakeups += 1;
         self.settle(task);
         self.bring_past(task);
+        if context == Context::Task {
+            self.come_to_waker(cpu, task);
+        }
         let wakeup = Wakeup {
             task,
             waker: self.curr(cpu),
@@ -173,7 +188,7 @@ mod tests {
     }
 
     /// Where a task is queued that slept on CPU 1, where a hog runs now, when it is woken on CPU 0.
-    fn queued(recent_used_cpu: Option<CpuId>) -> Option<CpuId> {
+    fn queued(recent_used_cpu: Option<CpuId>, of_wakers_cpu: bool) -> Option<CpuId> {
         let mut w = WorkloadBuilder::new("test");
         let sem = w.sem("sem", 0);
         let run = |us| Op::Run { work: Duration::micros(us) };
@@ -191,8 +206,9 @@ mod tests {
         let start = Start::At(Duration::millis(100));
         w.task(TaskSpec { start, start_cpu: Some(CpuId(0)), cpus: first, ..TaskSpec::root("wakes", wakes) });
         w.task(TaskSpec { start, start_cpu: Some(CpuId(1)), cpus: second, ..TaskSpec::root("hog", hog) });
+        let cpus = second.filter(|_| of_wakers_cpu);
         let waits = TaskSpec::root("waits", waits);
-        w.task(TaskSpec { start_cpu: Some(CpuId(1)), recent_used_cpu, ..waits });
+        w.task(TaskSpec { start_cpu: Some(CpuId(1)), cpus, recent_used_cpu, of_wakers_cpu, ..waits });
         let workload = w.finish().unwrap();
         let (machine, kernel) = (Machine::preset("4").unwrap(), Kernel::parse("v6.12").unwrap());
         let mut seen = Queued::default();
@@ -202,7 +218,12 @@ mod tests {
 
     #[test]
     fn the_cpu_that_a_task_used_before_its_own_comes_from_its_past() {
-        assert_eq!(queued(None), Some(CpuId(2)));
-        assert_eq!(queued(Some(CpuId(3))), Some(CpuId(3)));
+        assert_eq!(queued(None, false), Some(CpuId(2)));
+        assert_eq!(queued(Some(CpuId(3)), false), Some(CpuId(3)));
+    }
+
+    #[test]
+    fn who_stands_for_the_threads_of_each_cpu_is_woken_on_its_wakers() {
+        assert_eq!(queued(None, true), Some(CpuId(0)));
     }
 }

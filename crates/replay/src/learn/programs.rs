@@ -30,6 +30,8 @@ pub(super) struct Life {
     /// Where it was in its program when it was switched in: steps, and work since the last.
     pub stretch: (usize, Duration),
     pub waking: Option<Waking>,
+    /// How often tasks woke it on the CPU where it had been, and elsewhere.
+    pub woken: [u32; 2],
     /// When its last sleep without a waker ended.
     pub last_timer: Time,
 }
@@ -81,6 +83,7 @@ impl Programs {
             placed: None,
             lag: Duration::ZERO,
             recent_used_cpu: None,
+            of_wakers_cpu: false,
             is_thread: false,
             is_left_out,
             ended: false,
@@ -95,6 +98,7 @@ impl Programs {
             run: Duration::ZERO,
             stretch: (0, Duration::ZERO),
             waking: None,
+            woken: [0; 2],
             last_timer,
         };
         self.lives.push(life);

@@ -27,6 +27,9 @@ impl Learner {
             self.programs.learned.wakeups_of_awake += 1;
             self.programs.drop_waking(task);
         }
+        if waker.is_some() {
+            self.programs.life(task).woken[usize::from(event.cpu != prev)] += 1;
+        }
         let waker = waker.map(|waker| {
             self.programs.acts(waker, event.time);
             self.programs.step(waker, Step::Wake(task));
