@@ -4,7 +4,7 @@
 //! last. None of that is in an event, but the choice is. For as long as averages hold something from before, a replay
 //! of the recording where it was made puts new tasks where they went, provided that all is as it was then: the
 //! parent forks from the same CPU, and the CPU chosen has something to run if it had. Tasks that were there before bring
-//! the lag that their first wake-ups show. It begins as long after a tick as the recording did, if what happened in ticks
+//! the lag and the CPU used before that their first wake-ups show. It begins as long after a tick as the recording did, if what happened in ticks
 //! tells how long that was; and a busy CPU balances a domain when its first move of a task shows that it does. What else
 //! belongs to the state, as since when each CPU is idle, stays with the seed.
 //!
@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 
-use schedlab_sched::{FairPolicy, Kernel};
+use schedlab_sched::{FairPolicy, Kernel, RecentUsedCpu};
 use schedlab_sim::{Pass, Past};
 use schedlab_units::Duration;
 use serde::Serialize;
@@ -35,6 +35,8 @@ pub struct Beginning {
     pub new: usize,
     /// Tasks that bring lag from before.
     pub owed: usize,
+    /// Tasks that bring the CPU that they used before their own.
+    pub recent: usize,
     /// CPUs that balance at the times that their first moves tell.
     pub balanced: usize,
 }
@@ -66,15 +68,17 @@ impl Recorded {
         let since_tick_ns = self.since_tick(kernel).map(|since| since.0);
         let owed = self.learned.tasks.iter().filter(|task| task.lag > Duration::ZERO).count();
         let owed = if kernel.rules.policy == FairPolicy::Eevdf { owed } else { 0 };
+        let recent = self.learned.tasks.iter().filter(|task| task.recent_used_cpu.is_some()).count();
+        let recent = if kernel.rules.recent_used_cpu == RecentUsedCpu::Off { 0 } else { recent };
         let balanced = self.early_passes().map(|pass| pass.cpu).collect::<BTreeSet<_>>().len();
-        Beginning { since_tick_ns, placed: early.count(), new: placed().count(), owed, balanced }
+        Beginning { since_tick_ns, placed: early.count(), new: placed().count(), owed, recent, balanced }
     }
 }
 
 impl Beginning {
     /// The same in words, as a line of its own.
     pub fn text(self) -> String {
-        let Beginning { since_tick_ns, placed, new, owed, balanced } = self;
+        let Beginning { since_tick_ns, placed, new, owed, recent, balanced } = self;
         let mut seeded = vec!["when domains were balanced", "since when CPUs are idle"];
         let mut learned = Vec::new();
         match since_tick_ns {
@@ -92,6 +96,11 @@ impl Beginning {
             0 => {}
             1 => learned.push("one task brings lag".to_string()),
             _ => learned.push(format!("{owed} tasks bring lag")),
+        }
+        match recent {
+            0 => {}
+            1 => learned.push("one task brings the CPU it used before its own".to_string()),
+            _ => learned.push(format!("{recent} tasks bring the CPU they used before their own")),
         }
         match balanced {
             0 => {}
@@ -115,12 +124,13 @@ mod tests {
     #[test]
     fn what_is_not_learned_stays_with_the_seed() {
         let text = |since_tick_ns, placed| {
-            Beginning { since_tick_ns, placed, new: 13, owed: placed / 6, balanced: placed / 2 }.text()
+            let (owed, recent, balanced) = (placed / 6, placed / 12, placed / 2);
+            Beginning { since_tick_ns, placed, new: 13, owed, recent, balanced }.text()
         };
         assert_eq!(
             text(Some(467_000), 12),
             "beginning learned: it begins 467 us after a tick; 12 of 13 new tasks, those of the first 353 ms, go where \
-             they went if all is as it was; 2 tasks bring lag; 6 CPUs balance at the times that their first moves tell; from the seed: when \
+             they went if all is as it was; 2 tasks bring lag; one task brings the CPU it used before its own; 6 CPUs balance at the times that their first moves tell; from the seed: when \
              all other domains were balanced, since when CPUs are idle\n"
         );
         assert_eq!(
