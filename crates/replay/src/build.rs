@@ -173,7 +173,6 @@ impl<'a> Writer<'a> {
             lag: if self.options.state { task.lag } else { Duration::ZERO },
             recent_used_cpu: task.recent_used_cpu.filter(|_| self.options.state).map(|cpu| self.there(cpu)),
             kthread: bound_kthread(&task.comm).is_some(),
-            of_wakers_cpu: task.of_wakers_cpu,
             attr,
             cpus,
             group,
@@ -210,11 +209,16 @@ impl<'a> Writer<'a> {
                 Step::Heard(after) if self.options.heard => ops.push(Op::Heard { after }),
                 Step::Heard(_) => {}
                 Step::Wait(other) | Step::Wake(other) if self.specs[other.index()].is_none() => {}
-                Step::Wait(other) | Step::Wake(other) => ops.push(match (self.options.wakers, *step) {
-                    (Wakers::Wait, _) => Op::Barrier { barrier: self.meeting(index, other) },
-                    (Wakers::Owe { .. }, Step::Wait(_)) => Op::SemWait { sem: self.debt(index) },
-                    (Wakers::Owe { .. }, _) => Op::SemPost { sem: self.debt(other) },
-                }),
+                Step::Wait(other) | Step::Wake(other) => {
+                    if task.of_wakers_cpu && matches!(step, Step::Wait(_)) {
+                        ops.push(Op::ComeToWaker);
+                    }
+                    ops.push(match (self.options.wakers, *step) {
+                        (Wakers::Wait, _) => Op::Barrier { barrier: self.meeting(index, other) },
+                        (Wakers::Owe { .. }, Step::Wait(_)) => Op::SemWait { sem: self.debt(index) },
+                        (Wakers::Owe { .. }, _) => Op::SemPost { sem: self.debt(other) },
+                    });
+                }
                 Step::Yield => ops.push(Op::Yield),
                 Step::Fork(child) => ops.extend(self.specs[child.index()].map(|task| Op::Fork { task })),
                 Step::Exec(comm) => {

@@ -211,6 +211,7 @@ impl Engine<'_> {
             since: self.now,
             off_cpu_at: self.now,
             heard: None,
+            comes_to_waker: false,
             lag: Duration::ZERO,
             recent_used_cpu: None,
             runtime_told: 0,

@@ -119,8 +119,8 @@ impl Engine<'_> {
                 self.act(cpu, task, op);
                 let entry = &mut self.tasks[task.index()];
                 let sleeps = entry.wait != Wait::Nothing || entry.stage != Stage::Fetch;
-                if !sleeps && !matches!(op, Op::Heard { .. }) {
-                    entry.heard = None;
+                if !sleeps && !matches!(op, Op::Heard { .. } | Op::ComeToWaker) {
+                    (entry.heard, entry.comes_to_waker) = (None, false);
                 }
             }
             Stage::Wall { until, block } => self.wall(task, until, block),
@@ -196,6 +196,7 @@ impl Engine<'_> {
                     self.charge(cpu, call);
                 }
             }
+            Op::ComeToWaker => self.tasks[task.index()].comes_to_waker = true,
             Op::Heard { after } => self.tasks[task.index()].heard = Some(after),
             Op::TimerWait { timer, period, miss } => {
                 let now = self.now;
@@ -442,6 +443,7 @@ fn is_call(op: Op) -> bool {
             | Op::Touch { .. }
             | Op::Access { .. }
             | Op::Zero
+            | Op::ComeToWaker
             | Op::Heard { .. }
             | Op::Lock { .. }
             | Op::Unlock { .. }

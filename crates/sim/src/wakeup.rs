@@ -24,12 +24,10 @@ impl Engine<'_> {
         }
     }
 
-    /// Who stands for the threads of each CPU becomes the one of a CPU.
+    /// A task that sleeps is bound to a CPU.
     fn come_to_waker(&mut self, cpu: CpuId, task: TaskId) {
-        let spec = self.tasks[task.index()].spec;
-        let comes = spec.is_some_and(|spec| self.workload.task(spec).of_wakers_cpu);
         let entry = self.sched.task(task);
-        if comes && entry.cpu != cpu && !entry.on_rq && !entry.se.on_rq {
+        if entry.cpu != cpu && !entry.on_rq && !entry.se.on_rq {
             let allowed = self.one_cpu(cpu);
             self.emit_affinity(cpu, task, &allowed);
             self.sched.set_cpus_allowed(task, allowed, self.now);
@@ -51,7 +49,7 @@ impl Engine<'_> {
         self.counts.wakeups += 1;
         self.settle(task);
         self.bring_past(task);
-        if context == Context::Task {
+        if std::mem::take(&mut self.tasks[task.index()].comes_to_waker) && context == Context::Task {
             self.come_to_waker(cpu, task);
         }
         let wakeup = Wakeup {
@@ -188,7 +186,7 @@ mod tests {
     }
 
     /// Where a task is queued that slept on CPU 1, where a hog runs now, when it is woken on CPU 0.
-    fn queued(recent_used_cpu: Option<CpuId>, of_wakers_cpu: bool) -> Option<CpuId> {
+    fn queued(recent_used_cpu: Option<CpuId>, comes_to_waker: bool) -> Option<CpuId> {
         let mut w = WorkloadBuilder::new("test");
         let sem = w.sem("sem", 0);
         let run = |us| Op::Run { work: Duration::micros(us) };
@@ -196,6 +194,9 @@ mod tests {
             p.op(run(100)).op(Op::SemPost { sem }).op(run(100));
         });
         let waits = w.program("waits", |p| {
+            if comes_to_waker {
+                p.op(Op::ComeToWaker);
+            }
             p.op(Op::SemWait { sem }).op(run(20));
         });
         let hog = w.program("hog", |p| {
@@ -206,9 +207,9 @@ mod tests {
         let start = Start::At(Duration::millis(100));
         w.task(TaskSpec { start, start_cpu: Some(CpuId(0)), cpus: first, ..TaskSpec::root("wakes", wakes) });
         w.task(TaskSpec { start, start_cpu: Some(CpuId(1)), cpus: second, ..TaskSpec::root("hog", hog) });
-        let cpus = second.filter(|_| of_wakers_cpu);
+        let cpus = second.filter(|_| comes_to_waker);
         let waits = TaskSpec::root("waits", waits);
-        w.task(TaskSpec { start_cpu: Some(CpuId(1)), cpus, recent_used_cpu, of_wakers_cpu, ..waits });
+        w.task(TaskSpec { start_cpu: Some(CpuId(1)), cpus, recent_used_cpu, ..waits });
         let workload = w.finish().unwrap();
         let (machine, kernel) = (Machine::preset("4").unwrap(), Kernel::parse("v6.12").unwrap());
         let mut seen = Queued::default();
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_for_the_threads_of_each_cpu_is_woken_on_its_wakers() {
+    fn who_comes_to_its_waker_is_bound_to_his_cpu() {
         assert_eq!(queued(None, true), Some(CpuId(0)));
     }
 }

@@ -86,6 +86,9 @@ pub enum Op {
         /// How long after the zero.
         delay: Duration,
     },
+    /// A task that wakes this one next wakes it on its own CPU, to which it is bound from then on: a thread of the kernel of which
+    /// each CPU has one.
+    ComeToWaker,
     /// An idle CPU hears of the task's next wake-up so long after, instead of when the machine
     /// says: what was measured of this very wake-up.
     Heard {
@@ -409,7 +412,11 @@ impl Op {
         self.is_control()
             || matches!(
                 self,
-                Op::Mark { .. } | Op::Zero | Op::Heard { .. } | Op::Run { work: Duration::ZERO }
+                Op::Mark { .. }
+                    | Op::Zero
+                    | Op::ComeToWaker
+                    | Op::Heard { .. }
+                    | Op::Run { work: Duration::ZERO }
             )
     }
 }

@@ -69,9 +69,6 @@ pub struct TaskSpec {
     pub process: Process,
     /// A thread of the kernel.
     pub kthread: bool,
-    /// It stands for the threads of one kind that each CPU has one of: a task that wakes it wakes the one of its own CPU,
-    /// so it is bound to that from then on.
-    pub of_wakers_cpu: bool,
     /// Policy, priority, slice and clamps; none inherits, or is `SchedAttr::default()`.
     pub attr: Option<AttrId>,
     /// Allowed CPUs; none inherits, or allows all.
@@ -116,7 +113,6 @@ impl TaskSpec {
             start_anywhere: false,
             process: Process::Own,
             kthread: false,
-            of_wakers_cpu: false,
             attr: None,
             cpus: None,
             group: None,

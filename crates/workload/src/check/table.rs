@@ -163,6 +163,7 @@ fn ids_of(w: &Workload, op: Op) -> Result<(), Fault> {
         | Op::Sleep { .. }
         | Op::Zero
         | Op::Origin { .. }
+        | Op::ComeToWaker
         | Op::Heard { .. }
         | Op::Exit
         | Op::ExitGroup

@@ -42,6 +42,7 @@ pub(super) fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
         Op::SleepDraw { dist: d } => write!(out, "sleep {}", dist(d)),
         Op::Zero => write!(out, "zero"),
         Op::Origin { delay } => write!(out, "origin {delay}"),
+        Op::ComeToWaker => write!(out, "come-to-waker"),
         Op::Heard { after } => write!(out, "heard {after}"),
         Op::TimerWait { timer, period, miss } => {
             match timer {

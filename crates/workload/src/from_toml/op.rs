@@ -40,6 +40,10 @@ pub(super) const USAGE: &[(&str, &str)] = &[
     ("sleep SPAN", "sleep from now; SPAN may be drawn"),
     ("zero", "make this moment the zero of the workload"),
     ("origin SPAN", "sleep until SPAN after zero; timers count from there"),
+    (
+        "come-to-waker",
+        "a task that wakes this one next does so on its own CPU, to which this one is bound from then on",
+    ),
     ("heard SPAN", "an idle CPU hears of the next wake-up SPAN after it"),
     ("timer NAME SPAN [keep-grid]", "move a shared timer on and sleep until then"),
     ("own-timer N SPAN [keep-grid]", "the same with the task's own timer N, 0 to 7"),
@@ -174,6 +178,7 @@ fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> 
         "access" => access(line, names)?,
         "zero" => Op::Zero,
         "origin" => Op::Origin { delay: line.read()? },
+        "come-to-waker" => Op::ComeToWaker,
         "heard" => Op::Heard { after: line.read()? },
         "timer" | "own-timer" => {
             let timer = if verb == "timer" {
