@@ -13,14 +13,14 @@ mod form;
 mod state;
 mod trial;
 
-use schedlab_audit::{AffinityHint, bound_kthread};
+use schedlab_audit::AffinityHint;
 use schedlab_machine::{Machine, Mechanism, Without};
 use schedlab_replay::{Known, Learned, Learner, Options, PROLOGUE};
 use schedlab_report::metrics::{Busy, Counts, Migrations, WakeupLatency};
 use schedlab_report::{Direction, Table};
 use schedlab_sched::Kernel;
 use schedlab_topology::Topology;
-use schedlab_trace::{Comm, Event, Kind, Sink};
+use schedlab_trace::{Comm, Event, Sink};
 use schedlab_units::Duration;
 
 use crate::error::Error;
@@ -52,10 +52,7 @@ pub struct Figures {
 impl Sink for Figures {
     fn event(&mut self, event: &Event) {
         self.counts.event(event);
-        // Who is bound to a CPU does not move: such a thread stands for that of another CPU then.
-        if !matches!(&event.kind, Kind::SchedMigrateTask { comm, .. } if bound_kthread(comm).is_some()) {
-            self.migrations.event(event);
-        }
+        self.migrations.event(event);
         self.latency.event(event);
         self.busy.event(event);
         self.course.event(event, &self.counts, &self.migrations);

@@ -24,14 +24,19 @@ impl Engine<'_> {
         }
     }
 
-    /// A task that sleeps is bound to a CPU.
-    fn come_to_waker(&mut self, cpu: CpuId, task: TaskId) {
+    /// Whether a task comes to the CPU of its waker; then it is bound to that.
+    fn comes_to_waker(&mut self, cpu: CpuId, context: Context, task: TaskId) -> bool {
         let entry = self.sched.task(task);
-        if entry.cpu != cpu && !entry.on_rq && !entry.se.on_rq {
+        let asleep = !entry.on_rq && !entry.se.on_rq;
+        let comes = &mut self.tasks[task.index()].comes_to_waker;
+        *comes &= asleep && context == Context::Task && entry.cpu != cpu;
+        let comes = *comes;
+        if comes {
             let allowed = self.one_cpu(cpu);
             self.emit_affinity(cpu, task, &allowed);
             self.sched.set_cpus_allowed(task, allowed, self.now);
         }
+        comes
     }
 
     /// A CPU wakes a task. `sync` says that the waker will sleep soon.
@@ -49,9 +54,7 @@ impl Engine<'_> {
         self.counts.wakeups += 1;
         self.settle(task);
         self.bring_past(task);
-        if std::mem::take(&mut self.tasks[task.index()].comes_to_waker) && context == Context::Task {
-            self.come_to_waker(cpu, task);
-        }
+        let comes = self.comes_to_waker(cpu, context, task);
         let wakeup = Wakeup {
             task,
             waker: self.curr(cpu),
@@ -60,7 +63,8 @@ impl Engine<'_> {
             in_task: context == Context::Task,
             current_cpu: false,
         };
-        let prev = self.sched.task(task).cpu;
+        // The thread of that CPU has been there all the time.
+        let prev = if comes { cpu } else { self.sched.task(task).cpu };
         if self.tracing {
             let ((comm, pid), prio) = (self.who(task), self.prio(task));
             self.emit(cpu, context, Kind::SchedWaking { comm, pid, prio, target_cpu: prev });
@@ -86,6 +90,7 @@ impl Engine<'_> {
         self.cpus[decision.cpu].heard = self.tasks[task.index()].heard.take();
         self.effects(cpu, context);
         self.cpus[decision.cpu].heard = None;
+        self.tasks[task.index()].comes_to_waker = false;
         if self.tracing && !decision.remote {
             self.emit_wakeup(cpu, context, pending, task);
         }
@@ -171,9 +176,9 @@ mod tests {
         assert_eq!(preempted("v6.12", Duration::millis(1)), 1);
     }
 
-    /// Where the waiter is queued.
+    /// Where the waiter is queued, and whether it was moved there.
     #[derive(Default)]
-    struct Queued(Option<CpuId>);
+    struct Queued(Option<CpuId>, bool);
 
     impl Sink for Queued {
         fn event(&mut self, event: &Event) {
@@ -182,11 +187,12 @@ mod tests {
             {
                 self.0 = Some(target_cpu);
             }
+            self.1 |= matches!(event.kind, Kind::SchedMigrateTask { .. });
         }
     }
 
     /// Where a task is queued that slept on CPU 1, where a hog runs now, when it is woken on CPU 0.
-    fn queued(recent_used_cpu: Option<CpuId>, comes_to_waker: bool) -> Option<CpuId> {
+    fn queued(recent_used_cpu: Option<CpuId>, comes_to_waker: bool) -> Queued {
         let mut w = WorkloadBuilder::new("test");
         let sem = w.sem("sem", 0);
         let run = |us| Op::Run { work: Duration::micros(us) };
@@ -214,17 +220,20 @@ mod tests {
         let (machine, kernel) = (Machine::preset("4").unwrap(), Kernel::parse("v6.12").unwrap());
         let mut seen = Queued::default();
         assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut seen).is_ok());
-        seen.0
+        seen
     }
 
     #[test]
     fn the_cpu_that_a_task_used_before_its_own_comes_from_its_past() {
-        assert_eq!(queued(None, false), Some(CpuId(2)));
-        assert_eq!(queued(Some(CpuId(3)), false), Some(CpuId(3)));
+        for (recent_used_cpu, expected) in [(None, 2), (Some(CpuId(3)), 3)] {
+            let Queued(cpu, is_moved) = queued(recent_used_cpu, false);
+            assert_eq!((cpu, is_moved), (Some(CpuId(expected)), true));
+        }
     }
 
     #[test]
-    fn who_comes_to_its_waker_is_bound_to_his_cpu() {
-        assert_eq!(queued(None, true), Some(CpuId(0)));
+    fn who_comes_to_its_waker_is_bound_to_his_cpu_and_that_is_no_move() {
+        let Queued(cpu, is_moved) = queued(None, true);
+        assert_eq!((cpu, is_moved), (Some(CpuId(0)), false));
     }
 }
