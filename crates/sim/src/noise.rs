@@ -61,7 +61,7 @@ impl Engine<'_> {
         if noise.per_cpu > Duration::ZERO {
             let cpus: Vec<CpuId> = self.machine.topology.online().iter().collect();
             for cpu in cpus {
-                let allowed = Arc::new(CpuMask::one(self.machine.topology.nr_cpus(), cpu));
+                let allowed = self.one_cpu(cpu);
                 let comm = Comm::from(format!("kworker/{cpu}:0").as_str());
                 self.make_noisy(cpu, comm, allowed, true);
             }
