@@ -51,11 +51,18 @@ pub struct Options {
     /// was then; others where the kernel sends them.
     pub placed: Duration,
     /// Tasks that were there before bring what they had: lag, and the CPU they used last but one.
-    pub state: bool,
+    pub past: bool,
     /// CPUs that tasks of a name may use.
     pub affinity: Vec<AffinityHint>,
     /// What was known of tasks and groups when it was recorded.
     pub known: Known,
+}
+
+impl Options {
+    /// The CPU that stands for a recorded one.
+    fn there(&self, cpu: CpuId) -> CpuId {
+        CpuId::from(cpu.index() % self.nr_cpus)
+    }
 }
 
 impl Learned {
@@ -116,7 +123,7 @@ impl<'a> Writer<'a> {
         let groups = learned.groups.iter().map(|path| w.group(&options.known.shared_by(path))).collect();
         let known: Vec<_> = learned.tasks.iter().map(|task| known_of(&options.known, task)).collect();
         let processes = processes(&learned.tasks, &known, &mut w);
-        let falls_asleep = falls_asleep(&learned.tasks, options.nr_cpus);
+        let falls_asleep = falls_asleep(&learned.tasks, options);
         Writer {
             options,
             first: learned.first,
@@ -161,17 +168,20 @@ impl<'a> Writer<'a> {
         };
         let placed = task.placed.filter(|(at, _)| at.since(self.first) <= self.options.placed);
         let placed = placed.map(|(_, placed)| Placed {
-            from: self.there(placed.from),
-            to: self.there(placed.to),
+            from: self.options.there(placed.from),
+            to: self.options.there(placed.to),
             ..placed
         });
         let attr = (start != Start::ByFork || known.is_some()).then(|| self.attr(task.prio, known));
         let spec = TaskSpec {
             start,
-            start_cpu: cpu.map(|cpu| self.there(cpu)),
+            start_cpu: cpu.map(|cpu| self.options.there(cpu)),
             placed,
-            lag: if self.options.state { task.lag } else { Duration::ZERO },
-            recent_used_cpu: task.recent_used_cpu.filter(|_| self.options.state).map(|cpu| self.there(cpu)),
+            lag: if self.options.past { task.lag } else { Duration::ZERO },
+            recent_used_cpu: task
+                .recent_used_cpu
+                .filter(|_| self.options.past)
+                .map(|cpu| self.options.there(cpu)),
             kthread: bound_kthread(&task.comm).is_some(),
             attr,
             cpus,
@@ -259,17 +269,12 @@ impl<'a> Writer<'a> {
         *self.meetings.entry(pair).or_insert_with(|| w.barrier(name(), 2, Duration::ZERO))
     }
 
-    /// The CPU that stands for a recorded one.
-    fn there(&self, cpu: CpuId) -> CpuId {
-        CpuId::from(cpu.index() % self.options.nr_cpus)
-    }
-
     /// What a name tells of the CPUs a task may use.
     fn mask(&mut self, comm: &Comm) -> Option<CpuListId> {
         let hint = self.options.affinity.iter().find(|hint| hint.matches(comm));
         let cpus: Vec<CpuId> = match hint {
-            Some(hint) => hint.allowed.iter().map(|cpu| self.there(cpu)).collect(),
-            None => vec![self.there(bound_kthread(comm)?)],
+            Some(hint) => hint.allowed.iter().map(|cpu| self.options.there(cpu)).collect(),
+            None => vec![self.options.there(bound_kthread(comm)?)],
         };
         CpuList::new(cpus).map(|list| self.w.cpus(list))
     }
@@ -279,7 +284,7 @@ impl<'a> Writer<'a> {
         if known.allowed.weight() >= self.options.recorded_cpus {
             return None;
         }
-        let cpus: Vec<CpuId> = known.allowed.iter().map(|cpu| self.there(cpu)).collect();
+        let cpus: Vec<CpuId> = known.allowed.iter().map(|cpu| self.options.there(cpu)).collect();
         CpuList::new(cpus).map(|list| self.w.cpus(list))
     }
 
@@ -293,14 +298,14 @@ impl<'a> Writer<'a> {
 
 /// When in the prologue each task begins that sleeps when the recording does: those of one CPU one after the other in
 /// its first half, and after the task that begins it, so that none waits there, to be taken to another CPU before it sleeps.
-fn falls_asleep(tasks: &[Task], nr_cpus: usize) -> Vec<Duration> {
+fn falls_asleep(tasks: &[Task], options: &Options) -> Vec<Duration> {
     let cpu = |task: &Task| match task.begin {
-        Begin::Asleep(cpu) if !task.is_left_out => Some(cpu.index() % nr_cpus),
+        Begin::Asleep(cpu) if !task.is_left_out => Some(options.there(cpu).index()),
         _ => None,
     };
-    let mut sleepers = vec![0; nr_cpus];
+    let mut sleepers = vec![0; options.nr_cpus];
     tasks.iter().filter_map(cpu).for_each(|cpu| sleepers[cpu] += 1);
-    let mut before = vec![0; nr_cpus];
+    let mut before = vec![0; options.nr_cpus];
     let begins = |task: &Task| {
         let Some(cpu) = cpu(task) else { return Duration::ZERO };
         before[cpu] += 1;
@@ -404,7 +409,7 @@ mod tests {
                 heard: nr_cpus == 8,
                 wakers: Wakers::Wait,
                 placed: Duration::ZERO,
-                state: true,
+                past: true,
                 affinity,
                 known: known.clone(),
             })

@@ -184,7 +184,7 @@ impl Recorded {
             heard: place.heard,
             wakers: place.wakers,
             placed: place.placed,
-            state: place.placed > Duration::ZERO,
+            past: place.placed > Duration::ZERO,
             affinity: self.affinity.clone(),
             known: self.known.clone(),
         };
