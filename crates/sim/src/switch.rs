@@ -78,10 +78,6 @@ impl Engine<'_> {
         } else {
             self.sched.finish_task_switch(prev);
         }
-        if switched.voluntary {
-            self.creditor_sleeps(prev, done_at);
-        }
-        let entry = &mut self.tasks[prev.index()];
         if entry.streams && entry.work != Work::NONE {
             self.memory.flow(cpu, prev, false);
         }
@@ -94,6 +90,9 @@ impl Engine<'_> {
             self.machine.cache.ran(&mut entry.warmth, ran, self.cores[core].clock, self.llcs[llc].clock);
         }
         self.owner_leaves(prev);
+        if switched.voluntary {
+            self.creditor_sleeps(prev, done_at);
+        }
     }
 
     fn arrives(&mut self, cpu: CpuId, next: TaskId) {
