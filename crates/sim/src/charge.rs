@@ -46,7 +46,8 @@ impl Engine<'_> {
                 }
             }
             // It stands for a thread that was there before.
-            Effect::Migrated { task, .. } if self.tasks[task.index()].comes_to_waker => {}
+            Effect::Migrated { task, cause: MigrationCause::Wakeup, .. }
+                if self.tasks[task.index()].comes_to_waker => {}
             Effect::Migrated { task, from, to, cause } => {
                 self.counts.migrations += 1;
                 self.counts.by_cause[cause as usize] += 1;

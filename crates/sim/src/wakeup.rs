@@ -25,11 +25,12 @@ impl Engine<'_> {
     }
 
     /// Whether a task comes to the CPU of its waker; then it is bound to that.
-    fn comes_to_waker(&mut self, cpu: CpuId, context: Context, task: TaskId) -> bool {
+    fn come_to_waker(&mut self, cpu: CpuId, context: Context, task: TaskId) -> bool {
         let entry = self.sched.task(task);
         let asleep = !entry.on_rq && !entry.se.on_rq;
+        let can = asleep && context == Context::Task && entry.cpu != cpu && self.sched.rqs[cpu].active;
         let comes = &mut self.tasks[task.index()].comes_to_waker;
-        *comes &= asleep && context == Context::Task && entry.cpu != cpu;
+        *comes &= can;
         let comes = *comes;
         if comes {
             let allowed = self.one_cpu(cpu);
@@ -54,7 +55,7 @@ impl Engine<'_> {
         self.counts.wakeups += 1;
         self.settle(task);
         self.bring_past(task);
-        let comes = self.comes_to_waker(cpu, context, task);
+        let comes = self.come_to_waker(cpu, context, task);
         let wakeup = Wakeup {
             task,
             waker: self.curr(cpu),
@@ -132,9 +133,28 @@ mod tests {
     use schedlab_topology::CpuId;
     use schedlab_trace::{Event, Kind, Sink};
     use schedlab_units::Duration;
-    use schedlab_workload::{CpuList, Op, Start, TaskSpec, WorkloadBuilder};
+    use schedlab_workload::{CpuList, Op, ProgramId, Start, TaskSpec, WorkloadBuilder};
 
     use crate::Simulation;
+
+    const fn run(us: u64) -> Op {
+        Op::Run { work: Duration::micros(us) }
+    }
+
+    /// The programs of a task that wakes another, and of that.
+    fn wakes_and_waits(w: &mut WorkloadBuilder, comes_to_waker: bool) -> (ProgramId, ProgramId) {
+        let sem = w.sem("sem", 0);
+        let wakes = w.program("wakes", |p| {
+            p.op(run(100)).op(Op::SemPost { sem }).op(run(100));
+        });
+        let waits = w.program("waits", |p| {
+            if comes_to_waker {
+                p.op(Op::ComeToWaker);
+            }
+            p.op(Op::SemWait { sem }).op(run(20));
+        });
+        (wakes, waits)
+    }
 
     /// How often the waker lost its CPU though it would have gone on.
     #[derive(Default)]
@@ -155,14 +175,7 @@ mod tests {
     fn who_brings_lag_from_its_past_takes_the_cpu_of_its_waker() {
         let preempted = |kernel: &str, lag: Duration| {
             let mut w = WorkloadBuilder::new("test");
-            let sem = w.sem("sem", 0);
-            let run = |us| Op::Run { work: Duration::micros(us) };
-            let wakes = w.program("wakes", |p| {
-                p.op(run(100)).op(Op::SemPost { sem }).op(run(100));
-            });
-            let waits = w.program("waits", |p| {
-                p.op(Op::SemWait { sem }).op(run(20));
-            });
+            let (wakes, waits) = wakes_and_waits(&mut w, false);
             let start = Start::At(Duration::millis(100));
             w.task(TaskSpec { start, ..TaskSpec::root("wakes", wakes) });
             w.task(TaskSpec { lag, ..TaskSpec::root("waits", waits) });
@@ -194,17 +207,7 @@ mod tests {
     /// Where a task is queued that slept on CPU 1, where a hog runs now, when it is woken on CPU 0.
     fn queued(recent_used_cpu: Option<CpuId>, comes_to_waker: bool) -> Queued {
         let mut w = WorkloadBuilder::new("test");
-        let sem = w.sem("sem", 0);
-        let run = |us| Op::Run { work: Duration::micros(us) };
-        let wakes = w.program("wakes", |p| {
-            p.op(run(100)).op(Op::SemPost { sem }).op(run(100));
-        });
-        let waits = w.program("waits", |p| {
-            if comes_to_waker {
-                p.op(Op::ComeToWaker);
-            }
-            p.op(Op::SemWait { sem }).op(run(20));
-        });
+        let (wakes, waits) = wakes_and_waits(&mut w, comes_to_waker);
         let hog = w.program("hog", |p| {
             p.op(run(10_000));
         });
