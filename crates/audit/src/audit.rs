@@ -351,7 +351,7 @@ impl<S: Listener> Audit<S> {
             audit.nearest_of_pick(cpu, ours, next, clock)
         });
         let surprise = verdict.ours.first().is_some_and(|ours| ours.choice != verdict.kernel);
-        let explained = verdict.answer == Answer::AgreesInSet;
+        let answer = verdict.answer;
         self.give(verdict);
         if let Some(slice) = slice {
             self.give(slice);
@@ -359,7 +359,7 @@ impl<S: Listener> Audit<S> {
         if let Curr::Task(task) = next {
             self.shadow.join(task, cpu, now);
             if surprise && here {
-                pick::learn(&mut self.shadow, task, explained);
+                pick::learn(&mut self.shadow, task, answer);
             }
         }
     }

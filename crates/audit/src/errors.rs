@@ -189,6 +189,15 @@ impl Shadow {
         }
     }
 
+    /// A virtual time was so far off that what happened did not follow within its error: something is in no event,
+    /// and the time was moved only as far as it had to be.
+    pub fn contradicted(&mut self, se: SeId, by: u64) {
+        self.add_error(se, by);
+        if se.is_task() {
+            self.known_mut(TaskId(se.0)).lag_error += by;
+        }
+    }
+
     /// A task was charged with a time that may be off by `error`.
     fn charged_about(&mut self, task: TaskId, error: u64) {
         if error > 0 && !self.known(task).charged.is_told() {

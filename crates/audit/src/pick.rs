@@ -11,7 +11,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Pid, TaskId, Time};
 
 use crate::shadow::Shadow;
-use crate::verdict::{Choice, Hidden, Numbers, Possible};
+use crate::verdict::{Answer, Choice, Hidden, Numbers, Possible};
 
 /// One of those who wait in a queue, or its current entity if that can go on.
 #[derive(Clone, Copy)]
@@ -163,21 +163,23 @@ fn after(zero: u64, time: u64) -> i64 {
 }
 
 /// The one that was chosen came first, in its queue and with its groups in those above.
-pub fn learn(shadow: &mut Shadow, chosen: TaskId, explained: bool) {
+pub fn learn(shadow: &mut Shadow, chosen: TaskId, answer: Answer) {
     if !shadow.sched.task(chosen).policy.is_fair() {
         return;
     }
     let mut level = Some(SeId(chosen.0));
     while let Some(se) = level {
-        learn_in_queue(shadow, se, explained);
+        learn_in_queue(shadow, se, answer);
         level = shadow.sched.se(se).parent;
     }
 }
 
 /// The one that was chosen is moved back, and those who seemed to come first are moved on,
 /// to where it came first. Each takes the part that its error has in both; where
-/// neither has one, it was the average that is off, or nothing known explains it.
-fn learn_in_queue(shadow: &mut Shadow, chosen: SeId, explained: bool) {
+/// neither has one, it was the average that is off, or nothing known explains it. If that was
+/// beyond all errors, each may be as far off from then on.
+fn learn_in_queue(shadow: &mut Shadow, chosen: SeId, answer: Answer) {
+    let (explained, contradicted) = (answer == Answer::AgreesInSet, answer == Answer::Differs);
     let entity = shadow.sched.se(chosen).clone();
     if !entity.on_rq {
         return;
@@ -212,11 +214,18 @@ fn learn_in_queue(shadow: &mut Shadow, chosen: SeId, explained: bool) {
         let on = (ahead - back).max(0) as u64;
         if on > 0 && w.error > 0 {
             shadow.sched.set_virtual_time(w.se, w.vruntime.wrapping_add(on), w.deadline.wrapping_add(on));
+            if contradicted {
+                shadow.contradicted(w.se, on);
+            }
         }
     }
     if back > 0 {
-        let back = |time: u64| time.wrapping_sub(back as u64);
-        shadow.sched.set_virtual_time(chosen, back(entity.vruntime), back(entity.deadline));
+        let back = back as u64;
+        let (vruntime, deadline) = (entity.vruntime.wrapping_sub(back), entity.deadline.wrapping_sub(back));
+        shadow.sched.set_virtual_time(chosen, vruntime, deadline);
+        if contradicted {
+            shadow.contradicted(chosen, back);
+        }
     }
 }
 

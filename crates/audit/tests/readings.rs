@@ -312,8 +312,8 @@ fn a_task_that_joins_a_control_group_asks_itself_to_make_way() {
     .assert_eq(&told);
 }
 
-/// `a` and `b` are new and take turns on CPU 0 of `span` us, though neither is asked to make way.
-fn take_turns_of(span: u32, state: &str) -> String {
+/// `a` and `b` are new and take turns on CPU 0 of so many us, though neither is asked to make way.
+fn take_turns_of(spans: &[u32], state: &str) -> String {
     let mut trace = String::from(
         "\
    m-9 [000] d..2. 1.000100: sched_process_fork: comm=m pid=9 child_comm=a child_pid=10
@@ -323,10 +323,11 @@ fn take_turns_of(span: u32, state: &str) -> String {
    m-9 [000] d..2. 1.000300: sched_switch: prev_comm=m prev_pid=9 prev_prio=120 prev_state=S ==> next_comm=a next_pid=10 next_prio=120
 ",
     );
-    for turn in 1..=7 {
-        let (prev, next) = if turn % 2 == 1 { ("a", "b") } else { ("b", "a") };
+    let mut time = 300;
+    for (turn, span) in spans.iter().enumerate() {
+        let (prev, next) = if turn % 2 == 0 { ("a", "b") } else { ("b", "a") };
         let (p, n) = (10 + u32::from(prev == "b"), 10 + u32::from(next == "b"));
-        let time = 300 + turn * span;
+        time += span;
         writeln!(
             trace,
             "   {prev}-{p} [000] d..2. 1.{time:06}: sched_switch: prev_comm={prev} prev_pid={p} prev_prio=120 \
@@ -343,7 +344,7 @@ fn who_makes_way_early_again_and_again_yields() {
     for (kernel, span, state) in
         [("v6.1", 100, "R"), ("v6.1", 100, "R+"), ("v6.12", 100, "R"), ("v6.12", 2_800, "R")]
     {
-        let verdicts = judged("1x2x2", kernel, &take_turns_of(span, state));
+        let verdicts = judged("1x2x2", kernel, &take_turns_of(&[span; 7], state));
         let turns = verdicts.iter().filter(|verdict| verdict.decision == Decision::Preempt).skip(2);
         let answers = turns.map(|turn| match (turn.answer, turn.hidden) {
             (Answer::Differs, _) => "differs",
@@ -358,6 +359,22 @@ fn who_makes_way_early_again_and_again_yields() {
         v6.1, 100 us, R+: differs, differs, differs, differs, differs, differs, differs
         v6.12, 100 us, R: differs, differs, differs, differs, may yield, may yield, may yield
         v6.12, 2800 us, R: agrees, agrees, agrees, agrees, agrees, agrees, agrees
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn who_was_picked_against_all_errors_is_known_no_better_than_that() {
+    let mut told = String::new();
+    for spans in [[4000, 3800, 1000, 700], [4000, 1000, 1000, 700]] {
+        let verdicts = judged("1x2x2", "v6.12", &take_turns_of(&spans, "R"));
+        let picks = verdicts.iter().filter(|verdict| verdict.decision == Decision::Pick).skip(1);
+        let answers: Vec<_> = picks.map(|pick| format!("{:?}", pick.answer)).collect();
+        writeln!(told, "{spans:?} us: {}", answers.join(", ")).unwrap();
+    }
+    expect![[r#"
+        [4000, 3800, 1000, 700] us: Agrees, Differs, Agrees, Differs
+        [4000, 1000, 1000, 700] us: Agrees, Differs, AgreesInSet, AgreesInSet
     "#]]
     .assert_eq(&told);
 }
