@@ -258,7 +258,7 @@ impl<S: Listener> Audit<S> {
             Kind::SchedProcessExec { pid, .. } => {
                 if let Some(task) = self.shadow.find(pid) {
                     self.executed(event, task);
-                    self.shadow.settled(task, now);
+                    self.shadow.new_program(task, now);
                 }
             }
             Kind::Affinity(ref told) => self.shadow.told_mask(told.pid, &told.allowed),

@@ -33,18 +33,29 @@ pub struct Grouping {
     told: bool,
     /// Who was cloned last, and is a thread.
     thread: Option<Pid>,
+    /// The trace tells who is.
+    tells_threads: bool,
 }
 
 /// The groups of a task: what it is in follows from both.
 #[derive(Clone, Debug, Default)]
 pub struct InGroups {
     process: Pid,
+    /// The process whose memory it uses. Where no event tells threads from children, whoever executes no program is a thread.
+    memory: Pid,
     cgroup: String,
     session: Option<u32>,
     /// The session in which it will have been seen.
     later: Option<u32>,
     /// It left the group of a session when it ended.
     left: bool,
+}
+
+impl InGroups {
+    /// The process whose memory the task uses, as the scheduler numbers it.
+    pub fn process(&self) -> u32 {
+        self.memory.0 as u32
+    }
 }
 
 /// Whether the end of setsid() says that it began a session: it gives the session's number, and a
@@ -73,10 +84,11 @@ impl Grouping {
         let member = match (of(&facts.before), of(&facts.after)) {
             (Some(before), Some(after)) if !named(&before) && named(&after) => after,
             (Some(member), _) | (None, Some(member)) => member,
-            (None, None) => return InGroups { process: pid, ..InGroups::default() },
+            (None, None) => return InGroups { process: pid, memory: pid, ..InGroups::default() },
         };
         InGroups {
             process: member.process,
+            memory: member.process,
             cgroup: member.cgroup,
             session: member.session,
             ..InGroups::default()
@@ -88,8 +100,10 @@ impl Grouping {
         let later = self.facts.after.get(&child).filter(|_| !self.facts.before.contains_key(&child));
         let later =
             later.and_then(|member| member.session).filter(|&session| Some(session) != parent.session);
-        let process = if self.thread == Some(child) { parent.process } else { child };
-        InGroups { process, later, ..parent.clone() }
+        let is_thread = self.thread == Some(child);
+        let process = if is_thread { parent.process } else { child };
+        let memory = if is_thread || !self.tells_threads { parent.memory } else { child };
+        InGroups { process, memory, later, ..parent.clone() }
     }
 
     /// The lowest group with a quota that is a group or above it.
@@ -100,6 +114,7 @@ impl Grouping {
     /// A task is cloned.
     pub fn cloned(&mut self, pid: Pid, clone_flags: u64) {
         self.thread = (clone_flags & CLONE_THREAD != 0).then_some(pid);
+        self.tells_threads = true;
     }
 
     /// Tasks of a process that were not met yet are in another group by now.
@@ -168,6 +183,15 @@ impl Shadow {
             runtime::pin(self, task);
         }
         self.generation += 1;
+    }
+
+    /// A task goes on with another program, in memory of its own.
+    pub fn new_program(&mut self, task: TaskId, now: Time) {
+        let known = self.known_mut(task);
+        known.groups.memory = known.pid;
+        let process = known.groups.process();
+        self.sched.sched_cache_exec(task, process, now);
+        self.settled(task, now);
     }
 
     /// A task goes on with another program, or leaves a CPU for the first time: by now it has
@@ -249,8 +273,8 @@ mod tests {
     const AFTER: &str = "hierarchy 0\n10 10 /a/below 47 0 sh\n11 11 / 50 0 daemon\n12 10 /a 47 0 sh\n";
     const SYSCTL: &str = "/proc/sys/kernel/sched_autogroup_enabled 1\n";
 
-    /// Follows the lines up to each that is empty, and tells then in which groups tasks 10 to 12 are.
-    fn groups(trace: &str) -> Vec<String> {
+    /// Follows the lines up to each that is empty, and says then something of each of tasks 10 to 12.
+    fn of_each(trace: &str, of: fn(&Shadow, Pid) -> String) -> Vec<String> {
         let files = GroupFiles {
             before: BEFORE,
             after: AFTER,
@@ -272,12 +296,12 @@ mod tests {
                 let Record::Event(event) = record.unwrap() else { continue };
                 audit.event(&event);
             }
-            told.push([10, 11, 12].map(|pid| name(&audit.shadow, Pid(pid))).join(" "));
+            told.push([10, 11, 12].map(|pid| of(&audit.shadow, Pid(pid))).join(" "));
         }
         told
     }
 
-    fn name(shadow: &Shadow, pid: Pid) -> String {
+    fn group(shadow: &Shadow, pid: Pid) -> String {
         let Some(task) = shadow.find(pid) else { return "-".to_owned() };
         let (grouping, tg) = (&shadow.grouping, shadow.sched.task(task).tg);
         let cgroup = grouping.cgroups.iter().find(|(_, made)| **made == tg).map(|(path, _)| path.clone());
@@ -295,7 +319,7 @@ mod tests {
 
     #[test]
     fn tasks_follow_their_parents_until_they_are_moved_or_begin_a_session() {
-        let told = groups(
+        let told = of_each(
             "\
   <idle>-0 [000] d..2. 2.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=sh next_pid=10 next_prio=120
       sh-10 [000] ..... 2.000100: task_newtask: pid=11 comm=sh clone_flags=1200000 oom_score_adj=0
@@ -313,7 +337,34 @@ mod tests {
 
       sh-11 [000] ..... 5.100000: sched_process_exit: comm=sh pid=11 prio=120
 ",
+            group,
         );
         assert_eq!(told, ["47 47 47", "47 50 47", "/a 50 /a", "/a root /a"]);
+    }
+
+    #[test]
+    fn who_executes_no_program_uses_the_memory_of_his_parent_unless_clones_are_told() {
+        let process = |shadow: &Shadow, pid: Pid| {
+            shadow.find(pid).map_or("-".to_owned(), |task| shadow.sched.task(task).process.to_string())
+        };
+        let forks = |clones: [&str; 2]| {
+            format!(
+                "\
+  <idle>-0 [000] d..2. 2.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=sh next_pid=10 next_prio=120
+{}      sh-10 [000] ..... 2.000101: sched_process_fork: comm=sh pid=10 child_comm=sh child_pid=11
+      sh-10 [000] d..2. 2.000102: sched_wakeup_new: comm=sh pid=11 prio=120 target_cpu=000
+{}      sh-10 [000] ..... 2.000201: sched_process_fork: comm=sh pid=10 child_comm=sh child_pid=12
+      sh-10 [000] d..2. 2.000202: sched_wakeup_new: comm=sh pid=12 prio=120 target_cpu=000
+
+      sh-10 [000] d..2. 3.100000: sched_switch: prev_comm=sh prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=sh next_pid=11 next_prio=120
+      sh-11 [000] ..... 3.100200: sched_process_exec: filename=/bin/daemon pid=11 old_pid=11
+",
+                clones[0], clones[1]
+            )
+        };
+        assert_eq!(of_each(&forks([""; 2]), process), ["10 10 10", "10 11 10"]);
+        let child = "      sh-10 [000] ..... 2.000100: task_newtask: pid=11 comm=sh clone_flags=1200000 oom_score_adj=0\n";
+        let thread = "      sh-10 [000] ..... 2.000200: task_newtask: pid=12 comm=sh clone_flags=3d0f00 oom_score_adj=0\n";
+        assert_eq!(of_each(&forks([child, thread]), process), ["10 11 10", "10 11 10"]);
     }
 }

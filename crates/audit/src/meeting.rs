@@ -107,7 +107,7 @@ impl Shadow {
             allowed,
             tg,
             kthread,
-            process: 0,
+            process: if kthreadd { pid.0 as u32 } else { groups.process() },
             slice: None,
         };
         let place = self.dead.place(now).filter(|&place| self.sched.task(place).is_gone());

@@ -323,6 +323,7 @@ impl Engine<'_> {
     pub fn execed(&mut self, cpu: CpuId, task: TaskId, comm: CommId) {
         self.tasks[task.index()].stage = Stage::Fetch;
         self.set_comm(cpu, task, comm);
+        self.sched.sched_cache_exec(task, self.sched.task(task).process, self.now);
         let name = self.workload.comms[comm.index()].clone();
         if self.tracing {
             let pid = self.tasks[task.index()].pid;

@@ -186,6 +186,15 @@ impl Sched {
         }
     }
 
+    /// A task executes another program: its memory is new, and of a process of this number.
+    ///
+    /// Kernel: mm_init_sched() for the memory that exec_mmap() gives the task, v7.2.
+    pub fn sched_cache_exec(&mut self, task: TaskId, process: u32, now: Time) {
+        self.sched_cache_exit(task);
+        self.task_mut(task).process = process;
+        self.sched_cache_fork(task, now);
+    }
+
     /// Brings a CPU's and a process's time to the CPU's present epoch.
     ///
     /// Kernel: __update_mm_sched(), kernel/sched/fair.c, v7.2.
@@ -643,6 +652,16 @@ mod tests {
             sched.account_mm_sched(CpuId(0), TaskId(0), 1);
             assert_eq!(sched.sched_cache.groups[&0].cpu.is_some(), kept, "after {epochs} epochs");
         }
+    }
+
+    #[test]
+    fn a_new_program_prefers_no_cache() {
+        let mut drawn = ran("v7.2", [8, 1, 1, 1]);
+        let sched = &mut drawn.sched;
+        sched.sched_cache_exec(TaskId(0), 7, NOW);
+        let threads = |process| sched.sched_cache.groups.get(&process).map(|group| group.nr_threads);
+        assert_eq!([threads(0), threads(7)], [Some(3), Some(1)]);
+        assert_eq!(sched.sched_cache.groups[&7].runtime[CpuId(0)].runtime, 0);
     }
 
     #[test]
