@@ -9,15 +9,12 @@ use std::collections::BTreeMap;
 
 use schedlab_sched::{Feature, LOAD_SHIFT, TgId, WEIGHT_IDLEPRIO};
 use schedlab_topology::CpuId;
-use schedlab_trace::Comm;
+use schedlab_trace::{CLONE_THREAD, Comm};
 use schedlab_units::{Pid, TaskId, Time};
 
 use crate::groups::{Groups, Member};
 use crate::runtime;
 use crate::shadow::Shadow;
-
-/// Bit of a clone that makes a thread. Kernel: CLONE_THREAD, include/uapi/linux/sched.h.
-const CLONE_THREAD: u64 = 0x10000;
 
 /// The groups that were made.
 #[derive(Clone, Debug, Default)]

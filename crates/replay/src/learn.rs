@@ -18,7 +18,7 @@ mod unseen;
 mod wakeups;
 
 use schedlab_audit::bound_kthread;
-use schedlab_trace::{Comm, Event, Kind, Sink};
+use schedlab_trace::{CLONE_THREAD, Comm, Event, Kind, Sink};
 use schedlab_units::{Pid, Time};
 
 use self::context::is_of_tick;
@@ -40,6 +40,8 @@ pub struct Learner {
     seen_at: Vec<Time>,
     yields: Yields,
     lags: Lags,
+    /// Who was cloned last, and whether as a thread.
+    cloned: Option<(Pid, bool)>,
     has_switches: bool,
     has_wakeups: bool,
 }
@@ -172,6 +174,9 @@ impl Sink for Learner {
             }
             Kind::SchedMigrateTask { pid, orig_cpu: from, dest_cpu: cpu, .. } => {
                 self.migrate(event, pid, from, cpu);
+            }
+            Kind::TaskNewtask { pid, clone_flags, .. } => {
+                self.cloned = Some((pid, clone_flags & CLONE_THREAD != 0));
             }
             Kind::SchedProcessFork { child_comm, child_pid, .. } => self.fork(event, child_comm, child_pid),
             Kind::SchedProcessExec { ref filename, .. } => {

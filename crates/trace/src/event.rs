@@ -21,6 +21,10 @@ use crate::flags::Flags;
 use crate::state::TaskState;
 use crate::unknown::Unknown;
 
+/// Bit of the flags of `task_newtask` by which the new task is a thread of its parent's process.
+/// Kernel: CLONE_THREAD, include/uapi/linux/sched.h.
+pub const CLONE_THREAD: u64 = 0x10000;
+
 /// One thing that happened: when, where, under which task, and what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {

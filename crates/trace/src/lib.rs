@@ -29,7 +29,7 @@ pub use comm::{COMM_LEN, Comm, Label};
 pub use decision::{
     Affinity, Balance, Candidate, How, IdleType, Name, Number, Pick, Placement, Preemption, Resched,
 };
-pub use event::{Event, IDLE_EXIT, Kind, Softirq};
+pub use event::{CLONE_THREAD, Event, IDLE_EXIT, Kind, Softirq};
 pub use fields::Value;
 pub use flags::Flags;
 pub use follow::QueueLengths;

@@ -30,6 +30,8 @@ pub(super) struct Life {
     /// Where it was in its program when it was switched in: steps, and work since the last.
     pub stretch: (usize, Duration),
     pub waking: Option<Waking>,
+    /// An event told whether it is a thread.
+    pub is_thread_told: bool,
     /// How often tasks woke it on the CPU where it had been, and elsewhere.
     pub woken: [u32; 2],
     /// When its last sleep without a waker ended.
@@ -98,6 +100,7 @@ impl Programs {
             run: Duration::ZERO,
             stretch: (0, Duration::ZERO),
             waking: None,
+            is_thread_told: false,
             woken: [0; 2],
             last_timer,
         };

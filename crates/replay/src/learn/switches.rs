@@ -66,8 +66,10 @@ impl Learner {
         if state.is_dead() {
             self.programs.life(task).state = State::Dead;
             self.programs.learned.tasks[task.index()].ended = true;
-            self.programs.learned.tasks[task.index()].is_thread =
-                is_thread(&self.programs.learned.tasks, task, state);
+            if !self.programs.life(task).is_thread_told {
+                self.programs.learned.tasks[task.index()].is_thread =
+                    is_thread(&self.programs.learned.tasks, task, state);
+            }
             self.programs.by_pid.remove(&pid);
             return;
         }
@@ -164,7 +166,7 @@ impl Learner {
     }
 }
 
-/// A thread is forgotten at once when it ends; a process waits for its parent to ask.
+/// Where its birth does not tell: a thread is forgotten at once when it ends; a process waits for its parent to ask.
 fn is_thread(tasks: &[Task], task: TaskIndex, state: TaskState) -> bool {
     let forked = matches!(tasks[task.index()].begin, Begin::Forked(_));
     forked && state.bits() & TaskState::ZOMBIE.bits() == 0

@@ -14,6 +14,7 @@ use crate::{Learned, Learner, Missing};
 ///   0 100 a-10 irq b-11       an interrupt that hits a wakes b
 ///   0 100 a-10 softirq b-11   a soft interrupt does
 ///   0 100 a-10 queues b-11    sched_wakeup on the same CPU
+///   0 100 a-10 clones 10000 b-11  task_newtask with these flags, in hexadecimal
 ///   0 100 a-10 forks b-11     sched_process_fork
 ///   0 100 a-10 starts b-11    sched_wakeup_new
 ///   0 100 a-10 execs /bin/c
@@ -55,6 +56,10 @@ fn ftrace_line(short: &str) -> String {
         "forks" => {
             let (child, child_pid, _) = other();
             format!("sched_process_fork: comm={comm} pid={pid} child_comm={child} child_pid={child_pid}")
+        }
+        "clones" => {
+            let (child, child_pid, _) = other();
+            format!("task_newtask: pid={child_pid} comm={child} clone_flags={} oom_score_adj=0", rest[0])
         }
         "starts" => {
             let (child, child_pid, child_prio) = other();
@@ -266,6 +271,33 @@ fn a_child_is_forked_where_it_can_first_run_and_ends_as_thread_or_process() {
             make-7, thread of 6: run 20us, wake 6, run 10us
         "#]],
     );
+}
+
+#[test]
+fn whether_a_task_is_a_thread_is_told_at_its_birth_or_seen_at_its_end() {
+    let is_thread = |clones: &str, end: &str| {
+        let short = format!(
+            "0 100 sh-5 out S make-6
+             {clones}
+             0 200 make-6 forks make-7
+             0 210 make-6 starts make-7
+             1 220 <idle>-0 out R make-7
+             1 230 make-7 wakes make-6
+             1 240 make-7 out {end} <idle>-0"
+        );
+        learn(&short).unwrap().tasks.iter().find(|task| task.pid.0 == 7).unwrap().is_thread
+    };
+    for (clones, [lives, autoreaped, reaped]) in [
+        ("0 190 make-6 clones 3d0f00 make-9", [false, true, false]),
+        ("0 190 make-6 clones 3d0f00 make-7", [true, true, true]),
+        ("0 190 make-6 clones 1200000 make-7", [false, false, false]),
+    ] {
+        assert_eq!(
+            ["S", "X", "Z"].map(|end| is_thread(clones, end)),
+            [lives, autoreaped, reaped],
+            "{clones}"
+        );
+    }
 }
 
 #[test]

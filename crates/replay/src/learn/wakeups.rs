@@ -92,6 +92,10 @@ impl Learner {
         let prio = self.programs.life(parent).prio;
         let begin = Begin::Forked(parent);
         let child = self.meet(child_pid, child_comm, prio, begin, State::Runnable, event.time);
+        if let Some((_, is_thread)) = self.cloned.take().filter(|&(pid, _)| pid == child_pid) {
+            self.programs.learned.tasks[child.index()].is_thread = is_thread;
+            self.programs.life(child).is_thread_told = true;
+        }
         self.programs.step(parent, Step::Fork(child));
     }
 
