@@ -29,5 +29,5 @@ pub use known::{BadFacts, Known, KnownTask};
 pub use learn::Learner;
 pub use learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
 pub use passes::{Pass, Passes};
-pub use ticks::Ticks;
+pub use ticks::{LateTick, Ticks};
 pub use wakers::Wakers;

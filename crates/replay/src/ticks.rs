@@ -5,25 +5,57 @@
 //! with the tick. In an emulator it comes late to most CPUs, which wait for their turns, but never early. Where
 //! it falls anywhere, as where devices interrupt all the time, the recording does not tell.
 
+use schedlab_topology::CpuId;
 use schedlab_units::{Duration, Time};
 
 /// More say nothing new.
 const MARKS_MAX: usize = 4096;
 
-/// Times at which something happened that ticks do.
+/// Times at which something happened that ticks do, and where.
 #[derive(Clone, Debug, Default)]
-pub struct Ticks(Vec<Time>);
+pub struct Ticks(Vec<(Time, CpuId)>);
+
+/// A tick that came late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateTick {
+    /// Where.
+    pub cpu: CpuId,
+    /// When it should have come.
+    pub due: Time,
+    /// By how much.
+    pub late: Duration,
+}
 
 impl Ticks {
-    pub(crate) fn mark(&mut self, time: Time) {
+    pub(crate) fn mark(&mut self, time: Time, cpu: CpuId) {
         if self.0.len() < MARKS_MAX {
-            self.0.push(time);
+            self.0.push((time, cpu));
         }
     }
 
     /// How long after a tick a time is, if ticks come in this period; none if the recording does not tell.
     pub fn since_tick(&self, time: Time, period: Duration) -> Option<Duration> {
-        let mut phases: Vec<u64> = self.0.iter().map(|mark| mark.0 % period.0).collect();
+        Some(Duration((time.0 + period.0 - self.phase(period)?) % period.0))
+    }
+
+    /// How late ticks came in which something happened, in their order; none if the recording does not tell.
+    pub fn late(&self, period: Duration) -> Vec<LateTick> {
+        let mut seen: Vec<LateTick> = Vec::new();
+        let Some(phase) = self.phase(period) else { return seen };
+        for &(time, cpu) in &self.0 {
+            let late = Duration((time.0 + period.0 - phase) % period.0);
+            let due = Time(time.0 - late.0.min(time.0));
+            let known = || seen.iter().rev().take_while(|tick| tick.due >= due).any(|tick| tick.cpu == cpu);
+            if late.0 < period.0 / 4 && !known() {
+                seen.push(LateTick { cpu, due, late });
+            }
+        }
+        seen
+    }
+
+    /// When in each period ticks come.
+    fn phase(&self, period: Duration) -> Option<u64> {
+        let mut phases: Vec<u64> = self.0.iter().map(|(mark, _)| mark.0 % period.0).collect();
         phases.sort_unstable();
         let all = phases.len();
         let once_more = phases.iter().map(|phase| phase + period.0);
@@ -43,7 +75,7 @@ impl Ticks {
         while 16 * within(from, period.0 / 16) < found {
             from += 1;
         }
-        Some(Duration((time.0 + period.0 - phases[from] % period.0) % period.0))
+        Some(phases[from] % period.0)
     }
 }
 
@@ -57,7 +89,7 @@ mod tests {
     fn check(marks: &[u64], expected: Option<u64>) {
         let mut ticks = Ticks::default();
         for (number, us) in marks.iter().enumerate() {
-            ticks.mark(Time((1000 + number as u64 * 4000 + us) * 1000));
+            ticks.mark(Time((1000 + number as u64 * 4000 + us) * 1000), CpuId(0));
         }
         assert_eq!(ticks.since_tick(Time(10_000_000), PERIOD), expected.map(Duration::micros), "{marks:?}");
     }

@@ -188,6 +188,8 @@ pub(crate) struct Engine<'a> {
     pub memory: Memory,
     pub paths: Paths,
     pub seed: u64,
+    /// By CPU, ticks that are known to come late: their numbers, and by how much, ns.
+    pub late_ticks: PerCpu<Vec<(u64, u64)>>,
     /// When the workload began.
     pub began: Time,
     /// Zero of the workload's time.
@@ -276,6 +278,7 @@ impl<'a> Engine<'a> {
             memory: Memory::new(workload, topology),
             paths: Paths::of(machine),
             seed,
+            late_ticks: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             began: UPTIME,
             zero: UPTIME,
             groups: Vec::new(),
@@ -337,6 +340,10 @@ impl<'a> Engine<'a> {
         let at = UPTIME + past.at;
         let phase = past.since_tick.map(|since| (since.0 % tick + tick - at.0 % tick) % tick);
         let begin = UPTIME + Duration(phase.unwrap_or(drawn));
+        for tick in &past.late_ticks {
+            let number = (begin + past.at).0 / self.sched.tick_ns() + tick.number;
+            self.late_ticks[tick.cpu].push((number, tick.late.0));
+        }
         // Of several passes over a domain the first.
         for pass in past.passes.iter().rev() {
             let now = begin + past.at;

@@ -59,7 +59,7 @@ mod workers;
 pub use change::{Change, Timed};
 pub use noise::Noise;
 pub use outcome::{Counts, End, Outcome, Stuck};
-pub use past::{Pass, Past};
+pub use past::{LateTick, Pass, Past};
 pub use profile::{NodeProfile, Profile};
 pub use simulation::{SimError, Simulation};
 pub use warm::Warm;

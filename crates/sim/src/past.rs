@@ -11,10 +11,23 @@ pub struct Past {
     pub at: Duration,
     /// How long before it the last tick came.
     pub since_tick: Option<Duration>,
+    /// Ticks that came late, in their order: CPU, how many after the last one before it, how late.
+    pub late_ticks: Vec<LateTick>,
     /// Passes of balancing that came after it, in their order.
     pub passes: Vec<Pass>,
     /// What balancing had learned before the start, if that is known.
     pub experience: Option<Experience>,
+}
+
+/// A tick that came late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateTick {
+    /// Where.
+    pub cpu: CpuId,
+    /// Ticks since the last one before the time that is known of.
+    pub number: u64,
+    /// By how much.
+    pub late: Duration,
 }
 
 /// A pass of a busy CPU over the lowest of its domains that another CPU belongs to.

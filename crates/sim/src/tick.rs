@@ -1,6 +1,6 @@
 //! Ticks, the balancing they raise, and the slice timer.
 //!
-//! All CPUs tick at the same instants. A busy CPU always ticks; one that went idle
+//! All CPUs tick at the same instants, or somewhat later where that is known. A busy CPU always ticks; one that went idle
 //! for long stops, and its tick is armed again when it has something to run. An
 //! idle CPU without a tick costs no events.
 
@@ -32,9 +32,18 @@ impl Engine<'_> {
         }
         self.cpus[cpu].tick_armed = true;
         let tick = self.sched.tick_ns();
-        let at = Time((self.now.0 / tick + 1) * tick);
+        let number = self.now.0 / tick + 1;
+        let at = Time(number * tick + self.tick_late(cpu, number));
         self.queue.push(at, Event::Tick { cpu });
         self.timer_set(at);
+    }
+
+    /// How late a tick of a CPU comes, ns: as late as the nearest of which it is known.
+    fn tick_late(&self, cpu: CpuId, number: u64) -> u64 {
+        let known = &self.late_ticks[cpu];
+        let next = known.partition_point(|&(other, _)| other < number);
+        let near = known[next.saturating_sub(1)..].iter().take(2);
+        near.min_by_key(|(other, _)| other.abs_diff(number)).map_or(0, |&(_, late)| late)
     }
 
     /// The tick of a CPU.

@@ -13,8 +13,8 @@
 use std::collections::BTreeSet;
 
 use schedlab_sched::{FairPolicy, Kernel, RecentUsedCpu};
-use schedlab_sim::{Pass, Past};
-use schedlab_units::Duration;
+use schedlab_sim::{LateTick, Pass, Past};
+use schedlab_units::{Duration, Time};
 use serde::Serialize;
 
 use super::Recorded;
@@ -41,11 +41,15 @@ pub struct Beginning {
     pub balanced: usize,
 }
 
+/// Time between two ticks.
+fn tick_period(kernel: &Kernel) -> Duration {
+    Duration(1_000_000_000 / kernel.tunables.hz)
+}
+
 impl Recorded {
     /// How long after a tick the recording begins, if that can be told.
     pub(super) fn since_tick(&self, kernel: &Kernel) -> Option<Duration> {
-        let period = Duration(1_000_000_000 / kernel.tunables.hz);
-        self.learned.ticks.since_tick(self.learned.first, period)
+        self.learned.ticks.since_tick(self.learned.first, tick_period(kernel))
     }
 
     /// What a simulation of it is to know of what was before, if the recording begins `at` after its start.
@@ -53,7 +57,16 @@ impl Recorded {
         let after = |pass: schedlab_replay::Pass| pass.at.since(self.learned.first);
         let passes =
             self.early_passes().map(|pass| Pass { cpu: pass.cpu, from: pass.from, after: after(pass) });
-        Past { at, since_tick: self.since_tick(kernel), passes: passes.collect(), experience: None }
+        let since_tick = self.since_tick(kernel);
+        let period = tick_period(kernel);
+        let last = Time(self.learned.first.0 - since_tick.unwrap_or_default().0.min(self.learned.first.0));
+        let late = self.learned.ticks.late(period).into_iter().filter(|tick| tick.due > last);
+        let late_ticks = late.map(|tick| LateTick {
+            cpu: tick.cpu,
+            number: tick.due.since(last).0 / period.0,
+            late: tick.late,
+        });
+        Past { at, since_tick, late_ticks: late_ticks.collect(), passes: passes.collect(), experience: None }
     }
 
     /// Passes of balancing that tell when the CPU had balanced before the recording.
