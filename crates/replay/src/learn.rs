@@ -123,7 +123,7 @@ impl Sink for Learner {
         self.see_who_runs(event);
         let unasked = self.makes_way_unasked(event);
         if unasked || is_of_tick(event) {
-            self.programs.learned.ticks.mark(event.time, event.cpu);
+            self.programs.learned.ticks.mark(event.time, event.cpu, unasked);
         }
         match event.kind {
             Kind::SchedSwitch {

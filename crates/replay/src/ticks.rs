@@ -2,8 +2,9 @@
 //!
 //! Ticks are in no event, but much happens in them: a task loses its CPU that nobody was woken for, tasks are moved by
 //! balancing, timers wake. If most of that falls into one quarter of the time between two ticks, the quarter begins
-//! with the tick. In an emulator it comes late to most CPUs, which wait for their turns, but never early. Where
-//! it falls anywhere, as where devices interrupt all the time, the recording does not tell.
+//! with the tick. In an emulator it comes late to most CPUs, which wait for their turns, but never early. Where slices have
+//! timers of their own tasks lose their CPUs at any time; then it is enough if nearly all the rest falls into one half. Where that
+//! falls anywhere too, as where devices interrupt all the time, the recording does not tell.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Duration, Time};
@@ -11,9 +12,18 @@ use schedlab_units::{Duration, Time};
 /// More say nothing new.
 const MARKS_MAX: usize = 4096;
 
-/// Times at which something happened that ticks do, and where.
+/// Something happened that ticks do.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    time: Time,
+    cpu: CpuId,
+    /// A timer of the task's slice does it as well.
+    by_slice: bool,
+}
+
+/// What happened that ticks do.
 #[derive(Clone, Debug, Default)]
-pub struct Ticks(Vec<(Time, CpuId)>);
+pub struct Ticks(Vec<Mark>);
 
 /// A tick that came late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,56 +36,92 @@ pub struct LateTick {
     pub late: Duration,
 }
 
+/// When in each period ticks come, ns.
+#[derive(Clone, Copy, Debug)]
+struct Phase {
+    at: u64,
+    /// They come late by less than this.
+    latest: u64,
+    /// Slices have timers of their own.
+    slices_apart: bool,
+}
+
 impl Ticks {
-    pub(crate) fn mark(&mut self, time: Time, cpu: CpuId) {
+    /// What ticks do was done, `by_slice` if a timer of a slice does it as well.
+    pub(crate) fn mark(&mut self, time: Time, cpu: CpuId, by_slice: bool) {
         if self.0.len() < MARKS_MAX {
-            self.0.push((time, cpu));
+            self.0.push(Mark { time, cpu, by_slice });
         }
     }
 
     /// How long after a tick a time is, if ticks come in this period; none if the recording does not tell.
     pub fn since_tick(&self, time: Time, period: Duration) -> Option<Duration> {
-        Some(Duration((time.0 + period.0 - self.phase(period)?) % period.0))
+        Some(Duration((time.0 + period.0 - self.phase(period)?.at) % period.0))
     }
 
     /// How late ticks came in which something happened, in their order; none if the recording does not tell.
     pub fn late(&self, period: Duration) -> Vec<LateTick> {
         let mut seen: Vec<LateTick> = Vec::new();
         let Some(phase) = self.phase(period) else { return seen };
-        for &(time, cpu) in &self.0 {
-            let late = Duration((time.0 + period.0 - phase) % period.0);
-            let due = Time(time.0 - late.0.min(time.0));
+        for mark in self.0.iter().filter(|mark| !(mark.by_slice && phase.slices_apart)) {
+            let late = Duration((mark.time.0 + period.0 - phase.at) % period.0);
+            let (cpu, due) = (mark.cpu, Time(mark.time.0.saturating_sub(late.0)));
             let known = || seen.iter().rev().take_while(|tick| tick.due >= due).any(|tick| tick.cpu == cpu);
-            if late.0 < period.0 / 4 && !known() {
+            if late.0 < phase.latest && !known() {
                 seen.push(LateTick { cpu, due, late });
             }
         }
         seen
     }
 
-    /// When in each period ticks come.
-    fn phase(&self, period: Duration) -> Option<u64> {
-        let mut phases: Vec<u64> = self.0.iter().map(|(mark, _)| mark.0 % period.0).collect();
+    fn phase(&self, period: Duration) -> Option<Phase> {
+        let of = |mark: &Mark| mark.time.0 % period.0;
+        let all = self.0.iter().map(of).collect();
+        if let Some(at) = QUARTER.begin(all, period.0) {
+            return Some(Phase { at, latest: period.0 / 4, slices_apart: false });
+        }
+        let others = self.0.iter().filter(|mark| !mark.by_slice).map(of).collect();
+        let at = HALF.begin(others, period.0)?;
+        Some(Phase { at, latest: period.0 / 2, slices_apart: true })
+    }
+}
+
+/// Which part of a period, of so many like it, and what has to fall into that to be no chance.
+struct Part {
+    parts: u64,
+    /// Of all, as a fraction.
+    least: [usize; 2],
+    /// More than by chance, in roots of all.
+    roots: usize,
+}
+
+const QUARTER: Part = Part { parts: 4, least: [3, 4], roots: 6 };
+
+const HALF: Part = Part { parts: 2, least: [15, 16], roots: 4 };
+
+impl Part {
+    /// Where the part begins into which most of what there is falls.
+    fn begin(&self, mut phases: Vec<u64>, period: u64) -> Option<u64> {
         phases.sort_unstable();
         let all = phases.len();
-        let once_more = phases.iter().map(|phase| phase + period.0);
+        let once_more = phases.iter().map(|phase| phase + period);
         let phases: Vec<u64> = phases.iter().copied().chain(once_more).collect();
         let within =
             |from: usize, span: u64| phases[from..].partition_point(|&phase| phase < phases[from] + span);
         // Of equals the first.
         let (found, mut from) = (0..all)
-            .map(|from| (within(from, period.0 / 4), from))
+            .map(|from| (within(from, period / self.parts), from))
             .max_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)))?;
-        // By chance a quarter would be there, give or take the root of all.
-        let more = (4 * found).saturating_sub(all);
-        if 4 * found < 3 * all || more * more < 36 * all {
+        let [part, of] = self.least;
+        let more = (self.parts as usize * found).saturating_sub(all);
+        if found * of < all * part || more * more < self.roots * self.roots * all {
             return None;
         }
         // What is there by chance lies thinly before the tick.
-        while 16 * within(from, period.0 / 16) < found {
+        while 16 * within(from, period / 16) < found {
             from += 1;
         }
-        Some(phases[from] % period.0)
+        Some(phases[from] % period)
     }
 }
 
@@ -85,12 +131,18 @@ mod tests {
 
     const PERIOD: Duration = Duration::millis(4);
 
-    /// Marks so many us after the ticks at 1 ms, 5 ms and so on; how long after a tick 10 ms is.
-    fn check(marks: &[u64], expected: Option<u64>) {
+    fn ticks(marks: &[u64], by_slice: bool) -> Ticks {
         let mut ticks = Ticks::default();
         for (number, us) in marks.iter().enumerate() {
-            ticks.mark(Time((1000 + number as u64 * 4000 + us) * 1000), CpuId(0));
+            let cpu = CpuId(number as u16 % 2);
+            ticks.mark(Time((1000 + number as u64 * 4000 + us) * 1000), cpu, by_slice);
         }
+        ticks
+    }
+
+    /// Marks so many us after the ticks at 1 ms, 5 ms and so on; how long after a tick 10 ms is.
+    fn check(marks: &[u64], expected: Option<u64>) {
+        let ticks = ticks(marks, true);
         assert_eq!(ticks.since_tick(Time(10_000_000), PERIOD), expected.map(Duration::micros), "{marks:?}");
     }
 
@@ -113,5 +165,27 @@ mod tests {
         check(&anywhere, None);
         let half: Vec<u64> = anywhere.iter().map(|us| if us % 2 == 0 { 100 } else { *us }).collect();
         check(&half, None);
+    }
+
+    #[test]
+    fn where_slices_end_at_any_time_the_rest_tells_if_it_is_in_one_half() {
+        let slices = ticks(&(0..400).map(|number| number * 1237 % 4000).collect::<Vec<_>>(), true);
+        let late = [0, 10, 20, 400, 900, 1300, 1700, 1900];
+        for (others, since) in [(late.repeat(3), Some(1000)), (late.to_vec(), None)] {
+            let mut all = slices.clone();
+            all.0.extend(ticks(&others, false).0);
+            assert_eq!(all.since_tick(Time(10_000_000), PERIOD), since.map(Duration::micros));
+        }
+    }
+
+    #[test]
+    fn ticks_are_as_late_as_the_first_that_happens_in_them() {
+        let mut ticks = ticks(&[0, 0, 30, 40, 0, 60, 0, 0, 90, 0, 0, 0], true);
+        ticks.mark(Time(45_050_000), CpuId(0), true);
+        ticks.mark(Time(45_200_000), CpuId(1), true);
+        let late = ticks.late(PERIOD);
+        let late = late.iter().filter(|tick| tick.late > Duration::ZERO);
+        let told: Vec<_> = late.map(|tick| (tick.cpu.0, tick.due.0 / 1000, tick.late.0 / 1000)).collect();
+        assert_eq!(told, [(0, 9000, 30), (1, 13000, 40), (1, 21000, 60), (0, 33000, 90), (0, 45000, 50)]);
     }
 }
