@@ -18,20 +18,31 @@ pub struct Pass {
     pub at: Time,
 }
 
-/// The first pass of each CPU that moved a task from each other.
+/// More say nothing new.
+const PASSES_MAX: usize = 4096;
+
+/// The passes that moved a task, in order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Passes(Vec<Pass>);
 
 impl Passes {
     /// A busy CPU moved a task to itself.
     pub(crate) fn moved(&mut self, pass: Pass) {
-        if !self.0.iter().any(|known| (known.cpu, known.from) == (pass.cpu, pass.from)) {
+        if self.0.len() < PASSES_MAX {
             self.0.push(pass);
         }
     }
 
-    /// They in order of time.
+    /// All.
     pub fn iter(&self) -> impl Iterator<Item = Pass> {
         self.0.iter().copied()
+    }
+
+    /// The first of each CPU from each other.
+    pub fn firsts(&self) -> impl Iterator<Item = Pass> {
+        let between = |pass: &Pass| (pass.cpu, pass.from);
+        let is_first =
+            move |at: usize| !self.0[..at].iter().any(|other| between(other) == between(&self.0[at]));
+        (0..self.0.len()).filter(move |&at| is_first(at)).map(|at| self.0[at])
     }
 }

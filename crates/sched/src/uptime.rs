@@ -48,25 +48,31 @@ impl Sched {
         self.nohz_next_balance = jiffy + 1;
     }
 
-    /// Lets the last pass of a CPU over the lowest of its domains with `from` in it be so long ago that, if the CPU is
-    /// busy from `now` on, one comes at `pass`: the first if no interval is too short for that, else one of them.
+    /// The shortest and the longest time, in jiffies, between two passes of a busy CPU over the lowest of its domains with
+    /// `from` in it; none if it has no such domain.
     ///
-    /// Kernel: get_sd_balance_interval(), kernel/sched/fair.c, v6.12; passes that find nothing to do double the interval.
-    pub fn has_balanced_for(&mut self, cpu: CpuId, from: CpuId, pass: Time, now: Time) {
+    /// Kernel: get_sd_balance_interval(), kernel/sched/fair.c, v6.12.
+    pub fn busy_balance_intervals(&self, cpu: CpuId, from: CpuId) -> Option<[u64; 2]> {
+        let (_, sd) = self.domains.walk(cpu).find(|(_, sd)| sd.span.contains(from))?;
+        let busy = |balance_interval| {
+            let sd = SchedDomain { balance_interval, ..sd.clone() };
+            self.get_sd_balance_interval(&sd, true)
+        };
+        Some([sd.min_interval, sd.max_interval].map(busy))
+    }
+
+    /// Lets the last pass of a CPU over the lowest of its domains with `from` in it be so long ago that, if it is busy by then,
+    /// the next comes at `pass`: by the longest interval, which passes leave that find nothing to do.
+    pub fn balances_at(&mut self, cpu: CpuId, from: CpuId, pass: Time) {
         let found = self.domains.walk(cpu).find(|(_, sd)| sd.span.contains(from)).map(|(id, _)| id);
         let Some(id) = found else { return };
-        let (pass, now) = (self.jiffies(pass), self.jiffies(now));
-        let ahead = pass.saturating_sub(now);
-        let SchedDomain { min_interval, max_interval, .. } = *self.domains.sd(id);
-        let mut interval = 0;
-        for balance_interval in [min_interval, max_interval] {
-            if ahead > interval {
-                self.domains.sd_mut(id).balance_interval = balance_interval;
-                interval = self.get_sd_balance_interval(self.domains.sd(id), true);
-            }
-        }
-        let since = ahead.div_ceil(interval.max(1)) * interval;
-        self.domains.sd_mut(id).last_balance = pass.saturating_sub(since);
+        let pass = self.jiffies(pass);
+        let sd = self.domains.sd_mut(id);
+        sd.balance_interval = sd.max_interval;
+        let interval = self.get_sd_balance_interval(self.domains.sd(id), true);
+        self.domains.sd_mut(id).last_balance = pass.saturating_sub(interval);
+        let rq = &mut self.rqs[cpu];
+        rq.next_balance = rq.next_balance.min(pass);
     }
 }
 
@@ -99,20 +105,16 @@ mod tests {
     fn a_busy_cpu_balances_when_it_is_known_to() {
         let topology = Topology::regular("1x2x4").unwrap();
         let mut sched = Sched::new(&topology, &Kernel::parse("v6.12").unwrap(), Prices::default(), 1);
-        let now = Time(1_000_000_000);
-        // Ticks from now on until the first pass over the domain with both CPUs in it, if it is so many until the known
-        // one. A pass that finds nothing doubles the interval, from 15 to 31 ticks and from 31 to 63.
-        let mut first = |from, ahead| {
-            let (cpu, from) = (CpuId(1), CpuId(from));
-            let pass = Time(now.0 + ahead * sched.tick_ns());
-            sched.has_balanced_for(cpu, from, pass, now);
-            let (_, sd) = sched.domains.walk(cpu).find(|(_, sd)| sd.span.contains(from)).unwrap();
-            let due = sd.last_balance + sched.get_sd_balance_interval(sd, true);
-            (sd.span_weight, due - sched.jiffies(now))
-        };
-        let within = [1, 15, 16, 31, 32, 62].map(|ahead| first(0, ahead));
-        assert_eq!(within, [1, 15, 16, 31, 1, 31].map(|due| (4, due)));
-        let across = [1, 31, 32, 63, 64].map(|ahead| first(4, ahead));
-        assert_eq!(across, [1, 31, 32, 63, 1].map(|due| (8, due)));
+        let (cpu, now) = (CpuId(1), Time(1_000_000_000));
+        for (from, intervals) in [(0, [15, 31]), (4, [31, 63])] {
+            let from = CpuId(from);
+            assert_eq!(sched.busy_balance_intervals(cpu, from), Some(intervals));
+            for ahead in [1, 15, 31] {
+                sched.balances_at(cpu, from, Time(now.0 + ahead * sched.tick_ns()));
+                let (_, sd) = sched.domains.walk(cpu).find(|(_, sd)| sd.span.contains(from)).unwrap();
+                let due = sd.last_balance + sched.get_sd_balance_interval(sd, true);
+                assert_eq!(due - sched.jiffies(now), ahead);
+            }
+        }
     }
 }

@@ -10,8 +10,11 @@ mod course;
 mod fidelity;
 mod fit;
 mod form;
+mod passes;
 mod state;
 mod trial;
+
+use std::sync::OnceLock;
 
 use schedlab_audit::AffinityHint;
 use schedlab_machine::{Machine, Mechanism, Without};
@@ -19,6 +22,7 @@ use schedlab_replay::{Known, Learned, Learner, Options, PROLOGUE};
 use schedlab_report::metrics::{Busy, Counts, Migrations, WakeupLatency};
 use schedlab_report::{Direction, Table};
 use schedlab_sched::Kernel;
+use schedlab_sim::Past;
 use schedlab_topology::Topology;
 use schedlab_trace::{Comm, Event, Sink};
 use schedlab_units::Duration;
@@ -96,6 +100,7 @@ impl Listener {
             affinity: Vec::new(),
             known: Known::default(),
             sched_ext: None,
+            known_past: OnceLock::new(),
         })
     }
 }
@@ -130,6 +135,8 @@ pub struct Recorded {
     pub known: Known,
     /// The scheduler of sched_ext that made it, if one did.
     pub sched_ext: Option<String>,
+    /// What was found of the state it began from.
+    known_past: OnceLock<Past>,
 }
 
 /// Where a recording is replayed.

@@ -190,6 +190,8 @@ pub(crate) struct Engine<'a> {
     pub seed: u64,
     /// By CPU, ticks that are known to come late: their numbers, and by how much, ns.
     pub late_ticks: PerCpu<Vec<(u64, u64)>>,
+    /// Passes of balancing that are known to come.
+    pub passes: Vec<crate::past::Pass>,
     /// When the workload began.
     pub began: Time,
     /// Zero of the workload's time.
@@ -279,6 +281,7 @@ impl<'a> Engine<'a> {
             paths: Paths::of(machine),
             seed,
             late_ticks: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
+            passes: Vec::new(),
             began: UPTIME,
             zero: UPTIME,
             groups: Vec::new(),
@@ -344,11 +347,12 @@ impl<'a> Engine<'a> {
             let number = (begin + past.at).0 / self.sched.tick_ns() + tick.number;
             self.late_ticks[tick.cpu].push((number, tick.late.0));
         }
-        // Of several passes over a domain the first.
-        for pass in past.passes.iter().rev() {
-            let now = begin + past.at;
-            self.sched.has_balanced_for(pass.cpu, pass.from, now + pass.after, now);
+        for (number, pass) in past.passes.iter().enumerate() {
+            // In the middle between the tick before and its own.
+            let at = (begin + past.at + pass.after).0 / tick * tick - tick / 2;
+            self.queue.push(Time(at), Event::Pass { number: number as u32 });
         }
+        self.passes = past.passes.clone();
         self.began = begin;
         self.zero = begin;
         let cpus: Vec<CpuId> = self.machine.topology.online().iter().collect();
@@ -442,6 +446,10 @@ impl<'a> Engine<'a> {
             Event::RtPeriod => self.rt_period(),
             Event::Replenish { task } => self.replenish(task),
             Event::Irq { source } => self.source(source),
+            Event::Pass { number } => {
+                let pass = self.passes[number as usize];
+                self.sched.balances_at(pass.cpu, pass.from, self.now + Duration(self.sched.tick_ns() / 2));
+            }
             Event::Change { number } => {
                 let changes = self.changes.clone();
                 self.change(&changes[number as usize].change);

@@ -37,6 +37,8 @@ pub(crate) enum Event {
     Irq { source: SourceId },
     /// A change from outside.
     Change { number: u32 },
+    /// A pass of balancing is known to come at the next tick.
+    Pass { number: u32 },
     /// A device is done with a request.
     Device { device: DeviceId, slot: u32 },
     /// A contended line has come to the CPUs it was sent to.

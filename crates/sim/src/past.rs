@@ -13,7 +13,7 @@ pub struct Past {
     pub since_tick: Option<Duration>,
     /// Ticks that came late, in their order: CPU, how many after the last one before it, how late.
     pub late_ticks: Vec<LateTick>,
-    /// Passes of balancing that came after it, in their order.
+    /// The first passes of balancing that came after it, in their order.
     pub passes: Vec<Pass>,
     /// What balancing had learned before the start, if that is known.
     pub experience: Option<Experience>,

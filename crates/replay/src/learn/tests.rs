@@ -347,7 +347,7 @@ fn the_first_moves_to_a_busy_cpu_tell_when_it_balances() {
                  0 150 c-12 out S d-13";
     let passes = |then: &str| {
         let learned = learn(&format!("{waits}\n{then}")).unwrap();
-        let passes = learned.passes.iter();
+        let passes = learned.passes.firsts();
         passes.map(|pass| (pass.cpu.0, pass.from.0, pass.at.0 / 1000)).collect::<Vec<_>>()
     };
     let then = "0 900 d-13 balances 1 a-10

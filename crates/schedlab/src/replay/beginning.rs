@@ -42,7 +42,7 @@ pub struct Beginning {
 }
 
 /// Time between two ticks.
-fn tick_period(kernel: &Kernel) -> Duration {
+pub(super) fn tick_period(kernel: &Kernel) -> Duration {
     Duration(1_000_000_000 / kernel.tunables.hz)
 }
 
@@ -52,8 +52,8 @@ impl Recorded {
         self.learned.ticks.since_tick(self.learned.first, tick_period(kernel))
     }
 
-    /// What a simulation of it is to know of what was before, if the recording begins `at` after its start.
-    pub(super) fn past(&self, kernel: &Kernel, at: Duration) -> Past {
+    /// What its events tell of what was before, if the recording begins `at` after its start.
+    pub(super) fn told_past(&self, kernel: &Kernel, at: Duration) -> Past {
         let after = |pass: schedlab_replay::Pass| pass.at.since(self.learned.first);
         let passes =
             self.early_passes().map(|pass| Pass { cpu: pass.cpu, from: pass.from, after: after(pass) });
@@ -71,7 +71,7 @@ impl Recorded {
 
     /// Passes of balancing that tell when the CPU had balanced before the recording.
     fn early_passes(&self) -> impl Iterator<Item = schedlab_replay::Pass> {
-        self.learned.passes.iter().filter(|pass| pass.at.since(self.learned.first) <= BEGINNING)
+        self.learned.passes.firsts().filter(|pass| pass.at.since(self.learned.first) <= BEGINNING)
     }
 
     /// What the recording tells of the state it began from.

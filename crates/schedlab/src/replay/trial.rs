@@ -50,7 +50,7 @@ impl<'a> Trial<'a> {
     ) -> Result<Trial<'a>, Error> {
         let place = Place { placed: BEGINNING, ..recorded.own(topology.clone(), form) };
         let row = recorded.row(&place)?;
-        let past = recorded.past(kernel, row.prologue);
+        let past = recorded.past(topology, kernel)?;
         Ok(Trial { recorded, kernel, place, row, past, form })
     }
 

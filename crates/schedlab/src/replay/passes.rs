@@ -1,0 +1,214 @@
+//! When CPUs balanced first.
+//!
+//! A pass that moves nobody shows in no event. The first that does says how long after the beginning its CPU balances, but not
+//! how often it did before: a pass that found something to do, moved or not, is followed by the next in the shortest interval, another one
+//! in the longest. So several times are possible for the first pass, and by each other tasks have become hot, or are taken though they
+//! are heavy. They are tried: the beginning is replayed with each, for one CPU after the other, and that is kept which makes
+//! moves by busy CPUs most like the recorded ones. It goes by single moves in their ticks, of the beginning alone.
+
+use schedlab_replay::{Learned, Learner};
+use schedlab_sched::{Kernel, Prices, Sched};
+use schedlab_sim::{Pass, Past, Simulation};
+use schedlab_topology::{CpuId, Topology};
+use schedlab_units::{Duration, Time};
+
+use super::beginning::{BEGINNING, tick_period};
+use super::{Form, Place, Recorded};
+use crate::error::Error;
+
+/// Times that are tried for the first pass of a CPU over a domain.
+const TRIED: usize = 8;
+
+/// Moves by busy CPUs: in which tick of the beginning, to which CPU, from which.
+type Moves = Vec<(u64, CpuId, CpuId)>;
+
+/// The state of all that stays unknown, while they are tried.
+const SEED: u64 = 1;
+
+/// How like the recorded moves others are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Likeness {
+    /// How many are among both, less those that are not recorded.
+    more: i64,
+    /// The tick in which they part.
+    until: u64,
+}
+
+impl Recorded {
+    /// What was before the recording, by what is known of it on its own machine.
+    ///
+    /// # Errors
+    /// A replay that cannot be made.
+    pub(super) fn past(&self, topology: &Topology, kernel: &Kernel) -> Result<Past, Error> {
+        if let Some(past) = self.known_past.get() {
+            return Ok(past.clone());
+        }
+        let past = self.find_past(topology, kernel)?;
+        Ok(self.known_past.get_or_init(|| past).clone())
+    }
+
+    fn find_past(&self, topology: &Topology, kernel: &Kernel) -> Result<Past, Error> {
+        let place = Place { placed: BEGINNING, ..self.own(topology.clone(), Form::USUAL) };
+        let row = self.row(&place)?;
+        let mut past = self.told_past(kernel, row.prologue);
+        let period = tick_period(kernel);
+        let since_tick = past.since_tick.unwrap_or_default();
+        let sched = Sched::new(topology, kernel, Prices::default(), SEED);
+        keep_firsts(&sched, &mut past.passes);
+        let possible = past.passes.iter().map(|pass| possible(&sched, pass, since_tick, period));
+        let possible: Vec<Vec<Duration>> = possible.collect();
+        for (pass, possible) in past.passes.iter_mut().zip(&possible) {
+            pass.after = possible[0];
+        }
+        if past.since_tick.is_none() || !self.runs_long(period) {
+            return Ok(past);
+        }
+        let recorded = moves(&self.learned, self.learned.first, since_tick, period);
+        let simulation = Simulation::new(&place.machine, kernel, &row.workload)
+            .map_err(|e| Error::new(e.to_string()))?
+            .seed(SEED)
+            .limit(row.prologue + BEGINNING);
+        let try_out = |past: &Past| {
+            let mut learner = Learner::new();
+            simulation.clone().past(past.clone()).run(&mut learner);
+            let learned = learner.finish().map_err(|e| Error::new(e.to_string()))?;
+            let made = moves(&learned, learned.first + row.prologue, since_tick, period);
+            Ok(likeness(&recorded, &made))
+        };
+        choose(past, &possible, try_out)
+    }
+
+    /// Whether most tasks run for longer than a tick: of others moves tell nothing, as chance decides who waits when.
+    fn runs_long(&self, period: Duration) -> bool {
+        let ticks = self.learned.last.since(self.learned.first).0 / period.0;
+        self.figures.counts.switches < ticks * self.nr_cpus as u64
+    }
+}
+
+/// Of the times that are possible for each pass, those by which what is tried out comes best, found by changing one after the other
+/// until no change makes it better.
+fn choose(
+    mut past: Past,
+    possible: &[Vec<Duration>],
+    try_out: impl Fn(&Past) -> Result<Likeness, Error>,
+) -> Result<Past, Error> {
+    let mut best = try_out(&past)?;
+    loop {
+        let before = best;
+        for (at, possible) in possible.iter().enumerate() {
+            for &after in possible {
+                let kept = std::mem::replace(&mut past.passes[at].after, after);
+                if after == kept {
+                    continue;
+                }
+                match try_out(&past)? {
+                    better if better > best => best = better,
+                    _ => past.passes[at].after = kept,
+                }
+            }
+        }
+        if best == before {
+            return Ok(past);
+        }
+    }
+}
+
+/// Keeps the first pass of each CPU over each of its domains.
+fn keep_firsts(sched: &Sched, passes: &mut Vec<Pass>) {
+    let mut seen = Vec::new();
+    passes.retain(|pass| {
+        let found = sched.domains.walk(pass.cpu).find(|(_, sd)| sd.span.contains(pass.from));
+        let is_first = found.is_some_and(|(id, _)| !seen.contains(&id));
+        seen.extend(found.map(|(id, _)| id));
+        is_first
+    });
+}
+
+/// When the first pass may have come, the latest first, if one came at the time of this one.
+fn possible(sched: &Sched, pass: &Pass, since_tick: Duration, period: Duration) -> Vec<Duration> {
+    let intervals = sched.busy_balance_intervals(pass.cpu, pass.from);
+    let [shortest, longest] = intervals.expect("it is a pass over a domain");
+    let ahead = (pass.after + since_tick).0 / period.0;
+    let longs = (0..=ahead / longest).map(|number| number * longest);
+    let all =
+        longs.flat_map(|long| (0..=(ahead - long) / shortest).map(move |number| long + number * shortest));
+    let mut before: Vec<u64> = all.filter(|&before| before < ahead && ahead - before <= longest).collect();
+    before.sort_unstable();
+    before.dedup();
+    before.truncate(TRIED);
+    let after = |before: u64| Duration(pass.after.0.saturating_sub(before * period.0));
+    if before.is_empty() { vec![pass.after] } else { before.into_iter().map(after).collect() }
+}
+
+fn moves(learned: &Learned, begins: Time, since_tick: Duration, period: Duration) -> Moves {
+    let early = learned.passes.iter().filter(|pass| pass.at >= begins && pass.at.since(begins) <= BEGINNING);
+    let tick = |at: Time| (at.since(begins) + since_tick).0 / period.0;
+    let mut moves: Moves = early.map(|pass| (tick(pass.at), pass.cpu, pass.from)).collect();
+    moves.sort_unstable();
+    moves
+}
+
+fn likeness(recorded: &Moves, made: &Moves) -> Likeness {
+    let both = made.iter().filter(|one| recorded.contains(one)).count() as i64;
+    let same = recorded.iter().zip(made).take_while(|(one, other)| one == other).count();
+    let tick = |moves: &Moves| moves.get(same).map_or(u64::MAX, |found| found.0);
+    Likeness { more: 2 * both - made.len() as i64, until: tick(recorded).min(tick(made)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::millis(4);
+
+    #[test]
+    fn a_first_pass_comes_within_the_longest_interval_and_some_intervals_before_the_known_one() {
+        let topology = Topology::regular("2x1x4").unwrap();
+        let kernel = Kernel::parse("v6.12").unwrap();
+        let sched = Sched::new(&topology, &kernel, Prices::default(), SEED);
+        let possible = |from, ticks: u64| {
+            let pass = Pass { cpu: CpuId(1), from: CpuId(from), after: Duration(ticks * PERIOD.0 + 1000) };
+            let all = possible(&sched, &pass, Duration::ZERO, PERIOD);
+            all.iter().map(|after| after.0 / PERIOD.0).collect::<Vec<_>>()
+        };
+        // 15 or 31 ticks lie between two passes over a cache of four, 31 or 63 between those over both.
+        assert_eq!(possible(0, 0), [0]);
+        assert_eq!(possible(0, 12), [12]);
+        assert_eq!(possible(0, 24), [24, 9]);
+        assert_eq!(possible(0, 54), [24, 23, 9, 8]);
+        assert_eq!(possible(4, 54), [54, 23]);
+    }
+
+    #[test]
+    fn moves_are_like_others_by_those_in_both_and_until_they_part() {
+        let recorded: Moves = [(3, 0, 1), (9, 2, 0), (30, 1, 0)].map(moved).to_vec();
+        let like = |made: &[(u64, u16, u16)]| {
+            let made: Moves = made.iter().copied().map(moved).collect();
+            let Likeness { more, until } = likeness(&recorded, &made);
+            (more, until)
+        };
+        assert_eq!(like(&[]), (0, 3));
+        assert_eq!(like(&[(3, 0, 1), (9, 2, 0), (30, 1, 0)]), (3, u64::MAX));
+        assert_eq!(like(&[(3, 0, 1), (9, 2, 0)]), (2, 30));
+        assert_eq!(like(&[(3, 0, 1), (7, 2, 0), (30, 1, 0)]), (1, 7));
+    }
+
+    fn moved((tick, cpu, from): (u64, u16, u16)) -> (u64, CpuId, CpuId) {
+        (tick, CpuId(cpu), CpuId(from))
+    }
+
+    #[test]
+    fn of_two_passes_that_go_together_both_are_found() {
+        let ms = Duration::millis;
+        let pass = |cpu| Pass { cpu: CpuId(cpu), from: CpuId(3), after: ms(9) };
+        let past = Past { passes: vec![pass(0), pass(1)], ..Past::default() };
+        // The second is of use only when the first is right, which is tried before.
+        let try_out = |past: &Past| {
+            let [one, two] = [0, 1].map(|at| past.passes[at].after);
+            let more = i64::from(two == ms(5)) + 2 * i64::from(two == ms(5) && one == ms(1));
+            Ok(Likeness { more, until: 0 })
+        };
+        let found = choose(past, &[vec![ms(9), ms(1)], vec![ms(9), ms(5)]], try_out).unwrap();
+        assert_eq!(found.passes.iter().map(|pass| pass.after).collect::<Vec<_>>(), [ms(1), ms(5)]);
+    }
+}
