@@ -52,6 +52,11 @@ impl Recorded {
         let row = self.row(&place)?;
         let mut past = self.told_past(kernel, row.prologue);
         let period = tick_period(kernel);
+        let runs_long = self.runs_long(period);
+        if !runs_long {
+            // Soft interrupts wait for their turns too, so what happens in them is later than the tick.
+            past.late_ticks.clear();
+        }
         let since_tick = past.since_tick.unwrap_or_default();
         let sched = Sched::new(topology, kernel, Prices::default(), SEED);
         keep_firsts(&sched, &mut past.passes);
@@ -60,7 +65,7 @@ impl Recorded {
         for (pass, possible) in past.passes.iter_mut().zip(&possible) {
             pass.after = possible[0];
         }
-        if past.since_tick.is_none() || !self.runs_long(period) {
+        if past.since_tick.is_none() || !runs_long {
             return Ok(past);
         }
         let recorded = moves(&self.learned, self.learned.first, since_tick, period);
@@ -78,7 +83,7 @@ impl Recorded {
         choose(past, &possible, try_out)
     }
 
-    /// Whether most tasks run for longer than a tick: of others moves tell nothing, as chance decides who waits when.
+    /// Whether most tasks run for longer than a tick. Who waits at which tick of others is left to chance, and when exactly it comes.
     fn runs_long(&self, period: Duration) -> bool {
         let ticks = self.learned.last.since(self.learned.first).0 / period.0;
         self.figures.counts.switches < ticks * self.nr_cpus as u64
