@@ -29,6 +29,8 @@ pub(super) const BEGINNING: Duration = Duration::micros(345 * 1024);
 pub struct Beginning {
     /// How long after a tick it begins, ns, if that can be told.
     pub since_tick_ns: Option<u64>,
+    /// Ticks of which it is known how late they came.
+    pub late_ticks: usize,
     /// New tasks that are placed as recorded, if they can be.
     pub placed: usize,
     /// New tasks in all.
@@ -79,24 +81,37 @@ impl Recorded {
         let placed = || self.learned.tasks.iter().filter_map(|task| task.placed);
         let early = placed().filter(|(at, _)| at.since(self.learned.first) <= BEGINNING);
         let since_tick_ns = self.since_tick(kernel).map(|since| since.0);
+        let period = tick_period(kernel);
+        let late_ticks = if self.runs_long(period) { self.learned.ticks.late(period).len() } else { 0 };
         let owed = self.learned.tasks.iter().filter(|task| task.lag > Duration::ZERO).count();
         let owed = if kernel.rules.policy == FairPolicy::Eevdf { owed } else { 0 };
         let recent = self.learned.tasks.iter().filter(|task| task.recent_used_cpu.is_some()).count();
         let recent = if kernel.rules.recent_used_cpu == RecentUsedCpu::Off { 0 } else { recent };
         let balanced = self.early_passes().map(|pass| pass.cpu).collect::<BTreeSet<_>>().len();
-        Beginning { since_tick_ns, placed: early.count(), new: placed().count(), owed, recent, balanced }
+        Beginning {
+            since_tick_ns,
+            late_ticks,
+            placed: early.count(),
+            new: placed().count(),
+            owed,
+            recent,
+            balanced,
+        }
     }
 }
 
 impl Beginning {
     /// The same in words, as a line of its own.
     pub fn text(self) -> String {
-        let Beginning { since_tick_ns, placed, new, owed, recent, balanced } = self;
+        let Beginning { since_tick_ns, late_ticks, placed, new, owed, recent, balanced } = self;
         let mut seeded = vec!["when domains were balanced", "since when CPUs are idle"];
         let mut learned = Vec::new();
         match since_tick_ns {
             Some(since) => learned.push(format!("it begins {} us after a tick", since / 1000)),
             None => seeded.push("where between two ticks it begins"),
+        }
+        if late_ticks > 0 {
+            learned.push(format!("how late {late_ticks} ticks come"));
         }
         match placed {
             0 => seeded.push("where new tasks go"),
@@ -138,11 +153,12 @@ mod tests {
     fn what_is_not_learned_stays_with_the_seed() {
         let text = |since_tick_ns, placed| {
             let (owed, recent, balanced) = (placed / 6, placed / 12, placed / 2);
-            Beginning { since_tick_ns, placed, new: 13, owed, recent, balanced }.text()
+            let late_ticks = 3 * placed;
+            Beginning { since_tick_ns, late_ticks, placed, new: 13, owed, recent, balanced }.text()
         };
         assert_eq!(
             text(Some(467_000), 12),
-            "beginning learned: it begins 467 us after a tick; 12 of 13 new tasks, those of the first 353 ms, go where \
+            "beginning learned: it begins 467 us after a tick; how late 36 ticks come; 12 of 13 new tasks, those of the first 353 ms, go where \
              they went if all is as it was; 2 tasks bring lag; one task brings the CPU it used before its own; 6 CPUs balance at the times that their first moves tell; from the seed: when \
              all other domains were balanced, since when CPUs are idle\n"
         );

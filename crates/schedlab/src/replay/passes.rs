@@ -84,7 +84,7 @@ impl Recorded {
     }
 
     /// Whether most tasks run for longer than a tick. Who waits at which tick of others is left to chance, and when exactly it comes.
-    fn runs_long(&self, period: Duration) -> bool {
+    pub(super) fn runs_long(&self, period: Duration) -> bool {
         let ticks = self.learned.last.since(self.learned.first).0 / period.0;
         self.figures.counts.switches < ticks * self.nr_cpus as u64
     }
