@@ -135,8 +135,8 @@ pub struct Recorded {
     pub known: Known,
     /// The scheduler of sched_ext that made it, if one did.
     pub sched_ext: Option<String>,
-    /// What was found of the state it began from.
-    known_past: OnceLock<Past>,
+    /// What was found of the state it began from, for this machine and kernel.
+    known_past: OnceLock<((Topology, Kernel), Past)>,
 }
 
 /// Where a recording is replayed.
