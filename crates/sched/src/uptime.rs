@@ -53,7 +53,7 @@ impl Sched {
     ///
     /// Kernel: get_sd_balance_interval(), kernel/sched/fair.c, v6.12.
     pub fn busy_balance_intervals(&self, cpu: CpuId, from: CpuId) -> Option<[u64; 2]> {
-        let (_, sd) = self.domains.walk(cpu).find(|(_, sd)| sd.span.contains(from))?;
+        let sd = self.domains.sd(self.common_domain(from, cpu)?);
         let busy = |balance_interval| {
             let sd = SchedDomain { balance_interval, ..sd.clone() };
             self.get_sd_balance_interval(&sd, true)
@@ -64,8 +64,7 @@ impl Sched {
     /// Lets the last pass of a CPU over the lowest of its domains with `from` in it be so long ago that, if it is busy by then,
     /// the next comes at `pass`: by the longest interval, which passes leave that find nothing to do.
     pub fn balances_at(&mut self, cpu: CpuId, from: CpuId, pass: Time) {
-        let found = self.domains.walk(cpu).find(|(_, sd)| sd.span.contains(from)).map(|(id, _)| id);
-        let Some(id) = found else { return };
+        let Some(id) = self.common_domain(from, cpu) else { return };
         let pass = self.jiffies(pass);
         let sd = self.domains.sd_mut(id);
         sd.balance_interval = sd.max_interval;

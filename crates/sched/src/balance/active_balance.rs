@@ -8,7 +8,7 @@ use crate::{DequeueFlags, IdleType, MigrationCause, Sched, SdId};
 
 impl Sched {
     /// Lowest domain of the destination that spans the source.
-    fn common_domain(&self, cpu: CpuId, to: CpuId) -> Option<SdId> {
+    pub fn common_domain(&self, cpu: CpuId, to: CpuId) -> Option<SdId> {
         self.domains.walk(to).find(|(_, sd)| sd.span.contains(cpu)).map(|(id, _)| id)
     }
 

@@ -126,9 +126,9 @@ fn choose(
 fn keep_firsts(sched: &Sched, passes: &mut Vec<Pass>) {
     let mut seen = Vec::new();
     passes.retain(|pass| {
-        let found = sched.domains.walk(pass.cpu).find(|(_, sd)| sd.span.contains(pass.from));
-        let is_first = found.is_some_and(|(id, _)| !seen.contains(&id));
-        seen.extend(found.map(|(id, _)| id));
+        let domain = sched.common_domain(pass.from, pass.cpu);
+        let is_first = domain.is_some_and(|id| !seen.contains(&id));
+        seen.extend(domain);
         is_first
     });
 }
