@@ -343,9 +343,9 @@ impl<'a> Engine<'a> {
         let at = UPTIME + past.at;
         let phase = past.since_tick.map(|since| (since.0 % tick + tick - at.0 % tick) % tick);
         let begin = UPTIME + Duration(phase.unwrap_or(drawn));
-        for tick in &past.late_ticks {
-            let number = (begin + past.at).0 / self.sched.tick_ns() + tick.number;
-            self.late_ticks[tick.cpu].push((number, tick.late.0));
+        for late in &past.late_ticks {
+            let number = (begin + past.at).0 / tick + late.number;
+            self.late_ticks[late.cpu].push((number, late.late.0));
         }
         for (number, pass) in past.passes.iter().enumerate() {
             // In the middle between the tick before and its own.

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 
+use schedlab_replay::PROLOGUE;
 use schedlab_sched::{FairPolicy, Kernel, RecentUsedCpu};
 use schedlab_sim::{LateTick, Pass, Past};
 use schedlab_units::{Duration, Time};
@@ -54,26 +55,39 @@ impl Recorded {
         self.learned.ticks.since_tick(self.learned.first, tick_period(kernel))
     }
 
-    /// What its events tell of what was before, if the recording begins `at` after its start.
-    pub(super) fn told_past(&self, kernel: &Kernel, at: Duration) -> Past {
+    /// What its events tell of what was before.
+    pub(super) fn told_past(&self, kernel: &Kernel) -> Past {
         let after = |pass: schedlab_replay::Pass| pass.at.since(self.learned.first);
         let passes =
             self.early_passes().map(|pass| Pass { cpu: pass.cpu, from: pass.from, after: after(pass) });
         let since_tick = self.since_tick(kernel);
         let period = tick_period(kernel);
         let last = Time(self.learned.first.0 - since_tick.unwrap_or_default().0.min(self.learned.first.0));
-        let late = self.learned.ticks.late(period).into_iter().filter(|tick| tick.due > last);
+        let late = self.late_ticks(kernel).into_iter().filter(|tick| tick.due > last);
         let late_ticks = late.map(|tick| LateTick {
             cpu: tick.cpu,
             number: tick.due.since(last).0 / period.0,
             late: tick.late,
         });
-        Past { at, since_tick, late_ticks: late_ticks.collect(), passes: passes.collect(), experience: None }
+        Past {
+            at: PROLOGUE,
+            since_tick,
+            late_ticks: late_ticks.collect(),
+            passes: passes.collect(),
+            experience: None,
+        }
+    }
+
+    /// Ticks of which it is known how late they came. None where tasks run for less than that: soft interrupts wait for their
+    /// turns too, so what happens in them is later than the tick.
+    fn late_ticks(&self, kernel: &Kernel) -> Vec<schedlab_replay::LateTick> {
+        let period = tick_period(kernel);
+        if self.runs_long(period) { self.learned.ticks.late(period) } else { Vec::new() }
     }
 
     /// Passes of balancing that tell when the CPU had balanced before the recording.
     fn early_passes(&self) -> impl Iterator<Item = schedlab_replay::Pass> {
-        self.learned.passes.firsts().filter(|pass| pass.at.since(self.learned.first) <= BEGINNING)
+        self.learned.passes.firsts().take_while(|pass| pass.at.since(self.learned.first) <= BEGINNING)
     }
 
     /// What the recording tells of the state it began from.
@@ -81,8 +95,6 @@ impl Recorded {
         let placed = || self.learned.tasks.iter().filter_map(|task| task.placed);
         let early = placed().filter(|(at, _)| at.since(self.learned.first) <= BEGINNING);
         let since_tick_ns = self.since_tick(kernel).map(|since| since.0);
-        let period = tick_period(kernel);
-        let late_ticks = if self.runs_long(period) { self.learned.ticks.late(period).len() } else { 0 };
         let owed = self.learned.tasks.iter().filter(|task| task.lag > Duration::ZERO).count();
         let owed = if kernel.rules.policy == FairPolicy::Eevdf { owed } else { 0 };
         let recent = self.learned.tasks.iter().filter(|task| task.recent_used_cpu.is_some()).count();
@@ -90,7 +102,7 @@ impl Recorded {
         let balanced = self.early_passes().map(|pass| pass.cpu).collect::<BTreeSet<_>>().len();
         Beginning {
             since_tick_ns,
-            late_ticks,
+            late_ticks: self.late_ticks(kernel).len(),
             placed: early.count(),
             new: placed().count(),
             owed,

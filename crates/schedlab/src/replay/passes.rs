@@ -52,15 +52,8 @@ impl Recorded {
     }
 
     fn find_past(&self, topology: &Topology, kernel: &Kernel) -> Result<Past, Error> {
-        let place = Place { placed: BEGINNING, ..self.own(topology.clone(), Form::USUAL) };
-        let row = self.row(&place)?;
-        let mut past = self.told_past(kernel, row.prologue);
+        let mut past = self.told_past(kernel);
         let period = tick_period(kernel);
-        let runs_long = self.runs_long(period);
-        if !runs_long {
-            // Soft interrupts wait for their turns too, so what happens in them is later than the tick.
-            past.late_ticks.clear();
-        }
         let since_tick = past.since_tick.unwrap_or_default();
         let sched = Sched::new(topology, kernel, Prices::default(), SEED);
         keep_firsts(&sched, &mut past.passes);
@@ -69,9 +62,11 @@ impl Recorded {
         for (pass, possible) in past.passes.iter_mut().zip(&possible) {
             pass.after = possible[0];
         }
-        if past.since_tick.is_none() || !runs_long {
+        if past.since_tick.is_none() || !self.runs_long(period) {
             return Ok(past);
         }
+        let place = Place { placed: BEGINNING, ..self.own(topology.clone(), Form::USUAL) };
+        let row = self.row(&place)?;
         let recorded = moves(&self.learned, self.learned.first, since_tick, period);
         let simulation = Simulation::new(&place.machine, kernel, &row.workload)
             .map_err(|e| Error::new(e.to_string()))?
