@@ -59,7 +59,15 @@ pub fn apply_tunables(kernel: &mut Kernel, debug_sched: &str, nr_online: usize) 
         }
     }
     for (path, value) in lines() {
-        let name = path.rsplit('/').next().unwrap_or_default();
+        let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+        if folder.ends_with("/llc_balancing") {
+            let word = match (name, value.trim()) {
+                ("enabled", "0") => "NO_SCHED_CACHE".to_string(),
+                (_, value) => format!("llc_{name}={value}"),
+            };
+            let _ = kernel.switch(&word);
+            continue;
+        }
         match (name, value.trim().parse::<u64>()) {
             ("latency_ns" | "min_granularity_ns" | "wakeup_granularity_ns" | "base_slice_ns", Ok(number)) => {
                 let _ = kernel.switch(&format!("{name}={}", number / factor));
@@ -103,6 +111,19 @@ mod tests {
                 "{config:?} {command_line:?}"
             );
         }
+    }
+
+    #[test]
+    fn cache_aware_balancing_is_as_it_was_set() {
+        let mut kernel = Kernel::parse("v7.2").unwrap();
+        let text = "/sys/kernel/debug/sched/llc_balancing/enabled 1\n\
+                    /sys/kernel/debug/sched/llc_balancing/epoch_period 7\n\
+                    /sys/kernel/debug/sched/llc_balancing/aggr_tolerance 100\n";
+        apply_tunables(&mut kernel, text, 16);
+        assert_eq!((kernel.tunables.llc_epoch_period, kernel.tunables.llc_aggr_tolerance), (7, 100));
+        assert!(kernel.has(Feature::SchedCache));
+        apply_tunables(&mut kernel, "/sys/kernel/debug/sched/llc_balancing/enabled 0\n", 16);
+        assert!(!kernel.has(Feature::SchedCache));
     }
 
     #[test]
