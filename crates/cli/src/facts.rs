@@ -73,7 +73,7 @@ impl Facts {
         if let Some(folder) = folder {
             let command_line = fact(folder, recorded, "cmdline.txt")?;
             apply_config(&mut kernel, &fact(folder, recorded, "config.txt")?, &command_line);
-            apply(&mut kernel, folder, &topology)?;
+            apply(&mut kernel, folder, recorded, &topology)?;
             // What the user asked for comes last.
             for part in asked.split('+').skip(1) {
                 kernel.switch(part.trim())?;
@@ -102,9 +102,8 @@ pub fn known_kernel(
 ) -> Result<Option<Kernel>, Error> {
     let name = kernel_name(asked, folder, recorded, "--kernel")?;
     let mut kernel = name.map(|name| Kernel::parse(&name)).transpose()?;
-    let features = folder.map(|folder| folder.join("sched_features.txt")).filter(|path| path.is_file());
-    if let (Some(kernel), Some(features), None) = (&mut kernel, features, asked) {
-        apply_features(kernel, &files::read(&features)?);
+    if let (Some(kernel), Some(folder), None) = (&mut kernel, folder, asked) {
+        apply_features(kernel, &fact(folder, recorded, "sched_features.txt")?);
     }
     Ok(kernel)
 }
@@ -198,17 +197,16 @@ fn kernel_of(release: &str, option: &str) -> Option<String> {
 }
 
 /// Sets what was in force when the recording was made.
-fn apply(kernel: &mut Kernel, folder: &Path, topology: &Topology) -> Result<(), Error> {
+fn apply(kernel: &mut Kernel, folder: &Path, recorded: &Recorded, topology: &Topology) -> Result<(), Error> {
     let text = |name: &str| {
-        let path = folder.join(name);
-        if path.is_file() {
-            return files::read(&path);
+        let text = fact(folder, recorded, name)?;
+        if text.is_empty() {
+            eprintln!(
+                "schedlab: there is no {name} in {}: what a kernel has by default is taken",
+                folder.display()
+            );
         }
-        eprintln!(
-            "schedlab: there is no {name} in {}: what a kernel has by default is taken",
-            folder.display()
-        );
-        Ok(String::new())
+        Ok::<_, Error>(text)
     };
     apply_features(kernel, &text("sched_features.txt")?);
     apply_tunables(kernel, &text("debug_sched.txt")?, topology.online().weight());
@@ -234,11 +232,15 @@ fn tell_other_rules(folder: &Path, recorded: &Recorded, sched_ext: Option<&str>)
 }
 
 /// A file of facts; empty where there is none. Where several recordings share the facts of a machine, those of
-/// their tasks lie beside each.
+/// their tasks, and the switches that were turned over for one alone, lie beside each.
+/// The folder that the user names goes before both.
 pub fn fact(folder: &Path, recorded: &Recorded, name: &str) -> Result<String, Error> {
     let beside = recorded.trace.parent().map(|parent| parent.join("facts"));
-    let places = [beside.as_deref(), Some(folder)].into_iter().flatten();
-    let path = places.map(|place| place.join(name)).find(|path| path.is_file());
+    let mut places = [beside.as_deref(), Some(folder)];
+    if recorded.facts.as_deref() != Some(folder) {
+        places.reverse();
+    }
+    let path = places.into_iter().flatten().map(|place| place.join(name)).find(|path| path.is_file());
     path.map_or_else(|| Ok(String::new()), |path| files::read(&path))
 }
 
