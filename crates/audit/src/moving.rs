@@ -138,7 +138,26 @@ impl<S: Listener> Audit<S> {
         if verdict.answer == Answer::Differs {
             self.judge_move_of_sleeper(&mut verdict, moved, asked, now);
         }
+        if verdict.answer == Answer::Differs && self.shadow.sched.sched_cache_active() {
+            self.judge_move_to_home(&mut verdict, moved, asked, now);
+        }
         verdict
+    }
+
+    /// Whether the move follows if the task's process ran most in the cache where it goes, or in none more than in another.
+    /// The kernel looks at that when the first tick of an epoch comes to one of its threads, by what was charged until then;
+    /// what explains a move is kept until the next look.
+    fn judge_move_to_home(&mut self, verdict: &mut Verdict, moved: Moved, asked: Asked, now: Time) {
+        let process = self.shadow.sched.task(moved.task).process;
+        let Some(before) = self.shadow.sched.preference(process) else { return };
+        for home in [Some(moved.to), None] {
+            let other = self.shadow.sched.preferring(&before, home);
+            self.shadow.sched.set_preference(process, &other);
+            if verdict.takes(&ask_pass(&mut self.shadow, moved, asked, now), Hidden::CacheHome) {
+                return;
+            }
+        }
+        self.shadow.sched.set_preference(process, &before);
     }
 
     /// Whether the move follows if the task is a sleeper whose dequeue was delayed, which balancing may take as any

@@ -126,6 +126,8 @@ pub enum Hidden {
     TaskOrder,
     /// Whether affinity left the mark of an imbalance on a group.
     ImbalanceMark,
+    /// In which cache a process ran most when that was looked at.
+    CacheHome,
     /// In which groups tasks were, and with which shares.
     Groups,
     /// What became of the wake-up; its end is not in the trace.
@@ -164,6 +166,7 @@ impl Hidden {
             Hidden::BalanceTime => "BALANCE_TIME",
             Hidden::TaskOrder => "TASK_ORDER",
             Hidden::ImbalanceMark => "IMBALANCE_MARK",
+            Hidden::CacheHome => "CACHE_HOME",
             Hidden::Groups => "GROUPS",
             Hidden::Fate => "FATE",
             Hidden::Request => "REQUEST",
@@ -199,6 +202,7 @@ impl Hidden {
             Hidden::BalanceTime => "when each CPU balances, and how often it failed",
             Hidden::TaskOrder => "the order of the list from which balancing takes tasks",
             Hidden::ImbalanceMark => "whether affinity left the mark of an imbalance on a group",
+            Hidden::CacheHome => "in which cache the threads of a process ran most when the kernel looked",
             Hidden::Groups => "in which groups tasks were: cgroups, or sessions by autogroup",
             Hidden::Request => "whether the running task was asked to make way, which it did not show",
             Hidden::Fate => "the end of the wake-up, which is not in the trace",
