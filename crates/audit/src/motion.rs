@@ -151,20 +151,24 @@ pub fn counted<'a>(
 /// Looks at the shadow as if one task more or less were queued on a CPU.
 pub fn as_if_counted<T>(shadow: &mut Shadow, counted: Counted, look: impl FnOnce(&mut Shadow) -> T) -> T {
     let Counted { cpu, more } = counted;
-    let root = shadow.sched.root_cfs_id(cpu).0 as usize;
-    let counts = |shadow: &Shadow| {
-        let cfs = &shadow.sched.cfs_rqs[root];
-        [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable]
-    };
-    let set = |shadow: &mut Shadow, counts: [u32; 4]| {
-        let cfs = &mut shadow.sched.cfs_rqs[root];
-        [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable] = counts;
-    };
-    let before = counts(shadow);
-    set(shadow, before.map(|count| if more { count + 1 } else { count.saturating_sub(1) }));
+    let before = counts(shadow, cpu);
+    set_counts(shadow, cpu, before.map(|count| if more { count + 1 } else { count.saturating_sub(1) }));
     let result = shadow.suppose(look);
-    set(shadow, before);
+    set_counts(shadow, cpu, before);
     result
+}
+
+/// How many are on a CPU: all, and of its fair tasks those in its queue, in all queues below, and without sleepers.
+pub fn counts(shadow: &Shadow, cpu: CpuId) -> [u32; 4] {
+    let cfs = shadow.sched.root_cfs(cpu);
+    [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable]
+}
+
+/// Sets how many are on a CPU.
+pub fn set_counts(shadow: &mut Shadow, cpu: CpuId, counts: [u32; 4]) {
+    let root = shadow.sched.root_cfs_id(cpu).0 as usize;
+    let cfs = &mut shadow.sched.cfs_rqs[root];
+    [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable] = counts;
 }
 
 /// Since when a CPU is idle, or busy.
@@ -184,18 +188,22 @@ pub fn changed_at(shadow: &Shadow, cpu: CpuId) -> Time {
     }
 }
 
-/// Looks at the shadow as if a CPU had changed already.
+/// Looks at the shadow as if a CPU had changed already. One that is idle has let its sleepers go.
 pub fn as_if<T>(shadow: &mut Shadow, changing: Changing, look: impl FnOnce(&mut Shadow) -> T) -> T {
-    let rq = &mut shadow.sched.rqs[changing.cpu];
-    let before = (rq.curr, rq.nr_running, rq.ttwu_pending);
+    let cpu = changing.cpu;
+    let counted = counts(shadow, cpu);
+    let rq = &mut shadow.sched.rqs[cpu];
+    let before = (rq.curr, rq.ttwu_pending);
     if changing.idle {
-        (rq.curr, rq.nr_running, rq.ttwu_pending) = (Curr::Idle, 0, false);
+        (rq.curr, rq.ttwu_pending) = (Curr::Idle, false);
+        set_counts(shadow, cpu, [0; 4]);
     } else {
         rq.nr_running = rq.nr_running.max(1);
     }
     let result = shadow.suppose(look);
-    let rq = &mut shadow.sched.rqs[changing.cpu];
-    (rq.curr, rq.nr_running, rq.ttwu_pending) = before;
+    set_counts(shadow, cpu, counted);
+    let rq = &mut shadow.sched.rqs[cpu];
+    (rq.curr, rq.ttwu_pending) = before;
     result
 }
 

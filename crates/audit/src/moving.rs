@@ -219,12 +219,9 @@ pub(crate) fn ask_pass(shadow: &mut Shadow, moved: Moved, asked: Asked, now: Tim
 /// Looks at the shadow as if the last task of a CPU had left its queue already: a CPU that
 /// balances because it becomes idle has let go of it, and the trace tells only at the switch.
 fn as_if_left<T>(shadow: &mut Shadow, cpu: CpuId, look: impl FnOnce(&mut Shadow) -> T) -> T {
-    let root = shadow.sched.root_cfs_id(cpu).0 as usize;
-    let before = (shadow.sched.rqs[cpu].nr_running, shadow.sched.cfs_rqs[root].clone());
-    shadow.sched.rqs[cpu].nr_running = 0;
-    let cfs = &mut shadow.sched.cfs_rqs[root];
-    (cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable) = (0, 0, 0);
+    let before = motion::counts(shadow, cpu);
+    motion::set_counts(shadow, cpu, [0; 4]);
     let result = look(shadow);
-    (shadow.sched.rqs[cpu].nr_running, shadow.sched.cfs_rqs[root]) = before;
+    motion::set_counts(shadow, cpu, before);
     result
 }
