@@ -216,3 +216,23 @@ pub fn from(now: Time, slack: Slack) -> Time {
 pub fn until(now: Time, slack: Slack) -> Time {
     now + slack.time()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_sched::Kernel;
+    use schedlab_topology::Topology;
+
+    #[test]
+    fn a_cpu_seen_idle_has_nobody_queued_not_even_a_sleeper() {
+        let topology = Topology::regular("1x1x2").unwrap();
+        let mut shadow = Shadow::new(&topology, &Kernel::parse("v7.2").unwrap(), Vec::new());
+        let (cpu, queued) = (CpuId(1), [2, 2, 2, 1]);
+        set_counts(&mut shadow, cpu, queued);
+        let seen = as_if(&mut shadow, Changing { cpu, idle: true }, |shadow| counts(shadow, cpu));
+        assert_eq!(seen, [0; 4]);
+        assert_eq!(counts(&shadow, cpu), queued, "only that once");
+        let more = as_if_counted(&mut shadow, Counted { cpu, more: true }, |shadow| counts(shadow, cpu));
+        assert_eq!(more, [3, 3, 3, 2]);
+    }
+}
