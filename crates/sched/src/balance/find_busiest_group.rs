@@ -160,6 +160,10 @@ impl LbEnv<'_> {
         let sums = match all_sums.and_then(|all| self.suffice(all.of(id), local)) {
             Some(sums) => {
                 self.examine_all(group.group_weight);
+                if sched.sched_cache_active() {
+                    let preferring = group.cpus.iter().map(|&cpu| sched.nr_prefer_llc_of(cpu, self.dst_cpu));
+                    stats.nr_pref_dst_llc = preferring.sum();
+                }
                 *sums
             }
             None => self.sum_up(group, local, &mut stats, overload),
@@ -182,17 +186,17 @@ impl LbEnv<'_> {
         stats
     }
 
-    /// The sums over a group, if nothing else is asked of it.
+    /// The sums over a group, if of its CPUs nothing else is asked but who prefers which cache.
     fn suffice<'s>(&self, sums: &'s CpuStats, local: bool) -> Option<&'s CpuStats> {
         let misfits = !local && (self.has_misfits() || self.looks_for_reduced() && sums.maybe_reduced > 0);
-        (!misfits && !self.sched.sched_cache_active()).then_some(sums)
+        (!misfits).then_some(sums)
     }
 
     /// The sums over another group without fair tasks: it is never the busiest, so only the totals
     /// of the domain need them, unless somebody wants to see all groups.
     fn gives_nothing<'s>(&self, sums: &'s CpuStats, local: bool) -> Option<&'s CpuStats> {
         let unseen = !local && sums.h_nr_running == 0 && self.sched.balance_log.is_none();
-        if unseen { self.suffice(sums, local) } else { None }
+        if unseen && !self.records_llc_stats() { self.suffice(sums, local) } else { None }
     }
 
     fn has_misfits(&self) -> bool {

@@ -528,18 +528,22 @@ impl LbEnv<'_> {
     ///
     /// Kernel: record_sg_llc_stats(), kernel/sched/fair.c, v7.2.
     pub(super) fn record_sg_llc_stats(&mut self, group: &SchedGroup, stats: &SgLbStats) {
-        let sched = self.sched;
-        if self.idle == IdleType::NewlyIdle
-            || !sched.sched_cache_active()
-            || self.sd.child.is_none()
-            || self.sd.child != sched.domains.per_cpu[self.dst_cpu].llc
-        {
+        if !self.records_llc_stats() {
             return;
         }
         let first = group.span.first().expect("a group is not empty");
-        if let Some(shared) = sched.llc_of(first) {
+        if let Some(shared) = self.sched.llc_of(first) {
             self.llc_stats.push((shared, stats.group_util, stats.group_capacity));
         }
+    }
+
+    /// Whether a pass notes how full the caches are: over the domain above them, and if it is not newly idle.
+    #[inline]
+    pub(super) fn records_llc_stats(&self) -> bool {
+        self.idle != IdleType::NewlyIdle
+            && self.sched.sched_cache_active()
+            && self.sd.child.is_some()
+            && self.sd.child == self.sched.domains.per_cpu[self.dst_cpu].llc
     }
 }
 
