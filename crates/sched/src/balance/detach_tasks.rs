@@ -21,16 +21,30 @@ impl LbEnv<'_> {
             CandidateOrder::LeastRecentlyRun => tail,
             CandidateOrder::NewestFirst => head,
         };
-        self.skipped.clear();
+        self.skipped = self.steps.len();
         self.loops = 0;
         self.loop_break = SCHED_NR_MIGRATE_BREAK;
     }
 
     /// The candidate at the far end of what is left of the list.
     fn candidate(&mut self) -> Option<TaskId> {
-        let Some(task) = self.cursor else { return self.skipped.pop_front() };
+        let Some(task) = self.cursor else {
+            let (at, task) = self.next_skipped()?;
+            self.skipped = at + 1;
+            return Some(task);
+        };
         self.cursor = self.following(task);
         Some(task)
+    }
+
+    /// The next candidate that was passed over, and its place among the steps.
+    fn next_skipped(&self) -> Option<(usize, TaskId)> {
+        let steps = self.steps.iter().enumerate().skip(self.skipped);
+        let mut skipped = steps.filter_map(|(at, step)| match *step {
+            Step::Skip { task, .. } => Some((at, task)),
+            _ => None,
+        });
+        skipped.next()
     }
 
     /// The task behind another, seen from the far end.
@@ -44,7 +58,7 @@ impl LbEnv<'_> {
 
     /// Whether a candidate is left.
     fn has_candidate(&self) -> bool {
-        self.cursor.is_some() || !self.skipped.is_empty()
+        self.cursor.is_some() || self.next_skipped().is_some()
     }
 
     /// Takes tasks until the imbalance is used up; returns how many.
@@ -76,7 +90,6 @@ impl LbEnv<'_> {
             let task = self.candidate().expect("a candidate is left");
             match self.can_migrate_task(task).and_then(|()| self.fits_imbalance(task)) {
                 Err(why) => {
-                    self.skipped.push_back(task);
                     self.steps.push(Step::Skip { task, why });
                 }
                 Ok(amount) => {

@@ -5,7 +5,6 @@
 //! may be given to a neighbour of it. All of this is decided on the notes kept here,
 //! without touching the state.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
@@ -74,8 +73,8 @@ pub(super) struct LbEnv<'a> {
     pub dst_nr_running: u32,
     /// Next candidate of the source's list; see [`LbEnv::candidate`].
     pub cursor: Option<TaskId>,
-    /// Candidates passed over, which come again behind all others.
-    pub skipped: VecDeque<TaskId>,
+    /// From which step on those who are passed over come again, behind all others.
+    pub skipped: usize,
     /// Load that left each queue.
     pub detached_load: Vec<(CfsRqId, u64)>,
 }
@@ -109,7 +108,7 @@ impl<'a> LbEnv<'a> {
             src_nr_running: 0,
             dst_nr_running: sched.rqs[cpu].nr_running,
             cursor: None,
-            skipped: VecDeque::new(),
+            skipped: 0,
             detached_load: Vec::new(),
         }
     }
