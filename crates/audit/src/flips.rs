@@ -34,13 +34,13 @@ const PATIENCE: u32 = 100;
 struct Counts {
     least: u32,
     /// Invariant: less than `1 << shift`.
-    part: u8,
+    part: u16,
     /// Invariant: at most [`SHIFT_MAX`].
-    shift: u8,
+    shift: u16,
 }
 
 /// With so many halvings two neighbours at most are left, and further ones leave them or join them.
-const SHIFT_MAX: u8 = 7;
+const SHIFT_MAX: u16 = 7;
 
 impl Counts {
     const START: Counts = Counts { least: 0, part: 0, shift: 0 };
@@ -50,7 +50,7 @@ impl Counts {
     }
 
     fn halve(&mut self) {
-        let odd = (self.least & 1) as u8;
+        let odd = (self.least & 1) as u16;
         self.least >>= 1;
         if self.shift < SHIFT_MAX {
             self.part += odd << self.shift;
@@ -58,6 +58,15 @@ impl Counts {
         } else if odd == 0 {
             self.part = 0;
         }
+    }
+
+    /// What a wake-up makes of it.
+    fn recorded(mut self, changes: bool, halves: bool) -> Counts {
+        if halves {
+            self.halve();
+        }
+        self.least += u32::from(changes);
+        self
     }
 
     /// The first guess that adds so many to the least.
@@ -98,35 +107,51 @@ struct Record {
     asked: [u64; TOLERANCE + 1],
     /// All that are asked.
     any: u64,
-    /// How much they are asked together.
-    all: u32,
+    /// How much those below each guess are asked together, and at last all.
+    below: [u32; BASES + 1],
 }
 
 impl Record {
     const NEW: Record = {
         let mut asked = [0; TOLERANCE + 1];
         asked[0] = u64::MAX;
-        let all = (BASES << (2 * TOLERANCE)) as u32;
-        Record { contradicted: [0; BASES], live: u64::MAX, asked, any: u64::MAX, all }
+        let mut record =
+            Record { contradicted: [0; BASES], live: u64::MAX, asked, any: 0, below: [0; BASES + 1] };
+        record.sum_up();
+        record
     };
 
-    /// How much these guesses are asked together: not at all if they were contradicted too often.
-    fn weight(&self, guesses: u64) -> u32 {
-        match guesses {
-            0 => 0,
-            all if all == self.live => self.all,
-            some => self.sum(some),
+    /// How much these guesses are asked together: not at all if they were contradicted too often. They stand beside
+    /// each other as a rule.
+    fn weight(&self, mut guesses: u64) -> u32 {
+        let mut sum = 0;
+        while guesses != 0 {
+            let first = guesses.trailing_zeros() as usize;
+            let end = first + (!(guesses >> first)).trailing_zeros() as usize;
+            sum += self.below[end.min(BASES)] - self.below[first];
+            guesses &= !below(end);
         }
+        sum
     }
 
-    fn sum(&self, guesses: u64) -> u32 {
-        let by_rank = self.asked.iter().enumerate();
-        by_rank.map(|(rank, asked)| (asked & guesses).count_ones() << (2 * (TOLERANCE - rank))).sum()
-    }
-
-    fn sum_up(&mut self) {
-        self.any = self.asked.iter().fold(0, |any, asked| any | asked);
-        self.all = self.sum(u64::MAX);
+    const fn sum_up(&mut self) {
+        self.any = 0;
+        let mut rank = 0;
+        while rank <= TOLERANCE {
+            self.any |= self.asked[rank];
+            rank += 1;
+        }
+        let mut base = 0;
+        while base < BASES {
+            self.below[base + 1] = self.below[base];
+            let mut rank = 0;
+            while rank <= TOLERANCE {
+                let asked = (self.asked[rank] >> base) as u32 & 1;
+                self.below[base + 1] += asked << (2 * (TOLERANCE - rank));
+                rank += 1;
+            }
+            base += 1;
+        }
     }
 }
 
@@ -160,19 +185,11 @@ impl Guesses {
     pub fn record(&self, flips: &mut Flips, wakee: TaskId, jiffies: u64) {
         let changes = flips.last != Some(wakee);
         for (counts, decay) in flips.counts.iter_mut().zip(&mut flips.decay) {
-            (*counts, *decay) = self.recorded(*counts, *decay, changes, jiffies);
+            let halves = jiffies > *decay + self.hz;
+            *counts = counts.recorded(changes, halves);
+            *decay = if halves { jiffies } else { *decay };
         }
         flips.last = Some(wakee);
-    }
-
-    /// What a wake-up makes of flips, and when they were halved.
-    fn recorded(&self, mut counts: Counts, decay: u64, changes: bool, jiffies: u64) -> (Counts, u64) {
-        let halves = jiffies > decay + self.hz;
-        if halves {
-            counts.halve();
-        }
-        counts.least += u32::from(changes);
-        (counts, if halves { jiffies } else { decay })
     }
 
     /// Whether a wake-up spreads under the guesses that are still asked: likeliest answer,
@@ -187,29 +204,35 @@ impl Guesses {
     ) -> Spread {
         let changes = waker.last != Some(wakee_id);
         let mut by_guess = [0u64; HALVINGS];
-        let (mut some, mut others, mut tells) = (false, false, [false; 2]);
+        // Guesses that are asked and by which it spreads, and the others; then all that are live.
+        let (mut some, mut others, mut spreads, mut stays) = (0, 0, 0, 0);
         let mut before = None;
         for (halving, (record, wide)) in self.by_halving.iter().zip(&mut by_guess).enumerate() {
             if record.live == 0 {
                 continue;
             }
-            // As if the wake-up had been recorded already.
-            let (waker, _) = self.recorded(waker.counts[halving], waker.decay[halving], changes, jiffies);
             // Until something is halved it is the same for all halvings.
-            let asked = (waker, wakee.counts[halving], record.live);
-            *wide = match before {
-                Some((same, wide)) if same == asked => wide,
-                _ => spreading(asked.0, asked.1, record.live, factor),
+            let halves = jiffies > waker.decay[halving] + self.hz;
+            let asked = (waker.counts[halving], wakee.counts[halving], halves);
+            let all = match before {
+                Some((same, all)) if same == asked => all,
+                _ => {
+                    // As if the wake-up had been recorded already.
+                    spreading(asked.0.recorded(changes, halves), asked.1, u64::MAX, factor)
+                }
             };
-            before = Some((asked, *wide));
-            some |= record.any & *wide != 0;
-            others |= record.any & !*wide != 0;
-            tells = [tells[0] | (*wide != 0), tells[1] | (*wide != record.live)];
+            before = Some((asked, all));
+            *wide = all & record.live;
+            some |= *wide & record.any;
+            others |= !*wide & record.any;
+            spreads |= *wide;
+            stays |= *wide ^ record.live;
         }
+        let (some, others, tells) = (some != 0, others != 0, spreads != 0 && stays != 0);
         let open = some && others;
         let wide = if open { self.mostly(&by_guess) } else { some };
         let now = Now { waker: waker.counts[LATEST], changes, wakee: wakee.counts[LATEST], factor, jiffies };
-        Spread { wide, open, tells: tells == [true; 2], by_guess, now }
+        Spread { wide, open, tells, by_guess, now }
     }
 
     /// Whether the guesses that spread are asked more than the others.
@@ -217,7 +240,7 @@ impl Guesses {
         let (mut yes, mut all) = (0, 0);
         for (record, wide) in self.by_halving.iter().zip(by_guess) {
             yes += record.weight(*wide);
-            all += record.all;
+            all += record.below[BASES];
         }
         2 * yes > all
     }
@@ -280,6 +303,9 @@ impl Guesses {
                 if record.contradicted[base] > self.least + PATIENCE {
                     record.live &= !(1 << base);
                 }
+            }
+            if record.any & wrong == 0 {
+                continue;
             }
             for rank in (0..=TOLERANCE).rev() {
                 let fallen = record.asked[rank] & wrong;
