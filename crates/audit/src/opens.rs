@@ -9,11 +9,30 @@ pub(crate) struct Opens {
     by_cpu: PerCpu<Option<Box<Open>>>,
     /// Which have one: every event looks for them.
     which: CpuMask,
+    /// Places of those that were committed, to be filled again.
+    #[allow(clippy::vec_box)]
+    spare: Vec<Box<Open>>,
 }
 
 impl Opens {
     pub fn new(nr_cpus: usize) -> Opens {
-        Opens { by_cpu: PerCpu::new(nr_cpus, |_| None), which: CpuMask::new(nr_cpus) }
+        Opens { by_cpu: PerCpu::new(nr_cpus, |_| None), which: CpuMask::new(nr_cpus), spare: Vec::new() }
+    }
+
+    /// A place for one that begins.
+    pub fn begin(&mut self, open: Open) -> Box<Open> {
+        match self.spare.pop() {
+            Some(mut place) => {
+                *place = open;
+                place
+            }
+            None => Box::new(open),
+        }
+    }
+
+    /// One was committed.
+    pub fn give_back(&mut self, place: Box<Open>) {
+        self.spare.push(place);
     }
 
     pub fn get(&self, cpu: CpuId) -> Option<&Open> {

@@ -3,6 +3,8 @@
 //! A verdict is made at every third event, and each lists what was possible. Most are counted and
 //! forgotten, so their lists come back here and need not be allocated anew.
 
+use std::mem::take;
+
 use schedlab_sched::{Placement, SeId};
 use schedlab_topology::CpuId;
 
@@ -47,10 +49,15 @@ impl Spare {
     }
 
     /// Lists are no longer needed.
-    pub fn give_back_all(&mut self, possibilities: Possibilities) {
-        self.give_back(possibilities.list);
-        keep(&mut self.placements, possibilities.placements);
-        possibilities.around.into_iter().for_each(|cpus| keep(&mut self.cpus, cpus));
+    pub fn give_back_all(&mut self, mut possibilities: Possibilities) {
+        self.empty(&mut possibilities);
+    }
+
+    /// The lists are no longer needed; where they were stays.
+    pub fn empty(&mut self, possibilities: &mut Possibilities) {
+        self.give_back(take(&mut possibilities.list));
+        keep(&mut self.placements, take(&mut possibilities.placements));
+        possibilities.around.iter_mut().for_each(|cpus| keep(&mut self.cpus, take(cpus)));
     }
 }
 

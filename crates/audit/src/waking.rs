@@ -4,6 +4,8 @@
 //! then others may change what the waker looked at: so if the kernel's choice does not follow, it is
 //! asked again after each change, until the CPU that began it goes on.
 
+use std::mem::take;
+
 use schedlab_sched::{
     Curr, DelayedRequeue, EnqueueFlags, PreemptDecision, Reason, TaskState, WakePath, Wakeup, WakeupDecision,
 };
@@ -82,7 +84,7 @@ impl<S: Listener> Audit<S> {
             current_cpu: false,
         };
         self.shadow.known_mut(task).plainly_woken |= event.flags.has(Flags::HARDIRQ);
-        let mut open = Box::new(Open {
+        let mut open = self.open.begin(Open {
             wakeup,
             fate,
             verdict,
@@ -140,7 +142,8 @@ impl<S: Listener> Audit<S> {
             open.verdict.hidden = Some(Hidden::InMotion);
         }
         spare.give_back(before);
-        spare.give_back_all(std::mem::replace(&mut open.possible, possible));
+        spare.empty(&mut open.possible);
+        open.possible = possible;
     }
 
     /// Whether what happened follows under another reading, the likelier ones first.
@@ -273,8 +276,10 @@ impl<S: Listener> Audit<S> {
             open.verdict.nearest = self.why(&open.verdict, |audit| audit.nearest_of_wakeup(&open, now));
         }
         let preempt = self.settle(&open, now);
-        self.shadow.spare.give_back_all(open.possible);
-        self.give(open.verdict);
+        self.shadow.spare.empty(&mut open.possible);
+        let (ours, nearest) = (take(&mut open.verdict.ours), open.verdict.nearest.take());
+        self.give(Verdict { ours, nearest, ..open.verdict });
+        self.open.give_back(open);
         preempt
     }
 
