@@ -85,14 +85,23 @@ pub fn of_pass(shadow: &mut Shadow, asked: Asked, moved: Moved, now: Time) -> Ve
     let Some(sd) = common else { return Vec::new() };
     let pass = Pass { sd, asked, moved, now };
     let mut found = Vec::new();
-    pass.ask_all(shadow, None, &mut found);
-    if !pass.is_in(shadow, &found) {
+    // Who does not balance for its group does not under any reading.
+    let makes = pass.ask_all(shadow, None, &mut found);
+    if makes && !pass.is_in(shadow, &found) {
         pass.with_mark(shadow, &mut found);
     }
-    if !pass.is_in(shadow, &found) {
+    if makes && !pass.is_in(shadow, &found) {
         pass.with_averages(shadow, &mut found);
     }
     found
+}
+
+/// Whether some reading of a pass may lead to what was moved, at a glance: the task is queued there and does not run,
+/// and is not alone.
+pub fn may_move(shadow: &Shadow, asked: Asked, moved: Moved) -> bool {
+    let Moved { task, from, .. } = moved;
+    let (entry, rq) = (shadow.sched.task(task), &shadow.sched.rqs[from]);
+    asked.active || entry.on_rq && entry.cpu == from && rq.curr != Curr::Task(task) && rq.nr_running > 1
 }
 
 /// For whom and how a pass is made.
@@ -121,18 +130,26 @@ impl Pass {
     }
 
     /// Adds what the pass does in the state of now, and after more or fewer failures if that does not lead to what was moved.
-    fn ask_all(&self, shadow: &mut Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) {
-        let src = self.ask(shadow, hidden, found);
-        if (src.is_some() || shadow.sched.sched_cache_active()) && !self.is_in(shadow, found) {
+    /// Gives whether the pass is made at all.
+    fn ask_all(&self, shadow: &mut Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) -> bool {
+        let (src, makes) = self.ask(shadow, hidden, found);
+        let may_hang = src.is_some() || makes && shadow.sched.sched_cache_active();
+        if may_hang && !self.is_in(shadow, found) {
             self.with_failures(shadow, src, Some(hidden.unwrap_or(Hidden::BalanceTime)), found);
         }
+        makes
     }
 
-    /// Adds what the pass does in the state of now; from which CPU it takes.
-    fn ask(&self, shadow: &Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) -> Option<CpuId> {
+    /// Adds what the pass does in the state of now; from which CPU it takes, and whether it is made at all.
+    fn ask(
+        &self,
+        shadow: &Shadow,
+        hidden: Option<Hidden>,
+        found: &mut Vec<Possible>,
+    ) -> (Option<CpuId>, bool) {
         let decision = shadow.sched.decide_balance(self.asked.by, self.sd, self.asked.idle, self.now);
         self.tell(shadow, &decision, hidden, found);
-        decision.src
+        (decision.src, decision.continue_balancing || decision.src.is_some())
     }
 
     fn tell(
@@ -197,7 +214,7 @@ impl Pass {
                 continue;
             }
             shadow.sched.domains.sd_mut(self.sd).nr_balance_failed = failed;
-            let src = self.ask(shadow, hidden, found);
+            let (src, _) = self.ask(shadow, hidden, found);
             if self.is_in(shadow, found) {
                 break;
             }
@@ -241,7 +258,7 @@ impl Pass {
                     }
                 })
                 .collect();
-            averages::as_if(shadow, &averages, |shadow| self.ask_all(shadow, Some(Hidden::Loads), found));
+            averages::as_if(shadow, &averages, |shadow| _ = self.ask_all(shadow, Some(Hidden::Loads), found));
             if self.is_in(shadow, found) {
                 return;
             }

@@ -7,7 +7,7 @@ use schedlab_units::Time;
 use super::of_placement::{queue_facts, state_facts, with_load_errors};
 use super::{Fact, Nearest, Otherwise, nearest};
 use crate::audit::Audit;
-use crate::balance::{Asked, Moved, choice};
+use crate::balance::{Asked, Moved, choice, may_move};
 use crate::listener::Listener;
 use crate::motion::{self, Changing, Counted};
 use crate::moving::ask_pass;
@@ -49,7 +49,8 @@ impl<S: Listener> Audit<S> {
 fn as_if(shadow: &mut Shadow, facts: &[Otherwise], moved: Moved, asked: Asked, now: Time) -> bool {
     let [otherwise, others @ ..] = facts else {
         let wanted = choice(shadow, moved);
-        return ask_pass(shadow, moved, asked, now).iter().any(|possible| possible.choice == wanted);
+        return may_move(shadow, asked, moved)
+            && ask_pass(shadow, moved, asked, now).iter().any(|possible| possible.choice == wanted);
     };
     let look = |shadow: &mut Shadow| as_if(shadow, others, moved, asked, now);
     match otherwise.fact {
