@@ -247,7 +247,6 @@ impl Shadow {
             self.sched.update_idle_core(cpu);
             self.sched.nohz_balance_enter_idle(cpu);
         }
-        self.sched.caches_are_idle();
     }
 
     /// All CPUs.

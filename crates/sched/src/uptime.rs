@@ -46,7 +46,6 @@ impl Sched {
             rq.age_stamp = rq.clock;
         }
         self.nohz_next_balance = jiffy + 1;
-        self.caches_are_idle();
     }
 
     /// The shortest and the longest time, in jiffies, between two passes of a busy CPU over the lowest of its domains with

@@ -31,7 +31,7 @@ fn recordings() -> Vec<(Kernel, PathBuf)> {
 #[test]
 fn domains_and_groups_equal_those_of_the_kernel() {
     let recordings = recordings();
-    assert_eq!(recordings.len(), 26);
+    assert_eq!(recordings.len(), 29);
     for (kernel, folder) in recordings {
         let topology = machine(folder.file_name().unwrap().to_str().unwrap());
         let domains = Domains::build(&topology, &kernel, topology.online());

@@ -153,22 +153,6 @@ impl Sched {
         }
     }
 
-    /// Every cache is known to be idle, as passes leave it that come before there is work. In a kernel that has just
-    /// booted none was made yet, and caches of no capacity are taken to be full.
-    ///
-    /// Kernel: record_sg_llc_stats(), kernel/sched/fair.c, v7.2.
-    pub fn caches_are_idle(&mut self) {
-        for shared in &mut self.domains.shared {
-            (shared.util_avg, shared.capacity) = (0, 0);
-        }
-        for index in 0..self.rqs.len() {
-            let cpu = CpuId::from(index);
-            if let Some(llc) = self.llc_of(cpu) {
-                self.domains.shared[llc.0 as usize].capacity += self.capacity_of(cpu);
-            }
-        }
-    }
-
     /// Which cache a process prefers, and its threads, who learn of it when they are charged; none where nothing is kept
     /// of it.
     pub fn preference(&self, process: u32) -> Option<Preference> {
@@ -614,7 +598,6 @@ mod tests {
     fn a_process_that_prefers_something_else_counts_as_such_until_that_is_taken_back() {
         let mut pass = Pass::new("v7.2", "1x2x4 | 0[] 4[a* b c] 5[d* e]", "cpu=0 idle level=1 pref:c=1");
         let sched = &mut pass.drawn.sched;
-        sched.caches_are_idle();
         let counts = |sched: &crate::Sched| {
             [0, 4, 5].map(|cpu| [0, 4].map(|of| sched.nr_prefer_llc_of(CpuId(cpu), CpuId(of))))
         };
