@@ -24,6 +24,7 @@ mod need_active_balance;
 mod newidle_balance;
 mod nohz_balance;
 mod numa_imbalance;
+mod preference;
 mod rebalance_domains;
 mod sched_cache;
 mod should_we_balance;

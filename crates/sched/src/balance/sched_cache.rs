@@ -8,7 +8,6 @@
 //! NUMA balancing is not modelled, so memory footprints and preferred nodes play no part.
 
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_units::{TaskId, Time};
@@ -62,15 +61,6 @@ pub struct SchedCache {
     pub epoch_next: PerCpu<u64>,
 }
 
-/// Which cache a process prefers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Preference {
-    /// A CPU of it.
-    home: Option<CpuId>,
-    /// What each thread knows of that.
-    threads: Vec<(TaskId, Option<u16>)>,
-}
-
 /// Whether cache preference allows a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LlcMig {
@@ -92,7 +82,7 @@ impl Sched {
     }
 
     /// The last-level cache of a CPU.
-    fn llc_of(&self, cpu: CpuId) -> Option<SharedId> {
+    pub(super) fn llc_of(&self, cpu: CpuId) -> Option<SharedId> {
         self.domains.per_cpu[cpu].llc_shared
     }
 
@@ -151,40 +141,6 @@ impl Sched {
             let running = &mut self.rqs[cpu].nr_pref_llc_running;
             *running = if delayed { *running - 1 } else { *running + 1 };
         }
-    }
-
-    /// Which cache a process prefers, and its threads, who learn of it when they are charged; none where nothing is kept
-    /// of it.
-    pub fn preference(&self, process: u32) -> Option<Preference> {
-        let home = self.sched_cache.groups.get(&process)?.cpu;
-        let threads = self.tasks.iter().enumerate().filter(|(_, p)| p.process == process && !p.kthread);
-        let threads = threads.map(|(index, p)| (TaskId(index as u32), p.preferred_llc)).collect();
-        Some(Preference { home, threads })
-    }
-
-    /// Lets a process and its threads prefer something else.
-    pub fn set_preference(&mut self, process: u32, preference: &Preference) {
-        if let Some(group) = self.sched_cache.groups.get_mut(&process) {
-            group.cpu = preference.home;
-        }
-        for &(task, preferred) in &preference.threads {
-            let p = self.task(task);
-            let (cpu, on_rq) = (p.cpu, p.on_rq);
-            if on_rq {
-                self.account_llc_dequeue(cpu, task);
-            }
-            self.task_mut(task).preferred_llc = preferred;
-            if on_rq {
-                self.account_llc_enqueue(cpu, task);
-            }
-        }
-    }
-
-    /// The same preference for another CPU's cache, or none, known to all threads.
-    pub fn preferring(&self, preference: &Preference, home: Option<CpuId>) -> Preference {
-        let llc = home.and_then(|cpu| self.llc_of(cpu)).map(|llc| llc.0 as u16);
-        let threads = preference.threads.iter().map(|&(task, _)| (task, llc)).collect();
-        Preference { home, threads }
     }
 
     /// A process gained a thread.
@@ -592,23 +548,6 @@ mod tests {
         );
         let drawing = "1x2x4 | 0[] 4[a* b c] 5[d* e]";
         check_pass("v7.2+NO_SCHED_CACHE", drawing, words, expect!["LB_TASK task 2 from 4, b to 0, c to 0"]);
-    }
-
-    #[test]
-    fn a_process_that_prefers_something_else_counts_as_such_until_that_is_taken_back() {
-        let mut pass = Pass::new("v7.2", "1x2x4 | 0[] 4[a* b c] 5[d* e]", "cpu=0 idle level=1 pref:c=1");
-        let sched = &mut pass.drawn.sched;
-        let counts = |sched: &crate::Sched| {
-            [0, 4, 5].map(|cpu| [0, 4].map(|of| sched.nr_prefer_llc_of(CpuId(cpu), CpuId(of))))
-        };
-        let (before, former) = (sched.preference(0).unwrap(), counts(sched));
-        let away = sched.preferring(&before, Some(CpuId(2)));
-        sched.set_preference(0, &away);
-        assert_eq!(counts(sched), [[0, 0], [3, 0], [2, 0]], "all of them would go to the first cache");
-        sched.check();
-        sched.set_preference(0, &before);
-        assert_eq!((counts(sched), sched.preference(0).unwrap()), (former, before));
-        sched.check();
     }
 
     #[track_caller]
