@@ -7,18 +7,42 @@ EVENTS="sched/sched_switch sched/sched_waking sched/sched_wakeup sched/sched_wak
 # content FILE...: a line for each, its path and what is in it
 content() { for file; do [ -f "$file" ] && echo "$file $(cat "$file" 2>/dev/null)"; done; }
 
+# facts_in_force FOLDER: the features and numbers of now
+facts_in_force() {
+    mkdir -p "$1"
+    cat $debug/features >"$1/sched_features.txt"
+    content $(find $debug -maxdepth 2 -type f ! -name debug ! -name features | grep -v -e /domains/ -e fair_server -e ext_server | sort) >"$1/debug_sched.txt"
+}
+
 # facts FOLDER
 facts() {
     mkdir -p "$1"
     uname -a >"$1/uname.txt"
     cat /proc/cmdline >"$1/cmdline.txt"
     topology_dump >"$1/topology.txt"
-    cat $debug/features >"$1/sched_features.txt"
-    content $(find $debug -maxdepth 2 -type f ! -name debug ! -name features | grep -v -e /domains/ -e fair_server -e ext_server | sort) >"$1/debug_sched.txt"
+    facts_in_force "$1"
     (cd $debug/domains && content cpu*/domain*/*) >"$1/domains.txt"
     content /proc/sys/kernel/sched_* /proc/sys/kernel/numa_balancing* /proc/sys/kernel/timer_migration >"$1/sysctl.txt"
     cat /proc/schedstat >"$1/schedstat.txt"
     cat /sys/devices/system/clocksource/clocksource0/current_clocksource $tracing/trace_clock >"$1/clocksource.txt"
+}
+
+# turned FEATURE JOB: runs JOB with the name of the feature turned over, and turns it back
+turned() {
+    case $1 in NO_*) other=${1#NO_} ;; *) other=NO_$1 ;; esac
+    echo "$other" >$debug/features 2>/dev/null || return 0
+    "$2" "$other"
+    echo "$1" >$debug/features
+}
+
+# changed NUMBER VALUE JOB: runs JOB with `NUMBER=VALUE`, and changes it back; a kernel without that number is passed over
+changed() {
+    [ -f "$debug/$1" ] || return 0
+    # Of a choice the one in brackets.
+    was=$(sed -n 's/.*(\(.*\)).*/\1/p;t;p' "$debug/$1")
+    echo "$2" >"$debug/$1" 2>/dev/null || return 0
+    "$3" "$(echo "$1" | tr / .)=$2"
+    echo "$was" >"$debug/$1"
 }
 
 # rec NAME COMMAND...: runs the command under the recorder; $EV are the events, if not the usual ones
