@@ -6,25 +6,24 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
-use schedlab::audit::{AuditReport, Counts, Decision, GroupFiles};
-use schedlab::audited::{RecordedFacts, audit_recording};
+use schedlab::audit::{AuditReport, Counts, Decision};
 
 use crate::disagreements::Disagreements;
-use crate::source::{self, read};
+use crate::recording::Recording;
+use crate::source::{self, Section, head, read};
 
-const BEGIN: &str = "<!-- audit: begin, written by `cargo xtask fidelity` -->";
-const END: &str = "<!-- audit: end -->";
+const SECTION: Section = Section { document: "docs/fidelity.md", name: "audit", command: "fidelity" };
 
-const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
+pub const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
 const MACHINES: [&str; 6] =
     ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster", "1x1x4-groups", "1x1x4-programs"];
-const KINDS: [Decision; 6] = Decision::ALL;
+pub const KINDS: [Decision; 6] = Decision::ALL;
 
 /// Agreement that is asked for, in percent, by kind; none for balancing.
-const GOALS: [f64; 6] = [99.0, 99.0, 99.0, 98.0, 98.0, 0.0];
+pub const GOALS: [f64; 6] = [99.0, 99.0, 99.0, 98.0, 98.0, 0.0];
 
 /// Part that may be undecided, in percent.
 const UNDECIDED_MAX: f64 = 5.0;
@@ -44,11 +43,8 @@ do not lead to,\nand the nearest fact that would have led there. What they have 
 /// A file that cannot be read or written, or a section that is not what comes out.
 pub fn run(args: &[String]) -> Result<(), String> {
     let (text, list) = tables()?;
-    let path = source::root().join("docs/fidelity.md");
-    let docs = read(&path)?;
-    let (before, rest) = docs.split_once(BEGIN).ok_or(format!("docs/fidelity.md has no line {BEGIN}"))?;
-    let (_, after) = rest.split_once(END).ok_or(format!("docs/fidelity.md has no line {END}"))?;
-    let fresh = format!("{before}{BEGIN}\n\n{text}\n{END}{after}");
+    let docs = read(&source::root().join(SECTION.document))?;
+    let fresh = SECTION.with(&docs, &text)?;
     let listed = source::root().join("docs/disagreements.md");
     if args.iter().any(|arg| arg == "--check") {
         check(&docs, &fresh)?;
@@ -63,7 +59,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         };
     }
     fs::write(&listed, list).map_err(|e| e.to_string())?;
-    fs::write(&path, fresh).map_err(|e| e.to_string())
+    SECTION.write(&text)
 }
 
 /// Differences in agreement that are no news, in percentage points.
@@ -107,7 +103,7 @@ fn tables() -> Result<(String, String), String> {
         for machine in MACHINES {
             let folder = source::root().join("traces").join(kernel).join(machine);
             for load in loads(&folder)? {
-                let report = audit(kernel, machine, &folder, &load)?;
+                let report = Recording::of(&folder.join(&load))?.audit()?;
                 disagreements.add(kernel, &format!("{machine}/{load}"), &report);
                 _ = write!(rows, "| {kernel} | {machine} | {load} |");
                 for (kind, goal) in KINDS.into_iter().zip(GOALS) {
@@ -154,11 +150,11 @@ fn tables() -> Result<(String, String), String> {
     Ok((text, format!("{LISTED}\n{}", disagreements.list())))
 }
 
-fn head(columns: &[&str]) -> String {
-    format!("| {} |\n|{}\n", columns.join(" | "), "---|".repeat(columns.len()))
-}
-
-fn loads(folder: &Path) -> Result<Vec<String>, String> {
+/// The recordings in a machine's folder.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn loads(folder: &Path) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut loads: Vec<String> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -169,35 +165,9 @@ fn loads(folder: &Path) -> Result<Vec<String>, String> {
     Ok(loads)
 }
 
-fn audit(kernel: &str, machine: &str, folder: &Path, load: &str) -> Result<AuditReport, String> {
-    // Groups change from one recording to the next, so they lie beside it.
-    let own = folder.join(load).join("facts");
-    let groups = |name: &str| if own.is_dir() { read(&own.join(name)) } else { Ok(String::new()) };
-    let facts = RecordedFacts {
-        machine,
-        kernel: &format!("v{kernel}"),
-        topology: &read(&folder.join("facts").join("topology.txt"))?,
-        features: &read(&folder.join("facts").join("sched_features.txt"))?,
-        debug_sched: &read(&folder.join("facts").join("debug_sched.txt"))?,
-        command: &read(&folder.join(load).join("cmd.txt"))?,
-        tasks: &fs::read_to_string(own.join("tasks.txt")).unwrap_or_default(),
-        groups: GroupFiles {
-            before: &groups("groups-before.txt")?,
-            after: &groups("groups-after.txt")?,
-            cgroups: &groups("cgroups.txt")?,
-            cgroups_after: &groups("cgroups-after.txt")?,
-            sysctl: &read(&folder.join("facts/sysctl.txt"))?,
-        },
-        stories: usize::MAX,
-    };
-    let path = folder.join(load).join("trace.txt.gz");
-    let trace = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    audit_recording(trace, &facts).map_err(|e| format!("{}: {e}", path.display()))
-}
-
 /// `99.8 (3394+949 d9)`: percent, exact and in a set, what differs and is undecided; bold
 /// where a goal is missed.
-fn cell(counts: &Counts, goal: f64) -> String {
+pub fn cell(counts: &Counts, goal: f64) -> String {
     let Some(agreement) = counts.agreement() else { return " - |".to_owned() };
     let mut text = format!("{:.1} ({}+{}", agreement * 100.0, counts.agrees, counts.agrees_in_set);
     if counts.differs > 0 {

@@ -18,11 +18,11 @@ use schedlab::sched::Kernel;
 use schedlab::topology::CpuId;
 
 use crate::near::{Tally, cell, told};
-use crate::source::{self, read};
+use crate::source::{self, Section, head, read};
 use crate::spread::{self, Spread};
 
-const BEGIN: &str = "<!-- closed loop: begin, written by `cargo xtask fidelity-loop` -->";
-const END: &str = "<!-- closed loop: end -->";
+const SECTION: Section =
+    Section { document: "docs/fidelity.md", name: "closed loop", command: "fidelity-loop" };
 
 const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
 const MACHINES: [&str; 4] = ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster"];
@@ -69,11 +69,7 @@ pub fn run(only: &[String]) -> Result<(), String> {
         print!("{text}");
         return Ok(());
     }
-    let path = source::root().join("docs/fidelity.md");
-    let docs = read(&path)?;
-    let (before, rest) = docs.split_once(BEGIN).ok_or(format!("docs/fidelity.md has no line {BEGIN}"))?;
-    let (_, after) = rest.split_once(END).ok_or(format!("docs/fidelity.md has no line {END}"))?;
-    fs::write(&path, format!("{before}{BEGIN}\n\n{text}\n{END}{after}")).map_err(|e| e.to_string())
+    SECTION.write(&text)
 }
 
 /// Lines of the tables.
@@ -126,8 +122,6 @@ impl Tables {
     }
 
     fn text(&self) -> String {
-        let head =
-            |columns: &[&str]| format!("| {} |\n|{}\n", columns.join(" | "), "---|".repeat(columns.len()));
         let mut columns = vec!["kernel", "machine", "load"];
         columns.extend(ROWS);
         let streams = ["kernel", "machine", "load", "steps", "exact", "in set", "differ", "not reached"];

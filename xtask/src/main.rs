@@ -1,16 +1,19 @@
 //! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`,
 //! `cargo xtask fidelity`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`,
-//! `cargo xtask rules`.
+//! `cargo xtask switches`, `cargo xtask effects`, `cargo xtask rules`.
 
 mod disagreements;
+mod effects;
 mod fidelity;
 mod fidelity_loop;
 mod kernel_map;
 mod near;
+mod recording;
 mod replay_fidelity;
 mod rules;
 mod source;
 mod spread;
+mod switches;
 mod tidy;
 
 use std::process::ExitCode;
@@ -19,12 +22,14 @@ fn main() -> ExitCode {
     let verb = std::env::args().nth(1).unwrap_or_default();
     let result = match verb.as_str() {
         "kernel-map" => kernel_map::write(),
+        "effects" => effects::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "fidelity" => fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "fidelity-loop" => fidelity_loop::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "replay-fidelity" => replay_fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "rules" => rules::run(&std::env::args().skip(2).collect::<Vec<_>>()),
+        "switches" => switches::run(),
         "tidy" => tidy::check(),
-        _ => Err("usage: cargo xtask tidy | kernel-map | fidelity [--check] | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..]"
+        _ => Err("usage: cargo xtask tidy | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..]"
             .to_string()),
     };
     match result {

@@ -15,10 +15,9 @@ use schedlab::sched::Kernel;
 use schedlab::topology::{SavedSysfs, Topology};
 use schedlab::trace::read::{feed, open};
 
-use crate::source::{self, read};
+use crate::source::{self, Section, folders_in};
 
-const BEGIN: &str = "<!-- replay: begin, written by `cargo xtask replay-fidelity` -->";
-const END: &str = "<!-- replay: end -->";
+const SECTION: Section = Section { document: "docs/fidelity.md", name: "replay", command: "replay-fidelity" };
 
 /// The first of them.
 const SEED: u64 = 1;
@@ -64,11 +63,7 @@ pub fn run(only: &[String]) -> Result<(), String> {
         print!("{text}");
         return Ok(());
     }
-    let path = source::root().join("docs/fidelity.md");
-    let docs = read(&path)?;
-    let (before, rest) = docs.split_once(BEGIN).ok_or(format!("docs/fidelity.md has no line {BEGIN}"))?;
-    let (_, after) = rest.split_once(END).ok_or(format!("docs/fidelity.md has no line {END}"))?;
-    fs::write(&path, format!("{before}{BEGIN}\n\n{text}\n{END}{after}")).map_err(|e| e.to_string())
+    SECTION.write(&text)
 }
 
 /// Folders with a recording: `traces/KERNEL/MACHINE/LOAD`.
@@ -82,20 +77,15 @@ fn recordings() -> Result<Vec<PathBuf>, String> {
     Ok(folders)
 }
 
-/// Whether the table has it: not those of single programs, of which the text says how many come back.
+/// Whether the table has it: not those of single programs, of which the text says how many come back, nor those under switches
+/// that were turned over, which `effects.rs` holds against what others foretell.
 fn is_in_table(folder: &Path) -> bool {
-    !folder.parent().is_some_and(|machine| machine.to_string_lossy().ends_with("-programs"))
+    let machine = folder.parent().map(|machine| machine.to_string_lossy().into_owned()).unwrap_or_default();
+    !["-programs", "-switches"].iter().any(|kind| machine.ends_with(kind))
 }
 
 fn name(folder: &Path) -> String {
     folder.strip_prefix(source::root().join("traces")).unwrap_or(folder).display().to_string()
-}
-
-fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut folders: Vec<PathBuf> = entries.flatten().map(|e| e.path()).filter(|p| p.is_dir()).collect();
-    folders.sort();
-    Ok(folders)
 }
 
 fn trace_in(folder: &Path) -> Option<PathBuf> {
@@ -105,7 +95,11 @@ fn trace_in(folder: &Path) -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-fn found(folder: &Path) -> Result<Found, String> {
+/// The recording in a folder.
+///
+/// # Errors
+/// A file that cannot be read, or facts that make no machine.
+pub fn found(folder: &Path) -> Result<Found, String> {
     let path = trace_in(folder).ok_or_else(|| format!("{}: no trace", folder.display()))?;
     let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let machine = folder.parent().ok_or_else(|| wrong(&"no machine"))?;
@@ -143,10 +137,10 @@ fn found(folder: &Path) -> Result<Found, String> {
 }
 
 /// A recording, and where it was made.
-struct Found {
-    recorded: Recorded,
-    topology: Topology,
-    kernel: Kernel,
+pub struct Found {
+    pub recorded: Recorded,
+    pub topology: Topology,
+    pub kernel: Kernel,
 }
 
 /// A recording as it comes back.
@@ -264,8 +258,8 @@ mod tests {
 
     /// The form of each recording, as the table has it.
     fn forms() -> BTreeMap<String, Form> {
-        let docs = fs::read_to_string(source::root().join("docs/fidelity.md")).unwrap();
-        let (_, table) = docs.split_once(BEGIN).unwrap();
+        let docs = fs::read_to_string(source::root().join(SECTION.document)).unwrap();
+        let [_, table, _] = SECTION.split(&docs).unwrap();
         let form = |line: &str| {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
             Form::parse(cells[cells.len() - 1]).map(|form| (cells[0].to_string(), form))

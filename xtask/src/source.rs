@@ -13,6 +13,65 @@ pub fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
+/// Folders in a folder, in order, but those of recordings that did not come to their end.
+pub fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> =
+        paths.filter(|path| path.is_dir() && path.extension().is_none_or(|end| end != "partial")).collect();
+    folders.sort();
+    Ok(folders)
+}
+
+/// The name of a folder or file, without where it lies.
+pub fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A generated part of a document: which, and the command that writes it.
+pub struct Section {
+    pub document: &'static str,
+    pub name: &'static str,
+    pub command: &'static str,
+}
+
+impl Section {
+    fn begin(&self) -> String {
+        format!("<!-- {}: begin, written by `cargo xtask {}` -->", self.name, self.command)
+    }
+
+    fn end(&self) -> String {
+        format!("<!-- {}: end -->", self.name)
+    }
+
+    /// The document with another text there.
+    pub fn with(&self, document: &str, text: &str) -> Result<String, String> {
+        let [before, _, after] = self.split(document)?;
+        Ok(format!("{before}{}\n\n{text}\n{}{after}", self.begin(), self.end()))
+    }
+
+    /// Writes another text there.
+    pub fn write(&self, text: &str) -> Result<(), String> {
+        let path = root().join(self.document);
+        let document = self.with(&read(&path)?, text)?;
+        fs::write(&path, document).map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    /// What stands before it, in it, and after.
+    pub fn split<'a>(&self, document: &'a str) -> Result<[&'a str; 3], String> {
+        let (begin, end) = (self.begin(), self.end());
+        let missing = |mark: &str| format!("{} has no line {mark}", self.document);
+        let (before, rest) = document.split_once(&begin).ok_or_else(|| missing(&begin))?;
+        let (text, after) = rest.split_once(&end).ok_or_else(|| missing(&end))?;
+        Ok([before, text, after])
+    }
+}
+
+/// The head of a table.
+pub fn head(columns: &[&str]) -> String {
+    format!("| {} |\n|{}\n", columns.join(" | "), "---|".repeat(columns.len()))
+}
+
 /// Every Rust file below `crates` and `xtask`, in order, as a path from the top with its text.
 pub fn rust_files() -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
@@ -36,4 +95,23 @@ fn walk(folder: &Path, found: &mut Vec<(String, String)>) -> Result<(), String> 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_is_replaced_between_its_marks() {
+        let section = Section { document: "docs/x.md", name: "figures", command: "x" };
+        let document =
+            "a\n<!-- figures: begin, written by `cargo xtask x` -->\n\nold\n<!-- figures: end -->\nb\n";
+        assert_eq!(section.split(document).unwrap().map(str::trim), ["a", "old", "b"]);
+        let fresh = section.with(document, "new\n").unwrap();
+        assert_eq!(fresh, document.replace("old", "new\n"));
+        assert_eq!(
+            section.split("a").unwrap_err(),
+            "docs/x.md has no line <!-- figures: begin, written by `cargo xtask x` -->"
+        );
+    }
 }

@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Cursor;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use schedlab::closed_loop::{Company, Figures, Program, ROWS, SESSION, machine, recorded};
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::units::Duration;
 
-use crate::source::{self, read};
+use crate::source::{self, folders_in, name, read};
 
 const FILE: &str = "groundtruth/spread.tsv";
 
@@ -190,20 +190,9 @@ fn build(uname: &str) -> String {
 }
 
 /// What the emulator was given for its random numbers.
-fn seed(qemu: &str) -> String {
+pub fn seed(qemu: &str) -> String {
     let mut words = qemu.split_whitespace().skip_while(|&word| word != "-seed");
     words.nth(1).unwrap_or("-").to_string()
-}
-
-fn name(folder: &Path) -> String {
-    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// Folders in a folder, but those of recordings that did not come to their end.
-fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let paths = entries.flatten().map(|entry| entry.path());
-    Ok(paths.filter(|path| path.is_dir() && path.extension().is_none_or(|end| end != "partial")).collect())
 }
 
 #[cfg(test)]

@@ -1,0 +1,396 @@
+//! `cargo xtask effects`: what a switch changes, in recorded kernels and in the simulator.
+//!
+//! A kernel ran the same programs with a feature or a number as it is and turned over, in rounds, all in each boot
+//! (`groundtruth/guest/effects.sh`). With `--recorded` and the folders of such boots their figures go into
+//! `groundtruth/effects.tsv`; the recordings are too large for the tree. Without, the models of the programs run with
+//! the same switch on the same machine, and so does what was learned from one recording without it; a section of
+//! `docs/switches.md` has the changes beside each other.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use schedlab::Run;
+use schedlab::audit::apply_tunables;
+use schedlab::closed_loop::{self, ROWS};
+use schedlab::sched::Kernel;
+use schedlab_stats::{Direction, Moments, Summary, t_quantile, welch};
+
+use crate::replay_fidelity::{self, Found};
+use crate::source::{self, Section, folders_in, head, name, read};
+use crate::spread;
+use crate::switches::{FOLDER, PLAIN};
+
+const FILE: &str = "groundtruth/effects.tsv";
+const SECTION: Section = Section { document: "docs/switches.md", name: "effects", command: "effects" };
+
+/// The machine. How programs begin on it is told by recordings beside those of [`crate::switches`].
+const MACHINE: &str = "2x1x4";
+
+/// Simulated runs of each load and setting.
+const SEEDS: u64 = 16;
+
+/// A change is told from what differs between rounds if it is this improbable without a cause...
+const LEVEL: f64 = 0.01;
+/// ... and at least this large, as a part of the figure it changes.
+const LEAST: f64 = 0.2;
+/// Of fewer events it is not asked how many more there are.
+const HANDFUL: f64 = 20.0;
+
+/// The figures that are compared: those of [`ROWS`] that rest on who runs where and when, and the sum of all moves.
+const FIGURES: [&str; 6] =
+    ["voluntary", "involuntary", "wake-ups", "migrations", "latency p50 us", "latency p99 us"];
+
+type Figures = [f64; FIGURES.len()];
+
+/// The figures among those of a row.
+fn figures(row: &[f64; ROWS.len()]) -> Figures {
+    let of = |name: &str| row[ROWS.iter().position(|row| *row == name).expect("it is a row")];
+    let moved: f64 = ROWS.iter().zip(row).filter(|(name, _)| name.starts_with("moved")).map(|(_, n)| n).sum();
+    FIGURES.map(|name| if name == "migrations" { moved } else { of(name) })
+}
+
+/// Kernel, setting, load.
+type Key = [String; 3];
+
+/// The rounds of each load under each setting, or the runs.
+type Rounds = BTreeMap<Key, Vec<Figures>>;
+
+/// Measures recordings, or writes the section.
+///
+/// # Errors
+/// A file that cannot be read or written, or a run that cannot be made.
+pub fn run(args: &[String]) -> Result<(), String> {
+    if let Some(("--recorded", folders)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return measure(folders);
+    }
+    let recorded = parse(&read(&source::root().join(FILE))?)?;
+    let [simulated, replayed] = foretell(&recorded)?;
+    SECTION.write(&text(&recorded, &[("simulated", simulated), ("replayed", replayed)]))
+}
+
+/// Measures what `effects.sh` left in folders, `KERNEL/SETTING/LOAD-ROUND`, and writes the file.
+fn measure(folders: &[String]) -> Result<(), String> {
+    let mut recordings: Vec<(Key, [String; 2], PathBuf)> = Vec::new();
+    for folder in folders {
+        for kernel in folders_in(Path::new(folder))? {
+            let boot = spread::seed(&read(&kernel.join("qemu.cmd"))?);
+            for setting in folders_in(&kernel)? {
+                for recording in folders_in(&setting)?.into_iter().filter(|r| r.join("cmd.txt").is_file()) {
+                    let of = name(&recording);
+                    let (load, round) = of.split_once('-').ok_or(format!("{of} is no load and round"))?;
+                    let key = [name(&kernel), name(&setting), load.to_string()];
+                    recordings.push((key, [boot.clone(), round.to_string()], recording));
+                }
+            }
+        }
+    }
+    recordings.sort();
+    let line = |(key, [boot, round], folder): &(Key, [String; 2], PathBuf)| {
+        let facts = folder.join("../../facts/topology.txt");
+        let machine = closed_loop::machine(MACHINE, &read(&facts)?).map_err(|e| e.to_string())?;
+        let (_, measured) = spread::recording(folder, &machine, &key[0])?;
+        let words = figures(&measured.row()).map(|figure| ((figure * 10.0).round() / 10.0).to_string());
+        Ok(format!("{}\t{boot}\t{round}\t{}\n", key.join("\t"), words.join("\t")))
+    };
+    let lines: Vec<String> = recordings.par_iter().map(line).collect::<Result<_, String>>()?;
+    let head = format!(
+        "# Programs under switches turned over, each setting in several rounds of each boot on {MACHINE}: groundtruth/guest/effects.sh.\n\
+         # Written by `cargo xtask effects --recorded FOLDER..`.\n\
+         kernel\tsetting\tload\tseed\tround\t{}\n",
+        FIGURES.join("\t")
+    );
+    let path = source::root().join(FILE);
+    fs::write(&path, head + &lines.concat()).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn parse(text: &str) -> Result<Rounds, String> {
+    let mut recorded = Rounds::new();
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with(['#', 'k'])) {
+        let words: Vec<&str> = line.split('\t').collect();
+        let numbers: Option<Vec<f64>> =
+            words.get(5..).unwrap_or_default().iter().map(|w| w.parse().ok()).collect();
+        let row = numbers.and_then(|numbers| Figures::try_from(numbers).ok());
+        let row = row.ok_or_else(|| format!("{FILE}:{}: not a recording", at + 1))?;
+        recorded.entry([words[0], words[1], words[2]].map(str::to_string)).or_default().push(row);
+    }
+    Ok(recorded)
+}
+
+/// Runs every load under every setting that was recorded: as a model of the program, and as learned from a recording.
+fn foretell(recorded: &Rounds) -> Result<[Rounds; 2], String> {
+    let mut settings: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for [kernel, setting, load] in recorded.keys() {
+        settings.entry((kernel, load)).or_default().push(setting);
+    }
+    let runs = |((kernel, load), settings): ((&str, &str), Vec<&str>)| {
+        let folder = source::root().join("traces").join(kernel).join(FOLDER).join(format!("{PLAIN}-{load}"));
+        let found = replay_fidelity::found(&folder)?;
+        let kernels: Vec<Kernel> =
+            settings.iter().map(|setting| under(setting, &found)).collect::<Result<_, _>>()?;
+        let by_kernel = [simulated(&folder, kernel, &kernels)?, replayed(&found, kernels)?];
+        let keyed = |runs: Vec<Vec<Figures>>| -> Vec<(Key, Vec<Figures>)> {
+            let key = |setting: &&str| [kernel, setting, load].map(str::to_string);
+            settings.iter().map(key).zip(runs).collect()
+        };
+        Ok(by_kernel.map(keyed))
+    };
+    let all: Vec<[Vec<(Key, Vec<Figures>)>; 2]> =
+        settings.into_par_iter().map(runs).collect::<Result<_, String>>()?;
+    let mut foretold = [Rounds::new(), Rounds::new()];
+    for runs in all {
+        for (foretold, runs) in foretold.iter_mut().zip(runs) {
+            foretold.extend(runs);
+        }
+    }
+    Ok(foretold)
+}
+
+/// The kernel of a recording with a setting.
+fn under(setting: &str, found: &Found) -> Result<Kernel, String> {
+    let mut kernel = found.kernel.clone();
+    match setting.split_once('=') {
+        _ if setting == PLAIN => {}
+        // As debugfs shows it: the choice in brackets.
+        Some(("preempt", model)) => apply_tunables(&mut kernel, &format!("/preempt ({model})"), 0),
+        Some((number, value)) => {
+            apply_tunables(&mut kernel, &format!("/{number} {value}"), found.topology.online().weight());
+        }
+        None => kernel.switch(setting).map_err(|e| e.to_string())?,
+    }
+    Ok(kernel)
+}
+
+/// Runs of the program's model by kernel, begun as it was in a recording.
+fn simulated(folder: &Path, version: &str, kernels: &[Kernel]) -> Result<Vec<Vec<Figures>>, String> {
+    let facts = read(&folder.join("../facts/topology.txt"))?;
+    let machine = closed_loop::machine(MACHINE, &facts).map_err(|e| e.to_string())?;
+    let (program, recorded) = spread::recording(folder, &machine, version)?;
+    let run = |kernel: &Kernel, seed| {
+        closed_loop::simulated(&machine, kernel, &program, &recorded.begun, seed)
+            .map(|run| figures(&run.row()))
+            .map_err(|e| e.to_string())
+    };
+    kernels.iter().map(|kernel| (1..=SEEDS).map(|seed| run(kernel, seed)).collect()).collect()
+}
+
+/// Runs by kernel of what was learned from a recording, on the recorded machine.
+fn replayed(found: &Found, kernels: Vec<Kernel>) -> Result<Vec<Vec<Figures>>, String> {
+    let Found { recorded, topology, kernel } = found;
+    let runs = || {
+        let form = recorded.fit(topology, kernel, 1, 1)?;
+        let place = recorded.own(topology.clone(), form);
+        recorded.scenario(place, kernels, SEEDS as u32, 1)?.run(1, |_, _| {})
+    };
+    let results = runs().map_err(|e: schedlab::Error| e.to_string())?;
+    let row = |run: &Run| {
+        let (counts, latency) = (&run.folds.counts, &run.folds.latency.histogram);
+        let us = |percent| latency.percentile(percent).unwrap_or(0) as f64 / 1e3;
+        let [voluntary, involuntary, wakeups] =
+            [counts.voluntary, counts.involuntary, counts.wakeups].map(|count| count as f64);
+        [voluntary, involuntary, wakeups, run.folds.migrations.total() as f64, us(50.0), us(99.0)]
+    };
+    Ok(results.runs[0].iter().map(|runs| runs.iter().map(row).collect()).collect())
+}
+
+/// How one figure changes with a setting.
+struct Change {
+    before: f64,
+    after: f64,
+    /// How improbable it is without a cause.
+    p: f64,
+    /// How far the rounds leave its part open to either side.
+    open: f64,
+}
+
+impl Change {
+    fn of(plain: &[Figures], with: &[Figures], at: usize) -> Change {
+        let values = |rounds: &[Figures]| -> Vec<f64> { rounds.iter().map(|round| round[at]).collect() };
+        let mean = |values: &[f64]| values.iter().copied().collect::<Moments>().mean();
+        let (plain, with) = (values(plain), values(with));
+        let summary = |values: &[f64]| Summary::new(values.iter().copied(), Direction::Lower);
+        let (before, after) = (mean(&plain), mean(&with));
+        let errors =
+            [&plain, &with].map(|values| values.iter().copied().collect::<Moments>().stderr().powi(2));
+        // As many degrees of freedom as the smaller group has are too few rather than too many.
+        let t = t_quantile(1.0 - LEVEL / 2.0, (plain.len().min(with.len()) - 1) as f64);
+        let open = t * errors.iter().sum::<f64>().sqrt() / before.max(HANDFUL);
+        Change { before, after, p: welch(&summary(&plain), &summary(&with)), open }
+    }
+
+    /// As a part of what it was; of a handful of events, as if that had been a handful.
+    fn part(&self) -> f64 {
+        (self.after - self.before) / self.before.max(HANDFUL)
+    }
+
+    /// Its rounds do not leave open that it is as large as another.
+    fn rules_out(&self, other: &Change) -> bool {
+        (self.part() - other.part()).abs() > self.open
+    }
+
+    /// It is told from what differs between rounds.
+    fn stands_out(&self) -> bool {
+        self.p < LEVEL && self.part().abs() >= LEAST
+    }
+
+    fn cell(&self) -> String {
+        let star = if self.stands_out() { "*" } else { "" };
+        format!("{:.0} -> {:.0} ({:+.0} %{star})", self.before, self.after, self.part() * 100.0)
+    }
+}
+
+/// How foretold changes compare with recorded ones.
+#[derive(Default)]
+struct Tally {
+    /// Recorded ones that stand out; simulated ones with the same sign; those that stand out as well; those within a factor of two.
+    recorded: usize,
+    sign: usize,
+    told: usize,
+    near: usize,
+    /// Simulated ones that stand out where no recorded one does, of how many; those that the recorded rounds rule out.
+    alone: usize,
+    wrong: usize,
+    quiet: usize,
+}
+
+impl Tally {
+    fn add(&mut self, recorded: &Change, simulated: &Change) {
+        if !recorded.stands_out() {
+            self.quiet += 1;
+            let alone = simulated.stands_out();
+            self.alone += usize::from(alone);
+            self.wrong += usize::from(alone && recorded.rules_out(simulated));
+            return;
+        }
+        let (said, ours) = (recorded.part(), simulated.part());
+        let same = said.signum() == ours.signum();
+        self.recorded += 1;
+        self.sign += usize::from(same);
+        self.told += usize::from(same && simulated.stands_out());
+        // A half and a double are as far from what was.
+        let ratio = |change: &Change| (change.after.max(1.0) / change.before.max(1.0)).ln();
+        let of = ratio(simulated) / ratio(recorded);
+        self.near += usize::from(same && (0.5..=2.0).contains(&of));
+    }
+
+    fn row(&self, how: &str, load: &str) -> String {
+        let Tally { recorded, sign, told, near, alone, wrong, quiet } = self;
+        format!("| {how} | {load} | {recorded} | {sign} | {told} | {near} | {alone} of {quiet} | {wrong} |\n")
+    }
+}
+
+/// The section.
+fn text(recorded: &Rounds, foretold: &[(&str, Rounds)]) -> String {
+    let mut rows = String::new();
+    let mut tallies: BTreeMap<(&str, &str), Tally> = BTreeMap::new();
+    for key @ [kernel, setting, load] in recorded.keys().filter(|[_, setting, _]| setting != PLAIN) {
+        let plain = [kernel.clone(), PLAIN.to_string(), load.clone()];
+        for (at, figure) in FIGURES.iter().enumerate() {
+            let change = |rounds: &Rounds| Change::of(&rounds[&plain], &rounds[key], at);
+            let said = change(recorded);
+            let ours: Vec<Change> = foretold.iter().map(|(_, runs)| change(runs)).collect();
+            for ((how, _), ours) in foretold.iter().zip(&ours) {
+                tallies.entry((how, load)).or_default().add(&said, ours);
+            }
+            if said.stands_out() || ours[0].stands_out() && said.rules_out(&ours[0]) {
+                let cells: Vec<String> = [&said].into_iter().chain(&ours).map(Change::cell).collect();
+                _ = writeln!(rows, "| {kernel} | {setting} | {load} | {figure} | {} |", cells.join(" | "));
+            }
+        }
+    }
+    let mut tally = String::new();
+    for (how, _) in foretold {
+        tally.extend(
+            tallies.iter().filter(|((of, _), _)| of == how).map(|((how, load), of)| of.row(how, load)),
+        );
+    }
+    let mut columns = vec!["kernel", "setting", "load", "figure", "recorded"];
+    columns.extend(foretold.iter().map(|(how, _)| *how));
+    format!(
+        "{}{tally}\n{}{rows}",
+        head(&[
+            "foretold by",
+            "load",
+            "changes recorded",
+            "same sign",
+            "of which stand out",
+            "within a factor of two",
+            "foretold alone",
+            "of which ruled out"
+        ]),
+        head(&columns),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(voluntary: [f64; 3]) -> Vec<Figures> {
+        voluntary.map(|of| [of, 0.0, 0.0, 0.0, 0.0, 0.0]).to_vec()
+    }
+
+    #[test]
+    fn a_change_stands_out_if_rounds_differ_less() {
+        let plain = rounds([100.0, 102.0, 98.0]);
+        let change = |with| Change::of(&plain, &rounds(with), 0);
+        assert!(change([150.0, 151.0, 149.0]).stands_out());
+        assert!(!change([90.0, 300.0, 60.0]).stands_out(), "rounds differ as much");
+        assert!(!change([110.0, 110.5, 109.5]).stands_out(), "too small to ask about");
+        assert_eq!(change([150.0, 151.0, 149.0]).cell(), "100 -> 150 (+50 %*)");
+        let few = Change::of(&rounds([0.0, 0.1, 0.0]), &rounds([2.0, 2.1, 2.0]), 0);
+        assert!(!few.stands_out(), "a handful");
+    }
+
+    #[test]
+    fn simulated_changes_are_told_by_sign_and_size() {
+        let change = |before, after, p| Change { before, after, p, open: 0.4 };
+        let mut tally = Tally::default();
+        let recorded = change(100.0, 200.0, 0.0);
+        tally.add(&recorded, &change(50.0, 100.0, 0.0));
+        tally.add(&recorded, &change(100.0, 800.0, 0.0));
+        tally.add(&recorded, &change(100.0, 110.0, 0.0));
+        tally.add(&recorded, &change(100.0, 50.0, 0.0));
+        tally.add(&change(100.0, 101.0, 0.5), &change(100.0, 150.0, 0.0));
+        tally.add(&change(100.0, 101.0, 0.5), &change(100.0, 130.0, 0.0));
+        tally.add(&change(100.0, 101.0, 0.5), &change(100.0, 102.0, 0.5));
+        assert_eq!(tally.row("x", "y"), "| x | y | 4 | 3 | 2 | 1 | 2 of 3 | 1 |\n");
+    }
+
+    #[test]
+    fn models_and_replays_change_as_the_kernel_did() {
+        let mut recorded = parse(&read(&source::root().join(FILE)).unwrap()).unwrap();
+        let loads = [("6.12", "sleepers"), ("7.2", "hogs")];
+        let settings = ["NO_WAKEUP_PREEMPTION", "NO_DELAY_DEQUEUE", "NO_PLACE_LAG", "base_slice_ns=12000000"];
+        recorded.retain(|[kernel, setting, load], _| {
+            loads.contains(&(kernel.as_str(), load.as_str()))
+                && (setting == PLAIN || settings.contains(&setting.as_str()))
+        });
+        let foretold = foretell(&recorded).unwrap();
+        let mut nr_held = 0;
+        for key @ [kernel, setting, load] in recorded.keys() {
+            let plain = [kernel.clone(), PLAIN.to_string(), load.clone()];
+            let at = FIGURES.iter().position(|figure| *figure == "involuntary").unwrap();
+            let said = Change::of(&recorded[&plain], &recorded[key], at);
+            for ours in foretold.iter().map(|runs| Change::of(&runs[&plain], &runs[key], at)) {
+                let same = said.part().signum() == ours.part().signum();
+                assert!(
+                    !said.stands_out() || same,
+                    "{kernel} {setting} {load}: {} for {}",
+                    ours.cell(),
+                    said.cell()
+                );
+                nr_held += usize::from(said.stands_out());
+            }
+        }
+        assert_eq!(nr_held, 8, "four changes, foretold in two ways");
+    }
+
+    #[test]
+    fn lines_that_are_no_recording_are_named() {
+        let text = "# made so\nkernel\tsetting\n6.1\tplain\tpipes\t7\t1\t1\t2\t3\t4\t5\t6\n6.1\tplain\tpipes\t7\t2\t1\n";
+        assert_eq!(parse(text).unwrap_err(), "groundtruth/effects.tsv:4: not a recording");
+    }
+}
