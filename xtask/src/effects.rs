@@ -58,6 +58,9 @@ type Key = [String; 3];
 /// The rounds of each load under each setting, or the runs.
 type Rounds = BTreeMap<Key, Vec<Figures>>;
 
+/// What a model foretells, and what a replay does.
+type Foretold = [Rounds; 2];
+
 /// Measures recordings, or writes the section.
 ///
 /// # Errors
@@ -120,7 +123,7 @@ fn parse(text: &str) -> Result<Rounds, String> {
 }
 
 /// Runs every load under every setting that was recorded: as a model of the program, and as learned from a recording.
-fn foretell(recorded: &Rounds) -> Result<[Rounds; 2], String> {
+fn foretell(recorded: &Rounds) -> Result<Foretold, String> {
     let mut settings: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for [kernel, setting, load] in recorded.keys() {
         settings.entry((kernel, load)).or_default().push(setting);
@@ -131,15 +134,14 @@ fn foretell(recorded: &Rounds) -> Result<[Rounds; 2], String> {
         let kernels: Vec<Kernel> =
             settings.iter().map(|setting| under(setting, &found)).collect::<Result<_, _>>()?;
         let by_kernel = [simulated(&folder, kernel, &kernels)?, replayed(&found, kernels)?];
-        let keyed = |runs: Vec<Vec<Figures>>| -> Vec<(Key, Vec<Figures>)> {
+        let keyed = |runs: Vec<Vec<Figures>>| -> Rounds {
             let key = |setting: &&str| [kernel, setting, load].map(str::to_string);
             settings.iter().map(key).zip(runs).collect()
         };
         Ok(by_kernel.map(keyed))
     };
-    let all: Vec<[Vec<(Key, Vec<Figures>)>; 2]> =
-        settings.into_par_iter().map(runs).collect::<Result<_, String>>()?;
-    let mut foretold = [Rounds::new(), Rounds::new()];
+    let all: Vec<Foretold> = settings.into_par_iter().map(runs).collect::<Result<_, String>>()?;
+    let mut foretold = Foretold::default();
     for runs in all {
         for (foretold, runs) in foretold.iter_mut().zip(runs) {
             foretold.extend(runs);
