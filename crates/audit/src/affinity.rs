@@ -42,6 +42,11 @@ pub fn bound_kthread(comm: &Comm) -> Option<CpuId> {
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok().map(CpuId)
 }
 
+/// Whether a name is that of a kernel thread, as far as names tell: one that is bound to a CPU, or any worker.
+pub fn is_kthread(comm: &Comm) -> bool {
+    comm.as_bytes().starts_with(b"kworker/") || bound_kthread(comm).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +63,7 @@ mod tests {
             ("make", None),
         ] {
             assert_eq!(bound_kthread(&Comm::from(name)), cpu.map(CpuId), "{name}");
+            assert_eq!(is_kthread(&Comm::from(name)), cpu.is_some() || name == "kworker/u8:0", "{name}");
         }
     }
 

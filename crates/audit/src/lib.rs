@@ -61,7 +61,7 @@ mod verdict;
 mod waking;
 mod yields;
 
-pub use affinity::{AffinityHint, bound_kthread};
+pub use affinity::{AffinityHint, bound_kthread, is_kthread};
 pub use audit::Audit;
 pub use command::hints_of_command;
 pub use facts::{apply_config, apply_features, apply_tunables};

@@ -14,13 +14,13 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_audit::{AffinityHint, bound_kthread};
+use schedlab_audit::{AffinityHint, bound_kthread, is_kthread};
 use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Time};
 use schedlab_workload::{
-    AttrId, BarrierId, CpuList, CpuListId, GroupId, LabelId, Miss, Op, Placed, ProcessId, SchedAttr, SemId,
-    SpecId, Start, TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
+    AttrId, BarrierId, CpuList, CpuListId, GroupId, LabelId, Miss, Op, Placed, ProcessId, SchedAttr, Section,
+    SemId, SpecId, Start, TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
 };
 
 use crate::known::{Known, KnownTask, usual_policy};
@@ -33,6 +33,10 @@ pub const PROLOGUE: Duration = Duration::secs(1);
 
 /// The mark by which a replayed task says which recorded one it is: its place in [`Learned::tasks`].
 pub const MARK: &str = "recorded task";
+
+/// Kernel threads never return to user mode, where lazy requests are heeded. How often they offer their CPU by
+/// `cond_resched()` is in no event: between any two pieces of work that are told apart.
+const OFFERS: Section = Section { preempt_off: false, cond_resched_ns: 1000 };
 
 /// What the recording does not tell.
 #[derive(Clone, Debug)]
@@ -182,7 +186,7 @@ impl<'a> Writer<'a> {
                 .recent_used_cpu
                 .filter(|_| self.options.past)
                 .map(|cpu| self.options.there(cpu)),
-            kthread: bound_kthread(&task.comm).is_some(),
+            kthread: is_kthread(&task.comm),
             attr,
             cpus,
             group,
@@ -204,9 +208,11 @@ impl<'a> Writer<'a> {
             _ => Duration::ZERO,
         };
         let mut unseen = asleep;
+        let in_kernel = is_kthread(&task.comm);
         let mut ops = Vec::new();
         for (at, step) in task.steps.iter().enumerate() {
             match *step {
+                Step::Run(work) if in_kernel => ops.push(Op::RunKernel { work, section: OFFERS }),
                 Step::Run(work) => ops.push(Op::Run { work }),
                 Step::Sleep(sleep) if sleep.served || spans => {
                     let more = if at == 0 { asleep } else { Duration::ZERO };
@@ -490,9 +496,9 @@ mod tests {
             &[],
             vec![ksoftirqd],
             expect![[r#"
-            ksoftirqd/1 from Some(1) on 1: Run { work: Duration(1000) }, Exit
-            Normal { nice: 0 }
-        "#]],
+                ksoftirqd/1 from Some(1) on 1: RunKernel { work: Duration(1000), section: Section { preempt_off: false, cond_resched_ns: 1000 } }, Exit
+                Normal { nice: 0 }
+            "#]],
         );
     }
 

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | in user mode | by an interrupt | at its return |
 //! | in user mode | lazily by another CPU | at the next exit to user mode, the tick's at the latest |
-//! | on a path of the kernel | | at its end: exit to user mode, or `preempt_enable()` |
+//! | on a path of the kernel | | at its end: exit to user mode, or `preempt_enable()`; of a kernel thread also `cond_resched()` |
 //! | in a stretch of kernel work | | at the interrupt's return if the kernel is preemptible, else at the next `cond_resched()`, else at the end |
 //! | where preemption is off | | behind it |
 //!
@@ -67,6 +67,10 @@ impl Engine<'_> {
         if to_user && self.sched.bandwidth_used && self.sched.exit_to_user(task, self.now) {
             self.reschedule(cpu, Deactivate::Yielded);
             return true;
+        }
+        if to_user && self.sched.task(task).kthread {
+            // It has no user mode to return to: a worker offers its CPU between two items.
+            return self.cond_resched(cpu) || self.preempt_enable(cpu);
         }
         if to_user && self.honours(cpu, Point::ExitToUser) {
             self.reschedule(cpu, Deactivate::Yielded);

@@ -239,3 +239,39 @@ fn a_lazy_request_of_another_cpu_is_seen_at_the_next_call() {
     let (late, at) = waited(false);
     assert!(late > Duration::micros(150) && at.0 % TICK_NS < 10_000, "{late}, {at:?}");
 }
+
+/// A worker wakes a task on its own CPU and works on for 500 us. It has no user mode to return to, so a lazy request is not
+/// heeded before it sleeps (as in recordings of v7.2, where a kworker keeps its CPU after it woke ksoftirqd); where
+/// `cond_resched()` acts it offers its CPU there.
+#[test]
+fn a_kernel_thread_keeps_its_cpu_where_requests_are_lazy() {
+    let waited = |model: &str| {
+        let machine = Machine::preset("1").unwrap();
+        let kernel = Kernel::parse(&format!("v7.2+preempt={model}")).unwrap();
+        let mut w = WorkloadBuilder::new("test");
+        let sem = w.sem("sem", 0);
+        let worker = w.program("worker", |p| {
+            // Past what a turn is protected for, and between two ticks.
+            p.sleep(Duration::micros(8_100)).run_kernel(Duration::micros(1_500)).sem_post(sem);
+            p.run_kernel(Duration::micros(500)).sleep(Duration::millis(1));
+        });
+        w.task(TaskSpec { kthread: true, ..TaskSpec::root("worker", worker) });
+        let attr = w.attr(SchedAttr { policy: FAIR, ..SchedAttr::default() });
+        let woken = w.program("woken", |p| _ = p.sem_wait(sem).run(Duration::micros(10)));
+        w.task(TaskSpec { attr: Some(attr), ..TaskSpec::root("woken", woken) });
+        let workload = w.finish().unwrap();
+        let (mut asked, mut given) = (None, None);
+        let mut sink = Each(|event: &Event| match event.kind {
+            Kind::SchedWakeup { comm, .. } if comm.as_bytes() == b"woken" => asked = Some(event.time),
+            Kind::SchedSwitch { next_comm, .. } if asked.is_some() && next_comm.as_bytes() == b"woken" => {
+                given = given.or(Some(event.time));
+            }
+            _ => {}
+        });
+        Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut sink);
+        given.unwrap().since(asked.unwrap())
+    };
+    for (model, at_once) in [("lazy", false), ("full", true), ("voluntary", true), ("none", true)] {
+        assert_eq!(waited(model) < Duration::micros(100), at_once, "{model}: {}", waited(model));
+    }
+}
