@@ -2,6 +2,7 @@
 //! `cargo xtask fidelity`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`,
 //! `cargo xtask switches`, `cargo xtask effects`, `cargo xtask rules`.
 
+mod change;
 mod disagreements;
 mod effects;
 mod fidelity;
