@@ -8,7 +8,7 @@ use schedlab_topology::{SavedSysfs, Topology};
 /// The machine a recording's folder is named after. QEMU made each LLC of the
 /// machines with several in a node a package.
 fn made_as(folder: &str) -> &'static str {
-    const MADE: [&str; 5] = ["-whitebox", "-tracedat", "-scx-fifo", "-groups", "-programs"];
+    const MADE: [&str; 6] = ["-whitebox", "-tracedat", "-scx-fifo", "-groups", "-programs", "-switches"];
     let shape = MADE.iter().fold(folder, |shape, made| shape.trim_end_matches(made));
     match shape {
         "1x1x8" => "1x1x8:l2=4M,llc=16M",
