@@ -37,6 +37,10 @@ impl Recorded {
     /// What a path stands for: one recording, or all those of a machine, by name.
     pub fn find(path: &Path) -> Result<Vec<Recorded>, Error> {
         if !path.is_dir() {
+            if path != Path::new("-") {
+                // Before anything is said of the facts beside it.
+                path.metadata().map_err(|error| Error::file(path, &error))?;
+            }
             return Ok(vec![Recorded::of(path.to_path_buf())]);
         }
         if let Some(trace) = trace_in(path) {
