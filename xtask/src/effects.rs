@@ -148,10 +148,11 @@ fn under(setting: &str, found: &Found) -> Result<Kernel, String> {
     let mut kernel = found.kernel.clone();
     match setting.split_once('=') {
         _ if setting == PLAIN => {}
-        // As debugfs shows it: the choice in brackets.
-        Some(("preempt", model)) => apply_tunables(&mut kernel, &format!("/preempt ({model})"), 0),
         Some((number, value)) => {
-            apply_tunables(&mut kernel, &format!("/{number} {value}"), found.topology.online().weight());
+            // As debugfs shows it: of a choice the one in brackets.
+            let shown = if number == "preempt" { format!("({value})") } else { value.to_string() };
+            let line = format!("/{number} {shown}");
+            apply_tunables(&mut kernel, &line, found.topology.online().weight());
         }
         None => kernel.switch(setting).map_err(|e| e.to_string())?,
     }

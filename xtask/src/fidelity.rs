@@ -13,7 +13,7 @@ use schedlab::audit::{AuditReport, Counts, Decision};
 
 use crate::disagreements::Disagreements;
 use crate::recording::Recording;
-use crate::source::{self, Section, head, read};
+use crate::source::{self, Section, folders_in, head, name, read};
 
 const SECTION: Section = Section { document: "docs/fidelity.md", name: "audit", command: "fidelity" };
 
@@ -43,11 +43,10 @@ do not lead to,\nand the nearest fact that would have led there. What they have 
 /// A file that cannot be read or written, or a section that is not what comes out.
 pub fn run(args: &[String]) -> Result<(), String> {
     let (text, list) = tables()?;
-    let docs = read(&source::root().join(SECTION.document))?;
-    let fresh = SECTION.with(&docs, &text)?;
     let listed = source::root().join("docs/disagreements.md");
     if args.iter().any(|arg| arg == "--check") {
-        check(&docs, &fresh)?;
+        let docs = read(&source::root().join(SECTION.document))?;
+        check(&docs, &SECTION.with(&docs, &text)?)?;
         let said = read(&listed)?;
         let other = said.lines().zip(list.lines()).position(|(said, line)| said != line);
         return match other {
@@ -155,14 +154,8 @@ fn tables() -> Result<(String, String), String> {
 /// # Errors
 /// A folder that cannot be read.
 pub fn loads(folder: &Path) -> Result<Vec<String>, String> {
-    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut loads: Vec<String> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.join("trace.txt.gz").is_file())
-        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
-        .collect();
-    loads.sort();
-    Ok(loads)
+    let folders = folders_in(folder)?.into_iter();
+    Ok(folders.filter(|folder| folder.join("trace.txt.gz").is_file()).map(|folder| name(&folder)).collect())
 }
 
 /// `99.8 (3394+949 d9)`: percent, exact and in a set, what differs and is undecided; bold

@@ -1,6 +1,6 @@
 //! The files of a recording in `traces/KERNEL/MACHINE/LOAD`, and its audit.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use schedlab::audit::{AuditReport, GroupFiles};
@@ -29,9 +29,25 @@ impl Recording {
         Ok(recording)
     }
 
-    /// A fact of the recording alone; empty if there is none.
-    fn own(&self, name: &str) -> String {
-        fs::read_to_string(self.folder.join("facts").join(name)).unwrap_or_default()
+    /// A fact of the recording alone; none if it has no such file.
+    fn own(&self, name: &str) -> Result<Option<String>, String> {
+        let path = self.folder.join("facts").join(name);
+        path.exists().then(|| read(&path)).transpose()
+    }
+
+    /// What is known of groups before and after, and of control groups: all of it, or nothing.
+    fn groups(&self) -> Result<[String; 4], String> {
+        let names = ["groups-before.txt", "groups-after.txt", "cgroups.txt", "cgroups-after.txt"];
+        let found = names.map(|name| self.own(name));
+        let mut texts: [String; 4] = Default::default();
+        if found.iter().all(|found| matches!(found, Ok(None))) {
+            return Ok(texts);
+        }
+        for ((text, found), name) in texts.iter_mut().zip(found).zip(names) {
+            let missing = || format!("{}: there is no facts/{name} beside the others", self.folder.display());
+            *text = found?.ok_or_else(missing)?;
+        }
+        Ok(texts)
     }
 
     /// A fact of all recordings of the machine.
@@ -44,10 +60,7 @@ impl Recording {
 
     /// A fact of the machine, unless the recording has its own.
     fn in_force(&self, name: &str) -> Result<String, String> {
-        match self.own(name) {
-            own if own.is_empty() => self.of_machine(name),
-            own => Ok(own),
-        }
+        self.own(name)?.map_or_else(|| self.of_machine(name), Ok)
     }
 
     /// Judges all decisions.
@@ -57,6 +70,7 @@ impl Recording {
     pub fn audit(&self) -> Result<AuditReport, String> {
         let machine = self.folder.parent().ok_or("a recording lies in the folder of its machine")?;
         let kernel = machine.parent().map(name).unwrap_or_default();
+        let [before, after, cgroups, cgroups_after] = &self.groups()?;
         let facts = RecordedFacts {
             machine: &name(machine),
             kernel: &format!("v{kernel}"),
@@ -64,12 +78,12 @@ impl Recording {
             features: &self.features,
             debug_sched: &self.debug_sched,
             command: &read(&self.folder.join("cmd.txt"))?,
-            tasks: &self.own("tasks.txt"),
+            tasks: &self.own("tasks.txt")?.unwrap_or_default(),
             groups: GroupFiles {
-                before: &self.own("groups-before.txt"),
-                after: &self.own("groups-after.txt"),
-                cgroups: &self.own("cgroups.txt"),
-                cgroups_after: &self.own("cgroups-after.txt"),
+                before,
+                after,
+                cgroups,
+                cgroups_after,
                 sysctl: &self.of_machine("sysctl.txt")?,
             },
             stories: usize::MAX,

@@ -37,7 +37,7 @@ impl Recorded {
     /// What a path stands for: one recording, or all those of a machine, by name.
     pub fn find(path: &Path) -> Result<Vec<Recorded>, Error> {
         if !path.is_dir() {
-            if path != Path::new("-") {
+            if !is_read_once(path) {
                 // Before anything is said of the facts beside it.
                 path.metadata().map_err(|error| Error::file(path, &error))?;
             }
