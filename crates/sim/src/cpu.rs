@@ -36,7 +36,7 @@ pub(crate) struct Cpu {
     pub armed: Option<Time>,
     /// A notice is on its way.
     pub notified: bool,
-    /// How long what it is told now takes to reach it while idle, if not as the machine says.
+    /// How long what it is told now takes to reach it, if not as the machine says.
     pub heard: Option<Duration>,
     /// It put a wake-up on its own wake list.
     pub own_list: bool,
@@ -44,8 +44,11 @@ pub(crate) struct Cpu {
     pub nohz_kick: bool,
     /// It does without ticks while idle.
     pub tick_stopped: bool,
-    /// A tick is in the queue.
+    /// A tick is in the queue, and for when.
     pub tick_armed: bool,
+    pub tick_at: Time,
+    /// Timers of the wheel that expire in that tick: whose, and their numbers.
+    pub wheel: Vec<(TaskId, u32)>,
     /// Time of the slice timer in the queue, and its number.
     pub hrtick: Option<u64>,
     pub hrtick_number: u32,
@@ -88,6 +91,8 @@ impl Cpu {
             nohz_kick: false,
             tick_stopped: false,
             tick_armed: false,
+            tick_at: now,
+            wheel: Vec::new(),
             hrtick: None,
             hrtick_number: 0,
             idle_since: now,

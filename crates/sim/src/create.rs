@@ -194,6 +194,7 @@ impl Engine<'_> {
             timer: 0,
             timer_set: false,
             timer_cpu: CpuId(0),
+            wheel: new.kthread || spec.is_some_and(|spec| spec.wheel),
             killed: false,
             ended: false,
             background: spec.is_none_or(|spec| spec.background),
@@ -280,7 +281,7 @@ impl Engine<'_> {
     /// Where a new task is known to go, if all is as it was when that was seen.
     fn placed(&self, cpu: CpuId, parent: TaskId, spec: SpecId) -> Option<CpuId> {
         let task = self.workload.task(spec);
-        let Placed { from, to, was_idle } = task.placed?;
+        let Placed { from, to, was_idle, .. } = task.placed?;
         let allowed = match task.cpus {
             Some(list) => &self.masks[list.index()],
             None => &self.sched.task(parent).allowed,

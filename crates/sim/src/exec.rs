@@ -415,7 +415,12 @@ impl Engine<'_> {
         self.pending += 1;
         let next = &mut self.cpus[cpu].next_timer;
         *next = if *next <= self.now { at } else { at.min(*next) };
-        self.queue.push(at, crate::event::Event::Timer { task, number: entry.timer });
+        let number = entry.timer;
+        if entry.wheel && self.ticks_at(cpu, at) {
+            self.cpus[cpu].wheel.push((task, number));
+        } else {
+            self.queue.push(at, crate::event::Event::Timer { task, number });
+        }
         self.timer_set(at);
     }
 

@@ -147,18 +147,30 @@ impl Engine<'_> {
             return;
         }
         let cpu = self.instead_of(entry.timer_cpu);
+        if entry.wheel && self.ticks_at(cpu, self.now) {
+            self.cpus[cpu].wheel.push((task, number));
+            return;
+        }
         if self.put_off(cpu, Event::Timer { task, number }) {
             return;
         }
-        if self.tasks[task.index()].role != Role::Noise {
-            self.pending -= 1;
-        }
+        let hit = self.interrupt(cpu, self.paths.timer_irq);
+        self.timer_fires(cpu, Context::Hardirq, task, number);
+        self.irq_return(cpu, hit);
+    }
+
+    /// A timer wakes its task, if it was not taken back.
+    pub fn timer_fires(&mut self, cpu: CpuId, context: Context, task: TaskId, number: u32) {
         let entry = &mut self.tasks[task.index()];
+        if entry.timer != number {
+            return;
+        }
         entry.timer = entry.timer.wrapping_add(1);
         entry.timer_set = false;
-        let hit = self.interrupt(cpu, self.paths.timer_irq);
+        if entry.role != Role::Noise {
+            self.pending -= 1;
+        }
         self.timer_expired(task);
-        self.wake_up(cpu, Context::Hardirq, task, false);
-        self.irq_return(cpu, hit);
+        self.wake_up(cpu, context, task, false);
     }
 }

@@ -187,6 +187,8 @@ pub(crate) struct Task {
     pub timer: u32,
     pub timer_set: bool,
     pub timer_cpu: CpuId,
+    /// Its timer is one of the wheel: it expires in the softirq of a tick.
+    pub wheel: bool,
     /// Whether it must end when it next would enter user mode.
     pub killed: bool,
     pub ended: bool,

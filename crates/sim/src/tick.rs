@@ -34,8 +34,23 @@ impl Engine<'_> {
         let tick = self.sched.tick_ns();
         let number = self.now.0 / tick + 1;
         let at = Time(number * tick + self.tick_late(cpu, number));
+        self.cpus[cpu].tick_at = at;
         self.queue.push(at, Event::Tick { cpu });
         self.timer_set(at);
+    }
+
+    /// Whether the next tick of a CPU comes just then.
+    pub fn ticks_at(&self, cpu: CpuId, time: Time) -> bool {
+        self.cpus[cpu].tick_armed && self.cpus[cpu].tick_at == time
+    }
+
+    /// Timers of the wheel that expire in this tick.
+    fn wheel_turns(&mut self, cpu: CpuId) {
+        let mut expired = std::mem::take(&mut self.cpus[cpu].wheel);
+        for (task, number) in expired.drain(..) {
+            self.timer_fires(cpu, Context::Softirq, task, number);
+        }
+        self.cpus[cpu].wheel = expired;
     }
 
     /// How late a tick of a CPU comes, ns: as late as the nearest of which it is known.
@@ -51,6 +66,9 @@ impl Engine<'_> {
         self.cpus[cpu].tick_armed = false;
         let idle = self.is_idle(cpu);
         if idle && (self.cpus[cpu].tick_stopped || !self.sched.rqs[cpu].online) {
+            if !self.cpus[cpu].wheel.is_empty() {
+                self.by_interrupt(cpu, |engine| engine.wheel_turns(cpu));
+            }
             return;
         }
         if self.put_off(cpu, Event::Tick { cpu }) {
@@ -64,6 +82,9 @@ impl Engine<'_> {
         self.effects(cpu, Context::Hardirq);
         if self.tracing {
             self.emit_charged(cpu, Context::Hardirq, pending, cpu);
+        }
+        if !self.cpus[cpu].wheel.is_empty() {
+            self.wheel_turns(cpu);
         }
         if ticked.raise_balance {
             self.balance(cpu);

@@ -69,6 +69,8 @@ pub struct TaskSpec {
     pub process: Process,
     /// A thread of the kernel.
     pub kthread: bool,
+    /// Its sleeps end by the timer wheel, in the softirq of a tick, as those of all threads of the kernel do.
+    pub wheel: bool,
     /// Policy, priority, slice and clamps; none inherits, or is `SchedAttr::default()`.
     pub attr: Option<AttrId>,
     /// Allowed CPUs; none inherits, or allows all.
@@ -113,6 +115,7 @@ impl TaskSpec {
             start_anywhere: false,
             process: Process::Own,
             kthread: false,
+            wheel: false,
             attr: None,
             cpus: None,
             group: None,
