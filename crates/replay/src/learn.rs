@@ -12,6 +12,7 @@
 //! task that could go on and makes way is out of its budget, and sleeps until it has a new one.
 
 mod context;
+mod priorities;
 mod programs;
 mod switches;
 mod unseen;
@@ -22,6 +23,7 @@ use schedlab_trace::{CLONE_THREAD, Comm, Event, Kind, Sink};
 use schedlab_units::{Pid, Time};
 
 use self::context::is_of_tick;
+use self::priorities::Change;
 use self::programs::{Programs, State};
 use self::switches::Left;
 use crate::error::Missing;
@@ -40,6 +42,8 @@ pub struct Learner {
     seen_at: Vec<Time>,
     yields: Yields,
     lags: Lags,
+    /// Changes of priority that may have come later than they are taken to have.
+    changes: Vec<Change>,
     /// Who was cloned last, and whether as a thread.
     cloned: Option<(Pid, bool)>,
     has_switches: bool,
@@ -81,6 +85,7 @@ impl Learner {
             self.programs.flush(task);
             self.programs.drop_waking(task);
         }
+        self.place_changes();
         for (index, task) in self.programs.learned.tasks.iter_mut().enumerate() {
             task.lag = self.lags.owed(index);
             let [here, elsewhere] = self.programs.lives[index].woken;
@@ -124,6 +129,11 @@ impl Sink for Learner {
         let unasked = self.makes_way_unasked(event);
         if unasked || is_of_tick(event) {
             self.programs.learned.ticks.mark(event.time, event.cpu, unasked);
+        } else if let Kind::SchedSwitch { prev_pid, prev_state, .. } = event.kind
+            && prev_pid != Pid::IDLE
+            && prev_state.is_runnable()
+        {
+            self.programs.learned.ticks.mark_asked(event.time, event.cpu);
         }
         match event.kind {
             Kind::SchedSwitch {

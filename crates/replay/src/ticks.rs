@@ -12,6 +12,10 @@ use schedlab_units::{Duration, Time};
 /// More say nothing new.
 const MARKS_MAX: usize = 4096;
 
+/// Between two ticks, by choices of CONFIG_HZ, the longest first.
+const PERIODS: [Duration; 4] =
+    [Duration::millis(10), Duration::millis(4), Duration(10_000_000 / 3), Duration::millis(1)];
+
 /// Something happened that ticks do.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
@@ -19,6 +23,8 @@ struct Mark {
     cpu: CpuId,
     /// A timer of the task's slice does it as well.
     by_slice: bool,
+    /// Somebody had been queued there: that does it as well, but for a CPU that waits for its turn.
+    asked: bool,
 }
 
 /// What happened that ticks do.
@@ -50,7 +56,14 @@ impl Ticks {
     /// What ticks do was done, `by_slice` if a timer of a slice does it as well.
     pub(crate) fn mark(&mut self, time: Time, cpu: CpuId, by_slice: bool) {
         if self.0.len() < MARKS_MAX {
-            self.0.push(Mark { time, cpu, by_slice });
+            self.0.push(Mark { time, cpu, by_slice, asked: false });
+        }
+    }
+
+    /// A task made way, for which it had been asked.
+    pub(crate) fn mark_asked(&mut self, time: Time, cpu: CpuId) {
+        if self.0.len() < MARKS_MAX / 2 {
+            self.0.push(Mark { time, cpu, by_slice: true, asked: true });
         }
     }
 
@@ -74,9 +87,21 @@ impl Ticks {
         seen
     }
 
+    /// Whether a turn may be over at a time: because a tick is due that has not come yet, or, if it is not `early` for that, by a timer
+    /// of its slice. None if the recording does not tell when ticks come.
+    pub(crate) fn may_end_a_turn(&self, time: Time, cpu: CpuId, early: bool) -> Option<bool> {
+        let phase = |&period: &Duration| Some((period, self.phase(period)?));
+        // What falls together in one period does in every part of it.
+        let (period, phase) = PERIODS.iter().find_map(phase)?;
+        let late = (time.0 + period.0 - phase.at) % period.0;
+        let due = time.0.saturating_sub(late);
+        let has_come = || self.0.iter().any(|mark| mark.cpu == cpu && (due..time.0).contains(&mark.time.0));
+        Some((late < phase.latest && !has_come()) || (phase.slices_apart && !early))
+    }
+
     fn phase(&self, period: Duration) -> Option<Phase> {
         let of = |mark: &Mark| mark.time.0 % period.0;
-        let all = self.0.iter().map(of).collect();
+        let all = self.0.iter().filter(|mark| !mark.asked).map(of).collect();
         if let Some(at) = QUARTER.begin(all, period.0) {
             return Some(Phase { at, latest: period.0 / 4, slices_apart: false });
         }

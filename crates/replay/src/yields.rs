@@ -50,8 +50,7 @@ impl Yields {
 
     /// A task makes way after it ran for so long, though nobody had come. Whether that is early.
     pub fn makes_way(&mut self, task: usize, ran: Duration) -> bool {
-        let slice = SLICE.0 * (1 + u64::from(self.arrived.len().min(8).ilog2()));
-        let early = ran.0 < slice / 2;
+        let early = self.is_early(ran);
         let left = self.left(task);
         if early {
             left.early += 1;
@@ -59,6 +58,12 @@ impl Yields {
             left.otherwise += 1;
         }
         early
+    }
+
+    /// Whether a run is too short for its slice to be over.
+    pub fn is_early(&self, ran: Duration) -> bool {
+        let slice = SLICE.0 * (1 + u64::from(self.arrived.len().min(8).ilog2()));
+        ran.0 < slice / 2
     }
 
     /// A task goes to sleep.

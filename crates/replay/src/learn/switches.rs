@@ -50,6 +50,7 @@ impl Learner {
         let was = Event { pid, comm, ..event.clone() };
         let Some(task) = self.current(&was) else { return };
         self.programs.advance(task, event.time);
+        self.changes_priority(task, &left, event.time, event.cpu);
         self.programs.seen(task, comm, prio);
         let out_of_budget = prio < 0 && !for_stopper;
         if state.is_runnable() && !out_of_budget {

@@ -1,0 +1,69 @@
+//! When a new task gave itself another priority.
+//!
+//! No event tells that. What tells it is the task's next switch, so it is taken to have happened when the task began to run. But if the task
+//! makes way in its first run, though nobody came and no tick was due, that was the change: it charges the task, which may find
+//! its turn over, and asks it to make way if it matters less from now on (`set_user_nice()`). So it was at the end of that run.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{Duration, Time};
+
+use super::Learner;
+use super::switches::Left;
+use crate::learned::{Begin, Step, TaskIndex};
+
+/// A task made way in its first run, with another priority than it was born with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    task: TaskIndex,
+    /// When it made way, and where.
+    at: Time,
+    cpu: CpuId,
+    /// For how long it had run.
+    ran: Duration,
+    /// That was too short for a turn to be over.
+    early: bool,
+}
+
+impl Learner {
+    /// A task leaves its CPU. Notes what may have been a change of its priority.
+    pub(super) fn changes_priority(&mut self, task: TaskIndex, left: &Left, now: Time, cpu: CpuId) {
+        let (life, entry) = (&self.programs.lives[task.index()], &self.programs.learned.tasks[task.index()]);
+        let is_first = entry.steps.iter().all(|step| matches!(step, Step::Rename(_)));
+        if left.prio != life.prio
+            && left.unasked
+            && left.state.is_runnable()
+            && is_first
+            && life.run == now.since(life.began)
+            && matches!(entry.begin, Begin::Forked(_))
+        {
+            let ran = life.run;
+            let early = self.yields.is_early(ran);
+            self.changes.push(Change { task, at: now, cpu, ran, early });
+        }
+    }
+
+    /// Puts those changes where they were, now that it is known when ticks come.
+    pub(super) fn place_changes(&mut self) {
+        let learned = &mut self.programs.learned;
+        for change in self.changes.drain(..) {
+            if learned.ticks.may_end_a_turn(change.at, change.cpu, change.early) == Some(false) {
+                put_off(&mut learned.tasks[change.task.index()].steps, change.ran);
+            }
+        }
+    }
+}
+
+/// Puts the first change of priority behind the work that was done first, so much of it.
+fn put_off(steps: &mut Vec<Step>, ran: Duration) {
+    let Some(change) = steps.iter().position(|step| matches!(step, Step::Prio(_))) else { return };
+    let Some(work) = steps.iter().position(|step| matches!(step, Step::Run(_))) else { return };
+    if let Step::Run(all) = steps[work]
+        && change < work
+        && ran <= all
+    {
+        steps[work] = Step::Run(ran);
+        steps.insert(work + 1, Step::Run(Duration(all.0 - ran.0)));
+        let change = steps.remove(change);
+        steps.insert(work, change);
+    }
+}
