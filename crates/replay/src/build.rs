@@ -174,6 +174,7 @@ impl<'a> Writer<'a> {
         let placed = placed.map(|(_, placed)| Placed {
             from: self.options.there(placed.from),
             to: self.options.there(placed.to),
+            heard: placed.heard.filter(|_| self.options.heard),
             ..placed
         });
         let attr = (start != Start::ByFork || known.is_some()).then(|| self.attr(task.prio, known));
@@ -187,6 +188,7 @@ impl<'a> Writer<'a> {
                 .filter(|_| self.options.past)
                 .map(|cpu| self.options.there(cpu)),
             kthread: is_kthread(&task.comm),
+            wheel: task.wheel,
             attr,
             cpus,
             group,
@@ -383,6 +385,7 @@ mod tests {
             lag: Duration::ZERO,
             recent_used_cpu: None,
             of_wakers_cpu: false,
+            wheel: false,
             is_thread: false,
             is_left_out: false,
             ended: true,

@@ -40,6 +40,8 @@ pub struct Learner {
     idle_since: Vec<Time>,
     /// Time of the last event of each CPU.
     seen_at: Vec<Time>,
+    /// The new task that each CPU has not heard of yet, if it was busy when that came.
+    unheard: Vec<Option<TaskIndex>>,
     yields: Yields,
     lags: Lags,
     /// Changes of priority that may have come later than they are taken to have.
@@ -90,6 +92,8 @@ impl Learner {
             task.lag = self.lags.owed(index);
             let [here, elsewhere] = self.programs.lives[index].woken;
             task.of_wakers_cpu = bound_kthread(&task.comm).is_some() && here > 0 && elsewhere == 0;
+            let [in_softirqs, otherwise] = self.programs.lives[index].timers;
+            task.wheel = in_softirqs > 0 && otherwise == 0;
             let yields = self.yields.yields(index);
             task.steps.retain(|step| *step != Step::Nothing && (yields || *step != Step::Yield));
             // What turned out to be nothing no longer parts the work before it from that after it.
@@ -121,10 +125,12 @@ impl Sink for Learner {
             self.cpus.resize(event.cpu.index() + 1, Curr::Unknown);
             self.idle_since.resize(event.cpu.index() + 1, Time::ZERO);
             self.seen_at.resize(event.cpu.index() + 1, event.time);
+            self.unheard.resize(event.cpu.index() + 1, None);
             self.yields.cpus(event.cpu.index() + 1);
             self.programs.learned.nr_cpus = self.cpus.len();
             self.lags.cpus(self.cpus.len());
         }
+        self.hears(event);
         self.see_who_runs(event);
         let unasked = self.makes_way_unasked(event);
         if unasked || is_of_tick(event) {

@@ -80,6 +80,8 @@ pub struct Task {
     pub recent_used_cpu: Option<CpuId>,
     /// A kernel thread of one CPU that tasks wake on that CPU alone: each CPU has its own, and they wake that of theirs.
     pub of_wakers_cpu: bool,
+    /// Its sleeps that no task ended, if there were any, ended in softirqs, as those of threads of the kernel do.
+    pub wheel: bool,
     /// A thread of the process of the task that forked it.
     pub is_thread: bool,
     /// It takes no part in a replay: the simulated kernel has its own.

@@ -139,6 +139,7 @@ impl Engine<'_> {
         }
         let entry = &mut self.tasks[id.index()];
         (entry.lag, entry.recent_used_cpu) = (task.lag, task.recent_used_cpu);
+        entry.heard = task.placed.and_then(|placed| placed.heard);
         if !restricted && parent.is_none_or(|parent| self.sched.task(parent).never_restricted) {
             self.sched.task_mut(id).never_restricted = true;
         }
@@ -239,7 +240,9 @@ impl Engine<'_> {
         self.charge(cpu, self.paths.wakeup + u64::from(chosen.examined) * self.paths.idle_scan_cpu);
         let pending = self.pending(cpu);
         self.sched.apply_fork(task, chosen.cpu, self.now);
+        self.cpus[chosen.cpu].heard = self.tasks[task.index()].heard.take();
         self.effects(cpu, Context::Task);
+        self.cpus[chosen.cpu].heard = None;
         if self.tracing {
             let ((comm, pid), prio) = (self.who(task), self.prio(task));
             let kind = Kind::SchedWakeupNew { comm, pid, prio, target_cpu: chosen.cpu };

@@ -111,7 +111,7 @@ impl Engine<'_> {
             let latency = self.exit_latency(cpu);
             delay += latency;
         }
-        if let Some(heard) = self.cpus[cpu].heard.filter(|_| idle) {
+        if let Some(heard) = self.cpus[cpu].heard {
             delay = heard.0;
         }
         let at = self.now + Duration(delay);

@@ -88,7 +88,8 @@ impl Engine<'_> {
         if let Some(preempt) = preempt.filter(|_| self.explaining) {
             self.explain_preemption(cpu, context, task, "wakeup", &preempt);
         }
-        self.cpus[decision.cpu].heard = self.tasks[task.index()].heard.take();
+        let heard = self.tasks[task.index()].heard.take();
+        self.cpus[decision.cpu].heard = heard.filter(|_| self.is_idle(decision.cpu));
         self.effects(cpu, context);
         self.cpus[decision.cpu].heard = None;
         self.tasks[task.index()].comes_to_waker = false;

@@ -331,7 +331,7 @@ fn a_new_task_goes_where_it_is_known_to_go_if_all_is_as_it_was() {
         let mut w = WorkloadBuilder::new("test");
         let hog = w.program("hog", |p| _ = p.run(ms(5)));
         let allowed = w.cpus(CpuList::new(cpus.iter().map(|&cpu| CpuId(cpu)).collect::<Vec<_>>()).unwrap());
-        let placed = Some(Placed { from: CpuId(from), to: CpuId(3), was_idle });
+        let placed = Some(Placed { from: CpuId(from), to: CpuId(3), was_idle, heard: None });
         let child = w.task(TaskSpec { placed, cpus: Some(allowed), ..TaskSpec::forked("child", hog) });
         let parent = w.program("parent", |p| _ = p.fork(child).run(ms(1)));
         w.task(TaskSpec { start_cpu: Some(CpuId(1)), ..TaskSpec::root("parent", parent) });

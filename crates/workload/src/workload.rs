@@ -149,6 +149,8 @@ pub struct Placed {
     pub to: CpuId,
     /// Whether that one had nothing to run.
     pub was_idle: bool,
+    /// How long it took then to hear of the task; none leaves it to the machine.
+    pub heard: Option<Duration>,
 }
 
 /// How a spec's name becomes a comm.

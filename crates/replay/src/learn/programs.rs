@@ -36,6 +36,8 @@ pub(super) struct Life {
     pub woken: [u32; 2],
     /// When its last sleep without a waker ended.
     pub last_timer: Time,
+    /// How many of those that wait for nobody ended in softirqs, and how many otherwise.
+    pub timers: [u32; 2],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,8 @@ pub(super) struct Waking {
     pub by: CpuId,
     /// The waker and its step; none for an interrupt.
     pub waker: Option<(TaskIndex, usize)>,
+    /// A softirq did it.
+    pub in_softirq: bool,
 }
 
 impl Programs {
@@ -86,6 +90,7 @@ impl Programs {
             lag: Duration::ZERO,
             recent_used_cpu: None,
             of_wakers_cpu: false,
+            wheel: false,
             is_thread: false,
             is_left_out,
             ended: false,
@@ -103,6 +108,7 @@ impl Programs {
             is_thread_told: false,
             woken: [0; 2],
             last_timer,
+            timers: [0; 2],
         };
         self.lives.push(life);
         self.by_pid.insert(pid, task);

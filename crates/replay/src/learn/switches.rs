@@ -98,12 +98,14 @@ impl Learner {
         }
         let has_run = self.programs.life(task).run > Duration::ZERO;
         let entry = &mut self.programs.learned.tasks[task.index()];
-        if let Some((_, placed)) = &mut entry.placed
+        if let Some((at, placed)) = &mut entry.placed
             && placed.to == cpu
             && !has_run
             && entry.steps.is_empty()
+            && was_idle
         {
-            placed.was_idle |= was_idle;
+            placed.was_idle = true;
+            placed.heard = (placed.from != cpu).then(|| event.time.since(*at));
         }
         let state = self.programs.life(task).state;
         match state {

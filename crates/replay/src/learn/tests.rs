@@ -326,6 +326,67 @@ fn where_a_new_task_went_and_whether_that_cpu_was_idle() {
 }
 
 #[test]
+fn when_a_cpu_hears_of_a_new_task_it_runs_it_or_if_it_was_busy_does_anything() {
+    let heard = |short: &str| {
+        let learned = learn(short).unwrap();
+        let child = learned.tasks.iter().find(|task| task.pid.0 == 11).unwrap();
+        child.placed.unwrap().1.heard.map(|heard| heard.0 / 1000)
+    };
+    let ends = "\n0 990 a-10 wakes c-12";
+    let idle = "1 50 d-13 out S <idle>-0
+                0 100 a-10 starts b-11
+                1 110 <idle>-0 irq e-14
+                1 140 <idle>-0 out R b-11";
+    assert_eq!(heard(&format!("{idle}{ends}")), Some(40));
+    let busy = "1 50 <idle>-0 out R d-13
+                0 100 a-10 starts b-11
+                1 170 d-13 irq e-14
+                1 240 d-13 out R b-11";
+    assert_eq!(heard(&format!("{busy}{ends}")), Some(70));
+    let its_own = "1 50 <idle>-0 out R d-13
+                   0 100 a-10 starts b-11";
+    assert_eq!(heard(&format!("{}{ends}", its_own.replace("1 50", "0 50"))), None);
+}
+
+#[test]
+fn whose_sleeps_all_end_in_softirqs_has_its_timers_on_the_wheel() {
+    let wheel = |short: &str| {
+        let learned = learn(short).unwrap();
+        learned.tasks.iter().find(|task| task.pid.0 == 11).unwrap().wheel
+    };
+    let sleeps = |how: &str, us: u64| {
+        format!("0 {us} a-10 {how} b-11\n0 {} a-10 out R b-11\n0 {} b-11 out S a-10\n", us + 10, us + 20)
+    };
+    assert!(wheel(&(sleeps("softirq", 100) + &sleeps("softirq", 200))));
+    assert!(!wheel(&(sleeps("softirq", 100) + &sleeps("irq", 200))));
+    assert!(wheel(&(sleeps("softirq", 100) + &sleeps("wakes", 200))));
+}
+
+#[test]
+fn a_new_task_that_makes_way_between_two_ticks_gave_itself_a_priority_then() {
+    // Ticks come at 1200 us, 5200 us and so on, on CPU 0.
+    let turns = |us: u64| format!("0 {us} a-10 out R b-11\n0 {} b-11 out R a-10\n", us + 4000);
+    let ticks: String = [1200, 9200, 17200, 25200, 33200].map(turns).concat();
+    let child = |born: u64, until: u64| {
+        let learned = learn(&format!(
+            "{ticks}0 {born} b-11 wakes e-14
+             1 {born} d-13 starts c-12
+             1 {born} d-13 out S c-12
+             1 {until} c-12@125 out R d-13
+             1 {} d-13 out S c-12@125
+             1 {} c-12@125 out S <idle>-0",
+            until + 30,
+            until + 50
+        ));
+        learned.unwrap().to_string().lines().find(|line| line.starts_with("c-12")).unwrap().to_string()
+    };
+    let between = child(42_000, 43_500);
+    assert!(between.ends_with("run 1500us, prio 125, run 20us"), "{between}");
+    let at_a_tick = child(43_000, 45_200);
+    assert!(at_a_tick.ends_with("prio 125, run 2220us"), "{at_a_tick}");
+}
+
+#[test]
 fn what_comes_at_ticks_tells_how_long_after_a_tick_a_recording_begins() {
     let turns = |us: u64| format!("0 {us} a-10 out R b-11\n0 {} b-11 out R a-10\n", us + 4000);
     let short: String = [1200, 9200, 17200].map(turns).concat();

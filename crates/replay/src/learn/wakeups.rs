@@ -5,7 +5,7 @@ use schedlab_trace::{Comm, Event};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::Placed;
 
-use super::context::is_interrupt;
+use super::context::{is_interrupt, is_softirq};
 use super::programs::{State, Waking};
 use super::{Curr, Learner};
 use crate::learned::{Begin, Sleep, Step, TaskIndex};
@@ -35,7 +35,8 @@ impl Learner {
             self.programs.step(waker, Step::Wake(task));
             (waker, self.programs.learned.tasks[waker.index()].steps.len() - 1)
         });
-        self.programs.life(task).waking = Some(Waking { at: event.time, by: event.cpu, waker });
+        let in_softirq = is_softirq(event);
+        self.programs.life(task).waking = Some(Waking { at: event.time, by: event.cpu, waker, in_softirq });
     }
 
     /// How long an idle CPU took to hear of a wake-up by another one; none if it had been busy since.
@@ -68,7 +69,9 @@ impl Learner {
                 let served = served || waker.is_some();
                 let since_last = at.since(self.programs.life(task).last_timer);
                 if !served {
-                    self.programs.life(task).last_timer = at;
+                    let life = self.programs.life(task);
+                    life.last_timer = at;
+                    life.timers[usize::from(!waking.is_some_and(|waking| waking.in_softirq))] += 1;
                 }
                 let sleep = Sleep { span: Duration(at.0.saturating_sub(slept.0)), since_last, served };
                 self.programs.step(task, Step::Sleep(sleep));
@@ -116,8 +119,19 @@ impl Learner {
         }
         if let Some(&child) = self.programs.by_pid.get(&pid) {
             self.programs.seen(child, comm, prio);
-            let placed = Placed { from: event.cpu, to, was_idle: false };
+            let placed = Placed { from: event.cpu, to, was_idle: false, heard: None };
             self.programs.learned.tasks[child.index()].placed = Some((event.time, placed));
+            if to != event.cpu && matches!(self.cpus.get(to.index()), Some(Curr::Task(_))) {
+                self.unheard[to.index()] = Some(child);
+            }
+        }
+    }
+
+    /// A busy CPU acts: by now it has heard of a new task.
+    pub(super) fn hears(&mut self, event: &Event) {
+        let Some(task) = self.unheard[event.cpu.index()].take() else { return };
+        if let Some((at, placed)) = &mut self.programs.learned.tasks[task.index()].placed {
+            placed.heard = Some(event.time.since(*at));
         }
     }
 }
