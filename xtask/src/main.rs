@@ -8,6 +8,7 @@ mod effects;
 mod fidelity;
 mod fidelity_loop;
 mod kernel_map;
+mod links;
 mod near;
 mod recording;
 mod replay_fidelity;

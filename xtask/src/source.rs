@@ -76,19 +76,31 @@ pub fn head(columns: &[&str]) -> String {
 pub fn rust_files() -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
     for folder in ["crates", "xtask"] {
-        walk(&root().join(folder), &mut found)?;
+        walk(&root().join(folder), "rs", &mut found)?;
     }
     found.sort();
     Ok(found)
 }
 
-fn walk(folder: &Path, found: &mut Vec<(String, String)>) -> Result<(), String> {
+/// Every document of the checkout, in order, as a path from the top with its text.
+pub fn documents() -> Result<Vec<(String, String)>, String> {
+    let mut found = Vec::new();
+    walk(&root(), "md", &mut found)?;
+    found.sort();
+    Ok(found)
+}
+
+/// Files with an extension, but those of builds and hidden folders.
+fn walk(folder: &Path, extension: &str, found: &mut Vec<(String, String)>) -> Result<(), String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for entry in entries {
         let path = entry.map_err(|e| format!("{}: {e}", folder.display()))?.path();
-        if path.is_dir() && path.file_name().is_some_and(|n| n != "target") {
-            walk(&path, found)?;
-        } else if path.extension().is_some_and(|e| e == "rs") {
+        let of_builds = || name(&path) == "target" || name(&path).starts_with('.');
+        if path.is_dir() {
+            if !of_builds() {
+                walk(&path, extension, found)?;
+            }
+        } else if path.extension().is_some_and(|e| e == extension) {
             let text = read(&path)?;
             let name = path.strip_prefix(root()).expect("below the top").display().to_string();
             found.push((name, text));

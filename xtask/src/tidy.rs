@@ -1,8 +1,8 @@
-//! What a compiler does not check: sizes, headers, words, generated files, who uses whom.
+//! What a compiler does not check: sizes, headers, words, generated files, links of documents, who uses whom.
 
 use std::fs;
 
-use crate::{kernel_map, source};
+use crate::{kernel_map, links, source};
 
 /// Crates in the order in which they may use each other: each uses only what stands before it.
 const ORDER: [(&str, &[&str]); 12] = [
@@ -44,6 +44,7 @@ pub fn check() -> Result<(), String> {
             wrong.push(format!("{file}: {lines} lines; more than {LINES_MAX} are two ideas"));
         }
     }
+    wrong.extend(links::dead()?);
     wrong.extend(dependencies()?);
     for line in &wrong {
         println!("{line}");
