@@ -1,5 +1,5 @@
 //! Every single disagreement of the audits, and what would have led to the kernel's choice: a table by kernel and
-//! nearest fact, and a list with a line for each.
+//! nearest fact, one by our rule, and a list with a line for each.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,9 +35,7 @@ impl Disagreements {
         let mut by_fact: BTreeMap<_, BTreeMap<String, Sizes>> = BTreeMap::new();
         for Disagreement { kernel, verdict, .. } in &self.0 {
             let sizes = by_fact.entry((order(kernel), *kernel, verdict.decision)).or_default();
-            let name =
-                verdict.nearest.as_ref().map_or_else(|| "none found".to_owned(), |nearest| nearest.name());
-            sizes.entry(name).or_default().add(verdict);
+            sizes.entry(nearest(verdict)).or_default().add(verdict);
         }
         let mut text = String::new();
         for ((_, kernel, decision), facts) in by_fact {
@@ -50,6 +48,27 @@ impl Disagreements {
             }
         }
         text
+    }
+
+    /// In which loads each of our rules differs from the kernel, and the nearest facts.
+    pub fn by_rule(&self) -> String {
+        let mut by_rule: BTreeMap<_, [BTreeMap<String, u64>; 2]> = BTreeMap::new();
+        for Disagreement { recording, verdict, .. } in &self.0 {
+            let load = recording.rsplit('/').next().unwrap_or_default().to_owned();
+            let names = [load, nearest(verdict)];
+            let counts = by_rule.entry((verdict.decision, verdict.reason())).or_default();
+            for (counts, name) in counts.iter_mut().zip(names) {
+                *counts.entry(name).or_default() += 1;
+            }
+        }
+        let mut rules: Vec<_> = by_rule.into_iter().collect();
+        let all = |loads: &BTreeMap<String, u64>| loads.values().sum::<u64>();
+        rules.sort_by_key(|((decision, _), [loads, _])| (*decision, std::cmp::Reverse(all(loads))));
+        let row = |((decision, rule), [loads, facts]): &((Decision, &str), [_; 2])| {
+            let (all, loads, facts) = (all(loads), most_first(loads), most_first(facts));
+            format!("| {} | {rule} | {all} | {loads} | {facts} |\n", decision.name())
+        };
+        rules.iter().map(row).collect()
     }
 
     /// A line for each.
@@ -73,6 +92,24 @@ impl Disagreements {
         }
         text
     }
+}
+
+/// The name of the nearest fact.
+fn nearest(verdict: &Verdict) -> String {
+    verdict.nearest.as_ref().map_or_else(|| "none found".to_owned(), |nearest| nearest.name())
+}
+
+/// Names with their counts, the most frequent first; of more than five the rest together.
+fn most_first(counts: &BTreeMap<String, u64>) -> String {
+    let mut counts: Vec<_> = counts.iter().collect();
+    counts.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    let (told, rest) = counts.split_at(counts.len().min(5));
+    let mut words: Vec<String> = told.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    let rest: u64 = rest.iter().map(|&(_, count)| count).sum();
+    if rest > 0 {
+        words.push(format!("others {rest}"));
+    }
+    words.join(", ")
 }
 
 /// Kernels in the order of their release.
@@ -119,4 +156,17 @@ fn line(recording: &str, verdict: &Verdict) -> String {
         verdict.reason(),
         choice(kernel)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_names_the_most_frequent_are_told() {
+        let counts = |names: &[(&str, u64)]| names.iter().map(|&(name, n)| (name.to_owned(), n)).collect();
+        assert_eq!(most_first(&counts(&[("a", 1), ("b", 3), ("c", 1)])), "b 3, a 1, c 1");
+        let many = [("a", 9), ("b", 8), ("c", 7), ("d", 6), ("e", 5), ("f", 2), ("g", 1)];
+        assert_eq!(most_first(&counts(&many)), "a 9, b 8, c 7, d 6, e 5, others 3");
+    }
 }

@@ -1,8 +1,9 @@
 //! `cargo xtask fidelity`: how often our rules agree with each recorded kernel, as a table.
 //!
-//! Audits every recording in `traces/` and writes the section between two marks of
-//! `docs/fidelity.md`, and `docs/disagreements.md`, a line for each decision that differs; with `--check` it compares with what stands there: per kernel and kind of
-//! decision, agreement must be what the document says, to some tenths of a percent.
+//! Audits every recording in `traces/` and writes what they add up to into `docs/fidelity.md`, a row for each of them into
+//! `docs/fidelity/audit-recordings.md`, and a line for each decision that differs into `docs/disagreements.md`. With
+//! `--check` it compares with what stands there: per kernel and kind of decision, agreement must be what the document
+//! says, to some tenths of a percent.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +16,9 @@ use crate::disagreements::Disagreements;
 use crate::recording::Recording;
 use crate::source::{self, Section, folders_in, head, name, read};
 
-const SECTION: Section = Section { document: "docs/fidelity.md", name: "audit", command: "fidelity" };
+const SUMMARY: Section = Section { document: "docs/fidelity.md", name: "audit", command: "fidelity" };
+const RECORDINGS: Section =
+    Section { document: "docs/fidelity/audit-recordings.md", name: "audit", command: "fidelity" };
 
 pub const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
 const MACHINES: [&str; 6] =
@@ -29,24 +32,24 @@ pub const GOALS: [f64; 6] = [99.0, 99.0, 99.0, 98.0, 98.0, 0.0];
 const UNDECIDED_MAX: f64 = 5.0;
 
 /// What stands above the table of nearest facts.
-const EXPLAINED: &str = "Of each decision that differs, the nearest fact that would have led our rules to the kernel's choice, had it been \
-otherwise ([each of them](disagreements.md)): how many it explains, by how much it would have to be off in microseconds, and in multiples \
-of the error that is held of it.";
+const EXPLAINED: &str = "For each decision that differs, the smallest change to the audit's state that would have produced the kernel's \
+choice ([one by one](disagreements.md)): how many decisions it explains, its size in microseconds, and its size as a multiple of the error \
+bound that the audit holds of that value.";
 
 /// What stands above the list.
 const LISTED: &str = "# Every disagreement\n\nWritten by `cargo xtask fidelity`: each decision in the ordinary recordings of `traces/` that our rules \
-do not lead to,\nand the nearest fact that would have led there. What they have in common is in [fidelity.md](fidelity.md#audit).";
+do not lead to,\nand the nearest fact that would have led there. What they have in common is in [fidelity.md](fidelity.md#why-decisions-differ).";
 
-/// Writes the section, or with `--check` compares it.
+/// Writes the sections and the list, or with `--check` compares them.
 ///
 /// # Errors
 /// A file that cannot be read or written, or a section that is not what comes out.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let (text, list) = tables()?;
+    let Tables { summary, recordings, list } = tables()?;
     let listed = source::root().join("docs/disagreements.md");
     if args.iter().any(|arg| arg == "--check") {
-        let docs = read(&source::root().join(SECTION.document))?;
-        check(&docs, &SECTION.with(&docs, &text)?)?;
+        let docs = read(&source::root().join(SUMMARY.document))?;
+        check(&docs, &SUMMARY.with(&docs, &summary)?)?;
         let said = read(&listed)?;
         let other = said.lines().zip(list.lines()).position(|(said, line)| said != line);
         return match other {
@@ -58,7 +61,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
         };
     }
     fs::write(&listed, list).map_err(|e| e.to_string())?;
-    SECTION.write(&text)
+    RECORDINGS.write(&recordings)?;
+    SUMMARY.write(&summary)
 }
 
 /// Differences in agreement that are no news, in percentage points.
@@ -84,16 +88,26 @@ fn check(docs: &str, fresh: &str) -> Result<(), String> {
 fn per_kernel(text: &str) -> impl Iterator<Item = (usize, String, f64)> + '_ {
     text.lines().enumerate().filter_map(|(line, text)| {
         let cells: Vec<&str> = text.trim_matches('|').split('|').map(str::trim).collect();
-        let [kernel, kind, _, _, _, _, _, agreement] = cells[..] else { return None };
+        let [kernel, kind, _, _, _, _, _, _, agreement] = cells[..] else { return None };
         let known = KINDS.iter().any(|known| known.name() == kind);
         let agreement = agreement.trim_matches('*').parse().ok().filter(|_| known)?;
         Some((line + 1, format!("{kernel} {kind}"), agreement))
     })
 }
 
-/// The section, and the list of what differs.
-fn tables() -> Result<(String, String), String> {
+/// What is written.
+struct Tables {
+    /// What the recordings add up to.
+    summary: String,
+    /// A row for each.
+    recordings: String,
+    /// A line for each decision that differs.
+    list: String,
+}
+
+fn tables() -> Result<Tables, String> {
     let mut disagreements = Disagreements::default();
+    let mut goals = KINDS.map(|_| Goal::default());
     let mut rows = String::new();
     let mut by_kernel = String::new();
     let mut reasons = String::new();
@@ -105,8 +119,9 @@ fn tables() -> Result<(String, String), String> {
                 let report = Recording::of(&folder.join(&load))?.audit()?;
                 disagreements.add(kernel, &format!("{machine}/{load}"), &report);
                 _ = write!(rows, "| {kernel} | {machine} | {load} |");
-                for (kind, goal) in KINDS.into_iter().zip(GOALS) {
-                    rows += &cell(&report.of(kind).counts, goal);
+                for ((kind, asked), goal) in KINDS.into_iter().zip(GOALS).zip(&mut goals) {
+                    rows += &cell(&report.of(kind).counts, asked);
+                    goal.add(&report.of(kind).counts, asked);
                 }
                 rows += "\n";
                 sum.add(report, 0);
@@ -117,10 +132,19 @@ fn tables() -> Result<(String, String), String> {
             reasons += &rules(kernel, &sum, kind);
         }
     }
-    let text = format!(
-        "### Per kernel\n\n{}{by_kernel}\n### Disagreements by rule, and what was hidden\n\n{}{reasons}\n\
-         ### What would explain each disagreement\n\n{EXPLAINED}\n\n{}{}\n\
-         ### Per recording\n\n{}{rows}",
+    let goals: String =
+        KINDS.into_iter().zip(GOALS).zip(&goals).map(|((kind, asked), goal)| goal.row(kind, asked)).collect();
+    let summary = format!(
+        "{}{goals}\n### Per kernel\n\n{}{by_kernel}\n### Disagreements by rule, and what was hidden\n\n{}{reasons}\n\
+         ### What would explain each disagreement\n\n{EXPLAINED}\n\n{}{}\n### Where each rule differs\n\n{}{}",
+        head(&[
+            "decision",
+            "agree, %: goal",
+            "reached",
+            "undecided, %: goal",
+            "reached",
+            "recordings that reach both"
+        ]),
         head(&[
             "kernel",
             "decision",
@@ -129,24 +153,69 @@ fn tables() -> Result<(String, String), String> {
             "choices per set",
             "differ",
             "undecided",
+            "undecided, %",
             "agree, %"
         ]),
         head(&["kernel", "decision", "differ, by our rule", "in a set, by hidden fact"]),
         head(&["kernel", "decision", "nearest fact", "differ", "us: median, most", "errors: median, most"]),
         disagreements.table(),
-        head(&[
-            "kernel",
-            "machine",
-            "load",
-            "wake-ups",
-            "forks",
-            "execs",
-            "picks",
-            "preemption",
-            "balancing"
-        ]),
+        head(&["decision", "our rule", "differ", "in the loads", "nearest facts"]),
+        disagreements.by_rule(),
     );
-    Ok((text, format!("{LISTED}\n{}", disagreements.list())))
+    let columns =
+        ["kernel", "machine", "load", "wake-ups", "forks", "execs", "picks", "preemption", "balancing"];
+    let list = format!("{LISTED}\n{}", disagreements.list());
+    Ok(Tables { summary, recordings: head(&columns) + &rows, list })
+}
+
+/// How many recordings reach the goals of one kind of decision, and what all of them add up to.
+#[derive(Default)]
+struct Goal {
+    sum: Counts,
+    recordings: usize,
+    reach_it: usize,
+}
+
+impl Goal {
+    fn add(&mut self, counts: &Counts, asked: f64) {
+        self.sum.add(counts);
+        if let Some(reached) = Reached::of(counts, asked) {
+            self.recordings += 1;
+            self.reach_it += usize::from(!reached.misses());
+        }
+    }
+
+    fn row(&self, kind: Decision, asked: f64) -> String {
+        let Goal { sum, recordings, reach_it } = self;
+        let [undecided, agreement] = percents(sum, asked);
+        let asked = if asked > 0.0 { format!("{asked:.0}") } else { "-".to_owned() };
+        format!(
+            "| {} | {asked} | {agreement} | {UNDECIDED_MAX:.0} | {undecided} | {reach_it} of {recordings} |\n",
+            kind.name()
+        )
+    }
+}
+
+/// What counts come to in percent, and what of it misses its goal.
+struct Reached {
+    agreement: f64,
+    misses_agreement: bool,
+    undecided: f64,
+    misses_undecided: bool,
+}
+
+impl Reached {
+    /// None if nothing was decided.
+    fn of(counts: &Counts, asked: f64) -> Option<Reached> {
+        let agreement = counts.agreement()? * 100.0;
+        let undecided = counts.undecided_part().unwrap_or(0.0) * 100.0;
+        let (misses_agreement, misses_undecided) = (agreement < asked, undecided > UNDECIDED_MAX);
+        Some(Reached { agreement, misses_agreement, undecided, misses_undecided })
+    }
+
+    fn misses(&self) -> bool {
+        self.misses_agreement || self.misses_undecided
+    }
 }
 
 /// The recordings in a machine's folder.
@@ -160,29 +229,37 @@ pub fn loads(folder: &Path) -> Result<Vec<String>, String> {
 
 /// `99.8 (3394+949 d9)`: percent, exact and in a set, what differs and is undecided; bold
 /// where a goal is missed.
-pub fn cell(counts: &Counts, goal: f64) -> String {
-    let Some(agreement) = counts.agreement() else { return " - |".to_owned() };
-    let mut text = format!("{:.1} ({}+{}", agreement * 100.0, counts.agrees, counts.agrees_in_set);
+pub fn cell(counts: &Counts, asked: f64) -> String {
+    let Some(reached) = Reached::of(counts, asked) else { return " - |".to_owned() };
+    let mut text = format!("{:.1} ({}+{}", reached.agreement, counts.agrees, counts.agrees_in_set);
     if counts.differs > 0 {
         _ = write!(text, " d{}", counts.differs);
     }
     if counts.undecided > 0 {
         _ = write!(text, " u{}", counts.undecided);
     }
-    let undecided = counts.undecided_part().unwrap_or(0.0) * 100.0;
-    let missed = agreement * 100.0 < goal || undecided > UNDECIDED_MAX;
-    if missed { format!(" **{text})** |") } else { format!(" {text}) |") }
+    format!(" {} |", bold(&(text + ")"), reached.misses()))
 }
 
-fn summary(kernel: &str, report: &AuditReport, kind: Decision, goal: f64) -> String {
+/// What is undecided and what agrees, in percent, each bold where it misses its goal.
+fn percents(counts: &Counts, asked: f64) -> [String; 2] {
+    let Some(reached) = Reached::of(counts, asked) else { return ["-"; 2].map(str::to_owned) };
+    let Reached { agreement, misses_agreement, undecided, misses_undecided } = reached;
+    [bold(&format!("{undecided:.2}"), misses_undecided), bold(&format!("{agreement:.2}"), misses_agreement)]
+}
+
+fn bold(text: &str, misses: bool) -> String {
+    if misses { format!("**{text}**") } else { text.to_owned() }
+}
+
+fn summary(kernel: &str, report: &AuditReport, kind: Decision, asked: f64) -> String {
     let of = report.of(kind);
     let Counts { agrees, agrees_in_set, differs, undecided } = of.counts;
     let per_set = of.choices_in_sets as f64 / agrees_in_set.max(1) as f64;
-    let agreement = of.counts.agreement().unwrap_or(0.0) * 100.0;
-    let mark = if agreement < goal { "**" } else { "" };
+    let [undecided_part, agreement] = percents(&of.counts, asked);
     format!(
-        "| {kernel} | {} | {agrees} | {agrees_in_set} | {per_set:.1} | {differs} | {undecided} | \
-         {mark}{agreement:.2}{mark} |\n",
+        "| {kernel} | {} | {agrees} | {agrees_in_set} | {per_set:.1} | {differs} | {undecided} | {undecided_part} | \
+         {agreement} |\n",
         kind.name()
     )
 }
@@ -203,4 +280,23 @@ fn rules(kernel: &str, report: &AuditReport, kind: Decision) -> String {
         list(of.differs_by_reason.iter().map(|(&name, &count)| (name, count)).collect()),
         list(hidden.into_iter().collect()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_misses_a_goal_is_bold_in_every_table() {
+        let counts = |agrees, differs, undecided| Counts { agrees, agrees_in_set: 0, differs, undecided };
+        for (counts, in_row, in_summary) in [
+            (counts(995, 5, 0), " 99.5 (995+0 d5) |", ["0.00", "99.50"]),
+            (counts(980, 20, 0), " **98.0 (980+0 d20)** |", ["0.00", "**98.00**"]),
+            (counts(990, 10, 100), " **99.0 (990+0 d10 u100)** |", ["**9.09**", "99.00"]),
+            (counts(0, 0, 3), " - |", ["-", "-"]),
+        ] {
+            assert_eq!(cell(&counts, 99.0), in_row);
+            assert_eq!(percents(&counts, 99.0), in_summary);
+        }
+    }
 }

@@ -1,10 +1,10 @@
 //! `cargo xtask fidelity-loop`: the recorded programs run again by the simulator, as a table.
 //!
-//! Writes the section between two marks of `docs/fidelity.md`. With `--recorded` and folders of recordings made again it
-//! measures those instead (`spread.rs`).
+//! Writes how many figures come back into `docs/fidelity.md` and the figures into `docs/fidelity/closed-loop.md`. With
+//! `--recorded` and folders of recordings made again it measures those instead (`spread.rs`).
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
@@ -21,8 +21,10 @@ use crate::near::{Tally, cell, told};
 use crate::source::{self, Section, head, read};
 use crate::spread::{self, Spread};
 
-const SECTION: Section =
+const SUMMARY: Section =
     Section { document: "docs/fidelity.md", name: "closed loop", command: "fidelity-loop" };
+const FIGURES: Section =
+    Section { document: "docs/fidelity/closed-loop.md", name: "closed loop", command: "fidelity-loop" };
 
 const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
 const MACHINES: [&str; 4] = ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster"];
@@ -34,6 +36,10 @@ const STREAMS: [&str; 4] = ["stream-perllc-1", "stream-perllc-2", "stream-perllc
 /// Seeds whose mean is printed, and seeds that say what the hidden past leaves open.
 const RUNS: u64 = 5;
 const PASTS: u64 = 100;
+
+/// How far a hog's share may be off, as a part of it, and the share of one of two hogs, as a part of a CPU.
+const HOG: f64 = 0.02;
+const PAIR: f64 = 0.02;
 
 /// Runs everything and writes the tables; with names of loads, prints those alone.
 ///
@@ -64,12 +70,33 @@ pub fn run(only: &[String]) -> Result<(), String> {
             }
         }
     }
-    let text = tables.text();
+    let (summary, figures) = (tables.summary(), tables.figures());
     if !only.is_empty() {
-        print!("{text}");
+        print!("{summary}\n{figures}");
         return Ok(());
     }
-    SECTION.write(&text)
+    FIGURES.write(&figures)?;
+    SUMMARY.write(&summary)
+}
+
+/// How many of some things reach their goal.
+#[derive(Clone, Copy, Default)]
+struct Reach {
+    all: usize,
+    reach_it: usize,
+}
+
+impl Reach {
+    fn add(&mut self, all: usize, reach_it: usize) {
+        self.all += all;
+        self.reach_it += reach_it;
+    }
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.reach_it, self.all)
+    }
 }
 
 /// Lines of the tables.
@@ -85,16 +112,24 @@ struct Tables {
     pairs: BTreeMap<&'static str, (Company, Company)>,
     streams: String,
     differences: String,
+    /// Hogs led along the recording, and steps of new threads that were reached.
+    hogs: Reach,
+    steps: Reach,
 }
 
 impl Tables {
-    fn pairs(&self) -> String {
+    /// The table of pairs, and how many simulated ones and how many recorded again are near enough.
+    fn pairs(&self) -> (String, [Reach; 2]) {
         let mut text = String::new();
+        let mut near = [Reach::default(); 2];
         for (kernel, (recorded, simulated)) in &self.pairs {
             for ((a, b), share, time) in recorded.shares() {
                 let ours = simulated.shares().into_iter().find(|s| s.0 == (a, b));
                 let again = self.spread.pairs(kernel).into_iter().find(|s| s.0 == (a, b));
                 if let (Some((_, ours, ours_ms)), Some((_, again, again_ms))) = (ours, again) {
+                    for (near, share_of) in near.iter_mut().zip([ours, again]) {
+                        near.add(1, usize::from((share_of - share).abs() <= PAIR));
+                    }
                     _ = writeln!(
                         text,
                         "| {kernel} | {a}, {b} | {:.1} | {:.1} | {:.1} | {} | {again_ms:.0} | {} |",
@@ -107,27 +142,24 @@ impl Tables {
                 }
             }
         }
-        text
+        (text, near)
     }
 
-    fn tally(&self) -> String {
-        let mut all = Tally::default();
-        let mut text = String::new();
-        for load in LOADS {
-            let tally = self.tally.get(load).copied().unwrap_or_default();
-            text += &tally.row(load);
-            all += tally;
-        }
-        text + &all.row("all")
-    }
-
-    fn text(&self) -> String {
-        let mut columns = vec!["kernel", "machine", "load"];
-        columns.extend(ROWS);
-        let streams = ["kernel", "machine", "load", "steps", "exact", "in set", "differ", "not reached"];
+    /// Goals and what is reached, and the rows of each load that come back.
+    fn summary(&self) -> String {
+        let (rows, all) = self.tally();
+        let (_, [pairs, pairs_again]) = self.pairs();
         format!(
-            "### Rows whose counts come back\n\n{}{}\n### Counts: recorded, recorded again, simulated\n\n{}{}\n### Shares of hogs by nice value, percent: recorded, \
-             recorded again, simulated\n\n{}{}\n### Shares of each hog, led along the recording\n\n{}{}\n{}\n### Shares of two hogs alone on a CPU, percent\n\n{}{}\n### What CPUs take newly idle balancing to cost, us\n\n{}{}\n### New threads\n\n{}{}\n{}",
+            "{}{}| share of each of two hogs alone on a CPU | within {:.0} points of the recorded one | {pairs} pairs | {pairs_again} |\n\
+             | share of each hog, moves made as recorded | within {:.0} % of the recorded one | {} hogs | - |\n\
+             | CPU of each new thread | the recorded one, or one that differs in hidden facts alone | {} steps reached | - |\n\n\
+             ### Rows whose counts come back\n\n{}{rows}",
+            head(&["figure", "goal", "reached", "reached by recordings made again"]),
+            all.goals(),
+            PAIR * 100.0,
+            HOG * 100.0,
+            self.hogs,
+            self.steps,
             head(&[
                 "load",
                 "rows",
@@ -136,7 +168,30 @@ impl Tables {
                 "or as near as some recording",
                 "recordings made again, within a tenth of the one",
             ]),
-            self.tally(),
+        )
+    }
+
+    fn tally(&self) -> (String, Tally) {
+        let mut all = Tally::default();
+        let mut text = String::new();
+        for load in LOADS {
+            let tally = self.tally.get(load).copied().unwrap_or_default();
+            text += &tally.row(load);
+            all += tally;
+        }
+        (text + &all.row("all"), all)
+    }
+
+    fn figures(&self) -> String {
+        let mut columns = vec!["kernel", "machine", "load"];
+        columns.extend(ROWS);
+        let streams = ["kernel", "machine", "load", "steps", "exact", "in set", "differ", "not reached"];
+        let (pairs, _) = self.pairs();
+        format!(
+            "## Counts: recorded, recorded again, simulated\n\n{}{}\n## Shares of hogs by nice value, percent: recorded, \
+             recorded again, simulated\n\n{}{}\n## Shares of each hog, led along the recording\n\n{}{}\n{}\n\
+             ## Shares of two hogs alone on a CPU, percent\n\n{}{pairs}\n\
+             ## What CPUs take newly idle balancing to cost, us\n\n{}{}\n## New threads\n\n{}{}\n{}",
             head(&columns),
             self.counts,
             head(&["kernel", "machine", "load", "nice -5", "nice 0", "nice 5"]),
@@ -154,7 +209,6 @@ impl Tables {
                 "again ms",
                 "simulated ms"
             ]),
-            self.pairs(),
             head(&["kernel", "machine", "recorded: least, quartiles, most", "simulated"]),
             self.costs,
             head(&streams),
@@ -280,17 +334,18 @@ impl Place<'_> {
             .map_err(|e| format!("{}: {e}", path.display()))?;
         let mean = shares.iter().map(Share::off).sum::<f64>() / shares.len() as f64;
         let worst = shares.iter().max_by(|a, b| a.off().total_cmp(&b.off())).ok_or("no hog ran")?;
+        let within = shares.iter().filter(|share| share.is_within(HOG)).count();
+        tables.hogs.add(shares.len(), within);
         _ = writeln!(
             tables.led,
-            "{} {} | {} | {:.2} | {:.2} | {} |",
+            "{} {} | {within} | {:.2} | {:.2} | {} |",
             self.head(load),
             shares.len(),
-            shares.iter().filter(|share| share.is_within(0.02)).count(),
             mean * 100.0,
             worst.off() * 100.0,
             hog(worst)
         );
-        for share in shares.iter().filter(|share| !share.is_within(0.02)) {
+        for share in shares.iter().filter(|share| !share.is_within(HOG)) {
             _ = writeln!(tables.off, "- {} {} {load}: {}.", self.kernel, self.machine.name(), hog(share));
         }
         Ok(())
@@ -307,6 +362,8 @@ impl Place<'_> {
         }
         let steps = compare(&self.machine.topology, forker, &cpus(&recorded), &seeds);
         let count = |placed| steps.iter().filter(|s| s.placed() == placed).count();
+        let good = count(Placed::Exact) + count(Placed::InSet);
+        tables.steps.add(good + count(Placed::Differs), good);
         _ = writeln!(
             tables.streams,
             "{} {} | {} | {} | {} | {} |",

@@ -77,6 +77,16 @@ impl Tally {
         let Tally { rows, one, mean, inside, again, again_one } = self;
         format!("| {load} | {rows} | {one} | {mean} | {inside} | {again_one} of {again} |\n")
     }
+
+    /// Rows of the table of goals.
+    pub fn goals(&self) -> String {
+        let Tally { rows, one, mean, inside, again, again_one } = self;
+        format!(
+            "| counts of a row | within a tenth of the recording | {one} of {rows} rows | {again_one} of {again} |\n\
+             | the same | within a tenth of the mean of all recordings | {mean} of {rows} rows | - |\n\
+             | the same | that, or as near to it as some recording | {inside} of {rows} rows | - |\n"
+        )
+    }
 }
 
 impl AddAssign for Tally {

@@ -1,6 +1,7 @@
 //! `cargo xtask replay-fidelity`: each recording replayed on its own machine, as a table.
 //!
-//! Writes the section between two marks of `docs/fidelity.md`; the test holds what must come back.
+//! Writes how many come back into `docs/fidelity.md` and a row for each into `docs/fidelity/replay.md`; the test holds what
+//! must come back.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,14 +16,16 @@ use schedlab::sched::Kernel;
 use schedlab::topology::{SavedSysfs, Topology};
 use schedlab::trace::read::{feed, open};
 
-use crate::source::{self, Section, folders_in};
+use crate::source::{self, Section, folders_in, head};
 
-const SECTION: Section = Section { document: "docs/fidelity.md", name: "replay", command: "replay-fidelity" };
+const SUMMARY: Section = Section { document: "docs/fidelity.md", name: "replay", command: "replay-fidelity" };
+const RECORDINGS: Section =
+    Section { document: "docs/fidelity/replay.md", name: "replay", command: "replay-fidelity" };
 
 /// The first of them.
 const SEED: u64 = 1;
 
-/// Replays all recordings and writes the table; with words, prints those alone whose path has one of them.
+/// Replays all recordings and writes the tables; with words, prints those alone whose path has one of them.
 ///
 /// # Errors
 /// A file that cannot be read or written, or a replay that cannot be made.
@@ -39,31 +42,21 @@ pub fn run(only: &[String]) -> Result<(), String> {
     // The fair class is not the kernel of what a scheduler of sched_ext made.
     let (judged, foreign): (Vec<_>, Vec<_>) =
         found.iter().partition(|(_, replays)| replays.mean.sched_ext.is_none());
-    let count = |of: fn(&Replays) -> &Fidelity| {
-        judged.iter().filter(|(_, replays)| of(replays).outside().is_empty()).count()
-    };
-    let mut text = format!(
-        "{} of {} recordings come back within all goals in the mean over states of the kernel, {} in the one that suits each \
-         best. {} more were made under a scheduler of sched_ext and are not counted.\n\n",
-        count(|replays| &replays.mean),
-        judged.len(),
-        count(|replays| &replays.state.fidelity),
-        foreign.len(),
-    );
-    text += &halves(&judged);
-    text += &by_load(&judged);
+    let summary = goals(&judged, foreign.len()) + &by_load(&judged);
+    let mut rows = String::new();
     for (at, (name, replays)) in found.iter().enumerate() {
         let (head, row) = row(name, replays);
         if at == 0 {
-            text += &head;
+            rows += &head;
         }
-        text += &row;
+        rows += &row;
     }
     if !only.is_empty() {
-        print!("{text}");
+        print!("{summary}\n{rows}");
         return Ok(());
     }
-    SECTION.write(&text)
+    RECORDINGS.write(&rows)?;
+    SUMMARY.write(&summary)
 }
 
 /// Folders with a recording: `traces/KERNEL/MACHINE/LOAD`.
@@ -162,14 +155,27 @@ fn replays(folder: &Path) -> Result<Replays, String> {
     replays().map_err(|e: schedlab::Error| e.to_string())
 }
 
-/// What the first half of each recording foretells of the second.
-fn halves(found: &[&(String, Replays)]) -> String {
-    let mean = found.iter().filter(|(_, replays)| replays.mean.halves()[1] <= 1.0).count();
-    let foretold = found.iter().filter(|(_, replays)| replays.state.foretold <= 1.0).count();
-    let blindly: f64 = found.iter().map(|(_, replays)| replays.state.blindly).sum();
+/// How many recordings come back, all of each and its second half alone.
+fn goals(judged: &[&(String, Replays)], foreign: usize) -> String {
+    let count = |with: fn(&Replays) -> bool| judged.iter().filter(|(_, replays)| with(replays)).count();
+    let mean = count(|replays| replays.mean.outside().is_empty());
+    let state = count(|replays| replays.state.fidelity.outside().is_empty());
+    let mean_half = count(|replays| replays.mean.halves()[1] <= 1.0);
+    let foretold = count(|replays| replays.state.foretold <= 1.0);
+    let blindly: f64 = judged.iter().map(|(_, replays)| replays.state.blindly).sum();
+    let all = judged.len();
     format!(
-        "Switches and migrations of the second half alone are within their goals in {mean} in the mean over states; in {foretold} in the \
-         state that suits the first half best; in {blindly:.0} in a state taken blindly.\n\n"
+        "{}| all goals, whole recording | {all} | {mean} | {state} | - |\n\
+         | switches and migrations of the second half alone | {all} | {mean_half} | {foretold} (suits the first half best) | \
+         {blindly:.0} |\n\n\
+         {foreign} more recordings were made under a sched_ext scheduler and are not counted.\n\n",
+        head(&[
+            "what is within its goals",
+            "recordings",
+            "in the mean over states of the kernel",
+            "in the best of 32 states",
+            "in a state taken blindly"
+        ])
     )
 }
 
@@ -180,7 +186,7 @@ fn by_load(found: &[&(String, Replays)]) -> String {
         loads.entry(name.rsplit('/').next().unwrap_or(name)).or_default().push(replays);
     }
     let mut text = String::from(
-        "| load | come back in the mean | in the best state | usual form | each latency as recorded | one for all | none | newly idle \
+        "### How many of each load come back, and in which form\n\n| load | come back in the mean | in the best state | usual form | each latency as recorded | one for all | none | newly idle \
          passes held for dear | wakers owe | some wake sync |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for (load, all) in loads {
@@ -199,7 +205,7 @@ fn by_load(found: &[&(String, Replays)]) -> String {
         let state = count(|replays| replays.state.fidelity.outside().is_empty());
         _ = writeln!(text, "| {load} | {mean} of {} | {state} | {forms} |", all.len());
     }
-    text + "\n"
+    text
 }
 
 /// The head of the table, and a row of it.
@@ -250,7 +256,7 @@ fn cell(line: &Line) -> String {
 mod tests {
     use super::*;
 
-    /// Loads whose switches do not come back within a tenth; docs/fidelity.md says why.
+    /// Loads whose switches do not come back within a tenth; docs/fidelity/replay.md says why.
     const SWITCHES_OFF: [&str; 2] = ["6.1/1x1x8/pipes", "hogs"];
 
     /// Seeds that stand in for those of the table.
@@ -258,8 +264,8 @@ mod tests {
 
     /// The form of each recording, as the table has it.
     fn forms() -> BTreeMap<String, Form> {
-        let docs = fs::read_to_string(source::root().join(SECTION.document)).unwrap();
-        let [_, table, _] = SECTION.split(&docs).unwrap();
+        let docs = fs::read_to_string(source::root().join(RECORDINGS.document)).unwrap();
+        let [_, table, _] = RECORDINGS.split(&docs).unwrap();
         let form = |line: &str| {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
             Form::parse(cells[cells.len() - 1]).map(|form| (cells[0].to_string(), form))

@@ -1,6 +1,6 @@
 //! The recorded programs, run again by the simulator: what must come back as it was.
 //!
-//! `cargo xtask fidelity-loop` prints all figures; `docs/fidelity.md` explains those that
+//! `cargo xtask fidelity-loop` prints all figures; `docs/fidelity/closed-loop.md` explains those that
 //! are off. Here are the ones that have to hold.
 
 use std::fs;
@@ -130,7 +130,7 @@ fn each_hog_gets_its_recorded_share_of_a_cpu() {
         }
     }
     assert_eq!(hogs, 3 * 2 * (12 + 3 * 24));
-    // docs/fidelity.md has the others.
+    // docs/fidelity/closed-loop.md has the others.
     assert!(within >= hogs - 12, "{within} of {hogs}");
 }
 
@@ -156,7 +156,7 @@ fn new_threads_go_where_they_were_recorded_to_go() {
         }
     }
     assert_eq!(steps, 3 * (4 * 4 + 2 * (3 * 4 + 8) + 3 * 2 + 8));
-    // docs/fidelity.md has the reasons.
+    // docs/fidelity/closed-loop.md has the reasons.
     assert_eq!(
         differ,
         [
