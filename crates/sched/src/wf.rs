@@ -2,8 +2,6 @@
 //!
 //! Kernel: WF_*, kernel/sched/sched.h, v7.2.
 
-/// A new task's image (exec).
-pub const EXEC: u32 = 0x02;
 /// A new task.
 pub const FORK: u32 = 0x04;
 /// An ordinary wake-up.

@@ -1,9 +1,9 @@
-//! Carrying out the placement of a new task, and of one that executes another program.
+//! Carrying out the placement of a new task.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-use crate::{EnqueueFlags, MigrationCause, Placement, PreemptDecision, RecentUsedCpu, Sched, TaskState, wf};
+use crate::{EnqueueFlags, Placement, PreemptDecision, RecentUsedCpu, Sched, TaskState, wf};
 
 impl Sched {
     /// Queues a new task on the CPU chosen for it. The forker's CPU counts as its recently
@@ -31,15 +31,5 @@ impl Sched {
         let placement = self.decide_fork(task, this, now, None);
         self.apply_fork(task, placement.cpu, now);
         placement
-    }
-
-    /// Moves a task that executes another program; the stopper of its CPU does this, while
-    /// the task waits behind it.
-    ///
-    /// Kernel: migration_cpu_stop(), kernel/sched/core.c, v6.12.
-    pub fn apply_exec(&mut self, task: TaskId, cpu: CpuId, now: Time) {
-        if self.task(task).cpu != cpu {
-            self.move_queued_task(task, cpu, MigrationCause::Exec, now);
-        }
     }
 }
