@@ -19,9 +19,9 @@ impl Sched {
         self.move_task_to_group(task, self.task(task).tg, now);
     }
 
-    /// Puts a task into a group.
+    /// Puts a task into a group. One that waits may come first there.
     ///
-    /// Kernel: sched_move_task(), kernel/sched/core.c; task_change_group_fair(), kernel/sched/fair.c, v6.1, v6.12.
+    /// Kernel: sched_move_task(), kernel/sched/core.c; task_change_group_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     pub fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time) {
         if self.task(task).tg == tg && !self.kernel.has(Feature::RegroupSame) {
             return;
@@ -46,6 +46,8 @@ impl Sched {
             if self.kernel.has(Feature::RegroupAsks) {
                 self.resched_now(cpu);
             }
+        } else if queued && self.kernel.has(Feature::RegroupWakes) {
+            self.wakeup_preempt(cpu, task, 0, now);
         }
     }
 
@@ -90,7 +92,7 @@ mod tests {
     use schedlab_topology::CpuId;
 
     use super::*;
-    use crate::drawing::by_kernel;
+    use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
     use crate::{NICE_0_LOAD, NeedResched};
 
@@ -154,5 +156,21 @@ mod tests {
             v4.13..v5.5: charged 100 us, full false lazy false
             v5.18..v7.2: charged 100 us, full true lazy false"#]]
         .assert_eq(&found);
+    }
+
+    #[test]
+    fn a_task_that_waits_may_come_first_in_its_new_group() {
+        // Beside a SCHED_IDLE task anybody does.
+        let asked = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[idle:a* b]");
+            drawn.sched.rqs[CPU].need_resched = NeedResched::default();
+            let (b, tg) = (drawn.task("b"), drawn.sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, NOW));
+            drawn.sched.move_task_to_group(b, tg, NOW);
+            format!("{}", drawn.sched.rqs[CPU].need_resched.any())
+        };
+        expect![[r#"
+            v4.13..v6.12: false
+            v7.2: true"#]]
+        .assert_eq(&by_kernel("", asked));
     }
 }
