@@ -170,6 +170,7 @@ features! {
     RegroupSame "REGROUP_SAME" "A task that is put into the group that it is in, as each is that ends, is taken out and queued again." "sched_move_task(), v4.9; not v6.4 to v6.13 but stable 6.6, 6.12" [1 1 1 1 1 0 1 1];
     RegroupAsks "REGROUP_ASKS" "A task that is put into a group while it runs is asked to make way." "sched_move_task(), v5.6" [0 0 1 1 1 1 1 1];
     RegroupWakes "REGROUP_WAKES" "A task that is put into a group while it waits may preempt the running one." "sched_move_task(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
+    ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that comes into any other class while it runs is asked to make way, not only one that becomes fair." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     BandwidthPerTask "BANDWIDTH_PER_TASK" "Throttling stops tasks at their exit to user mode, not the group's queue." "throttle_cfs_rq(), v6.18" [0 0 0 0 0 0 0 1];
     HzBw "HZ_BW" "Bandwidth control keeps the tick on full-dynticks CPUs." "features.h, v6.7" [0 0 0 0 0 1 0 0];
     RtRuntimeShare "RT_RUNTIME_SHARE" "RT run time is lent between CPUs." "features.h" [1 0 0 0 0 0 0 0];

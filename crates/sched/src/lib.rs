@@ -58,6 +58,7 @@ mod params;
 mod pelt;
 pub mod pick;
 mod preempt;
+mod prio_changed;
 mod reason;
 mod resched;
 mod reweight;

@@ -21,11 +21,16 @@ impl Sched {
         if old == nice {
             return;
         }
+        // Of no use until the task is fair again.
+        if !self.task(task).policy.is_fair() {
+            self.task_mut(task).nice = nice;
+            return;
+        }
         self.change_task(task, now, |sched| {
             sched.task_mut(task).nice = nice;
             sched.set_load_weight(task);
         });
-        self.prio_changed(task, nice > old, now);
+        self.prio_changed_fair(task, nice > old, now);
     }
 
     /// The slice a task asks for; none for the kernel's own. Kernels before v6.12 have none
@@ -42,7 +47,7 @@ impl Sched {
         });
     }
 
-    /// Sets the policy of a task.
+    /// Sets the policy of a task. Among fair policies that changes no priority, so nobody is asked to make way.
     ///
     /// Kernel: __sched_setscheduler(), kernel/sched/syscalls.c, v6.12.
     pub fn set_policy(&mut self, task: TaskId, policy: Policy, now: Time) {
@@ -64,10 +69,12 @@ impl Sched {
             sched.set_load_weight(task);
             sched.join_class(task, old);
         });
-        if policy.class() == old.class() {
-            self.prio_changed(task, policy.rt_priority() < old.rt_priority(), now);
-        } else if self.task(task).on_rq {
-            self.switched_to(task, now);
+        if policy.class() != old.class() {
+            self.switched_class(task, old, now);
+        } else if policy.class() == Class::Rt {
+            self.prio_changed_rt(task, old.rt_priority(), now);
+        } else if policy.class() == Class::Dl {
+            self.prio_changed_dl(task, now);
         }
     }
 
@@ -170,35 +177,6 @@ impl Sched {
                 self.touch_cfs_task(cpu, task);
             }
             _ => self.task_mut(task).se.exec_start = now,
-        }
-    }
-
-    /// Kernel: prio_changed_fair(), prio_changed_rt(), v6.12.
-    fn prio_changed(&mut self, task: TaskId, lower: bool, now: Time) {
-        let cpu = self.task(task).cpu;
-        if !self.task(task).on_rq || self.task(task).se.sched_delayed {
-            return;
-        }
-        let fair = self.task(task).policy.is_fair();
-        if fair && self.cfs(self.root_cfs_id(cpu)).nr_queued == 1 {
-            return;
-        }
-        if self.rqs[cpu].curr == Curr::Task(task) {
-            if lower {
-                self.resched_now(cpu);
-            }
-        } else {
-            self.wakeup_preempt(cpu, task, 0, now);
-        }
-    }
-
-    /// Kernel: switched_to_fair(), switched_to_rt(), v6.12.
-    fn switched_to(&mut self, task: TaskId, now: Time) {
-        let cpu = self.task(task).cpu;
-        if self.rqs[cpu].curr == Curr::Task(task) {
-            self.resched_now(cpu);
-        } else {
-            self.wakeup_preempt(cpu, task, 0, now);
         }
     }
 

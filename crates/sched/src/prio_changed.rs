@@ -1,0 +1,221 @@
+//! Who is asked to make way once a task has another priority or another class.
+//!
+//! A task that waits is asked about as if it had been woken. One that runs has its CPU already: it makes way if
+//! it fell behind another, and how that is found out differs between classes and kernels.
+
+use schedlab_units::{TaskId, Time};
+
+use crate::class::Class;
+use crate::{Curr, Feature, Policy, Sched};
+
+impl Sched {
+    /// A fair task has another nice level. One that sleeps but is still queued is treated as one that waits.
+    ///
+    /// Kernel: prio_changed_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
+    pub(crate) fn prio_changed_fair(&mut self, task: TaskId, lower: bool, now: Time) {
+        let cpu = self.task(task).cpu;
+        if !self.task(task).on_rq || self.cfs(self.root_cfs_id(cpu)).nr_queued == 1 {
+            return;
+        }
+        if self.rqs[cpu].curr != Curr::Task(task) {
+            self.wakeup_preempt(cpu, task, 0, now);
+        } else if lower {
+            self.resched_now(cpu);
+        }
+    }
+
+    /// An RT task has another priority. It makes way, or is made way for, only if the order is another now.
+    ///
+    /// Kernel: prio_changed_rt(), kernel/sched/rt.c, v6.1, v6.12, v7.2.
+    pub(crate) fn prio_changed_rt(&mut self, task: TaskId, before: u8, now: Time) {
+        let (cpu, priority) = (self.task(task).cpu, self.task(task).policy.rt_priority());
+        if !self.task(task).on_rq || priority == before {
+            return;
+        }
+        if self.rqs[cpu].curr != Curr::Task(task) {
+            if priority > self.rt_level(cpu) {
+                self.resched_now(cpu);
+            }
+            return;
+        }
+        let first = self.rqs[cpu].rt_queue.first().expect("the task is queued");
+        if self.task(*first).policy.rt_priority() > priority {
+            self.resched_now(cpu);
+        }
+        if priority < before {
+            self.pull_rt_task(cpu, now);
+        }
+    }
+
+    /// A deadline task has other parameters. Others are not pulled here.
+    ///
+    /// Kernel: prio_changed_dl(), kernel/sched/deadline.c, v6.12.
+    pub(crate) fn prio_changed_dl(&mut self, task: TaskId, now: Time) {
+        let cpu = self.task(task).cpu;
+        if self.task(task).on_rq && self.rqs[cpu].curr != Curr::Task(task) {
+            self.wakeup_preempt(cpu, task, 0, now);
+        }
+    }
+
+    /// A task has another class.
+    ///
+    /// Kernel: switched_to_fair(), switched_to_rt(), switched_to_dl(), switched_from_rt(), v6.1, v6.12;
+    /// sched_change_end(), kernel/sched/core.c, v7.2.
+    pub(crate) fn switched_class(&mut self, task: TaskId, from: Policy, now: Time) {
+        let cpu = self.task(task).cpu;
+        if !self.task(task).on_rq {
+            return;
+        }
+        if from.class() == Class::Rt && self.rqs[cpu].rt_queue.is_empty() {
+            self.pull_rt_task(cpu, now);
+        }
+        if self.rqs[cpu].curr != Curr::Task(task) {
+            self.wakeup_preempt(cpu, task, 0, now);
+            return;
+        }
+        let class = self.class_of(task);
+        if class == Class::Rt {
+            self.update_rt_rq_load_avg(cpu, false);
+        }
+        if class == Class::Fair || self.kernel.has(Feature::ClassChangeAsks) {
+            self.resched_now(cpu);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use super::*;
+    use crate::drawing::{Drawn, NOW, by_kernel, draw};
+    use crate::lab::{Lab, MS};
+
+    const CPU: CpuId = CpuId(0);
+
+    /// Whether the task that runs is asked to make way by what is done.
+    fn asked(drawing: &'static str, act: impl Fn(&mut Drawn)) -> String {
+        by_kernel("", |kernel| {
+            let mut drawn = draw(kernel, drawing);
+            drawn.sched.rqs[CPU].need_resched = crate::NeedResched::default();
+            act(&mut drawn);
+            format!("{}", drawn.sched.rqs[CPU].need_resched.any())
+        })
+    }
+
+    fn set_policy(drawn: &mut Drawn, name: &str, policy: Policy) {
+        let task = drawn.task(name);
+        drawn.sched.set_policy(task, policy, NOW);
+        let rq = &mut drawn.sched.rqs[CPU];
+        rq.need_resched = crate::NeedResched::default();
+    }
+
+    #[test]
+    fn a_fair_policy_is_no_priority_but_a_nice_level_is() {
+        let policy = asked("1x1x1 | 0[idle:a* b]", |drawn| {
+            let b = drawn.task("b");
+            drawn.sched.set_policy(b, Policy::Batch, NOW);
+        });
+        expect!["v4.13..v7.2: false"].assert_eq(&policy);
+        let nice = asked("1x1x1 | 0[idle:a* b]", |drawn| {
+            let b = drawn.task("b");
+            drawn.sched.set_nice(b, -1, NOW);
+        });
+        expect!["v4.13..v7.2: true"].assert_eq(&nice);
+    }
+
+    #[test]
+    fn a_nice_level_is_nothing_to_a_task_of_real_time() {
+        let found = asked("1x1x1 | 0[a* b]", |drawn| {
+            set_policy(drawn, "a", Policy::Fifo(5));
+            let a = drawn.task("a");
+            drawn.sched.set_nice(a, 5, NOW);
+        });
+        expect!["v4.13..v7.2: false"].assert_eq(&found);
+    }
+
+    #[test]
+    fn who_becomes_real_time_while_he_runs_is_asked_or_not() {
+        let found = asked("1x1x1 | 0[a* b]", |drawn| {
+            let a = drawn.task("a");
+            drawn.sched.set_policy(a, Policy::Fifo(5), NOW);
+        });
+        expect![[r#"
+            v4.13..v6.12: false
+            v7.2: true"#]]
+        .assert_eq(&found);
+    }
+
+    #[test]
+    fn who_becomes_fair_while_he_runs_is_asked() {
+        let found = asked("1x1x1 | 0[a* b]", |drawn| {
+            set_policy(drawn, "a", Policy::Fifo(5));
+            let a = drawn.task("a");
+            drawn.sched.set_policy(a, Policy::Normal, NOW);
+        });
+        expect!["v4.13..v7.2: true"].assert_eq(&found);
+    }
+
+    #[test]
+    fn a_running_task_of_real_time_makes_way_only_to_a_higher_one() {
+        for (waits, asks) in [(3, "v4.13..v7.2: false"), (4, "v4.13..v7.2: false"), (5, "v4.13..v7.2: true")]
+        {
+            let found = asked("1x1x1 | 0[a* b]", |drawn| {
+                set_policy(drawn, "a", Policy::Fifo(9));
+                set_policy(drawn, "b", Policy::Fifo(waits));
+                let a = drawn.task("a");
+                drawn.sched.set_policy(a, Policy::Fifo(4), NOW);
+            });
+            assert_eq!(found, asks, "one of priority {waits} waits");
+        }
+    }
+
+    #[test]
+    fn a_task_of_real_time_that_falls_lets_another_come_from_elsewhere() {
+        let mut drawn = draw("v6.12", "1x1x2 | 0[a*] 1[b* c]");
+        for (name, priority) in [("a", 9), ("b", 8), ("c", 7)] {
+            set_policy(&mut drawn, name, Policy::Fifo(priority));
+        }
+        assert_eq!(drawn.cpu_of("c"), CpuId(1));
+        let a = drawn.task("a");
+        drawn.sched.set_policy(a, Policy::Fifo(6), NOW);
+        assert_eq!(drawn.cpu_of("c"), CPU);
+        assert!(drawn.sched.rqs[CPU].need_resched.full);
+    }
+
+    /// A task that sleeps with its dequeue delayed gets another nice level.
+    fn sleeper(kernel: &str) -> String {
+        let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+        let [a, b] = ["a", "b"].map(|name| lab.hog(name, 0));
+        for _ in 0..100 {
+            if lab.running(0) != "b" {
+                lab.run(MS / 10);
+            }
+        }
+        // It has run more than it was owed.
+        lab.sched.task_mut(b).se.vruntime += MS;
+        lab.sleep(b);
+        assert!(lab.sched.task(b).se.sched_delayed, "{kernel}");
+        assert_eq!(lab.running(0), "a", "{kernel}");
+        lab.now += MS / 2;
+        let ran = lab.sched.task(a).se.sum_exec_runtime;
+        let now = lab.time();
+        lab.sched.set_nice(b, -10, now);
+        let charged = (lab.sched.task(a).se.sum_exec_runtime - ran) / 1000;
+        format!("charged {charged} us, asked {}", lab.sched.rqs[CPU].need_resched.any())
+    }
+
+    #[test]
+    fn a_sleeper_that_is_queued_is_asked_about_as_if_it_waited() {
+        for (kernel, expected) in [
+            ("v6.12+NO_RUN_TO_PARITY", "charged 500 us, asked true"),
+            ("v7.2+NO_RUN_TO_PARITY", "charged 500 us, asked false"),
+        ] {
+            assert_eq!(sleeper(kernel), expected, "{kernel}");
+        }
+    }
+}
