@@ -144,6 +144,7 @@ features! {
     TickStopPredicted "TICK_STOP_PREDICTED" "A CPU that expects to be idle for less than a tick keeps its tick." "tick_nohz_idle_stop_tick(), v4.17" [0 1 1 1 1 1 1 1];
     NohzWrap "NOHZ_WRAP" "Idle CPUs are served from the next one round, not from the lowest." "_nohz_idle_balance(), v5.12" [0 0 1 1 1 1 1 1];
     NohzNextKick "NOHZ_NEXT_KICK" "A CPU that goes idle has the next time of nohz balancing computed anew." "nohz_balancer_kick(), v5.15" [0 0 1 1 1 1 1 1];
+    NohzKickAsked "NOHZ_KICK_ASKED" "A CPU kicked for the idle does not balance if it was asked to call the scheduler meanwhile." "nohz_csd_func(), v5.18; not v6.13 and stable 6.1, 6.12" [1 1 1 0 1 1 0 0];
     NiRandom "NI_RANDOM" "Newly idle balancing visits a domain at random, by its recent success." "sched_balance_newidle(), v7.0 and stable 6.1, 6.12" [0 0 0 1 0 0 1 1];
     NiRate "NI_RATE" "The success ratio of newly idle balancing is limited in rate." "features.h, v7.2" [0 0 0 0 0 0 0 1];
     SmtAwareBalance "SMT_AWARE_BALANCE" "The balancing CPU of a group should be on an idle core." "should_we_balance(), v6.6" [0 0 0 0 0 1 1 1];

@@ -177,9 +177,10 @@ impl Sched {
     /// The interrupt that kicks a CPU arrives. True if it is still idle, so that its balance
     /// softirq must run.
     ///
-    /// Kernel: nohz_csd_func(), kernel/sched/core.c, v6.12.
+    /// Kernel: nohz_csd_func(), kernel/sched/core.c, v6.1, v6.12, v7.2; got_nohz_idle_kick() before v5.8.
     pub fn nohz_kicked(&mut self, cpu: CpuId) -> bool {
-        let idle = self.idle_cpu(cpu) && !self.rqs[cpu].need_resched.any();
+        let asked = self.kernel.has(Feature::NohzKickAsked) && self.rqs[cpu].need_resched.any();
+        let idle = self.idle_cpu(cpu) && !asked;
         let rq = &mut self.rqs[cpu];
         rq.idle_balance = idle;
         if !idle {
@@ -496,6 +497,22 @@ mod tests {
         assert!(!drawn.sched.nohz_kicked(kicked));
         drawn.sched.run_rebalance_domains(kicked, NOW);
         assert_eq!(queues(&drawn), "0[a* b c] 1[x] 2[] 3[]");
+    }
+
+    #[test]
+    fn one_that_is_asked_to_switch_though_nobody_is_queued_may_go_on() {
+        let kicked = |kernel: &str| {
+            let mut drawn = settled(kernel, "1x1x4 | 0[a* b c] 1[] 2[] 3[]");
+            let kicked = drawn.sched.trigger_load_balance(CpuId(0), NOW).nohz_kick.unwrap();
+            drawn.sched.rqs[kicked].need_resched.full = true;
+            drawn.sched.nohz_kicked(kicked).to_string()
+        };
+        expect![[r#"
+            v4.13..v5.18: false
+            v6.1: true
+            v6.3..v6.10: false
+            v6.12..v7.2: true"#]]
+        .assert_eq(&by_kernel("", kicked));
     }
 
     #[test]
