@@ -159,9 +159,11 @@ impl Sched {
             cache.epoch_next = PerCpu::new(nr_cpus, |_| jiffy);
         }
         let epochs = &cache.cpu;
+        // Of the last CPU, whatever the others say: one that was idle long is behind.
+        let epoch = epochs.iter().last().map_or(0, |(_, time)| time.epoch);
         let group = cache.groups.entry(process).or_insert_with(|| CacheGroup {
             cpu: None,
-            epoch: 0,
+            epoch,
             next_scan: jiffy,
             nr_running_avg: 0,
             nr_threads: 0,
@@ -666,6 +668,18 @@ mod tests {
         let threads = |process| sched.sched_cache.groups.get(&process).map(|group| group.nr_threads);
         assert_eq!([threads(0), threads(7)], [Some(3), Some(1)]);
         assert_eq!(sched.sched_cache.groups[&7].runtime[CpuId(0)].runtime, 0);
+    }
+
+    #[test]
+    fn a_new_process_begins_in_the_epoch_of_the_last_cpu() {
+        let mut drawn = ran("v7.2", [1, 1, 1, 1]);
+        let sched = &mut drawn.sched;
+        for (cpu, epoch) in [(0, 9), (7, 5)] {
+            sched.sched_cache.cpu[CpuId(cpu)].epoch = epoch;
+        }
+        sched.sched_cache_exec(TaskId(0), 7, NOW);
+        let group = &sched.sched_cache.groups[&7];
+        assert_eq!((group.epoch, group.runtime[CpuId(0)].epoch), (5, 9));
     }
 
     #[test]
