@@ -452,6 +452,13 @@ rules! {
         Within "within",
     } [After After After After After After Before Within];
 
+    util_est_capacity: UtilEstCapacity "UTIL_EST_CAPACITY" "What becomes of the estimate of a task that used more than its CPU has." "util_est_update()" {
+        /// It stays.
+        Skip "skip",
+        /// It falls like others.
+        Falls "falls",
+    } [Skip Skip Skip Skip Skip Skip Skip Falls];
+
     rt_throttle: RtThrottle "RT_THROTTLE" "What keeps RT tasks from starving others." "sched_rt_runtime_exceeded(), fair_server" {
         /// RT tasks run at most 0.95 of each second.
         Bandwidth "bandwidth",

@@ -4,7 +4,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
-use crate::{Feature, Sched, Task, UtilEstForm};
+use crate::{Feature, Sched, Task, UtilEstCapacity, UtilEstForm};
 
 /// Differences below this are not worth a change: 1024 / 100.
 const UTIL_EST_MARGIN: u32 = 10;
@@ -63,12 +63,15 @@ impl Sched {
 
     /// A task goes to sleep: makes its estimate follow what it used.
     ///
-    /// Kernel: util_est_update(), kernel/sched/fair.c, v6.12 and v6.1; util_est_dequeue() in v5.5.
+    /// Kernel: util_est_update(), kernel/sched/fair.c, v6.1, v6.12, v7.2; util_est_dequeue() in v5.5.
     pub fn util_est_update(&mut self, task: TaskId, cpu: CpuId, sleep: bool) {
         if !sleep || !self.kernel.has(Feature::UtilEst) {
             return;
         }
-        let capacity = self.rqs[cpu].cpu_capacity_orig;
+        let capacity = match self.kernel.rules.util_est_capacity {
+            UtilEstCapacity::Skip => self.rqs[cpu].cpu_capacity_orig,
+            UtilEstCapacity::Falls => u64::MAX,
+        };
         let form = self.kernel.rules.util_est_form;
         let fastup = self.kernel.has(Feature::UtilEstFastup);
         let task = &mut self.tasks[task.index()];
@@ -254,5 +257,19 @@ mod tests {
         assert_eq!(sched.task_util_est(b), 200);
         sched.util_est_dequeue(a, CpuId(0));
         assert_eq!(sched.cpu_util(CpuId(0)), 200);
+    }
+
+    #[test]
+    fn who_used_more_than_his_cpu_has_keeps_his_estimate_until_v7_2() {
+        let after = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2:capacity=0/446 | 0[a*] 1[]");
+            let a = drawn.task("a");
+            let task = drawn.sched.task_mut(a);
+            (task.se.avg.util_avg, task.se.avg.runnable_avg, task.util_est_ewma) = (500, 500, 900);
+            task.se.util_avg_changed = true;
+            drawn.sched.util_est_update(a, CpuId(0), true);
+            drawn.sched.task(a).util_est_ewma
+        };
+        assert_eq!(["v6.1", "v6.12", "v7.2"].map(after), [900, 900, 800]);
     }
 }

@@ -377,6 +377,14 @@ impl Sched {
 }
 
 impl LbEnv<'_> {
+    /// Whether a task would become too large for its CPU.
+    ///
+    /// Kernel: task_misfits_asym_cpu(), kernel/sched/fair.c, v7.2.
+    fn task_misfits_asym_cpu(&self, task: TaskId) -> bool {
+        let fits = |cpu| self.sched.task_fits_cpu(task, cpu, self.now);
+        self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY) && !fits(self.dst_cpu) && fits(self.src_cpu)
+    }
+
     /// Whether a task may move as far as its cache is concerned.
     ///
     /// Kernel: can_migrate_llc_task(), kernel/sched/fair.c, v7.2.
@@ -384,11 +392,8 @@ impl LbEnv<'_> {
         let sched = self.sched;
         let p = sched.task(task);
         let (src, dst) = (self.src_cpu, self.dst_cpu);
-        if self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY) {
-            let fits = |cpu| sched.task_fits_cpu(task, cpu, self.now);
-            if !fits(dst) && fits(src) {
-                return LlcMig::Forbid;
-            }
+        if self.task_misfits_asym_cpu(task) {
+            return LlcMig::Forbid;
         }
         let group = sched.sched_cache.groups.get(&p.process).filter(|_| !p.kthread);
         let Some(home) = group.and_then(|group| group.cpu) else { return LlcMig::Unrestricted };
@@ -442,7 +447,7 @@ impl LbEnv<'_> {
         {
             return false;
         }
-        if rq.nr_running <= 1 {
+        if rq.nr_running <= 1 || rq.curr.task().is_some_and(|curr| self.task_misfits_asym_cpu(curr)) {
             return true;
         }
         let curr = rq.curr.task().map(|curr| sched.task(curr)).filter(|p| p.policy.is_fair());
@@ -582,6 +587,24 @@ mod tests {
         expect!["LB_NOTHING_MOVABLE task 1 from 2"].assert_eq(&pass.decide());
         pass.drawn.sched.kernel.switch("NO_SCHED_CACHE").unwrap();
         expect!["LB_ACTIVE task 1 from 2"].assert_eq(&pass.decide());
+    }
+
+    #[test]
+    fn nor_to_a_cpu_too_small_for_it() {
+        let stays = |util: u64| {
+            let words = "cpu=0 idle level=1 pref:a=1 pref:c=1";
+            let mut pass = Pass::new("v7.2", "1x2x2:capacity=0-1/446 | 0[] 1[] 2[a* c] 3[b*]", words);
+            let sched = &mut pass.drawn.sched;
+            for shared in &mut sched.domains.shared {
+                (shared.capacity, shared.util_avg) = (1024, 1024);
+            }
+            let a = pass.drawn.tasks["a"];
+            sched.task_mut(a).se.avg.util_avg = util;
+            let mut env = super::LbEnv::new(sched, pass.cpu, pass.sd, pass.idle, NOW);
+            env.src_cpu = CpuId(2);
+            env.alb_breaks_llc()
+        };
+        assert_eq!([100, 500].map(stays), [false, true]);
     }
 
     const CPUS: [CpuId; 4] = [CpuId(0), CpuId(1), CpuId(4), CpuId(5)];
