@@ -61,6 +61,7 @@ impl Sched {
     /// Kernel: __schedule(), kernel/sched/core.c, v6.1, v6.12, v7.2.
     pub fn schedule_clock(&mut self, cpu: CpuId, now: Time) -> Time {
         let rq = &mut self.rqs[cpu];
+        rq.called = now.0;
         if core::mem::take(&mut rq.skip_clock_update) { Time(rq.clock.min(now.0)) } else { now }
     }
 

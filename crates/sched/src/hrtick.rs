@@ -33,8 +33,10 @@ impl Sched {
                 self.entity_ticks(SeId(task.0));
                 self.resched_now(cpu);
             }
+            // It was set for a fair task and goes off in the turn of another.
+            Class::Rt => self.task_tick_rt(cpu, task),
             Class::Dl => self.task_tick_dl(cpu),
-            _ => {}
+            Class::Stop | Class::Idle => {}
         }
     }
 
@@ -61,7 +63,7 @@ impl Sched {
 
     /// Sets the timer to the end of the running task's slice, if others wait.
     ///
-    /// Kernel: hrtick_start_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
+    /// Kernel: hrtick_start_fair(), kernel/sched/fair.c; hrtick_start(), kernel/sched/core.c, v6.1, v6.12, v7.2.
     #[inline]
     pub(crate) fn hrtick_start_fair(&mut self, cpu: CpuId, task: TaskId) {
         if self.kernel.has(Feature::Hrtick) && self.cfs(self.root_cfs_id(cpu)).h_nr_queued > 1 {
@@ -97,7 +99,8 @@ impl Sched {
             delay = scale * delay / 1024;
         }
         let rq = &mut self.rqs[cpu];
-        let at = rq.clock + delay.max(HRTICK_MIN);
+        // The timer goes by the time of day, not by a clock that the scheduler was told to leave as it is.
+        let at = rq.clock.max(rq.called) + delay.max(HRTICK_MIN);
         let close = |set: u64| set.abs_diff(at) <= REARM_DISTANCE;
         if self.kernel.rules.hrtick_end == HrtickEnd::Slice || !rq.hrtick.is_some_and(close) {
             rq.hrtick = Some(at);
@@ -130,7 +133,7 @@ impl Sched {
 mod tests {
     use super::*;
     use crate::drawing::{NOW, draw};
-    use crate::{Deactivate, TaskState};
+    use crate::{Deactivate, Policy, TaskState};
 
     #[test]
     fn the_timer_of_one_task_goes_off_in_the_turn_of_the_next_from_v7_2_on() {
@@ -161,5 +164,37 @@ mod tests {
             sched.hrtick_at(cpu).is_some()
         };
         assert!(kept(true) && !kept(false));
+    }
+
+    #[test]
+    fn the_timer_goes_by_the_time_of_day() {
+        // Somebody was queued 300 us ago for whom a makes way, and the clock stays there.
+        let set = |kernel: &str, skips: bool| {
+            let mut sched = draw(kernel, "1x1x8 | 0[a* b c]").sched;
+            let (cpu, now) = (CpuId(0), Time(NOW.0 + 300_000));
+            sched.rqs[cpu].skip_clock_update = skips;
+            sched.schedule(cpu, Deactivate::Sleep(TaskState::Interruptible), now);
+            assert_eq!(sched.rqs[cpu].clock < now.0, skips);
+            sched.hrtick_at(cpu).unwrap()
+        };
+        for kernel in ["v6.12+HRTICK", "v7.2"] {
+            assert_eq!(set(kernel, true), set(kernel, false), "{kernel}");
+        }
+    }
+
+    #[test]
+    fn a_timer_left_over_is_a_tick_to_a_task_of_real_time() {
+        let mut drawn = draw("v7.2", "1x1x8 | 0[a* b]");
+        let cpu = CpuId(0);
+        let b = drawn.task("b");
+        let sched = &mut drawn.sched;
+        sched.rqs[cpu].hrtick = Some(NOW.0 + 1_000_000);
+        sched.set_policy(b, Policy::Rr(5), NOW);
+        sched.schedule(cpu, Deactivate::Preempted, NOW);
+        let left = |sched: &Sched| sched.task(b).rt_time_left;
+        let before = left(sched);
+        let at = sched.hrtick_at(cpu).unwrap();
+        sched.hrtick(cpu, Time(at));
+        assert_eq!(before - left(sched), sched.tick_ns() as i64);
     }
 }

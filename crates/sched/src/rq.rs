@@ -129,6 +129,8 @@ pub struct Rq {
     /// Somebody was queued for whom the running task makes way: the next call of the scheduler
     /// goes by the clock of then (RQCF_REQ_SKIP).
     pub skip_clock_update: bool,
+    /// When the scheduler was last called, ns, whatever the clock says.
+    pub called: u64,
     /// The stopper, when it wants to run.
     pub stop: Option<TaskId>,
     /// Online.
@@ -198,6 +200,7 @@ impl Rq {
             rt_throttled: false,
             hrtick: None,
             skip_clock_update: false,
+            called: 0,
             stop: None,
             online: true,
             active: true,
