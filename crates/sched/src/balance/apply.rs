@@ -19,6 +19,10 @@ impl Sched {
             _ => MigrationCause::Periodic,
         };
         let moves = !self.balance_watches;
+        // Its lock is taken and its clock read, whether anything can be moved or not.
+        for &src in &decision.sources {
+            self.update_rq_clock(src, now);
+        }
         if let Some(src) = decision.src
             && moves
         {

@@ -120,6 +120,8 @@ pub struct BalanceDecision {
     pub busiest: Option<SgId>,
     /// Busiest CPU of that group.
     pub src: Option<CpuId>,
+    /// CPUs whose tasks were looked at, the last of them `src`.
+    pub sources: Vec<CpuId>,
     /// In what the imbalance is counted.
     pub migration_type: MigrationType,
     /// How much was found, 0 if balanced.

@@ -85,6 +85,7 @@ impl LbEnv<'_> {
             if self.sched.rqs[src].nr_running > 1 {
                 self.flags.all_pinned = true;
                 self.begin_source();
+                decision.sources.push(src);
                 decision.moved += self.move_tasks();
                 if self.sd.parent.is_some() && self.flags.some_pinned && self.imbalance > 0 {
                     decision.group_imbalance = Some(true);
@@ -129,6 +130,7 @@ impl LbEnv<'_> {
             number: None,
             busiest: None,
             src: None,
+            sources: alloc::vec::Vec::new(),
             migration_type: MigrationType::Load,
             imbalance: 0,
             groups: alloc::vec::Vec::new(),
@@ -466,5 +468,14 @@ mod tests {
             v5.5..v6.3: LB_RUNNING_PINNED, failed 0->1, interval 4->8
             v6.10..v7.2: LB_RUNNING_PINNED, failed 0->0, interval 4->4"#]]
         .assert_eq(&by_kernel("", failed));
+    }
+
+    #[test]
+    fn the_clock_of_the_source_is_read_though_nothing_can_be_moved() {
+        let mut pass = Pass::new("v6.12", "1x1x4 | 0[a* b] 1[] 2[c*] 3[]", "cpu=1 idle bind:b=0 bind:a=0");
+        let later = schedlab_units::Time(NOW.0 + 1_000);
+        pass.drawn.sched.load_balance(pass.cpu, pass.sd, pass.idle, later);
+        let clocks = [0, 2].map(|cpu| pass.drawn.sched.rqs[schedlab_topology::CpuId(cpu)].clock - NOW.0);
+        assert_eq!(clocks, [1_000, 0]);
     }
 }
