@@ -171,9 +171,7 @@ impl Sched {
                     self.set_next_entity(cfs, se, false);
                     level = self.se(se).parent;
                 }
-                if self.bandwidth_used {
-                    self.account_levels(task);
-                }
+                self.account_levels(task, self.root_cfs_id(cpu));
                 self.touch_cfs_task(cpu, task);
             }
             _ => self.task_mut(task).se.exec_start = now,

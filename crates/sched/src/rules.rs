@@ -314,6 +314,15 @@ rules! {
         Deadline "deadline",
     } [Slice Slice Slice Slice Slice Slice Slice Deadline];
 
+    bandwidth_at_pick: BandwidthAtPick "BANDWIDTH_AT_PICK" "Whose quota is looked at when a fair task takes over." "pick_next_task_fair(), set_next_task_fair()" {
+        /// Nobody's.
+        Never "never",
+        /// That of all its groups, if no fair task ran before.
+        AfterOtherClass "after_other_class",
+        /// That of the groups which did not run before.
+        LevelsSet "levels_set",
+    } [Never Never Never Never Never Never AfterOtherClass LevelsSet];
+
     delayed_requeue: DelayedRequeue "DELAYED_REQUEUE" "What a task woken while delayed is given." "requeue_delayed_entity()" {
         /// Placed again without lag if it became eligible.
         ZeroIfEligible "zero_if_eligible",

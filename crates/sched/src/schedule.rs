@@ -4,7 +4,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
-use crate::{CfsRqId, Curr, DequeueFlags, Feature, Reason, Sched, SeId, TaskState};
+use crate::{BandwidthAtPick, CfsRqId, Curr, DequeueFlags, Feature, Reason, Sched, SeId, TaskState};
 
 /// Why a CPU calls the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,6 +282,9 @@ impl Sched {
         let shared = self.shared_queue(prev, next);
         self.each_level(prev, shared, Sched::put_prev_entity);
         self.each_level(next, shared, |sched, cfs, se| sched.set_next_entity(cfs, se, true));
+        if self.kernel.rules.bandwidth_at_pick == BandwidthAtPick::LevelsSet {
+            self.account_levels(TaskId(next.0), shared);
+        }
         self.set_next_task_fair(cpu, TaskId(next.0));
     }
 
@@ -353,6 +356,9 @@ impl Sched {
             Class::Fair => {
                 let root = self.root_cfs_id(cpu);
                 self.each_level(SeId(task.0), root, |sched, cfs, se| sched.set_next_entity(cfs, se, true));
+                if self.kernel.rules.bandwidth_at_pick != BandwidthAtPick::Never {
+                    self.account_levels(task, root);
+                }
                 self.set_next_task_fair(cpu, task);
             }
             class => {
@@ -370,9 +376,6 @@ impl Sched {
     /// Kernel: __set_next_task_fair(), kernel/sched/fair.c, v6.12.
     #[inline]
     fn set_next_task_fair(&mut self, cpu: CpuId, task: TaskId) {
-        if self.bandwidth_used {
-            self.account_levels(task);
-        }
         self.touch_cfs_task(cpu, task);
         self.hrtick_start_fair(cpu, task);
         if self.domains.asym_active {
@@ -417,6 +420,7 @@ mod tests {
 
     use super::Deactivate;
     use crate::drawing::{NOW, by_kernel, draw};
+    use crate::{Curr, NICE_0_LOAD, TgId};
 
     #[test]
     fn an_idle_cpu_called_for_nothing_looks_for_work_or_not() {
@@ -429,5 +433,43 @@ mod tests {
             v4.13..v6.10: b on 1
             v6.12..v7.2: b on 0"#]]
         .assert_eq(&by_kernel("+NO_NI_RANDOM", after));
+    }
+
+    /// Whether a group without time is given some as a task of it takes over: the task's own, or one above
+    /// those of both tasks.
+    fn accounted(kernel: &str, outer: bool, from_idle: bool) -> alloc::string::String {
+        let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+        let [a, b] = ["a", "b"].map(|name| drawn.task(name));
+        let (sched, cpu) = (&mut drawn.sched, CpuId(0));
+        let mut group = |parent| sched.new_group(parent, NICE_0_LOAD, cpu, NOW);
+        let top = group(TgId::ROOT);
+        let middle = group(top);
+        let [of_a, of_b] = [group(middle), group(middle)];
+        sched.move_task_to_group(a, of_a, NOW);
+        sched.move_task_to_group(b, of_b, NOW);
+        let limited = if outer { top } else { of_b };
+        sched.set_bandwidth(limited, Some(50_000_000), 100_000_000, 0, NOW);
+        if from_idle {
+            sched.switch_to(cpu, Curr::Idle, NOW);
+        }
+        let cfs = sched.tg(limited).cfs_rq[0];
+        sched.cfs_mut(cfs).runtime_remaining = 0;
+        sched.switch_to(cpu, Curr::Task(b), NOW);
+        alloc::format!("{}", sched.cfs(cfs).runtime_remaining > 0)
+    }
+
+    #[test]
+    fn whose_quota_is_looked_at_when_a_task_takes_over() {
+        expect!["v4.13..v7.2: false"].assert_eq(&by_kernel("", |kernel| accounted(kernel, true, false)));
+        expect![[r#"
+            v4.13..v6.12: false
+            v7.2: true"#]]
+        .assert_eq(&by_kernel("", |kernel| accounted(kernel, false, false)));
+        for outer in [true, false] {
+            expect![[r#"
+                v4.13..v6.10: false
+                v6.12..v7.2: true"#]]
+            .assert_eq(&by_kernel("", |kernel| accounted(kernel, outer, true)));
+        }
     }
 }

@@ -146,16 +146,19 @@ impl Sched {
         false
     }
 
-    /// A task was set running: its queues must have time.
+    /// A task was set running: its queues must have time, up to the one given.
     ///
-    /// Kernel: set_next_task_fair(), kernel/sched/fair.c, v6.12, v7.2.
-    pub(crate) fn account_levels(&mut self, task: TaskId) {
+    /// Kernel: set_next_task_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
+    pub(crate) fn account_levels(&mut self, task: TaskId, last: CfsRqId) {
+        if !self.bandwidth_used {
+            return;
+        }
         let mut throttled = false;
         let mut level = Some(SeId(task.0));
         while let Some(se) = level {
             let cfs = self.cfs_rq_of(se);
             throttled |= self.account_cfs_rq_runtime(cfs, 0);
-            level = self.se(se).parent;
+            level = if cfs == last { None } else { self.se(se).parent };
         }
         if throttled && self.kernel.has(Feature::BandwidthPerTask) {
             self.task_throttle_setup_work(task);
