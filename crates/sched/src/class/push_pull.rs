@@ -50,11 +50,13 @@ impl Sched {
         }
     }
 
-    /// Pulls an RT task that waits on another CPU and outranks what is left here.
+    /// Pulls an RT task that waits on another CPU and outranks what is left here; not where a recording tells
+    /// what moves.
     ///
     /// Kernel: balance_rt(), pull_rt_task(), kernel/sched/rt.c, v6.12.
     pub(crate) fn pull_rt_task(&mut self, cpu: CpuId, now: Time) {
-        if self.nr_rt_overloaded == 0 || self.rqs[cpu].rt_throttled || !self.rqs[cpu].active {
+        let nobody = self.nr_rt_overloaded == 0 || self.balance_watches;
+        if nobody || self.rqs[cpu].rt_throttled || !self.rqs[cpu].active {
             return;
         }
         let mut left = self.rqs[cpu].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority());
