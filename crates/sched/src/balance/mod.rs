@@ -6,6 +6,7 @@
 mod active_balance;
 mod apply;
 mod calculate_imbalance;
+mod can_migrate_llc;
 mod can_migrate_task;
 pub(crate) mod cpu_load_idx;
 mod decision;

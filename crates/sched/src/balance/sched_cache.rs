@@ -12,9 +12,7 @@ use alloc::collections::BTreeMap;
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_units::{TaskId, Time};
 
-use super::env::LbEnv;
-use super::{MigrationType, NotMoved, SgLbStats};
-use crate::{Curr, Feature, IdleType, NICE_0_LOAD, Sched, SchedGroup, SdFlags, SharedId};
+use crate::{Curr, Feature, NICE_0_LOAD, Sched, SharedId};
 
 /// Time that halves once per epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,17 +57,6 @@ pub struct SchedCache {
     pub cpu: PerCpu<EpochTime>,
     /// Jiffy at which a CPU's next epoch begins.
     pub epoch_next: PerCpu<u64>,
-}
-
-/// Whether cache preference allows a move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LlcMig {
-    /// No.
-    Forbid,
-    /// Yes, for the cache's sake.
-    Llc,
-    /// Cache preference has no opinion.
-    Unrestricted,
 }
 
 impl Sched {
@@ -248,7 +235,7 @@ impl Sched {
     /// A process with one thread has nothing to gather, one with too many does not fit.
     ///
     /// Kernel: invalid_llc_nr(), kernel/sched/fair.c, v7.2.
-    fn invalid_llc_nr(&self, process: u32, cpu: CpuId) -> bool {
+    pub(super) fn invalid_llc_nr(&self, process: u32, cpu: CpuId) -> bool {
         let Some(group) = self.sched_cache.groups.get(&process) else { return true };
         if group.nr_threads <= 1 {
             return true;
@@ -341,271 +328,17 @@ impl Sched {
         }
         group.nr_running_avg += (running - group.nr_running_avg) / divisor;
     }
-
-    /// Whether a cache with this much in use has room.
-    ///
-    /// Kernel: fits_llc_capacity(), kernel/sched/fair.c, v7.2.
-    fn fits_llc_capacity(&self, util: u64, capacity: u64) -> bool {
-        let percent = self.kernel.tunables.llc_overaggr_pct;
-        let percent = if self.domains.smt_threads == 1 { percent * 3 / 2 } else { percent };
-        util * 100 < capacity * percent
-    }
-
-    /// Whether a task of a utilisation may move between the caches of two CPUs.
-    ///
-    /// Kernel: can_migrate_llc(), kernel/sched/fair.c, v7.2.
-    fn can_migrate_llc(&self, src: CpuId, dst: CpuId, util: u64, to_preferred: bool) -> LlcMig {
-        let (Some(from), Some(to)) = (self.llc_of(src), self.llc_of(dst)) else {
-            return LlcMig::Unrestricted;
-        };
-        let [from, to] = [from, to].map(|llc| &self.domains.shared[llc.0 as usize]);
-        let src_util = from.util_avg.saturating_sub(util);
-        let dst_util = to.util_avg + util;
-        let src_fits = self.fits_llc_capacity(src_util, from.capacity);
-        let dst_fits = self.fits_llc_capacity(dst_util, to.capacity);
-        let greater = |a: u64, b: u64| a * 100 > b * (100 + self.kernel.tunables.llc_imb_pct);
-        if !src_fits && !dst_fits {
-            LlcMig::Unrestricted
-        } else if to_preferred && !dst_fits && greater(dst_util, src_util)
-            || !to_preferred && (src_fits || !greater(src_util, dst_util))
-        {
-            LlcMig::Forbid
-        } else {
-            LlcMig::Llc
-        }
-    }
-}
-
-impl LbEnv<'_> {
-    /// Whether a task would become too large for its CPU.
-    ///
-    /// Kernel: task_misfits_asym_cpu(), kernel/sched/fair.c, v7.2.
-    fn task_misfits_asym_cpu(&self, task: TaskId) -> bool {
-        let fits = |cpu| self.sched.task_fits_cpu(task, cpu, self.now);
-        self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY) && !fits(self.dst_cpu) && fits(self.src_cpu)
-    }
-
-    /// Whether a task may move as far as its cache is concerned.
-    ///
-    /// Kernel: can_migrate_llc_task(), kernel/sched/fair.c, v7.2.
-    fn can_migrate_llc_task(&self, task: TaskId) -> LlcMig {
-        let sched = self.sched;
-        let p = sched.task(task);
-        let (src, dst) = (self.src_cpu, self.dst_cpu);
-        if self.task_misfits_asym_cpu(task) {
-            return LlcMig::Forbid;
-        }
-        let group = sched.sched_cache.groups.get(&p.process).filter(|_| !p.kthread);
-        let Some(home) = group.and_then(|group| group.cpu) else { return LlcMig::Unrestricted };
-        if sched.cpus_share_cache(src, dst) || sched.invalid_llc_nr(p.process, dst) {
-            return LlcMig::Unrestricted;
-        }
-        let to_preferred = sched.cpus_share_cache(dst, home);
-        if !to_preferred && !sched.cpus_share_cache(src, home) {
-            return LlcMig::Unrestricted;
-        }
-        sched.can_migrate_llc(src, dst, p.se.avg.util_avg, to_preferred)
-    }
-
-    /// Tasks for the destination's cache are wanted, and this one prefers another.
-    ///
-    /// Kernel: migrate_llc_task_wrong_dst(), kernel/sched/fair.c, v7.2.
-    pub(super) fn wrong_llc(&self, task: TaskId) -> bool {
-        let wanted = self.migration_type == MigrationType::LlcTask || self.flags.active_llc;
-        let preferred = self.sched.task(task).preferred_llc.map(u32::from);
-        wanted
-            && self.sched.sched_cache_active()
-            && preferred != self.sched.llc_of(self.dst_cpu).map(|llc| llc.0)
-    }
-
-    /// Why a task should stay for its cache's sake. Failures weaken the wish.
-    ///
-    /// Kernel: migrate_degrades_llc(), kernel/sched/fair.c, v7.2.
-    pub(super) fn degrades_llc(&self, task: TaskId) -> Option<NotMoved> {
-        if !self.sched.sched_cache_active() || self.sd.nr_balance_failed > self.sd.cache_nice_tries {
-            None
-        } else if self.wrong_llc(task) {
-            Some(NotMoved::OtherLlc)
-        } else {
-            (self.can_migrate_llc_task(task) == LlcMig::Forbid).then_some(NotMoved::LeavesLlc)
-        }
-    }
-
-    /// All tasks of the source are in their cache, and the running one should stay there.
-    ///
-    /// Kernel: alb_break_llc(), kernel/sched/fair.c, v7.2.
-    pub(super) fn alb_breaks_llc(&self) -> bool {
-        let sched = self.sched;
-        if !sched.sched_cache_active() || sched.cpus_share_cache(self.src_cpu, self.dst_cpu) {
-            return false;
-        }
-        let rq = &sched.rqs[self.src_cpu];
-        let at_home = rq.nr_pref_llc_running;
-        if at_home == 0
-            || at_home != sched.root_cfs(self.src_cpu).h_nr_runnable
-            || self.migration_type == MigrationType::Misfit
-        {
-            return false;
-        }
-        if rq.nr_running <= 1 || rq.curr.task().is_some_and(|curr| self.task_misfits_asym_cpu(curr)) {
-            return true;
-        }
-        let curr = rq.curr.task().map(|curr| sched.task(curr)).filter(|p| p.policy.is_fair());
-        let util = curr.map_or(0, |p| p.se.avg.util_avg);
-        sched.can_migrate_llc(self.src_cpu, self.dst_cpu, util, false) == LlcMig::Forbid
-    }
-
-    /// Whether a group holds tasks that should come to the destination's cache.
-    ///
-    /// Kernel: llc_balance(), kernel/sched/fair.c, v7.2.
-    pub(super) fn llc_balance(&self, group: &SchedGroup, stats: &SgLbStats) -> bool {
-        let asym_misfit = self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY) && stats.group_misfit_task_load != 0;
-        if stats.nr_pref_dst_llc == 0
-            || self.sd.flags.has(SdFlags::SHARE_LLC)
-            || asym_misfit
-            || self.sd.nr_balance_failed > self.sd.cache_nice_tries
-        {
-            return false;
-        }
-        let first = group.span.first().expect("a group is not empty");
-        self.sched.can_migrate_llc(first, self.dst_cpu, 0, true) == LlcMig::Llc
-    }
-
-    /// Notes how full the cache of a group is, for later decisions.
-    ///
-    /// Kernel: record_sg_llc_stats(), kernel/sched/fair.c, v7.2.
-    pub(super) fn record_sg_llc_stats(&mut self, group: &SchedGroup, stats: &SgLbStats) {
-        if !self.records_llc_stats() {
-            return;
-        }
-        let first = group.span.first().expect("a group is not empty");
-        if let Some(shared) = self.sched.llc_of(first) {
-            self.llc_stats.push((shared, stats.group_util, stats.group_capacity));
-        }
-    }
-
-    /// Whether a pass notes how full the caches are: over the domain above them, and if it is not newly idle.
-    #[inline]
-    pub(super) fn records_llc_stats(&self) -> bool {
-        self.idle != IdleType::NewlyIdle
-            && self.sched.sched_cache_active()
-            && self.sd.child.is_some()
-            && self.sd.child == self.sched.domains.per_cpu[self.dst_cpu].llc
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use alloc::format;
 
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
     use schedlab_topology::CpuId;
     use schedlab_units::{TaskId, Time};
 
-    use super::LlcMig;
-    use crate::balance::drawings::{Pass, check_pass};
     use crate::drawing::{Drawn, NOW, draw};
-
-    /// Whether a small task may move between caches used to so many percent: N no, Y yes
-    /// for the cache's sake, - no opinion.
-    fn matrix(kernel: &str, machine: &str, to_preferred: bool) -> alloc::string::String {
-        let mut drawn = draw(kernel, machine);
-        let sched = &mut drawn.sched;
-        let mut text = alloc::string::String::new();
-        for src in [30, 40, 50, 60] {
-            for dst in [30, 40, 50, 60] {
-                for (llc, percent) in [(0, src), (1, dst)] {
-                    sched.domains.shared[llc].capacity = 4096;
-                    sched.domains.shared[llc].util_avg = 4096 * percent / 100;
-                }
-                text += match sched.can_migrate_llc(CpuId(0), CpuId(4), 0, to_preferred) {
-                    LlcMig::Forbid => "N",
-                    LlcMig::Llc => "Y",
-                    LlcMig::Unrestricted => "-",
-                };
-            }
-            text += " ";
-        }
-        text
-    }
-
-    /// Rows are the source, 30 to 60 percent, columns the destination.
-    #[test]
-    fn tasks_go_to_their_cache_while_it_has_room() {
-        let smt = "1x2x2x2 | 0[] 4[]";
-        expect!["YYNN YYNN YY-- YY-- "].assert_eq(&matrix("v7.2", smt, true));
-        expect!["YYYY YYYY YYYY YYYY "].assert_eq(&matrix("v7.2", "1x2x4 | 0[] 4[]", true));
-        expect!["YYYY YYYY YYYY YYYY "].assert_eq(&matrix("v7.2+llc_overaggr_pct=100", smt, true));
-    }
-
-    #[test]
-    fn and_leave_it_only_when_it_is_crowded() {
-        expect!["NNNN NNNN YY-- YY-- "].assert_eq(&matrix("v7.2", "1x2x2x2 | 0[] 4[]", false));
-        expect!["NNNN NNNN YN-- YY-- "].assert_eq(&matrix("v7.2+llc_imb_pct=30", "1x2x2x2 | 0[] 4[]", false));
-    }
-
-    #[test]
-    fn a_group_with_tasks_that_prefer_this_cache_gives_them() {
-        let words = "cpu=0 idle level=1 pref:c=0 pref:e=1";
-        check_home(words, 0, expect!["LB_LLC llc_task 1 from 4, b OtherLlc, c to 0"]);
-        check_home(
-            "cpu=0 idle level=1 failed=2 pref:c=0 pref:e=1",
-            0,
-            expect!["LB_TASK task 2 from 4, b to 0, c to 0"],
-        );
-        let drawing = "1x2x4 | 0[] 4[a* b c] 5[d* e]";
-        check_pass("v7.2+NO_SCHED_CACHE", drawing, words, expect!["LB_TASK task 2 from 4, b to 0, c to 0"]);
-    }
-
-    #[track_caller]
-    fn check_home(words: &str, llc: u16, expected: Expect) {
-        let mut pass = Pass::new("v7.2", "1x2x4 | 0[] 4[a* b c] 5[d* e]", words);
-        let sched = &mut pass.drawn.sched;
-        let group = sched.sched_cache.groups.get_mut(&0).unwrap();
-        group.cpu = Some(CpuId(4 * llc));
-        for shared in &mut sched.domains.shared {
-            (shared.capacity, shared.util_avg) = (4096, 1000);
-        }
-        expected.assert_eq(&pass.decide());
-    }
-
-    #[test]
-    fn a_task_does_not_leave_its_cache_until_passes_failed() {
-        check_home(
-            "cpu=0 idle level=1",
-            1,
-            expect!["LB_NOTHING_MOVABLE task 2 from 4, b LeavesLlc, c LeavesLlc, a Running"],
-        );
-        check_home("cpu=0 idle level=1 failed=2", 1, expect!["LB_TASK task 2 from 4, b to 0, c to 0"]);
-        check_home("cpu=0 idle level=1", 0, expect!["LB_TASK task 2 from 4, b to 0, c to 0"]);
-    }
-
-    #[test]
-    fn the_stopper_takes_no_task_out_of_its_cache() {
-        let mut pass =
-            Pass::new("v7.2", "1x2x2 | 0[] 1[] 2[a*] 3[b*]", "cpu=0 idle level=1 failed=4 pref:a=1");
-        expect!["LB_NOTHING_MOVABLE task 1 from 2"].assert_eq(&pass.decide());
-        pass.drawn.sched.kernel.switch("NO_SCHED_CACHE").unwrap();
-        expect!["LB_ACTIVE task 1 from 2"].assert_eq(&pass.decide());
-    }
-
-    #[test]
-    fn nor_to_a_cpu_too_small_for_it() {
-        let stays = |util: u64| {
-            let words = "cpu=0 idle level=1 pref:a=1 pref:c=1";
-            let mut pass = Pass::new("v7.2", "1x2x2:capacity=0-1/446 | 0[] 1[] 2[a* c] 3[b*]", words);
-            let sched = &mut pass.drawn.sched;
-            for shared in &mut sched.domains.shared {
-                (shared.capacity, shared.util_avg) = (1024, 1024);
-            }
-            let a = pass.drawn.tasks["a"];
-            sched.task_mut(a).se.avg.util_avg = util;
-            let mut env = super::LbEnv::new(sched, pass.cpu, pass.sd, pass.idle, NOW);
-            env.src_cpu = CpuId(2);
-            env.alb_breaks_llc()
-        };
-        assert_eq!([100, 500].map(stays), [false, true]);
-    }
 
     const CPUS: [CpuId; 4] = [CpuId(0), CpuId(1), CpuId(4), CpuId(5)];
 
@@ -713,17 +446,5 @@ mod tests {
         drawn.sched.sched_cache.groups.get_mut(&0).unwrap().cpu = Some(CpuId(0));
         drawn.sched.account_mm_sched(CpuId(0), TaskId(0), 1_000_000);
         assert_eq!(drawn.sched.sched_cache.groups[&0].cpu, None);
-    }
-
-    #[test]
-    fn fullness_is_recorded_one_level_above_the_cache() {
-        let pass = |words: &str| {
-            let pass = Pass::new("v7.2", "1x2x2 | 0[ ;util=100] 1[] 2[a*;util=900] 3[b*;util=300]", words);
-            let decision = pass.drawn.sched.decide_balance(pass.cpu, pass.sd, pass.idle, NOW);
-            format!("{:?}", decision.llc_stats)
-        };
-        assert_eq!(pass("cpu=0 idle level=0"), "[]");
-        assert_eq!(pass("cpu=0 newidle level=1"), "[]");
-        assert_eq!(pass("cpu=0 idle level=1"), "[(SharedId(0), 100, 2048), (SharedId(1), 1200, 2048)]");
     }
 }
