@@ -199,6 +199,18 @@ fn broken_xml() {
 }
 
 #[test]
+fn a_check_of_a_machine_without_recorded_domains() {
+    check(
+        "check",
+        None,
+        &["topo", "2x4", "--check"],
+        expect![[r#"
+            schedlab: --check compares with the domains that a kernel built, and 2x4 has none recorded; give the folder of facts in its place, as in --facts recording/facts --check
+        "#]],
+    );
+}
+
+#[test]
 fn a_barrier_nobody_can_reach() {
     let text = "machine = \"2x4\"\nkernels = [\"v6.12\"]\n\n[[workload.task]]\nname = \"a\"\nprogram = [\"barrier b\"]\n\n[workload.barrier]\nb = { parties = 3 }\n";
     check(

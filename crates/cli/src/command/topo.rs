@@ -24,7 +24,14 @@ pub fn run(args: &Topo) -> Result<Status, Error> {
         None => machine::machine(&args.machine)?.topology,
     };
     if args.check {
-        let facts = args.facts.as_deref().expect("clap asks for --facts with --check");
+        // Naming a machine, which excludes --facts, makes clap forget that --check asks for it.
+        let Some(facts) = &args.facts else {
+            return Err(Error::new(format!(
+                "--check compares with the domains that a kernel built, and {} has none recorded; give the folder of \
+                 facts in its place, as in --facts recording/facts --check",
+                args.machine
+            )));
+        };
         return check(&topology, &kernel, facts, args.format);
     }
     if let Some(form) = args.export {
