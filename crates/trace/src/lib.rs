@@ -21,6 +21,7 @@ mod proto;
 mod sink;
 mod state;
 mod unknown;
+mod unseen;
 
 pub mod read;
 pub mod write;
@@ -38,3 +39,4 @@ pub use late_states::LateStates;
 pub use sink::{Each, Filter, NullSink, Sink, Tee};
 pub use state::TaskState;
 pub use unknown::Unknown;
+pub use unseen::UnseenSwitches;

@@ -1,0 +1,94 @@
+//! Switches that are not in a trace.
+//!
+//! A recording may lack them without a word: a filter, a recording of one task alone, a tool that lost some and does
+//! not tell. But each event shows who runs on its CPU. Where that is not who was switched to last, a switch came in between
+//! that nobody saw, perhaps several, and nothing is known of the CPU since its last event.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{Pid, Time};
+
+use crate::event::{Event, Kind};
+
+/// Follows a trace and counts the switches that must be missing in it.
+#[derive(Clone, Debug, Default)]
+pub struct UnseenSwitches {
+    /// By CPU, who ran after its last event, and when that was.
+    cpus: Vec<Option<(Pid, Time)>>,
+    count: u64,
+}
+
+impl UnseenSwitches {
+    /// The last event of a CPU, if this one shows another task than was left running there.
+    pub fn before(&self, event: &Event) -> Option<Time> {
+        let shown = shown(event);
+        let (runs, last) = self.cpus.get(event.cpu.index()).copied().flatten()?;
+        // Perf has no number for a task that is gone already.
+        (runs != shown && shown.0 >= 0).then_some(last)
+    }
+
+    /// Follows one event. Gives what [`UnseenSwitches::before`] does.
+    pub fn event(&mut self, event: &Event) -> Option<Time> {
+        let missed = self.before(event);
+        self.count += u64::from(missed.is_some());
+        let CpuId(cpu) = event.cpu;
+        let cpu = usize::from(cpu);
+        if cpu >= self.cpus.len() {
+            self.cpus.resize(cpu + 1, None);
+        }
+        let runs = match event.kind {
+            Kind::SchedSwitch { next_pid, .. } => next_pid,
+            _ => event.pid,
+        };
+        if runs.0 >= 0 {
+            self.cpus[cpu] = Some((runs, event.time));
+        }
+        missed
+    }
+
+    /// How many were missing so far, at least.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+/// Who runs on the CPU of an event as it happens.
+fn shown(event: &Event) -> Pid {
+    match event.kind {
+        Kind::SchedSwitch { prev_pid, .. } => prev_pid,
+        _ => event.pid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::{Record, ftrace};
+
+    #[test]
+    fn who_runs_without_having_been_switched_to_tells_of_a_switch() {
+        let switch = |time: &str, prev: u32, next: u32| {
+            format!(
+                "t-{prev} [000] {time}: sched_switch: prev_comm=t prev_pid={prev} prev_prio=120 prev_state=S ==> \
+                 next_comm=t next_pid={next} next_prio=120\n"
+            )
+        };
+        let wakes = "t-3 [000] 1.4: sched_waking: comm=b pid=9 prio=120 target_cpu=001\n";
+        let missed = |text: &str| {
+            let mut unseen = UnseenSwitches::default();
+            let mut last = Vec::new();
+            for record in ftrace::Reader::new(text.as_bytes()) {
+                let Ok(Record::Event(event)) = record else { panic!("{record:?}") };
+                last.extend(unseen.event(&event).map(|time| time.to_string()));
+            }
+            assert_eq!(unseen.count(), last.len() as u64);
+            last
+        };
+        assert_eq!(missed(&(switch("1.1", 1, 2) + &switch("1.2", 2, 3) + wakes)), [""; 0]);
+        assert_eq!(missed(&(switch("1.1", 1, 2) + wakes)), ["1.100000000"]);
+        assert_eq!(
+            missed(&(switch("1.1", 1, 2) + wakes + &switch("1.5", 3, 2) + &switch("1.6", 7, 1))),
+            ["1.100000000", "1.500000000"]
+        );
+        assert_eq!(missed(wakes), [""; 0], "the first event of a CPU tells nothing of before");
+    }
+}
