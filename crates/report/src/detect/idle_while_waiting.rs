@@ -184,6 +184,24 @@ fn finding(
 }
 
 impl Detector for IdleWhileWaiting {
+    fn doubt(&mut self, event: &Event, _: Time, scene: &Scene) {
+        // Who waited there may have run since.
+        for pid in &scene.cpu(event.cpu).waiting {
+            self.waiting.remove(pid);
+        }
+        if !scene.is_idle(event.cpu) {
+            return;
+        }
+        // Whom it could have served begins to wait anew: it was not idle all the time.
+        for (pid, waiting) in &mut self.waiting {
+            if scene.allowed(*pid).is_none_or(|allowed| allowed.contains(event.cpu)) {
+                let idle = self.idle.get(&scene.allowed(*pid).cloned());
+                waiting.idle = idle.map_or(Duration::ZERO, |idle| idle.at(event.time));
+                waiting.since = event.time;
+            }
+        }
+    }
+
     fn before(&mut self, event: &Event, scene: &Scene) {
         if let Some(pid) = scene.unseen(event) {
             self.waiting.remove(&pid);
@@ -205,7 +223,7 @@ impl Detector for IdleWhileWaiting {
             | Kind::SchedWakeupNew { pid, .. }
             | Kind::SchedMigrateTask { pid, .. } => Some(*pid),
             Kind::Affinity(affinity) => Some(affinity.pid),
-            _ => return,
+            _ => None,
         };
         if self.idle_now != *scene.idle() {
             self.idle_now.copy_from(scene.idle());
@@ -240,7 +258,8 @@ impl Detector for IdleWhileWaiting {
                 "A task waits for {} or longer while a CPU that it may use is idle.",
                 self.threshold
             ),
-            blind: None,
+            // Who was preempted waits, too, and a switch tells of that.
+            blind: scene.heard().no_wakeup().filter(|_| self.worst.count == 0),
             count: self.worst.count,
             lost_ns: self.worst.lost.0,
             figures: (self.waits > 0).then(|| format!("of {} waits", self.waits)),
@@ -303,6 +322,18 @@ mod tests {
         );
         let runs = two_on_one("").replace(last, "4000 0 hog-2 waking cc1-9 1\n 5000 0 hog-2 switch S init-1");
         check("idle-while-waiting", "", &runs, expect![[""]]);
+    }
+
+    #[test]
+    fn a_cpu_whose_events_show_a_task_was_not_idle() {
+        let script =
+            two_on_one("").replace("             5000", "             3000 1 cc1-9 wakeup cc1-8 0\n 5000");
+        check("idle-while-waiting", "", &script, expect![[""]]);
+        // Nor was one that was presumed to be.
+        let script: String =
+            script.lines().filter(|line| !line.contains("1 cc1-9  switch")).collect::<Vec<_>>().join("\n");
+        let script = script.replace("0    1 idle   switch R cc1-9", "");
+        check("idle-while-waiting", "1x1x2", &script, expect![[""]]);
     }
 
     #[test]

@@ -228,7 +228,7 @@ impl Detector for LatencyOutlier {
 
     fn after(&mut self, _: &Event, _: &Scene) {}
 
-    fn finish(self: Box<Self>, _: &Scene, _: Time) -> Findings {
+    fn finish(self: Box<Self>, scene: &Scene, _: Time) -> Findings {
         let percentile = |percent| ms(Duration(self.latencies.percentile(percent).unwrap_or(0)));
         let figures = format!(
             "of {} wake-ups; median {}, 99 % under {}, longest {}",
@@ -240,7 +240,7 @@ impl Detector for LatencyOutlier {
         Findings {
             detector: "latency-outlier",
             looks_for: format!("A woken task waits for {} or longer.", self.threshold),
-            blind: None,
+            blind: scene.heard().no_wakeup(),
             count: self.worst.count,
             lost_ns: self.worst.lost.0,
             figures: (self.latencies.n() > 0).then_some(figures),
@@ -345,6 +345,20 @@ mod tests {
                   try    HRTICK: slices end by a timer instead of at the tick after
                   try    preempt=full: a running task makes way wherever it may, not only at its next preemption point
             "#]],
+        );
+    }
+
+    #[test]
+    fn a_wait_during_which_a_switch_is_missing_may_have_ended_there() {
+        check(
+            "latency-outlier",
+            "",
+            "0     0 idle   switch R hog-1
+             1000  0 hog-1  waking job-6 0
+             1001  0 hog-1  wakeup job-6 0
+             5000  0 cc1-7  waking cc1-8 1
+             9000  0 cc1-7  switch S job-6",
+            expect![[""]],
         );
     }
 

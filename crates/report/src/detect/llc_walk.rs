@@ -199,7 +199,10 @@ impl Detector for LlcWalk {
                  or more.",
                 self.wakeups, self.cpus
             ),
-            blind: None,
+            blind: match self.topology {
+                Some(_) => scene.heard().no_placement(),
+                None => Some("the machine is not known; name it with --machine".to_owned()),
+            },
             count: self.worst.count,
             lost_ns: self.worst.lost.0,
             figures: None,

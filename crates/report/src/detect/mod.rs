@@ -103,6 +103,9 @@ impl Default for Thresholds {
 
 /// Looks for one thing.
 trait Detector {
+    /// Hears that what the scene has of an event's CPU since a time is wrong, before the scene is put right.
+    fn doubt(&mut self, _event: &Event, _since: Time, _scene: &Scene) {}
+
     /// Sees an event before the scene follows it.
     fn before(&mut self, event: &Event, scene: &Scene);
 
@@ -134,6 +137,8 @@ pub struct Detected {
     pub to_ns: u64,
     /// CPUs seen.
     pub cpus: u16,
+    /// Switches that must be missing, as events show others to run than were switched to.
+    pub unseen_switches: u64,
     /// One entry per detector.
     pub detectors: Vec<Findings>,
 }
@@ -168,6 +173,7 @@ impl Detect {
             from_ns: begin.unwrap_or_default().0,
             to_ns: end.0,
             cpus: scene.seen().weight() as u16,
+            unseen_switches: scene.unseen_switches(),
             detectors: detectors.into_iter().map(|detector| detector.finish(&scene, end)).collect(),
         }
     }
@@ -178,6 +184,12 @@ impl Sink for Detect {
         self.events += 1;
         self.begin.get_or_insert(event.time);
         self.end = self.end.max(event.time);
+        if let Some(since) = self.scene.is_refuted_by(event) {
+            for detector in &mut self.detectors {
+                detector.doubt(event, since, &self.scene);
+            }
+        }
+        self.scene.sync(event);
         for detector in &mut self.detectors {
             detector.before(event, &self.scene);
         }
@@ -201,7 +213,8 @@ impl Detected {
     /// The report for people: detectors that found something first.
     pub fn text(&self) -> String {
         let (from, to) = (at(Time(self.from_ns)), at(Time(self.to_ns)));
-        let mut out = format!("{} events of {} CPUs from {from} to {to}\n", self.events, self.cpus);
+        let cpus = finding::counted(u64::from(self.cpus), "CPU");
+        let mut out = format!("{} of {cpus} from {from} to {to}\n", finding::counted(self.events, "event"));
         let (found, quiet): (Vec<&Findings>, Vec<&Findings>) =
             self.detectors.iter().partition(|findings| findings.count > 0);
         for findings in found.into_iter().chain(quiet) {
@@ -209,5 +222,33 @@ impl Detected {
             out += &findings.text();
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testdata::findings;
+
+    #[test]
+    fn who_lacks_an_event_says_that_it_did_not_look() {
+        let switches = "0 0 idle switch R a-1\n 9 0 a-1 switch S idle\n";
+        let blind = |detector: &str, machine: &str, more: &str| {
+            findings(detector, machine, &format!("{switches}{more}")).blind.unwrap_or_default()
+        };
+        let (waking, wakeup, new) =
+            ("10 0 idle waking a-1 0\n", "11 0 idle wakeup a-1 0\n", "12 0 idle new b-2 0\n");
+        for detector in ["latency-outlier", "idle-while-waiting"] {
+            assert!(blind(detector, "", "").contains("no sched_waking, sched_wakeup or sched_wakeup_new"));
+            for one in [waking, wakeup, new] {
+                assert_eq!(blind(detector, "", one), "", "{detector}");
+            }
+        }
+        assert!(blind("pile-up", "", waking).contains("no sched_wakeup_new"));
+        assert_eq!(blind("pile-up", "", new), "");
+        assert!(blind("llc-walk", "1x1x2", waking).contains("no sched_wakeup in"));
+        assert!(blind("llc-walk", "1x1x2", wakeup).contains("no sched_waking in"));
+        assert_eq!(blind("llc-walk", "1x1x2", &format!("{waking}{wakeup}")), "");
+        assert!(blind("llc-walk", "", &format!("{waking}{wakeup}")).contains("--machine"));
+        assert_eq!(blind("preemption-storm", "", ""), "");
     }
 }

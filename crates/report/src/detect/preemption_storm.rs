@@ -37,6 +37,8 @@ struct Storm {
     to: Time,
     count: u64,
     by_wakeup: u64,
+    /// Whether the trace tells of wake-ups at all.
+    tells_wakeups: bool,
     /// Who preempted whom, and how often; the first few pairs.
     pairs: Vec<Pair>,
     rule: Option<Box<str>>,
@@ -94,6 +96,7 @@ impl PreemptionStorm {
                 to: time,
                 count: threshold as u64 - 1,
                 by_wakeup: 0,
+                tells_wakeups: false,
                 pairs: Vec::new(),
                 rule: None,
             });
@@ -105,6 +108,7 @@ impl PreemptionStorm {
         storm.to = time;
         storm.count += 1;
         storm.by_wakeup += u64::from(by_wakeup);
+        storm.tells_wakeups = scene.heard().no_wakeup().is_none();
         storm.rule = rule.or(storm.rule.take());
         if let Some(pair) = storm.pairs.iter_mut().find(|pair| pair.next == next && pair.prev == prev) {
             pair.count += 1;
@@ -116,7 +120,7 @@ impl PreemptionStorm {
     fn end(&mut self, cpu: CpuId) {
         let Some(storm) = self.cpus.get_mut(&cpu).and_then(|cpu| cpu.storm.take()) else { return };
         self.worst.add(Duration::ZERO, storm.count, || {
-            let Storm { from, to, count, by_wakeup, mut pairs, rule } = storm;
+            let Storm { from, to, count, by_wakeup, tells_wakeups, mut pairs, rule } = storm;
             pairs.sort_by_key(|pair| std::cmp::Reverse(pair.count));
             let told: u64 = pairs.iter().map(|pair| pair.count).sum();
             let mostly_wakeups = 2 * by_wakeup >= told;
@@ -139,7 +143,11 @@ impl PreemptionStorm {
                     tasks.push(task);
                 }
             }
-            let cause = if mostly_wakeups { "woken tasks" } else { "tasks that had waited, or yields" };
+            let cause = match (tells_wakeups, mostly_wakeups) {
+                (false, _) => "whom, no wake-up in the trace tells",
+                (true, true) => "woken tasks",
+                (true, false) => "tasks that had waited, or yields",
+            };
             Finding {
                 from_ns: from.0,
                 to_ns: to.0,
@@ -190,6 +198,7 @@ impl Detector for PreemptionStorm {
                 self.threshold,
                 Thresholds::STORM_WINDOW
             ),
+            // Switches alone tell, and without one no recording is read.
             blind: None,
             count: self.worst.count,
             lost_ns: self.worst.lost.0,

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use schedlab_topology::{CpuId, CpuMask};
-use schedlab_trace::{Comm, Event, How, Kind};
+use schedlab_trace::{Comm, Event, How, Kind, UnseenSwitches};
 use schedlab_units::{Duration, Pid, Time};
 
 use super::Who;
@@ -29,6 +29,51 @@ pub struct Scene {
     silent: CpuMask,
     /// What each task may use, where that is known from outside the trace.
     affinity: BTreeMap<Who, CpuMask>,
+    /// Switches that are missing.
+    unseen: UnseenSwitches,
+    /// Which kinds of events there were.
+    heard: Heard,
+}
+
+/// Which kinds of events a trace has: who needs one cannot look where there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Heard {
+    /// Beginnings of wake-ups.
+    pub wakings: bool,
+    /// Their ends.
+    pub wakeups: bool,
+    /// First wake-ups of tasks.
+    pub births: bool,
+}
+
+impl Heard {
+    /// What the trace lacks to tell who waits, if it tells of nobody that comes to a run queue.
+    pub fn no_wakeup(self) -> Option<String> {
+        let any = self.wakings || self.wakeups || self.births;
+        (!any).then(|| {
+            "there is no sched_waking, sched_wakeup or sched_wakeup_new in the trace; record them too"
+                .to_owned()
+        })
+    }
+
+    /// What the trace lacks to tell where wake-ups put whom.
+    pub fn no_placement(self) -> Option<String> {
+        let missing = match self {
+            Heard { wakings: true, wakeups: true, .. } => return None,
+            Heard { wakings: false, wakeups: false, .. } => "sched_waking and no sched_wakeup",
+            Heard { wakings: false, .. } => "sched_waking",
+            Heard { .. } => "sched_wakeup",
+        };
+        Some(format!("there is no {missing} in the trace; record both"))
+    }
+
+    /// What the trace lacks to tell where new tasks came.
+    pub fn no_birth(self) -> Option<String> {
+        (!self.births).then(|| {
+            "there is no sched_wakeup_new in the trace: no task was made, or the event was not recorded"
+                .to_owned()
+        })
+    }
 }
 
 /// One CPU.
@@ -193,7 +238,48 @@ impl Scene {
             seen: CpuMask::default(),
             silent,
             affinity,
+            unseen: UnseenSwitches::default(),
+            heard: Heard::default(),
         }
+    }
+
+    /// Which kinds of events there were.
+    pub fn heard(&self) -> Heard {
+        self.heard
+    }
+
+    /// How many switches are missing, at least.
+    pub fn unseen_switches(&self) -> u64 {
+        self.unseen.count()
+    }
+
+    /// The last event of a CPU that was told, if this one shows that what was thought of the CPU since is wrong: another
+    /// runs there than was switched to, or it was presumed idle and is not.
+    pub fn is_refuted_by(&self, event: &Event) -> Option<Time> {
+        let presumed = self.silent.contains(event.cpu) && event.pid != Pid::IDLE;
+        self.unseen.before(event).or(presumed.then_some(Time::ZERO))
+    }
+
+    /// Sees who runs on the CPU of an event, before anybody is told of it. Where switches to him are missing, who waited
+    /// there may have run since, so nobody is known to wait any more.
+    pub fn sync(&mut self, event: &Event) {
+        let Some(last) = self.unseen.event(event) else { return };
+        let pid = match event.kind {
+            Kind::SchedSwitch { prev_pid, .. } => prev_pid,
+            _ => event.pid,
+        };
+        self.see(event.cpu);
+        self.push_past(event.cpu, None, last);
+        for pid in std::mem::take(&mut self.cpus[event.cpu.index()].waiting) {
+            self.tasks.entry(pid).or_default().state = State::Unknown;
+        }
+        if pid != Pid::IDLE {
+            self.unqueue(pid);
+            let task = self.tasks.entry(pid).or_default();
+            (task.state, task.cpu) = (State::Running, Some(event.cpu));
+        }
+        self.cpus[event.cpu.index()].curr = Some((pid, event.time));
+        self.update_idle(event.cpu);
     }
 
     /// A CPU; one that was never seen is unknown.
@@ -261,6 +347,15 @@ impl Scene {
         told.or_else(|| self.affinity.get(&Who::Comm(task?.comm)))
     }
 
+    /// Whether a task is known to run on a CPU, or to wait for it.
+    pub fn is_runnable_on(&self, pid: Pid, cpu: CpuId) -> bool {
+        self.tasks.get(&pid).is_some_and(|task| match &task.state {
+            State::Running => task.cpu == Some(cpu),
+            State::Waiting(wait) => wait.cpu() == cpu,
+            State::Unknown | State::Sleeping => false,
+        })
+    }
+
     /// Whether a task is known to run.
     pub fn is_running(&self, pid: Pid) -> bool {
         self.tasks.get(&pid).is_some_and(|task| task.state == State::Running)
@@ -304,7 +399,7 @@ impl Scene {
             .collect()
     }
 
-    /// Follows one event.
+    /// Follows one event, after [`Scene::sync`].
     pub fn event(&mut self, event: &Event) {
         self.see(event.cpu);
         if let Some(pid) = self.unseen(event) {
@@ -323,10 +418,12 @@ impl Scene {
                 }
             }
             Kind::SchedWaking { comm, pid, target_cpu, .. } => {
+                self.heard.wakings = true;
                 self.call(*pid, *comm);
                 self.wake(event, *pid, *target_cpu, After::Wakeup);
             }
             Kind::SchedWakeup { comm, pid, target_cpu, .. } => {
+                self.heard.wakeups = true;
                 self.call(*pid, *comm);
                 // A recording without sched_waking tells of the wake-up only here.
                 self.wake(event, *pid, *target_cpu, After::Wakeup);
@@ -334,6 +431,7 @@ impl Scene {
                 self.choose(*pid);
             }
             Kind::SchedWakeupNew { comm, pid, target_cpu, .. } => {
+                self.heard.births = true;
                 self.call(*pid, *comm);
                 self.wake(event, *pid, *target_cpu, After::Fork);
                 self.choose(*pid);
@@ -373,19 +471,7 @@ impl Scene {
 
     /// A task leaves its CPU.
     fn leave(&mut self, event: &Event, prev: Pid, comm: Comm, runnable: bool) {
-        let cpu = &mut self.cpus[event.cpu.index()];
-        if let Some((pid, since)) = cpu.curr.take() {
-            if cpu.past.len() == PAST {
-                cpu.past.pop_front();
-            }
-            cpu.past.push_back(Stretch { pid: prev, comm, from: since, to: event.time });
-            // Where events were lost, another task ran than was thought.
-            if pid != prev
-                && let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.state == State::Running)
-            {
-                task.state = State::Unknown;
-            }
-        }
+        self.push_past(event.cpu, Some((prev, comm)), event.time);
         if prev == Pid::IDLE {
             return;
         }
@@ -395,6 +481,20 @@ impl Scene {
         task.state = State::Sleeping;
         if runnable {
             self.queue(event.time, prev, event.cpu, After::Running);
+        }
+    }
+
+    /// What runs on a CPU ends; `prev` is what ran there, which without events is who was thought to.
+    fn push_past(&mut self, cpu: CpuId, prev: Option<(Pid, Comm)>, to: Time) {
+        let Some((pid, from)) = self.cpus[cpu.index()].curr.take() else { return };
+        let (prev, comm) = prev.unwrap_or_else(|| (pid, self.comm(pid)));
+        let past = &mut self.cpus[cpu.index()].past;
+        if past.len() == PAST {
+            past.pop_front();
+        }
+        past.push_back(Stretch { pid: prev, comm, from, to });
+        if let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.state == State::Running) {
+            task.state = State::Unknown;
         }
     }
 
