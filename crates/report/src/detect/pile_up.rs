@@ -5,13 +5,15 @@
 //! one CPU until the balancer spreads them, one at a time.
 //!
 //! A pile grows with each new task that is put on a CPU which runs or queues another, while an
-//! allowed one is idle; it ends when at most one task is left there.
+//! allowed one is idle; it ends when none of them is runnable there any more. What counts is the
+//! time in which two or more of them are: one alone, beside tasks that were there before, or all
+//! asleep, are no pile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Event, How, Kind};
-use schedlab_units::Time;
+use schedlab_units::{Duration, Pid, Time};
 
 use super::avoid::{FORK_STATS, IMB_AFFINITY, NO_NUMA_IMBALANCE};
 use super::finding::{Finding, Findings, Task, Worst, ms, numbers, were};
@@ -21,6 +23,8 @@ use super::{Detector, Thresholds};
 pub(super) struct PileUp {
     threshold: u64,
     piles: BTreeMap<CpuId, Pile>,
+    /// In whose pile a task is.
+    piled: BTreeMap<Pid, CpuId>,
     worst: Worst,
     born: u64,
 }
@@ -29,6 +33,14 @@ struct Pile {
     from: Time,
     last: Time,
     count: u64,
+    /// Those of them that are runnable there.
+    here: BTreeSet<Pid>,
+    /// How many were at most.
+    together: usize,
+    /// Since when two or more are.
+    shared_since: Option<Time>,
+    /// How long two or more were before.
+    shared: Duration,
     /// The first few.
     tasks: Vec<Task>,
     forker: Task,
@@ -42,24 +54,57 @@ struct Pile {
 /// Tasks named in a finding.
 const NAMED: usize = 8;
 
+impl Pile {
+    /// A task of the pile is runnable on its CPU from now on, or is no longer.
+    fn update(&mut self, pid: Pid, is_here: bool, time: Time) {
+        if is_here {
+            self.here.insert(pid);
+        } else {
+            self.here.remove(&pid);
+        }
+        self.together = self.together.max(self.here.len());
+        if self.here.len() >= 2 {
+            self.shared_since.get_or_insert(time);
+        } else if let Some(since) = self.shared_since.take() {
+            self.shared += time.since(since);
+        }
+    }
+}
+
 impl PileUp {
     pub fn new(thresholds: &Thresholds) -> PileUp {
         PileUp {
             threshold: thresholds.pile,
             piles: BTreeMap::new(),
+            piled: BTreeMap::new(),
             worst: Worst::new(thresholds.worst),
             born: 0,
         }
     }
 
+    /// Looks whether a task of a pile is still runnable there.
+    fn follow(&mut self, pid: Pid, time: Time, scene: &Scene) {
+        let Some(&cpu) = self.piled.get(&pid) else { return };
+        let Some(pile) = self.piles.get_mut(&cpu) else { return };
+        let is_here = scene.is_runnable_on(pid, cpu);
+        pile.update(pid, is_here, time);
+        if pile.here.is_empty() {
+            self.end(cpu, time, scene);
+        }
+    }
+
     fn end(&mut self, cpu: CpuId, time: Time, scene: &Scene) {
-        let Some(pile) = self.piles.remove(&cpu) else { return };
-        if pile.count < self.threshold {
+        let Some(mut pile) = self.piles.remove(&cpu) else { return };
+        self.piled.retain(|_, of| *of != cpu);
+        if (pile.together as u64) < self.threshold {
             return;
         }
-        let lasted = time.since(pile.from);
-        self.worst.add(lasted, pile.count, || {
-            let Pile { from, last, count, tasks, forker, idle, known, rule } = pile;
+        if let Some(since) = pile.shared_since.take() {
+            pile.shared += time.since(since);
+        }
+        let shared = pile.shared;
+        self.worst.add(shared, pile.count, || {
+            let Pile { from, last, count, tasks, forker, idle, known, rule, .. } = pile;
             let more = if count as usize > tasks.len() { ", .." } else { "" };
             let names: Vec<String> = tasks.iter().map(Task::to_string).collect();
             let mut avoid = vec![IMB_AFFINITY, FORK_STATS];
@@ -71,14 +116,14 @@ impl PileUp {
                 (!known).then(|| "the tasks may run there, which the trace does not tell".to_owned());
             Finding {
                 from_ns: from.0,
-                to_ns: time.0,
+                to_ns: time.max(from).0,
                 cpus: std::iter::once(cpu.0).chain(numbers(&idle)).collect(),
                 what: format!(
                     "{count} new tasks of {forker} were put on CPU {cpu} beside others within {}, while {} idle; \
-                     they shared it for {}: {}{more}",
+                     two or more of them shared it for {}: {}{more}",
                     ms(last.since(from)),
                     were(&idle),
-                    ms(lasted),
+                    ms(shared),
                     names.join(" ")
                 ),
                 tasks,
@@ -93,6 +138,11 @@ impl PileUp {
 }
 
 impl Detector for PileUp {
+    fn doubt(&mut self, event: &Event, since: Time, scene: &Scene) {
+        // Who is left there is not known.
+        self.end(event.cpu, since, scene);
+    }
+
     fn before(&mut self, event: &Event, scene: &Scene) {
         let Kind::SchedWakeupNew { pid, comm, target_cpu, .. } = event.kind else { return };
         self.born += 1;
@@ -105,6 +155,10 @@ impl Detector for PileUp {
             from: event.time,
             last: event.time,
             count: 0,
+            here: BTreeSet::new(),
+            together: 0,
+            shared_since: None,
+            shared: Duration::ZERO,
             tasks: Vec::new(),
             forker: scene.name(event.pid),
             idle: CpuMask::default(),
@@ -117,6 +171,7 @@ impl Detector for PileUp {
             pile.tasks.push(Task { pid: pid.0, comm: comm.to_string() });
         }
         widen(&mut pile.idle, idle.words().len() * 64).or_with(&idle);
+        self.piled.insert(pid, target_cpu);
         pile.known &= scene.allowed(pid).is_some();
         if let Some(placed) = placed {
             pile.rule = Some(format!("{} at fork", placed.reason));
@@ -124,13 +179,20 @@ impl Detector for PileUp {
     }
 
     fn after(&mut self, event: &Event, scene: &Scene) {
-        let cpu = match event.kind {
-            Kind::SchedSwitch { .. } => event.cpu,
-            Kind::SchedMigrateTask { orig_cpu, .. } => orig_cpu,
-            _ => return,
-        };
-        if self.piles.contains_key(&cpu) && scene.cpu(cpu).nr_running() <= 1 {
-            self.end(cpu, event.time, scene);
+        if self.piled.is_empty() {
+            return;
+        }
+        match event.kind {
+            Kind::SchedSwitch { prev_pid, next_pid, .. } => {
+                self.follow(prev_pid, event.time, scene);
+                self.follow(next_pid, event.time, scene);
+            }
+            Kind::SchedWaking { pid, .. }
+            | Kind::SchedWakeup { pid, .. }
+            | Kind::SchedWakeupNew { pid, .. }
+            | Kind::SchedMigrateTask { pid, .. }
+            | Kind::SchedProcessFree { pid, .. } => self.follow(pid, event.time, scene),
+            _ => {}
         }
     }
 
@@ -144,7 +206,7 @@ impl Detector for PileUp {
                 "{} or more new tasks are put on a CPU that has others while a CPU that they may use is idle.",
                 self.threshold
             ),
-            blind: None,
+            blind: scene.heard().no_birth(),
             count: self.worst.count,
             lost_ns: self.worst.lost.0,
             figures: (self.born > 0).then(|| format!("of {} new tasks", self.born)),
@@ -185,7 +247,7 @@ mod tests {
             "",
             PILE,
             expect![[r#"
-                0.000011 .. 0.009500  3 new tasks of stream[1] were put on CPU 0 beside others within 0.020 ms, while CPUs 1-2 were idle; they shared it for 9.489 ms: stream[2] stream[3] stream[4]
+                0.000011 .. 0.009500  3 new tasks of stream[1] were put on CPU 0 beside others within 0.020 ms, while CPUs 1-2 were idle; two or more of them shared it for 8.979 ms: stream[2] stream[3] stream[4]
                   rule   not in the trace; it may be the lack of NUMA_IMB_AFFINITY, the lack of FORK_STATS_ALLOWED
                   try    NUMA_IMB_AFFINITY: the imbalance allowed between nodes at fork counts only the CPUs the task may use
                   try    FORK_STATS_ALLOWED: a group is judged at fork by the CPUs the task may use
@@ -204,7 +266,7 @@ mod tests {
             "",
             &annotated,
             expect![[r#"
-                0.000011 .. 0.009500  3 new tasks of stream[1] were put on CPU 0 beside others within 0.020 ms, while CPUs 1-2 were idle; they shared it for 9.489 ms: stream[2] stream[3] stream[4]
+                0.000011 .. 0.009500  3 new tasks of stream[1] were put on CPU 0 beside others within 0.020 ms, while CPUs 1-2 were idle; two or more of them shared it for 8.979 ms: stream[2] stream[3] stream[4]
                   rule   STAY_LOCAL at fork
                   avoid  NUMA_IMB_AFFINITY: the imbalance allowed between nodes at fork counts only the CPUs the task may use
                   avoid  FORK_STATS_ALLOWED: a group is judged at fork by the CPUs the task may use
@@ -229,6 +291,51 @@ mod tests {
             &busy
                 .replace("1 idle switch R", "1 init-9 switch R")
                 .replace("2 idle switch R", "2 init-8 switch R"),
+            expect![[""]],
+        );
+    }
+
+    #[test]
+    fn tasks_that_sleep_are_no_pile_whoever_else_stays() {
+        // Each new task runs for 0.1 ms and sleeps; two others keep the CPU.
+        let script = "
+            0    0 idle  switch R par-1
+            0    1 idle  switch R init-9
+            5    1 init-9 switch S idle
+            6    1 idle! waking hog-7 0
+            7    0 par-1 wakeup hog-7 0
+            8    1 idle! waking hog-8 0
+            9    0 par-1 wakeup hog-8 0
+            10   0 par-1 fork a-2
+            11   0 par-1 new a-2 0
+            20   0 par-1 fork b-3
+            21   0 par-1 new b-3 0
+            30   0 par-1 switch S a-2
+            130  0 a-2 switch S b-3
+            230  0 b-3 switch S hog-7
+            4000 0 hog-7 switch R hog-8
+            8000 0 hog-8 switch R hog-7";
+        check(
+            "pile-up",
+            "",
+            script,
+            expect![[r#"
+                0.000011 .. 0.000230  2 new tasks of par[1] were put on CPU 0 beside others within 0.010 ms, while CPU 1 was idle; two or more of them shared it for 0.109 ms: a[2] b[3]
+                  rule   not in the trace; it may be the lack of NUMA_IMB_AFFINITY, the lack of FORK_STATS_ALLOWED
+                  try    NUMA_IMB_AFFINITY: the imbalance allowed between nodes at fork counts only the CPUs the task may use
+                  try    FORK_STATS_ALLOWED: a group is judged at fork by the CPUs the task may use
+                  if     the tasks may run there, which the trace does not tell
+            "#]],
+        );
+        // The first sleeps before the second is born.
+        let apart = script.replace(
+            "20   0 par-1 fork",
+            "12 0 par-1 switch R a-2\n 15 0 a-2 switch S par-1\n 20 0 par-1 fork",
+        );
+        check(
+            "pile-up",
+            "",
+            &apart.replace("130  0 a-2 switch S b-3\n", "").replace("S a-2", "S b-3"),
             expect![[""]],
         );
     }
