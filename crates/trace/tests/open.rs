@@ -93,7 +93,15 @@ fn what_is_not_known_is_refused_with_what_would_be() {
         (&[0x1f, 0x8b, 1, 2, 3], "byte 0x0: the compressed file is cut short or damaged"),
         (
             b"  perf 20950 56496.336167:  sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n",
-            "byte 0x0: the text of perf script lacks a column of times or CPUs; print it with perf script -F",
+            "byte 0x0: the text of perf script lacks a column of tasks, CPUs or times; print it with perf script -F",
+        ),
+        (
+            b"\xfd7zXZ\0\0\x04",
+            "byte 0x0: the file is compressed by xz, which is not read; unpack it first: unxz",
+        ),
+        (
+            b"BZh91AY&SY",
+            "byte 0x0: the file is compressed by bzip2, which is not read; unpack it first: bunzip2",
         ),
         (b"\x17\x08\x44tracing6\0\0", "byte 0xd: the file ends inside its header; it was cut short"),
     ] {

@@ -268,8 +268,12 @@ pub fn detect(start: &[u8]) -> Result<Format, Error> {
     }
     let why = if start.trim_ascii().is_empty() {
         "the file is empty; was the recording started?"
+    } else if start.starts_with(b"\xfd7zXZ\0") {
+        "the file is compressed by xz, which is not read; unpack it first: unxz FILE"
+    } else if start.starts_with(b"BZh") {
+        "the file is compressed by bzip2, which is not read; unpack it first: bunzip2 FILE"
     } else if memchr::memmem::find(start, b" sched:sched_").is_some() {
-        "the text of perf script lacks a column of times or CPUs; print it with \
+        "the text of perf script lacks a column of tasks, CPUs or times; print it with \
          perf script -F comm,tid,cpu,time,event,trace"
     } else {
         "the file is in none of the formats that are known: trace text of tracefs, trace-cmd or perf script, \
