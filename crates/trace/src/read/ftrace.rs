@@ -21,12 +21,14 @@ pub struct Reader<R> {
     lines: Lines<R>,
     time: Option<Time>,
     nr_cpus: Option<usize>,
+    /// What is to be said before anything else is read.
+    next: Option<Record>,
 }
 
 impl<R: BufRead> Reader<R> {
     /// A reader at the beginning of the text.
     pub fn new(input: R) -> Reader<R> {
-        Reader { lines: Lines::new(input), time: None, nr_cpus: None }
+        Reader { lines: Lines::new(input), time: None, nr_cpus: None, next: None }
     }
 
     /// Where the last record stands.
@@ -44,6 +46,9 @@ impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
+        if self.next.is_some() {
+            return self.next.take().map(Ok);
+        }
         loop {
             let line = match self.lines.next() {
                 Next::Line(line) => line,
@@ -62,10 +67,25 @@ impl<R: BufRead> Iterator for Reader<R> {
                 Some(None) => return Some(line.gap(not_known(name, line.bytes))),
                 None => Kind::Unknown(unknown(&line, rest, name, args)),
             };
+            if self.time.is_none() && !has_seconds(&line.bytes[..line.bytes.len() - rest.len()]) {
+                self.next = line.gap(NO_SECONDS.to_owned()).ok();
+            }
             self.time = Some(head.time);
             return Some(Ok(Record::Event(head.before(kind))));
         }
     }
+}
+
+const NO_SECONDS: &str = "times without a decimal point are of a clock that does not count time (x86-tsc, counter, uptime); \
+                          they are taken for nanoseconds, and no duration is right; record with another: `echo mono > \
+                          trace_clock` in tracefs, or trace-cmd record -C mono";
+
+/// Whether the time that a line's front ends with is one in seconds, or in microseconds.
+#[cold]
+fn has_seconds(front: &[u8]) -> bool {
+    let time = front.trim_ascii_end().strip_suffix(b":").unwrap_or(front);
+    let digits = time.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    digits == 0 || time[..time.len() - digits].ends_with(b".")
 }
 
 /// What a line says that is no event, if it is of interest; events were read up to a time.
@@ -157,6 +177,9 @@ fn remark(line: &[u8]) -> Remark {
     let known = text.is_empty()
         || text.starts_with('#')
         || text.starts_with("=> ")
+        // The frame around what the kernel dumps.
+        || text.ends_with("Dumping ftrace buffer:")
+        || text.ends_with("---------------------------------")
         || text.starts_with("version = ")
         || (text.starts_with("CPU ") && text.ends_with(" is empty"));
     if known { Remark::Nothing } else { Remark::None }
@@ -221,6 +244,32 @@ mod tests {
                 4.000001000 [3] sched_wake_idle_without_ipi: cpu=2
                 12 events lost on CPU 3 after 4.000001000
                 an unknown number of events lost on CPU 2 after 4.000001000
+            "#]],
+        );
+    }
+
+    #[test]
+    fn times_of_a_clock_that_does_not_count_time_are_told_once() {
+        check(
+            "a-7 [003] d..2. 762950852559027: e: f\n\
+             a-7 [003] d..2. 762950852569027: e: f\n",
+            expect![[r#"
+                762950.852559027 [3] e: f
+                line 1: times without a decimal point are of a clock that does not count time (x86-tsc, counter, uptime); they are taken for nanoseconds, and no duration is right; record with another: `echo mono > trace_clock` in tracefs, or trace-cmd record -C mono
+                762950.852569027 [3] e: f
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_dumps_is_read_without_its_frame() {
+        check(
+            "[10611.900000] Dumping ftrace buffer:\n\
+             [10611.900001] ---------------------------------\n\
+             [10611.907467]   rcub/1-17        1d..2. 10607794484us+: e: f\n\
+             [10611.923999] ---------------------------------\n",
+            expect![[r#"
+                10607.794484000 [1] e: f
             "#]],
         );
     }

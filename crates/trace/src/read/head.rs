@@ -5,6 +5,7 @@
 //!             make-1       [000]     4.796689: sched_wakeup_new:     ...               trace-cmd report
 //!     make-1         0d..2.     4.796689: sched_wakeup_new:     ...                    trace-cmd report -l
 //!     make-1         0-0x5      4.796689: sched_wakeup_new:     ...                    trace-cmd report -R -l
+//!     make-1         0d..2.  4796689us+: sched_wakeup_new: ...                         ftrace_dump_on_oops
 //! ```
 //!
 //! A name may hold dashes, digits and brackets. The writers align it to end in
@@ -132,9 +133,13 @@ fn at_dash(line: &[u8], dash: usize) -> Option<(Head, &[u8])> {
     let (cpu, rest) = cpu(rest)?;
     let (flags, rest) = flags(rest)?;
     let (time, rest) = time(rest)?;
+    let (time, comm, rest) = match rest.strip_prefix(b"us") {
+        Some(rest) => latency(time, name(printed(&line[..dash])), rest)?,
+        None => (time, name(&line[..dash]), rest),
+    };
     let rest = rest.strip_prefix(b":")?;
     let head = Head {
-        comm: name(&line[..dash]),
+        comm,
         pid: Pid(i32::try_from(pid).ok()?),
         tgid,
         cpu: CpuId(u16::try_from(cpu).ok()?),
@@ -142,6 +147,24 @@ fn at_dash(line: &[u8], dash: usize) -> Option<(Head, &[u8])> {
         time,
     };
     Some((head, without_blanks(rest)))
+}
+
+/// What the latency format, in which the kernel dumps its buffers, has in another way: microseconds, a mark that says how
+/// long it took from the last event, and eight letters of each name. One of eight may be longer.
+///
+/// Kernel: trace_print_lat_context(), kernel/trace/trace_output.c.
+#[cold]
+fn latency(micros: Time, comm: Comm, rest: &[u8]) -> Option<(Time, Comm, &[u8])> {
+    const NAME: usize = 8;
+    let comm = if comm.as_bytes().len() >= NAME { Comm::default() } else { comm };
+    Some((Time(micros.0.checked_mul(1000)?), comm, rest.get(1..)?))
+}
+
+/// A line without the time that the console puts before it: `[10611.907467] `.
+fn printed(text: &[u8]) -> &[u8] {
+    let inside = text.trim_ascii_start().strip_prefix(b"[").map(|inside| inside.trim_ascii_start());
+    let behind = inside.and_then(|inside| time(inside)?.1.strip_prefix(b"] "));
+    behind.unwrap_or(text)
 }
 
 /// Parts a line of `perf script` into its front and what follows the time. The name is
@@ -432,6 +455,17 @@ mod tests {
         check(
             " pp-main-332     6-0x5     3.921827: x: y",
             expect!["pp-main pid 332 tgid None cpu 6 dn... 3.921827000 | x: y"],
+        );
+        // The latency format cuts names after eight letters; with the console's time before it, too.
+        for mark in [" ", "+", "!"] {
+            check(
+                &format!("  rcub/1-17        1d..2. 10607794484us{mark}: x: y"),
+                expect!["rcub/1 pid 17 tgid None cpu 1 d..2. 10607.794484000 | x: y"],
+            );
+        }
+        check(
+            "[10611.909164] rcu_tort-70        1dN.4. 10607794493us : x: y",
+            expect![" pid 70 tgid None cpu 1 dN.4. 10607.794493000 | x: y"],
         );
         check("make-812 [000] 77: x: y", expect!["make pid 812 tgid None cpu 0 ????? 0.000000077 | x: y"]);
     }
