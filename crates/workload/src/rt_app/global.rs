@@ -134,9 +134,11 @@ fn markers(object: &Object, notes: &mut Vec<String>) -> Result<Markers, Workload
             "task" => markers.task = true,
             "loop" => markers.run_loop = true,
             "event" | "run" => markers.event = true,
+            "none" => {}
             "stats" | "attrs" => unwritten(category),
             _ => {
-                let why = format!("\"{category}\" is not one of main, task, loop, event, run, stats, attrs");
+                let why =
+                    format!("\"{category}\" is not one of main, task, loop, event, run, stats, attrs, none");
                 return Err(object.file.bad(entry.value.at, "ftrace", why));
             }
         }

@@ -660,6 +660,8 @@ fn what_is_not_simulated_is_refused_by_name() {
 /// When each round of a file's first thread begins, in microseconds, by the wall
 /// of a machine with enough CPUs.
 fn rounds(keys: &str, thread: &str) -> Vec<u64> {
+    // As upstream spells it that there are none.
+    assert!(parse(&format!("'global': {{'ftrace': 'none', 'duration': 1}}, {keys}")).is_ok());
     let read = parse(&format!("'global': {{'ftrace': 'loop', 'duration': 1}}, {keys}")).unwrap();
     let rehearsal = crate::rehearsal::rehearse(&read.workload, schedlab_units::Duration::millis(120));
     let begins = rehearsal.marks.iter().filter(|(_, text)| text.contains("start") && text.contains(thread));
