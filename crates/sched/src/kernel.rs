@@ -230,10 +230,13 @@ fn unknown_name(part: &str, name: &str) -> KernelError {
         .map(|r| r.name)
         .chain(Rules::TABLE.iter().map(|r| r.name))
         .chain(Tunables::ALL.iter().map(|r| r.name));
-    let nearest = known.min_by_key(|k| distance(k, name)).unwrap_or_default();
-    KernelError(format!(
-        "there is no rule \"{part}\"; did you mean {nearest}? `schedlab features` lists them all"
-    ))
+    // With more letters wrong than one in three and one, what is nearest is not what was meant.
+    let most = name.len() / 3 + 1;
+    let nearest = known.map(|k| (distance(k, name), k)).filter(|(wrong, _)| *wrong <= most);
+    let nearest = nearest.min_by_key(|(wrong, _)| *wrong);
+    let meant = nearest.map_or(String::new(), |(_, nearest)| format!("; did you mean {nearest}?"));
+    let also = if meant.is_empty() { ";" } else { "" };
+    KernelError(format!("there is no rule \"{part}\"{meant}{also} `schedlab features` lists them all"))
 }
 
 /// Edit distance, ignoring case.
@@ -303,6 +306,7 @@ mod tests {
                 "v6.1+NO_SIS_UTL",
                 "there is no rule \"NO_SIS_UTL\"; did you mean SIS_UTIL? `schedlab features` lists them all",
             ),
+            ("v6.1+FOO", "there is no rule \"FOO\"; `schedlab features` lists them all"),
             ("v6.1+POLICY=rr", "POLICY is one of cfs, eevdf, not \"rr\""),
             ("v6.1+hz=fast", "hz is a whole number, not \"fast\""),
             (
