@@ -85,6 +85,19 @@ pub struct LatencyRow {
     pub max_delay_end_ns: u64,
 }
 
+/// What stands below the lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LatencyTotal {
+    /// Time that the tasks listed ran, ns.
+    pub runtime_ns: u64,
+    /// How often they were switched to after a wait.
+    pub switches: u64,
+    /// Switches away from another task than was switched to last on that CPU.
+    pub switch_bugs: u64,
+    /// Wake-ups.
+    pub wakeups: u64,
+}
+
 /// Follows run times and delays. Needs `sched_switch`, `sched_wakeup` or `sched_waking`,
 /// `sched_wakeup_new`, and `sched_stat_runtime` if it is there.
 #[derive(Clone, Debug, Default)]
@@ -167,6 +180,16 @@ impl Latency {
         rows
     }
 
+    /// What stands below these lines.
+    pub fn total(&self, reading: Reading, rows: &[LatencyRow]) -> LatencyTotal {
+        LatencyTotal {
+            runtime_ns: rows.iter().map(|row| row.runtime_ns).sum(),
+            switches: rows.iter().map(|row| row.switches).sum(),
+            switch_bugs: self.switch_bugs,
+            wakeups: self.wakeups[self.index(reading)],
+        }
+    }
+
     /// The table.
     pub fn text(&self, reading: Reading, per_pid: bool, keys: &[SortKey]) -> String {
         let rows = self.rows(reading, per_pid, keys);
@@ -177,18 +200,13 @@ impl Latency {
         for row in &rows {
             out += &line(row);
         }
-        let (runtime, switches) =
-            rows.iter().fold((0, 0), |(time, n), row| (time + row.runtime_ns, n + row.switches));
+        let LatencyTotal { runtime_ns, switches, switch_bugs, wakeups } = self.total(reading, &rows);
         out += &format!(" {}\n", "-".repeat(113));
-        out += &format!("  TOTAL:                |{:11.3} ms |{switches:9} |\n", ms(runtime));
+        out += &format!("  TOTAL:                |{:11.3} ms |{switches:9} |\n", ms(runtime_ns));
         out += &format!(" {}\n", "-".repeat(51));
-        let wakeups = self.wakeups[self.index(reading)];
-        if self.switch_bugs > 0 && wakeups > 0 {
-            let percent = self.switch_bugs as f64 / wakeups as f64 * 100.0;
-            out += &format!(
-                "  INFO: {percent:.3}% context switch bugs ({} out of {wakeups})\n",
-                self.switch_bugs
-            );
+        if switch_bugs > 0 && wakeups > 0 {
+            let percent = switch_bugs as f64 / wakeups as f64 * 100.0;
+            out += &format!("  INFO: {percent:.3}% context switch bugs ({switch_bugs} out of {wakeups})\n");
         }
         out + "\n"
     }

@@ -12,7 +12,7 @@ mod map;
 mod names;
 mod timehist;
 
-pub use latency::{Latency, LatencyRow, Reading, SortKey};
+pub use latency::{Latency, LatencyRow, LatencyTotal, Reading, SortKey};
 pub use map::{Map, MapRow};
 pub use timehist::{
     CpuIdleRow, RunRow, SwitchRow, Timehist, TimehistOptions, TimehistRow, TimehistSummary, TimehistTotals,
