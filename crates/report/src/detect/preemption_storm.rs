@@ -144,9 +144,9 @@ impl PreemptionStorm {
                 }
             }
             let cause = match (tells_wakeups, mostly_wakeups) {
-                (false, _) => "whom, no wake-up in the trace tells",
-                (true, true) => "woken tasks",
-                (true, false) => "tasks that had waited, or yields",
+                (false, _) => "",
+                (true, true) => ", mostly by woken tasks",
+                (true, false) => ", mostly by tasks that had waited, or yields",
             };
             Finding {
                 from_ns: from.0,
@@ -154,8 +154,7 @@ impl PreemptionStorm {
                 cpus: vec![cpu.0],
                 tasks,
                 what: format!(
-                    "CPU {cpu} was taken from its task {count} times in {}, a stretch of {} on average, mostly by \
-                     {cause}",
+                    "CPU {cpu} was taken from its task {count} times in {}, a stretch of {} on average{cause}",
                     ms(to.since(from)),
                     ms(Duration(to.since(from).0 / count.max(1)))
                 ),
