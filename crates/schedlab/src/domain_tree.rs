@@ -114,6 +114,9 @@ pub fn draw_cpu(topology: &Topology, kernel: &Kernel, cpu: CpuId) -> Option<Stri
             "", depth, level.imbalance_pct, level.interval_ms[0], level.interval_ms[1], level.imb_numa_nr
         ));
     }
+    if tree.domains.is_empty() {
+        text.push_str("it has no domains: there is no other CPU to balance with\n");
+    }
     Some(text)
 }
 
