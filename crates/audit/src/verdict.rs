@@ -141,6 +141,38 @@ pub enum Hidden {
 }
 
 impl Hidden {
+    /// All of them.
+    pub const ALL: [Hidden; 28] = [
+        Hidden::SyncFlag,
+        Hidden::IdleScanLimit,
+        Hidden::Loads,
+        Hidden::DelayedDequeue,
+        Hidden::IdleStamp,
+        Hidden::Affinity,
+        Hidden::RecentCpu,
+        Hidden::CpuRotation,
+        Hidden::WorkerPool,
+        Hidden::WakeeFlips,
+        Hidden::IdleCores,
+        Hidden::InMotion,
+        Hidden::VirtualTime,
+        Hidden::LostTurn,
+        Hidden::SliceEnd,
+        Hidden::Yield,
+        Hidden::Quota,
+        Hidden::Lots,
+        Hidden::BalanceCost,
+        Hidden::BalanceTime,
+        Hidden::TaskOrder,
+        Hidden::ImbalanceMark,
+        Hidden::CacheHome,
+        Hidden::Groups,
+        Hidden::Fate,
+        Hidden::Request,
+        Hidden::Unmet,
+        Hidden::UnseenSwitch,
+    ];
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

@@ -40,7 +40,7 @@ pub enum Verb {
     Record(Record),
     /// List the rules of a kernel with their defaults in every preset.
     Features(Features),
-    /// Say what a rule, a reason or a kernel is.
+    /// Say what a rule, a reason, a kernel, a row of an audit or a detector is.
     Explain(Explain),
     /// Show a machine and the scheduling domains a kernel builds on it.
     Topo(Topo),
@@ -185,7 +185,7 @@ pub struct Record {
 const RECORD_EXAMPLE: &str = "Example:
   sudo schedlab record --output slow -- make -j8
   schedlab detect slow
-  schedlab audit slow --kernel v6.12";
+  schedlab audit slow";
 
 /// Options of `features`.
 #[derive(Debug, Args)]
@@ -203,7 +203,7 @@ pub struct Features {
 /// Options of `explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// A rule (SIS_UTIL), a reason (PREV_IDLE) or a kernel (v6.12).
+    /// A rule (SIS_UTIL), a reason (PREV_IDLE), a kernel (v6.12), a row of an audit (LOADS) or a detector (pile-up).
     pub name: String,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]

@@ -25,6 +25,7 @@ mod validate;
 pub use cpu::{CpuId, NodeId, PerCpu};
 pub use error::TopologyError;
 pub use mask::CpuMask;
+pub use nearest::nearest;
 pub use perf_data::PerfSections;
 pub use preset::{preset_names, preset_toml};
 pub use sysfs::{SavedSysfs, SysfsTree};

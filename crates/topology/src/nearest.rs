@@ -1,7 +1,7 @@
 //! The known word that a misspelt one is nearest to.
 
 /// The word of fewest edits from `word`, if these are few for its length.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let most = word.chars().count() / 3 + 1;
     known.map(|k| (edits(word, k), k)).filter(|&(n, _)| n <= most).min_by_key(|&(n, _)| n).map(|(_, k)| k)
 }

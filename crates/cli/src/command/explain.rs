@@ -1,7 +1,10 @@
-//! `schedlab explain`: what a rule, a reason or a kernel is.
+//! `schedlab explain`: what a rule, a reason, a kernel, a row of an audit or a detector is.
 
 use schedlab::Rulebook;
-use schedlab::sched::{Kernel, PRESETS};
+use schedlab::audit::Hidden;
+use schedlab::report::detect::{Detect, Options};
+use schedlab::sched::{Kernel, PRESETS, Reason};
+use schedlab::topology::nearest;
 use serde_json::json;
 
 use crate::args::Explain;
@@ -12,6 +15,7 @@ use crate::output::{self, Format};
 /// Prints the explanation.
 pub fn run(args: &Explain) -> Result<Status, Error> {
     let book = Rulebook::of(&Kernel::preset(PRESETS.len() - 1));
+    let is = |name: &str| name.eq_ignore_ascii_case(&args.name);
     let (value, text) = if let Some(entry) = book.entry(&args.name) {
         let mut text = format!("{} ({})\n{}\n", entry.name, entry.kind, entry.sentence);
         if !entry.source.is_empty() {
@@ -28,9 +32,22 @@ pub fn run(args: &Explain) -> Result<Status, Error> {
         (json!({"kind": "reason", "name": reason.name(), "sentence": reason.sentence()}), text)
     } else if args.name.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()) {
         kernel(&args.name)?
+    } else if let Some((kind, name, sentence)) = others().into_iter().find(|(_, name, _)| is(name)) {
+        let text = format!("{name} ({kind})\n{sentence}\n");
+        (json!({"kind": kind, "name": name, "sentence": sentence}), text)
     } else {
+        let others = others();
+        let known = book.entries.iter().map(|entry| entry.name);
+        let known = known.chain(Reason::ALL.iter().map(|reason| reason.name()));
+        let known = known.chain(others.iter().map(|(_, name, _)| *name));
+        // A switch that is off is the same rule.
+        let upper = args.name.to_ascii_uppercase();
+        let meant = nearest(upper.strip_prefix("NO_").unwrap_or(&upper), known);
+        let meant = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+        let also = if meant.is_empty() { ";" } else { "" };
         return Err(Error::new(format!(
-            "\"{}\" is no rule, reason or kernel; `schedlab features` lists the rules, `schedlab explain v7.2` a kernel",
+            "\"{}\" is no rule, reason, kernel, row of an audit or detector{meant}{also} `schedlab features` lists the \
+             rules, `schedlab explain v7.2` a kernel",
             args.name
         )));
     };
@@ -39,6 +56,20 @@ pub fn run(args: &Explain) -> Result<Status, Error> {
         Format::Text => output::print(|out| out.write_all(text.as_bytes()))?,
     }
     Ok(Status::Done)
+}
+
+/// The kind, name and sentence of what tables of audits and reports name besides rules and reasons.
+fn others() -> Vec<(&'static str, &'static str, String)> {
+    let hidden = |hidden: &Hidden| {
+        let sentence = format!("A recording does not tell {}.", hidden.sentence());
+        ("fact an audit lacks", hidden.name(), sentence)
+    };
+    let none = "By no rule known here can be told what would have been chosen: what it hangs on is hidden.";
+    let mut all: Vec<_> = Hidden::ALL.iter().map(hidden).collect();
+    all.push(("row of an audit", "NONE", none.to_owned()));
+    let detectors = Detect::new(Options::default()).finish().detectors;
+    all.extend(detectors.into_iter().map(|of| ("detector", of.detector, of.looks_for)));
+    all
 }
 
 fn usage(name: &str, kind: &str, forms: &[&str]) -> String {
