@@ -1,6 +1,6 @@
 //! What must be known of a recording besides the trace: the machine, the kernel, masks of tasks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schedlab::audit::{
     AffinityHint, GroupFiles, Groups, Policies, apply_config, apply_features, apply_tunables, has_groups,
@@ -10,10 +10,11 @@ use schedlab::sched::Kernel;
 use schedlab::topology::{CpuMask, Topology};
 
 use crate::boot_parameters::unknown_to_the_scheduler;
+use crate::count::counted;
 use crate::error::Error;
 use crate::recorded::Recorded;
 use crate::recording::{Recording, is_read_once};
-use crate::{files, machine};
+use crate::{fact_lines, files, machine};
 
 /// What the user says of a recording.
 pub struct Asked<'a> {
@@ -65,6 +66,15 @@ impl Facts {
                 None => machine_instead(args, recorded)?,
             },
         };
+        if let Some(named) = args.machine {
+            tell_other_machine(&topology, named, args.machine_option, args.facts, recorded);
+        }
+        tell_other_kernel(args.kernel, args.kernel_option, folder, recorded)?;
+        if let Some(folder) = folder {
+            fact_lines::names()
+                .filter_map(|name| place(folder, recorded, name))
+                .for_each(|path| fact_lines::tell(&path));
+        }
         let asked = match kernel_name(args.kernel, folder, recorded, args.kernel_option)? {
             Some(name) => name,
             None => kernel_instead(args, recorded)?,
@@ -100,9 +110,11 @@ pub fn known_kernel(
     folder: Option<&Path>,
     recorded: &Recorded,
 ) -> Result<Option<Kernel>, Error> {
+    tell_other_kernel(asked, "--kernel", folder, recorded)?;
     let name = kernel_name(asked, folder, recorded, "--kernel")?;
     let mut kernel = name.map(|name| Kernel::parse(&name)).transpose()?;
     if let (Some(kernel), Some(folder), None) = (&mut kernel, folder, asked) {
+        place(folder, recorded, "sched_features.txt").iter().for_each(|path| fact_lines::tell(path));
         apply_features(kernel, &fact(folder, recorded, "sched_features.txt")?);
     }
     Ok(kernel)
@@ -132,6 +144,59 @@ fn machine_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<Topology, Er
         "schedlab: {trace} does not say on which machine it was recorded: {name} is taken for it; {option} names another"
     );
     Ok(machine::machine(name)?.topology)
+}
+
+/// Tells of a machine that the user names and the recording says is another.
+pub fn tell_other_machine(
+    topology: &Topology,
+    named: &str,
+    option: &str,
+    facts: Option<&Path>,
+    recorded: &Recorded,
+) {
+    // What describes no machine is told where it is needed.
+    let said = match facts {
+        Some(folder) => machine::folder(folder).ok(),
+        None => recorded.machine().ok().flatten(),
+    };
+    let Some(said) = said.filter(|said| said.nr_cpus() != topology.nr_cpus()) else { return };
+    eprintln!(
+        "schedlab: {}: it was recorded on {}, as {} says, and {option} {named} has {}: caches and nodes are those of \
+         {named}, and not where the recording was made",
+        recorded.trace.display(),
+        counted(said.nr_cpus() as u64, "CPU"),
+        said.name,
+        topology.nr_cpus(),
+    );
+}
+
+/// Tells of a kernel that the user names and the recording says is another.
+fn tell_other_kernel(
+    asked: Option<&str>,
+    option: &str,
+    folder: Option<&Path>,
+    recorded: &Recorded,
+) -> Result<(), Error> {
+    let Some(asked) = asked else { return Ok(()) };
+    let release = match folder.filter(|folder| folder.join("uname.txt").is_file()) {
+        Some(folder) => files::read(&folder.join("uname.txt"))?.split_whitespace().nth(2).map(str::to_owned),
+        None if is_read_once(&recorded.trace) => None,
+        None => Recording::open(&recorded.trace)?.release().map(str::to_owned),
+    };
+    let Some(release) = release else { return Ok(()) };
+    let named = asked.split('+').next().unwrap_or_default();
+    let known = newest_of(&release).map(|(known, _)| known);
+    // As it would be taken by itself, or the version that was recorded.
+    let agree =
+        known.is_none_or(|known| known == named) || Kernel::version(named) == Kernel::version(&release);
+    if !agree {
+        eprintln!(
+            "schedlab: {}: it was recorded on {release}, and {option} {asked} is taken instead: what differs may be what \
+             changed between them",
+            recorded.trace.display(),
+        );
+    }
+    Ok(())
 }
 
 /// The kernel as the user names it, the facts do, or the recording itself; none if none does.
@@ -182,18 +247,24 @@ fn recorded_kernel(folder: &Path, option: &str) -> Result<String, Error> {
 
 /// The kernel of a release; where none of its version is known, the newest before it.
 fn kernel_of(release: &str, option: &str) -> Option<String> {
-    let recorded = Kernel::version(release)?;
-    let names = Kernel::names();
-    let before = names.iter().rev().find(|name| Kernel::version(name).is_some_and(|of| of <= recorded));
-    let known = before.unwrap_or(&names[0]);
-    if Kernel::version(known) != Some(recorded) {
+    let (known, is_its_own) = newest_of(release)?;
+    if !is_its_own {
         eprintln!(
             "schedlab: the rules of {release} are not known: those of {known} are taken, and what changed since differs \
              for that reason; {option} names others, one of {}",
             Kernel::names().join(", ")
         );
     }
-    Some((*known).to_owned())
+    Some(known)
+}
+
+/// The newest kernel of a release's version or one before it, and whether it is of that version.
+fn newest_of(release: &str) -> Option<(String, bool)> {
+    let recorded = Kernel::version(release)?;
+    let names = Kernel::names();
+    let before = names.iter().rev().find(|name| Kernel::version(name).is_some_and(|of| of <= recorded));
+    let known = before.unwrap_or(&names[0]);
+    Some(((*known).to_owned(), Kernel::version(known) == Some(recorded)))
 }
 
 /// Sets what was in force when the recording was made.
@@ -235,13 +306,17 @@ fn tell_other_rules(folder: &Path, recorded: &Recorded, sched_ext: Option<&str>)
 /// their tasks, and the switches that were turned over for one alone, lie beside each.
 /// The folder that the user names goes before both.
 pub fn fact(folder: &Path, recorded: &Recorded, name: &str) -> Result<String, Error> {
+    place(folder, recorded, name).map_or_else(|| Ok(String::new()), |path| files::read(&path))
+}
+
+/// Where a file of facts lies, if there is one.
+fn place(folder: &Path, recorded: &Recorded, name: &str) -> Option<PathBuf> {
     let beside = recorded.trace.parent().map(|parent| parent.join("facts"));
     let mut places = [beside.as_deref(), Some(folder)];
     if recorded.facts.as_deref() != Some(folder) {
         places.reverse();
     }
-    let path = places.into_iter().flatten().map(|place| place.join(name)).find(|path| path.is_file());
-    path.map_or_else(|| Ok(String::new()), |path| files::read(&path))
+    places.into_iter().flatten().map(|place| place.join(name)).find(|path| path.is_file())
 }
 
 /// The scheduler of sched_ext that was at work, if one was.

@@ -6,7 +6,9 @@
 mod args;
 mod boot_parameters;
 mod command;
+mod count;
 mod error;
+mod fact_lines;
 mod facts;
 mod files;
 mod machine;

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::args::{Export, Topo};
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
-use crate::{files, machine};
+use crate::{fact_lines, files, machine};
 
 /// Differences that are printed; more of them say nothing new.
 const DIFFERENCES_SHOWN: usize = 20;
@@ -72,6 +72,7 @@ pub fn run(args: &Topo) -> Result<Status, Error> {
 fn check(topology: &Topology, kernel: &Kernel, folder: &Path, format: Format) -> Result<Status, Error> {
     let text = |name: &str| {
         let path = folder.join(name);
+        fact_lines::tell(&path);
         path.is_file().then(|| files::read(&path)).transpose()
     };
     let (domains, schedstat, dmesg) =

@@ -1,0 +1,16 @@
+//! Numbers with their noun, as sentences have them.
+
+/// `1 event` or `3 events`.
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `1 event was` or `3 events were`.
+pub fn were(n: u64, what: &str) -> String {
+    format!("{} {}", counted(n, what), if n == 1 { "was" } else { "were" })
+}
+
+/// `1 switch is` or `3 switches are`.
+pub fn are_switches(n: u64) -> String {
+    if n == 1 { "1 switch is".to_owned() } else { format!("{n} switches are") }
+}

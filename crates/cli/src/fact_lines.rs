@@ -1,0 +1,151 @@
+//! Lines in files of facts that have not the form of the file: what is not understood must not pass for what was in force.
+//!
+//! Only the form is looked at. A file may well name switches and numbers that decide nothing here; but one that was cut,
+//! overwritten or mixed up with another would leave a kernel as it is by default, and nobody would know.
+
+use std::path::Path;
+
+use crate::count::counted;
+use crate::files;
+
+/// A kind of file: its name, whether a line is one of its own, and such a line.
+struct Form {
+    name: &'static str,
+    fits: fn(&str) -> bool,
+    like: &'static str,
+}
+
+const FORMS: [Form; 10] = [
+    Form { name: "sched_features.txt", fits: is_switches, like: "NO_HRTICK WAKEUP_PREEMPTION" },
+    Form { name: "debug_sched.txt", fits: is_path, like: "/sys/kernel/debug/sched/nr_migrate 32" },
+    Form { name: "sysctl.txt", fits: is_path, like: "/proc/sys/kernel/sched_autogroup_enabled 1" },
+    Form { name: "config.txt", fits: is_option, like: "CONFIG_HZ=250" },
+    Form { name: "tasks.txt", fits: is_task, like: "7 7 OTHER 0 0 0-3 / kworker/0:0" },
+    Form { name: "groups-before.txt", fits: is_member, like: "7 7 / - 0 kworker/0:0" },
+    Form { name: "groups-after.txt", fits: is_member, like: "7 7 / - 0 kworker/0:0" },
+    Form { name: "cgroups.txt", fits: is_path, like: "/user.slice/cpu.weight 100" },
+    Form { name: "cgroups-after.txt", fits: is_path, like: "/user.slice/cpu.weight 100" },
+    Form { name: "domains.txt", fits: is_domain, like: "cpu0/domain0/name MC" },
+];
+
+/// Tells of the lines of a file of facts that are none of such a file.
+pub fn tell(path: &Path) {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(form) = FORMS.iter().find(|form| form.name == name) else { return };
+    // What cannot be read is told by whoever needs it.
+    let Ok(text) = files::read(path) else { return };
+    if let Some(note) = note(form, &text) {
+        eprintln!("schedlab: {}:{note}", path.display());
+    }
+}
+
+/// The names of all files whose form is known.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FORMS.iter().map(|form| form.name)
+}
+
+fn note(form: &Form, text: &str) -> Option<String> {
+    let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let mut strange = lines().filter(|(_, line)| !(form.fits)(line));
+    let (first, line) = strange.next()?;
+    let (wrong, all) = (1 + strange.count(), lines().count());
+    let extent = if wrong == all {
+        "nothing in it is understood, and what holds by default is taken".to_owned()
+    } else {
+        format!(
+            "{} of {all} {} passed over",
+            counted(wrong as u64, "line"),
+            if wrong == 1 { "is" } else { "are" }
+        )
+    };
+    let start: String = line.chars().take(40).collect();
+    Some(format!(
+        "{}: \"{start}\" is no line of such a file, as \"{}\" is one: {extent}",
+        first + 1,
+        form.like
+    ))
+}
+
+/// A command that found nothing to write says so where its output goes.
+fn is_complaint(line: &str) -> bool {
+    line.contains(": No such file") || line.contains(": Permission denied")
+}
+
+fn is_switches(line: &str) -> bool {
+    let is_name = |word: &str| {
+        word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+    };
+    is_complaint(line) || line.split_whitespace().all(is_name)
+}
+
+fn is_path(line: &str) -> bool {
+    is_complaint(line) || (line.starts_with('/') && line.contains(' '))
+}
+
+fn is_option(line: &str) -> bool {
+    line.starts_with('#') || (line.starts_with("CONFIG_") && line.contains('='))
+}
+
+fn is_task(line: &str) -> bool {
+    line.starts_with('#') || (line.splitn(8, ' ').count() == 8 && begins_with_numbers(line))
+}
+
+fn is_member(line: &str) -> bool {
+    line.starts_with('#') || line.starts_with("hierarchy ") || begins_with_numbers(line)
+}
+
+fn is_domain(line: &str) -> bool {
+    let at = |text: Option<&str>, lead: &str| text.is_some_and(|text| text.starts_with(lead));
+    let mut parts = line.split('/');
+    is_complaint(line) || (at(parts.next(), "cpu") && at(parts.next(), "domain"))
+}
+
+/// The task and its process.
+fn begins_with_numbers(line: &str) -> bool {
+    let mut words = line.split(' ');
+    let mut number = || words.next().is_some_and(|word| word.parse::<u32>().is_ok());
+    number() && number()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn each_example_is_a_line_of_its_file_and_nonsense_of_none() {
+        for form in &FORMS {
+            assert!((form.fits)(form.like), "{}", form.name);
+            let note = |text: &str| note(form, text);
+            assert_eq!(note(""), None);
+            let all = note("hello world\nthis is nonsense 17 = x\n").expect(form.name);
+            assert!(all.starts_with("1: \"hello world\"") && all.contains("nothing in it"), "{all}");
+            let some = note(&format!("{}\n\nhello world\n", form.like)).expect(form.name);
+            assert!(some.starts_with("3: ") && some.ends_with("1 line of 2 is passed over"), "{some}");
+        }
+    }
+
+    #[test]
+    fn the_facts_of_all_recordings_have_their_form() {
+        fn below(folder: PathBuf, found: &mut Vec<PathBuf>) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    below(path, found);
+                } else {
+                    found.push(path);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        below(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces"), &mut found);
+        let mut looked_at = 0;
+        for path in found {
+            let Some(form) = FORMS.iter().find(|form| path.ends_with(form.name)) else { continue };
+            let Ok(text) = files::read(&path) else { continue };
+            assert_eq!(note(form, &text), None, "{}", path.display());
+            looked_at += 1;
+        }
+        assert!(looked_at > 300, "{looked_at}");
+    }
+}
