@@ -10,11 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use schedlab::sched::{Feature, Kernel};
-use schedlab::topology::{Topology, TopologyError};
+use schedlab::topology::{CpuId, CpuMask, Topology, TopologyError};
 use schedlab::trace::read::{self, Record, Summary};
-use schedlab::trace::{Event, Kind, LateStates, Sink};
+use schedlab::trace::{Event, Kind, LateStates, Sink, UnseenSwitches};
 use schedlab::units::{Duration, Time};
+use serde::Serialize;
 
+use crate::count::{are_switches, counted, were};
 use crate::error::Error;
 use crate::progress::Progress;
 
@@ -30,6 +32,8 @@ pub struct Recording {
     machine: Option<Limit>,
     /// Of a kernel that reads states late.
     late: Option<LateStates>,
+    /// Whether the command tells of missing switches itself.
+    counts_switches: bool,
 }
 
 /// The machine on which a recording is to be understood.
@@ -41,12 +45,32 @@ struct Limit {
 }
 
 /// What is in a recording, for who cannot do without.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Seen {
     switches: bool,
     /// Beginnings of wake-ups.
     pub wakings: bool,
+    /// What is missing in it.
+    pub missing: Missing,
+    first: Option<Time>,
     last: Time,
+    /// Which CPUs events are of.
+    cpus: Vec<bool>,
+}
+
+/// What is missing in a recording, or wrong, so that figures are not taken for more than they are.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Missing {
+    /// Events that were lost, as far as they are counted.
+    pub lost_events: u64,
+    /// Places where events were lost.
+    pub losses: u64,
+    /// Parts that could not be understood.
+    pub not_understood: u64,
+    /// How often the clock goes back.
+    pub clock_goes_back: u64,
+    /// Switches that must be missing, as events show others to run than were switched to.
+    pub unseen_switches: u64,
 }
 
 impl Seen {
@@ -59,7 +83,25 @@ impl Seen {
         }
         let back = self.last.since(event.time);
         self.last = event.time;
+        self.first.get_or_insert(event.time);
+        let cpu = event.cpu.index();
+        if cpu >= self.cpus.len() {
+            self.cpus.resize(cpu + 1, false);
+        }
+        self.cpus[cpu] = true;
         (back > Duration::ZERO).then_some(back)
+    }
+
+    /// What there is: `events from 1.000000 to 2.500000 of CPUs 0-3`.
+    pub fn extent(&self) -> String {
+        let seconds =
+            |time: Time| format!("{}.{:06}", time.0 / 1_000_000_000, time.0 % 1_000_000_000 / 1_000);
+        let mut cpus = CpuMask::new(self.cpus.len());
+        let seen = self.cpus.iter().enumerate().filter(|(_, seen)| **seen);
+        seen.for_each(|(cpu, _)| cpus.set(CpuId(cpu as u16)));
+        let noun = if cpus.weight() == 1 { "CPU" } else { "CPUs" };
+        let (first, last) = (seconds(self.first.unwrap_or_default()), seconds(self.last));
+        format!("events from {first} to {last} of {noun} {cpus}")
     }
 }
 
@@ -84,7 +126,7 @@ impl Recording {
         if first.is_none() {
             return Err(no_event(&name));
         }
-        Ok(Recording { name, reader, first, place, size, machine: None, late: None })
+        Ok(Recording { name, reader, first, place, size, machine: None, late: None, counts_switches: false })
     }
 
     /// How many CPUs the machine had, if the recording says.
@@ -112,6 +154,11 @@ impl Recording {
         Recording { late: (!kernel.has(Feature::SwitchStatePassed)).then(LateStates::default), ..self }
     }
 
+    /// Leaves it to the command to tell of missing switches.
+    pub fn whose_switches_are_counted(self) -> Recording {
+        Recording { counts_switches: true, ..self }
+    }
+
     /// Feeds every event to a sink, until `stop` says that nobody wants more.
     ///
     /// # Errors
@@ -123,6 +170,7 @@ impl Recording {
         let mut count = 0u64;
         let mut seen = Seen::default();
         let mut back = Back::default();
+        let mut unseen = UnseenSwitches::default();
         while let Some(record) = next.take().or_else(|| self.reader.next()) {
             if count.is_multiple_of(LOOK_EVERY) {
                 progress.at(self.place.load(Ordering::Relaxed) as usize, self.size as usize);
@@ -132,6 +180,7 @@ impl Recording {
             summary.count(&record);
             if let Record::Event(event) = record {
                 self.fits(&event)?;
+                unseen.event(&event);
                 if let Some(step) = seen.see(&event) {
                     back.count(step, || self.place_of(&event));
                 }
@@ -151,7 +200,17 @@ impl Recording {
             std::iter::from_fn(|| late.pop(true)).for_each(|event| sink.take(event));
         }
         drop(progress);
+        seen.missing = Missing {
+            lost_events: summary.lost,
+            losses: summary.losses,
+            not_understood: summary.gaps,
+            clock_goes_back: back.count,
+            unseen_switches: unseen.count(),
+        };
         warn(&self.name, &summary, &back);
+        if !self.counts_switches {
+            tell_unseen_switches(&self.name, &seen.missing);
+        }
         match summary.events {
             0 if summary.gaps > 0 => {
                 Err(Error::new(format!("{}: there is no event in it that can be read", self.name)))
@@ -221,27 +280,44 @@ impl Back {
 fn warn(name: &str, summary: &Summary, back: &Back) {
     if let Some((place, step)) = &back.first {
         eprintln!(
-            "schedlab: {name}: the clock goes back in {} places, first by {step}, {place}; times and waits around \
+            "schedlab: {name}: the clock goes back in {}, first by {step}, {place}; times and waits around \
              them are wrong. Are these several recordings in one, or times since the last event?",
-            back.count
+            counted(back.count, "place")
         );
     }
     if summary.losses > 0 {
         let lost = match summary.lost {
             0 => "an unknown number of events was lost".to_owned(),
-            lost => format!("{lost} events were lost"),
+            lost => were(lost, "event") + " lost",
         };
         eprintln!(
-            "schedlab: {name}: {lost} in recording, in {} places; counts and times around them are not to be trusted, \
+            "schedlab: {name}: {lost} in recording, in {}; counts and times around them are not to be trusted, \
              and a larger buffer loses fewer",
-            summary.losses
+            counted(summary.losses, "place")
         );
     }
     if let Some(gap) = summary.first_gaps.first() {
         let last = summary.last_gap.as_ref().filter(|last| *last != gap);
         let last = last.map_or_else(String::new, |last| format!("; the last: {last}"));
-        eprintln!("schedlab: {name}: {} parts were not understood; the first: {gap}{last}", summary.gaps);
+        let parts = were(summary.gaps, "part");
+        eprintln!("schedlab: {name}: {parts} not understood; the first: {gap}{last}");
     }
+}
+
+fn tell_unseen_switches(name: &str, missing: &Missing) {
+    // Several recordings in one have another on each CPU.
+    if missing.unseen_switches == 0 || missing.clock_goes_back > 0 {
+        return;
+    }
+    let why = match missing.losses {
+        0 => ". Was one task recorded (perf record without -a), or were events filtered?",
+        _ => "; they may be among those that were lost",
+    };
+    eprintln!(
+        "schedlab: {name}: {} missing, as events show tasks that no switch let run: times and waits around them are \
+         wrong{why}",
+        are_switches(missing.unseen_switches)
+    );
 }
 
 /// Whether what stands there is gone once it was read: standard input, a pipe.

@@ -219,6 +219,13 @@ fn bad_input_is_a_sentence() {
     "#]],
     );
     check_error(
+        &["sched", "timehist", "--time", "4.5,4"],
+        TRACE,
+        expect![[r#"
+        schedlab: --time 4.5,4: it ends before it begins
+    "#]],
+    );
+    check_error(
         &["sched", "timehist", "--cpu", "3-1"],
         TRACE,
         expect![[r#"
@@ -450,6 +457,211 @@ fn a_clock_that_goes_back_is_told() {
     let (_, told) = alone("clock", text.as_bytes(), &["sched", "map"]);
     expect![[r#"
         schedlab: FILE: the clock goes back in 2 places, first by 4750ms, line 3; times and waits around them are wrong. Are these several recordings in one, or times since the last event?
+    "#]]
+    .assert_eq(&told);
+}
+
+/// Two CPUs; on CPU 1 a task wakes another that no switch let run.
+const LACKING: &str = "\
+<idle>-0 [000] d..2. 1.0: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=1 next_prio=120
+<idle>-0 [001] d..2. 1.1: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=2 next_prio=120
+c-3 [001] d..2. 1.5: sched_waking: comm=d pid=4 prio=120 target_cpu=001
+a-1 [000] d..2. 2.5: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+";
+
+#[test]
+fn missing_switches_are_told() {
+    let (_, told) = alone("lacking", LACKING.as_bytes(), &["sched", "map"]);
+    expect![[r#"
+        schedlab: FILE: 1 switch is missing, as events show tasks that no switch let run: times and waits around them are wrong. Was one task recorded (perf record without -a), or were events filtered?
+    "#]].assert_eq(&told);
+    let lost = LACKING.replace("c-3", "CPU:1 [LOST 1 EVENTS]\nc-3");
+    for args in [&["detect", "--format", "json"][..], &["sched", "latency", "--format", "json"]] {
+        let (out, told) = alone("lost", lost.as_bytes(), args);
+        let missing = serde_json::from_str::<Value>(&out).unwrap()["missing"].clone();
+        assert_eq!(
+            (&missing["unseen_switches"], &missing["lost_events"]),
+            (&Value::from(1), &Value::from(1))
+        );
+        expect![[r#"
+            schedlab: FILE: 1 event was lost in recording, in 1 place; counts and times around them are not to be trusted, and a larger buffer loses fewer
+            schedlab: FILE: 1 switch is missing, as events show tasks that no switch let run: times and waits around them are wrong; they may be among those that were lost
+        "#]].assert_eq(&told);
+    }
+}
+
+#[test]
+fn sched_latency_has_its_total_in_json() {
+    let file = recording("6.1/1x1x8/fork/trace.txt.gz");
+    let value = json(&["sched", "latency"], &file);
+    let sum: u64 =
+        value["rows"].as_array().unwrap().iter().map(|row| row["switches"].as_u64().unwrap()).sum();
+    assert_eq!(value["total"]["switches"].as_u64(), Some(sum));
+    assert!(
+        value["total"]["switch_bugs"].is_u64() && value["total"]["wakeups"].as_u64() > Some(0),
+        "{value}"
+    );
+}
+
+#[test]
+fn an_empty_answer_says_what_there_is() {
+    for (args, expected) in [
+        (
+            &["sched", "timehist", "--time", "99999,"][..],
+            expect![[r#"
+            schedlab: FILE: nothing is within --time; there are events from 1.000000 to 2.500000 of CPUs 0-1
+        "#]],
+        ),
+        (
+            &["sched", "timehist", "--cpu", "77", "--summary"],
+            expect![[r#"
+            schedlab: FILE: nothing is within --cpu; there are events from 1.000000 to 2.500000 of CPUs 0-1
+        "#]],
+        ),
+        (
+            &["sched", "timehist", "--tid", "99999999"],
+            expect![[r#"
+            schedlab: FILE: nothing is within --tid; `schedlab sched latency --pids` lists the tasks; there are events from 1.000000 to 2.500000 of CPUs 0-1
+        "#]],
+        ),
+        (
+            &["sched", "map", "--cpus", "5"],
+            expect![[r#"
+            schedlab: FILE: --cpus names no CPU that switches; there are events from 1.000000 to 2.500000 of CPUs 0-1
+        "#]],
+        ),
+    ] {
+        let (_, told) = alone("empty", LACKING.replace("c-3", "b-2").as_bytes(), args);
+        expected.assert_eq(&told);
+    }
+}
+
+/// A recording of 6.1 on eight CPUs with its facts, some of them replaced.
+fn with_facts(name: &str, replaced: &[(&str, &str)], args: &[&str]) -> String {
+    let folder = std::env::temp_dir().join(format!("schedlab-{}-facts-{name}", std::process::id()));
+    let facts = folder.join("facts");
+    std::fs::create_dir_all(&facts).unwrap();
+    for file in std::fs::read_dir(recording("6.1/1x1x8/facts")).unwrap().map(|file| file.unwrap().path()) {
+        std::fs::copy(&file, facts.join(file.file_name().unwrap())).unwrap();
+    }
+    for (file, text) in replaced {
+        std::fs::write(facts.join(file), text).unwrap();
+    }
+    std::fs::copy(recording("6.1/1x1x8/fork/trace.txt.gz"), folder.join("trace.txt.gz")).unwrap();
+    let output = schedlab(args, &folder);
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stderr).unwrap().replace(&folder.display().to_string(), "FOLDER")
+}
+
+#[test]
+fn nonsense_among_the_facts_is_told() {
+    const NONSENSE: &str = "hello world\nthis is nonsense 17 = x\n";
+    assert_eq!(with_facts("good", &[], &["audit"]), "");
+    for name in [
+        "debug_sched",
+        "sched_features",
+        "sysctl",
+        "groups-before",
+        "groups-after",
+        "tasks",
+        "cgroups",
+        "config",
+    ] {
+        let told = with_facts(name, &[(&format!("{name}.txt"), NONSENSE)], &["audit"]);
+        let expected = format!("FOLDER/facts/{name}.txt:1: \"hello world\" is no line of such a file");
+        assert!(told.contains(&expected) && told.contains("nothing in it is understood"), "{told}");
+    }
+    let some = with_facts("some", &[("sched_features.txt", "NO_SIS_UTIL\nwhat\n")], &["detect"]);
+    expect![[r#"
+        schedlab: FOLDER/facts/sched_features.txt:2: "what" is no line of such a file, as "NO_HRTICK WAKEUP_PREEMPTION" is one: 1 line of 2 is passed over
+    "#]].assert_eq(&some);
+}
+
+#[test]
+fn what_the_user_says_against_the_recording_is_told() {
+    let other = with_facts("kernel", &[], &["audit", "--kernel", "v6.12+NO_SIS_UTIL"]);
+    expect![[r#"
+        schedlab: FOLDER/trace.txt.gz: it was recorded on 6.1.0-50-cloud-amd64, and --kernel v6.12+NO_SIS_UTIL is taken instead: what differs may be what changed between them
+    "#]].assert_eq(&other);
+    assert_eq!(with_facts("same", &[], &["audit", "--kernel", "v6.1+NO_SIS_UTIL"]), "");
+    for verb in ["audit", "detect"] {
+        let machine = with_facts("machine", &[], &[verb, "--machine", "2x8x8"]);
+        expect![[r#"
+            schedlab: FOLDER/trace.txt.gz: it was recorded on 8 CPUs, as FOLDER/facts says, and --machine 2x8x8 has 128: caches and nodes are those of 2x8x8, and not where the recording was made
+        "#]].assert_eq(&machine);
+    }
+}
+
+#[test]
+fn an_audit_of_several_names_each_kernel_and_machine() {
+    let folder = std::env::temp_dir().join(format!("schedlab-{}-several", std::process::id()));
+    for (name, from) in [("a", "6.1/1x1x8"), ("b", "6.12/1x1x8")] {
+        std::fs::create_dir_all(folder.join(name).join("facts")).unwrap();
+        let from = recording(from);
+        std::fs::copy(from.join("fork/trace.txt.gz"), folder.join(name).join("trace.txt.gz")).unwrap();
+        for file in std::fs::read_dir(from.join("facts")).unwrap().map(|file| file.unwrap().path()) {
+            std::fs::copy(&file, folder.join(name).join("facts").join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let text = text(&["audit"], &folder);
+    let shown = folder.display().to_string();
+    let _ = std::fs::remove_dir_all(&folder);
+    let head = text.lines().next().unwrap().replace(&shown, "FOLDER");
+    expect!["FOLDER as v6.1 and v6.12 on FOLDER/a/facts and FOLDER/b/facts, 6521 events"].assert_eq(&head);
+}
+
+#[test]
+fn what_a_table_of_cpus_does_not_say_is_told() {
+    let (_, told) = alone("lscpu", b"# CPU,Node\n0,0\n1,0\n", &["topo"]);
+    expect![[r#"
+        schedlab: FILE does not tell of cores (each CPU is taken for one), sockets (one is taken for all), caches (the CPUs of a package in one node are taken to share the last one); the whole output of lscpu -p does
+    "#]].assert_eq(&told);
+    assert_eq!(alone("whole", b"# CPU,Core,Socket,Node,L3\n0,0,0,0,0\n1,1,0,0,0\n", &["topo"]).1, "");
+}
+
+#[test]
+fn rows_of_an_audit_and_detectors_are_explained() {
+    for (name, expected) in [
+        (
+            "UNSEEN_SWITCH",
+            expect![[r#"
+            UNSEEN_SWITCH (fact an audit lacks)
+            A recording does not tell who ran and who waited on the CPU, since a switch that is not in the trace.
+        "#]],
+        ),
+        (
+            "none",
+            expect![[r#"
+            NONE (row of an audit)
+            By no rule known here can be told what would have been chosen: what it hangs on is hidden.
+        "#]],
+        ),
+        (
+            "pile-up",
+            expect![[r#"
+            pile-up (detector)
+            2 or more new tasks are put on a CPU that has others while a CPU that they may use is idle.
+        "#]],
+        ),
+    ] {
+        let output = schedlab(&["explain"], Path::new(name));
+        expected.assert_eq(&String::from_utf8(output.stdout).unwrap());
+    }
+    let alone = schedlab(&["topo", "--cpu", "0"], Path::new("1x1"));
+    expect![[r#"
+        CPU 0 under v7.2
+        it has no domains: there is no other CPU to balance with
+    "#]]
+    .assert_eq(&String::from_utf8(alone.stdout).unwrap());
+}
+
+#[test]
+fn a_task_that_does_not_run_is_told() {
+    let scenario = b"machine = \"1x2\"\nkernels = [\"v6.12\"]\n\n[[workload.task]]\nname = \"a\"\nprogram = [\"run 1ms\"]\n";
+    let (_, told) = alone("why", scenario, &["why", "--task", "nosuch"]);
+    expect![[r#"
+        schedlab: no task "nosuch" runs; there are a
     "#]]
     .assert_eq(&told);
 }

@@ -30,19 +30,22 @@ pub fn run(args: &Audit) -> Result<Status, Error> {
         audited.push((recorded, facts, report.events));
         sum.add(report, args.stories);
     }
-    let facts = &audited[0].1;
+    let kernels = joined(audited.iter().map(|(_, facts, _)| facts.kernel.name.as_str()));
+    let machines = joined(audited.iter().map(|(_, facts, _)| facts.topology.name.as_str()));
     let output = args.output.as_deref();
     if args.format == AuditFormat::Text {
-        let head = format!("{} as {} on {}", args.file.display(), facts.kernel.name, facts.topology.name);
+        let head = format!("{} as {kernels} on {machines}", args.file.display());
         output::write(output, |out| text::print(out, &head, &sum))?;
         return Ok(Status::Done);
     }
     let mut value = json!({
         "file": args.file.display().to_string(),
-        "machine": facts.topology.name,
-        "kernel": facts.kernel.name,
-        "recordings": audited.iter().map(|(recorded, _, events)| json!({
+        "machine": machines,
+        "kernel": kernels,
+        "recordings": audited.iter().map(|(recorded, facts, events)| json!({
             "file": recorded.trace.display().to_string(),
+            "machine": facts.topology.name,
+            "kernel": facts.kernel.name,
             "events": events,
         })).collect::<Vec<_>>(),
     });
@@ -55,6 +58,21 @@ pub fn run(args: &Audit) -> Result<Status, Error> {
         writeln!(out)
     })?;
     Ok(Status::Done)
+}
+
+/// The different ones, as in `v6.1 and v6.12`.
+fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut different: Vec<&str> = Vec::new();
+    for name in names {
+        if !different.contains(&name) {
+            different.push(name);
+        }
+    }
+    match &different[..] {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
 }
 
 fn asked(args: &Audit) -> Asked<'_> {
@@ -91,6 +109,7 @@ fn follow<S: Listener>(
         topology.nr_cpus(),
         "--machine",
     );
+    let recording = recording.whose_switches_are_counted();
     let mut shadow = Shadow::with_sink(topology, &facts.kernel, options, sink);
     if !recording.feed(&mut shadow, || false)?.wakings {
         eprintln!(
@@ -112,23 +131,25 @@ fn perfetto(args: &Audit, recordings: &[Recorded]) -> Result<Status, Error> {
         )));
     };
     let facts = Facts::gather(&asked(args), recorded)?;
-    let mut followed = Err(Error::new("nothing was read"));
+    let mut followed = None;
     let written = output::write(args.output.as_deref(), |out: &mut dyn Write| {
         let marks = marks::Marks::new(write::Perfetto::new(out, write::Extras::ALL));
         match follow(args, recorded, &facts, marks) {
             Ok((report, marks)) => {
-                followed = Ok(report);
+                followed = Some(Ok(report));
                 marks.finish()
             }
             // What was not read to its end must not look whole.
             Err(error) => {
-                followed = Err(error);
+                followed = Some(Err(error));
                 Err(io::Error::other("the recording could not be read"))
             }
         }
     });
-    let report = followed?;
+    // Where nothing was read, nothing could be written.
+    let report = followed.transpose()?;
     written?;
+    let report = report.expect("it was written");
     if args.output.is_some() {
         let head = format!("{} as {} on {}", args.file.display(), facts.kernel.name, facts.topology.name);
         output::print(|out| text::print(out, &head, &report))?;

@@ -1,19 +1,28 @@
 //! `schedlab detect`: what is wrong in a recording.
 
-use schedlab::report::detect::{Detect, Options, Thresholds, Who};
+use schedlab::report::detect::{Detect, Detected, Options, Thresholds, Who};
 use schedlab::topology::{CpuMask, Topology};
 use schedlab::trace::Comm;
 use schedlab::units::Pid;
+use serde::Serialize;
 
 use crate::args;
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::recorded::Recorded;
-use crate::recording::Recording;
+use crate::recording::{Missing, Recording};
 use crate::{facts, machine};
 
 /// CPUs that a machine can have.
 const NR_CPUS: usize = 4096;
+
+/// What is found and what is missing, as JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    detected: &'a Detected,
+    missing: Missing,
+}
 
 /// Runs all detectors.
 pub fn run(args: &args::Detect) -> Result<Status, Error> {
@@ -23,6 +32,9 @@ pub fn run(args: &args::Detect) -> Result<Status, Error> {
         (None, Some(facts)) => Some(machine::folder(facts)?),
         (None, None) => recorded.machine()?,
     };
+    if let (Some(named), Some(topology)) = (&args.machine, &topology) {
+        facts::tell_other_machine(topology, named, "--machine", None, &recorded);
+    }
     let folder = args.facts.as_deref().or(recorded.facts.as_deref());
     let affinity = args.affinity.iter().map(|text| affinity(text)).collect::<Result<_, _>>()?;
     let thresholds = Thresholds { worst: args.most, ..Thresholds::default() };
@@ -32,13 +44,13 @@ pub fn run(args: &args::Detect) -> Result<Status, Error> {
     if let Some(kernel) = &kernel {
         recording = recording.of_kernel(kernel);
     }
-    recording.feed(&mut detect, || false)?;
+    let missing = recording.feed(&mut detect, || false)?.missing;
     let mut detected = detect.finish();
     if let Some(kernel) = kernel {
         detected.keep_ways(|switch| kernel.is_turned_by(switch));
     }
     match args.format {
-        Format::Json => output::print_json(&detected)?,
+        Format::Json => output::print_json(&Told { detected: &detected, missing })?,
         Format::Text => output::print(|out| out.write_all(detected.text().as_bytes()))?,
     }
     Ok(Status::Done)

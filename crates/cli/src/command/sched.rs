@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
+use std::path::Path;
 
 use schedlab::report::perf_sched::{
     Latency, Map, MapRow, Reading, SortKey, Timehist, TimehistOptions, TimehistRow,
@@ -45,9 +46,14 @@ fn latency(args: &args::Latency) -> Result<Status, Error> {
         Like::V6_9 => Reading::Perf69,
     };
     let mut fold = Latency::default();
-    Recording::open(&Recorded::one(&args.file)?.trace)?.feed(&mut fold, || false)?;
+    let seen = Recording::open(&Recorded::one(&args.file)?.trace)?.feed(&mut fold, || false)?;
+    let rows = fold.rows(reading, args.pids, &keys);
     match args.format {
-        Format::Json => output::print_json(&json!({ "rows": fold.rows(reading, args.pids, &keys) }))?,
+        Format::Json => output::print_json(&json!({
+            "rows": rows,
+            "total": fold.total(reading, &rows),
+            "missing": seen.missing,
+        }))?,
         Format::Text => {
             output::print(|out| out.write_all(fold.text(reading, args.pids, &keys).as_bytes()))?;
         }
@@ -60,6 +66,7 @@ fn map(args: &args::Map) -> Result<Status, Error> {
     let nr_cpus = recording.nr_cpus().unwrap_or(0);
     let cpus = args.cpus.as_deref().map(|list| cpus("--cpus", list)).transpose()?;
     let mut read = Ok(Seen::default());
+    let mut empty = false;
     output::print(|out| {
         let rows = Rows::new(out, args.format);
         let put = |row: &MapRow| rows.put(row, MapRow::line);
@@ -69,18 +76,25 @@ fn map(args: &args::Map) -> Result<Status, Error> {
         }
         read = recording.feed(&mut map, || rows.is_over());
         drop(map);
+        empty = rows.is_empty();
         if read.is_ok() { rows.finish(None) } else { Ok(()) }
     })?;
-    read.map(|_| Status::Done)
+    let seen = read?;
+    if empty && args.cpus.is_some() {
+        tell_empty(&args.file, "--cpus names no CPU that switches", &seen);
+    }
+    Ok(Status::Done)
 }
 
 fn timehist(args: &args::Timehist) -> Result<Status, Error> {
     let recording = Recording::open(&Recorded::one(&args.file)?.trace)?;
     let options = options(args, recording.nr_cpus().unwrap_or(0))?;
     let mut read = Ok(Seen::default());
+    let shown = Cell::new(0u64);
     output::print(|out| {
         let rows = Rows::new(out, args.format);
         let mut fold = Timehist::new(options.clone(), |row: &TimehistRow| {
+            shown.set(shown.get() + 1);
             if !args.summary {
                 if rows.is_empty() {
                     rows.text(&options.header());
@@ -97,7 +111,20 @@ fn timehist(args: &args::Timehist) -> Result<Status, Error> {
         }
         if read.is_ok() { rows.finish(summary.map(|summary| ("summary", json!(summary)))) } else { Ok(()) }
     })?;
-    read.map(|_| Status::Done)
+    let seen = read?;
+    let asked =
+        [("--time", args.time.is_some()), ("--cpu", args.cpu.is_some()), ("--tid", args.tid.is_some())];
+    let asked: Vec<&str> = asked.into_iter().filter_map(|(option, given)| given.then_some(option)).collect();
+    if shown.get() == 0 && !asked.is_empty() {
+        let tasks = if args.tid.is_some() { "; `schedlab sched latency --pids` lists the tasks" } else { "" };
+        tell_empty(&args.file, &format!("nothing is within {}{tasks}", asked.join(" and ")), &seen);
+    }
+    Ok(Status::Done)
+}
+
+/// Says why an answer is empty, and what there is.
+fn tell_empty(file: &Path, why: &str, seen: &Seen) {
+    eprintln!("schedlab: {}: {why}; there are {}", file.display(), seen.extent());
 }
 
 /// What the command line says of a timehist.
@@ -145,7 +172,13 @@ fn window(text: &str) -> Result<(Option<Time>, Option<Time>), Error> {
         Ok(Some(Time(seconds.checked_mul(1_000_000_000).ok_or_else(wrong)?.saturating_add(nanos))))
     };
     let (start, stop) = text.split_once(',').ok_or_else(wrong)?;
-    Ok((instant(start.trim())?, instant(stop.trim())?))
+    let (start, stop) = (instant(start.trim())?, instant(stop.trim())?);
+    if let (Some(from), Some(to)) = (start, stop)
+        && to < from
+    {
+        return Err(Error::new(format!("--time {text}: it ends before it begins")));
+    }
+    Ok((start, stop))
 }
 
 /// Rows written as they come: lines, or the elements of a JSON array.

@@ -6,17 +6,20 @@ use std::io::{self, Write};
 use schedlab::audit::{AuditReport, Choice, Counts, Decision, DecisionReport, Verdict};
 use schedlab::sched::Reason;
 
+use crate::count::{are_switches, counted};
+
 /// Reasons of a kind that are printed; the rest are rare.
 const REASONS_SHOWN: usize = 8;
 
 /// Prints all of it.
 pub fn print(out: &mut dyn Write, head: &str, report: &AuditReport) -> io::Result<()> {
-    writeln!(out, "{head}, {} events", report.events)?;
+    writeln!(out, "{head}, {}", counted(report.events, "event"))?;
     if report.unseen_switches > 0 {
         writeln!(
             out,
-            "{} switches are missing among them: what hangs on those is undecided",
-            report.unseen_switches
+            "{} missing among them: what hangs on those is undecided. Was one task recorded (perf record without -a), \
+             or were events filtered or lost?",
+            are_switches(report.unseen_switches)
         )?;
     }
     writeln!(out)?;
