@@ -38,13 +38,44 @@ pub fn machine(name: &str) -> Result<Machine, Error> {
     let topology = match text.trim_start() {
         t if t.starts_with('<') => Topology::from_hwloc(name, text),
         t if t.starts_with("/sys/") => Topology::from_sysfs_lines(name, text),
-        _ => Topology::from_lscpu(name, text),
+        _ => {
+            tell_invented(name, text);
+            Topology::from_lscpu(name, text)
+        }
     };
     Ok(Machine::of(topology?))
 }
 
 fn tar(name: &str, bytes: &[u8]) -> Result<Machine, Error> {
     Ok(Machine::of(Topology::from_sysfs(name, &SavedSysfs::from_tar(name, bytes)?)?))
+}
+
+/// Tells what a table of `lscpu -p` does not say of a machine, and what is taken for it.
+fn tell_invented(name: &str, text: &str) {
+    let headers = text.lines().filter_map(|line| line.trim().strip_prefix('#'));
+    let names = |header: &str| -> Vec<String> {
+        header.split([',', ':']).map(|name| name.trim().to_ascii_lowercase()).collect()
+    };
+    let columns = headers.map(names).rfind(|names| names.contains(&"cpu".to_owned())).unwrap_or_default();
+    let has = |column: &str| columns.iter().any(|name| name == column);
+    let has_cache =
+        columns.iter().any(|name| name.strip_prefix('l').is_some_and(|level| level.parse::<u32>().is_ok()));
+    let missing: Vec<&str> = [
+        (has("core"), "cores (each CPU is taken for one)"),
+        (has("socket"), "sockets (one is taken for all)"),
+        (has("node"), "nodes (one is taken for all)"),
+        (has_cache, "caches (the CPUs of a package in one node are taken to share the last one)"),
+    ]
+    .into_iter()
+    .filter_map(|(has, what)| (!has).then_some(what))
+    .collect();
+    // A table without a header, or without CPUs, is refused.
+    if !columns.is_empty() && !missing.is_empty() {
+        eprintln!(
+            "schedlab: {name} does not tell of {}; the whole output of lscpu -p does",
+            missing.join(", ")
+        );
+    }
 }
 
 /// A folder of facts has a `topology.txt`; any other is taken for a saved sysfs.
