@@ -63,8 +63,11 @@ pub fn kernel(scenario: &Scenario, name: Option<&str>) -> Result<Kernel, Error> 
 pub fn row<'a>(scenario: &'a Scenario, key: Option<&str>) -> Result<&'a Row, Error> {
     let Some(key) = key else { return Ok(&scenario.rows[0]) };
     scenario.rows.iter().find(|row| row.key == key).ok_or_else(|| {
-        let keys: Vec<&str> = scenario.rows.iter().map(|r| r.key.as_str()).collect();
-        Error::new(format!("{} has no row \"{key}\"; it has {}", scenario.file, keys.join(", ")))
+        let keys: Vec<&str> =
+            scenario.rows.iter().map(|r| r.key.as_str()).filter(|key| !key.is_empty()).collect();
+        let has =
+            if keys.is_empty() { "one without a name: leave --row out".to_owned() } else { keys.join(", ") };
+        Error::new(format!("{} has no row \"{key}\"; it has {has}", scenario.file))
     })
 }
 

@@ -211,6 +211,56 @@ fn a_check_of_a_machine_without_recorded_domains() {
 }
 
 #[test]
+fn names_that_are_none() {
+    for (name, args, expected) in [
+        (
+            "row",
+            &["trace", "s.toml", "--row", "99"][..],
+            expect![[r#"
+            schedlab: s.toml has no row "99"; it has one without a name: leave --row out
+        "#]],
+        ),
+        (
+            "two",
+            &["compare", "s.toml", "--kernel", "v6.12"],
+            expect![[r#"
+            schedlab: --kernel names one kernel; compare needs two: give --kernel v6.12,v6.12+NO_SIS_UTIL
+        "#]],
+        ),
+        (
+            "foo",
+            &["run", "s.toml", "--kernel", "v6.12+FOO"],
+            expect![[r#"
+            schedlab: there is no rule "FOO"; `schedlab features` lists them all
+        "#]],
+        ),
+        (
+            "event",
+            &["trace", "s.toml", "--events", "sched_switch,nosuch"],
+            expect![[r#"
+            schedlab: --events nosuch: there is no such event; there are sched_switch, sched_waking, sched_wakeup, sched_wakeup_new, sched_migrate_task, sched_process_fork, sched_process_exec, sched_process_exit, sched_process_free, sched_process_wait, sched_stat_runtime, sched_stat_wait, sched_stat_sleep, sched_stat_iowait, sched_stat_blocked, sched_wake_idle_without_ipi, sched_pi_setprio, task_newtask, task_rename, ipi_raise, ipi_send_cpu, ipi_entry, ipi_exit, irq_handler_entry, irq_handler_exit, softirq_raise, softirq_entry, softirq_exit, cpu_idle, cpu_frequency, workqueue_queue_work, workqueue_activate_work, workqueue_execute_start, workqueue_execute_end, cgroup_attach_task, tracing_mark_write, schedlab_placement, schedlab_balance, schedlab_preemption, schedlab_pick, schedlab_affinity
+        "#]],
+        ),
+        (
+            "explain",
+            &["explain", "NO_SIS_UTILL"],
+            expect![[r#"
+            schedlab: "NO_SIS_UTILL" is no rule, reason, kernel, row of an audit or detector; did you mean SIS_UTIL? `schedlab features` lists the rules, `schedlab explain v7.2` a kernel
+        "#]],
+        ),
+        (
+            "nothing",
+            &["explain", "weather"],
+            expect![[r#"
+            schedlab: "weather" is no rule, reason, kernel, row of an audit or detector; `schedlab features` lists the rules, `schedlab explain v7.2` a kernel
+        "#]],
+        ),
+    ] {
+        check(name, Some(("s.toml", SHORT)), args, expected);
+    }
+}
+
+#[test]
 fn a_barrier_nobody_can_reach() {
     let text = "machine = \"2x4\"\nkernels = [\"v6.12\"]\n\n[[workload.task]]\nname = \"a\"\nprogram = [\"barrier b\"]\n\n[workload.barrier]\nb = { parties = 3 }\n";
     check(
@@ -380,6 +430,14 @@ fn audits_that_cannot_be() {
         &["--kernel", "v6.1", "--facts", "."],
         expect![[r#"
             schedlab: .: there is no topology.txt in it; a folder of facts has one (lines of /sys paths with their content), or name the machine with --machine
+        "#]],
+    );
+    check_audit(
+        "audit-out",
+        line,
+        &["--kernel", "v6.1", "--machine", "2x8", "--format", "perfetto", "--output", "no/such"],
+        expect![[r#"
+            schedlab: no/such: No such file or directory (os error 2)
         "#]],
     );
     check_audit(

@@ -173,6 +173,51 @@ impl Softirq {
 }
 
 impl Kind {
+    /// The names of all that are in the vocabulary.
+    pub const NAMES: [&str; 41] = [
+        "sched_switch",
+        "sched_waking",
+        "sched_wakeup",
+        "sched_wakeup_new",
+        "sched_migrate_task",
+        "sched_process_fork",
+        "sched_process_exec",
+        "sched_process_exit",
+        "sched_process_free",
+        "sched_process_wait",
+        "sched_stat_runtime",
+        "sched_stat_wait",
+        "sched_stat_sleep",
+        "sched_stat_iowait",
+        "sched_stat_blocked",
+        "sched_wake_idle_without_ipi",
+        "sched_pi_setprio",
+        "task_newtask",
+        "task_rename",
+        "ipi_raise",
+        "ipi_send_cpu",
+        "ipi_entry",
+        "ipi_exit",
+        "irq_handler_entry",
+        "irq_handler_exit",
+        "softirq_raise",
+        "softirq_entry",
+        "softirq_exit",
+        "cpu_idle",
+        "cpu_frequency",
+        "workqueue_queue_work",
+        "workqueue_activate_work",
+        "workqueue_execute_start",
+        "workqueue_execute_end",
+        "cgroup_attach_task",
+        "tracing_mark_write",
+        "schedlab_placement",
+        "schedlab_balance",
+        "schedlab_preemption",
+        "schedlab_pick",
+        "schedlab_affinity",
+    ];
+
     /// The tracepoint's name, as it stands in a trace line.
     pub fn name(&self) -> &str {
         match self {

@@ -15,9 +15,9 @@ use crate::scenario;
 pub fn compare(args: &Compare) -> Result<Status, Error> {
     let scenario = load(args)?;
     if scenario.kernels.len() < 2 {
+        let who = if args.kernel.is_empty() { &scenario.file } else { "--kernel" };
         return Err(Error::new(format!(
-            "{} names one kernel; compare needs two: give --kernel v6.12,v6.12+NO_SIS_UTIL",
-            scenario.file
+            "{who} names one kernel; compare needs two: give --kernel v6.12,v6.12+NO_SIS_UTIL"
         )));
     }
     run_and_print(args, &scenario)

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use schedlab::trace::{Filter, Sink, write};
+use schedlab::trace::{Filter, Kind, Sink, write};
 use schedlab::{Limits, run_one};
 
 use crate::args::{Trace, TraceFormat};
@@ -12,6 +12,7 @@ use crate::scenario;
 
 /// Runs one row under one kernel and writes its trace.
 pub fn run(args: &Trace) -> Result<Status, Error> {
+    args.events.iter().try_for_each(|pattern| is_known(pattern))?;
     let scenario = scenario::load(&args.what)?;
     let kernel = scenario::kernel(&scenario, args.kernel.as_deref())?;
     let row = scenario::row(&scenario, args.row.as_deref())?;
@@ -45,4 +46,17 @@ pub fn run(args: &Trace) -> Result<Status, Error> {
     });
     ended?;
     written.map(|()| Status::Done)
+}
+
+/// Whether there are events of a name, or of one that begins so.
+fn is_known(pattern: &str) -> Result<(), Error> {
+    let name = pattern.split_once(':').map_or(pattern, |(_, name)| name);
+    let fits = |known: &str| name.strip_suffix('*').map_or(known == name, |lead| known.starts_with(lead));
+    if Kind::NAMES.iter().any(|known| fits(known)) {
+        return Ok(());
+    }
+    Err(Error::new(format!(
+        "--events {pattern}: there is no such event; there are {}",
+        Kind::NAMES.join(", ")
+    )))
 }

@@ -1,6 +1,9 @@
 //! `schedlab why`: the decisions of one run as sentences.
 
-use schedlab::units::Time;
+use std::collections::BTreeSet;
+
+use schedlab::trace::{Comm, Each, Event, Kind, Tee};
+use schedlab::units::{Pid, Time};
 use schedlab::why::{Answer, Question, Why};
 use schedlab::{Limits, run_one};
 
@@ -23,14 +26,28 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
     let question = Question { task: args.task.clone(), from: instant(&args.from)?, to: instant(&args.to)? };
     let mut answers: Vec<Answer> = Vec::new();
     let mut more = 0usize;
+    let mut names: BTreeSet<(Comm, Pid)> = BTreeSet::new();
+    let mut end = Time::ZERO;
     let (_, _) = run_one(&scenario.machine, &kernel, row, limits, |_| {
-        Why::new(question, |answer: Answer| {
+        let why = Why::new(question, |answer: Answer| {
             if args.kind.as_ref().is_some_and(|kind| kind != answer.kind) {
                 return;
             }
             if answers.len() < args.most { answers.push(answer) } else { more += 1 }
-        })
+        });
+        let names = Each(|event: &Event| {
+            end = event.time;
+            if let Kind::SchedSwitch { next_comm, next_pid, .. } = event.kind
+                && next_pid != Pid::IDLE
+            {
+                names.insert((next_comm, next_pid));
+            }
+        });
+        Tee(why, names)
     })?;
+    if answers.is_empty() {
+        tell_what_there_is(args, &names, end);
+    }
     match args.format {
         Format::Json => output::print_json(&answers)?,
         Format::Text => output::print(|out| {
@@ -47,4 +64,22 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
         })?,
     }
     Ok(Status::Done)
+}
+
+/// Tasks named where one was asked for that is not there.
+const NAMED: usize = 12;
+
+/// Says which tasks there are, and when, where nothing was found of those asked for.
+fn tell_what_there_is(args: &args::Why, tasks: &BTreeSet<(Comm, Pid)>, end: Time) {
+    if let Some(asked) = &args.task
+        && !tasks.iter().any(|(comm, pid)| asked == &comm.to_string() || asked == &pid.to_string())
+    {
+        let names: BTreeSet<String> = tasks.iter().map(|(comm, _)| comm.to_string()).collect();
+        let more = if names.len() > NAMED { ", .." } else { "" };
+        let names: Vec<String> = names.into_iter().take(NAMED).collect();
+        eprintln!("schedlab: no task \"{asked}\" runs; there are {}{more}", names.join(", "));
+    }
+    if args.from.is_some() || args.to.is_some() {
+        eprintln!("schedlab: the run ends at {end}");
+    }
 }

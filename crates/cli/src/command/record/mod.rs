@@ -27,6 +27,7 @@ use schedlab::parse_duration;
 use serde_json::json;
 
 use crate::args::Record;
+use crate::count::counted;
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 
@@ -59,10 +60,11 @@ pub fn run(args: &Record) -> Result<Status, Error> {
             let lost = if done.lost == 0 { "none".to_owned() } else { done.lost.to_string() };
             writeln!(
                 out,
-                "{folder}: {} events of {} CPUs in {seconds:.1} s, {lost} lost",
-                done.events, done.nr_cpus
+                "{folder}: {} of {} in {seconds:.1} s, {lost} lost",
+                counted(done.events, "event"),
+                counted(done.nr_cpus as u64, "CPU")
             )?;
-            writeln!(out, "next: schedlab detect {folder}, or schedlab audit {folder} --kernel KERNEL")
+            writeln!(out, "next: schedlab detect {folder}, or schedlab audit {folder}")
         })?,
     }
     Ok(Status::Done)
