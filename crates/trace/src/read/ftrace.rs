@@ -322,7 +322,7 @@ mod tests {
         let mut text = vec![b'x'; 3 << 20];
         text.extend_from_slice(b"\na-7 [003] 4.1: e: f\n");
         let records: Vec<Record> = Reader::new(&text[..]).map(Result::unwrap).collect();
-        assert!(matches!(&records[0], Record::Gap(gap) if gap.at == Place::Line(1)));
+        assert!(matches!(&records[0], Record::Gap(gap) if gap.at == Some(Place::Line(1))));
         assert!(matches!(&records[1], Record::Event(event) if event.kind.name() == "e"));
         assert_eq!(records.len(), 2);
     }

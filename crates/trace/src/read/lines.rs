@@ -38,7 +38,7 @@ impl Line<'_> {
     /// A record that it makes no sense.
     #[cold]
     pub fn gap(&self, why: String) -> Result<Record, Error> {
-        Ok(Record::Gap(Gap { at: Place::Line(self.number), why }))
+        Ok(Record::Gap(Gap { at: Some(Place::Line(self.number)), why }))
     }
 }
 
@@ -83,7 +83,7 @@ impl<R: BufRead> Lines<R> {
     #[cold]
     fn too_long(&self) -> Result<Record, Error> {
         let why = format!("a line of more than {LINE_MAX} bytes is not part of a trace");
-        Ok(Record::Gap(Gap { at: self.place(), why }))
+        Ok(Record::Gap(Gap { at: Some(self.place()), why }))
     }
 
     /// What comes of bytes that cannot be had. Lines before them are not in vain.
@@ -94,7 +94,7 @@ impl<R: BufRead> Lines<R> {
             return Err(error.into());
         }
         let why = format!("from here on nothing can be read: {error}");
-        Ok(Record::Gap(Gap { at: Place::Line(self.number + 1), why }))
+        Ok(Record::Gap(Gap { at: Some(Place::Line(self.number + 1)), why }))
     }
 
     /// Takes the lines that stand whole in what was read, as most do.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use super::{Error, Gap, Place, Record};
+use super::{Error, Gap, Record};
 
 /// A CPU's next records, each at its time.
 pub(super) type Queue = VecDeque<(Time, Record)>;
@@ -51,8 +51,7 @@ impl Merge {
             self.next.push(Reverse((*time, cpu)));
         }
         if time < self.last && matches!(record, Record::Event(_)) {
-            let why = format!("an event of CPU {cpu} at {time} is older than those before it");
-            return Ok(Some(Record::Gap(Gap { at: Place::Byte(0), why })));
+            return Ok(Some(Record::Gap(Gap::out_of_order(cpu, time))));
         }
         self.last = self.last.max(time);
         Ok(Some(record))

@@ -55,10 +55,17 @@ pub struct Lost {
 /// A part of the file that was passed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Where it begins.
-    pub at: Place,
+    /// Where it begins; of events that were put in order, no longer known.
+    pub at: Option<Place>,
     /// What is wrong with it, for people.
     pub why: String,
+}
+
+impl Gap {
+    /// An event whose time comes too late for it to stand in order.
+    fn out_of_order(cpu: CpuId, time: Time) -> Gap {
+        Gap { at: None, why: format!("an event of CPU {cpu} at {time} is older than those before it") }
+    }
 }
 
 /// A place in a file.
@@ -81,7 +88,10 @@ impl fmt::Display for Place {
 
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.at, self.why)
+        match self.at {
+            Some(at) => write!(f, "{at}: {}", self.why),
+            None => f.write_str(&self.why),
+        }
     }
 }
 

@@ -164,7 +164,7 @@ pub fn open<S: Spool + 'static>(
                     Ok(read) => spool.write_all(&buffer[..read])?,
                     Err(error) => {
                         let at = Place::Byte(spool.stream_position()?);
-                        cut = Some(Gap { at, why: cut_short(&error) });
+                        cut = Some(Gap { at: Some(at), why: cut_short(&error) });
                         break;
                     }
                 }

@@ -73,7 +73,7 @@ impl<R: Read + Seek> Reader<R> {
     /// Reads all but the events.
     pub fn new(mut input: R) -> Result<Reader<R>, Error> {
         let mut header = Header::read(&mut input).map_err(|error| at_end(error, &mut input))?;
-        let gap = |(at, why)| Record::Gap(Gap { at: Place::Byte(at), why });
+        let gap = |(at, why)| Record::Gap(Gap { at: Some(Place::Byte(at)), why });
         let first = std::mem::take(&mut header.meta.gaps).into_iter().rev().map(gap).collect();
         Ok(Reader {
             stream: Stream::new(
@@ -118,9 +118,7 @@ impl<R: Read + Seek> Reader<R> {
         match item {
             Item::Record(Record::Event(mut event)) => {
                 if time < self.last {
-                    let why =
-                        format!("an event of CPU {} at {time} is older than those before it", event.cpu);
-                    return Some(Record::Gap(Gap { at: Place::Byte(0), why }));
+                    return Some(Record::Gap(Gap::out_of_order(event.cpu, time)));
                 }
                 self.last = time;
                 self.names.name(&mut event);
@@ -145,7 +143,7 @@ impl<R: Read + Seek> Reader<R> {
     fn take(&mut self) -> Result<bool, Error> {
         let Some((at, kind)) = self.stream.next_record()? else {
             if let Some((at, why)) = self.stream.broken() {
-                let gap = Record::Gap(Gap { at: Place::Byte(at), why });
+                let gap = Record::Gap(Gap { at: Some(Place::Byte(at)), why });
                 self.rounds.push(self.last, Item::Record(gap));
             }
             self.rounds.finish();
@@ -193,7 +191,7 @@ fn item(kind: u32, at: u64, body: &[u8], header: &mut Header) -> Option<(Time, I
     let endian = header.endian();
     let pid = |offset| endian.uint_at(body, offset, 4).map(|pid| Pid(pid as i32));
     let gap = |why: &str| {
-        let gap = Gap { at: Place::Byte(at), why: why.to_owned() };
+        let gap = Gap { at: Some(Place::Byte(at)), why: why.to_owned() };
         Some((Time::ZERO, Item::Record(Record::Gap(gap))))
     };
     match kind {
@@ -225,7 +223,7 @@ fn item(kind: u32, at: u64, body: &[u8], header: &mut Header) -> Option<(Time, I
 /// The event of a sample, if it is one of a tracepoint.
 fn event(sample: &Sample<'_>, at: u64, header: &mut Header) -> Option<(Time, Item)> {
     let (raw, time) = (sample.raw?, sample.time.unwrap_or(Time::ZERO));
-    let gap = |why: String| Some((time, Item::Record(Record::Gap(Gap { at: Place::Byte(at), why }))));
+    let gap = |why: String| Some((time, Item::Record(Record::Gap(Gap { at: Some(Place::Byte(at)), why }))));
     let (Some(cpu), Some(_)) = (sample.cpu, sample.time) else {
         return gap("a sample without CPU and time; record with `perf sched record`".to_owned());
     };

@@ -49,7 +49,7 @@ pub(super) fn decode(bytes: &[u8], id: CpuId, offset: u64, current: &mut Current
         *current = None;
         records.push_back((start, Record::Lost(Lost { cpu: Some(id), count: None, after: None })));
     }
-    let gap = |why: String| Record::Gap(Gap { at: Place::Byte(offset), why });
+    let gap = |why: String| Record::Gap(Gap { at: Some(Place::Byte(offset)), why });
     if bad > 0 {
         records.push_back((start, gap(format!("{bad} events of CPU {id} make no sense"))));
     }

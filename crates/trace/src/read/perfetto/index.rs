@@ -54,7 +54,7 @@ impl Index {
     }
 
     fn gap(&mut self, at: u64, why: &str) {
-        self.gaps.push_back(Record::Gap(Gap { at: Place::Byte(at), why: why.to_owned() }));
+        self.gaps.push_back(Record::Gap(Gap { at: Some(Place::Byte(at)), why: why.to_owned() }));
     }
 
     /// Notes what is in a packet.

@@ -279,7 +279,7 @@ mod tests {
                 -7 (-1) [1] ????? 45: cpu_idle: state=4294967295 cpu_id=45
                 -7 (-1) [0] ????? 50: cpu_idle: state=4294967295 cpu_id=50
                 -7 (-1) [0] ????? 60: cpu_idle: state=4294967295 cpu_id=60
-                byte 0x0: an event of CPU 0 at 0.000000005 is older than those before it
+                an event of CPU 0 at 0.000000005 is older than those before it
                 -7 (-1) [1] ????? 70: cpu_idle: state=4294967295 cpu_id=70
                 -7 (-1) [0] ????? 80: cpu_idle: state=4294967295 cpu_id=80
             "#]],

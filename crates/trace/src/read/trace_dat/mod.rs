@@ -63,7 +63,7 @@ impl<R: Read + Seek> Reader<R> {
         let Header { info, mut meta, clock, sources } =
             Header::read(&mut input).map_err(|error| at_end(error, &mut input))?;
         let gaps = std::mem::take(&mut meta.gaps);
-        let gap = |(at, why)| Record::Gap(Gap { at: Place::Byte(at), why });
+        let gap = |(at, why)| Record::Gap(Gap { at: Some(Place::Byte(at)), why });
         let mut reader = Reader {
             input,
             info,
@@ -133,7 +133,7 @@ struct PageDecoder<'a> {
 impl PageDecoder<'_> {
     fn decode(self, bytes: &[u8], queue: &mut Queue) {
         let (cpu, place) = (self.cpu, Place::Byte(self.at));
-        let gap = |why: String| Record::Gap(Gap { at: place, why });
+        let gap = |why: String| Record::Gap(Gap { at: Some(place), why });
         let Some(page) = Page::new(self.meta.layout, bytes) else {
             queue.push_back((Time::ZERO, gap(format!("a page of CPU {cpu} is not whole"))));
             return;
