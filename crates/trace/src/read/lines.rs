@@ -18,7 +18,7 @@ pub(super) struct Lines<R> {
     input: R,
     /// Whole lines, to be shared by what is made of them.
     chunk: Arc<[u8]>,
-    /// Where the next one begins.
+    /// Where the next one begins. Changes with the lines: if there are no more of them, it stays behind the last.
     at: usize,
     number: u64,
     done: bool,
@@ -108,10 +108,9 @@ impl<R: BufRead> Lines<R> {
             ready => ready?,
         };
         let ready = &ready[..ready.len().min(CHUNK_MAX)];
-        self.at = 0;
         match memrchr(b'\n', ready) {
             Some(end) => {
-                self.chunk = ready[..=end].into();
+                (self.chunk, self.at) = (ready[..=end].into(), 0);
                 self.input.consume(end + 1);
                 Ok(true)
             }
@@ -126,7 +125,7 @@ impl<R: BufRead> Lines<R> {
         if read as u64 == LINE_MAX && line.last() != Some(&b'\n') {
             self.input.skip_until(b'\n')?;
         }
-        self.chunk = line.into();
+        (self.chunk, self.at) = (line.into(), 0);
         self.done = read == 0;
         Ok(!self.done)
     }
@@ -135,4 +134,46 @@ impl<R: BufRead> Lines<R> {
 /// The beginning of a line, to be shown.
 pub(super) fn excerpt(line: &[u8]) -> String {
     String::from_utf8_lossy(&line[..line.len().min(100)]).escape_debug().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    /// Gives some bytes, and then fails.
+    struct Cut(&'static [u8]);
+
+    impl Read for Cut {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.0.read(buffer)? {
+                0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                read => Ok(read),
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_is_told_once_after_the_last_whole_line() {
+        for (text, expected) in [
+            (&b"a\nb\nhalf a li"[..], &["a", "b", "line 3"][..]),
+            (b"a\nb\n", &["a", "b", "line 3"]),
+            (b"half a li", &["error"]),
+        ] {
+            // As much at once as there is, and next to nothing.
+            for capacity in [1 << 10, 3] {
+                let mut lines = Lines::new(BufReader::with_capacity(capacity, Cut(text)));
+                let mut found = Vec::new();
+                loop {
+                    match lines.next() {
+                        Next::Line(line) => found.push(String::from_utf8_lossy(line.bytes).into_owned()),
+                        Next::Other(Ok(Record::Gap(gap))) => found.push(gap.at.unwrap().to_string()),
+                        Next::Other(_) => found.push("error".to_owned()),
+                        Next::End => break,
+                    }
+                }
+                assert_eq!(found, expected, "{capacity} bytes at once");
+            }
+        }
+    }
 }
