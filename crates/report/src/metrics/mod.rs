@@ -19,32 +19,65 @@ pub use migrations::{Cause, Causes, Migrations};
 pub use placements::{NewTask, Placements};
 pub use reasons::Reasons;
 
+use std::collections::BTreeMap;
+
 use schedlab_units::Pid;
+
+/// PID_MAX_LIMIT: numbers of tasks are smaller.
+const PID_MAX: usize = 1 << 22;
 
 /// A value per task, grown as tasks are seen.
 ///
-/// A trace has dense pids for the most part, so a vector beats a map.
+/// A trace has dense pids for the most part, so a vector beats a map. What no kernel gives, in a
+/// damaged recording, is kept apart.
 #[derive(Clone, Debug, Default)]
-pub struct PidTable<T>(Vec<T>);
+pub struct PidTable<T> {
+    table: Vec<T>,
+    beyond: BTreeMap<Pid, T>,
+}
 
 impl<T: Clone + Default> PidTable<T> {
     /// The value of a task.
     pub fn get(&self, pid: Pid) -> Option<&T> {
-        self.0.get(usize::try_from(pid.0).ok()?)
+        let index = usize::try_from(pid.0).ok()?;
+        if index < PID_MAX { self.table.get(index) } else { self.beyond.get(&pid) }
     }
 
     /// The value of a task to change, made if need be. Pids are never negative in
     /// a trace; one that is counts as the idle task.
     pub fn entry(&mut self, pid: Pid) -> &mut T {
         let index = usize::try_from(pid.0).unwrap_or(0);
-        if index >= self.0.len() {
-            self.0.resize(index + 1, T::default());
+        if index >= self.table.len() {
+            if index >= PID_MAX {
+                return self.beyond.entry(pid).or_default();
+            }
+            self.table.resize(index + 1, T::default());
         }
-        &mut self.0[index]
+        &mut self.table[index]
     }
 
-    /// Every task up to the highest seen, in order.
+    /// Every task up to the highest seen, in order; of those that no kernel numbers so only what was seen.
     pub fn iter(&self) -> impl Iterator<Item = (Pid, &T)> {
-        self.0.iter().enumerate().map(|(i, v)| (Pid(i as i32), v))
+        let table = self.table.iter().enumerate().map(|(i, v)| (Pid(i as i32), v));
+        table.chain(self.beyond.iter().map(|(&pid, value)| (pid, value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_is_found_again_and_none_takes_room_for_those_before_it() {
+        let mut table = PidTable::default();
+        for pid in [7, 4_194_304, i32::MAX] {
+            *table.entry(Pid(pid)) = pid;
+            assert_eq!(table.get(Pid(pid)), Some(&pid));
+        }
+        *table.entry(Pid(-1)) = 5;
+        assert_eq!((table.get(Pid(0)), table.get(Pid(-1)), table.get(Pid(8))), (Some(&5), None, None));
+        assert_eq!(table.table.len(), 8);
+        let seen: Vec<i32> = table.iter().filter(|(_, value)| **value > 0).map(|(pid, _)| pid.0).collect();
+        assert_eq!(seen, [0, 7, 4_194_304, i32::MAX]);
     }
 }
