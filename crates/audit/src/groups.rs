@@ -145,6 +145,20 @@ impl Groups {
     }
 }
 
+/// The shares that a `cpu.weight` stands for.
+///
+/// Kernel: sched_weight_from_cgroup(), kernel/sched/sched.h, v6.12.
+pub fn shares_of_weight(weight: u64) -> u64 {
+    shares_within(weight.saturating_mul(1024).saturating_add(50) / 100)
+}
+
+/// Shares as a kernel takes them, whatever a file says.
+///
+/// Kernel: MIN_SHARES and MAX_SHARES, kernel/sched/sched.h, v6.12.
+pub fn shares_within(shares: u64) -> u64 {
+    shares.clamp(2, 1 << 18)
+}
+
 /// What each cgroup is given, by path. A group shares out CPUs if it has a weight.
 fn given(text: &str) -> BTreeMap<String, Given> {
     const FILES: [&str; 5] = ["cpu.weight", "cpu.shares", "cpu.idle", "cpu.max", "cpu.cfs_quota_us"];
@@ -156,9 +170,8 @@ fn given(text: &str) -> BTreeMap<String, Given> {
         let group = groups.entry(path.to_owned()).or_default();
         let number = value.trim().parse::<u64>();
         match (file, number) {
-            // Kernel: sched_weight_from_cgroup(), kernel/sched/sched.h, v6.12.
-            ("cpu.weight", Ok(weight)) => group.shares = ((weight * 1024 + 50) / 100) << LOAD_SHIFT,
-            ("cpu.shares", Ok(shares)) => group.shares = shares << LOAD_SHIFT,
+            ("cpu.weight", Ok(weight)) => group.shares = shares_of_weight(weight) << LOAD_SHIFT,
+            ("cpu.shares", Ok(shares)) => group.shares = shares_within(shares) << LOAD_SHIFT,
             ("cpu.idle", Ok(idle)) => group.idle = idle != 0,
             ("cpu.max", _) => group.quota = !value.starts_with("max"),
             ("cpu.cfs_quota_us", Ok(_)) => group.quota = true,
@@ -200,6 +213,15 @@ mod tests {
         assert!(groups.cgroups["/a"].quota && hidden.is_none());
         assert_eq!(groups.session_shares(48) >> LOAD_SHIFT, 3121, "the weight of nice -5");
         assert_eq!(groups.before[&Pid(7)].comm, "a b");
+    }
+
+    #[test]
+    fn shares_are_within_what_a_kernel_takes() {
+        assert_eq!([1, 100, 10_000, u64::MAX].map(shares_of_weight), [10, 1024, 102_400, 1 << 18]);
+        let most = u64::MAX;
+        let (groups, _) = read(&format!("/a/cpu.weight {most}\n/c/cpu.shares {most}\n/d/cpu.shares 0\n"), "");
+        let of = |path: &str| groups.cgroups[path].shares >> LOAD_SHIFT;
+        assert_eq!([of("/a"), of("/c"), of("/d")], [1 << 18, 1 << 18, 2]);
     }
 
     #[test]

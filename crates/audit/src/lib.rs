@@ -66,7 +66,7 @@ pub use audit::Audit;
 pub use command::hints_of_command;
 pub use facts::{apply_config, apply_features, apply_tunables};
 pub use flips::Inherited;
-pub use groups::{Given, GroupFiles, Groups, Member};
+pub use groups::{Given, GroupFiles, Groups, Member, shares_of_weight, shares_within};
 pub use listener::Listener;
 pub use nearest::{Fact, Nearest, Otherwise};
 pub use options::Options;

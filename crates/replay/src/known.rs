@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_audit::Groups;
+use schedlab_audit::{Groups, shares_of_weight, shares_within};
 use schedlab_topology::CpuMask;
 use schedlab_units::{Duration, Pid};
 use schedlab_workload::{GroupSpec, Policy, Quota};
@@ -117,8 +117,8 @@ impl Known {
         for (file, value) in self.groups.get(&group.path).into_iter().flatten() {
             let number = value.parse::<u64>();
             match (file.as_str(), number) {
-                ("cpu.weight", Ok(weight)) => group.shares = ((weight * 1024 + 50) / 100).max(2),
-                ("cpu.shares", Ok(shares)) => group.shares = shares.max(2),
+                ("cpu.weight", Ok(weight)) => group.shares = shares_of_weight(weight),
+                ("cpu.shares", Ok(shares)) => group.shares = shares_within(shares),
                 ("cpu.idle", Ok(idle)) => group.idle = idle != 0,
                 ("cpu.max", _) => group.quota = quota(value),
                 _ => {}
@@ -165,9 +165,9 @@ impl KnownTask {
 }
 
 /// The usual policy of a priority, when nothing more is known.
-pub(crate) fn usual_policy(prio: i32) -> Policy {
+pub fn usual_policy(prio: i32) -> Policy {
     match prio {
-        ..=99 => Policy::Fifo { priority: (99 - prio).clamp(1, 99) as u8 },
+        ..=99 => Policy::Fifo { priority: 99i32.saturating_sub(prio).clamp(1, 99) as u8 },
         _ => Policy::Normal { nice: (prio - 120).clamp(-20, 19) as i8 },
     }
 }
@@ -191,18 +191,31 @@ mod tests {
     }
 
     #[test]
+    fn every_number_is_some_priority() {
+        assert_eq!(
+            [0, 96, 200].map(usual_policy),
+            [Policy::Fifo { priority: 99 }, Policy::Fifo { priority: 3 }, Policy::Normal { nice: 19 }]
+        );
+        // A deadline task comes before all others.
+        assert_eq!([-1, i32::MIN].map(usual_policy), [Policy::Fifo { priority: 99 }; 2]);
+    }
+
+    #[test]
     fn a_group_gets_its_shares_and_quota() {
         let mut known = Known::default();
         known.groups(
             "/a/cpu.weight 200\n/a/cpu.max 50000 100000\n/a/cpuset.cpus 0-3\n/b/cpu.max max 100000\n",
         );
-        let of = |path: &str| {
+        let of = |known: &Known, path: &str| {
             let mut group = GroupSpec::new(path.to_owned(), None);
             known.limit(&mut group);
             (group.shares, group.quota.map(|quota| (quota.quota, quota.period)))
         };
-        assert_eq!(of("/a"), (2048, Some((Duration::millis(50), Duration::millis(100)))));
-        assert_eq!(of("/b"), (1024, None));
+        assert_eq!(of(&known, "/a"), (2048, Some((Duration::millis(50), Duration::millis(100)))));
+        assert_eq!(of(&known, "/b"), (1024, None));
+        let most = u64::MAX;
+        known.groups(&format!("/c/cpu.weight {most}\n/c/cpu.max {most} {most}\n"));
+        assert_eq!(of(&known, "/c"), (1 << 18, Some((Duration::MAX, Duration::MAX))));
     }
 
     #[test]

@@ -36,17 +36,17 @@ impl Duration {
 
     /// `n` microseconds.
     pub const fn micros(n: u64) -> Duration {
-        Duration(n * 1_000)
+        Duration(n.saturating_mul(1_000))
     }
 
     /// `n` milliseconds.
     pub const fn millis(n: u64) -> Duration {
-        Duration(n * 1_000_000)
+        Duration(n.saturating_mul(1_000_000))
     }
 
     /// `n` seconds.
     pub const fn secs(n: u64) -> Duration {
-        Duration(n * 1_000_000_000)
+        Duration(n.saturating_mul(1_000_000_000))
     }
 
     /// The difference, or zero when `other` is longer.
@@ -136,6 +136,15 @@ mod tests {
         assert_eq!(Duration::micros(250).to_string(), "250us");
         assert_eq!(Duration::secs(2).to_string(), "2s");
         assert_eq!(Duration(1_001).to_string(), "1001ns");
+    }
+
+    #[test]
+    fn what_is_longer_than_any_span_is_the_longest() {
+        let most = u64::MAX;
+        assert_eq!(
+            [Duration::micros(most), Duration::millis(most), Duration::secs(most)],
+            [Duration::MAX; 3]
+        );
     }
 
     #[test]

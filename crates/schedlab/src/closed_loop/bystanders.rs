@@ -7,11 +7,10 @@
 use std::collections::BTreeSet;
 
 use schedlab_audit::bound_kthread;
+use schedlab_replay::usual_policy;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, Time};
-use schedlab_workload::{
-    CpuList, Policy, SchedAttr, Start, TaskSpec, Workload, WorkloadBuilder, WorkloadError,
-};
+use schedlab_workload::{CpuList, SchedAttr, Start, TaskSpec, Workload, WorkloadBuilder, WorkloadError};
 
 use super::course::{Course, Courses};
 
@@ -64,11 +63,7 @@ pub(super) fn as_recorded(
     begin: Time,
     cpus: Option<CpuList>,
 ) -> TaskSpec {
-    let policy = match course.prio {
-        prio @ 0..100 => Policy::Fifo { priority: (99 - prio).max(1) as u8 },
-        prio => Policy::Normal { nice: (prio - 120) as i8 },
-    };
-    let attr = w.attr(SchedAttr { policy, ..SchedAttr::default() });
+    let attr = w.attr(SchedAttr { policy: usual_policy(course.prio), ..SchedAttr::default() });
     let cpus = cpus.map(|cpus| w.cpus(cpus));
     let code = w.program(course.comm.to_string(), |p| {
         if !course.is_new {
