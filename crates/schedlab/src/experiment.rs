@@ -49,6 +49,11 @@ pub struct Limits {
     pub limit: Option<Duration>,
 }
 
+/// The seed of a run, counted from 0. They follow each other from any seed on: behind the greatest comes 0.
+pub(crate) fn nth_seed(first: u64, nth: u64) -> u64 {
+    first.wrapping_add(nth)
+}
+
 impl Scenario {
     /// Runs everything on `threads` threads (0: one per processor). `progress` is
     /// called after each run with how many are done and how many there are.
@@ -63,7 +68,7 @@ impl Scenario {
         let job = |index: usize| {
             let row = &self.rows[index / runs / self.kernels.len()];
             let kernel = &self.kernels[index / runs % self.kernels.len()];
-            let limits = Limits { seed: self.seed + (index % runs) as u64, limit: self.limit };
+            let limits = Limits { seed: nth_seed(self.seed, (index % runs) as u64), limit: self.limit };
             let result = run_one(&self.machine, kernel, row, limits, |_| NullSink).map(|(run, _)| run);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
             result.map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, kernel))))
@@ -146,4 +151,16 @@ pub(crate) fn run_folding<S: Sink>(
         None => outcome.elapsed().saturating_sub(row.prologue),
     };
     Ok((Run { seed: limits.seed, elapsed, profile: outcome.profile, folds }, sink))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_follow_each_other_from_any_on() {
+        let seeds = |first: u64| [0, 1, 2].map(|nth| nth_seed(first, nth));
+        assert_eq!(seeds(7), [7, 8, 9]);
+        assert_eq!(seeds(u64::MAX), [u64::MAX, 0, 1]);
+    }
 }

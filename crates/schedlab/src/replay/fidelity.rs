@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::trial::{Replayed, Trial};
 use super::{Figures, Form, Recorded, ms};
 use crate::error::Error;
+use crate::experiment::nth_seed;
 
 /// Counts may be off by this share.
 const COUNTS_GOAL: f64 = 0.10;
@@ -309,7 +310,8 @@ impl Recorded {
         loop {
             let total = replays.len() + runs.first() as usize;
             let told = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-            replays.extend(trial.runs(seed + replays.len() as u64..seed + total as u64, threads, told)?);
+            let seeds = (replays.len() as u64..total as u64).map(|nth| nth_seed(seed, nth));
+            replays.extend(trial.runs(seeds, threads, told)?);
             let fidelity = self.compare(topology, kernel, form, &replays);
             if runs.are_enough(&fidelity) {
                 return Ok(fidelity);

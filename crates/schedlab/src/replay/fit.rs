@@ -10,6 +10,7 @@ use schedlab_topology::Topology;
 use super::trial::{Replayed, Trial};
 use super::{Fidelity, Form, Recorded, Runs};
 use crate::error::Error;
+use crate::experiment::nth_seed;
 
 /// Seeds that choose are those of the replays whose figures are printed, and so many more.
 const CHOOSING: u64 = 1 << 32;
@@ -39,7 +40,7 @@ impl Recorded {
         seed: u64,
         threads: usize,
     ) -> Result<Form, Error> {
-        let seed = seed.wrapping_add(CHOOSING);
+        let seed = nth_seed(seed, CHOOSING);
         let mut fit = Fit { recorded: self, topology, kernel, seed, threads, tried: Vec::new() };
         let usual = fit.candidate(Form::USUAL)?;
         if fit.is_near(usual)? {
@@ -98,11 +99,11 @@ impl Fit<'_> {
     /// Replays one with more seeds, up to so many.
     fn replay(&mut self, candidate: usize, runs: u64) -> Result<(), Error> {
         let Candidate { trial, replays, misfit, is_settled } = &mut self.tried[candidate];
-        let seeds = self.seed + replays.len() as u64..self.seed + runs;
-        if seeds.is_empty() {
+        let new = replays.len() as u64..runs;
+        if new.is_empty() {
             return Ok(());
         }
-        replays.extend(trial.runs(seeds, self.threads, || ())?);
+        replays.extend(trial.runs(new.map(|nth| nth_seed(self.seed, nth)), self.threads, || ())?);
         let fidelity = self.recorded.compare(self.topology, self.kernel, trial.form, replays);
         (*misfit, *is_settled) = (fidelity.misfit(), Runs::Enough.are_enough(&fidelity));
         Ok(())

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::trial::Trial;
 use super::{Fidelity, Form, Recorded};
 use crate::error::Error;
+use crate::experiment::nth_seed;
 
 /// Seeds of states are those of the replays whose figures are printed, and so many more.
 const STATES: u64 = 2 << 32;
@@ -49,9 +50,9 @@ impl Recorded {
         seed: u64,
         threads: usize,
     ) -> Result<State, Error> {
-        let first = seed.wrapping_add(STATES);
         let trial = Trial::new(self, topology, kernel, form)?;
-        let replays = trial.runs(first..first + TRIED, threads, || ())?;
+        let first = nth_seed(seed, STATES);
+        let replays = trial.runs((0..TRIED).map(|nth| nth_seed(first, nth)), threads, || ())?;
         let one = |replay| self.compare(topology, kernel, form, std::slice::from_ref(replay));
         let states: Vec<Fidelity> = replays.iter().map(one).collect();
         let halves = || states.iter().map(Fidelity::halves);
@@ -60,7 +61,7 @@ impl Recorded {
         let numbered = states.into_iter().zip(1..);
         let nearest = numbered.min_by(|(a, _), (b, _)| a.misfit().total_cmp(&b.misfit()));
         let (fidelity, number) = nearest.expect("there are states");
-        Ok(State { number, tried: TRIED, seed: first + number - 1, fidelity, foretold, blindly })
+        Ok(State { number, tried: TRIED, seed: nth_seed(first, number - 1), fidelity, foretold, blindly })
     }
 }
 
