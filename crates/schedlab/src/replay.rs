@@ -10,6 +10,7 @@ mod course;
 mod fidelity;
 mod fit;
 mod form;
+mod lacks;
 mod passes;
 mod state;
 mod trial;
@@ -27,6 +28,7 @@ use schedlab_topology::Topology;
 use schedlab_trace::{Comm, Event, Sink};
 use schedlab_units::Duration;
 
+use self::lacks::Lacks;
 use crate::error::Error;
 use crate::experiment::Results;
 use crate::kept::Kept;
@@ -77,12 +79,13 @@ fn figures() -> Kept<fn(Comm) -> bool, Figures> {
 pub struct Listener {
     learner: Learner,
     figures: Kept<fn(Comm) -> bool, Figures>,
+    lacks: Lacks,
 }
 
 impl Listener {
     /// Nothing heard yet.
     pub fn new() -> Listener {
-        Listener { learner: Learner::new(), figures: figures() }
+        Listener { learner: Learner::new(), figures: figures(), lacks: Lacks::default() }
     }
 
     /// What was heard.
@@ -96,6 +99,7 @@ impl Listener {
             name: name.to_string(),
             learned,
             figures: self.figures.into_inner(),
+            lacks: self.lacks,
             nr_cpus,
             affinity: Vec::new(),
             known: Known::default(),
@@ -115,6 +119,7 @@ impl Sink for Listener {
     fn event(&mut self, event: &Event) {
         self.learner.event(event);
         self.figures.event(event);
+        self.lacks.event(event);
     }
 }
 
@@ -127,6 +132,8 @@ pub struct Recorded {
     pub learned: Learned,
     /// What became of it.
     pub figures: Figures,
+    /// What happened without an event.
+    lacks: Lacks,
     /// How many CPUs its machine had; as many as were seen, unless that is known better.
     pub nr_cpus: usize,
     /// CPUs that tasks of a name may use, as far as that is known from elsewhere.
@@ -239,7 +246,8 @@ impl Recorded {
         let unrecorded = self.unrecorded();
         if !unrecorded.is_empty() {
             notes.push(format!(
-                "{} are not in the recording and are not compared (events sched_wakeup, sched_migrate_task)",
+                "{} are not in the recording, though there were some, and are not compared (events sched_wakeup, \
+                 sched_migrate_task)",
                 unrecorded.join(" and ")
             ));
         }

@@ -341,6 +341,7 @@ impl Recorded {
         let mut recorded = values(&self.figures, self.half());
         // A wake-up that comes before its task is asleep is no step of any program; a new budget is one.
         recorded[1] += self.learned.out_of_budget as f64 - self.learned.wakeups_of_awake as f64;
+        recorded[1] = recorded[1].max(0.0);
         let unrecorded = self.unrecorded();
         let line = |(i, what): (usize, &&str)| {
             let line = Line::count(what, recorded[i], means[i]);
@@ -382,11 +383,15 @@ impl Recorded {
         Duration(self.figures.busy.span().0 / 2)
     }
 
-    /// Counts whose events are not in the recording at all.
+    /// Counts whose events are not in the recording at all, though what they tell of happened.
     pub(super) fn unrecorded(&self) -> Vec<&'static str> {
         let [_, wakeups, migrations] = COUNTS;
-        let counted = [(wakeups, self.figures.counts.wakeups), (migrations, self.figures.migrations.total())];
-        counted.into_iter().filter(|(_, count)| *count == 0).map(|(what, _)| what).collect()
+        let counted = [
+            (wakeups, self.figures.counts.wakeups, self.lacks.wakeups),
+            (migrations, self.figures.migrations.total(), self.lacks.migrations),
+        ];
+        let lacking = counted.into_iter().filter(|&(_, count, happened)| count == 0 && happened);
+        lacking.map(|(what, ..)| what).collect()
     }
 }
 
@@ -439,6 +444,45 @@ pub(super) fn values(figures: &Figures, half: Duration) -> [f64; FIGURES] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is heard of a task that sleeps and is woken, and of two others in its time.
+    fn recorded(between: &str) -> Recorded {
+        let text = format!(
+            " a-7 [000] d..2. 1.000010: sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=b next_pid=8 next_prio=120
+              b-8 [000] d..2. 1.000020: sched_waking: comm=a pid=7 prio=120 target_cpu=000
+              {between}
+              b-8 [000] d..2. 1.000040: sched_switch: prev_comm=b prev_pid=8 prev_prio=120 prev_state=R ==> next_comm=a next_pid=7 next_prio=120
+              c-9 [001] d..2. 1.000050: sched_switch: prev_comm=c prev_pid=9 prev_prio=120 prev_state=R ==> next_comm=swapper/1 next_pid=0 next_prio=120\n"
+        );
+        let mut listener = super::super::Listener::new();
+        for record in schedlab_trace::read::ftrace::Reader::new(text.as_bytes()) {
+            if let schedlab_trace::read::Record::Event(event) = record.unwrap() {
+                schedlab_trace::Sink::event(&mut listener, &event);
+            }
+        }
+        listener.finish("text").unwrap()
+    }
+
+    #[test]
+    fn none_is_judged_unless_there_must_have_been_some() {
+        let woken = "b-8 [000] d..2. 1.000021: sched_wakeup: comm=a pid=7 prio=120 target_cpu=000";
+        let runs_elsewhere = "b-8 [000] d..2. 1.000030: sched_switch: prev_comm=b prev_pid=8 prev_prio=120 prev_state=R ==> next_comm=c next_pid=9 next_prio=120
+              c-9 [000] d..2. 1.000032: sched_switch: prev_comm=c prev_pid=9 prev_prio=120 prev_state=R ==> next_comm=b next_pid=8 next_prio=120";
+        let topology = Topology::regular("1x1x2").unwrap();
+        let outside = |between: &str| -> Vec<String> {
+            let recorded = recorded(between);
+            let replayed =
+                Replayed { figures: [50.0; FIGURES], busy: vec![0.0; recorded.learned.tasks.len()] };
+            let kernel = Kernel::parse("v6.12").unwrap();
+            let fidelity = recorded.compare(&topology, &kernel, Form::USUAL, &[replayed]);
+            let outside = fidelity.counts.into_iter().filter(|line| !line.within);
+            outside.map(|line| format!("{} {}", line.what, line.recorded)).collect()
+        };
+        assert_eq!(outside(woken), ["switches 3", "wake-ups of sleepers 1", "migrations 0"]);
+        assert_eq!(outside(""), ["switches 3", "migrations 0"], "a slept and ran");
+        let elsewhere = format!("{woken}\n{runs_elsewhere}");
+        assert_eq!(outside(&elsewhere), ["switches 5", "wake-ups of sleepers 1"], "c ran on both CPUs");
+    }
 
     #[test]
     fn runs_are_enough_when_the_mean_has_settled_or_there_are_many() {
