@@ -74,5 +74,6 @@ pub use policies::Policies;
 pub use probe::{Carried, CarriedFacts};
 pub use report::{AuditReport, Counts, DecisionReport};
 pub use sched_ext::sched_ext;
+pub use steady::Steady;
 pub use tasks::{has_groups, hints_of_tasks};
 pub use verdict::{Answer, Choice, Decision, Hidden, Numbers, Possible, Verdict};

@@ -114,6 +114,11 @@ pub struct SliceEnded {
     pub by_timer: bool,
 }
 
+/// The first tick from a time on.
+fn tick_from(time: u64, tick: u64) -> Time {
+    Time(time.div_ceil(tick).saturating_mul(tick))
+}
+
 /// A scheduler and what the recording told of its tasks.
 pub struct Shadow {
     /// The state.
@@ -239,7 +244,7 @@ impl Shadow {
         self.start = now;
         self.guesses = Guesses::new(self.sched.kernel.tunables.hz, self.sched.jiffies(now));
         let tick = self.sched.tick_ns();
-        self.next_tick = Time(now.0.div_ceil(tick) * tick);
+        self.next_tick = tick_from(now.0, tick);
         for cpu in self.cpus() {
             self.sched.update_rq_clock(cpu, now);
             self.pelt_start[cpu] = self.sched.rq_clock_pelt(cpu);
@@ -287,11 +292,12 @@ impl Shadow {
         let tick = self.sched.tick_ns();
         // A recording may stand still for hours; averages are gone after a few seconds.
         let gap = 2_000_000_000;
-        if now.0 > self.next_tick.0 + gap {
-            self.next_tick = Time((now.0 - gap).div_ceil(tick) * tick);
+        if now.since(self.next_tick).0 > gap {
+            self.next_tick = tick_from(now.0 - gap, tick);
         }
         self.change_priorities(now);
-        while self.next_tick <= now {
+        // At the end of time no other tick follows.
+        while self.next_tick <= now && self.next_tick < Time::MAX {
             let at = self.next_tick;
             for cpu in self.cpus() {
                 if self.sched.rqs[cpu].curr != Curr::Idle {
@@ -300,7 +306,7 @@ impl Shadow {
                 }
             }
             self.look_at_scan_limits(at);
-            self.next_tick = Time(at.0 + tick);
+            self.next_tick = at + Duration(tick);
         }
     }
 
@@ -459,5 +465,23 @@ impl Shadow {
     /// Whether a CPU was idle before the recording and is since.
     pub fn idle_before(&self, cpu: CpuId) -> bool {
         self.sched.rqs[cpu].idle_stamp == IDLE_BEFORE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_end_with_time() {
+        let topology = Topology::regular("1x1x2").unwrap();
+        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
+        let tick = shadow.sched.tick_ns();
+        shadow.begin(Time(u64::MAX - 5 * tick));
+        shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), Time(u64::MAX - 4 * tick));
+        for before in [3 * tick, tick, 1, 0, 0] {
+            shadow.advance(Time(u64::MAX - before));
+        }
+        assert_eq!(shadow.next_tick, Time::MAX);
     }
 }

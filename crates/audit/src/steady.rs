@@ -2,29 +2,67 @@
 //!
 //! That of one recording does not, but several may stand in one file, and a damaged line may
 //! say anything. Averages and virtual times cannot be taken back, so time stands still for
-//! a small step back, and goes on from where it was after a large one.
+//! a small step back, and goes on from where it was after a large one. It stands still too for one
+//! event that is far ahead of those around it: only if the next one is there as well, time was.
 
 use schedlab_units::{Duration, Time};
 
 /// A larger step back is another recording.
 const RESET: Duration = Duration::millis(100);
 
+/// A larger step forward is one only if two events make it, and then another recording too.
+const LEAP: Duration = Duration::secs(86_400);
+
+/// No recording is longer: then time stands still, as long as sums of virtual times are still far from any overflow.
+const LONGEST: Duration = Duration::secs(30 * 86_400);
+
+/// No clock comes so far, in 146 years: a later time is a damaged one.
+const RECORDED_MAX: Time = Time(1 << 62);
+
 /// The time of the last event, and what is added to those of the recording.
 #[derive(Debug, Default)]
 pub struct Steady {
     last: Time,
-    ahead: Duration,
+    /// Wraps: it is negative after a leap.
+    ahead: u64,
+    /// So long after the first event time ends; zero before it.
+    end: Time,
+    /// The last event was far ahead.
+    leapt: bool,
 }
 
 impl Steady {
     /// The time at which an event is followed.
+    #[inline]
     pub fn at(&mut self, recorded: Time) -> Time {
-        let time = Time(recorded.0.saturating_add(self.ahead.0));
-        let back = self.last.since(time);
-        if back >= RESET {
-            self.ahead = Duration(self.ahead.0.saturating_add(back.0));
+        let time = Time(recorded.0.wrapping_add(self.ahead));
+        if time.0.wrapping_sub(self.last.0) > LEAP.0 || time >= self.end {
+            return self.step(recorded);
         }
-        self.last = self.last.max(time);
+        (self.last, self.leapt) = (time, false);
+        time
+    }
+
+    /// The same of one that does not simply come a little later.
+    #[cold]
+    fn step(&mut self, recorded: Time) -> Time {
+        if self.end == Time::ZERO {
+            self.last = recorded.min(RECORDED_MAX);
+            self.end = self.last + LONGEST;
+            return self.last;
+        }
+        if recorded > RECORDED_MAX {
+            return self.last;
+        }
+        let by = recorded.0.wrapping_add(self.ahead).wrapping_sub(self.last.0) as i64;
+        let leaps = by > LEAP.0 as i64;
+        let goes_on_here = if leaps { self.leapt } else { by <= -(RESET.0 as i64) };
+        if goes_on_here {
+            self.ahead = self.ahead.wrapping_sub(by as u64);
+        } else if by >= 0 && !leaps {
+            self.last = self.end;
+        }
+        self.leapt = leaps && !self.leapt;
         self.last
     }
 }
@@ -33,11 +71,41 @@ impl Steady {
 mod tests {
     use super::*;
 
+    /// When events are followed that are recorded at these times.
+    fn followed<const N: usize>(millis: [u64; N]) -> [u64; N] {
+        let mut steady = Steady::default();
+        millis.map(|ms| steady.at(Time(ms.saturating_mul(1_000_000))).0 / 1_000_000)
+    }
+
     #[test]
     fn time_stands_still_or_goes_on_but_never_back() {
-        let mut steady = Steady::default();
-        let millis = [5000, 5001, 4999, 5002, 17, 18, 16, 20, 30_000, 5];
-        let followed = millis.map(|ms| steady.at(Time(ms * 1_000_000)).0 / 1_000_000);
-        assert_eq!(followed, [5000, 5001, 5001, 5002, 5002, 5003, 5003, 5005, 34_985, 34_985]);
+        let recorded = [5000, 5001, 4999, 5002, 17, 18, 16, 20, 30_000, 5];
+        assert_eq!(followed(recorded), [5000, 5001, 5001, 5002, 5002, 5003, 5003, 5005, 34_985, 34_985]);
+    }
+
+    #[test]
+    fn one_event_does_not_make_years_pass_but_two_do() {
+        let (year, end) = (365 * 86_400_000, u64::MAX);
+        assert_eq!(followed([year, year + 1]), [year, year + 1], "a machine that is up for long");
+        assert_eq!(followed([5, end, 6, year, 7, 8]), [5, 5, 6, 6, 7, 8]);
+        assert_eq!(followed([5, year, year + 1, year + 2]), [5, 5, 5, 6], "another recording");
+    }
+
+    #[test]
+    fn whatever_the_times_are_they_do_not_go_back_nor_far() {
+        let day = LEAP.0;
+        let mut dice = 1u64;
+        for first in [0, 1, day, 1 << 61, 1 << 62, u64::MAX - 1, u64::MAX] {
+            let mut steady = Steady::default();
+            let begin = steady.at(Time(first));
+            let mut last = begin;
+            for _ in 0..1000 {
+                dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let recorded = [0, u64::MAX, dice, last.0, last.0 + day, last.0 + day + 1, first];
+                let time = steady.at(Time(recorded[(dice >> 60) as usize % 7]));
+                assert!(last <= time && time <= begin + LONGEST, "{time} after {last}");
+                last = time;
+            }
+        }
     }
 }

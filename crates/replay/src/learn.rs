@@ -31,7 +31,7 @@ use crate::lags::Lags;
 use crate::learned::{Begin, Learned, Step, TaskIndex};
 use crate::yields::Yields;
 
-/// A sink that learns.
+/// A sink that learns. Times of events never go back (see [`schedlab_audit::Steady`]).
 #[derive(Debug, Default)]
 pub struct Learner {
     programs: Programs,

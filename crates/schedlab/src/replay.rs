@@ -17,7 +17,7 @@ mod trial;
 
 use std::sync::OnceLock;
 
-use schedlab_audit::AffinityHint;
+use schedlab_audit::{AffinityHint, Steady};
 use schedlab_machine::{Machine, Mechanism, Without};
 use schedlab_replay::{Known, Learned, Learner, Options, PROLOGUE};
 use schedlab_report::metrics::{Busy, Counts, Migrations, WakeupLatency};
@@ -77,6 +77,8 @@ fn figures() -> Kept<fn(Comm) -> bool, Figures> {
 /// Listens to a recording.
 #[derive(Debug)]
 pub struct Listener {
+    /// What is out of order is taken to be at the time of what came before.
+    steady: Steady,
     learner: Learner,
     figures: Kept<fn(Comm) -> bool, Figures>,
     lacks: Lacks,
@@ -85,7 +87,12 @@ pub struct Listener {
 impl Listener {
     /// Nothing heard yet.
     pub fn new() -> Listener {
-        Listener { learner: Learner::new(), figures: figures(), lacks: Lacks::default() }
+        Listener {
+            steady: Steady::default(),
+            learner: Learner::new(),
+            figures: figures(),
+            lacks: Lacks::default(),
+        }
     }
 
     /// What was heard.
@@ -117,6 +124,9 @@ impl Default for Listener {
 
 impl Sink for Listener {
     fn event(&mut self, event: &Event) {
+        let time = self.steady.at(event.time);
+        let moved = (time != event.time).then(|| Event { time, ..event.clone() });
+        let event = moved.as_ref().unwrap_or(event);
         self.learner.event(event);
         self.figures.event(event);
         self.lacks.event(event);

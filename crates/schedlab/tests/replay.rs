@@ -42,3 +42,29 @@ fn a_recording_with_holes_still_runs_to_its_end() {
         }
     }
 }
+
+#[test]
+fn events_out_of_order_are_learned_at_the_time_of_those_before_them() {
+    let mut all = events("6.12/1x1x8/pipes");
+    all.truncate(600);
+    for at in (0..600).step_by(7) {
+        let other = (at * 31) % 600;
+        all.swap(at, other);
+    }
+    let mut listener = Listener::new();
+    all.iter().for_each(|event| listener.event(event));
+    let recorded = listener.finish("pipes").unwrap();
+    assert!(recorded.learned.first <= recorded.learned.last);
+}
+
+#[test]
+fn the_greatest_seed_is_one_of_many() {
+    let mut listener = Listener::new();
+    events("6.12/1x1x8/pipes").iter().take(600).for_each(|event| listener.event(event));
+    let recorded = listener.finish("pipes").unwrap();
+    let (topology, kernel) = (Topology::regular("1x8").unwrap(), Kernel::parse("v6.12").unwrap());
+    let fidelity =
+        recorded.fidelity(&topology, Form::USUAL, &kernel, u64::MAX, Runs::Exactly(3), 1, |_, _| {}).unwrap();
+    assert_eq!(fidelity.runs, 3);
+    assert!(recorded.state(&topology, Form::USUAL, &kernel, u64::MAX - (2 << 32) - 5, 1).is_ok());
+}
