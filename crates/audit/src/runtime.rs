@@ -21,6 +21,9 @@ const PINNED: u64 = i64::MAX as u64;
 /// charge it more often.
 const SILENCE_NS: u64 = 50_000_000;
 
+/// What is charged at once may be so much more than the time since the last charge, as clocks differ.
+const CHARGED_BESIDE: u64 = 1_000_000_000;
+
 /// Charges so far, by two clocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Charged {
@@ -84,8 +87,10 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<
         None => shadow.charge_levels(task),
         Some(at) => {
             let clock = shadow.sched.rqs[cpu].clock_task;
-            let rest = runtime as i64 - ran.wrapping_sub(at) as i64;
-            since(shadow, task, clock - (rest.max(0) as u64).min(clock));
+            let rest = (runtime.min(i64::MAX as u64) as i64).saturating_sub(ran.wrapping_sub(at) as i64);
+            // Nobody runs for longer than time passes, but in a damaged line.
+            let most = (clock.saturating_sub(shadow.known(task).charged.when) + CHARGED_BESIDE).min(clock);
+            since(shadow, task, clock - (rest.max(0) as u64).min(most));
             if rest >= 0 {
                 shadow.charge_levels(task);
             } else {
@@ -190,5 +195,20 @@ mod tests {
         shadow.sched.update_curr(shadow.sched.root_cfs_id(CpuId(0)));
         charge(&mut shadow, task, 980_000, None, Time(1_003_000_000));
         assert_eq!(ran(&shadow) - before, 1_970_000, "what was charged here meanwhile is given back");
+    }
+    #[test]
+    fn nobody_is_charged_for_longer_than_time_passes() {
+        let topology = Topology::regular("1x1x2").unwrap();
+        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
+        let days = |days: u64| Time(days * 86_400_000_000_000);
+        shadow.begin(days(1000));
+        shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), days(1000));
+        let task = shadow.find(Pid(7)).unwrap();
+        charge(&mut shadow, task, 1, None, days(1000));
+        for runtime in [days(999).0, i64::MAX as u64, u64::MAX] {
+            charge(&mut shadow, task, runtime, None, days(1000));
+        }
+        let ran = shadow.sched.task(task).se.sum_exec_runtime;
+        assert!(ran <= 4 * CHARGED_BESIDE, "{ran} ns");
     }
 }
