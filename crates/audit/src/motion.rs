@@ -138,7 +138,10 @@ pub fn counted<'a>(
     from: Time,
     ahead: impl Iterator<Item = &'a Event>,
 ) -> Vec<Counted> {
-    let Moves { comes, leaves } = Moves::of(this, ahead);
+    let Moves { mut comes, mut leaves } = Moves::of(this, ahead);
+    for moves in [&mut comes, &mut leaves] {
+        moves.retain(|&cpu, _| shadow.has_cpu(cpu));
+    }
     let came = shadow.cpus().filter(|&cpu| shadow.clocks.queued_at(cpu) >= from);
     let mut less: Vec<CpuId> = leaves.into_keys().collect();
     less.extend(came);
