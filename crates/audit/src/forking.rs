@@ -107,6 +107,7 @@ impl<S: Listener> Audit<S> {
         verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_fork(fork));
         self.give(verdict);
         let before = preempt::before(&self.shadow, target, task);
+        self.shadow.no_other_stopper(task, target, now);
         let preempt = self.shadow.sched.apply_fork(task, target, now);
         self.shadow.placed(task, forked, now);
         self.shadow.generation += 1;

@@ -56,7 +56,8 @@ impl Shadow {
 
     /// The task that an event says is new, made if its fork was not seen.
     pub fn new_task(&mut self, pid: Pid, comm: &Comm, prio: i32, cpu: CpuId, now: Time) -> TaskId {
-        if self.find(pid).is_none() {
+        if !self.find(pid).is_some_and(|task| self.sched.task(task).state == TaskState::New) {
+            self.ended_unseen(pid, now);
             let task = self.make(pid, comm, None, now);
             self.sched.set_cpu(task, cpu);
             let known = self.known_mut(task);
@@ -233,6 +234,9 @@ impl Shadow {
         if entry.policy != policy {
             // Who goes to sleep is off its queue before it is off its CPU.
             if entry.on_rq || self.runs(task) {
+                if policy == Policy::Stop {
+                    self.stopper_left(self.sched.task(task).cpu, task, now);
+                }
                 self.sched.set_policy(task, policy, now);
             } else {
                 self.sched.task_mut(task).policy = policy;
@@ -292,6 +296,7 @@ impl Shadow {
             self.first_born = Some((flips, self.sched.jiffies(now)));
             self.known_mut(parent).flips = Some(flips);
         }
+        self.ended_unseen(child, now);
         let task = self.make(child, comm, Some(parent), now);
         self.generation += 1;
         task

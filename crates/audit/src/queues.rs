@@ -79,20 +79,38 @@ impl Shadow {
                 self.sched.complete_delayed_dequeue(task, now);
             }
         }
-        for (_, rq) in self.sched.rqs.iter_mut() {
-            rq.wake_list.retain(|&waiting| waiting != task);
-            rq.ttwu_pending = !rq.wake_list.is_empty();
+        if on != cpu {
+            self.gets_off(task, now);
         }
+        self.forget_handed_over(task);
         self.sched.task_mut(task).state = TaskState::Waking;
         if on != cpu {
             self.moved(task, 0);
         }
         self.sched.set_task_cpu(task, cpu, MigrationCause::Wakeup, now);
+        self.no_other_stopper(task, cpu, now);
         let flags = EnqueueFlags { wakeup: true, migrated: on != cpu, ..EnqueueFlags::default() };
         self.sched.activate(task, cpu, flags, now);
         self.sched.task_mut(task).state = TaskState::Running;
         self.queued(task);
         self.generation += 1;
+    }
+
+    /// A task that has left its queue but not its CPU, as far as was seen, is seen elsewhere: the CPU idles now.
+    pub(crate) fn gets_off(&mut self, task: TaskId, now: Time) {
+        if self.runs(task) {
+            let on = self.sched.task(task).cpu;
+            self.leave(task, TaskState::Interruptible, now);
+            self.run(on, Curr::Idle, self.clock_at(on, now), now);
+        }
+    }
+
+    /// A task is on no wake list any more.
+    pub(crate) fn forget_handed_over(&mut self, task: TaskId) {
+        for (_, rq) in self.sched.rqs.iter_mut() {
+            rq.wake_list.retain(|&waiting| waiting != task);
+            rq.ttwu_pending = !rq.wake_list.is_empty();
+        }
     }
 
     /// A task leaves its queue.
@@ -194,6 +212,7 @@ impl Shadow {
         let mut arrived = Vec::new();
         for task in queued.into_iter().rev() {
             let before = preempt::before(self, to, task);
+            self.no_other_stopper(task, to, now);
             self.sched.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
             let decided = self.sched.wakeup_preempt(to, task, 0, now);
             arrived.extend(before.map(|before| Arrived { before, task, decided }));
@@ -235,7 +254,7 @@ impl Shadow {
         self.clock(read, most)
     }
 
-    fn clock_at(&self, cpu: CpuId, now: Time) -> Clock {
+    pub(crate) fn clock_at(&self, cpu: CpuId, now: Time) -> Clock {
         self.clock(now, self.clocks.held(cpu, now))
     }
 
@@ -282,6 +301,11 @@ impl Shadow {
             self.known_mut(task).beside_sleeper = stays == Some(clock.read);
         }
         self.sched.switch_to(cpu, next, clock.read);
+        if next == Curr::Idle {
+            // A charge that was heeded before its turn may have brought the clock further.
+            let rq = &mut self.sched.rqs[cpu];
+            rq.clock_idle = rq.clock_idle.min(now.0);
+        }
         self.turned(cpu, prev, next, clock);
         if let Curr::Task(prev) = prev
             && Curr::Task(prev) != next

@@ -6,7 +6,7 @@
 //! From such a switch on, who waits on the CPU is not known until it is next seen idle, and what those who did are
 //! owed not even then.
 
-use schedlab_sched::{Curr, TaskState};
+use schedlab_sched::{Curr, Policy, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind};
 use schedlab_units::{Pid, TaskId, Time};
@@ -54,6 +54,39 @@ impl Shadow {
         self.unseen_switches += 1;
         self.unseen[cpu] = true;
         self.lags_are_unknown(cpu);
+    }
+
+    /// A task is about to be queued: if it is a CPU's stopper, no other one is there any more.
+    #[inline]
+    pub fn no_other_stopper(&mut self, task: TaskId, cpu: CpuId, now: Time) {
+        if self.sched.task(task).policy == Policy::Stop {
+            self.stopper_left(cpu, task, now);
+        }
+    }
+
+    /// The stopper that is queued on a CPU, if that is another task than this one, has left it.
+    pub fn stopper_left(&mut self, cpu: CpuId, for_task: TaskId, now: Time) {
+        if let Some(stopper) = self.sched.rqs[cpu].stop.filter(|&stopper| stopper != for_task) {
+            self.switched_unseen(cpu);
+            self.leave(stopper, TaskState::Interruptible, now);
+        }
+    }
+
+    /// A number is a new task's: whoever had it has ended, whether that was seen or not.
+    pub fn ended_unseen(&mut self, pid: Pid, now: Time) {
+        let Some(task) = self.find(pid).filter(|&task| !self.sched.task(task).is_gone()) else { return };
+        self.leave(task, TaskState::Dead, now);
+        if self.sched.task(task).se.sched_delayed {
+            self.sched.complete_delayed_dequeue(task, now);
+        }
+        self.forget_handed_over(task);
+        if self.runs(task) {
+            let cpu = self.sched.task(task).cpu;
+            self.switched_unseen(cpu);
+            self.run(cpu, Curr::Idle, self.clock_at(cpu, now), now);
+        }
+        self.sched.task_mut(task).state = TaskState::Dead;
+        self.dead.died(task, now);
     }
 
     /// Whether what a verdict is about hangs on a CPU that switched unseen.

@@ -67,6 +67,7 @@ impl<S: Listener> Audit<S> {
         }
         if self.shadow.sched.task(task).cpu != prev && !self.shadow.sched.task(task).on_rq {
             // It moved without being seen.
+            self.shadow.gets_off(task, now);
             self.shadow.sched.set_cpu(task, prev);
         }
         let waker = self.shadow.sched.rqs[this].curr.task();
@@ -357,8 +358,10 @@ impl<S: Listener> Audit<S> {
             }
         }
         if on_cpu != cpu {
+            self.shadow.gets_off(task, now);
             self.shadow.moved(task, 0);
         }
+        self.shadow.no_other_stopper(task, decision.cpu, now);
         let preempt = self.shadow.sched.apply_wakeup(&wakeup, &decision, now);
         if self.shadow.sched.task(task).on_rq {
             self.shadow.queued(task);
@@ -399,6 +402,7 @@ impl<S: Listener> Audit<S> {
             preempt = self.commit(by, now);
         }
         if self.shadow.sched.rqs[target].wake_list.contains(&task) {
+            self.shadow.no_other_stopper(task, target, now);
             preempt = Some(self.shadow.sched.drain_one(task, now));
             self.shadow.queued(task);
             self.shadow.generation += 1;

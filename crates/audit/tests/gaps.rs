@@ -141,3 +141,63 @@ fn read(text: &str) -> Vec<Event> {
         })
         .collect()
 }
+
+#[test]
+fn a_task_is_born_with_the_number_of_one_that_lives() {
+    let born = |us: u32, prio: u32, cpu: u32| {
+        format!(
+            " a-9 [000] d..2. 1.{us:06}: sched_wakeup_new: comm=a pid=7 prio={prio} target_cpu={cpu:03}\n"
+        )
+    };
+    let switch = |us: u32, cpu: u32, prev: &str, next: &str| {
+        format!(
+            " {prev} [{cpu:03}] d..2. 1.{us:06}: sched_switch: prev_comm=x prev_pid={} prev_prio=120 prev_state=R \
+             ==> next_comm=a next_pid={next} next_prio=120\n",
+            prev.rsplit('-').next().unwrap()
+        )
+    };
+    let fork = " a-9 [000] d..2. 1.000050: sched_process_fork: comm=a pid=9 child_comm=a child_pid=7\n";
+    for kernel in ["v5.10", "v6.1", "v6.12", "v7.2"] {
+        for text in [
+            // Of another class, and on another CPU, while it waits.
+            born(10, 98, 1) + &switch(20, 2, "<idle>-0", "8") + &born(60, 120, 2),
+            born(10, 120, 1)
+                + &born(60, 98, 2)
+                + &switch(80, 1, "a-7", "0")
+                + &switch(90, 2, "<idle>-0", "8"),
+            // While it runs; its new number is its parent's.
+            born(10, 120, 1)
+                + &switch(20, 1, "<idle>-0", "7")
+                + fork
+                + &born(60, 120, 2)
+                + &switch(80, 1, "a-7", "9"),
+            fork.to_owned() + fork + &born(60, 120, 1) + &fork.replace("pid=9", "pid=7"),
+        ] {
+            let topology = Topology::regular("1x1x4").unwrap();
+            let mut audit = Audit::new(&topology, &Kernel::parse(kernel).unwrap(), Options::default());
+            for record in ftrace::Reader::new(text.as_bytes()) {
+                let Record::Event(event) = record.unwrap() else { panic!("{text}") };
+                audit.event(&event);
+            }
+            let report = audit.finish().0;
+            assert_eq!(report.events as usize, text.lines().count());
+        }
+    }
+}
+
+#[test]
+fn a_cpu_has_one_stopper_whatever_their_numbers() {
+    let wakes = |us: u32, pid: u32| {
+        format!(
+            " a-9 [000] d..2. 1.{us:06}: sched_wakeup: comm=migration/1 pid={pid} prio=0 target_cpu=001\n"
+        )
+    };
+    let text = wakes(10, 20) + &wakes(20, 21) + &wakes(30, 20);
+    let topology = Topology::regular("1x1x2").unwrap();
+    let mut audit = Audit::new(&topology, &Kernel::parse("v6.12").unwrap(), Options::default());
+    for record in ftrace::Reader::new(text.as_bytes()) {
+        let Record::Event(event) = record.unwrap() else { panic!("{text}") };
+        audit.event(&event);
+    }
+    assert_eq!(audit.finish().0.unseen_switches, 2);
+}
