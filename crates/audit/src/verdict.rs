@@ -92,8 +92,6 @@ pub enum Hidden {
     DelayedDequeue,
     /// Which of the CPUs that were idle before the recording went idle last.
     IdleStamp,
-    /// Which CPUs the task may use.
-    Affinity,
     /// Which CPU the task used recently: before the recording, or where a wake-up does not tell.
     RecentCpu,
     /// Which of several CPUs of the lowest priority has its turn.
@@ -116,10 +114,6 @@ pub enum Hidden {
     Yield,
     /// Whether a group was out of its quota.
     Quota,
-    /// The draw of lots before newly idle balancing.
-    Lots,
-    /// How long CPUs are idle on average, and what balancing costs.
-    BalanceCost,
     /// Which CPU balances when: its intervals and failures so far.
     BalanceTime,
     /// In which order tasks stand in the list from which balancing takes them.
@@ -142,13 +136,12 @@ pub enum Hidden {
 
 impl Hidden {
     /// All of them.
-    pub const ALL: [Hidden; 28] = [
+    pub const ALL: [Hidden; 25] = [
         Hidden::SyncFlag,
         Hidden::IdleScanLimit,
         Hidden::Loads,
         Hidden::DelayedDequeue,
         Hidden::IdleStamp,
-        Hidden::Affinity,
         Hidden::RecentCpu,
         Hidden::CpuRotation,
         Hidden::WorkerPool,
@@ -160,8 +153,6 @@ impl Hidden {
         Hidden::SliceEnd,
         Hidden::Yield,
         Hidden::Quota,
-        Hidden::Lots,
-        Hidden::BalanceCost,
         Hidden::BalanceTime,
         Hidden::TaskOrder,
         Hidden::ImbalanceMark,
@@ -181,7 +172,6 @@ impl Hidden {
             Hidden::Loads => "LOADS",
             Hidden::DelayedDequeue => "DELAYED_DEQUEUE",
             Hidden::IdleStamp => "IDLE_STAMP",
-            Hidden::Affinity => "AFFINITY",
             Hidden::RecentCpu => "RECENT_CPU",
             Hidden::CpuRotation => "CPU_ROTATION",
             Hidden::WorkerPool => "WORKER_POOL",
@@ -193,8 +183,6 @@ impl Hidden {
             Hidden::SliceEnd => "SLICE_END",
             Hidden::Yield => "YIELD",
             Hidden::Quota => "QUOTA",
-            Hidden::Lots => "LOTS",
-            Hidden::BalanceCost => "BALANCE_COST",
             Hidden::BalanceTime => "BALANCE_TIME",
             Hidden::TaskOrder => "TASK_ORDER",
             Hidden::ImbalanceMark => "IMBALANCE_MARK",
@@ -215,7 +203,6 @@ impl Hidden {
             Hidden::Loads => "load averages to the last bit",
             Hidden::DelayedDequeue => "whether the sleeper was still queued",
             Hidden::IdleStamp => "which of the CPUs idle since before the recording went idle last",
-            Hidden::Affinity => "which CPUs the task may use; --affinity tells",
             Hidden::RecentCpu => "which CPU the task used recently",
             Hidden::CpuRotation => "which of several CPUs of the lowest priority has its turn",
             Hidden::WorkerPool => "on which CPU of its pool a worker was woken",
@@ -229,8 +216,6 @@ impl Hidden {
             Hidden::SliceEnd => "when a tick or timer looked at the slice",
             Hidden::Yield => "whether the task called sched_yield(), as it seems to do",
             Hidden::Quota => "whether a group was out of its quota",
-            Hidden::Lots => "the draw of lots before newly idle balancing",
-            Hidden::BalanceCost => "how long CPUs are idle on average, and what balancing costs",
             Hidden::BalanceTime => "when each CPU balances, and how often it failed",
             Hidden::TaskOrder => "the order of the list from which balancing takes tasks",
             Hidden::ImbalanceMark => "whether affinity left the mark of an imbalance on a group",

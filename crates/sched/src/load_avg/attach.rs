@@ -105,7 +105,7 @@ impl Sched {
         let Some(throttled) = queue.throttled_pelt_idle else { return };
         let idle_at = rq.clock_pelt_idle - throttled;
         let last = queue.avg.last_update_time;
-        let estimate = if idle_at < last { last } else { idle_at + (now.0 - rq.clock_idle) };
+        let estimate = if idle_at < last { last } else { idle_at + now.0.saturating_sub(rq.clock_idle) };
         self.age_blocked_se(estimate, cfs, se);
     }
 
