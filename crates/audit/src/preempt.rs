@@ -235,6 +235,15 @@ impl<S: Listener> Audit<S> {
         self.give(verdict);
     }
 
+    /// Whether who arrived is queued on another CPU by now.
+    fn has_left(&self, question: &Question) -> bool {
+        let cpu = question.verdict.cpu;
+        question.by.is_some_and(|(task, _)| {
+            let task = self.shadow.sched.task(task);
+            task.on_rq && task.cpu != cpu
+        })
+    }
+
     /// The kernel's answer will not be known.
     fn unanswered(&mut self, mut verdict: Verdict) {
         verdict.without(Hidden::Request);
@@ -287,6 +296,8 @@ impl<S: Listener> Audit<S> {
         let several = verdicts.len() > 1;
         for question in verdicts.drain(..) {
             match answer {
+                // It may have been asked, and have called the scheduler when who arrived had been taken away again.
+                Some(false) if self.has_left(&question) => self.unanswered(question.verdict),
                 Some(asked) => {
                     let over = asked && self.turn_over(event);
                     self.answered(question, asked, asks || several || over, !several, event.time);

@@ -185,6 +185,15 @@ fn of_another_cpu_the_next_event_shows_it() {
         a: differs, let run, PREEMPT_VRUNTIME
     "#]]
     .assert_eq(&asked(&wakes("sched_waking: comm=d pid=13 prio=120 target_cpu=003")));
+    // It is taken to another CPU before: asked or not, its CPU goes on with the same task.
+    let other = "sched_waking: comm=d pid=13 prio=120 target_cpu=003";
+    let taken = "1.010006: sched_migrate_task: comm=b pid=11 prio=120 orig_cpu=0 dest_cpu=2";
+    let taken =
+        wakes(other).replace("        a-10", &format!("   <idle>-0 [002] d..2. {taken}\n        a-10"));
+    expect![[r#"
+        a: undecided, nothing, PREEMPT_VRUNTIME
+    "#]]
+    .assert_eq(&asked(&taken));
 }
 
 #[test]
