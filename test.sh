@@ -1,5 +1,6 @@
 #!/bin/sh
-# Passes all tests: format, lints, unit, property, snapshot and ground-truth tests, documentation.
+# Passes all tests: format, lints, unit, property, snapshot and ground-truth tests, five seconds of
+# each fuzz target, documentation.
 # Real tools that some tests compare with are installed first where that is possible
 # (as root with apt); without them those tests say that they were skipped.
 set -eu
@@ -18,6 +19,7 @@ step cargo xtask tidy
 step cargo xtask fidelity --check
 step cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step cargo test --workspace --locked --quiet
+step fuzz/run.sh 5
 step tools/same-bytes.sh
 step cargo run --quiet --locked --release --package schedlab-cli -- reproduce --quick
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --quiet

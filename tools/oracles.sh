@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the real tools that tests compare with: trace-cmd, perf, hwloc and the
-# schema of the perfetto Python package. What cannot be installed is left out with
-# a line that says so; tests that need it then skip themselves, also with a line.
+# schema of the perfetto Python package; and the C++ compiler that libFuzzer is built with.
+# What cannot be installed is left out with a line that says so; tests that need it then skip themselves, also with a line.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p target/oracles
@@ -10,6 +10,7 @@ packages=""
 command -v trace-cmd >/dev/null 2>&1 || packages="$packages trace-cmd"
 command -v perf >/dev/null 2>&1 || packages="$packages linux-perf"
 command -v lstopo-no-graphics >/dev/null 2>&1 || packages="$packages hwloc-nox"
+command -v c++ >/dev/null 2>&1 || packages="$packages g++"
 command -v python3 >/dev/null 2>&1 || packages="$packages python3"
 python3 -c 'import venv, ensurepip' 2>/dev/null || packages="$packages python3-venv"
 if [ -n "$packages" ]; then
