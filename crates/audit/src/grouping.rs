@@ -12,7 +12,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{CLONE_THREAD, Comm};
 use schedlab_units::{Pid, TaskId, Time};
 
-use crate::groups::{Groups, Member};
+use crate::facts::groups::{Groups, Member};
 use crate::runtime;
 use crate::shadow::Shadow;
 
@@ -149,7 +149,7 @@ impl Shadow {
             self.sched.set_idle_group(tg, true, now);
         }
         self.grouping.cgroups.insert(path.to_owned(), tg);
-        let limit = if given.quota { Some(tg) } else { self.grouping.limits.get(&parent).copied() };
+        let limit = if given.quota.is_some() { Some(tg) } else { self.grouping.limits.get(&parent).copied() };
         self.grouping.limits.extend(limit.map(|limit| (tg, limit)));
         tg
     }
@@ -258,7 +258,7 @@ impl Shadow {
 mod tests {
     use super::*;
     use crate::audit::Audit;
-    use crate::groups::GroupFiles;
+    use crate::facts::groups::GroupFiles;
     use crate::options::Options;
     use schedlab_sched::Kernel;
     use schedlab_topology::Topology;

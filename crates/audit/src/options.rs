@@ -1,8 +1,8 @@
 //! What an audit is told besides the trace.
 
 use crate::affinity::AffinityHint;
-use crate::groups::Groups;
-use crate::policies::Policies;
+use crate::facts::groups::Groups;
+use crate::facts::policies::Policies;
 
 /// Options of an audit.
 #[derive(Clone, Debug)]

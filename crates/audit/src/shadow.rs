@@ -16,12 +16,12 @@ use crate::affinity::AffinityHint;
 use crate::averages::Averages;
 use crate::clocks::Clocks;
 use crate::dead::Dead;
+use crate::facts::policies::{Policies, PolicyKind};
 use crate::flips::{Flips, Guesses, Spread};
 use crate::grouping::{Grouping, InGroups};
 use crate::motion::Slack;
 use crate::pairing::LaterPrio;
 use crate::pids::Pids;
-use crate::policies::{Kind, Policies};
 use crate::runtime::{self, Charged};
 use crate::scan_limits::ScanLimits;
 use crate::spare::Spare;
@@ -42,7 +42,7 @@ pub struct Known {
     /// Its priority, if it was heeded since it has its name.
     pub prio: Option<i32>,
     /// Which of the policies with its priority it has.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     /// Its mask is known by its name, by a hint or from a parent.
     pub bound: bool,
     /// It lived before the recording began.

@@ -1,25 +1,21 @@
 //! What was known of tasks and groups beside the trace: policies, masks, processes, shares.
 //!
-//! `tasks.txt` has a line for each task, `tid pid policy nice rt_priority cpus cgroup comm`;
-//! `cgroups.txt` one for each file of a group, `/user.slice/cpu.weight 200`; `groups-before.txt` says in which
+//! `tasks.txt` has a line for each task, `cgroups.txt` says what groups were given, and `groups-before.txt` in which
 //! groups tasks were, sessions' groups included. `schedlab record` writes all of them.
 
 use std::collections::BTreeMap;
 
-use schedlab_audit::{Groups, shares_of_weight, shares_within};
+use schedlab_audit::{BadLine, Given, Groups, PolicyKind, cgroups, seen_tasks};
 use schedlab_topology::CpuMask;
 use schedlab_units::{Duration, Pid};
 use schedlab_workload::{GroupSpec, Policy, Quota};
-
-/// CPUs that a mask may name.
-const NR_CPUS: usize = 4096;
 
 /// What was known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     tasks: BTreeMap<Pid, KnownTask>,
-    /// Files of each group with their text.
-    groups: BTreeMap<String, Vec<(String, String)>>,
+    /// What groups were given.
+    groups: BTreeMap<String, Given>,
     /// In which groups tasks were, if they were listed.
     members: Option<Groups>,
 }
@@ -32,8 +28,7 @@ const SESSION: &str = "/autogroup-";
 pub struct KnownTask {
     /// Its process.
     pub process: Pid,
-    /// The name of its policy.
-    policy: String,
+    policy: PolicyKind,
     /// CPUs it may use.
     pub allowed: CpuMask,
     /// Its group; none is the root.
@@ -42,25 +37,23 @@ pub struct KnownTask {
     pub comm: String,
 }
 
-/// A line that cannot be understood.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{line}: {why}")]
-pub struct BadFacts {
-    /// The line, from 1.
-    pub line: usize,
-    /// What is wrong with it.
-    pub why: String,
-}
-
 impl Known {
     /// Reads `tasks.txt`.
     ///
     /// # Errors
     /// The first line that is not one of a task.
-    pub fn tasks(&mut self, text: &str) -> Result<(), BadFacts> {
-        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
-            let (pid, task) = task(line).map_err(|why| BadFacts { line: index + 1, why })?;
-            self.tasks.insert(pid, task);
+    pub fn tasks(&mut self, text: &str) -> Result<(), BadLine> {
+        for task in seen_tasks(text) {
+            let task = task?;
+            let group = Some(task.cgroup).filter(|group| group != "/" && group != "-");
+            let known = KnownTask {
+                process: task.process,
+                policy: task.policy,
+                allowed: task.allowed,
+                group,
+                comm: task.comm,
+            };
+            self.tasks.insert(task.pid, known);
         }
         Ok(())
     }
@@ -70,18 +63,9 @@ impl Known {
         self.members = Some(groups).filter(|groups| !groups.before.is_empty());
     }
 
-    /// Reads `cgroups.txt`. Lines of files that say nothing of CPU time are passed over.
+    /// Reads `cgroups.txt`.
     pub fn groups(&mut self, text: &str) {
-        for line in text.lines() {
-            let file = ["cpu.weight", "cpu.max", "cpu.idle", "cpu.shares"];
-            let found = file.iter().find_map(|file| Some((*file, line.split_once(&format!("/{file} "))?)));
-            if let Some((file, (group, value))) = found {
-                self.groups
-                    .entry(group.to_owned())
-                    .or_default()
-                    .push((file.to_owned(), value.trim().to_owned()));
-            }
-        }
+        self.groups = cgroups(text);
     }
 
     /// What was known of the task of this number, if it is the one of this name.
@@ -114,51 +98,23 @@ impl Known {
             // Shares are in the scale of cgroups, 1024 for nice 0.
             group.shares = members.session_shares(session) >> 10;
         }
-        for (file, value) in self.groups.get(&group.path).into_iter().flatten() {
-            let number = value.parse::<u64>();
-            match (file.as_str(), number) {
-                ("cpu.weight", Ok(weight)) => group.shares = shares_of_weight(weight),
-                ("cpu.shares", Ok(shares)) => group.shares = shares_within(shares),
-                ("cpu.idle", Ok(idle)) => group.idle = idle != 0,
-                ("cpu.max", _) => group.quota = quota(value),
-                _ => {}
-            }
+        let Some(given) = self.groups.get(&group.path) else { return };
+        if given.weighed {
+            group.shares = given.cpu_shares();
         }
+        group.idle = given.idle;
+        group.quota =
+            given.quota.map(|of| Quota { quota: of.quota, period: of.period, burst: Duration::ZERO });
     }
-}
-
-/// `50000 100000`; none for `max 100000`.
-fn quota(text: &str) -> Option<Quota> {
-    let (quota, period) = text.split_once(' ')?;
-    let us = |text: &str| text.trim().parse().ok().map(Duration::micros);
-    Some(Quota { quota: us(quota)?, period: us(period)?, burst: Duration::ZERO })
-}
-
-fn task(line: &str) -> Result<(Pid, KnownTask), String> {
-    let mut words = line.splitn(8, ' ');
-    let mut word = |what: &str| words.next().ok_or(format!("there is no {what} in it"));
-    let number = |text: &str, what: &str| text.parse().map_err(|_| format!("{what} \"{text}\" is no number"));
-    let tid = number(word("tid")?, "tid")?;
-    let process = number(word("pid")?, "pid")?;
-    let policy = word("policy")?.to_owned();
-    // Nice values and priorities are in the trace.
-    word("nice")?;
-    word("rt_priority")?;
-    let cpus = word("cpus")?;
-    let allowed = CpuMask::parse_list(cpus, NR_CPUS).map_err(|e| format!("cpus \"{cpus}\": {e}"))?;
-    let group = word("cgroup")?.replace("\\x20", " ");
-    let group = Some(group).filter(|group| group != "/" && group != "-");
-    let comm = word("comm")?.to_owned();
-    Ok((Pid(tid), KnownTask { process: Pid(process), policy, allowed, group, comm }))
 }
 
 impl KnownTask {
     /// The policy of a priority as the kernel prints it.
     pub fn policy(&self, prio: i32) -> Policy {
-        match (self.policy.as_str(), usual_policy(prio)) {
-            ("BATCH", Policy::Normal { nice }) => Policy::Batch { nice },
-            ("IDLE", Policy::Normal { nice }) => Policy::Idle { nice },
-            ("RR", Policy::Fifo { priority }) => Policy::Rr { priority },
+        match (self.policy, usual_policy(prio)) {
+            (PolicyKind::Batch, Policy::Normal { nice }) => Policy::Batch { nice },
+            (PolicyKind::Idle, Policy::Normal { nice }) => Policy::Idle { nice },
+            (PolicyKind::Rr, Policy::Fifo { priority }) => Policy::Rr { priority },
             (_, usual) => usual,
         }
     }
@@ -237,13 +193,5 @@ mod tests {
         let mut session = GroupSpec::new(group(9).unwrap(), None);
         known.limit(&mut session);
         assert_eq!((session.path.as_str(), session.shares), ("/autogroup-48", 3121));
-    }
-
-    #[test]
-    fn a_line_that_is_none_is_told_by_its_number() {
-        let bad = |text: &str| Known::default().tasks(text).unwrap_err().to_string();
-        assert_eq!(bad("# x\n8 7 OTHER"), "2: there is no nice in it");
-        assert_eq!(bad("x 7 OTHER 0 0 0 / a"), "1: tid \"x\" is no number");
-        assert!(bad("8 7 OTHER 0 0 9-1 / a").starts_with("1: cpus \"9-1\": "));
     }
 }

@@ -25,7 +25,7 @@ mod yields;
 
 pub use build::{MARK, Options, PROLOGUE};
 pub use error::Missing;
-pub use known::{BadFacts, Known, KnownTask, usual_policy};
+pub use known::{Known, KnownTask, usual_policy};
 pub use learn::Learner;
 pub use learned::{Begin, Learned, Sleep, Step, Task, TaskIndex};
 pub use passes::{Pass, Passes};

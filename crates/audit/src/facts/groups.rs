@@ -8,8 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_sched::{LOAD_SHIFT, NICE_0_LOAD, prio_to_weight};
+use schedlab_sched::{LOAD_SHIFT, prio_to_weight};
 use schedlab_units::Pid;
+
+use super::cgroups::{Given, cgroups};
 
 /// Files of facts, each empty where there is none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,23 +41,6 @@ pub struct Member {
     pub comm: String,
 }
 
-/// What a cgroup is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given {
-    /// Its weight, in 64-bit scale.
-    pub shares: u64,
-    /// It counts as SCHED_IDLE.
-    pub idle: bool,
-    /// It may use up a quota.
-    pub quota: bool,
-}
-
-impl Default for Given {
-    fn default() -> Given {
-        Given { shares: NICE_0_LOAD, idle: false, quota: false }
-    }
-}
-
 /// The groups of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
@@ -80,9 +65,9 @@ impl Groups {
         if files.before.is_empty() || files.after.is_empty() {
             return None;
         }
-        let (cgroups, later) = (given(files.cgroups), given(files.cgroups_after));
+        let (cgroups, later) = (sharing(files.cgroups), sharing(files.cgroups_after));
         let mut hidden = None;
-        if cgroups.iter().any(|(path, was)| later.get(path).is_some_and(|is| is != was)) {
+        if cgroups.iter().any(|(path, was)| later.get(path).is_some_and(|is| is_other(was, is))) {
             hidden =
                 Some("what a cgroup is given changed while the recording was made, and no event tells when");
         }
@@ -145,44 +130,17 @@ impl Groups {
     }
 }
 
-/// The shares that a `cpu.weight` stands for.
-///
-/// Kernel: sched_weight_from_cgroup(), kernel/sched/sched.h, v6.12.
-pub fn shares_of_weight(weight: u64) -> u64 {
-    shares_within(weight.saturating_mul(1024).saturating_add(50) / 100)
-}
-
-/// Shares as a kernel takes them, whatever a file says.
-///
-/// Kernel: MIN_SHARES and MAX_SHARES, kernel/sched/sched.h, v6.12.
-pub fn shares_within(shares: u64) -> u64 {
-    shares.clamp(2, 1 << 18)
-}
-
-/// What each cgroup is given, by path. A group shares out CPUs if it has a weight.
-fn given(text: &str) -> BTreeMap<String, Given> {
-    const FILES: [&str; 5] = ["cpu.weight", "cpu.shares", "cpu.idle", "cpu.max", "cpu.cfs_quota_us"];
-    let mut groups: BTreeMap<String, Given> = BTreeMap::new();
-    let mut weighed = Vec::new();
-    for line in text.lines() {
-        let found = FILES.iter().find_map(|file| Some((*file, line.split_once(&format!("/{file} "))?)));
-        let Some((file, (path, value))) = found.filter(|(_, (path, _))| !path.is_empty()) else { continue };
-        let group = groups.entry(path.to_owned()).or_default();
-        let number = value.trim().parse::<u64>();
-        match (file, number) {
-            ("cpu.weight", Ok(weight)) => group.shares = shares_of_weight(weight) << LOAD_SHIFT,
-            ("cpu.shares", Ok(shares)) => group.shares = shares_within(shares) << LOAD_SHIFT,
-            ("cpu.idle", Ok(idle)) => group.idle = idle != 0,
-            ("cpu.max", _) => group.quota = !value.starts_with("max"),
-            ("cpu.cfs_quota_us", Ok(_)) => group.quota = true,
-            _ => {}
-        }
-        if matches!(file, "cpu.weight" | "cpu.shares") {
-            weighed.push(path);
-        }
-    }
-    groups.retain(|path, _| weighed.contains(&path.as_str()));
+/// The cgroups that share out CPUs.
+fn sharing(text: &str) -> BTreeMap<String, Given> {
+    let mut groups = cgroups(text);
+    groups.retain(|_, given| given.weighed);
     groups
+}
+
+/// Whether an audit has to follow another weight, or another kind of limit.
+fn is_other(was: &Given, is: &Given) -> bool {
+    let of = |given: &Given| (given.shares, given.idle, given.quota.is_some());
+    of(was) != of(is)
 }
 
 #[cfg(test)]
@@ -208,20 +166,11 @@ mod tests {
         assert_eq!(of, [("", None), ("/a/b", Some(47)), ("/a", Some(47)), ("", Some(48))]);
         assert_eq!(groups.cgroups["/a"].shares >> LOAD_SHIFT, 3072);
         assert_eq!(groups.cgroups["/a/b"].shares >> LOAD_SHIFT, 512);
-        assert!(!groups.cgroups["/a"].quota);
+        assert_eq!(groups.cgroups["/a"].quota, None);
         let (groups, hidden) = read(&CGROUPS.replace("max 100000", "50000 100000"), "");
-        assert!(groups.cgroups["/a"].quota && hidden.is_none());
+        assert!(groups.cgroups["/a"].quota.is_some() && hidden.is_none());
         assert_eq!(groups.session_shares(48) >> LOAD_SHIFT, 3121, "the weight of nice -5");
         assert_eq!(groups.before[&Pid(7)].comm, "a b");
-    }
-
-    #[test]
-    fn shares_are_within_what_a_kernel_takes() {
-        assert_eq!([1, 100, 10_000, u64::MAX].map(shares_of_weight), [10, 1024, 102_400, 1 << 18]);
-        let most = u64::MAX;
-        let (groups, _) = read(&format!("/a/cpu.weight {most}\n/c/cpu.shares {most}\n/d/cpu.shares 0\n"), "");
-        let of = |path: &str| groups.cgroups[path].shares >> LOAD_SHIFT;
-        assert_eq!([of("/a"), of("/c"), of("/d")], [1 << 18, 1 << 18, 2]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Policies that no event tells: of those with one priority, which a task has.
 //!
 //! Events show a priority. The fair policies share theirs, and so do the two of real time; `tasks.txt` says which it was
-//! (see [`crate::hints_of_tasks`] for its lines). Children have their parent's.
+//! (see [`super::tasks`]). Children have their parent's.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use schedlab_sched::Policy;
 use schedlab_trace::Comm;
 use schedlab_units::Pid;
 
-use crate::tasks::rows;
+use super::tasks::seen_tasks;
 
 /// Which of the policies of a priority a task has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum PolicyKind {
     /// The usual one: SCHED_OTHER, or SCHED_FIFO.
     #[default]
     Usual,
@@ -25,44 +25,46 @@ pub enum Kind {
     Rr,
 }
 
-impl Kind {
+impl PolicyKind {
+    /// That of a policy by its name, `BATCH`.
+    pub fn named(name: &str) -> PolicyKind {
+        match name {
+            "BATCH" => PolicyKind::Batch,
+            "IDLE" => PolicyKind::Idle,
+            "RR" => PolicyKind::Rr,
+            _ => PolicyKind::Usual,
+        }
+    }
+
     /// The policy with a priority as traces print it, below 140 and not a stopper's or a deadline.
     pub fn policy(self, prio: i32) -> Policy {
         let real_time = (99 - prio).max(1) as u8;
         match self {
-            Kind::Rr if prio < 100 => Policy::Rr(real_time),
+            PolicyKind::Rr if prio < 100 => Policy::Rr(real_time),
             _ if prio < 100 => Policy::Fifo(real_time),
-            Kind::Batch => Policy::Batch,
-            Kind::Idle => Policy::Idle,
-            Kind::Usual | Kind::Rr => Policy::Normal,
+            PolicyKind::Batch => Policy::Batch,
+            PolicyKind::Idle => Policy::Idle,
+            PolicyKind::Usual | PolicyKind::Rr => Policy::Normal,
         }
     }
 }
 
 /// Policies of tasks that were there when a recording was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policies(BTreeMap<Pid, (String, Kind)>);
+pub struct Policies(BTreeMap<Pid, (String, PolicyKind)>);
 
 impl Policies {
     /// What `tasks.txt` says of those whose policy is not the usual one.
     pub fn of_tasks(tasks: &str) -> Policies {
-        let of = |[pid, _, policy, _, _, _, _, comm]: [&str; 8]| {
-            let kind = match policy {
-                "BATCH" => Kind::Batch,
-                "IDLE" => Kind::Idle,
-                "RR" => Kind::Rr,
-                _ => return None,
-            };
-            Some((Pid(pid.parse().ok()?), (comm.to_owned(), kind)))
-        };
-        Policies(rows(tasks).filter_map(of).collect())
+        let unusual = seen_tasks(tasks).flatten().filter(|task| task.policy != PolicyKind::Usual);
+        Policies(unusual.map(|task| (task.pid, (task.comm, task.policy))).collect())
     }
 
     /// That of a task; a number may have been used again by another name.
-    pub fn of(&self, pid: Pid, comm: &Comm) -> Kind {
+    pub fn of(&self, pid: Pid, comm: &Comm) -> PolicyKind {
         match self.0.get(&pid) {
             Some((name, kind)) if comm.as_bytes() == name.as_bytes() => *kind,
-            _ => Kind::Usual,
+            _ => PolicyKind::Usual,
         }
     }
 }

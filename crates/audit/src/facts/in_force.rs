@@ -1,0 +1,143 @@
+//! What a folder of recorded facts says of the kernel's switches and numbers.
+//!
+//! `sched_features.txt` is /sys/kernel/debug/sched/features, `debug_sched.txt` the files
+//! beside it, each with its content. What stands there was in force while the recording
+//! was made, whatever the kernel of that number has by default. `config.txt` has lines of the
+//! configuration it was built with, `cmdline.txt` what it was booted with.
+
+use schedlab_sched::{Kernel, Scaled, Tunables};
+
+/// Sets the tick and the preemption model with which a kernel was built and booted, where that is recorded.
+///
+/// Kernel: kernel/Kconfig.hz; kernel/Kconfig.preempt; sched_dynamic_mode(), kernel/sched/core.c, v6.1 to v7.2.
+pub fn apply_config(kernel: &mut Kernel, config: &str, command_line: &str) {
+    if let Some(hz) = option(config, "CONFIG_HZ") {
+        let _ = kernel.switch(&format!("hz={hz}"));
+    }
+    let models = [
+        ("CONFIG_PREEMPT_NONE", "none"),
+        ("CONFIG_PREEMPT_VOLUNTARY", "voluntary"),
+        ("CONFIG_PREEMPT", "full"),
+        ("CONFIG_PREEMPT_LAZY", "lazy"),
+    ];
+    let is_set = |name| option(config, name) == Some("y");
+    let built = models.into_iter().find(|(name, _)| is_set(name)).map(|(_, model)| model);
+    let fixed = !config.is_empty() && !is_set("CONFIG_PREEMPT_DYNAMIC");
+    let words = command_line.split_whitespace().take_while(|word| *word != "--");
+    let booted = words.filter_map(|word| word.strip_prefix("preempt=")).last().filter(|_| !fixed);
+    for model in built.into_iter().chain(booted) {
+        // Lazy preemption is the same for a kernel built without choice.
+        let build = if fixed && model != "lazy" { "static/" } else { "" };
+        let _ = kernel.switch(&format!("preempt={build}{model}"));
+    }
+}
+
+/// What an option is set to.
+fn option<'a>(config: &'a str, name: &str) -> Option<&'a str> {
+    config.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=').map(str::trim))
+}
+
+/// Sets the switches of a kernel as recorded. Names it does not know are passed over: they
+/// are of switches that decide nothing here.
+pub fn apply_features(kernel: &mut Kernel, features: &str) {
+    for word in features.split_whitespace() {
+        let _ = kernel.switch(word);
+    }
+}
+
+/// Sets the numbers of a kernel as recorded on a machine with so many CPUs online. Those
+/// that grow with the CPUs are recorded as they were in force.
+pub fn apply_tunables(kernel: &mut Kernel, debug_sched: &str, nr_online: usize) {
+    let one = Tunables { base_slice_ns: 1, ..kernel.tunables.clone() };
+    let mut factor = Scaled::new(&one, nr_online).base_slice;
+    let lines = || debug_sched.lines().filter_map(|line| line.split_once(' '));
+    for (path, value) in lines() {
+        if path.ends_with("/tunable_scaling") {
+            let _ = kernel.switch(&format!("tunable_scaling={}", value.trim()));
+            let one = Tunables { base_slice_ns: 1, ..kernel.tunables.clone() };
+            factor = Scaled::new(&one, nr_online).base_slice;
+        }
+    }
+    for (path, value) in lines() {
+        let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+        if folder.ends_with("/llc_balancing") {
+            let word = match (name, value.trim()) {
+                ("enabled", "0") => "NO_SCHED_CACHE".to_string(),
+                (_, value) => format!("llc_{name}={value}"),
+            };
+            let _ = kernel.switch(&word);
+            continue;
+        }
+        match (name, value.trim().parse::<u64>()) {
+            ("latency_ns" | "min_granularity_ns" | "wakeup_granularity_ns" | "base_slice_ns", Ok(number)) => {
+                let _ = kernel.switch(&format!("{name}={}", number / factor));
+            }
+            ("migration_cost_ns" | "nr_migrate" | "idle_min_granularity_ns", Ok(number)) => {
+                let _ = kernel.switch(&format!("{name}={number}"));
+            }
+            ("preempt", _) => {
+                let model = value.split(['(', ')']).nth(1).unwrap_or_default();
+                let _ = kernel.switch(&format!("preempt={model}"));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_sched::{Feature, PreemptModel};
+
+    #[test]
+    fn a_kernel_has_the_tick_and_the_preemption_of_its_configuration() {
+        let dynamic = "CONFIG_HZ_1000=y\nCONFIG_HZ=1000\n# CONFIG_PREEMPT_NONE is not set\n\
+                       CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\n";
+        for (config, command_line, hz, preempt) in [
+            ("", "", 250, "voluntary"),
+            ("", "quiet preempt=full", 250, "full"),
+            (dynamic, "quiet", 1000, "voluntary"),
+            (dynamic, "preempt=none -- preempt=full", 1000, "none"),
+            (dynamic, "preempt=nonsense", 1000, "voluntary"),
+            ("CONFIG_HZ=100\nCONFIG_PREEMPT_NONE=y\n", "preempt=full", 100, "static/none"),
+            ("CONFIG_PREEMPT_LAZY=y\nCONFIG_PREEMPT_DYNAMIC=y\n", "", 250, "lazy"),
+            ("CONFIG_PREEMPT=y\nCONFIG_PREEMPT_DYNAMIC=y\n", "preempt=lazy", 250, "lazy"),
+        ] {
+            let mut kernel = Kernel::parse("v6.18").unwrap();
+            apply_config(&mut kernel, config, command_line);
+            assert_eq!(
+                (kernel.tunables.hz, kernel.preempt.name().as_ref()),
+                (hz, preempt),
+                "{config:?} {command_line:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn cache_aware_balancing_is_as_it_was_set() {
+        let mut kernel = Kernel::parse("v7.2").unwrap();
+        let text = "/sys/kernel/debug/sched/llc_balancing/enabled 1\n\
+                    /sys/kernel/debug/sched/llc_balancing/epoch_period 7\n\
+                    /sys/kernel/debug/sched/llc_balancing/aggr_tolerance 100\n";
+        apply_tunables(&mut kernel, text, 16);
+        assert_eq!((kernel.tunables.llc_epoch_period, kernel.tunables.llc_aggr_tolerance), (7, 100));
+        assert!(kernel.has(Feature::SchedCache));
+        apply_tunables(&mut kernel, "/sys/kernel/debug/sched/llc_balancing/enabled 0\n", 16);
+        assert!(!kernel.has(Feature::SchedCache));
+    }
+
+    #[test]
+    fn what_was_in_force_replaces_the_defaults() {
+        let mut kernel = Kernel::parse("v6.12").unwrap();
+        apply_features(&mut kernel, "NO_SIS_UTIL NI_RANDOM NO_SUCH_THING\n");
+        assert!(!kernel.has(Feature::SisUtil) && kernel.has(Feature::NiRandom));
+        let text = "/sys/kernel/debug/sched/base_slice_ns 8000000\n\
+                    /sys/kernel/debug/sched/migration_cost_ns 250000\n\
+                    /sys/kernel/debug/sched/preempt none voluntary (full) \n\
+                    /sys/kernel/debug/sched/verbose Y\n";
+        apply_tunables(&mut kernel, text, 16);
+        assert_eq!(kernel.tunables.base_slice_ns, 2_000_000, "eight CPUs and more have four times that");
+        assert_eq!(kernel.tunables.migration_cost_ns, 250_000);
+        assert_eq!(kernel.preempt.model, PreemptModel::Full);
+    }
+}
