@@ -18,7 +18,7 @@ use schedlab::closed_loop::{self, ROWS};
 use schedlab::sched::Kernel;
 
 use crate::change::{Change, Tally};
-use crate::replay_fidelity::{self, Found};
+use crate::recording::{Learned, Recording};
 use crate::source::{self, Section, folders_in, head, name, read};
 use crate::spread;
 use crate::switches::{FOLDER, PLAIN};
@@ -123,10 +123,10 @@ fn foretell(recorded: &Rounds) -> Result<Foretold, String> {
     }
     let runs = |((kernel, load), settings): ((&str, &str), Vec<&str>)| {
         let folder = source::root().join("traces").join(kernel).join(FOLDER).join(format!("{PLAIN}-{load}"));
-        let found = replay_fidelity::found(&folder)?;
+        let learned = Recording::of(&folder)?.learn()?;
         let kernels: Vec<Kernel> =
-            settings.iter().map(|setting| under(setting, &found)).collect::<Result<_, _>>()?;
-        let by_kernel = [simulated(&folder, kernel, &kernels)?, replayed(&found, kernels)?];
+            settings.iter().map(|setting| under(setting, &learned)).collect::<Result<_, _>>()?;
+        let by_kernel = [simulated(&folder, kernel, &kernels)?, replayed(&learned, kernels)?];
         let keyed = |runs: Vec<Vec<Figures>>| -> Rounds {
             let key = |setting: &&str| [kernel, setting, load].map(str::to_string);
             settings.iter().map(key).zip(runs).collect()
@@ -144,15 +144,15 @@ fn foretell(recorded: &Rounds) -> Result<Foretold, String> {
 }
 
 /// The kernel of a recording with a setting.
-fn under(setting: &str, found: &Found) -> Result<Kernel, String> {
-    let mut kernel = found.kernel.clone();
+fn under(setting: &str, learned: &Learned) -> Result<Kernel, String> {
+    let mut kernel = learned.kernel.clone();
     match setting.split_once('=') {
         _ if setting == PLAIN => {}
         Some((number, value)) => {
             // As debugfs shows it: of a choice the one in brackets.
             let shown = if number == "preempt" { format!("({value})") } else { value.to_string() };
             let line = format!("/{number} {shown}");
-            apply_tunables(&mut kernel, &line, found.topology.online().weight());
+            apply_tunables(&mut kernel, &line, learned.topology.online().weight());
         }
         None => kernel.switch(setting).map_err(|e| e.to_string())?,
     }
@@ -173,8 +173,8 @@ fn simulated(folder: &Path, version: &str, kernels: &[Kernel]) -> Result<Vec<Vec
 }
 
 /// Runs by kernel of what was learned from a recording, on the recorded machine.
-fn replayed(found: &Found, kernels: Vec<Kernel>) -> Result<Vec<Vec<Figures>>, String> {
-    let Found { recorded, topology, kernel } = found;
+fn replayed(learned: &Learned, kernels: Vec<Kernel>) -> Result<Vec<Vec<Figures>>, String> {
+    let Learned { recorded, topology, kernel } = learned;
     let runs = || {
         let form = recorded.fit(topology, kernel, 1, 1)?;
         let place = recorded.own(topology.clone(), form);

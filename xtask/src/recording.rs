@@ -1,95 +1,99 @@
-//! The files of a recording in `traces/KERNEL/MACHINE/LOAD`, and its audit.
+//! A recording in `traces/KERNEL/MACHINE/LOAD` with what lies beside it: audited, and learned for a replay.
 
-use std::fs::File;
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use schedlab::audit::{AuditReport, GroupFiles};
-use schedlab::audited::{RecordedFacts, audit_recording};
+use schedlab::audit::{AuditReport, FactTexts, Facts, Options};
+use schedlab::audited::audit_recording;
+use schedlab::learned::Known;
+use schedlab::replay::{Listener, Recorded};
+use schedlab::sched::Kernel;
+use schedlab::topology::Topology;
+use schedlab::trace::read::{feed, open};
 
-use crate::source::{name, read};
+use crate::source::read;
 
-/// A recording, with what lies beside it and what holds of its machine.
+/// A recording.
 pub struct Recording {
     folder: PathBuf,
-    /// The switches and numbers that were in force.
-    pub features: String,
-    pub debug_sched: String,
+    trace: PathBuf,
+    texts: FactTexts,
+}
+
+/// What was learned from a recording, and where it was made.
+pub struct Learned {
+    pub recorded: Recorded,
+    pub topology: Topology,
+    pub kernel: Kernel,
 }
 
 impl Recording {
     /// The recording in a folder.
     ///
     /// # Errors
-    /// Facts that cannot be read.
+    /// There is none, or facts that cannot be read.
     pub fn of(folder: &Path) -> Result<Recording, String> {
-        let mut recording =
-            Recording { folder: folder.to_path_buf(), features: String::new(), debug_sched: String::new() };
-        recording.features = recording.in_force("sched_features.txt")?;
-        recording.debug_sched = recording.in_force("debug_sched.txt")?;
-        Ok(recording)
+        let trace = trace_in(folder).ok_or_else(|| format!("{}: no trace", folder.display()))?;
+        let texts = FactTexts::beside(folder, |path| fs::read_to_string(path)).map_err(|e| e.to_string())?;
+        Ok(Recording { folder: folder.to_path_buf(), trace, texts })
     }
 
-    /// A fact of the recording alone; none if it has no such file.
-    fn own(&self, name: &str) -> Result<Option<String>, String> {
-        let path = self.folder.join("facts").join(name);
-        path.exists().then(|| read(&path)).transpose()
-    }
-
-    /// What is known of groups before and after, and of control groups: all of it, or nothing.
-    fn groups(&self) -> Result<[String; 4], String> {
-        let names = ["groups-before.txt", "groups-after.txt", "cgroups.txt", "cgroups-after.txt"];
-        let found = names.map(|name| self.own(name));
-        let mut texts: [String; 4] = Default::default();
-        if found.iter().all(|found| matches!(found, Ok(None))) {
-            return Ok(texts);
-        }
-        for ((text, found), name) in texts.iter_mut().zip(found).zip(names) {
-            let missing = || format!("{}: there is no facts/{name} beside the others", self.folder.display());
-            *text = found?.ok_or_else(missing)?;
-        }
-        Ok(texts)
-    }
-
-    /// A fact of all recordings of the machine.
+    /// Takes the switches and numbers of its machine for those that were in force, whatever it says itself.
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub fn of_machine(&self, name: &str) -> Result<String, String> {
-        read(&self.folder.join("../facts").join(name))
-    }
-
-    /// A fact of the machine, unless the recording has its own.
-    fn in_force(&self, name: &str) -> Result<String, String> {
-        self.own(name)?.map_or_else(|| self.of_machine(name), Ok)
+    pub fn with_switches_of_machine(&mut self) -> Result<(), String> {
+        for name in ["sched_features.txt", "debug_sched.txt"] {
+            self.texts.put(name, read(&self.folder.join("../facts").join(name))?);
+        }
+        Ok(())
     }
 
     /// Judges all decisions.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file that is missing or cannot be read.
     pub fn audit(&self) -> Result<AuditReport, String> {
-        let machine = self.folder.parent().ok_or("a recording lies in the folder of its machine")?;
-        let kernel = machine.parent().map(name).unwrap_or_default();
-        let [before, after, cgroups, cgroups_after] = &self.groups()?;
-        let facts = RecordedFacts {
-            machine: &name(machine),
-            kernel: &format!("v{kernel}"),
-            topology: &self.of_machine("topology.txt")?,
-            features: &self.features,
-            debug_sched: &self.debug_sched,
-            command: &read(&self.folder.join("cmd.txt"))?,
-            tasks: &self.own("tasks.txt")?.unwrap_or_default(),
-            groups: GroupFiles {
-                before,
-                after,
-                cgroups,
-                cgroups_after,
-                sysctl: &self.of_machine("sysctl.txt")?,
-            },
-            stories: usize::MAX,
-        };
-        let path = self.folder.join("trace.txt.gz");
-        let trace = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        audit_recording(trace, &facts).map_err(|e| format!("{}: {e}", path.display()))
+        for name in ["sched_features.txt", "debug_sched.txt", "sysctl.txt"] {
+            self.texts.need(name).map_err(|e| self.wrong(&e))?;
+        }
+        let facts = self.facts()?;
+        let trace = File::open(&self.trace).map_err(|e| self.wrong(&e))?;
+        let options = Options { stories: usize::MAX, ..facts.options() };
+        audit_recording(trace, &facts, options).map_err(|e| self.wrong(&e))
     }
+
+    /// Learns what its tasks did.
+    ///
+    /// # Errors
+    /// A file that is missing or cannot be read.
+    pub fn learn(&self) -> Result<Learned, String> {
+        let Facts { topology, kernel, affinity, sched_ext, .. } = self.facts()?;
+        let bytes = fs::read(&self.trace).map_err(|e| self.wrong(&e))?;
+        let spool = || -> std::io::Result<Cursor<Vec<u8>>> { Ok(Cursor::default()) };
+        let reader = open(Cursor::new(bytes), spool).map_err(|e| self.wrong(&e))?;
+        let mut listener = Listener::new();
+        feed(reader, &mut listener).map_err(|e| self.wrong(&e))?;
+        let mut recorded = listener.finish(&self.trace.display().to_string()).map_err(|e| e.to_string())?;
+        recorded.sched_ext = sched_ext;
+        recorded.affinity = affinity;
+        recorded.known = Known::of(&self.texts).map_err(|e| self.wrong(&e))?;
+        Ok(Learned { recorded, topology, kernel })
+    }
+
+    fn facts(&self) -> Result<Facts, String> {
+        Facts::of_trace(&self.folder, &self.texts).map_err(|e| self.wrong(&e))
+    }
+
+    fn wrong(&self, error: &dyn Display) -> String {
+        format!("{}: {error}", self.trace.display())
+    }
+}
+
+/// The trace in a folder, if there is one.
+pub fn trace_in(folder: &Path) -> Option<PathBuf> {
+    let names = ["trace.txt.gz", "trace.dat.gz", "trace.dat"];
+    names.map(|name| folder.join(name)).into_iter().find(|path| path.is_file())
 }

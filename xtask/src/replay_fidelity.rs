@@ -5,17 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use schedlab::audit::{GroupFiles, Groups, apply_features, apply_tunables, hints_of_command, sched_ext};
-use schedlab::replay::{Fidelity, Form, Hears, Line, Listener, Recorded, Runs, State, Wakers};
-use schedlab::sched::Kernel;
-use schedlab::topology::{SavedSysfs, Topology};
-use schedlab::trace::read::{feed, open};
+use schedlab::replay::{Fidelity, Form, Hears, Line, Runs, State, Wakers};
 
+use crate::recording::{Learned, Recording, trace_in};
 use crate::source::{self, Section, folders_in, head};
 
 const SUMMARY: Section = Section { document: "docs/fidelity.md", name: "replay", command: "replay-fidelity" };
@@ -81,61 +76,6 @@ fn name(folder: &Path) -> String {
     folder.strip_prefix(source::root().join("traces")).unwrap_or(folder).display().to_string()
 }
 
-fn trace_in(folder: &Path) -> Option<PathBuf> {
-    ["trace.txt.gz", "trace.dat.gz", "trace.dat"]
-        .map(|name| folder.join(name))
-        .into_iter()
-        .find(|p| p.is_file())
-}
-
-/// The recording in a folder.
-///
-/// # Errors
-/// A file that cannot be read, or facts that make no machine.
-pub fn found(folder: &Path) -> Result<Found, String> {
-    let path = trace_in(folder).ok_or_else(|| format!("{}: no trace", folder.display()))?;
-    let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-    let machine = folder.parent().ok_or_else(|| wrong(&"no machine"))?;
-    let kernel = machine.parent().ok_or_else(|| wrong(&"no kernel"))?;
-    let text = |name: &str| fs::read_to_string(machine.join("facts").join(name)).unwrap_or_default();
-    let saved = SavedSysfs::from_lines("topology.txt", &text("topology.txt")).map_err(|e| wrong(&e))?;
-    let machine_name = machine.file_name().unwrap_or_default().to_string_lossy();
-    let topology = Topology::from_sysfs(&machine_name, &saved).map_err(|e| wrong(&e))?;
-    let mut kernel =
-        Kernel::parse(&kernel.file_name().unwrap_or_default().to_string_lossy()).map_err(|e| wrong(&e))?;
-    apply_features(&mut kernel, &text("sched_features.txt"));
-    apply_tunables(&mut kernel, &text("debug_sched.txt"), topology.online().weight());
-    let bytes = fs::read(&path).map_err(|e| wrong(&e))?;
-    let spool = || -> std::io::Result<Cursor<Vec<u8>>> { Ok(Cursor::default()) };
-    let reader = open(Cursor::new(bytes), spool).map_err(|e| wrong(&e))?;
-    let mut listener = Listener::new();
-    feed(reader, &mut listener).map_err(|e| wrong(&e))?;
-    let mut recorded = listener.finish(&path.display().to_string()).map_err(|e| e.to_string())?;
-    let state = fs::read_to_string(machine.join("scx-state.txt")).unwrap_or_default();
-    recorded.sched_ext = sched_ext(&text("sched_ext.txt"), &state);
-    let command = fs::read_to_string(folder.join("cmd.txt")).unwrap_or_default();
-    recorded.affinity = hints_of_command(&command, topology.nr_cpus());
-    let group = |name: &str| fs::read_to_string(folder.join("facts").join(name)).unwrap_or_default();
-    let groups = Groups::read(&GroupFiles {
-        before: &group("groups-before.txt"),
-        after: &group("groups-after.txt"),
-        cgroups: &group("cgroups.txt"),
-        cgroups_after: &group("cgroups-after.txt"),
-        sysctl: &text("sysctl.txt"),
-    });
-    recorded.known.tasks(&group("tasks.txt")).map_err(|e| wrong(&e))?;
-    recorded.known.members(groups.unwrap_or_default().0);
-    recorded.known.groups(&group("cgroups.txt"));
-    Ok(Found { recorded, topology, kernel })
-}
-
-/// A recording, and where it was made.
-pub struct Found {
-    pub recorded: Recorded,
-    pub topology: Topology,
-    pub kernel: Kernel,
-}
-
 /// A recording as it comes back.
 struct Replays {
     /// In the mean over states of the kernel.
@@ -145,7 +85,7 @@ struct Replays {
 }
 
 fn replays(folder: &Path) -> Result<Replays, String> {
-    let Found { recorded, topology, kernel } = found(folder)?;
+    let Learned { recorded, topology, kernel } = Recording::of(folder)?.learn()?;
     let replays = || {
         let form = recorded.fit(&topology, &kernel, SEED, 1)?;
         let mean = recorded.fidelity(&topology, form, &kernel, SEED, Runs::Enough, 1, |_, _| {})?;
@@ -255,6 +195,7 @@ fn cell(line: &Line) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// Loads whose switches do not come back within a tenth; docs/fidelity/replay.md says why.
     const SWITCHES_OFF: [&str; 2] = ["6.1/1x1x8/pipes", "hogs"];
@@ -278,7 +219,8 @@ mod tests {
         let (mut folders, forms) = (recordings().unwrap(), forms());
         folders.retain(|folder| is_in_table(folder));
         let fidelity = |folder: &PathBuf| {
-            let Found { recorded, topology, kernel } = found(folder).unwrap();
+            let Learned { recorded, topology, kernel } =
+                Recording::of(folder).and_then(|of| of.learn()).unwrap();
             let form =
                 forms.get(&name(folder)).unwrap_or_else(|| panic!("{} is not in the table", name(folder)));
             recorded.fidelity(&topology, *form, &kernel, SEED, Runs::Exactly(FEW), 1, |_, _| {}).unwrap()

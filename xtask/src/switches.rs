@@ -62,8 +62,7 @@ fn judged(kernel: &'static str, folder: &Path) -> Result<Switched, String> {
     let (setting, load) = name.rsplit_once('-').ok_or(format!("{name} is no setting and load"))?;
     let mut recording = Recording::of(folder)?;
     let with = recording.audit()?;
-    recording.features = recording.of_machine("sched_features.txt")?;
-    recording.debug_sched = recording.of_machine("debug_sched.txt")?;
+    recording.with_switches_of_machine()?;
     let (setting, load) = (setting.to_string(), load.to_string());
     Ok(Switched { kernel, setting, load, with, without: recording.audit()? })
 }

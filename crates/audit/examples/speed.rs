@@ -11,7 +11,7 @@ use std::io::Cursor;
 use std::path::Path;
 use std::thread;
 
-use schedlab_audit::{Audit, Options};
+use schedlab_audit::Audit;
 use schedlab_trace::read::{Error, Record, feed, ftrace, perf_data, trace_dat};
 use schedlab_trace::write::{PerfData, TraceDat};
 use schedlab_trace::{NullSink, Sink};
@@ -50,15 +50,15 @@ fn main() {
         let folder = Path::new(&folder);
         let recording = recording::read(folder);
         let mut events = recording.events();
-        let Recording { topology, kernel, text, groups } = recording;
+        let Recording { facts, text } = recording;
         let rounds = at_least.div_ceil(events.len());
         let all = (rounds * events.len()) as f64;
 
         let read = reading(rounds, || ftrace::Reader::new(&text[..]));
         let spool = || Cursor::new(Vec::new());
         let mut writers = (
-            TraceDat::new(Vec::new(), spool(), topology.nr_cpus()),
-            PerfData::new(Vec::new(), spool(), topology.nr_cpus()),
+            TraceDat::new(Vec::new(), spool(), facts.topology.nr_cpus()),
+            PerfData::new(Vec::new(), spool(), facts.topology.nr_cpus()),
         );
         events.iter().for_each(|event| {
             writers.0.event(event);
@@ -69,8 +69,7 @@ fn main() {
         let of_perf = reading(rounds, || perf_data::Reader::new(Cursor::new(&files.1)).unwrap());
 
         let span = events.last().unwrap().time.since(events[0].time) + Duration::millis(10);
-        let begun =
-            || Audit::new(&topology, &kernel, Options { groups: groups.clone(), ..Options::default() });
+        let begun = || Audit::new(&facts.topology, &facts.kernel, facts.options());
         let mut audit = begun();
         let start = cpu_time();
         for _ in 0..rounds {

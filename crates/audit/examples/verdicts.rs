@@ -5,14 +5,11 @@
 
 mod recording;
 
-use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
-use schedlab_audit::{Audit, Options, hints_of_command};
+use schedlab_audit::{Audit, Options};
 use schedlab_trace::{Kind, Sink};
-
-use recording::Recording;
 
 fn main() {
     let (options, folders): (Vec<String>, Vec<String>) =
@@ -22,19 +19,15 @@ fn main() {
         let folder = Path::new(&folder);
         let recording = recording::read(folder);
         let events = recording.events();
-        let Recording { topology, kernel, groups, .. } = recording;
-        let command = fs::read_to_string(folder.join("cmd.txt")).unwrap();
-        let affinity = hints_of_command(&command, topology.nr_cpus());
+        let facts = recording.facts;
         let options = Options {
-            affinity,
-            groups,
-            groups_hidden: has("--groups"),
+            groups_hidden: facts.groups_hidden.is_some() || has("--groups"),
             keep_verdicts: true,
             nearest: true,
             stories: 3,
-            ..Options::default()
+            ..facts.options()
         };
-        let mut audit = Audit::new(&topology, &kernel, options);
+        let mut audit = Audit::new(&facts.topology, &facts.kernel, options);
         for event in &events {
             if !has("--perf") || !matches!(event.kind, Kind::SchedWakeup { .. }) {
                 audit.event(event);

@@ -5,8 +5,10 @@
 
 pub mod cgroups;
 pub mod command;
+pub mod forms;
 pub mod groups;
 pub mod in_force;
 pub mod policies;
 pub mod sched_ext;
 pub mod tasks;
+pub mod texts;

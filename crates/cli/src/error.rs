@@ -37,6 +37,7 @@ macro_rules! from_display {
 
 from_display!(
     schedlab::Error,
+    schedlab::audit::FactsError,
     schedlab::machine::MachineError,
     schedlab::sched::KernelError,
     schedlab::topology::TopologyError

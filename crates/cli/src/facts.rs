@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use schedlab::audit::{
-    AffinityHint, GroupFiles, Groups, Policies, apply_config, apply_features, apply_tunables, has_groups,
-    hints_of_command, hints_of_tasks, sched_ext,
+    AffinityHint, COMMAND, FactTexts, Facts, GroupsHidden, SCHED_EXT_STATE, apply_features, formed,
+    strange_lines,
 };
 use schedlab::sched::Kernel;
 use schedlab::topology::{CpuMask, Topology};
@@ -14,7 +14,7 @@ use crate::count::counted;
 use crate::error::Error;
 use crate::recorded::Recorded;
 use crate::recording::{Recording, is_read_once};
-use crate::{fact_lines, files, machine};
+use crate::{files, machine};
 
 /// What the user says of a recording.
 pub struct Asked<'a> {
@@ -36,73 +36,56 @@ pub struct Asked<'a> {
     pub kernel_instead: Option<&'a str>,
 }
 
-/// The facts of one recording.
-pub struct Facts {
-    /// The machine.
-    pub topology: Topology,
-    /// The kernel with all that was in force.
-    pub kernel: Kernel,
-    /// Masks of tasks.
-    pub affinity: Vec<AffinityHint>,
-    /// Policies of tasks that no event tells.
-    pub policies: Policies,
-    /// In which groups tasks were, as far as it is recorded.
-    pub groups: Groups,
-    /// Tasks were in groups, and in which is not recorded.
-    pub groups_hidden: bool,
-    /// The scheduler of sched_ext that made it, if one did.
-    pub sched_ext: Option<String>,
-}
-
-impl Facts {
-    /// What the user says goes before what lies beside the recording.
-    pub fn gather(args: &Asked<'_>, recorded: &Recorded) -> Result<Facts, Error> {
-        let folder = args.facts.or(recorded.facts.as_deref());
-        let topology = match (args.machine, folder) {
-            (Some(name), _) => machine::machine(name)?.topology,
-            (None, Some(folder)) => recorded_machine(folder, args.machine_option)?,
-            (None, None) => match recorded.machine()? {
-                Some(topology) => topology,
-                None => machine_instead(args, recorded)?,
-            },
-        };
-        if let Some(named) = args.machine {
-            tell_other_machine(&topology, named, args.machine_option, args.facts, recorded);
-        }
-        tell_other_kernel(args.kernel, args.kernel_option, folder, recorded)?;
-        if let Some(folder) = folder {
-            fact_lines::names()
-                .filter_map(|name| place(folder, recorded, name))
-                .for_each(|path| fact_lines::tell(&path));
-        }
-        let asked = match kernel_name(args.kernel, folder, recorded, args.kernel_option)? {
-            Some(name) => name,
-            None => kernel_instead(args, recorded)?,
-        };
-        let mut kernel = Kernel::parse(&asked)?;
-        if let Some(folder) = folder {
-            let command_line = fact(folder, recorded, "cmdline.txt")?;
-            apply_config(&mut kernel, &fact(folder, recorded, "config.txt")?, &command_line);
-            apply(&mut kernel, folder, recorded, &topology)?;
-            // What the user asked for comes last.
-            for part in asked.split('+').skip(1) {
-                kernel.switch(part.trim())?;
+/// Gathers the facts of one recording, and the files they stand in. What the user says goes before what lies beside it.
+pub fn gather(args: &Asked<'_>, recorded: &Recorded) -> Result<(Facts, FactTexts), Error> {
+    let folder = args.facts.or(recorded.facts.as_deref());
+    let topology = match (args.machine, folder) {
+        (Some(name), _) => machine::machine(name)?.topology,
+        (None, Some(folder)) => recorded_machine(folder, args.machine_option)?,
+        (None, None) => match recorded.machine()? {
+            Some(topology) => topology,
+            None => machine_instead(args, recorded)?,
+        },
+    };
+    if let Some(named) = args.machine {
+        tell_other_machine(&topology, named, args.machine_option, args.facts, recorded);
+    }
+    tell_other_kernel(args.kernel, args.kernel_option, folder, recorded)?;
+    if let Some(folder) = folder {
+        formed().for_each(|name| tell_strange_lines(folder, recorded, name));
+    }
+    let asked = match kernel_name(args.kernel, folder, recorded, args.kernel_option)? {
+        Some(name) => name,
+        None => kernel_instead(args, recorded)?,
+    };
+    let mut kernel = Kernel::parse(&asked)?;
+    let texts = texts(folder, recorded)?;
+    if let Some(folder) = folder {
+        for name in [FEATURES, "debug_sched.txt"] {
+            if texts.text(name).is_empty() {
+                let folder = folder.display();
+                eprintln!("schedlab: there is no {name} in {folder}: what a kernel has by default is taken");
             }
         }
-        let sched_ext = folder.map(|folder| scheduler(folder, recorded)).transpose()?.flatten();
-        if let Some(folder) = folder {
-            tell_other_rules(folder, recorded, sched_ext.as_deref())?;
+        texts.set(&mut kernel, &topology);
+        // What the user asked for comes last.
+        for part in asked.split('+').skip(1) {
+            kernel.switch(part.trim())?;
         }
-        let tasks = folder.map(|folder| fact(folder, recorded, "tasks.txt")).transpose()?.unwrap_or_default();
-        let affinity = affinity(args, recorded, &tasks, topology.nr_cpus())?;
-        let policies = Policies::of_tasks(&tasks);
-        let (groups, groups_hidden) = match folder {
-            Some(folder) => groups(folder, recorded)?,
-            None => (Groups::default(), false),
-        };
-        Ok(Facts { topology, kernel, affinity, policies, groups, groups_hidden, sched_ext })
     }
+    let mut facts = texts.facts(topology, kernel);
+    tell_other_rules(recorded, &facts, &texts);
+    let mut affinity = affinity_asked(args.affinity, facts.topology.nr_cpus())?;
+    affinity.append(&mut facts.affinity);
+    facts.affinity = affinity;
+    if let (Some(folder), Some(GroupsHidden::Changed(why))) = (folder, facts.groups_hidden) {
+        eprintln!("schedlab: {}: groups cannot be followed: {why}", folder.display());
+    }
+    Ok((facts, texts))
 }
+
+/// The file of the switches.
+const FEATURES: &str = "sched_features.txt";
 
 /// The kernel of a recording with the switches that were on; none if nothing says which it was.
 pub fn known_kernel(
@@ -114,8 +97,9 @@ pub fn known_kernel(
     let name = kernel_name(asked, folder, recorded, "--kernel")?;
     let mut kernel = name.map(|name| Kernel::parse(&name)).transpose()?;
     if let (Some(kernel), Some(folder), None) = (&mut kernel, folder, asked) {
-        place(folder, recorded, "sched_features.txt").iter().for_each(|path| fact_lines::tell(path));
-        apply_features(kernel, &fact(folder, recorded, "sched_features.txt")?);
+        tell_strange_lines(folder, recorded, FEATURES);
+        let path = places(folder, recorded, FEATURES).into_iter().find(|path| path.is_file());
+        apply_features(kernel, &path.map_or_else(|| Ok(String::new()), |path| files::read(&path))?);
     }
     Ok(kernel)
 }
@@ -267,110 +251,77 @@ fn newest_of(release: &str) -> Option<(String, bool)> {
     Some(((*known).to_owned(), Kernel::version(known) == Some(recorded)))
 }
 
-/// Sets what was in force when the recording was made.
-fn apply(kernel: &mut Kernel, folder: &Path, recorded: &Recorded, topology: &Topology) -> Result<(), Error> {
-    let text = |name: &str| {
-        let text = fact(folder, recorded, name)?;
-        if text.is_empty() {
-            eprintln!(
-                "schedlab: there is no {name} in {}: what a kernel has by default is taken",
-                folder.display()
-            );
-        }
-        Ok::<_, Error>(text)
-    };
-    apply_features(kernel, &text("sched_features.txt")?);
-    apply_tunables(kernel, &text("debug_sched.txt")?, topology.online().weight());
-    Ok(())
-}
-
 /// Tells what may have decided by rules that are not the kernel's.
-fn tell_other_rules(folder: &Path, recorded: &Recorded, sched_ext: Option<&str>) -> Result<(), Error> {
+fn tell_other_rules(recorded: &Recorded, facts: &Facts, texts: &FactTexts) {
     let trace = recorded.trace.display();
-    if let Some(name) = sched_ext {
+    if let Some(name) = &facts.sched_ext {
         eprintln!(
             "schedlab: {trace}: a scheduler of sched_ext ({name}) was at work: what differs from these rules may be \
              its choice"
         );
     }
-    for word in unknown_to_the_scheduler(&fact(folder, recorded, "cmdline.txt")?) {
+    for word in unknown_to_the_scheduler(texts.text("cmdline.txt")) {
         eprintln!(
             "schedlab: {trace}: the kernel was booted with {word}, which none of those known here has: what differs \
              from these rules may be that of a patch"
         );
     }
-    Ok(())
 }
 
-/// A file of facts; empty where there is none. Where several recordings share the facts of a machine, those of
-/// their tasks, and the switches that were turned over for one alone, lie beside each.
-/// The folder that the user names goes before both.
-pub fn fact(folder: &Path, recorded: &Recorded, name: &str) -> Result<String, Error> {
-    place(folder, recorded, name).map_or_else(|| Ok(String::new()), |path| files::read(&path))
+/// Tells of the lines of a file of facts that are none of such a file.
+fn tell_strange_lines(folder: &Path, recorded: &Recorded, name: &str) {
+    if let Some(path) = places(folder, recorded, name).into_iter().find(|path| path.is_file()) {
+        tell_strange_lines_of(&path);
+    }
 }
 
-/// Where a file of facts lies, if there is one.
-fn place(folder: &Path, recorded: &Recorded, name: &str) -> Option<PathBuf> {
+/// Tells of those of the file at a path.
+pub fn tell_strange_lines_of(path: &Path) {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    // What cannot be read is told by whoever needs it.
+    let Ok(text) = files::read(path) else { return };
+    if let Some(note) = strange_lines(name, &text) {
+        eprintln!("schedlab: {}:{note}", path.display());
+    }
+}
+
+/// The files of facts. Without a folder of them there is the command at most.
+fn texts(folder: Option<&Path>, recorded: &Recorded) -> Result<FactTexts, Error> {
+    let places = |name| match (name, folder) {
+        // Read where no other machine is named.
+        ("topology.txt", _) => Vec::new(),
+        (COMMAND, _) => recorded.command.iter().cloned().collect(),
+        (SCHED_EXT_STATE, Some(folder)) => {
+            folder.parent().map(|parent| parent.join(name)).into_iter().collect()
+        }
+        (_, Some(folder)) => places(folder, recorded, name),
+        (_, None) => Vec::new(),
+    };
+    FactTexts::read(places, |path| path.is_file().then(|| files::read(path)).transpose())
+}
+
+/// Where a file of facts may lie: those of a recording's own tasks, and the switches that were turned over for it
+/// alone, lie beside it. The folder that the user names goes before both.
+fn places(folder: &Path, recorded: &Recorded, name: &str) -> Vec<PathBuf> {
     let beside = recorded.trace.parent().map(|parent| parent.join("facts"));
     let mut places = [beside.as_deref(), Some(folder)];
     if recorded.facts.as_deref() != Some(folder) {
         places.reverse();
     }
-    places.into_iter().flatten().map(|place| place.join(name)).find(|path| path.is_file())
+    places.into_iter().flatten().map(|place| place.join(name)).collect()
 }
 
-/// The scheduler of sched_ext that was at work, if one was.
-fn scheduler(folder: &Path, recorded: &Recorded) -> Result<Option<String>, Error> {
-    let beside = folder.parent().map(|parent| parent.join("scx-state.txt")).filter(|path| path.is_file());
-    let state = beside.map_or_else(|| Ok(String::new()), |path| files::read(&path))?;
-    Ok(sched_ext(&fact(folder, recorded, "sched_ext.txt")?, &state))
-}
-
-/// The groups of the tasks, and whether something of them is hidden. A recording without a list
-/// of tasks had none but its own, which are in one; one with a list but without their groups had
-/// several if the list says so, or if sessions were groups.
-fn groups(folder: &Path, recorded: &Recorded) -> Result<(Groups, bool), Error> {
-    let text = |name: &str| fact(folder, recorded, name);
-    let sysctl = text("sysctl.txt")?;
-    let read = Groups::read(&GroupFiles {
-        before: &text("groups-before.txt")?,
-        after: &text("groups-after.txt")?,
-        cgroups: &text("cgroups.txt")?,
-        cgroups_after: &text("cgroups-after.txt")?,
-        sysctl: &sysctl,
-    });
-    if let Some((groups, hidden)) = read {
-        if let Some(why) = hidden {
-            eprintln!("schedlab: {}: groups cannot be followed: {why}", folder.display());
-        }
-        return Ok((groups, hidden.is_some()));
-    }
-    let tasks = text("tasks.txt")?;
-    let autogroup = sysctl.lines().any(|line| line.ends_with("sched_autogroup_enabled 1"));
-    Ok((Groups::default(), !tasks.is_empty() && (autogroup || has_groups(&tasks))))
-}
-
-/// Masks that the user names, and those that the command beside the trace and the list of tasks tell.
-fn affinity(
-    args: &Asked<'_>,
-    recorded: &Recorded,
-    tasks: &str,
-    nr_cpus: usize,
-) -> Result<Vec<AffinityHint>, Error> {
-    let mut hints = Vec::new();
-    for hint in args.affinity {
+/// Masks that the user names.
+fn affinity_asked(asked: &[String], nr_cpus: usize) -> Result<Vec<AffinityHint>, Error> {
+    let hint = |hint: &String| {
         let (comm, list) = hint.split_once('=').ok_or_else(|| {
             Error::new(format!("--affinity is NAME=CPUS, as in 'st-*=0,4', not \"{hint}\""))
         })?;
         let allowed =
             CpuMask::parse_list(list, nr_cpus).map_err(|e| Error::new(format!("--affinity {hint}: {e}")))?;
-        hints.push(AffinityHint { comm: comm.to_owned(), allowed });
-    }
-    if let Some(path) = &recorded.command {
-        hints.extend(hints_of_command(&files::read(path)?, nr_cpus));
-    }
-    hints.extend(hints_of_tasks(tasks, nr_cpus));
-    Ok(hints)
+        Ok(AffinityHint { comm: comm.to_owned(), allowed })
+    };
+    asked.iter().map(hint).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ mod boot_parameters;
 mod command;
 mod count;
 mod error;
-mod fact_lines;
 mod facts;
 mod files;
 mod machine;

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_audit::{BadLine, Given, Groups, PolicyKind, cgroups, seen_tasks};
+use schedlab_audit::{
+    BadLine, FactTexts, FactsError, Given, Groups, PolicyKind, SeenTask, cgroups, seen_tasks,
+};
 use schedlab_topology::CpuMask;
 use schedlab_units::{Duration, Pid};
 use schedlab_workload::{GroupSpec, Policy, Quota};
@@ -38,24 +40,30 @@ pub struct KnownTask {
 }
 
 impl Known {
+    /// What the files beside a recording say.
+    ///
+    /// # Errors
+    /// A line of `tasks.txt` that is not one of a task.
+    pub fn of(texts: &FactTexts) -> Result<Known, FactsError> {
+        let mut known = Known::default();
+        texts.tasks()?.into_iter().for_each(|task| known.saw(task));
+        known.groups(texts.text("cgroups.txt"));
+        known.members(texts.groups().0);
+        Ok(known)
+    }
+
     /// Reads `tasks.txt`.
     ///
     /// # Errors
     /// The first line that is not one of a task.
     pub fn tasks(&mut self, text: &str) -> Result<(), BadLine> {
-        for task in seen_tasks(text) {
-            let task = task?;
-            let group = Some(task.cgroup).filter(|group| group != "/" && group != "-");
-            let known = KnownTask {
-                process: task.process,
-                policy: task.policy,
-                allowed: task.allowed,
-                group,
-                comm: task.comm,
-            };
-            self.tasks.insert(task.pid, known);
-        }
-        Ok(())
+        seen_tasks(text).try_for_each(|task| task.map(|task| self.saw(task)))
+    }
+
+    fn saw(&mut self, task: SeenTask) {
+        let SeenTask { pid, process, policy, allowed, cgroup, comm } = task;
+        let group = Some(cgroup).filter(|group| group != "/" && group != "-");
+        self.tasks.insert(pid, KnownTask { process, policy, allowed, group, comm });
     }
 
     /// In which groups tasks were, from `groups-before.txt` and what belongs to it.

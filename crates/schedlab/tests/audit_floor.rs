@@ -7,38 +7,22 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use schedlab::audit::{AuditReport, Counts, Decision, GroupFiles};
-use schedlab::audited::{RecordedFacts, audit_recording};
+use schedlab::audit::{AuditReport, Counts, Decision, FactTexts, Facts, Groups, Options};
+use schedlab::audited::audit_recording;
 
 fn audit(kernel: &str, machine: &str, load: &str) -> AuditReport {
     audit_as(kernel, machine, load, true)
 }
 
 fn audit_as(kernel: &str, machine: &str, load: &str, with_groups: bool) -> AuditReport {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(kernel).join(machine);
-    let text = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
-    let fact = |name: &str| text(&format!("facts/{name}"));
-    let own = with_groups && folder.join(load).join("facts").is_dir();
-    let group = |name: &str| if own { text(&format!("{load}/facts/{name}")) } else { String::new() };
-    let facts = RecordedFacts {
-        machine,
-        kernel: &format!("v{kernel}"),
-        topology: &fact("topology.txt"),
-        features: &fact("sched_features.txt"),
-        debug_sched: &fact("debug_sched.txt"),
-        command: &text(&format!("{load}/cmd.txt")),
-        tasks: &fs::read_to_string(folder.join(load).join("facts/tasks.txt")).unwrap_or_default(),
-        groups: GroupFiles {
-            before: &group("groups-before.txt"),
-            after: &group("groups-after.txt"),
-            cgroups: &group("cgroups.txt"),
-            cgroups_after: &group("cgroups-after.txt"),
-            sysctl: &fact("sysctl.txt"),
-        },
-        stories: 0,
-    };
-    let trace = File::open(folder.join(load).join("trace.txt.gz")).expect("the trace is there");
-    audit_recording(trace, &facts).expect("the recording can be audited")
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
+    let folder = traces.join(kernel).join(machine).join(load);
+    let texts = FactTexts::beside(&folder, |path| fs::read_to_string(path)).expect("the facts are there");
+    let facts = Facts::of_trace(&folder, &texts).expect("the facts make a machine and a kernel");
+    let groups = if with_groups { facts.groups.clone() } else { Groups::default() };
+    let trace = File::open(folder.join("trace.txt.gz")).expect("the trace is there");
+    let options = Options { groups, stories: 0, ..facts.options() };
+    audit_recording(trace, &facts, options).expect("the recording can be audited")
 }
 
 /// Agreement in tenths of a percent: wake-ups, forks, execs, picks, preemption, moves by balancing.

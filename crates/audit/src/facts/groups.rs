@@ -28,6 +28,13 @@ pub struct GroupFiles<'a> {
     pub sysctl: &'a str,
 }
 
+impl GroupFiles<'_> {
+    /// Whether sessions are groups.
+    pub fn sessions_are_groups(&self) -> bool {
+        self.sysctl.lines().any(|line| line.ends_with("sched_autogroup_enabled 1"))
+    }
+}
+
 /// Where a task was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
@@ -71,11 +78,7 @@ impl Groups {
             hidden =
                 Some("what a cgroup is given changed while the recording was made, and no event tells when");
         }
-        let mut groups = Groups {
-            autogroup: files.sysctl.lines().any(|line| line.ends_with("sched_autogroup_enabled 1")),
-            cgroups,
-            ..Groups::default()
-        };
+        let mut groups = Groups { autogroup: files.sessions_are_groups(), cgroups, ..Groups::default() };
         groups.cgroups.extend(later);
         let mut nice = BTreeMap::new();
         groups.before = groups.members(files.before, &mut nice);

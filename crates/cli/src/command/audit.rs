@@ -5,13 +5,13 @@ mod text;
 
 use std::io::{self, Write};
 
-use schedlab::audit::{Audit as Shadow, AuditReport, Listener, Options};
+use schedlab::audit::{Audit as Shadow, AuditReport, Facts, Listener, Options};
 use schedlab::trace::{NullSink, write};
 use serde_json::{Value, json};
 
 use crate::args::{Audit, AuditFormat};
 use crate::error::{Error, Status};
-use crate::facts::{Asked, Facts};
+use crate::facts::{Asked, gather};
 use crate::output;
 use crate::recorded::Recorded;
 use crate::recording::Recording;
@@ -25,7 +25,7 @@ pub fn run(args: &Audit) -> Result<Status, Error> {
     let mut audited = Vec::new();
     let mut sum = AuditReport::default();
     for recorded in &recordings {
-        let facts = Facts::gather(&asked(args), recorded)?;
+        let (facts, _) = gather(&asked(args), recorded)?;
         let (report, _) = follow(args, recorded, &facts, NullSink)?;
         audited.push((recorded, facts, report.events));
         sum.add(report, args.stories);
@@ -95,13 +95,10 @@ fn follow<S: Listener>(
     sink: S,
 ) -> Result<(AuditReport, S), Error> {
     let options = Options {
-        affinity: facts.affinity.clone(),
-        policies: facts.policies.clone(),
-        groups: facts.groups.clone(),
-        groups_hidden: facts.groups_hidden,
         keep_verdicts: args.verdicts,
         nearest: args.verdicts || args.format == AuditFormat::Perfetto,
         stories: args.stories,
+        ..facts.options()
     };
     let topology = &facts.topology;
     let recording = Recording::open(&recorded.trace)?.of_kernel(&facts.kernel).on_machine(
@@ -130,7 +127,7 @@ fn perfetto(args: &Audit, recordings: &[Recorded]) -> Result<Status, Error> {
             recordings.len()
         )));
     };
-    let facts = Facts::gather(&asked(args), recorded)?;
+    let (facts, _) = gather(&asked(args), recorded)?;
     let mut followed = None;
     let written = output::write(args.output.as_deref(), |out: &mut dyn Write| {
         let marks = marks::Marks::new(write::Perfetto::new(out, write::Extras::ALL));

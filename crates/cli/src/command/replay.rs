@@ -1,7 +1,5 @@
 //! `schedlab replay`: what was recorded, on another machine or kernel.
 
-use std::path::Path;
-
 use schedlab::learned::Known;
 use schedlab::machine::{Machine, Without};
 use schedlab::replay::{Beginning, Fidelity, Listener, Runs, State, table};
@@ -12,7 +10,7 @@ use serde_json::json;
 
 use crate::args::{Replay, TableFormat};
 use crate::error::{Error, Status};
-use crate::facts::{Asked, Facts, fact};
+use crate::facts::{Asked, gather};
 use crate::progress::Progress;
 use crate::recorded::Recorded as Found;
 use crate::recording::Recording;
@@ -31,7 +29,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
         machine_instead: args.machine.as_deref(),
         kernel_instead: args.kernel.as_deref(),
     };
-    let facts = Facts::gather(&asked, &found)?;
+    let (facts, texts) = gather(&asked, &found)?;
     let targets = args.kernel.iter().chain(&args.vs);
     let mut kernels = targets.map(|name| Kernel::parse(name)).collect::<Result<Vec<_>, _>>()?;
     if args.kernel.is_none() {
@@ -58,10 +56,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     recorded.nr_cpus = topology.nr_cpus();
     recorded.affinity = facts.affinity;
     recorded.sched_ext = facts.sched_ext;
-    if let Some(folder) = args.facts.as_deref().or(found.facts.as_deref()) {
-        recorded.known = known(folder, &found)?;
-        recorded.known.members(facts.groups);
-    }
+    recorded.known = Known::of(&texts)?;
     if args.programs {
         return output::print(|out| write!(out, "{}", recorded.learned)).map(|()| Status::Done);
     }
@@ -103,17 +98,6 @@ fn with(machine: Machine, without: Option<Without>) -> Machine {
         Some(without) => machine.without(without),
         None => machine,
     }
-}
-
-/// What a folder of facts knows of tasks and groups; most know nothing.
-fn known(folder: &Path, found: &Found) -> Result<Known, Error> {
-    let text = |name: &str| fact(folder, found, name);
-    let mut known = Known::default();
-    known
-        .tasks(&text("tasks.txt")?)
-        .map_err(|e| Error::new(format!("{}:{e}", folder.join("tasks.txt").display())))?;
-    known.groups(&text("cgroups.txt")?);
-    Ok(known)
 }
 
 /// All that is told.

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::args::{Export, Topo};
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
-use crate::{fact_lines, files, machine};
+use crate::{facts, files, machine};
 
 /// Differences that are printed; more of them say nothing new.
 const DIFFERENCES_SHOWN: usize = 20;
@@ -72,7 +72,7 @@ pub fn run(args: &Topo) -> Result<Status, Error> {
 fn check(topology: &Topology, kernel: &Kernel, folder: &Path, format: Format) -> Result<Status, Error> {
     let text = |name: &str| {
         let path = folder.join(name);
-        fact_lines::tell(&path);
+        facts::tell_strange_lines_of(&path);
         path.is_file().then(|| files::read(&path)).transpose()
     };
     let (domains, schedstat, dmesg) =

@@ -3,10 +3,7 @@
 //! Only the form is looked at. A file may well name switches and numbers that decide nothing here; but one that was cut,
 //! overwritten or mixed up with another would leave a kernel as it is by default, and nobody would know.
 
-use std::path::Path;
-
-use crate::count::counted;
-use crate::files;
+use super::tasks::seen_task;
 
 /// A kind of file: its name, whether a line is one of its own, and such a line.
 struct Form {
@@ -28,20 +25,14 @@ const FORMS: [Form; 10] = [
     Form { name: "domains.txt", fits: is_domain, like: "cpu0/domain0/name MC" },
 ];
 
-/// Tells of the lines of a file of facts that are none of such a file.
-pub fn tell(path: &Path) {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let Some(form) = FORMS.iter().find(|form| form.name == name) else { return };
-    // What cannot be read is told by whoever needs it.
-    let Ok(text) = files::read(path) else { return };
-    if let Some(note) = note(form, &text) {
-        eprintln!("schedlab: {}:{note}", path.display());
-    }
+/// The names of all files whose form is known.
+pub fn formed() -> impl Iterator<Item = &'static str> {
+    FORMS.iter().map(|form| form.name)
 }
 
-/// The names of all files whose form is known.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    FORMS.iter().map(|form| form.name)
+/// What is to be said of the lines of a file that are none of such a file: `3: "hello" is no line of ...`.
+pub fn strange_lines(name: &str, text: &str) -> Option<String> {
+    FORMS.iter().find(|form| form.name == name).and_then(|form| note(form, text))
 }
 
 fn note(form: &Form, text: &str) -> Option<String> {
@@ -52,11 +43,8 @@ fn note(form: &Form, text: &str) -> Option<String> {
     let extent = if wrong == all {
         "nothing in it is understood, and what holds by default is taken".to_owned()
     } else {
-        format!(
-            "{} of {all} {} passed over",
-            counted(wrong as u64, "line"),
-            if wrong == 1 { "is" } else { "are" }
-        )
+        let (noun, verb) = if wrong == 1 { ("line", "is") } else { ("lines", "are") };
+        format!("{wrong} {noun} of {all} {verb} passed over")
     };
     let start: String = line.chars().take(40).collect();
     Some(format!(
@@ -87,7 +75,7 @@ fn is_option(line: &str) -> bool {
 }
 
 fn is_task(line: &str) -> bool {
-    line.starts_with('#') || (line.splitn(8, ' ').count() == 8 && begins_with_numbers(line))
+    line.starts_with('#') || seen_task(line).is_ok()
 }
 
 fn is_member(line: &str) -> bool {
@@ -110,7 +98,7 @@ fn begins_with_numbers(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn each_example_is_a_line_of_its_file_and_nonsense_of_none() {
@@ -142,7 +130,7 @@ mod tests {
         let mut looked_at = 0;
         for path in found {
             let Some(form) = FORMS.iter().find(|form| path.ends_with(form.name)) else { continue };
-            let Ok(text) = files::read(&path) else { continue };
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
             assert_eq!(note(form, &text), None, "{}", path.display());
             looked_at += 1;
         }
