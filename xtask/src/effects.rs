@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use schedlab::Run;
 use schedlab::audit::apply_tunables;
-use schedlab::closed_loop::{self, ROWS};
 use schedlab::sched::Kernel;
+use schedlab_closed_loop::{self as closed_loop, ROWS};
 
 use crate::change::{Change, Tally};
 use crate::recording::{Learned, Recording};

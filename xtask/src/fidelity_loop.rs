@@ -9,13 +9,13 @@ use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
-use schedlab::closed_loop::{
-    Company, Figures, Placed, Program, ROWS, SESSION, Share, bare_machine, compare, courses,
-    idle_balance_costs, learned, machine, shares, simulated,
-};
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::topology::CpuId;
+use schedlab_closed_loop::{
+    Company, Figures, Placed, Program, ROWS, SESSION, Share, bare_machine, compare, courses,
+    idle_balance_costs, learned, machine, shares, simulated,
+};
 
 use crate::near::{Tally, cell, told};
 use crate::source::{self, Section, head, read};

@@ -2,7 +2,7 @@
 
 use std::ops::{AddAssign, Range};
 
-use schedlab::closed_loop::ROWS;
+use schedlab_closed_loop::ROWS;
 
 /// Those of [`ROWS`] that are counts, and judged as such.
 const COUNTS: Range<usize> = 2..11;

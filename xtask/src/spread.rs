@@ -10,10 +10,10 @@ use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
-use schedlab::closed_loop::{Company, Figures, Program, ROWS, SESSION, machine, recorded};
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::units::Duration;
+use schedlab_closed_loop::{Company, Figures, Program, ROWS, SESSION, machine, recorded};
 
 use crate::source::{self, folders_in, name, read};
 

@@ -5,7 +5,7 @@ use std::fs;
 use crate::{kernel_map, links, source};
 
 /// Crates in the order in which they may use each other: each uses only what stands before it.
-const ORDER: [(&str, &[&str]); 12] = [
+const ORDER: [(&str, &[&str]); 13] = [
     ("units", &[]),
     ("topology", &["units"]),
     ("sched", &["units", "topology"]),
@@ -23,6 +23,10 @@ const ORDER: [(&str, &[&str]); 12] = [
             "units", "topology", "sched", "machine", "workload", "trace", "sim", "stats", "report", "audit",
             "replay",
         ],
+    ),
+    (
+        "closed-loop",
+        &["units", "topology", "sched", "machine", "workload", "trace", "sim", "report", "audit", "replay"],
     ),
 ];
 

@@ -16,7 +16,6 @@ pub use schedlab_workload as workload;
 
 pub mod audited;
 mod because;
-pub mod closed_loop;
 pub mod domain_tree;
 mod embedded;
 mod error;
@@ -25,7 +24,6 @@ pub mod facts;
 mod find_machine;
 mod folds;
 mod judge;
-mod kept;
 mod measured;
 mod profile;
 pub mod replay;

@@ -25,13 +25,12 @@ use schedlab_report::{Direction, Table};
 use schedlab_sched::Kernel;
 use schedlab_sim::Past;
 use schedlab_topology::Topology;
-use schedlab_trace::{Comm, Event, Sink};
+use schedlab_trace::{Comm, Event, Kept, Sink};
 use schedlab_units::Duration;
 
 use self::lacks::Lacks;
 use crate::error::Error;
 use crate::experiment::Results;
-use crate::kept::Kept;
 use crate::scenario::{Row, Scenario};
 
 pub use beginning::Beginning;

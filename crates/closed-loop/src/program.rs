@@ -6,7 +6,7 @@ use schedlab_units::Duration;
 use schedlab_workload::models::{Barrier, DeviceKind, ForkStorm, Hogs, Io, Model, Pipes, Sleepers, Spinners};
 use schedlab_workload::{CpuList, Workload};
 
-use crate::error::Error;
+use schedlab::Error;
 
 /// An instruction takes a nanosecond, and a turn of the programs' loop three instructions.
 const TURN: Duration = Duration(3);

@@ -7,15 +7,15 @@ use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use schedlab::closed_loop::{
-    Company, Figures, Placed, Program, SESSION, bare_machine, compare, courses, idle_balance_costs, learned,
-    machine, recorded, shares, simulated,
-};
 use schedlab::machine::Machine;
 use schedlab::report::metrics::Cause;
 use schedlab::sched::Kernel;
 use schedlab::topology::CpuId;
 use schedlab::units::Duration;
+use schedlab_closed_loop::{
+    Company, Figures, Placed, Program, SESSION, bare_machine, compare, courses, idle_balance_costs, learned,
+    machine, recorded, shares, simulated,
+};
 
 const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
 const MACHINES: [&str; 4] = ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster"];

@@ -12,7 +12,7 @@ use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::{CpuList, SchedAttr, Start, TaskSpec, Workload, WorkloadBuilder, WorkloadError};
 
-use super::course::{Course, Courses};
+use crate::course::{Course, Courses};
 
 /// The courses of kernel threads beside a program, from the time on at which it began.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ impl Bystanders {
 }
 
 /// A task that is awake when it was, for as long as it ran.
-pub(super) fn as_recorded(
+pub(crate) fn as_recorded(
     w: &mut WorkloadBuilder,
     course: &Course,
     begin: Time,

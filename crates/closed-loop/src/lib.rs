@@ -26,12 +26,11 @@ use schedlab_sched::{Experience, Kernel};
 use schedlab_sim::{Past, Simulation};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_trace::read::{Record, open};
-use schedlab_trace::{Comm, Event, Kind, Sink, Tee};
+use schedlab_trace::{Comm, Event, Kept, Kind, Sink, Tee};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::{Flips, Start};
 
-use crate::error::Error;
-use crate::kept::Kept;
+use schedlab::Error;
 
 pub use bystanders::Bystanders;
 pub use company::Company;

@@ -17,11 +17,11 @@ use schedlab_trace::{Comm, Sink};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::{CpuList, Policy, SchedAttr, SpecId, TaskSpec, Workload, WorkloadBuilder};
 
-use super::bystanders::as_recorded;
-use super::course::{Course, Courses};
-use super::program::Program;
-use super::turns;
-use crate::error::Error;
+use crate::bystanders::as_recorded;
+use crate::course::{Course, Courses};
+use crate::program::Program;
+use crate::turns;
+use schedlab::Error;
 
 /// How long a hog usually runs before it has its name. `sched_stat_runtime` shows 90 to 110 us for most,
 /// and up to 1.6 ms for those that many others make wait for their turn in the emulator.

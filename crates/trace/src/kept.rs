@@ -4,12 +4,13 @@
 //! kept becomes one from the idle task, so that folds over the rest see a machine that runs
 //! those tasks alone.
 
-use schedlab_trace::{Comm, Event, Kind, Sink, TaskState};
 use schedlab_units::Pid;
+
+use crate::{Comm, Event, Kind, Sink, TaskState};
 
 /// The filter.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept<F, S> {
+pub struct Kept<F, S> {
     keeps: F,
     inner: S,
 }
@@ -71,8 +72,9 @@ impl<F: Fn(Comm) -> bool, S: Sink> Sink for Kept<F, S> {
 mod tests {
     use super::*;
     use schedlab_topology::CpuId;
-    use schedlab_trace::Flags;
     use schedlab_units::Time;
+
+    use crate::Flags;
 
     #[test]
     fn others_count_as_idle() {
