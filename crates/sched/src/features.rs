@@ -148,7 +148,7 @@ features! {
     NiRandom "NI_RANDOM" "Newly idle balancing visits a domain at random, by its recent success." "sched_balance_newidle(), v7.0 and stable 6.1, 6.12" [0 0 0 1 0 0 1 1];
     NiRate "NI_RATE" "The success ratio of newly idle balancing is limited in rate." "features.h, v7.2" [0 0 0 0 0 0 0 1];
     SmtAwareBalance "SMT_AWARE_BALANCE" "The balancing CPU of a group should be on an idle core." "should_we_balance(), v6.6" [0 0 0 0 0 1 1 1];
-    SerializeInside "SERIALIZE_INSIDE" "The lock of NUMA balancing is taken after the question who balances." "sched_balance_rq(), v7.0" [0 0 0 0 0 0 0 1];
+    SerializeInside "SERIALIZE_INSIDE" "The lock of NUMA balancing is taken after the question who balances." "sched_balance_rq(), v7.0; obeyed by nothing: passes of CPUs never overlap here" [0 0 0 0 0 0 0 1];
     SchedCache "SCHED_CACHE" "The balancer gathers the threads of a process in one last-level cache." "CONFIG_SCHED_CACHE, v7.2" [0 0 0 0 0 0 0 1];
     NonTaskCapacity "NONTASK_CAPACITY" "Interrupt time lowers a CPU's capacity." "update_rq_clock_task(), features.h" [1 1 1 1 1 1 1 1];
     IrqTimeAccounting "IRQ_TIME_ACCOUNTING" "Interrupt time is not charged to the interrupted task." "CONFIG_IRQ_TIME_ACCOUNTING" [1 1 1 1 1 1 1 1];
@@ -173,9 +173,9 @@ features! {
     RegroupWakes "REGROUP_WAKES" "A task that is put into a group while it waits may preempt the running one." "sched_move_task(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that comes into any other class while it runs is asked to make way, not only one that becomes fair." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     BandwidthPerTask "BANDWIDTH_PER_TASK" "Throttling stops tasks at their exit to user mode, not the group's queue." "throttle_cfs_rq(), v6.18" [0 0 0 0 0 0 0 1];
-    HzBw "HZ_BW" "Bandwidth control keeps the tick on full-dynticks CPUs." "features.h, v6.7" [0 0 0 0 0 1 0 0];
-    RtRuntimeShare "RT_RUNTIME_SHARE" "RT run time is lent between CPUs." "features.h" [1 0 0 0 0 0 0 0];
-    WarnLatency "LATENCY_WARN" "Warn when a reschedule is long overdue." "features.h, v5.12" [0 0 0 0 0 0 0 0];
+    HzBw "HZ_BW" "Bandwidth control keeps the tick on full-dynticks CPUs." "features.h, v6.7; obeyed by nothing: no CPU is in full-dynticks mode" [0 0 0 0 0 1 0 0];
+    RtRuntimeShare "RT_RUNTIME_SHARE" "RT run time is lent between CPUs." "features.h; obeyed by nothing: lending is left out" [1 0 0 0 0 0 0 0];
+    WarnLatency "LATENCY_WARN" "Warn when a reschedule is long overdue." "features.h, v5.12; obeyed by nothing: a warning decides nothing" [0 0 0 0 0 0 0 0];
     PoolSendsBack "POOL_SENDS_BACK" "A worker that is woken away from the CPUs of its pool is sent back there." "kick_pool(), kernel/workqueue.c, v6.6; obeyed by the audit" [0 0 0 0 0 1 1 1];
     SwitchStatePassed "SWITCH_STATE_PASSED" "sched_switch tells the state with which a task called the scheduler, not that when the event is written." "__trace_sched_switch_state(), v5.18; obeyed where recordings are read" [0 0 1 1 1 1 1 1];
 }
