@@ -44,6 +44,16 @@ pub struct Event {
     pub kind: Kind,
 }
 
+impl Event {
+    /// Whom it shows to run on its CPU as it happens: of a switch, who is switched from.
+    pub fn shown(&self) -> Pid {
+        match self.kind {
+            Kind::SchedSwitch { prev_pid, .. } => prev_pid,
+            _ => self.pid,
+        }
+    }
+}
+
 /// What happened. The fields are those of the tracepoint, in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // a field is documented by the tracepoint it is named after

@@ -20,7 +20,7 @@ pub struct UnseenSwitches {
 impl UnseenSwitches {
     /// The last event of a CPU, if this one shows another task than was left running there.
     pub fn before(&self, event: &Event) -> Option<Time> {
-        let shown = shown(event);
+        let shown = event.shown();
         let (runs, last) = self.cpus.get(event.cpu.index()).copied().flatten()?;
         // Perf has no number for a task that is gone already.
         (runs != shown && shown.0 >= 0).then_some(last)
@@ -48,14 +48,6 @@ impl UnseenSwitches {
     /// How many were missing so far, at least.
     pub fn count(&self) -> u64 {
         self.count
-    }
-}
-
-/// Who runs on the CPU of an event as it happens.
-fn shown(event: &Event) -> Pid {
-    match event.kind {
-        Kind::SchedSwitch { prev_pid, .. } => prev_pid,
-        _ => event.pid,
     }
 }
 

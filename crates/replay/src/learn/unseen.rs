@@ -14,10 +14,7 @@ use crate::learned::TaskIndex;
 impl Learner {
     /// Makes who an event shows to run the current task of its CPU.
     pub(super) fn see_who_runs(&mut self, event: &Event) {
-        let pid = match event.kind {
-            Kind::SchedSwitch { prev_pid, .. } => prev_pid,
-            _ => event.pid,
-        };
+        let pid = event.shown();
         let cpu = event.cpu.index();
         let last = std::mem::replace(&mut self.seen_at[cpu], event.time);
         match self.cpus[cpu] {

@@ -264,10 +264,7 @@ impl Scene {
     /// there may have run since, so nobody is known to wait any more.
     pub fn sync(&mut self, event: &Event) {
         let Some(last) = self.unseen.event(event) else { return };
-        let pid = match event.kind {
-            Kind::SchedSwitch { prev_pid, .. } => prev_pid,
-            _ => event.pid,
-        };
+        let pid = event.shown();
         self.see(event.cpu);
         self.push_past(event.cpu, None, last);
         for pid in std::mem::take(&mut self.cpus[event.cpu.index()].waiting) {
