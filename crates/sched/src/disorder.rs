@@ -6,19 +6,8 @@ use alloc::vec::Vec;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::TaskId;
 
-use crate::lab::{ALL, Lab, MS};
+use crate::lab::{ALL, Lab, MS, Random};
 use crate::{Curr, IdleType, MigrationCause, NICE_0_LOAD, NewTask, Policy, TaskState, TgId};
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
 
 const POLICIES: [Policy; 7] = [
     Policy::Normal,

@@ -30,7 +30,7 @@ use alloc::{format, vec};
 use schedlab_topology::{Cpu, CpuId, CpuMask, NodeId, Topology};
 use schedlab_units::{TaskId, Time};
 
-use crate::{Curr, EnqueueFlags, Kernel, NewTask, Policy, Prices, Sched, TaskState, TgId};
+use crate::{Curr, EnqueueFlags, Kernel, NewTask, Policy, Prices, Sched, TaskState};
 
 /// A machine by the name of a preset or of a regular one.
 pub(crate) fn machine(name: &str) -> Topology {
@@ -63,15 +63,7 @@ impl Drawn {
 
     /// A plain task that may run everywhere.
     pub(crate) fn spec(&self) -> NewTask {
-        NewTask {
-            policy: Policy::Normal,
-            nice: 0,
-            allowed: Arc::new(CpuMask::all(self.sched.rqs.len())),
-            tg: TgId::ROOT,
-            kthread: false,
-            process: 0,
-            slice: None,
-        }
+        NewTask::plain(self.sched.rqs.len())
     }
 
     /// Makes a task, off its queue, with `cpu` as its last CPU.

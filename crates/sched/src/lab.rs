@@ -4,17 +4,28 @@
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use schedlab_topology::{CpuId, CpuMask};
+use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::drawing::machine;
 use crate::{
-    Curr, Deactivate, Effect, EnqueueFlags, Kernel, MigrationCause, NewTask, Policy, Prices, Sched, Switched,
+    Curr, Deactivate, Effect, EnqueueFlags, Kernel, MigrationCause, NewTask, Prices, Sched, Switched,
     TaskState, TgId, wf,
 };
+
+/// A small generator, so that a failure repeats itself.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
@@ -69,15 +80,7 @@ impl Lab {
 
     /// A description of a task to be made.
     pub(crate) fn spec(&self) -> NewTask {
-        NewTask {
-            policy: Policy::Normal,
-            nice: 0,
-            allowed: Arc::new(CpuMask::all(self.sched.rqs.len())),
-            tg: TgId::ROOT,
-            kthread: false,
-            process: 0,
-            slice: None,
-        }
+        NewTask::plain(self.sched.rqs.len())
     }
 
     /// Makes a task and queues it on a CPU.

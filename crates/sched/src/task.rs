@@ -78,6 +78,21 @@ pub struct NewTask {
     pub slice: Option<u64>,
 }
 
+impl NewTask {
+    /// A task of nice 0 in the root group that may use all of so many CPUs.
+    pub fn plain(nr_cpus: usize) -> NewTask {
+        NewTask {
+            policy: Policy::Normal,
+            nice: 0,
+            allowed: Arc::new(CpuMask::all(nr_cpus)),
+            tg: TgId::ROOT,
+            kthread: false,
+            process: 0,
+            slice: None,
+        }
+    }
+}
+
 /// A task, as `struct task_struct` as far as the scheduler is concerned.
 #[derive(Clone, Debug)]
 pub struct Task {

@@ -56,18 +56,15 @@ mod tests {
 
     use crate::balance::drawings::{Pass, queues};
     use crate::drawing::{NOW, by_kernel, draw};
-    use crate::{Curr, NewTask, Policy, Sched, TaskState, TgId};
+    use crate::{Curr, NewTask, Policy, Sched, TaskState};
 
     /// The stopper of a CPU takes over.
     fn stopper_runs(sched: &mut Sched, cpu: CpuId) {
         let spec = NewTask {
             policy: Policy::Stop,
-            nice: 0,
             allowed: alloc::sync::Arc::new(CpuMask::one(sched.rqs.len(), cpu)),
-            tg: TgId::ROOT,
             kthread: true,
-            process: 0,
-            slice: None,
+            ..NewTask::plain(sched.rqs.len())
         };
         let stopper = sched.new_task(&spec, None, NOW);
         sched.set_cpu(stopper, cpu);

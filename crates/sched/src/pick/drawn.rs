@@ -18,7 +18,7 @@ use schedlab_units::{TaskId, Time};
 use crate::drawing::machine;
 use crate::{
     CfsRqId, Curr, Kernel, LoadWeight, NewTask, Policy, Prices, Protection, Queued, Reason, Sched, SeId,
-    TaskState, TgId,
+    TaskState,
 };
 
 const MS: u64 = 1_000_000;
@@ -73,11 +73,8 @@ impl Drawn {
         let spec = NewTask {
             policy,
             nice: value("nice").map_or(0, |n| n.parse().unwrap()),
-            allowed: alloc::sync::Arc::new(schedlab_topology::CpuMask::all(8)),
-            tg: TgId::ROOT,
-            kthread: false,
-            process: 0,
             slice: value("slice").map(|s| ms(s) as u64),
+            ..NewTask::plain(8)
         };
         let task = self.sched.new_task(&spec, None, Time(0));
         self.names.push(name.trim_end_matches('*').to_string());

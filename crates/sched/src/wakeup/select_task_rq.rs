@@ -182,19 +182,8 @@ mod tests {
     use schedlab_topology::{CpuId, CpuMask};
 
     use crate::drawing::{NOW, draw};
+    use crate::lab::Random;
     use crate::{Curr, PRESETS, Wakeup};
-
-    /// A small generator, so that a failure repeats itself.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % n
-        }
-    }
 
     /// Whatever the state: the answer is a CPU the task may use, and the same when asked again.
     #[test]

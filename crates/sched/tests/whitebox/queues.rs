@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schedlab_sched::{Curr, DequeueFlags, EnqueueFlags, NewTask, Policy, Prices, Sched, SdId, TgId};
+use schedlab_sched::{Curr, DequeueFlags, EnqueueFlags, NewTask, Prices, Sched, SdId};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::TaskId;
 
@@ -33,18 +33,7 @@ impl Queues {
     pub fn task(&mut self, pid: i64) -> TaskId {
         let nr_cpus = self.sched.rqs.len();
         let sched = &mut self.sched;
-        *self.tasks.entry(pid).or_insert_with(|| {
-            let spec = NewTask {
-                policy: Policy::Normal,
-                nice: 0,
-                allowed: Arc::new(CpuMask::all(nr_cpus)),
-                tg: TgId::ROOT,
-                kthread: false,
-                process: 0,
-                slice: None,
-            };
-            sched.new_task(&spec, None, NOW)
-        })
+        *self.tasks.entry(pid).or_insert_with(|| sched.new_task(&NewTask::plain(nr_cpus), None, NOW))
     }
 
     /// What is known of a task: its mask, and how long ago it ran.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schedlab_sched::{Curr, NewTask, Policy, Prices, Sched, TgId};
+use schedlab_sched::{Curr, NewTask, Prices, Sched};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::Unknown;
 use schedlab_units::{TaskId, Time};
@@ -84,18 +84,7 @@ impl State {
         assert_ne!(pid, 0, "the idle task is none");
         let nr_cpus = self.sched.rqs.len();
         let sched = &mut self.sched;
-        *self.tasks.entry(pid).or_insert_with(|| {
-            let spec = NewTask {
-                policy: Policy::Normal,
-                nice: 0,
-                allowed: Arc::new(CpuMask::all(nr_cpus)),
-                tg: TgId::ROOT,
-                kthread: false,
-                process: 0,
-                slice: None,
-            };
-            sched.new_task(&spec, None, NOW)
-        })
+        *self.tasks.entry(pid).or_insert_with(|| sched.new_task(&NewTask::plain(nr_cpus), None, NOW))
     }
 
     /// Puts all CPUs into a recorded state.

@@ -11,12 +11,11 @@ mod preempt;
 mod queues;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use schedlab_sched::{
-    CfsRqId, Entity, FairPolicy, LoadWeight, NewTask, Policy, Prices, Sched, SeId, TgId, WakeupPreempt,
+    CfsRqId, Entity, FairPolicy, LoadWeight, NewTask, Policy, Prices, Sched, SeId, WakeupPreempt,
 };
-use schedlab_topology::{CpuId, CpuMask};
+use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Kind, Unknown};
 use schedlab_units::{Pid, TaskId, Time};
 
@@ -202,15 +201,7 @@ impl<'a> Shadow<'a> {
         if let Some(&task) = self.pids.get(&pid) {
             return task;
         }
-        let spec = NewTask {
-            policy: Policy::Normal,
-            nice: 0,
-            allowed: Arc::new(CpuMask::all(self.sched.rqs.len())),
-            tg: TgId::ROOT,
-            kthread: false,
-            process: 0,
-            slice: None,
-        };
+        let spec = NewTask::plain(self.sched.rqs.len());
         let task = self.sched.new_task(&spec, None, self.now);
         self.pids.insert(pid, task);
         self.known.push(Known::default());
