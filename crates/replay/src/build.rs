@@ -212,12 +212,13 @@ impl<'a> Writer<'a> {
         let mut unseen = asleep;
         let in_kernel = is_kthread(&task.comm);
         let mut ops = Vec::new();
+        let first = task.steps.iter().position(|step| !matches!(step, Step::Heard(_) | Step::Nothing));
         for (at, step) in task.steps.iter().enumerate() {
             match *step {
                 Step::Run(work) if in_kernel => ops.push(Op::RunKernel { work, section: OFFERS }),
                 Step::Run(work) => ops.push(Op::Run { work }),
                 Step::Sleep(sleep) if sleep.served || spans => {
-                    let more = if at == 0 { asleep } else { Duration::ZERO };
+                    let more = if first == Some(at) { asleep } else { Duration::ZERO };
                     ops.push(Op::Sleep { span: (sleep.span + more).max(Duration(1)) });
                 }
                 Step::Sleep(sleep) => {
@@ -520,6 +521,24 @@ mod tests {
                 make from Some(2) on 2-3 in /batch (512): Exec { comm: CommId(0) }, SetSched { attr: AttrId(0) }, Run { work: Duration(1000) }, Exit
                 Idle { nice: 3 }
                 Idle { nice: 0 }
+            "#]],
+        );
+    }
+
+    #[test]
+    fn the_first_sleep_lasts_through_the_prologue_however_late_its_end_is_heard_of() {
+        let sleep = Step::Sleep(Sleep { span: US(300), since_last: US(300), served: true });
+        check(
+            8,
+            &[],
+            vec![task(
+                "a",
+                Begin::Asleep(CpuId(1)),
+                vec![Step::Heard(US(50)), sleep, Step::Run(US(10)), sleep],
+            )],
+            expect![[r#"
+                a from Some(1): Heard { after: Duration(50000) }, Sleep { span: Duration(750300000) }, Run { work: Duration(10000) }, Sleep { span: Duration(300000) }, Exit
+                Normal { nice: 0 }
             "#]],
         );
     }

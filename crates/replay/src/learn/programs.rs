@@ -38,6 +38,8 @@ pub(super) struct Life {
     pub last_timer: Time,
     /// How many of those that wait for nobody ended in softirqs, and how many otherwise.
     pub timers: [u32; 2],
+    /// The step that says how late a CPU heard of the end of the last of them.
+    pub late: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +111,7 @@ impl Programs {
             woken: [0; 2],
             last_timer,
             timers: [0; 2],
+            late: None,
         };
         self.lives.push(life);
         self.by_pid.insert(pid, task);
@@ -191,7 +194,25 @@ impl Programs {
                 waker.1 = place;
             }
         }
-        self.life(task).stretch = (at + moved, Duration::ZERO);
+        let life = self.life(task);
+        life.stretch = (at + moved, Duration::ZERO);
+        life.late = life.late.map(|place| if place < at { place } else { place + moved });
+    }
+
+    /// A CPU heard so late of the end of a sleep without a waker.
+    pub fn late_timer(&mut self, task: TaskIndex, after: Duration) {
+        self.life(task).late = Some(self.learned.tasks[task.index()].steps.len());
+        self.step(task, Step::Heard(after));
+    }
+
+    /// The next such sleep lasts so long. Where that is less than its CPU was late before, a task that does its work a little
+    /// later would miss the time to which it sleeps, and not sleep at all: it is woken at once.
+    pub fn sleeps_longer_than_late(&mut self, task: TaskIndex, span: Duration) {
+        let Some(place) = self.life(task).late.take() else { return };
+        let step = &mut self.learned.tasks[task.index()].steps[place];
+        if matches!(*step, Step::Heard(after) if span < after) {
+            *step = Step::Nothing;
+        }
     }
 
     /// A waking that came to nothing.

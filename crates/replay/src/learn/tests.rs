@@ -178,6 +178,29 @@ fn an_interrupt_is_no_waker_whomever_it_hits() {
 }
 
 #[test]
+fn a_timer_sends_its_task_to_an_idle_cpu_that_hears_of_it_later() {
+    // The second time it would be too late for the third; the third is on the CPU of the timer.
+    check(
+        "1 0 b-11 out S <idle>-0
+         0 100 a-10 softirq t-20
+         1 300 <idle>-0 out R t-20
+         1 310 t-20 out S <idle>-0
+         0 1100 a-10 softirq t-20
+         1 1300 <idle>-0 out R t-20
+         1 1320 t-20 out S <idle>-0
+         1 1400 <idle>-0 softirq t-20
+         1 1401 <idle>-0 out R t-20
+         1 1430 t-20 out S <idle>-0
+         0 1500 a-10 out S <idle>-0",
+        expect![[r#"
+            b-11, running on 1:
+            t-20, asleep on 3: heard 200us after, sleep 100us until 100us after the last, run 10us, sleep 790us until 1ms after the last, run 20us, sleep 80us until 300us after the last, run 29us
+            a-10, running on 0: run 1500us
+        "#]],
+    );
+}
+
+#[test]
 fn soft_interrupts_that_ksoftirqd_runs_are_its_work() {
     check(
         "0 100 a-10 softirq b-11

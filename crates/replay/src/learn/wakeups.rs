@@ -59,7 +59,6 @@ impl Learner {
         let at = waking.map_or(now, |waking| waking.at);
         match waking.and_then(|waking| waking.waker) {
             Some((waker, _)) if !self.programs.learned.tasks[waker.index()].is_left_out => {
-                // A timer's CPU hears of it at once, and the time it came holds what it was late.
                 if let Some(after) = heard {
                     self.programs.step(task, Step::Heard(after));
                 }
@@ -74,6 +73,12 @@ impl Learner {
                     life.timers[usize::from(!waking.is_some_and(|waking| waking.in_softirq))] += 1;
                 }
                 let sleep = Sleep { span: Duration(at.0.saturating_sub(slept.0)), since_last, served };
+                self.programs.sleeps_longer_than_late(task, sleep.span);
+                // A timer's CPU hears of it at once, and the time it came holds what it was late; where it sends the task, it
+                // is a wake-up like others.
+                if let Some(after) = heard {
+                    self.programs.late_timer(task, after);
+                }
                 self.programs.step(task, Step::Sleep(sleep));
             }
         }
