@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::topology::Topology;
+use schedlab::trace::Event;
 use schedlab::trace::read::{Record, ftrace};
-use schedlab::trace::{Event, Kind};
 
 const MACHINES: [&str; 4] = ["1x1x8", "2x2x4", "2x2x2x2", "1x1x1"];
 const KERNELS: [&str; 5] = ["v6.1", "v6.12", "v7.2", "v4.13", "v5.18"];
@@ -21,14 +21,7 @@ pub fn recording(bytes: &[u8]) -> Option<(&'static Topology, &'static Kernel, Ve
     let (&choice, text) = bytes.split_first()?;
     let topology = &machines[usize::from(choice) % machines.len()];
     let kernel = &kernels[usize::from(choice) / machines.len() % kernels.len()];
-    let fits = |event: &Event| {
-        let target = match event.kind {
-            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => target_cpu,
-            Kind::SchedMigrateTask { dest_cpu, .. } => dest_cpu,
-            _ => event.cpu,
-        };
-        event.cpu.max(target).index() < topology.nr_cpus()
-    };
+    let fits = |event: &Event| event.highest_cpu().index() < topology.nr_cpus();
     let event = |record| match record {
         Ok(Record::Event(event)) => Some(event),
         _ => None,

@@ -231,12 +231,7 @@ impl Recording {
     /// Whether the machine has the CPUs that an event names.
     fn fits(&self, event: &Event) -> Result<(), Error> {
         let Some(Limit { name, nr_cpus, option }) = &self.machine else { return Ok(()) };
-        let target = match event.kind {
-            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => target_cpu,
-            Kind::SchedMigrateTask { dest_cpu, .. } => dest_cpu,
-            _ => event.cpu,
-        };
-        let cpu = event.cpu.max(target);
+        let cpu = event.highest_cpu();
         if cpu.index() < *nr_cpus {
             return Ok(());
         }

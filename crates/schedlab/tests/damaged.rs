@@ -12,7 +12,7 @@ use schedlab::replay::{Form, Listener};
 use schedlab::sched::Kernel;
 use schedlab::topology::Topology;
 use schedlab::trace::read::{Record, ftrace};
-use schedlab::trace::{Event, Kind, Sink};
+use schedlab::trace::{Event, Sink};
 
 /// Short ones, of tasks that sleep, fork, are moved and bound, and of what their run time is told.
 const RECORDINGS: [(&str, &str, &str); 5] = [
@@ -121,14 +121,7 @@ fn events(lines: &[String], nr_cpus: usize) -> Vec<Event> {
         _ => None,
     };
     // The command refuses others.
-    let fits = |event: &Event| {
-        let target = match event.kind {
-            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => target_cpu,
-            Kind::SchedMigrateTask { dest_cpu, .. } => dest_cpu,
-            _ => event.cpu,
-        };
-        event.cpu.max(target).index() < nr_cpus
-    };
+    let fits = |event: &Event| event.highest_cpu().index() < nr_cpus;
     ftrace::Reader::new(Cursor::new(text)).filter_map(event).filter(fits).collect()
 }
 

@@ -52,6 +52,16 @@ impl Event {
             _ => self.pid,
         }
     }
+
+    /// The higher of the CPU that executed it and the one to which it sends a task: the machine that made it has both.
+    pub fn highest_cpu(&self) -> CpuId {
+        let target = match self.kind {
+            Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => target_cpu,
+            Kind::SchedMigrateTask { dest_cpu, .. } => dest_cpu,
+            _ => self.cpu,
+        };
+        self.cpu.max(target)
+    }
 }
 
 /// What happened. The fields are those of the tracepoint, in its order.
