@@ -70,7 +70,7 @@ impl Recording {
     /// # Errors
     /// A file that is missing or cannot be read.
     pub fn learn(&self) -> Result<Learned, String> {
-        let Facts { topology, kernel, affinity, sched_ext, .. } = self.facts()?;
+        let Facts { topology, kernel, affinity, sched_ext, groups, .. } = self.facts()?;
         let bytes = fs::read(&self.trace).map_err(|e| self.wrong(&e))?;
         let spool = || -> std::io::Result<Cursor<Vec<u8>>> { Ok(Cursor::default()) };
         let reader = open(Cursor::new(bytes), spool).map_err(|e| self.wrong(&e))?;
@@ -79,7 +79,7 @@ impl Recording {
         let mut recorded = listener.finish(&self.trace.display().to_string()).map_err(|e| e.to_string())?;
         recorded.sched_ext = sched_ext;
         recorded.affinity = affinity;
-        recorded.known = Known::of(&self.texts).map_err(|e| self.wrong(&e))?;
+        recorded.known = Known::of(&self.texts, groups).map_err(|e| self.wrong(&e))?;
         Ok(Learned { recorded, topology, kernel })
     }
 

@@ -40,15 +40,15 @@ pub struct KnownTask {
 }
 
 impl Known {
-    /// What the files beside a recording say.
+    /// What the files beside a recording say, from which its groups were read.
     ///
     /// # Errors
     /// A line of `tasks.txt` that is not one of a task.
-    pub fn of(texts: &FactTexts) -> Result<Known, FactsError> {
+    pub fn of(texts: &FactTexts, groups: Groups) -> Result<Known, FactsError> {
         let mut known = Known::default();
         texts.tasks()?.into_iter().for_each(|task| known.saw(task));
         known.groups(texts.text("cgroups.txt"));
-        known.members(texts.groups().0);
+        known.members(groups);
         Ok(known)
     }
 

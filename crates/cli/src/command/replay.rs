@@ -56,7 +56,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     recorded.nr_cpus = topology.nr_cpus();
     recorded.affinity = facts.affinity;
     recorded.sched_ext = facts.sched_ext;
-    recorded.known = Known::of(&texts)?;
+    recorded.known = Known::of(&texts, facts.groups)?;
     if args.programs {
         return output::print(|out| write!(out, "{}", recorded.learned)).map(|()| Status::Done);
     }
