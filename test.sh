@@ -1,5 +1,5 @@
 #!/bin/sh
-# Passes all tests: format, lints, unit, property, snapshot and ground-truth tests, five seconds of
+# Passes all tests: format, lints, unit, property, snapshot and ground-truth tests, a short run of
 # each fuzz target, documentation.
 # Real tools that some tests compare with are installed first where that is possible
 # (as root with apt); without them those tests say that they were skipped.
@@ -19,7 +19,7 @@ step cargo xtask tidy
 step cargo xtask fidelity --check
 step cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step cargo test --workspace --locked --quiet
-step fuzz/run.sh 5
+step fuzz/run.sh --short
 step tools/same-bytes.sh
 step cargo run --quiet --locked --release --package schedlab-cli -- reproduce --quick
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --quiet
