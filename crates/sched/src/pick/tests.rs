@@ -55,9 +55,13 @@ fn cfs_picks_the_least_vruntime_and_eevdf_the_earliest_eligible_deadline() {
 #[test]
 fn where_the_average_overflows_the_earliest_deadline_comes_first() {
     // Full weights overflow after some hours of lag: V comes out before all.
-    check_pick("", "a* v=13000000 d=13000003 | b v=0 d=9 | c v=0 d=8", expect![[r#"
+    check_pick(
+        "",
+        "a* v=13000000 d=13000003 | b v=0 d=9 | c v=0 d=8",
+        expect![[r#"
         v4.13..v6.3: b PICK_LEFTMOST
-        v6.10..v7.2: c PICK_DEADLINE"#]]);
+        v6.10..v7.2: c PICK_DEADLINE"#]],
+    );
 }
 
 #[test]
