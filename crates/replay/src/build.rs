@@ -27,6 +27,7 @@ use crate::known::{Known, KnownTask, usual_policy};
 use crate::learned::{Begin, Learned, Step, Task, TaskIndex};
 use crate::rhythm;
 use crate::wakers::{Share, Wakers};
+use crate::yields::pieces;
 
 /// Time before what was recorded begins.
 pub const PROLOGUE: Duration = Duration::secs(1);
@@ -51,6 +52,8 @@ pub struct Options {
     pub heard: bool,
     /// What tasks do that wake others.
     pub wakers: Wakers,
+    /// Who calls sched_yield() does so once in so many of its usual times between two calls; 0: only where it was seen.
+    pub yields: u8,
     /// Tasks that are new within this time from the beginning go where they went in the recording, if all is as it
     /// was then; others where the kernel sends them.
     pub placed: Duration,
@@ -216,7 +219,13 @@ impl<'a> Writer<'a> {
         for (at, step) in task.steps.iter().enumerate() {
             match *step {
                 Step::Run(work) if in_kernel => ops.push(Op::RunKernel { work, section: OFFERS }),
-                Step::Run(work) => ops.push(Op::Run { work }),
+                Step::Run(work) => match task.yields {
+                    Some(usual) if self.options.yields > 0 => {
+                        let pieces = pieces(work, Duration(usual.0 * u64::from(self.options.yields)));
+                        ops.extend(pieces.flat_map(|work| [Op::Yield, Op::Run { work }]).skip(1));
+                    }
+                    _ => ops.push(Op::Run { work }),
+                },
                 Step::Sleep(sleep) if sleep.served || spans => {
                     let more = if first == Some(at) { asleep } else { Duration::ZERO };
                     ops.push(Op::Sleep { span: (sleep.span + more).max(Duration(1)) });
@@ -389,6 +398,7 @@ mod tests {
             wheel: false,
             is_thread: false,
             is_left_out: false,
+            yields: None,
             ended: true,
             steps,
         }
@@ -417,6 +427,7 @@ mod tests {
                 recorded_cpus: 8,
                 nr_cpus,
                 heard: nr_cpus == 8,
+                yields: 2,
                 wakers: Wakers::Wait,
                 placed: Duration::ZERO,
                 past: true,
@@ -484,6 +495,20 @@ mod tests {
             expect![[r#"
                 sh from Some(1): SetComm { comm: CommId(0) }, SetCpus { cpus: Some(CpuListId(0)) }, Run { work: Duration(1000) }, Exit
                 kworker/7:1 from Some(3) on 3: Exit
+                Normal { nice: 0 }
+            "#]],
+        );
+    }
+
+    #[test]
+    fn calls_that_do_not_show_are_made_at_so_many_usual_times() {
+        let task = task("spins", Begin::Running(CpuId(1)), vec![Step::Run(US(9)), Step::Yield]);
+        check(
+            8,
+            &[],
+            vec![Task { yields: Some(US(2)), ..task }],
+            expect![[r#"
+                spins from Some(1): Run { work: Duration(4000) }, Yield, Run { work: Duration(5000) }, Yield, Exit
                 Normal { nice: 0 }
             "#]],
         );

@@ -29,7 +29,7 @@ use self::switches::Left;
 use crate::error::Missing;
 use crate::lags::Lags;
 use crate::learned::{Begin, Learned, Step, TaskIndex};
-use crate::yields::Yields;
+use crate::yields::{Yields, between_calls};
 
 /// A sink that learns. Times of events never go back (see [`schedlab_audit::Steady`]).
 #[derive(Debug, Default)]
@@ -96,6 +96,7 @@ impl Learner {
             task.wheel = in_softirqs > 0 && otherwise == 0;
             let yields = self.yields.yields(index);
             task.steps.retain(|step| *step != Step::Nothing && (yields || *step != Step::Yield));
+            task.yields = between_calls(&task.steps);
             // What turned out to be nothing no longer parts the work before it from that after it.
             task.steps.dedup_by(|step, before| match (step, before) {
                 (Step::Run(more), Step::Run(run)) => {

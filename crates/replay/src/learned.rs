@@ -86,6 +86,8 @@ pub struct Task {
     pub is_thread: bool,
     /// It takes no part in a replay: the simulated kernel has its own.
     pub is_left_out: bool,
+    /// How long it usually works between two calls of sched_yield() that were seen; none if it makes no such calls.
+    pub yields: Option<Duration>,
     /// Its end was recorded.
     pub ended: bool,
     /// What it did.

@@ -2,9 +2,12 @@
 //!
 //! Who yields makes way soon after he began, of himself, for somebody who waited all the time. Slices that end early look the
 //! same now and then, those of groups above all, so only a task that mostly leaves that way when it does of itself is taken to do it.
+//! A call shows only where somebody else is switched to. How many more there are between two that show is part of a replay's form.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
+
+use crate::learned::Step;
 
 /// A slice on one CPU, shorter than the kernel's default of any version. It grows with the logarithm of CPUs, eight at most.
 const SLICE: Duration = Duration::micros(700);
@@ -84,6 +87,27 @@ impl Yields {
     }
 }
 
+/// The median of the work right before each call; none if there is no call.
+pub(crate) fn between_calls(steps: &[Step]) -> Option<Duration> {
+    let mut works: Vec<Duration> = steps
+        .windows(2)
+        .filter_map(|two| match *two {
+            [Step::Run(work), Step::Yield] => Some(work),
+            _ => None,
+        })
+        .collect();
+    works.sort_unstable();
+    works.get(works.len() / 2).copied()
+}
+
+/// Work in pieces of so long, the last of them up to half as long again.
+pub(crate) fn pieces(work: Duration, long: Duration) -> impl Iterator<Item = Duration> {
+    let long = long.max(Duration(1));
+    let all = (work.0 + long.0 / 2) / long.0;
+    let last = Duration(work.0 - all.saturating_sub(1) * long.0);
+    (1..all.max(1)).map(move |_| long).chain([last])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +131,16 @@ mod tests {
         assert!(!yields(&[100, 90]), "not often enough");
         assert!(!yields(&[100, 90, 100, 4000, 3000, 1100, 4000]), "mostly at the end of slices");
         assert!(!yields(&[0, 100, 0, 90, 0, 100, 0]), "mostly to sleep");
+    }
+
+    #[test]
+    fn work_is_cut_into_pieces() {
+        let cut = |work| pieces(Duration(work), Duration(10)).map(|piece| piece.0).collect::<Vec<_>>();
+        assert_eq!(
+            [4, 14, 15, 30, 34].map(cut),
+            [vec![4], vec![14], vec![10, 5], vec![10; 3], vec![10, 10, 14]]
+        );
+        assert_eq!(pieces(Duration(3), Duration(0)).count(), 3, "of one ns at least");
     }
 
     #[test]

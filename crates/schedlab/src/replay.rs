@@ -164,6 +164,8 @@ pub struct Place {
     heard: bool,
     /// What wakers do.
     wakers: Wakers,
+    /// Once in how many of their usual times tasks yield.
+    yields: u8,
     /// New tasks go where they were recorded to go for so long.
     placed: Duration,
 }
@@ -182,7 +184,8 @@ impl Recorded {
         }
         let all = Mechanism::TABLE.iter().map(|row| row.0).filter(|m| *m != Mechanism::Ipi);
         let machine = machine.without(all.fold(Without::NOTHING, Without::with));
-        Place { machine, heard: form.hears == Hears::Each, wakers: form.wakers, placed: Duration::ZERO }
+        let Form { wakers, yields, hears, .. } = form;
+        Place { machine, heard: hears == Hears::Each, wakers, yields, placed: Duration::ZERO }
     }
 
     /// Another machine, without what the recorded work holds already. Of the form only what belongs to the programs is kept.
@@ -191,7 +194,8 @@ impl Recorded {
         if recorded_on.is_smt() {
             without = without.with(Mechanism::Smt);
         }
-        Place { machine: machine.without(without), heard: false, wakers: form.wakers, placed: Duration::ZERO }
+        let Form { wakers, yields, .. } = form;
+        Place { machine: machine.without(without), heard: false, wakers, yields, placed: Duration::ZERO }
     }
 
     /// The programs on a machine, as the one row of a scenario.
@@ -206,6 +210,7 @@ impl Recorded {
             nr_cpus: place.machine.topology.nr_cpus(),
             heard: place.heard,
             wakers: place.wakers,
+            yields: place.yields,
             placed: place.placed,
             past: place.placed > Duration::ZERO,
             affinity: self.affinity.clone(),

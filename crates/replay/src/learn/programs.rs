@@ -95,6 +95,7 @@ impl Programs {
             wheel: false,
             is_thread: false,
             is_left_out,
+            yields: None,
             ended: false,
             steps: Vec::new(),
         });

@@ -124,14 +124,16 @@ impl Fit<'_> {
     /// From one form on, varies one property at a time and keeps what is better.
     fn descend(&mut self, from: usize) -> Result<(), Error> {
         let mut best = from;
+        let yields = self.recorded.learned.tasks.iter().any(|task| task.yields.is_some());
+        let nr_things = Form::USUAL.others(yields).len();
         loop {
             let before = best;
-            for thing in 0..3 {
+            for thing in 0..nr_things {
                 let nearest = self.nearest(1)[0];
                 if self.is_near(nearest)? {
                     return Ok(());
                 }
-                for form in self.tried[best].trial.form.others()[thing].clone() {
+                for form in self.tried[best].trial.form.others(yields).swap_remove(thing) {
                     let other = self.candidate(form)?;
                     if self.tried[other].misfit < self.tried[best].misfit {
                         best = other;
