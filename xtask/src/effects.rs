@@ -176,7 +176,7 @@ fn simulated(folder: &Path, version: &str, kernels: &[Kernel]) -> Result<Vec<Vec
 fn replayed(learned: &Learned, kernels: Vec<Kernel>) -> Result<Vec<Vec<Figures>>, String> {
     let Learned { recorded, topology, kernel } = learned;
     let runs = || {
-        let form = recorded.fit(topology, kernel, 1, 1)?;
+        let form = recorded.at_home(topology, kernel, 1, 1)?.fit()?;
         let place = recorded.own(topology.clone(), form);
         recorded.scenario(place, kernels, SEEDS as u32, 1)?.run(1, |_, _| {})
     };

@@ -87,9 +87,10 @@ struct Replays {
 fn replays(folder: &Path) -> Result<Replays, String> {
     let Learned { recorded, topology, kernel } = Recording::of(folder)?.learn()?;
     let replays = || {
-        let form = recorded.fit(&topology, &kernel, SEED, 1)?;
-        let mean = recorded.fidelity(&topology, form, &kernel, SEED, Runs::Enough, 1, |_, _| {})?;
-        let state = recorded.state(&topology, form, &kernel, SEED, 1)?;
+        let home = recorded.at_home(&topology, &kernel, SEED, 1)?;
+        let form = home.fit()?;
+        let mean = home.fidelity(form, Runs::Enough, |_, _| {})?;
+        let state = home.state(form)?;
         Ok(Replays { mean, state })
     };
     replays().map_err(|e: schedlab::Error| e.to_string())
@@ -223,7 +224,8 @@ mod tests {
                 Recording::of(folder).and_then(|of| of.learn()).unwrap();
             let form =
                 forms.get(&name(folder)).unwrap_or_else(|| panic!("{} is not in the table", name(folder)));
-            recorded.fidelity(&topology, *form, &kernel, SEED, Runs::Exactly(FEW), 1, |_, _| {}).unwrap()
+            let home = recorded.at_home(&topology, &kernel, SEED, 1).unwrap();
+            home.fidelity(*form, Runs::Exactly(FEW), |_, _| {}).unwrap()
         };
         let all: Vec<(String, Fidelity)> =
             folders.par_iter().map(|folder| (name(folder), fidelity(folder))).collect();

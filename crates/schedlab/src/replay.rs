@@ -10,12 +10,11 @@ mod course;
 mod fidelity;
 mod fit;
 mod form;
+mod home;
 mod lacks;
 mod passes;
 mod state;
 mod trial;
-
-use std::sync::OnceLock;
 
 use schedlab_audit::{AffinityHint, Steady};
 use schedlab_machine::{Machine, Mechanism, Without};
@@ -23,7 +22,6 @@ use schedlab_replay::{Known, Learned, Learner, Options, PROLOGUE};
 use schedlab_report::metrics::{Busy, Counts, Migrations, WakeupLatency};
 use schedlab_report::{Direction, Table};
 use schedlab_sched::Kernel;
-use schedlab_sim::Past;
 use schedlab_topology::Topology;
 use schedlab_trace::{Comm, Event, Kept, Sink};
 use schedlab_units::Duration;
@@ -36,6 +34,7 @@ use crate::scenario::{Row, Scenario};
 pub use beginning::Beginning;
 pub use fidelity::{Fidelity, Line, Runs};
 pub use form::{Form, Hears};
+pub use home::Home;
 pub use schedlab_replay::Wakers;
 pub use state::State;
 
@@ -110,7 +109,6 @@ impl Listener {
             affinity: Vec::new(),
             known: Known::default(),
             sched_ext: None,
-            known_past: OnceLock::new(),
         })
     }
 }
@@ -151,8 +149,6 @@ pub struct Recorded {
     pub known: Known,
     /// The scheduler of sched_ext that made it, if one did.
     pub sched_ext: Option<String>,
-    /// What was found of the state it began from, for this machine and kernel.
-    known_past: OnceLock<((Topology, Kernel), Past)>,
 }
 
 /// Where a recording is replayed.

@@ -34,8 +34,8 @@ fn a_recording_with_holes_still_runs_to_its_end() {
             }
             let recorded = listener.finish(recording).unwrap();
             let topology = Topology::regular("1x8").unwrap();
-            let fidelity =
-                recorded.fidelity(&topology, Form::USUAL, &kernel, 1, Runs::Exactly(1), 1, |_, _| {});
+            let home = recorded.at_home(&topology, &kernel, 1, 1).unwrap();
+            let fidelity = home.fidelity(Form::USUAL, Runs::Exactly(1), |_, _| {});
             let fidelity =
                 fidelity.unwrap_or_else(|e| panic!("{recording}, {lost_of_thousand} of 1000 lost: {e}"));
             assert!(fidelity.busy_off() <= 0.02, "{recording}, {lost_of_thousand}: {}", fidelity.text());
@@ -63,8 +63,8 @@ fn the_greatest_seed_is_one_of_many() {
     events("6.12/1x1x8/pipes").iter().take(600).for_each(|event| listener.event(event));
     let recorded = listener.finish("pipes").unwrap();
     let (topology, kernel) = (Topology::regular("1x8").unwrap(), Kernel::parse("v6.12").unwrap());
-    let fidelity =
-        recorded.fidelity(&topology, Form::USUAL, &kernel, u64::MAX, Runs::Exactly(3), 1, |_, _| {}).unwrap();
+    let at_home = |seed| recorded.at_home(&topology, &kernel, seed, 1).unwrap();
+    let fidelity = at_home(u64::MAX).fidelity(Form::USUAL, Runs::Exactly(3), |_, _| {}).unwrap();
     assert_eq!(fidelity.runs, 3);
-    assert!(recorded.state(&topology, Form::USUAL, &kernel, u64::MAX - (2 << 32) - 5, 1).is_ok());
+    assert!(at_home(u64::MAX - (2 << 32) - 5).state(Form::USUAL).is_ok());
 }

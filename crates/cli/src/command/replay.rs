@@ -61,17 +61,11 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
         return output::print(|out| write!(out, "{}", recorded.learned)).map(|()| Status::Done);
     }
     let progress = Progress::new("replaying on its own machine");
-    let form = recorded.fit(&topology, &facts.kernel, args.seed, args.threads)?;
-    let fidelity = recorded.fidelity(
-        &topology,
-        form,
-        &facts.kernel,
-        args.seed,
-        args.runs.map_or(Runs::Enough, Runs::Exactly),
-        args.threads,
-        |done, total| progress.at(done, total),
-    )?;
-    let state = recorded.state(&topology, form, &facts.kernel, args.seed, args.threads)?;
+    let home = recorded.at_home(&topology, &facts.kernel, args.seed, args.threads)?;
+    let form = home.fit()?;
+    let runs = args.runs.map_or(Runs::Enough, Runs::Exactly);
+    let fidelity = home.fidelity(form, runs, |done, total| progress.at(done, total))?;
+    let state = home.state(form)?;
     let beginning = recorded.beginning(&facts.kernel);
     drop(progress);
     let place = match target {

@@ -3,13 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use schedlab_report::metrics::Cause;
-use schedlab_sched::Kernel;
-use schedlab_topology::Topology;
 use schedlab_units::Duration;
 use serde::Serialize;
 
 use super::trial::{Replayed, Trial};
-use super::{Figures, Form, Recorded, ms};
+use super::{Figures, Form, Home, Recorded, ms};
 use crate::error::Error;
 use crate::experiment::nth_seed;
 
@@ -289,30 +287,26 @@ fn worst<'a>(lines: impl Iterator<Item = &'a Line>) -> f64 {
     lines.map(|line| line.off.abs()).fold(0.0, f64::max)
 }
 
-impl Recorded {
+impl Home<'_> {
     /// Replays on the recorded machine, with several seeds, and compares.
     ///
     /// # Errors
     /// A replay that cannot be made.
     pub fn fidelity(
         &self,
-        topology: &Topology,
         form: Form,
-        kernel: &Kernel,
-        seed: u64,
         runs: Runs,
-        threads: usize,
         progress: impl Fn(usize, usize) + Sync,
     ) -> Result<Fidelity, Error> {
-        let trial = Trial::new(self, topology, kernel, form)?;
+        let trial = Trial::new(self, form)?;
         let done = AtomicUsize::new(0);
         let mut replays = Vec::new();
         loop {
             let total = replays.len() + runs.first() as usize;
             let told = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-            let seeds = (replays.len() as u64..total as u64).map(|nth| nth_seed(seed, nth));
-            replays.extend(trial.runs(seeds, threads, told)?);
-            let fidelity = self.compare(topology, kernel, form, &replays);
+            let seeds = (replays.len() as u64..total as u64).map(|nth| nth_seed(self.seed, nth));
+            replays.extend(trial.runs(seeds, told)?);
+            let fidelity = self.compare(form, &replays);
             if runs.are_enough(&fidelity) {
                 return Ok(fidelity);
             }
@@ -320,15 +314,10 @@ impl Recorded {
     }
 
     /// The recording beside replays of one form.
-    pub(super) fn compare(
-        &self,
-        topology: &Topology,
-        kernel: &Kernel,
-        form: Form,
-        replays: &[Replayed],
-    ) -> Fidelity {
+    pub(super) fn compare(&self, form: Form, replays: &[Replayed]) -> Fidelity {
+        let Home { recorded: of, topology, kernel, .. } = self;
         let runs = replays.len() as u32;
-        let mut sums = vec![0.0; self.learned.tasks.len()];
+        let mut sums = vec![0.0; of.learned.tasks.len()];
         let mut means = [Replays::NONE; FIGURES];
         for replay in replays {
             for (mean, value) in means.iter_mut().zip(replay.figures) {
@@ -338,11 +327,11 @@ impl Recorded {
                 *sum += busy / f64::from(runs);
             }
         }
-        let mut recorded = values(&self.figures, self.half());
+        let mut recorded = values(&of.figures, of.half());
         // A wake-up that comes before its task is asleep is no step of any program; a new budget is one.
-        recorded[1] += self.learned.out_of_budget as f64 - self.learned.wakeups_of_awake as f64;
+        recorded[1] += of.learned.out_of_budget as f64 - of.learned.wakeups_of_awake as f64;
         recorded[1] = recorded[1].max(0.0);
-        let unrecorded = self.unrecorded();
+        let unrecorded = of.unrecorded();
         let line = |(i, what): (usize, &&str)| {
             let line = Line::count(what, recorded[i], means[i]);
             if unrecorded.contains(what) {
@@ -356,8 +345,8 @@ impl Recorded {
             Line::count(what, recorded[COUNTS.len() + i], means[COUNTS.len() + i])
         };
         let others = OTHERS.iter().enumerate().map(line).collect();
-        let all: f64 = self.learned.tasks.iter().map(|task| ms(task.work())).sum();
-        let kept = self.learned.tasks.iter().zip(&sums).filter(|(task, _)| !task.is_left_out);
+        let all: f64 = of.learned.tasks.iter().map(|task| ms(task.work())).sum();
+        let kept = of.learned.tasks.iter().zip(&sums).filter(|(task, _)| !task.is_left_out);
         let busy = kept
             .map(|(task, replayed)| {
                 Line::busy(format!("{}-{}", task.comm, task.pid), ms(task.work()), *replayed, all)
@@ -367,7 +356,7 @@ impl Recorded {
             machine: topology.name.clone(),
             nr_cpus: topology.nr_cpus(),
             kernel: kernel.name.clone(),
-            sched_ext: self.sched_ext.clone(),
+            sched_ext: of.sched_ext.clone(),
             form,
             runs,
             counts,
@@ -443,6 +432,9 @@ pub(super) fn values(figures: &Figures, half: Duration) -> [f64; FIGURES] {
 
 #[cfg(test)]
 mod tests {
+    use schedlab_sched::Kernel;
+    use schedlab_topology::Topology;
+
     use super::*;
 
     /// What is heard of a task that sleeps and is woken, and of two others in its time.
@@ -474,7 +466,8 @@ mod tests {
             let replayed =
                 Replayed { figures: [50.0; FIGURES], busy: vec![0.0; recorded.learned.tasks.len()] };
             let kernel = Kernel::parse("v6.12").unwrap();
-            let fidelity = recorded.compare(&topology, &kernel, Form::USUAL, &[replayed]);
+            let fidelity =
+                recorded.at_home(&topology, &kernel, 1, 1).unwrap().compare(Form::USUAL, &[replayed]);
             let outside = fidelity.counts.into_iter().filter(|line| !line.within);
             outside.map(|line| format!("{} {}", line.what, line.recorded)).collect()
         };

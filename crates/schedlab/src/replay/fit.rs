@@ -4,11 +4,8 @@
 //! less makes of a count is noise, and the best of many noisy ones is seldom the best. From the usual form on, one property is varied at
 //! a time and the best kept, until nothing is better; then the same from a form that is far from the usual one in everything.
 
-use schedlab_sched::Kernel;
-use schedlab_topology::Topology;
-
 use super::trial::{Replayed, Trial};
-use super::{Fidelity, Form, Recorded, Runs};
+use super::{Fidelity, Form, Home, Runs};
 use crate::error::Error;
 use crate::experiment::nth_seed;
 
@@ -27,21 +24,14 @@ const LAST: (usize, u64) = (3, 24);
 /// A form whose counts are all off by less than this part of what they may be is near enough.
 const NEAR: f64 = 0.5;
 
-impl Recorded {
+impl Home<'_> {
     /// The form whose counts come nearest to the recorded ones on the recording's own machine. Of those that are
     /// equally near the first is taken, and the usual one if it is near enough.
     ///
     /// # Errors
     /// A replay that cannot be made.
-    pub fn fit(
-        &self,
-        topology: &Topology,
-        kernel: &Kernel,
-        seed: u64,
-        threads: usize,
-    ) -> Result<Form, Error> {
-        let seed = nth_seed(seed, CHOOSING);
-        let mut fit = Fit { recorded: self, topology, kernel, seed, threads, tried: Vec::new() };
+    pub fn fit(&self) -> Result<Form, Error> {
+        let mut fit = Fit { home: self, seed: nth_seed(self.seed, CHOOSING), tried: Vec::new() };
         let usual = fit.candidate(Form::USUAL)?;
         if fit.is_near(usual)? {
             return Ok(Form::USUAL);
@@ -67,11 +57,8 @@ impl Recorded {
 
 /// A search for the best form.
 struct Fit<'a> {
-    recorded: &'a Recorded,
-    topology: &'a Topology,
-    kernel: &'a Kernel,
+    home: &'a Home<'a>,
     seed: u64,
-    threads: usize,
     tried: Vec<Candidate<'a>>,
 }
 
@@ -90,7 +77,7 @@ impl Fit<'_> {
         if let Some(known) = self.tried.iter().position(|candidate| candidate.trial.form == form) {
             return Ok(known);
         }
-        let trial = Trial::new(self.recorded, self.topology, self.kernel, form)?;
+        let trial = Trial::new(self.home, form)?;
         self.tried.push(Candidate { trial, replays: Vec::new(), misfit: f64::INFINITY, is_settled: false });
         self.replay(self.tried.len() - 1, FIRST)?;
         Ok(self.tried.len() - 1)
@@ -103,8 +90,8 @@ impl Fit<'_> {
         if new.is_empty() {
             return Ok(());
         }
-        replays.extend(trial.runs(new.map(|nth| nth_seed(self.seed, nth)), self.threads, || ())?);
-        let fidelity = self.recorded.compare(self.topology, self.kernel, trial.form, replays);
+        replays.extend(trial.runs(new.map(|nth| nth_seed(self.seed, nth)), || ())?);
+        let fidelity = self.home.compare(trial.form, replays);
         (*misfit, *is_settled) = (fidelity.misfit(), Runs::Enough.are_enough(&fidelity));
         Ok(())
     }
@@ -124,7 +111,7 @@ impl Fit<'_> {
     /// From one form on, varies one property at a time and keeps what is better.
     fn descend(&mut self, from: usize) -> Result<(), Error> {
         let mut best = from;
-        let yields = self.recorded.learned.tasks.iter().any(|task| task.yields.is_some());
+        let yields = self.home.recorded.learned.tasks.iter().any(|task| task.yields.is_some());
         let nr_things = Form::USUAL.others(yields).len();
         loop {
             let before = best;

@@ -40,18 +40,6 @@ impl Recorded {
     /// # Errors
     /// A replay that cannot be made.
     pub(super) fn past(&self, topology: &Topology, kernel: &Kernel) -> Result<Past, Error> {
-        if let Some(((machine, rules), past)) = self.known_past.get()
-            && (machine, rules) == (topology, kernel)
-        {
-            return Ok(past.clone());
-        }
-        let past = self.find_past(topology, kernel)?;
-        // Of several machines or kernels that it is asked for the first is kept.
-        self.known_past.get_or_init(|| ((topology.clone(), kernel.clone()), past.clone()));
-        Ok(past)
-    }
-
-    fn find_past(&self, topology: &Topology, kernel: &Kernel) -> Result<Past, Error> {
         let mut past = self.told_past(kernel);
         let period = tick_period(kernel);
         let since_tick = past.since_tick.unwrap_or_default();

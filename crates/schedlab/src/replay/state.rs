@@ -5,12 +5,10 @@
 //! mean over states differs from any one run, the recorded one included. So beside the mean stands the state that suits the
 //! recording best. It is chosen by the very counts that it is judged by; that is why it never stands alone.
 
-use schedlab_sched::Kernel;
-use schedlab_topology::Topology;
 use serde::Serialize;
 
 use super::trial::Trial;
-use super::{Fidelity, Form, Recorded};
+use super::{Fidelity, Form, Home};
 use crate::error::Error;
 use crate::experiment::nth_seed;
 
@@ -37,23 +35,16 @@ pub struct State {
     pub blindly: f64,
 }
 
-impl Recorded {
+impl Home<'_> {
     /// The state in which the counts come nearest to the recorded ones.
     ///
     /// # Errors
     /// A replay that cannot be made.
-    pub fn state(
-        &self,
-        topology: &Topology,
-        form: Form,
-        kernel: &Kernel,
-        seed: u64,
-        threads: usize,
-    ) -> Result<State, Error> {
-        let trial = Trial::new(self, topology, kernel, form)?;
-        let first = nth_seed(seed, STATES);
-        let replays = trial.runs((0..TRIED).map(|nth| nth_seed(first, nth)), threads, || ())?;
-        let one = |replay| self.compare(topology, kernel, form, std::slice::from_ref(replay));
+    pub fn state(&self, form: Form) -> Result<State, Error> {
+        let trial = Trial::new(self, form)?;
+        let first = nth_seed(self.seed, STATES);
+        let replays = trial.runs((0..TRIED).map(|nth| nth_seed(first, nth)), || ())?;
+        let one = |replay| self.compare(form, std::slice::from_ref(replay));
         let states: Vec<Fidelity> = replays.iter().map(one).collect();
         let halves = || states.iter().map(Fidelity::halves);
         let [_, foretold] = halves().min_by(|a, b| a[0].total_cmp(&b[0])).expect("there are states");
