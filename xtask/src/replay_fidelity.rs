@@ -246,7 +246,7 @@ mod tests {
                     _ => false,
                 };
                 // The mean of few runs may be off by chance.
-                if held && !line.within && line.strays > 1.0 + 2.0 * line.unsure {
+                if held && !line.within && line.misfit > 1.0 + 2.0 * line.unsure {
                     wrong.push(format!("{name}: {line:?}"));
                 }
             }

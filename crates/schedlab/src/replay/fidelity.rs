@@ -38,7 +38,7 @@ pub struct Line {
     /// By which share the replays are off.
     pub off: f64,
     /// How far it is off in units of what it may be; nothing if there is no goal.
-    pub strays: f64,
+    pub misfit: f64,
     /// Whether that is within the goal.
     pub within: bool,
 }
@@ -104,7 +104,7 @@ impl Line {
         let (replayed, spread) = (replays.mean, replays.spread);
         let off = share(recorded, replayed);
         let goal = goal(recorded);
-        let (strays, unsure) = ((replayed - recorded).abs() / goal, replays.error() / goal);
+        let (misfit, unsure) = ((replayed - recorded).abs() / goal, replays.error() / goal);
         Line {
             what: what.to_string(),
             recorded,
@@ -112,17 +112,17 @@ impl Line {
             spread,
             unsure,
             off,
-            strays,
-            within: strays <= 1.0,
+            misfit,
+            within: misfit <= 1.0,
         }
     }
 
     fn busy(what: String, recorded: f64, replayed: f64, all: f64) -> Line {
         let off = share(recorded, replayed);
-        let strays =
+        let misfit =
             (replayed - recorded).abs() / (BUSY_GOAL * recorded.max(SMALL * all)).max(f64::MIN_POSITIVE);
         let spread = (replayed, replayed);
-        Line { what, recorded, replayed, spread, unsure: 0.0, off, strays, within: strays <= 1.0 }
+        Line { what, recorded, replayed, spread, unsure: 0.0, off, misfit, within: misfit <= 1.0 }
     }
 
     /// Whether the recording could be one of the replays: it lies among them, so that being off
@@ -196,8 +196,8 @@ impl Fidelity {
         let mut halves = [0.0f64; 2];
         for (all, later) in [(switches, later_switches), (migrations, later_migrations)] {
             let (recorded, replayed) = (all.recorded - later.recorded, all.replayed - later.replayed);
-            let strays = [(replayed - recorded).abs() / goal(recorded), later.strays];
-            halves = [halves[0].max(strays[0]), halves[1].max(strays[1])];
+            let misfit = [(replayed - recorded).abs() / goal(recorded), later.misfit];
+            halves = [halves[0].max(misfit[0]), halves[1].max(misfit[1])];
         }
         halves
     }
@@ -335,7 +335,7 @@ impl Home<'_> {
         let line = |(i, what): (usize, &&str)| {
             let line = Line::count(what, recorded[i], means[i]);
             if unrecorded.contains(what) {
-                Line { strays: 0.0, unsure: 0.0, within: true, ..line }
+                Line { misfit: 0.0, unsure: 0.0, within: true, ..line }
             } else {
                 line
             }

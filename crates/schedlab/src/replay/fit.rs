@@ -153,7 +153,7 @@ impl Fit<'_> {
 impl Fidelity {
     /// How far the figure that is farthest off is from its recorded value; up to 1 is within the goals.
     pub fn misfit(&self) -> f64 {
-        self.counts.iter().chain(&self.busy).map(|line| line.strays).fold(0.0, f64::max)
+        self.counts.iter().chain(&self.busy).map(|line| line.misfit).fold(0.0, f64::max)
     }
 }
 
@@ -163,15 +163,15 @@ mod tests {
 
     #[test]
     fn what_is_farthest_off_in_units_of_its_goal_is_the_misfit() {
-        let strays = |off: f64, strays: f64| crate::replay::Line {
+        let line = |off: f64, misfit: f64| crate::replay::Line {
             what: String::new(),
             recorded: 100.0,
             replayed: 100.0 * (1.0 + off),
             spread: (0.0, 0.0),
             unsure: 0.0,
             off,
-            strays,
-            within: strays <= 1.0,
+            misfit,
+            within: misfit <= 1.0,
         };
         let fidelity = Fidelity {
             machine: String::new(),
@@ -180,9 +180,9 @@ mod tests {
             sched_ext: None,
             form: Form::USUAL,
             runs: 1,
-            counts: vec![strays(0.05, 0.5), strays(-0.2, 2.0)],
-            busy: vec![strays(0.05, 2.5)],
-            others: vec![strays(9.0, 90.0)],
+            counts: vec![line(0.05, 0.5), line(-0.2, 2.0)],
+            busy: vec![line(0.05, 2.5)],
+            others: vec![line(9.0, 90.0)],
         };
         assert_eq!(fidelity.misfit(), 2.5);
     }
