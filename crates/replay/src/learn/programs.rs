@@ -123,6 +123,14 @@ impl Programs {
         &mut self.lives[task.index()]
     }
 
+    /// Whether nothing is known of a task but that it was woken.
+    pub fn is_taken_for_asleep(&self, task: TaskIndex) -> bool {
+        let entry = &self.learned.tasks[task.index()];
+        matches!(entry.begin, Begin::Asleep(_))
+            && matches!(self.lives[task.index()].state, State::Asleep { .. })
+            && entry.steps.is_empty()
+    }
+
     pub fn step(&mut self, task: TaskIndex, step: Step) {
         self.learned.tasks[task.index()].steps.push(step);
     }

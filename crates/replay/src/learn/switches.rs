@@ -35,7 +35,13 @@ impl Learner {
             return Some(task);
         }
         let unknown = self.cpus[event.cpu.index()] == Curr::Unknown;
-        let since = if unknown && known.is_none() { self.programs.learned.first } else { event.time };
+        // Who was only ever woken, and runs where nobody was switched to, has been running: the wake-up found it awake.
+        let was_woken_awake = known.is_some_and(|task| unknown && self.programs.is_taken_for_asleep(task));
+        if let Some(task) = known.filter(|_| was_woken_awake) {
+            self.programs.learned.tasks[task.index()].begin = Begin::Running(event.cpu);
+        }
+        let from_the_first = unknown && (known.is_none() || was_woken_awake);
+        let since = if from_the_first { self.programs.learned.first } else { event.time };
         let task = known.unwrap_or_else(|| {
             let begin = Begin::Running(event.cpu);
             self.meet(event.pid, event.comm, 120, begin, State::On { since }, event.time)

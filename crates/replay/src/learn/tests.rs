@@ -537,6 +537,24 @@ fn who_takes_the_cpu_from_its_waker_at_first_was_owed_half_of_what_it_ran() {
 }
 
 #[test]
+fn who_was_running_when_it_was_woken_first_ran_from_the_beginning() {
+    check(
+        "0   0 w-10 wakes a-11
+         3 100 a-11 forks b-12
+         3 100 a-11 starts b-12
+         3 150 a-11 out S <idle>-0
+         0 200 w-10 wakes a-11
+         3 210 <idle>-0 out R a-11
+         3 300 a-11 out S <idle>-0",
+        expect![[r#"
+            a-11, running on 3: run 100us, fork 12, run 50us, heard 10us after, wait for 10, run 90us
+            w-10, running on 0: run 200us, wake 11, run 100us
+            b-12, child of 11:
+        "#]],
+    );
+}
+
+#[test]
 fn who_mostly_makes_way_early_of_himself_yields() {
     check(
         "0    0 <idle>-0 out R a-10
