@@ -16,7 +16,7 @@ const ORDER: [(&str, &[&str]); 13] = [
     ("stats", &[]),
     ("report", &["units", "topology", "trace", "stats"]),
     ("audit", &["units", "topology", "sched", "trace"]),
-    ("replay", &["units", "topology", "workload", "trace", "audit"]),
+    ("replay", &["units", "topology", "sched", "workload", "trace", "audit"]),
     (
         "schedlab",
         &[

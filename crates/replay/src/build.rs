@@ -190,6 +190,7 @@ impl<'a> Writer<'a> {
                 .recent_used_cpu
                 .filter(|_| self.options.past)
                 .map(|cpu| self.options.there(cpu)),
+            did: task.did.filter(|_| self.options.past),
             kthread: is_kthread(&task.comm),
             wheel: task.wheel,
             attr,
@@ -394,6 +395,7 @@ mod tests {
             placed: None,
             lag: Duration::ZERO,
             recent_used_cpu: None,
+            did: None,
             of_wakers_cpu: false,
             wheel: false,
             is_thread: false,

@@ -19,6 +19,15 @@ impl fmt::Display for Learned {
                     write!(f, ", {kind} {}:", self.tasks[parent.index()].pid)?;
                 }
             }
+            if let Some(did) = task.did {
+                let percent = |part: u16| u32::from(part) * 100 / 1024;
+                write!(
+                    f,
+                    " ran {} % and waited {} % before,",
+                    percent(did.running),
+                    percent(did.runnable - did.running)
+                )?;
+            }
             if task.lag > Duration::ZERO {
                 write!(f, " owed {},", task.lag)?;
             }

@@ -11,6 +11,7 @@
 //! So is a call of sched_yield(), until it is known whether the task does that ([`Yields`]). A deadline
 //! task that could go on and makes way is out of its budget, and sleeps until it has a new one.
 
+mod before;
 mod context;
 mod priorities;
 mod programs;
@@ -18,7 +19,7 @@ mod switches;
 mod unseen;
 mod wakeups;
 
-use schedlab_audit::bound_kthread;
+use schedlab_audit::{bound_kthread, is_kthread};
 use schedlab_trace::{CLONE_THREAD, Comm, Event, Kind, Sink};
 use schedlab_units::{Pid, Time};
 
@@ -90,6 +91,11 @@ impl Learner {
         self.place_changes();
         for (index, task) in self.programs.learned.tasks.iter_mut().enumerate() {
             task.lag = self.lags.owed(index);
+            let awake = matches!(task.begin, Begin::Running(_) | Begin::Runnable(_));
+            if (awake || matches!(task.begin, Begin::Asleep(_))) && !is_kthread(&task.comm) {
+                task.did =
+                    self.programs.lives[index].before.did(last.since(self.programs.learned.first), awake);
+            }
             let [here, elsewhere] = self.programs.lives[index].woken;
             task.of_wakers_cpu = bound_kthread(&task.comm).is_some() && here > 0 && elsewhere == 0;
             let [in_softirqs, otherwise] = self.programs.lives[index].timers;

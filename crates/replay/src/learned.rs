@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, Time};
-use schedlab_workload::Placed;
+use schedlab_workload::{Did, Placed};
 
 use crate::passes::Passes;
 use crate::ticks::Ticks;
@@ -78,6 +78,8 @@ pub struct Task {
     pub lag: Duration,
     /// The CPU that it used before its own when the recording began (`recent_used_cpu`), as far as its wake-ups tell.
     pub recent_used_cpu: Option<CpuId>,
+    /// What it did before the recording, as far as what follows tells; none if it was not there.
+    pub did: Option<Did>,
     /// A kernel thread of one CPU that tasks wake on that CPU alone: each CPU has its own, and they wake that of theirs.
     pub of_wakers_cpu: bool,
     /// Its sleeps that no task ended, if there were any, ended in softirqs, as those of threads of the kernel do.

@@ -72,6 +72,9 @@ impl Engine<'_> {
         self.tasks[id.index()].origin = self.now;
         let fixed = task.start_cpu.filter(|&cpu| self.sched.task(id).allowed.contains(cpu));
         self.wake_up_new(launcher, id, fixed);
+        if task.did.is_some_and(|did| did.awake) {
+            self.bring_averages(id);
+        }
         if self.is_idle(launcher) {
             // The start is an interrupt to whatever the CPU does.
             self.notify_self(launcher);
@@ -138,7 +141,7 @@ impl Engine<'_> {
             (entry.wakee_flips, entry.wakee_flip_decay) = (flips.count, halved);
         }
         let entry = &mut self.tasks[id.index()];
-        (entry.lag, entry.recent_used_cpu) = (task.lag, task.recent_used_cpu);
+        (entry.lag, entry.recent_used_cpu, entry.did) = (task.lag, task.recent_used_cpu, task.did);
         entry.heard = task.placed.and_then(|placed| placed.heard);
         if !restricted && parent.is_none_or(|parent| self.sched.task(parent).never_restricted) {
             self.sched.task_mut(id).never_restricted = true;
@@ -216,6 +219,7 @@ impl Engine<'_> {
             comes_to_waker: false,
             lag: Duration::ZERO,
             recent_used_cpu: None,
+            did: None,
             runtime_told: 0,
         });
         self.counts.forks += 1;

@@ -5,8 +5,8 @@ use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
 use schedlab_workload::{
-    BarrierId, ChannelId, CondId, Cursor, DeviceId, MutexId, OWN_TIMERS_MAX, Op, RegionId, Section, SemId,
-    SpecId, WordId,
+    BarrierId, ChannelId, CondId, Cursor, DeviceId, Did, MutexId, OWN_TIMERS_MAX, Op, RegionId, Section,
+    SemId, SpecId, WordId,
 };
 
 use crate::locks::KernelLock;
@@ -220,6 +220,8 @@ pub(crate) struct Task {
     pub lag: Duration,
     /// The CPU that it used before its own when it is woken next, from before the run.
     pub recent_used_cpu: Option<CpuId>,
+    /// What it did before the run, until it is woken next.
+    pub did: Option<Did>,
     /// Run time reported so far, ns.
     pub runtime_told: u64,
 }

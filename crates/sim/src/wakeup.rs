@@ -22,6 +22,14 @@ impl Engine<'_> {
         if lag > Duration::ZERO {
             self.sched.set_lag(task, lag);
         }
+        self.bring_averages(task);
+    }
+
+    /// A task's averages come to hold what it did before the run.
+    pub fn bring_averages(&mut self, task: TaskId) {
+        if let Some(did) = self.tasks[task.index()].did.take() {
+            self.sched.set_averages(task, did.running, did.runnable, self.now);
+        }
     }
 
     /// Whether a task comes to the CPU of its waker; then it is bound to that.

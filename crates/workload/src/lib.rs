@@ -38,6 +38,6 @@ pub use program::{
 };
 pub use rt_app::RtApp;
 pub use workload::{
-    Deadline, Flips, GroupSpec, Measure, MeasureRule, Naming, Placed, Policy, Process, Quota, STEADY,
+    Deadline, Did, Flips, GroupSpec, Measure, MeasureRule, Naming, Placed, Policy, Process, Quota, STEADY,
     SchedAttr, Start, TaskSpec, Workload,
 };

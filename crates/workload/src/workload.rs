@@ -47,6 +47,17 @@ pub struct Workload {
     pub calibrated_on: Option<CpuId>,
 }
 
+/// What a task did before a run, in parts of 1024.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Did {
+    /// It ran.
+    pub running: u16,
+    /// It ran or waited to run.
+    pub runnable: u16,
+    /// It starts in the midst of that, and not asleep.
+    pub awake: bool,
+}
+
 /// A kind of task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSpec {
@@ -83,6 +94,8 @@ pub struct TaskSpec {
     pub lag: Duration,
     /// The CPU that it used before its own when it is woken first, which it has from its past (`recent_used_cpu`).
     pub recent_used_cpu: Option<CpuId>,
+    /// What it did before, which its averages hold when it is woken first, or when it starts if it did so awake.
+    pub did: Option<Did>,
     /// Bytes it works on that caches should keep, for the cost of moving it.
     pub footprint: u64,
     /// Whether its work waits for memory more than it computes (an SMT sibling hurts it more).
@@ -122,6 +135,7 @@ impl TaskSpec {
             flips: None,
             lag: Duration::ZERO,
             recent_used_cpu: None,
+            did: None,
             footprint: 0,
             memory_bound: false,
             background: false,

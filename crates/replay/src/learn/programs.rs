@@ -6,6 +6,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, Time};
 
+use super::before::Before;
 use crate::learned::{Begin, Learned, Step, Task, TaskIndex};
 
 /// What was written down so far, and where each task is.
@@ -38,6 +39,10 @@ pub(super) struct Life {
     pub last_timer: Time,
     /// How many of those that wait for nobody ended in softirqs, and how many otherwise.
     pub timers: [u32; 2],
+    /// What it does, for a guess at what it did before.
+    pub before: Before,
+    /// Since when it waits to run, if it does.
+    pub waits_since: Time,
     /// The step that says how late a CPU heard of the end of the last of them.
     pub late: Option<usize>,
 }
@@ -95,6 +100,7 @@ impl Programs {
             wheel: false,
             is_thread: false,
             is_left_out,
+            did: None,
             yields: None,
             ended: false,
             steps: Vec::new(),
@@ -112,6 +118,8 @@ impl Programs {
             woken: [0; 2],
             last_timer,
             timers: [0; 2],
+            before: Before::default(),
+            waits_since: if let Begin::Forked(_) = begin { now } else { self.learned.first },
             late: None,
         };
         self.lives.push(life);
@@ -137,9 +145,11 @@ impl Programs {
 
     /// Counts work up to now.
     pub fn advance(&mut self, task: TaskIndex, now: Time) {
+        let first = self.learned.first;
         let life = self.life(task);
         if let State::On { since } = &mut life.state {
             life.run += now.since(*since);
+            life.before.ran(since.since(first), now.since(first));
             *since = now;
         }
     }

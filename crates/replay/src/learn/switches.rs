@@ -66,6 +66,7 @@ impl Learner {
                 self.programs.step(task, Step::Yield);
             }
             self.programs.life(task).state = State::Runnable;
+            self.programs.life(task).waits_since = event.time;
             return;
         }
         self.programs.flush(task);
@@ -113,7 +114,11 @@ impl Learner {
             placed.was_idle = true;
             placed.heard = (placed.from != cpu).then(|| event.time.since(*at));
         }
-        let state = self.programs.life(task).state;
+        let first = self.programs.learned.first;
+        let life = self.programs.life(task);
+        let waits_since = life.waking.map_or(life.waits_since, |waking| waking.at);
+        life.before.waited(waits_since.since(first), event.time.since(first));
+        let state = life.state;
         match state {
             State::Asleep { since, served } => {
                 let waking = self.programs.life(task).waking;

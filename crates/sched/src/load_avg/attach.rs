@@ -166,6 +166,28 @@ impl Sched {
         self.propagate_entity_cfs_rq(se);
     }
 
+    /// Gives a task the averages of one that was `running` and `runnable` in so many of 1024 parts of a past nobody saw, in
+    /// place of what it has.
+    pub fn set_averages(&mut self, task: TaskId, running: u16, runnable: u16, now: Time) {
+        if !self.task(task).policy.is_fair() {
+            return;
+        }
+        let se = SeId(task.0);
+        self.update_rq_clock(self.task(task).cpu, now);
+        self.detach_entity_cfs_rq(se);
+        let weighted = self.kernel.rules.pelt == PeltClock::InContribution;
+        let weight = self.scale_load_down(self.se(se).load.weight);
+        let avg = &mut self.se_mut(se).avg;
+        avg.load_avg = weight * u64::from(runnable) / 1024;
+        avg.runnable_avg = runnable.into();
+        avg.util_avg = running.into();
+        avg.last_update_time = 0;
+        if weighted {
+            (avg.load_sum, avg.util_sum) = (avg.load_avg * LOAD_AVG_MAX, avg.util_avg * LOAD_AVG_MAX);
+        }
+        self.attach_entity_cfs_rq(se);
+    }
+
     /// A new entity: a task starts as if it had always been runnable, a group's entity empty.
     ///
     /// Kernel: init_entity_runnable_average(), kernel/sched/fair.c, v6.12 and v4.13.
@@ -247,6 +269,20 @@ mod tests {
         for kernel in ["v5.5", "v6.12", "v7.2"] {
             assert_eq!(load(kernel), "1024 -> 511", "{kernel}");
             assert_eq!(load(&format!("{kernel}+NO_ATTACH_AGE_LOAD")), "1024 -> 1024", "{kernel}");
+        }
+    }
+
+    #[test]
+    fn averages_that_are_set_are_those_of_the_queue_too() {
+        for kernel in ["v4.13", "v5.5", "v6.12", "v7.2"] {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a*] 1[]");
+            let (a, sched) = (drawn.task("a"), &mut drawn.sched);
+            sched.set_averages(a, 256, 512, NOW);
+            let own = sched.se(SeId(a.0)).avg;
+            let queue = sched.cfs(sched.se(SeId(a.0)).cfs_rq.unwrap()).avg;
+            assert_eq!((own.load_avg, own.util_avg), (512, 256), "{kernel}");
+            assert_eq!((queue.load_avg, queue.util_avg), (512, 256), "{kernel}");
+            assert_eq!(own.last_update_time, queue.last_update_time, "{kernel}");
         }
     }
 }

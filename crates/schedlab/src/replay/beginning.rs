@@ -4,7 +4,7 @@
 //! last. None of that is in an event, but the choice is. For as long as averages hold something from before, a replay
 //! of the recording where it was made puts new tasks where they went, provided that all is as it was then: the
 //! parent forks from the same CPU, and the CPU chosen has something to run if it had. Tasks that were there before bring
-//! the lag and the CPU used before that their first wake-ups show. It begins as long after a tick as the recording did, if what happened in ticks
+//! the lag and the CPU used before that their first wake-ups show, and averages as if they had done before what they do now. It begins as long after a tick as the recording did, if what happened in ticks
 //! tells how long that was; and a busy CPU balances a domain when its first move of a task shows that it does. What else
 //! belongs to the state, as since when each CPU is idle, stays with the seed.
 //!
@@ -40,6 +40,8 @@ pub struct Beginning {
     pub owed: usize,
     /// Tasks that bring the CPU that they used before their own.
     pub recent: usize,
+    /// Tasks that bring averages of what they are taken to have done before.
+    pub averages: usize,
     /// CPUs that balance at the times that their first moves tell.
     pub balanced: usize,
 }
@@ -99,6 +101,7 @@ impl Recorded {
         let owed = if kernel.rules.policy == FairPolicy::Eevdf { owed } else { 0 };
         let recent = self.learned.tasks.iter().filter(|task| task.recent_used_cpu.is_some()).count();
         let recent = if kernel.rules.recent_used_cpu == RecentUsedCpu::Off { 0 } else { recent };
+        let averages = self.learned.tasks.iter().filter(|task| task.did.is_some()).count();
         let balanced = self.early_passes().map(|pass| pass.cpu).collect::<BTreeSet<_>>().len();
         Beginning {
             since_tick_ns,
@@ -107,6 +110,7 @@ impl Recorded {
             new: placed().count(),
             owed,
             recent,
+            averages,
             balanced,
         }
     }
@@ -115,7 +119,7 @@ impl Recorded {
 impl Beginning {
     /// The same in words, as a line of its own.
     pub fn text(self) -> String {
-        let Beginning { since_tick_ns, late_ticks, placed, new, owed, recent, balanced } = self;
+        let Beginning { since_tick_ns, late_ticks, placed, new, owed, recent, averages, balanced } = self;
         let mut seeded = vec!["when domains were balanced", "since when CPUs are idle"];
         let mut learned = Vec::new();
         match since_tick_ns {
@@ -142,6 +146,14 @@ impl Beginning {
             1 => learned.push("one task brings the CPU it used before its own".to_string()),
             _ => learned.push(format!("{recent} tasks bring the CPU they used before their own")),
         }
+        match averages {
+            0 => {}
+            1 => {
+                learned.push("one task brings averages as if it had done before what it does now".to_string())
+            }
+            _ => learned
+                .push(format!("{averages} tasks bring averages as if they had done before what they do now")),
+        }
         match balanced {
             0 => {}
             1 => learned.push("one CPU balances at the times that its first moves tell".to_string()),
@@ -164,14 +176,14 @@ mod tests {
     #[test]
     fn what_is_not_learned_stays_with_the_seed() {
         let text = |since_tick_ns, placed| {
-            let (owed, recent, balanced) = (placed / 6, placed / 12, placed / 2);
+            let (owed, recent, averages, balanced) = (placed / 6, placed / 12, placed / 4, placed / 2);
             let late_ticks = 3 * placed;
-            Beginning { since_tick_ns, late_ticks, placed, new: 13, owed, recent, balanced }.text()
+            Beginning { since_tick_ns, late_ticks, placed, new: 13, owed, recent, averages, balanced }.text()
         };
         assert_eq!(
             text(Some(467_000), 12),
             "beginning learned: it begins 467 us after a tick; how late 36 ticks come; 12 of 13 new tasks, those of the first 353 ms, go where \
-             they went if all is as it was; 2 tasks bring lag; one task brings the CPU it used before its own; 6 CPUs balance at the times that their first moves tell; from the seed: when \
+             they went if all is as it was; 2 tasks bring lag; one task brings the CPU it used before its own; 3 tasks bring averages as if they had done before what they do now; 6 CPUs balance at the times that their first moves tell; from the seed: when \
              all other domains were balanced, since when CPUs are idle\n"
         );
         assert_eq!(
