@@ -116,7 +116,12 @@ impl Learner {
         }
         let first = self.programs.learned.first;
         let life = self.programs.life(task);
-        let waits_since = life.waking.map_or(life.waits_since, |waking| waking.at);
+        let waits_since = match (life.waking, life.state) {
+            (Some(waking), _) => waking.at,
+            (None, State::Runnable) => life.waits_since,
+            // What ended its sleep is not in the recording.
+            _ => event.time,
+        };
         life.before.waited(waits_since.since(first), event.time.since(first));
         let state = life.state;
         match state {
