@@ -92,7 +92,7 @@ impl<S: Listener> Audit<S> {
         verdict.nearest = self.why(&verdict, |audit| {
             // One that changed its own mask asks in the same way.
             let executes = audit.pairing.execs(event.time + STOPPER_PATIENCE).any(|pid| pid == event.pid);
-            if executes { audit.nearest_of_exec(task, to, event.time) } else { None }
+            if executes { audit.nearest_of_exec(task, to, event.time, &verdict.ours) } else { None }
         });
         self.execs.moved.retain(|(other, _)| *other != task);
         self.execs.moved.push((task, verdict));
@@ -133,7 +133,8 @@ impl<S: Listener> Audit<S> {
             verdict.answer = Answer::AgreesInSet;
             verdict.hidden = Some(Hidden::InMotion);
         }
-        verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_exec(task, event.cpu, event.time));
+        verdict.nearest =
+            self.why(&verdict, |audit| audit.nearest_of_exec(task, event.cpu, event.time, &verdict.ours));
         self.give(verdict);
     }
 

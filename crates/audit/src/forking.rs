@@ -104,7 +104,7 @@ impl<S: Listener> Audit<S> {
         } else if let Some(earlier) = earlier {
             self.shadow.spare.give_back_all(earlier);
         }
-        verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_fork(fork));
+        verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_fork(fork, &verdict.ours));
         self.give(verdict);
         let before = preempt::before(&self.shadow, target, task);
         self.shadow.no_other_stopper(task, target, now);

@@ -81,7 +81,8 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<
     if shadow.sched.rqs[cpu].curr != Curr::Task(task) || !shadow.sched.task(task).policy.is_fair() {
         return;
     }
-    shadow.sched.update_rq_clock(cpu, now);
+    let read = read_before(shadow, task, runtime, now);
+    shadow.sched.update_rq_clock(cpu, read);
     let ran = shadow.sched.task(task).se.sum_exec_runtime;
     match shadow.known(task).charged.at {
         None => shadow.charge_levels(task),
@@ -106,6 +107,20 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<
     {
         shadow.come_to(task, vruntime);
     }
+}
+
+/// When the clock was read by which a task is charged: if its CPU may have been held up before the event, as much earlier
+/// as less was charged than time has passed.
+fn read_before(shadow: &Shadow, task: TaskId, runtime: u64, now: Time) -> Time {
+    let entry = shadow.sched.task(task);
+    let charged = shadow.known(task).charged;
+    if !charged.pinned {
+        return now;
+    }
+    let rq = &shadow.sched.rqs[entry.cpu];
+    let passed = (rq.clock_task + now.0.saturating_sub(rq.clock)).saturating_sub(charged.when);
+    let held = shadow.clocks.held(entry.cpu, now).0;
+    Time(now.0 - passed.saturating_sub(runtime).min(held))
 }
 
 /// From now on events alone charge a task that runs.
@@ -196,6 +211,28 @@ mod tests {
         charge(&mut shadow, task, 980_000, None, Time(1_003_000_000));
         assert_eq!(ran(&shadow) - before, 1_970_000, "what was charged here meanwhile is given back");
     }
+
+    #[test]
+    fn a_cpu_that_lost_its_turn_had_read_its_clock_before() {
+        let topology = Topology::regular("1x1x2").unwrap();
+        let us = |us: u64| Time(1_000_000_000 + us * 1000);
+        let clock = |other_acts: bool| {
+            let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
+            shadow.begin(us(0));
+            shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), us(0));
+            let task = shadow.find(Pid(7)).unwrap();
+            charge(&mut shadow, task, 1, None, us(1000));
+            shadow.clocks.act(CpuId(0), us(1000));
+            if other_acts {
+                shadow.clocks.act(CpuId(1), us(2000));
+            }
+            charge(&mut shadow, task, 400_000, None, us(3000));
+            shadow.schedule_clock(CpuId(0), us(3006)).read
+        };
+        assert_eq!(clock(true), us(1400));
+        assert_eq!(clock(false), us(3000), "what is not charged went to interrupts");
+    }
+
     #[test]
     fn nobody_is_charged_for_longer_than_time_passes() {
         let topology = Topology::regular("1x1x2").unwrap();

@@ -259,6 +259,13 @@ pub enum Choice {
     Nothing,
 }
 
+impl Choice {
+    /// The CPU, if it is one.
+    pub fn cpu(&self) -> Option<CpuId> {
+        if let Choice::Cpu(cpu) = *self { Some(cpu) } else { None }
+    }
+}
+
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

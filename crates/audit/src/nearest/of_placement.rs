@@ -13,6 +13,7 @@ use crate::fork::{self, Forked};
 use crate::listener::Listener;
 use crate::motion::{self, Changing, Counted, Moves};
 use crate::shadow::Shadow;
+use crate::verdict::Possible;
 
 /// Load averages are asked with so many times their errors.
 const LOAD_ERRORS: [u64; 6] = [2, 3, 4, 6, 8, 16];
@@ -171,18 +172,24 @@ fn wakees(shadow: &Shadow, task: TaskId) -> u32 {
 }
 
 impl<S: Listener> Audit<S> {
-    /// The nearest fact that leads a fork where it went.
-    pub(crate) fn nearest_of_fork(&mut self, fork: Forked) -> Option<Nearest> {
-        self.nearest_of_new_place(fork.task, fork.this, fork.chosen, fork.now, |shadow| {
+    /// The nearest fact that leads a fork where it went, rather than where ours would.
+    pub(crate) fn nearest_of_fork(&mut self, fork: Forked, ours: &[Possible]) -> Option<Nearest> {
+        self.nearest_of_new_place(fork, ours, |shadow| {
             let found = fork::if_possible(shadow, fork);
             found.map(|found| shadow.spare.give_back_all(found)).is_some()
         })
     }
 
-    /// The nearest fact that leads an exec where it went.
-    pub(crate) fn nearest_of_exec(&mut self, task: TaskId, chosen: CpuId, now: Time) -> Option<Nearest> {
-        let on = self.shadow.sched.task(task).cpu;
-        self.nearest_of_new_place(task, on, chosen, now, |shadow| {
+    /// The nearest fact that leads an exec where it went, rather than where ours would.
+    pub(crate) fn nearest_of_exec(
+        &mut self,
+        task: TaskId,
+        chosen: CpuId,
+        now: Time,
+        ours: &[Possible],
+    ) -> Option<Nearest> {
+        let exec = Forked { task, this: self.shadow.sched.task(task).cpu, chosen, now };
+        self.nearest_of_new_place(exec, ours, |shadow| {
             let found = exec::of_exec(shadow, task, chosen, now);
             let leads = found.has(chosen);
             shadow.spare.give_back_all(found);
@@ -192,19 +199,18 @@ impl<S: Listener> Audit<S> {
 
     fn nearest_of_new_place(
         &mut self,
-        task: TaskId,
-        this: CpuId,
-        chosen: CpuId,
-        now: Time,
+        placed: Forked,
+        ours: &[Possible],
         leads: impl Fn(&mut Shadow) -> bool,
     ) -> Option<Nearest> {
+        let Forked { task, this, chosen, now } = placed;
         let cpus: Vec<CpuId> = self.shadow.cpus().collect();
         let mut facts = state_facts(self, &cpus, now);
         facts.extend(queue_facts(self, this, &cpus, now));
         let rqs = &self.shadow.sched.rqs;
         if rqs[chosen].curr == Curr::Idle {
-            let latest = cpus.iter().map(|&cpu| rqs[cpu].idle_stamp).max().unwrap_or(0);
-            let by = latest - rqs[chosen].idle_stamp;
+            let stamps = ours.iter().filter_map(|ours| ours.choice.cpu()).map(|cpu| rqs[cpu].idle_stamp);
+            let by = stamps.max().unwrap_or(0).saturating_sub(rqs[chosen].idle_stamp);
             facts.push(Otherwise::by(Fact::IdleStamp(chosen), by, self.shadow.slack.time().0));
         }
         facts.extend(LOAD_ERRORS.map(|times| Otherwise { fact: Fact::Loads, ns: None, times: Some(times) }));
