@@ -71,6 +71,13 @@ struct Candidate<'a> {
     is_settled: bool,
 }
 
+impl Candidate<'_> {
+    /// Whether the replays that both have had are the same.
+    fn is_like(&self, other: &Candidate) -> bool {
+        self.replays.iter().zip(&other.replays).all(|(a, b)| a == b)
+    }
+}
+
 impl Fit<'_> {
     /// The place of a form among those tried.
     fn candidate(&mut self, form: Form) -> Result<usize, Error> {
@@ -141,12 +148,20 @@ impl Fit<'_> {
         Ok(self.tried[candidate].misfit <= NEAR)
     }
 
-    /// The nearest so far; of equals the first.
+    /// The nearest so far. Of those whose replays are the same, as what they differ in decides nothing there, the first.
     fn nearest(&self, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.tried.len()).collect();
         order.sort_by(|&a, &b| self.tried[a].misfit.total_cmp(&self.tried[b].misfit));
-        order.truncate(count);
-        order
+        let mut nearest: Vec<usize> = Vec::new();
+        for candidate in order {
+            if nearest.len() == count {
+                break;
+            }
+            if !nearest.iter().any(|&other| self.tried[candidate].is_like(&self.tried[other])) {
+                nearest.push(candidate);
+            }
+        }
+        nearest
     }
 }
 

@@ -17,7 +17,7 @@ use crate::measured::Measured;
 use crate::scenario::Row;
 
 /// What became of one replay.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Replayed {
     /// Its figures, in the order of [`values`].
     pub figures: [f64; FIGURES],
