@@ -221,6 +221,8 @@ constants! {
         irq_ns: Ns = 400, 150..=1_000, "estimate";
         /// The timer interrupt that ends a sleep, without the wake-up.
         timer_irq_ns: Ns = 800, 400..=2_000, "estimate";
+        /// From when a timer of the CPU expires to where its handler reads the clock.
+        timer_delivery_ns: Ns = 1_000, 300..=2_000, "estimate: with the wake-up of a thread cyclictest finds 1 to 3 us at least";
         /// Working off one entry of a wake list.
         wake_list_ns: Ns = 300, 150..=600, "estimate";
         /// How late a timer may be, so that timers gather (`timer_slack_ns` of ordinary tasks).

@@ -253,7 +253,7 @@ impl Engine<'_> {
             self.emit_charged(cpu, Context::Task, pending, chosen.cpu);
             self.emit(cpu, Context::Task, kind);
         }
-        self.rearm_hrtick(chosen.cpu);
+        self.rearm_hrtick(chosen.cpu, 0);
     }
 
     /// Begins to fork: the child is there when that is paid for.

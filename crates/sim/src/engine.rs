@@ -102,6 +102,7 @@ pub(crate) struct Paths {
     pub tick: u64,
     pub irq: u64,
     pub timer_irq: u64,
+    pub timer_delivery: u64,
     pub wake_list: u64,
     pub ipi_send: u64,
     pub ipi_handle: u64,
@@ -126,6 +127,8 @@ impl Paths {
             tick: kernel(&machine.cost.tick_ns),
             irq: kernel(&machine.cost.irq_ns),
             timer_irq: kernel(&machine.cost.timer_irq_ns),
+            // No timer is early: by a clock read just when it expires a slice may seem to lack its last nanosecond.
+            timer_delivery: machine.cost.timer_delivery_ns.get(),
             wake_list: kernel(&machine.cost.wake_list_ns),
             ipi_send: ipi(&machine.ipi.send_ns),
             ipi_handle: ipi(&machine.ipi.handle_ns),

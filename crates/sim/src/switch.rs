@@ -37,7 +37,8 @@ impl Engine<'_> {
             self.emit_runtime(cpu, Context::Task, called_for, prev);
         }
         self.effects(cpu, Context::Task);
-        self.rearm_hrtick(cpu);
+        // The timer is set when the switch is done, by the time of then.
+        self.rearm_hrtick(cpu, self.cpus[cpu].overhead_ns() + self.paths.context_switch);
         if switched.prev != switched.next {
             self.switched(cpu, &switched, how);
         } else if switched.next == Curr::Idle {

@@ -109,9 +109,9 @@ impl Engine<'_> {
         self.effects(cpu, Context::Softirq);
     }
 
-    /// Arms or drops the slice timer, as the scheduler wants it now.
+    /// Arms or drops the slice timer, as the scheduler wants it, so long after now.
     #[inline]
-    pub fn rearm_hrtick(&mut self, cpu: CpuId) {
+    pub fn rearm_hrtick(&mut self, cpu: CpuId, after: u64) {
         let wanted = self.sched.hrtick_at(cpu);
         let entry = &mut self.cpus[cpu];
         if wanted == entry.hrtick {
@@ -121,7 +121,7 @@ impl Engine<'_> {
         entry.hrtick_number = entry.hrtick_number.wrapping_add(1);
         if let Some(at) = wanted {
             let number = entry.hrtick_number;
-            let at = Time(at).max(self.now);
+            let at = Time(at + after + self.paths.timer_delivery).max(self.now);
             self.queue.push(at, Event::HrTick { cpu, number });
             self.timer_set(at);
         }
@@ -133,14 +133,16 @@ impl Engine<'_> {
             return;
         }
         self.cpus[cpu].hrtick = None;
-        let hit = self.interrupt(cpu, self.paths.timer_irq);
+        let hit = self.interrupt(cpu, 0);
         let pending = self.pending(cpu);
         self.sched.hrtick(cpu, self.now);
+        // The interrupt takes its time from what comes after: the slice is over by the clock that its handler reads.
+        self.take_time(cpu, self.paths.timer_irq);
         self.effects(cpu, Context::Hardirq);
         if self.tracing {
             self.emit_charged(cpu, Context::Hardirq, pending, cpu);
         }
-        self.rearm_hrtick(cpu);
+        self.rearm_hrtick(cpu, 0);
         self.irq_return(cpu, hit);
     }
 

@@ -105,7 +105,7 @@ impl Engine<'_> {
             self.emit_wakeup(cpu, context, pending, task);
         }
         if decision.cpu != cpu && !decision.remote {
-            self.rearm_hrtick(decision.cpu);
+            self.rearm_hrtick(decision.cpu, 0);
         }
     }
 
