@@ -44,6 +44,8 @@ pub struct Beginning {
     pub averages: usize,
     /// CPUs that balance at the times that their first moves tell.
     pub balanced: usize,
+    /// Later passes that come when they moved somebody in the recording.
+    pub passes: usize,
 }
 
 /// Time between two ticks.
@@ -59,9 +61,7 @@ impl Recorded {
 
     /// What its events tell of what was before.
     pub(super) fn told_past(&self, kernel: &Kernel) -> Past {
-        let after = |pass: schedlab_replay::Pass| pass.at.since(self.learned.first);
-        let passes =
-            self.early_passes().map(|pass| Pass { cpu: pass.cpu, from: pass.from, after: after(pass) });
+        let passes = self.early_passes().map(|pass| self.after(pass));
         let since_tick = self.since_tick(kernel);
         let period = tick_period(kernel);
         let last = Time(self.learned.first.0 - since_tick.unwrap_or_default().0.min(self.learned.first.0));
@@ -87,9 +87,19 @@ impl Recorded {
         if self.runs_long(period) { self.learned.ticks.late(period) } else { Vec::new() }
     }
 
+    /// When a pass comes.
+    pub(super) fn after(&self, pass: schedlab_replay::Pass) -> Pass {
+        Pass { cpu: pass.cpu, from: pass.from, after: pass.at.since(self.learned.first) }
+    }
+
     /// Passes of balancing that tell when the CPU had balanced before the recording.
     fn early_passes(&self) -> impl Iterator<Item = schedlab_replay::Pass> {
         self.learned.passes.firsts().take_while(|pass| pass.at.since(self.learned.first) <= BEGINNING)
+    }
+
+    /// Passes that moved somebody when averages no longer hold anything from before the recording.
+    pub(super) fn later_passes(&self) -> impl Iterator<Item = schedlab_replay::Pass> {
+        self.learned.passes.iter().skip_while(|pass| pass.at.since(self.learned.first) <= BEGINNING)
     }
 
     /// What the recording tells of the state it began from.
@@ -103,6 +113,7 @@ impl Recorded {
         let recent = if kernel.rules.recent_used_cpu == RecentUsedCpu::Off { 0 } else { recent };
         let averages = self.learned.tasks.iter().filter(|task| task.did.is_some()).count();
         let balanced = self.early_passes().map(|pass| pass.cpu).collect::<BTreeSet<_>>().len();
+        let passes = if self.tells_passes(kernel) { self.later_passes().count() } else { 0 };
         Beginning {
             since_tick_ns,
             late_ticks: self.late_ticks(kernel).len(),
@@ -112,6 +123,7 @@ impl Recorded {
             recent,
             averages,
             balanced,
+            passes,
         }
     }
 }
@@ -119,7 +131,8 @@ impl Recorded {
 impl Beginning {
     /// The same in words, as a line of its own.
     pub fn text(self) -> String {
-        let Beginning { since_tick_ns, late_ticks, placed, new, owed, recent, averages, balanced } = self;
+        let Beginning { since_tick_ns, late_ticks, placed, new, owed, recent, averages, balanced, passes } =
+            self;
         let mut seeded = vec!["when domains were balanced", "since when CPUs are idle"];
         let mut learned = Vec::new();
         match since_tick_ns {
@@ -159,6 +172,11 @@ impl Beginning {
             1 => learned.push("one CPU balances at the times that its first moves tell".to_string()),
             _ => learned.push(format!("{balanced} CPUs balance at the times that their first moves tell")),
         }
+        match passes {
+            0 => {}
+            1 => learned.push("one later pass comes when it moved somebody".to_string()),
+            _ => learned.push(format!("{passes} later passes come when they moved somebody")),
+        }
         if balanced > 0 {
             seeded[0] = "when all other domains were balanced";
         }
@@ -177,13 +195,24 @@ mod tests {
     fn what_is_not_learned_stays_with_the_seed() {
         let text = |since_tick_ns, placed| {
             let (owed, recent, averages, balanced) = (placed / 6, placed / 12, placed / 4, placed / 2);
-            let late_ticks = 3 * placed;
-            Beginning { since_tick_ns, late_ticks, placed, new: 13, owed, recent, averages, balanced }.text()
+            let (late_ticks, passes) = (3 * placed, placed / 12);
+            let beginning = Beginning {
+                since_tick_ns,
+                late_ticks,
+                placed,
+                new: 13,
+                owed,
+                recent,
+                averages,
+                balanced,
+                passes,
+            };
+            beginning.text()
         };
         assert_eq!(
             text(Some(467_000), 12),
             "beginning learned: it begins 467 us after a tick; how late 36 ticks come; 12 of 13 new tasks, those of the first 353 ms, go where \
-             they went if all is as it was; 2 tasks bring lag; one task brings the CPU it used before its own; 3 tasks bring averages as if they had done before what they do now; 6 CPUs balance at the times that their first moves tell; from the seed: when \
+             they went if all is as it was; 2 tasks bring lag; one task brings the CPU it used before its own; 3 tasks bring averages as if they had done before what they do now; 6 CPUs balance at the times that their first moves tell; one later pass comes when it moved somebody; from the seed: when \
              all other domains were balanced, since when CPUs are idle\n"
         );
         assert_eq!(

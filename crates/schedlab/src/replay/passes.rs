@@ -5,6 +5,8 @@
 //! in the longest. So several times are possible for the first pass, and by each other tasks have become hot, or are taken though they
 //! are heavy. They are tried: the beginning is replayed with each, for one CPU after the other, and that is kept which makes
 //! moves by busy CPUs most like the recorded ones. It goes by single moves in their ticks, of the beginning alone.
+//!
+//! Later passes that moved somebody come when they did, whether they find somebody to move in the replay or not.
 
 use schedlab_replay::{Learned, Learner};
 use schedlab_sched::{Kernel, Prices, Sched};
@@ -50,7 +52,7 @@ impl Recorded {
         for (pass, possible) in past.passes.iter_mut().zip(&possible) {
             pass.after = possible[0];
         }
-        if past.since_tick.is_none() || !self.runs_long(period) {
+        if !self.tells_passes(kernel) {
             return Ok(past);
         }
         let place = Place { placed: BEGINNING, ..self.own(topology.clone(), Form::USUAL) };
@@ -67,7 +69,14 @@ impl Recorded {
             let made = moves(&learned, learned.first + row.prologue, since_tick, period);
             Ok(likeness(&recorded, &made))
         };
-        choose(past, &possible, try_out)
+        let mut past = choose(past, &possible, try_out)?;
+        past.passes.extend(self.later_passes().map(|pass| self.after(pass)));
+        Ok(past)
+    }
+
+    /// Whether passes come at times that can be told from what they move.
+    pub(super) fn tells_passes(&self, kernel: &Kernel) -> bool {
+        self.since_tick(kernel).is_some() && self.runs_long(tick_period(kernel))
     }
 
     /// Whether most tasks run for longer than a tick. Who waits at which tick of others is left to chance, and when exactly it comes.
