@@ -45,7 +45,7 @@ pub struct Beginning {
     /// CPUs that balance at the times that their first moves tell.
     pub balanced: usize,
     /// Later passes that come when they moved somebody in the recording.
-    pub passes: usize,
+    pub later_passes: usize,
 }
 
 /// Time between two ticks.
@@ -113,7 +113,7 @@ impl Recorded {
         let recent = if kernel.rules.recent_used_cpu == RecentUsedCpu::Off { 0 } else { recent };
         let averages = self.learned.tasks.iter().filter(|task| task.did.is_some()).count();
         let balanced = self.early_passes().map(|pass| pass.cpu).collect::<BTreeSet<_>>().len();
-        let passes = if self.tells_passes(kernel) { self.later_passes().count() } else { 0 };
+        let later_passes = if self.tells_passes(kernel) { self.later_passes().count() } else { 0 };
         Beginning {
             since_tick_ns,
             late_ticks: self.late_ticks(kernel).len(),
@@ -123,7 +123,7 @@ impl Recorded {
             recent,
             averages,
             balanced,
-            passes,
+            later_passes,
         }
     }
 }
@@ -131,8 +131,17 @@ impl Recorded {
 impl Beginning {
     /// The same in words, as a line of its own.
     pub fn text(self) -> String {
-        let Beginning { since_tick_ns, late_ticks, placed, new, owed, recent, averages, balanced, passes } =
-            self;
+        let Beginning {
+            since_tick_ns,
+            late_ticks,
+            placed,
+            new,
+            owed,
+            recent,
+            averages,
+            balanced,
+            later_passes,
+        } = self;
         let mut seeded = vec!["when domains were balanced", "since when CPUs are idle"];
         let mut learned = Vec::new();
         match since_tick_ns {
@@ -172,10 +181,10 @@ impl Beginning {
             1 => learned.push("one CPU balances at the times that its first moves tell".to_string()),
             _ => learned.push(format!("{balanced} CPUs balance at the times that their first moves tell")),
         }
-        match passes {
+        match later_passes {
             0 => {}
             1 => learned.push("one later pass comes when it moved somebody".to_string()),
-            _ => learned.push(format!("{passes} later passes come when they moved somebody")),
+            _ => learned.push(format!("{later_passes} later passes come when they moved somebody")),
         }
         if balanced > 0 {
             seeded[0] = "when all other domains were balanced";
@@ -195,7 +204,7 @@ mod tests {
     fn what_is_not_learned_stays_with_the_seed() {
         let text = |since_tick_ns, placed| {
             let (owed, recent, averages, balanced) = (placed / 6, placed / 12, placed / 4, placed / 2);
-            let (late_ticks, passes) = (3 * placed, placed / 12);
+            let (late_ticks, later_passes) = (3 * placed, placed / 12);
             let beginning = Beginning {
                 since_tick_ns,
                 late_ticks,
@@ -205,7 +214,7 @@ mod tests {
                 recent,
                 averages,
                 balanced,
-                passes,
+                later_passes,
             };
             beginning.text()
         };
