@@ -109,7 +109,7 @@ fn cpus_come_to_take_newly_idle_balancing_for_as_dear_as_recorded() {
 /// Balancing is led along the recording; picks, slices and preemption are ours.
 #[test]
 fn each_hog_gets_its_recorded_share_of_a_cpu() {
-    let (mut hogs, mut within, mut near) = (0, 0, 0);
+    let (mut hogs, mut within, mut far) = (0, 0, Vec::new());
     for kernel in KERNELS {
         for name in MACHINES {
             let place = Place::new(kernel, name);
@@ -126,13 +126,15 @@ fn each_hog_gets_its_recorded_share_of_a_cpu() {
                 }
                 hogs += shares.len();
                 within += shares.iter().filter(|share| share.is_within(0.02)).count();
-                near += shares.iter().filter(|share| share.off() <= 0.02).count();
+                let off = shares.iter().filter(|share| share.off() > 0.02);
+                far.extend(off.map(|share| format!("{kernel} {name} {load} hg-{}", share.hog)));
             }
         }
     }
     assert_eq!(hogs, 3 * 2 * (12 + 3 * 24));
     // docs/fidelity/closed-loop.md has the others.
-    assert!(within >= hogs - 12 && near >= hogs - 2, "{within} and {near} of {hogs}");
+    assert!(within >= hogs - 12, "{within} of {hogs}");
+    assert_eq!(far, ["7.2 1x1x8 hogs-runtime hg-8", "7.2 2x2x2x2-smt hogs-runtime hg-16"]);
 }
 
 #[test]
