@@ -158,34 +158,32 @@ impl Beginning {
                 BEGINNING.0 / 1_000_000
             )),
         }
-        match owed {
+        let mut tell = |count: usize, one: &str, some: &str| match count {
             0 => {}
-            1 => learned.push("one task brings lag".to_string()),
-            _ => learned.push(format!("{owed} tasks bring lag")),
-        }
-        match recent {
-            0 => {}
-            1 => learned.push("one task brings the CPU it used before its own".to_string()),
-            _ => learned.push(format!("{recent} tasks bring the CPU they used before their own")),
-        }
-        match averages {
-            0 => {}
-            1 => {
-                learned.push("one task brings averages as if it had done before what it does now".to_string())
-            }
-            _ => learned
-                .push(format!("{averages} tasks bring averages as if they had done before what they do now")),
-        }
-        match balanced {
-            0 => {}
-            1 => learned.push("one CPU balances at the times that its first moves tell".to_string()),
-            _ => learned.push(format!("{balanced} CPUs balance at the times that their first moves tell")),
-        }
-        match later_passes {
-            0 => {}
-            1 => learned.push("one later pass comes when it moved somebody".to_string()),
-            _ => learned.push(format!("{later_passes} later passes come when they moved somebody")),
-        }
+            1 => learned.push(format!("one {one}")),
+            _ => learned.push(format!("{count} {some}")),
+        };
+        tell(owed, "task brings lag", "tasks bring lag");
+        tell(
+            recent,
+            "task brings the CPU it used before its own",
+            "tasks bring the CPU they used before their own",
+        );
+        tell(
+            averages,
+            "task brings averages as if it had done before what it does now",
+            "tasks bring averages as if they had done before what they do now",
+        );
+        tell(
+            balanced,
+            "CPU balances at the times that its first moves tell",
+            "CPUs balance at the times that their first moves tell",
+        );
+        tell(
+            later_passes,
+            "later pass comes when it moved somebody",
+            "later passes come when they moved somebody",
+        );
         if balanced > 0 {
             seeded[0] = "when all other domains were balanced";
         }
