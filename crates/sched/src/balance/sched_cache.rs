@@ -304,7 +304,8 @@ impl Sched {
                 self.update_mm_sched(member, process, jiffy);
                 let cache = &self.sched_cache;
                 let here = cache.groups[&process].runtime[member].runtime;
-                let part = NICE_0_LOAD * here / (cache.cpu[member].runtime + 1);
+                // Halved every epoch it does not overflow, but in a damaged recording; there it wraps, as in the kernel.
+                let part = NICE_0_LOAD.wrapping_mul(here) / (cache.cpu[member].runtime + 1);
                 share += part;
                 if part > most {
                     (most, most_cpu) = (part, Some(member));
