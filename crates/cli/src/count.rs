@@ -10,7 +10,12 @@ pub fn were(n: u64, what: &str) -> String {
     format!("{} {}", counted(n, what), if n == 1 { "was" } else { "were" })
 }
 
+/// `1 switch` or `3 switches`.
+pub fn switches(n: u64) -> String {
+    format!("{n} switch{}", if n == 1 { "" } else { "es" })
+}
+
 /// `1 switch is` or `3 switches are`.
 pub fn are_switches(n: u64) -> String {
-    if n == 1 { "1 switch is".to_owned() } else { format!("{n} switches are") }
+    format!("{} {}", switches(n), if n == 1 { "is" } else { "are" })
 }

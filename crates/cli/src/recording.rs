@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use schedlab::sched::{Feature, Kernel};
 use schedlab::topology::{CpuId, CpuMask, Topology, TopologyError};
 use schedlab::trace::read::{self, Record, Summary};
-use schedlab::trace::{Event, Kind, LateStates, Sink, UnseenSwitches};
+use schedlab::trace::{Event, IdleExits, Kind, LateStates, Sink};
 use schedlab::units::{Duration, Time};
 use serde::Serialize;
 
-use crate::count::{are_switches, counted, were};
+use crate::count::{are_switches, counted, switches, were};
 use crate::error::Error;
 use crate::progress::Progress;
 
@@ -71,6 +71,10 @@ pub struct Missing {
     pub clock_goes_back: u64,
     /// Switches that must be missing, as events show others to run than were switched to.
     pub unseen_switches: u64,
+    /// Switches from idling that were missing, and were put where what follows shows them.
+    pub restored_switches: u64,
+    /// Ends of wake-ups likewise.
+    pub restored_wakeups: u64,
 }
 
 impl Seen {
@@ -170,7 +174,7 @@ impl Recording {
         let mut count = 0u64;
         let mut seen = Seen::default();
         let mut back = Back::default();
-        let mut unseen = UnseenSwitches::default();
+        let mut exits = IdleExits::default();
         while let Some(record) = next.take().or_else(|| self.reader.next()) {
             if count.is_multiple_of(LOOK_EVERY) {
                 progress.at(self.place.load(Ordering::Relaxed) as usize, self.size as usize);
@@ -180,34 +184,40 @@ impl Recording {
             summary.count(&record);
             if let Record::Event(event) = record {
                 self.fits(&event)?;
-                unseen.event(&event);
                 if let Some(step) = seen.see(&event) {
                     back.count(step, || self.place_of(&event));
                 }
                 match &mut self.late {
-                    None => sink.take(event),
+                    None => pass(&mut exits, event, sink),
                     Some(late) => {
                         late.push(event);
-                        std::iter::from_fn(|| late.pop(false)).for_each(|event| sink.take(event));
+                        std::iter::from_fn(|| late.pop(false))
+                            .for_each(|event| pass(&mut exits, event, sink));
                     }
                 }
+            } else if let Record::Lost(_) = record {
+                exits.lost();
             }
             if stop() {
                 return Ok(seen);
             }
         }
         if let Some(mut late) = self.late.take() {
-            std::iter::from_fn(|| late.pop(true)).for_each(|event| sink.take(event));
+            std::iter::from_fn(|| late.pop(true)).for_each(|event| pass(&mut exits, event, sink));
         }
+        std::iter::from_fn(|| exits.pop(true)).for_each(|event| sink.take(event));
         drop(progress);
         seen.missing = Missing {
             lost_events: summary.lost,
             losses: summary.losses,
             not_understood: summary.gaps,
             clock_goes_back: back.count,
-            unseen_switches: unseen.count(),
+            unseen_switches: exits.unseen_switches(),
+            restored_switches: exits.switches(),
+            restored_wakeups: exits.wakeups(),
         };
         warn(&self.name, &summary, &back);
+        tell_restored(&self.name, &seen.missing);
         if !self.counts_switches {
             tell_unseen_switches(&self.name, &seen.missing);
         }
@@ -297,6 +307,30 @@ fn warn(name: &str, summary: &Summary, back: &Back) {
         let parts = were(summary.gaps, "part");
         eprintln!("schedlab: {name}: {parts} not understood; the first: {gap}{last}");
     }
+}
+
+/// Passes an event on, and those that waited for what it tells.
+fn pass(exits: &mut IdleExits, event: Event, sink: &mut impl Sink) {
+    match exits.push(event) {
+        Some(event) => sink.take(event),
+        None => std::iter::from_fn(|| exits.pop(false)).for_each(|event| sink.take(event)),
+    }
+}
+
+fn tell_restored(name: &str, missing: &Missing) {
+    if missing.restored_switches == 0 {
+        return;
+    }
+    let wakeups = match missing.restored_wakeups {
+        0 => String::new(),
+        1 => " and the end of a wake-up".to_owned(),
+        n => format!(" and the ends of {n} wake-ups"),
+    };
+    eprintln!(
+        "schedlab: {name}: an idle task left no events: {} from it{wakeups} were put where later events show that they must \
+         have been",
+        switches(missing.restored_switches)
+    );
 }
 
 fn tell_unseen_switches(name: &str, missing: &Missing) {

@@ -26,6 +26,11 @@ impl UnseenSwitches {
         (runs != shown && shown.0 >= 0).then_some(last)
     }
 
+    /// Who was left running on a CPU by its last event, as far as that is known.
+    pub fn runs(&self, cpu: CpuId) -> Option<Pid> {
+        self.cpus.get(cpu.index()).copied().flatten().map(|(pid, _)| pid)
+    }
+
     /// Follows one event. Gives what [`UnseenSwitches::before`] does.
     pub fn event(&mut self, event: &Event) -> Option<Time> {
         let missed = self.before(event);
