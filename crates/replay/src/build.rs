@@ -50,6 +50,9 @@ pub struct Options {
     pub nr_cpus: usize,
     /// Idle CPUs hear of each wake-up as late as in the recording: it is its machine.
     pub heard: bool,
+    /// Interrupts that end sleeps come to the CPUs where they came in the recording: it is its machine. Otherwise
+    /// to those where tasks fall asleep.
+    pub interrupts: bool,
     /// What tasks do that wake others.
     pub wakers: Wakers,
     /// Who calls sched_yield() does so once in so many of its usual times between two calls; 0: only where it was seen.
@@ -216,7 +219,10 @@ impl<'a> Writer<'a> {
         let mut unseen = asleep;
         let in_kernel = is_kthread(&task.comm);
         let mut ops = Vec::new();
-        let first = task.steps.iter().position(|step| !matches!(step, Step::Heard(_) | Step::Nothing));
+        let first = task
+            .steps
+            .iter()
+            .position(|step| !matches!(step, Step::Heard(_) | Step::InterruptOn { .. } | Step::Nothing));
         for (at, step) in task.steps.iter().enumerate() {
             match *step {
                 Step::Run(work) if in_kernel => ops.push(Op::RunKernel { work, section: OFFERS }),
@@ -236,7 +242,8 @@ impl<'a> Writer<'a> {
                     ops.push(Op::TimerWait { timer: Timer::Own(0), period, miss: Miss::KeepGrid });
                 }
                 Step::Heard(after) if self.options.heard => ops.push(Op::Heard { after }),
-                Step::Heard(_) => {}
+                Step::InterruptOn { cpu, .. } if self.options.interrupts => ops.push(Op::InterruptOn { cpu }),
+                Step::Heard(_) | Step::InterruptOn { .. } => {}
                 Step::Wait(other) | Step::Wake(other) if self.specs[other.index()].is_none() => {}
                 Step::Wait(other) | Step::Wake(other) => {
                     if task.of_wakers_cpu && matches!(step, Step::Wait(_)) {
@@ -429,6 +436,7 @@ mod tests {
                 recorded_cpus: 8,
                 nr_cpus,
                 heard: nr_cpus == 8,
+                interrupts: nr_cpus == 8,
                 yields: 2,
                 wakers: Wakers::Wait,
                 placed: Duration::ZERO,
@@ -568,6 +576,31 @@ mod tests {
                 Normal { nice: 0 }
             "#]],
         );
+    }
+
+    #[test]
+    fn where_interrupts_came_belongs_to_the_recorded_machine() {
+        let interrupted = Step::InterruptOn { cpu: CpuId(6), task_on: CpuId(1) };
+        let steps = || vec![Step::Run(US(1)), interrupted, sleep(9, 30)];
+        let expected = [
+            (
+                8,
+                expect![[r#"
+                    a from Some(1): Run { work: Duration(1000) }, InterruptOn { cpu: CpuId(6) }, TimerWait { timer: Own(0), period: Duration(30000), miss: KeepGrid }, Exit
+                    Normal { nice: 0 }
+                "#]],
+            ),
+            (
+                4,
+                expect![[r#"
+                a from Some(1): Run { work: Duration(1000) }, TimerWait { timer: Own(0), period: Duration(30000), miss: KeepGrid }, Exit
+                Normal { nice: 0 }
+            "#]],
+            ),
+        ];
+        for (nr_cpus, expected) in expected {
+            check(nr_cpus, &[], vec![task("a", Begin::Running(CpuId(1)), steps())], expected);
+        }
     }
 
     #[test]

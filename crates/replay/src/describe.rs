@@ -59,6 +59,7 @@ impl Learned {
                 write!(f, "sleep {span} until {since_last} after the last")
             }
             Step::Heard(after) => write!(f, "heard {after} after"),
+            Step::InterruptOn { cpu, .. } => write!(f, "interrupt on CPU {cpu}"),
             Step::Wait(task) => write!(f, "wait for {}", self.tasks[task.index()].pid),
             Step::Wake(task) => write!(f, "wake {}", self.tasks[task.index()].pid),
             Step::Yield => write!(f, "yield"),

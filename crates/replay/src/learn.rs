@@ -100,6 +100,7 @@ impl Learner {
             task.of_wakers_cpu = bound_kthread(&task.comm).is_some() && here > 0 && elsewhere == 0;
             let [in_softirqs, otherwise] = self.programs.lives[index].timers;
             task.wheel = in_softirqs > 0 && otherwise == 0;
+            forget_own_interrupts(&mut task.steps);
             let yields = self.yields.yields(index);
             task.steps.retain(|step| *step != Step::Nothing && (yields || *step != Step::Yield));
             task.yields = between_calls(&task.steps);
@@ -119,6 +120,24 @@ impl Learner {
     fn meet(&mut self, pid: Pid, comm: Comm, prio: i32, begin: Begin, state: State, now: Time) -> TaskIndex {
         self.lags.add(matches!(begin, Begin::Asleep(_)));
         self.programs.add(pid, comm, prio, begin, state, now)
+    }
+}
+
+/// Timers come to where their task falls asleep, but for a few that are moved. Only where one in four interrupts comes elsewhere do they
+/// come without regard to the task.
+fn forget_own_interrupts(steps: &mut [Step]) {
+    let (mut own, mut elsewhere) = (0, 0);
+    for step in &*steps {
+        if let Step::InterruptOn { cpu, task_on } = step {
+            *(if cpu == task_on { &mut own } else { &mut elsewhere }) += 1;
+        }
+    }
+    if elsewhere * 3 < own {
+        for step in steps {
+            if matches!(step, Step::InterruptOn { cpu, task_on } if cpu == task_on) {
+                *step = Step::Nothing;
+            }
+        }
     }
 }
 

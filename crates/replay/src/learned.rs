@@ -118,6 +118,14 @@ pub enum Step {
     Sleep(Sleep),
     /// An idle CPU heard of the wake-up that ends the next sleep so long after.
     Heard(Duration),
+    /// The interrupt that ends the next sleep came to a CPU, while the task had been on another or, where interrupts come without
+    /// regard to that, perhaps on the same.
+    InterruptOn {
+        /// Where it came.
+        cpu: CpuId,
+        /// Where the task had been.
+        task_on: CpuId,
+    },
     /// It slept until this task woke it.
     Wait(TaskIndex),
     /// It woke a task.

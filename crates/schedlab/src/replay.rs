@@ -158,6 +158,8 @@ pub struct Place {
     pub machine: Machine,
     /// Its idle CPUs hear of each wake-up as late as in the recording.
     heard: bool,
+    /// Interrupts come to the CPUs where they came in the recording.
+    interrupts: bool,
     /// What wakers do.
     wakers: Wakers,
     /// Once in how many of their usual times tasks yield.
@@ -180,8 +182,9 @@ impl Recorded {
         }
         let all = Mechanism::TABLE.iter().map(|row| row.0).filter(|m| *m != Mechanism::Ipi);
         let machine = machine.without(all.fold(Without::NOTHING, Without::with));
-        let Form { wakers, yields, hears, .. } = form;
-        Place { machine, heard: hears == Hears::Each, wakers, yields, placed: Duration::ZERO }
+        let Form { wakers, yields, hears, interrupts, .. } = form;
+        let heard = hears == Hears::Each;
+        Place { machine, heard, interrupts, wakers, yields, placed: Duration::ZERO }
     }
 
     /// Another machine, without what the recorded work holds already. Of the form only what belongs to the programs is kept.
@@ -191,7 +194,8 @@ impl Recorded {
             without = without.with(Mechanism::Smt);
         }
         let Form { wakers, yields, .. } = form;
-        Place { machine: machine.without(without), heard: false, wakers, yields, placed: Duration::ZERO }
+        let machine = machine.without(without);
+        Place { machine, heard: false, interrupts: false, wakers, yields, placed: Duration::ZERO }
     }
 
     /// The programs on a machine, as the one row of a scenario.
@@ -205,6 +209,7 @@ impl Recorded {
             recorded_cpus: self.nr_cpus,
             nr_cpus: place.machine.topology.nr_cpus(),
             heard: place.heard,
+            interrupts: place.interrupts,
             wakers: place.wakers,
             yields: place.yields,
             placed: place.placed,

@@ -3,7 +3,7 @@
 use schedlab_machine::Machine;
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
-use schedlab_workload::{RtApp, Workload, WorkloadRead};
+use schedlab_workload::{Op, RtApp, Workload, WorkloadRead};
 
 use crate::error::Error;
 use crate::scenario::{Files, Row};
@@ -42,7 +42,13 @@ pub(crate) fn check_cpus(
     let topology = &machine.topology;
     let lists = workload.cpu_lists.iter().flat_map(|list| list.cpus());
     let starts = workload.tasks.iter().filter_map(|task| task.start_cpu.as_ref());
-    let Some(cpu) = lists.chain(starts).copied().find(|cpu| cpu.index() >= topology.nr_cpus()) else {
+    let interrupts = workload.code.iter().filter_map(|op| match op {
+        Op::InterruptOn { cpu } => Some(cpu),
+        _ => None,
+    });
+    let Some(cpu) =
+        lists.chain(starts).chain(interrupts).copied().find(|cpu| cpu.index() >= topology.nr_cpus())
+    else {
         return Ok(());
     };
     let last = topology.nr_cpus() - 1;

@@ -216,6 +216,7 @@ impl Engine<'_> {
             since: self.now,
             off_cpu_at: self.now,
             heard: None,
+            interrupt_on: None,
             comes_to_waker: false,
             lag: Duration::ZERO,
             recent_used_cpu: None,

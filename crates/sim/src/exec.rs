@@ -119,8 +119,8 @@ impl Engine<'_> {
                 self.act(cpu, task, op);
                 let entry = &mut self.tasks[task.index()];
                 let sleeps = entry.wait != Wait::Nothing || entry.stage != Stage::Fetch;
-                if !sleeps && !matches!(op, Op::Heard { .. } | Op::ComeToWaker) {
-                    (entry.heard, entry.comes_to_waker) = (None, false);
+                if !sleeps && !matches!(op, Op::Heard { .. } | Op::InterruptOn { .. } | Op::ComeToWaker) {
+                    (entry.heard, entry.interrupt_on, entry.comes_to_waker) = (None, None, false);
                 }
             }
             Stage::Wall { until, block } => self.wall(task, until, block),
@@ -198,6 +198,7 @@ impl Engine<'_> {
             }
             Op::ComeToWaker => self.tasks[task.index()].comes_to_waker = true,
             Op::Heard { after } => self.tasks[task.index()].heard = Some(after),
+            Op::InterruptOn { cpu } => self.tasks[task.index()].interrupt_on = Some(cpu),
             Op::TimerWait { timer, period, miss } => {
                 let now = self.now;
                 let expiry = wait::advance(self.timer_of(task, timer), period, miss, now);
@@ -318,7 +319,8 @@ impl Engine<'_> {
             0
         };
         self.charge(cpu, self.paths.syscall);
-        self.set_timer(cpu, task, time + Duration(slack));
+        let on = self.tasks[task.index()].interrupt_on.take().unwrap_or(cpu);
+        self.set_timer(on, task, time + Duration(slack));
         self.sleep(cpu, task, TaskState::Interruptible, Wait::Timer, Stage::Fetch);
     }
 
@@ -450,6 +452,7 @@ fn is_call(op: Op) -> bool {
             | Op::Zero
             | Op::ComeToWaker
             | Op::Heard { .. }
+            | Op::InterruptOn { .. }
             | Op::Lock { .. }
             | Op::Unlock { .. }
             | Op::Signal { .. }

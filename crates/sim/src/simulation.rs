@@ -7,7 +7,7 @@ use schedlab_sched::{Experience, Kernel};
 use schedlab_topology::CpuId;
 use schedlab_trace::Sink;
 use schedlab_units::Duration;
-use schedlab_workload::Workload;
+use schedlab_workload::{Op, Workload};
 
 use crate::change::{self, Timed};
 use crate::engine::{Engine, Limits, Listens};
@@ -174,6 +174,13 @@ fn check(machine: &Machine, workload: &Workload) -> Result<(), SimError> {
                 "task \"{}\" starts on CPU {cpu}, which is not in {range}",
                 task.name
             )));
+        }
+    }
+    for op in &workload.code {
+        if let Op::InterruptOn { cpu } = *op
+            && cpu.index() >= topology.nr_cpus()
+        {
+            return Err(SimError(format!("an interrupt comes to CPU {cpu}, which is not in {range}")));
         }
     }
     for source in &workload.objects.sources {

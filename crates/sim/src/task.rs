@@ -214,6 +214,8 @@ pub(crate) struct Task {
     pub off_cpu_at: Time,
     /// How long after its next wake-up an idle CPU hears of it, if not as the machine says.
     pub heard: Option<Duration>,
+    /// Where the interrupt comes that ends its next sleep, if not where it falls asleep.
+    pub interrupt_on: Option<CpuId>,
     /// The task that wakes it next does so on its own CPU.
     pub comes_to_waker: bool,
     /// CPU time it is owed when it is woken next, from before the run.

@@ -244,6 +244,36 @@ mod tests {
     }
 
     #[test]
+    fn the_interrupt_that_ends_a_sleep_comes_where_it_is_told_to() {
+        /// On which CPU each wake-up of the sleeper began.
+        #[derive(Default)]
+        struct Woken(Vec<CpuId>);
+        impl Sink for Woken {
+            fn event(&mut self, event: &Event) {
+                if let Kind::SchedWaking { comm, .. } = event.kind
+                    && comm.as_bytes() == b"sleeps"
+                {
+                    self.0.push(event.cpu);
+                }
+            }
+        }
+        let mut w = WorkloadBuilder::new("test");
+        let sleep = Op::Sleep { span: Duration::millis(1) };
+        let on = Op::InterruptOn { cpu: CpuId(3) };
+        let sleeps = w.program("sleeps", |p| {
+            // A call between it and a sleep takes it back.
+            p.op(sleep).op(on).op(sleep).op(sleep).op(on).op(Op::Yield).op(sleep);
+        });
+        let cpus = Some(w.cpus(CpuList::new(vec![CpuId(1)]).unwrap()));
+        w.task(TaskSpec { start_cpu: Some(CpuId(1)), cpus, ..TaskSpec::root("sleeps", sleeps) });
+        let workload = w.finish().unwrap();
+        let (machine, kernel) = (Machine::preset("4").unwrap(), Kernel::parse("v6.12").unwrap());
+        let mut woken = Woken::default();
+        assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut woken).is_ok());
+        assert_eq!(woken.0, [1, 3, 1, 1].map(CpuId));
+    }
+
+    #[test]
     fn who_comes_to_its_waker_is_bound_to_his_cpu_and_that_is_no_move() {
         let Queued(cpu, is_moved) = queued(None, true);
         assert_eq!((cpu, is_moved), (Some(CpuId(0)), false));

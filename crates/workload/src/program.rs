@@ -9,6 +9,7 @@
 //! Ops say *what* is done, never what it costs: system calls, copies and wake-ups
 //! are priced by the machine. Only work that is the task's own has a length here.
 
+use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
 use crate::{
@@ -94,6 +95,12 @@ pub enum Op {
     Heard {
         /// From the wake-up on.
         after: Duration,
+    },
+    /// The interrupt that ends the task's next sleep comes to this CPU, instead of to the one where it falls asleep: where a timer was
+    /// moved, or a device's interrupts go.
+    InterruptOn {
+        /// The CPU.
+        cpu: CpuId,
     },
     /// Moves the timer on by one period and sleeps until then.
     ///
@@ -416,6 +423,7 @@ impl Op {
                     | Op::Zero
                     | Op::ComeToWaker
                     | Op::Heard { .. }
+                    | Op::InterruptOn { .. }
                     | Op::Run { work: Duration::ZERO }
             )
     }

@@ -69,6 +69,8 @@ pub(super) enum State {
 pub(super) struct Waking {
     pub at: Time,
     pub by: CpuId,
+    /// Where the task had been.
+    pub prev: CpuId,
     /// The waker and its step; none for an interrupt.
     pub waker: Option<(TaskIndex, usize)>,
     /// A softirq did it.

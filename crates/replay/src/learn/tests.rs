@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use schedlab_trace::read::{feed, ftrace};
 use schedlab_units::Duration;
 
-use crate::{Learned, Learner, Missing};
+use crate::{Learned, Learner, Missing, Step};
 
 /// A recording in short: `CPU US TASK VERB ..`, a task being `comm-pid`, one `<idle>-0`.
 ///
@@ -152,7 +152,7 @@ fn who_an_event_shows_to_run_was_switched_in_unseen() {
          0 380 a-10 out S <idle>-0
          0 410 b-11 wakes a-10",
         expect![[r#"
-            a-10, running on 0: is served for 100us, run 60us, is served for 40us, run 30us, wake 11, run 30us, wait for 11, run 50us, wake 11, run 30us
+            a-10, running on 0: interrupt on CPU 0, is served for 100us, run 60us, interrupt on CPU 0, is served for 40us, run 30us, wake 11, run 30us, wait for 11, run 50us, wake 11, run 30us
             b-11, asleep on 3: wait for 10, run 40us, wake 10, wait for 10, run 30us
         "#]],
     );
@@ -171,7 +171,7 @@ fn an_interrupt_is_no_waker_whomever_it_hits() {
          0 1510 a-10 out R+ t-20
          0 1530 t-20 out S a-10",
         expect![[r#"
-            t-20, asleep on 3: sleep 0 until 0 after the last, run 20us, sleep 970us until 1ms after the last, run 40us, is served for 450us, run 20us
+            t-20, asleep on 3: interrupt on CPU 0, sleep 0 until 0 after the last, run 20us, interrupt on CPU 0, sleep 970us until 1ms after the last, run 40us, interrupt on CPU 0, is served for 450us, run 20us
             a-10, running on 0: run 1450us
         "#]],
     );
@@ -194,7 +194,7 @@ fn a_timer_sends_its_task_to_an_idle_cpu_that_hears_of_it_later() {
          0 1500 a-10 out S <idle>-0",
         expect![[r#"
             b-11, running on 1:
-            t-20, asleep on 3: heard 200us after, sleep 100us until 100us after the last, run 10us, sleep 790us until 1ms after the last, run 20us, sleep 80us until 300us after the last, run 29us
+            t-20, asleep on 3: heard 200us after, interrupt on CPU 0, sleep 100us until 100us after the last, run 10us, interrupt on CPU 0, sleep 790us until 1ms after the last, run 20us, interrupt on CPU 1, sleep 80us until 300us after the last, run 29us
             a-10, running on 0: run 1500us
         "#]],
     );
@@ -210,7 +210,7 @@ fn soft_interrupts_that_ksoftirqd_runs_are_its_work() {
          0 170 ksoftirqd/0-16 out S b-11
          0 180 b-11 out S a-10",
         expect![[r#"
-            b-11, asleep on 3: sleep 0 until 0 after the last, run 40us, wait for 16, run 10us
+            b-11, asleep on 3: interrupt on CPU 0, sleep 0 until 0 after the last, run 40us, wait for 16, run 10us
             a-10, running on 0: run 10us
             ksoftirqd/0-16, runnable on 0: run 10us, wake 11, run 10us
         "#]],
@@ -369,6 +369,34 @@ fn when_a_cpu_hears_of_a_new_task_it_runs_it_or_if_it_was_busy_does_anything() {
     let its_own = "1 50 <idle>-0 out R d-13
                    0 100 a-10 starts b-11";
     assert_eq!(heard(&format!("{}{ends}", its_own.replace("1 50", "0 50"))), None);
+}
+
+#[test]
+fn where_interrupts_came_is_kept_if_many_come_elsewhere_than_to_the_task() {
+    let slept = |elsewhere: [bool; 4]| {
+        let turn = |(nth, elsewhere): (u64, bool)| {
+            let (at, cpu) = (100 + 100 * nth as u64, if elsewhere { 2 } else { 3 });
+            format!(
+                "{cpu} {at} b-{cpu} irq t-20\n3 {} b-3 out R+ t-20\n3 {} t-20 out S b-3\n",
+                at + 10,
+                at + 30
+            )
+        };
+        let turns: String = (0..).zip(elsewhere).map(turn).collect();
+        let learned = learn(&(turns + "0 900 b-10 wakes c-4\n")).unwrap();
+        let task = learned.tasks.iter().find(|task| task.pid.0 == 20).unwrap();
+        let interrupts = task.steps.iter().filter_map(|step| match step {
+            Step::InterruptOn { cpu, .. } => Some(cpu.0),
+            _ => None,
+        });
+        interrupts.collect::<Vec<_>>()
+    };
+    assert!(slept([false; 4]).is_empty());
+    assert_eq!(
+        slept([false, true, false, false]),
+        [3, 2, 3, 3],
+        "one in four comes without regard to the task"
+    );
 }
 
 #[test]

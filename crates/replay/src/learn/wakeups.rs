@@ -36,7 +36,8 @@ impl Learner {
             (waker, self.programs.learned.tasks[waker.index()].steps.len() - 1)
         });
         let in_softirq = is_softirq(event);
-        self.programs.life(task).waking = Some(Waking { at: event.time, by: event.cpu, waker, in_softirq });
+        self.programs.life(task).waking =
+            Some(Waking { at: event.time, by: event.cpu, prev, waker, in_softirq });
     }
 
     /// How long an idle CPU took to hear of a wake-up by another one; none if it had been busy since.
@@ -78,6 +79,9 @@ impl Learner {
                 // is a wake-up like others.
                 if let Some(after) = heard {
                     self.programs.late_timer(task, after);
+                }
+                if let Some(Waking { by: cpu, prev: task_on, waker: None, .. }) = waking {
+                    self.programs.step(task, Step::InterruptOn { cpu, task_on });
                 }
                 self.programs.step(task, Step::Sleep(sleep));
             }

@@ -4,6 +4,7 @@
 //! less makes of a count is noise, and the best of many noisy ones is seldom the best. From the usual form on, one property is varied at
 //! a time and the best kept, until nothing is better; then the same from a form that is far from the usual one in everything.
 
+use super::form::Has;
 use super::trial::{Replayed, Trial};
 use super::{Fidelity, Form, Home, Runs};
 use crate::error::Error;
@@ -118,8 +119,8 @@ impl Fit<'_> {
     /// From one form on, varies one property at a time and keeps what is better.
     fn descend(&mut self, from: usize) -> Result<(), Error> {
         let mut best = from;
-        let yields = self.home.recorded.learned.tasks.iter().any(|task| task.yields.is_some());
-        let nr_things = Form::USUAL.others(yields).len();
+        let has = Has::of(&self.home.recorded.learned);
+        let nr_things = Form::USUAL.others(has).len();
         loop {
             let before = best;
             for thing in 0..nr_things {
@@ -127,7 +128,7 @@ impl Fit<'_> {
                 if self.is_near(nearest)? {
                     return Ok(());
                 }
-                for form in self.tried[best].trial.form.others(yields).swap_remove(thing) {
+                for form in self.tried[best].trial.form.others(has).swap_remove(thing) {
                     let other = self.candidate(form)?;
                     if self.tried[other].misfit < self.tried[best].misfit {
                         best = other;

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use schedlab_replay::{Learned, Wakers};
+use schedlab_replay::{Learned, Step, Wakers};
 use schedlab_units::Duration;
 use serde::Serialize;
 
@@ -22,6 +22,34 @@ pub struct Form {
     /// Once in how many of its usual times a task yields that does, whether it shows or not; 0: only where it was seen; of the programs.
     #[serde(skip_serializing_if = "is_zero")]
     pub yields: u8,
+    /// Interrupts that end sleeps come to the CPUs where they came in the recording, not to where tasks fall asleep; of the recorded machine.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupts: bool,
+}
+
+/// What forms can differ in where a recording has any of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Has {
+    /// Tasks that call sched_yield().
+    pub yields: bool,
+    /// Interrupts that end sleeps on other CPUs than where the task had been.
+    pub interrupts: bool,
+}
+
+impl Has {
+    /// What a recording has of it; interrupts, if one in twenty comes elsewhere.
+    pub fn of(learned: &Learned) -> Has {
+        let count = |is: fn(&Step) -> bool| {
+            learned.tasks.iter().flat_map(|task| &task.steps).filter(|step| is(step)).count()
+        };
+        let sleeps = count(|step| matches!(step, Step::Sleep(_)));
+        Has {
+            yields: learned.tasks.iter().any(|task| task.yields.is_some()),
+            interrupts: count(|step| matches!(step, Step::InterruptOn { cpu, task_on } if cpu != task_on))
+                * 20
+                > sleeps,
+        }
+    }
 }
 
 fn is_zero(yields: &u8) -> bool {
@@ -53,14 +81,20 @@ impl Hears {
 
 impl Form {
     /// What is taken if nothing is fitted.
-    pub const USUAL: Form = Form { wakers: Wakers::Wait, hears: Hears::Each, newidle_us: 0, yields: 0 };
+    pub const USUAL: Form =
+        Form { wakers: Wakers::Wait, hears: Hears::Each, newidle_us: 0, yields: 0, interrupts: false };
 
     /// One that is far from the usual one in everything.
-    pub(super) const UNUSUAL: Form =
-        Form { wakers: Wakers::Owe { sync: 50 }, hears: Hears::Percent(50), newidle_us: 1000, yields: 0 };
+    pub(super) const UNUSUAL: Form = Form {
+        wakers: Wakers::Owe { sync: 50 },
+        hears: Hears::Percent(50),
+        newidle_us: 1000,
+        yields: 0,
+        interrupts: false,
+    };
 
-    /// The forms that differ from this one in one thing, each thing in turn; in calls of sched_yield() only where somebody makes any.
-    pub(super) fn others(self, yields: bool) -> Vec<Vec<Form>> {
+    /// The forms that differ from this one in one thing, each thing in turn.
+    pub(super) fn others(self, has: Has) -> Vec<Vec<Form>> {
         let owe = [0, 25, 50, 75, 100].map(|sync| Wakers::Owe { sync });
         let wakers = [Wakers::Wait].into_iter().chain(owe).map(|wakers| Form { wakers, ..self });
         let newidle = [0, 250, 500, 1000, 2000, 5000, 20000].map(|newidle_us| Form { newidle_us, ..self });
@@ -68,12 +102,15 @@ impl Form {
         let hears = [Hears::Each, Hears::AtOnce].into_iter().chain(part).map(|hears| Form { hears, ..self });
         let calls = [0, 1, 2, 3, 4, 6, 8].map(|yields| Form { yields, ..self });
         let mut things = vec![wakers.collect(), newidle.to_vec(), hears.collect()];
-        things.extend(yields.then(|| calls.to_vec()));
+        things.extend(has.yields.then(|| calls.to_vec()));
+        let interrupts = [false, true].map(|interrupts| Form { interrupts, ..self });
+        things.extend(has.interrupts.then(|| interrupts.to_vec()));
         things
     }
 
     /// The same in short, as [`Form::parse`] reads it: whether wakers wait, or owe and how many are woken sync; when work is heard
-    /// of; the cost of passes; calls of sched_yield() that do not show: `wait/each/0us`, `owe 50/30%/1000us/yields 2`.
+    /// of; the cost of passes; calls of sched_yield() that do not show; whether interrupts come where they came: `wait/each/0us`,
+    /// `owe 50/30%/1000us/yields 2/interrupts`.
     pub fn short(&self) -> String {
         let hears = match self.hears {
             Hears::Each => "each".to_string(),
@@ -85,7 +122,8 @@ impl Form {
             Wakers::Owe { sync } => format!("owe {sync}"),
         };
         let yields = if self.yields > 0 { format!("/yields {}", self.yields) } else { String::new() };
-        format!("{wakers}/{hears}/{}us{yields}", self.newidle_us)
+        let interrupts = if self.interrupts { "/interrupts" } else { "" };
+        format!("{wakers}/{hears}/{}us{yields}{interrupts}", self.newidle_us)
     }
 
     /// Reads what [`Form::short`] wrote.
@@ -101,11 +139,15 @@ impl Form {
             percent => Hears::Percent(percent.strip_suffix('%')?.parse().ok()?),
         };
         let newidle_us = parts.next()?.strip_suffix("us")?.parse().ok()?;
-        let yields = match parts.next() {
-            Some(yields) => yields.strip_prefix("yields ")?.parse().ok()?,
-            None => 0,
-        };
-        Some(Form { wakers, hears, newidle_us, yields }).filter(|_| parts.next().is_none())
+        let mut form = Form { wakers, hears, newidle_us, yields: 0, interrupts: false };
+        for part in parts {
+            match part.strip_prefix("yields ") {
+                Some(yields) => form.yields = yields.parse().ok()?,
+                None if part == "interrupts" => form.interrupts = true,
+                None => return None,
+            }
+        }
+        Some(form)
     }
 }
 
@@ -127,6 +169,9 @@ impl fmt::Display for Form {
             1 => f.write_str(", sched_yield() called at its usual pace throughout"),
             n => write!(f, ", sched_yield() called once in {n} of its usual times"),
         }?;
+        if self.interrupts {
+            f.write_str(", interrupts where they came")?;
+        }
         let Wakers::Owe { sync } = self.wakers else { return Ok(()) };
         f.write_str(", wakers that come first go on and owe the wake-up")?;
         match sync {
@@ -148,24 +193,28 @@ mod tests {
             hears: Hears::Percent(50),
             newidle_us: 1000,
             yields: 2,
+            interrupts: true,
         };
-        let [wakers, newidle, hears, yields] = <[_; 4]>::try_from(form.others(true)).expect("four things");
+        let all = Has { yields: true, interrupts: true };
+        let [wakers, newidle, hears, yields, interrupts] =
+            <[_; 5]>::try_from(form.others(all)).expect("five things");
         assert!(wakers.iter().all(|other| other.hears == form.hears) && wakers.contains(&form));
         assert!(newidle.iter().all(|other| other.hears == form.hears) && newidle.contains(&form));
         assert!(hears.iter().all(|other| other.newidle_us == form.newidle_us) && hears.contains(&form));
         assert!(yields.iter().all(|other| other.hears == form.hears) && yields.contains(&form));
-        assert_eq!(form.others(false).len(), 3);
-        for other in form.others(true).concat() {
+        assert!(interrupts.iter().all(|other| other.yields == form.yields) && interrupts.contains(&form));
+        assert_eq!(form.others(Has { yields: false, interrupts: false }).len(), 3);
+        for other in form.others(all).concat() {
             assert_eq!(Form::parse(&other.short()), Some(other));
         }
         assert_eq!(
             (form.short().as_str(), Form::parse("wait/each/0")),
-            ("owe 100/50%/1000us/yields 2", None)
+            ("owe 100/50%/1000us/yields 2/interrupts", None)
         );
         assert_eq!(
             form.to_string(),
             "all wake-ups heard of in the median time, newly idle balancing held to cost 1000 us, \
-             sched_yield() called once in 2 of its usual times, wakers that come first go on and owe the wake-up, and wake as if they would sleep"
+             sched_yield() called once in 2 of its usual times, interrupts where they came, wakers that come first go on and owe the wake-up, and wake as if they would sleep"
         );
     }
 }

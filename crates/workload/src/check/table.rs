@@ -165,6 +165,7 @@ fn ids_of(w: &Workload, op: Op) -> Result<(), Fault> {
         | Op::Origin { .. }
         | Op::ComeToWaker
         | Op::Heard { .. }
+        | Op::InterruptOn { .. }
         | Op::Exit
         | Op::ExitGroup
         | Op::WaitChildren

@@ -44,6 +44,7 @@ pub(super) fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
         Op::Origin { delay } => write!(out, "origin {delay}"),
         Op::ComeToWaker => write!(out, "come-to-waker"),
         Op::Heard { after } => write!(out, "heard {after}"),
+        Op::InterruptOn { cpu } => write!(out, "interrupt-on {cpu}"),
         Op::TimerWait { timer, period, miss } => {
             match timer {
                 Timer::Shared(timer) => write!(out, "timer {} {period}", name(&o.timers[timer.index()]))?,

@@ -1,5 +1,6 @@
 //! One op in words: `run 5ms`, `lock a`, `loop 10`.
 
+use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
 use super::names::Names;
@@ -45,6 +46,10 @@ pub(super) const USAGE: &[(&str, &str)] = &[
         "a task that wakes this one next does so on its own CPU, to which this one is bound from then on",
     ),
     ("heard SPAN", "an idle CPU hears of the next wake-up SPAN after it"),
+    (
+        "interrupt-on CPU",
+        "the interrupt that ends the next sleep comes to CPU, not to where the task falls asleep",
+    ),
     ("timer NAME SPAN [keep-grid]", "move a shared timer on and sleep until then"),
     ("own-timer N SPAN [keep-grid]", "the same with the task's own timer N, 0 to 7"),
     ("lock NAME", "take a mutex"),
@@ -180,6 +185,7 @@ fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> 
         "origin" => Op::Origin { delay: line.read()? },
         "come-to-waker" => Op::ComeToWaker,
         "heard" => Op::Heard { after: line.read()? },
+        "interrupt-on" => Op::InterruptOn { cpu: CpuId(line.read()?) },
         "timer" | "own-timer" => {
             let timer = if verb == "timer" {
                 Timer::Shared(names.made(line.word()?))
