@@ -327,8 +327,7 @@ fn tell_restored(name: &str, missing: &Missing) {
         n => format!(" and the ends of {n} wake-ups"),
     };
     eprintln!(
-        "schedlab: {name}: an idle task left no events: {} from it{wakeups} were put where later events show that they must \
-         have been",
+        "schedlab: {name}: an idle task left no events; put back where later events show them: {} from it{wakeups}",
         switches(missing.restored_switches)
     );
 }

@@ -137,6 +137,19 @@ fn a_cpu_outside_the_machine() {
 }
 
 #[test]
+fn interrupts_to_a_cpu_outside_the_machine() {
+    let program = "[[workload.task]]\nname = \"a\"\nprogram = '''\ninterrupt-on 8\nsleep 1ms\n'''";
+    check_scenario(
+        "irq",
+        "[workload]\nmodel = \"hogs\"",
+        program,
+        expect![[r#"
+        schedlab: s.toml:8: CPU 8 is not in machine "2x4" (0-7)
+    "#]],
+    );
+}
+
+#[test]
 fn an_empty_mask() {
     check_scenario(
         "mask",

@@ -491,6 +491,28 @@ fn missing_switches_are_told() {
 }
 
 #[test]
+fn what_an_idle_task_did_unseen_is_put_back_and_told() {
+    let run = |time: &str| {
+        format!(
+            "b-2 [001] d..3. {time}1: sched_waking: comm=a pid=1 prio=120 target_cpu=000\n\
+             b-2 [001] d..2. {time}2: sched_switch: prev_comm=b prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120\n\
+             a-1 [000] d..3. {time}3: sched_waking: comm=b pid=2 prio=120 target_cpu=001\n"
+        )
+    };
+    let text = run("1.00") + &run("1.01") + &run("1.02");
+    let (out, told) = alone("silent", text.as_bytes(), &["sched", "latency", "--format", "json"]);
+    let missing = serde_json::from_str::<Value>(&out).unwrap()["missing"].clone();
+    assert_eq!(
+        ["unseen_switches", "restored_switches", "restored_wakeups"].map(|key| missing[key].as_u64()),
+        [Some(1), Some(1), Some(1)]
+    );
+    expect![[r#"
+        schedlab: FILE: an idle task left no events; put back where later events show them: 1 switch from it and the end of a wake-up
+        schedlab: FILE: 1 switch is missing, as events show tasks that no switch let run: times and waits around them are wrong. Was one task recorded (perf record without -a), or were events filtered?
+    "#]].assert_eq(&told);
+}
+
+#[test]
 fn sched_latency_has_its_total_in_json() {
     let file = recording("6.1/1x1x8/fork/trace.txt.gz");
     let value = json(&["sched", "latency"], &file);

@@ -59,12 +59,12 @@ pub(crate) fn check_cpus(
     })
 }
 
-/// The first line with a key about CPUs and this number in its value, alone or inside a range.
+/// The first line with a key or an operation about CPUs and this number in its value, alone or inside a range.
 fn line_naming(text: &str, cpu: CpuId) -> Option<usize> {
     let names = |line: &str| {
-        let Some((key, value)) = line.split_once(['=', ':']) else { return false };
+        let Some((key, value)) = line.trim().split_once([' ', '=', ':']) else { return false };
         let parts = value.split(|c: char| !c.is_ascii_digit() && c != '-').filter(|part| !part.is_empty());
-        key.contains("cpu")
+        (key.contains("cpu") || key == "interrupt-on")
             && parts.into_iter().any(|part| {
                 let (low, high) = part.split_once('-').unwrap_or((part, part));
                 let ends = low.parse::<u16>().ok().zip(high.parse::<u16>().ok());

@@ -14,8 +14,8 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Each, Event, Kind, Tee};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::{
-    ChannelKind, Completion, CpuList, DeviceSpec, Dist, Miss, ProgramBuilder, QueueKind, SpecId, TaskSpec,
-    Timer, WorkloadBuilder,
+    ChannelKind, Completion, CpuList, DeviceSpec, Dist, Miss, Op, ProgramBuilder, QueueKind, SpecId,
+    TaskSpec, Timer, WorkloadBuilder,
 };
 
 fn us(n: u64) -> Duration {
@@ -498,9 +498,18 @@ fn a_run_without_end_is_given_up() {
 fn what_does_not_fit_the_machine_is_refused() {
     let machine = machine("2");
     let kernel = Kernel::parse("v6.1").unwrap();
-    let mut w = WorkloadBuilder::new("test");
-    bound(&mut w, "far", 9, |p| _ = p.run(us(1)));
-    let workload = w.finish().unwrap();
-    let error = Simulation::new(&machine, &kernel, &workload).unwrap_err();
-    assert_eq!(error.to_string(), "CPU 9 of the list 9 is not in machine \"2\" (2 CPUs)");
+    let refused = |build: &dyn Fn(&mut WorkloadBuilder)| {
+        let mut w = WorkloadBuilder::new("test");
+        build(&mut w);
+        let workload = w.finish().unwrap();
+        Simulation::new(&machine, &kernel, &workload).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused(&|w| _ = bound(w, "far", 9, |p| _ = p.run(us(1)))),
+        "CPU 9 of the list 9 is not in machine \"2\" (2 CPUs)"
+    );
+    assert_eq!(
+        refused(&|w| _ = bound(w, "woken", 1, |p| _ = p.op(Op::InterruptOn { cpu: CpuId(9) }))),
+        "an interrupt comes to CPU 9, which is not in machine \"2\" (2 CPUs)"
+    );
 }
