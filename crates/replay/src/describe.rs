@@ -19,7 +19,7 @@ impl fmt::Display for Learned {
                     write!(f, ", {kind} {}:", self.tasks[parent.index()].pid)?;
                 }
             }
-            if let Some(did) = task.did {
+            if let Some(did) = task.did.filter(|did| did.runnable > 0) {
                 let percent = |part: u16| u32::from(part) * 100 / 1024;
                 write!(
                     f,

@@ -22,6 +22,7 @@ mod wakeups;
 use schedlab_audit::{bound_kthread, is_kthread};
 use schedlab_trace::{CLONE_THREAD, Comm, Event, Kind, Sink};
 use schedlab_units::{Pid, Time};
+use schedlab_workload::Did;
 
 use self::context::is_of_tick;
 use self::priorities::Change;
@@ -92,9 +93,12 @@ impl Learner {
         for (index, task) in self.programs.learned.tasks.iter_mut().enumerate() {
             task.lag = self.lags.owed(index);
             let awake = matches!(task.begin, Begin::Running(_) | Begin::Runnable(_));
-            if (awake || matches!(task.begin, Begin::Asleep(_))) && !is_kthread(&task.comm) {
-                task.did =
-                    self.programs.lives[index].before.did(last.since(self.programs.learned.first), awake);
+            if awake || matches!(task.begin, Begin::Asleep(_)) {
+                let all = last.since(self.programs.learned.first);
+                let did = self.programs.lives[index].before.did(all, awake);
+                // Whoever is awake is no new task, whose averages begin half full.
+                let nothing = awake.then_some(Did { running: 0, runnable: 0, awake });
+                task.did = did.filter(|_| !is_kthread(&task.comm)).or(nothing);
             }
             let [here, elsewhere] = self.programs.lives[index].woken;
             task.of_wakers_cpu = bound_kthread(&task.comm).is_some() && here > 0 && elsewhere == 0;

@@ -78,7 +78,7 @@ pub struct Task {
     pub lag: Duration,
     /// The CPU that it used before its own when the recording began (`recent_used_cpu`), as far as its wake-ups tell.
     pub recent_used_cpu: Option<CpuId>,
-    /// What it did before the recording, as far as what follows tells; none if it was not there.
+    /// What it did before the recording, as far as what follows tells; none if it was not there, or slept.
     pub did: Option<Did>,
     /// A kernel thread of one CPU that tasks wake on that CPU alone: each CPU has its own, and they wake that of theirs.
     pub of_wakers_cpu: bool,

@@ -400,6 +400,13 @@ fn where_interrupts_came_is_kept_if_many_come_elsewhere_than_to_the_task() {
 }
 
 #[test]
+fn who_is_awake_when_it_begins_is_no_new_task() {
+    let learned = learn("0 0 a-10 out S b-11\n0 10 b-11 wakes c-12\n0 20 b-11 out S c-12").unwrap();
+    let did = learned.tasks.iter().map(|task| (task.pid.0, task.did.map(|did| (did.runnable, did.awake))));
+    assert_eq!(did.collect::<Vec<_>>(), [(10, Some((0, true))), (11, Some((0, true))), (12, None)]);
+}
+
+#[test]
 fn whose_sleeps_all_end_in_softirqs_has_its_timers_on_the_wheel() {
     let wheel = |short: &str| {
         let learned = learn(short).unwrap();

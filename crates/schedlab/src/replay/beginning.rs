@@ -111,7 +111,8 @@ impl Recorded {
         let owed = if kernel.rules.policy == FairPolicy::Eevdf { owed } else { 0 };
         let recent = self.learned.tasks.iter().filter(|task| task.recent_used_cpu.is_some()).count();
         let recent = if kernel.rules.recent_used_cpu == RecentUsedCpu::Off { 0 } else { recent };
-        let averages = self.learned.tasks.iter().filter(|task| task.did.is_some()).count();
+        let averages =
+            self.learned.tasks.iter().filter(|task| task.did.is_some_and(|did| did.runnable > 0)).count();
         let balanced = self.early_passes().map(|pass| pass.cpu).collect::<BTreeSet<_>>().len();
         let later_passes = if self.tells_passes(kernel) { self.later_passes().count() } else { 0 };
         Beginning {
