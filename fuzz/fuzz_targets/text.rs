@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::topology::Topology;
-use schedlab::trace::Event;
+use schedlab::trace::{Event, IdleExits};
 use schedlab::trace::read::{Record, ftrace};
 
 const MACHINES: [&str; 4] = ["1x1x8", "2x2x4", "2x2x2x2", "1x1x1"];
 const KERNELS: [&str; 5] = ["v6.1", "v6.12", "v7.2", "v4.13", "v5.18"];
 
-/// The events that the machine may have made; the command refuses others.
+/// The events that the machine may have made, as the command passes them on: it refuses others, and puts back what idle tasks did.
 pub fn recording(bytes: &[u8]) -> Option<(&'static Topology, &'static Kernel, Vec<Event>)> {
     static ALL: OnceLock<(Vec<Topology>, Vec<Kernel>)> = OnceLock::new();
     let (machines, kernels) = ALL.get_or_init(|| {
@@ -26,6 +26,11 @@ pub fn recording(bytes: &[u8]) -> Option<(&'static Topology, &'static Kernel, Ve
         Ok(Record::Event(event)) => Some(event),
         _ => None,
     };
-    let events = ftrace::Reader::new(text).filter_map(event).filter(fits).collect();
+    let (mut exits, mut events) = (IdleExits::default(), Vec::new());
+    for event in ftrace::Reader::new(text).filter_map(event).filter(fits) {
+        events.extend(exits.push(event));
+        events.extend(std::iter::from_fn(|| exits.pop(false)));
+    }
+    events.extend(std::iter::from_fn(|| exits.pop(true)));
     Some((topology, kernel, events))
 }

@@ -375,7 +375,7 @@ fn when_a_cpu_hears_of_a_new_task_it_runs_it_or_if_it_was_busy_does_anything() {
 fn where_interrupts_came_is_kept_if_many_come_elsewhere_than_to_the_task() {
     let slept = |elsewhere: [bool; 4]| {
         let turn = |(nth, elsewhere): (u64, bool)| {
-            let (at, cpu) = (100 + 100 * nth as u64, if elsewhere { 2 } else { 3 });
+            let (at, cpu) = (100 + 100 * nth, if elsewhere { 2 } else { 3 });
             format!(
                 "{cpu} {at} b-{cpu} irq t-20\n3 {} b-3 out R+ t-20\n3 {} t-20 out S b-3\n",
                 at + 10,
