@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::topology::Topology;
-use schedlab::trace::{Event, IdleExits};
 use schedlab::trace::read::{Record, ftrace};
+use schedlab::trace::{Event, IdleExits};
 
 const MACHINES: [&str; 4] = ["1x1x8", "2x2x4", "2x2x2x2", "1x1x1"];
 const KERNELS: [&str; 5] = ["v6.1", "v6.12", "v7.2", "v4.13", "v5.18"];
@@ -28,9 +28,8 @@ pub fn recording(bytes: &[u8]) -> Option<(&'static Topology, &'static Kernel, Ve
     };
     let (mut exits, mut events) = (IdleExits::default(), Vec::new());
     for event in ftrace::Reader::new(text).filter_map(event).filter(fits) {
-        events.extend(exits.push(event));
-        events.extend(std::iter::from_fn(|| exits.pop(false)));
+        exits.pass(event, |event| events.push(event));
     }
-    events.extend(std::iter::from_fn(|| exits.pop(true)));
+    exits.end(|event| events.push(event));
     Some((topology, kernel, events))
 }

@@ -187,12 +187,12 @@ impl Recording {
                 if let Some(step) = seen.see(&event) {
                     back.count(step, || self.place_of(&event));
                 }
+                let mut pass = |event| exits.pass(event, |event| sink.take(event));
                 match &mut self.late {
-                    None => pass(&mut exits, event, sink),
+                    None => pass(event),
                     Some(late) => {
                         late.push(event);
-                        std::iter::from_fn(|| late.pop(false))
-                            .for_each(|event| pass(&mut exits, event, sink));
+                        std::iter::from_fn(|| late.pop(false)).for_each(pass);
                     }
                 }
             } else if let Record::Lost(_) = record {
@@ -203,9 +203,10 @@ impl Recording {
             }
         }
         if let Some(mut late) = self.late.take() {
-            std::iter::from_fn(|| late.pop(true)).for_each(|event| pass(&mut exits, event, sink));
+            std::iter::from_fn(|| late.pop(true))
+                .for_each(|event| exits.pass(event, |event| sink.take(event)));
         }
-        std::iter::from_fn(|| exits.pop(true)).for_each(|event| sink.take(event));
+        exits.end(|event| sink.take(event));
         drop(progress);
         seen.missing = Missing {
             lost_events: summary.lost,
@@ -306,14 +307,6 @@ fn warn(name: &str, summary: &Summary, back: &Back) {
         let last = last.map_or_else(String::new, |last| format!("; the last: {last}"));
         let parts = were(summary.gaps, "part");
         eprintln!("schedlab: {name}: {parts} not understood; the first: {gap}{last}");
-    }
-}
-
-/// Passes an event on, and those that waited for what it tells.
-fn pass(exits: &mut IdleExits, event: Event, sink: &mut impl Sink) {
-    match exits.push(event) {
-        Some(event) => sink.take(event),
-        None => std::iter::from_fn(|| exits.pop(false)).for_each(|event| sink.take(event)),
     }
 }
 

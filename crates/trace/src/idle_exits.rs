@@ -51,8 +51,21 @@ enum State {
 }
 
 impl IdleExits {
-    /// Takes the next event of the trace, and gives it back if nothing was missing yet.
-    pub fn push(&mut self, event: Event) -> Option<Event> {
+    /// Takes the next event of the trace, and passes on what nothing more is put before: this one, if nothing was missing yet.
+    pub fn pass(&mut self, event: Event, mut on: impl FnMut(Event)) {
+        match self.push(event) {
+            Some(event) => on(event),
+            None => std::iter::from_fn(|| self.pop(false)).for_each(on),
+        }
+    }
+
+    /// Passes on all that waits, at the end of the trace.
+    pub fn end(&mut self, on: impl FnMut(Event)) {
+        std::iter::from_fn(|| self.pop(true)).for_each(on);
+    }
+
+    /// Takes the next event, and gives it back if nothing was missing yet.
+    fn push(&mut self, event: Event) -> Option<Event> {
         let idled = self.unseen.runs(event.cpu) == Some(Pid::IDLE);
         let missing = self.unseen.event(&event).is_some() && idled;
         match &self.tasks {
@@ -68,7 +81,7 @@ impl IdleExits {
     }
 
     /// The next event before which nothing more is put; at the `end` of the trace all are.
-    pub fn pop(&mut self, end: bool) -> Option<Event> {
+    fn pop(&mut self, end: bool) -> Option<Event> {
         let ready = end || self.newest.since(self.waiting.front()?.time) > WAITS;
         if ready { self.waiting.pop_front() } else { None }
     }
@@ -193,16 +206,11 @@ mod tests {
         let mut out = Ftrace::new(Vec::new(), Precision::Micro);
         for record in ftrace::Reader::new(text.as_bytes()) {
             match record.unwrap() {
-                Record::Event(event) => {
-                    if let Some(event) = exits.push(event) {
-                        out.take(event);
-                    }
-                }
+                Record::Event(event) => exits.pass(event, |event| out.take(event)),
                 _ => exits.lost(),
             }
-            std::iter::from_fn(|| exits.pop(false)).for_each(|event| out.take(event));
         }
-        std::iter::from_fn(|| exits.pop(true)).for_each(|event| out.take(event));
+        exits.end(|event| out.take(event));
         let text = String::from_utf8(out.finish().unwrap()).unwrap();
         let text =
             text.lines().filter(|line| !line.starts_with('#')).map(|line| line.to_owned() + "\n").collect();
