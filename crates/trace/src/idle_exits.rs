@@ -80,9 +80,10 @@ impl IdleExits {
         None
     }
 
-    /// The next event before which nothing more is put; at the `end` of the trace all are.
+    /// The next event before which nothing more is put; at the `end` of the trace all are. Where the clock goes back, as where
+    /// another recording follows, none waits until it is as late again.
     fn pop(&mut self, end: bool) -> Option<Event> {
-        let ready = end || self.newest.since(self.waiting.front()?.time) > WAITS;
+        let ready = end || self.newest.0.abs_diff(self.waiting.front()?.time.0) > WAITS.0;
         if ready { self.waiting.pop_front() } else { None }
     }
 
@@ -264,6 +265,19 @@ mod tests {
     fn who_is_not_known_to_be_awake_is_not_let_run() {
         check(&[IDLES, FIRST, SLEEPS, OTHERS, ACTS], &[], [2, 0, 0]);
         check(&[IDLES, FIRST, SLEEPS, WAKING, WAKEUP, "CPU:1 [LOST 2 EVENTS]", ACTS], &[], [2, 0, 0]);
+    }
+
+    #[test]
+    fn nothing_waits_for_a_clock_that_went_back() {
+        let event = |line: &str| match ftrace::Reader::new(line.as_bytes()).next() {
+            Some(Ok(Record::Event(event))) => event,
+            other => panic!("{other:?}"),
+        };
+        let (mut exits, mut passed) = (IdleExits::default(), 0);
+        for line in [IDLES, FIRST, SLEEPS, &OTHERS.replace("1.005", "0.005")] {
+            exits.pass(event(line), |_| passed += 1);
+        }
+        assert_eq!(passed, 3);
     }
 
     #[test]

@@ -55,9 +55,10 @@ impl LateStates {
         self.waiting.push_back(event);
     }
 
-    /// The next event that nothing more is told of; at the `end` of the trace all are.
+    /// The next event that nothing more is told of; at the `end` of the trace all are. Where the clock goes back, as where
+    /// another recording follows, none waits until it is as late again.
     pub fn pop(&mut self, end: bool) -> Option<Event> {
-        let ready = end || self.newest.since(self.waiting.front()?.time) > WAITS;
+        let ready = end || self.newest.0.abs_diff(self.waiting.front()?.time.0) > WAITS.0;
         if ready { self.waiting.pop_front() } else { None }
     }
 
