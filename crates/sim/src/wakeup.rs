@@ -100,7 +100,8 @@ impl Engine<'_> {
         self.cpus[decision.cpu].heard = heard.filter(|_| self.is_idle(decision.cpu));
         self.effects(cpu, context);
         self.cpus[decision.cpu].heard = None;
-        self.tasks[task.index()].comes_to_waker = false;
+        let entry = &mut self.tasks[task.index()];
+        (entry.comes_to_waker, entry.interrupt_on) = (false, None);
         if self.tracing && !decision.remote {
             self.emit_wakeup(cpu, context, pending, task);
         }
@@ -260,17 +261,24 @@ mod tests {
         let mut w = WorkloadBuilder::new("test");
         let sleep = Op::Sleep { span: Duration::millis(1) };
         let on = Op::InterruptOn { cpu: CpuId(3) };
+        let sem = w.sem("sem", 0);
         let sleeps = w.program("sleeps", |p| {
-            // A call between it and a sleep takes it back.
+            // A call between it and a sleep takes it back, and so does a sleep that no interrupt ends.
             p.op(sleep).op(on).op(sleep).op(sleep).op(on).op(Op::Yield).op(sleep);
+            p.op(on).op(Op::SemWait { sem }).op(sleep);
         });
+        let posts = w.program("posts", |p| {
+            p.op(Op::Sleep { span: Duration::millis(20) }).op(Op::SemPost { sem });
+        });
+        let second = Some(w.cpus(CpuList::new(vec![CpuId(2)]).unwrap()));
+        w.task(TaskSpec { start_cpu: Some(CpuId(2)), cpus: second, ..TaskSpec::root("posts", posts) });
         let cpus = Some(w.cpus(CpuList::new(vec![CpuId(1)]).unwrap()));
         w.task(TaskSpec { start_cpu: Some(CpuId(1)), cpus, ..TaskSpec::root("sleeps", sleeps) });
         let workload = w.finish().unwrap();
         let (machine, kernel) = (Machine::preset("4").unwrap(), Kernel::parse("v6.12").unwrap());
         let mut woken = Woken::default();
         assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut woken).is_ok());
-        assert_eq!(woken.0, [1, 3, 1, 1].map(CpuId));
+        assert_eq!(woken.0, [1, 3, 1, 1, 2, 1].map(CpuId));
     }
 
     #[test]
