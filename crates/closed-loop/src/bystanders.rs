@@ -10,7 +10,7 @@ use schedlab_audit::bound_kthread;
 use schedlab_replay::usual_policy;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, Time};
-use schedlab_workload::{CpuList, SchedAttr, Start, TaskSpec, Workload, WorkloadBuilder, WorkloadError};
+use schedlab_workload::{CpuList, Did, SchedAttr, Start, TaskSpec, Workload, WorkloadBuilder, WorkloadError};
 
 use crate::course::{Course, Courses};
 
@@ -67,7 +67,6 @@ pub(crate) fn as_recorded(
     let cpus = cpus.map(|cpus| w.cpus(cpus));
     let code = w.program(course.comm.to_string(), |p| {
         if !course.is_new {
-            // It has been asleep for long when it first wakes.
             p.run(Duration(1));
         }
         for &(at, ran) in &course.bursts {
@@ -82,6 +81,8 @@ pub(crate) fn as_recorded(
         attr: Some(attr),
         cpus,
         background: true,
+        // It has been asleep for long, and has none of a new task's averages.
+        did: (!course.is_new).then_some(Did { running: 0, runnable: 0, awake: true }),
         ..TaskSpec::root(course.comm.to_string(), code)
     }
 }
