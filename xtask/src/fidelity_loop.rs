@@ -34,7 +34,7 @@ const HOGS: [&str; 2] = ["hogs", "hogs-runtime"];
 const STREAMS: [&str; 4] = ["stream-perllc-1", "stream-perllc-2", "stream-perllc-3", "stream-half"];
 
 /// Seeds whose mean is printed, and seeds that say what the hidden past leaves open.
-const RUNS: u64 = 5;
+const RUNS: u64 = 20;
 const PASTS: u64 = 100;
 
 /// How far a hog's share may be off, as a part of it, and the share of one of two hogs, as a part of a CPU.

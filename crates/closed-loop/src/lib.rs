@@ -22,7 +22,7 @@ use std::io::{Read, Seek};
 use schedlab_audit::{Audit, Options};
 use schedlab_machine::Machine;
 use schedlab_report::metrics::{Busy, Cause, Counts, Migrations, Placements, WakeupLatency};
-use schedlab_sched::{Experience, Kernel};
+use schedlab_sched::{Experience, Kernel, Lately};
 use schedlab_sim::{Past, Simulation};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_trace::read::{Record, open};
@@ -239,7 +239,8 @@ pub fn simulated(
         root.flips = begun.flips;
     }
     let workload = begun.bystanders.beside(workload).map_err(|e| Error::new(e.to_string()))?;
-    let past = Past { experience: begun.experience.clone(), ..Past::default() };
+    // What wrote the recording before was at work up to then.
+    let past = Past { experience: begun.experience.clone(), lately: Lately::Idle, ..Past::default() };
     let simulation = Simulation::new(machine, kernel, &workload).map_err(|e| Error::new(e.to_string()))?;
     let mut own = Figures::of(program);
     let (outcome, left) = simulation.seed(seed).limit(LIMIT).past(past).run_learning(&mut own);

@@ -113,6 +113,7 @@ pub use schedule::{Deactivate, Pick, Switched};
 pub use task::{NewTask, Policy, Task, TaskState};
 pub use tick::Ticked;
 pub use tunables::{Scaled, Tunable, Tunables};
+pub use uptime::Lately;
 pub use view::{Candidate, Leans, Placement, Refused, View};
 pub use wakeup::{WakePath, Wakees, Wakeup, WakeupDecision};
 pub use watched::Watched;

@@ -10,25 +10,22 @@ use schedlab_units::Time;
 
 use crate::{Sched, SchedDomain};
 
+/// What the CPUs of a machine did before a run, as far as it decides when they balanced last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lately {
+    /// They were busy once, and then idle with nobody who balanced for them: as no tick came, a pass of theirs is overdue.
+    #[default]
+    Busy,
+    /// They were idle beside others who worked, and balanced for the idle.
+    Idle,
+}
+
 impl Sched {
-    /// Lets the idle machine reach `now`. What its past left to chance is drawn from
-    /// `draw`: when each CPU went idle, and when each domain was balanced last.
+    /// Lets the idle machine reach `now`. When each CPU went idle is drawn from `draw`.
     pub fn has_been_up(&mut self, now: Time, mut draw: impl FnMut() -> u64) {
         let jiffy = self.jiffies(now);
-        for id in 0..self.domains.sds.len() {
-            let sd = &self.domains.sds[id];
-            let interval = (sd.balance_interval * self.kernel.tunables.hz / 1000).max(1);
-            let ago = draw() % interval;
-            let sd = &mut self.domains.sds[id];
-            sd.last_balance = jiffy.saturating_sub(ago);
-            sd.last_decay_max_lb_cost = jiffy;
-        }
         for index in 0..self.rqs.len() {
             let cpu = CpuId::from(index);
-            let due = self.domains.walk(cpu).map(|(_, sd)| {
-                sd.last_balance + (sd.balance_interval * self.kernel.tunables.hz / 1000).max(1)
-            });
-            let next_balance = due.min().unwrap_or(jiffy + 1);
             let smt = self.domains.smt_mask[cpu].weight() > 1;
             if let Some(shared) = self.domains.per_cpu[cpu].llc_shared {
                 let llc_size = self.domains.per_cpu[cpu].llc_size;
@@ -40,12 +37,33 @@ impl Sched {
             let went_idle = 1 + draw() % now.0.max(2);
             self.update_rq_clock(cpu, now);
             let rq = &mut self.rqs[cpu];
-            rq.next_balance = next_balance;
             rq.idle_stamp = went_idle.min(now.0);
             rq.last_blocked_load_update = jiffy;
             rq.age_stamp = rq.clock;
         }
+        for sd in &mut self.domains.sds {
+            sd.last_decay_max_lb_cost = jiffy;
+        }
         self.nohz_next_balance = jiffy + 1;
+    }
+
+    /// Lets the last pass over each domain before `at` be as long ago as `draw` says, less than the time between two passes of
+    /// a CPU that is as it was lately.
+    pub fn was_balanced(&mut self, at: Time, lately: Lately, mut draw: impl FnMut() -> u64) {
+        let jiffy = self.jiffies(at);
+        for id in 0..self.domains.sds.len() {
+            let sd = &mut self.domains.sds[id];
+            // Passes that found nothing to do have doubled it as far as it goes.
+            sd.balance_interval = sd.max_interval;
+            let between = self.get_sd_balance_interval(&self.domains.sds[id], lately == Lately::Busy);
+            self.domains.sds[id].last_balance = jiffy.saturating_sub(draw() % between);
+        }
+        for index in 0..self.rqs.len() {
+            let cpu = CpuId::from(index);
+            let idle_due = |sd: &SchedDomain| sd.last_balance + self.get_sd_balance_interval(sd, false);
+            let next_balance = self.domains.walk(cpu).map(|(_, sd)| idle_due(sd)).min();
+            self.rqs[cpu].next_balance = next_balance.unwrap_or(jiffy + 1);
+        }
     }
 
     /// The shortest and the longest time, in jiffies, between two passes of a busy CPU over the lowest of its domains with
@@ -88,14 +106,29 @@ mod tests {
             let mut sched = Sched::new(&topology, &Kernel::preset(preset), Prices::default(), 1);
             let now = Time(1_000_000_000);
             let mut seed = 7u64;
-            sched.has_been_up(now, || {
+            let mut draw = || {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 seed >> 33
-            });
+            };
+            sched.has_been_up(now, &mut draw);
+            sched.was_balanced(now, Lately::Busy, &mut draw);
             let jiffy = sched.jiffies(now);
             assert!(sched.rqs.values().iter().all(|rq| (1..=now.0).contains(&rq.idle_stamp)));
+            let due = |sched: &Sched, busy: bool| {
+                let past = |sd: &&SchedDomain| sd.last_balance <= jiffy;
+                let due =
+                    |sd: &SchedDomain| sd.last_balance + sched.get_sd_balance_interval(sd, busy) <= jiffy;
+                let sds = &sched.domains.sds;
+                assert_eq!(sds.iter().filter(past).count(), sds.len());
+                sds.iter().filter(|sd| due(sd)).count()
+            };
+            assert_eq!(due(&sched, true), 0, "no busy CPU's");
+            let (overdue, domains) = (due(&sched, false), sched.domains.sds.len());
+            assert!(overdue > domains / 2, "most of the idle CPUs': {overdue} of {domains}");
+            sched.check();
+            sched.was_balanced(now, Lately::Idle, draw);
+            assert_eq!(due(&sched, false), 0, "no idle CPU's");
             assert!(sched.rqs.values().iter().all(|rq| rq.next_balance > jiffy));
-            assert!(sched.domains.sds.iter().all(|sd| sd.last_balance <= jiffy));
             sched.check();
         }
     }

@@ -346,6 +346,7 @@ impl<'a> Engine<'a> {
         let at = UPTIME + past.at;
         let phase = past.since_tick.map(|since| (since.0 % tick + tick - at.0 % tick) % tick);
         let begin = UPTIME + Duration(phase.unwrap_or(drawn));
+        self.sched.was_balanced(begin, past.lately, || draw.next());
         for late in &past.late_ticks {
             let number = (begin + past.at).0 / tick + late.number;
             self.late_ticks[late.cpu].push((number, late.late.0));

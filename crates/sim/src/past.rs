@@ -1,6 +1,6 @@
 //! What is known of what was before a run.
 
-use schedlab_sched::Experience;
+use schedlab_sched::{Experience, Lately};
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
@@ -15,6 +15,8 @@ pub struct Past {
     pub late_ticks: Vec<LateTick>,
     /// The first passes of balancing that came after it, in their order.
     pub passes: Vec<Pass>,
+    /// What the CPUs did before the start.
+    pub lately: Lately,
     /// What balancing had learned before the start, if that is known.
     pub experience: Option<Experience>,
 }

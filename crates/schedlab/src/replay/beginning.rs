@@ -76,7 +76,7 @@ impl Recorded {
             since_tick,
             late_ticks: late_ticks.collect(),
             passes: passes.collect(),
-            experience: None,
+            ..Past::default()
         }
     }
 
