@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use schedlab::Run;
 use schedlab::audit::apply_tunables;
+use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
+use schedlab::workload::Flips;
 use schedlab_closed_loop::{self as closed_loop, ROWS};
 
 use crate::change::{Change, Tally};
@@ -87,7 +89,8 @@ fn measure(folders: &[String]) -> Result<(), String> {
     let line = |(key, [boot, round], folder): &(Key, [String; 2], PathBuf)| {
         let facts = folder.join("../../facts/topology.txt");
         let machine = closed_loop::machine(MACHINE, &read(&facts)?).map_err(|e| e.to_string())?;
-        let (_, measured) = spread::recording(folder, &machine, &key[0])?;
+        let kernel = Kernel::parse(&key[0]).map_err(|e| e.to_string())?;
+        let (_, measured) = spread::recording(folder, &machine, &kernel)?;
         let words = figures(&measured.row()).map(|figure| ((figure * 10.0).round() / 10.0).to_string());
         Ok(format!("{}\t{boot}\t{round}\t{}\n", key.join("\t"), words.join("\t")))
     };
@@ -126,7 +129,7 @@ fn foretell(recorded: &Rounds) -> Result<Foretold, String> {
         let learned = Recording::of(&folder)?.learn()?;
         let kernels: Vec<Kernel> =
             settings.iter().map(|setting| under(setting, &learned)).collect::<Result<_, _>>()?;
-        let by_kernel = [simulated(&folder, kernel, &kernels)?, replayed(&learned, kernels)?];
+        let by_kernel = [simulated(&folder, &learned, &kernels)?, replayed(&learned, kernels)?];
         let keyed = |runs: Vec<Vec<Figures>>| -> Rounds {
             let key = |setting: &&str| [kernel, setting, load].map(str::to_string);
             settings.iter().map(key).zip(runs).collect()
@@ -159,17 +162,33 @@ fn under(setting: &str, learned: &Learned) -> Result<Kernel, String> {
     Ok(kernel)
 }
 
-/// Runs of the program's model by kernel, begun as it was in a recording.
-fn simulated(folder: &Path, version: &str, kernels: &[Kernel]) -> Result<Vec<Vec<Figures>>, String> {
+/// Runs of the program's model by kernel, begun as it was in a recording, but for the flips from before.
+fn simulated(folder: &Path, learned: &Learned, kernels: &[Kernel]) -> Result<Vec<Vec<Figures>>, String> {
     let facts = read(&folder.join("../facts/topology.txt"))?;
     let machine = closed_loop::machine(MACHINE, &facts).map_err(|e| e.to_string())?;
-    let (program, recorded) = spread::recording(folder, &machine, version)?;
+    let (program, mut recorded) = spread::recording(folder, &machine, &learned.kernel)?;
+    recorded.begun.flips = flips(folder, &machine, learned)?;
     let run = |kernel: &Kernel, seed| {
         closed_loop::simulated(&machine, kernel, &program, &recorded.begun, seed)
             .map(|run| figures(&run.row()))
             .map_err(|e| e.to_string())
     };
     kernels.iter().map(|kernel| (1..=SEEDS).map(|seed| run(kernel, seed)).collect()).collect()
+}
+
+/// Flips from before: the middle ones of what the recordings of a load tell, under whatever setting, as one recording is the
+/// first of its boot and tells of no other.
+fn flips(folder: &Path, machine: &Machine, learned: &Learned) -> Result<Option<Flips>, String> {
+    let load = name(folder).trim_start_matches(PLAIN).to_string();
+    let mut all = Vec::new();
+    for recording in folders_in(folder.parent().unwrap_or(folder))? {
+        if let Some(setting) = name(&recording).strip_suffix(load.as_str()) {
+            let (_, recorded) = spread::recording(&recording, machine, &under(setting, learned)?)?;
+            all.extend(recorded.begun.flips);
+        }
+    }
+    all.sort_by_key(|flips| flips.count);
+    Ok(all.get(all.len() / 2).copied())
 }
 
 /// Runs by kernel of what was learned from a recording, on the recorded machine.

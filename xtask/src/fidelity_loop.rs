@@ -233,7 +233,8 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn recorded(&self, load: &str) -> Result<(Program, Figures), String> {
-        spread::recording(&self.folder.join(load), self.machine, self.kernel)
+        let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
+        spread::recording(&self.folder.join(load), self.machine, &kernel)
     }
 
     fn simulated(&self, program: &Program, recorded: &Figures, seed: u64) -> Result<Figures, String> {

@@ -143,12 +143,11 @@ pub fn write(folders: &[String]) -> Result<(), String> {
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn recording(folder: &Path, machine: &Machine, kernel: &str) -> Result<(Program, Figures), String> {
+pub fn recording(folder: &Path, machine: &Machine, kernel: &Kernel) -> Result<(Program, Figures), String> {
     let program = Program::parse(&read(&folder.join("cmd.txt"))?).map_err(|e| e.to_string())?;
     let path = folder.join("trace.txt.gz");
     let trace = fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let kernel = Kernel::parse(kernel).map_err(|e| e.to_string())?;
-    let figures = recorded(Cursor::new(trace), &program, machine, &kernel)
+    let figures = recorded(Cursor::new(trace), &program, machine, kernel)
         .map_err(|e| format!("{}: {e}", path.display()))?;
     Ok((program, figures))
 }
@@ -156,7 +155,8 @@ pub fn recording(folder: &Path, machine: &Machine, kernel: &str) -> Result<(Prog
 /// The figures of a load as words between tabs.
 fn measured(place: &Path, kernel: &str, of: &str, load: &str) -> Result<String, String> {
     let machine = machine(of, &read(&place.join("facts/topology.txt"))?).map_err(|e| e.to_string())?;
-    let (program, figures) = recording(&place.join(load), &machine, kernel)?;
+    let kernel = Kernel::parse(kernel).map_err(|e| e.to_string())?;
+    let (program, figures) = recording(&place.join(load), &machine, &kernel)?;
     let again = again(&program, &figures);
     let places = |number: f64, places: i32| (number * 10f64.powi(places)).round() / 10f64.powi(places);
     let mut words: Vec<String> = again.figures.iter().map(|&figure| places(figure, 1).to_string()).collect();
