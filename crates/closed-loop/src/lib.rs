@@ -240,7 +240,7 @@ pub fn simulated(
     }
     let workload = begun.bystanders.beside(workload).map_err(|e| Error::new(e.to_string()))?;
     // What wrote the recording before was at work up to then.
-    let past = Past { experience: begun.experience.clone(), lately: Lately::Idle, ..Past::default() };
+    let past = Past { experience: begun.experience.clone(), lately: Lately::AtWork, ..Past::default() };
     let simulation = Simulation::new(machine, kernel, &workload).map_err(|e| Error::new(e.to_string()))?;
     let mut own = Figures::of(program);
     let (outcome, left) = simulation.seed(seed).limit(LIMIT).past(past).run_learning(&mut own);

@@ -10,14 +10,14 @@ use schedlab_units::Time;
 
 use crate::{Sched, SchedDomain};
 
-/// What the CPUs of a machine did before a run, as far as it decides when they balanced last.
+/// What went on on a machine just before a run, as far as it decides when CPUs balanced last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lately {
-    /// They were busy once, and then idle with nobody who balanced for them: as no tick came, a pass of theirs is overdue.
+    /// Nothing: idle CPUs had no ticks, and nobody balanced for them since they were busy last.
     #[default]
-    Busy,
-    /// They were idle beside others who worked, and balanced for the idle.
-    Idle,
+    Quiet,
+    /// Somebody worked, and balanced for the idle.
+    AtWork,
 }
 
 impl Sched {
@@ -47,15 +47,15 @@ impl Sched {
         self.nohz_next_balance = jiffy + 1;
     }
 
-    /// Lets the last pass over each domain before `at` be as long ago as `draw` says, less than the time between two passes of
-    /// a CPU that is as it was lately.
+    /// Lets the last pass over each domain before `at` be as long ago as `draw` says: on a quiet machine less than the time
+    /// between two passes of a busy CPU, else less than that of an idle one.
     pub fn was_balanced(&mut self, at: Time, lately: Lately, mut draw: impl FnMut() -> u64) {
         let jiffy = self.jiffies(at);
         for id in 0..self.domains.sds.len() {
             let sd = &mut self.domains.sds[id];
             // Passes that found nothing to do have doubled it as far as it goes.
             sd.balance_interval = sd.max_interval;
-            let between = self.get_sd_balance_interval(&self.domains.sds[id], lately == Lately::Busy);
+            let between = self.get_sd_balance_interval(&self.domains.sds[id], lately == Lately::Quiet);
             self.domains.sds[id].last_balance = jiffy.saturating_sub(draw() % between);
         }
         for index in 0..self.rqs.len() {
@@ -111,7 +111,7 @@ mod tests {
                 seed >> 33
             };
             sched.has_been_up(now, &mut draw);
-            sched.was_balanced(now, Lately::Busy, &mut draw);
+            sched.was_balanced(now, Lately::Quiet, &mut draw);
             let jiffy = sched.jiffies(now);
             assert!(sched.rqs.values().iter().all(|rq| (1..=now.0).contains(&rq.idle_stamp)));
             let due = |sched: &Sched, busy: bool| {
@@ -126,7 +126,7 @@ mod tests {
             let (overdue, domains) = (due(&sched, false), sched.domains.sds.len());
             assert!(overdue > domains / 2, "most of the idle CPUs': {overdue} of {domains}");
             sched.check();
-            sched.was_balanced(now, Lately::Idle, draw);
+            sched.was_balanced(now, Lately::AtWork, draw);
             assert_eq!(due(&sched, false), 0, "no idle CPU's");
             assert!(sched.rqs.values().iter().all(|rq| rq.next_balance > jiffy));
             sched.check();

@@ -15,7 +15,7 @@ pub struct Past {
     pub late_ticks: Vec<LateTick>,
     /// The first passes of balancing that came after it, in their order.
     pub passes: Vec<Pass>,
-    /// What the CPUs did before the start.
+    /// What went on before the start.
     pub lately: Lately,
     /// What balancing had learned before the start, if that is known.
     pub experience: Option<Experience>,
