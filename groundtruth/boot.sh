@@ -5,9 +5,10 @@
 # MACHINE is SOCKETSxLLCSxCORES[xTHREADS], one NUMA node per socket at distance 21, with CPUs numbered in that
 # order; `-cluster` behind it makes two clusters of each LLC, with an L2 each. The clock of the guest counts
 # instructions, so what else the host does cannot be seen in a recording.
-# Environment: QEMU, QEMU_ARGS (more arguments), MEM (MiB of a node), SEED (of the random numbers that the guest gets:
-# another one is another boot).
+# Environment: QEMU (if not set, what qemu.sh finds: 6.1 does not boot under one before 10), QEMU_ARGS (more arguments),
+# MEM (MiB of a node), SEED (of the random numbers that the guest gets: another one is another boot).
 set -euo pipefail
+QEMU=${QEMU:-$("$(dirname "$0")/qemu.sh")}
 kernel=$1 initramfs=$2 job=$3 out=$4 machine=$5 seconds=${6:-600}
 IFS=x read -r sockets llcs cores threads <<<"${machine%%-*}"
 threads=${threads:-1}
@@ -53,7 +54,7 @@ mkdir -p "$out"
 # File names without their folders: they say nothing about the machine.
 echo "qemu-system-x86_64 ${args[*]} ${QEMU_ARGS:-}" | sed -E 's#(-kernel |-initrd |file=)[^ ,]*/#\1#g' >"$out/qemu.cmd"
 # shellcheck disable=SC2086
-timeout -s KILL "$seconds" "${QEMU:-qemu-system-x86_64}" "${args[@]}" ${QEMU_ARGS:-} </dev/null >"$work/console" 2>"$work/errors" || true
+timeout -s KILL "$seconds" "$QEMU" "${args[@]}" ${QEMU_ARGS:-} </dev/null >"$work/console" 2>"$work/errors" || true
 tr -d '\r' <"$work/console" >"$out/console.txt"
 if ! tar -C "$out" -xf "$work/out.img" 2>/dev/null || ! grep -q '^LAB off' "$out/console.txt"; then
     echo "groundtruth: the guest did not come to its end in $seconds s; its last words, and the emulator's:" >&2
