@@ -179,10 +179,11 @@ fn simulated(folder: &Path, learned: &Learned, kernels: &[Kernel]) -> Result<Vec
 /// Flips from before: the middle ones of what the recordings of a load tell, under whatever setting, as one recording is the
 /// first of its boot and tells of no other.
 fn flips(folder: &Path, machine: &Machine, learned: &Learned) -> Result<Option<Flips>, String> {
-    let load = name(folder).trim_start_matches(PLAIN).to_string();
+    let plain = name(folder);
+    let load = plain.strip_prefix(PLAIN).unwrap_or_default();
     let mut all = Vec::new();
     for recording in folders_in(folder.parent().unwrap_or(folder))? {
-        if let Some(setting) = name(&recording).strip_suffix(load.as_str()) {
+        if let Some(setting) = name(&recording).strip_suffix(load) {
             let (_, recorded) = spread::recording(&recording, machine, &under(setting, learned)?)?;
             all.extend(recorded.begun.flips);
         }

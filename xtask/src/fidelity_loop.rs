@@ -232,14 +232,16 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
+    fn kernel(&self) -> Result<Kernel, String> {
+        Kernel::parse(self.kernel).map_err(|e| e.to_string())
+    }
+
     fn recorded(&self, load: &str) -> Result<(Program, Figures), String> {
-        let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
-        spread::recording(&self.folder.join(load), self.machine, &kernel)
+        spread::recording(&self.folder.join(load), self.machine, &self.kernel()?)
     }
 
     fn simulated(&self, program: &Program, recorded: &Figures, seed: u64) -> Result<Figures, String> {
-        let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
-        simulated(self.machine, &kernel, program, &recorded.begun, seed).map_err(|e| e.to_string())
+        simulated(self.machine, &self.kernel()?, program, &recorded.begun, seed).map_err(|e| e.to_string())
     }
 
     fn head(&self, load: &str) -> String {
@@ -248,7 +250,7 @@ impl Place<'_> {
 
     /// Runs all loads of a boot in their order, each on a machine that has learned from those before it.
     fn session(&self, tables: &mut Tables) -> Result<BTreeMap<&'static str, Runs>, String> {
-        let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
+        let kernel = self.kernel()?;
         let known = learned(&read(&self.folder.join("facts/domains.txt"))?, &kernel);
         let mut known = vec![known; RUNS as usize];
         let mut all = BTreeMap::new();
@@ -328,7 +330,7 @@ impl Place<'_> {
         let program = Program::parse(&read(&folder.join("cmd.txt"))?).map_err(|e| e.to_string())?;
         let path = folder.join("trace.txt.gz");
         let trace = fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let kernel = Kernel::parse(self.kernel).map_err(|e| e.to_string())?;
+        let kernel = self.kernel()?;
         let machine = bare_machine(self.machine.name(), facts).map_err(|e| e.to_string())?;
         let shares = courses(Cursor::new(trace))
             .and_then(|courses| shares(&courses, &program, &machine, &kernel))

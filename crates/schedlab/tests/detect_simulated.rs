@@ -62,10 +62,10 @@ fn a_client_walks_round_the_cache_without_kthread_stacking() {
 #[test]
 fn placement_on_a_cpu_that_interrupts_take_is_found() {
     let ping = "machine = \"xeon-20c\"\nkernels = [\"v4.13\"]\n\
-                [workload]\nmodel = \"barrier\"\nthreads = 20\nrounds = 60\nwork = \"1.94ms\"\n\
+                [workload]\nmodel = \"barrier\"\nthreads = 20\nrounds = 90\nwork = \"1.94ms\"\n\
                 [[workload.with]]\nmodel = \"ping\"\n";
     let findings = findings(ping, "v4.13", "stolen-cpu");
     let [flood] = &findings.worst[..] else { panic!("one CPU: {findings:?}") };
     assert_eq!((flood.cpus[0], flood.tasks[0].comm.as_str()), (0, "ping"));
-    assert!(flood.count > 30 && avoids(flood) == ["SIS_CAPACITY"], "{flood:?}");
+    assert!(flood.count > 50 && avoids(flood) == ["SIS_CAPACITY"], "{flood:?}");
 }
