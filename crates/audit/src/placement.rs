@@ -79,10 +79,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
     let narrow_by_own = wide && !own(shadow);
     let asks_other = open || found.telling.is_some();
     let over = if !wide || narrow_by_own || asks_other { affine_domain(shadow, wakeup, prev) } else { None };
-    if narrow_by_own {
-        // By its own flips it is affine; loads that were looked at keep their factor for a jiffy.
-        affine(shadow, wakeup, prev, over, now);
-    }
+    (found.affine, found.spreads) = (over.is_some(), wide && !narrow_by_own);
     let mut asks_sync = (!wide || asks_other) && over.is_some() && may_be_sync(shadow, wakeup);
     let trusts = shadow.trusts;
     shadow.trusts &= found.telling.is_none();
@@ -107,7 +104,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
             let (first, second) = if spreads {
                 (spreading(shadow, wakeup, prev), None)
             } else {
-                affine(shadow, &Wakeup { sync, ..*wakeup }, prev, over, now)
+                shadow.suppose(|shadow| affine(shadow, &Wakeup { sync, ..*wakeup }, prev, over, now))
             };
             asks_sync &= spreads || wakeup::heeds_sync(first.affine);
             for target in std::iter::once(&first).chain(&second) {
@@ -134,6 +131,12 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
     }
     // Where it may also spread, the flag is not told from that.
     found.by_flag = Some(by_flag).filter(|_| asks_sync && flag.is_none() && !wide && !asks_other);
+}
+
+/// Does what the affine step of a wake-up leaves behind: loads that it weighs keep their factor for a jiffy.
+pub fn weigh(shadow: &Shadow, wakeup: &Wakeup, now: Time) {
+    let prev = shadow.sched.task(wakeup.task).wake_cpu;
+    affine(shadow, wakeup, prev, affine_domain(shadow, wakeup, prev), now);
 }
 
 /// Whether the wake-up may carry the sync flag, and it is heeded: that of a waker that exits

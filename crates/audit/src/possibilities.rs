@@ -19,6 +19,10 @@ pub struct Possibilities {
     pub telling: Option<Telling>,
     /// Whether the wake-up may lead around the previous CPU and around the waker's: without the sync flag, and with it.
     pub by_flag: Option<[[bool; 2]; 2]>,
+    /// Whether the affine step was asked, which may weigh loads.
+    pub affine: bool,
+    /// Whether the wake-up is likely to spread, and so to pass that step by.
+    pub spreads: bool,
     /// Where a search ends hangs on its limit.
     pub by_limit: Option<ByLimit>,
 }

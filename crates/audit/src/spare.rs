@@ -40,7 +40,7 @@ impl Spare {
     pub fn possibilities(&mut self) -> Possibilities {
         let placements = self.placements.pop().unwrap_or_default();
         let around = [(); 2].map(|()| self.cpus.pop().unwrap_or_default());
-        Possibilities { list: self.list(), placements, around, telling: None, by_flag: None, by_limit: None }
+        Possibilities { list: self.list(), placements, around, ..Possibilities::default() }
     }
 
     /// A list is no longer needed.

@@ -6,6 +6,7 @@
 
 use schedlab_sched::Wakeup;
 
+use crate::placement::may_be_sync;
 use crate::shadow::Shadow;
 
 /// So many more wake-ups than had the other flag tell that it is this one.
@@ -34,6 +35,13 @@ impl Shadow {
     /// The flag that a wake-up carries, if earlier ones tell.
     pub fn sync_flag(&self, wakeup: &Wakeup) -> Option<bool> {
         self.known(wakeup.task).sync_flags.of(wakeup.in_task).filter(|_| self.trusts)
+    }
+
+    /// Whether a wake-up may carry no flag, and whether it may carry it, as far as more of the earlier ones tell.
+    pub fn likely_sync_flags(&self, wakeup: &Wakeup) -> [bool; 2] {
+        let more = self.known(wakeup.task).sync_flags.0[usize::from(wakeup.in_task)];
+        let may = may_be_sync(self, wakeup);
+        [!may || more <= 0, may && more >= 0]
     }
 
     /// Only with this flag a wake-up leads where it led.

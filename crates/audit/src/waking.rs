@@ -31,6 +31,10 @@ pub(crate) struct Open {
     /// Generation of the state in which it was judged.
     judged: u64,
     applied: bool,
+    /// The task may not have got off its CPU yet, which then queued it without a choice.
+    may_be_on_cpu: bool,
+    /// So likely that the choice tells nothing.
+    likely_on_cpu: bool,
     /// It can only have happened without a choice: the task was still queued, or on its CPU.
     nobody_chose: bool,
 }
@@ -53,6 +57,9 @@ const LEARNED_BESIDE: [Hidden; 4] =
 
 /// A task that wakes those who wait for its end is gone so soon after.
 const EXIT_PATIENCE: Duration = Duration::micros(3);
+
+/// A task has mostly got off its CPU so soon after the event that tells of its switch.
+const SWITCH_TIME: Duration = Duration::micros(5);
 
 impl<S: Listener> Audit<S> {
     pub(crate) fn waking(&mut self, event: &Event, task: TaskId, prev: CpuId, fate: Option<Fate>) {
@@ -85,6 +92,7 @@ impl<S: Listener> Audit<S> {
             current_cpu: false,
         };
         self.shadow.known_mut(task).plainly_woken |= event.flags.has(Flags::HARDIRQ);
+        let may_be_on_cpu = fate.stays_on(prev) && fate.by == prev && self.shadow.may_be_on_cpu(task, now);
         let mut open = self.open.begin(Open {
             wakeup,
             fate,
@@ -92,6 +100,8 @@ impl<S: Listener> Audit<S> {
             possible: Possibilities::default(),
             judged: 0,
             applied: false,
+            may_be_on_cpu,
+            likely_on_cpu: may_be_on_cpu && now.since(self.shadow.known(task).left) <= SWITCH_TIME,
             nobody_chose: false,
         });
         self.judge(&mut open, now);
@@ -145,12 +155,29 @@ impl<S: Listener> Audit<S> {
         spare.give_back(before);
         spare.empty(&mut open.possible);
         open.possible = possible;
+        if first {
+            self.weigh(open, now);
+        }
+    }
+
+    /// Loads that the wake-up likely weighed keep their factor for a jiffy.
+    fn weigh(&self, open: &Open, now: Time) {
+        let (possible, cpu) = (&open.possible, open.fate.cpu);
+        if possible.affine && !possible.tells_spread(cpu).unwrap_or(possible.spreads) {
+            let likely = match possible.tells_flag(cpu) {
+                Some(sync) => [!sync, sync],
+                None => self.shadow.likely_sync_flags(&open.wakeup),
+            };
+            for sync in [false, true].into_iter().filter(|&sync| likely[usize::from(sync)]) {
+                placement::weigh(&self.shadow, &Wakeup { sync, ..open.wakeup }, now);
+            }
+        }
     }
 
     /// Whether what happened follows under another reading, the likelier ones first.
     fn judge_otherwise(&mut self, open: &mut Open, now: Time) {
         let readings: [fn(&mut Self, &mut Open, Time); 6] = [
-            Self::judge_on_cpu,
+            |audit, open, _| audit.judge_on_cpu(open),
             Self::judge_without_search,
             Self::judge_in_motion,
             |audit, open, _| audit.judge_still_queued(open),
@@ -177,10 +204,9 @@ impl<S: Listener> Audit<S> {
     }
 
     /// Whether what happened follows if the task had not got off its CPU yet.
-    fn judge_on_cpu(&mut self, open: &mut Open, now: Time) {
-        let (task, fate) = (open.wakeup.task, open.fate);
-        let cpu = self.shadow.sched.task(task).cpu;
-        if fate.stays_on(cpu) && fate.by == cpu && self.shadow.may_be_on_cpu(task, now) {
+    fn judge_on_cpu(&mut self, open: &mut Open) {
+        let task = open.wakeup.task;
+        if open.may_be_on_cpu {
             self.shadow.sched.task_mut(task).on_cpu = true;
             let path = self.shadow.sched.wake_path(&open.wakeup);
             self.shadow.sched.task_mut(task).on_cpu = false;
@@ -286,13 +312,14 @@ impl<S: Listener> Audit<S> {
 
     /// Applies a wake-up; what it does to the task that runs where it ends.
     fn settle(&mut self, open: &Open, now: Time) -> Option<PreemptDecision> {
+        let told = !open.nobody_chose && !open.likely_on_cpu;
         if let Some(telling) = &open.possible.telling
-            && !open.nobody_chose
+            && told
             && let Some(wide) = open.possible.tells_spread(open.fate.cpu)
         {
             self.shadow.learn_flips(&telling.spread, wide);
         }
-        if !open.nobody_chose && open.verdict.hidden.is_none_or(|hidden| LEARNED_BESIDE.contains(&hidden)) {
+        if told && open.verdict.hidden.is_none_or(|hidden| LEARNED_BESIDE.contains(&hidden)) {
             if let Some(sync) = open.possible.tells_flag(open.fate.cpu) {
                 self.shadow.learn_sync_flag(&open.wakeup, sync);
             }
