@@ -279,6 +279,8 @@ impl<S: Listener> Audit<S> {
         let within = matches!(event.kind, Kind::Unknown(_)) && event.flags.has(Flags::HARDIRQ);
         if answer == Some(false) && !within && self.shadow.sched.rqs[cpu].curr != Curr::Idle {
             self.overrun(event);
+            // Who was asked for has been taken away.
+            self.shadow.goes_on(cpu, event.time);
             // What was not asked for here is not pending in the kernel either.
             let rq = &mut self.shadow.sched.rqs[cpu];
             (rq.need_resched, rq.skip_clock_update) = Default::default();

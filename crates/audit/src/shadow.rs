@@ -371,7 +371,7 @@ impl Shadow {
 
     /// If the task of a CPU was asked to make way but comes first again, it goes on: no event tells.
     /// Sleepers that came first left their queue.
-    fn goes_on(&mut self, cpu: CpuId, now: Time) {
+    pub fn goes_on(&mut self, cpu: CpuId, now: Time) {
         let curr = self.sched.rqs[cpu].curr;
         if self.sched.rqs[cpu].need_resched.any() && self.sched.choose_next(cpu).next == curr {
             self.sched.switch_to(cpu, curr, now);
