@@ -190,7 +190,10 @@ impl Pairing {
                 }
             }
             Kind::SchedMigrateTask { pid, prio, dest_cpu, .. } => {
-                self.grown(pid, prio, None);
+                // Who has the priority with which it was born may not have run yet.
+                if self.prio_at_birth(pid) != Some(prio) {
+                    self.grown(pid, prio, None);
+                }
                 let follows = |waking| self.told || self.last.get(event.cpu.index()) == Some(&waking);
                 if let Some(waking) = self.open.get(pid)
                     && follows(waking)
@@ -269,6 +272,15 @@ impl Pairing {
                 waiting.open = false;
                 self.newborn.remove(pid);
             }
+        }
+    }
+
+    /// The priority with which a task was born that has not shown another yet.
+    fn prio_at_birth(&mut self, pid: Pid) -> Option<i32> {
+        let born = self.newborn.get(pid).filter(|_| !self.newborn.is_empty())?;
+        match self.at(born)?.event.kind {
+            Kind::SchedWakeupNew { prio, .. } => Some(prio),
+            _ => None,
         }
     }
 
@@ -383,6 +395,7 @@ mod tests {
         let second = "9 to 2 by 0 moved false";
         assert_eq!(fates(text), ["8 to 1 by 0 moved true", second], "what came later was balancing");
     }
+
     #[test]
     fn a_priority_is_that_of_the_turn_in_which_it_is_set() {
         let born = "a-7 [000] d..2. 1.000001: sched_wakeup_new: comm=a pid=8 prio=120 target_cpu=001\n";
@@ -397,7 +410,14 @@ mod tests {
                 .later_prio
                 .map(|later| (later.prio, later.in_second_turn))
         };
+        let moved = |prio| {
+            let event = "x-0 [000] d..2. 1.000002: sched_migrate_task: comm=a pid=8 prio=";
+            format!("{event}{prio} orig_cpu=1 dest_cpu=0\n")
+        };
         assert_eq!(later(&[]), None);
+        assert_eq!(later(&[moved(120)]), None, "it may not have run yet");
+        assert_eq!(later(&[moved(120), switch("h1", 115, "R")]), Some((115, false)));
+        assert_eq!(later(&[moved(115), switch("h1", 110, "R")]), Some((115, false)));
         assert_eq!(later(&[switch("h1", 115, "R")]), Some((115, false)));
         assert_eq!(
             later(&[switch("a", 120, "S"), switch("h1", 115, "R")]),
