@@ -62,9 +62,11 @@ pub fn occasion<'a>(
         let by = if pinned { event.cpu } else { to };
         return Occasion::Pass(by, if idles(by) { IdleType::Idle } else { IdleType::NotIdle });
     }
-    match leaving::leaves(event, ahead) {
-        Some(_) if to == event.cpu => Occasion::Pass(to, IdleType::NewlyIdle),
-        _ => Occasion::Other,
+    // Also an idle CPU that was asked to make way may find nobody there.
+    if to == event.cpu && (event.pid == Pid::IDLE || leaving::leaves(event, ahead).is_some()) {
+        Occasion::Pass(to, IdleType::NewlyIdle)
+    } else {
+        Occasion::Other
     }
 }
 
