@@ -14,6 +14,10 @@ use crate::shadow::Shadow;
 /// By how much a span between events may differ from what the kernel charged, ns.
 const EVENT_ERROR: u64 = 5_000;
 
+/// By how much virtual times differ under EEVDF where all charges are told: an average rounds by which point it is
+/// taken from, which moves at updates that are in no event, and each task that is placed by it keeps that, ns.
+const ROUNDING: u64 = 64;
+
 /// Part of a group's weight by which it may be off: averages are off by more than a twentieth
 /// in one look of four.
 const WEIGHT_PART: u64 = 16;
@@ -47,6 +51,12 @@ impl Shadow {
         most.min(turn + self.known(TaskId(se.0)).lag_error)
     }
 
+    /// How far the virtual time of an entity may be off, rounding included.
+    fn error_at_most(&self, se: SeId) -> u64 {
+        let rounds = self.runtime_told && self.sched.kernel.rules.policy == FairPolicy::Eevdf;
+        self.error_of(se) + if rounds { ROUNDING } else { 0 }
+    }
+
     fn error_mut(&mut self, se: SeId) -> &mut u64 {
         if se.is_task() {
             return &mut self.known_mut(TaskId(se.0)).vruntime_error;
@@ -71,7 +81,7 @@ impl Shadow {
 
     /// How far the virtual time of an entity is held to be off: as far as is likely, or at most where nothing follows from that.
     pub fn trusted_error(&self, se: SeId) -> u64 {
-        if self.trusts { self.likely_error(se) } else { self.error_of(se) }
+        if self.trusts { self.likely_error(se) } else { self.error_at_most(se) }
     }
 
     /// What the errors of a queue make of its average.
