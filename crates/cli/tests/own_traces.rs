@@ -22,9 +22,10 @@ fn agreement(scenario: &str, machine: &str, kernel: &str) -> [(&'static str, u64
 }
 
 /// The trace of a scenario under a kernel, in a file.
-fn trace_of(scenario: &Path, machine: &str, kernel: &str) -> String {
+fn trace_of(scenario: &Path, kernel: &str) -> String {
+    let name = scenario.file_stem().expect("a file").display();
+    let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{kernel}.txt"));
     let scenario = scenario.display().to_string();
-    let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{machine}-{kernel}.txt"));
     std::fs::write(&trace, schedlab(&["trace", &scenario, "--kernel", kernel])).unwrap();
     trace.display().to_string()
 }
@@ -37,7 +38,7 @@ fn audited(trace: &str, machine: &str, kernel: &str, more: &[&str]) -> Value {
 
 /// How much the audit of a simulated scenario agrees, of a thousand, by kind of decision.
 fn agreement_of(scenario: &Path, machine: &str, kernel: &str) -> [(&'static str, u64); 5] {
-    let trace = trace_of(scenario, machine, kernel);
+    let trace = trace_of(scenario, kernel);
     let audit = audited(&trace, machine, kernel, &[]);
     assert_eq!(audit["unseen_switches"], 0, "{}", scenario.display());
     let part = |kind: &'static str| {
@@ -50,9 +51,13 @@ fn agreement_of(scenario: &Path, machine: &str, kernel: &str) -> [(&'static str,
 
 /// A scenario of one workload model, written to a file.
 fn scenario_of(machine: &str, model: &str, parameters: &str) -> PathBuf {
-    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{machine}-{model}.toml"));
+    seeded_scenario_of(&format!("{machine}-{model}"), machine, model, parameters, 3)
+}
+
+fn seeded_scenario_of(name: &str, machine: &str, model: &str, parameters: &str, seed: u32) -> PathBuf {
+    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.toml"));
     let text = format!(
-        "machine = \"{machine}\"\nkernels = [\"v6.12\"]\nseed = 3\n\n[workload]\nmodel = \"{model}\"\n{parameters}\n"
+        "machine = \"{machine}\"\nkernels = [\"v6.12\"]\nseed = {seed}\n\n[workload]\nmodel = \"{model}\"\n{parameters}\n"
     );
     std::fs::write(&scenario, text).unwrap();
     scenario
@@ -99,7 +104,7 @@ fn messages_agree_with_the_rules_that_made_them() {
 fn what_a_switch_that_is_not_in_the_trace_leaves_open_does_not_differ() {
     let machine = "1x1x2";
     let scenario = scenario_of(machine, "hackbench", "groups = 3\nloops = 60\ntransport = \"pipe\"");
-    let trace = trace_of(&scenario, machine, "v6.12");
+    let trace = trace_of(&scenario, "v6.12");
     let whole = std::fs::read_to_string(&trace).unwrap();
     let busiest = (1001..1120).map(|pid| format!("prev_pid={pid} "));
     let busiest = busiest.max_by_key(|by| whole.matches(by.as_str()).count()).unwrap();
@@ -121,7 +126,7 @@ fn what_a_switch_that_is_not_in_the_trace_leaves_open_does_not_differ() {
 fn why_decisions_differ_is_asked_without_a_trace_in_the_audit() {
     let machine = "2x2x2";
     let scenario = scenario_of(machine, "hackbench", "groups = 2\nloops = 60\ntransport = \"socket\"");
-    let trace = trace_of(&scenario, machine, "v6.12");
+    let trace = trace_of(&scenario, "v6.12");
     // By rules that did not make it, so that many differ.
     let counts = |more: &[&str]| {
         let audit = audited(&trace, machine, "v6.10", more);
@@ -147,11 +152,35 @@ fn full_queues_agree_with_the_rules_that_made_them() {
                 let least = match kind {
                     // Which of two CPUs with as many tasks is the busiest leans on averages.
                     "balance" => 900,
-                    "pick" | "preempt" => 997,
+                    "pick" | "preempt" => 998,
                     _ => 1000,
                 };
                 assert!(agrees >= least, "{model} {kernel} {kind}: {agrees}");
             }
         }
+    }
+}
+
+/// Runs on which virtual times of the audit once went astray for the reason given; few decisions differ there now.
+#[test]
+fn virtual_times_do_not_go_astray() {
+    let hogs = "hogs = 24\nwall = \"400ms\"\nnice = \"0 0 5 -5\"";
+    let rows = [
+        // Who was asked to make way for one that was taken away called the scheduler (5 and 7 differed).
+        ("1x2x4", "oltp", "users = 30\nwall = \"100ms\"", "v6.18", 3, [0, 0]),
+        // A task that was moved before it ran has not shown its priority yet (4 and 0).
+        ("1x2x4", "hogs", hogs, "v6.18", 3, [0, 0]),
+        // An idle CPU that takes a task has let its sleepers go (5 and 5).
+        ("2x4x4x2", "hackbench", "groups = 3\nloops = 100\ntransport = \"pipe\"", "v6.12", 3, [1, 1]),
+        // A pick within the rounding of an average contradicts nothing (178 and 562).
+        ("1x1x2", "hackbench", "groups = 3\nloops = 200\ntransport = \"pipe\"", "v7.2", 4, [0, 3]),
+    ];
+    for (machine, model, parameters, kernel, seed, most) in rows {
+        let name = format!("astray-{machine}-{model}");
+        let scenario = seeded_scenario_of(&name, machine, model, parameters, seed);
+        let trace = trace_of(&scenario, kernel);
+        let audit = audited(&trace, machine, kernel, &[]);
+        let differ = ["pick", "preempt"].map(|kind| audit[kind]["differs"].as_u64().unwrap());
+        assert!(differ[0] <= most[0] && differ[1] <= most[1], "{machine} {model} {kernel}: {differ:?}");
     }
 }
