@@ -228,3 +228,33 @@ fn affine(
     let other = if cpu == this { prev } else { this };
     (target, Some(Target { hidden: Some(hidden), numbers, ..plain(reason, other) }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_sched::Kernel;
+    use schedlab_topology::{CpuId, Topology};
+    use schedlab_trace::Comm;
+    use schedlab_units::Pid;
+
+    #[test]
+    fn loads_keep_a_factor_only_if_the_wake_up_that_happened_weighed_them() {
+        let now = Time(1_000_000_000);
+        let mut shadow =
+            Shadow::new(&Topology::regular("1x1x2").unwrap(), &Kernel::parse("v6.12").unwrap(), Vec::new());
+        shadow.begin(now);
+        for (cpu, pid) in [(0, 7), (1, 8)] {
+            shadow.sync_curr(CpuId(cpu), Pid(pid), &Comm::from("busy"), now);
+        }
+        let task = shadow.task(Pid(9), &Comm::from("b"), Some(120), CpuId(1), now);
+        let (waker, this_cpu) = (shadow.find(Pid(7)), CpuId(0));
+        let wakeup = Wakeup { task, waker, this_cpu, sync: false, in_task: true, current_cpu: false };
+        let weighed = |shadow: &Shadow| shadow.sched.root_cfs(CpuId(1)).last_h_load_update.get() != u64::MAX;
+        let possible = of_wakeup(&mut shadow, &wakeup, now);
+        assert!(possible.affine && !weighed(&shadow), "what is only possible leaves nothing behind");
+        weigh(&shadow, &Wakeup { sync: true, ..wakeup }, now);
+        assert!(!weighed(&shadow), "a waker that sleeps and is alone is followed without a look at loads");
+        weigh(&shadow, &wakeup, now);
+        assert!(weighed(&shadow));
+    }
+}
