@@ -30,6 +30,12 @@ impl Partial {
         let Some(name) = place.file_name() else {
             return Err(Error::new(format!("{shown} cannot be made; name a new folder with --output")));
         };
+        if let Some(parent) = place.parent().filter(|parent| *parent != Path::new("") && !parent.is_dir()) {
+            let parent = parent.display();
+            return Err(Error::new(format!(
+                "{parent} is no folder, so {shown} cannot be made in it; make it first or name another place with --output"
+            )));
+        }
         let mut name = name.to_owned();
         name.push(".partial");
         let partial = place.with_file_name(name);

@@ -240,6 +240,7 @@ fn what_cannot_be_is_refused_with_the_way_out() {
         |_, args| put(&args.output, "old", ""),
         "/out exists and is not an empty folder; name another one",
     );
+    refused(|_, args| args.output = args.output.join("below/it"), "/below is no folder, so ");
     refused(
         |_, args| fs::create_dir(args.output.with_extension("partial")).unwrap(),
         "/out.partial is left from a recording that was killed; remove it first",
