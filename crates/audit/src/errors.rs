@@ -51,12 +51,6 @@ impl Shadow {
         most.min(turn + self.known(TaskId(se.0)).lag_error)
     }
 
-    /// How far the virtual time of an entity may be off, rounding included.
-    fn error_at_most(&self, se: SeId) -> u64 {
-        let rounds = self.runtime_told && self.sched.kernel.rules.policy == FairPolicy::Eevdf;
-        self.error_of(se) + if rounds { ROUNDING } else { 0 }
-    }
-
     fn error_mut(&mut self, se: SeId) -> &mut u64 {
         if se.is_task() {
             return &mut self.known_mut(TaskId(se.0)).vruntime_error;
@@ -81,7 +75,11 @@ impl Shadow {
 
     /// How far the virtual time of an entity is held to be off: as far as is likely, or at most where nothing follows from that.
     pub fn trusted_error(&self, se: SeId) -> u64 {
-        if self.trusts { self.likely_error(se) } else { self.error_at_most(se) }
+        if self.trusts {
+            return self.likely_error(se);
+        }
+        let rounds = self.runtime_told && self.sched.kernel.rules.policy == FairPolicy::Eevdf;
+        self.error_of(se) + if rounds { ROUNDING } else { 0 }
     }
 
     /// What the errors of a queue make of its average.

@@ -3,7 +3,7 @@
 use schedlab_sched::{Curr, IdleType};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Kind};
-use schedlab_units::{Duration, Pid, Time};
+use schedlab_units::{Duration, Time};
 
 use crate::audit::Audit;
 use crate::balance::{self, Asked, Moved, Occasion};
@@ -22,10 +22,6 @@ const MOVES_MAX: usize = 32;
 impl<S: Listener> Audit<S> {
     /// A queued task is about to be moved.
     pub(crate) fn moving(&mut self, event: &Event, moved: Moved) {
-        if event.pid == Pid::IDLE && !event.flags.in_interrupt() && moved.to == event.cpu {
-            // It has looked whom to run, so sleepers that were put on its queue are gone.
-            self.shadow.sched.choose_next(event.cpu);
-        }
         self.judge_moving(event, moved);
         let ahead = self.pairing.ahead(event.time + STOPPER_PATIENCE);
         let leaves = leaving::leaves(event, ahead);
@@ -55,6 +51,10 @@ impl<S: Listener> Audit<S> {
                 }
             }
             Occasion::Pass(by, idle) => {
+                if idle == IdleType::NewlyIdle && self.shadow.sched.rqs[by].curr == Curr::Idle {
+                    // It has looked whom to run, so sleepers that were put on its queue are gone.
+                    self.shadow.sched.choose_next(by);
+                }
                 let asked = Asked { by, idle, active: false };
                 let rest = self.rest_of_pass(event, moved);
                 for moved in std::iter::once(moved).chain(rest) {

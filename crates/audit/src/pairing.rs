@@ -191,7 +191,8 @@ impl Pairing {
             }
             Kind::SchedMigrateTask { pid, prio, dest_cpu, .. } => {
                 // Who has the priority with which it was born may not have run yet.
-                if self.prio_at_birth(pid) != Some(prio) {
+                let as_born = |born: &mut Known| matches!(born.event.kind, Kind::SchedWakeupNew { prio: own, .. } if own == prio);
+                if !self.birth(pid).is_some_and(as_born) {
                     self.grown(pid, prio, None);
                 }
                 let follows = |waking| self.told || self.last.get(event.cpu.index()) == Some(&waking);
@@ -261,10 +262,7 @@ impl Pairing {
     /// A task shows the priority that it has some time after it was born. One that was preempted, once, by the name and
     /// priority with which it was born may not have come to set its own.
     fn grown(&mut self, pid: Pid, prio: i32, preempted: Option<Comm>) {
-        if !self.newborn.is_empty()
-            && let Some(born) = self.newborn.get(pid)
-            && let Some(waiting) = self.at(born)
-        {
+        if let Some(waiting) = self.birth(pid) {
             let as_born = |name| matches!(waiting.event.kind, Kind::SchedWakeupNew { comm, prio: own, .. } if (comm, own) == (name, prio));
             let first = waiting.later_prio.is_none();
             waiting.later_prio = Some(LaterPrio { prio, in_second_turn: !first });
@@ -275,13 +273,10 @@ impl Pairing {
         }
     }
 
-    /// The priority with which a task was born that has not shown another yet.
-    fn prio_at_birth(&mut self, pid: Pid) -> Option<i32> {
-        let born = self.newborn.get(pid).filter(|_| !self.newborn.is_empty())?;
-        match self.at(born)?.event.kind {
-            Kind::SchedWakeupNew { prio, .. } => Some(prio),
-            _ => None,
-        }
+    /// The birth of a task that has not shown yet with which priority it grew up.
+    fn birth(&mut self, pid: Pid) -> Option<&mut Known> {
+        let born = if self.newborn.is_empty() { None } else { self.newborn.get(pid) };
+        self.at(born?)
     }
 
     fn at(&mut self, number: u64) -> Option<&mut Known> {

@@ -79,7 +79,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
     let narrow_by_own = wide && !own(shadow);
     let asks_other = open || found.telling.is_some();
     let over = if !wide || narrow_by_own || asks_other { affine_domain(shadow, wakeup, prev) } else { None };
-    (found.affine, found.spreads) = (over.is_some(), wide && !narrow_by_own);
+    (found.affine, found.spreads) = (over, wide && !narrow_by_own);
     let mut asks_sync = (!wide || asks_other) && over.is_some() && may_be_sync(shadow, wakeup);
     let trusts = shadow.trusts;
     shadow.trusts &= found.telling.is_none();
@@ -133,10 +133,10 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
     found.by_flag = Some(by_flag).filter(|_| asks_sync && flag.is_none() && !wide && !asks_other);
 }
 
-/// Does what the affine step of a wake-up leaves behind: loads that it weighs keep their factor for a jiffy.
-pub fn weigh(shadow: &Shadow, wakeup: &Wakeup, now: Time) {
-    let prev = shadow.sched.task(wakeup.task).wake_cpu;
-    affine(shadow, wakeup, prev, affine_domain(shadow, wakeup, prev), now);
+/// Does what the affine step over a domain leaves behind: loads that it weighs keep their factor for a jiffy.
+pub fn weigh(shadow: &Shadow, wakeup: &Wakeup, over: SdId, now: Time) {
+    let (sched, prev) = (&shadow.sched, shadow.sched.task(wakeup.task).wake_cpu);
+    wakeup::wake_affine(&View::new(sched, now, None), wakeup, sched.domains.sd(over), prev, wakeup.sync);
 }
 
 /// Whether the wake-up may carry the sync flag, and it is heeded: that of a waker that exits
@@ -250,11 +250,11 @@ mod tests {
         let (waker, this_cpu) = (shadow.find(Pid(7)), CpuId(0));
         let wakeup = Wakeup { task, waker, this_cpu, sync: false, in_task: true, current_cpu: false };
         let weighed = |shadow: &Shadow| shadow.sched.root_cfs(CpuId(1)).last_h_load_update.get() != u64::MAX;
-        let possible = of_wakeup(&mut shadow, &wakeup, now);
-        assert!(possible.affine && !weighed(&shadow), "what is only possible leaves nothing behind");
-        weigh(&shadow, &Wakeup { sync: true, ..wakeup }, now);
+        let over = of_wakeup(&mut shadow, &wakeup, now).affine.expect("it is asked");
+        assert!(!weighed(&shadow), "what is only possible leaves nothing behind");
+        weigh(&shadow, &Wakeup { sync: true, ..wakeup }, over, now);
         assert!(!weighed(&shadow), "a waker that sleeps and is alone is followed without a look at loads");
-        weigh(&shadow, &wakeup, now);
+        weigh(&shadow, &wakeup, over, now);
         assert!(weighed(&shadow));
     }
 }

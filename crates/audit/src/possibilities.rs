@@ -1,6 +1,6 @@
 //! Where a wake-up may lead, and what the one that happens tells.
 
-use schedlab_sched::{Placement, SharedId};
+use schedlab_sched::{Placement, SdId, SharedId};
 use schedlab_topology::CpuId;
 
 use crate::flips::Spread;
@@ -19,8 +19,8 @@ pub struct Possibilities {
     pub telling: Option<Telling>,
     /// Whether the wake-up may lead around the previous CPU and around the waker's: without the sync flag, and with it.
     pub by_flag: Option<[[bool; 2]; 2]>,
-    /// Whether the affine step was asked, which may weigh loads.
-    pub affine: bool,
+    /// The domain over which the affine step was asked, which may weigh loads.
+    pub affine: Option<SdId>,
     /// Whether the wake-up is likely to spread, and so to pass that step by.
     pub spreads: bool,
     /// Where a search ends hangs on its limit.

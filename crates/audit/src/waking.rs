@@ -163,13 +163,15 @@ impl<S: Listener> Audit<S> {
     /// Loads that the wake-up likely weighed keep their factor for a jiffy.
     fn weigh(&self, open: &Open, now: Time) {
         let (possible, cpu) = (&open.possible, open.fate.cpu);
-        if possible.affine && !possible.tells_spread(cpu).unwrap_or(possible.spreads) {
+        if let Some(over) = possible.affine
+            && !possible.tells_spread(cpu).unwrap_or(possible.spreads)
+        {
             let likely = match possible.tells_flag(cpu) {
                 Some(sync) => [!sync, sync],
                 None => self.shadow.likely_sync_flags(&open.wakeup),
             };
             for sync in [false, true].into_iter().filter(|&sync| likely[usize::from(sync)]) {
-                placement::weigh(&self.shadow, &Wakeup { sync, ..open.wakeup }, now);
+                placement::weigh(&self.shadow, &Wakeup { sync, ..open.wakeup }, over, now);
             }
         }
     }
