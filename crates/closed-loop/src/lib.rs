@@ -136,8 +136,7 @@ impl Figures {
     /// The figures in the order of [`ROWS`].
     pub fn row(&self) -> [f64; ROWS.len()] {
         let us = |percent| self.latency.histogram.percentile(percent).unwrap_or(0) as f64 / 1e3;
-        let moved = Cause::ALL.map(|cause| self.migrations.of(cause) as f64);
-        let [wakeup, newly_idle, periodic, nohz, stopper] = moved;
+        let moved = |cause| self.migrations.of(cause) as f64;
         [
             self.busy.total().0 as f64 / 1e6,
             self.busy.span().0 as f64 / 1e6,
@@ -145,11 +144,11 @@ impl Figures {
             self.counts.involuntary as f64,
             self.counts.wakeups as f64,
             self.counts.forks as f64,
-            wakeup,
-            newly_idle,
-            periodic,
-            nohz,
-            stopper,
+            moved(Cause::Wakeup),
+            moved(Cause::NewlyIdle),
+            moved(Cause::Periodic),
+            moved(Cause::Nohz),
+            moved(Cause::Stopper),
             us(50.0),
             us(99.0),
         ]

@@ -1,16 +1,20 @@
 //! Migrations by cause, told from the context in which they were traced.
 //!
 //! `sched_migrate_task` does not say who moved the task, but its surroundings do:
-//! between `sched_waking` and `sched_wakeup` it is the wake-up; in a soft
-//! interrupt the periodic balancer, on its own CPU's behalf or an idle one's; in
-//! a stopper thread active balancing or exec; anywhere else a CPU that is about
-//! to go idle.
+//! between `sched_waking` and `sched_wakeup` it is the wake-up; in a stopper thread
+//! active balancing or exec; a real-time or deadline task is pushed or pulled by its
+//! class; in a soft interrupt it is the periodic balancer, on its own CPU's behalf or
+//! an idle one's. Else a CPU that takes a task for itself is about to go idle, and one
+//! that sends it to another changes its affinity.
 
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind, Sink};
 use schedlab_units::{Duration, Pid, Time};
 
 use super::PidTable;
+
+/// Priorities below this are of real time, below 0 of deadline tasks.
+const MAX_RT_PRIO: i32 = 100;
 
 /// Who moved a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,14 +27,25 @@ pub enum Cause {
     Periodic,
     /// Balancing on behalf of an idle CPU.
     Nohz,
-    /// The stopper: active balancing, exec, a change of affinity.
+    /// The stopper: active balancing, exec, a change of affinity of a running task.
     Stopper,
+    /// Pushing and pulling of real-time and deadline tasks.
+    PushPull,
+    /// A change of affinity of a task that waits.
+    Affinity,
 }
 
 impl Cause {
     /// Every cause, in the order of tables.
-    pub const ALL: [Cause; 5] =
-        [Cause::Wakeup, Cause::NewlyIdle, Cause::Periodic, Cause::Nohz, Cause::Stopper];
+    pub const ALL: [Cause; 7] = [
+        Cause::Wakeup,
+        Cause::NewlyIdle,
+        Cause::Periodic,
+        Cause::Nohz,
+        Cause::Stopper,
+        Cause::PushPull,
+        Cause::Affinity,
+    ];
 
     /// As tables print it.
     pub fn name(self) -> &'static str {
@@ -40,6 +55,8 @@ impl Cause {
             Cause::Periodic => "periodic",
             Cause::Nohz => "nohz",
             Cause::Stopper => "stopper",
+            Cause::PushPull => "push/pull",
+            Cause::Affinity => "affinity",
         }
     }
 }
@@ -56,24 +73,28 @@ impl Causes {
         match event.kind {
             Kind::SchedWaking { pid, .. } => *self.waking.entry(pid) = true,
             Kind::SchedWakeup { pid, .. } => *self.waking.entry(pid) = false,
-            Kind::SchedMigrateTask { pid, dest_cpu, .. } => {
+            Kind::SchedMigrateTask { pid, prio, dest_cpu, .. } => {
                 let waking = *self.waking.entry(pid);
-                return Some((pid, Causes::cause(event, waking, dest_cpu)));
+                return Some((pid, Causes::cause(event, waking, prio, dest_cpu)));
             }
             _ => {}
         }
         None
     }
 
-    fn cause(event: &Event, waking: bool, dest: CpuId) -> Cause {
+    fn cause(event: &Event, waking: bool, prio: i32, dest: CpuId) -> Cause {
         if waking {
             Cause::Wakeup
         } else if event.comm.as_bytes().starts_with(b"migration/") {
             Cause::Stopper
+        } else if prio < MAX_RT_PRIO {
+            Cause::PushPull
         } else if event.flags.has(Flags::SOFTIRQ) || event.comm.as_bytes().starts_with(b"ksoftirqd/") {
             if dest == event.cpu { Cause::Periodic } else { Cause::Nohz }
-        } else {
+        } else if dest == event.cpu {
             Cause::NewlyIdle
+        } else {
+            Cause::Affinity
         }
     }
 }
@@ -123,7 +144,8 @@ mod tests {
     fn the_surroundings_tell_the_cause() {
         let pid = Pid(7);
         let comm = Comm::new(b"t");
-        let migrate = Kind::SchedMigrateTask { comm, pid, prio: 120, orig_cpu: CpuId(0), dest_cpu: CpuId(1) };
+        let of = |prio| Kind::SchedMigrateTask { comm, pid, prio, orig_cpu: CpuId(0), dest_cpu: CpuId(1) };
+        let migrate = of(120);
         let waking = Kind::SchedWaking { comm, pid, prio: 120, target_cpu: CpuId(0) };
         let woken = Kind::SchedWakeup { comm, pid, prio: 120, target_cpu: CpuId(1) };
         let mut fold = Migrations::default();
@@ -134,7 +156,12 @@ mod tests {
             ("a", 1, 0, migrate.clone()),
             ("a", 1, Flags::SOFTIRQ, migrate.clone()),
             ("a", 2, Flags::SOFTIRQ, migrate.clone()),
-            ("migration/0", 0, 0, migrate),
+            ("migration/0", 0, 0, migrate.clone()),
+            ("migration/0", 0, 0, of(-1)),
+            ("a", 1, 0, of(98)),
+            ("a", 0, Flags::HARDIRQ, of(-1)),
+            ("a", 0, Flags::SOFTIRQ, of(99)),
+            ("a", 2, 0, migrate),
         ] {
             fold.event(&Event {
                 time: Time::ZERO,
@@ -146,6 +173,6 @@ mod tests {
                 kind,
             });
         }
-        assert_eq!(Cause::ALL.map(|c| fold.of(c)), [1, 1, 1, 1, 1]);
+        assert_eq!(Cause::ALL.map(|c| fold.of(c)), [1, 1, 1, 1, 2, 3, 1]);
     }
 }

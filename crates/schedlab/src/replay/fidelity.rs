@@ -387,13 +387,15 @@ impl Recorded {
 /// The counts that are judged.
 const COUNTS: [&str; 3] = ["switches", "wake-ups of sleepers", "migrations"];
 /// What is only told.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 14] = [
     "involuntary switches",
     "moved at wake-up",
     "moved newly idle",
     "moved periodic",
     "moved nohz",
     "moved by stopper",
+    "pushed or pulled",
+    "moved by affinity",
     "new tasks",
     "elapsed ms",
     "latency p50 us",
@@ -409,7 +411,7 @@ pub(super) const FIGURES: usize = COUNTS.len() + OTHERS.len();
 pub(super) fn values(figures: &Figures, half: Duration) -> [f64; FIGURES] {
     let (switches, migrations) = figures.course.after(half);
     let us = |percent| figures.latency.histogram.percentile(percent).unwrap_or(0) as f64 / 1e3;
-    let [wakeup, newly_idle, periodic, nohz, stopper] =
+    let [wakeup, newly_idle, periodic, nohz, stopper, push_pull, affinity] =
         Cause::ALL.map(|cause| figures.migrations.of(cause) as f64);
     [
         (figures.counts.voluntary + figures.counts.involuntary) as f64,
@@ -421,6 +423,8 @@ pub(super) fn values(figures: &Figures, half: Duration) -> [f64; FIGURES] {
         periodic,
         nohz,
         stopper,
+        push_pull,
+        affinity,
         figures.counts.forks as f64,
         ms(figures.busy.span()),
         us(50.0),
