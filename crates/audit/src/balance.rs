@@ -24,7 +24,9 @@ pub enum Occasion {
     Pass(CpuId, IdleType),
     /// By the stopper of the source, at the request of a pass.
     Active,
-    /// Not by balancing: affinity, exec, or a push of a real-time task.
+    /// A real-time or deadline task, by its class.
+    PushPull,
+    /// Not by balancing: affinity or exec.
     Other,
 }
 
@@ -48,7 +50,9 @@ pub fn occasion<'a>(
 ) -> Occasion {
     let Moved { task, from, to } = moved;
     if !shadow.sched.task(task).policy.is_fair() {
-        return Occasion::Other;
+        let here = event.cpu == from || event.cpu == to;
+        let by_stopper = event.comm.as_bytes().starts_with(b"migration/");
+        return if here && !by_stopper { Occasion::PushPull } else { Occasion::Other };
     }
     if event.comm.as_bytes().starts_with(b"migration/") {
         let asked = shadow.asked[from].is_some();

@@ -38,6 +38,7 @@ mod pool;
 mod possibilities;
 mod preempt;
 mod probe;
+mod pushing;
 mod queues;
 mod quota;
 mod recent;

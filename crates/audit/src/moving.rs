@@ -42,6 +42,7 @@ impl<S: Listener> Audit<S> {
         passed.clear();
         let ahead = self.pairing.ahead(event.time + STOPPER_PATIENCE);
         match balance::occasion(&self.shadow, event, moved, ahead) {
+            Occasion::PushPull => self.judge_push(event, moved),
             Occasion::Other => {}
             Occasion::Active => {
                 if let Some(verdict) = self.shadow.asked[moved.from].take()

@@ -5,9 +5,7 @@
 //! used CPU from before the recording. The likeliest reading comes first.
 
 use schedlab_sched::wakeup::{self, Affine, EffectiveLoads};
-use schedlab_sched::{
-    Feature, Placement, Policy, Reason, SchedDomain, SdFlags, SdId, View, WakePath, Wakeup,
-};
+use schedlab_sched::{Class, Feature, Placement, Reason, SchedDomain, SdFlags, SdId, View, WakePath, Wakeup};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
@@ -43,6 +41,32 @@ pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibiliti
     found
 }
 
+/// A CPU is chosen for a real-time task: the nearest that runs something lower, each in turn.
+fn of_rt(shadow: &Shadow, wakeup: &Wakeup, found: &mut Possibilities) {
+    let (sched, this) = (&shadow.sched, wakeup.this_cpu);
+    found.add(sched.select_task_rq_rt(wakeup.task, this), None, Numbers::default());
+    let nearest = sched.lowest_for_woken(wakeup.task, this);
+    let others = nearest.filter(|nearest| nearest.in_turn && !shadow.any_cpu_known[this]);
+    for cpu in others.iter().flat_map(|nearest| nearest.cpus.iter()) {
+        let placement = Placement { in_turn: true, ..Placement::new(cpu, Reason::LowestRt) };
+        found.add(placement, Some(Hidden::CpuRotation), Numbers::default());
+    }
+}
+
+/// A CPU is chosen for a deadline task: its own, or if a deadline task runs there that may be earlier, another.
+fn of_dl(shadow: &Shadow, wakeup: &Wakeup, found: &mut Possibilities) {
+    let (sched, this) = (&shadow.sched, wakeup.this_cpu);
+    let prev = sched.task(wakeup.task).wake_cpu;
+    found.add(Placement::new(prev, Reason::KeepCpu), None, Numbers::default());
+    if sched.curr_class(prev) == Class::Dl {
+        let nearest = sched.find_later_rq(wakeup.task, this);
+        for cpu in nearest.cpus.iter() {
+            let placement = Placement { in_turn: nearest.in_turn, ..Placement::new(cpu, Reason::LaterDl) };
+            found.add(placement, Some(Hidden::Deadlines), Numbers::default());
+        }
+    }
+}
+
 /// A CPU is chosen: the readings; if `tells`, those too that tell guesses of the flips apart.
 fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, found: &mut Possibilities) {
     let task = shadow.sched.task(wakeup.task);
@@ -50,13 +74,10 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
     let slow = shadow.sched.domains.walk(this).any(|(_, sd)| sd.flags.has(SdFlags::BALANCE_WAKE));
     let (policy, nr_cpus_allowed) = (task.policy, task.nr_cpus_allowed);
     if !task.policy.is_fair() || task.nr_cpus_allowed <= 1 || slow {
-        if nr_cpus_allowed > 1 && matches!(policy, Policy::Fifo(_) | Policy::Rr(_)) {
-            found.add(shadow.sched.select_task_rq_rt(wakeup.task, this), None, Numbers::default());
-            for cpu in shadow.sched.lowest_for_woken(wakeup.task, this) {
-                let placement = Placement::new(cpu, Reason::LowestRt);
-                found.add(placement, Some(Hidden::CpuRotation), Numbers::default());
-            }
-            return;
+        match policy.class() {
+            Class::Rt if nr_cpus_allowed > 1 => return of_rt(shadow, wakeup, found),
+            Class::Dl if nr_cpus_allowed > 1 => return of_dl(shadow, wakeup, found),
+            _ => {}
         }
         for sync in [false, true] {
             let decision = shadow.sched.decide_wakeup(&Wakeup { sync, ..*wakeup }, now, None);

@@ -180,6 +180,8 @@ pub struct AuditReport {
     pub preempt: DecisionReport,
     /// Moves by balancing.
     pub balance: DecisionReport,
+    /// Moves by pushing and pulling of real-time and deadline tasks.
+    pub push: DecisionReport,
     /// How well the shadow carries what probes of a white-box recording saw.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub carried: CarriedFacts,
@@ -207,6 +209,7 @@ impl AuditReport {
             Decision::Pick => &self.pick,
             Decision::Preempt => &self.preempt,
             Decision::Balance => &self.balance,
+            Decision::Push => &self.push,
         }
     }
 
@@ -218,6 +221,7 @@ impl AuditReport {
             Decision::Pick => &mut self.pick,
             Decision::Preempt => &mut self.preempt,
             Decision::Balance => &mut self.balance,
+            Decision::Push => &mut self.push,
         }
     }
 

@@ -157,6 +157,8 @@ pub struct Shadow {
     pub slice_ended: PerCpu<Option<SliceEnded>>,
     /// Whether it is known what a CPU runs.
     pub cpu_known: PerCpu<bool>,
+    /// Whether it is known which CPU each took last of several that would do (`any_cpu`).
+    pub any_cpu_known: PerCpu<bool>,
     /// Whether a CPU was busy when the recording began.
     pub began_busy: PerCpu<bool>,
     /// By CPU, whether it switched unseen since it was last seen idle.
@@ -219,6 +221,7 @@ impl Shadow {
             turns: PerCpu::new(topology.nr_cpus(), |_| Turns::new()),
             slice_ended: PerCpu::new(topology.nr_cpus(), |_| None),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
+            any_cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
             began_busy: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen_switches: 0,

@@ -26,17 +26,20 @@ pub enum Decision {
     Preempt,
     /// Which task is moved from where to where.
     Balance,
+    /// Which real-time or deadline task is pushed or pulled, and where to.
+    Push,
 }
 
 impl Decision {
     /// All of them.
-    pub const ALL: [Decision; 6] = [
+    pub const ALL: [Decision; 7] = [
         Decision::Wakeup,
         Decision::Fork,
         Decision::Exec,
         Decision::Pick,
         Decision::Preempt,
         Decision::Balance,
+        Decision::Push,
     ];
 
     /// Its name.
@@ -48,6 +51,7 @@ impl Decision {
             Decision::Pick => "pick",
             Decision::Preempt => "preempt",
             Decision::Balance => "balance",
+            Decision::Push => "push",
         }
     }
 }
@@ -94,8 +98,10 @@ pub enum Hidden {
     IdleStamp,
     /// Which CPU the task used recently: before the recording, or where a wake-up does not tell.
     RecentCpu,
-    /// Which of several CPUs of the lowest priority has its turn.
+    /// Which of several CPUs that would do for a real-time or deadline task has its turn.
     CpuRotation,
+    /// The deadlines of deadline tasks.
+    Deadlines,
     /// Which CPUs the pool of a workqueue's worker has.
     WorkerPool,
     /// How often a task that lived before the recording changed its wakee.
@@ -136,7 +142,7 @@ pub enum Hidden {
 
 impl Hidden {
     /// All of them.
-    pub const ALL: [Hidden; 25] = [
+    pub const ALL: [Hidden; 26] = [
         Hidden::SyncFlag,
         Hidden::IdleScanLimit,
         Hidden::Loads,
@@ -144,6 +150,7 @@ impl Hidden {
         Hidden::IdleStamp,
         Hidden::RecentCpu,
         Hidden::CpuRotation,
+        Hidden::Deadlines,
         Hidden::WorkerPool,
         Hidden::WakeeFlips,
         Hidden::IdleCores,
@@ -174,6 +181,7 @@ impl Hidden {
             Hidden::IdleStamp => "IDLE_STAMP",
             Hidden::RecentCpu => "RECENT_CPU",
             Hidden::CpuRotation => "CPU_ROTATION",
+            Hidden::Deadlines => "DEADLINES",
             Hidden::WorkerPool => "WORKER_POOL",
             Hidden::WakeeFlips => "WAKEE_FLIPS",
             Hidden::IdleCores => "IDLE_CORES",
@@ -204,7 +212,8 @@ impl Hidden {
             Hidden::DelayedDequeue => "whether the sleeper was still queued",
             Hidden::IdleStamp => "which of the CPUs idle since before the recording went idle last",
             Hidden::RecentCpu => "which CPU the task used recently",
-            Hidden::CpuRotation => "which of several CPUs of the lowest priority has its turn",
+            Hidden::CpuRotation => "which of several CPUs that would do has its turn",
+            Hidden::Deadlines => "the deadlines of deadline tasks",
             Hidden::WorkerPool => "on which CPU of its pool a worker was woken",
             Hidden::WakeeFlips => "how often tasks changed their wakee before the recording",
             Hidden::IdleCores => "whether an idle core is known",

@@ -390,6 +390,9 @@ impl<S: Listener> Audit<S> {
             self.shadow.gets_off(task, now);
             self.shadow.moved(task, 0);
         }
+        if decision.placement.as_ref().is_some_and(|placement| placement.in_turn) {
+            self.shadow.any_cpu_known[wakeup.this_cpu] = true;
+        }
         self.shadow.no_other_stopper(task, decision.cpu, now);
         let preempt = self.shadow.sched.apply_wakeup(&wakeup, &decision, now);
         if self.shadow.sched.task(task).on_rq {

@@ -260,3 +260,82 @@ fn who_waited_since_before_the_recording_is_not_known() {
     "#]]
     .assert_eq(&verdicts("v6.12", Decision::Balance, trace));
 }
+
+/// A task of real time that runs on CPU 0 is interrupted by a higher one there, and pushed to another CPU.
+fn pushed(at: &str, comm: &str, pid: u32, to: u32) -> String {
+    format!(
+        "\
+        a-10 [000] d.h2. {at}0000: sched_waking: comm={comm} pid={pid} prio=89 target_cpu=000
+        a-10 [000] dNh3. {at}0002: sched_wakeup: comm={comm} pid={pid} prio=89 target_cpu=000
+        a-10 [000] d..2. {at}0010: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm={comm} next_pid={pid} next_prio=89
+        {comm}-{pid} [000] d.h2. {at}1000: sched_waking: comm=q pid=20 prio=88 target_cpu=000
+        {comm}-{pid} [000] dNh3. {at}1002: sched_wakeup: comm=q pid=20 prio=88 target_cpu=000
+        {comm}-{pid} [000] d..2. {at}1010: sched_switch: prev_comm={comm} prev_pid={pid} prev_prio=89 prev_state=R ==> next_comm=q next_pid=20 next_prio=88
+        q-20 [000] d..3. {at}1012: sched_migrate_task: comm={comm} pid={pid} prio=89 orig_cpu=0 dest_cpu={to}
+        q-20 [000] d..2. {at}2000: sched_switch: prev_comm=q prev_pid=20 prev_prio=88 prev_state=S ==> next_comm=a next_pid=10 next_prio=120
+"
+    )
+}
+
+#[test]
+fn each_cpu_has_its_turn_once_one_was_seen_to_have_it() {
+    let trace = |to| pushed("1.01", "r", 21, 2) + &pushed("1.02", "s", 22, to);
+    let of = |kernel, to| verdicts(kernel, Decision::Push, &trace(to));
+    expect![[r#"
+        r: agrees_in_set, task 21 from CPU 0 to CPU 2, PUSH_LOWER
+        s: agrees, task 22 from CPU 0 to CPU 3, PUSH_LOWER
+    "#]]
+    .assert_eq(&of("v6.12", 3));
+    expect![[r#"
+        r: agrees_in_set, task 21 from CPU 0 to CPU 2, PUSH_LOWER
+        s: differs, task 22 from CPU 0 to CPU 1, PUSH_LOWER
+    "#]]
+    .assert_eq(&of("v6.12", 1));
+    // Before v5.11 it was always the first.
+    expect![[r#"
+        r: differs, task 21 from CPU 0 to CPU 2, PUSH_LOWER
+        s: agrees, task 22 from CPU 0 to CPU 1, PUSH_LOWER
+    "#]]
+    .assert_eq(&of("v5.5", 1));
+}
+
+#[test]
+fn one_that_waits_elsewhere_is_pulled_if_it_outranks_what_is_left() {
+    let waits = "\
+        c-12 [001] d.h2. 1.010000: sched_waking: comm=q pid=20 prio=88 target_cpu=001
+        c-12 [001] dNh3. 1.010002: sched_wakeup: comm=q pid=20 prio=88 target_cpu=001
+        c-12 [001] d..2. 1.010010: sched_switch: prev_comm=c prev_pid=12 prev_prio=120 prev_state=R ==> next_comm=q next_pid=20 next_prio=88
+        a-10 [000] d.h2. 1.011000: sched_waking: comm=h pid=21 prio=80 target_cpu=000
+        a-10 [000] dNh3. 1.011002: sched_wakeup: comm=h pid=21 prio=80 target_cpu=000
+        a-10 [000] d..2. 1.011010: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=h next_pid=21 next_prio=80
+        h-21 [000] d..2. 1.012000: sched_waking: comm=r pid=22 prio=89 target_cpu=000
+        h-21 [000] d..3. 1.012002: sched_wakeup: comm=r pid=22 prio=89 target_cpu=000
+        q-20 [001] d..3. 1.013000: sched_migrate_task: comm=r pid=22 prio=89 orig_cpu=0 dest_cpu=1
+        q-20 [001] d..2. 1.013002: sched_switch: prev_comm=q prev_pid=20 prev_prio=88 prev_state=S ==> next_comm=r next_pid=22 next_prio=89
+";
+    expect![[r#"
+        r: agrees, task 22 from CPU 0 to CPU 1, PULL_HIGHER
+    "#]]
+    .assert_eq(&verdicts("v6.12", Decision::Push, waits));
+}
+
+/// A deadline task that has a new budget, while a fair task runs on its CPU.
+#[test]
+fn a_deadline_task_with_a_new_budget_is_pushed_since_v6_7() {
+    let trace = "\
+        a-10 [000] d.h2. 1.010000: sched_waking: comm=d pid=20 prio=-1 target_cpu=000
+        a-10 [000] dNh3. 1.010002: sched_wakeup: comm=d pid=20 prio=-1 target_cpu=000
+        a-10 [000] d..2. 1.010010: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=d next_pid=20 next_prio=-1
+        d-20 [000] d..2. 1.012000: sched_switch: prev_comm=d prev_pid=20 prev_prio=-1 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+        a-10 [000] dNh3. 1.020000: sched_migrate_task: comm=d pid=20 prio=-1 orig_cpu=0 dest_cpu=3
+";
+    let of = |kernel| verdicts(kernel, Decision::Push, trace);
+    expect![[r#"
+        d: agrees_in_set, task 20 from CPU 0 to CPU 3, PUSH_LOWER
+    "#]]
+    .assert_eq(&of("v6.12"));
+    expect![[r#"
+        d: differs, task 20 from CPU 0 to CPU 3, PUSH_NOTHING
+    "#]]
+    .assert_eq(&of("v6.1"));
+}

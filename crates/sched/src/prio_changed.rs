@@ -43,34 +43,47 @@ impl Sched {
             self.resched_now(cpu);
         }
         if priority < before {
-            self.pull_rt_task(cpu, now);
+            self.pull_tasks(cpu, Class::Rt, now);
         }
     }
 
-    /// A deadline task has other parameters. Others are not pulled here.
+    /// A deadline task has other parameters.
     ///
     /// Kernel: prio_changed_dl(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn prio_changed_dl(&mut self, task: TaskId, now: Time) {
         let cpu = self.task(task).cpu;
-        if self.task(task).on_rq && self.rqs[cpu].curr != Curr::Task(task) {
+        if !self.task(task).on_rq {
+            return;
+        }
+        if !self.is_dl_overloaded(cpu) {
+            self.pull_tasks(cpu, Class::Dl, now);
+        }
+        if self.rqs[cpu].curr != Curr::Task(task) {
             self.wakeup_preempt(cpu, task, 0, now);
+        } else if self.rqs[cpu].dl_queue.first() != Some(&task) {
+            self.resched_now(cpu);
         }
     }
 
     /// A task has another class.
     ///
-    /// Kernel: switched_to_fair(), switched_to_rt(), switched_to_dl(), switched_from_rt(), v6.1, v6.12;
+    /// Kernel: switched_to_fair(), switched_to_rt(), switched_to_dl(), switched_from_rt(), switched_from_dl(), v6.1, v6.12;
     /// sched_change_end(), kernel/sched/core.c, v7.2.
     pub(crate) fn switched_class(&mut self, task: TaskId, from: Policy, now: Time) {
         let cpu = self.task(task).cpu;
         if !self.task(task).on_rq {
             return;
         }
-        if from.class() == Class::Rt && self.rqs[cpu].rt_queue.is_empty() {
-            self.pull_rt_task(cpu, now);
+        match from.class() {
+            Class::Rt if self.rqs[cpu].rt_queue.is_empty() => self.pull_tasks(cpu, Class::Rt, now),
+            Class::Dl if self.rqs[cpu].dl_queue.is_empty() => self.pull_tasks(cpu, Class::Dl, now),
+            _ => {}
         }
         if self.rqs[cpu].curr != Curr::Task(task) {
             self.wakeup_preempt(cpu, task, 0, now);
+            if self.class_of(task) == Class::Dl {
+                self.push_tasks(cpu, Class::Dl, now);
+            }
             return;
         }
         let class = self.class_of(task);

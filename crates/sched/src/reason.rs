@@ -44,6 +44,8 @@ reasons! {
     KeepCpu = "KEEP_CPU";
     /// A real-time task that would wait for another goes to a CPU that has only lower priorities.
     LowestRt = "LOWEST_RT";
+    /// A deadline task that would wait for an earlier one goes to a CPU that has only later ones or none.
+    LaterDl = "LATER_DL";
     /// The waker asked for its own CPU.
     CurrentCpu = "CURRENT_CPU";
 
@@ -237,4 +239,15 @@ reasons! {
     NiNothing = "NI_NOTHING";
     /// Newly idle: there is work now.
     NiPulled = "NI_PULLED";
+
+    /// Push: a real-time or deadline task that waits goes to a CPU that runs something lower.
+    PushLower = "PUSH_LOWER";
+    /// Push: no real-time or deadline task waits that may move, or no CPU runs anything lower.
+    PushNothing = "PUSH_NOTHING";
+    /// Push: the first that waits runs here at the next switch.
+    PushRunsHere = "PUSH_RUNS_HERE";
+    /// Pull: a real-time or deadline task that waits elsewhere outranks what is left here.
+    PullHigher = "PULL_HIGHER";
+    /// Pull: none that waits there outranks what is left here.
+    PullNothing = "PULL_NOTHING";
 }

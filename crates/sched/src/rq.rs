@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use crate::balance::cpu_load_idx::CPU_LOAD_IDX_MAX;
@@ -120,6 +121,9 @@ pub struct Rq {
     pub rt_queue: Vec<TaskId>,
     /// Deadline tasks in order of deadline.
     pub dl_queue: Vec<TaskId>,
+    /// The CPU that this one took last of several that would do for an RT or deadline task
+    /// (distribute_cpu_mask_prev).
+    pub any_cpu: CpuId,
     /// RT time used in this period, ns.
     pub rt_time: u64,
     /// RT tasks have used up their part of the period.
@@ -196,6 +200,7 @@ impl Rq {
             cfs_tasks: (None, None),
             rt_queue: Vec::new(),
             dl_queue: Vec::new(),
+            any_cpu: CpuId(0),
             rt_time: 0,
             rt_throttled: false,
             hrtick: None,

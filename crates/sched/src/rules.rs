@@ -475,6 +475,20 @@ rules! {
         FairServer "fair_server",
     } [Bandwidth Bandwidth Bandwidth Bandwidth Bandwidth Bandwidth FairServer FairServer];
 
+    any_cpu: AnyCpu "ANY_CPU" "Which of several CPUs that would do an RT or deadline task is sent to." "cpumask_any_and_distribute(), v5.11" {
+        /// The first.
+        First "first",
+        /// The next after the last taken by the CPU that asks.
+        InTurn "in_turn",
+    } [First First InTurn InTurn InTurn InTurn InTurn InTurn];
+
+    dl_push: DlPush "DL_PUSH" "When a deadline task that waits is sent to another CPU." "push_dl_task(), v6.7" {
+        /// Only where another deadline task is queued too.
+        Overloaded "overloaded",
+        /// Also where it waits for the switch from a task of a lower class.
+        Waiting "waiting",
+    } [Overloaded Overloaded Overloaded Overloaded Overloaded Waiting Waiting Waiting];
+
     pelt_sums: PeltSums "PELT_SUMS" "How the sums of a queue follow when load is taken off its averages." "update_cfs_rq_load_avg(), detach_entity_load_avg(), __update_sa()" {
         /// By as much, not below zero; group changes use the full series as divider.
         Plain "plain",

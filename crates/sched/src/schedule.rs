@@ -117,9 +117,7 @@ impl Sched {
         if prev == Curr::Idle && self.rqs[cpu].nr_running == 0 && self.kernel.has(Feature::IdleShortcut) {
             return Reason::PickIdle;
         }
-        if self.class_of_curr(prev) == Class::Rt {
-            self.pull_rt_task(cpu, now);
-        }
+        self.balance_prev(cpu, prev, now);
         let mut balanced = false;
         loop {
             if self.rqs[cpu].nr_running == 0 && !balanced {
@@ -134,10 +132,23 @@ impl Sched {
                 continue;
             }
             self.put_prev_set_next(cpu, prev, pick.next);
-            if self.rqs[cpu].rt_queue.len() > 1 {
-                self.push_rt_tasks(cpu, now);
-            }
+            self.push_tasks(cpu, self.class_of_curr(pick.next), now);
             return pick.reason;
+        }
+    }
+
+    /// A task of a higher class that leaves makes room for one of its class or the next lower that waits elsewhere.
+    ///
+    /// Kernel: prev_balance(), kernel/sched/core.c, v6.12.
+    fn balance_prev(&mut self, cpu: CpuId, prev: Curr, now: Time) {
+        let Curr::Task(task) = prev else { return };
+        let class = self.class_of(task);
+        if class == Class::Dl && !self.rqs[cpu].dl_queue.contains(&task) {
+            self.pull_tasks(cpu, Class::Dl, now);
+        }
+        let dl = !self.rqs[cpu].dl_queue.is_empty();
+        if matches!(class, Class::Dl | Class::Rt) && !dl && !self.rqs[cpu].rt_queue.contains(&task) {
+            self.pull_tasks(cpu, Class::Rt, now);
         }
     }
 

@@ -89,6 +89,8 @@ pub struct Placement {
     pub clear_idle_cores: Option<CpuId>,
     /// SIS_PROP: an uninterrupted scan looked at this many CPUs from this CPU's LLC.
     pub scan_to_account: Option<u32>,
+    /// The waker's CPU takes several CPUs in turn, and this one it took.
+    pub in_turn: bool,
 }
 
 impl Placement {
@@ -105,6 +107,7 @@ impl Placement {
             waker_recent_used_cpu: None,
             clear_idle_cores: None,
             scan_to_account: None,
+            in_turn: false,
         }
     }
 }

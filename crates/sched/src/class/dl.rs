@@ -1,8 +1,8 @@
 //! SCHED_DEADLINE: earliest deadline first, with a budget per period.
 //!
-//! Modelled for what it takes from the fair class: order, budgets (CBS) and the
-//! pressure on capacity. Admission control, bandwidth reclaiming and priority
-//! inheritance are left out.
+//! Modelled for what it takes from the fair class: order, budgets (CBS), going where a CPU
+//! is free of earlier deadlines, and the pressure on capacity. Admission control, bandwidth
+//! reclaiming and priority inheritance are left out.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -136,6 +136,7 @@ impl Sched {
         if entry.on_rq {
             self.insert_dl(cpu, task);
             self.preempt_for(cpu, task, 0, now);
+            self.push_task(cpu, Class::Dl, now);
         }
     }
 

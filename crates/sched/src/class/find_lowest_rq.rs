@@ -1,17 +1,14 @@
 //! Where an RT task that wakes goes: where it ran last, unless it would wait there.
 //!
 //! It would wait for one of its own or a higher priority, or for one that cannot go elsewhere. Then
-//! it goes to a CPU that has nothing but lower priorities, the lowest there are: its own, else the
-//! waker's, else one nearby. Of several there the kernel takes each in turn
-//! (`cpumask_any_and_distribute()`); here the first is taken.
-
-use alloc::vec::Vec;
+//! it goes to the nearest CPU that has nothing but lower priorities, the lowest there are.
 
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::TaskId;
 
+use super::nearest::{Nearest, Taken};
 use crate::class::Class;
-use crate::{Curr, Placement, Reason, Sched, SdFlags};
+use crate::{Placement, Reason, Sched};
 
 impl Sched {
     /// A CPU for a task of real time that wakes or is new.
@@ -19,24 +16,19 @@ impl Sched {
     /// Kernel: select_task_rq_rt(), kernel/sched/rt.c, v4.13, v6.12.
     pub fn select_task_rq_rt(&self, task: TaskId, this: CpuId) -> Placement {
         let prev = self.task(task).wake_cpu;
-        match self.lowest_for_woken(task, this).first() {
-            Some(&cpu) if cpu != prev => Placement::new(cpu, Reason::LowestRt),
-            _ => Placement::new(prev, Reason::KeepCpu),
-        }
+        let taken = self.lowest_for_woken(task, this).and_then(|lowest| self.take_nearest(&lowest, this));
+        Taken::placement(taken, prev, Reason::LowestRt)
     }
 
     /// The CPUs of which a woken task of real time is sent to one; none if it stays where it was.
-    pub fn lowest_for_woken(&self, task: TaskId, this: CpuId) -> Vec<CpuId> {
+    pub fn lowest_for_woken(&self, task: TaskId, this: CpuId) -> Option<Nearest> {
         let entry = self.task(task);
         let prev = entry.wake_cpu;
-        let Curr::Task(curr) = self.rqs[prev].curr else { return Vec::new() };
+        let curr = self.rqs[prev].curr.task()?;
         let bound = self.task(curr).nr_cpus_allowed < 2;
         let waits =
             self.class_of(curr) >= Class::Rt && (bound || self.rt_level(prev) >= entry.policy.rt_priority());
-        if !waits || entry.nr_cpus_allowed < 2 {
-            return Vec::new();
-        }
-        self.find_lowest_rq(task, this).iter().collect()
+        (waits && entry.nr_cpus_allowed > 1).then(|| self.find_lowest_rq(task, this))
     }
 
     /// The highest priority that waits on a CPU or runs there, as RT tasks see it: 0 is lower than all of them.
@@ -49,10 +41,10 @@ impl Sched {
         }
     }
 
-    /// The CPUs of the lowest priority, if lower than the task's, of which one is taken: nearest first.
+    /// The CPUs of the lowest priority, if lower than the task's, of which one is taken.
     ///
     /// Kernel: find_lowest_rq(), cpupri_find(), kernel/sched/rt.c and cpupri.c, v6.12.
-    pub(crate) fn find_lowest_rq(&self, task: TaskId, this: CpuId) -> CpuMask {
+    pub(super) fn find_lowest_rq(&self, task: TaskId, this: CpuId) -> Nearest {
         let entry = self.task(task);
         let nr_cpus = self.rqs.len();
         let usable = |cpu: &CpuId| self.rqs[*cpu].active && !self.rqs[*cpu].rt_throttled;
@@ -67,19 +59,7 @@ impl Sched {
                 mask.set(cpu);
             }
         }
-        if mask.contains(entry.cpu) {
-            return CpuMask::one(nr_cpus, entry.cpu);
-        }
-        let affine = self.domains.walk(entry.cpu).filter(|(_, sd)| sd.flags.has(SdFlags::WAKE_AFFINE));
-        for (_, sd) in affine {
-            if mask.contains(this) && sd.span.contains(this) {
-                return CpuMask::one(nr_cpus, this);
-            }
-            if mask.intersects(&sd.span) {
-                return mask.and(&sd.span);
-            }
-        }
-        if mask.contains(this) { CpuMask::one(nr_cpus, this) } else { mask }
+        self.nearest(task, this, mask)
     }
 }
 

@@ -1,8 +1,12 @@
 //! Scheduling classes and their order: stop, deadline, RT, fair, idle.
 
 mod dl;
+mod find_later_rq;
 mod find_lowest_rq;
+mod nearest;
 mod push_pull;
+mod push_pull_dl;
+mod push_pull_rt;
 mod rt;
 mod stop;
 
@@ -10,6 +14,9 @@ use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use crate::{Curr, Policy, Sched};
+
+pub use nearest::Nearest;
+pub use push_pull::Push;
 
 /// A scheduling class; a greater one is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,85 +1,125 @@
-//! RT tasks go where they can run.
+//! Real-time and deadline tasks go where they can run.
 //!
-//! The n highest RT tasks should run on n CPUs. So one that waits behind another is
-//! pushed to a CPU that runs something lower, and a CPU that is about to run something
-//! lower pulls one that waits elsewhere.
-//!
-//! Deadline tasks are not pushed or pulled.
+//! The n highest of them should run on n CPUs. So one that waits behind another is pushed to a CPU that
+//! runs something lower, and a CPU that is about to run something lower pulls one that waits elsewhere.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
+use super::nearest::{Nearest, Taken};
 use crate::class::Class;
-use crate::{Curr, DequeueFlags, EnqueueFlags, MigrationCause, Sched};
+use crate::{DequeueFlags, EnqueueFlags, MigrationCause, Reason, Sched};
+
+/// What becomes of the tasks of a class that wait on a CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Push {
+    /// Nobody waits who may go elsewhere, or nowhere is better.
+    Nothing,
+    /// The first of them runs here at the next switch.
+    RunsHere,
+    /// One moves.
+    Moves {
+        /// Who.
+        task: TaskId,
+        /// Where.
+        to: CpuId,
+        /// CPUs that would do as well.
+        nearest: Nearest,
+    },
+}
+
+impl Push {
+    /// Why.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Push::Nothing => Reason::PushNothing,
+            Push::RunsHere => Reason::PushRunsHere,
+            Push::Moves { .. } => Reason::PushLower,
+        }
+    }
+}
 
 impl Sched {
-    /// Priority of what a CPU runs, as RT tasks see it: 0 is lower than all of them.
-    pub(crate) fn rt_level(&self, cpu: CpuId) -> u8 {
-        match self.rqs[cpu].curr {
-            Curr::Idle => 0,
-            Curr::Task(task) if self.class_of(task) > Class::Rt => u8::MAX,
-            Curr::Task(task) => self.task(task).policy.rt_priority(),
+    /// What becomes of the tasks of a class that wait on a CPU.
+    ///
+    /// Kernel: push_rt_task(), kernel/sched/rt.c, push_dl_task(), kernel/sched/deadline.c, v6.1, v6.12.
+    pub fn decide_push(&self, cpu: CpuId, class: Class) -> Push {
+        match class {
+            Class::Rt => self.decide_push_rt(cpu),
+            Class::Dl => self.decide_push_dl(cpu),
+            _ => Push::Nothing,
         }
     }
 
-    /// The highest RT task that waits on a CPU and may run on `on` (or on any other CPU).
+    /// Who of a class is pulled from one CPU to another.
     ///
-    /// Kernel: pick_next_pushable_task(), pick_highest_pushable_task(), kernel/sched/rt.c, v6.12.
-    fn pushable_rt(&self, cpu: CpuId, on: Option<CpuId>) -> Option<TaskId> {
-        let rq = &self.rqs[cpu];
-        rq.rt_queue.iter().copied().find(|&task| {
-            let entry = self.task(task);
-            rq.curr != Curr::Task(task)
-                && entry.nr_cpus_allowed > 1
-                && on.is_none_or(|on| entry.allowed.contains(on))
-        })
+    /// Kernel: pull_rt_task(), kernel/sched/rt.c, pull_dl_task(), kernel/sched/deadline.c, v6.12.
+    pub fn decide_pull(&self, to: CpuId, from: CpuId, class: Class) -> Option<TaskId> {
+        match class {
+            Class::Rt => self.decide_pull_rt(to, from),
+            Class::Dl => self.decide_pull_dl(to, from),
+            _ => None,
+        }
     }
 
-    /// Pushes waiting RT tasks of a CPU to others while that helps.
+    /// Where a task that waits on a CPU goes.
+    pub fn push_of(&self, task: TaskId, cpu: CpuId) -> Push {
+        let nearest = match self.class_of(task) {
+            Class::Rt => self.find_lowest_rq(task, cpu),
+            _ => self.find_later_rq(task, cpu),
+        };
+        match self.take_nearest(&nearest, cpu) {
+            Some(Taken { cpu: to, .. }) if to != cpu => Push::Moves { task, to, nearest },
+            _ => Push::Nothing,
+        }
+    }
+
+    /// Pushes waiting tasks of a class to other CPUs while that helps.
     ///
-    /// Kernel: push_rt_tasks(), kernel/sched/rt.c, v6.12.
-    pub(crate) fn push_rt_tasks(&mut self, cpu: CpuId, now: Time) {
-        while self.rqs[cpu].rt_queue.len() > 1 {
-            let Some(task) = self.pushable_rt(cpu, None) else { return };
-            if self.task(task).policy.rt_priority() > self.rt_level(cpu) {
-                // It will run here at the next switch.
-                return self.resched_now(cpu);
+    /// Kernel: push_rt_tasks(), kernel/sched/rt.c, push_dl_tasks(), kernel/sched/deadline.c, v6.12.
+    pub(crate) fn push_tasks(&mut self, cpu: CpuId, class: Class, now: Time) {
+        while self.push_task(cpu, class, now) {}
+    }
+
+    /// Pushes one, and returns whether one moved; not where a recording tells what moves.
+    pub(crate) fn push_task(&mut self, cpu: CpuId, class: Class, now: Time) -> bool {
+        if self.balance_watches {
+            return false;
+        }
+        match self.decide_push(cpu, class) {
+            Push::Nothing => false,
+            Push::RunsHere => {
+                self.resched_now(cpu);
+                false
             }
-            let Some(to) = self.find_lowest_rq(task, cpu).first().filter(|&to| to != cpu) else { return };
-            self.migrate_rt(task, to, now);
+            Push::Moves { task, to, nearest } => {
+                if nearest.in_turn {
+                    self.rqs[cpu].any_cpu = to;
+                }
+                self.push_or_pull(task, to, now);
+                true
+            }
         }
     }
 
-    /// Pulls an RT task that waits on another CPU and outranks what is left here; not where a recording tells
-    /// what moves.
+    /// Pulls tasks of a class that wait on other CPUs; not where a recording tells what moves.
     ///
-    /// Kernel: balance_rt(), pull_rt_task(), kernel/sched/rt.c, v6.12.
-    pub(crate) fn pull_rt_task(&mut self, cpu: CpuId, now: Time) {
-        let nobody = self.nr_rt_overloaded == 0 || self.balance_watches;
-        if nobody || self.rqs[cpu].rt_throttled || !self.rqs[cpu].active {
+    /// Kernel: balance_rt(), kernel/sched/rt.c, balance_dl(), kernel/sched/deadline.c, v6.12.
+    pub(crate) fn pull_tasks(&mut self, to: CpuId, class: Class, now: Time) {
+        if self.balance_watches || !self.rqs[to].active || class == Class::Rt && self.nr_rt_overloaded == 0 {
             return;
         }
-        let mut left = self.rqs[cpu].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority());
-        for from in (0..self.rqs.len()).map(CpuId::from).filter(|&from| from != cpu) {
-            if self.rqs[from].rt_queue.len() < 2 {
-                continue;
-            }
-            let Some(task) = self.pushable_rt(from, Some(cpu)) else { continue };
-            let priority = self.task(task).policy.rt_priority();
-            // One that outranks the running task is about to run there.
-            if priority > left && priority <= self.rt_level(from) {
-                left = priority;
-                self.migrate_rt(task, cpu, now);
+        for from in (0..self.rqs.len()).map(CpuId::from).filter(|&from| from != to) {
+            if let Some(task) = self.decide_pull(to, from, class) {
+                self.push_or_pull(task, to, now);
             }
         }
     }
 
-    fn migrate_rt(&mut self, task: TaskId, to: CpuId, now: Time) {
+    fn push_or_pull(&mut self, task: TaskId, to: CpuId, now: Time) {
         self.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
         self.set_task_cpu(task, to, MigrationCause::PushPull, now);
         self.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
-        if self.rt_level(to) < self.task(task).policy.rt_priority() {
-            self.resched_now(to);
-        }
+        self.resched_now(to);
     }
 }

@@ -106,8 +106,9 @@ impl Sched {
             decision = self.preempt_by_time(cpu, self.matching(cpu, task), wake_flags);
         }
         self.apply_preempt(cpu, &decision);
-        if !decision.preempt && self.class_of(task) == Class::Rt {
-            self.push_rt_tasks(cpu, now);
+        let class = self.class_of(task);
+        if !decision.preempt && (class == Class::Rt || self.curr_class(cpu) == Class::Dl) {
+            self.push_tasks(cpu, class, now);
         }
         decision
     }

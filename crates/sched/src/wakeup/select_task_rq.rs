@@ -76,8 +76,8 @@ impl Sched {
             match self.class_of(task) {
                 Class::Fair => fair(p.wake_cpu),
                 Class::Rt => self.select_task_rq_rt(task, this),
-                // Pushing and pulling, not placement, spread the others.
-                _ => Placement::new(p.wake_cpu, Reason::KeepCpu),
+                Class::Dl => self.select_task_rq_dl(task, this),
+                Class::Stop | Class::Idle => Placement::new(p.wake_cpu, Reason::KeepCpu),
             }
         };
         if !self.is_cpu_allowed(task, placement.cpu) {

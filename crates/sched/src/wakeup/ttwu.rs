@@ -189,6 +189,9 @@ impl Sched {
         if let Some(scanned) = placement.scan_to_account {
             self.account_scan(wakeup.this_cpu, scanned, now);
         }
+        if placement.in_turn {
+            self.rqs[wakeup.this_cpu].any_cpu = placement.cpu;
+        }
     }
 
     /// Takes the cost of a scan off the idle budget and into the average that bounds the next.

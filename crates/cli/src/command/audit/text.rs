@@ -103,6 +103,7 @@ fn tell(out: &mut dyn Write, story: &Verdict) -> io::Result<()> {
         }
         (Decision::Preempt, Choice::Preempt(false)) => format!("{comm}-{pid} runs; the kernel lets it run"),
         (Decision::Pick, next) => format!("{comm}-{pid} is switched out; the kernel runs {next}"),
+        (Decision::Push, choice) => format!("{comm}-{pid} waits; the kernel moves {choice}"),
         (_, choice) => format!("{comm}-{pid}: the kernel chooses {choice}"),
     };
     writeln!(out, "  {time} on CPU {cpu}: {what}")?;

@@ -1,0 +1,106 @@
+//! Real-time and deadline tasks that their class pushes or pulls, and what our rules say to that.
+//!
+//! Of several CPUs that would do, each CPU takes the next after the one that it took last; which that was is
+//! known once one was seen. Deadlines are in no event: of several deadline tasks that wait any may be the earliest.
+
+use schedlab_sched::{Class, Curr, Push, Reason};
+use schedlab_trace::Event;
+use schedlab_units::TaskId;
+
+use crate::audit::Audit;
+use crate::balance::{Moved, choice};
+use crate::listener::Listener;
+use crate::shadow::Shadow;
+use crate::verdict::{Choice, Decision, Hidden, Numbers, Possible, Verdict};
+
+impl<S: Listener> Audit<S> {
+    /// A real-time or deadline task that waits is moved, by the CPU on which it waits or the one that takes it.
+    pub(crate) fn judge_push(&mut self, event: &Event, moved: Moved) {
+        let shadow = &mut self.shadow;
+        let (who, choice) = (shadow.known(moved.task).who(), choice(shadow, moved));
+        let mut verdict = Verdict::begun(event.time, event.cpu, Decision::Push, who, choice);
+        verdict.ours = if moved.to == event.cpu { pulled(shadow, moved) } else { pushed(shadow, moved) };
+        if verdict.ours.is_empty() {
+            verdict.without(Hidden::Deadlines);
+        } else {
+            verdict.judge();
+        }
+        self.give(verdict);
+    }
+}
+
+/// What the CPU from which a task was moved may push.
+fn pushed(shadow: &mut Shadow, moved: Moved) -> Vec<Possible> {
+    let from = moved.from;
+    if shadow.sched.class_of(moved.task) == Class::Rt {
+        let push = shadow.sched.decide_push(from, Class::Rt);
+        return of_push(shadow, moved, &push, None);
+    }
+    // One that has a new budget waits, which no event tells.
+    let waited = shadow.sched.rqs[from].dl_queue.contains(&moved.task);
+    if !waited {
+        shadow.sched.rqs[from].dl_queue.push(moved.task);
+    }
+    let waiting: Vec<TaskId> = shadow.sched.pushable_dls(from, None).collect();
+    let mut found = Vec::new();
+    if !shadow.sched.is_dl_overloaded(from) {
+        found = of_push(shadow, moved, &Push::Nothing, None);
+    } else {
+        let hidden = (waiting.len() > 1).then_some(Hidden::Deadlines);
+        for task in waiting {
+            let push = shadow.sched.push_of(task, from);
+            if let Push::Moves { .. } = push {
+                found.extend(of_push(shadow, moved, &push, hidden));
+            }
+        }
+    }
+    if !waited {
+        shadow.sched.rqs[from].dl_queue.retain(|&task| task != moved.task);
+    }
+    found
+}
+
+/// What a push may do, and whose turn it is next if it did what was recorded.
+fn of_push(shadow: &mut Shadow, moved: Moved, push: &Push, hidden: Option<Hidden>) -> Vec<Possible> {
+    let reason = push.reason();
+    let Push::Moves { task, to, nearest } = push else {
+        return vec![possible(Choice::Nothing, reason, None)];
+    };
+    let at = |to| choice(shadow, Moved { task: *task, to, ..moved });
+    let mut found = vec![possible(at(*to), reason, hidden)];
+    if nearest.in_turn {
+        if !shadow.any_cpu_known[moved.from] {
+            let others = nearest.cpus.iter().filter(|cpu| cpu != to);
+            found.extend(others.map(|cpu| possible(at(cpu), reason, Some(Hidden::CpuRotation))));
+        }
+        if *task == moved.task {
+            shadow.sched.rqs[moved.from].any_cpu = moved.to;
+            shadow.any_cpu_known[moved.from] = true;
+        }
+    }
+    found
+}
+
+/// Whom the CPU to which a task was moved may pull from there. The task that leaves it is still current in the shadow.
+fn pulled(shadow: &mut Shadow, Moved { from, to, task }: Moved) -> Vec<Possible> {
+    let at = |shadow: &Shadow, task| choice(shadow, Moved { task, from, to });
+    if shadow.sched.class_of(task) == Class::Dl {
+        let waiting: Vec<TaskId> = shadow.sched.pushable_dls(from, Some(to)).collect();
+        let hidden = (waiting.len() > 1).then_some(Hidden::Deadlines);
+        return waiting.iter().map(|&task| possible(at(shadow, task), Reason::PullHigher, hidden)).collect();
+    }
+    let Curr::Task(leaves) = shadow.sched.rqs[to].curr else { return vec![nobody()] };
+    let queue = shadow.sched.rqs[to].rt_queue.clone();
+    shadow.sched.rqs[to].rt_queue.retain(|&task| task != leaves);
+    let pulled = shadow.sched.decide_pull(to, from, Class::Rt);
+    shadow.sched.rqs[to].rt_queue = queue;
+    vec![pulled.map_or_else(nobody, |task| possible(at(shadow, task), Reason::PullHigher, None))]
+}
+
+fn nobody() -> Possible {
+    possible(Choice::Nothing, Reason::PullNothing, None)
+}
+
+fn possible(choice: Choice, reason: Reason, hidden: Option<Hidden>) -> Possible {
+    Possible { choice, reason: reason.name(), hidden, numbers: Numbers::default() }
+}

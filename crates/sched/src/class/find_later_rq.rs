@@ -1,0 +1,125 @@
+//! Where a deadline task that wakes goes: where it ran last, unless it would wait there.
+//!
+//! It would wait for one of an earlier deadline, or for one that cannot go elsewhere. Then it goes to
+//! the nearest CPU without deadline tasks, else to the one whose earliest deadline is the latest.
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::TaskId;
+
+use super::nearest::{Nearest, Taken};
+use crate::cfs_rq::before;
+use crate::class::Class;
+use crate::{Placement, Reason, Sched, TaskState};
+
+impl Sched {
+    /// A CPU for a deadline task that wakes.
+    ///
+    /// Kernel: select_task_rq_dl(), kernel/sched/deadline.c, v6.12. That capacities differ is left out.
+    pub fn select_task_rq_dl(&self, task: TaskId, this: CpuId) -> Placement {
+        let prev = self.task(task).wake_cpu;
+        let taken = self.later_for_woken(task, this).and_then(|later| self.take_nearest(&later, this));
+        Taken::placement(taken.filter(|taken| self.is_earliest_dl(task, taken.cpu)), prev, Reason::LaterDl)
+    }
+
+    /// The CPUs of which a woken deadline task is sent to one; none if it stays where it was.
+    fn later_for_woken(&self, task: TaskId, this: CpuId) -> Option<Nearest> {
+        let entry = self.task(task);
+        let curr = self.rqs[entry.wake_cpu].curr.task()?;
+        let (class, running) = (self.class_of(curr), self.task(curr));
+        let waits = class == Class::Dl
+            && (running.nr_cpus_allowed < 2 || !before(entry.dl_deadline, running.dl_deadline));
+        (waits && entry.nr_cpus_allowed > 1 && entry.state != TaskState::New)
+            .then(|| self.find_later_rq(task, this))
+    }
+
+    /// The earliest deadline that is queued on a CPU.
+    pub(super) fn earliest_dl(&self, cpu: CpuId) -> Option<u64> {
+        self.rqs[cpu].dl_queue.first().map(|&task| self.task(task).dl_deadline)
+    }
+
+    /// Whether a task's deadline is earlier than all that are queued on a CPU.
+    ///
+    /// Kernel: dl_task_is_earliest_deadline(), kernel/sched/deadline.c, v6.12.
+    pub(super) fn is_earliest_dl(&self, task: TaskId, cpu: CpuId) -> bool {
+        self.earliest_dl(cpu).is_none_or(|earliest| before(self.task(task).dl_deadline, earliest))
+    }
+
+    /// The CPUs without deadline tasks, else the one of the latest deadline, of which one is taken.
+    ///
+    /// Kernel: find_later_rq(), cpudl_find(), kernel/sched/deadline.c and cpudeadline.c, v6.12.
+    pub fn find_later_rq(&self, task: TaskId, this: CpuId) -> Nearest {
+        let entry = self.task(task);
+        let active = || self.rqs.iter().filter(|(_, rq)| rq.active).map(|(cpu, _)| cpu);
+        let free = active().filter(|&cpu| self.rqs[cpu].dl_queue.is_empty() && entry.allowed.contains(cpu));
+        let mut mask = CpuMask::of(self.rqs.len(), free);
+        if mask.is_empty() {
+            let deadlines = active().filter_map(|cpu| Some((self.earliest_dl(cpu)?, cpu)));
+            // The first of equals.
+            let latest = deadlines.reduce(|a, b| if before(a.0, b.0) { b } else { a });
+            if let Some((deadline, cpu)) = latest
+                && entry.allowed.contains(cpu)
+                && before(entry.dl_deadline, deadline)
+            {
+                mask.set(cpu);
+            }
+        }
+        self.nearest(task, this, mask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::{Expect, expect};
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::by_kernel;
+    use crate::lab::{Lab, MS};
+    use crate::{NewTask, Policy};
+
+    /// Where a sleeper with a deadline in 20 ms goes that slept on CPU 0, woken by CPU 3, if CPUs run tasks with these
+    /// deadlines.
+    fn check(running: &'static [(u16, u64)], last_taken: u16, expected: Expect) {
+        let decided = |kernel: &str| -> String {
+            let mut lab = Lab::new(kernel, "1x1x4");
+            let within = |lab: &Lab, ms| {
+                let policy = Policy::Deadline { runtime: MS, deadline: ms * MS, period: 100 * MS };
+                NewTask { policy, ..lab.spec() }
+            };
+            let spec = within(&lab, 20);
+            let woken = lab.fork("woken", 0, spec);
+            lab.sleep(woken);
+            for &(cpu, deadline) in running {
+                let spec = within(&lab, deadline);
+                lab.fork(&format!("dl{cpu}"), cpu, spec);
+            }
+            lab.sched.rqs[CpuId(3)].any_cpu = CpuId(last_taken);
+            let placement = lab.sched.select_task_rq_dl(woken, CpuId(3));
+            format!("cpu {}, {}", placement.cpu.0, placement.reason.name())
+        };
+        expected.assert_eq(&by_kernel("", decided));
+    }
+
+    #[test]
+    fn a_deadline_task_does_not_wait_behind_an_earlier_one_if_some_cpu_has_none_or_a_later_one() {
+        check(&[], 0, expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
+        check(&[(0, 30)], 0, expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
+        check(&[(0, 10)], 0, expect!["v4.13..v7.2: cpu 3, LATER_DL"]);
+        check(&[(0, 10), (1, 30), (2, 40), (3, 30)], 0, expect!["v4.13..v7.2: cpu 2, LATER_DL"]);
+        check(&[(0, 10), (1, 11), (2, 12), (3, 13)], 0, expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
+    }
+
+    #[test]
+    fn of_several_cpus_the_first_is_taken_or_each_in_turn() {
+        check(
+            &[(0, 10), (3, 15)],
+            1,
+            expect![[r#"
+                v4.13..v5.5: cpu 1, LATER_DL
+                v5.18..v7.2: cpu 2, LATER_DL"#]],
+        );
+        check(&[(0, 10), (3, 15)], 3, expect!["v4.13..v7.2: cpu 1, LATER_DL"]);
+    }
+}

@@ -1,0 +1,68 @@
+//! Of the CPUs that would do for a real-time or deadline task, the one that is taken: its own, else that
+//! which asks, else one nearby. Of several nearby each is taken in turn.
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::TaskId;
+
+use crate::{AnyCpu, Placement, Reason, Sched, SdFlags};
+
+/// CPUs that would do equally, of which one is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nearest {
+    /// Which.
+    pub cpus: CpuMask,
+    /// The CPU that asks takes each in turn.
+    pub in_turn: bool,
+}
+
+/// A CPU that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub cpu: CpuId,
+    pub in_turn: bool,
+}
+
+impl Taken {
+    /// Where a task goes that wakes and was last on `prev`, if this one was taken for it.
+    pub fn placement(taken: Option<Taken>, prev: CpuId, reason: Reason) -> Placement {
+        match taken {
+            Some(Taken { cpu, in_turn }) if cpu != prev => {
+                Placement { in_turn, ..Placement::new(cpu, reason) }
+            }
+            _ => Placement::new(prev, Reason::KeepCpu),
+        }
+    }
+}
+
+impl Sched {
+    /// Of the CPUs in a mask the nearest to where the task is; `this` asks.
+    ///
+    /// Kernel: find_lowest_rq(), kernel/sched/rt.c, find_later_rq(), kernel/sched/deadline.c, v6.12.
+    pub(super) fn nearest(&self, task: TaskId, this: CpuId, mask: CpuMask) -> Nearest {
+        let (own, nr_cpus) = (self.task(task).cpu, self.rqs.len());
+        let in_turn = self.kernel.rules.any_cpu == AnyCpu::InTurn;
+        let only = |cpu| Nearest { cpus: CpuMask::one(nr_cpus, cpu), in_turn: false };
+        if mask.contains(own) {
+            return only(own);
+        }
+        let affine = self.domains.walk(own).filter(|(_, sd)| sd.flags.has(SdFlags::WAKE_AFFINE));
+        for (_, sd) in affine {
+            if mask.contains(this) && sd.span.contains(this) {
+                return only(this);
+            }
+            if mask.intersects(&sd.span) {
+                return Nearest { cpus: mask.and(&sd.span), in_turn };
+            }
+        }
+        if mask.contains(this) { only(this) } else { Nearest { cpus: mask, in_turn } }
+    }
+
+    /// The one of them that is taken, if there are any.
+    ///
+    /// Kernel: cpumask_any_and_distribute(), lib/cpumask.c, v6.12.
+    pub(super) fn take_nearest(&self, nearest: &Nearest, this: CpuId) -> Option<Taken> {
+        let in_turn = nearest.in_turn;
+        let from = if in_turn { self.rqs[this].any_cpu.index() + 1 } else { 0 };
+        nearest.cpus.iter_wrap(from).next().map(|cpu| Taken { cpu, in_turn })
+    }
+}

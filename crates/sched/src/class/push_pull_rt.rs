@@ -1,0 +1,55 @@
+//! Which RT tasks are pushed and pulled, and where to.
+
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+
+use crate::class::Class;
+use crate::{Curr, Push, Sched};
+
+impl Sched {
+    /// Priority of what a CPU runs, as RT tasks see it: 0 is lower than all of them.
+    pub(crate) fn rt_level(&self, cpu: CpuId) -> u8 {
+        match self.rqs[cpu].curr {
+            Curr::Idle => 0,
+            Curr::Task(task) if self.class_of(task) > Class::Rt => u8::MAX,
+            Curr::Task(task) => self.task(task).policy.rt_priority(),
+        }
+    }
+
+    /// The highest RT task that waits on a CPU and may run on `on` (or on any other CPU).
+    ///
+    /// Kernel: pick_next_pushable_task(), pick_highest_pushable_task(), kernel/sched/rt.c, v6.12.
+    fn pushable_rt(&self, cpu: CpuId, on: Option<CpuId>) -> Option<TaskId> {
+        let rq = &self.rqs[cpu];
+        rq.rt_queue.iter().copied().find(|&task| {
+            let entry = self.task(task);
+            rq.curr != Curr::Task(task)
+                && entry.nr_cpus_allowed > 1
+                && on.is_none_or(|on| entry.allowed.contains(on))
+        })
+    }
+
+    /// Kernel: push_rt_task(), kernel/sched/rt.c, v6.12.
+    pub(super) fn decide_push_rt(&self, cpu: CpuId) -> Push {
+        if self.rqs[cpu].rt_queue.len() < 2 {
+            return Push::Nothing;
+        }
+        let Some(task) = self.pushable_rt(cpu, None) else { return Push::Nothing };
+        if self.task(task).policy.rt_priority() > self.rt_level(cpu) {
+            return Push::RunsHere;
+        }
+        self.push_of(task, cpu)
+    }
+
+    /// Kernel: pull_rt_task(), kernel/sched/rt.c, v6.12.
+    pub(super) fn decide_pull_rt(&self, to: CpuId, from: CpuId) -> Option<TaskId> {
+        if self.rqs[from].rt_queue.len() < 2 || self.rqs[to].rt_throttled {
+            return None;
+        }
+        let left = self.rqs[to].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority());
+        let task = self.pushable_rt(from, Some(to))?;
+        let priority = self.task(task).policy.rt_priority();
+        // One that outranks the running task is about to run there.
+        (priority > left && priority <= self.rt_level(from)).then_some(task)
+    }
+}
