@@ -28,12 +28,15 @@ impl Rq {
 }
 
 impl Sched {
-    /// Kernel: enqueue_task_dl(), update_dl_entity(), kernel/sched/deadline.c, v6.12.
+    /// Kernel: enqueue_task_dl(), update_dl_entity(), setup_new_dl_entity(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn enqueue_task_dl(&mut self, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         let now = self.rqs[cpu].clock;
         let (runtime, deadline, _) = params(self.task(task).policy);
         let entry = self.task_mut(task);
-        if flags.wakeup || flags.initial {
+        if flags.restore && !entry.dl_throttled && before(entry.dl_deadline, now) {
+            entry.dl_deadline = now.wrapping_add(deadline);
+            entry.rt_time_left = runtime as i64;
+        } else if flags.wakeup || flags.initial {
             // What is left of the old budget may be kept if using it up by the old
             // deadline takes no more than the reserved bandwidth.
             let past = !before(now, entry.dl_deadline);
