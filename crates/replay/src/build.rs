@@ -19,12 +19,12 @@ use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Time};
 use schedlab_workload::{
-    AttrId, BarrierId, CpuList, CpuListId, GroupId, LabelId, Miss, Op, Placed, ProcessId, SchedAttr, Section,
-    SemId, SpecId, Start, TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
+    AttrId, BarrierId, CpuList, CpuListId, Deadline, GroupId, LabelId, Miss, Op, Placed, Policy, ProcessId,
+    SchedAttr, Section, SemId, SpecId, Start, TaskSpec, Timer, Workload, WorkloadBuilder, WorkloadError,
 };
 
 use crate::known::{Known, KnownTask, usual_policy};
-use crate::learned::{Begin, Learned, Step, Task, TaskIndex};
+use crate::learned::{Begin, Budget, Learned, Step, Task, TaskIndex};
 use crate::rhythm;
 use crate::wakers::{Share, Wakers};
 use crate::yields::pieces;
@@ -183,7 +183,8 @@ impl<'a> Writer<'a> {
             heard: placed.heard.filter(|_| self.options.heard),
             ..placed
         });
-        let attr = (start != Start::ByFork || known.is_some()).then(|| self.attr(task.prio, known));
+        let attr =
+            (start != Start::ByFork || known.is_some()).then(|| self.attr(task.prio, known, task.budget));
         let spec = TaskSpec {
             start,
             start_cpu: cpu.map(|cpu| self.options.there(cpu)),
@@ -255,7 +256,8 @@ impl<'a> Writer<'a> {
                         (Wakers::Owe { .. }, _) => Op::SemPost { sem: self.debt(other) },
                     });
                 }
-                Step::Yield => ops.push(Op::Yield),
+                // A deadline task gives up what is left of its budget by that.
+                Step::Yield | Step::OutOfBudget => ops.push(Op::Yield),
                 Step::Fork(child) => ops.extend(self.specs[child.index()].map(|task| Op::Fork { task })),
                 Step::Exec(comm) => {
                     ops.push(Op::Exec { comm: self.w.comm(&comm.to_str_lossy()) });
@@ -266,7 +268,7 @@ impl<'a> Writer<'a> {
                     ops.extend(self.mask(&comm).map(|cpus| Op::SetCpus { cpus: Some(cpus) }));
                 }
                 Step::Prio(prio) => {
-                    let attr = self.attr(prio, self.known[index.index()]);
+                    let attr = self.attr(prio, self.known[index.index()], task.budget);
                     ops.push(Op::SetSched { attr });
                 }
                 Step::Group(group) => ops.push(Op::SetGroup { group: self.groups[group as usize] }),
@@ -316,8 +318,13 @@ impl<'a> Writer<'a> {
 
     /// Attributes of a priority as the kernel prints it. Which of the policies with that
     /// priority it is, the trace does not tell: the usual one, if nothing more is known.
-    fn attr(&mut self, prio: i32, known: Option<&KnownTask>) -> AttrId {
-        let policy = known.map_or_else(|| usual_policy(prio), |known| known.policy(prio));
+    fn attr(&mut self, prio: i32, known: Option<&KnownTask>, budget: Option<Budget>) -> AttrId {
+        let policy = match (known.map_or_else(|| usual_policy(prio), |known| known.policy(prio)), budget) {
+            (Policy::Deadline(_), Some(Budget { runtime, period })) => {
+                Policy::Deadline(Deadline { runtime, deadline: period, period })
+            }
+            (policy, _) => policy,
+        };
         self.w.attr(SchedAttr { policy, ..SchedAttr::default() })
     }
 }
@@ -408,6 +415,7 @@ mod tests {
             is_thread: false,
             is_left_out: false,
             yields: None,
+            budget: None,
             ended: true,
             steps,
         }

@@ -63,6 +63,7 @@ impl Learned {
             Step::Wait(task) => write!(f, "wait for {}", self.tasks[task.index()].pid),
             Step::Wake(task) => write!(f, "wake {}", self.tasks[task.index()].pid),
             Step::Yield => write!(f, "yield"),
+            Step::OutOfBudget => write!(f, "out of budget"),
             Step::Fork(task) => write!(f, "fork {}", self.tasks[task.index()].pid),
             Step::Exec(comm) => write!(f, "exec {comm}"),
             Step::Rename(comm) => write!(f, "rename {comm}"),

@@ -10,7 +10,7 @@ use schedlab_audit::{
 };
 use schedlab_topology::CpuMask;
 use schedlab_units::{Duration, Pid};
-use schedlab_workload::{GroupSpec, Policy, Quota};
+use schedlab_workload::{Deadline, GroupSpec, Policy, Quota};
 
 /// What was known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,10 +128,14 @@ impl KnownTask {
     }
 }
 
-/// The usual policy of a priority, when nothing more is known.
+/// The usual policy of a priority, when nothing more is known. A deadline task never runs out of its budget then.
 pub fn usual_policy(prio: i32) -> Policy {
     match prio {
-        ..=99 => Policy::Fifo { priority: 99i32.saturating_sub(prio).clamp(1, 99) as u8 },
+        ..0 => {
+            let always = Duration::secs(1);
+            Policy::Deadline(Deadline { runtime: always, deadline: always, period: always })
+        }
+        0..=99 => Policy::Fifo { priority: (99 - prio).max(1) as u8 },
         _ => Policy::Normal { nice: (prio - 120).clamp(-20, 19) as i8 },
     }
 }
@@ -160,8 +164,9 @@ mod tests {
             [0, 96, 200].map(usual_policy),
             [Policy::Fifo { priority: 99 }, Policy::Fifo { priority: 3 }, Policy::Normal { nice: 19 }]
         );
-        // A deadline task comes before all others.
-        assert_eq!([-1, i32::MIN].map(usual_policy), [Policy::Fifo { priority: 99 }; 2]);
+        for prio in [-1, i32::MIN] {
+            assert!(matches!(usual_policy(prio), Policy::Deadline(_)));
+        }
     }
 
     #[test]

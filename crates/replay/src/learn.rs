@@ -9,9 +9,10 @@
 //! And it may hit a task that never went to sleep. So who woke is settled only when the
 //! task is switched in after a sleep; until then a waking is a step that may yet be nothing.
 //! So is a call of sched_yield(), until it is known whether the task does that ([`Yields`]). A deadline
-//! task that could go on and makes way is out of its budget, and sleeps until it has a new one.
+//! task that could go on and makes way is out of its budget ([`budgets`]).
 
 mod before;
+mod budgets;
 mod context;
 mod priorities;
 mod programs;
@@ -108,6 +109,7 @@ impl Learner {
             let yields = self.yields.yields(index);
             task.steps.retain(|step| *step != Step::Nothing && (yields || *step != Step::Yield));
             task.yields = between_calls(&task.steps);
+            task.budget = self.programs.lives[index].budgets.learned();
             // What turned out to be nothing no longer parts the work before it from that after it.
             task.steps.dedup_by(|step, before| match (step, before) {
                 (Step::Run(more), Step::Run(run)) => {

@@ -38,8 +38,6 @@ pub struct Learned {
     pub has_waking: bool,
     /// Wake-ups of tasks that were not asleep: nothing came of them.
     pub wakeups_of_awake: u64,
-    /// How often a deadline task was out of its budget, which is a sleep here and none in the recording.
-    pub out_of_budget: u64,
     /// What happened in ticks.
     pub ticks: Ticks,
     /// When busy CPUs balanced.
@@ -90,10 +88,21 @@ pub struct Task {
     pub is_left_out: bool,
     /// How long it usually works between two calls of sched_yield() that were seen; none if it makes no such calls.
     pub yields: Option<Duration>,
+    /// What it may run as a deadline task; none if it was not seen to be out of it.
+    pub budget: Option<Budget>,
     /// Its end was recorded.
     pub ended: bool,
     /// What it did.
     pub steps: Vec<Step>,
+}
+
+/// What a deadline task may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// So long.
+    pub runtime: Duration,
+    /// In each period.
+    pub period: Duration,
 }
 
 /// How a task came into the recording.
@@ -132,6 +141,8 @@ pub enum Step {
     Wake(TaskIndex),
     /// It let others run.
     Yield,
+    /// It was out of its budget, as a deadline task, until its next period.
+    OutOfBudget,
     /// It forked a task.
     Fork(TaskIndex),
     /// It replaced its program.

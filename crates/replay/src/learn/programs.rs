@@ -7,6 +7,7 @@ use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, Time};
 
 use super::before::Before;
+use super::budgets::Budgets;
 use crate::learned::{Begin, Learned, Step, Task, TaskIndex};
 
 /// What was written down so far, and where each task is.
@@ -41,6 +42,8 @@ pub(super) struct Life {
     pub timers: [u32; 2],
     /// What it does, for a guess at what it did before.
     pub before: Before,
+    /// Its budgets as a deadline task.
+    pub budgets: Budgets,
     /// Since when it waits to run, if it does.
     pub waits_since: Time,
     /// The step that says how late a CPU heard of the end of the last of them.
@@ -104,6 +107,7 @@ impl Programs {
             is_left_out,
             did: None,
             yields: None,
+            budget: None,
             ended: false,
             steps: Vec::new(),
         });
@@ -121,6 +125,7 @@ impl Programs {
             last_timer,
             timers: [0; 2],
             before: Before::default(),
+            budgets: Budgets::default(),
             waits_since: if let Begin::Forked(_) = begin { now } else { self.learned.first },
             late: None,
         };

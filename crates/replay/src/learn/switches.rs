@@ -2,7 +2,7 @@
 
 use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Kind, TaskState};
-use schedlab_units::{Duration, Pid};
+use schedlab_units::{Duration, Pid, Time};
 
 use super::context::is_softirq;
 use super::programs::State;
@@ -58,10 +58,14 @@ impl Learner {
         self.programs.advance(task, event.time);
         self.changes_priority(task, &left, event.time, event.cpu);
         self.programs.seen(task, comm, prio);
-        let out_of_budget = prio < 0 && !for_stopper;
-        if state.is_runnable() && !out_of_budget {
-            let ran = event.time.since(self.programs.life(task).began);
-            if unasked && !state.is_preempted() && self.yields.makes_way(task.index(), ran) {
+        let ran = event.time.since(self.programs.life(task).began);
+        self.programs.life(task).budgets.ran(ran);
+        if state.is_runnable() {
+            if prio < 0 && !for_stopper {
+                self.programs.flush(task);
+                self.programs.step(task, Step::OutOfBudget);
+                self.programs.life(task).budgets.used_up();
+            } else if unasked && !state.is_preempted() && self.yields.makes_way(task.index(), ran) {
                 self.programs.flush(task);
                 self.programs.step(task, Step::Yield);
             }
@@ -70,7 +74,6 @@ impl Learner {
             return;
         }
         self.programs.flush(task);
-        self.programs.learned.out_of_budget += u64::from(state.is_runnable());
         if state.is_dead() {
             self.programs.life(task).state = State::Dead;
             self.programs.learned.tasks[task.index()].ended = true;
@@ -114,8 +117,12 @@ impl Learner {
             placed.was_idle = true;
             placed.heard = (placed.from != cpu).then(|| event.time.since(*at));
         }
+        self.has_budget(task, event.time);
         let first = self.programs.learned.first;
         let life = self.programs.life(task);
+        if let (State::Asleep { .. }, Some(waking)) = (life.state, life.waking) {
+            life.budgets.woken(waking.at);
+        }
         let waits_since = match (life.waking, life.state) {
             (Some(waking), _) => waking.at,
             (None, State::Runnable) => life.waits_since,
@@ -157,14 +164,23 @@ impl Learner {
         {
             self.programs.learned.passes.moved(Pass { cpu, from, at: event.time });
         }
-        if let Some(&task) = self.programs.by_pid.get(&pid)
-            && self.programs.life(task).waking.is_some()
-            && cpu != event.cpu
-        {
+        let Some(&task) = self.programs.by_pid.get(&pid) else { return };
+        if from == event.cpu {
+            self.has_budget(task, event.time);
+        }
+        if self.programs.life(task).waking.is_some() && cpu != event.cpu {
             let task = &mut self.programs.learned.tasks[task.index()];
             if !matches!(task.begin, Begin::Forked(_)) {
                 task.recent_used_cpu.get_or_insert(cpu);
             }
+        }
+    }
+
+    /// A task that was out of its budget has a new one, and waits for a CPU from now on.
+    fn has_budget(&mut self, task: TaskIndex, now: Time) {
+        let life = self.programs.life(task);
+        if life.budgets.renewed(now) {
+            life.waits_since = now;
         }
     }
 

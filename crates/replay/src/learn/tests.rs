@@ -610,7 +610,7 @@ fn who_mostly_makes_way_early_of_himself_yields() {
 }
 
 #[test]
-fn a_deadline_task_out_of_its_budget_sleeps_until_it_has_a_new_one() {
+fn a_deadline_task_out_of_its_budget_waits_until_it_has_a_new_one() {
     check(
         "0     0 <idle>-0 out R d-10@-1
          0  1000 d-10@-1 out R a-11
@@ -620,7 +620,7 @@ fn a_deadline_task_out_of_its_budget_sleeps_until_it_has_a_new_one() {
          0 12000 d-10@-1 out S a-11
          0 12500 a-11 wakes d-10@-1",
         expect![[r#"
-            d-10, runnable on 0: run 1ms, sleep 9ms until 10ms after the last, run 1900us
+            d-10, runnable on 0: run 1ms, out of budget, run 1900us
             a-11, runnable on 0: run 9500us
             migration/0-12, runnable on 0: left out run 100us
         "#]],

@@ -328,8 +328,8 @@ impl Home<'_> {
             }
         }
         let mut recorded = values(&of.figures, of.half());
-        // A wake-up that comes before its task is asleep is no step of any program; a new budget is one.
-        recorded[1] += of.learned.out_of_budget as f64 - of.learned.wakeups_of_awake as f64;
+        // A wake-up that comes before its task is asleep is no step of any program.
+        recorded[1] -= of.learned.wakeups_of_awake as f64;
         recorded[1] = recorded[1].max(0.0);
         let unrecorded = of.unrecorded();
         let line = |(i, what): (usize, &&str)| {
