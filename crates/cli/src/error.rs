@@ -1,6 +1,8 @@
 //! What goes wrong at the command line: one sentence each, exit status 2.
 
 use std::fmt;
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// A sentence that names the place and the way out.
@@ -14,8 +16,18 @@ impl Error {
     }
 
     /// A file that cannot be read or written.
-    pub fn file(path: &std::path::Path, error: &std::io::Error) -> Error {
-        Error(format!("{}: {error}", path.display()))
+    pub fn file(path: &Path, error: &io::Error) -> Error {
+        let name = path.display();
+        if error.kind() != io::ErrorKind::NotFound {
+            return Error(format!("{name}: {error}"));
+        }
+        Error(match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+            Some(folder) => format!(
+                "{name}: there is no folder {}; look how it is spelled, or make it first",
+                folder.display()
+            ),
+            None => format!("{name}: there is no such file; look how it is spelled and where it lies"),
+        })
     }
 }
 

@@ -319,7 +319,7 @@ fn a_file_that_is_not_there() {
         None,
         &["run", "nothing.toml"],
         expect![[r#"
-        schedlab: nothing.toml: No such file or directory (os error 2)
+        schedlab: nothing.toml: there is no such file; look how it is spelled and where it lies
     "#]],
     );
 }
@@ -450,7 +450,7 @@ fn audits_that_cannot_be() {
         line,
         &["--kernel", "v6.1", "--machine", "2x8", "--format", "perfetto", "--output", "no/such"],
         expect![[r#"
-            schedlab: no/such: No such file or directory (os error 2)
+            schedlab: no/such: there is no folder no; look how it is spelled, or make it first
         "#]],
     );
     check_audit(
