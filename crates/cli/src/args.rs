@@ -393,7 +393,7 @@ pub struct Why {
     #[arg(long)]
     pub to: Option<String>,
     /// Only decisions of this kind.
-    #[arg(long, value_parser = ["wakeup", "fork", "exec", "balance", "preemption", "pick"])]
+    #[arg(long, value_parser = ["wakeup", "fork", "exec", "push", "pull", "balance", "preemption", "pick"])]
     pub kind: Option<String>,
     /// How many are told.
     #[arg(long, default_value_t = 40)]

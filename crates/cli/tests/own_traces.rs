@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The kinds of decisions.
-const KINDS: [&str; 5] = ["wakeup", "fork", "pick", "preempt", "balance"];
+const KINDS: [&str; 6] = ["wakeup", "fork", "pick", "preempt", "balance", "push"];
 
 /// Runs the command and gives what it printed.
 fn schedlab(args: &[&str]) -> Vec<u8> {
@@ -16,7 +16,7 @@ fn schedlab(args: &[&str]) -> Vec<u8> {
 }
 
 /// How much the audit of a scenario of the project agrees.
-fn agreement(scenario: &str, machine: &str, kernel: &str) -> [(&'static str, u64); 5] {
+fn agreement(scenario: &str, machine: &str, kernel: &str) -> [(&'static str, u64); KINDS.len()] {
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     agreement_of(&scenarios.join(scenario), machine, kernel)
 }
@@ -37,7 +37,7 @@ fn audited(trace: &str, machine: &str, kernel: &str, more: &[&str]) -> Value {
 }
 
 /// How much the audit of a simulated scenario agrees, of a thousand, by kind of decision.
-fn agreement_of(scenario: &Path, machine: &str, kernel: &str) -> [(&'static str, u64); 5] {
+fn agreement_of(scenario: &Path, machine: &str, kernel: &str) -> [(&'static str, u64); KINDS.len()] {
     let trace = trace_of(scenario, kernel);
     let audit = audited(&trace, machine, kernel, &[]);
     assert_eq!(audit["unseen_switches"], 0, "{}", scenario.display());
@@ -96,6 +96,51 @@ fn messages_agree_with_the_rules_that_made_them() {
             };
             assert!(agrees >= least, "{kernel} {kind}: {agrees}");
         }
+    }
+}
+
+/// Tasks of real time on fewer CPUs than they are, which push and pull them.
+const REAL_TIME: &str = r#"
+machine = "1x1x4"
+kernels = ["v6.12"]
+seed = 3
+
+[[workload.task]]
+name = "hog"
+count = 4
+program = "loop 40; run 3ms; end"
+
+[[workload.task]]
+name = "low"
+count = 4
+policy = "fifo"
+priority = 10
+program = "loop 40; run 700us; sleep 900us; end"
+
+[[workload.task]]
+name = "high"
+count = 3
+policy = "fifo"
+priority = 20
+program = "loop 40; run 500us; sleep 800us; end"
+"#;
+
+#[test]
+fn pushes_and_pulls_agree_with_the_rules_that_made_them_and_say_why() {
+    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join("real-time.toml");
+    std::fs::write(&scenario, REAL_TIME).unwrap();
+    for kernel in ["v4.13", "v5.5", "v5.18", "v6.1", "v6.12", "v7.2"] {
+        for (kind, agrees) in agreement_of(&scenario, "1x1x4", kernel) {
+            assert_eq!(agrees, 1000, "{kernel} {kind}");
+        }
+    }
+    for (kind, reason) in [("push", "PUSH_LOWER"), ("pull", "PULL_HIGHER")] {
+        let scenario = scenario.display().to_string();
+        let told = schedlab(&["why", &scenario, "--kind", kind, "--format", "json"]);
+        let told: Value = serde_json::from_slice(&told).unwrap();
+        let told = told.as_array().or_else(|| told["decisions"].as_array()).expect("decisions");
+        assert!(told.len() > 10, "{kind}: {}", told.len());
+        assert!(told.iter().all(|one| one["reason"] == reason), "{kind}");
     }
 }
 

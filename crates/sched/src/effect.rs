@@ -27,8 +27,10 @@ pub enum MigrationCause {
     Active,
     /// Affinity or hotplug.
     Affinity,
-    /// RT or deadline push and pull.
-    PushPull,
+    /// A CPU pushed an RT or deadline task that waited on it.
+    Push,
+    /// A CPU pulled one.
+    Pull,
 }
 
 /// One thing that happened, in order.

@@ -146,6 +146,7 @@ impl Lab {
         if let (Curr::Task(prev), true) = (switched.prev, switched.prev != switched.next) {
             self.sched.finish_task_switch(prev);
         }
+        self.sched.balance_callbacks(cpu, self.time());
         self.switches.push((self.now, cpu, switched));
     }
 

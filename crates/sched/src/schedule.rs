@@ -75,6 +75,13 @@ impl Sched {
         Switched { prev, next, reason, voluntary, preempted: how == Deactivate::Preempted, delayed }
     }
 
+    /// Once the switch is done: tasks that wait behind one of their class are pushed.
+    ///
+    /// Kernel: __balance_callbacks(), kernel/sched/core.c, set_next_task_rt(), set_next_task_dl(), v6.12.
+    pub fn balance_callbacks(&mut self, cpu: CpuId, now: Time) {
+        self.push_tasks(cpu, self.curr_class(cpu), now);
+    }
+
     /// Ends the stay of a task on the CPU that switched away from it.
     ///
     /// Kernel: finish_task_switch(), kernel/sched/core.c, v6.12.
@@ -132,7 +139,6 @@ impl Sched {
                 continue;
             }
             self.put_prev_set_next(cpu, prev, pick.next);
-            self.push_tasks(cpu, self.class_of_curr(pick.next), now);
             return pick.reason;
         }
     }

@@ -105,6 +105,8 @@ impl<F: FnMut(Answer)> Why<F> {
             How::Wakeup => format!("{who} wakes {wakee} (previous CPU {})", p.prev_cpu),
             How::Fork => format!("{who} forks {wakee}"),
             How::Exec => format!("{wakee} calls exec on CPU {}", p.prev_cpu),
+            How::Push => format!("{wakee} waits behind {who} on CPU {}, which pushes it", p.prev_cpu),
+            How::Pull => format!("{wakee} waits on CPU {}, and is pulled", p.prev_cpu),
         };
         let target = if p.how == How::Wakeup && p.target != p.prev_cpu {
             format!(" The search began at CPU {}.", p.target)

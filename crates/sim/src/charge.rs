@@ -57,6 +57,7 @@ impl Engine<'_> {
                     if queued {
                         self.emit_charged(by, context, self.pending(by), from);
                     }
+                    self.explain_push(by, context, task, (from, to), cause);
                     self.emit_migrate(by, context, task, from, to);
                     if queued {
                         self.emit_charged(by, context, self.pending(by), to);

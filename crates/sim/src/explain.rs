@@ -2,7 +2,9 @@
 //!
 //! Made only for a sink that asks for them.
 
-use schedlab_sched::{BalanceDecision, Curr, PreemptDecision, Switched, WakePath, WakeupDecision};
+use schedlab_sched::{
+    BalanceDecision, Curr, MigrationCause, PreemptDecision, Switched, WakePath, WakeupDecision,
+};
 use schedlab_topology::CpuId;
 use schedlab_trace::{
     Balance, Candidate, How, IdleType, Kind, Name, Number, Pick, Placement, Preemption, Resched,
@@ -92,6 +94,37 @@ impl Engine<'_> {
             remote: false,
         };
         self.emit(cpu, Context::Task, Kind::Placement(Box::new(placement)));
+    }
+
+    /// Why a task that waited was moved, if its class pushed or pulled it.
+    pub fn explain_push(
+        &mut self,
+        cpu: CpuId,
+        context: Context,
+        task: TaskId,
+        (from, to): (CpuId, CpuId),
+        cause: MigrationCause,
+    ) {
+        let (how, reason) = match cause {
+            MigrationCause::Push => (How::Push, schedlab_sched::Reason::PushLower),
+            MigrationCause::Pull => (How::Pull, schedlab_sched::Reason::PullHigher),
+            _ => return,
+        };
+        if !self.explaining {
+            return;
+        }
+        let placement = Placement {
+            pid: self.tasks[task.index()].pid,
+            how,
+            prev_cpu: from,
+            target: from,
+            cpu: to,
+            reason: reason.name().into(),
+            numbers: Vec::new(),
+            examined: Vec::new(),
+            remote: false,
+        };
+        self.emit(cpu, context, Kind::Placement(Box::new(placement)));
     }
 
     /// Whether what runs on a CPU has to make way for a task that was queued there.

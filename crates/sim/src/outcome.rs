@@ -84,7 +84,7 @@ pub struct Counts {
     /// Tasks moved to another CPU, for whatever cause.
     pub migrations: u64,
     /// The same by cause, in the order of [`schedlab_sched::MigrationCause`].
-    pub by_cause: [u64; 9],
+    pub by_cause: [u64; 10],
     /// Interrupts between CPUs.
     pub ipis: u64,
     /// Ticks.

@@ -44,6 +44,10 @@ impl Engine<'_> {
         } else if switched.next == Curr::Idle {
             self.enter_idle(cpu);
         }
+        if switched.next != Curr::Idle {
+            self.sched.balance_callbacks(cpu, self.now);
+            self.effects(cpu, Context::Task);
+        }
     }
 
     fn switched(&mut self, cpu: CpuId, switched: &Switched, how: Deactivate) {

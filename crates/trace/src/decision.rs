@@ -51,6 +51,10 @@ pub enum How {
     Fork,
     /// It changed its program.
     Exec,
+    /// It waited, and the CPU where it did sent it elsewhere.
+    Push,
+    /// It waited, and another CPU took it.
+    Pull,
 }
 
 /// A CPU that a search looked at.
@@ -174,6 +178,8 @@ macro_rules! spelling {
     };
 }
 
-spelling!(How: "wakeup" = How::Wakeup, "fork" = How::Fork, "exec" = How::Exec);
+spelling!(
+    How: "wakeup" = How::Wakeup, "fork" = How::Fork, "exec" = How::Exec, "push" = How::Push, "pull" = How::Pull
+);
 spelling!(IdleType: "busy" = IdleType::Busy, "idle" = IdleType::Idle, "newly_idle" = IdleType::NewlyIdle);
 spelling!(Resched: "none" = Resched::None, "lazy" = Resched::Lazy, "full" = Resched::Full);

@@ -96,7 +96,7 @@ impl Sched {
                 if nearest.in_turn {
                     self.rqs[cpu].any_cpu = to;
                 }
-                self.push_or_pull(task, to, now);
+                self.move_waiting(task, to, MigrationCause::Push, now);
                 true
             }
         }
@@ -111,14 +111,14 @@ impl Sched {
         }
         for from in (0..self.rqs.len()).map(CpuId::from).filter(|&from| from != to) {
             if let Some(task) = self.decide_pull(to, from, class) {
-                self.push_or_pull(task, to, now);
+                self.move_waiting(task, to, MigrationCause::Pull, now);
             }
         }
     }
 
-    fn push_or_pull(&mut self, task: TaskId, to: CpuId, now: Time) {
+    fn move_waiting(&mut self, task: TaskId, to: CpuId, cause: MigrationCause, now: Time) {
         self.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
-        self.set_task_cpu(task, to, MigrationCause::PushPull, now);
+        self.set_task_cpu(task, to, cause, now);
         self.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
         self.resched_now(to);
     }

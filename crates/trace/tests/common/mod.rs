@@ -80,7 +80,8 @@ fn text() -> impl Strategy<Value = String> {
 fn decision() -> Union<BoxedStrategy<Kind>> {
     let candidate = (cpu(), prop_oneof![Just(Name::from("")), name()])
         .prop_map(|(cpu, refused)| Candidate { cpu, refused });
-    let how = prop_oneof![Just(How::Wakeup), Just(How::Fork), Just(How::Exec)];
+    let how =
+        prop_oneof![Just(How::Wakeup), Just(How::Fork), Just(How::Exec), Just(How::Push), Just(How::Pull)];
     let placement = (pid(), how, cpu(), cpu(), cpu(), name(), numbers(), vec(candidate, 0..6), any::<bool>())
         .prop_map(|(pid, how, prev_cpu, target, cpu, reason, numbers, examined, remote)| {
             Kind::Placement(Box::new(Placement {
