@@ -49,12 +49,12 @@ pub fn occasion<'a>(
     ahead: impl Iterator<Item = &'a Event>,
 ) -> Occasion {
     let Moved { task, from, to } = moved;
+    let by_stopper = event.comm.as_bytes().starts_with(b"migration/");
     if !shadow.sched.task(task).policy.is_fair() {
         let here = event.cpu == from || event.cpu == to;
-        let by_stopper = event.comm.as_bytes().starts_with(b"migration/");
         return if here && !by_stopper { Occasion::PushPull } else { Occasion::Other };
     }
-    if event.comm.as_bytes().starts_with(b"migration/") {
+    if by_stopper {
         let asked = shadow.asked[from].is_some();
         return if asked && event.cpu == from { Occasion::Active } else { Occasion::Other };
     }

@@ -29,54 +29,53 @@ impl<S: Listener> Audit<S> {
     }
 }
 
-/// What the CPU from which a task was moved may push.
+/// What the CPU from which a task was moved may push. Whose turn it is next is known then.
 fn pushed(shadow: &mut Shadow, moved: Moved) -> Vec<Possible> {
-    let from = moved.from;
-    if shadow.sched.class_of(moved.task) == Class::Rt {
-        let push = shadow.sched.decide_push(from, Class::Rt);
-        return of_push(shadow, moved, &push, None);
-    }
-    // One that has a new budget waits, which no event tells.
-    let waited = shadow.sched.rqs[from].dl_queue.contains(&moved.task);
-    if !waited {
-        shadow.sched.rqs[from].dl_queue.push(moved.task);
-    }
-    let waiting: Vec<TaskId> = shadow.sched.pushable_dls(from, None).collect();
-    let mut found = Vec::new();
-    if !shadow.sched.is_dl_overloaded(from) {
-        found = of_push(shadow, moved, &Push::Nothing, None);
-    } else {
-        let hidden = (waiting.len() > 1).then_some(Hidden::Deadlines);
-        for task in waiting {
-            let push = shadow.sched.push_of(task, from);
-            if let Push::Moves { .. } = push {
-                found.extend(of_push(shadow, moved, &push, hidden));
-            }
-        }
-    }
-    if !waited {
-        shadow.sched.rqs[from].dl_queue.retain(|&task| task != moved.task);
+    let (from, to) = (moved.from, moved.to);
+    let pushes = match shadow.sched.class_of(moved.task) {
+        Class::Dl => deadline_pushes(shadow, moved),
+        class => vec![shadow.sched.decide_push(from, class)],
+    };
+    let hidden = (pushes.len() > 1).then_some(Hidden::Deadlines);
+    let found = pushes.iter().flat_map(|push| of_push(shadow, moved, push, hidden)).collect();
+    let takes_turn = |push: &Push| matches!(push, Push::Moves { task, nearest, .. } if *task == moved.task && nearest.in_turn);
+    if pushes.iter().any(takes_turn) {
+        shadow.sched.rqs[from].any_cpu = to;
+        shadow.any_cpu_known[from] = true;
     }
     found
 }
 
-/// What a push may do, and whose turn it is next if it did what was recorded.
-fn of_push(shadow: &mut Shadow, moved: Moved, push: &Push, hidden: Option<Hidden>) -> Vec<Possible> {
+/// Pushes of deadline tasks, any of which may be the earliest. One that has a new budget waits, which no event tells.
+fn deadline_pushes(shadow: &mut Shadow, Moved { task, from, .. }: Moved) -> Vec<Push> {
+    let waited = shadow.sched.rqs[from].dl_queue.contains(&task);
+    if !waited {
+        shadow.sched.rqs[from].dl_queue.push(task);
+    }
+    let sched = &shadow.sched;
+    let pushes = if sched.is_dl_overloaded(from) {
+        let each = sched.pushable_dls(from, None).map(|task| sched.push_of(task, from));
+        each.filter(|push| *push != Push::Nothing).collect()
+    } else {
+        vec![Push::Nothing]
+    };
+    if !waited {
+        shadow.sched.rqs[from].dl_queue.retain(|&other| other != task);
+    }
+    pushes
+}
+
+/// What a push may do.
+fn of_push(shadow: &Shadow, moved: Moved, push: &Push, hidden: Option<Hidden>) -> Vec<Possible> {
     let reason = push.reason();
     let Push::Moves { task, to, nearest } = push else {
         return vec![possible(Choice::Nothing, reason, None)];
     };
     let at = |to| choice(shadow, Moved { task: *task, to, ..moved });
     let mut found = vec![possible(at(*to), reason, hidden)];
-    if nearest.in_turn {
-        if !shadow.any_cpu_known[moved.from] {
-            let others = nearest.cpus.iter().filter(|cpu| cpu != to);
-            found.extend(others.map(|cpu| possible(at(cpu), reason, Some(Hidden::CpuRotation))));
-        }
-        if *task == moved.task {
-            shadow.sched.rqs[moved.from].any_cpu = moved.to;
-            shadow.any_cpu_known[moved.from] = true;
-        }
+    if nearest.in_turn && !shadow.any_cpu_known[moved.from] {
+        let others = nearest.cpus.iter().filter(|cpu| cpu != to);
+        found.extend(others.map(|cpu| possible(at(cpu), reason, Some(Hidden::CpuRotation))));
     }
     found
 }

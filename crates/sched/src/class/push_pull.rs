@@ -8,7 +8,7 @@ use schedlab_units::{TaskId, Time};
 
 use super::nearest::{Nearest, Taken};
 use crate::class::Class;
-use crate::{DequeueFlags, EnqueueFlags, MigrationCause, Reason, Sched};
+use crate::{Curr, DequeueFlags, EnqueueFlags, MigrationCause, Reason, Sched};
 
 /// What becomes of the tasks of a class that wait on a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,16 @@ impl Sched {
             Class::Dl => self.decide_pull_dl(to, from),
             _ => None,
         }
+    }
+
+    /// Whether a task of a CPU's queue waits there and may run on `on` (or on any other CPU).
+    ///
+    /// Kernel: pick_rt_task(), kernel/sched/rt.c, pick_dl_task(), kernel/sched/deadline.c, v6.1.
+    pub(super) fn is_pushable(&self, task: TaskId, cpu: CpuId, on: Option<CpuId>) -> bool {
+        let entry = self.task(task);
+        self.rqs[cpu].curr != Curr::Task(task)
+            && entry.nr_cpus_allowed > 1
+            && on.is_none_or(|on| entry.allowed.contains(on))
     }
 
     /// Where a task that waits on a CPU goes.

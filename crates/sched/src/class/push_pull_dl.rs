@@ -5,7 +5,7 @@ use schedlab_units::TaskId;
 
 use crate::cfs_rq::before;
 use crate::class::Class;
-use crate::{Curr, DlPush, Push, Sched};
+use crate::{DlPush, Push, Sched};
 
 impl Sched {
     /// The earliest deadline task that waits on a CPU and may run on `on` (or on any other CPU).
@@ -17,13 +17,7 @@ impl Sched {
 
     /// The deadline tasks that wait on a CPU and may run on `on` (or on any other CPU), the earliest first.
     pub fn pushable_dls(&self, cpu: CpuId, on: Option<CpuId>) -> impl Iterator<Item = TaskId> {
-        let rq = &self.rqs[cpu];
-        rq.dl_queue.iter().copied().filter(move |&task| {
-            let entry = self.task(task);
-            rq.curr != Curr::Task(task)
-                && entry.nr_cpus_allowed > 1
-                && on.is_none_or(|on| entry.allowed.contains(on))
-        })
+        self.rqs[cpu].dl_queue.iter().copied().filter(move |&task| self.is_pushable(task, cpu, on))
     }
 
     /// Whether a CPU has deadline tasks to give.

@@ -20,13 +20,7 @@ impl Sched {
     ///
     /// Kernel: pick_next_pushable_task(), pick_highest_pushable_task(), kernel/sched/rt.c, v6.12.
     fn pushable_rt(&self, cpu: CpuId, on: Option<CpuId>) -> Option<TaskId> {
-        let rq = &self.rqs[cpu];
-        rq.rt_queue.iter().copied().find(|&task| {
-            let entry = self.task(task);
-            rq.curr != Curr::Task(task)
-                && entry.nr_cpus_allowed > 1
-                && on.is_none_or(|on| entry.allowed.contains(on))
-        })
+        self.rqs[cpu].rt_queue.iter().copied().find(|&task| self.is_pushable(task, cpu, on))
     }
 
     /// Kernel: push_rt_task(), kernel/sched/rt.c, v6.12.
