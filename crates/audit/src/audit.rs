@@ -2,7 +2,7 @@
 
 use schedlab_sched::{Curr, Kernel, TaskState};
 use schedlab_topology::{CpuId, PerCpu, Topology};
-use schedlab_trace::{Event, Flags, Kind, NullSink, Sink};
+use schedlab_trace::{Event, Flags, Hotplugs, Kind, NullSink, Sink};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::balance::Moved;
@@ -41,6 +41,7 @@ pub struct Audit<S = NullSink> {
     /// Generation in which what is open was judged last.
     judged: u64,
     steady: Steady,
+    hotplugs: Hotplugs,
     begun: bool,
     /// By kind of decision, in its order.
     tallies: [Tally; Decision::ALL.len()],
@@ -87,6 +88,7 @@ impl<S: Listener> Audit<S> {
             passed: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             judged: 0,
             steady: Steady::default(),
+            hotplugs: Hotplugs::new(offline(topology)),
             begun: false,
             tallies: Default::default(),
             compared: Comparison::default(),
@@ -130,6 +132,9 @@ impl<S: Listener> Audit<S> {
             self.shadow.let_sleepers_go(event.time);
             self.shadow.advance(event.time);
             self.shadow.slice_timer(event.cpu, event.time);
+            if let Some((cpu, step)) = self.hotplugs.event(event) {
+                self.shadow.hotplug(cpu, step, event);
+            }
             self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);
             self.shadow.idles(event);
             self.rejudge_on(event);
@@ -419,4 +424,9 @@ impl<S: Listener> Audit<S> {
             _ => ours.numbers.iter().map(|(_, number)| number.unsigned_abs()).max().unwrap_or(0),
         }
     }
+}
+
+/// The CPUs of a machine that are not in use.
+fn offline(topology: &Topology) -> impl Iterator<Item = CpuId> {
+    (0..topology.nr_cpus()).map(CpuId::from).filter(|&cpu| !topology.cpu(cpu).online)
 }

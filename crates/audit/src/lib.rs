@@ -22,6 +22,7 @@ mod floors;
 mod fork;
 mod forking;
 mod grouping;
+mod hotplug;
 mod leaving;
 mod listener;
 mod meeting;

@@ -136,11 +136,8 @@ impl Search<'_> {
     fn add(&mut self, shadow: &Shadow, hidden: Option<Hidden>, found: &mut Possibilities) -> Ended {
         let Search { wakeup, prev, target, now, .. } = *self;
         let view = View::new(&shadow.sched, now, None);
-        let mut placement = wakeup::select_idle_sibling(&view, wakeup, prev, target.cpu);
-        if !shadow.sched.task(wakeup.task).allowed.contains(placement.cpu) {
-            placement.cpu = shadow.sched.select_fallback_rq(wakeup.task);
-            placement.reason = Reason::Fallback;
-        }
+        let placement = wakeup::select_idle_sibling(&view, wakeup, prev, target.cpu);
+        let mut placement = shadow.sched.or_fallback(wakeup.task, placement);
         found.around[usize::from(target.cpu != prev)].push(placement.cpu);
         let hidden = self.reading.hidden(target.hidden.or(hidden));
         let ended = Ended { reason: placement.reason, cpu: placement.cpu, looks: placement.examined };

@@ -6,30 +6,71 @@ use alloc::vec::Vec;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
-use crate::{Curr, MigrationCause, Scaled, Sched};
+use crate::{CpusetHotplug, Curr, MigrationCause, Sched};
 
 impl Sched {
-    /// Takes a CPU into use or out of it. When it leaves, every task that may run
+    /// Takes a CPU into use or out of it, with all steps at once. When it leaves, every task that may run
     /// elsewhere is moved away; the driver must have switched it to its idle task or to
-    /// a bound task first. Domains are built anew.
+    /// a bound task first.
     ///
-    /// Kernel: sched_cpu_activate(), sched_cpu_deactivate(), migrate_tasks(), kernel/sched/core.c, v6.12.
+    /// Kernel: cpu_up(), cpu_down(), kernel/cpu.c, v6.12.
     pub fn set_online(&mut self, cpu: CpuId, online: bool, now: Time) {
         if self.rqs[cpu].online == online {
             return;
         }
-        self.update_rq_clock(cpu, now);
-        self.rqs[cpu].active = online;
-        let bandwidth = if online { Sched::enable_runtime } else { Sched::unthrottle_offline };
-        bandwidth(self, cpu);
-        if !online {
-            self.move_tasks_away(cpu, now);
-            self.clear_tg_offline_cfs_rqs(cpu);
+        if online {
+            self.cpu_starting(cpu);
+            self.cpu_activate(cpu, now);
+            self.rebuild_domains();
+        } else {
+            self.cpu_deactivate(cpu, now);
+            let at_once = self.kernel.rules.cpuset_hotplug == CpusetHotplug::AtOnce;
+            if at_once {
+                self.rebuild_domains();
+            }
+            self.cpu_dying(cpu, now);
+            if !at_once {
+                self.rebuild_domains();
+            }
         }
-        self.rqs[cpu].online = online;
-        let nr_online = self.rqs.iter().filter(|(_, rq)| rq.online).count();
-        self.scaled = Scaled::new(&self.kernel.tunables, nr_online);
-        self.rebuild_domains();
+    }
+
+    /// A CPU that is leaving takes no more tasks but kernel threads that are bound to it. Its domains stay
+    /// until they are built anew, so searches still find it, and whom they send there falls back to another.
+    ///
+    /// Kernel: sched_cpu_deactivate(), kernel/sched/core.c, v6.12.
+    pub fn cpu_deactivate(&mut self, cpu: CpuId, now: Time) {
+        self.update_rq_clock(cpu, now);
+        self.nohz_balance_exit_idle(cpu);
+        self.rqs[cpu].active = false;
+        self.unthrottle_offline(cpu);
+    }
+
+    /// A CPU is gone: whatever is still queued there moves away.
+    ///
+    /// Kernel: sched_cpu_dying(), migrate_tasks(), kernel/sched/core.c, v5.5, v6.12.
+    pub fn cpu_dying(&mut self, cpu: CpuId, now: Time) {
+        self.move_tasks_away(cpu, now);
+        self.clear_tg_offline_cfs_rqs(cpu);
+        self.rqs[cpu].online = false;
+        self.number_of_online_cpus_changed();
+    }
+
+    /// A CPU is there again, for kernel threads that are bound to it.
+    ///
+    /// Kernel: sched_cpu_starting(), kernel/sched/core.c, v6.12.
+    pub fn cpu_starting(&mut self, cpu: CpuId) {
+        self.rqs[cpu].online = true;
+        self.number_of_online_cpus_changed();
+    }
+
+    /// A CPU takes tasks again; balancing reaches it when domains are built anew.
+    ///
+    /// Kernel: sched_cpu_activate(), kernel/sched/core.c, v6.12.
+    pub fn cpu_activate(&mut self, cpu: CpuId, now: Time) {
+        self.update_rq_clock(cpu, now);
+        self.rqs[cpu].active = true;
+        self.enable_runtime(cpu);
     }
 
     /// Moves every task that is queued on a CPU that leaves; a task all of whose CPUs are
@@ -78,5 +119,73 @@ impl Sched {
                 self.unthrottle_cfs_rq(cfs);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::expect;
+
+    use crate::drawing::by_kernel;
+    use crate::lab::Lab;
+    use crate::wakeup::Wakeup;
+
+    /// Where a task that slept on CPU 3 is sent, woken by CPU 1 that runs.
+    fn woken(lab: &Lab, task: TaskId, waker: TaskId) -> String {
+        let wakeup = Wakeup::by(waker, CpuId(1), task);
+        let placement =
+            lab.sched.decide_wakeup(&wakeup, Time(lab.now), None).placement.expect("a CPU is chosen");
+        format!("cpu {} {}", placement.cpu.0, placement.reason.name())
+    }
+
+    #[test]
+    fn who_is_sent_to_a_cpu_that_leaves_falls_back_until_domains_leave_it_out() {
+        let told = |kernel: &str| -> String {
+            let mut lab = Lab::new(kernel, "1x1x4");
+            let spec = lab.spec();
+            let mut fork = |name, cpu| lab.fork(name, cpu, spec.clone());
+            let (task, waker) = (fork("sleeper", 3), fork("waker", 1));
+            lab.sleep(task);
+            let now = lab.time();
+            let before = woken(&lab, task, waker);
+            lab.sched.cpu_deactivate(CpuId(3), now);
+            let leaving = woken(&lab, task, waker);
+            lab.sched.rebuild_domains();
+            let left = woken(&lab, task, waker);
+            lab.sched.cpu_dying(CpuId(3), now);
+            lab.sched.cpu_starting(CpuId(3));
+            lab.sched.cpu_activate(CpuId(3), now);
+            lab.sched.rebuild_domains();
+            format!("{before}, {leaving}, {left}, {}", woken(&lab, task, waker))
+        };
+        expect![[r#"
+            v4.13: cpu 3 PREV_IDLE, cpu 0 FALLBACK, cpu 0 FALLBACK, cpu 3 PREV_IDLE
+            v5.5..v7.2: cpu 3 TARGET_IDLE, cpu 0 FALLBACK, cpu 0 FALLBACK, cpu 3 TARGET_IDLE"#]]
+        .assert_eq(&by_kernel("", told));
+    }
+
+    #[test]
+    fn tunables_follow_the_cpus_that_are_online_when_domains_are_built() {
+        let told = |kernel: &str| -> String {
+            let mut lab = Lab::new(kernel, "1x1x4");
+            let now = lab.time();
+            let mut scaled = |cpu, online| {
+                lab.sched.set_online(CpuId(cpu), online, now);
+                lab.sched.scaled.base_slice / 1000
+            };
+            format!(
+                "{:?} us",
+                [(3, false), (2, false), (2, true), (3, true)].map(|(cpu, online)| scaled(cpu, online))
+            )
+        };
+        expect![[r#"
+            v4.13..v6.3: [1500, 1500, 1500, 2250] us
+            v6.10: [2250, 1500, 1500, 2250] us
+            v6.12..v7.2: [2100, 1400, 1400, 2100] us"#]]
+        .assert_eq(&by_kernel("", told));
     }
 }

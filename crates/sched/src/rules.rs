@@ -489,6 +489,13 @@ rules! {
         Waiting "waiting",
     } [Overloaded Overloaded Overloaded Overloaded Overloaded Waiting Waiting Waiting];
 
+    cpuset_hotplug: CpusetHotplug "CPUSET_HOTPLUG" "When domains are built anew for a CPU that leaves or comes." "cpuset_update_active_cpus(), v6.10" {
+        /// By a work item, once it is gone or there.
+        Later "later",
+        /// While it leaves or comes.
+        AtOnce "at_once",
+    } [Later Later Later Later Later AtOnce AtOnce AtOnce];
+
     pelt_sums: PeltSums "PELT_SUMS" "How the sums of a queue follow when load is taken off its averages." "update_cfs_rq_load_avg(), detach_entity_load_avg(), __update_sa()" {
         /// By as much, not below zero; group changes use the full series as divider.
         Plain "plain",

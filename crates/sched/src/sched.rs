@@ -168,9 +168,11 @@ impl Sched {
         sched
     }
 
-    /// Builds the domains anew for the CPUs that are active, as hotplug and cpusets do.
+    /// Builds the domains anew for the CPUs that are active, as hotplug and cpusets do. Tunables follow the
+    /// number of CPUs that are online then.
     ///
-    /// Kernel: partition_sched_domains(), kernel/sched/topology.c, v6.12.
+    /// Kernel: partition_sched_domains(), rq_attach_root(), kernel/sched/topology.c, v6.12; update_sysctl(),
+    /// kernel/sched/fair.c, v6.12.
     pub fn rebuild_domains(&mut self) {
         let active =
             CpuMask::of(self.rqs.len(), self.rqs.iter().filter(|(_, rq)| rq.active).map(|(cpu, _)| cpu));
@@ -180,8 +182,18 @@ impl Sched {
         }
         self.domains = Domains::build(&self.topology, &self.kernel, &active);
         self.keep_group_sums();
-        self.max_load_balance_interval = max_load_balance_interval(&self.kernel, active.weight());
+        self.scaled = Scaled::new(&self.kernel.tunables, self.nr_online());
         self.after_rebuild();
+    }
+
+    /// How many CPUs are online.
+    fn nr_online(&self) -> usize {
+        self.rqs.iter().filter(|(_, rq)| rq.online).count()
+    }
+
+    /// A CPU went offline or came.
+    pub(crate) fn number_of_online_cpus_changed(&mut self) {
+        self.max_load_balance_interval = max_load_balance_interval(&self.kernel, self.nr_online());
     }
 
     /// Takes every CPU out of its domains: nothing balances until they are built anew.

@@ -8,12 +8,14 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
 use crate::event::{Event, Kind};
+use crate::hotplug::{Hotplug, Hotplugs};
 
 /// Follows a trace and counts the switches that must be missing in it.
 #[derive(Clone, Debug, Default)]
 pub struct UnseenSwitches {
     /// By CPU, who ran after its last event, and when that was.
     cpus: Vec<Option<(Pid, Time)>>,
+    hotplugs: Hotplugs,
     count: u64,
 }
 
@@ -33,7 +35,9 @@ impl UnseenSwitches {
 
     /// Follows one event. Gives what [`UnseenSwitches::before`] does.
     pub fn event(&mut self, event: &Event) -> Option<Time> {
-        let missed = self.before(event);
+        // A CPU that comes does not go on with its stopper.
+        let comes = matches!(self.hotplugs.event(event), Some((_, Hotplug::Starting)));
+        let missed = self.before(event).filter(|_| !comes);
         self.count += u64::from(missed.is_some());
         let CpuId(cpu) = event.cpu;
         let cpu = usize::from(cpu);

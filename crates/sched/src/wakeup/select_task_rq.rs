@@ -70,7 +70,7 @@ impl Sched {
     /// Asks the task's class if the task has a choice, and replaces an answer that cannot be.
     fn placed(&self, task: TaskId, this: CpuId, fair: impl FnOnce(CpuId) -> Placement) -> Placement {
         let p = self.task(task);
-        let mut placement = if p.nr_cpus_allowed <= 1 {
+        let placement = if p.nr_cpus_allowed <= 1 {
             Placement::new(p.allowed.first().unwrap_or(p.cpu), Reason::OnlyAllowed)
         } else {
             match self.class_of(task) {
@@ -80,6 +80,13 @@ impl Sched {
                 Class::Stop | Class::Idle => Placement::new(p.wake_cpu, Reason::KeepCpu),
             }
         };
+        self.or_fallback(task, placement)
+    }
+
+    /// An answer of a task's class, or where the task falls back to if it may not go there.
+    ///
+    /// Kernel: select_task_rq(), kernel/sched/core.c, v6.12.
+    pub fn or_fallback(&self, task: TaskId, mut placement: Placement) -> Placement {
         if !self.is_cpu_allowed(task, placement.cpu) {
             placement.cpu = self.select_fallback_rq(task);
             placement.reason = Reason::Fallback;

@@ -1,0 +1,317 @@
+//! CPUs that leave and come back.
+//!
+//! No tracepoint of the scheduler tells, but the thread that takes a CPU out and brings it back (`cpuhp/3`) does, and
+//! its stopper. Leaving, the thread first forbids tasks to come and waits for RCU; when all is done it is parked, and the
+//! stopper runs and never returns. Coming, the CPU acts again, and its thread wakes who asked for it when tasks may come.
+//!
+//! Kernel: sched_cpu_deactivate(), takedown_cpu(), take_cpu_down(), sched_cpu_activate(), v4.13, v5.5, v6.1, v6.12, v7.2.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Pid;
+
+use crate::comm::Comm;
+use crate::event::{Event, Kind};
+use crate::state::TaskState;
+
+/// How far a CPU has left, or come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hotplug {
+    /// No more tasks may come but kernel threads that are bound to it.
+    Deactivating,
+    /// RCU has seen that; domains may leave it out.
+    Deactivated,
+    /// It is gone.
+    Dead,
+    /// It is there again, for kernel threads that are bound to it.
+    Starting,
+    /// Tasks may come.
+    Active,
+    /// Who asked for it goes on, after it is gone or there: work that was put off until then runs.
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    #[default]
+    Up,
+    Leaving,
+    Unplugged,
+    /// Its thread is parked, the CPU itself still there.
+    Parked,
+    /// Its stopper runs, and nothing was heard since.
+    Off,
+    /// It is there again, its thread still parked.
+    Started,
+    Coming,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    state: State,
+    /// Who woke its thread last.
+    asked_by: Pid,
+    /// Who asked has not gone on yet.
+    not_done: bool,
+}
+
+/// Reads from a trace which CPUs leave and come back.
+#[derive(Clone, Debug, Default)]
+pub struct Hotplugs {
+    cpus: Vec<Cpu>,
+    /// How many CPUs are not just up.
+    under_way: usize,
+}
+
+impl Hotplugs {
+    /// Of a machine on which these CPUs are offline when the recording begins.
+    pub fn new(offline: impl IntoIterator<Item = CpuId>) -> Hotplugs {
+        let mut hotplugs = Hotplugs::default();
+        for cpu in offline {
+            hotplugs.cpu(cpu).state = State::Off;
+            hotplugs.under_way += 1;
+        }
+        hotplugs
+    }
+
+    /// The CPU that went a step with this event, and which.
+    #[inline]
+    pub fn event(&mut self, event: &Event) -> Option<(CpuId, Hotplug)> {
+        let thread_of = match event.kind {
+            Kind::SchedSwitch { prev_comm, .. } => cpu_of_thread(&prev_comm),
+            Kind::SchedWaking { comm, .. } => cpu_of_thread(&comm),
+            _ => None,
+        };
+        if self.under_way == 0 && thread_of.is_none() { None } else { self.follow(event, thread_of) }
+    }
+
+    fn follow(&mut self, event: &Event, thread_of: Option<CpuId>) -> Option<(CpuId, Hotplug)> {
+        if let (Kind::SchedWaking { .. }, Some(cpu)) = (&event.kind, thread_of) {
+            self.cpu(cpu).asked_by = event.pid;
+        }
+        self.step_of(event).inspect(|_| {
+            self.under_way = self.cpus.iter().filter(|cpu| cpu.state != State::Up || cpu.not_done).count();
+        })
+    }
+
+    fn step_of(&mut self, event: &Event) -> Option<(CpuId, Hotplug)> {
+        if let Kind::SchedSwitch { prev_pid, prev_state, .. } = event.kind
+            && !prev_state.is_runnable()
+            && let Some(done) = self.cpus.iter().position(|cpu| cpu.not_done && cpu.asked_by == prev_pid)
+        {
+            self.cpus[done].not_done = false;
+            return Some((CpuId::from(done), Hotplug::Done));
+        }
+        if let Some(cpu) = got_another(event)
+            && matches!(self.cpu(cpu).state, State::Leaving | State::Unplugged)
+        {
+            // It stayed after all.
+            self.cpu(cpu).state = State::Up;
+            return Some((cpu, Hotplug::Active));
+        }
+        let step = self.step_on(event)?;
+        let cpu = self.cpu(event.cpu);
+        cpu.not_done |= matches!(step, Hotplug::Dead | Hotplug::Active);
+        Some((event.cpu, step))
+    }
+
+    /// Which step the CPU of an event went.
+    fn step_on(&mut self, event: &Event) -> Option<Hotplug> {
+        let cpu = self.cpu(event.cpu);
+        let by_thread = cpu_of_thread(&event.comm) == Some(event.cpu);
+        let (state, step) = match (cpu.state, &event.kind) {
+            (State::Up, Kind::SchedSwitch { prev_state, .. })
+                if by_thread && *prev_state == TaskState::UNINTERRUPTIBLE =>
+            {
+                (State::Leaving, Some(Hotplug::Deactivating))
+            }
+            (State::Leaving, _) if by_thread => (State::Unplugged, Some(Hotplug::Deactivated)),
+            (State::Unplugged, Kind::SchedSwitch { prev_state, .. })
+                if by_thread && *prev_state == TaskState::PARKED =>
+            {
+                (State::Parked, None)
+            }
+            (State::Parked | State::Off, Kind::SchedSwitch { next_comm, .. })
+                if of_thread(next_comm, b"migration/") == Some(event.cpu) =>
+            {
+                (State::Off, (cpu.state == State::Parked).then_some(Hotplug::Dead))
+            }
+            // Where the stopper itself goes on, it had something else to do.
+            (State::Off, _) if event.shown() != Pid::IDLE => (State::Parked, Some(Hotplug::Starting)),
+            (State::Off, _) => (State::Started, Some(Hotplug::Starting)),
+            (State::Parked | State::Started, Kind::SchedSwitch { next_comm, .. })
+                if cpu_of_thread(next_comm) == Some(event.cpu) =>
+            {
+                (State::Coming, None)
+            }
+            (State::Coming, Kind::SchedWaking { pid, .. }) if by_thread && *pid == cpu.asked_by => {
+                (State::Up, Some(Hotplug::Active))
+            }
+            _ => return None,
+        };
+        cpu.state = state;
+        step
+    }
+
+    fn cpu(&mut self, cpu: CpuId) -> &mut Cpu {
+        if cpu.index() >= self.cpus.len() {
+            self.cpus.resize(cpu.index() + 1, Cpu::default());
+        }
+        &mut self.cpus[cpu.index()]
+    }
+}
+
+/// The CPU that a thread takes out and brings back.
+fn cpu_of_thread(comm: &Comm) -> Option<CpuId> {
+    of_thread(comm, b"cpuhp/")
+}
+
+/// The CPU of a thread with such a name.
+fn of_thread(comm: &Comm, name: &[u8]) -> Option<CpuId> {
+    let number = comm.as_bytes().strip_prefix(name)?;
+    std::str::from_utf8(number).ok()?.parse().ok().map(CpuId)
+}
+
+/// The CPU to which a task was sent that is no kernel thread of its own.
+fn got_another(event: &Event) -> Option<CpuId> {
+    let (comm, cpu) = match event.kind {
+        Kind::SchedWakeupNew { comm, target_cpu, .. } => (comm, target_cpu),
+        Kind::SchedMigrateTask { comm, dest_cpu, .. } => (comm, dest_cpu),
+        _ => return None,
+    };
+    let own = comm.as_bytes().split(|&byte| byte == b'/').nth(1).is_some_and(|of| {
+        let digits = of.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        std::str::from_utf8(&of[..digits]).is_ok_and(|number| number.parse() == Ok(cpu.0))
+    });
+    (!own).then_some(cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::{Record, ftrace};
+
+    /// The steps that lines tell, each with the number of its line.
+    fn steps(lines: &[&str]) -> String {
+        let mut hotplugs = Hotplugs::default();
+        let mut told = Vec::new();
+        for (line, text) in lines.iter().enumerate() {
+            let text = format!("{text}\n");
+            let Some(Ok(Record::Event(event))) = ftrace::Reader::new(text.as_bytes()).next() else {
+                panic!("{text}")
+            };
+            told.extend(hotplugs.event(&event).map(|(cpu, step)| format!("{line} {cpu} {step:?}")));
+        }
+        told.join(", ")
+    }
+
+    /// A switch on CPU 3, and a wake-up that begins.
+    fn switch(prev: &str, state: &str, next: &str) -> String {
+        on(3, prev, state, next)
+    }
+
+    fn on(cpu: u32, prev: &str, state: &str, next: &str) -> String {
+        let (prev_pid, next_pid) = (pid(prev), pid(next));
+        format!(
+            "{prev}-{prev_pid} [00{cpu}] d..2. 1.0: sched_switch: prev_comm={prev} prev_pid={prev_pid} prev_prio=120 \
+             prev_state={state} ==> next_comm={next} next_pid={next_pid} next_prio=120"
+        )
+    }
+
+    fn wakes(cpu: u32, by: &str, whom: &str) -> String {
+        let (by_pid, pid) = (pid(by), pid(whom));
+        format!(
+            "{by}-{by_pid} [00{cpu}] d..3. 1.0: sched_waking: comm={whom} pid={pid} prio=120 target_cpu=003"
+        )
+    }
+
+    fn moves(comm: &str, to: u32) -> String {
+        format!(
+            "a-9 [001] d..2. 1.0: sched_migrate_task: comm={comm} pid=7 prio=120 orig_cpu=1 dest_cpu={to}"
+        )
+    }
+
+    fn pid(comm: &str) -> u32 {
+        match comm {
+            "swapper/3" => 0,
+            "init" => 1,
+            "cpuhp/3" => 34,
+            "migration/3" => 36,
+            _ => 50,
+        }
+    }
+
+    fn told(lines: &[String]) -> String {
+        steps(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn leaving() -> Vec<String> {
+        vec![
+            wakes(0, "init", "cpuhp/3"),
+            switch("a", "S", "cpuhp/3"),
+            switch("cpuhp/3", "D", "b"),
+            switch("b", "R", "migration/3"),
+            switch("migration/3", "S", "swapper/3"),
+            switch("swapper/3", "R", "cpuhp/3"),
+            wakes(3, "cpuhp/3", "ksoftirqd/3"),
+            switch("cpuhp/3", "P", "swapper/3"),
+        ]
+    }
+
+    #[test]
+    fn a_cpu_leaves_and_comes_back() {
+        let mut lines = leaving();
+        lines.extend([
+            switch("swapper/3", "R", "migration/3"),
+            on(0, "init", "D", "a"),
+            wakes(3, "swapper/3", "migration/3"),
+            switch("swapper/3", "R", "migration/3"),
+        ]);
+        let left = "2 3 Deactivating, 6 3 Deactivated, 8 3 Dead, 9 3 Done, 10 3 Starting";
+        assert_eq!(told(&lines), left);
+        lines.extend([
+            switch("migration/3", "S", "swapper/3"),
+            wakes(1, "init", "cpuhp/3"),
+            switch("swapper/3", "R", "cpuhp/3"),
+            wakes(3, "cpuhp/3", "init"),
+            on(1, "init", "R", "a"),
+            on(1, "init", "S", "a"),
+        ]);
+        assert_eq!(told(&lines), format!("{left}, 15 3 Active, 17 3 Done"));
+    }
+
+    #[test]
+    fn a_stopper_that_goes_on_had_something_else_to_do() {
+        let mut lines = leaving();
+        lines.extend([
+            switch("swapper/3", "R", "migration/3"),
+            switch("migration/3", "S", "swapper/3"),
+            switch("swapper/3", "R", "migration/3"),
+        ]);
+        let left = "2 3 Deactivating, 6 3 Deactivated, 8 3 Dead, 9 3 Starting, 10 3 Dead";
+        assert_eq!(told(&lines), left);
+    }
+
+    #[test]
+    fn a_thread_that_only_did_something_takes_no_cpu_out() {
+        let lines = [wakes(0, "init", "cpuhp/3"), switch("a", "S", "cpuhp/3"), wakes(3, "cpuhp/3", "init")];
+        assert_eq!(told(&[&lines[..], &[switch("cpuhp/3", "S", "b")]].concat()), "");
+    }
+
+    #[test]
+    fn a_cpu_that_gets_a_task_while_it_leaves_stays() {
+        let mut lines = leaving()[..3].to_vec();
+        lines.extend([moves("kworker/3:1", 3), moves("kworker/1:1", 2), moves("kworker/u8:3", 3)]);
+        assert_eq!(told(&lines), "2 3 Deactivating, 5 3 Active");
+        assert_eq!(told(&[leaving(), vec![moves("a", 3)]].concat()), "2 3 Deactivating, 6 3 Deactivated");
+    }
+
+    #[test]
+    fn a_cpu_that_was_not_there_comes() {
+        let mut hotplugs = Hotplugs::new([CpuId(3)]);
+        let lines = [wakes(3, "swapper/3", "migration/3")];
+        let Some(Ok(Record::Event(event))) = ftrace::Reader::new(lines[0].as_bytes()).next() else {
+            panic!()
+        };
+        assert_eq!(hotplugs.event(&event), Some((CpuId(3), Hotplug::Starting)));
+    }
+}
