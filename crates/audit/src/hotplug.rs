@@ -16,7 +16,6 @@ impl Shadow {
         let at_once = self.sched.kernel.rules.cpuset_hotplug == CpusetHotplug::AtOnce;
         match step {
             Hotplug::Deactivating => self.sched.cpu_deactivate(cpu, now),
-            Hotplug::Deactivated => {}
             Hotplug::Dead => self.sched.cpu_dying(cpu, now),
             Hotplug::Starting => {
                 if let (Curr::Task(stopper), Pid::IDLE) = (self.sched.rqs[cpu].curr, event.shown()) {
@@ -27,7 +26,7 @@ impl Shadow {
                 self.sched.cpu_starting(cpu);
             }
             Hotplug::Active => self.sched.cpu_activate(cpu, now),
-            Hotplug::Done => {}
+            Hotplug::Deactivated | Hotplug::Parked | Hotplug::Called | Hotplug::Done => {}
         }
         let rebuilds = match step {
             Hotplug::Deactivated | Hotplug::Active => at_once,

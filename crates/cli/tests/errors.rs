@@ -150,6 +150,18 @@ fn interrupts_to_a_cpu_outside_the_machine() {
 }
 
 #[test]
+fn a_cpu_outside_the_machine_that_is_taken_out_of_use() {
+    check_scenario(
+        "hotplug",
+        "[workload]\nmodel = \"hogs\"",
+        "[[workload.task]]\nname = \"a\"\nprogram = \"hotplug 9 offline\"",
+        expect![[r#"
+            schedlab: s.toml:7: CPU 9 is not in machine "2x4" (0-7)
+        "#]],
+    );
+}
+
+#[test]
 fn an_empty_mask() {
     check_scenario(
         "mask",

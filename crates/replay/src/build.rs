@@ -271,6 +271,9 @@ impl<'a> Writer<'a> {
                     let attr = self.attr(prio, self.known[index.index()], task.budget);
                     ops.push(Op::SetSched { attr });
                 }
+                Step::Hotplug { cpu, to } => {
+                    ops.push(Op::Hotplug { cpu: self.options.there(cpu), to });
+                }
                 Step::Group(group) => ops.push(Op::SetGroup { group: self.groups[group as usize] }),
                 Step::Nothing => {}
             }

@@ -69,6 +69,7 @@ impl Learned {
             Step::Rename(comm) => write!(f, "rename {comm}"),
             Step::Prio(prio) => write!(f, "prio {prio}"),
             Step::Group(group) => write!(f, "group {}", self.groups[*group as usize]),
+            Step::Hotplug { cpu, to } => write!(f, "hotplug {cpu} {}", to.name()),
             Step::Nothing => write!(f, "nothing"),
         }
     }

@@ -21,9 +21,9 @@ mod unseen;
 mod wakeups;
 
 use schedlab_audit::{bound_kthread, is_kthread};
-use schedlab_trace::{CLONE_THREAD, Comm, Event, Kind, Sink};
+use schedlab_trace::{CLONE_THREAD, Comm, Event, Hotplug, Hotplugs, Kind, Sink};
 use schedlab_units::{Pid, Time};
-use schedlab_workload::Did;
+use schedlab_workload::{Did, Plug};
 
 use self::context::is_of_tick;
 use self::priorities::Change;
@@ -49,6 +49,7 @@ pub struct Learner {
     lags: Lags,
     /// Changes of priority that may have come later than they are taken to have.
     changes: Vec<Change>,
+    hotplugs: Hotplugs,
     /// Who was cloned last, and whether as a thread.
     cloned: Option<(Pid, bool)>,
     has_switches: bool,
@@ -122,6 +123,22 @@ impl Learner {
         Ok(self.programs.learned)
     }
 
+    /// A CPU leaves, or is back.
+    fn plug(&mut self, event: &Event) {
+        let Some((cpu, step)) = self.hotplugs.event(event) else { return };
+        let to = match step {
+            Hotplug::Deactivating => Plug::Inactive,
+            Hotplug::Parked => Plug::Offline,
+            Hotplug::Called => Plug::Online,
+            Hotplug::Active => Plug::Active,
+            Hotplug::Deactivated | Hotplug::Dead | Hotplug::Starting | Hotplug::Done => return,
+        };
+        if let Some(task) = self.current(event) {
+            self.programs.acts(task, event.time);
+            self.programs.step(task, Step::Hotplug { cpu, to });
+        }
+    }
+
     /// A task that is seen for the first time.
     fn meet(&mut self, pid: Pid, comm: Comm, prio: i32, begin: Begin, state: State, now: Time) -> TaskIndex {
         self.lags.add(matches!(begin, Begin::Asleep(_)));
@@ -173,6 +190,7 @@ impl Sink for Learner {
         {
             self.programs.learned.ticks.mark_asked(event.time, event.cpu);
         }
+        self.plug(event);
         match event.kind {
             Kind::SchedSwitch {
                 prev_comm,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, Time};
-use schedlab_workload::{Did, Placed};
+use schedlab_workload::{Did, Placed, Plug};
 
 use crate::passes::Passes;
 use crate::ticks::Ticks;
@@ -153,6 +153,13 @@ pub enum Step {
     Prio(i32),
     /// It was moved to a group, by its place in [`Learned::groups`].
     Group(u32),
+    /// It took a CPU out of use, or brought it back, or went a part of the way.
+    Hotplug {
+        /// The CPU.
+        cpu: CpuId,
+        /// How far.
+        to: Plug,
+    },
     /// Something that turned out to be nothing.
     Nothing,
 }

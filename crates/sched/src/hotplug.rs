@@ -15,23 +15,34 @@ impl Sched {
     ///
     /// Kernel: cpu_up(), cpu_down(), kernel/cpu.c, v6.12.
     pub fn set_online(&mut self, cpu: CpuId, online: bool, now: Time) {
-        if self.rqs[cpu].online == online {
+        if online && !self.rqs[cpu].online {
+            self.cpu_starting(cpu);
+        }
+        self.set_active(cpu, online, now);
+        if !online && self.rqs[cpu].online {
+            self.cpu_dying(cpu, now);
+            if self.kernel.rules.cpuset_hotplug == CpusetHotplug::Later {
+                self.rebuild_domains();
+            }
+        }
+    }
+
+    /// Lets a CPU that is online take tasks, or only kernel threads that are bound to it, whom it keeps.
+    ///
+    /// Kernel: sched_cpu_activate(), sched_cpu_deactivate(), balance_push(), kernel/sched/core.c, v6.12.
+    pub fn set_active(&mut self, cpu: CpuId, active: bool, now: Time) {
+        if self.rqs[cpu].active == active {
             return;
         }
-        if online {
-            self.cpu_starting(cpu);
+        if active {
             self.cpu_activate(cpu, now);
             self.rebuild_domains();
         } else {
             self.cpu_deactivate(cpu, now);
-            let at_once = self.kernel.rules.cpuset_hotplug == CpusetHotplug::AtOnce;
-            if at_once {
+            if self.kernel.rules.cpuset_hotplug == CpusetHotplug::AtOnce {
                 self.rebuild_domains();
             }
-            self.cpu_dying(cpu, now);
-            if !at_once {
-                self.rebuild_domains();
-            }
+            self.move_tasks_away(cpu, now);
         }
     }
 
@@ -46,7 +57,7 @@ impl Sched {
         self.unthrottle_offline(cpu);
     }
 
-    /// A CPU is gone: whatever is still queued there moves away.
+    /// A CPU is gone: whatever is still queued there moves away, but for kernel threads that are bound to it.
     ///
     /// Kernel: sched_cpu_dying(), migrate_tasks(), kernel/sched/core.c, v5.5, v6.12.
     pub fn cpu_dying(&mut self, cpu: CpuId, now: Time) {
@@ -79,7 +90,7 @@ impl Sched {
         let tasks: Vec<TaskId> = (0..self.tasks.len() as u32)
             .map(TaskId)
             .filter(|&task| self.task(task).cpu == cpu && self.task(task).on_rq)
-            .filter(|&task| self.rqs[cpu].curr != Curr::Task(task))
+            .filter(|&task| self.rqs[cpu].curr != Curr::Task(task) && !self.task(task).is_per_cpu_kthread())
             .collect();
         for task in tasks {
             let to = self.select_fallback_rq(task);

@@ -179,14 +179,15 @@ impl Sched {
     }
 
     /// Sets the CPUs a task may use. A task that is queued on another CPU is moved to the
-    /// first of them that is active; one that runs there is asked to make way, and the
+    /// first of them that is active, or for a kernel thread online; one that runs there is asked to make way, and the
     /// driver's stopper calls [`Sched::move_queued_task`]. The new CPU, if it must move.
     ///
     /// Kernel: set_cpus_allowed_ptr(), affine_move_task(), kernel/sched/core.c, v6.12.
     pub fn set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time) -> Option<CpuId> {
         let nr = allowed.weight() as u32;
-        let active = |cpu: &CpuId| self.rqs[*cpu].active;
-        let to = allowed.iter().find(active).expect("an allowed CPU is active");
+        let kthread = self.task(task).kthread;
+        let valid = |cpu: &CpuId| if kthread { self.rqs[*cpu].online } else { self.rqs[*cpu].active };
+        let to = allowed.iter().find(valid).expect("an allowed CPU is in use");
         let stays = allowed.contains(self.task(task).cpu);
         let entry = self.task_mut(task);
         entry.allowed = allowed;

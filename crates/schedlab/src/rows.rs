@@ -42,12 +42,11 @@ pub(crate) fn check_cpus(
     let topology = &machine.topology;
     let lists = workload.cpu_lists.iter().flat_map(|list| list.cpus());
     let starts = workload.tasks.iter().filter_map(|task| task.start_cpu.as_ref());
-    let interrupts = workload.code.iter().filter_map(|op| match op {
-        Op::InterruptOn { cpu } => Some(cpu),
+    let named = workload.code.iter().filter_map(|op| match op {
+        Op::InterruptOn { cpu } | Op::Hotplug { cpu, .. } => Some(cpu),
         _ => None,
     });
-    let Some(cpu) =
-        lists.chain(starts).chain(interrupts).copied().find(|cpu| cpu.index() >= topology.nr_cpus())
+    let Some(cpu) = lists.chain(starts).chain(named).copied().find(|cpu| cpu.index() >= topology.nr_cpus())
     else {
         return Ok(());
     };
@@ -59,17 +58,21 @@ pub(crate) fn check_cpus(
     })
 }
 
-/// The first line with a key or an operation about CPUs and this number in its value, alone or inside a range.
+/// The first line with a key about CPUs and this number in its value, alone or inside a range, or with an operation that names it.
 fn line_naming(text: &str, cpu: CpuId) -> Option<usize> {
-    let names = |line: &str| {
-        let Some((key, value)) = line.trim().split_once([' ', '=', ':']) else { return false };
+    let holds = |value: &str| {
         let parts = value.split(|c: char| !c.is_ascii_digit() && c != '-').filter(|part| !part.is_empty());
-        (key.contains("cpu") || key == "interrupt-on")
-            && parts.into_iter().any(|part| {
-                let (low, high) = part.split_once('-').unwrap_or((part, part));
-                let ends = low.parse::<u16>().ok().zip(high.parse::<u16>().ok());
-                ends.is_some_and(|(low, high)| (low..=high).contains(&cpu.0))
-            })
+        parts.into_iter().any(|part| {
+            let (low, high) = part.split_once('-').unwrap_or((part, part));
+            let ends = low.parse::<u16>().ok().zip(high.parse::<u16>().ok());
+            ends.is_some_and(|(low, high)| (low..=high).contains(&cpu.0))
+        })
+    };
+    let names = |line: &str| {
+        let key = line.trim().split_once([' ', '=', ':']);
+        let mut words = line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ';'));
+        key.is_some_and(|(key, value)| key.contains("cpu") && holds(value))
+            || words.any(|word| matches!(word, "interrupt-on" | "hotplug")) && words.next().is_some_and(holds)
     };
     text.lines().position(names).map(|index| index + 1)
 }

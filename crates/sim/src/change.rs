@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schedlab_sched::{Kernel, MigrationCause, Policy};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{Duration, TaskId};
-use schedlab_workload::SpecId;
+use schedlab_workload::{Plug, SpecId};
 
 use crate::emit::Context;
 use crate::engine::Engine;
@@ -113,8 +113,8 @@ impl Engine<'_> {
     /// A change happens.
     pub fn change(&mut self, change: &Change) {
         match change {
-            Change::Offline(cpu) => self.offline(*cpu),
-            Change::Online(cpu) => self.online(*cpu),
+            Change::Offline(cpu) => self.leave(self.other_online(*cpu), *cpu, StopperWork::Offline),
+            Change::Online(cpu) => self.comes_back(self.other_online(*cpu), *cpu),
             Change::Switch(part) => {
                 self.sched.kernel.switch(part).expect("the change was read before the run");
             }
@@ -149,28 +149,45 @@ impl Engine<'_> {
     /// As `sched_setaffinity()` of another task, called on the CPU of this one.
     fn bind(&mut self, task: SpecId, to: CpuId) {
         let Some(task) = self.living(task).filter(|_| self.sched.rqs[to].active) else { return };
-        let allowed = self.one_cpu(to);
         let cpu = self.sched.task(task).cpu;
-        self.by_interrupt(self.instead_of(cpu), |engine| {
-            engine.emit_affinity(cpu, task, &allowed);
-            let must_move = engine.sched.set_cpus_allowed(task, allowed, engine.now);
-            if must_move.is_some() && engine.sched.task(task).cpu == cpu {
-                engine.ask_to_move(cpu, task, to, MigrationCause::Affinity);
-            }
-        });
+        self.by_interrupt(self.instead_of(cpu), |engine| engine.bind_there(task, to));
     }
 
-    fn offline(&mut self, cpu: CpuId) {
-        let online = self.sched.rqs[cpu].online;
-        if online && self.sched.rqs.iter().filter(|(_, rq)| rq.online).count() > 1 {
-            let by = self.other_online(cpu);
-            self.give_stopper(by, cpu, StopperWork::Offline);
+    fn bind_there(&mut self, task: TaskId, to: CpuId) {
+        let allowed = self.one_cpu(to);
+        let cpu = self.sched.task(task).cpu;
+        self.emit_affinity(cpu, task, &allowed);
+        let must_move = self.sched.set_cpus_allowed(task, allowed, self.now);
+        if must_move.is_some() && self.sched.task(task).cpu == cpu {
+            self.ask_to_move(cpu, task, to, MigrationCause::Affinity);
+        }
+    }
+
+    /// A task on a CPU takes one out of use, or into it.
+    pub fn plug(&mut self, by: CpuId, cpu: CpuId, to: Plug) {
+        self.charge(by, self.paths.syscall);
+        match to {
+            Plug::Inactive => self.leave(by, cpu, StopperWork::Deactivate),
+            Plug::Offline => self.leave(by, cpu, StopperWork::Offline),
+            Plug::Online => self.comes_online(by, cpu),
+            Plug::Active => self.comes_back(by, cpu),
+        }
+        if !self.preempt_enable(by) {
+            self.cond_resched(by);
+        }
+    }
+
+    /// Has a CPU leave, as far as its stopper's work says, if it is not the last one.
+    fn leave(&mut self, by: CpuId, cpu: CpuId, work: StopperWork) {
+        let others = self.sched.rqs.iter().any(|(id, rq)| id != cpu && rq.active);
+        if self.sched.rqs[cpu].online && others {
+            self.give_stopper(by, cpu, work);
         }
     }
 
     /// The stopper of a CPU takes it out of use: whatever is queued there moves away. A
     /// task all of whose CPUs are gone may run anywhere from then on, as the kernel has
-    /// it when it next places the task.
+    /// it when it next places the task, and those that are bound by the kernel until the CPU is back.
     pub fn goes_offline(&mut self, cpu: CpuId) {
         let all = self.all_cpus.clone();
         let stranded: Vec<TaskId> = (0..self.tasks.len() as u32)
@@ -180,6 +197,8 @@ impl Engine<'_> {
         for &task in &stranded {
             self.emit_affinity(cpu, task, &all);
         }
+        let bound = stranded.iter().filter(|&&task| self.sched.task(task).is_per_cpu_kthread());
+        self.unbound[cpu] = bound.copied().collect();
         self.sched.set_online(cpu, false, self.now);
         self.effects(cpu, Context::Task);
         for task in stranded {
@@ -188,25 +207,37 @@ impl Engine<'_> {
         self.effects(cpu, Context::Task);
     }
 
-    /// Whether a CPU is the last one in use that a task may run on. Stoppers stay where
-    /// they are.
+    /// Whether a CPU is the last one in use that a task may run on. Stoppers stay where they are.
     fn depends_on(&self, task: TaskId, cpu: CpuId) -> bool {
         let entry = self.sched.task(task);
         let elsewhere = |other: CpuId| other != cpu && self.sched.rqs[other].online;
         entry.policy != Policy::Stop && !entry.allowed.iter().any(elsewhere)
     }
 
-    fn online(&mut self, cpu: CpuId) {
+    /// A CPU is there again, for kernel threads that are bound to it.
+    fn comes_online(&mut self, by: CpuId, cpu: CpuId) {
         if self.sched.rqs[cpu].online {
             return;
         }
-        self.sched.set_online(cpu, true, self.now);
-        let by = self.other_online(cpu);
-        self.effects(by, Context::Task);
+        self.sched.cpu_starting(cpu);
         self.cpus[cpu].since = self.now;
         self.cpus[cpu].tick_stopped = false;
         self.cpus[cpu].predictor = schedlab_machine::IdlePredictor::new();
-        self.enter_idle(cpu);
+        for task in std::mem::take(&mut self.unbound[cpu]) {
+            if !self.tasks[task.index()].ended {
+                self.bind_there(task, cpu);
+                self.effects(by, Context::Task);
+            }
+        }
+    }
+
+    fn comes_back(&mut self, by: CpuId, cpu: CpuId) {
+        self.comes_online(by, cpu);
+        self.sched.set_active(cpu, true, self.now);
+        self.effects(by, Context::Task);
+        if self.is_idle(cpu) {
+            self.enter_idle(cpu);
+        }
     }
 
     /// Some CPU that is online, another one if there is one.

@@ -251,6 +251,8 @@ pub(crate) struct Engine<'a> {
     pub ticks_come: bool,
     /// What stoppers are asked to do, by CPU.
     pub stopper_work: PerCpu<Vec<crate::stopper::StopperWork>>,
+    /// By CPU, threads of the kernel that are bound to it but for the time it is offline.
+    pub unbound: PerCpu<Vec<TaskId>>,
     /// CPU masks by list of the workload, made once.
     pub masks: Vec<std::sync::Arc<schedlab_topology::CpuMask>>,
     pub all_cpus: std::sync::Arc<schedlab_topology::CpuMask>,
@@ -316,6 +318,7 @@ impl<'a> Engine<'a> {
             changes: Arc::from([]),
             ticks_come: false,
             stopper_work: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
+            unbound: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             masks: masks(workload, topology.nr_cpus()),
             all_cpus: Arc::new(CpuMask::all(topology.nr_cpus())),
         };

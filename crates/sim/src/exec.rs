@@ -199,6 +199,7 @@ impl Engine<'_> {
             Op::ComeToWaker => self.tasks[task.index()].comes_to_waker = true,
             Op::Heard { after } => self.tasks[task.index()].heard = Some(after),
             Op::InterruptOn { cpu } => self.tasks[task.index()].interrupt_on = Some(cpu),
+            Op::Hotplug { cpu: other, to } => self.plug(cpu, other, to),
             Op::TimerWait { timer, period, miss } => {
                 let now = self.now;
                 let expiry = wait::advance(self.timer_of(task, timer), period, miss, now);

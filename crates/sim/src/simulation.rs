@@ -177,10 +177,13 @@ fn check(machine: &Machine, workload: &Workload) -> Result<(), SimError> {
         }
     }
     for op in &workload.code {
-        if let Op::InterruptOn { cpu } = *op
-            && cpu.index() >= topology.nr_cpus()
-        {
-            return Err(SimError(format!("an interrupt comes to CPU {cpu}, which is not in {range}")));
+        let (cpu, what) = match *op {
+            Op::InterruptOn { cpu } => (cpu, "an interrupt comes to"),
+            Op::Hotplug { cpu, .. } => (cpu, "a task plugs"),
+            _ => continue,
+        };
+        if cpu.index() >= topology.nr_cpus() {
+            return Err(SimError(format!("{what} CPU {cpu}, which is not in {range}")));
         }
     }
     for source in &workload.objects.sources {

@@ -23,6 +23,8 @@ pub(crate) enum StopperWork {
     Balance { to: CpuId },
     /// Move this task.
     Move { task: TaskId, to: CpuId, cause: MigrationCause },
+    /// Leave the CPU to kernel threads that are bound to it.
+    Deactivate,
     /// Take the CPU out of use.
     Offline,
 }
@@ -92,6 +94,7 @@ impl Engine<'_> {
                     self.sched.active_balance(cpu, to, self.now);
                 }
                 StopperWork::Move { task, to, cause } => self.move_to(cpu, task, to, cause),
+                StopperWork::Deactivate => self.sched.set_active(cpu, false, self.now),
                 StopperWork::Offline => self.goes_offline(cpu),
             }
             self.effects(cpu, Context::Task);

@@ -9,7 +9,8 @@ use schedlab_trace::{Each, Event, Kind, NullSink, Tee};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::models::{Hogs, Ping};
 use schedlab_workload::{
-    CpuList, Dist, Placed, ProgramBuilder, SourceSpec, SpecId, TaskSpec, Trigger, Workload, WorkloadBuilder,
+    CpuList, Dist, Op, Placed, Plug, ProgramBuilder, SourceSpec, SpecId, TaskSpec, Trigger, Workload,
+    WorkloadBuilder,
 };
 
 fn ms(n: u64) -> Duration {
@@ -81,6 +82,53 @@ fn a_bound_task_may_run_elsewhere_when_its_cpu_is_gone() {
         }
     });
     assert_eq!(last, Some(CpuId(0)));
+}
+
+/// Two hogs, a thread of the kernel bound to CPU 1, and a task that takes that CPU out of use for 100 ms, and then its own, the
+/// last one.
+#[test]
+fn a_task_takes_cpus_out_of_use_and_brings_them_back() {
+    let machine = Machine::preset("1x2").unwrap();
+    for kernel in PRESETS {
+        let kernel = Kernel::parse(kernel).unwrap();
+        let mut w = WorkloadBuilder::new("test");
+        let hog = w.program("hog", |p| _ = p.run(ms(400)));
+        w.task(TaskSpec::root("hog", hog));
+        w.task(TaskSpec::root("hog", hog));
+        let one = w.cpus(CpuList::new([CpuId(1)]).unwrap());
+        let bound =
+            w.program("bound/1", |p| _ = p.repeat(40, |p| _ = p.run(Duration::micros(10)).sleep(ms(7))));
+        w.task(TaskSpec { cpus: Some(one), kthread: true, ..TaskSpec::root("bound/1", bound) });
+        let plug = |cpu, to| Op::Hotplug { cpu: CpuId(cpu), to };
+        let plugs = w.program("plugs", |p| {
+            p.sleep(ms(50)).op(plug(1, Plug::Offline)).sleep(ms(100)).op(plug(0, Plug::Offline));
+            p.sleep(ms(20)).op(plug(1, Plug::Active));
+        });
+        w.task(TaskSpec::root("plugs", plugs));
+        let workload = w.finish().unwrap();
+        let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
+        let (mut hogs, mut bound) = (Vec::new(), Vec::new());
+        let outcome = run(&simulation, |event| {
+            let Kind::SchedSwitch { next_comm, .. } = event.kind else { return };
+            match next_comm.as_bytes() {
+                b"hog" => hogs.push((event.time, event.cpu)),
+                b"bound/1" => bound.push((event.time, event.cpu)),
+                _ => {}
+            }
+        });
+        let on = |runs: &[(Time, CpuId)], cpu, from, to| {
+            let (from, to) = (outcome.began + ms(from), outcome.began + ms(to));
+            runs.iter().filter(|&&(time, on)| on == CpuId(cpu) && from < time && time < to).count()
+        };
+        let name = &kernel.name;
+        assert!(
+            on(&hogs, 1, 0, 50) > 0 && on(&hogs, 1, 55, 170) == 0 && on(&hogs, 1, 170, 800) > 0,
+            "{name}"
+        );
+        assert!(on(&hogs, 0, 152, 170) > 0, "{name}: the last CPU stays");
+        assert!(on(&bound, 1, 0, 50) > 0 && on(&bound, 1, 175, 800) > 0, "{name}");
+        assert!(on(&bound, 0, 55, 170) > 0 && on(&bound, 1, 55, 170) == 0, "{name}: woken, it falls back");
+    }
 }
 
 #[test]

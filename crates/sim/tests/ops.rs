@@ -14,7 +14,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Each, Event, Kind, Tee};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::{
-    ChannelKind, Completion, CpuList, DeviceSpec, Dist, Miss, Op, ProgramBuilder, QueueKind, SpecId,
+    ChannelKind, Completion, CpuList, DeviceSpec, Dist, Miss, Op, Plug, ProgramBuilder, QueueKind, SpecId,
     TaskSpec, Timer, WorkloadBuilder,
 };
 
@@ -511,5 +511,10 @@ fn what_does_not_fit_the_machine_is_refused() {
     assert_eq!(
         refused(&|w| _ = bound(w, "woken", 1, |p| _ = p.op(Op::InterruptOn { cpu: CpuId(9) }))),
         "an interrupt comes to CPU 9, which is not in machine \"2\" (2 CPUs)"
+    );
+    let plug = Op::Hotplug { cpu: CpuId(2), to: Plug::Offline };
+    assert_eq!(
+        refused(&|w| _ = bound(w, "plugs", 1, |p| _ = p.op(plug))),
+        "a task plugs CPU 2, which is not in machine \"2\" (2 CPUs)"
     );
 }

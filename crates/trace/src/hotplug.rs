@@ -20,10 +20,14 @@ pub enum Hotplug {
     Deactivating,
     /// RCU has seen that; domains may leave it out.
     Deactivated,
+    /// Its thread has done its part.
+    Parked,
     /// It is gone.
     Dead,
     /// It is there again, for kernel threads that are bound to it.
     Starting,
+    /// Its thread is woken, to let tasks come.
+    Called,
     /// Tasks may come.
     Active,
     /// Who asked for it goes on, after it is gone or there: work that was put off until then runs.
@@ -94,6 +98,11 @@ impl Hotplugs {
     }
 
     fn step_of(&mut self, event: &Event) -> Option<(CpuId, Hotplug)> {
+        if let Kind::SchedWaking { comm, .. } = event.kind
+            && let Some(cpu) = cpu_of_thread(&comm).filter(|&cpu| self.cpu(cpu).state == State::Started)
+        {
+            return Some((cpu, Hotplug::Called));
+        }
         if let Kind::SchedSwitch { prev_pid, prev_state, .. } = event.kind
             && !prev_state.is_runnable()
             && let Some(done) = self.cpus.iter().position(|cpu| cpu.not_done && cpu.asked_by == prev_pid)
@@ -128,7 +137,7 @@ impl Hotplugs {
             (State::Unplugged, Kind::SchedSwitch { prev_state, .. })
                 if by_thread && *prev_state == TaskState::PARKED =>
             {
-                (State::Parked, None)
+                (State::Parked, Some(Hotplug::Parked))
             }
             (State::Parked | State::Off, Kind::SchedSwitch { next_comm, .. })
                 if of_thread(next_comm, b"migration/") == Some(event.cpu) =>
@@ -266,7 +275,7 @@ mod tests {
             wakes(3, "swapper/3", "migration/3"),
             switch("swapper/3", "R", "migration/3"),
         ]);
-        let left = "2 3 Deactivating, 6 3 Deactivated, 8 3 Dead, 9 3 Done, 10 3 Starting";
+        let left = "2 3 Deactivating, 6 3 Deactivated, 7 3 Parked, 8 3 Dead, 9 3 Done, 10 3 Starting";
         assert_eq!(told(&lines), left);
         lines.extend([
             switch("migration/3", "S", "swapper/3"),
@@ -276,7 +285,7 @@ mod tests {
             on(1, "init", "R", "a"),
             on(1, "init", "S", "a"),
         ]);
-        assert_eq!(told(&lines), format!("{left}, 15 3 Active, 17 3 Done"));
+        assert_eq!(told(&lines), format!("{left}, 13 3 Called, 15 3 Active, 17 3 Done"));
     }
 
     #[test]
@@ -287,7 +296,7 @@ mod tests {
             switch("migration/3", "S", "swapper/3"),
             switch("swapper/3", "R", "migration/3"),
         ]);
-        let left = "2 3 Deactivating, 6 3 Deactivated, 8 3 Dead, 9 3 Starting, 10 3 Dead";
+        let left = "2 3 Deactivating, 6 3 Deactivated, 7 3 Parked, 8 3 Dead, 9 3 Starting, 10 3 Dead";
         assert_eq!(told(&lines), left);
     }
 
@@ -302,7 +311,10 @@ mod tests {
         let mut lines = leaving()[..3].to_vec();
         lines.extend([moves("kworker/3:1", 3), moves("kworker/1:1", 2), moves("kworker/u8:3", 3)]);
         assert_eq!(told(&lines), "2 3 Deactivating, 5 3 Active");
-        assert_eq!(told(&[leaving(), vec![moves("a", 3)]].concat()), "2 3 Deactivating, 6 3 Deactivated");
+        assert_eq!(
+            told(&[leaving(), vec![moves("a", 3)]].concat()),
+            "2 3 Deactivating, 6 3 Deactivated, 7 3 Parked"
+        );
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub use id::*;
 pub use object::*;
 pub use param::{Param, ParamInfo, ParamValue};
 pub use program::{
-    Expected, FOREVER, LOOP_DEPTH_MAX, Miss, OWN_TIMERS_MAX, Op, Program, Section, Test, Timer,
+    Expected, FOREVER, LOOP_DEPTH_MAX, Miss, OWN_TIMERS_MAX, Op, Plug, Program, Section, Test, Timer,
 };
 pub use rt_app::RtApp;
 pub use workload::{

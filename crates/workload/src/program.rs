@@ -102,6 +102,13 @@ pub enum Op {
         /// The CPU.
         cpu: CpuId,
     },
+    /// Takes a CPU out of use or into it, as a write to its file `online` does, or a part of the way. The last CPU stays in use.
+    Hotplug {
+        /// The CPU.
+        cpu: CpuId,
+        /// How far.
+        to: Plug,
+    },
     /// Moves the timer on by one period and sleeps until then.
     ///
     /// A timer never used before stands at the origin of the task that uses it
@@ -407,6 +414,34 @@ impl Op {
                 | Op::WordAdd { .. }
                 | Op::WordLoad { .. }
         )
+    }
+}
+
+/// How far a CPU is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Plug {
+    /// It is there for threads of the kernel that are bound to it; others leave it, and none come.
+    Inactive,
+    /// It is gone. Threads of the kernel that are bound to it may run anywhere until it is back.
+    Offline,
+    /// It is back, for threads of the kernel that are bound to it.
+    Online,
+    /// It is in use.
+    Active,
+}
+
+impl Plug {
+    /// All of them, with their names.
+    pub const TABLE: [(Plug, &str); 4] = [
+        (Plug::Inactive, "inactive"),
+        (Plug::Offline, "offline"),
+        (Plug::Online, "online"),
+        (Plug::Active, "active"),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Plug::TABLE[self as usize].1
     }
 }
 

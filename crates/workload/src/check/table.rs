@@ -166,6 +166,7 @@ fn ids_of(w: &Workload, op: Op) -> Result<(), Fault> {
         | Op::ComeToWaker
         | Op::Heard { .. }
         | Op::InterruptOn { .. }
+        | Op::Hotplug { .. }
         | Op::Exit
         | Op::ExitGroup
         | Op::WaitChildren

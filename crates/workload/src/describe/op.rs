@@ -45,6 +45,7 @@ pub(super) fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
         Op::ComeToWaker => write!(out, "come-to-waker"),
         Op::Heard { after } => write!(out, "heard {after}"),
         Op::InterruptOn { cpu } => write!(out, "interrupt-on {cpu}"),
+        Op::Hotplug { cpu, to } => write!(out, "hotplug {cpu} {}", to.name()),
         Op::TimerWait { timer, period, miss } => {
             match timer {
                 Timer::Shared(timer) => write!(out, "timer {} {period}", name(&o.timers[timer.index()]))?,

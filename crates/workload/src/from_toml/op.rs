@@ -6,7 +6,7 @@ use schedlab_units::Duration;
 use super::names::Names;
 use crate::param::{ParamValue, read_duration};
 use crate::{
-    AccessSpec, Deadline, Dist, Expected, FOREVER, Miss, OWN_TIMERS_MAX, Op, Param, Pattern, Policy,
+    AccessSpec, Deadline, Dist, Expected, FOREVER, Miss, OWN_TIMERS_MAX, Op, Param, Pattern, Plug, Policy,
     SchedAttr, Section, Test, Timer, WordId,
 };
 
@@ -49,6 +49,10 @@ pub(super) const USAGE: &[(&str, &str)] = &[
     (
         "interrupt-on CPU",
         "the interrupt that ends the next sleep comes to CPU, not to where the task falls asleep",
+    ),
+    (
+        "hotplug CPU STATE",
+        "take a CPU out of use (offline) or into it (active); halfway it is there for bound threads of the kernel alone (inactive, online)",
     ),
     ("timer NAME SPAN [keep-grid]", "move a shared timer on and sleep until then"),
     ("own-timer N SPAN [keep-grid]", "the same with the task's own timer N, 0 to 7"),
@@ -104,6 +108,15 @@ pub(super) fn read(words: &[String], names: &mut Names) -> Result<Step, String> 
         Some(word) => Err(format!("\"{word}\" is too much; write {}", usage(verb).unwrap_or(verb))),
         None => Ok(step),
     }
+}
+
+fn plug(line: &mut Line) -> Result<Plug, String> {
+    let word = line.word()?;
+    let found = Plug::TABLE.iter().find(|(_, name)| *name == word);
+    found.map(|(plug, _)| *plug).ok_or_else(|| {
+        let names: Vec<&str> = Plug::TABLE.iter().map(|(_, name)| *name).collect();
+        format!("\"{word}\" is none of {}", names.join(", "))
+    })
 }
 
 fn usage(verb: &str) -> Option<&'static str> {
@@ -186,6 +199,7 @@ fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> 
         "come-to-waker" => Op::ComeToWaker,
         "heard" => Op::Heard { after: line.read()? },
         "interrupt-on" => Op::InterruptOn { cpu: CpuId(line.read()?) },
+        "hotplug" => Op::Hotplug { cpu: CpuId(line.read()?), to: plug(line)? },
         "timer" | "own-timer" => {
             let timer = if verb == "timer" {
                 Timer::Shared(names.made(line.word()?))

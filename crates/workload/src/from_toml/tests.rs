@@ -144,7 +144,7 @@ fn what_is_wrong_is_told_with_file_and_line() {
         program = 'yield'
           s.toml:1:1: "name": is missing in [[workload.task]]
         program = ['run 5ms', 'rum 5ms']
-          s.toml:3:23: "program": in "rum 5ms": there is no op "rum"; there are run, run-kernel, run-wall, touch, access, sleep, zero, origin, come-to-waker, heard, interrupt-on, timer, own-timer, lock, unlock, wait, signal, broadcast, post, take, barrier, write, read, futex-wait, futex-wake, io-read, io-write, queue, raise, fork, exec, join, wait-children, exit, exit-group, yield, own-name, name, cpus, sched, group, mark, loop, end, label, jump, jump-if, jump-odds, set, add, load
+          s.toml:3:23: "program": in "rum 5ms": there is no op "rum"; there are run, run-kernel, run-wall, touch, access, sleep, zero, origin, come-to-waker, heard, interrupt-on, hotplug, timer, own-timer, lock, unlock, wait, signal, broadcast, post, take, barrier, write, read, futex-wait, futex-wake, io-read, io-write, queue, raise, fork, exec, join, wait-children, exit, exit-group, yield, own-name, name, cpus, sched, group, mark, loop, end, label, jump, jump-if, jump-odds, set, add, load
         program = 'run 5'
           s.toml:3:11: "program": in "run 5": a span like 5ms or 1.5us is expected, not "5"
         program = 'run 5ms 6ms'
@@ -301,6 +301,8 @@ origin 5ms
 come-to-waker
 heard 300us
 interrupt-on 2
+hotplug 3 inactive
+hotplug 3 active
 timer tick 10ms keep-grid
 own-timer 3 10ms
 lock m
@@ -337,14 +339,14 @@ group /
 mark \"all done\" 7
 loop 10
   loop forever
-    label L49
+    label L51
     yield
     load w
     set w 3
     add w -1
-    jump-if w != 3 L49
-    jump-odds 30 L49
-    jump L49
+    jump-if w != 3 L51
+    jump-odds 30 L51
+    jump L51
   end
 end
 exit-group
