@@ -125,7 +125,8 @@ impl<S: Listener> Audit<S> {
     fn follow(&mut self, known: &Known) {
         let event = &known.event;
         self.report.events += 1;
-        if self.shadow.has_cpu(event.cpu) {
+        // What a simulated trace says of decisions is no evidence: its flags are those of before them.
+        if self.shadow.has_cpu(event.cpu) && !event.kind.is_decision() {
             if !std::mem::replace(&mut self.begun, true) {
                 self.shadow.begin(event.time);
             }

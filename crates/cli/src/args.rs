@@ -135,6 +135,10 @@ pub struct Replay {
     /// Turn hardware mechanisms off, e.g. cache-warmth,smt.
     #[arg(long, value_name = "LIST")]
     pub without: Option<String>,
+    /// Write the trace of the first run under the last kernel to this file: Perfetto (.pftrace), trace.dat (.dat), perf.data
+    /// (.data), JSON lines (.json), or text of tracefs, with the decisions and their reasons.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Print the programs that were learned instead of running them.
     #[arg(long)]
     pub programs: bool,
@@ -350,22 +354,25 @@ pub struct Trace {
     /// Only these events: names, or beginnings ending in `*`.
     #[arg(long, value_delimiter = ',')]
     pub events: Vec<String>,
-    /// How to write.
-    #[arg(long, value_enum, default_value_t)]
-    pub format: TraceFormat,
+    /// How to write; as the ending of --output says (.pftrace, .dat, .data, .json) if not given, else as text of tracefs.
+    #[arg(long, value_enum)]
+    pub format: Option<TraceFormat>,
     /// Write to this file instead of standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
 }
 
 /// How traces are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum TraceFormat {
     /// The text of tracefs.
-    #[default]
     Ftrace,
     /// The text of tracefs, with the decisions and their reasons.
     FtraceDecisions,
+    /// The file of trace-cmd and KernelShark, with the decisions and their reasons.
+    TraceDat,
+    /// The file of perf, with the decisions and their reasons.
+    PerfData,
     /// Perfetto protobuf, with the decisions, their reasons and candidates attached.
     Perfetto,
     /// One JSON object per line, decisions included.

@@ -16,6 +16,7 @@ mod progress;
 mod recorded;
 mod recording;
 mod scenario;
+mod trace_file;
 
 use std::process::ExitCode;
 

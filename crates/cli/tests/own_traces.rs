@@ -79,6 +79,29 @@ fn own_traces_agree_with_the_rules_that_made_them() {
     }
 }
 
+#[test]
+fn a_trace_is_written_as_its_file_is_named_and_audited_alike() {
+    let scenario = seeded_scenario_of("named-formats", "1x4", "hogs", "hogs = 6\nwall = \"200ms\"", 3);
+    let scenario = scenario.display().to_string();
+    let of = |ending: &str, begins: &[u8]| {
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("named-format.{ending}"));
+        let path = file.display().to_string();
+        schedlab(&["trace", &scenario, "--kernel", "v6.12", "--output", &path]);
+        assert!(std::fs::read(&file).unwrap().starts_with(begins), "{path}");
+        let audit = audited(&path, "1x4", "v6.12", &[]);
+        KINDS.map(|kind| {
+            ["agrees", "agrees_in_set", "differs", "undecided"].map(|count| audit[kind][count].clone())
+        })
+    };
+    let text = of("txt", b"# tracer: nop");
+    assert!(text[2][0].as_u64() > Some(100), "{text:?}");
+    let others: [(&str, &[u8]); 4] =
+        [("dat", b"\x17\x08\x44tracing6"), ("data", b"PERFILE2"), ("pftrace", b"\x0a"), ("json", b"{")];
+    for (ending, begins) in others {
+        assert_eq!(of(ending, begins), text, "{ending}");
+    }
+}
+
 /// Senders and receivers on many CPUs, whose wake-ups meet tasks that are queued still, or not yet off their CPU, and CPUs
 /// that pull.
 #[test]

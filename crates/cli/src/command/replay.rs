@@ -1,20 +1,22 @@
 //! `schedlab replay`: what was recorded, on another machine or kernel.
 
+use std::path::Path;
+
 use schedlab::learned::Known;
 use schedlab::machine::{Machine, Without};
 use schedlab::replay::{Beginning, Fidelity, Listener, Runs, State, table};
 use schedlab::report::{Comparison, Options, Stat, render};
 use schedlab::sched::Kernel;
-use schedlab::{Results, Scenario};
+use schedlab::{Limits, Results, Scenario, run_one};
 use serde_json::json;
 
-use crate::args::{Replay, TableFormat};
+use crate::args::{Replay, TableFormat, TraceFormat};
 use crate::error::{Error, Status};
 use crate::facts::{Asked, gather};
 use crate::progress::Progress;
 use crate::recorded::Recorded as Found;
 use crate::recording::Recording;
-use crate::{machine, output};
+use crate::{machine, output, trace_file};
 
 /// Learns, replays where it was recorded, then where the user wants it.
 pub fn run(args: &Replay) -> Result<Status, Error> {
@@ -77,6 +79,9 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let progress = Progress::new(&scenario.rows[0].workload.name);
     let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
     drop(progress);
+    if let Some(path) = &args.trace {
+        trace_of(&scenario, path)?;
+    }
     let comparison = Comparison::new(&table(&scenario, &results), options);
     let told = Told { beginning, fidelity, state, notes, scenario, results, comparison };
     if args.format == TableFormat::Csv {
@@ -85,6 +90,17 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let text = told.text(args.format);
     output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
     Ok(Status::Done)
+}
+
+/// Writes the trace of the first run under the last kernel.
+fn trace_of(scenario: &Scenario, path: &Path) -> Result<(), Error> {
+    let format = TraceFormat::of(path).unwrap_or(TraceFormat::FtraceDecisions);
+    let kernel = scenario.kernels.last().expect("there is one at least");
+    let limits = Limits { seed: scenario.seed, limit: scenario.limit };
+    let (machine, row) = (&scenario.machine, &scenario.rows[0]);
+    trace_file::write(Some(path), format, machine.topology.nr_cpus(), |sink| {
+        Ok(run_one(machine, kernel, row, limits, |_| sink).map(drop)?)
+    })
 }
 
 fn with(machine: Machine, without: Option<Without>) -> Machine {

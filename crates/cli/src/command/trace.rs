@@ -1,14 +1,11 @@
 //! `schedlab trace`: one run of a scenario as a trace.
 
-use std::io::{self, Write};
-
-use schedlab::trace::{Filter, Kind, Sink, write};
+use schedlab::trace::{Filter, Kind};
 use schedlab::{Limits, run_one};
 
 use crate::args::{Trace, TraceFormat};
 use crate::error::{Error, Status};
-use crate::output;
-use crate::scenario;
+use crate::{scenario, trace_file};
 
 /// Runs one row under one kernel and writes its trace.
 pub fn run(args: &Trace) -> Result<Status, Error> {
@@ -17,35 +14,13 @@ pub fn run(args: &Trace) -> Result<Status, Error> {
     let kernel = scenario::kernel(&scenario, args.kernel.as_deref())?;
     let row = scenario::row(&scenario, args.row.as_deref())?;
     let limits = Limits { seed: scenario.seed, limit: scenario.limit };
-    let mut ended = Ok(());
-    let mut feed = |sink: &mut dyn Sink| -> io::Result<()> {
+    let path = args.output.as_deref();
+    let format = args.format.or_else(|| TraceFormat::of(path?)).unwrap_or(TraceFormat::Ftrace);
+    trace_file::write(path, format, scenario.machine.topology.nr_cpus(), |sink| {
         let filter = Filter::new(args.events.iter().map(String::as_str), sink);
-        ended = run_one(&scenario.machine, &kernel, row, limits, |_| filter).map(drop);
-        // A run that failed must not leave a file that looks whole.
-        if ended.is_err() { Err(io::Error::other("the run failed")) } else { Ok(()) }
-    };
-    let written = output::write(args.output.as_deref(), |out: &mut dyn Write| match args.format {
-        TraceFormat::Ftrace | TraceFormat::FtraceDecisions => {
-            let mut writer = write::Ftrace::new(out, write::Precision::Nano);
-            if args.format == TraceFormat::FtraceDecisions {
-                writer = writer.with_decisions();
-            }
-            feed(&mut writer)?;
-            writer.finish().map(drop)
-        }
-        TraceFormat::Perfetto => {
-            let mut writer = write::Perfetto::new(out, write::Extras::ALL);
-            feed(&mut writer)?;
-            writer.finish().map(drop)
-        }
-        TraceFormat::Json => {
-            let mut writer = write::Jsonl::new(out).with_decisions();
-            feed(&mut writer)?;
-            writer.finish().map(drop)
-        }
-    });
-    ended?;
-    written.map(|()| Status::Done)
+        Ok(run_one(&scenario.machine, &kernel, row, limits, |_| filter).map(drop)?)
+    })?;
+    Ok(Status::Done)
 }
 
 /// Whether there are events of a name, or of one that begins so.

@@ -1,0 +1,70 @@
+//! Simulated traces as files, in the format that is asked for or that the file's name ends in.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use schedlab::trace::{Sink, write};
+
+use crate::args::TraceFormat;
+use crate::error::Error;
+use crate::output;
+
+impl TraceFormat {
+    /// The format by which a file of such a name is known, if it is.
+    pub fn of(path: &Path) -> Option<TraceFormat> {
+        Some(match path.extension()?.to_str()? {
+            "pftrace" | "perfetto-trace" => TraceFormat::Perfetto,
+            "dat" => TraceFormat::TraceDat,
+            "data" => TraceFormat::PerfData,
+            "json" | "jsonl" => TraceFormat::Json,
+            _ => return None,
+        })
+    }
+}
+
+/// Writes what a run on a machine of so many CPUs gives to a sink, to a file or to standard output. A run that fails leaves no file
+/// that looks whole.
+pub fn write(
+    path: Option<&Path>,
+    format: TraceFormat,
+    nr_cpus: usize,
+    run: impl FnOnce(&mut dyn Sink) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut ended = Ok(());
+    let feed = |sink: &mut dyn Sink| -> io::Result<()> {
+        ended = run(sink);
+        if ended.is_err() { Err(io::Error::other("the run failed")) } else { Ok(()) }
+    };
+    let written = output::write(path, |out: &mut dyn Write| match format {
+        TraceFormat::Ftrace | TraceFormat::FtraceDecisions => {
+            let mut writer = write::Ftrace::new(out, write::Precision::Nano);
+            if format == TraceFormat::FtraceDecisions {
+                writer = writer.with_decisions();
+            }
+            feed(&mut writer)?;
+            writer.finish().map(drop)
+        }
+        TraceFormat::TraceDat => {
+            let mut writer = write::TraceDat::new(out, tempfile::tempfile()?, nr_cpus).with_decisions();
+            feed(&mut writer)?;
+            writer.finish().map(drop)
+        }
+        TraceFormat::PerfData => {
+            let mut writer = write::PerfData::new(out, tempfile::tempfile()?, nr_cpus).with_decisions();
+            feed(&mut writer)?;
+            writer.finish().map(drop)
+        }
+        TraceFormat::Perfetto => {
+            let mut writer = write::Perfetto::new(out, write::Extras::ALL);
+            feed(&mut writer)?;
+            writer.finish().map(drop)
+        }
+        TraceFormat::Json => {
+            let mut writer = write::Jsonl::new(out).with_decisions();
+            feed(&mut writer)?;
+            writer.finish().map(drop)
+        }
+    });
+    ended?;
+    written
+}
