@@ -58,7 +58,7 @@ mod verdict;
 mod waking;
 mod yields;
 
-pub use affinity::{AffinityHint, bound_kthread, is_kthread};
+pub use affinity::AffinityHint;
 pub use audit::Audit;
 pub use facts::cgroups::{Given, GivenQuota, cgroups};
 pub use facts::forms::{formed, strange_lines};

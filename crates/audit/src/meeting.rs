@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use schedlab_sched::{NewTask, Policy, SeId, TaskState};
 use schedlab_topology::{CpuId, CpuMask};
-use schedlab_trace::Comm;
+use schedlab_trace::{Comm, bound_kthread};
 use schedlab_units::{Pid, TaskId, Time};
 
-use crate::affinity::bound_kthread;
 use crate::pairing::LaterPrio;
 use crate::runtime::{self, Charged};
 use crate::shadow::{Known, Shadow};

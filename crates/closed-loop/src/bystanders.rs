@@ -6,9 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use schedlab_audit::bound_kthread;
 use schedlab_replay::usual_policy;
-use schedlab_trace::Comm;
+use schedlab_trace::{Comm, bound_kthread};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::{CpuList, Did, SchedAttr, Start, TaskSpec, Workload, WorkloadBuilder, WorkloadError};
 

@@ -14,9 +14,9 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_audit::{AffinityHint, bound_kthread, is_kthread};
+use schedlab_audit::AffinityHint;
 use schedlab_topology::CpuId;
-use schedlab_trace::Comm;
+use schedlab_trace::{Comm, bound_kthread, is_kthread};
 use schedlab_units::{Duration, Time};
 use schedlab_workload::{
     AttrId, BarrierId, CpuList, CpuListId, Deadline, GroupId, LabelId, Miss, Op, Placed, Policy, ProcessId,

@@ -20,8 +20,7 @@ mod switches;
 mod unseen;
 mod wakeups;
 
-use schedlab_audit::{bound_kthread, is_kthread};
-use schedlab_trace::{CLONE_THREAD, Comm, Event, Hotplug, Hotplugs, Kind, Sink};
+use schedlab_trace::{CLONE_THREAD, Comm, Event, Hotplug, Hotplugs, Kind, Sink, bound_kthread, is_kthread};
 use schedlab_units::{Pid, Time};
 use schedlab_workload::{Did, Plug};
 

