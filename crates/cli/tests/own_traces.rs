@@ -102,6 +102,22 @@ fn a_trace_is_written_as_its_file_is_named_and_audited_alike() {
     }
 }
 
+#[test]
+fn a_replay_shows_where_tasks_went_under_the_last_kernel() {
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/6.12/2x2x4/stream-perllc-1");
+    let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replayed.txt");
+    let (recording, path) = (recording.display().to_string(), trace.display().to_string());
+    let kernels = ["--kernel", "v6.12", "--vs", "v6.12+NO_SIS_UTIL"];
+    schedlab(&[&["replay", &recording, "--runs", "1", "--trace", &path][..], &kernels].concat());
+    let written = std::fs::read_to_string(&trace).unwrap();
+    assert!(
+        written.contains("schedlab_placement: ") && written.contains(" how=fork "),
+        "decisions are in it"
+    );
+    let latency = String::from_utf8(schedlab(&["sched", "latency", &path])).unwrap();
+    assert!(latency.contains("stream"), "{latency}");
+}
+
 /// Senders and receivers on many CPUs, whose wake-ups meet tasks that are queued still, or not yet off their CPU, and CPUs
 /// that pull.
 #[test]

@@ -352,24 +352,6 @@ fn a_replay_says_first_whether_the_recording_comes_back() {
 }
 
 #[test]
-fn a_replay_shows_where_tasks_went_under_the_last_kernel() {
-    let file = recording("6.12/2x2x4/stream-perllc-1");
-    let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replayed.txt");
-    let path = trace.display().to_string();
-    text(
-        &["replay", "--runs", "1", "--kernel", "v6.12", "--vs", "v6.12+NO_SIS_UTIL", "--trace", &path],
-        &file,
-    );
-    let written = std::fs::read_to_string(&trace).unwrap();
-    assert!(
-        written.contains("schedlab_placement: ") && written.contains(" how=fork "),
-        "decisions are in it"
-    );
-    let latency = text(&["sched", "latency"], &trace);
-    assert!(latency.contains("stream"), "{latency}");
-}
-
-#[test]
 fn a_replay_says_that_a_scheduler_of_sched_ext_made_the_recording() {
     let one = text(&["replay", "--runs", "2"], &recording("7.2/1x1x8-scx-fifo/scx-pipes"));
     let first = one.lines().next().unwrap();

@@ -14,15 +14,16 @@
 mod before;
 mod budgets;
 mod context;
+mod hotplug;
 mod priorities;
 mod programs;
 mod switches;
 mod unseen;
 mod wakeups;
 
-use schedlab_trace::{CLONE_THREAD, Comm, Event, Hotplug, Hotplugs, Kind, Sink, bound_kthread, is_kthread};
+use schedlab_trace::{CLONE_THREAD, Comm, Event, Hotplugs, Kind, Sink, bound_kthread, is_kthread};
 use schedlab_units::{Pid, Time};
-use schedlab_workload::{Did, Plug};
+use schedlab_workload::Did;
 
 use self::context::is_of_tick;
 use self::priorities::Change;
@@ -120,22 +121,6 @@ impl Learner {
             });
         }
         Ok(self.programs.learned)
-    }
-
-    /// A CPU leaves, or is back.
-    fn plug(&mut self, event: &Event) {
-        let Some((cpu, step)) = self.hotplugs.event(event) else { return };
-        let to = match step {
-            Hotplug::Deactivating => Plug::Inactive,
-            Hotplug::Parked => Plug::Offline,
-            Hotplug::Called => Plug::Online,
-            Hotplug::Active => Plug::Active,
-            Hotplug::Deactivated | Hotplug::Dead | Hotplug::Starting | Hotplug::Done => return,
-        };
-        if let Some(task) = self.current(event) {
-            self.programs.acts(task, event.time);
-            self.programs.step(task, Step::Hotplug { cpu, to });
-        }
     }
 
     /// A task that is seen for the first time.

@@ -79,9 +79,6 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let progress = Progress::new(&scenario.rows[0].workload.name);
     let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
     drop(progress);
-    if let Some(path) = &args.trace {
-        trace_of(&scenario, path)?;
-    }
     let comparison = Comparison::new(&table(&scenario, &results), options);
     let told = Told { beginning, fidelity, state, notes, scenario, results, comparison };
     if args.format == TableFormat::Csv {
@@ -89,6 +86,9 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     }
     let text = told.text(args.format);
     output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+    if let Some(path) = &args.trace {
+        trace_of(&told.scenario, path)?;
+    }
     Ok(Status::Done)
 }
 

@@ -99,7 +99,7 @@ fn learn(short: &str) -> Result<Learned, Missing> {
     learner.finish()
 }
 
-fn check(short: &str, expected: Expect) {
+pub(super) fn check(short: &str, expected: Expect) {
     expected.assert_eq(&learn(short).unwrap().to_string());
 }
 
@@ -678,36 +678,6 @@ fn a_kernel_thread_that_tasks_wake_on_its_own_cpu_alone_is_that_of_its_wakers_cp
             kworker/3:1-12, asleep on 3: wait for 11, run 40us, wake 13, run 10us, wait for 14, run 40us
             b-13, asleep on 3: wait for 12, run 100us
             c-14, running on 0: run 300us, wake 12, run 50us
-        "#]],
-    );
-}
-
-#[test]
-fn the_thread_that_takes_a_cpu_out_and_brings_it_back_does_so_in_a_replay() {
-    check(
-        "
-        0 100 init-1 wakes cpuhp/3-34
-        3 101 a-10 out R cpuhp/3-34
-        3 104 cpuhp/3-34 out D a-10
-        3 105 a-10 out R migration/3-36@0
-        3 106 migration/3-36@0 out S <idle>-0
-        0 200 rcu_preempt-15 wakes cpuhp/3-34
-        3 203 <idle>-0 out R cpuhp/3-34
-        3 205 cpuhp/3-34 wakes init-1
-        3 206 cpuhp/3-34 out P <idle>-0
-        3 210 <idle>-0 out R migration/3-36@0
-        3 800 <idle>-0 wakes migration/3-36@0
-        0 801 init-1 wakes cpuhp/3-34
-        3 810 <idle>-0 out R cpuhp/3-34
-        3 815 cpuhp/3-34 wakes init-1
-        3 816 cpuhp/3-34 out S <idle>-0
-        ",
-        expect![[r#"
-            cpuhp/3-34, asleep on 3: wait for 1, run 3us, hotplug 3 inactive, heard 3us after, wait for 15, run 2us, wake 1, run 1us, hotplug 3 offline, heard 9us after, wait for 1, run 5us, hotplug 3 active, run 1us
-            init-1, running on 0: wake 34, wait for 34, run 596us, hotplug 3 online, wake 34, run 15us
-            a-10, running on 3: run 2us
-            migration/3-36, runnable on 3: left out run 1us, sleep 104us until 110us after the last
-            rcu_preempt-15, running on 0: wake 34
         "#]],
     );
 }
