@@ -54,6 +54,7 @@ impl Sched {
         self.update_rq_clock(cpu, now);
         self.nohz_balance_exit_idle(cpu);
         self.rqs[cpu].active = false;
+        self.leaving.push(cpu);
         self.unthrottle_offline(cpu);
     }
 
@@ -81,6 +82,7 @@ impl Sched {
     pub fn cpu_activate(&mut self, cpu: CpuId, now: Time) {
         self.update_rq_clock(cpu, now);
         self.rqs[cpu].active = true;
+        self.leaving.retain(|&other| other != cpu);
         self.enable_runtime(cpu);
     }
 
@@ -141,6 +143,7 @@ mod tests {
 
     use expect_test::expect;
 
+    use crate::IdleType;
     use crate::drawing::by_kernel;
     use crate::lab::Lab;
     use crate::wakeup::Wakeup;
@@ -177,6 +180,28 @@ mod tests {
             v4.13: cpu 3 PREV_IDLE, cpu 0 FALLBACK, cpu 0 FALLBACK, cpu 3 PREV_IDLE
             v5.5..v7.2: cpu 3 TARGET_IDLE, cpu 0 FALLBACK, cpu 0 FALLBACK, cpu 3 TARGET_IDLE"#]]
         .assert_eq(&by_kernel("", told));
+    }
+
+    #[test]
+    fn an_idle_cpu_that_leaves_is_not_the_one_that_balances() {
+        let told = |kernel: &str| -> String {
+            // Two caches: the idle one of two CPUs balances for both.
+            let mut lab = Lab::new(kernel, "1x2x2");
+            for cpu in [0, 2, 3] {
+                lab.hog("hog", cpu);
+            }
+            let now = lab.time();
+            let balances = |lab: &Lab| {
+                let (sd, _) = lab.sched.domains.walk(CpuId(0)).last().expect("it has domains");
+                lab.sched.should_we_balance(CpuId(0), sd, IdleType::NotIdle, now)
+            };
+            let before = balances(&lab);
+            lab.sched.cpu_deactivate(CpuId(1), now);
+            let leaving = balances(&lab);
+            lab.sched.rebuild_domains();
+            format!("{before}, {leaving}, {}", balances(&lab))
+        };
+        expect!["v4.13..v7.2: false, true, true"].assert_eq(&by_kernel("", told));
     }
 
     #[test]

@@ -87,6 +87,8 @@ pub struct Sched {
     pub nohz_balancing: bool,
     /// Longest balance interval, jiffies.
     pub max_load_balance_interval: u64,
+    /// CPUs that are no longer active but still in domains.
+    pub leaving: Vec<CpuId>,
     /// v7.2: processes and where they run.
     pub sched_cache: SchedCache,
     pub(crate) group_sums: Option<GroupSums>,
@@ -155,6 +157,7 @@ impl Sched {
             nohz_needs_update: false,
             nohz_balancing: false,
             max_load_balance_interval: max_load_balance_interval(kernel, active.weight()),
+            leaving: Vec::new(),
             sched_cache: SchedCache::default(),
             group_sums: None,
             balance_log: None,
@@ -183,6 +186,7 @@ impl Sched {
         self.domains = Domains::build(&self.topology, &self.kernel, &active);
         self.keep_group_sums();
         self.scaled = Scaled::new(&self.kernel.tunables, self.nr_online());
+        self.leaving.clear();
         self.after_rebuild();
     }
 

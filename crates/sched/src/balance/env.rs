@@ -91,7 +91,7 @@ impl<'a> LbEnv<'a> {
             dst_cpu: cpu,
             new_dst_cpu: cpu,
             src_cpu: cpu,
-            without: Vec::new(),
+            without: sched.leaving.clone(),
             flags: Flags::default(),
             imbalance: 0,
             migration_type: MigrationType::Load,
@@ -139,7 +139,7 @@ impl<'a> LbEnv<'a> {
             || self.sd.flags.has(SdFlags::OVERLAP) && group.span.contains(self.dst_cpu)
     }
 
-    /// Whether a CPU takes part. Domains cover active CPUs only.
+    /// Whether a CPU takes part. Domains cover active CPUs, and those that are leaving.
     #[inline]
     pub fn takes_part(&self, cpu: CpuId) -> bool {
         self.without.is_empty() || !self.without.contains(&cpu)
