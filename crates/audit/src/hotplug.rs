@@ -2,7 +2,7 @@
 //!
 //! Their threads tell ([`Hotplugs`](schedlab_trace::Hotplugs)). Whoever is moved away or comes back is in the trace.
 
-use schedlab_sched::{CpusetHotplug, Curr, TaskState};
+use schedlab_sched::{Curr, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Hotplug};
 use schedlab_units::Pid;
@@ -13,9 +13,9 @@ impl Shadow {
     /// A CPU went a step, by an event.
     pub fn hotplug(&mut self, cpu: CpuId, step: Hotplug, event: &Event) {
         let now = event.time;
-        let at_once = self.sched.kernel.rules.cpuset_hotplug == CpusetHotplug::AtOnce;
         match step {
             Hotplug::Deactivating => self.sched.cpu_deactivate(cpu, now),
+            Hotplug::Deactivated => self.sched.cpuset_update_active_cpus(),
             Hotplug::Dead => self.sched.cpu_dying(cpu, now),
             Hotplug::Starting => {
                 if let (Curr::Task(stopper), Pid::IDLE) = (self.sched.rqs[cpu].curr, event.shown()) {
@@ -25,16 +25,12 @@ impl Shadow {
                 }
                 self.sched.cpu_starting(cpu);
             }
-            Hotplug::Active => self.sched.cpu_activate(cpu, now),
-            Hotplug::Deactivated | Hotplug::Parked | Hotplug::Called | Hotplug::Done => {}
-        }
-        let rebuilds = match step {
-            Hotplug::Deactivated | Hotplug::Active => at_once,
-            Hotplug::Done => !at_once,
-            _ => false,
-        };
-        if rebuilds {
-            self.sched.rebuild_domains();
+            Hotplug::Active => {
+                self.sched.cpu_activate(cpu, now);
+                self.sched.cpuset_update_active_cpus();
+            }
+            Hotplug::Done => self.sched.cpuset_hotplug_work(),
+            Hotplug::Parked | Hotplug::Called => {}
         }
         self.sched.effects.clear();
     }

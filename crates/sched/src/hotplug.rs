@@ -21,9 +21,7 @@ impl Sched {
         self.set_active(cpu, online, now);
         if !online && self.rqs[cpu].online {
             self.cpu_dying(cpu, now);
-            if self.kernel.rules.cpuset_hotplug == CpusetHotplug::Later {
-                self.rebuild_domains();
-            }
+            self.cpuset_hotplug_work();
         }
     }
 
@@ -36,13 +34,30 @@ impl Sched {
         }
         if active {
             self.cpu_activate(cpu, now);
-            self.rebuild_domains();
+            self.cpuset_update_active_cpus();
+            self.cpuset_hotplug_work();
         } else {
             self.cpu_deactivate(cpu, now);
-            if self.kernel.rules.cpuset_hotplug == CpusetHotplug::AtOnce {
-                self.rebuild_domains();
-            }
+            self.cpuset_update_active_cpus();
             self.move_tasks_away(cpu, now);
+        }
+    }
+
+    /// A CPU left or came: domains are built anew, unless that is left to a work item.
+    ///
+    /// Kernel: cpuset_update_active_cpus(), kernel/cgroup/cpuset.c, v6.12.
+    pub fn cpuset_update_active_cpus(&mut self) {
+        if self.kernel.rules.cpuset_hotplug == CpusetHotplug::AtOnce {
+            self.rebuild_domains();
+        }
+    }
+
+    /// The work item runs, if domains are left to it, once a CPU is gone or there.
+    ///
+    /// Kernel: cpuset_hotplug_workfn(), kernel/cgroup/cpuset.c, v6.1.
+    pub fn cpuset_hotplug_work(&mut self) {
+        if self.kernel.rules.cpuset_hotplug == CpusetHotplug::Later {
+            self.rebuild_domains();
         }
     }
 
@@ -65,7 +80,7 @@ impl Sched {
         self.move_tasks_away(cpu, now);
         self.clear_tg_offline_cfs_rqs(cpu);
         self.rqs[cpu].online = false;
-        self.number_of_online_cpus_changed();
+        self.update_max_interval();
     }
 
     /// A CPU is there again, for kernel threads that are bound to it.
@@ -73,7 +88,7 @@ impl Sched {
     /// Kernel: sched_cpu_starting(), kernel/sched/core.c, v6.12.
     pub fn cpu_starting(&mut self, cpu: CpuId) {
         self.rqs[cpu].online = true;
-        self.number_of_online_cpus_changed();
+        self.update_max_interval();
     }
 
     /// A CPU takes tasks again; balancing reaches it when domains are built anew.

@@ -195,8 +195,10 @@ impl Sched {
         self.rqs.iter().filter(|(_, rq)| rq.online).count()
     }
 
-    /// A CPU went offline or came.
-    pub(crate) fn number_of_online_cpus_changed(&mut self) {
+    /// A CPU went offline or came: the longest balance interval follows their number.
+    ///
+    /// Kernel: update_max_interval(), kernel/sched/fair.c, v6.12.
+    pub(crate) fn update_max_interval(&mut self) {
         self.max_load_balance_interval = max_load_balance_interval(&self.kernel, self.nr_online());
     }
 

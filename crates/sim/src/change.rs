@@ -198,7 +198,7 @@ impl Engine<'_> {
             self.emit_affinity(cpu, task, &all);
         }
         let bound = stranded.iter().filter(|&&task| self.sched.task(task).is_per_cpu_kthread());
-        self.unbound[cpu] = bound.copied().collect();
+        self.unbound[cpu].extend(bound.copied());
         self.sched.set_online(cpu, false, self.now);
         self.effects(cpu, Context::Task);
         for task in stranded {

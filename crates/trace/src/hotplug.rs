@@ -15,7 +15,7 @@ use crate::kthread::bound_kthread;
 use crate::state::TaskState;
 
 /// How far a CPU has left, or come back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hotplug {
     /// No more tasks may come but kernel threads that are bound to it.
     Deactivating,
@@ -35,7 +35,7 @@ pub enum Hotplug {
     Done,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Up,
@@ -141,7 +141,7 @@ impl Hotplugs {
                 (State::Parked, Some(Hotplug::Parked))
             }
             (State::Parked | State::Off, Kind::SchedSwitch { next_comm, .. })
-                if cpu_of_stopper(next_comm) == Some(event.cpu) =>
+                if cpu_of(next_comm, b"migration/") == Some(event.cpu) =>
             {
                 (State::Off, (cpu.state == State::Parked).then_some(Hotplug::Dead))
             }
@@ -172,12 +172,12 @@ impl Hotplugs {
 
 /// The CPU that a thread takes out and brings back.
 fn cpu_of_thread(comm: &Comm) -> Option<CpuId> {
-    comm.as_bytes().starts_with(b"cpuhp/").then(|| bound_kthread(comm)).flatten()
+    cpu_of(comm, b"cpuhp/")
 }
 
-/// The CPU whose stopper it is.
-fn cpu_of_stopper(comm: &Comm) -> Option<CpuId> {
-    comm.as_bytes().starts_with(b"migration/").then(|| bound_kthread(comm)).flatten()
+/// The CPU of a kernel thread whose name begins so.
+fn cpu_of(comm: &Comm, name: &[u8]) -> Option<CpuId> {
+    if comm.as_bytes().starts_with(name) { bound_kthread(comm) } else { None }
 }
 
 /// The CPU to which a task was sent that is no kernel thread of its own.
