@@ -267,7 +267,7 @@ impl<S: Listener> Audit<S> {
                     self.shadow.new_program(task, now);
                 }
             }
-            Kind::Affinity(ref told) => self.shadow.told_mask(told.pid, &told.allowed),
+            Kind::Affinity(ref told) => self.shadow.told_mask(told.pid, &told.allowed, cpu),
             Kind::TaskNewtask { pid, clone_flags, .. } => self.shadow.grouping.cloned(pid, clone_flags),
             Kind::CgroupAttachTask { dst_root, ref dst_path, pid, .. } => {
                 self.shadow.attached(dst_root, pid, dst_path, now);

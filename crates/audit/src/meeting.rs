@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_sched::{NewTask, Policy, SeId, TaskState};
+use schedlab_sched::{AnyCpu, NewTask, Policy, SeId, TaskState};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, bound_kthread};
 use schedlab_units::{Pid, TaskId, Time};
@@ -189,12 +189,15 @@ impl Shadow {
         }
     }
 
-    /// A simulated trace tells a mask, of a new task before it is born.
-    pub fn told_mask(&mut self, pid: Pid, allowed: &CpuMask) {
+    /// A simulated trace tells a mask, set on `by`; of a new task before it is born. Setting one takes a turn of that CPU.
+    pub fn told_mask(&mut self, pid: Pid, allowed: &CpuMask, by: CpuId) {
         let nr_cpus = self.sched.rqs.len();
         let allowed = CpuMask::of(nr_cpus, allowed.iter().filter(|cpu| cpu.index() < nr_cpus));
         match self.find(pid) {
-            Some(task) => self.bind_to(task, allowed, false),
+            Some(task) => {
+                self.any_cpu_known[by] &= self.sched.kernel.rules.any_cpu == AnyCpu::First;
+                self.bind_to(task, allowed, false);
+            }
             None => _ = self.told_masks.insert(pid, allowed),
         }
     }

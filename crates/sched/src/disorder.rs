@@ -194,8 +194,8 @@ impl Disorder {
     }
 
     fn set_allowed(&mut self, task: TaskId, mask: CpuMask) {
-        let now = self.lab.time();
-        self.lab.sched.set_cpus_allowed(task, Arc::new(mask), now);
+        let (by, now) = (CpuId(self.cpu()), self.lab.time());
+        self.lab.sched.set_cpus_allowed(by, task, Arc::new(mask), now);
     }
 }
 

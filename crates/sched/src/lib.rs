@@ -16,6 +16,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod affinity;
 mod balance;
 #[cfg(test)]
 mod behaviour;

@@ -1,15 +1,12 @@
-//! Changing a task's parameters while it lives: nice level, policy, slice, affinity.
+//! Changing a task's parameters while it lives: nice level, policy, slice.
 
-use alloc::sync::Arc;
-
-use schedlab_topology::{CpuId, CpuMask};
+use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
 use crate::fork::clamp_slice;
 use crate::{
-    Curr, DequeueFlags, EnqueueFlags, FairPolicy, Feature, LoadWeight, MigrationCause, Policy, Sched, SeId,
-    TaskState,
+    Curr, DequeueFlags, EnqueueFlags, FairPolicy, Feature, LoadWeight, Policy, Sched, SeId, TaskState,
 };
 
 impl Sched {
@@ -176,41 +173,5 @@ impl Sched {
             }
             _ => self.task_mut(task).se.exec_start = now,
         }
-    }
-
-    /// Sets the CPUs a task may use. A task that is queued on another CPU is moved to the
-    /// first of them that is active, or for a kernel thread online; one that runs there is asked to make way, and the
-    /// driver's stopper calls [`Sched::move_queued_task`]. The new CPU, if it must move.
-    ///
-    /// Kernel: set_cpus_allowed_ptr(), affine_move_task(), kernel/sched/core.c, v6.12.
-    pub fn set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time) -> Option<CpuId> {
-        let nr = allowed.weight() as u32;
-        let kthread = self.task(task).kthread;
-        let valid = |cpu: &CpuId| if kthread { self.rqs[*cpu].online } else { self.rqs[*cpu].active };
-        let to = allowed.iter().find(valid).expect("an allowed CPU is in use");
-        let stays = allowed.contains(self.task(task).cpu);
-        let entry = self.task_mut(task);
-        entry.allowed = allowed;
-        entry.nr_cpus_allowed = nr;
-        entry.never_restricted = false;
-        let cpu = entry.cpu;
-        if stays || !entry.on_rq {
-            return None;
-        }
-        if self.rqs[cpu].curr != Curr::Task(task) {
-            self.move_queued_task(task, to, MigrationCause::Affinity, now);
-        }
-        Some(to)
-    }
-
-    /// Moves a task that is queued but does not run to another CPU.
-    ///
-    /// Kernel: move_queued_task(), kernel/sched/core.c, v6.12.
-    pub fn move_queued_task(&mut self, task: TaskId, to: CpuId, cause: MigrationCause, now: Time) {
-        assert!(self.rqs[self.task(task).cpu].curr != Curr::Task(task), "a running task cannot move");
-        self.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
-        self.set_task_cpu(task, to, cause, now);
-        self.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
-        self.wakeup_preempt(to, task, 0, now);
     }
 }

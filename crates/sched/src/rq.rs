@@ -121,8 +121,8 @@ pub struct Rq {
     pub rt_queue: Vec<TaskId>,
     /// Deadline tasks in order of deadline.
     pub dl_queue: Vec<TaskId>,
-    /// The CPU that this one took last of several that would do for an RT or deadline task
-    /// (distribute_cpu_mask_prev).
+    /// The CPU that this one took last of several that would do for an RT or deadline task, or
+    /// for one of another affinity (distribute_cpu_mask_prev).
     pub any_cpu: CpuId,
     /// RT time used in this period, ns.
     pub rt_time: u64,

@@ -475,9 +475,11 @@ rules! {
         FairServer "fair_server",
     } [Bandwidth Bandwidth Bandwidth Bandwidth Bandwidth Bandwidth FairServer FairServer];
 
-    any_cpu: AnyCpu "ANY_CPU" "Which of several CPUs that would do an RT or deadline task is sent to." "cpumask_any_and_distribute(), v5.11" {
+    any_cpu: AnyCpu "ANY_CPU" "Which of several CPUs that would do a task is sent to, of RT, deadline or another affinity." "cpumask_any_and_distribute(), v5.7, v5.11" {
         /// The first.
         First "first",
+        /// Of its new affinity the next after the last taken by the CPU that asks, else the first.
+        Affinity "affinity",
         /// The next after the last taken by the CPU that asks.
         InTurn "in_turn",
     } [First First InTurn InTurn InTurn InTurn InTurn InTurn];

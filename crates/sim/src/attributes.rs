@@ -42,7 +42,7 @@ impl Engine<'_> {
             return;
         }
         self.emit_affinity(cpu, task, &allowed);
-        let to = self.sched.set_cpus_allowed(task, allowed, self.now);
+        let to = self.sched.set_cpus_allowed(cpu, task, allowed, self.now);
         self.effects(cpu, Context::Task);
         if let Some(to) = to {
             self.ask_to_move(cpu, task, to, MigrationCause::Affinity);

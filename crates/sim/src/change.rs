@@ -142,24 +142,24 @@ impl Engine<'_> {
         self.by_interrupt(forker, |engine| {
             let child = engine.born(forker, parent, child, Some(cpu));
             engine.emit_affinity(forker, child, &allowed);
-            engine.sched.set_cpus_allowed(child, allowed, engine.now);
+            engine.sched.set_cpus_allowed(forker, child, allowed, engine.now);
         });
     }
 
     /// As `sched_setaffinity()` of another task, called on the CPU of this one.
     fn bind(&mut self, task: SpecId, to: CpuId) {
         let Some(task) = self.living(task).filter(|_| self.sched.rqs[to].active) else { return };
-        let cpu = self.sched.task(task).cpu;
-        self.by_interrupt(self.instead_of(cpu), |engine| engine.bind_there(task, to));
+        let by = self.instead_of(self.sched.task(task).cpu);
+        self.by_interrupt(by, |engine| engine.bind_there(by, task, to));
     }
 
-    fn bind_there(&mut self, task: TaskId, to: CpuId) {
+    fn bind_there(&mut self, by: CpuId, task: TaskId, to: CpuId) {
         let allowed = self.one_cpu(to);
         let cpu = self.sched.task(task).cpu;
-        self.emit_affinity(cpu, task, &allowed);
-        let must_move = self.sched.set_cpus_allowed(task, allowed, self.now);
+        self.emit_affinity(by, task, &allowed);
+        let must_move = self.sched.set_cpus_allowed(by, task, allowed, self.now);
         if must_move.is_some() && self.sched.task(task).cpu == cpu {
-            self.ask_to_move(cpu, task, to, MigrationCause::Affinity);
+            self.ask_to_move(by, task, to, MigrationCause::Affinity);
         }
     }
 
@@ -202,7 +202,7 @@ impl Engine<'_> {
         self.sched.set_online(cpu, false, self.now);
         self.effects(cpu, Context::Task);
         for task in stranded {
-            self.sched.set_cpus_allowed(task, all.clone(), self.now);
+            self.sched.do_set_cpus_allowed(task, all.clone());
         }
         self.effects(cpu, Context::Task);
     }
@@ -225,7 +225,7 @@ impl Engine<'_> {
         self.cpus[cpu].predictor = schedlab_machine::IdlePredictor::new();
         for task in std::mem::take(&mut self.unbound[cpu]) {
             if !self.tasks[task.index()].ended {
-                self.bind_there(task, cpu);
+                self.bind_there(by, task, cpu);
                 self.effects(by, Context::Task);
             }
         }

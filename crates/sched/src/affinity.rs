@@ -1,0 +1,125 @@
+//! Which CPUs a task may use: where it goes when it may no longer run where it is.
+
+use alloc::sync::Arc;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::{TaskId, Time};
+
+use crate::{AnyCpu, Curr, DequeueFlags, EnqueueFlags, MigrationCause, Sched};
+
+impl Sched {
+    /// Sets the CPUs a task may use, as asked by who runs on `by`. A task that is queued on another CPU is moved
+    /// to one of them that is active, or for a kernel thread online; one that runs there is asked to make way, and the
+    /// driver's stopper calls [`Sched::move_queued_task`]. The new CPU, if it must move.
+    ///
+    /// Kernel: set_cpus_allowed_ptr(), affine_move_task(), kernel/sched/core.c, v6.12.
+    pub fn set_cpus_allowed(
+        &mut self,
+        by: CpuId,
+        task: TaskId,
+        allowed: Arc<CpuMask>,
+        now: Time,
+    ) -> Option<CpuId> {
+        if self.task(task).allowed == allowed {
+            return None;
+        }
+        let to = self.cpu_of_affinity(by, self.task(task).kthread, &allowed);
+        if self.kernel.rules.any_cpu != AnyCpu::First {
+            self.rqs[by].any_cpu = to;
+        }
+        self.do_set_cpus_allowed(task, allowed);
+        let entry = self.task(task);
+        if entry.allowed.contains(entry.cpu) || !entry.on_rq {
+            return None;
+        }
+        if self.rqs[entry.cpu].curr != Curr::Task(task) {
+            self.move_queued_task(task, to, MigrationCause::Affinity, now);
+        }
+        Some(to)
+    }
+
+    /// Of the CPUs that a task may use from now on the one to which it goes if it must.
+    fn cpu_of_affinity(&self, by: CpuId, kthread: bool, allowed: &CpuMask) -> CpuId {
+        let valid = |cpu: &CpuId| if kthread { self.rqs[*cpu].online } else { self.rqs[*cpu].active };
+        let from = match self.kernel.rules.any_cpu {
+            AnyCpu::First => 0,
+            AnyCpu::Affinity | AnyCpu::InTurn => self.rqs[by].any_cpu.index() + 1,
+        };
+        allowed.iter_wrap(from).find(valid).expect("an allowed CPU is in use")
+    }
+
+    /// Sets the CPUs a task may use, wherever it is.
+    ///
+    /// Kernel: do_set_cpus_allowed(), kernel/sched/core.c, v6.12.
+    pub fn do_set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>) {
+        let entry = self.task_mut(task);
+        entry.nr_cpus_allowed = allowed.weight() as u32;
+        entry.allowed = allowed;
+        entry.never_restricted = false;
+    }
+
+    /// Moves a task that is queued but does not run to another CPU.
+    ///
+    /// Kernel: move_queued_task(), kernel/sched/core.c, v6.12.
+    pub fn move_queued_task(&mut self, task: TaskId, to: CpuId, cause: MigrationCause, now: Time) {
+        assert!(self.rqs[self.task(task).cpu].curr != Curr::Task(task), "a running task cannot move");
+        self.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
+        self.set_task_cpu(task, to, cause, now);
+        self.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
+        self.wakeup_preempt(to, task, 0, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::{String, ToString};
+    use alloc::sync::Arc;
+
+    use expect_test::{Expect, expect};
+    use schedlab_topology::{CpuId, CpuMask};
+    use schedlab_units::Time;
+
+    use crate::drawing::by_kernel;
+    use crate::lab::Lab;
+
+    /// Where three tasks that wait on CPU 0 go, one after the other, that may use these CPUs from now on, asked by
+    /// CPU 1, which took `last_taken` before.
+    fn check(allowed: &'static [u16], last_taken: u16, expected: Expect) {
+        let decided = |kernel: &str| -> String {
+            let mut lab = Lab::new(kernel, "1x1x4");
+            let spec = lab.spec();
+            lab.fork("running", 0, spec.clone());
+            let waiting = ["a", "b", "c"].map(|name| lab.fork(name, 0, spec.clone()));
+            lab.sched.rqs[CpuId(1)].any_cpu = CpuId(last_taken);
+            let mask = Arc::new(CpuMask::of(4, allowed.iter().copied().map(CpuId)));
+            waiting
+                .map(|task| match lab.sched.set_cpus_allowed(CpuId(1), task, mask.clone(), Time(0)) {
+                    Some(to) => format!("to CPU {}", to.0),
+                    None => "stays".to_string(),
+                })
+                .join(", ")
+        };
+        expected.assert_eq(&by_kernel("", decided));
+    }
+
+    #[test]
+    fn tasks_of_a_new_affinity_go_to_its_first_cpu_or_to_each_in_turn() {
+        check(
+            &[1, 2, 3],
+            1,
+            expect![[r#"
+            v4.13..v5.5: to CPU 1, to CPU 1, to CPU 1
+            v5.18..v7.2: to CPU 2, to CPU 3, to CPU 1"#]],
+        );
+        check(
+            &[1, 3],
+            0,
+            expect![[r#"
+            v4.13..v5.5: to CPU 1, to CPU 1, to CPU 1
+            v5.18..v7.2: to CPU 1, to CPU 3, to CPU 1"#]],
+        );
+        check(&[2], 2, expect!["v4.13..v7.2: to CPU 2, to CPU 2, to CPU 2"]);
+        check(&[0, 2], 0, expect!["v4.13..v7.2: stays, stays, stays"]);
+    }
+}
