@@ -135,11 +135,14 @@ impl Task {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
     use alloc::vec::Vec;
 
+    use expect_test::expect;
     use schedlab_topology::CpuId;
 
-    use crate::drawing::draw;
+    use crate::drawing::{by_kernel, draw};
+    use crate::lab::Lab;
 
     /// Utilisation and runnable time at successive dequeues.
     const SLEEPS: [(u64, u64); 10] = [
@@ -235,6 +238,23 @@ mod tests {
         let values = [300, 500, 475, 455, 455, 366, 470, 466, 466, 349];
         check("v6.10", values.map(|value| (0, value)));
         check("v7.2", values.map(|value| (0, value)));
+    }
+
+    #[test]
+    fn a_new_task_has_an_estimate_after_its_first_sleep_however_short_it_ran() {
+        let estimate = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            let new = lab.hog("new", 0);
+            lab.sched.task_mut(new).se.avg.util_avg = 400;
+            lab.sleep(new);
+            let form = lab.sched.kernel.rules.util_est_form;
+            format!("{}", lab.sched.task(new).estimate(form))
+        };
+        expect![[r#"
+            v4.13: 1
+            v5.5: 401
+            v5.18..v7.2: 400"#]]
+        .assert_eq(&by_kernel("", estimate));
     }
 
     #[test]

@@ -188,13 +188,16 @@ impl Sched {
         self.attach_entity_cfs_rq(se);
     }
 
-    /// A new entity: a task starts as if it had always been runnable, a group's entity empty.
+    /// A new entity: a task starts as if it had always been runnable, a group's entity empty. Its first sleep makes an
+    /// estimate of its utilisation, however short it ran.
     ///
     /// Kernel: init_entity_runnable_average(), kernel/sched/fair.c, v6.12 and v4.13.
     pub fn init_entity_runnable_average(&mut self, se: SeId) {
         let weighted = self.kernel.rules.pelt == PeltClock::InContribution;
         let load_avg = if se.is_task() { self.scale_load_down(self.se(se).load.weight) } else { 0 };
-        let avg = &mut self.se_mut(se).avg;
+        let entity = self.se_mut(se);
+        entity.util_avg_changed = true;
+        let avg = &mut entity.avg;
         *avg = SchedAvg { load_avg, ..SchedAvg::default() };
         if weighted {
             // One unit short of a period, so that the first update computes averages.
