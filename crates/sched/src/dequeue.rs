@@ -23,8 +23,10 @@ pub struct DequeueFlags {
     pub special: bool,
     /// It moves to another CPU.
     pub migrate: bool,
-    /// It will come back after a change of its parameters, to the same place.
+    /// It will come back after a change of its parameters.
     pub save: bool,
+    /// With `save`: it comes back to another place, as its priority or group is another.
+    pub moves: bool,
     /// It slept before; now its delayed dequeue is completed.
     pub delayed: bool,
     /// Its group is out of quota (v7.2).
@@ -228,7 +230,7 @@ impl Sched {
             self.return_cfs_rq_runtime(cfs);
         }
         self.update_cfs_group(se);
-        if has_floor && !flags.save {
+        if has_floor && (!flags.save || flags.moves) {
             self.update_min_vruntime(cfs);
         }
         if flags.delayed {
@@ -420,6 +422,31 @@ mod tests {
         if !runs {
             drawn.sched.timeline_add(ROOT, se);
         }
+    }
+
+    #[test]
+    fn the_floor_rises_to_who_waits_when_a_task_leaves_and_stays_if_it_comes_back_to_its_place() {
+        let risen = |kernel: &str| {
+            let by = [false, true].map(|moves| {
+                let mut drawn = draw(kernel, "1x1x8 | 0[a* b]");
+                let base = drawn.sched.task(drawn.task("b")).se.vruntime;
+                ahead(&mut drawn, "b", base, 4 * MS);
+                let before = drawn.sched.cfs(ROOT).min_vruntime;
+                let a = drawn.task("a");
+                drawn.sched.dequeue_task(
+                    CPU,
+                    a,
+                    DequeueFlags { save: true, moves, ..DequeueFlags::default() },
+                );
+                drawn.sched.cfs(ROOT).min_vruntime.wrapping_sub(before) / MS
+            });
+            format!("by {} ms in its place, {} ms to another", by[0], by[1])
+        };
+        expect![[r#"
+            v4.13..v6.3: by 0 ms in its place, 15 ms to another
+            v6.10: by 0 ms in its place, 4 ms to another
+            v6.12..v7.2: by 0 ms in its place, 0 ms to another"#]]
+        .assert_eq(&by_kernel("", risen));
     }
 
     #[test]

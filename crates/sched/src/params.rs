@@ -23,7 +23,7 @@ impl Sched {
             self.task_mut(task).nice = nice;
             return;
         }
-        self.change_task(task, now, |sched| {
+        self.change_task(task, false, now, |sched| {
             sched.task_mut(task).nice = nice;
             sched.set_load_weight(task);
         });
@@ -37,7 +37,7 @@ impl Sched {
     pub fn set_slice(&mut self, task: TaskId, slice: Option<u64>, now: Time) {
         let base_slice = self.scaled.base_slice;
         let slice = slice.filter(|_| self.kernel.has(Feature::CustomSlice));
-        self.change_task(task, now, |sched| {
+        self.change_task(task, false, now, |sched| {
             let se = &mut sched.task_mut(task).se;
             se.custom_slice = slice.is_some();
             se.slice = slice.map_or(base_slice, clamp_slice);
@@ -58,7 +58,8 @@ impl Sched {
             let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
             self.dequeue_entities(SeId(task.0), flags);
         }
-        self.change_task(task, now, |sched| {
+        let moves = policy.class() != old.class() || policy.rt_priority() != old.rt_priority();
+        self.change_task(task, moves, now, |sched| {
             sched.leave_class(task, policy);
             let entry = sched.task_mut(task);
             entry.policy = policy;
@@ -134,16 +135,22 @@ impl Sched {
         }
     }
 
-    /// Takes a task off its queue, changes it, and puts it back to where it was.
+    /// Takes a task off its queue, changes it, and puts it back: to another place if it moves.
     ///
     /// Kernel: sched_change_begin(), sched_change_end(), kernel/sched/core.c, v7.2.
-    fn change_task(&mut self, task: TaskId, now: Time, change: impl FnOnce(&mut Sched)) {
+    pub(crate) fn change_task(
+        &mut self,
+        task: TaskId,
+        moves: bool,
+        now: Time,
+        change: impl FnOnce(&mut Sched),
+    ) {
         let cpu = self.task(task).cpu;
         self.update_rq_clock(cpu, now);
         let queued = self.task(task).on_rq;
         let running = self.rqs[cpu].curr == Curr::Task(task);
         if queued {
-            self.dequeue_task(cpu, task, DequeueFlags { save: true, ..DequeueFlags::default() });
+            self.dequeue_task(cpu, task, DequeueFlags { save: true, moves, ..DequeueFlags::default() });
         }
         if running {
             self.put_prev(cpu);

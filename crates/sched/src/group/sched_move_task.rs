@@ -31,7 +31,7 @@ impl Sched {
         let running = self.rqs[cpu].curr == Curr::Task(task);
         let queued = self.task(task).on_rq;
         if queued {
-            let flags = DequeueFlags { save: true, ..DequeueFlags::default() };
+            let flags = DequeueFlags { save: true, moves: true, ..DequeueFlags::default() };
             self.dequeue_task(cpu, task, flags);
         }
         if running {
