@@ -27,7 +27,7 @@ impl Sched {
         if self.kernel.rules.any_cpu != AnyCpu::First {
             self.rqs[by].any_cpu = to;
         }
-        self.do_set_cpus_allowed(task, allowed);
+        self.do_set_cpus_allowed(task, allowed, now);
         let entry = self.task(task);
         if entry.allowed.contains(entry.cpu) || !entry.on_rq {
             return None;
@@ -48,14 +48,17 @@ impl Sched {
         allowed.iter_wrap(from).find(valid).expect("an allowed CPU is in use")
     }
 
-    /// Sets the CPUs a task may use, wherever it is.
+    /// Sets the CPUs a task may use, wherever it is. As with any change of a task it is taken off its queue for that and put
+    /// back: if it runs, its slice begins anew.
     ///
     /// Kernel: do_set_cpus_allowed(), kernel/sched/core.c, v6.12.
-    pub fn do_set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>) {
-        let entry = self.task_mut(task);
-        entry.nr_cpus_allowed = allowed.weight() as u32;
-        entry.allowed = allowed;
-        entry.never_restricted = false;
+    pub fn do_set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time) {
+        self.change_task(task, false, now, |sched| {
+            let entry = sched.task_mut(task);
+            entry.nr_cpus_allowed = allowed.weight() as u32;
+            entry.allowed = allowed;
+            entry.never_restricted = false;
+        });
     }
 
     /// Moves a task that is queued but does not run to another CPU.
@@ -80,8 +83,8 @@ mod tests {
     use schedlab_topology::{CpuId, CpuMask};
     use schedlab_units::Time;
 
-    use crate::drawing::by_kernel;
-    use crate::lab::Lab;
+    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::lab::{Lab, MS};
 
     /// Where three tasks that wait on CPU 0 go, one after the other, that may use these CPUs from now on, asked by
     /// CPU 1, which took `last_taken` before.
@@ -101,6 +104,19 @@ mod tests {
                 .join(", ")
         };
         expected.assert_eq(&by_kernel("", decided));
+    }
+
+    #[test]
+    fn the_slice_of_a_running_task_begins_anew() {
+        let ran = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x4 | 0[a* b]");
+            let (a, now) = (drawn.task("a"), Time(NOW.0 + 2 * MS));
+            let mask = Arc::new(CpuMask::of(4, [0, 1].map(CpuId)));
+            assert_eq!(drawn.sched.set_cpus_allowed(CpuId(1), a, mask, now), None);
+            let se = &drawn.sched.task(a).se;
+            format!("{} us of its slice", (se.sum_exec_runtime - se.prev_sum_exec_runtime) / 1000)
+        };
+        expect!["v4.13..v7.2: 0 us of its slice"].assert_eq(&by_kernel("", ran));
     }
 
     #[test]

@@ -202,7 +202,7 @@ impl Engine<'_> {
         self.sched.set_online(cpu, false, self.now);
         self.effects(cpu, Context::Task);
         for task in stranded {
-            self.sched.do_set_cpus_allowed(task, all.clone());
+            self.sched.do_set_cpus_allowed(task, all.clone(), self.now);
         }
         self.effects(cpu, Context::Task);
     }

@@ -43,7 +43,7 @@ impl Engine<'_> {
         if comes {
             let allowed = self.one_cpu(cpu);
             self.emit_affinity(cpu, task, &allowed);
-            self.sched.do_set_cpus_allowed(task, allowed);
+            self.sched.do_set_cpus_allowed(task, allowed, self.now);
         }
         comes
     }
