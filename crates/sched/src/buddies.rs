@@ -89,3 +89,34 @@ impl Sched {
         self.se(se).idle && (se.is_task() || self.kernel.has(Feature::IdleGroups))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::{Curr, NICE_0_LOAD, SeId, TgId};
+
+    #[test]
+    fn a_group_stays_the_next_buddy_as_one_of_its_tasks_follows_another_or_not() {
+        let marked = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let [a, b] = ["a", "b"].map(|name| drawn.task(name));
+            let (sched, cpu) = (&mut drawn.sched, CpuId(0));
+            let group = sched.new_group(TgId::ROOT, NICE_0_LOAD, cpu, NOW);
+            for task in [a, b] {
+                sched.move_task_to_group(task, group, NOW);
+            }
+            sched.set_next_buddy(SeId(b.0));
+            sched.switch_to(cpu, Curr::Task(b), NOW);
+            let (root, inner) = (sched.root_cfs_id(cpu), sched.tg(group).cfs_rq[0]);
+            alloc::format!(
+                "root {}, group {}",
+                sched.cfs(root).next.is_some(),
+                sched.cfs(inner).next.is_some()
+            )
+        };
+        expect!["v4.13..v7.2: root false, group false"].assert_eq(&by_kernel("", marked));
+    }
+}

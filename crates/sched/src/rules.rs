@@ -298,6 +298,13 @@ rules! {
         PickOrLower "pick_or_lower",
     } [Vruntime Vruntime Vruntime Vruntime Vruntime Pick PickShort PickOrLower];
 
+    buddies_clear: BuddiesClear "BUDDIES_CLEAR" "When the marks of a buddy that is picked are taken away." "pick_next_entity(), set_next_entity(), v5.14" {
+        /// At each pick, on every level.
+        Picked "picked",
+        /// On the levels where another runs from then on.
+        Set "set",
+    } [Picked Picked Set Set Set Set Set Set];
+
     buddy_pick: BuddyPick "BUDDY_PICK" "Where EEVDF prefers the next buddy, if eligible." "pick_next_entity(), pick_eevdf()" {
         /// At a switch, with NEXT_BUDDY.
         NextBuddy "next_buddy",
