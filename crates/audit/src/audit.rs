@@ -1,5 +1,7 @@
 //! Following a trace: what each event says, who must be asked, what is applied.
 
+use std::collections::VecDeque;
+
 use schedlab_sched::{Curr, Kernel, TaskState};
 use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::{Event, Flags, Hotplugs, Kind, NullSink, Sink};
@@ -42,6 +44,10 @@ pub struct Audit<S = NullSink> {
     judged: u64,
     steady: Steady,
     hotplugs: Hotplugs,
+    /// Events that were taken.
+    taken: u64,
+    /// Where the recorder lost events: after how many that were taken, and on which CPU, if it says.
+    losses: VecDeque<(u64, Option<CpuId>)>,
     begun: bool,
     /// By kind of decision, in its order.
     tallies: [Tally; Decision::ALL.len()],
@@ -66,7 +72,12 @@ impl<S: Listener> Sink for Audit<S> {
     fn take(&mut self, mut event: Event) {
         event.time = self.steady.at(event.time);
         self.pairing.push(event);
+        self.taken += 1;
         self.follow_all(false);
+    }
+
+    fn lost(&mut self, cpu: Option<CpuId>) {
+        self.losses.push_back((self.taken, cpu));
     }
 }
 
@@ -89,6 +100,8 @@ impl<S: Listener> Audit<S> {
             judged: 0,
             steady: Steady::default(),
             hotplugs: Hotplugs::new(offline(topology)),
+            taken: 0,
+            losses: VecDeque::new(),
             begun: false,
             tallies: Default::default(),
             compared: Comparison::default(),
@@ -124,6 +137,10 @@ impl<S: Listener> Audit<S> {
 
     fn follow(&mut self, known: &Known) {
         let event = &known.event;
+        while self.losses.front().is_some_and(|(after, _)| *after <= self.report.events) {
+            let cpu = self.losses.pop_front().and_then(|(_, cpu)| cpu);
+            self.shadow.events_lost(cpu);
+        }
         self.report.events += 1;
         // What a simulated trace says of decisions is no evidence: its flags are those of before them.
         if self.shadow.has_cpu(event.cpu) && !event.kind.is_decision() {

@@ -56,6 +56,15 @@ impl Shadow {
         self.lags_are_unknown(cpu);
     }
 
+    /// The recorder lost events of a CPU, or of some that is not known.
+    pub fn events_lost(&mut self, cpu: Option<CpuId>) {
+        let concerned: Vec<CpuId> = self.cpus().filter(|&other| cpu.is_none_or(|cpu| cpu == other)).collect();
+        for cpu in concerned {
+            self.unseen[cpu] = true;
+            self.lags_are_unknown(cpu);
+        }
+    }
+
     /// A task is about to be queued: if it is a CPU's stopper, no other one is there any more.
     #[inline]
     pub fn no_other_stopper(&mut self, task: TaskId, cpu: CpuId, now: Time) {

@@ -133,6 +133,39 @@ fn what_hangs_on_a_switch_that_was_not_seen_is_undecided() {
     .assert_debug_eq(&(report.unseen_switches, picks.counts, &picks.undecided_by_fact));
 }
 
+/// While the events are missing b ran on CPU 0 and fell asleep.
+#[test]
+fn what_hangs_on_a_cpu_of_which_events_were_lost_is_undecided() {
+    let wakeups = |told: &str| {
+        let text = format!(
+            "\
+             a-7 [000] d..2. 1.000001: sched_waking: comm=b pid=8 prio=120 target_cpu=000\n\
+             a-7 [000] d..2. 1.000002: sched_wakeup: comm=b pid=8 prio=120 target_cpu=000\n\
+             {told}\
+             a-7 [000] d..2. 1.020000: sched_stat_runtime: comm=a pid=7 runtime=1000 [ns]\n\
+             c-9 [001] d..2. 1.020002: sched_waking: comm=b pid=8 prio=120 target_cpu=000\n\
+             c-9 [001] d..2. 1.020003: sched_wakeup: comm=b pid=8 prio=120 target_cpu=001\n"
+        );
+        let mut audit = Audit::new(
+            &Topology::preset_or_regular("1x2").unwrap(),
+            &Kernel::parse("v6.12").unwrap(),
+            Options::default(),
+        );
+        for record in ftrace::Reader::new(text.as_bytes()) {
+            match record.unwrap() {
+                Record::Event(event) => audit.event(&event),
+                Record::Lost(lost) => audit.lost(lost.cpu),
+                Record::Gap(gap) => panic!("{gap}"),
+            }
+        }
+        let wakeup = audit.finish().0.wakeup;
+        (wakeup.counts.differs, wakeup.undecided_by_fact.get("UNSEEN_SWITCH").copied())
+    };
+    assert_eq!(wakeups(""), (1, None));
+    assert_eq!(wakeups("CPU:0 [LOST 400 EVENTS]\n"), (0, Some(1)));
+    assert_eq!(wakeups("CPU:1 [LOST 400 EVENTS]\n"), (1, None));
+}
+
 fn read(text: &str) -> Vec<Event> {
     ftrace::Reader::new(text.as_bytes())
         .map(|record| match record.unwrap() {

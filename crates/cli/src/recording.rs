@@ -195,8 +195,9 @@ impl Recording {
                         std::iter::from_fn(|| late.pop(false)).for_each(pass);
                     }
                 }
-            } else if let Record::Lost(_) = record {
+            } else if let Record::Lost(lost) = record {
                 exits.lost();
+                sink.lost(lost.cpu);
             }
             if stop() {
                 return Ok(seen);

@@ -4,6 +4,7 @@
 //! kept becomes one from the idle task, so that folds over the rest see a machine that runs
 //! those tasks alone.
 
+use schedlab_topology::CpuId;
 use schedlab_units::Pid;
 
 use crate::{Comm, Event, Kind, Sink, TaskState};
@@ -65,6 +66,10 @@ impl<F: Fn(Comm) -> bool, S: Sink> Sink for Kept<F, S> {
             }
             _ => {}
         }
+    }
+
+    fn lost(&mut self, cpu: Option<CpuId>) {
+        self.inner.lost(cpu);
     }
 }
 

@@ -4,6 +4,8 @@
 //! its length. Reports, checkers and writers are sinks; [`Tee`] joins two and
 //! [`Filter`] lets through what was asked for by name.
 
+use schedlab_topology::CpuId;
+
 use crate::event::Event;
 
 /// Takes events in the order in which they happen.
@@ -15,6 +17,9 @@ pub trait Sink {
     fn take(&mut self, event: Event) {
         self.event(&event);
     }
+
+    /// Hears that the recorder lost events before the next one, on this CPU or on any.
+    fn lost(&mut self, _: Option<CpuId>) {}
 
     /// Whether to make the annotations that explain decisions; they cost time.
     fn wants_decisions(&self) -> bool {
@@ -63,6 +68,10 @@ impl<S: Sink + ?Sized> Sink for &mut S {
         (**self).take(event);
     }
 
+    fn lost(&mut self, cpu: Option<CpuId>) {
+        (**self).lost(cpu);
+    }
+
     fn wants_decisions(&self) -> bool {
         (**self).wants_decisions()
     }
@@ -81,6 +90,10 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
         (**self).take(event);
     }
 
+    fn lost(&mut self, cpu: Option<CpuId>) {
+        (**self).lost(cpu);
+    }
+
     fn wants_decisions(&self) -> bool {
         (**self).wants_decisions()
     }
@@ -95,6 +108,12 @@ impl<S: Sink> Sink for Option<S> {
     fn event(&mut self, event: &Event) {
         if let Some(sink) = self {
             sink.event(event);
+        }
+    }
+
+    fn lost(&mut self, cpu: Option<CpuId>) {
+        if let Some(sink) = self {
+            sink.lost(cpu);
         }
     }
 
@@ -125,6 +144,11 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
     fn event(&mut self, event: &Event) {
         offer(&mut self.0, event);
         offer(&mut self.1, event);
+    }
+
+    fn lost(&mut self, cpu: Option<CpuId>) {
+        self.0.lost(cpu);
+        self.1.lost(cpu);
     }
 
     fn wants_decisions(&self) -> bool {
@@ -184,6 +208,10 @@ impl<S: Sink> Sink for Filter<S> {
         if self.passes(event.kind.name()) {
             self.inner.event(event);
         }
+    }
+
+    fn lost(&mut self, cpu: Option<CpuId>) {
+        self.inner.lost(cpu);
     }
 
     fn wants_decisions(&self) -> bool {
