@@ -1,4 +1,4 @@
-# Every feature of the scheduler turned over, and numbers of it changed, one at a time, under four short loads. What was in
+# Every feature of the scheduler that concerns fair tasks turned over, and numbers of it changed, one at a time, under four short loads. What was in
 # force lies beside each recording.
 cpus=$(grep -c ^processor /proc/cpuinfo)
 half=$((cpus / 2))

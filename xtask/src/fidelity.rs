@@ -36,7 +36,7 @@ const UNDECIDED_MAX: f64 = 5.0;
 
 /// What stands above the table of nearest facts.
 const EXPLAINED: &str = "For each decision that differs, the smallest change to the audit's state that would have produced the kernel's \
-choice ([one by one](disagreements.md)): how many decisions it explains, its size in microseconds, and its size as a multiple of the error \
+choice ([one by one](disagreements.md); [what the names mean](fidelity/hidden-facts.md#nearest-facts)): how many decisions it explains, its size in microseconds, and its size as a multiple of the error \
 bound that the audit holds of that value.";
 
 /// What stands above the list.

@@ -57,7 +57,7 @@ features! {
     IdleCoreMaskAllowed "IDLE_CORE_MASK_ALLOWED" "The fall-back of the core search tests the allowed mask, not the remaining scan mask." "select_idle_core(), v5.18" [0 0 1 0 0 0 0 0];
     SisAvgCpu "SIS_AVG_CPU" "The idle search is given up when idle times are shorter than a search." "select_idle_cpu(), features.h, v4.13" [0 0 0 0 0 0 0 0];
     SisProp "SIS_PROP" "The idle search is bounded in proportion to the average idle time." "select_idle_cpu(), features.h, v4.13" [1 1 1 0 0 0 0 0];
-    SisUtil "SIS_UTIL" "The idle search is bounded by the utilisation of the cache's span." "select_idle_cpu(), features.h, v5.19" [0 0 0 1 1 1 1 1];
+    SisUtil "SIS_UTIL" "The idle search is bounded by the utilisation of the cache's span." "select_idle_cpu(), features.h, v6.0" [0 0 0 1 1 1 1 1];
     SisCluster "SIS_CLUSTER" "The idle search looks at the target's cluster first." "select_idle_cpu(), v6.7" [0 0 0 0 0 1 1 1];
     AsymScanFromNext "ASYM_SCAN_FROM_NEXT" "The idle scan of asymmetric machines starts behind the target, not at it." "select_idle_capacity(), v6.3" [0 0 0 0 1 0 0 0];
     ScanFromNext "SCAN_FROM_NEXT" "The idle scan starts behind the target, not at it." "select_idle_cpu(), v5.18" [0 0 1 1 1 1 1 1];
@@ -158,7 +158,7 @@ features! {
     UtilEst "UTIL_EST" "The utilisation of a task is estimated when it sleeps." "util_est_update(), features.h, v4.17" [0 1 1 1 1 1 1 1];
     UtilEstFastup "UTIL_EST_FASTUP" "The estimate follows a rise at once." "util_est_update(), features.h, v5.5" [0 1 1 1 1 0 0 0];
     AttachAgeLoad "ATTACH_AGE_LOAD" "A migrated entity's load is aged before it is attached." "features.h" [1 1 1 1 1 1 1 1];
-    MigratePeltLag "MIGRATE_PELT_LAG" "A task that leaves an idle CPU is aged by the time that CPU's clock lags." "migrate_se_pelt_lag(), v5.19" [0 0 0 1 1 1 1 1];
+    MigratePeltLag "MIGRATE_PELT_LAG" "A task that leaves an idle CPU is aged by the time that CPU's clock lags." "migrate_se_pelt_lag(), v6.0" [0 0 0 1 1 1 1 1];
     DetachAtDequeue "DETACH_AT_DEQUEUE" "The load of a task the balancer moves is taken off at its dequeue, not in the migration hook." "dequeue_entity(), v6.0" [0 0 0 1 1 1 1 1];
     AttachAtFork "ATTACH_AT_FORK" "A new task's load is attached before it is first queued." "post_init_entity_util_avg(), up to v5.19" [1 1 1 0 0 0 0 0];
     ScaleDownFloor "SCALE_DOWN_FLOOR" "A scaled-down weight is at least 2." "scale_load_down(), v5.7" [0 0 1 1 1 1 1 1];
