@@ -147,7 +147,7 @@ fn what_hangs_on_a_cpu_of_which_events_were_lost_is_undecided() {
              c-9 [001] d..2. 1.020003: sched_wakeup: comm=b pid=8 prio=120 target_cpu=001\n"
         );
         let mut audit = Audit::new(
-            &Topology::preset_or_regular("1x2").unwrap(),
+            &Topology::preset_or_regular("1x3").unwrap(),
             &Kernel::parse("v6.12").unwrap(),
             Options::default(),
         );
@@ -163,7 +163,7 @@ fn what_hangs_on_a_cpu_of_which_events_were_lost_is_undecided() {
     };
     assert_eq!(wakeups(""), (1, None));
     assert_eq!(wakeups("CPU:0 [LOST 400 EVENTS]\n"), (0, Some(1)));
-    assert_eq!(wakeups("CPU:1 [LOST 400 EVENTS]\n"), (1, None));
+    assert_eq!(wakeups("CPU:2 [LOST 400 EVENTS]\n"), (1, None));
 }
 
 fn read(text: &str) -> Vec<Event> {
