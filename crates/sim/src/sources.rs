@@ -6,6 +6,7 @@ use schedlab_workload::{DistId, SourceId, Trigger};
 
 use crate::engine::Engine;
 use crate::event::Event;
+use crate::task::Wait;
 
 impl Engine<'_> {
     /// Those that come again and again come for the first time.
@@ -55,8 +56,13 @@ impl Engine<'_> {
         self.take_time(cpu, soft);
         self.emit_irq_exit(cpu, source, hard, soft);
         self.irq_return(cpu, hit);
-        if self.pending == 0 && self.nr_busy == 0 && self.foreground > 0 {
+        if self.pending == 0 && self.nr_busy == 0 && self.foreground > 0 && !self.somebody_is_awake() {
             self.end = Some(self.deadlock());
         }
+    }
+
+    /// Whether a task could run: its idle CPU has not heard of it yet, or its group has no quota left.
+    fn somebody_is_awake(&self) -> bool {
+        self.tasks.iter().any(|task| !task.ended && task.wait == Wait::Nothing)
     }
 }
