@@ -228,6 +228,8 @@ impl<S: Listener> Audit<S> {
                 if prev_pid != Pid::IDLE {
                     let prev = self.shadow.task(prev_pid, &prev_comm, Some(prev_prio), cpu, now);
                     if prev_state.is_runnable() {
+                        // Who could go on and gives way to idling is out of quota.
+                        self.shadow.quota_shown |= next_pid == Pid::IDLE;
                         if self.shadow.is_throttled(prev, next_prio) {
                             self.shadow.leave(prev, TaskState::Interruptible, clock.read);
                         }

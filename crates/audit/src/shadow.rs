@@ -165,6 +165,8 @@ pub struct Shadow {
     pub unseen: PerCpu<bool>,
     /// How many switches cannot have been seen.
     pub unseen_switches: u64,
+    /// Tasks gave way to idling though they could go on: some group has a quota.
+    pub quota_shown: bool,
     /// Lists of what is possible, to be filled again.
     pub spare: Spare,
     /// Hidden facts are what earlier events say of them; no longer where nothing that happened follows from that.
@@ -225,6 +227,7 @@ impl Shadow {
             began_busy: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen_switches: 0,
+            quota_shown: false,
             spare: Spare::default(),
             trusts: true,
             scan_limits: ScanLimits::default(),

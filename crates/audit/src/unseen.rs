@@ -38,7 +38,8 @@ impl Shadow {
             for task in out_of_quota {
                 self.throttle(task, now);
             }
-            self.unseen_switches += u64::from(!gone.is_empty());
+            // Where quotas are at work they may be out of it, whatever group they are in.
+            self.unseen_switches += u64::from(!gone.is_empty() && !self.quota_shown);
             for task in gone {
                 self.leave(task, TaskState::Interruptible, now);
                 if self.sched.task(task).se.sched_delayed {

@@ -101,6 +101,19 @@ fn a_task_that_ran_unseen_does_not_seem_to_wait() {
     }
 }
 
+/// Both are of a group without quota left, which the trace does not tell: a makes way for nobody while b waits.
+#[test]
+fn who_is_out_of_quota_was_not_switched_unseen() {
+    let text = "\
+             a-7 [000] d..2. 1.000001: sched_waking: comm=b pid=8 prio=120 target_cpu=000\n\
+             a-7 [000] d..2. 1.000002: sched_wakeup: comm=b pid=8 prio=120 target_cpu=000\n\
+             a-7 [000] d..2. 1.010100: sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state=R ==> next_comm=swapper/0 next_pid=0 next_prio=120\n";
+    let topology = Topology::preset_or_regular("1x2").unwrap();
+    let unseen = |text: &str| audited(&topology, "v6.12", &read(text), &|_, _| true).unseen_switches;
+    assert_eq!(unseen(text), 0);
+    assert_eq!(unseen(&text.replace("prev_state=R", "prev_state=S")), 1);
+}
+
 /// Who runs is who an event says, and whom it took the CPU from may wait or sleep: until the CPU idles
 /// nobody knows who waits there.
 #[test]
