@@ -47,8 +47,10 @@ impl LbEnv<'_> {
         }
         sds.avg_load = 1024 * sds.total_load / sds.total_capacity;
         self.worth_balancing_load(&sds)?;
+        // It gives even if the imbalance is nothing, or less than any of its tasks: the pass then fails, and
+        // failures bring the stopper.
         self.imbalance = self.load_imbalance(&mut sds) as i64;
-        if self.imbalance == 0 { Err((Reason::LbBalanced, Some(("imbalance", 0)))) } else { Ok(group) }
+        Ok(group)
     }
 
     fn worth_balancing_load(&self, sds: &SdLoadStats) -> Result<(), Balanced> {
@@ -219,7 +221,7 @@ impl LbEnv<'_> {
         }
         let (local, busiest) = (sds.local.stats, sds.busiest.stats);
         if busiest.avg_load <= sds.avg_load || local.avg_load >= sds.avg_load {
-            return self.fix_small_imbalance(sds);
+            return self.fix_small_imbalance(sds).unwrap_or(0);
         }
         let mut above_capacity = u64::MAX;
         if busiest.group_type == GroupType::Overloaded && local.group_type == GroupType::Overloaded {
@@ -231,13 +233,15 @@ impl LbEnv<'_> {
         let pull = (busiest.avg_load - sds.avg_load).min(above_capacity);
         let room = sds.avg_load - local.avg_load;
         let imbalance = (pull * busiest.group_capacity).min(room * local.group_capacity) / 1024;
-        if imbalance < sds.busiest.load_per_task { self.fix_small_imbalance(sds) } else { imbalance }
+        let raised = if imbalance < sds.busiest.load_per_task { self.fix_small_imbalance(sds) } else { None };
+        raised.unwrap_or(imbalance)
     }
 
-    /// Less than a task is out of balance: one task moves if that helps, else none.
+    /// Less than a task is out of balance: an average task moves if that helps. None if not, so that only
+    /// smaller ones may.
     ///
     /// Kernel: fix_small_imbalance(), kernel/sched/fair.c, v4.13.
-    fn fix_small_imbalance(&self, sds: &mut SdLoadStats) -> u64 {
+    fn fix_small_imbalance(&self, sds: &mut SdLoadStats) -> Option<u64> {
         let mut tasks = 2;
         if sds.local.stats.sum_nr_running == 0 {
             let cfs = self.sched.root_cfs(self.dst_cpu);
@@ -250,7 +254,7 @@ impl LbEnv<'_> {
         let (local_task, busy_task) = (sds.local.load_per_task, sds.busiest.load_per_task);
         let scaled = busy_task * 1024 / busiest.group_capacity;
         if busiest.avg_load + scaled >= local.avg_load + scaled * tasks {
-            return busy_task;
+            return Some(busy_task);
         }
         // Capacity in use now, and if one task were moved.
         let now = busiest.group_capacity * busy_task.min(busiest.avg_load)
@@ -261,6 +265,35 @@ impl LbEnv<'_> {
         }
         let added = (busiest.avg_load * busiest.group_capacity).min(busy_task * 1024) / local.group_capacity;
         moved += local.group_capacity * local_task.min(local.avg_load + added);
-        if moved / 1024 > now / 1024 { busy_task } else { 0 }
+        (moved / 1024 > now / 1024).then_some(busy_task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use crate::balance::drawings::check_pass;
+
+    /// CPU 0 has a hog that is bound to it and is a little less loaded than CPU 1 with two tasks.
+    #[track_caller]
+    fn check(words: &str, expected: Expect) {
+        check_pass(
+            "v4.13",
+            "1x1x2 | 0[x* ;util=1000] 1[a* b ;util=1000]",
+            &alloc::format!("cpu=0 busy load:x=1277 bind:x=0 {words}"),
+            expected,
+        );
+    }
+
+    #[test]
+    fn less_than_a_task_fails_and_four_failures_push_the_running_one() {
+        check("", expect!["LB_NOTHING_MOVABLE load 385 from 1, b TooLarge, a Running"]);
+        check("failed=4", expect!["LB_ACTIVE load 385 from 1, b TooLarge, a Running"]);
+    }
+
+    #[test]
+    fn but_a_smaller_task_may_go() {
+        check("load:a=1348 load:b=700", expect!["LB_LOAD load 385 from 1, b to 0"]);
     }
 }
