@@ -6,9 +6,9 @@
 
 use schedlab_units::TaskId;
 
-use super::env::{LbEnv, SCHED_NR_MIGRATE_BREAK};
+use super::env::{Detached, LbEnv, SCHED_NR_MIGRATE_BREAK};
 use super::{MigrationType, NotMoved, Step};
-use crate::{CandidateOrder, Feature, IdleType, LoadFilter, SeId};
+use crate::{CandidateOrder, CfsRqId, Feature, IdleType, LoadFilter, PeltClock, SeId};
 
 impl LbEnv<'_> {
     /// Begins with a source: the list from its far end.
@@ -151,21 +151,50 @@ impl LbEnv<'_> {
     fn task_h_load(&self, task: TaskId) -> u64 {
         let se = &self.sched.task(task).se;
         let cfs = se.cfs_rq.expect("a candidate is queued");
-        let gone = self.detached_load.iter().find(|(queue, _)| *queue == cfs).map_or(0, |&(_, load)| load);
-        let left = self.sched.cfs(cfs).avg.load_avg.saturating_sub(gone);
+        let off = self.detached_load.iter().find(|gone| gone.cfs == cfs).map_or(0, |gone| gone.off);
+        let left = self.sched.cfs(cfs).avg.load_avg.saturating_sub(off);
         se.avg.load_avg * self.sched.cfs_rq_h_load(cfs, self.now) / (left + 1)
     }
 
-    /// Notes that a task goes.
+    /// Notes that a task goes, and what that changes in the loads of those that are left.
+    ///
+    /// Kernel: detach_task(), migrate_task_rq_fair(), kernel/sched/fair.c, v6.12 and v4.13.
     fn detach(&mut self, task: TaskId) {
         let se = self.sched.se(SeId(task.0));
         let cfs = se.cfs_rq.expect("a candidate is queued");
-        match self.detached_load.iter_mut().find(|(queue, _)| *queue == cfs) {
-            Some((_, load)) => *load += se.avg.load_avg,
-            None => self.detached_load.push((cfs, se.avg.load_avg)),
+        let load = se.avg.load_avg;
+        if self.sched.kernel.rules.pelt == PeltClock::InContribution {
+            self.take_off_noted(cfs);
+            self.detached(cfs).noted += load;
+        } else {
+            self.detached(cfs).off += load;
         }
         self.src_nr_running -= 1;
         self.steps.push(Step::Detach { task, to: self.dst_cpu });
+    }
+
+    /// A dequeue brings the averages of a queue and of those above it up to date: what was noted before goes.
+    ///
+    /// Kernel: dequeue_entity(), update_cfs_rq_load_avg(), kernel/sched/fair.c, v4.13.
+    fn take_off_noted(&mut self, cfs: CfsRqId) {
+        let sched = self.sched;
+        let mut next = Some(cfs);
+        while let Some(id) = next {
+            if let Some(gone) = self.detached_load.iter_mut().find(|gone| gone.cfs == id) {
+                gone.off += core::mem::take(&mut gone.noted);
+            }
+            let queue = sched.cfs(id);
+            next = sched.tg(queue.tg).se.get(queue.cpu.index()).and_then(|&se| sched.se(se).cfs_rq);
+        }
+    }
+
+    fn detached(&mut self, cfs: CfsRqId) -> &mut Detached {
+        let known = self.detached_load.iter().position(|gone| gone.cfs == cfs);
+        let at = known.unwrap_or_else(|| {
+            self.detached_load.push(Detached { cfs, off: 0, noted: 0 });
+            self.detached_load.len() - 1
+        });
+        &mut self.detached_load[at]
     }
 }
 
@@ -181,8 +210,11 @@ mod tests {
     use alloc::format;
 
     use expect_test::{Expect, expect};
+    use schedlab_topology::CpuId;
 
-    use crate::balance::drawings::{check_kernels, check_pass};
+    use crate::balance::drawings::{Pass, check_kernels, check_pass};
+    use crate::balance::env::LbEnv;
+    use crate::drawing::{NOW, by_kernel};
 
     #[test]
     fn the_task_that_ran_longest_ago_goes() {
@@ -271,6 +303,22 @@ mod tests {
                 v6.3: LB_NOTHING_MOVABLE util 1048 from 2, b TooLarge, c TooLarge, a Running
                 v6.10..v7.2: LB_UTIL util 1048 from 2, b to 0"#]],
         );
+    }
+
+    #[test]
+    fn load_that_leaves_is_noticed_at_once_or_one_task_later() {
+        // Six tasks of 1024 each: what is left counts the more, the less is left.
+        let taken = |kernel: &str| {
+            let pass = Pass::new(kernel, "1x1x2 | 0[] 1[a* b c d e f]", "cpu=0 idle");
+            let mut env = LbEnv::new(&pass.drawn.sched, pass.cpu, pass.sd, pass.idle, NOW);
+            (env.src_cpu, env.imbalance) = (CpuId(1), 2700);
+            env.begin_source();
+            format!("{} go, {} left", env.detach_tasks(), env.imbalance)
+        };
+        expect![[r#"
+            v4.13: 3 go, -574 left
+            v5.5..v7.2: 2 go, 449 left"#]]
+        .assert_eq(&by_kernel("", taken));
     }
 
     #[test]

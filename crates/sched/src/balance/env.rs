@@ -76,7 +76,16 @@ pub(super) struct LbEnv<'a> {
     /// From which step on those who are passed over come again, behind all others.
     pub skipped: usize,
     /// Load that left each queue.
-    pub detached_load: Vec<(CfsRqId, u64)>,
+    pub detached_load: Vec<Detached>,
+}
+
+/// Load of tasks that left a queue in the course of a pass.
+pub(super) struct Detached {
+    pub cfs: CfsRqId,
+    /// Taken off the queue's average.
+    pub off: u64,
+    /// Up to v4.14: noted, to be taken off when the average is next brought up to date.
+    pub noted: u64,
 }
 
 impl<'a> LbEnv<'a> {

@@ -294,8 +294,8 @@ mod tests {
             "2x1x2 | 0[] 1[a*] 2[b* c d] 3[e*]",
             0,
             expect![[r#"
-            v4.13: NI_PULLED after 1850 ns: 0[d] 1[a*] 2[b* c] 3[e*]
-            v5.5..v7.2: NI_PULLED after 1800 ns: 0[c] 1[a*] 2[b* d] 3[e*]"#]],
+                v4.13: NI_PULLED after 2150 ns: 0[c d] 1[a*] 2[b*] 3[e*]
+                v5.5..v7.2: NI_PULLED after 1800 ns: 0[c] 1[a*] 2[b* d] 3[e*]"#]],
         );
     }
 
@@ -344,9 +344,9 @@ mod tests {
             "2x1x2 | 0[;avg_idle=600000] 1[a*] 2[b* c d] 3[e*]",
             599_500,
             expect![[r#"
-            v4.13: NI_PULLED after 1850 ns: 0[d] 1[a*] 2[b* c] 3[e*]
-            v5.5: NI_PULLED after 1800 ns: 0[c] 1[a*] 2[b* d] 3[e*]
-            v5.18..v7.2: NI_COST after 900 ns, idle since now: 0[] 1[a*] 2[b* c d] 3[e*]"#]],
+                v4.13: NI_PULLED after 2150 ns: 0[c d] 1[a*] 2[b*] 3[e*]
+                v5.5: NI_PULLED after 1800 ns: 0[c] 1[a*] 2[b* d] 3[e*]
+                v5.18..v7.2: NI_COST after 900 ns, idle since now: 0[] 1[a*] 2[b* c d] 3[e*]"#]],
         );
     }
 

@@ -207,7 +207,7 @@ mod tests {
             "1x1x2 | 0[a* ;util=700] 1[b* c d e ;util=1020 runnable=4000]",
             IdleType::NotIdle,
             expect![[r#"
-                v4.13: 0[a* e] 1[b* c d], next in 16
+                v4.13: 0[a* d e] 1[b* c], next in 16
                 v5.5: 0[a* c d e] 1[b*], next in 16
                 v5.18..v6.3: 0[a* c] 1[b* d e], next in 7
                 v6.10..v7.2: 0[a*] 1[b* c d e], next in 15"#]],

@@ -69,8 +69,8 @@ mod tests {
             "2x1x2 | 0[a*] 1[] 2[b* c d] 3[e*]",
             "cpu=1 idle level=1",
             expect![[r#"
-            v4.13: LB_LOAD load 1536 from 2, d to 1, c TooLarge, b Running
-            v5.5..v7.2: LB_TASK task 1 from 2, c to 1"#]],
+                v4.13: LB_LOAD load 1536 from 2, d to 1, c to 1
+                v5.5..v7.2: LB_TASK task 1 from 2, c to 1"#]],
         );
     }
 
