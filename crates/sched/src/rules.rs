@@ -369,6 +369,13 @@ rules! {
         Types "types",
     } [Load Types Types Types Types Types Types Types];
 
+    misfit_mark: MisfitMark "MISFIT_MARK" "Which running task is noted as too large for its CPU." "update_misfit_status(), check_misfit_status(), v6.10" {
+        /// One that does not fit; help is asked for if there are larger CPUs, or this one lost capacity.
+        DoesNotFit "does_not_fit",
+        /// As does_not_fit, unless no CPU that it may use is larger.
+        LargerAllowed "larger_allowed",
+    } [DoesNotFit DoesNotFit DoesNotFit DoesNotFit DoesNotFit LargerAllowed LargerAllowed LargerAllowed];
+
     fully_busy_tie: FullyBusyTie "FULLY_BUSY_TIE" "Which of two fully busy groups is busiest." "update_sd_pick_busiest()" {
         /// The larger average load, the first of equals.
         First "first",

@@ -4,7 +4,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::wakeup::util_fits_cpu;
-use crate::{Sched, View};
+use crate::{MisfitMark, Sched, SchedDomain, View};
 
 impl Sched {
     /// Whether a task fits a CPU, its clamps considered.
@@ -16,23 +16,53 @@ impl Sched {
 
     /// Notes the load of the running task if it would do better on another CPU.
     ///
-    /// Kernel: update_misfit_status(), kernel/sched/fair.c, v6.1.
+    /// Kernel: update_misfit_status(), kernel/sched/fair.c, v6.1 and v6.12.
     #[inline]
     pub(crate) fn update_misfit_status(&mut self, cpu: CpuId, task: Option<TaskId>) {
         if !self.domains.asym_active {
             return;
         }
         let now = Time(self.rqs[cpu].clock);
-        let misfit =
-            task.filter(|&task| self.task(task).nr_cpus_allowed > 1 && !self.task_fits_cpu(task, cpu, now));
+        let misfit = task.filter(|&task| {
+            self.task(task).nr_cpus_allowed > 1
+                && self.may_go_higher(task, cpu)
+                && !self.task_fits_cpu(task, cpu, now)
+        });
         self.rqs[cpu].misfit_task_load = misfit.map_or(0, |task| self.task_h_load(task, now).max(1));
+    }
+
+    /// Whether a task may use a larger CPU than the one on which it runs, if that is asked for.
+    ///
+    /// Kernel: set_task_max_allowed_capacity(), kernel/sched/fair.c, v6.12.
+    fn may_go_higher(&self, task: TaskId, cpu: CpuId) -> bool {
+        let capacity = |cpu: CpuId| self.topology.cpu(cpu).capacity;
+        let mut allowed = self.task(task).allowed.iter();
+        self.kernel.rules.misfit_mark == MisfitMark::DoesNotFit
+            || allowed.any(|other| capacity(other) > capacity(cpu))
+    }
+
+    /// Whether a task was noted that others may help.
+    ///
+    /// Kernel: check_misfit_status(), kernel/sched/fair.c, v6.1 and v6.12.
+    pub(super) fn check_misfit_status(&self, cpu: CpuId, sd: &SchedDomain) -> bool {
+        let rq = &self.rqs[cpu];
+        let can_be_helped = match self.kernel.rules.misfit_mark {
+            MisfitMark::DoesNotFit => {
+                rq.cpu_capacity_orig < self.domains.max_cpu_capacity || self.check_cpu_capacity(cpu, sd)
+            }
+            MisfitMark::LargerAllowed => true,
+        };
+        rq.misfit_task_load != 0 && can_be_helped
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+    use alloc::sync::Arc;
+
     use expect_test::expect;
-    use schedlab_topology::CpuId;
+    use schedlab_topology::{CpuId, CpuMask};
 
     use crate::balance::drawings::{Pass, check_kernels};
     use crate::drawing::{by_kernel, draw};
@@ -49,9 +79,35 @@ mod tests {
             drawn.sched.update_misfit_status(CpuId(2), Some(b));
             let noted = [0, 2].map(|cpu| drawn.sched.rqs[CpuId(cpu)].misfit_task_load);
             drawn.sched.update_misfit_status(CpuId(0), None);
-            alloc::format!("{noted:?}, then {}", drawn.sched.rqs[CpuId(0)].misfit_task_load)
+            format!("{noted:?}, then {}", drawn.sched.rqs[CpuId(0)].misfit_task_load)
         };
         expect!["v4.13..v7.2: [1023, 0], then 0"].assert_eq(&by_kernel("", noted));
+    }
+
+    #[test]
+    fn on_the_largest_cpu_nobody_can_help() {
+        // Noted on a small CPU, on a large one, and on a small one with large ones forbidden; then who asks for help.
+        let noted = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x4:capacity=0-1/446 | 0[a*] 1[c*] 2[b*]");
+            for (name, cpu, allowed) in [("a", 0, "0-3"), ("b", 2, "0-3"), ("c", 1, "0-1")] {
+                let (task, cpu) = (drawn.task(name), CpuId(cpu));
+                let p = drawn.sched.task_mut(task);
+                p.se.avg.util_avg = 1000;
+                p.allowed = Arc::new(CpuMask::parse_list(allowed, 4).unwrap());
+                p.nr_cpus_allowed = p.allowed.weight() as u32;
+                drawn.sched.update_misfit_status(cpu, Some(task));
+            }
+            let sched = &drawn.sched;
+            let asks = |cpu| sched.check_misfit_status(cpu, sched.domains.walk(cpu).next().unwrap().1);
+            [0, 2, 1]
+                .map(CpuId)
+                .map(|cpu| format!("{} {}", sched.rqs[cpu].misfit_task_load, asks(cpu)))
+                .join(", ")
+        };
+        expect![[r#"
+            v4.13..v6.3: 1023 true, 1023 false, 1023 true
+            v6.10..v7.2: 1023 true, 0 false, 0 false"#]]
+        .assert_eq(&by_kernel("", noted));
     }
 
     #[test]

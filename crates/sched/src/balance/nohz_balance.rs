@@ -94,8 +94,8 @@ impl Sched {
                 return true;
             }
         }
-        if shortcuts.asym_cpucapacity.is_some() {
-            return rq.misfit_task_load != 0;
+        if let Some(asym) = shortcuts.asym_cpucapacity {
+            return self.check_misfit_status(cpu, self.domains.sd(asym));
         }
         shortcuts.llc_shared.is_some_and(|shared| self.domains.shared[shared.0 as usize].nr_busy_cpus > 1)
     }
