@@ -376,6 +376,13 @@ rules! {
         LargerAllowed "larger_allowed",
     } [DoesNotFit DoesNotFit DoesNotFit DoesNotFit DoesNotFit LargerAllowed LargerAllowed LargerAllowed];
 
+    even_load: EvenLoad "EVEN_LOAD" "How much a group that is not overloaded takes though it has more load than the busiest." "calculate_imbalance(), v5.7" {
+        /// What differences without sign give: if both are below zero, nearly everything.
+        Unsigned "unsigned",
+        /// Nothing.
+        Nothing "nothing",
+    } [Unsigned Unsigned Nothing Nothing Nothing Nothing Nothing Nothing];
+
     fully_busy_tie: FullyBusyTie "FULLY_BUSY_TIE" "Which of two fully busy groups is busiest." "update_sd_pick_busiest()" {
         /// The larger average load, the first of equals.
         First "first",

@@ -4,7 +4,7 @@ use super::env::LbEnv;
 use super::find_busiest_group::SdLbStats;
 use super::numa_imbalance::after_numa_tolerance;
 use super::{GroupType, MigrationType};
-use crate::{Feature, Reason, SdFlags, SiblingImbalance};
+use crate::{EvenLoad, Feature, Reason, SdFlags, SiblingImbalance};
 
 impl LbEnv<'_> {
     /// Sets the imbalance and its unit. Zero means balanced after all, for the reason given.
@@ -66,7 +66,8 @@ impl LbEnv<'_> {
     fn even_load(&mut self, sds: &mut SdLbStats) -> Reason {
         if sds.local.group_type < GroupType::Overloaded {
             sds.local.avg_load = sds.local.load_per_capacity();
-            if sds.local.avg_load >= sds.busiest.avg_load {
+            let none = self.sched.kernel.rules.even_load == EvenLoad::Nothing;
+            if none && sds.local.avg_load >= sds.busiest.avg_load {
                 self.imbalance = 0;
                 return Reason::LbLocalBusier;
             }
@@ -202,6 +203,19 @@ mod tests {
                 v5.5: LB_LOAD load 600 from 1, b to 0
                 v5.18: LB_NOTHING_MOVABLE load 600 from 1, b TooLarge, a Running
                 v6.1..v7.2: LB_BALANCED imbalance=0"#]],
+        );
+    }
+
+    #[test]
+    fn a_local_group_with_more_load_than_the_busiest_took_nearly_all_up_to_v5_6() {
+        check_kernels(
+            "",
+            "1x1x2 | 0[x* ;load=2500 util=1000] 1[a* b c;load=1500 util=1024]",
+            "cpu=0 busy",
+            expect![[r#"
+                v4.13: LB_LOCAL_BUSIER local_avg_load=2500
+                v5.5: LB_LOAD load 18014398509481484 from 1, b to 0, c to 0, a Running
+                v5.18..v7.2: LB_LOCAL_BUSIER imbalance=0"#]],
         );
     }
 
