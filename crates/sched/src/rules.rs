@@ -383,6 +383,15 @@ rules! {
         Nothing "nothing",
     } [Unsigned Unsigned Nothing Nothing Nothing Nothing Nothing Nothing];
 
+    queue_gives: QueueGives "QUEUE_GIVES" "Which CPUs of the busiest group are asked to give." "find_busiest_queue(), v5.7, v5.12" {
+        /// Any, even with load but no task, or utilisation but one.
+        Any "any",
+        /// As any, but utilisation only with several tasks.
+        SeveralForUtil "several_for_util",
+        /// As several_for_util, but only with fair tasks.
+        WithFair "with_fair",
+    } [Any Any WithFair WithFair WithFair WithFair WithFair WithFair];
+
     fully_busy_tie: FullyBusyTie "FULLY_BUSY_TIE" "Which of two fully busy groups is busiest." "update_sd_pick_busiest()" {
         /// The larger average load, the first of equals.
         First "first",

@@ -5,7 +5,7 @@ use schedlab_topology::CpuId;
 use super::MigrationType;
 use super::env::LbEnv;
 use super::find_busiest_group::capacity_greater;
-use crate::{AsymPacking, BalanceModel, Feature, SdFlags, SgId};
+use crate::{AsymPacking, BalanceModel, Feature, QueueGives, SdFlags, SgId};
 
 impl LbEnv<'_> {
     /// The CPU with most of what is to be moved; the first of equals.
@@ -17,8 +17,9 @@ impl LbEnv<'_> {
         let sched = self.sched;
         let kernel = &sched.kernel;
         let by_load = kernel.rules.balance_model == BalanceModel::Load;
+        let gives = kernel.rules.queue_gives;
         let asym_capacity = self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY);
-        let asym_packing = self.sd.flags.has(SdFlags::ASYM_PACKING) && !by_load;
+        let asym_packing = self.sd.flags.has(SdFlags::ASYM_PACKING);
         let (mut busiest, mut most, mut most_capacity) = (None, 0, 1);
         for cpu in self.group_cpus(sched.domains.sg(group)) {
             self.examine();
@@ -28,7 +29,7 @@ impl LbEnv<'_> {
             let h_nr = if kernel.has(Feature::LbCountRunnable) { cfs.h_nr_runnable } else { cfs.h_nr_queued };
             // v4.13 counts tasks of all classes here.
             let nr = if by_load { rq.nr_running } else { h_nr };
-            if nr == 0 && !by_load {
+            if nr == 0 && gives == QueueGives::WithFair {
                 continue;
             }
             if asym_capacity && !by_load && nr == 1 {
@@ -51,7 +52,7 @@ impl LbEnv<'_> {
                     }
                     continue;
                 }
-                MigrationType::Util if nr <= 1 => continue,
+                MigrationType::Util if nr <= 1 && gives != QueueGives::Any => continue,
                 MigrationType::Util => {
                     let util = sched.cpu_util(cpu);
                     if kernel.has(Feature::LbUtilBoost) {
@@ -71,12 +72,11 @@ impl LbEnv<'_> {
         busiest
     }
 
-    /// The CPU comes before the destination in the order of CPUs.
+    /// The CPU comes before the destination in the order of CPUs. Up to v5.15 only the group is asked for that.
     fn keeps_its_task(&self, cpu: CpuId) -> bool {
         match self.sched.kernel.rules.asym_packing {
-            AsymPacking::Prefer | AsymPacking::SmtPull => {
-                super::find_busiest_group::sched_asym_prefer(cpu, self.dst_cpu)
-            }
+            AsymPacking::Prefer => false,
+            AsymPacking::SmtPull => super::find_busiest_group::sched_asym_prefer(cpu, self.dst_cpu),
             AsymPacking::IdleCore => self.sched_asym(cpu, self.dst_cpu),
         }
     }
@@ -86,7 +86,7 @@ impl LbEnv<'_> {
 mod tests {
     use expect_test::expect;
 
-    use crate::balance::drawings::check_kernels;
+    use crate::balance::drawings::{check_kernels, check_pass};
 
     #[test]
     fn the_cpu_with_most_tasks_gives_tasks() {
@@ -113,16 +113,33 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_with_one_task_has_none_to_give() {
+    fn a_cpu_with_one_task_has_none_to_give_since_v5_7() {
         check_kernels(
             "",
             "2x1x2 | 0[] 1[] 2[a* b c;util=900] 3[d*;util=1024]",
             "cpu=0 newidle level=1",
             expect![[r#"
                 v4.13: LB_LOAD load 2048 from 2, c to 0, b to 0
-                v5.5: LB_UTIL util 2048 from 2, b to 0, c to 0
+                v5.5: LB_NOTHING_MOVABLE util 2048 from 3
                 v5.18..v7.2: LB_UTIL util 2048 from 2, b to 0"#]],
         );
+    }
+
+    #[test]
+    fn nor_has_one_without_fair_tasks_since_v5_12() {
+        // CPU 3 is idle and still has the load of tasks that sleep.
+        for (kernel, expected) in [
+            ("v5.5", expect!["LB_NOTHING_MOVABLE load 1750 from 3"]),
+            ("v5.10", expect!["LB_NOTHING_MOVABLE load 1750 from 3"]),
+            ("v5.18", expect!["LB_LOAD load 1750 from 2, b to 0, c TooLarge, a Running"]),
+        ] {
+            check_pass(
+                kernel,
+                "2x1x2 | 0[w* x ;util=1000 load=500] 1[y* z;util=1000 load=500] 2[a* b c ;util=1000 load=2000] 3[;util=1000 load=2500]",
+                "cpu=0 busy level=1",
+                expected,
+            );
+        }
     }
 
     #[test]
