@@ -392,6 +392,13 @@ rules! {
         WithFair "with_fair",
     } [Any Any WithFair WithFair WithFair WithFair WithFair WithFair];
 
+    pinned_mark: PinnedMark "PINNED_MARK" "What becomes of the mark of the group above when all that a pass met was bound and nobody is left to ask." "load_balance(), v5.3" {
+        /// It is taken off, as after a pass that found nothing.
+        TakenOff "taken_off",
+        /// It stays.
+        Stays "stays",
+    } [TakenOff Stays Stays Stays Stays Stays Stays Stays];
+
     fully_busy_tie: FullyBusyTie "FULLY_BUSY_TIE" "Which of two fully busy groups is busiest." "update_sd_pick_busiest()" {
         /// The larger average load, the first of equals.
         First "first",

@@ -15,7 +15,7 @@ use schedlab_units::Time;
 use super::env::{LbEnv, SCHED_NR_MIGRATE_BREAK};
 use super::find_busiest_group::Balanced;
 use super::{BalanceDecision, MigrationType, Step};
-use crate::{ActiveBalance, BalanceModel, Curr, Feature, IdleType, Reason, Sched, SdId, SgId};
+use crate::{ActiveBalance, BalanceModel, Curr, Feature, IdleType, PinnedMark, Reason, Sched, SdId, SgId};
 
 /// Longest interval between passes when all tasks are bound, ms.
 const MAX_PINNED_INTERVAL: u64 = 512;
@@ -248,7 +248,8 @@ impl LbEnv<'_> {
             return;
         }
         let kernel = &self.sched.kernel;
-        if end == End::Balanced && self.sd.parent.is_some() && !self.flags.all_pinned {
+        let stays = self.flags.all_pinned && kernel.rules.pinned_mark == PinnedMark::Stays;
+        if end == End::Balanced && self.sd.parent.is_some() && !stays {
             decision.group_imbalance = Some(false);
         }
         if end != End::OnePinned {
@@ -384,6 +385,17 @@ mod tests {
             expect![[r#"
             v4.13: LB_IDLE_EVEN failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true
             v5.5..v7.2: LB_ALL_PINNED failed 0->0 interval 2->4 of 2-4, mark Some(true), go on true"#]],
+        );
+    }
+
+    #[test]
+    fn but_when_nobody_is_left_to_ask_v4_13_takes_it_off() {
+        check_after(
+            "2x1x4 | 0[a* b c ;util=1000] 1[] 2[] 3[]",
+            "cpu=1 newidle bind:a=0 bind:b=0 bind:c=0",
+            expect![[r#"
+                v4.13: LB_ALL_PINNED failed 0->0 interval 4->8 of 4-8, mark Some(false), go on true
+                v5.5..v7.2: LB_ALL_PINNED failed 0->0 interval 4->4 of 4-8, mark Some(true), go on true"#]],
         );
     }
 
