@@ -399,6 +399,20 @@ rules! {
         Stays "stays",
     } [TakenOff Stays Stays Stays Stays Stays Stays Stays];
 
+    nohz_kick_next: NohzKickNext "NOHZ_KICK_NEXT" "What a kick does to the time of the next one." "kick_ilb(), v5.8" {
+        /// Puts it off by a tick, whatever the kick is for.
+        OneMore "one_more",
+        /// Sets it to the next tick, if it is for balancing.
+        NextTick "next_tick",
+    } [OneMore OneMore NextTick NextTick NextTick NextTick NextTick NextTick];
+
+    nohz_self: NohzSelf "NOHZ_SELF" "How the CPU that balances for the idle serves itself." "_nohz_idle_balance(), rebalance_domains(), v5.12" {
+        /// Apart, due or not; the next kick follows from the others, and from each round of an idle CPU of its own.
+        Apart "apart",
+        /// As one of the idle.
+        Alike "alike",
+    } [Apart Apart Alike Alike Alike Alike Alike Alike];
+
     fully_busy_tie: FullyBusyTie "FULLY_BUSY_TIE" "Which of two fully busy groups is busiest." "update_sd_pick_busiest()" {
         /// The larger average load, the first of equals.
         First "first",

@@ -9,7 +9,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use super::find_busiest_group::sched_asym_prefer;
-use crate::{Feature, IdleType, Sched, Ticked};
+use crate::{Feature, IdleType, NohzKickNext, NohzSelf, Sched, Ticked};
 
 /// What a CPU is kicked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,8 +108,10 @@ impl Sched {
     ///
     /// Kernel: kick_ilb(), find_new_ilb(), kernel/sched/fair.c, v6.12 and v4.13.
     fn kick_ilb(&mut self, cpu: CpuId, kick: NohzKick, jiffy: u64) -> Option<CpuId> {
-        if kick.balance {
-            self.nohz_next_balance = jiffy + 1;
+        match self.kernel.rules.nohz_kick_next {
+            NohzKickNext::OneMore => self.nohz_next_balance += 1,
+            NohzKickNext::NextTick if kick.balance => self.nohz_next_balance = jiffy + 1,
+            NohzKickNext::NextTick => {}
         }
         let ilb = if self.kernel.has(Feature::NohzFindsNext) {
             self.nohz_idle_cpus.iter().find(|&other| other != cpu && self.idle_cpu(other))?
@@ -218,13 +220,14 @@ impl Sched {
         if !kick.any() || idle != IdleType::Idle {
             return false;
         }
-        self.balance_the_idle(cpu, kick, now);
+        self.balance_the_idle(cpu, kick, idle, now);
         true
     }
 
     /// Kernel: _nohz_idle_balance(), kernel/sched/fair.c, v6.12 and v5.5; nohz_idle_balance(), v4.13.
-    fn balance_the_idle(&mut self, this_cpu: CpuId, kick: NohzKick, now: Time) {
+    fn balance_the_idle(&mut self, this_cpu: CpuId, kick: NohzKick, idle: IdleType, now: Time) {
         let jiffy = self.jiffies(now);
+        let apart = self.kernel.rules.nohz_self == NohzSelf::Apart;
         let mut next_balance = jiffy + 60 * self.kernel.tunables.hz;
         let (mut has_blocked, mut update_next) = (false, false);
         if kick.stats {
@@ -241,10 +244,13 @@ impl Sched {
             if !self.idle_cpu(this_cpu) && self.rqs[this_cpu].need_resched.any() {
                 self.nohz_has_blocked |= kick.stats || has_blocked;
                 self.nohz_needs_update |= kick.next;
+                if apart && update_next {
+                    self.nohz_next_balance = next_balance;
+                }
                 return;
             }
             if kick.stats {
-                has_blocked |= self.update_nohz_stats(cpu, now);
+                has_blocked |= self.update_nohz_stats(cpu, apart, now);
             }
             if jiffy >= self.rqs[cpu].next_balance {
                 self.update_rq_clock(cpu, now);
@@ -254,14 +260,21 @@ impl Sched {
                     if !self.kernel.has(Feature::NohzBlockedLoad) {
                         self.update_blocked_averages(cpu, now);
                     }
-                    self.nohz_balancing = true;
-                    self.rebalance_domains(cpu, IdleType::Idle, now);
-                    self.nohz_balancing = false;
+                    self.balance_idle_cpu(cpu, now);
                 }
             }
             if self.rqs[cpu].next_balance < next_balance {
                 next_balance = self.rqs[cpu].next_balance;
                 update_next = true;
+            }
+        }
+        if apart && self.kernel.has(Feature::NohzIncludesSelf) {
+            if idle != IdleType::NewlyIdle {
+                self.update_blocked_averages(this_cpu, now);
+                has_blocked |= self.rqs[this_cpu].has_blocked_load;
+            }
+            if kick.balance {
+                self.balance_idle_cpu(this_cpu, now);
             }
         }
         if update_next {
@@ -273,28 +286,33 @@ impl Sched {
         self.nohz_has_blocked |= has_blocked;
     }
 
-    /// Idle CPUs in the order they are served: behind this one round to it; in order of
-    /// number with this one last (v5.5), or without it (v4.13).
-    fn nohz_order(&self, this_cpu: CpuId) -> alloc::vec::Vec<CpuId> {
-        let idle = &self.nohz_idle_cpus;
-        if self.kernel.has(Feature::NohzWrap) {
-            return idle.iter_wrap(this_cpu.index() + 1).collect();
-        }
-        let mut order: alloc::vec::Vec<CpuId> = idle.iter().filter(|&cpu| cpu != this_cpu).collect();
-        if self.kernel.has(Feature::NohzIncludesSelf) {
-            order.push(this_cpu);
-        }
-        order
+    fn balance_idle_cpu(&mut self, cpu: CpuId, now: Time) {
+        self.nohz_balancing = true;
+        self.rebalance_domains(cpu, IdleType::Idle, now);
+        self.nohz_balancing = false;
     }
 
-    /// Ages the load of an idle CPU. True if some is left.
+    /// Idle CPUs in the order they are served: behind this one round to it; or the others in order of
+    /// number.
+    fn nohz_order(&self, this_cpu: CpuId) -> alloc::vec::Vec<CpuId> {
+        let idle = &self.nohz_idle_cpus;
+        match self.kernel.rules.nohz_self {
+            NohzSelf::Apart => idle.iter().filter(|&cpu| cpu != this_cpu).collect(),
+            NohzSelf::Alike if self.kernel.has(Feature::NohzWrap) => {
+                idle.iter_wrap(this_cpu.index() + 1).collect()
+            }
+            NohzSelf::Alike => idle.iter().collect(),
+        }
+    }
+
+    /// Ages the load of an idle CPU, once per jiffy if nothing forces it. True if some is left.
     ///
-    /// Kernel: update_nohz_stats(), kernel/sched/fair.c, v6.12.
-    fn update_nohz_stats(&mut self, cpu: CpuId, now: Time) -> bool {
+    /// Kernel: update_nohz_stats(), kernel/sched/fair.c, v6.12 and v5.5.
+    fn update_nohz_stats(&mut self, cpu: CpuId, force: bool, now: Time) -> bool {
         if !self.rqs[cpu].has_blocked_load || !self.nohz_idle_cpus.contains(cpu) {
             return false;
         }
-        if self.jiffies(now) > self.rqs[cpu].last_blocked_load_update {
+        if force || self.jiffies(now) > self.rqs[cpu].last_blocked_load_update {
             self.update_blocked_averages(cpu, now);
             return self.rqs[cpu].has_blocked_load;
         }
@@ -313,7 +331,8 @@ impl Sched {
         {
             return;
         }
-        self.balance_the_idle(cpu, NohzKick { stats: true, ..NohzKick::default() }, now);
+        let stats = NohzKick { stats: true, ..NohzKick::default() };
+        self.balance_the_idle(cpu, stats, IdleType::NewlyIdle, now);
     }
 }
 
@@ -458,6 +477,52 @@ mod tests {
     }
 
     #[test]
+    fn a_kick_puts_the_next_one_off() {
+        // CPU 0 asks for help in balancing, then, with nothing to give, for the load of the idle to be aged.
+        let next = |kernel: &str| {
+            let told = ["0[a* b] 1[] 2[]", "0[a*] 1[] 2[]"].map(|queues| {
+                let mut drawn = settled(kernel, &format!("1x1x3 | {queues}"));
+                let sched = &mut drawn.sched;
+                let jiffy = sched.jiffies(NOW);
+                sched.nohz_next_balance = jiffy - 10;
+                (sched.nohz_has_blocked, sched.nohz_next_blocked) = (true, 0);
+                let kicked = sched.trigger_load_balance(CpuId(0), NOW).nohz_kick.is_some();
+                format!("{kicked} {:+}", sched.nohz_next_balance as i64 - jiffy as i64)
+            });
+            told.join(", ")
+        };
+        expect![[r#"
+            v4.13: true -9, false -10
+            v5.5: true -9, true -9
+            v5.18..v7.2: true +1, true -10"#]]
+        .assert_eq(&by_kernel("", next));
+    }
+
+    #[test]
+    fn the_next_kick_follows_from_who_was_served() {
+        // All are due; CPU 1 serves the rest, has a longer interval than they, then makes a round of its own.
+        let next = |kernel: &str| {
+            let mut drawn = settled(kernel, "1x1x4 | 0[a*] 1[] 2[] 3[]");
+            let sched = &mut drawn.sched;
+            let jiffy = sched.jiffies(NOW);
+            for cpu in [2, 3].map(CpuId) {
+                sched.rqs[cpu].next_balance = jiffy + 20;
+            }
+            let kick = NohzKick { balance: true, stats: true, next: false };
+            (sched.rqs[CpuId(1)].nohz_kick, sched.rqs[CpuId(1)].idle_balance) = (kick, true);
+            sched.run_rebalance_domains(CpuId(1), NOW);
+            let after = sched.nohz_next_balance - jiffy;
+            sched.rebalance_domains(CpuId(1), crate::IdleType::Idle, NOW);
+            format!("in {after}, then in {} jiffies", sched.nohz_next_balance - jiffy)
+        };
+        expect![[r#"
+            v4.13: in 2, then in 2 jiffies
+            v5.5: in 20, then in 2 jiffies
+            v5.18..v7.2: in 2, then in 2 jiffies"#]]
+        .assert_eq(&by_kernel("", next));
+    }
+
+    #[test]
     fn idle_cpus_are_served_in_turn() {
         let order = |kernel: &str| {
             let drawn = settled(kernel, "1x1x6 | 0[a*] 3[b*]");
@@ -465,8 +530,7 @@ mod tests {
             order.iter().map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(" ")
         };
         expect![[r#"
-            v4.13: 1 4 5
-            v5.5: 1 4 5 2
+            v4.13..v5.5: 1 4 5
             v5.18..v7.2: 4 5 1 2"#]]
         .assert_eq(&by_kernel("", order));
     }
@@ -531,7 +595,7 @@ mod tests {
             let mut text = String::new();
             for ms in [4, 20, 40, 60, 80] {
                 let now = Time(NOW.0 + ms * 1_000_000);
-                sched.nohz_next_balance = u64::MAX;
+                sched.nohz_next_balance = u64::MAX / 2;
                 if let Some(cpu) = sched.trigger_load_balance(CpuId(0), now).nohz_kick {
                     sched.nohz_kicked(cpu);
                     sched.run_rebalance_domains(cpu, now);

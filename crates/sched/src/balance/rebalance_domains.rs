@@ -3,7 +3,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use crate::{Feature, IdleType, Sched, SchedDomain, SdId};
+use crate::{Feature, IdleType, NohzSelf, Sched, SchedDomain, SdId};
 
 /// Fraction by which the longest newly idle pass is forgotten each second, of 256.
 const NEWIDLE_COST_DECAY: u64 = 253;
@@ -24,7 +24,7 @@ impl Sched {
 
     /// Balances the domains of a CPU from the lowest up, as far as they are due.
     ///
-    /// Kernel: rebalance_domains(), kernel/sched/fair.c, v6.1; sched_balance_domains() from v6.10 on.
+    /// Kernel: rebalance_domains(), kernel/sched/fair.c, v6.1 and v5.5; sched_balance_domains() from v6.10 on.
     pub fn rebalance_domains(&mut self, cpu: CpuId, mut idle: IdleType, now: Time) {
         let jiffy = self.jiffies(now);
         let mut busy = self.counts_as_busy(cpu, idle);
@@ -65,6 +65,9 @@ impl Sched {
         }
         if update_next {
             self.rqs[cpu].next_balance = next_balance;
+            if idle == IdleType::Idle && self.kernel.rules.nohz_self == NohzSelf::Apart {
+                self.nohz_next_balance = self.nohz_next_balance.min(next_balance);
+            }
         }
     }
 
