@@ -413,6 +413,13 @@ rules! {
         Alike "alike",
     } [Apart Apart Alike Alike Alike Alike Alike Alike];
 
+    newidle_ages: NewidleAges "NEWIDLE_AGES" "When a newly idle CPU brings the load of the idle up to date." "update_sd_lb_stats(), newidle_balance(), v5.12" {
+        /// In its passes that of each domain, and all if it does not begin.
+        InPasses "in_passes",
+        /// All, if it found nothing.
+        IfIdle "if_idle",
+    } [InPasses InPasses IfIdle IfIdle IfIdle IfIdle IfIdle IfIdle];
+
     fully_busy_tie: FullyBusyTie "FULLY_BUSY_TIE" "Which of two fully busy groups is busiest." "update_sd_pick_busiest()" {
         /// The larger average load, the first of equals.
         First "first",

@@ -34,7 +34,8 @@ enum End {
 }
 
 impl Sched {
-    /// Makes one pass: brings the local group's capacity up to date, decides and applies.
+    /// Makes one pass: brings the local group's capacity, and in some kernels the load of idle CPUs, up to
+    /// date, decides and applies.
     ///
     /// Kernel: load_balance(), kernel/sched/fair.c, v6.1; sched_balance_rq() from v6.10 on.
     pub fn load_balance(&mut self, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> BalanceDecision {
@@ -42,6 +43,9 @@ impl Sched {
         if env.should_we_balance() {
             if env.refreshes_capacity() {
                 self.update_group_capacity(sd, now);
+            }
+            if idle == IdleType::NewlyIdle {
+                self.age_idle_before_pass(sd, now);
             }
             self.update_group_sums();
         }

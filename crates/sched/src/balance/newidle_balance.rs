@@ -9,7 +9,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use super::BalanceDecision;
-use crate::{Feature, IdleType, NewidleGate, Reason, Sched, SdFlags, SdId};
+use crate::{Feature, IdleType, NewidleAges, NewidleGate, Reason, Sched, SdFlags, SdId};
 
 /// What newly idle balancing did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,9 @@ impl Sched {
         if let Some(reason) = gate {
             outcome.reason = reason;
             self.update_next_balance(base, &mut next_balance);
+            if self.kernel.rules.newidle_ages == NewidleAges::InPasses {
+                self.nohz_newidle_balance(cpu, now);
+            }
         } else {
             self.newidle_passes(cpu, base, &mut outcome, &mut next_balance, now);
         }
@@ -230,7 +233,7 @@ impl Sched {
         }
         if outcome.pulled > 0 || outcome.higher_class {
             rq.idle_stamp = 0;
-        } else {
+        } else if self.kernel.rules.newidle_ages == NewidleAges::IfIdle {
             self.nohz_newidle_balance(cpu, now);
         }
         outcome
@@ -317,6 +320,39 @@ mod tests {
             0,
             expect!["v4.13..v7.2: NI_NOTHING after 950 ns, idle since now: 0[] 1[a* kworker/1:1]"],
         );
+    }
+
+    #[test]
+    fn the_load_of_idle_cpus_is_aged_on_the_way_or_in_the_end() {
+        // CPU 1 idles in the cache of CPU 0, CPU 2 in another; both had load 100 ms ago. Of CPU 0 the lowest domain is
+        // searched, then the next; or none, as nobody has two tasks.
+        let aged = |kernel: &str, drawing: &str| {
+            let mut drawn = draw(kernel, drawing);
+            let sched = &mut drawn.sched;
+            for cpu in [1, 2].map(CpuId) {
+                let root = sched.root_cfs_id(cpu);
+                let clock = sched.cfs_rq_clock_pelt(root);
+                let avg = &mut sched.cfs_mut(root).avg;
+                (avg.load_avg, avg.load_sum, avg.last_update_time) = (1000, 47_000_000, clock);
+                sched.list_add_leaf_cfs_rq(root);
+                sched.nohz_balance_enter_idle(cpu);
+            }
+            let now = Time(NOW.0 + 100_000_000);
+            sched.update_rq_clock(CpuId(0), now);
+            sched.newidle_balance(CpuId(0), now);
+            format!("{} {}", sched.cpu_load(CpuId(1)), sched.cpu_load(CpuId(2)))
+        };
+        let told = |kernel: &str| {
+            let found = aged(kernel, "2x1x2 | 0[] 3[a* b c d]");
+            let gate = aged(kernel, "2x1x2 | 0[] 3[a*]");
+            let nothing = aged(kernel, "2x1x2 | 0[] 3[a* kworker/3:1]");
+            format!("found {found}, nothing {nothing}, gate {gate}")
+        };
+        expect![[r#"
+            v4.13: found 0 0, nothing 0 0, gate 0 0
+            v5.5: found 127 127, nothing 127 127, gate 127 127
+            v5.18..v7.2: found 1000 1000, nothing 127 127, gate 127 127"#]]
+        .assert_eq(&by_kernel("+NO_NI_RANDOM", told));
     }
 
     #[test]

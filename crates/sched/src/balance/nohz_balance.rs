@@ -9,7 +9,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use super::find_busiest_group::sched_asym_prefer;
-use crate::{Feature, IdleType, NohzKickNext, NohzSelf, Sched, Ticked};
+use crate::{Feature, IdleType, NewidleAges, NohzKickNext, NohzSelf, Sched, SdId, Ticked};
 
 /// What a CPU is kicked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -317,6 +317,26 @@ impl Sched {
             return self.rqs[cpu].has_blocked_load;
         }
         true
+    }
+
+    /// Ages the load of the idle CPUs of a domain before a newly idle CPU's pass, once per jiffy.
+    ///
+    /// Kernel: update_sd_lb_stats(), kernel/sched/fair.c, v5.5, LBF_NOHZ_STATS and LBF_NOHZ_AGAIN.
+    pub(super) fn age_idle_before_pass(&mut self, sd: SdId, now: Time) {
+        if !self.kernel.has(Feature::NohzBlockedLoad)
+            || self.kernel.rules.newidle_ages != NewidleAges::InPasses
+            || !self.nohz_has_blocked
+        {
+            return;
+        }
+        let span = self.domains.sd(sd).span.clone();
+        let mut has_blocked = false;
+        for cpu in span.iter() {
+            has_blocked |= self.update_nohz_stats(cpu, false, now);
+        }
+        if has_blocked && self.nohz_idle_cpus.is_subset(&span) {
+            self.nohz_next_blocked = self.jiffies(now) + self.msecs_to_jiffies(BLOCKED_PERIOD_MS);
+        }
     }
 
     /// A CPU that found nothing and will be idle for a while keeps the load of the idle up
