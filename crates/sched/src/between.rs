@@ -20,7 +20,7 @@ pub const BETWEEN: [(&str, &str); 5] = [
          +NO_NOHZ_NEXT_KICK+RECENT_USED_CPU=waker+IDLE_CORE=separate+IDLE_SMT=target_last+ASYM_FITS=uclamp\
          +NUMA_IMBALANCE=any_idle+LB_NUMA_IMBALANCE=pair+IMB_NUMA_NR=off+ASYM_DOMAINS=level+ACTIVE_BALANCE=any_failure\
          +ASYM_PACKING=prefer+NEWIDLE_GATE=migration_cost+ANY_CPU=affinity+NO_SWITCH_STATE_PASSED\
-         +LB_LOCAL_ABOVE_AVERAGE+QUEUE_GIVES=several_for_util+NOHZ_SELF=apart+NEWIDLE_AGES=in_passes\
+         +LB_LOCAL_ABOVE_AVERAGE+QUEUE_GIVES=several_for_util+NOHZ_SELF=apart+NEWIDLE_AGES=in_passes+ASYM_GROUPS=extremes\
          +preempt=static/voluntary",
     ),
     // 6.17.8.
@@ -28,7 +28,7 @@ pub const BETWEEN: [(&str, &str); 5] = [
         "v6.17",
         "v6.12+LB_COUNT_RUNNABLE+LB_ELIGIBLE_FIRST+NO_NI_RANDOM+NO_FORK_STATS_ALLOWED+NO_SMT_LEVEL_ALWAYS\
          +DOMAIN_FLAGS=plain+PROTECTION=min_slice+WAKEUP_PREEMPT=pick_unprotected+REWEIGHT=placed\
-         +AVG_REFERENCE=min_vruntime+YIELD=deadline+PIPE_WAKE=one_if_freed",
+         +AVG_REFERENCE=min_vruntime+YIELD=deadline+PIPE_WAKE=one_if_freed+ASYM_GROUPS=destination",
     ),
     // 6.18.15.
     (

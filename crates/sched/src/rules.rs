@@ -234,6 +234,15 @@ rules! {
         Span "span",
     } [Level Level Span Span Span Span Span Span];
 
+    asym_groups: AsymGroups "ASYM_GROUPS" "How groups and queues of CPUs of different capacity are told apart." "update_sd_pick_busiest(), find_busiest_queue(), v5.13" {
+        /// Groups by their extremes and 20 %, queues plainly; larger CPUs are refused where their group's type is that of the busiest.
+        Extremes "extremes",
+        /// As extremes, but by what the destination has and 5 %.
+        Destination "destination",
+        /// As destination, but larger CPUs are refused at once, and misfit tasks go to idle cores only.
+        IdleCore "idle_core",
+    } [Extremes Extremes Destination IdleCore Destination Destination IdleCore IdleCore];
+
     smt_capacity: SmtCapacity "SMT_CAPACITY" "Capacity of a thread of a core with several." "arch_scale_cpu_capacity()" {
         /// 1178 shared by the threads.
         Gain "gain",

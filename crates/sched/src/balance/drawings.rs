@@ -5,7 +5,7 @@
 //! what it decided. Words after the occasion (`newidle`, `idle`, `busy`): `level=N` counts
 //! domains from the lowest, `failed=N` failed passes before, `hot:b` a task that just ran,
 //! `bind:b=0-3` the CPUs it may use, `load:b=N` and `util:b=N` its averages, `imbalanced=N`
-//! marks the group of CPU N, `asym_packing` the domain, `pref:b=N` the place of the cache it prefers (v7.2).
+//! marks the group of CPU N, `misfit=N` its running task, `asym_packing` the domain, `pref:b=N` the place of the cache it prefers (v7.2).
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -38,6 +38,9 @@ impl Pass {
             let (name, value) = word.split_once('=').unwrap_or((word, "0"));
             match name {
                 "asym_packing" | "imbalanced" => {}
+                "misfit" => {
+                    pass.drawn.sched.rqs[CpuId(value.parse().unwrap())].misfit_task_load = 1024;
+                }
                 "busy" => pass.idle = IdleType::NotIdle,
                 "idle" => pass.idle = IdleType::Idle,
                 "newidle" => pass.idle = IdleType::NewlyIdle,

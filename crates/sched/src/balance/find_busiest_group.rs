@@ -3,7 +3,7 @@
 use super::env::LbEnv;
 use super::{GroupSeen, GroupType, SgLbStats};
 use crate::group_sums::{CpuStats, GroupSums};
-use crate::{AsymPacking, Feature, FullyBusyTie, IdleType, Reason, SchedGroup, SdFlags, SgId};
+use crate::{AsymGroups, AsymPacking, Feature, FullyBusyTie, IdleType, Reason, SchedGroup, SdFlags, SgId};
 use schedlab_topology::CpuId;
 
 /// What was seen of a domain, as `struct sd_lb_stats`.
@@ -256,22 +256,24 @@ impl LbEnv<'_> {
         if stats.sum_h_nr_running == 0 {
             return false;
         }
-        if self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY) {
-            let sgc = &sched.domains.sgcs[group.sgc as usize];
-            let dst = sched.capacity_of(self.dst_cpu);
-            let helps = dst_core_idle
-                && capacity_greater(dst, sgc.max_capacity)
-                && sds.local.group_type == GroupType::HasSpare;
-            if stats.group_type == GroupType::MisfitTask && !helps {
-                return false;
-            }
-            if stats.group_type <= GroupType::FullyBusy && capacity_greater(sgc.min_capacity, dst) {
-                return false;
-            }
+        let asym = self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY);
+        if asym
+            && stats.group_type == GroupType::MisfitTask
+            && !self.helps_misfit(sds, group, dst_core_idle)
+        {
+            return false;
+        }
+        // Its CPUs do well by themselves what tasks they have.
+        let stronger = asym && stats.group_type <= GroupType::FullyBusy && self.is_stronger(group);
+        if stronger && sched.kernel.rules.asym_groups == AsymGroups::IdleCore {
+            return false;
         }
         let busiest = &sds.busiest;
         if stats.group_type != busiest.group_type {
             return stats.group_type > busiest.group_type;
+        }
+        if stronger {
+            return false;
         }
         let busiest_group = sds.busiest_group.map(|id| sched.domains.sg(id));
         let late = sched.kernel.rules.fully_busy_tie == FullyBusyTie::LastUnlessSmt;
@@ -299,6 +301,36 @@ impl LbEnv<'_> {
                     }
                     _ => less_spare(stats, busiest),
                 }
+            }
+        }
+    }
+
+    /// Whether the destination does better for a misfit task of a group.
+    ///
+    /// Kernel: update_sd_pick_busiest(), kernel/sched/fair.c, v6.12, v6.3; group_smaller_max_cpu_capacity(), v5.5.
+    fn helps_misfit(&self, sds: &SdLbStats, group: &SchedGroup, dst_core_idle: bool) -> bool {
+        let domains = &self.sched.domains;
+        let max = domains.sgcs[group.sgc as usize].max_capacity;
+        let larger = match self.sched.kernel.rules.asym_groups {
+            AsymGroups::Extremes => fits_capacity(max, domains.sgc(self.sd.groups.local()).max_capacity),
+            AsymGroups::Destination => capacity_greater(self.sched.capacity_of(self.dst_cpu), max),
+            AsymGroups::IdleCore => {
+                dst_core_idle && capacity_greater(self.sched.capacity_of(self.dst_cpu), max)
+            }
+        };
+        larger && sds.local.group_type == GroupType::HasSpare
+    }
+
+    /// Whether each CPU of a group is larger than the destination.
+    ///
+    /// Kernel: update_sd_pick_busiest(), kernel/sched/fair.c, v6.12; group_smaller_min_cpu_capacity(), v5.5.
+    fn is_stronger(&self, group: &SchedGroup) -> bool {
+        let domains = &self.sched.domains;
+        let min = domains.sgcs[group.sgc as usize].min_capacity;
+        match self.sched.kernel.rules.asym_groups {
+            AsymGroups::Extremes => fits_capacity(domains.sgc(self.sd.groups.local()).min_capacity, min),
+            AsymGroups::Destination | AsymGroups::IdleCore => {
+                capacity_greater(min, self.sched.capacity_of(self.dst_cpu))
             }
         }
     }
@@ -367,6 +399,13 @@ fn less_spare(stats: &SgLbStats, busiest: &SgLbStats) -> bool {
 /// Kernel: capacity_greater(), kernel/sched/fair.c, v5.13.
 pub(super) fn capacity_greater(a: u64, b: u64) -> bool {
     a * 1024 > b * 1078
+}
+
+/// Whether a capacity is smaller than another by 20 %.
+///
+/// Kernel: fits_capacity(), kernel/sched/fair.c, v5.5.
+fn fits_capacity(a: u64, b: u64) -> bool {
+    a * 1280 < b * 1024
 }
 
 /// Whether CPU `a` is to be used before `b`: lower numbers first.
@@ -602,6 +641,49 @@ mod tests {
             expect![[r#"
             v4.13..v6.3: LB_IDLE_EVEN local_idle_cpus=1
             v6.10..v7.2: LB_TASK task 1 from 1, b to 0"#]],
+        );
+    }
+
+    #[test]
+    fn a_little_larger_cpu_helps_a_misfit_task_since_v5_13() {
+        check_kernels(
+            "",
+            "1x1x4:capacity=0-1/900 | 0[a*] 1[] 2[] 3[]",
+            "cpu=2 idle util:a=880 misfit=0",
+            expect![[r#"
+                v4.13: LB_IDLE_EVEN local_idle_cpus=1
+                v5.5: LB_NO_BUSIEST
+                v5.18..v7.2: LB_ACTIVE misfit 1 from 0"#]],
+        );
+    }
+
+    #[test]
+    fn larger_cpus_keep_what_they_can_do() {
+        check_kernels(
+            "",
+            "1x1x4:capacity=0-1/900 | 0[] 1[] 2[a* ;util=1020] 3[]",
+            "cpu=0 idle",
+            expect![[r#"
+            v4.13: LB_IDLE_EVEN local_idle_cpus=1
+            v5.5..v5.18: LB_ONE_TASK busiest_nr_running=1
+            v6.1: LB_NO_BUSIEST
+            v6.3..v6.10: LB_ONE_TASK busiest_nr_running=1
+            v6.12..v7.2: LB_NO_BUSIEST"#]],
+        );
+    }
+
+    #[test]
+    fn a_misfit_task_went_to_a_core_that_is_half_idle_before_late_stable_releases() {
+        check_kernels(
+            "",
+            "1x1x4x2:capacity=0-3/446 | 0[a*] 4[b*]",
+            "cpu=5 idle level=1 util:a=440 misfit=0",
+            expect![[r#"
+                v4.13: LB_LOCAL_BUSIER local_avg_load=890
+                v5.5..v5.18: LB_ACTIVE misfit 1 from 0
+                v6.1: LB_NO_BUSIEST
+                v6.3..v6.10: LB_ACTIVE misfit 1 from 0
+                v6.12..v7.2: LB_NO_BUSIEST"#]],
         );
     }
 

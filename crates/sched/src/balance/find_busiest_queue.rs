@@ -5,7 +5,7 @@ use schedlab_topology::CpuId;
 use super::MigrationType;
 use super::env::LbEnv;
 use super::find_busiest_group::capacity_greater;
-use crate::{AsymPacking, BalanceModel, Feature, QueueGives, SdFlags, SgId};
+use crate::{AsymGroups, AsymPacking, BalanceModel, Feature, QueueGives, SdFlags, SgId};
 
 impl LbEnv<'_> {
     /// The CPU with most of what is to be moved; the first of equals.
@@ -18,7 +18,7 @@ impl LbEnv<'_> {
         let kernel = &sched.kernel;
         let by_load = kernel.rules.balance_model == BalanceModel::Load;
         let gives = kernel.rules.queue_gives;
-        let asym_capacity = self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY);
+        let asym_capacity = self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY) && !by_load;
         let asym_packing = self.sd.flags.has(SdFlags::ASYM_PACKING);
         let (mut busiest, mut most, mut most_capacity) = (None, 0, 1);
         for cpu in self.group_cpus(sched.domains.sg(group)) {
@@ -32,11 +32,8 @@ impl LbEnv<'_> {
             if nr == 0 && gives == QueueGives::WithFair {
                 continue;
             }
-            if asym_capacity && !by_load && nr == 1 {
-                let dst = sched.capacity_of(self.dst_cpu);
-                if !capacity_greater(dst, capacity) {
-                    continue;
-                }
+            if asym_capacity && nr == 1 && self.is_as_large(capacity) {
+                continue;
             }
             if asym_packing && nr == 1 && self.keeps_its_task(cpu) {
                 continue;
@@ -70,6 +67,15 @@ impl LbEnv<'_> {
             }
         }
         busiest
+    }
+
+    /// A CPU of this capacity would rather keep its only task than lose it to the destination.
+    fn is_as_large(&self, capacity: u64) -> bool {
+        let dst = self.sched.capacity_of(self.dst_cpu);
+        match self.sched.kernel.rules.asym_groups {
+            AsymGroups::Extremes => dst < capacity,
+            AsymGroups::Destination | AsymGroups::IdleCore => !capacity_greater(dst, capacity),
+        }
     }
 
     /// The CPU comes before the destination in the order of CPUs. Up to v5.15 only the group is asked for that.

@@ -9,7 +9,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use super::find_busiest_group::sched_asym_prefer;
-use crate::{Feature, IdleType, NewidleAges, NohzKickNext, NohzSelf, Sched, SdId, Ticked};
+use crate::{BalanceModel, Feature, IdleType, NewidleAges, NohzKickNext, NohzSelf, Sched, SdId, Ticked};
 
 /// What a CPU is kicked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,7 +94,9 @@ impl Sched {
                 return true;
             }
         }
-        if let Some(asym) = shortcuts.asym_cpucapacity {
+        // v4.13 has no such short cut.
+        let asym = shortcuts.asym_cpucapacity;
+        if let Some(asym) = asym.filter(|_| self.kernel.rules.balance_model == BalanceModel::Types) {
             return self.check_misfit_status(cpu, self.domains.sd(asym));
         }
         shortcuts.llc_shared.is_some_and(|shared| self.domains.shared[shared.0 as usize].nr_busy_cpus > 1)
@@ -433,6 +435,17 @@ mod tests {
             expect![[r#"
             v4.13: 1: balance true, stats false, next false
             v5.5..v7.2: 1: balance true, stats true, next false"#]],
+        );
+    }
+
+    #[test]
+    fn where_capacities_differ_only_misfit_tasks_ask() {
+        // Two of a cache are busy; v4.13 does not look at capacities.
+        check_kick(
+            "1x1x4:capacity=0-1/446 | 0[a*] 1[b*]",
+            expect![[r#"
+            v4.13: 2: balance true, stats false, next false
+            v5.5..v7.2: nobody"#]],
         );
     }
 

@@ -11,7 +11,7 @@ use super::imb_numa_nr::set_imb_numa_nr;
 use super::levels::levels;
 use super::sd_init::{Asymmetry, sd_init};
 use super::{Domains, SchedDomain, SdFlags, SdId, SharedDomain, SharedId, Shortcuts, degenerate};
-use crate::{Kernel, SmtCapacity};
+use crate::{AsymDomains, Kernel, SmtCapacity};
 
 /// Capacity of a core of several threads, shared by them.
 const SMT_GAIN: u64 = 1178;
@@ -84,15 +84,21 @@ impl Domains {
             let mut tree = core::mem::take(&mut trees[cpu]);
             set_imb_numa_nr(kernel, &mut tree);
             let kept = degenerate::attach(kernel, tree, &mut domains.sgs, nr_nodes);
-            domains.attach(cpu, kept, &mut llcs);
+            domains.attach(cpu, kept, &mut llcs, kernel.rules.asym_domains);
         }
         domains
     }
 
     /// Links the domains of a CPU and points the short cuts at them.
     ///
-    /// Kernel: update_top_cache_domain(), kernel/sched/topology.c, v6.12.
-    fn attach(&mut self, cpu: CpuId, tree: Vec<SchedDomain>, llcs: &mut BTreeMap<CpuId, SharedId>) {
+    /// Kernel: update_top_cache_domain(), kernel/sched/topology.c, v6.12 and v5.5.
+    fn attach(
+        &mut self,
+        cpu: CpuId,
+        tree: Vec<SchedDomain>,
+        llcs: &mut BTreeMap<CpuId, SharedId>,
+        asym_domains: AsymDomains,
+    ) {
         let first = self.sds.len() as u32;
         let nr = tree.len() as u32;
         let id = |i: usize| SdId(first + i as u32);
@@ -125,7 +131,10 @@ impl Domains {
         }
         cut.numa = lowest(SdFlags::NUMA);
         cut.asym_packing = tree.iter().rposition(|sd| sd.flags.has(SdFlags::ASYM_PACKING)).map(id);
-        cut.asym_cpucapacity = lowest(SdFlags::ASYM_CPUCAPACITY_FULL);
+        cut.asym_cpucapacity = match asym_domains {
+            AsymDomains::Level => lowest(SdFlags::ASYM_CPUCAPACITY),
+            AsymDomains::Span => lowest(SdFlags::ASYM_CPUCAPACITY_FULL),
+        };
         for (i, mut sd) in tree.into_iter().enumerate() {
             let i = i as u32;
             sd.child = i.checked_sub(1).map(|below| SdId(first + below));
@@ -192,6 +201,22 @@ mod tests {
             lines
         };
         expected.assert_eq(&by_kernel("", tree));
+    }
+
+    #[test]
+    fn the_short_cut_for_different_capacities_leads_to_the_first_domain_that_knows_them() {
+        let topology = machine("1x2x4:capacity=0-3/446");
+        let cut = |kernel: &str| {
+            let kernel = Kernel::parse(kernel).unwrap();
+            let domains = Domains::build(&topology, &kernel, topology.online());
+            let name = |cpu| domains.per_cpu[cpu].asym_cpucapacity.map_or("none", |sd| domains.sd(sd).name);
+            format!("{} {}", name(CpuId(0)), name(CpuId(4)))
+        };
+        expect![[r#"
+            v4.13..v6.3: DIE DIE
+            v6.10..v7.2: PKG PKG"#]]
+        .assert_eq(&by_kernel("", cut));
+        assert_eq!(cut("v5.10"), cut("v5.5"));
     }
 
     #[test]

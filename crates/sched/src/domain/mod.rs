@@ -277,7 +277,7 @@ pub struct Shortcuts {
     pub numa: Option<SdId>,
     /// Highest ASYM_PACKING domain.
     pub asym_packing: Option<SdId>,
-    /// Lowest domain with all capacities.
+    /// Lowest domain with all capacities; up to v5.13 that of the level that knows them.
     pub asym_cpucapacity: Option<SdId>,
 }
 
