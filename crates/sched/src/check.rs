@@ -74,7 +74,10 @@ pub const INVARIANTS: &[Invariant] = &[
         violation: Sched::wrong_group_sum,
     },
     Invariant { sentence: "balance intervals stay in their bounds", violation: balance::intervals },
-    Invariant { sentence: "a cache's busy CPUs are those with a tick", violation: balance::nr_busy_cpus },
+    Invariant {
+        sentence: "a cache's busy CPUs are those that did not stop their tick in its domains",
+        violation: balance::nr_busy_cpus,
+    },
     Invariant {
         sentence: "the idle CPUs to be balanced for are those without",
         violation: balance::tickless,

@@ -257,9 +257,7 @@ impl LbEnv<'_> {
             return false;
         }
         let asym = self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY);
-        if asym
-            && stats.group_type == GroupType::MisfitTask
-            && !self.helps_misfit(sds, group, dst_core_idle)
+        if asym && stats.group_type == GroupType::MisfitTask && !self.helps_misfit(sds, group, dst_core_idle)
         {
             return false;
         }

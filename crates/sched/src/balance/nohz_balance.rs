@@ -9,7 +9,9 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use super::find_busiest_group::sched_asym_prefer;
-use crate::{BalanceModel, Feature, IdleType, NewidleAges, NohzKickNext, NohzSelf, Sched, SdId, Ticked};
+use crate::{
+    BalanceModel, Feature, IdleType, NewidleAges, NewidleGate, NohzKickNext, NohzSelf, Sched, SdId, Ticked,
+};
 
 /// What a CPU is kicked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -159,9 +161,7 @@ impl Sched {
         self.rqs[cpu].nohz_tick_stopped = true;
         self.nohz_idle_cpus.set(cpu);
         self.nohz_needs_update = true;
-        if let Some(shared) = self.domains.per_cpu[cpu].llc_shared {
-            self.domains.shared[shared.0 as usize].nr_busy_cpus -= 1;
-        }
+        self.set_cpu_sd_state(cpu, true);
     }
 
     /// A CPU has its first tick after being idle.
@@ -173,8 +173,19 @@ impl Sched {
         }
         self.rqs[cpu].nohz_tick_stopped = false;
         self.nohz_idle_cpus.clear(cpu);
-        if let Some(shared) = self.domains.per_cpu[cpu].llc_shared {
-            self.domains.shared[shared.0 as usize].nr_busy_cpus += 1;
+        self.set_cpu_sd_state(cpu, false);
+    }
+
+    /// A CPU no longer counts as busy in its cache, or does again.
+    ///
+    /// Kernel: set_cpu_sd_state_idle(), set_cpu_sd_state_busy(), kernel/sched/fair.c, v6.12.
+    fn set_cpu_sd_state(&mut self, cpu: CpuId, idle: bool) {
+        let cut = &mut self.domains.per_cpu[cpu];
+        if let Some(shared) = cut.llc_shared
+            && cut.nohz_idle != idle
+        {
+            cut.nohz_idle = idle;
+            self.domains.shared[shared.0 as usize].nr_busy_cpus += if idle { -1 } else { 1 };
         }
     }
 
@@ -193,14 +204,24 @@ impl Sched {
         idle
     }
 
-    /// Domains were built anew: all counts of busy CPUs and preferred caches with them.
+    /// Domains were built anew, when some CPU last read its clock: each counts as just balanced, the CPUs
+    /// of a cache as busy though they stopped their ticks, and nobody prefers a cache.
+    ///
+    /// Kernel: sd_init(), kernel/sched/topology.c, v6.12 and v5.5.
     pub(crate) fn after_rebuild(&mut self) {
+        let now = self.rqs.values().iter().map(|rq| rq.clock).max().unwrap_or(0);
+        let jiffy = self.jiffies(Time(now));
+        let decays_later = self.kernel.rules.newidle_gate == NewidleGate::DomainCost;
+        for sd in &mut self.domains.sds {
+            sd.last_balance = jiffy;
+            if decays_later {
+                sd.last_decay_max_lb_cost = jiffy;
+            }
+        }
         for cpu in self.nohz_idle_cpus.clone().iter() {
             if !self.rqs[cpu].active {
                 self.nohz_idle_cpus.clear(cpu);
                 self.rqs[cpu].nohz_tick_stopped = false;
-            } else if let Some(shared) = self.domains.per_cpu[cpu].llc_shared {
-                self.domains.shared[shared.0 as usize].nr_busy_cpus -= 1;
             }
         }
         for (_, rq) in self.rqs.iter_mut() {
@@ -553,6 +574,22 @@ mod tests {
             v5.5: in 20, then in 2 jiffies
             v5.18..v7.2: in 2, then in 2 jiffies"#]]
         .assert_eq(&by_kernel("", next));
+    }
+
+    #[test]
+    fn new_domains_count_all_cpus_as_busy_and_as_just_balanced() {
+        let mut drawn = settled("v6.12", "1x1x4 | 0[a*] 1[] 2[] 3[]");
+        let busy = |drawn: &Drawn| drawn.sched.domains.shared[0].nr_busy_cpus;
+        let before = busy(&drawn);
+        drawn.sched.rebuild_domains();
+        let rebuilt = busy(&drawn);
+        drawn.sched.nohz_balance_exit_idle(CpuId(1));
+        let left = busy(&drawn);
+        drawn.sched.nohz_balance_enter_idle(CpuId(1));
+        assert_eq!([before, rebuilt, left, busy(&drawn)], [1, 4, 4, 3]);
+        assert!(drawn.sched.nohz_idle_cpus.contains(CpuId(2)), "still without tick");
+        let sched = &drawn.sched;
+        assert!(sched.domains.sds.iter().all(|sd| sd.last_balance == sched.jiffies(NOW)));
     }
 
     #[test]

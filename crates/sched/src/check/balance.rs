@@ -34,14 +34,16 @@ pub(super) fn nr_busy_cpus(sched: &Sched) -> Option<String> {
             .rqs
             .iter()
             .filter(|(cpu, _)| sched.domains.per_cpu[*cpu].llc_shared.is_some_and(|llc| llc.0 as usize == n));
-        let busy = here.filter(|(_, rq)| !rq.nohz_tick_stopped).count();
+        let busy = here.filter(|(cpu, _)| !sched.domains.per_cpu[*cpu].nohz_idle).count();
         differ(format!("cache {n}"), shared.nr_busy_cpus, busy as i32)
     })
 }
 
 pub(super) fn tickless(sched: &Sched) -> Option<String> {
     sched.rqs.iter().find_map(|(cpu, rq)| {
+        let counts_as_idle = sched.domains.per_cpu[cpu].nohz_idle;
         differ(format!("cpu {cpu}"), sched.nohz_idle_cpus.contains(cpu), rq.nohz_tick_stopped)
+            .or_else(|| (counts_as_idle && !rq.nohz_tick_stopped).then(|| format!("cpu {cpu} has a tick")))
     })
 }
 
@@ -74,7 +76,7 @@ mod tests {
             .assert_eq(&broken(|sched| sched.domains.sgcs[0].capacity += 1));
         expect!["balance intervals stay in their bounds"]
             .assert_eq(&broken(|sched| sched.domains.sds[0].balance_interval = 0));
-        expect!["a cache's busy CPUs are those with a tick"]
+        expect!["a cache's busy CPUs are those that did not stop their tick in its domains"]
             .assert_eq(&broken(|sched| sched.domains.shared[0].nr_busy_cpus -= 1));
         expect!["the idle CPUs to be balanced for are those without"]
             .assert_eq(&broken(|sched| sched.nohz_idle_cpus.set(CpuId(1))));

@@ -248,7 +248,7 @@ pub struct SgCapacity {
 pub struct SharedDomain {
     /// Some core may be wholly idle.
     pub has_idle_cores: bool,
-    /// CPUs with a running tick.
+    /// CPUs with a running tick, and those that had none when the domains were built.
     pub nr_busy_cpus: i32,
     /// SIS_UTIL: CPUs an idle search may look at.
     pub nr_idle_scan: u32,
@@ -273,6 +273,8 @@ pub struct Shortcuts {
     pub share_id: u32,
     /// Shared state of the LLC.
     pub llc_shared: Option<SharedId>,
+    /// The CPU does not count as busy in its LLC: it stopped its tick since the domains were built.
+    pub nohz_idle: bool,
     /// Lowest NUMA domain.
     pub numa: Option<SdId>,
     /// Highest ASYM_PACKING domain.
