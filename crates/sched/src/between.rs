@@ -21,7 +21,7 @@ pub const BETWEEN: [(&str, &str); 5] = [
          +NUMA_IMBALANCE=any_idle+LB_NUMA_IMBALANCE=pair+IMB_NUMA_NR=off+ASYM_DOMAINS=level+ACTIVE_BALANCE=any_failure\
          +ASYM_PACKING=prefer+NEWIDLE_GATE=migration_cost+ANY_CPU=affinity+NO_SWITCH_STATE_PASSED\
          +LB_LOCAL_ABOVE_AVERAGE+QUEUE_GIVES=several_for_util+NOHZ_SELF=apart+NEWIDLE_AGES=in_passes+ASYM_GROUPS=extremes\
-         +preempt=static/voluntary",
+         +DST_GROUP=balance_mask+preempt=static/voluntary",
     ),
     // 6.17.8.
     (

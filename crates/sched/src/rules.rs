@@ -408,6 +408,13 @@ rules! {
         Stays "stays",
     } [TakenOff Stays Stays Stays Stays Stays Stays Stays];
 
+    dst_group: DstGroup "DST_GROUP" "Which CPUs may receive in place of the destination, and need not give." "load_balance(), v6.5 and stable 5.10, 6.1" {
+        /// Those of the local group.
+        Span "span",
+        /// Those that may balance for it; where groups overlap, its middle.
+        BalanceMask "balance_mask",
+    } [Span Span Span BalanceMask Span BalanceMask BalanceMask BalanceMask];
+
     nohz_kick_next: NohzKickNext "NOHZ_KICK_NEXT" "What a kick does to the time of the next one." "kick_ilb(), v5.8" {
         /// Puts it off by a tick, whatever the kick is for.
         OneMore "one_more",

@@ -12,7 +12,7 @@ use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
 use super::{GroupSeen, MigrationType, Step};
-use crate::{CfsRqId, IdleType, Sched, SchedDomain, SchedGroup, SdFlags, SdId, SgId, SharedId};
+use crate::{CfsRqId, DstGroup, IdleType, Sched, SchedDomain, SchedGroup, SdFlags, SdId, SgId, SharedId};
 
 /// Tasks looked at before the queue's lock is given up for a moment.
 pub(super) const SCHED_NR_MIGRATE_BREAK: u32 = 32;
@@ -168,8 +168,41 @@ impl<'a> LbEnv<'a> {
 
     /// CPUs that may receive on behalf of the destination.
     ///
-    /// Kernel: group_balance_mask(), kernel/sched/sched.h, v6.12.
+    /// Kernel: load_balance(), kernel/sched/fair.c, v6.1 and v5.5.
     pub fn dst_grpmask(&self) -> &'a CpuMask {
-        &self.sched.domains.sg(self.sd.groups.local()).balance_mask
+        let group = self.sched.domains.sg(self.sd.groups.local());
+        match self.sched.kernel.rules.dst_group {
+            DstGroup::Span => &group.span,
+            DstGroup::BalanceMask => &group.balance_mask,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use expect_test::expect;
+
+    use super::LbEnv;
+    use crate::balance::drawings::Pass;
+    use crate::drawing::{NOW, by_kernel};
+
+    #[test]
+    fn where_groups_overlap_the_middle_of_the_local_one_receives_or_all_of_it() {
+        // A ring of four nodes: the group of the first holds both its neighbours, to which other groups belong too.
+        let ring = "4x1x1:distance=10/20/30/20:20/10/20/30:30/20/10/20:20/30/20/10 | 0[] 1[] 2[] 3[]";
+        let told = |kernel: &str| {
+            let pass = Pass::new(kernel, ring, "cpu=0 idle level=1");
+            let env = LbEnv::new(&pass.drawn.sched, pass.cpu, pass.sd, pass.idle, NOW);
+            let group = pass.drawn.sched.domains.sg(env.sd.groups.local());
+            format!("{} of {}", env.dst_grpmask(), group.span)
+        };
+        expect![[r#"
+            v4.13..v5.18: 0-1,3 of 0-1,3
+            v6.1: 0 of 0-1,3
+            v6.3: 0-1,3 of 0-1,3
+            v6.10..v7.2: 0 of 0-1,3"#]]
+        .assert_eq(&by_kernel("", told));
     }
 }
