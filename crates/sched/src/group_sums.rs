@@ -122,8 +122,7 @@ impl Sched {
     pub(crate) fn cpu_stats(&self, cpu: CpuId) -> CpuStats {
         let rq = &self.rqs[cpu];
         let cfs = self.root_cfs(cpu);
-        let h_nr_running =
-            if self.kernel.has(Feature::LbCountRunnable) { cfs.h_nr_runnable } else { cfs.h_nr_queued };
+        let h_nr_running = self.lb_h_nr(cpu);
         // No domain tolerates less than 10 % of imbalance.
         let reduced = h_nr_running == 1 && rq.cpu_capacity * 110 < rq.cpu_capacity_orig * 100;
         CpuStats {
@@ -137,6 +136,13 @@ impl Sched {
             overloaded: (rq.nr_running > 1).into(),
             maybe_reduced: reduced.into(),
         }
+    }
+
+    /// Fair tasks of a CPU, as balancing counts them.
+    #[inline]
+    pub(crate) fn lb_h_nr(&self, cpu: CpuId) -> u32 {
+        let cfs = self.root_cfs(cpu);
+        if self.kernel.has(Feature::LbCountRunnable) { cfs.h_nr_runnable } else { cfs.h_nr_queued }
     }
 
     /// Begins sums for the groups there are, and watches what they depend on.

@@ -401,8 +401,8 @@ pub(super) fn capacity_greater(a: u64, b: u64) -> bool {
 
 /// Whether a capacity is smaller than another by 20 %.
 ///
-/// Kernel: fits_capacity(), kernel/sched/fair.c, v5.5.
-fn fits_capacity(a: u64, b: u64) -> bool {
+/// Kernel: fits_capacity(), kernel/sched/fair.c, v5.5; group_smaller_cpu_capacity(), v4.13.
+pub(super) fn fits_capacity(a: u64, b: u64) -> bool {
     a * 1280 < b * 1024
 }
 

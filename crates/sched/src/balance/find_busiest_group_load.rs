@@ -6,7 +6,7 @@
 //! and present load, one that receives with the higher.
 
 use super::env::LbEnv;
-use super::find_busiest_group::{Balanced, sched_asym_prefer};
+use super::find_busiest_group::{Balanced, fits_capacity, sched_asym_prefer};
 use super::{GroupSeen, GroupType, MigrationType, SgLbStats};
 use crate::{IdleType, Reason, SchedGroup, SdFlags, SgId};
 use schedlab_topology::CpuId;
@@ -199,7 +199,7 @@ impl LbEnv<'_> {
             let domains = &self.sched.domains;
             let local = domains.sg(self.sd.groups.local());
             let capacity = |sg: &SchedGroup| domains.sgcs[sg.sgc as usize].min_capacity;
-            if capacity(local) * 1280 < capacity(group) * 1024 {
+            if fits_capacity(capacity(local), capacity(group)) {
                 return false;
             }
         }

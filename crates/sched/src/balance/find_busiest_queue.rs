@@ -24,11 +24,9 @@ impl LbEnv<'_> {
         for cpu in self.group_cpus(sched.domains.sg(group)) {
             self.examine();
             let rq = &sched.rqs[cpu];
-            let cfs = sched.root_cfs(cpu);
             let capacity = rq.cpu_capacity;
-            let h_nr = if kernel.has(Feature::LbCountRunnable) { cfs.h_nr_runnable } else { cfs.h_nr_queued };
             // v4.13 counts tasks of all classes here.
-            let nr = if by_load { rq.nr_running } else { h_nr };
+            let nr = if by_load { rq.nr_running } else { sched.lb_h_nr(cpu) };
             if nr == 0 && gives == QueueGives::WithFair {
                 continue;
             }
@@ -53,7 +51,7 @@ impl LbEnv<'_> {
                 MigrationType::Util => {
                     let util = sched.cpu_util(cpu);
                     if kernel.has(Feature::LbUtilBoost) {
-                        util.max(cfs.avg.runnable_avg.min(rq.cpu_capacity_orig))
+                        util.max(sched.root_cfs(cpu).avg.runnable_avg.min(rq.cpu_capacity_orig))
                     } else {
                         util
                     }

@@ -3,7 +3,7 @@
 use super::MigrationType;
 use super::env::LbEnv;
 use super::find_busiest_group::sched_asym_prefer;
-use crate::{ActiveBalance, AsymPacking, BalanceModel, Feature, IdleType};
+use crate::{ActiveBalance, AsymPacking, BalanceModel, IdleType};
 
 impl LbEnv<'_> {
     /// Whether the source's running task should be pushed to the destination.
@@ -38,11 +38,9 @@ impl LbEnv<'_> {
                 return true;
             }
         }
-        let cfs = sched.root_cfs(self.src_cpu);
-        let nr = if sched.kernel.has(Feature::LbCountRunnable) { cfs.h_nr_runnable } else { cfs.h_nr_queued };
         let pct = u64::from(self.sd.imbalance_pct);
         if self.is_idle()
-            && nr == 1
+            && sched.lb_h_nr(self.src_cpu) == 1
             && sched.check_cpu_capacity(self.src_cpu, self.sd)
             && sched.capacity_of(self.src_cpu) * pct < sched.capacity_of(self.dst_cpu) * 100
         {

@@ -171,9 +171,8 @@ impl Sched {
             if decays {
                 sd.last_decay_max_lb_cost = jiffy;
             }
-        } else if decays && jiffy > sd.last_decay_max_lb_cost + hz {
-            sd.max_newidle_lb_cost = sd.max_newidle_lb_cost * 253 / 256;
-            sd.last_decay_max_lb_cost = jiffy;
+        } else if decays {
+            sd.decay_newidle_cost(jiffy, hz);
         }
     }
 

@@ -84,9 +84,9 @@ impl Sched {
             return true;
         }
         let shortcuts = &self.domains.per_cpu[cpu];
-        let cfs = self.root_cfs(cpu);
-        let nr = if self.kernel.has(Feature::LbCountRunnable) { cfs.h_nr_runnable } else { cfs.h_nr_queued };
-        if nr >= 1 && shortcuts.base.is_some_and(|base| self.check_cpu_capacity(cpu, self.domains.sd(base))) {
+        if self.lb_h_nr(cpu) >= 1
+            && shortcuts.base.is_some_and(|base| self.check_cpu_capacity(cpu, self.domains.sd(base)))
+        {
             return true;
         }
         if let Some(asym) = shortcuts.asym_packing {

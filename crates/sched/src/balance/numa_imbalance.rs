@@ -4,11 +4,8 @@
 //! idle. So a small difference is tolerated while the node is far from full; what
 //! "far from full" means changed three times.
 
-use crate::wakeup::adjust_numa_imbalance;
+use crate::wakeup::{NUMA_IMBALANCE_MIN, adjust_numa_imbalance};
 use crate::{LbNumaImbalance, SchedDomain, SdFlags, SgLbStats};
-
-/// Tasks that may be together whatever the other nodes do.
-const NUMA_IMBALANCE_MIN: i64 = 2;
 
 /// An imbalance between nodes after tolerance. `local` counts without the task that would come.
 ///
@@ -23,10 +20,10 @@ pub(super) fn after_numa_tolerance(
     if !sd.flags.has(SdFlags::NUMA) {
         return imbalance;
     }
-    let small = imbalance <= NUMA_IMBALANCE_MIN;
+    let small = imbalance <= NUMA_IMBALANCE_MIN as i64;
     let tolerated = match rule {
         LbNumaImbalance::Off => false,
-        LbNumaImbalance::Pair => i64::from(busiest.sum_nr_running) <= NUMA_IMBALANCE_MIN,
+        LbNumaImbalance::Pair => u64::from(busiest.sum_nr_running) <= NUMA_IMBALANCE_MIN,
         LbNumaImbalance::Quarter => small && busiest.sum_nr_running < busiest.group_weight / 4,
         LbNumaImbalance::PerLlc => {
             return adjust_numa_imbalance(imbalance as u64, local.sum_nr_running + 1, sd.imb_numa_nr) as i64;

@@ -3,10 +3,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use crate::{Feature, IdleType, NohzSelf, Sched, SchedDomain, SdId};
-
-/// Fraction by which the longest newly idle pass is forgotten each second, of 256.
-const NEWIDLE_COST_DECAY: u64 = 253;
+use crate::{Feature, IdleType, NohzSelf, Sched, SchedDomain};
 
 impl Sched {
     /// Ticks until a domain's next pass.
@@ -26,14 +23,14 @@ impl Sched {
     ///
     /// Kernel: rebalance_domains(), kernel/sched/fair.c, v6.1 and v5.5; sched_balance_domains() from v6.10 on.
     pub fn rebalance_domains(&mut self, cpu: CpuId, mut idle: IdleType, now: Time) {
-        let jiffy = self.jiffies(now);
+        let (jiffy, hz) = (self.jiffies(now), self.kernel.tunables.hz);
         let mut busy = self.counts_as_busy(cpu, idle);
-        let mut next_balance = jiffy + 60 * self.kernel.tunables.hz;
+        let mut next_balance = jiffy + 60 * hz;
         let (mut go_on, mut update_next, mut need_decay) = (true, false, false);
         let mut max_cost = 0;
         let mut next = self.domains.per_cpu[cpu].base;
         while let Some(id) = next {
-            need_decay = self.decay_newidle_cost(id, jiffy);
+            need_decay = self.domains.sd_mut(id).decay_newidle_cost(jiffy, hz);
             let sd = self.domains.sd(id);
             next = sd.parent;
             max_cost += sd.max_newidle_lb_cost;
@@ -75,20 +72,6 @@ impl Sched {
     fn counts_as_busy(&self, cpu: CpuId, idle: IdleType) -> bool {
         let only_idle_tasks = self.kernel.has(Feature::SchedIdleBalancesOften) && self.sched_idle_cpu(cpu);
         idle != IdleType::Idle && !only_idle_tasks
-    }
-
-    /// Forgets a little of a domain's longest newly idle pass, once per second. True if so.
-    ///
-    /// Kernel: update_newidle_cost(), kernel/sched/fair.c, v6.12; rebalance_domains(), v5.5.
-    fn decay_newidle_cost(&mut self, id: SdId, jiffy: u64) -> bool {
-        let hz = self.kernel.tunables.hz;
-        let sd = self.domains.sd_mut(id);
-        if jiffy <= sd.last_decay_max_lb_cost + hz {
-            return false;
-        }
-        sd.max_newidle_lb_cost = sd.max_newidle_lb_cost * NEWIDLE_COST_DECAY / 256;
-        sd.last_decay_max_lb_cost = jiffy;
-        true
     }
 
     /// The balance softirq of a CPU: for the idle if it was kicked for that, else for itself.

@@ -205,6 +205,23 @@ pub struct SchedDomain {
     pub newidle_stamp: u64,
 }
 
+/// Fraction by which the longest newly idle pass is forgotten each second, of 256.
+const NEWIDLE_COST_DECAY: u64 = 253;
+
+impl SchedDomain {
+    /// Forgets a little of the longest newly idle pass, once per second of `hz` jiffies. True if so.
+    ///
+    /// Kernel: update_newidle_cost(), kernel/sched/fair.c, v6.12; rebalance_domains(), v5.5.
+    pub(crate) fn decay_newidle_cost(&mut self, jiffy: u64, hz: u64) -> bool {
+        if jiffy <= self.last_decay_max_lb_cost + hz {
+            return false;
+        }
+        self.max_newidle_lb_cost = self.max_newidle_lb_cost * NEWIDLE_COST_DECAY / 256;
+        self.last_decay_max_lb_cost = jiffy;
+        true
+    }
+}
+
 /// A group of CPUs, as `struct sched_group`.
 #[derive(Clone, Debug)]
 pub struct SchedGroup {
@@ -314,8 +331,6 @@ pub struct Domains {
     pub span: CpuMask,
     /// Some CPU was seen with more than one task (root domain "overload").
     pub overload: bool,
-    /// EAS: some CPU is over-utilised.
-    pub overutilized: bool,
 }
 
 impl Domains {

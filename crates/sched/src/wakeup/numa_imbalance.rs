@@ -11,7 +11,7 @@ use schedlab_topology::CpuMask;
 use crate::{Feature, NumaImbalance, SchedDomain, SgLbStats, View};
 
 /// An imbalance of so many tasks is left alone while few enough run.
-const NUMA_IMBALANCE_MIN: u64 = 2;
+pub(crate) const NUMA_IMBALANCE_MIN: u64 = 2;
 
 /// What remains of an imbalance between nodes when `dst_running` tasks would run.
 ///
