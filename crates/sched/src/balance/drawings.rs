@@ -169,3 +169,18 @@ pub(crate) fn queues(drawn: &Drawn) -> String {
     }
     text
 }
+
+/// A drawing whose idle CPUs stopped their ticks, all of it up to date.
+pub(crate) fn settled(kernel: &str, drawing: &str) -> Drawn {
+    let mut drawn = draw(kernel, drawing);
+    for cpu in (0..drawn.sched.rqs.len()).map(CpuId::from) {
+        if drawn.sched.idle_cpu(cpu) {
+            drawn.sched.nohz_balance_enter_idle(cpu);
+        }
+        let load = drawn.sched.cpu_load(cpu);
+        drawn.sched.rqs[cpu].cpu_load = [load; 5];
+    }
+    drawn.sched.nohz_has_blocked = false;
+    drawn.sched.nohz_needs_update = false;
+    drawn
+}

@@ -1,139 +1,19 @@
 //! Balancing on behalf of CPUs whose tick is stopped.
 //!
-//! An idle CPU gets no ticks and so never balances. A busy CPU that has more than it
-//! should notices at its tick and interrupts one idle CPU, which makes the passes of all
-//! idle ones. The same way the decaying load of idle CPUs is kept up to date, at most
+//! An idle CPU gets no ticks and so never balances. A busy CPU interrupts one of the idle
+//! when it has more than it should, and that one makes the passes of all idle ones. The same way the decaying load of idle CPUs is kept up to date, at most
 //! every 32 ms.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use super::find_busiest_group::sched_asym_prefer;
-use crate::{
-    BalanceModel, Feature, IdleType, NewidleAges, NewidleGate, NohzKickNext, NohzSelf, Sched, SdId, Ticked,
-};
-
-/// What a CPU is kicked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NohzKick {
-    /// Balance (NOHZ_BALANCE_KICK).
-    pub balance: bool,
-    /// Update blocked load (NOHZ_STATS_KICK).
-    pub stats: bool,
-    /// Compute the next time (NOHZ_NEXT_KICK).
-    pub next: bool,
-}
-
-impl NohzKick {
-    /// Whether there is anything to do.
-    pub fn any(self) -> bool {
-        self.balance || self.stats || self.next
-    }
-}
+use super::NohzKick;
+use crate::{Feature, IdleType, NewidleAges, NewidleGate, NohzSelf, Sched, SdId};
 
 /// Ticks between updates of idle CPUs' load, ms.
 const BLOCKED_PERIOD_MS: u64 = 32;
 
 impl Sched {
-    /// The tick's part of balancing: whether the softirq is due, and whom to kick.
-    ///
-    /// Kernel: trigger_load_balance(), kernel/sched/fair.c, v6.1.
-    pub fn trigger_load_balance(&mut self, cpu: CpuId, now: Time) -> Ticked {
-        self.cpu_load_update(cpu, now);
-        let idle = self.idle_cpu(cpu);
-        if self.rqs[cpu].idle_balance != idle {
-            self.rqs[cpu].idle_balance = idle;
-        }
-        let rq = &self.rqs[cpu];
-        if !rq.active || self.domains.per_cpu[cpu].base.is_none() {
-            return Ticked::default();
-        }
-        let jiffy = self.jiffies(now);
-        Ticked { raise_balance: jiffy >= rq.next_balance, nohz_kick: self.nohz_balancer_kick(cpu, jiffy) }
-    }
-
-    /// Whether an idle CPU must balance for the idle; which.
-    ///
-    /// Kernel: nohz_balancer_kick(), kernel/sched/fair.c, v7.2, v6.12, v5.5; nohz_kick_needed(), v4.13.
-    #[inline]
-    fn nohz_balancer_kick(&mut self, cpu: CpuId, jiffy: u64) -> Option<CpuId> {
-        if self.rqs[cpu].idle_balance {
-            return None;
-        }
-        self.nohz_balance_exit_idle(cpu);
-        if self.nohz_idle_cpus.is_empty() {
-            return None;
-        }
-        let stats = self.kernel.has(Feature::NohzBlockedLoad);
-        let mut kick = NohzKick {
-            stats: stats && self.nohz_has_blocked && jiffy > self.nohz_next_blocked,
-            next: self.nohz_needs_update && self.kernel.has(Feature::NohzNextKick),
-            balance: false,
-        };
-        if jiffy >= self.nohz_next_balance && self.has_too_much(cpu) {
-            kick.balance = true;
-            kick.stats = stats;
-        }
-        if kick.any() { self.kick_ilb(cpu, kick, jiffy) } else { None }
-    }
-
-    /// Reasons of a busy CPU to want help from the idle.
-    fn has_too_much(&self, cpu: CpuId) -> bool {
-        let rq = &self.rqs[cpu];
-        if rq.nr_running >= 2 {
-            return true;
-        }
-        let shortcuts = &self.domains.per_cpu[cpu];
-        if self.lb_h_nr(cpu) >= 1
-            && shortcuts.base.is_some_and(|base| self.check_cpu_capacity(cpu, self.domains.sd(base)))
-        {
-            return true;
-        }
-        if let Some(asym) = shortcuts.asym_packing {
-            let sd = self.domains.sd(asym);
-            let mut idle = sd.span.iter().filter(|&other| self.nohz_idle_cpus.contains(other));
-            if idle.any(|other| self.use_asym_prio(sd, other) && sched_asym_prefer(other, cpu)) {
-                return true;
-            }
-        }
-        // v4.13 has no such short cut.
-        let asym = shortcuts.asym_cpucapacity;
-        if let Some(asym) = asym.filter(|_| self.kernel.rules.balance_model == BalanceModel::Types) {
-            return self.check_misfit_status(cpu, self.domains.sd(asym));
-        }
-        shortcuts.llc_shared.is_some_and(|shared| self.domains.shared[shared.0 as usize].nr_busy_cpus > 1)
-    }
-
-    /// Chooses the first idle CPU without tick and sets what it has to do. None if there
-    /// is none, or it is on its way already.
-    ///
-    /// A CPU counts as one without tick until its next tick finds it busy. So the first one
-    /// may run something by now, and v4.13 then kicks nobody.
-    ///
-    /// Kernel: kick_ilb(), find_new_ilb(), kernel/sched/fair.c, v6.12 and v4.13.
-    fn kick_ilb(&mut self, cpu: CpuId, kick: NohzKick, jiffy: u64) -> Option<CpuId> {
-        match self.kernel.rules.nohz_kick_next {
-            NohzKickNext::OneMore => self.nohz_next_balance += 1,
-            NohzKickNext::NextTick if kick.balance => self.nohz_next_balance = jiffy + 1,
-            NohzKickNext::NextTick => {}
-        }
-        let ilb = if self.kernel.has(Feature::NohzFindsNext) {
-            self.nohz_idle_cpus.iter().find(|&other| other != cpu && self.idle_cpu(other))?
-        } else {
-            self.nohz_idle_cpus.first().filter(|&first| self.idle_cpu(first))?
-        };
-        let pending = &mut self.rqs[ilb].nohz_kick;
-        let was_pending = pending.balance || pending.stats || pending.next;
-        pending.balance |= kick.balance;
-        pending.stats |= kick.stats;
-        pending.next |= kick.next;
-        if was_pending {
-            return None;
-        }
-        self.effects.push(crate::Effect::NohzKick { cpu: ilb });
-        Some(ilb)
-    }
-
     /// Whether a CPU that goes idle stops its tick: it expects to be idle for so many ns, and
     /// its next timer is so far away.
     ///
@@ -187,21 +67,6 @@ impl Sched {
             cut.nohz_idle = idle;
             self.domains.shared[shared.0 as usize].nr_busy_cpus += if idle { -1 } else { 1 };
         }
-    }
-
-    /// The interrupt that kicks a CPU arrives. True if it is still idle, so that its balance
-    /// softirq must run.
-    ///
-    /// Kernel: nohz_csd_func(), kernel/sched/core.c, v6.1, v6.12, v7.2; got_nohz_idle_kick() before v5.8.
-    pub fn nohz_kicked(&mut self, cpu: CpuId) -> bool {
-        let asked = self.kernel.has(Feature::NohzKickAsked) && self.rqs[cpu].need_resched.any();
-        let idle = self.idle_cpu(cpu) && !asked;
-        let rq = &mut self.rqs[cpu];
-        rq.idle_balance = idle;
-        if !idle {
-            rq.nohz_kick = NohzKick::default();
-        }
-        idle
     }
 
     /// Domains were built anew, when some CPU last read its clock: each counts as just balanced, the CPUs
@@ -385,113 +250,13 @@ mod tests {
     use alloc::string::{String, ToString};
     use alloc::vec::Vec;
 
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
     use schedlab_topology::CpuId;
     use schedlab_units::Time;
 
-    use super::NohzKick;
-    use crate::balance::drawings::queues;
+    use crate::balance::NohzKick;
+    use crate::balance::drawings::{queues, settled};
     use crate::drawing::{Drawn, NOW, by_kernel, draw};
-
-    /// A drawing whose idle CPUs stopped their ticks, all of it up to date.
-    fn settled(kernel: &str, drawing: &str) -> Drawn {
-        let mut drawn = draw(kernel, drawing);
-        for cpu in (0..drawn.sched.rqs.len()).map(CpuId::from) {
-            if drawn.sched.idle_cpu(cpu) {
-                drawn.sched.nohz_balance_enter_idle(cpu);
-            }
-            let load = drawn.sched.cpu_load(cpu);
-            drawn.sched.rqs[cpu].cpu_load = [load; 5];
-        }
-        drawn.sched.nohz_has_blocked = false;
-        drawn.sched.nohz_needs_update = false;
-        drawn
-    }
-
-    /// Whom the tick of CPU 0 kicks, and for what.
-    #[track_caller]
-    fn check_kick(drawing: &str, expected: Expect) {
-        expected.assert_eq(&by_kernel("", |kernel| {
-            let mut drawn = settled(kernel, drawing);
-            let ticked = drawn.sched.trigger_load_balance(CpuId(0), NOW);
-            match ticked.nohz_kick {
-                None => "nobody".to_string(),
-                Some(cpu) => {
-                    let NohzKick { balance, stats, next } = drawn.sched.rqs[cpu].nohz_kick;
-                    format!("{cpu}: balance {balance}, stats {stats}, next {next}")
-                }
-            }
-        }));
-    }
-
-    #[test]
-    fn a_cpu_with_two_tasks_asks_for_help() {
-        check_kick(
-            "1x1x4 | 0[a* b] 1[c*]",
-            expect![[r#"
-            v4.13: 2: balance true, stats false, next false
-            v5.5..v7.2: 2: balance true, stats true, next false"#]],
-        );
-    }
-
-    #[test]
-    fn one_with_a_task_to_itself_does_not() {
-        check_kick("1x1x4 | 0[a*]", expect!["v4.13..v7.2: nobody"]);
-    }
-
-    #[test]
-    fn unless_others_of_its_cache_are_busy_too() {
-        check_kick(
-            "1x1x4 | 0[a*] 1[b*]",
-            expect![[r#"
-            v4.13: 2: balance true, stats false, next false
-            v5.5..v7.2: 2: balance true, stats true, next false"#]],
-        );
-    }
-
-    #[test]
-    fn or_its_capacity_is_reduced() {
-        check_kick(
-            "1x1x4 | 0[a* ;capacity=700]",
-            expect![[r#"
-            v4.13: 1: balance true, stats false, next false
-            v5.5..v7.2: 1: balance true, stats true, next false"#]],
-        );
-    }
-
-    #[test]
-    fn where_capacities_differ_only_misfit_tasks_ask() {
-        // Two of a cache are busy; v4.13 does not look at capacities.
-        check_kick(
-            "1x1x4:capacity=0-1/446 | 0[a*] 1[b*]",
-            expect![[r#"
-            v4.13: 2: balance true, stats false, next false
-            v5.5..v7.2: nobody"#]],
-        );
-    }
-
-    #[test]
-    fn without_idle_cpus_there_is_nobody_to_ask() {
-        check_kick("1x1x2 | 0[a* b] 1[c*]", expect!["v4.13..v7.2: nobody"]);
-    }
-
-    #[test]
-    fn whether_another_is_asked_when_the_first_is_busy_again() {
-        let kicked = |kernel: &str| {
-            let mut drawn = settled(kernel, "1x1x4 | 0[a* b] 1[c*] 2[] 3[]");
-            // CPU 1 had no tick since it went idle and got work.
-            drawn.sched.nohz_idle_cpus.set(CpuId(1));
-            drawn
-                .sched
-                .trigger_load_balance(CpuId(0), NOW)
-                .nohz_kick
-                .map_or("nobody".to_string(), |cpu| cpu.to_string())
-        };
-        expect![[r#"
-            v4.13: nobody
-            v5.5..v7.2: 2"#]]
-        .assert_eq(&by_kernel("", kicked));
-    }
 
     #[test]
     fn a_tick_is_kept_for_a_short_sleep_or_only_for_a_timer() {
@@ -508,16 +273,6 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_is_asked_once_and_no_more_than_once_a_jiffy() {
-        let mut drawn = settled("v6.12", "1x1x4 | 0[a* b] 1[c* d]");
-        let sched = &mut drawn.sched;
-        assert_eq!(sched.trigger_load_balance(CpuId(0), NOW).nohz_kick, Some(CpuId(2)));
-        assert_eq!(sched.trigger_load_balance(CpuId(1), NOW).nohz_kick, None, "not in this jiffy");
-        let next = Time(NOW.0 + sched.tick_ns());
-        assert_eq!(sched.trigger_load_balance(CpuId(1), next).nohz_kick, None, "CPU 2 is on its way");
-    }
-
-    #[test]
     fn busy_cpus_of_a_cache_are_counted() {
         let mut drawn = settled("v6.12", "2x1x2 | 0[a*] 1[] 2[] 3[]");
         let busy =
@@ -528,28 +283,6 @@ mod tests {
         drawn.sched.nohz_balance_enter_idle(CpuId(2));
         drawn.sched.nohz_balance_enter_idle(CpuId(2));
         assert_eq!(busy(&drawn), [1, 0]);
-    }
-
-    #[test]
-    fn a_kick_puts_the_next_one_off() {
-        // CPU 0 asks for help in balancing, then, with nothing to give, for the load of the idle to be aged.
-        let next = |kernel: &str| {
-            let told = ["0[a* b] 1[] 2[]", "0[a*] 1[] 2[]"].map(|queues| {
-                let mut drawn = settled(kernel, &format!("1x1x3 | {queues}"));
-                let sched = &mut drawn.sched;
-                let jiffy = sched.jiffies(NOW);
-                sched.nohz_next_balance = jiffy - 10;
-                (sched.nohz_has_blocked, sched.nohz_next_blocked) = (true, 0);
-                let kicked = sched.trigger_load_balance(CpuId(0), NOW).nohz_kick.is_some();
-                format!("{kicked} {:+}", sched.nohz_next_balance as i64 - jiffy as i64)
-            });
-            told.join(", ")
-        };
-        expect![[r#"
-            v4.13: true -9, false -10
-            v5.5: true -9, true -9
-            v5.18..v7.2: true +1, true -10"#]]
-        .assert_eq(&by_kernel("", next));
     }
 
     #[test]
@@ -631,22 +364,6 @@ mod tests {
         assert!(!drawn.sched.nohz_kicked(kicked));
         drawn.sched.run_rebalance_domains(kicked, NOW);
         assert_eq!(queues(&drawn), "0[a* b c] 1[x] 2[] 3[]");
-    }
-
-    #[test]
-    fn one_that_is_asked_to_switch_though_nobody_is_queued_may_go_on() {
-        let kicked = |kernel: &str| {
-            let mut drawn = settled(kernel, "1x1x4 | 0[a* b c] 1[] 2[] 3[]");
-            let kicked = drawn.sched.trigger_load_balance(CpuId(0), NOW).nohz_kick.unwrap();
-            drawn.sched.rqs[kicked].need_resched.full = true;
-            drawn.sched.nohz_kicked(kicked).to_string()
-        };
-        expect![[r#"
-            v4.13..v5.18: false
-            v6.1: true
-            v6.3..v6.10: false
-            v6.12..v7.2: true"#]]
-        .assert_eq(&by_kernel("", kicked));
     }
 
     #[test]
