@@ -4,8 +4,26 @@ use schedlab_topology::CpuId;
 
 use crate::comm::Comm;
 
-/// Kernel threads whose name ends in a CPU they are not bound to.
-const UNBOUND: [&[u8]; 3] = [b"rcuop", b"rcuog", b"rcuos"];
+/// Threads that the kernel has for each CPU, named after it, but for its workers.
+///
+/// Others have such names too and are bound to nothing: `rcuop/4` and `rcub/0` of the kernel, and whatever a program calls
+/// its threads, or is left of a longer name: `dmcrypt_write/2`.
+///
+/// Kernel: smp_hotplug_thread, include/linux/smpboot.h, v4.13 to v7.2, with `ktimersoftd` of PREEMPT_RT;
+/// kthread_create_worker_on_cpu(), fs/erofs/zdata.c, v6.12.
+const PER_CPU: [&[u8]; 11] = [
+    b"backlog_napi",
+    b"cpuhp",
+    b"erofs_worker",
+    b"idle_inject",
+    b"irq_work",
+    b"ksoftirqd",
+    b"ktimers",
+    b"ktimersoftd",
+    b"migration",
+    b"rcuc",
+    b"watchdog",
+];
 
 /// The CPU a kernel thread is bound to: `ksoftirqd/3`, `kworker/3:1H`, not `kworker/u8:0`.
 pub fn bound_kthread(comm: &Comm) -> Option<CpuId> {
@@ -13,8 +31,11 @@ pub fn bound_kthread(comm: &Comm) -> Option<CpuId> {
     let slash = name.iter().position(|&byte| byte == b'/')?;
     let (head, rest) = (&name[..slash], &name[slash + 1..]);
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let worker = head == b"kworker" && rest.get(digits) == Some(&b':');
-    if digits == 0 || UNBOUND.contains(&head) || !worker && digits != rest.len() {
+    let is_bound = match head {
+        b"kworker" => rest.get(digits) == Some(&b':'),
+        _ => PER_CPU.contains(&head) && digits == rest.len(),
+    };
+    if !is_bound {
         return None;
     }
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok().map(CpuId)
@@ -36,12 +57,23 @@ mod tests {
             ("migration/12", Some(12)),
             ("kworker/5:1H", Some(5)),
             ("kworker/u8:0", None),
+            ("irq_work/11", Some(11)),
+            ("kworker/:1", None),
+            ("kworker/5", None),
+            ("migration/", None),
             ("rcuop/4", None),
+            ("rcub/0", None),
+            ("dmcrypt_write/2", None),
+            ("pool/0", None),
             ("jbd2/sda1-8", None),
             ("make", None),
         ] {
             assert_eq!(bound_kthread(&Comm::from(name)), cpu.map(CpuId), "{name}");
-            assert_eq!(is_kthread(&Comm::from(name)), cpu.is_some() || name == "kworker/u8:0", "{name}");
+            assert_eq!(
+                is_kthread(&Comm::from(name)),
+                cpu.is_some() || name.starts_with("kworker/"),
+                "{name}"
+            );
         }
     }
 }

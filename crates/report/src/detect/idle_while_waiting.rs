@@ -12,12 +12,12 @@
 use std::collections::BTreeMap;
 
 use schedlab_topology::{CpuMask, Topology};
-use schedlab_trace::{Event, Kind};
+use schedlab_trace::{Event, Kind, bound_kthread};
 use schedlab_units::{Duration, Pid, Time};
 
 use super::avoid::{self, NO_NI_RANDOM, NO_SIS_PROP, NO_SIS_UTIL};
 use super::finding::{Avoid, Finding, Findings, Worst, ms, numbers, were};
-use super::scene::{After, Scene, State, Wait, is_per_cpu_kthread};
+use super::scene::{After, Scene, State, Wait};
 use super::{Detector, Thresholds};
 
 pub(super) struct IdleWhileWaiting {
@@ -94,7 +94,7 @@ impl IdleWhileWaiting {
         // Whom its name binds to a CPU, no other can serve.
         if scene.wait(pid).is_some_and(|wait| scene.cpu(wait.cpu()).is_busy())
             && !self.waiting.contains_key(&pid)
-            && !scene.task(pid).is_some_and(|task| is_per_cpu_kthread(task.comm))
+            && !scene.task(pid).is_some_and(|task| bound_kthread(&task.comm).is_some())
         {
             self.begin(pid, time, scene);
         }
@@ -408,8 +408,10 @@ mod tests {
              5000 0 idle   switch R hog-2",
             expect![[""]],
         );
-        // A kernel thread bound to CPU 0 has nowhere else to go.
-        check("idle-while-waiting", "", &two_on_one("").replace("hog-2", "kworker/0:1-2"), expect![[""]]);
+        // Kernel threads bound to CPU 0 have nowhere else to go.
+        for bound in ["kworker/0:1-2", "irq_work/0-2"] {
+            check("idle-while-waiting", "", &two_on_one("").replace("hog-2", bound), expect![[""]]);
+        }
     }
 
     #[test]

@@ -11,12 +11,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use schedlab_topology::{CpuId, CpuMask, Topology};
-use schedlab_trace::{Comm, Event, Kind};
+use schedlab_trace::{Comm, Event, Kind, bound_kthread};
 use schedlab_units::{Duration, Pid, Time};
 
 use super::avoid::{self, CURRENT_CPU, KTHREAD_STACK};
 use super::finding::{Avoid, Finding, Findings, Worst, cpus, numbers};
-use super::scene::{Scene, is_per_cpu_kthread, widen};
+use super::scene::{Scene, widen};
 use super::{Detector, Thresholds};
 
 pub(super) struct LlcWalk {
@@ -127,7 +127,7 @@ impl LlcWalk {
         widen(&mut found.cpus, visited.words().len() * 64).or_with(&visited);
         if needless {
             found.needless += 1;
-            found.by_kthread += u64::from(waker.is_there && is_per_cpu_kthread(waker.comm));
+            found.by_kthread += u64::from(waker.is_there && bound_kthread(&waker.comm).is_some());
             found.waker = waker;
             found.rule = placed.or(found.rule.take());
         }

@@ -652,12 +652,3 @@ pub(super) fn widen(mask: &mut CpuMask, nr_cpus: usize) -> &mut CpuMask {
 pub(super) fn sum(stretches: &[Stretch]) -> Duration {
     stretches.iter().fold(Duration::ZERO, |sum, stretch| sum + stretch.to.since(stretch.from))
 }
-
-/// Whether a name is that of a kernel thread bound to the CPU whose number it has.
-pub(super) fn is_per_cpu_kthread(comm: Comm) -> bool {
-    const NAMES: [&[u8]; 8] =
-        [b"kworker", b"ksoftirqd", b"migration", b"cpuhp", b"rcuc", b"watchdog", b"idle_inject", b"ktimers"];
-    let bytes = comm.as_bytes();
-    let Some(slash) = bytes.iter().position(|&byte| byte == b'/') else { return false };
-    NAMES.contains(&&bytes[..slash]) && bytes.get(slash + 1).is_some_and(u8::is_ascii_digit)
-}

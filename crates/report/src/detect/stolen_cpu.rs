@@ -10,12 +10,12 @@
 use std::collections::BTreeMap;
 
 use schedlab_topology::CpuId;
-use schedlab_trace::{Comm, Event, Kind};
+use schedlab_trace::{Comm, Event, Kind, bound_kthread};
 use schedlab_units::{Duration, Pid, Time};
 
 use super::avoid::{FIC_CAPACITY, SIS_CAPACITY};
 use super::finding::{Finding, Findings, Task, Worst, counted};
-use super::scene::{Scene, is_per_cpu_kthread};
+use super::scene::Scene;
 use super::{Detector, Thresholds};
 
 pub(super) struct StolenCpu {
@@ -100,7 +100,7 @@ impl StolenCpu {
 
     fn placed(&mut self, pid: Pid, task: Task, cpu: CpuId, is_fork: bool, time: Time, scene: &Scene) {
         // A thread bound to its CPU is not placed.
-        if is_per_cpu_kthread(Comm::from(task.comm.as_str())) {
+        if bound_kthread(&Comm::from(task.comm.as_str())).is_some() {
             return;
         }
         self.placements += 1;
