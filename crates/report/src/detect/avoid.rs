@@ -25,7 +25,7 @@ switches! {
     NO_NUMA_IMBALANCE "NUMA_IMBALANCE=off" "a new task goes to the idler node at once";
     NO_LB_IMBALANCE "LB_NUMA_IMBALANCE=off" "the balancer leaves no imbalance between nodes alone";
     NO_SIS_UTIL "NO_SIS_UTIL" "the search for an idle CPU is not cut short where the cache's CPUs are busy";
-    NO_SIS_PROP "NO_SIS_PROP" "the search for an idle CPU is not cut short where idle times are brief (before 5.19)";
+    NO_SIS_PROP "NO_SIS_PROP" "the search for an idle CPU is not cut short where idle times are brief (before 6.0)";
     NO_NI_RANDOM "NO_NI_RANDOM" "a CPU that goes idle looks for work in every domain, not at random";
     NO_WA_WEIGHT "NO_WA_WEIGHT" "loads do not pull a woken task to its waker";
     NO_WA_IDLE "NO_WA_IDLE" "an idle waker's CPU does not pull a woken task";
@@ -33,7 +33,7 @@ switches! {
     NO_WAKEUP_PREEMPTION "NO_WAKEUP_PREEMPTION" "a woken task waits for the end of the current slice";
     RUN_TO_PARITY "RUN_TO_PARITY" "the current task is protected until its slice is used up (EEVDF)";
     NO_PREEMPT_SHORT "NO_PREEMPT_SHORT" "a task with a shorter slice does not end that protection";
-    LAZY "preempt=lazy" "the fair class asks for a reschedule at the next tick or return to user mode only";
+    LAZY "preempt=lazy" "the fair class asks for a reschedule at the next tick or return to user mode only (6.13 and later)";
     FULL "preempt=full" "a running task makes way wherever it may, not only at its next preemption point";
     HRTICK "HRTICK" "slices end by a timer instead of at the tick after";
     NO_RUN_TO_PARITY "NO_RUN_TO_PARITY" "an eligible task with an earlier deadline runs at once (EEVDF)";

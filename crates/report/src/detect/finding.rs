@@ -139,6 +139,15 @@ impl Worst {
         }
     }
 
+    /// Takes what another one found.
+    pub fn merge(&mut self, other: Worst) {
+        self.count += other.count;
+        self.lost += other.lost;
+        self.kept.extend(other.kept);
+        self.kept.sort_by_key(|found| std::cmp::Reverse((found.lost_ns, found.count)));
+        self.kept.truncate(self.room);
+    }
+
     pub fn into_kept(self) -> Vec<Finding> {
         self.kept
     }

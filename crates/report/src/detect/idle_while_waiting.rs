@@ -9,14 +9,14 @@
 //! Rather than looking at all who wait whenever a CPU goes idle, the time with an idle CPU is
 //! summed up per distinct affinity; a wait takes the difference between its ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use schedlab_topology::{CpuMask, Topology};
+use schedlab_topology::{CpuId, CpuMask, Topology};
 use schedlab_trace::{Event, Kind, bound_kthread};
 use schedlab_units::{Duration, Pid, Time};
 
 use super::avoid::{self, NO_NI_RANDOM, NO_SIS_PROP, NO_SIS_UTIL};
-use super::finding::{Avoid, Finding, Findings, Worst, ms, numbers, were};
+use super::finding::{Avoid, Finding, Findings, Worst, cpus, ms, numbers, were};
 use super::scene::{After, Scene, State, Wait};
 use super::{Detector, Thresholds};
 
@@ -29,7 +29,13 @@ pub(super) struct IdleWhileWaiting {
     idle_now: CpuMask,
     /// Tasks that wait for a busy CPU.
     waiting: BTreeMap<Pid, Waiting>,
+    /// Tasks that could go on and may not, until they run again: their CPU went idle beside them, or they are deadline tasks
+    /// that made way. They are out of quota or budget.
+    held: BTreeSet<Pid>,
     worst: Worst,
+    /// What is found only if this CPU, of which there was no event yet, is idle.
+    presumed: BTreeMap<CpuId, Worst>,
+    kept: usize,
     waits: u64,
 }
 
@@ -49,6 +55,10 @@ struct IdleTime {
     since: Option<Time>,
     /// CPUs that were idle last.
     last: CpuMask,
+    /// From when on these.
+    last_from: Time,
+    /// Until when, if none is idle now.
+    last_to: Time,
 }
 
 impl IdleTime {
@@ -59,10 +69,22 @@ impl IdleTime {
     /// The CPUs of the set that are idle now.
     fn update(&mut self, time: Time, idle: CpuMask) {
         self.total = self.at(time);
+        let was_idle = self.since.is_some();
         self.since = (!idle.is_empty()).then_some(time);
-        if !idle.is_empty() {
+        if idle.is_empty() {
+            if was_idle {
+                self.last_to = time;
+            }
+        } else if !was_idle || idle != self.last {
             self.last = idle;
+            self.last_from = time;
         }
+    }
+
+    /// How long the CPUs that were idle last have been so since a time.
+    fn last_idle(&self, since: Time, now: Time) -> Duration {
+        let to = if self.since.is_some() { now } else { self.last_to };
+        to.since(self.last_from.max(since))
     }
 }
 
@@ -74,7 +96,10 @@ impl IdleWhileWaiting {
             idle: BTreeMap::new(),
             idle_now: CpuMask::default(),
             waiting: BTreeMap::new(),
+            held: BTreeSet::new(),
             worst: Worst::new(thresholds.worst),
+            presumed: BTreeMap::new(),
+            kept: thresholds.worst,
             waits: 0,
         }
     }
@@ -94,6 +119,7 @@ impl IdleWhileWaiting {
         // Whom its name binds to a CPU, no other can serve.
         if scene.wait(pid).is_some_and(|wait| scene.cpu(wait.cpu()).is_busy())
             && !self.waiting.contains_key(&pid)
+            && !self.held.contains(&pid)
             && !scene.task(pid).is_some_and(|task| bound_kthread(&task.comm).is_some())
         {
             self.begin(pid, time, scene);
@@ -114,29 +140,52 @@ impl IdleWhileWaiting {
         let Some(waiting) = self.waiting.remove(&pid) else { return };
         let Some(wait) = scene.wait(pid) else { return };
         self.waits += 1;
+        let threshold = self.threshold;
         let idle = self.idle_time(pid, time, scene);
         let lost = idle.at(time).saturating_sub(waiting.idle);
-        let served_by = idle.last.clone();
-        if lost < self.threshold {
+        if lost < threshold {
             return;
         }
-        self.worst.add(lost, 1, || finding(pid, waiting, time, lost, wait, &served_by, scene));
+        let served_by = idle.last.clone();
+        // Of what was idle by turns only the last is known.
+        let all_the_time = 10 * idle.last_idle(waiting.since, time).0 >= 9 * lost.0;
+        let presumed = scene.only_presumed(&served_by);
+        let found = if presumed.weight() == served_by.weight()
+            && let Some(cpu) = presumed.first()
+        {
+            self.presumed.entry(cpu).or_insert_with(|| Worst::new(self.kept))
+        } else {
+            &mut self.worst
+        };
+        let lost = Lost { span: lost, served_by, all_the_time };
+        found.add(lost.span, 1, || finding(pid, waiting, time, &lost, wait, scene));
+    }
+
+    /// The first event of a CPU, which shows it idle or not.
+    fn shown(&mut self, cpu: CpuId, idle: bool) {
+        if let Some(found) = self.presumed.remove(&cpu).filter(|_| idle) {
+            self.worst.merge(found);
+        }
     }
 }
 
-fn finding(
-    pid: Pid,
-    waiting: Waiting,
-    time: Time,
-    lost: Duration,
-    wait: &Wait,
-    idle: &CpuMask,
-    scene: &Scene,
-) -> Finding {
+/// Time lost beside idle CPUs.
+struct Lost {
+    span: Duration,
+    /// The CPUs that were idle last.
+    served_by: CpuMask,
+    /// Whether they were so for nearly all of it.
+    all_the_time: bool,
+}
+
+fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &Lost, wait: &Wait, scene: &Scene) -> Finding {
     let since = waiting.since;
+    let idle = &lost.served_by;
     let cpu = wait.longest(time);
-    let curr = scene.cpu(cpu).curr.map(|(curr, _)| curr).filter(|curr| *curr != Pid::IDLE);
-    let behind = curr.map_or(String::new(), |curr| format!(" behind {}", scene.name(curr)));
+    let (curr, alone) = scene.ran_most(cpu, since, time).unzip();
+    let behind = curr.map_or(String::new(), |curr| {
+        format!(" behind {}{}", scene.name(curr), if alone == Some(true) { "" } else { " and others" })
+    });
     let placed =
         scene.task(pid).and_then(|task| task.placed.as_ref()).filter(|_| wait.after != After::Running);
     let balance = idle.iter().find_map(|cpu| scene.cpu(cpu).balance.as_ref().filter(|(at, _)| *at >= since));
@@ -169,11 +218,14 @@ fn finding(
         cpus: std::iter::once(cpu.0).chain(numbers(idle)).collect(),
         tasks: std::iter::once(pid).chain(curr).map(|pid| scene.name(pid)).collect(),
         what: format!(
-            "{} waited {} on CPU {cpu}{behind}; for {} of it {} idle",
+            "{} waited {} on CPU {cpu}{behind}; for {} of it {}",
             scene.name(pid),
             ms(time.since(since)),
-            ms(lost),
-            were(idle),
+            ms(lost.span),
+            match lost.all_the_time {
+                true => format!("{} idle", were(idle)),
+                false => format!("one CPU or the other was idle, at last {}", cpus(idle)),
+            },
         ),
         rule,
         avoid,
@@ -185,6 +237,7 @@ fn finding(
 
 impl Detector for IdleWhileWaiting {
     fn doubt(&mut self, event: &Event, _: Time, scene: &Scene) {
+        self.shown(event.cpu, false);
         // Who waited there may have run since.
         for pid in &scene.cpu(event.cpu).waiting {
             self.waiting.remove(pid);
@@ -203,6 +256,7 @@ impl Detector for IdleWhileWaiting {
     }
 
     fn before(&mut self, event: &Event, scene: &Scene) {
+        self.shown(event.cpu, true);
         if let Some(pid) = scene.unseen(event) {
             self.waiting.remove(&pid);
         }
@@ -232,11 +286,26 @@ impl Detector for IdleWhileWaiting {
                 idle_time.update(time, idle);
             }
         }
-        if let Kind::SchedSwitch { prev_pid: Pid::IDLE, .. } = event.kind {
-            // Who was queued while it was idle now waits behind the one that runs.
-            for pid in &scene.cpu(event.cpu).waiting {
-                self.may_begin(*pid, time, scene);
+        if let Kind::SchedSwitch { prev_pid, prev_prio, prev_state, next_pid, .. } = event.kind {
+            self.held.remove(&next_pid);
+            if prev_prio < 0 && prev_state.is_runnable() {
+                self.held.insert(prev_pid);
             }
+            if next_pid == Pid::IDLE {
+                for pid in &scene.cpu(event.cpu).waiting {
+                    self.waiting.remove(pid);
+                    self.held.insert(*pid);
+                }
+            }
+            if prev_pid == Pid::IDLE {
+                // Who was queued while it was idle now waits behind the one that runs.
+                for pid in &scene.cpu(event.cpu).waiting {
+                    self.may_begin(*pid, time, scene);
+                }
+            }
+        }
+        if let Kind::SchedProcessExit { pid, .. } | Kind::SchedProcessFree { pid, .. } = event.kind {
+            self.held.remove(&pid);
         }
         if let Some(pid) = begins {
             self.may_begin(pid, time, scene);
@@ -251,6 +320,9 @@ impl Detector for IdleWhileWaiting {
             .collect();
         for pid in waiting {
             self.end(pid, end, scene);
+        }
+        for found in std::mem::take(&mut self.presumed).into_values() {
+            self.worst.merge(found);
         }
         Findings {
             detector: "idle-while-waiting",
@@ -296,7 +368,7 @@ mod tests {
                 0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
                   rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
-                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
+                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
                   if     the task may run there, which the trace does not tell
             "#]],
         );
@@ -316,12 +388,59 @@ mod tests {
                 0.003000 .. 0.005000  hog[2] waited 2.000 ms on CPU 0 behind init[1]; for 2.000 ms of it CPU 1 was idle
                   rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
-                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
+                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
                   if     the task may run there, which the trace does not tell
             "#]],
         );
         let runs = two_on_one("").replace(last, "4000 0 hog-2 waking cc1-9 1\n 5000 0 hog-2 switch S init-1");
         check("idle-while-waiting", "", &runs, expect![[""]]);
+    }
+
+    #[test]
+    fn of_cpus_that_were_idle_by_turns_the_last_is_named() {
+        let last = "5000 0 init-1 switch R hog-2";
+        let turns = "2000 2 x-7 switch S idle\n 2001 1 idle switch R y-8\n ";
+        let script = two_on_one("20 2 idle switch R x-7").replace(last, &format!("{turns}{last}"));
+        check(
+            "idle-while-waiting",
+            "",
+            &script,
+            expect![[r#"
+            0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it one CPU or the other was idle, at last CPU 2
+              rule   not in the trace; it may be SIS_UTIL, SIS_PROP
+              try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
+              try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
+              if     the task may run there, which the trace does not tell
+        "#]],
+        );
+    }
+
+    #[test]
+    fn who_is_out_of_quota_waits_for_no_cpu() {
+        // hog could go on when CPU 0 idles.
+        let throttled = "20 0 init-1 switch S hog-2\n 40 0 hog-2 switch R idle\n 60 0 idle switch R init-1\n";
+        let script = two_on_one(throttled);
+        let script: Vec<&str> = script.lines().filter(|line| !line.contains(" init-1 wak")).collect();
+        check("idle-while-waiting", "", &script.join("\n"), expect![[""]]);
+    }
+
+    #[test]
+    fn a_cpu_that_leaves_serves_nobody() {
+        let leaves = "50 0 init-1 waking cpuhp/1-14 1\n 51 0 init-1 wakeup cpuhp/1-14 1\n \
+                      60 1 idle switch R cpuhp/1-14\n 70 1 cpuhp/1-14 switch D idle\n";
+        check("idle-while-waiting", "", &two_on_one(leaves), expect![[""]]);
+    }
+
+    #[test]
+    fn what_rests_on_a_cpu_presumed_idle_falls_with_it() {
+        // No event tells of CPU 1 before 5.6 ms.
+        let script =
+            two_on_one("").lines().filter(|line| !line.contains(" 1 ")).collect::<Vec<_>>().join("\n");
+        let found = |later: &str| {
+            let script = format!("{script}\n 5600 1 {later}");
+            super::super::testdata::findings("idle-while-waiting", "1x1x2", &script).count
+        };
+        assert_eq!((found("idle switch R cc1-9"), found("cc1-9 switch S idle")), (1, 0));
     }
 
     #[test]
@@ -348,7 +467,7 @@ mod tests {
                 0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
                   rule   SCAN_LIMIT at wakeup, then LB_NUMA_ALLOWED
                   avoid  NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
-                  avoid  NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
+                  avoid  NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
                   avoid  LB_NUMA_IMBALANCE=off: the balancer leaves no imbalance between nodes alone
                   if     the task may run there, which the trace does not tell
             "#]],
@@ -366,7 +485,7 @@ mod tests {
                 0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
                   rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
-                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
+                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
             "#]],
         );
     }
@@ -385,7 +504,7 @@ mod tests {
                 0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
                   rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
-                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
+                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
                   if     the task may run there, which the trace does not tell
                   and if CPU 1 was idle, of which no event told until then
             "#]],
@@ -424,10 +543,10 @@ mod tests {
                 "             1000 1 idle switch R cc1-9\n 4000 1 cc1-9 switch S idle\n 9000",
             )),
             expect![[r#"
-                0.000100 .. 0.009000  hog[2] waited 8.900 ms on CPU 0 behind init[1]; for 5.900 ms of it CPU 1 was idle
+                0.000100 .. 0.009000  hog[2] waited 8.900 ms on CPU 0 behind init[1]; for 5.900 ms of it one CPU or the other was idle, at last CPU 1
                   rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
-                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 5.19)
+                  try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
                   if     the task may run there, which the trace does not tell
             "#]],
         );

@@ -45,12 +45,25 @@ impl LatencyOutlier {
         let latency = time.since(wait.since);
         self.latencies.record(latency.0);
         if latency >= self.threshold {
-            self.worst.add(latency, 1, || finding(pid, comm, cpu, time, wait, scene));
+            self.worst.add(latency, 1, || finding(pid, comm, Some(cpu), time, wait, scene));
+        }
+    }
+
+    /// Who still waits when the trace ends.
+    fn still_waiting(&mut self, scene: &Scene, end: Time) {
+        for (pid, task) in scene.tasks() {
+            let Some(wait) = scene.wait(pid).filter(|wait| wait.after != After::Running) else { continue };
+            let latency = end.since(wait.since);
+            if latency >= self.threshold {
+                self.latencies.record(latency.0);
+                self.worst.add(latency, 1, || finding(pid, task.comm, None, end, wait, scene));
+            }
         }
     }
 }
 
-fn finding(pid: Pid, comm: Comm, cpu: CpuId, time: Time, wait: &Wait, scene: &Scene) -> Finding {
+/// A wait that ends on a CPU, or with the trace.
+fn finding(pid: Pid, comm: Comm, cpu: Option<CpuId>, time: Time, wait: &Wait, scene: &Scene) -> Finding {
     let task = Task { pid: pid.0, comm: comm.to_string() };
     let scene_of_task = scene.task(pid);
     let mut chain = Vec::new();
@@ -91,7 +104,10 @@ fn finding(pid: Pid, comm: Comm, cpu: CpuId, time: Time, wait: &Wait, scene: &Sc
     if let Some(reason) = preemption {
         chain.push(format!("it did not preempt: {reason}"));
     }
-    chain.push(format!("{}  it ran on CPU {cpu}", at(time)));
+    chain.push(match cpu {
+        Some(cpu) => format!("{}  it ran on CPU {cpu}", at(time)),
+        None => format!("{}  the trace ends, and it has not run", at(time)),
+    });
 
     let mut avoid: Vec<Avoid> = Vec::new();
     avoid.extend(placed.map_or(&[][..], |placed| avoid::of_placement(&placed.reason)));
@@ -110,19 +126,18 @@ fn finding(pid: Pid, comm: Comm, cpu: CpuId, time: Time, wait: &Wait, scene: &Sc
         .into_iter()
         .chain(preemption.map(|reason| reason.to_string()))
         .collect();
-    let rule = match (rules.is_empty(), avoid.is_empty(), scene.idle_for(pid).is_empty()) {
-        (false, ..) => Some(rules.join(", then ")),
-        (true, false, _) => None,
-        (true, true, true) => {
-            Some("none alone: the turns of all before it add up; less load avoids it".into())
-        }
-        (true, true, false) => Some("not in the trace; others were idle, see idle-while-waiting".into()),
+    let rule = match (rules.is_empty(), avoid.is_empty()) {
+        (false, _) => Some(rules.join(", then ")),
+        (true, false) => None,
+        (true, true) => Some(without_switch(pid, wait, time, scene)),
     };
+    let longest = wait.longest(time);
+    let most = if cpu.is_some_and(|cpu| cpu != longest) { ", most of it" } else { "" };
     Finding {
         from_ns: wait.since.0,
         to_ns: time.0,
         cpus: wait.places.iter().map(|(_, cpu)| cpu.0).collect(),
-        what: format!("{task} waited {} for CPU {cpu}", ms(time.since(wait.since))),
+        what: format!("{task} waited {}{most} for CPU {longest}", ms(time.since(wait.since))),
         tasks,
         chain,
         rule,
@@ -135,8 +150,8 @@ fn finding(pid: Pid, comm: Comm, cpu: CpuId, time: Time, wait: &Wait, scene: &Sc
 /// What may help where no decision is told: something only where one task kept the CPU. A wait
 /// behind many is the load's, and no switch makes it go away.
 fn unexplained(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> Vec<Avoid> {
-    // Others are idle: that is where to look, and another detector's to tell.
-    if !scene.idle_for(pid).is_empty() {
+    // Others are idle: that is where to look, and another detector's to tell. Or no slice ends what ran.
+    if !scene.idle_for(pid).is_empty() || above(pid, wait, time, scene).is_some() {
         return Vec::new();
     }
     /// Longer than a base slice and a tick: the CPU was not given up where a slice ended.
@@ -148,6 +163,37 @@ fn unexplained(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> Vec<Avoid> {
         Some(longest) if 2 * longest.0 >= time.since(wait.since).0 => vec![NO_RUN_TO_PARITY, HRTICK],
         _ => Vec::new(),
     }
+}
+
+/// Why it waited, where no switch would change that.
+fn without_switch(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> String {
+    let cpu = wait.longest(time);
+    let idled = scene.ran(cpu, wait.since, time).iter().filter(|s| s.pid == Pid::IDLE).map(span).sum::<u64>();
+    if 10 * idled >= 9 * time.since(wait.since).0 {
+        return "its CPU idled beside it: its group was out of quota, or it is a deadline task out of budget"
+            .into();
+    }
+    if let Some(above) = above(pid, wait, time, scene) {
+        return format!("priority: {} is before it, whatever their slices", scene.name(above));
+    }
+    match scene.idle_for(pid).is_empty() {
+        true => "none alone: the turns of all before it add up; less load avoids it".into(),
+        false => "not in the trace; others were idle, see idle-while-waiting".into(),
+    }
+}
+
+/// The real-time or deadline task that had the CPU for most of a wait, if it is before the one that waited.
+fn above(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> Option<Pid> {
+    /// The first priority of fair tasks.
+    const FAIR: i32 = 100;
+    let prio = |pid| scene.task(pid).and_then(|task| task.prio);
+    let (ran, _) = scene.ran_most(wait.longest(time), wait.since, time)?;
+    let before = prio(ran)?;
+    (before < FAIR && prio(pid).is_none_or(|own| before <= own)).then_some(ran)
+}
+
+fn span(stretch: &Stretch) -> u64 {
+    stretch.to.since(stretch.from).0
 }
 
 /// The wakers behind the first one that had to wait themselves, nearest first, each with a sentence.
@@ -228,7 +274,8 @@ impl Detector for LatencyOutlier {
 
     fn after(&mut self, _: &Event, _: &Scene) {}
 
-    fn finish(self: Box<Self>, scene: &Scene, _: Time) -> Findings {
+    fn finish(mut self: Box<Self>, scene: &Scene, end: Time) -> Findings {
+        self.still_waiting(scene, end);
         let percentile = |percent| ms(Duration(self.latencies.percentile(percent).unwrap_or(0)));
         let figures = format!(
             "of {} wake-ups; median {}, 99 % under {}, longest {}",
@@ -253,6 +300,46 @@ impl Detector for LatencyOutlier {
 mod tests {
     use super::super::testdata::check;
     use expect_test::expect;
+
+    #[test]
+    fn a_wait_that_outlasts_the_trace_is_found() {
+        check(
+            "latency-outlier",
+            "",
+            "0    0 idle   switch R hog-1
+             100  0 hog-1  waking db-2 0
+             101  0 hog-1  wakeup db-2 0
+             9000 0 hog-1  waking x-3 0",
+            expect![[r#"
+                0.000100 .. 0.009000  db[2] waited 8.900 ms for CPU 0
+                    0.000100  hog[1] on CPU 0 woke db[2]; it was put on CPU 0
+                    CPU 0 ran hog[1] for 8.900 ms
+                    0.009000  the trace ends, and it has not run
+                  rule   not in the trace; it may be the lack of HRTICK, a model other than preempt=full
+                  try    HRTICK: slices end by a timer instead of at the tick after
+                  try    preempt=full: a running task makes way wherever it may, not only at its next preemption point
+            "#]],
+        );
+    }
+
+    #[test]
+    fn who_waits_behind_a_real_time_task_is_told_so() {
+        check(
+            "latency-outlier",
+            "",
+            "0    0 idle   switch R fifo-1
+             100  0 fifo-1 waking db-2 0
+             101  0 fifo-1 wakeup db-2 0
+             9000 0 fifo-1 switch S db-2",
+            expect![[r#"
+                0.000100 .. 0.009000  db[2] waited 8.900 ms for CPU 0
+                    0.000100  fifo[1] on CPU 0 woke db[2]; it was put on CPU 0
+                    CPU 0 ran fifo[1] for 8.900 ms
+                    0.009000  it ran on CPU 0
+                  rule   priority: fifo[1] is before it, whatever their slices
+            "#]],
+        );
+    }
 
     #[test]
     fn a_wake_up_of_one_that_ran_is_over_when_it_sleeps() {
@@ -314,7 +401,7 @@ mod tests {
              5000  1 hog-2! migrate job-6 0 1
              9000  1 hog-2  switch S job-6",
             expect![[r#"
-                0.001000 .. 0.009000  job[6] waited 8.000 ms for CPU 1
+                0.001000 .. 0.009000  job[6] waited 8.000 ms, most of it for CPU 0
                     0.001000  hog[1] on CPU 0 woke job[6]; it was put on CPU 0
                     CPU 0 ran hog[1] for 4.000 ms
                     0.005000  it was moved to CPU 1
@@ -358,7 +445,12 @@ mod tests {
              1001  0 hog-1  wakeup job-6 0
              5000  0 cc1-7  waking cc1-8 1
              9000  0 cc1-7  switch S job-6",
-            expect![[""]],
+            expect![[r#"
+                0.005000 .. 0.009000  cc1[8] waited 4.000 ms for CPU 1
+                    0.005000  cc1[7] on CPU 0 woke cc1[8]; it was put on CPU 1
+                    0.009000  the trace ends, and it has not run
+                  rule   none alone: the turns of all before it add up; less load avoids it
+            "#]],
         );
     }
 

@@ -240,7 +240,7 @@ mod tests {
                   try    NO_WAKEUP_PREEMPTION: a woken task waits for the end of the current slice
                   try    RUN_TO_PARITY: the current task is protected until its slice is used up (EEVDF)
                   try    NO_PREEMPT_SHORT: a task with a shorter slice does not end that protection
-                  try    preempt=lazy: the fair class asks for a reschedule at the next tick or return to user mode only
+                  try    preempt=lazy: the fair class asks for a reschedule at the next tick or return to user mode only (6.13 and later)
             "#]],
         );
     }
@@ -276,7 +276,7 @@ mod tests {
                     a[1] preempted b[2] 11 times
                     b[2] preempted a[1] 10 times
                   rule   not in the trace; it may be a model other than preempt=lazy
-                  try    preempt=lazy: the fair class asks for a reschedule at the next tick or return to user mode only
+                  try    preempt=lazy: the fair class asks for a reschedule at the next tick or return to user mode only (6.13 and later)
             "#]],
         );
     }

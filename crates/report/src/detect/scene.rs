@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use schedlab_topology::{CpuId, CpuMask};
-use schedlab_trace::{Comm, Event, How, Kind, UnseenSwitches};
+use schedlab_trace::{Comm, Event, Hotplug, Hotplugs, How, Kind, UnseenSwitches};
 use schedlab_units::{Duration, Pid, Time};
 
 use super::Who;
@@ -31,6 +31,10 @@ pub struct Scene {
     affinity: BTreeMap<Who, CpuMask>,
     /// Switches that are missing.
     unseen: UnseenSwitches,
+    /// CPUs that leave and come back.
+    hotplugs: Hotplugs,
+    /// CPUs to which no task may go meanwhile.
+    away: CpuMask,
     /// Which kinds of events there were.
     heard: Heard,
 }
@@ -109,6 +113,8 @@ pub struct Stretch {
 pub struct TaskScene {
     /// Its latest name.
     pub comm: Comm,
+    /// Its priority as the kernel counts: below 0 deadline, below 100 real-time; unknown until it is told.
+    pub prio: Option<i32>,
     /// What it does.
     pub state: State,
     /// What it may use; not known for most tasks of a recording.
@@ -239,6 +245,8 @@ impl Scene {
             silent,
             affinity,
             unseen: UnseenSwitches::default(),
+            hotplugs: Hotplugs::default(),
+            away: CpuMask::default(),
             heard: Heard::default(),
         }
     }
@@ -311,9 +319,14 @@ impl Scene {
         self.idle.contains(cpu)
     }
 
+    /// Of a set of idle CPUs those that are only presumed to be.
+    pub fn only_presumed(&self, idle: &CpuMask) -> CpuMask {
+        idle.and(&self.silent)
+    }
+
     /// What has to be true for a set of CPUs to be idle, if that is only presumed of some.
     pub fn presumed(&self, idle: &CpuMask) -> Option<String> {
-        let silent = idle.and(&self.silent);
+        let silent = self.only_presumed(idle);
         (!silent.is_empty()).then(|| format!("{} idle, of which no event told until then", were(&silent)))
     }
 
@@ -396,6 +409,16 @@ impl Scene {
             .collect()
     }
 
+    /// Who ran longest on a CPU from one time to another, idling aside, and whether for nearly all of it.
+    pub fn ran_most(&self, cpu: CpuId, from: Time, to: Time) -> Option<(Pid, bool)> {
+        let mut spans: BTreeMap<Pid, Duration> = BTreeMap::new();
+        for stretch in self.ran(cpu, from, to).iter().filter(|stretch| stretch.pid != Pid::IDLE) {
+            *spans.entry(stretch.pid).or_default() += stretch.to.since(stretch.from);
+        }
+        let (pid, span) = spans.into_iter().max_by_key(|(_, span)| *span)?;
+        Some((pid, span.0 >= to.since(from).0 / 10 * 9))
+    }
+
     /// Follows one event, after [`Scene::sync`].
     pub fn event(&mut self, event: &Event) {
         self.see(event.cpu);
@@ -404,10 +427,22 @@ impl Scene {
             self.tasks.entry(pid).or_default().state = State::Unknown;
         }
         self.hear(event);
+        self.plug(event);
         match &event.kind {
-            Kind::SchedSwitch { prev_comm, prev_pid, prev_state, next_comm, next_pid, .. } => {
+            Kind::SchedSwitch {
+                prev_comm,
+                prev_pid,
+                prev_prio,
+                prev_state,
+                next_comm,
+                next_pid,
+                next_prio,
+                ..
+            } => {
                 self.call(*prev_pid, *prev_comm);
                 self.call(*next_pid, *next_comm);
+                self.ranked(*prev_pid, *prev_prio);
+                self.ranked(*next_pid, *next_prio);
                 self.leave(event, *prev_pid, *prev_comm, prev_state.is_runnable());
                 self.run(event, *next_pid);
                 if prev_state.is_dead() {
@@ -599,6 +634,28 @@ impl Scene {
         }
     }
 
+    fn ranked(&mut self, pid: Pid, prio: i32) {
+        if pid != Pid::IDLE {
+            self.tasks.entry(pid).or_default().prio = Some(prio);
+        }
+    }
+
+    /// No task may go to a CPU that leaves, until it is back.
+    fn plug(&mut self, event: &Event) {
+        match self.hotplugs.event(event) {
+            Some((cpu, Hotplug::Deactivating)) => {
+                self.see(cpu);
+                widen(&mut self.away, self.cpus.len()).set(cpu);
+                self.update_idle(cpu);
+            }
+            Some((cpu, Hotplug::Active)) if self.away.contains(cpu) => {
+                self.away.clear(cpu);
+                self.update_idle(cpu);
+            }
+            _ => {}
+        }
+    }
+
     /// Makes room for a CPU.
     fn see(&mut self, cpu: CpuId) {
         if cpu.index() >= self.cpus.len() {
@@ -632,7 +689,7 @@ impl Scene {
             Some((pid, _)) => pid == Pid::IDLE,
             None => self.silent.contains(id),
         };
-        let is_idle = is_idle && cpu.waiting.is_empty();
+        let is_idle = is_idle && cpu.waiting.is_empty() && !self.away.contains(id);
         let idle = widen(&mut self.idle, self.cpus.len());
         if is_idle { idle.set(id) } else { idle.clear(id) }
     }

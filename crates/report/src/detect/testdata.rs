@@ -70,19 +70,27 @@ fn name<'a>(task: &'a str, cpu: &str) -> (String, &'a str) {
     }
 }
 
+/// Who is called `fifo` is a real-time task.
+fn prio(comm: &str) -> i32 {
+    if comm == "fifo" { 49 } else { 120 }
+}
+
 fn event(verb: &str, args: &[&str], current: (&str, &str), cpu: &str) -> String {
     let task = |task: &str| {
         let (comm, pid) = name(task, cpu);
-        format!("comm={comm} pid={pid} prio=120")
+        format!("comm={comm} pid={pid} prio={}", prio(&comm))
     };
     let number = |task: &str| name(task, cpu).1.to_owned();
     match (verb, args) {
         ("switch", [state, next]) => {
             let (comm, pid) = name(next, cpu);
             format!(
-                "sched_switch: prev_comm={} prev_pid={} prev_prio=120 prev_state={state} ==> next_comm={comm} \
-                 next_pid={pid} next_prio=120",
-                current.0, current.1
+                "sched_switch: prev_comm={} prev_pid={} prev_prio={} prev_state={state} ==> next_comm={comm} \
+                 next_pid={pid} next_prio={}",
+                current.0,
+                current.1,
+                prio(current.0),
+                prio(&comm)
             )
         }
         ("waking", [woken, cpu]) => format!("sched_waking: {} target_cpu={cpu:0>3}", task(woken)),
