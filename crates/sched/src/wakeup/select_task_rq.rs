@@ -52,17 +52,21 @@ impl Sched {
         self.placed(task, this, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK))
     }
 
-    /// A CPU for a running task that executes another program; its own to stay.
+    /// A CPU for a running task that executes another program; its own to stay. Only the fair class looks for
+    /// another one.
     ///
-    /// Kernel: sched_exec(), kernel/sched/core.c, v6.12.
+    /// Kernel: sched_exec(), kernel/sched/core.c, select_task_rq_rt(), select_task_rq_dl(), v6.1, v6.12.
     pub fn decide_exec(
         &self,
         task: TaskId,
         now: Time,
         passed_over: Option<&RefCell<Vec<Candidate>>>,
     ) -> Placement {
-        let view = View::new(self, now, passed_over);
         let this = self.task(task).cpu;
+        if self.class_of(task) != Class::Fair {
+            return Placement::new(this, Reason::KeepCpu);
+        }
+        let view = View::new(self, now, passed_over);
         let placement = select_slow(&view, task, this, this, SdFlags::BALANCE_EXEC);
         if self.rqs[placement.cpu].active { placement } else { Placement::new(this, Reason::StayLocal) }
     }
@@ -184,13 +188,37 @@ pub(super) fn top_domain(sched: &Sched, this: CpuId, flag: SdFlags) -> Option<Sd
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
     use alloc::sync::Arc;
 
+    use expect_test::expect;
     use schedlab_topology::{CpuId, CpuMask};
 
-    use crate::drawing::{NOW, draw};
-    use crate::lab::Random;
-    use crate::{Curr, PRESETS, Wakeup};
+    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::lab::{Lab, MS, Random};
+    use crate::{Curr, NewTask, PRESETS, Policy, Wakeup};
+
+    #[test]
+    fn only_fair_tasks_look_for_a_cpu_when_they_execute_another_program() {
+        let goes = |policy| {
+            by_kernel("", move |kernel| {
+                let mut lab = Lab::new(kernel, "1x1x4");
+                let [running, _] = ["running", "waits"].map(|name| {
+                    let policy = if name == "running" { policy } else { Policy::Normal };
+                    lab.fork(name, 0, NewTask { policy, ..lab.spec() })
+                });
+                let placement = lab.sched.decide_exec(running, lab.time(), None);
+                format!("cpu {}, {}", placement.cpu.0, placement.reason.name())
+            })
+        };
+        let deadline = Policy::Deadline { runtime: MS, deadline: 10 * MS, period: 10 * MS };
+        expect!["v4.13..v7.2: cpu 0, KEEP_CPU"].assert_eq(&goes(Policy::Fifo(10)));
+        expect!["v4.13..v7.2: cpu 0, KEEP_CPU"].assert_eq(&goes(deadline));
+        expect![[r#"
+            v4.13: cpu 0, STAY_LOCAL
+            v5.5..v7.2: cpu 1, IDLEST_ONLY"#]]
+        .assert_eq(&goes(Policy::Normal));
+    }
 
     /// Whatever the state: the answer is a CPU the task may use, and the same when asked again.
     #[test]
