@@ -174,7 +174,7 @@ features! {
     ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that comes into any other class while it runs is asked to make way, not only one that becomes fair." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     BandwidthPerTask "BANDWIDTH_PER_TASK" "Throttling stops tasks at their exit to user mode, not the group's queue." "throttle_cfs_rq(), v6.18" [0 0 0 0 0 0 0 1];
     HzBw "HZ_BW" "Bandwidth control keeps the tick on full-dynticks CPUs." "features.h, v6.7; obeyed by nothing: no CPU is in full-dynticks mode" [0 0 0 0 0 1 0 0];
-    RtRuntimeShare "RT_RUNTIME_SHARE" "RT run time is lent between CPUs." "features.h; obeyed by nothing: lending is left out" [1 0 0 0 0 0 0 0];
+    RtRuntimeShare "RT_RUNTIME_SHARE" "RT run time is lent between CPUs." "features.h, up to v5.9; obeyed by nothing: lending is left out" [1 1 0 0 0 0 0 0];
     WarnLatency "LATENCY_WARN" "Warn when a reschedule is long overdue." "features.h, v5.12; obeyed by nothing: a warning decides nothing" [0 0 0 0 0 0 0 0];
     PoolSendsBack "POOL_SENDS_BACK" "A worker that is woken away from the CPUs of its pool is sent back there." "kick_pool(), kernel/workqueue.c, v6.6; obeyed by the audit" [0 0 0 0 0 1 1 1];
     SwitchStatePassed "SWITCH_STATE_PASSED" "sched_switch tells the state with which a task called the scheduler, not that when the event is written." "__trace_sched_switch_state(), v5.18; obeyed where recordings are read" [0 0 1 1 1 1 1 1];

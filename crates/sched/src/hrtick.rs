@@ -191,10 +191,8 @@ mod tests {
         sched.rqs[cpu].hrtick = Some(NOW.0 + 1_000_000);
         sched.set_policy(b, Policy::Rr(5), NOW);
         sched.schedule(cpu, Deactivate::Preempted, NOW);
-        let left = |sched: &Sched| sched.task(b).rt_time_left;
-        let before = left(sched);
         let at = sched.hrtick_at(cpu).unwrap();
         sched.hrtick(cpu, Time(at));
-        assert_eq!(before - left(sched), sched.tick_ns() as i64);
+        assert_eq!(sched.task(b).rr_ticks_left, 24, "a turn has 25 ticks");
     }
 }

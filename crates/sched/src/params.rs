@@ -120,7 +120,7 @@ impl Sched {
         if entry.policy.class() == from.class() || entry.state == TaskState::New {
             return;
         }
-        entry.rt_time_left = 0;
+        entry.dl_runtime = 0;
         entry.dl_deadline = 0;
         entry.dl_throttled = false;
         if !entry.policy.is_fair() {
@@ -149,6 +149,7 @@ impl Sched {
         self.update_rq_clock(cpu, now);
         let queued = self.task(task).on_rq;
         let running = self.rqs[cpu].curr == Curr::Task(task);
+        let before = self.task(task).policy.rt_priority();
         if queued {
             self.dequeue_task(cpu, task, DequeueFlags { save: true, moves, ..DequeueFlags::default() });
         }
@@ -157,7 +158,8 @@ impl Sched {
         }
         change(self);
         if queued {
-            self.enqueue_task(cpu, task, EnqueueFlags { restore: true, ..EnqueueFlags::default() });
+            let head = self.task(task).policy.rt_priority() <= before;
+            self.enqueue_task(cpu, task, EnqueueFlags { restore: true, head, ..EnqueueFlags::default() });
         }
         if running {
             self.set_next_again(cpu, task);

@@ -152,8 +152,10 @@ pub struct Task {
     pub list_prev: Option<TaskId>,
     /// On that list.
     pub on_list: bool,
-    /// RR: ns left; DL: budget left.
-    pub rt_time_left: i64,
+    /// RR: ticks left of its turn; 0 before its first.
+    pub rr_ticks_left: u32,
+    /// DL: budget left, ns.
+    pub dl_runtime: i64,
     /// DL: absolute deadline.
     pub dl_deadline: u64,
     /// DL: out of budget until replenished.

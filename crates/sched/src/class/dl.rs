@@ -9,7 +9,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::cfs_rq::before;
 use crate::class::Class;
-use crate::{Curr, DequeueFlags, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched};
+use crate::{Curr, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched};
 
 /// Parameters of a deadline task: budget, relative deadline, period.
 fn params(policy: Policy) -> (u64, u64, u64) {
@@ -35,17 +35,17 @@ impl Sched {
         let entry = self.task_mut(task);
         if flags.restore && !entry.dl_throttled && before(entry.dl_deadline, now) {
             entry.dl_deadline = now.wrapping_add(deadline);
-            entry.rt_time_left = runtime as i64;
+            entry.dl_runtime = runtime as i64;
         } else if flags.wakeup || flags.initial {
             // What is left of the old budget may be kept if using it up by the old
             // deadline takes no more than the reserved bandwidth.
             let past = !before(now, entry.dl_deadline);
-            let left = entry.rt_time_left.max(0) as u128;
+            let left = entry.dl_runtime.max(0) as u128;
             let overflow =
                 left * deadline as u128 > runtime as u128 * entry.dl_deadline.wrapping_sub(now) as u128;
             if past || overflow {
                 entry.dl_deadline = now.wrapping_add(deadline);
-                entry.rt_time_left = runtime as i64;
+                entry.dl_runtime = runtime as i64;
                 entry.dl_throttled = false;
             }
         }
@@ -71,7 +71,7 @@ impl Sched {
     }
 
     /// Kernel: dequeue_task_dl(), kernel/sched/deadline.c, v6.12.
-    pub(crate) fn dequeue_task_dl(&mut self, cpu: CpuId, task: TaskId, _flags: DequeueFlags) {
+    pub(crate) fn dequeue_task_dl(&mut self, cpu: CpuId, task: TaskId) {
         self.update_curr_dl(cpu);
         self.remove_dl(cpu, task);
     }
@@ -105,8 +105,8 @@ impl Sched {
             self.sched_rt_avg_update(cpu, delta);
         }
         let entry = self.task_mut(task);
-        entry.rt_time_left -= delta as i64;
-        if entry.rt_time_left <= 0 && !entry.dl_throttled {
+        entry.dl_runtime -= delta as i64;
+        if entry.dl_runtime <= 0 && !entry.dl_throttled {
             entry.dl_throttled = true;
             let (_, deadline, period) = params(entry.policy);
             let at = entry.dl_deadline.wrapping_sub(deadline).wrapping_add(period);
@@ -127,13 +127,13 @@ impl Sched {
         self.update_rq_clock(cpu, now);
         let (runtime, deadline, period) = params(self.task(task).policy);
         let entry = self.task_mut(task);
-        while entry.rt_time_left <= 0 {
+        while entry.dl_runtime <= 0 {
             entry.dl_deadline = entry.dl_deadline.wrapping_add(period);
-            entry.rt_time_left += runtime.max(1) as i64;
+            entry.dl_runtime += runtime.max(1) as i64;
         }
         if !before(now.0, entry.dl_deadline) {
             entry.dl_deadline = now.0 + deadline;
-            entry.rt_time_left = runtime as i64;
+            entry.dl_runtime = runtime as i64;
         }
         entry.dl_throttled = false;
         if entry.on_rq {
@@ -157,7 +157,7 @@ impl Sched {
         let entry = self.task_mut(task);
         if !entry.dl_throttled {
             entry.dl_throttled = true;
-            entry.rt_time_left = 0;
+            entry.dl_runtime = 0;
             let (_, deadline, period) = params(entry.policy);
             let at = entry.dl_deadline.wrapping_sub(deadline).wrapping_add(period);
             self.remove_dl(cpu, task);

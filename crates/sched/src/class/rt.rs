@@ -10,10 +10,10 @@ use schedlab_units::{TaskId, Time};
 use crate::class::Class;
 use crate::{Curr, Effect, EnqueueFlags, Policy, Pressure, Rq, RtThrottle, Sched};
 
-/// Time an RR task runs before the next of its priority, ns.
+/// Time an RR task runs before the next of its priority, ms.
 ///
 /// Kernel: RR_TIMESLICE, include/linux/sched/rt.h.
-const RR_TIMESLICE: i64 = 100_000_000;
+const RR_TIMESLICE_MS: u64 = 100;
 
 impl Policy {
     /// RT priority, 1..=99; 0 for all others.
@@ -35,15 +35,11 @@ impl Rq {
 }
 
 impl Sched {
-    /// Queues behind those of the same priority, or before them when it comes back after
-    /// a change of its parameters.
+    /// Queues behind those of the same priority, or before them.
     ///
     /// Kernel: enqueue_task_rt(), kernel/sched/rt.c, v6.12.
     pub(crate) fn enqueue_task_rt(&mut self, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
-        self.insert_rt(cpu, task, flags.restore);
-        if self.task(task).rt_time_left <= 0 {
-            self.task_mut(task).rt_time_left = RR_TIMESLICE;
-        }
+        self.insert_rt(cpu, task, flags.head);
         if !self.rqs[cpu].rt_throttled {
             self.add_nr_running(cpu, 1);
         }
@@ -180,13 +176,13 @@ impl Sched {
         self.update_curr_rt(cpu);
         self.update_rt_rq_load_avg(cpu, true);
         let Policy::Rr(priority) = self.task(task).policy else { return };
-        let tick = self.tick_ns() as i64;
-        let left = &mut self.task_mut(task).rt_time_left;
-        *left -= tick;
+        let slice = ((RR_TIMESLICE_MS * self.kernel.tunables.hz / 1000) as u32).max(1);
+        let left = &mut self.task_mut(task).rr_ticks_left;
+        *left = if *left == 0 { slice } else { *left } - 1;
         if *left > 0 {
             return;
         }
-        *left = RR_TIMESLICE;
+        *left = slice;
         let others = |&&other: &&TaskId| self.task(other).policy.rt_priority() == priority;
         if self.rqs[cpu].rt_queue.iter().filter(others).count() > 1 {
             self.requeue_task_rt(cpu, task);
@@ -209,12 +205,71 @@ impl Sched {
 mod tests {
     use alloc::format;
     use alloc::string::String;
+    use alloc::vec::Vec;
 
     use expect_test::expect;
+    use schedlab_topology::CpuId;
+    use schedlab_units::TaskId;
 
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
-    use crate::{NewTask, Policy};
+    use crate::{NICE_0_LOAD, NewTask, Policy, TgId};
+
+    #[test]
+    fn a_turn_of_round_robin_is_100_ms_in_whole_ticks() {
+        for (hz, ticks) in [(100, 10), (250, 25), (300, 30), (1000, 100)] {
+            let found = by_kernel(&format!("+hz={hz}"), |kernel| {
+                let mut lab = Lab::new(kernel, "1x1x1");
+                for name in ["a", "b"] {
+                    lab.fork(name, 0, NewTask { policy: Policy::Rr(50), ..lab.spec() });
+                }
+                let tick = lab.sched.tick_ns();
+                lab.run((ticks - 1) * tick);
+                let early = String::from(lab.running(0));
+                lab.run(tick);
+                format!("{early}, then {}", lab.running(0))
+            });
+            assert_eq!(found, "v4.13..v7.2: a, then b", "{hz} Hz");
+        }
+    }
+
+    #[test]
+    fn a_new_priority_puts_a_task_before_or_behind_others_and_a_new_group_behind_them() {
+        let order = |change: fn(&mut Lab, TaskId)| {
+            by_kernel("", |kernel| {
+                let mut lab = Lab::new(kernel, "1x1x1");
+                let priorities = [("top", 30), ("x", 20), ("y", 20), ("z", 10)];
+                let mut tasks = Vec::new();
+                for (name, priority) in priorities {
+                    tasks.push((
+                        lab.fork(name, 0, NewTask { policy: Policy::Fifo(priority), ..lab.spec() }),
+                        name,
+                    ));
+                }
+                let changed = tasks[1].0;
+                change(&mut lab, changed);
+                let queue = &lab.sched.rqs[CpuId(0)].rt_queue;
+                let named = |task: &TaskId| tasks.iter().find(|(other, _)| other == task).unwrap().1;
+                queue.iter().map(named).collect::<Vec<_>>().join(" ")
+            })
+        };
+        let falls = order(|lab, task| {
+            let now = lab.time();
+            lab.sched.set_policy(task, Policy::Fifo(10), now);
+        });
+        expect!["v4.13..v7.2: top y x z"].assert_eq(&falls);
+        let rises = order(|lab, task| {
+            let now = lab.time();
+            lab.sched.set_policy(task, Policy::Fifo(30), now);
+        });
+        expect!["v4.13..v7.2: top x y z"].assert_eq(&rises);
+        let moves = order(|lab, task| {
+            let now = lab.time();
+            let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), now);
+            lab.sched.move_task_to_group(task, group, now);
+        });
+        expect!["v4.13..v7.2: top y x z"].assert_eq(&moves);
+    }
 
     #[test]
     fn rt_tasks_give_way_after_950_ms_always_or_only_to_fair_tasks_that_wait() {
