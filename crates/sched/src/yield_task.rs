@@ -17,7 +17,7 @@ impl Sched {
         match self.class_of(task) {
             Class::Fair => self.yield_task_fair(cpu, SeId(task.0)),
             Class::Rt => self.requeue_task_rt(cpu, task),
-            Class::Dl => self.yield_task_dl(cpu, task),
+            Class::Dl => self.yield_task_dl(cpu),
             Class::Stop | Class::Idle => {}
         }
     }

@@ -9,7 +9,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::cfs_rq::before;
 use crate::class::Class;
-use crate::{Curr, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched};
+use crate::{Curr, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched, Task};
 
 /// Parameters of a deadline task: budget, relative deadline, period.
 fn params(policy: Policy) -> (u64, u64, u64) {
@@ -17,6 +17,19 @@ fn params(policy: Policy) -> (u64, u64, u64) {
         Policy::Deadline { runtime, deadline, period } => (runtime, deadline, period),
         other => panic!("{other:?} is not a deadline policy"),
     }
+}
+
+/// Bits after the point of a bandwidth.
+///
+/// Kernel: BW_SHIFT, kernel/sched/sched.h.
+const BW_SHIFT: u32 = 20;
+
+/// When the period after that of a task's deadline begins.
+///
+/// Kernel: dl_next_period(), kernel/sched/deadline.c, v6.12.
+fn next_period(task: &Task) -> u64 {
+    let (_, deadline, period) = params(task.policy);
+    task.dl_deadline.wrapping_sub(deadline).wrapping_add(period)
 }
 
 impl Rq {
@@ -28,30 +41,71 @@ impl Rq {
 }
 
 impl Sched {
-    /// Kernel: enqueue_task_dl(), update_dl_entity(), setup_new_dl_entity(), kernel/sched/deadline.c, v6.12.
+    /// A task that is out of budget is not queued: its timer does that.
+    ///
+    /// Kernel: enqueue_task_dl(), setup_new_dl_entity(), kernel/sched/deadline.c, v6.1, v6.12.
     pub(crate) fn enqueue_task_dl(&mut self, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
-        let now = self.rqs[cpu].clock;
-        let (runtime, deadline, _) = params(self.task(task).policy);
+        if !self.task(task).dl_throttled {
+            self.throttle_past_deadline(task);
+        }
+        if self.task(task).dl_throttled {
+            return;
+        }
+        let entry = self.task(task);
+        if flags.wakeup || flags.initial {
+            self.update_dl_entity(task);
+        } else if flags.restore && before(entry.dl_deadline, self.rqs[cpu].clock) {
+            self.new_dl_period(task);
+        }
+        self.insert_dl(cpu, task);
+    }
+
+    /// A task whose deadline is not the end of its period, and is over, waits for the next period.
+    ///
+    /// Kernel: dl_check_constrained_dl(), kernel/sched/deadline.c, v6.1, v6.12.
+    fn throttle_past_deadline(&mut self, task: TaskId) {
+        let entry = self.task(task);
+        let (_, deadline, period) = params(entry.policy);
+        let (now, ends) = (self.rqs[entry.cpu].clock, entry.dl_deadline);
+        let is_new = ends == 0;
+        if deadline == period || is_new || !before(ends, now) || !before(now, next_period(entry)) {
+            return;
+        }
+        if self.start_dl_timer(task) {
+            let entry = self.task_mut(task);
+            entry.dl_throttled = true;
+            entry.dl_runtime = entry.dl_runtime.min(0);
+        }
+    }
+
+    /// What is left of the old budget may be kept if using it up by the old deadline takes no more than the
+    /// reserved bandwidth. If it takes more, a task whose deadline is the end of its period begins
+    /// another one, and others keep as much of the budget as they may.
+    ///
+    /// Kernel: update_dl_entity(), update_dl_revised_wakeup(), dl_entity_overflow(), kernel/sched/deadline.c, v6.1, v6.12.
+    fn update_dl_entity(&mut self, task: TaskId) {
+        let entry = self.task(task);
+        let (runtime, deadline, period) = params(entry.policy);
+        let now = self.rqs[entry.cpu].clock;
+        let past = before(entry.dl_deadline, now);
+        let laxity = entry.dl_deadline.wrapping_sub(now);
+        let left = entry.dl_runtime.max(0) as u128;
+        let overflow = left * deadline as u128 > runtime as u128 * laxity as u128;
+        if past || overflow && deadline == period {
+            self.new_dl_period(task);
+        } else if overflow {
+            let density = ((runtime as u128) << BW_SHIFT) / deadline as u128;
+            self.task_mut(task).dl_runtime = ((density * laxity as u128) >> BW_SHIFT) as i64;
+        }
+    }
+
+    /// Kernel: replenish_dl_new_period(), kernel/sched/deadline.c, v6.1, v6.12.
+    fn new_dl_period(&mut self, task: TaskId) {
+        let now = self.rqs[self.task(task).cpu].clock;
         let entry = self.task_mut(task);
-        if flags.restore && !entry.dl_throttled && before(entry.dl_deadline, now) {
-            entry.dl_deadline = now.wrapping_add(deadline);
-            entry.dl_runtime = runtime as i64;
-        } else if flags.wakeup || flags.initial {
-            // What is left of the old budget may be kept if using it up by the old
-            // deadline takes no more than the reserved bandwidth.
-            let past = !before(now, entry.dl_deadline);
-            let left = entry.dl_runtime.max(0) as u128;
-            let overflow =
-                left * deadline as u128 > runtime as u128 * entry.dl_deadline.wrapping_sub(now) as u128;
-            if past || overflow {
-                entry.dl_deadline = now.wrapping_add(deadline);
-                entry.dl_runtime = runtime as i64;
-                entry.dl_throttled = false;
-            }
-        }
-        if !entry.dl_throttled {
-            self.insert_dl(cpu, task);
-        }
+        let (runtime, deadline, _) = params(entry.policy);
+        entry.dl_deadline = now.wrapping_add(deadline);
+        entry.dl_runtime = runtime as i64;
     }
 
     fn insert_dl(&mut self, cpu: CpuId, task: TaskId) {
@@ -62,12 +116,13 @@ impl Sched {
         self.add_nr_running(cpu, 1);
     }
 
-    fn remove_dl(&mut self, cpu: CpuId, task: TaskId) -> bool {
+    /// Takes a task off the queue, unless it left when its budget ended.
+    fn remove_dl(&mut self, cpu: CpuId, task: TaskId) {
         let rq = &mut self.rqs[cpu];
-        let Some(at) = rq.dl_queue.iter().position(|&other| other == task) else { return false };
-        rq.dl_queue.remove(at);
-        rq.nr_running -= 1;
-        true
+        if let Some(at) = rq.dl_queue.iter().position(|&other| other == task) {
+            rq.dl_queue.remove(at);
+            rq.nr_running -= 1;
+        }
     }
 
     /// Kernel: dequeue_task_dl(), kernel/sched/deadline.c, v6.12.
@@ -89,54 +144,94 @@ impl Sched {
         }
     }
 
-    /// Charges the running deadline task; out of budget, it leaves until replenished.
+    /// Charges the running deadline task, if it has not left the queue.
     ///
-    /// Kernel: update_curr_dl(), kernel/sched/deadline.c, v6.12.
+    /// Kernel: update_curr_dl(), kernel/sched/deadline.c, v6.1, v6.12.
     pub(crate) fn update_curr_dl(&mut self, cpu: CpuId) {
+        self.charge_dl(cpu, false);
+    }
+
+    /// Charges the running deadline task, which may give up the rest of its budget.
+    fn charge_dl(&mut self, cpu: CpuId, yields: bool) {
         let Curr::Task(task) = self.rqs[cpu].curr else { return };
-        if self.class_of(task) != Class::Dl {
+        if self.class_of(task) != Class::Dl || !self.rqs[cpu].dl_queue.contains(&task) {
             return;
         }
         let delta = self.update_curr_common(cpu);
-        if delta == 0 {
+        if delta == 0 && !yields {
             return;
         }
         if self.kernel.rules.pressure == Pressure::RtAvg {
             self.sched_rt_avg_update(cpu, delta);
         }
-        let entry = self.task_mut(task);
-        entry.dl_runtime -= delta as i64;
-        if entry.dl_runtime <= 0 && !entry.dl_throttled {
-            entry.dl_throttled = true;
-            let (_, deadline, period) = params(entry.policy);
-            let at = entry.dl_deadline.wrapping_sub(deadline).wrapping_add(period);
-            self.remove_dl(cpu, task);
-            self.effects.push(Effect::StartDlTimer { task, at });
+        let left = &mut self.task_mut(task).dl_runtime;
+        *left -= delta as i64;
+        if yields {
+            *left = (*left).min(0);
+        }
+        if *left <= 0 {
+            self.throttle_dl(cpu, task);
+        }
+    }
+
+    /// A task is out of budget: it leaves until its next period, or goes on with another budget if that has begun.
+    ///
+    /// Kernel: update_curr_dl(), kernel/sched/deadline.c, v6.1; update_curr_dl_se(), v6.12.
+    fn throttle_dl(&mut self, cpu: CpuId, task: TaskId) {
+        self.remove_dl(cpu, task);
+        if self.start_dl_timer(task) {
+            self.task_mut(task).dl_throttled = true;
+        } else {
+            self.replenish_dl_entity(task);
+            self.insert_dl(cpu, task);
+        }
+        if self.rqs[cpu].dl_queue.first() != Some(&task) {
             self.resched_now(cpu);
+        }
+    }
+
+    /// Sets a task's timer to its next period; false if that began more than a microsecond ago.
+    ///
+    /// Kernel: start_dl_timer(), kernel/sched/deadline.c, v6.1, v6.12.
+    fn start_dl_timer(&mut self, task: TaskId) -> bool {
+        let entry = self.task(task);
+        let (now, at) = (self.rqs[entry.cpu].clock, next_period(entry));
+        let ahead = at.wrapping_sub(now) as i64;
+        if ahead <= -1000 {
+            return false;
+        }
+        self.effects.push(Effect::StartDlTimer { task, at: now + ahead.max(0) as u64 });
+        true
+    }
+
+    /// Gives a task that is out of budget the next one, or one from now on if it lags too far behind.
+    ///
+    /// Kernel: replenish_dl_entity(), kernel/sched/deadline.c, v6.1, v6.12.
+    fn replenish_dl_entity(&mut self, task: TaskId) {
+        let now = self.rqs[self.task(task).cpu].clock;
+        let entry = self.task_mut(task);
+        let (runtime, _, period) = params(entry.policy);
+        while entry.dl_runtime <= 0 {
+            entry.dl_deadline = entry.dl_deadline.wrapping_add(period);
+            entry.dl_runtime += runtime.max(1) as i64;
+        }
+        entry.dl_throttled = false;
+        if before(entry.dl_deadline, now) {
+            self.new_dl_period(task);
         }
     }
 
     /// A deadline task that was out of budget gets a new one.
     ///
-    /// Kernel: dl_task_timer(), replenish_dl_entity(), kernel/sched/deadline.c, v6.12.
+    /// Kernel: dl_task_timer(), kernel/sched/deadline.c, v6.1, v6.12.
     pub fn dl_timer(&mut self, task: TaskId, now: Time) {
         if !self.task(task).dl_throttled || self.class_of(task) != Class::Dl {
             return;
         }
         let cpu = self.task(task).cpu;
         self.update_rq_clock(cpu, now);
-        let (runtime, deadline, period) = params(self.task(task).policy);
-        let entry = self.task_mut(task);
-        while entry.dl_runtime <= 0 {
-            entry.dl_deadline = entry.dl_deadline.wrapping_add(period);
-            entry.dl_runtime += runtime.max(1) as i64;
-        }
-        if !before(now.0, entry.dl_deadline) {
-            entry.dl_deadline = now.0 + deadline;
-            entry.dl_runtime = runtime as i64;
-        }
-        entry.dl_throttled = false;
-        if entry.on_rq {
+        self.replenish_dl_entity(task);
+        if self.task(task).on_rq {
             self.insert_dl(cpu, task);
             self.preempt_for(cpu, task, 0, now);
             self.push_task(cpu, Class::Dl, now);
@@ -152,17 +247,8 @@ impl Sched {
     /// Gives up the rest of the budget.
     ///
     /// Kernel: yield_task_dl(), kernel/sched/deadline.c, v6.12.
-    pub(crate) fn yield_task_dl(&mut self, cpu: CpuId, task: TaskId) {
-        self.update_curr_dl(cpu);
-        let entry = self.task_mut(task);
-        if !entry.dl_throttled {
-            entry.dl_throttled = true;
-            entry.dl_runtime = 0;
-            let (_, deadline, period) = params(entry.policy);
-            let at = entry.dl_deadline.wrapping_sub(deadline).wrapping_add(period);
-            self.remove_dl(cpu, task);
-            self.effects.push(Effect::StartDlTimer { task, at });
-        }
+    pub(crate) fn yield_task_dl(&mut self, cpu: CpuId) {
+        self.charge_dl(cpu, true);
     }
 
     /// Whether a woken deadline task goes before the running one, of the same class.
@@ -173,5 +259,99 @@ impl Sched {
             Curr::Task(curr) => before(self.task(task).dl_deadline, self.task(curr).dl_deadline),
             Curr::Idle => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::expect;
+    use schedlab_units::TaskId;
+
+    use crate::drawing::by_kernel;
+    use crate::lab::{Lab, MS};
+    use crate::{NewTask, Policy};
+
+    const US: u64 = 1000;
+
+    /// A deadline task alone on a machine, with these times in ms.
+    fn lab_with(kernel: &str, runtime: u64, deadline: u64, period: u64) -> (Lab, TaskId) {
+        let mut lab = Lab::new(kernel, "1x1x1");
+        let policy =
+            Policy::Deadline { runtime: runtime * MS, deadline: deadline * MS, period: period * MS };
+        let task = lab.fork("dl", 0, NewTask { policy, ..lab.spec() });
+        (lab, task)
+    }
+
+    /// The budget of a task, us, and whether it runs.
+    fn state(lab: &Lab, task: TaskId) -> String {
+        format!("{} us, {}", lab.sched.task(task).dl_runtime / 1000, lab.running(0))
+    }
+
+    #[test]
+    fn who_wakes_after_the_deadline_waits_for_the_next_period() {
+        for (runs, name) in [(4, "with budget left"), (7, "without")] {
+            let found = by_kernel("", |kernel| {
+                let (mut lab, task) = lab_with(kernel, 5, 10, 100);
+                lab.run(runs * MS);
+                lab.sleep(task);
+                lab.run(8 * MS);
+                lab.wake(task);
+                let woken = String::from(lab.running(0));
+                lab.run(99 * MS - (runs + 8) * MS);
+                let before = String::from(lab.running(0));
+                lab.run(MS);
+                format!("{woken}, {before}, then {}", lab.running(0))
+            });
+            assert_eq!(found, "v4.13..v7.2: idle, idle, then dl", "{name}");
+        }
+    }
+
+    #[test]
+    fn who_wakes_too_late_for_his_budget_gets_another_or_keeps_a_part_of_it() {
+        let woken = |period: u64| {
+            move |kernel: &str| {
+                let (mut lab, task) = lab_with(kernel, 5, 10, period);
+                lab.run(2 * MS);
+                lab.sleep(task);
+                lab.run(7 * MS);
+                lab.wake(task);
+                state(&lab, task)
+            }
+        };
+        expect!["v4.13..v7.2: 5000 us, dl"].assert_eq(&by_kernel("", woken(10)));
+        // Half a millisecond of the one that is left until the deadline.
+        expect!["v4.13..v7.2: 500 us, dl"].assert_eq(&by_kernel("", woken(100)));
+    }
+
+    #[test]
+    fn a_budget_that_ends_when_the_next_period_has_begun_is_followed_by_another() {
+        let found = by_kernel("", |kernel| {
+            let (mut lab, task) = lab_with(kernel, 1, 2, 2);
+            lab.run(5 * MS);
+            let after_tick = state(&lab, task);
+            lab.run(4 * MS);
+            let after_next = state(&lab, task);
+            lab.run(MS + 100 * US);
+            format!("{after_tick}; {after_next}; {}", state(&lab, task))
+        });
+        expect!["v4.13..v7.2: 1000 us, dl; -3000 us, idle; 1000 us, dl"].assert_eq(&found);
+    }
+
+    #[test]
+    fn who_gives_up_the_rest_of_a_budget_waits_for_the_next() {
+        let found = by_kernel("", |kernel| {
+            let (mut lab, task) = lab_with(kernel, 5, 20, 20);
+            lab.run(MS);
+            let now = lab.time();
+            lab.sched.yield_task(schedlab_topology::CpuId(0), now);
+            lab.settle();
+            let yielded = state(&lab, task);
+            lab.run(19 * MS);
+            format!("{yielded}; {}", state(&lab, task))
+        });
+        expect!["v4.13..v7.2: 0 us, idle; 5000 us, dl"].assert_eq(&found);
     }
 }
