@@ -172,6 +172,7 @@ impl Sched {
         if *left <= 0 {
             self.throttle_dl(cpu, task);
         }
+        self.account_dl_as_rt(cpu, delta);
     }
 
     /// A task is out of budget: it leaves until its next period, or goes on with another budget if that has begun.

@@ -126,6 +126,19 @@ impl Sched {
         }
     }
 
+    /// Deadline tasks run in the time that is set aside for RT. None but RT tasks are throttled for it, when one of them is
+    /// charged next.
+    ///
+    /// Kernel: update_curr_dl(), kernel/sched/deadline.c, sched_rt_bandwidth_account(), kernel/sched/rt.c, v6.1.
+    pub(super) fn account_dl_as_rt(&mut self, cpu: CpuId, ran: u64) {
+        let runtime = self.rt_runtime();
+        let limited =
+            self.kernel.rules.rt_throttle == RtThrottle::Bandwidth && runtime < self.rt_period();
+        if limited && (self.rt_period_active || self.rqs[cpu].rt_time < runtime) {
+            self.rqs[cpu].rt_time += ran;
+        }
+    }
+
     fn rt_runtime(&self) -> u64 {
         self.kernel.tunables.rt_runtime_us * 1000
     }
@@ -214,6 +227,22 @@ mod tests {
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
     use crate::{NICE_0_LOAD, NewTask, Policy, TgId};
+
+    #[test]
+    fn rt_tasks_have_what_deadline_tasks_leave_of_their_part_of_a_second() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x1");
+            let deadline = Policy::Deadline { runtime: 40 * MS, deadline: 100 * MS, period: 100 * MS };
+            let mut fork = |name, policy| lab.fork(name, 0, NewTask { policy, ..lab.spec() });
+            let tasks = [("dl", deadline), ("rt", Policy::Fifo(10)), ("fair", Policy::Normal)]
+                .map(|(name, policy)| fork(name, policy));
+            format!("{:?}", lab.shares(&tasks, 4_000 * MS))
+        });
+        expect![[r#"
+            v4.13..v6.10: [400, 551, 49]
+            v6.12..v7.2: [400, 550, 50]"#]]
+        .assert_eq(&found);
+    }
 
     #[test]
     fn a_turn_of_round_robin_is_100_ms_in_whole_ticks() {
