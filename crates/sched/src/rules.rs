@@ -565,6 +565,13 @@ rules! {
         Waiting "waiting",
     } [Overloaded Overloaded Overloaded Overloaded Overloaded Waiting Waiting Waiting];
 
+    dl_budget: DlBudget "DL_BUDGET" "What of its budget a deadline task uses up on a slow CPU, or at a low clock." "update_curr_dl(), v4.16" {
+        /// The time that it runs.
+        Time "time",
+        /// As much as the work would take at full speed.
+        Work "work",
+    } [Time Work Work Work Work Work Work Work];
+
     cpuset_hotplug: CpusetHotplug "CPUSET_HOTPLUG" "When domains are built anew for a CPU that leaves or comes." "cpuset_update_active_cpus(), v6.10" {
         /// By a work item, once it is gone or there.
         Later "later",

@@ -9,7 +9,8 @@ use schedlab_units::{TaskId, Time};
 
 use crate::cfs_rq::before;
 use crate::class::Class;
-use crate::{Curr, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched, Task};
+use crate::pelt::cap_scale;
+use crate::{Curr, DlBudget, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched, Task};
 
 /// Parameters of a deadline task: budget, relative deadline, period.
 fn params(policy: Policy) -> (u64, u64, u64) {
@@ -164,8 +165,9 @@ impl Sched {
         if self.kernel.rules.pressure == Pressure::RtAvg {
             self.sched_rt_avg_update(cpu, delta);
         }
+        let used = self.dl_scaled_delta_exec(cpu, delta);
         let left = &mut self.task_mut(task).dl_runtime;
-        *left -= delta as i64;
+        *left -= used as i64;
         if yields {
             *left = (*left).min(0);
         }
@@ -173,6 +175,17 @@ impl Sched {
             self.throttle_dl(cpu, task);
         }
         self.account_dl_as_rt(cpu, delta);
+    }
+
+    /// What of a budget is used up by running so long.
+    ///
+    /// Kernel: update_curr_dl(), kernel/sched/deadline.c, v6.1; dl_scaled_delta_exec(), v6.12.
+    fn dl_scaled_delta_exec(&self, cpu: CpuId, delta: u64) -> u64 {
+        let rq = &self.rqs[cpu];
+        match self.kernel.rules.dl_budget {
+            DlBudget::Time => delta,
+            DlBudget::Work => cap_scale(cap_scale(delta, rq.freq_scale), rq.cpu_capacity_orig),
+        }
     }
 
     /// A task is out of budget: it leaves until its next period, or goes on with another budget if that has begun.
@@ -269,6 +282,7 @@ mod tests {
     use alloc::string::String;
 
     use expect_test::expect;
+    use schedlab_topology::CpuId;
     use schedlab_units::TaskId;
 
     use crate::drawing::by_kernel;
@@ -342,12 +356,37 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_lasts_longer_on_a_slow_cpu_and_at_a_low_clock() {
+        let left = |scale: u64| {
+            move |kernel: &str| {
+                // The first of both CPUs has half the capacity.
+                let mut lab = Lab::new(kernel, "1x1x2:capacity=0/512").without_ticks();
+                lab.sched.set_freq_scale(CpuId(0), scale);
+                let policy = Policy::Deadline { runtime: 40 * MS, deadline: 100 * MS, period: 100 * MS };
+                let task = lab.fork("dl", 0, NewTask { policy, ..lab.spec() });
+                lab.run(16 * MS);
+                lab.sleep(task);
+                format!("{} ms", lab.sched.task(task).dl_runtime / MS as i64)
+            }
+        };
+        expect![[r#"
+            v4.13: 24 ms
+            v5.5..v7.2: 32 ms"#]]
+        .assert_eq(&by_kernel("", left(1024)));
+        expect![[r#"
+            v4.13: 24 ms
+            v5.5: 32 ms
+            v5.18..v7.2: 36 ms"#]]
+        .assert_eq(&by_kernel("", left(512)));
+    }
+
+    #[test]
     fn who_gives_up_the_rest_of_a_budget_waits_for_the_next() {
         let found = by_kernel("", |kernel| {
             let (mut lab, task) = lab_with(kernel, 5, 20, 20);
             lab.run(MS);
             let now = lab.time();
-            lab.sched.yield_task(schedlab_topology::CpuId(0), now);
+            lab.sched.yield_task(CpuId(0), now);
             lab.settle();
             let yielded = state(&lab, task);
             lab.run(19 * MS);
