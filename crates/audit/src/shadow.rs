@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_sched::{CfsRqId, Curr, Kernel, Prices, Sched, SeId};
+use schedlab_sched::{CfsRqId, Curr, HrtickDl, Kernel, Prices, Sched, SeId};
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -201,6 +201,8 @@ impl Shadow {
         let mut sched = Sched::new(topology, kernel, Prices::default(), 1);
         sched.balance_watches = true;
         // No event tells when the kernel keeps real-time tasks from running, and no timer would let them run again here.
+        // Nor does any tell a budget, which might end by a timer.
+        sched.kernel.rules.hrtick_dl = HrtickDl::Off;
         let tunables = &mut sched.kernel.tunables;
         tunables.rt_runtime_us = tunables.rt_period_us;
         Shadow {

@@ -1,13 +1,13 @@
-//! The slice timer: ends a slice between ticks.
+//! The slice timer: ends a slice, or the budget of a deadline task, between ticks.
 //!
-//! Kernel: hrtick_start_fair(), kernel/sched/fair.c; hrtick(), kernel/sched/core.c.
+//! Kernel: hrtick_start_fair(), kernel/sched/fair.c; start_hrtick_dl(), kernel/sched/deadline.c; hrtick(), kernel/sched/core.c.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
 use crate::weight::NICE_0_LOAD;
-use crate::{Curr, Feature, HrtickEnd, Sched, SeId};
+use crate::{Curr, Feature, HrtickDl, HrtickEnd, Sched, SeId};
 
 /// The timer is not set shorter than this, ns.
 const HRTICK_MIN: u64 = 10_000;
@@ -35,7 +35,13 @@ impl Sched {
             }
             // It was set for a fair task and goes off in the turn of another.
             Class::Rt => self.task_tick_rt(cpu, task),
-            Class::Dl => self.task_tick_dl(cpu),
+            Class::Dl => {
+                self.task_tick_dl(cpu);
+                // On a slow CPU the budget lasts longer than it was set for.
+                if self.task(task).dl_runtime > 0 && self.rqs[cpu].dl_queue.first() == Some(&task) {
+                    self.hrtick_start_dl(cpu, task);
+                }
+            }
             Class::Stop | Class::Idle => {}
         }
     }
@@ -71,6 +77,16 @@ impl Sched {
         }
     }
 
+    /// Sets the timer to the end of the running deadline task's budget.
+    ///
+    /// Kernel: start_hrtick_dl(), kernel/sched/deadline.c, v6.12, v7.2.
+    pub(crate) fn hrtick_start_dl(&mut self, cpu: CpuId, task: TaskId) {
+        let left = self.task(task).dl_runtime;
+        if self.kernel.rules.hrtick_dl == HrtickDl::On && left > 0 {
+            self.hrtick_start(cpu, left as u64);
+        }
+    }
+
     fn hrtick_set(&mut self, cpu: CpuId, task: TaskId) {
         let se = SeId(task.0);
         let entity = self.se(se);
@@ -98,6 +114,11 @@ impl Sched {
             let scale = if irq > 0 && irq < 1024 { 1024 * 1024 / (1024 - irq) } else { 1024 };
             delay = scale * delay / 1024;
         }
+        self.hrtick_start(cpu, delay);
+    }
+
+    /// Kernel: hrtick_start(), kernel/sched/core.c, v6.12, v7.2.
+    fn hrtick_start(&mut self, cpu: CpuId, delay: u64) {
         let rq = &mut self.rqs[cpu];
         // The timer goes by the time of day, not by a clock that the scheduler was told to leave as it is.
         let at = rq.clock.max(rq.called) + delay.max(HRTICK_MIN);
@@ -131,9 +152,14 @@ impl Sched {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
+    use expect_test::expect;
+
     use super::*;
-    use crate::drawing::{NOW, draw};
-    use crate::{Deactivate, Policy, TaskState};
+    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::lab::{Lab, MS};
+    use crate::{Deactivate, NewTask, Policy, TaskState};
 
     #[test]
     fn the_timer_of_one_task_goes_off_in_the_turn_of_the_next_from_v7_2_on() {
@@ -180,6 +206,23 @@ mod tests {
         for kernel in ["v6.12+HRTICK", "v7.2"] {
             assert_eq!(set(kernel, true), set(kernel, false), "{kernel}");
         }
+    }
+
+    #[test]
+    fn a_budget_ends_by_the_timer_or_at_the_tick() {
+        // Of 1 ms in each 20; a tick comes every 4 ms.
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x1");
+            let policy = Policy::Deadline { runtime: MS, deadline: 20 * MS, period: 20 * MS };
+            let task = lab.fork("dl", 0, NewTask { policy, ..lab.spec() });
+            lab.run(5 * MS);
+            let idle = lab.running(0) == "idle";
+            format!("idle {idle}, ran {} us", lab.sched.task(task).se.sum_exec_runtime / 1000)
+        });
+        expect![[r#"
+            v4.13..v6.12: idle true, ran 4000 us
+            v7.2: idle true, ran 1000 us"#]]
+        .assert_eq(&found);
     }
 
     #[test]

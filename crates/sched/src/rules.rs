@@ -330,6 +330,13 @@ rules! {
         Deadline "deadline",
     } [Slice Slice Slice Slice Slice Slice Slice Deadline];
 
+    hrtick_dl: HrtickDl "HRTICK_DL" "Where a deadline budget ends." "set_next_task_dl(), features.h; v7.2 on x86 by default" {
+        /// At the tick.
+        Off "off",
+        /// By the slice timer.
+        On "on",
+    } [Off Off Off Off Off Off Off On];
+
     bandwidth_at_pick: BandwidthAtPick "BANDWIDTH_AT_PICK" "Whose quota is looked at when a fair task takes over." "pick_next_task_fair(), set_next_task_fair()" {
         /// Nobody's.
         Never "never",

@@ -402,7 +402,7 @@ impl Sched {
                 self.task_mut(task).se.exec_start = now;
                 match class {
                     Class::Rt => self.set_next_task_rt(cpu, prev_class),
-                    Class::Dl => self.set_next_task_dl(cpu, prev_class),
+                    Class::Dl => self.set_next_task_dl(cpu, task, prev_class),
                     _ => {}
                 }
             }

@@ -139,10 +139,11 @@ impl Sched {
     }
 
     /// Kernel: set_next_task_dl(), kernel/sched/deadline.c, v6.12.
-    pub(crate) fn set_next_task_dl(&mut self, cpu: CpuId, prev_class: Class) {
+    pub(crate) fn set_next_task_dl(&mut self, cpu: CpuId, task: TaskId, prev_class: Class) {
         if prev_class != Class::Dl {
             self.update_dl_rq_load_avg(cpu, false);
         }
+        self.hrtick_start_dl(cpu, task);
     }
 
     /// Charges the running deadline task, if it has not left the queue.
@@ -308,7 +309,7 @@ mod tests {
     #[test]
     fn who_wakes_after_the_deadline_waits_for_the_next_period() {
         for (runs, name) in [(4, "with budget left"), (7, "without")] {
-            let found = by_kernel("", |kernel| {
+            let found = by_kernel("+HRTICK_DL=off", |kernel| {
                 let (mut lab, task) = lab_with(kernel, 5, 10, 100);
                 lab.run(runs * MS);
                 lab.sleep(task);
@@ -352,7 +353,10 @@ mod tests {
             lab.run(MS + 100 * US);
             format!("{after_tick}; {after_next}; {}", state(&lab, task))
         });
-        expect!["v4.13..v7.2: 1000 us, dl; -3000 us, idle; 1000 us, dl"].assert_eq(&found);
+        expect![[r#"
+            v4.13..v6.12: 1000 us, dl; -3000 us, idle; 1000 us, dl
+            v7.2: 0 us, idle; 0 us, idle; 1000 us, dl"#]]
+        .assert_eq(&found);
     }
 
     #[test]
