@@ -214,7 +214,7 @@ impl Shadow {
             let before = preempt::before(self, to, task);
             self.no_other_stopper(task, to, now);
             self.sched.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
-            let decided = self.sched.wakeup_preempt(to, task, 0, now);
+            let decided = self.sched.wakeup_preempt(to, task, 0);
             arrived.extend(before.map(|before| Arrived { before, task, decided }));
         }
         if self.sched.rqs[to].curr == Curr::Idle && self.sched.kernel.has(Feature::DelayDequeue) {

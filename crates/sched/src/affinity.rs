@@ -69,7 +69,7 @@ impl Sched {
         self.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
         self.set_task_cpu(task, to, cause, now);
         self.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
-        self.wakeup_preempt(to, task, 0, now);
+        self.wakeup_preempt(to, task, 0);
     }
 }
 

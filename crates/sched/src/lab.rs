@@ -93,7 +93,8 @@ impl Lab {
         self.sched.task_mut(task).state = TaskState::Running;
         self.sched.update_rq_clock(CpuId(cpu), now);
         self.sched.activate(task, CpuId(cpu), EnqueueFlags { initial: true, ..EnqueueFlags::default() }, now);
-        self.sched.wakeup_preempt(CpuId(cpu), task, wf::FORK, now);
+        self.sched.wakeup_preempt(CpuId(cpu), task, wf::FORK);
+        self.sched.task_woken(CpuId(cpu), task, now);
         self.settle();
         task
     }
@@ -137,7 +138,8 @@ impl Lab {
         self.sched.task_mut(task).state = TaskState::Running;
         let flags = EnqueueFlags { wakeup: true, delayed, migrated, ..EnqueueFlags::default() };
         self.sched.activate(task, cpu, flags, now);
-        self.sched.wakeup_preempt(cpu, task, wf::TTWU, now);
+        self.sched.wakeup_preempt(cpu, task, wf::TTWU);
+        self.sched.task_woken(cpu, task, now);
         self.settle();
     }
 

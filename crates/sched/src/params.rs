@@ -27,7 +27,7 @@ impl Sched {
             sched.task_mut(task).nice = nice;
             sched.set_load_weight(task);
         });
-        self.prio_changed_fair(task, nice > old, now);
+        self.prio_changed_fair(task, nice > old);
     }
 
     /// The slice a task asks for; none for the kernel's own. Kernels before v6.12 have none

@@ -12,13 +12,13 @@ impl Sched {
     /// A fair task has another nice level. One that sleeps but is still queued is treated as one that waits.
     ///
     /// Kernel: prio_changed_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
-    pub(crate) fn prio_changed_fair(&mut self, task: TaskId, lower: bool, now: Time) {
+    pub(crate) fn prio_changed_fair(&mut self, task: TaskId, lower: bool) {
         let cpu = self.task(task).cpu;
         if !self.task(task).on_rq || self.cfs(self.root_cfs_id(cpu)).nr_queued == 1 {
             return;
         }
         if self.rqs[cpu].curr != Curr::Task(task) {
-            self.wakeup_preempt(cpu, task, 0, now);
+            self.wakeup_preempt(cpu, task, 0);
         } else if lower {
             self.resched_now(cpu);
         }
@@ -59,7 +59,7 @@ impl Sched {
             self.pull_tasks(cpu, Class::Dl, now);
         }
         if self.rqs[cpu].curr != Curr::Task(task) {
-            self.wakeup_preempt(cpu, task, 0, now);
+            self.wakeup_preempt(cpu, task, 0);
         } else if self.rqs[cpu].dl_queue.first() != Some(&task) {
             self.resched_now(cpu);
         }
@@ -80,9 +80,9 @@ impl Sched {
             _ => {}
         }
         if self.rqs[cpu].curr != Curr::Task(task) {
-            self.wakeup_preempt(cpu, task, 0, now);
-            if self.class_of(task) == Class::Dl {
-                self.push_tasks(cpu, Class::Dl, now);
+            self.wakeup_preempt(cpu, task, 0);
+            if self.task(task).nr_cpus_allowed > 1 {
+                self.push_tasks(cpu, self.class_of(task), now);
             }
             return;
         }

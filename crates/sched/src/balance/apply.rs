@@ -97,6 +97,6 @@ impl Sched {
     pub(super) fn attach_task(&mut self, task: TaskId, to: CpuId, now: Time) {
         let flags = EnqueueFlags { migrated: true, ..EnqueueFlags::default() };
         self.activate(task, to, flags, now);
-        self.wakeup_preempt(to, task, 0, now);
+        self.wakeup_preempt(to, task, 0);
     }
 }

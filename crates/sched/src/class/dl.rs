@@ -248,7 +248,11 @@ impl Sched {
         self.replenish_dl_entity(task);
         if self.task(task).on_rq {
             self.insert_dl(cpu, task);
-            self.preempt_for(cpu, task, 0, now);
+            if self.curr_class(cpu) == Class::Dl {
+                self.preempt_for(cpu, task, 0);
+            } else {
+                self.resched_now(cpu);
+            }
             self.push_task(cpu, Class::Dl, now);
         }
     }
@@ -295,8 +299,7 @@ mod tests {
     /// A deadline task alone on a machine, with these times in ms.
     fn lab_with(kernel: &str, runtime: u64, deadline: u64, period: u64) -> (Lab, TaskId) {
         let mut lab = Lab::new(kernel, "1x1x1");
-        let policy =
-            Policy::Deadline { runtime: runtime * MS, deadline: deadline * MS, period: period * MS };
+        let policy = Policy::Deadline { runtime: runtime * MS, deadline: deadline * MS, period: period * MS };
         let task = lab.fork("dl", 0, NewTask { policy, ..lab.spec() });
         (lab, task)
     }

@@ -84,6 +84,29 @@ impl Sched {
         }
     }
 
+    /// A task was woken, or is new. If it may move and waits behind another of its class, tasks are pushed.
+    ///
+    /// Kernel: task_woken_rt(), kernel/sched/rt.c, task_woken_dl(), kernel/sched/deadline.c, v6.1, v6.12.
+    pub(crate) fn task_woken(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        if self.waits_behind_class(cpu, task) {
+            self.push_tasks(cpu, self.class_of(task), now);
+        }
+    }
+
+    fn waits_behind_class(&self, cpu: CpuId, task: TaskId) -> bool {
+        let rq = &self.rqs[cpu];
+        let Curr::Task(curr) = rq.curr else { return false };
+        if curr == task || rq.need_resched.full || self.task(task).nr_cpus_allowed < 2 {
+            return false;
+        }
+        let (bound, curr_class) = (self.task(curr).nr_cpus_allowed < 2, self.class_of(curr));
+        match self.class_of(task) {
+            Class::Rt => curr_class >= Class::Rt && (bound || !self.rt_preempts(cpu, task)),
+            Class::Dl => curr_class == Class::Dl && (bound || !self.dl_preempts(cpu, task)),
+            _ => false,
+        }
+    }
+
     /// Pushes waiting tasks of a class to other CPUs while that helps.
     ///
     /// Kernel: push_rt_tasks(), kernel/sched/rt.c, push_dl_tasks(), kernel/sched/deadline.c, v6.12.
@@ -131,5 +154,50 @@ impl Sched {
         self.set_task_cpu(task, to, cause, now);
         self.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
         self.resched_now(to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::sync::Arc;
+
+    use expect_test::expect;
+    use schedlab_topology::{CpuId, CpuMask};
+
+    use crate::drawing::by_kernel;
+    use crate::lab::Lab;
+    use crate::{MigrationCause, NewTask, Policy};
+
+    #[test]
+    fn who_is_woken_behind_another_is_pushed_but_not_who_is_moved_there() {
+        let found = |asleep: bool| {
+            move |kernel: &str| -> String {
+                let mut lab = Lab::new(kernel, "1x1x3");
+                let fifo = |lab: &Lab, priority| NewTask { policy: Policy::Fifo(priority), ..lab.spec() };
+                let only_here = Arc::new(CpuMask::one(3, CpuId(0)));
+                let spec = NewTask { allowed: only_here, ..fifo(&lab, 10) };
+                let task = lab.fork("low", 0, spec);
+                if asleep {
+                    lab.sleep(task);
+                }
+                for cpu in [0, 1] {
+                    let spec = fifo(&lab, 50);
+                    lab.fork("high", cpu, spec);
+                }
+                lab.sched.do_set_cpus_allowed(task, Arc::new(CpuMask::all(3)));
+                if asleep {
+                    lab.wake_on(task, CpuId(1));
+                } else {
+                    let now = lab.time();
+                    lab.sched.move_queued_task(task, CpuId(1), MigrationCause::Affinity, now);
+                    lab.settle();
+                }
+                format!("cpu {}, and {} on cpu 2", lab.sched.task(task).cpu.0, lab.running(2))
+            }
+        };
+        expect!["v4.13..v7.2: cpu 2, and low on cpu 2"].assert_eq(&by_kernel("", found(true)));
+        expect!["v4.13..v7.2: cpu 1, and idle on cpu 2"].assert_eq(&by_kernel("", found(false)));
     }
 }

@@ -8,7 +8,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
-use crate::{Curr, Effect, EnqueueFlags, Policy, Pressure, Rq, RtThrottle, Sched};
+use crate::{Effect, EnqueueFlags, Policy, Pressure, Rq, RtThrottle, Sched};
 
 /// Time an RR task runs before the next of its priority, ms.
 ///
@@ -132,8 +132,7 @@ impl Sched {
     /// Kernel: update_curr_dl(), kernel/sched/deadline.c, sched_rt_bandwidth_account(), kernel/sched/rt.c, v6.1.
     pub(super) fn account_dl_as_rt(&mut self, cpu: CpuId, ran: u64) {
         let runtime = self.rt_runtime();
-        let limited =
-            self.kernel.rules.rt_throttle == RtThrottle::Bandwidth && runtime < self.rt_period();
+        let limited = self.kernel.rules.rt_throttle == RtThrottle::Bandwidth && runtime < self.rt_period();
         if limited && (self.rt_period_active || self.rqs[cpu].rt_time < runtime) {
             self.rqs[cpu].rt_time += ran;
         }
@@ -203,14 +202,11 @@ impl Sched {
         }
     }
 
-    /// Whether a woken RT task goes before the running one, of RT as well.
+    /// Whether a woken RT task goes before the running one.
     ///
     /// Kernel: wakeup_preempt_rt(), kernel/sched/rt.c, v6.12.
     pub(crate) fn rt_preempts(&self, cpu: CpuId, task: TaskId) -> bool {
-        match self.rqs[cpu].curr {
-            Curr::Task(curr) => self.task(task).policy.rt_priority() > self.task(curr).policy.rt_priority(),
-            Curr::Idle => true,
-        }
+        self.task(task).policy.rt_priority() > self.rt_level(cpu)
     }
 }
 

@@ -47,7 +47,7 @@ impl Sched {
                 self.resched_now(cpu);
             }
         } else if queued && self.kernel.has(Feature::RegroupWakes) {
-            self.wakeup_preempt(cpu, task, 0, now);
+            self.wakeup_preempt(cpu, task, 0);
         }
     }
 

@@ -3,7 +3,7 @@
 //! Kernel: check_preempt_wakeup(), wakeup_preempt_fair(), kernel/sched/fair.c.
 
 use schedlab_topology::CpuId;
-use schedlab_units::{TaskId, Time};
+use schedlab_units::TaskId;
 
 use crate::class::Class;
 use crate::pick::cfs::{Lead, wakeup_preempt_entity};
@@ -70,14 +70,8 @@ impl Sched {
     /// Decides and acts on it.
     ///
     /// Kernel: wakeup_preempt(), kernel/sched/core.c, v6.12.
-    pub fn wakeup_preempt(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        wake_flags: u32,
-        now: Time,
-    ) -> PreemptDecision {
-        let decision = self.preempt_for(cpu, task, wake_flags, now);
+    pub fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, wake_flags: u32) -> PreemptDecision {
+        let decision = self.preempt_for(cpu, task, wake_flags);
         self.rq_clock_skip_update(cpu);
         decision
     }
@@ -85,13 +79,7 @@ impl Sched {
     /// The same where no call of the scheduler is taken to follow at once.
     ///
     /// Kernel: as dl_task_timer() asks, kernel/sched/deadline.c, v6.12.
-    pub(crate) fn preempt_for(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        wake_flags: u32,
-        now: Time,
-    ) -> PreemptDecision {
+    pub(crate) fn preempt_for(&mut self, cpu: CpuId, task: TaskId, wake_flags: u32) -> PreemptDecision {
         self.mark_woken(cpu, task, wake_flags);
         let mut decision = match self.preempt_by_state(cpu, task) {
             Ok(decision) => decision,
@@ -106,10 +94,6 @@ impl Sched {
             decision = self.preempt_by_time(cpu, self.matching(cpu, task), wake_flags);
         }
         self.apply_preempt(cpu, &decision);
-        let class = self.class_of(task);
-        if !decision.preempt && (class == Class::Rt || self.curr_class(cpu) == Class::Dl) {
-            self.push_tasks(cpu, class, now);
-        }
         decision
     }
 

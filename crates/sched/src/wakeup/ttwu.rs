@@ -170,7 +170,7 @@ impl Sched {
             let flags = EnqueueFlags { delayed: true, ..EnqueueFlags::default() };
             self.activate(task, cpu, flags, now);
         }
-        let preempt = (!self.task(task).on_cpu).then(|| self.wakeup_preempt(cpu, task, flags, now));
+        let preempt = (!self.task(task).on_cpu).then(|| self.wakeup_preempt(cpu, task, flags));
         self.task_mut(task).state = TaskState::Running;
         preempt
     }
@@ -254,8 +254,9 @@ impl Sched {
         let migrated = flags & wf::MIGRATED != 0;
         self.task_mut(task).wake_flags = 0;
         self.activate(task, cpu, EnqueueFlags { wakeup: true, migrated, ..EnqueueFlags::default() }, now);
-        let preempt = self.wakeup_preempt(cpu, task, flags, now);
+        let preempt = self.wakeup_preempt(cpu, task, flags);
         self.task_mut(task).state = TaskState::Running;
+        self.task_woken(cpu, task, now);
         if !self.kernel.has(Feature::AvgIdleAtSwitch) && self.rqs[cpu].idle_stamp != 0 {
             self.update_rq_avg_idle(cpu);
             if self.kernel.has(Feature::WakeAvgIdle) {

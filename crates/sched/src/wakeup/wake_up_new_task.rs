@@ -21,7 +21,9 @@ impl Sched {
         self.update_rq_clock(cpu, now);
         self.post_init_entity_util_avg(task);
         self.activate(task, cpu, EnqueueFlags { initial: true, ..EnqueueFlags::default() }, now);
-        self.wakeup_preempt(cpu, task, wf::FORK, now)
+        let preempt = self.wakeup_preempt(cpu, task, wf::FORK);
+        self.task_woken(cpu, task, now);
+        preempt
     }
 
     /// Chooses a CPU for a new task and queues it there.
