@@ -128,6 +128,8 @@ reasons! {
     PreemptIdle = "PREEMPT_IDLE";
     /// Preemption: the woken task is of a higher class.
     PreemptClass = "PREEMPT_CLASS";
+    /// Preemption: the woken task cannot go elsewhere, and the current one of the same priority or deadline can.
+    PreemptEqual = "PREEMPT_EQUAL";
     /// Preemption: the current task is SCHED_IDLE and the woken one is not.
     PreemptSchedIdle = "PREEMPT_SCHED_IDLE";
     /// Preemption: the woken task is far enough behind in vruntime.

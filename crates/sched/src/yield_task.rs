@@ -16,7 +16,7 @@ impl Sched {
         let Curr::Task(task) = self.rqs[cpu].curr else { return };
         match self.class_of(task) {
             Class::Fair => self.yield_task_fair(cpu, SeId(task.0)),
-            Class::Rt => self.requeue_task_rt(cpu, task),
+            Class::Rt => self.requeue_task_rt(cpu, task, false),
             Class::Dl => self.yield_task_dl(cpu),
             Class::Stop | Class::Idle => {}
         }

@@ -74,10 +74,7 @@ impl Sched {
 
     /// Where a task that waits on a CPU goes.
     pub fn push_of(&self, task: TaskId, cpu: CpuId) -> Push {
-        let nearest = match self.class_of(task) {
-            Class::Rt => self.find_lowest_rq(task, cpu),
-            _ => self.find_later_rq(task, cpu),
-        };
+        let nearest = self.cpus_that_would_do(task, cpu);
         match self.take_nearest(&nearest, cpu) {
             Some(Taken { cpu: to, .. }) if to != cpu => Push::Moves { task, to, nearest },
             _ => Push::Nothing,
@@ -104,6 +101,29 @@ impl Sched {
             Class::Rt => curr_class >= Class::Rt && (bound || !self.rt_preempts(cpu, task)),
             Class::Dl => curr_class == Class::Dl && (bound || !self.dl_preempts(cpu, task)),
             _ => false,
+        }
+    }
+
+    /// Whether the running task makes room for one of its own priority or deadline: it can go elsewhere, and
+    /// the other cannot. The switch to that one pushes it. A deadline task is asked to no effect, as the one that was
+    /// queued first stays the first.
+    ///
+    /// Kernel: check_preempt_equal_prio(), kernel/sched/rt.c, check_preempt_equal_dl(), kernel/sched/deadline.c, v6.1, v6.12.
+    pub(crate) fn makes_room_for(&self, cpu: CpuId, task: TaskId, curr: TaskId) -> bool {
+        let (woken, running) = (self.task(task), self.task(curr));
+        let equal = woken.policy.rt_priority() == running.policy.rt_priority()
+            && (woken.policy.class() != Class::Dl || woken.dl_deadline == running.dl_deadline);
+        let finds = |task: TaskId| {
+            self.task(task).nr_cpus_allowed > 1 && !self.cpus_that_would_do(task, cpu).cpus.is_empty()
+        };
+        equal && finds(curr) && !finds(task)
+    }
+
+    /// The CPUs that run something lower, or have none or later deadlines, of which one is taken.
+    fn cpus_that_would_do(&self, task: TaskId, this: CpuId) -> Nearest {
+        match self.class_of(task) {
+            Class::Rt => self.find_lowest_rq(task, this),
+            _ => self.find_later_rq(task, this),
         }
     }
 
@@ -199,5 +219,28 @@ mod tests {
         };
         expect!["v4.13..v7.2: cpu 2, and low on cpu 2"].assert_eq(&by_kernel("", found(true)));
         expect!["v4.13..v7.2: cpu 1, and idle on cpu 2"].assert_eq(&by_kernel("", found(false)));
+    }
+
+    #[test]
+    fn who_may_move_makes_room_for_one_of_his_priority_who_may_not() {
+        let found = |bound: bool| {
+            move |kernel: &str| -> String {
+                let mut lab = Lab::new(kernel, "1x1x2");
+                let fifo = |lab: &Lab| NewTask { policy: Policy::Fifo(10), ..lab.spec() };
+                let mut spec = fifo(&lab);
+                if bound {
+                    spec.allowed = Arc::new(CpuMask::one(2, CpuId(0)));
+                }
+                let woken = lab.fork("woken", 0, spec);
+                lab.sleep(woken);
+                let spec = fifo(&lab);
+                lab.fork("runs", 0, spec);
+                let preempt = lab.sched.check_preempt(CpuId(0), woken, 0);
+                lab.wake(woken);
+                format!("{}: {}, {}", preempt.reason.name(), lab.running(0), lab.running(1))
+            }
+        };
+        expect!["v4.13..v7.2: PREEMPT_EQUAL: woken, runs"].assert_eq(&by_kernel("", found(true)));
+        expect!["v4.13..v7.2: KEEP_CLASS: runs, woken"].assert_eq(&by_kernel("", found(false)));
     }
 }

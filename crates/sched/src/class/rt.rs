@@ -74,12 +74,12 @@ impl Sched {
         self.nr_rt_overloaded -= (queue.len() == 1) as u32;
     }
 
-    /// Puts a task behind the others of its priority.
+    /// Puts a task behind the others of its priority, or before them.
     ///
     /// Kernel: requeue_task_rt(), yield_task_rt(), kernel/sched/rt.c, v6.12.
-    pub(crate) fn requeue_task_rt(&mut self, cpu: CpuId, task: TaskId) {
+    pub(crate) fn requeue_task_rt(&mut self, cpu: CpuId, task: TaskId, head: bool) {
         self.remove_rt(cpu, task);
-        self.insert_rt(cpu, task, false);
+        self.insert_rt(cpu, task, head);
     }
 
     /// Kernel: put_prev_task_rt(), kernel/sched/rt.c, v6.12.
@@ -197,7 +197,7 @@ impl Sched {
         *left = slice;
         let others = |&&other: &&TaskId| self.task(other).policy.rt_priority() == priority;
         if self.rqs[cpu].rt_queue.iter().filter(others).count() > 1 {
-            self.requeue_task_rt(cpu, task);
+            self.requeue_task_rt(cpu, task, false);
             self.resched_now(cpu);
         }
     }

@@ -37,6 +37,8 @@ pub struct Then {
     pub clear_buddies: Option<SeId>,
     /// Shorten the protection of this entity to the shortest slice queued.
     pub lower: Option<SeId>,
+    /// Queue this RT task before the others of its priority.
+    pub first: Option<TaskId>,
     /// This entity was in the way but is asleep: complete its dequeue and decide again.
     pub dequeue: Option<SeId>,
 }
@@ -130,6 +132,9 @@ impl Sched {
             let cfs = self.cfs_rq_of(se);
             self.update_protect_slice(cfs, se);
         }
+        if let Some(task) = then.first {
+            self.requeue_task_rt(cpu, task, true);
+        }
         if decision.preempt {
             self.resched_curr(cpu, decision.lazy);
         }
@@ -194,6 +199,10 @@ impl Sched {
             Class::Fair => {}
             Class::Rt if self.rt_preempts(cpu, task) => return Ok(self.full(Reason::PreemptClass, false)),
             Class::Dl if self.dl_preempts(cpu, task) => return Ok(self.full(Reason::PreemptClass, false)),
+            Class::Rt | Class::Dl if !rq.need_resched.full && self.makes_room_for(cpu, task, curr) => {
+                let then = Then { first: (class == Class::Rt).then_some(task), ..Then::default() };
+                return Ok(self.full(Reason::PreemptEqual, false).with(then));
+            }
             _ => return Ok(keep(Reason::KeepClass)),
         }
         if self.throttled_hierarchy_of(task) {
