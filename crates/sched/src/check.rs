@@ -52,7 +52,7 @@ pub const INVARIANTS: &[Invariant] = &[
         violation: affinity,
     },
     Invariant { sentence: "a queue with entities that may run has its averages aged", violation: leaf_list },
-    Invariant { sentence: "CPUs with more than one RT task are counted", violation: rt_overloaded },
+    Invariant { sentence: "CPUs that may have RT tasks to give are counted", violation: rt_overloaded },
     Invariant { sentence: "who waits for quota is off the queue", violation: limbo },
     Invariant { sentence: "an average is nothing when its sums are", violation: averages::sums },
     Invariant {
@@ -284,7 +284,7 @@ fn leaf_list(sched: &Sched) -> Option<String> {
 }
 
 fn rt_overloaded(sched: &Sched) -> Option<String> {
-    let counted = sched.rqs.iter().filter(|(_, rq)| rq.rt_queue.len() > 1).count();
+    let counted = sched.rqs.iter().filter(|(_, rq)| rq.rt_queue.len() >= sched.rt_overload()).count();
     differ("the scheduler", sched.nr_rt_overloaded as usize, counted)
 }
 

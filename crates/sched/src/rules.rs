@@ -572,6 +572,20 @@ rules! {
         Waiting "waiting",
     } [Overloaded Overloaded Overloaded Overloaded Overloaded Waiting Waiting Waiting];
 
+    rt_push: RtPush "RT_PUSH" "When an RT task that waits is sent to another CPU, or fetched." "enqueue_pushable_task(), v6.7" {
+        /// Only where another RT task is queued too.
+        Overloaded "overloaded",
+        /// Also where it waits behind a deadline task or for the switch.
+        Waiting "waiting",
+    } [Overloaded Overloaded Overloaded Overloaded Overloaded Waiting Waiting Waiting];
+
+    rt_beside_dl: RtBesideDl "RT_BESIDE_DL" "Where an RT task that wakes goes if a deadline task runs on its CPU." "rt_task(), select_task_rq_rt(), v6.12" {
+        /// To another CPU at once.
+        Elsewhere "elsewhere",
+        /// There, to be pushed.
+        Prev "prev",
+    } [Elsewhere Elsewhere Elsewhere Elsewhere Elsewhere Elsewhere Prev Prev];
+
     dl_budget: DlBudget "DL_BUDGET" "What of its budget a deadline task uses up on a slow CPU, or at a low clock." "update_curr_dl(), v4.16" {
         /// The time that it runs.
         Time "time",

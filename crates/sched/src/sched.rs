@@ -98,7 +98,7 @@ pub struct Sched {
     pub balance_watches: bool,
     /// What is asked is only supposed: no load is kept of it for the rest of the jiffy.
     pub supposes: bool,
-    /// CPUs with more than one RT task.
+    /// CPUs with so many RT tasks that they may have some to give.
     pub nr_rt_overloaded: u32,
     /// The timer of RT throttling runs.
     pub rt_period_active: bool,

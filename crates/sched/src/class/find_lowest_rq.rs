@@ -8,7 +8,7 @@ use schedlab_units::TaskId;
 
 use super::nearest::{Nearest, Taken};
 use crate::class::Class;
-use crate::{Placement, Reason, Sched};
+use crate::{Placement, Reason, RtBesideDl, Sched};
 
 impl Sched {
     /// A CPU for a task of real time that wakes or is new.
@@ -26,8 +26,11 @@ impl Sched {
         let prev = entry.wake_cpu;
         let curr = self.rqs[prev].curr.task()?;
         let bound = self.task(curr).nr_cpus_allowed < 2;
-        let waits =
-            self.class_of(curr) >= Class::Rt && (bound || self.rt_level(prev) >= entry.policy.rt_priority());
+        let of_real_time = match self.class_of(curr) {
+            Class::Dl => self.kernel.rules.rt_beside_dl == RtBesideDl::Elsewhere,
+            class => class >= Class::Rt,
+        };
+        let waits = of_real_time && (bound || self.rt_level(prev) >= entry.policy.rt_priority());
         (waits && entry.nr_cpus_allowed > 1).then(|| self.find_lowest_rq(task, this))
     }
 
@@ -72,7 +75,7 @@ mod tests {
     use schedlab_topology::CpuId;
 
     use crate::drawing::by_kernel;
-    use crate::lab::Lab;
+    use crate::lab::{Lab, MS};
     use crate::{NewTask, Policy};
 
     /// Where a sleeper of priority 10 goes that slept on CPU 0, woken by CPU 3, if CPUs run FIFO tasks of these priorities.
@@ -91,6 +94,27 @@ mod tests {
             format!("cpu {}, {}", placement.cpu.0, placement.reason.name())
         };
         expected.assert_eq(&by_kernel("", decided));
+    }
+
+    #[test]
+    fn beside_a_deadline_task_one_of_real_time_is_placed_elsewhere_or_pushed() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            let spec = NewTask { policy: Policy::Fifo(10), ..lab.spec() };
+            let woken = lab.fork("woken", 0, spec);
+            lab.sleep(woken);
+            let policy = Policy::Deadline { runtime: 90 * MS, deadline: 100 * MS, period: 100 * MS };
+            let spec = NewTask { policy, ..lab.spec() };
+            lab.fork("dl", 0, spec);
+            let placement = lab.sched.select_task_rq_rt(woken, CpuId(0));
+            lab.wake(woken);
+            format!("{}, from CPU 0 to {}", placement.reason.name(), lab.sched.task(woken).cpu.0)
+        });
+        expect![[r#"
+            v4.13..v6.3: LOWEST_RT, from CPU 0 to 0
+            v6.10: LOWEST_RT, from CPU 0 to 1
+            v6.12..v7.2: KEEP_CPU, from CPU 0 to 1"#]]
+        .assert_eq(&found);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use crate::class::Class;
-use crate::{Curr, Push, Sched};
+use crate::{Curr, Push, RtPush, Sched};
 
 impl Sched {
     /// Priority of what a CPU runs, as RT tasks see it: 0 is lower than all of them.
@@ -23,9 +23,19 @@ impl Sched {
         self.rqs[cpu].rt_queue.iter().copied().find(|&task| self.is_pushable(task, cpu, on))
     }
 
-    /// Kernel: push_rt_task(), kernel/sched/rt.c, v6.12.
+    /// How many RT tasks are queued on a CPU that may have some to give.
+    ///
+    /// Kernel: update_rt_migration(), kernel/sched/rt.c, v6.1; enqueue_pushable_task(), v6.12.
+    pub(crate) fn rt_overload(&self) -> usize {
+        match self.kernel.rules.rt_push {
+            RtPush::Overloaded => 2,
+            RtPush::Waiting => 1,
+        }
+    }
+
+    /// Kernel: push_rt_task(), kernel/sched/rt.c, v6.1, v6.12.
     pub(super) fn decide_push_rt(&self, cpu: CpuId) -> Push {
-        if self.rqs[cpu].rt_queue.len() < 2 {
+        if self.rqs[cpu].rt_queue.len() < self.rt_overload() {
             return Push::Nothing;
         }
         let Some(task) = self.pushable_rt(cpu, None) else { return Push::Nothing };
@@ -37,7 +47,7 @@ impl Sched {
 
     /// Kernel: pull_rt_task(), kernel/sched/rt.c, v6.12.
     pub(super) fn decide_pull_rt(&self, to: CpuId, from: CpuId) -> Option<TaskId> {
-        if self.rqs[from].rt_queue.len() < 2 || self.rqs[to].rt_throttled {
+        if self.rqs[from].rt_queue.len() < self.rt_overload() || self.rqs[to].rt_throttled {
             return None;
         }
         let left = self.rqs[to].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority());

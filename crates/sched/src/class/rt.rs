@@ -53,9 +53,10 @@ impl Sched {
             let other = self.task(other).policy.rt_priority();
             other > priority || !head && other == priority
         });
+        let overload = self.rt_overload();
         let queue = &mut self.rqs[cpu].rt_queue;
         queue.insert(at, task);
-        self.nr_rt_overloaded += (queue.len() == 2) as u32;
+        self.nr_rt_overloaded += (queue.len() == overload) as u32;
     }
 
     /// Kernel: dequeue_task_rt(), kernel/sched/rt.c, v6.12.
@@ -68,10 +69,11 @@ impl Sched {
     }
 
     fn remove_rt(&mut self, cpu: CpuId, task: TaskId) {
+        let overload = self.rt_overload();
         let queue = &mut self.rqs[cpu].rt_queue;
         let at = queue.iter().position(|&other| other == task).expect("the task is queued");
         queue.remove(at);
-        self.nr_rt_overloaded -= (queue.len() == 1) as u32;
+        self.nr_rt_overloaded -= (queue.len() + 1 == overload) as u32;
     }
 
     /// Puts a task behind the others of its priority, or before them.
