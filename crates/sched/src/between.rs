@@ -19,7 +19,7 @@ pub const BETWEEN: [(&str, &str); 5] = [
          +NO_CLS_LEVEL+NO_NUMA_DESCEND+NO_IDLE_MIN_GRANULARITY+NO_IDLE_GROUPS+NO_NEWIDLE_PENDING_WAKE+NO_NOHZ_WRAP\
          +NO_NOHZ_NEXT_KICK+RECENT_USED_CPU=waker+IDLE_CORE=separate+IDLE_SMT=target_last+ASYM_FITS=uclamp\
          +NUMA_IMBALANCE=any_idle+LB_NUMA_IMBALANCE=pair+IMB_NUMA_NR=off+ASYM_DOMAINS=level+ACTIVE_BALANCE=any_failure\
-         +ASYM_PACKING=prefer+NEWIDLE_GATE=migration_cost+ANY_CPU=affinity+BUDDIES_CLEAR=picked+NO_SWITCH_STATE_PASSED\
+         +ASYM_PACKING=prefer+NEWIDLE_GATE=migration_cost+ANY_CPU=affinity+BUDDIES_CLEAR=picked+CPUPRI_DL=ignored+NO_SWITCH_STATE_PASSED\
          +LB_LOCAL_ABOVE_AVERAGE+QUEUE_GIVES=several_for_util+NOHZ_SELF=apart+NEWIDLE_AGES=in_passes+ASYM_GROUPS=extremes\
          +DST_GROUP=balance_mask+preempt=static/voluntary",
     ),

@@ -586,6 +586,13 @@ rules! {
         Prev "prev",
     } [Elsewhere Elsewhere Elsewhere Elsewhere Elsewhere Elsewhere Prev Prev];
 
+    cpupri_dl: CpupriDl "CPUPRI_DL" "How high a CPU stands with RT tasks that has a deadline task." "inc_dl_deadline(), CPUPRI_HIGHER, v5.11" {
+        /// As high as its RT tasks.
+        Ignored "ignored",
+        /// Higher than all of them.
+        Higher "higher",
+    } [Ignored Ignored Higher Higher Higher Higher Higher Higher];
+
     dl_budget: DlBudget "DL_BUDGET" "What of its budget a deadline task uses up on a slow CPU, or at a low clock." "update_curr_dl(), v4.16" {
         /// The time that it runs.
         Time "time",

@@ -8,7 +8,7 @@ use schedlab_units::TaskId;
 
 use super::nearest::{Nearest, Taken};
 use crate::class::Class;
-use crate::{Placement, Reason, RtBesideDl, Sched};
+use crate::{CpupriDl, Placement, Reason, RtBesideDl, Sched};
 
 impl Sched {
     /// A CPU for a task of real time that wakes or is new.
@@ -36,12 +36,12 @@ impl Sched {
 
     /// The highest priority that waits on a CPU or runs there, as RT tasks see it: 0 is lower than all of them.
     ///
-    /// Kernel: cpupri_set(), kernel/sched/cpupri.c, v6.12.
+    /// Kernel: cpupri_set(), kernel/sched/cpupri.c, inc_dl_deadline(), kernel/sched/deadline.c, v6.12.
     fn cpupri(&self, cpu: CpuId) -> u8 {
-        match self.curr_class(cpu) {
-            Class::Dl => u8::MAX,
-            _ => self.rqs[cpu].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority()),
+        if self.curr_class(cpu) == Class::Dl && self.kernel.rules.cpupri_dl == CpupriDl::Higher {
+            return u8::MAX;
         }
+        self.rqs[cpu].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority())
     }
 
     /// The CPUs of the lowest priority, if lower than the task's, of which one is taken.
@@ -50,7 +50,7 @@ impl Sched {
     pub(super) fn find_lowest_rq(&self, task: TaskId, this: CpuId) -> Nearest {
         let entry = self.task(task);
         let nr_cpus = self.rqs.len();
-        let usable = |cpu: &CpuId| self.rqs[*cpu].active && !self.rqs[*cpu].rt_throttled;
+        let usable = |cpu: &CpuId| self.rqs[*cpu].active;
         let mut lowest = entry.policy.rt_priority();
         let mut mask = CpuMask::new(nr_cpus);
         for cpu in entry.allowed.iter().filter(usable) {
@@ -111,9 +111,34 @@ mod tests {
             format!("{}, from CPU 0 to {}", placement.reason.name(), lab.sched.task(woken).cpu.0)
         });
         expect![[r#"
-            v4.13..v6.3: LOWEST_RT, from CPU 0 to 0
+            v4.13..v5.5: KEEP_CPU, from CPU 0 to 0
+            v5.18..v6.3: LOWEST_RT, from CPU 0 to 0
             v6.10: LOWEST_RT, from CPU 0 to 1
             v6.12..v7.2: KEEP_CPU, from CPU 0 to 1"#]]
+        .assert_eq(&found);
+    }
+
+    #[test]
+    fn a_cpu_of_a_deadline_task_counts_as_one_of_its_tasks_of_real_time_or_as_the_highest() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x3");
+            let rt = |lab: &Lab, priority| NewTask { policy: Policy::Fifo(priority), ..lab.spec() };
+            let spec = rt(&lab, 10);
+            let woken = lab.fork("woken", 0, spec);
+            lab.sleep(woken);
+            let policy = Policy::Deadline { runtime: 90 * MS, deadline: 100 * MS, period: 100 * MS };
+            for (cpu, policy) in [(0, Policy::Fifo(20)), (1, policy), (2, Policy::Fifo(5))] {
+                let spec = NewTask { policy, ..lab.spec() };
+                lab.fork("runs", cpu, spec);
+            }
+            // That RT tasks are kept from running does not matter.
+            lab.sched.rqs[CpuId(2)].rt_throttled = true;
+            let placement = lab.sched.select_task_rq_rt(woken, CpuId(0));
+            format!("cpu {}, {}", placement.cpu.0, placement.reason.name())
+        });
+        expect![[r#"
+            v4.13..v5.5: cpu 1, LOWEST_RT
+            v5.18..v7.2: cpu 2, LOWEST_RT"#]]
         .assert_eq(&found);
     }
 

@@ -47,7 +47,7 @@ impl Sched {
 
     /// Kernel: pull_rt_task(), kernel/sched/rt.c, v6.12.
     pub(super) fn decide_pull_rt(&self, to: CpuId, from: CpuId) -> Option<TaskId> {
-        if self.rqs[from].rt_queue.len() < self.rt_overload() || self.rqs[to].rt_throttled {
+        if self.rqs[from].rt_queue.len() < self.rt_overload() {
             return None;
         }
         let left = self.rqs[to].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority());
