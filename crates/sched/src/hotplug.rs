@@ -119,7 +119,7 @@ impl Sched {
     /// Lets a task run anywhere if it may not use the CPU it falls back to.
     ///
     /// Kernel: select_fallback_rq(), kernel/sched/core.c, v6.12.
-    fn widen_affinity(&mut self, task: TaskId, to: CpuId) {
+    pub(crate) fn widen_affinity(&mut self, task: TaskId, to: CpuId) {
         if !self.task(task).allowed.contains(to) {
             let all = Arc::new(CpuMask::all(self.rqs.len()));
             let entry = self.task_mut(task);
@@ -159,8 +159,9 @@ mod tests {
     use expect_test::expect;
 
     use crate::IdleType;
+    use crate::NewTask;
     use crate::drawing::by_kernel;
-    use crate::lab::Lab;
+    use crate::lab::{Lab, MS};
     use crate::wakeup::Wakeup;
 
     /// Where a task that slept on CPU 3 is sent, woken by CPU 1 that runs.
@@ -195,6 +196,41 @@ mod tests {
             v4.13: cpu 3 PREV_IDLE, cpu 0 FALLBACK, cpu 0 FALLBACK, cpu 3 PREV_IDLE
             v5.5..v7.2: cpu 3 TARGET_IDLE, cpu 0 FALLBACK, cpu 0 FALLBACK, cpu 3 TARGET_IDLE"#]]
         .assert_eq(&by_kernel("", told));
+    }
+
+    #[test]
+    fn a_task_whose_only_cpu_is_gone_goes_to_the_first_there_is_and_may_run_anywhere() {
+        let told = |asleep: bool| {
+            move |kernel: &str| -> String {
+                let mut lab = Lab::new(kernel, "1x1x4");
+                let allowed = Arc::new(CpuMask::one(4, CpuId(0)));
+                let first = lab.hog("first", 0);
+                let task = lab.fork("bound", 0, NewTask { allowed, ..lab.spec() });
+                while asleep && lab.running(0) != "bound" {
+                    lab.run(MS);
+                }
+                if asleep {
+                    lab.sleep(task);
+                }
+                let now = lab.time();
+                for other in [first, task] {
+                    if lab.sched.rqs[CpuId(0)].curr == Curr::Task(other) {
+                        lab.sched.switch_to(CpuId(0), Curr::Idle, now);
+                        lab.sched.finish_task_switch(other);
+                    }
+                }
+                lab.sched.cpu_deactivate(CpuId(0), now);
+                lab.sched.cpu_dying(CpuId(0), now);
+                if asleep {
+                    let wakeup = Wakeup::by(first, CpuId(1), task);
+                    lab.sched.try_to_wake_up(&wakeup, now);
+                }
+                let entry = lab.sched.task(task);
+                format!("cpu {}, one of {}", entry.cpu.0, entry.nr_cpus_allowed)
+            }
+        };
+        expect!["v4.13..v7.2: cpu 1, one of 4"].assert_eq(&by_kernel("", told(false)));
+        expect!["v4.13..v7.2: cpu 1, one of 4"].assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", told(true)));
     }
 
     #[test]

@@ -105,8 +105,8 @@ impl Sched {
         p.allowed.contains(cpu) && if p.is_per_cpu_kthread() { rq.online } else { rq.active }
     }
 
-    /// The first CPU that is possible, of the task's node before others. A task whose CPUs
-    /// are all gone stays on its mask: that the kernel widens it is left out.
+    /// The first CPU that is possible, of the task's node before others. A task whose CPUs are all gone
+    /// goes to the first one there is, and may run anywhere from then on ([`Sched::widen_affinity`]).
     ///
     /// Kernel: select_fallback_rq(), kernel/sched/core.c, v6.12.
     pub fn select_fallback_rq(&self, task: TaskId) -> CpuId {
@@ -116,7 +116,7 @@ impl Sched {
         node.iter()
             .find(fits)
             .or_else(|| p.allowed.iter().find(fits))
-            .or_else(|| self.domains.span.first())
+            .or_else(|| self.rqs.iter().find(|(_, rq)| rq.active).map(|(cpu, _)| cpu))
             .unwrap_or(p.cpu)
     }
 }

@@ -11,8 +11,8 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::{
-    Candidate, Effect, EnqueueFlags, Feature, MigrationCause, Placement, Policy, PreemptDecision, Sched,
-    SeId, TaskState, View, WakeList, WakeListOrder, wf,
+    Candidate, Effect, EnqueueFlags, Feature, MigrationCause, Placement, Policy, PreemptDecision, Reason,
+    Sched, SeId, TaskState, View, WakeList, WakeListOrder, wf,
 };
 
 use super::{WakePath, Wakeup, WakeupDecision};
@@ -137,6 +137,10 @@ impl Sched {
                 }
                 if let Some(placement) = &decision.placement {
                     self.apply_search(wakeup, placement, now);
+                    // A recording tells masks by itself: kernel threads are bound again when their CPU is back.
+                    if placement.reason == Reason::Fallback && !self.balance_watches {
+                        self.widen_affinity(task, decision.cpu);
+                    }
                 }
                 if self.task(task).cpu != decision.cpu {
                     flags |= wf::MIGRATED;
