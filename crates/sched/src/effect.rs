@@ -125,7 +125,7 @@ pub enum Effect {
         /// When it expires, ns.
         at: u64,
     },
-    /// The timer of RT throttling must be started.
+    /// The timer of RT throttling, or from v6.12 on of a fair server, must be started.
     StartRtPeriodTimer {
         /// When it expires, ns.
         at: u64,

@@ -38,7 +38,10 @@ impl Sched {
     /// Kernel: enqueue_task(), kernel/sched/core.c, v6.12.
     pub(crate) fn enqueue_task(&mut self, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         match self.class_of(task) {
-            Class::Fair => self.enqueue_task_fair(cpu, task, flags),
+            Class::Fair => {
+                self.enqueue_task_fair(cpu, task, flags);
+                self.fair_server_start(cpu);
+            }
             Class::Rt => self.enqueue_task_rt(cpu, task, flags),
             Class::Dl => self.enqueue_task_dl(cpu, task, flags),
             Class::Stop => self.enqueue_task_stop(cpu, task),

@@ -6,7 +6,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use crate::balance::cpu_load_idx::CPU_LOAD_IDX_MAX;
-use crate::{CfsRqId, NeedResched, NohzKick, SchedAvg, Wakees};
+use crate::{CfsRqId, FairServer, NeedResched, NohzKick, SchedAvg, Wakees};
 
 /// What a CPU executes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,6 +128,8 @@ pub struct Rq {
     pub rt_time: u64,
     /// RT tasks have used up their part of the period.
     pub rt_throttled: bool,
+    /// v6.12: lets fair tasks run that RT tasks keep waiting.
+    pub fair_server: FairServer,
     /// The slice timer, when set: the instant it expires.
     pub hrtick: Option<u64>,
     /// Somebody was queued for whom the running task makes way: the next call of the scheduler
@@ -203,6 +205,7 @@ impl Rq {
             any_cpu: CpuId(0),
             rt_time: 0,
             rt_throttled: false,
+            fair_server: FairServer::default(),
             hrtick: None,
             skip_clock_update: false,
             called: 0,

@@ -207,7 +207,8 @@ impl Sched {
     /// Kernel: __pick_next_task(), pick_task_fair(), kernel/sched/core.c and fair.c, v6.12.
     pub fn pick_next_task(&self, cpu: CpuId) -> Pick {
         let rq = &self.rqs[cpu];
-        match rq.stop.or_else(|| rq.pick_task_dl()).or_else(|| rq.pick_task_rt()) {
+        let rt = || rq.pick_task_rt().filter(|_| !self.fair_before_rt(cpu));
+        match rq.stop.or_else(|| rq.pick_task_dl()).or_else(rt) {
             Some(task) => Pick { next: Curr::Task(task), reason: Reason::PickClass, delayed: None },
             None => self.pick_task_fair(cpu),
         }

@@ -5,7 +5,7 @@ use crate::cfs_rq::before;
 use crate::level::entity_of;
 use schedlab_units::TaskId;
 
-use crate::{AvgReference, CfsRqId, FairPolicy, Feature, Protection, Sched, SeId};
+use crate::{AvgReference, CfsRqId, FairPolicy, Feature, Protection, Sched, SeId, ServerState};
 
 impl Sched {
     /// The queue an entity stands in.
@@ -40,6 +40,9 @@ impl Sched {
         let used_up = eevdf && !before(entity.vruntime, entity.deadline);
         if curr.is_task() && kernel.has(Feature::SchedCache) {
             self.account_mm_sched(cpu, TaskId(curr.0), delta);
+        }
+        if curr.is_task() && self.rqs[cpu].fair_server.state != ServerState::Off {
+            self.fair_server_update(cpu, delta);
         }
         if used_up {
             self.renew_deadline(cfs, curr);

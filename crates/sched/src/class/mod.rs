@@ -1,6 +1,7 @@
 //! Scheduling classes and their order: stop, deadline, RT, fair, idle.
 
 mod dl;
+mod fair_server;
 mod find_later_rq;
 mod find_lowest_rq;
 mod nearest;
@@ -15,6 +16,7 @@ use schedlab_units::TaskId;
 
 use crate::{Curr, Policy, Sched};
 
+pub use fair_server::{FairServer, ServerState};
 pub use nearest::Nearest;
 pub use push_pull::Push;
 

@@ -43,7 +43,10 @@ impl Sched {
         if !self.rqs[cpu].rt_throttled {
             self.add_nr_running(cpu, 1);
         }
-        self.start_rt_bandwidth(cpu);
+        match self.kernel.rules.rt_throttle {
+            RtThrottle::Bandwidth => self.start_rt_bandwidth(cpu),
+            RtThrottle::FairServer => self.fair_server_start(cpu),
+        }
     }
 
     fn insert_rt(&mut self, cpu: CpuId, task: TaskId, head: bool) {
@@ -111,15 +114,15 @@ impl Sched {
         if self.kernel.rules.pressure == Pressure::RtAvg {
             self.sched_rt_avg_update(cpu, delta);
         }
-        if self.rt_runtime() >= self.rt_period() {
+        if self.kernel.rules.rt_throttle == RtThrottle::FairServer {
+            // Fair tasks may have come by their group's quota.
+            return self.fair_server_start(cpu);
+        }
+        if !self.limits_rt() {
             return;
         }
         self.rqs[cpu].rt_time += delta;
-        let starving = match self.kernel.rules.rt_throttle {
-            RtThrottle::Bandwidth => true,
-            RtThrottle::FairServer => self.cfs(self.root_cfs_id(cpu)).h_nr_queued > 0,
-        };
-        if starving && !self.rqs[cpu].rt_throttled && self.rqs[cpu].rt_time > self.rt_runtime() {
+        if !self.rqs[cpu].rt_throttled && self.rqs[cpu].rt_time > self.rt_runtime() {
             let rq = &mut self.rqs[cpu];
             rq.rt_throttled = true;
             rq.nr_running -= rq.rt_queue.len() as u32;
@@ -134,10 +137,15 @@ impl Sched {
     /// Kernel: update_curr_dl(), kernel/sched/deadline.c, sched_rt_bandwidth_account(), kernel/sched/rt.c, v6.1.
     pub(super) fn account_dl_as_rt(&mut self, cpu: CpuId, ran: u64) {
         let runtime = self.rt_runtime();
-        let limited = self.kernel.rules.rt_throttle == RtThrottle::Bandwidth && runtime < self.rt_period();
+        let limited = self.kernel.rules.rt_throttle == RtThrottle::Bandwidth && self.limits_rt();
         if limited && (self.rt_period_active || self.rqs[cpu].rt_time < runtime) {
             self.rqs[cpu].rt_time += ran;
         }
+    }
+
+    /// Whether RT tasks must leave some time to fair ones.
+    pub(super) fn limits_rt(&self) -> bool {
+        self.rt_runtime() < self.rt_period()
     }
 
     fn rt_runtime(&self) -> u64 {
@@ -149,7 +157,7 @@ impl Sched {
     }
 
     fn start_rt_bandwidth(&mut self, cpu: CpuId) {
-        if !self.rt_period_active && self.rt_runtime() < self.rt_period() {
+        if !self.rt_period_active && self.limits_rt() {
             self.rt_period_active = true;
             let at = self.rqs[cpu].clock + self.rt_period();
             self.effects.push(Effect::StartRtPeriodTimer { at });
@@ -157,10 +165,14 @@ impl Sched {
     }
 
     /// The timer of RT throttling expired: a new period begins on all CPUs. Returns when
-    /// it expires next, if it is still needed.
+    /// it expires next, if it is still needed. From v6.12 on it is the timer of some CPU's fair server.
     ///
     /// Kernel: do_sched_rt_period_timer(), kernel/sched/rt.c, v6.1.
     pub fn rt_period_timer(&mut self, now: Time) -> Option<Time> {
+        if self.kernel.rules.rt_throttle == RtThrottle::FairServer {
+            self.fair_server_timers(now);
+            return None;
+        }
         let runtime = self.rt_runtime();
         let mut needed = false;
         for cpu in (0..self.rqs.len()).map(CpuId::from) {
