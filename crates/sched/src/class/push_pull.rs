@@ -206,7 +206,8 @@ mod tests {
                     let spec = fifo(&lab, 50);
                     lab.fork("high", cpu, spec);
                 }
-                lab.sched.do_set_cpus_allowed(task, Arc::new(CpuMask::all(3)));
+                let now = lab.time();
+                lab.sched.do_set_cpus_allowed(task, Arc::new(CpuMask::all(3)), now);
                 if asleep {
                     lab.wake_on(task, CpuId(1));
                 } else {
