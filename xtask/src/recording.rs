@@ -74,12 +74,12 @@ impl Recording {
         let bytes = fs::read(&self.trace).map_err(|e| self.wrong(&e))?;
         let spool = || -> std::io::Result<Cursor<Vec<u8>>> { Ok(Cursor::default()) };
         let reader = open(Cursor::new(bytes), spool).map_err(|e| self.wrong(&e))?;
-        let mut listener = Listener::new();
+        let known = Known::of(&self.texts, groups).map_err(|e| self.wrong(&e))?;
+        let mut listener = Listener::knowing(known);
         feed(reader, &mut listener).map_err(|e| self.wrong(&e))?;
         let mut recorded = listener.finish(&self.trace.display().to_string()).map_err(|e| e.to_string())?;
         recorded.sched_ext = sched_ext;
         recorded.affinity = affinity;
-        recorded.known = Known::of(&self.texts, groups).map_err(|e| self.wrong(&e))?;
         Ok(Learned { recorded, topology, kernel })
     }
 

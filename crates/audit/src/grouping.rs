@@ -12,7 +12,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{CLONE_THREAD, Comm};
 use schedlab_units::{Pid, TaskId, Time};
 
-use crate::facts::groups::{Groups, Member};
+use crate::facts::groups::{Groups, moves_with};
 use crate::runtime;
 use crate::shadow::Shadow;
 
@@ -28,10 +28,31 @@ pub struct Grouping {
     unnumbered: u32,
     /// The trace tells when sessions begin.
     told: bool,
-    /// Who was cloned last, and is a thread.
-    thread: Option<Pid>,
-    /// The trace tells who is.
-    tells_threads: bool,
+    clones: Clones,
+}
+
+/// Who is a thread of its parent's process, as `task_newtask` tells just before a birth.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clones {
+    /// Who was cloned last, and whether as a thread.
+    last: Option<(Pid, bool)>,
+}
+
+impl Clones {
+    /// A task is cloned.
+    pub fn cloned(&mut self, pid: Pid, clone_flags: u64) {
+        self.last = Some((pid, clone_flags & CLONE_THREAD != 0));
+    }
+
+    /// Whether a task that is born now is a thread; none if no event told.
+    pub fn is_thread(&self, child: Pid) -> Option<bool> {
+        self.last.filter(|&(pid, _)| pid == child).map(|(_, is_thread)| is_thread)
+    }
+
+    /// Whether any event tells who is.
+    pub fn tell(&self) -> bool {
+        self.last.is_some()
+    }
 }
 
 /// The groups of a task: what it is in follows from both.
@@ -74,19 +95,13 @@ impl Grouping {
 
     /// Those of a task that lived before it was met.
     pub fn of_old(&self, pid: Pid, comm: &Comm) -> InGroups {
-        let facts = &self.facts;
-        let of = |members: &BTreeMap<Pid, Member>| members.get(&pid).cloned();
-        let named = |member: &Member| member.comm.as_bytes() == comm.as_bytes();
-        // Of a number that was used twice the name decides.
-        let member = match (of(&facts.before), of(&facts.after)) {
-            (Some(before), Some(after)) if !named(&before) && named(&after) => after,
-            (Some(member), _) | (None, Some(member)) => member,
-            (None, None) => return InGroups { process: pid, memory: pid, ..InGroups::default() },
+        let Some(member) = self.facts.member(pid, comm) else {
+            return InGroups { process: pid, memory: pid, ..InGroups::default() };
         };
         InGroups {
             process: member.process,
             memory: member.process,
-            cgroup: member.cgroup,
+            cgroup: member.cgroup.clone(),
             session: member.session,
             ..InGroups::default()
         }
@@ -97,9 +112,9 @@ impl Grouping {
         let later = self.facts.after.get(&child).filter(|_| !self.facts.before.contains_key(&child));
         let later =
             later.and_then(|member| member.session).filter(|&session| Some(session) != parent.session);
-        let is_thread = self.thread == Some(child);
+        let is_thread = self.clones.is_thread(child) == Some(true);
         let process = if is_thread { parent.process } else { child };
-        let memory = if is_thread || !self.tells_threads { parent.memory } else { child };
+        let memory = if is_thread || !self.clones.tell() { parent.memory } else { child };
         InGroups { process, memory, later, ..parent.clone() }
     }
 
@@ -110,13 +125,13 @@ impl Grouping {
 
     /// A task is cloned.
     pub fn cloned(&mut self, pid: Pid, clone_flags: u64) {
-        self.thread = (clone_flags & CLONE_THREAD != 0).then_some(pid);
-        self.tells_threads = true;
+        self.clones.cloned(pid, clone_flags);
     }
 
-    /// Tasks of a process that were not met yet are in another group by now.
-    fn attach_unmet(&mut self, process: Pid, cgroup: &str) {
-        for member in self.facts.before.values_mut().filter(|member| member.process == process) {
+    /// Tasks that were not met yet are in another group by now.
+    fn attach_unmet(&mut self, named: Pid, cgroup: &str) {
+        let members = self.facts.before.iter_mut();
+        for (_, member) in members.filter(|(pid, member)| moves_with(**pid, member.process, named)) {
             member.cgroup = cgroup.to_owned();
         }
     }
@@ -233,24 +248,28 @@ impl Shadow {
         self.sched.task(task).exiting && moved && has(Feature::RegroupAsks)
     }
 
-    /// A process is moved to another cgroup.
-    pub fn attached(&mut self, hierarchy: i32, process: Pid, path: &str, now: Time) {
+    /// A process, by its leader, or a single thread is moved to another cgroup.
+    pub fn attached(&mut self, hierarchy: i32, named: Pid, path: &str, now: Time) {
         if hierarchy != self.grouping.facts.hierarchy {
             return;
         }
         let cgroup = self.grouping.facts.group_of(path);
-        self.grouping.attach_unmet(process, &cgroup);
-        for task in self.tasks_of(process) {
+        self.grouping.attach_unmet(named, &cgroup);
+        for task in self.moved_with(named) {
             self.known_mut(task).groups.cgroup = cgroup.clone();
             self.regroup(task, now);
         }
     }
 
-    /// The tasks of a process that were met and have not ended.
-    fn tasks_of(&self, process: Pid) -> Vec<TaskId> {
+    /// Those that were met and have not ended, of all that are moved.
+    fn moved_with(&self, named: Pid) -> Vec<TaskId> {
         let tasks = (0..self.sched.tasks.len() as u32).map(TaskId);
         let alive = |task: &TaskId| !self.sched.task(*task).exiting;
-        tasks.filter(|&task| self.known(task).groups.process == process).filter(alive).collect()
+        let moves = |task: &TaskId| {
+            let known = self.known(*task);
+            moves_with(known.pid, known.groups.process, named)
+        };
+        tasks.filter(moves).filter(alive).collect()
     }
 }
 
@@ -332,11 +351,13 @@ mod tests {
       sh-11 [000] d..1. 4.100000: cgroup_attach_task: dst_root=1 dst_id=5 dst_level=1 dst_path=/a pid=11 comm=sh
       sh-11 [000] d..1. 4.100100: cgroup_attach_task: dst_root=0 dst_id=5 dst_level=2 dst_path=/a/below pid=10 comm=sh
 
-      sh-11 [000] ..... 5.100000: sched_process_exit: comm=sh pid=11 prio=120
+      sh-11 [000] d..1. 5.100000: cgroup_attach_task: dst_root=0 dst_id=1 dst_level=0 dst_path=/ pid=12 comm=sh
+
+      sh-11 [000] ..... 6.100000: sched_process_exit: comm=sh pid=11 prio=120
 ",
             group,
         );
-        assert_eq!(told, ["47 47 47", "47 50 47", "/a 50 /a", "/a root /a"]);
+        assert_eq!(told, ["47 47 47", "47 50 47", "/a 50 /a", "/a 50 47", "/a root 47"]);
     }
 
     #[test]

@@ -220,10 +220,10 @@ impl<'a> Writer<'a> {
         let mut unseen = asleep;
         let in_kernel = is_kthread(&task.comm);
         let mut ops = Vec::new();
-        let first = task
-            .steps
-            .iter()
-            .position(|step| !matches!(step, Step::Heard(_) | Step::InterruptOn { .. } | Step::Nothing));
+        let takes_no_time = |step: &Step| {
+            matches!(step, Step::Heard(_) | Step::InterruptOn { .. } | Step::Group(_) | Step::Nothing)
+        };
+        let first = task.steps.iter().position(|step| !takes_no_time(step));
         for (at, step) in task.steps.iter().enumerate() {
             match *step {
                 Step::Run(work) if in_kernel => ops.push(Op::RunKernel { work, section: OFFERS }),
@@ -440,7 +440,8 @@ mod tests {
             allowed: schedlab_topology::CpuMask::parse_list(cpus, 8).unwrap(),
         };
         let affinity = affinity.iter().map(hint).collect();
-        let learned = Learned { tasks, last: Time(1), ..Learned::default() };
+        let groups = vec!["/moved-to".to_string()];
+        let learned = Learned { tasks, last: Time(1), groups, ..Learned::default() };
         let workload = learned
             .workload(&Options {
                 name: "test".to_string(),
@@ -498,6 +499,20 @@ mod tests {
                 from-first from Some(1): Sleep { span: Duration(833338334) }, Run { work: Duration(1000) }, Sleep { span: Duration(5000) }, Exit
                 first-waits from Some(1): Barrier { barrier: BarrierId(0) }, Sleep { span: Duration(5000) }, TimerWait { timer: Own(0), period: Duration(666696667), miss: KeepGrid }, Exit
                 wakes from Some(0): Barrier { barrier: BarrierId(0) }, TimerWait { timer: Own(0), period: Duration(30000), miss: KeepGrid }, Exit
+                Normal { nice: 0 }
+            "#]],
+        );
+    }
+
+    #[test]
+    fn who_is_moved_in_its_first_sleep_sleeps_through_the_prologue_all_the_same() {
+        let sleep = Step::Sleep(Sleep { span: US(5), since_last: US(5), served: true });
+        check(
+            8,
+            &[],
+            vec![task("a", Begin::Asleep(CpuId(1)), vec![Step::Group(0), sleep])],
+            expect![[r#"
+                a from Some(1): SetGroup { group: Some(GroupId(0)) }, Sleep { span: Duration(750005000) }, Exit
                 Normal { nice: 0 }
             "#]],
         );

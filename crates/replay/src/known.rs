@@ -9,6 +9,7 @@ use schedlab_audit::{
     BadLine, FactTexts, FactsError, Given, Groups, PolicyKind, SeenTask, cgroups, seen_tasks,
 };
 use schedlab_topology::CpuMask;
+use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid};
 use schedlab_workload::{Deadline, GroupSpec, Policy, Quota};
 
@@ -92,6 +93,18 @@ impl Known {
             Some(session) => Some(format!("{SESSION}{session}")),
             None => Some(member.cgroup.clone()).filter(|group| !group.is_empty()),
         }
+    }
+
+    /// The process of a task that lived before it was met: its own, if nothing is known of it.
+    pub fn process_of(&self, pid: Pid, comm: &Comm) -> Pid {
+        let member = self.members.as_ref().and_then(|members| members.member(pid, comm));
+        let seen = || self.task(pid, |name| *comm == name);
+        member.map(|member| member.process).or_else(|| Some(seen()?.process)).unwrap_or(pid)
+    }
+
+    /// Whether CPUs are shared out among the groups of a hierarchy. There are others, of version 1: `name=systemd`.
+    pub fn shares_out(&self, hierarchy: i32) -> bool {
+        self.members.as_ref().map_or(0, |members| members.hierarchy) == hierarchy
     }
 
     /// The group that shares out CPUs among which a task is when it is moved to a cgroup: that or one above it.
@@ -190,7 +203,8 @@ mod tests {
     #[test]
     fn tasks_are_in_the_group_that_shares_out_cpus_or_in_that_of_their_session() {
         let mut known = Known::default();
-        let before = "hierarchy 0\n1 1 / - 0 init\n7 7 /a/deep 47 0 make\n9 9 /c 48 -5 sh\n";
+        let before =
+            "hierarchy 0\n1 1 / - 0 init\n7 7 /a/deep 47 0 make\n9 9 /c 48 -5 sh\n10 9 /c 48 -5 make\n";
         let files = schedlab_audit::GroupFiles {
             before,
             after: before,
@@ -202,6 +216,12 @@ mod tests {
         let group = |pid: i32| known.group_of(Pid(pid), |_| true);
         assert_eq!([group(1), group(7), group(8)], [None, Some("/a".to_string()), None]);
         assert_eq!(known.group_of(Pid(7), |name| name == "sh"), None, "a number that was used again");
+        let process = |pid, comm| known.process_of(Pid(pid), &Comm::from(comm)).0;
+        assert_eq!(
+            [process(7, "make"), process(10, "make"), process(8, "cc1"), process(6, "x")],
+            [7, 9, 8, 6]
+        );
+        assert_eq!([0, 3].map(|hierarchy| known.shares_out(hierarchy)), [true, false]);
         assert_eq!((known.shared_by("/a/x").as_str(), known.shared_by("/c").as_str()), ("/a", ""));
         let mut session = GroupSpec::new(group(9).unwrap(), None);
         known.limit(&mut session);

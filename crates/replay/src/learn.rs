@@ -14,6 +14,7 @@
 mod before;
 mod budgets;
 mod context;
+mod groups;
 mod hotplug;
 mod priorities;
 mod programs;
@@ -21,7 +22,10 @@ mod switches;
 mod unseen;
 mod wakeups;
 
-use schedlab_trace::{CLONE_THREAD, Comm, Event, Hotplugs, Kind, Sink, bound_kthread, is_kthread};
+use std::collections::BTreeMap;
+
+use schedlab_audit::Clones;
+use schedlab_trace::{Comm, Event, Hotplugs, Kind, Sink, bound_kthread, is_kthread};
 use schedlab_units::{Pid, Time};
 use schedlab_workload::Did;
 
@@ -30,6 +34,7 @@ use self::priorities::Change;
 use self::programs::{Programs, State};
 use self::switches::Left;
 use crate::error::Missing;
+use crate::known::Known;
 use crate::lags::Lags;
 use crate::learned::{Begin, Learned, Step, TaskIndex};
 use crate::yields::{Yields, between_calls};
@@ -50,8 +55,10 @@ pub struct Learner {
     /// Changes of priority that may have come later than they are taken to have.
     changes: Vec<Change>,
     hotplugs: Hotplugs,
-    /// Who was cloned last, and whether as a thread.
-    cloned: Option<(Pid, bool)>,
+    clones: Clones,
+    known: Known,
+    /// Groups that were moved to, by the leader of the process or the thread that was moved last.
+    moved: BTreeMap<Pid, u32>,
     has_switches: bool,
     has_wakeups: bool,
 }
@@ -69,6 +76,12 @@ impl Learner {
     /// Nothing learned yet.
     pub fn new() -> Learner {
         Learner::default()
+    }
+
+    /// Nothing learned yet, of a recording of which something is known: whose thread each task is that was there before,
+    /// and among which groups CPUs are shared out.
+    pub fn knowing(known: Known) -> Learner {
+        Learner { known, ..Learner::default() }
     }
 
     /// All that was learned.
@@ -126,7 +139,12 @@ impl Learner {
     /// A task that is seen for the first time.
     fn meet(&mut self, pid: Pid, comm: Comm, prio: i32, begin: Begin, state: State, now: Time) -> TaskIndex {
         self.lags.add(matches!(begin, Begin::Asleep(_)));
-        self.programs.add(pid, comm, prio, begin, state, now)
+        let task = self.programs.add(pid, comm, prio, begin, state, now);
+        if !matches!(begin, Begin::Forked(_)) {
+            self.programs.life(task).process = self.known.process_of(pid, &comm);
+            self.was_moved(task);
+        }
+        task
     }
 }
 
@@ -225,9 +243,7 @@ impl Sink for Learner {
             Kind::SchedMigrateTask { pid, orig_cpu: from, dest_cpu: cpu, .. } => {
                 self.migrate(event, pid, from, cpu);
             }
-            Kind::TaskNewtask { pid, clone_flags, .. } => {
-                self.cloned = Some((pid, clone_flags & CLONE_THREAD != 0));
-            }
+            Kind::TaskNewtask { pid, clone_flags, .. } => self.clones.cloned(pid, clone_flags),
             Kind::SchedProcessFork { child_comm, child_pid, .. } => self.fork(event, child_comm, child_pid),
             Kind::SchedProcessExec { ref filename, .. } => {
                 if let Some(task) = self.current(event) {
@@ -245,18 +261,8 @@ impl Sink for Learner {
                     self.programs.life(task).comm = newcomm;
                 }
             }
-            Kind::CgroupAttachTask { ref dst_path, pid, .. } => {
-                if let Some(&task) = self.programs.by_pid.get(&pid) {
-                    let known = self.programs.learned.groups.iter().position(|group| **group == **dst_path);
-                    let group = known.unwrap_or_else(|| {
-                        self.programs.learned.groups.push(dst_path.to_string());
-                        self.programs.learned.groups.len() - 1
-                    });
-                    // Somebody else may move it while it sleeps, or is just being woken.
-                    self.programs.advance(task, event.time);
-                    self.programs.flush(task);
-                    self.programs.step(task, Step::Group(group as u32));
-                }
+            Kind::CgroupAttachTask { dst_root, ref dst_path, pid, .. } => {
+                self.attached(dst_root, pid, dst_path, event.time);
             }
             _ => {}
         }

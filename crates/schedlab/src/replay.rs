@@ -80,16 +80,23 @@ pub struct Listener {
     learner: Learner,
     figures: Kept<fn(Comm) -> bool, Figures>,
     lacks: Lacks,
+    known: Known,
 }
 
 impl Listener {
     /// Nothing heard yet.
     pub fn new() -> Listener {
+        Listener::knowing(Known::default())
+    }
+
+    /// Nothing heard yet, of a recording of whose tasks and groups something is known.
+    pub fn knowing(known: Known) -> Listener {
         Listener {
             steady: Steady::default(),
-            learner: Learner::new(),
+            learner: Learner::knowing(known.clone()),
             figures: figures(),
             lacks: Lacks::default(),
+            known,
         }
     }
 
@@ -107,7 +114,7 @@ impl Listener {
             lacks: self.lacks,
             nr_cpus,
             affinity: Vec::new(),
-            known: Known::default(),
+            known: self.known,
             sched_ext: None,
         })
     }

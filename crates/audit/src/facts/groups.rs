@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_sched::{LOAD_SHIFT, prio_to_weight};
+use schedlab_trace::Comm;
 use schedlab_units::Pid;
 
 use super::cgroups::{Given, cgroups};
@@ -46,6 +47,14 @@ pub struct Member {
     pub session: Option<u32>,
     /// Its name.
     pub comm: String,
+}
+
+/// Whether a task is moved by a `cgroup_attach_task` that names another, or itself: a process is moved as a whole, and the
+/// event names its leader; a thread of it alone is named itself.
+///
+/// Kernel: cgroup_attach_task(), kernel/cgroup/cgroup.c, v6.12.
+pub fn moves_with(pid: Pid, process: Pid, named: Pid) -> bool {
+    process == named || pid == named
 }
 
 /// The groups of a recording.
@@ -116,6 +125,16 @@ impl Groups {
             members.insert(Pid(tid), Member { process: Pid(process), cgroup, session, comm });
         }
         members
+    }
+
+    /// What was listed of a task that lived before it was met. Of a number that was used twice the name decides.
+    pub fn member(&self, pid: Pid, comm: &Comm) -> Option<&Member> {
+        let named = |member: &Member| member.comm.as_bytes() == comm.as_bytes();
+        match (self.before.get(&pid), self.after.get(&pid)) {
+            (Some(before), Some(after)) if !named(before) && named(after) => Some(after),
+            (Some(member), _) | (None, Some(member)) => Some(member),
+            (None, None) => None,
+        }
     }
 
     /// The lowest group at or above a path that shares out CPUs; empty for the root.

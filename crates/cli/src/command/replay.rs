@@ -52,13 +52,12 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
         topology.nr_cpus(),
         "--recorded-on",
     );
-    let mut listener = Listener::new();
+    let mut listener = Listener::knowing(Known::of(&texts, facts.groups)?);
     recording.feed(&mut listener, || false)?;
     let mut recorded = listener.finish(&found.trace.display().to_string())?;
     recorded.nr_cpus = topology.nr_cpus();
     recorded.affinity = facts.affinity;
     recorded.sched_ext = facts.sched_ext;
-    recorded.known = Known::of(&texts, facts.groups)?;
     if args.programs {
         return output::print(|out| write!(out, "{}", recorded.learned)).map(|()| Status::Done);
     }

@@ -25,6 +25,8 @@ pub(super) struct Life {
     pub state: State,
     pub comm: Comm,
     pub prio: i32,
+    /// Its process, by the number of its leader.
+    pub process: Pid,
     /// When it was switched in last.
     pub began: Time,
     /// Work since the last step.
@@ -116,6 +118,7 @@ impl Programs {
             state,
             comm,
             prio,
+            process: pid,
             began: now,
             run: Duration::ZERO,
             stretch: (0, Duration::ZERO),
@@ -138,12 +141,12 @@ impl Programs {
         &mut self.lives[task.index()]
     }
 
-    /// Whether nothing is known of a task but that it was woken.
+    /// Whether nothing is known of a task but that it was woken, or moved to a group.
     pub fn is_taken_for_asleep(&self, task: TaskIndex) -> bool {
         let entry = &self.learned.tasks[task.index()];
         matches!(entry.begin, Begin::Asleep(_))
             && matches!(self.lives[task.index()].state, State::Asleep { .. })
-            && entry.steps.is_empty()
+            && entry.steps.iter().all(|step| matches!(step, Step::Group(_)))
     }
 
     pub fn step(&mut self, task: TaskIndex, step: Step) {

@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use schedlab_trace::read::{feed, ftrace};
 use schedlab_units::Duration;
 
-use crate::{Learned, Learner, Missing, Step};
+use crate::{Known, Learned, Learner, Missing, Step};
 
 /// A recording in short: `CPU US TASK VERB ..`, a task being `comm-pid`, one `<idle>-0`.
 ///
@@ -18,6 +18,7 @@ use crate::{Learned, Learner, Missing, Step};
 ///   0 100 a-10 forks b-11     sched_process_fork
 ///   0 100 a-10 starts b-11    sched_wakeup_new
 ///   0 100 a-10 execs /bin/c
+///   0 100 a-10 attaches 0 /g b-11  cgroup_attach_task to a group of hierarchy 0
 ///   0 100 a-10 balances 1 b-11   a soft interrupt that hits a moves b here from CPU 1
 /// ```
 /// A task may carry its priority: `b-11@125`.
@@ -79,6 +80,13 @@ fn ftrace_line(short: &str) -> String {
                 rest[0]
             )
         }
+        "attaches" => {
+            let (moved, moved_pid, _) = other();
+            let [root, path, ..] = rest else { panic!("{short}") };
+            format!(
+                "cgroup_attach_task: dst_root={root} dst_id=5 dst_level=1 dst_path={path} pid={moved_pid} comm={moved}"
+            )
+        }
         "execs" => format!("sched_process_exec: filename={} pid={pid} old_pid={pid}", rest[0]),
         _ => panic!("{short}"),
     };
@@ -92,7 +100,11 @@ fn task_of(word: &str) -> (&str, &str, &str) {
 }
 
 fn learn(short: &str) -> Result<Learned, Missing> {
-    let mut learner = Learner::new();
+    learn_knowing(Known::default(), short)
+}
+
+pub(super) fn learn_knowing(known: Known, short: &str) -> Result<Learned, Missing> {
+    let mut learner = Learner::knowing(known);
     let text = ftrace_text(short);
     let summary = feed(ftrace::Reader::new(text.as_bytes()), &mut learner).unwrap();
     assert_eq!(summary.gaps, 0, "{:?}", summary.first_gaps);

@@ -104,9 +104,12 @@ impl Learner {
         let prio = self.programs.life(parent).prio;
         let begin = Begin::Forked(parent);
         let child = self.meet(child_pid, child_comm, prio, begin, State::Runnable, event.time);
-        if let Some((_, is_thread)) = self.cloned.take().filter(|&(pid, _)| pid == child_pid) {
+        if let Some(is_thread) = self.clones.is_thread(child_pid) {
             self.programs.learned.tasks[child.index()].is_thread = is_thread;
             self.programs.life(child).is_thread_told = true;
+            if is_thread {
+                self.programs.life(child).process = self.programs.life(parent).process;
+            }
         }
         self.programs.step(parent, Step::Fork(child));
     }
