@@ -1,8 +1,9 @@
 //! Which CPUs a task may use, as far as its name or the user tells.
 //!
 //! No tracepoint shows a mask. Kernel threads of one CPU carry its number in their name
-//! ([`schedlab_trace::bound_kthread`]); for other tasks the user may say (`--affinity 'st-*=0,4,8,12'`). Who is not named so is
-//! taken to be free, which a recording can contradict.
+//! ([`schedlab_trace::bound_kthread`]); of any task the user may say (`--affinity 'st-*=0,4,8,12'`), or a list of tasks made
+//! with the recording, and both come before the name. Who is not named so is taken to be free, which a recording can
+//! contradict; and so it can a name, where its task runs on another CPU.
 
 use schedlab_topology::CpuMask;
 use schedlab_trace::Comm;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use schedlab_sched::{AnyCpu, NewTask, Policy, SeId, TaskState};
 use schedlab_topology::{CpuId, CpuMask};
-use schedlab_trace::{Comm, bound_kthread};
+use schedlab_trace::{Comm, bound_kthread, is_disproved};
 use schedlab_units::{Pid, TaskId, Time};
 
 use crate::pairing::LaterPrio;
@@ -158,15 +158,25 @@ impl Shadow {
         task
     }
 
-    /// The mask that a name tells, and whether it is that of a kernel thread.
+    /// The mask that is told of a name, or by it, and whether it is that of a kernel thread.
     fn allowed(&self, comm: &Comm) -> Option<(CpuMask, bool)> {
         let nr_cpus = self.sched.rqs.len();
-        if let Some(cpu) = bound_kthread(comm)
-            && cpu.index() < nr_cpus
-        {
-            return Some((CpuMask::of(nr_cpus, [cpu]), true));
+        let cpu = bound_kthread(comm).filter(|cpu| cpu.index() < nr_cpus);
+        let by_name = cpu.map(|cpu| CpuMask::of(nr_cpus, [cpu]));
+        match self.hints.iter().find(|hint| hint.matches(comm)) {
+            Some(hint) => Some((hint.allowed.clone(), by_name.as_ref() == Some(&hint.allowed))),
+            None => by_name.map(|allowed| (allowed, true)),
         }
-        self.hints.iter().find(|hint| hint.matches(comm)).map(|hint| (hint.allowed.clone(), false))
+    }
+
+    /// A task runs on a CPU: if it cannot be the kernel thread that it is called, it is like any other.
+    #[inline]
+    pub(crate) fn runs_where_it_may(&mut self, task: TaskId, cpu: CpuId) {
+        if self.sched.task(task).kthread && is_disproved(&self.known(task).comm, cpu) {
+            self.bind_to(task, CpuMask::all(self.sched.rqs.len()), false);
+            self.known_mut(task).bound = false;
+            self.sched.task_mut(task).kthread = false;
+        }
     }
 
     fn rename(&mut self, task: TaskId, comm: &Comm) {
@@ -302,5 +312,62 @@ impl Shadow {
         let task = self.make(child, comm, Some(parent), now);
         self.generation += 1;
         task
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schedlab_sched::Kernel;
+    use schedlab_topology::Topology;
+    use schedlab_trace::Sink;
+    use schedlab_trace::read::{Record, ftrace};
+
+    use super::*;
+    use crate::affinity::AffinityHint;
+    use crate::audit::Audit;
+    use crate::facts::tasks::hints_of_tasks;
+    use crate::options::Options;
+
+    /// Where a task of this name may run, after it ran on these CPUs of two, and whether it is a kernel thread.
+    fn known(comm: &str, affinity: Vec<AffinityHint>, ran_on: &[u16]) -> (String, bool) {
+        let options = Options { affinity, ..Options::default() };
+        let topology = Topology::regular("1x1x2").unwrap();
+        let mut audit = Audit::new(&topology, &Kernel::parse("v6.12").unwrap(), options);
+        let mut trace =
+            format!("  x-9 [000] d..3. 1.000000: sched_waking: comm={comm} pid=7 prio=120 target_cpu=000\n");
+        for (turn, cpu) in ran_on.iter().enumerate() {
+            trace += &format!(
+                "  <idle>-0 [00{cpu}] d..2. 1.{:03}000: sched_switch: prev_comm=swapper/{cpu} prev_pid=0 prev_prio=120 \
+                 prev_state=R ==> next_comm={comm} next_pid=7 next_prio=120\n",
+                turn + 1
+            );
+        }
+        // Events wait for those that follow, so a late one lets the others through.
+        trace += "  x-9 [000] ..... 2.000000: sched_process_wait: comm=x pid=9 prio=120\n";
+        for record in ftrace::Reader::new(trace.as_bytes()) {
+            let Record::Event(event) = record.unwrap() else { continue };
+            audit.event(&event);
+        }
+        let task = audit.shadow.find(Pid(7)).unwrap();
+        let entry = audit.shadow.sched.task(task);
+        assert_eq!(entry.nr_cpus_allowed as usize, entry.allowed.weight(), "{comm}");
+        (entry.allowed.to_string(), entry.kthread)
+    }
+
+    #[test]
+    fn where_a_task_ran_and_what_is_told_of_it_come_before_its_name() {
+        let tasks = |cpus: &str| hints_of_tasks(&format!("7 7 OTHER 0 0 {cpus} / watchdog/0\n"), 2);
+        for (comm, told, ran_on, expected) in [
+            ("watchdog/0", vec![], &[0][..], ("0", true)),
+            ("watchdog/0", tasks("0"), &[0], ("0", true)),
+            ("watchdog/0", tasks("0-1"), &[0], ("0-1", false)),
+            ("watchdog/0", tasks("1"), &[0], ("1", false)),
+            ("watchdog/0", vec![], &[0, 1], ("0-1", false)),
+            ("kworker/0:1", vec![], &[0, 1], ("0", true)),
+            ("pool/0", vec![], &[0], ("0-1", false)),
+        ] {
+            let found = known(comm, told, ran_on);
+            assert_eq!((found.0.as_str(), found.1), expected, "{comm} on {ran_on:?}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use schedlab_audit::AffinityHint;
 use schedlab_topology::CpuId;
-use schedlab_trace::{Comm, bound_kthread, is_kthread};
+use schedlab_trace::Comm;
 use schedlab_units::{Duration, Time};
 use schedlab_workload::{
     AttrId, BarrierId, CpuList, CpuListId, Deadline, GroupId, LabelId, Miss, Op, Placed, Policy, ProcessId,
@@ -131,7 +131,7 @@ impl<'a> Writer<'a> {
         };
         let specs = learned.tasks.iter().map(&mut spec).collect();
         let groups = learned.groups.iter().map(|path| w.group(&options.known.shared_by(path))).collect();
-        let known: Vec<_> = learned.tasks.iter().map(|task| known_of(&options.known, task)).collect();
+        let known: Vec<_> = learned.tasks.iter().map(|task| options.known.of_task(task)).collect();
         let processes = processes(&learned.tasks, &known, &mut w);
         let falls_asleep = falls_asleep(&learned.tasks, options);
         Writer {
@@ -161,8 +161,13 @@ impl<'a> Writer<'a> {
 
     fn task(&mut self, index: TaskIndex, task: &Task) {
         let known = self.known[index.index()];
-        let cpus = self.mask(&task.comm).or_else(|| known.and_then(|known| self.known_mask(known)));
-        let group = group_of(&self.options.known, task).and_then(|path| self.w.group(&path));
+        let cpus =
+            self.mask(index, task, &task.comm).or_else(|| known.and_then(|known| self.known_mask(known)));
+        let group = self
+            .options
+            .known
+            .group_of(task.pid, |name| task.had_name(name))
+            .and_then(|path| self.w.group(&path));
         let ops = self.ops(index, task);
         let mark = self.mark;
         let program = self.w.program(task.comm.to_string(), |p| {
@@ -195,7 +200,7 @@ impl<'a> Writer<'a> {
                 .filter(|_| self.options.past)
                 .map(|cpu| self.options.there(cpu)),
             did: task.did.filter(|_| self.options.past),
-            kthread: is_kthread(&task.comm),
+            kthread: task.is_kthread(known),
             wheel: task.wheel,
             attr,
             cpus,
@@ -218,7 +223,7 @@ impl<'a> Writer<'a> {
             _ => Duration::ZERO,
         };
         let mut unseen = asleep;
-        let in_kernel = is_kthread(&task.comm);
+        let in_kernel = task.is_kthread(self.known[index.index()]);
         let mut ops = Vec::new();
         let takes_no_time = |step: &Step| {
             matches!(step, Step::Heard(_) | Step::InterruptOn { .. } | Step::Group(_) | Step::Nothing)
@@ -261,11 +266,11 @@ impl<'a> Writer<'a> {
                 Step::Fork(child) => ops.extend(self.specs[child.index()].map(|task| Op::Fork { task })),
                 Step::Exec(comm) => {
                     ops.push(Op::Exec { comm: self.w.comm(&comm.to_str_lossy()) });
-                    ops.extend(self.mask(&comm).map(|cpus| Op::SetCpus { cpus: Some(cpus) }));
+                    ops.extend(self.mask(index, task, &comm).map(|cpus| Op::SetCpus { cpus: Some(cpus) }));
                 }
                 Step::Rename(comm) => {
                     ops.push(Op::SetComm { comm: self.w.comm(&comm.to_str_lossy()) });
-                    ops.extend(self.mask(&comm).map(|cpus| Op::SetCpus { cpus: Some(cpus) }));
+                    ops.extend(self.mask(index, task, &comm).map(|cpus| Op::SetCpus { cpus: Some(cpus) }));
                 }
                 Step::Prio(prio) => {
                     let attr = self.attr(prio, self.known[index.index()], task.budget);
@@ -300,12 +305,12 @@ impl<'a> Writer<'a> {
         *self.meetings.entry(pair).or_insert_with(|| w.barrier(name(), 2, Duration::ZERO))
     }
 
-    /// What a name tells of the CPUs a task may use.
-    fn mask(&mut self, comm: &Comm) -> Option<CpuListId> {
+    /// What is told of a name, or by it, of the CPUs a task may use.
+    fn mask(&mut self, index: TaskIndex, task: &Task, comm: &Comm) -> Option<CpuListId> {
         let hint = self.options.affinity.iter().find(|hint| hint.matches(comm));
         let cpus: Vec<CpuId> = match hint {
             Some(hint) => hint.allowed.iter().map(|cpu| self.options.there(cpu)).collect(),
-            None => vec![self.options.there(bound_kthread(comm)?)],
+            None => vec![self.options.there(task.bound_by(comm, self.known[index.index()])?)],
         };
         CpuList::new(cpus).map(|list| self.w.cpus(list))
     }
@@ -350,24 +355,6 @@ fn falls_asleep(tasks: &[Task], options: &Options) -> Vec<Duration> {
     tasks.iter().map(begins).collect()
 }
 
-/// What was known of a task: its number may have been used again by another name.
-fn known_of<'a>(known: &'a Known, task: &Task) -> Option<&'a KnownTask> {
-    known.task(task.pid, |name| had_name(task, name))
-}
-
-/// The group of a task when the recording began; likewise.
-fn group_of(known: &Known, task: &Task) -> Option<String> {
-    known.group_of(task.pid, |name| had_name(task, name))
-}
-
-fn had_name(task: &Task, name: &str) -> bool {
-    let took = |step: &Step| match step {
-        Step::Exec(comm) | Step::Rename(comm) => *comm == name,
-        _ => false,
-    };
-    task.comm == name || task.steps.iter().any(took)
-}
-
 /// The process of each task that has threads or is one; a kernel thread has none.
 fn processes(
     tasks: &[Task],
@@ -377,7 +364,7 @@ fn processes(
     let mut processes = vec![None; tasks.len()];
     let mut by_leader = BTreeMap::new();
     for (index, task) in tasks.iter().enumerate() {
-        if bound_kthread(&task.comm).is_some() {
+        if task.bound_by(&task.comm, known[index]).is_some() {
             continue;
         }
         if let Some(known) = known[index] {
@@ -416,6 +403,7 @@ mod tests {
             of_wakers_cpu: false,
             wheel: false,
             is_thread: false,
+            ran_elsewhere: false,
             is_left_out: false,
             yields: None,
             budget: None,
@@ -562,6 +550,34 @@ mod tests {
             vec![ksoftirqd],
             expect![[r#"
                 ksoftirqd/1 from Some(1) on 1: RunKernel { work: Duration(1000), section: Section { preempt_off: false, cond_resched_ns: 1000 } }, Exit
+                Normal { nice: 0 }
+            "#]],
+        );
+    }
+
+    #[test]
+    fn where_a_task_ran_and_what_is_known_of_it_come_before_its_name() {
+        let mut known = Known::default();
+        known.tasks("7 7 OTHER 0 0 0-7 / watchdog/1\n").unwrap();
+        let thread = || task("watchdog/1", Begin::Asleep(CpuId(1)), vec![Step::Run(US(1))]);
+        for (known, ran_elsewhere) in [(known, false), (Known::default(), true)] {
+            check_known(
+                &known,
+                8,
+                &[],
+                vec![Task { ran_elsewhere, ..thread() }],
+                expect![[r#"
+                    watchdog/1 from Some(1): Run { work: Duration(1000) }, Exit
+                    Normal { nice: 0 }
+                "#]],
+            );
+        }
+        check(
+            8,
+            &[],
+            vec![thread()],
+            expect![[r#"
+                watchdog/1 from Some(1) on 1: RunKernel { work: Duration(1000), section: Section { preempt_off: false, cond_resched_ns: 1000 } }, Exit
                 Normal { nice: 0 }
             "#]],
         );

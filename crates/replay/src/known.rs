@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use schedlab_audit::{
     BadLine, FactTexts, FactsError, Given, Groups, PolicyKind, SeenTask, cgroups, seen_tasks,
 };
-use schedlab_topology::CpuMask;
+use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid};
 use schedlab_workload::{Deadline, GroupSpec, Policy, Quota};
+
+use crate::learned::Task;
 
 /// What was known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,6 +97,11 @@ impl Known {
         }
     }
 
+    /// What was known of a task that was learned.
+    pub fn of_task(&self, task: &Task) -> Option<&KnownTask> {
+        self.task(task.pid, |name| task.had_name(name))
+    }
+
     /// The process of a task that lived before it was met: its own, if nothing is known of it.
     pub fn process_of(&self, pid: Pid, comm: &Comm) -> Pid {
         let member = self.members.as_ref().and_then(|members| members.member(pid, comm));
@@ -130,6 +137,11 @@ impl Known {
 }
 
 impl KnownTask {
+    /// Whether it may use that CPU alone.
+    pub fn is_bound_to(&self, cpu: CpuId) -> bool {
+        self.allowed.weight() == 1 && self.allowed.contains(cpu)
+    }
+
     /// The policy of a priority as the kernel prints it.
     pub fn policy(&self, prio: i32) -> Policy {
         match (self.policy, usual_policy(prio)) {

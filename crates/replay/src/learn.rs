@@ -25,7 +25,7 @@ mod wakeups;
 use std::collections::BTreeMap;
 
 use schedlab_audit::Clones;
-use schedlab_trace::{Comm, Event, Hotplugs, Kind, Sink, bound_kthread, is_kthread};
+use schedlab_trace::{Comm, Event, Hotplugs, Kind, Sink};
 use schedlab_units::{Pid, Time};
 use schedlab_workload::Did;
 
@@ -106,6 +106,7 @@ impl Learner {
         }
         self.place_changes();
         for (index, task) in self.programs.learned.tasks.iter_mut().enumerate() {
+            let known = self.known.of_task(task);
             task.lag = self.lags.owed(index);
             let awake = matches!(task.begin, Begin::Running(_) | Begin::Runnable(_));
             if awake || matches!(task.begin, Begin::Asleep(_)) {
@@ -113,10 +114,10 @@ impl Learner {
                 let did = self.programs.lives[index].before.did(all, awake);
                 // Whoever is awake is no new task, whose averages begin half full.
                 let nothing = awake.then_some(Did { running: 0, runnable: 0, awake });
-                task.did = did.filter(|_| !is_kthread(&task.comm)).or(nothing);
+                task.did = did.filter(|_| !task.is_kthread(known)).or(nothing);
             }
             let [here, elsewhere] = self.programs.lives[index].woken;
-            task.of_wakers_cpu = bound_kthread(&task.comm).is_some() && here > 0 && elsewhere == 0;
+            task.of_wakers_cpu = task.bound_by(&task.comm, known).is_some() && here > 0 && elsewhere == 0;
             let [in_softirqs, otherwise] = self.programs.lives[index].timers;
             task.wheel = in_softirqs > 0 && otherwise == 0;
             forget_own_interrupts(&mut task.steps);

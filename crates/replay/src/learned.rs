@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use schedlab_topology::CpuId;
-use schedlab_trace::Comm;
+use schedlab_trace::{Comm, bound_kthread, is_kworker};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::{Did, Placed, Plug};
 
+use crate::known::KnownTask;
 use crate::passes::Passes;
 use crate::ticks::Ticks;
 
@@ -84,6 +85,8 @@ pub struct Task {
     pub wheel: bool,
     /// A thread of the process of the task that forked it.
     pub is_thread: bool,
+    /// It ran on another CPU than its name says: it has that of a kernel thread, and is none.
+    pub ran_elsewhere: bool,
     /// It takes no part in a replay: the simulated kernel has its own.
     pub is_left_out: bool,
     /// How long it usually works between two calls of sched_yield() that were seen; none if it makes no such calls.
@@ -177,6 +180,27 @@ pub struct Sleep {
 }
 
 impl Task {
+    /// The CPU that it is bound to, under the name that it has or takes, as a thread of the kernel: that which the name says,
+    /// if it ran nowhere else and was not known to be free to.
+    pub fn bound_by(&self, comm: &Comm, known: Option<&KnownTask>) -> Option<CpuId> {
+        let is_free = self.ran_elsewhere;
+        bound_kthread(comm).filter(|&cpu| !is_free && known.is_none_or(|known| known.is_bound_to(cpu)))
+    }
+
+    /// Whether it is a thread of the kernel, as far as is known.
+    pub fn is_kthread(&self, known: Option<&KnownTask>) -> bool {
+        is_kworker(&self.comm) || self.bound_by(&self.comm, known).is_some()
+    }
+
+    /// Whether it had this name: its number may have been used again by another.
+    pub fn had_name(&self, name: &str) -> bool {
+        let took = |step: &Step| match step {
+            Step::Exec(comm) | Step::Rename(comm) => *comm == name,
+            _ => false,
+        };
+        self.comm == name || self.steps.iter().any(took)
+    }
+
     /// How long it worked in all.
     pub fn work(&self) -> Duration {
         self.steps.iter().fold(Duration::ZERO, |sum, step| match step {

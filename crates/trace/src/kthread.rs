@@ -41,9 +41,15 @@ pub fn bound_kthread(comm: &Comm) -> Option<CpuId> {
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok().map(CpuId)
 }
 
-/// Whether a name is that of a kernel thread, as far as names tell: one that is bound to a CPU, or any worker.
-pub fn is_kthread(comm: &Comm) -> bool {
-    comm.as_bytes().starts_with(b"kworker/") || bound_kthread(comm).is_some()
+/// Whether a name is that of a worker of the kernel, bound to a CPU or not.
+pub fn is_kworker(comm: &Comm) -> bool {
+    comm.as_bytes().starts_with(b"kworker/")
+}
+
+/// Whether a name is shown to be none of a kernel thread by where its task runs: it is that of another CPU. Workers do run
+/// elsewhere, while their CPU is offline and before they are bound.
+pub fn is_disproved(comm: &Comm, runs_on: CpuId) -> bool {
+    !is_kworker(comm) && bound_kthread(comm).is_some_and(|cpu| cpu != runs_on)
 }
 
 #[cfg(test)]
@@ -69,11 +75,19 @@ mod tests {
             ("make", None),
         ] {
             assert_eq!(bound_kthread(&Comm::from(name)), cpu.map(CpuId), "{name}");
-            assert_eq!(
-                is_kthread(&Comm::from(name)),
-                cpu.is_some() || name.starts_with("kworker/"),
-                "{name}"
-            );
+        }
+    }
+
+    #[test]
+    fn who_runs_elsewhere_is_no_kernel_thread_but_a_worker() {
+        for (name, cpu, disproved) in [
+            ("watchdog/0", 1, true),
+            ("watchdog/0", 0, false),
+            ("kworker/0:1", 1, false),
+            ("kworker/u8:0", 1, false),
+            ("pool/0", 1, false),
+        ] {
+            assert_eq!(is_disproved(&Comm::from(name), CpuId(cpu)), disproved, "{name}");
         }
     }
 }

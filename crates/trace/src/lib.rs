@@ -42,7 +42,7 @@ pub use hotplug::{Hotplug, Hotplugs};
 pub use idle_exits::IdleExits;
 pub use kept::Kept;
 pub use keys::Keys;
-pub use kthread::{bound_kthread, is_kthread};
+pub use kthread::{bound_kthread, is_disproved, is_kworker};
 pub use late_states::LateStates;
 pub use sink::{Each, Filter, NullSink, Sink, Tee};
 pub use state::TaskState;

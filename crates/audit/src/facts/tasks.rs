@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_topology::CpuMask;
+use schedlab_trace::{Comm, bound_kthread};
 use schedlab_units::Pid;
 
 use super::policies::PolicyKind;
@@ -64,8 +65,8 @@ pub fn seen_task(line: &str) -> Result<SeenTask, String> {
     Ok(SeenTask { pid, process, policy, allowed, cgroup, comm })
 }
 
-/// What the list says of names. Of tasks that share a name but not their CPUs it says
-/// nothing, nor of those that may use every CPU.
+/// What the list says of names. Of tasks that share a name but not their CPUs it says nothing, nor of those that may use
+/// every CPU, unless their name is that of a thread which may not.
 pub fn hints_of_tasks(tasks: &str, nr_cpus: usize) -> Vec<AffinityHint> {
     let mut masks: BTreeMap<String, Option<CpuMask>> = BTreeMap::new();
     for SeenTask { allowed, comm, .. } in seen_tasks(tasks).flatten() {
@@ -83,7 +84,8 @@ pub fn hints_of_tasks(tasks: &str, nr_cpus: usize) -> Vec<AffinityHint> {
             .or_insert(Some(mask));
     }
     let hint = |(comm, mask): (String, Option<CpuMask>)| {
-        let allowed = mask.filter(|mask| !mask.is_empty() && mask.weight() < nr_cpus)?;
+        let by_name = bound_kthread(&Comm::from(&*comm)).is_some();
+        let allowed = mask.filter(|mask| !mask.is_empty() && (by_name || mask.weight() < nr_cpus))?;
         Some(AffinityHint { comm, allowed })
     };
     masks.into_iter().filter_map(hint).collect()
@@ -108,10 +110,11 @@ mod tests {
                      9 9 OTHER 0 0 1 / make\n\
                      10 10 OTHER 0 0 0-3 / make\n\
                      11 11 OTHER 0 0 2-9 / of another machine\n\
+                     12 12 OTHER 0 0 0-3 / watchdog/0\n\
                      half a line\n";
         let hints = hints_of_tasks(tasks, 4);
         let told: Vec<_> = hints.iter().map(|hint| (hint.comm.as_str(), hint.allowed.to_string())).collect();
-        assert_eq!(told, [("db writer", "0,2".to_owned())]);
+        assert_eq!(told, [("db writer", "0,2".to_owned()), ("watchdog/0", "0-3".to_owned())]);
         assert!(has_groups(tasks), "/ and /a");
         assert!(!has_groups("# tid\n1 1 OTHER 0 0 0-3 / init\n2 1 OTHER 0 0 0-3 / init\n"));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_topology::CpuId;
-use schedlab_trace::Comm;
+use schedlab_trace::{Comm, is_disproved};
 use schedlab_units::{Duration, Pid, Time};
 
 use super::before::Before;
@@ -106,6 +106,7 @@ impl Programs {
             of_wakers_cpu: false,
             wheel: false,
             is_thread: false,
+            ran_elsewhere: false,
             is_left_out,
             did: None,
             yields: None,
@@ -182,6 +183,14 @@ impl Programs {
         self.flush(task);
     }
 
+    /// A task runs on a CPU, which may show what its name is worth. Who is new is bound only after its first turn.
+    pub fn runs_on(&mut self, task: TaskIndex, comm: &Comm, cpu: CpuId) {
+        let has_run = self.life(task).run > Duration::ZERO;
+        let entry = &mut self.learned.tasks[task.index()];
+        let is_new = matches!(entry.begin, Begin::Forked(_)) && !has_run && entry.steps.is_empty();
+        entry.ran_elsewhere |= !is_new && is_disproved(comm, cpu);
+    }
+
     /// What an event says of a task's name and priority. A change is taken to have come when
     /// the task began to run, the last time that it was seen to be as before.
     pub fn seen(&mut self, task: TaskIndex, comm: Comm, prio: i32) {
@@ -248,6 +257,41 @@ impl Programs {
     pub fn drop_waking(&mut self, task: TaskIndex) {
         if let Some(Waking { waker: Some((waker, place)), .. }) = self.life(task).waking.take() {
             self.learned.tasks[waker.index()].steps[place] = Step::Nothing;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Known;
+    use crate::learn::tests::learn_knowing;
+
+    #[test]
+    fn who_runs_on_another_cpu_than_its_name_says_is_no_kernel_thread() {
+        // A new thread of the kernel is bound after its first turn, and a worker may be where it likes when its CPU is gone.
+        let short = |comm: &str, cpus: [u16; 2], verb: &str| {
+            format!(
+                "0 90 a-10 {verb} {comm}-11
+                 {0} 100 b-12 out S {comm}-11
+                 {0} 110 {comm}-11 out S b-12
+                 0 120 a-10 wakes {comm}-11
+                 {1} 130 c-13 out S {comm}-11
+                 {1} 140 {comm}-11 out S c-13",
+                cpus[0], cpus[1]
+            )
+        };
+        for (comm, cpus, verb, ran_elsewhere) in [
+            ("watchdog/1", [1, 1], "wakes", false),
+            ("watchdog/1", [1, 2], "wakes", true),
+            ("watchdog/1", [2, 1], "wakes", true),
+            ("watchdog/1", [2, 1], "forks", false),
+            ("watchdog/1", [1, 2], "forks", true),
+            ("kworker/1:0", [2, 1], "wakes", false),
+            ("pool/1", [1, 2], "wakes", false),
+        ] {
+            let learned = learn_knowing(Known::default(), &short(comm, cpus, verb)).unwrap();
+            let task = learned.tasks.iter().find(|task| task.pid.0 == 11).unwrap();
+            assert_eq!(task.ran_elsewhere, ran_elsewhere, "{comm} {verb} on {cpus:?}");
         }
     }
 }

@@ -47,6 +47,7 @@ impl Learner {
             self.meet(event.pid, event.comm, 120, begin, State::On { since }, event.time)
         });
         self.programs.life(task).state = State::On { since };
+        self.programs.runs_on(task, &event.comm, event.cpu);
         self.cpus[event.cpu.index()] = Curr::Task(task);
         Some(task)
     }
@@ -106,6 +107,7 @@ impl Learner {
         {
             *self.programs.learned.idle_wakeups.entry(event.time.since(waking.at).0 / 1000).or_default() += 1;
         }
+        self.programs.runs_on(task, &comm, cpu);
         let has_run = self.programs.life(task).run > Duration::ZERO;
         let entry = &mut self.programs.learned.tasks[task.index()];
         if let Some((at, placed)) = &mut entry.placed
