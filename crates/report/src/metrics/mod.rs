@@ -10,6 +10,7 @@ mod marks;
 mod migrations;
 mod placements;
 mod reasons;
+mod wakes;
 
 pub use busy::Busy;
 pub use counts::Counts;
@@ -18,6 +19,7 @@ pub use marks::{MarkRule, Marks};
 pub use migrations::{Cause, Causes, Migrations};
 pub use placements::{NewTask, Placements};
 pub use reasons::Reasons;
+pub use wakes::Wakes;
 
 use std::collections::BTreeMap;
 
