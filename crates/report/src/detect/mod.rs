@@ -249,6 +249,9 @@ mod tests {
         assert!(blind("llc-walk", "1x1x2", wakeup).contains("no sched_waking in"));
         assert_eq!(blind("llc-walk", "1x1x2", &format!("{waking}{wakeup}")), "");
         assert!(blind("llc-walk", "", &format!("{waking}{wakeup}")).contains("--machine"));
+        assert_eq!(blind("node-ping-pong", "2x1x2", ""), "");
+        let without = findings("node-ping-pong", "2x1x2", waking).blind.unwrap();
+        assert!(without.contains("no sched_switch in"), "{without}");
         assert_eq!(blind("preemption-storm", "", ""), "");
     }
 }

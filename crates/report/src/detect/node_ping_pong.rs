@@ -109,9 +109,12 @@ impl NodePingPong {
             let rule = stay.rule.filter(|_| by_wakeup);
             avoid.extend(rule.as_deref().map_or(&[][..], avoid::of_placement));
             let guessed = avoid.is_empty();
-            if guessed && by_wakeup {
+            // Where no move was recorded, anybody may have made them.
+            let is_told = stay.by.iter().any(|count| *count > 0);
+            if guessed && (by_wakeup || !is_told) {
                 avoid.extend([NO_WA_WEIGHT, NO_WA_BIAS, NO_WA_IDLE]);
-            } else if guessed {
+            }
+            if guessed && (!by_wakeup || !is_told) {
                 avoid.push(NO_NI_RANDOM);
             }
             Finding {
@@ -187,10 +190,10 @@ impl Detector for NodePingPong {
                 "A task changes nodes {} times or more in a row, staying less than {} each time.",
                 self.hops, self.short
             ),
-            blind: self
-                .topology
-                .is_none()
-                .then(|| "the machine is not known, or has one node; name it with --machine".to_owned()),
+            blind: match self.topology {
+                Some(_) => scene.heard().no_switch(),
+                None => Some("the machine is not known, or has one node; name it with --machine".to_owned()),
+            },
             count: self.worst.count,
             lost_ns: self.worst.lost.0,
             figures: None,
@@ -244,9 +247,10 @@ mod tests {
         );
     }
 
-    #[test]
-    fn pulled_by_idle_cpus_it_has_another_way_out() {
-        let mut script = String::from("0 1 idle switch R main-1\n0 0 idle switch R db-7\n");
+    /// A task that waits on CPUs 0 and 2 in turn is pulled over, after it was woken once.
+    fn pulled() -> String {
+        let mut script =
+            String::from("0 1 idle switch R main-1\n0 1 main-1 waking db-7 0\n0 0 idle switch R db-7\n");
         for round in 0..5u64 {
             let (from, to) = if round % 2 == 0 { (0, 2) } else { (2, 0) };
             let us = 1000 * (round + 1);
@@ -259,13 +263,37 @@ mod tests {
                 us
             );
         }
+        script
+    }
+
+    #[test]
+    fn pulled_by_idle_cpus_it_has_another_way_out() {
         check(
             "node-ping-pong",
             "2x1x2",
-            &script,
+            &pulled(),
             expect![[r#"
                 0.000000 .. 0.005000  db[7] changed nodes 5 times in 5.000 ms, at last from 0 to 1 (5 newly idle)
                   rule   not in the trace; it may be NI_RANDOM
+                  try    NO_NI_RANDOM: a CPU that goes idle looks for work in every domain, not at random
+            "#]],
+        );
+    }
+
+    #[test]
+    fn where_no_move_is_told_anybody_may_have_made_it() {
+        let pulled = pulled();
+        let unmoved: Vec<&str> = pulled.lines().filter(|line| !line.contains("migrate")).collect();
+        check(
+            "node-ping-pong",
+            "2x1x2",
+            &unmoved.join("\n"),
+            expect![[r#"
+                0.000000 .. 0.005000  db[7] changed nodes 5 times in 5.000 ms, at last from 0 to 1
+                  rule   not in the trace; it may be WA_WEIGHT, WA_BIAS, WA_IDLE, NI_RANDOM
+                  try    NO_WA_WEIGHT: loads do not pull a woken task to its waker
+                  try    NO_WA_BIAS: the comparison of loads does not favour the waker
+                  try    NO_WA_IDLE: an idle waker's CPU does not pull a woken task
                   try    NO_NI_RANDOM: a CPU that goes idle looks for work in every domain, not at random
             "#]],
         );

@@ -42,6 +42,8 @@ pub struct Scene {
 /// Which kinds of events a trace has: who needs one cannot look where there is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heard {
+    /// Switches.
+    pub switches: bool,
     /// Beginnings of wake-ups.
     pub wakings: bool,
     /// Their ends.
@@ -69,6 +71,11 @@ impl Heard {
             Heard { .. } => "sched_wakeup",
         };
         Some(format!("there is no {missing} in the trace; record both"))
+    }
+
+    /// What the trace lacks to tell where tasks run.
+    pub fn no_switch(self) -> Option<String> {
+        (!self.switches).then(|| "there is no sched_switch in the trace; record it too".to_owned())
     }
 
     /// What the trace lacks to tell where new tasks came.
@@ -439,6 +446,7 @@ impl Scene {
                 next_prio,
                 ..
             } => {
+                self.heard.switches = true;
                 self.call(*prev_pid, *prev_comm);
                 self.call(*next_pid, *next_comm);
                 self.ranked(*prev_pid, *prev_prio);

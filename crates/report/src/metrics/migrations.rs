@@ -1,7 +1,7 @@
 //! Migrations by cause, told from the context in which they were traced.
 //!
 //! `sched_migrate_task` does not say who moved the task, but its surroundings do:
-//! between `sched_waking` and `sched_wakeup` it is the wake-up; in a stopper thread
+//! of a task that was woken and is not queued yet it is the wake-up ([`Wakes`]); in a stopper thread
 //! active balancing or exec; a real-time or deadline task is pushed or pulled by its
 //! class; in a soft interrupt it is the periodic balancer, on its own CPU's behalf or
 //! an idle one's. Else a CPU that takes a task for itself is about to go idle, and one
@@ -11,7 +11,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind, Sink};
 use schedlab_units::{Duration, Pid, Time};
 
-use super::PidTable;
+use super::Wakes;
 
 /// Priorities below this are of real time, below 0 of deadline tasks.
 const MAX_RT_PRIO: i32 = 100;
@@ -61,25 +61,25 @@ impl Cause {
     }
 }
 
-/// Tells the cause of each migration. Needs `sched_migrate_task`, `sched_waking`, `sched_wakeup`.
+/// Tells the cause of each migration. Needs `sched_migrate_task` and to know of wake-ups `sched_switch`, `sched_waking` and
+/// `sched_wakeup`, of which one may be missing.
 #[derive(Clone, Debug, Default)]
 pub struct Causes {
-    waking: PidTable<bool>,
+    wakes: Wakes,
 }
 
 impl Causes {
     /// Follows an event; for a migration, the task moved and the cause.
     pub fn event(&mut self, event: &Event) -> Option<(Pid, Cause)> {
-        match event.kind {
-            Kind::SchedWaking { pid, .. } => *self.waking.entry(pid) = true,
-            Kind::SchedWakeup { pid, .. } => *self.waking.entry(pid) = false,
+        let moved = match event.kind {
             Kind::SchedMigrateTask { pid, prio, dest_cpu, .. } => {
-                let waking = *self.waking.entry(pid);
-                return Some((pid, Causes::cause(event, waking, prio, dest_cpu)));
+                let waking = self.wakes.is_placing(event, pid);
+                Some((pid, Causes::cause(event, waking, prio, dest_cpu)))
             }
-            _ => {}
-        }
-        None
+            _ => None,
+        };
+        self.wakes.event(event);
+        moved
     }
 
     fn cause(event: &Event, waking: bool, prio: i32, dest: CpuId) -> Cause {
@@ -138,7 +138,36 @@ impl Sink for Migrations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_trace::Comm;
+    use schedlab_trace::{Comm, TaskState};
+
+    #[test]
+    fn a_wakeup_without_an_end_moves_its_task_no_more_when_that_ran() {
+        let (comm, pid, prio) = (Comm::new(b"t"), Pid(7), 120);
+        let waking = Kind::SchedWaking { comm, pid, prio, target_cpu: CpuId(0) };
+        let migrate = Kind::SchedMigrateTask { comm, pid, prio, orig_cpu: CpuId(0), dest_cpu: CpuId(1) };
+        let switch = |prev_pid, next_pid| Kind::SchedSwitch {
+            prev_comm: comm,
+            prev_pid,
+            prev_prio: prio,
+            prev_state: TaskState::RUNNING,
+            next_comm: comm,
+            next_pid,
+            next_prio: prio,
+        };
+        let (runs, waits) = (switch(Pid(1), pid), switch(pid, Pid(1)));
+        for (kinds, by_wakeup, newly_idle) in [
+            (vec![waking.clone(), migrate.clone(), runs.clone(), waits.clone(), migrate.clone()], 1, 1),
+            (vec![waking.clone(), runs.clone(), waits.clone(), migrate.clone()], 0, 1),
+            (vec![runs, waits, waking, migrate], 0, 1),
+        ] {
+            let mut fold = Migrations::default();
+            for kind in kinds {
+                let (time, cpu, pid) = (Time::ZERO, CpuId(1), Pid(1));
+                fold.event(&Event { time, cpu, pid, tgid: None, comm, flags: Flags::new(0, 0, 0), kind });
+            }
+            assert_eq!((fold.of(Cause::Wakeup), fold.of(Cause::NewlyIdle)), (by_wakeup, newly_idle));
+        }
+    }
 
     #[test]
     fn the_surroundings_tell_the_cause() {
