@@ -120,7 +120,7 @@ impl IdleWhileWaiting {
         if scene.wait(pid).is_some_and(|wait| scene.cpu(wait.cpu()).is_busy())
             && !self.waiting.contains_key(&pid)
             && !self.held.contains(&pid)
-            && !scene.task(pid).is_some_and(|task| bound_kthread(&task.comm).is_some())
+            && scene.task(pid).is_none_or(|task| bound_kthread(&task.comm).is_none())
         {
             self.begin(pid, time, scene);
         }

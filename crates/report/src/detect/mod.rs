@@ -21,7 +21,7 @@ mod testdata;
 pub use avoid::ALL as SWITCHES;
 pub use finding::{Avoid, Finding, Findings, Task};
 
-use schedlab_topology::{CpuMask, Topology};
+use schedlab_topology::{CpuId, CpuMask, Topology};
 use schedlab_trace::{Comm, Event, Sink};
 use schedlab_units::{Duration, Pid, Time};
 use serde::Serialize;
@@ -112,6 +112,9 @@ trait Detector {
     /// Sees an event after the scene has followed it.
     fn after(&mut self, event: &Event, scene: &Scene);
 
+    /// Hears that events of a CPU, or of any, are missing here.
+    fn lost(&mut self, _cpu: Option<CpuId>) {}
+
     /// Tells what was found when the trace is over.
     fn finish(self: Box<Self>, scene: &Scene, end: Time) -> Findings;
 }
@@ -180,6 +183,10 @@ impl Detect {
 }
 
 impl Sink for Detect {
+    fn lost(&mut self, cpu: Option<CpuId>) {
+        self.detectors.iter_mut().for_each(|detector| detector.lost(cpu));
+    }
+
     fn event(&mut self, event: &Event) {
         self.events += 1;
         self.begin.get_or_insert(event.time);

@@ -6,6 +6,9 @@
 //!
 //! The share lost is averaged here as the kernel averages it, with a half-life of 32 ms. Work
 //! that soft interrupts leave to ksoftirqd is not counted: that is a task like others.
+//!
+//! An interrupt whose end is missing counts for nothing, once something shows that it is over: a switch, an event outside
+//! interrupts, another that cannot come while it goes on, or that events were lost.
 
 use std::collections::BTreeMap;
 
@@ -28,11 +31,11 @@ pub(super) struct StolenCpu {
 
 #[derive(Default)]
 struct Stolen {
-    /// The share at a time.
+    /// The share at a time, while an interrupt goes on at that of its beginning.
     share: f64,
     at: Time,
-    /// Interrupts that have begun, one inside the other.
-    depth: u32,
+    /// Which kinds of [`Interrupt`] go on.
+    open: [bool; 3],
     /// What was put there meanwhile.
     bad: Option<Bad>,
 }
@@ -50,6 +53,32 @@ struct Bad {
     rule: Option<String>,
 }
 
+/// Kinds of interrupts. One comes while an earlier one goes on, at most once, and is over before that goes on.
+///
+/// Kernel: handle_softirqs(), kernel/softirq.c; __handle_irq_event_percpu(), kernel/irq/handle.c, v6.12, with interrupts off;
+/// do_handle_IPI(), arch/arm64/kernel/smp.c, which is within a handler of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interrupt {
+    Soft,
+    Hard,
+    Ipi,
+}
+
+impl Interrupt {
+    /// The kind that an event tells of, and whether it begins.
+    fn of(kind: &Kind) -> Option<(Interrupt, bool)> {
+        match kind {
+            Kind::SoftirqEntry { .. } => Some((Interrupt::Soft, true)),
+            Kind::SoftirqExit { .. } => Some((Interrupt::Soft, false)),
+            Kind::IrqHandlerEntry { .. } => Some((Interrupt::Hard, true)),
+            Kind::IrqHandlerExit { .. } => Some((Interrupt::Hard, false)),
+            Kind::IpiEntry { .. } => Some((Interrupt::Ipi, true)),
+            Kind::IpiExit { .. } => Some((Interrupt::Ipi, false)),
+            _ => None,
+        }
+    }
+}
+
 /// Tasks kept of one CPU.
 const NAMED: usize = 8;
 /// Half-life of the average. Kernel: LOAD_AVG_PERIOD, kernel/sched/sched-pelt.h.
@@ -59,18 +88,37 @@ impl Stolen {
     /// The share lost up to a time. An interrupt that goes on counts.
     fn share(&self, time: Time) -> f64 {
         let kept = (-(time.since(self.at).0 as f64) / HALF_LIFE.0 as f64).exp2();
-        let now = if self.depth > 0 { 1.0 } else { 0.0 };
+        let now = if self.is_open() { 1.0 } else { 0.0 };
         self.share * kept + now * (1.0 - kept)
     }
 
-    fn begin(&mut self, time: Time) {
-        (self.share, self.at) = (self.share(time), time);
-        self.depth += 1;
+    fn is_open(&self) -> bool {
+        self.open != [false; 3]
     }
 
-    fn end(&mut self, time: Time) {
-        (self.share, self.at) = (self.share(time), time);
-        self.depth = self.depth.saturating_sub(1);
+    fn begin(&mut self, kind: Interrupt, time: Time) {
+        // Those that would have kept it off are over.
+        self.open[kind as usize..].fill(false);
+        if !self.is_open() {
+            (self.share, self.at) = (self.share(time), time);
+        }
+        self.open[kind as usize] = true;
+    }
+
+    fn end(&mut self, kind: Interrupt, time: Time) {
+        if !self.open[kind as usize] {
+            return;
+        }
+        let share = self.share(time);
+        self.open[kind as usize..].fill(false);
+        if !self.is_open() {
+            (self.share, self.at) = (share, time);
+        }
+    }
+
+    /// Whatever went on was over at some time before.
+    fn is_over(&mut self) {
+        self.open = [false; 3];
     }
 }
 
@@ -89,13 +137,23 @@ impl StolenCpu {
         self.cpus.get(&cpu).map_or(0.0, |stolen| stolen.share(time))
     }
 
-    fn interrupt(&mut self, event: &Event, begins: bool) {
+    fn interrupt(&mut self, event: &Event, kind: Interrupt, begins: bool) {
         self.has_interrupts = true;
         if event.comm.as_bytes().starts_with(b"ksoftirqd/") {
             return;
         }
         let stolen = self.cpus.entry(event.cpu).or_default();
-        if begins { stolen.begin(event.time) } else { stolen.end(event.time) }
+        if begins { stolen.begin(kind, event.time) } else { stolen.end(kind, event.time) }
+    }
+
+    /// An event that may show its CPU outside interrupts.
+    fn outside(&mut self, event: &Event) {
+        let is_switch = matches!(event.kind, Kind::SchedSwitch { .. });
+        if (is_switch || event.flags.is_known() && !event.flags.in_interrupt())
+            && let Some(stolen) = self.cpus.get_mut(&event.cpu)
+        {
+            stolen.is_over();
+        }
     }
 
     fn placed(&mut self, pid: Pid, task: Task, cpu: CpuId, is_fork: bool, time: Time, scene: &Scene) {
@@ -139,13 +197,12 @@ impl StolenCpu {
 
 impl Detector for StolenCpu {
     fn before(&mut self, event: &Event, scene: &Scene) {
+        if let Some((kind, begins)) = Interrupt::of(&event.kind) {
+            self.interrupt(event, kind, begins);
+            return;
+        }
+        self.outside(event);
         match event.kind {
-            Kind::IrqHandlerEntry { .. } | Kind::SoftirqEntry { .. } | Kind::IpiEntry { .. } => {
-                self.interrupt(event, true);
-            }
-            Kind::IrqHandlerExit { .. } | Kind::SoftirqExit { .. } | Kind::IpiExit { .. } => {
-                self.interrupt(event, false);
-            }
             Kind::SchedWakeup { pid, comm, target_cpu, .. } if !scene.is_running(pid) => {
                 let task = Task { pid: pid.0, comm: comm.to_string() };
                 self.placed(pid, task, target_cpu, false, event.time, scene);
@@ -159,6 +216,11 @@ impl Detector for StolenCpu {
     }
 
     fn after(&mut self, _: &Event, _: &Scene) {}
+
+    fn lost(&mut self, cpu: Option<CpuId>) {
+        let of = |one: &CpuId| cpu.is_none_or(|cpu| cpu == *one);
+        self.cpus.iter_mut().filter(|(one, _)| of(one)).for_each(|(_, stolen)| stolen.is_over());
+    }
 
     fn finish(mut self: Box<Self>, _: &Scene, _: Time) -> Findings {
         let mut count = 0;
@@ -219,9 +281,11 @@ impl Detector for StolenCpu {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testdata::{check, findings};
+    use super::super::testdata::{check, events, findings};
+    use super::super::{Detect, Options};
     use super::*;
     use expect_test::expect;
+    use schedlab_trace::Sink;
 
     /// CPU 0 handles an interrupt of `us` each ms for 50 ms, CPU 1 is idle; then `event`.
     fn flooded(us: u64, event: &str) -> String {
@@ -286,9 +350,64 @@ mod tests {
     #[test]
     fn half_of_the_share_is_forgotten_in_32_ms() {
         let mut stolen = Stolen::default();
-        stolen.begin(Time::ZERO);
-        stolen.end(Time(32_000_000));
+        stolen.begin(Interrupt::Soft, Time::ZERO);
+        stolen.end(Interrupt::Soft, Time(32_000_000));
         assert_eq!(stolen.share(Time(32_000_000)), 0.5);
         assert_eq!(stolen.share(Time(64_000_000)), 0.25);
+    }
+
+    #[test]
+    fn an_interrupt_without_an_end_is_over_when_it_must_be() {
+        use Interrupt::{Hard, Ipi, Soft};
+        let share = |steps: &[(u64, Interrupt, bool)]| {
+            let mut stolen = Stolen::default();
+            for &(ms, kind, begins) in steps {
+                let time = Time(ms * 1_000_000);
+                if begins { stolen.begin(kind, time) } else { stolen.end(kind, time) }
+            }
+            stolen.share(Time(64_000_000))
+        };
+        for (steps, expected) in [
+            (vec![(32, Soft, true), (64, Soft, false)], 0.5),
+            (vec![(0, Soft, true), (32, Soft, true), (64, Soft, false)], 0.5),
+            (vec![(0, Hard, true), (32, Soft, true), (64, Soft, false)], 0.5),
+            (vec![(0, Ipi, true), (32, Hard, true), (64, Hard, false)], 0.5),
+            (vec![(0, Soft, true), (32, Hard, true), (64, Soft, false)], 0.75),
+            (vec![(0, Hard, true), (8, Ipi, true), (16, Ipi, false), (64, Hard, false)], 0.75),
+            // Beginnings are missing instead.
+            (vec![(0, Soft, false), (32, Soft, true), (48, Hard, false), (64, Soft, false)], 0.5),
+        ] {
+            assert_eq!(share(&steps), expected, "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn a_lost_end_steals_nothing_once_the_cpu_is_seen_outside() {
+        let wakeup = "150000 1 idle! waking barrier-7 0
+                      150001 1 idle! wakeup barrier-7 0
+                      150100 0 idle switch R barrier-7";
+        let begun = flooded(100, "50000 0 idle! softirq\n");
+        let found = |what: &str| findings("stolen-cpu", "", &format!("{begun}{what}{wakeup}")).count;
+        assert_eq!(found(""), 1, "nothing shows that it is over");
+        assert_eq!(found("50100 0 idle switch R a-9\n50200 0 a-9 switch S idle\n"), 0, "a switch");
+        assert_eq!(found("50100 0 idle waking a-9 3\n"), 0, "no interrupt goes on");
+        assert_eq!(found("50100 0 idle! waking a-9 3\n"), 1);
+    }
+
+    #[test]
+    fn what_goes_on_when_events_are_lost_may_be_over() {
+        let found = |lost: Option<Option<CpuId>>| {
+            let mut detect = Detect::new(Options::default());
+            events(&flooded(100, "50000 0 idle! softirq\n")).iter().for_each(|event| detect.event(event));
+            if let Some(cpu) = lost {
+                detect.lost(cpu);
+            }
+            let wakeup = "150000 1 idle! waking barrier-7 0\n150001 1 idle! wakeup barrier-7 0";
+            events(wakeup).iter().for_each(|event| detect.event(event));
+            let all = detect.finish().detectors;
+            all.iter().find(|findings| findings.detector == "stolen-cpu").unwrap().count
+        };
+        assert_eq!(found(None), 1);
+        assert_eq!([None, Some(0), Some(1)].map(|cpu| found(Some(cpu.map(CpuId)))), [0, 0, 1]);
     }
 }
