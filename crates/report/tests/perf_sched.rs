@@ -4,7 +4,7 @@
 //! installed; without one, or with another version than 6.1, whose columns differ, the
 //! tests are skipped and say so.
 
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -94,9 +94,15 @@ fn with_perf(check: impl Fn(&Recording)) {
         Ok(version) if version.starts_with("perf version 6.1.") => {
             RECORDINGS.map(Recording::new).iter().for_each(check);
         }
-        Ok(version) => println!("skipped: {} is not perf 6.1", version.trim()),
-        Err(error) => println!("skipped: perf: {error}"),
+        Ok(version) => skip(&format!("{} is not perf 6.1", version.trim())),
+        Err(error) => skip(&format!("perf: {error}")),
     }
+}
+
+/// Says so on standard error itself: what a test that passes prints otherwise is not shown.
+fn skip(why: &str) {
+    let test = std::thread::current();
+    let _ = writeln!(std::io::stderr(), "skipped: {}: {why}", test.name().unwrap_or_default());
 }
 
 #[track_caller]
@@ -162,6 +168,17 @@ fn a_map_is_what_perf_prints() {
         }
         assert_eq!(ours.lines().count(), theirs.lines().count(), "{}", recording.name);
         assert!(compared > ours.lines().count() / 2, "{}: {compared} lines have columns", recording.name);
+    });
+}
+
+#[test]
+fn a_map_of_some_cpus_is_what_perf_prints() {
+    with_perf(|recording| {
+        // Of those that perf has columns for wherever it runs.
+        let mut ours = String::new();
+        let map = Map::new(NR_CPUS as u16, |row: &MapRow| ours += &(row.line() + "\n"));
+        recording.feed(&mut map.only([CpuId(0)]));
+        compare(recording, "map --cpus 0", &ours, &recording.perf("map --cpus 0"));
     });
 }
 

@@ -8,6 +8,7 @@ use schedlab::report::perf_sched::{
     Latency, Map, MapRow, Reading, SortKey, Timehist, TimehistOptions, TimehistRow,
 };
 use schedlab::topology::{CpuId, CpuMask};
+use schedlab::trace::read::Lost;
 use schedlab::units::{Pid, Time};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -46,7 +47,9 @@ fn latency(args: &args::Latency) -> Result<Status, Error> {
         Like::V6_9 => Reading::Perf69,
     };
     let mut fold = Latency::default();
-    let seen = Recording::open(&Recorded::one(&args.file)?.trace)?.feed(&mut fold, || false)?;
+    let tell = |fold: &mut Latency, lost: &Lost| fold.lost(lost.count);
+    let recording = Recording::open(&Recorded::one(&args.file)?.trace)?;
+    let seen = recording.feed_telling_losses(&mut fold, tell, || false)?;
     let rows = fold.rows(reading, args.pids, &keys);
     match args.format {
         Format::Json => output::print_json(&json!({
@@ -66,21 +69,26 @@ fn map(args: &args::Map) -> Result<Status, Error> {
     let nr_cpus = recording.nr_cpus().unwrap_or(0);
     let cpus = args.cpus.as_deref().map(|list| cpus("--cpus", list)).transpose()?;
     let mut read = Ok(Seen::default());
-    let mut empty = false;
+    let shown = Cell::new(0u64);
     output::print(|out| {
         let rows = Rows::new(out, args.format);
-        let put = |row: &MapRow| rows.put(row, MapRow::line);
+        let put = |row: &MapRow| {
+            shown.set(shown.get() + u64::from(row.is_shown));
+            // The lines of other CPUs are perf's.
+            if row.is_shown || args.format == Format::Text {
+                rows.put(row, MapRow::line);
+            }
+        };
         let mut map = if args.compact { Map::compact(put) } else { Map::new(nr_cpus, put) };
         if let Some(cpus) = cpus {
             map = map.only(cpus);
         }
         read = recording.feed(&mut map, || rows.is_over());
         drop(map);
-        empty = rows.is_empty();
         if read.is_ok() { rows.finish(None) } else { Ok(()) }
     })?;
     let seen = read?;
-    if empty && args.cpus.is_some() {
+    if shown.get() == 0 && args.cpus.is_some() {
         tell_empty(&args.file, "--cpus names no CPU that switches", &seen);
     }
     Ok(Status::Done)

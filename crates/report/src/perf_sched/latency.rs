@@ -94,8 +94,16 @@ pub struct LatencyTotal {
     pub switches: u64,
     /// Switches away from another task than was switched to last on that CPU.
     pub switch_bugs: u64,
-    /// Wake-ups.
+    /// Wake-ups, those out of order included.
     pub wakeups: u64,
+    /// Wake-ups that are told to come before the sleep that they end.
+    pub unordered: u64,
+    /// Events that were lost, as far as they are counted.
+    pub lost_events: u64,
+    /// Places where events were lost.
+    pub losses: u64,
+    /// Events and losses that were read. perf counts what else is in its file too.
+    pub events: u64,
 }
 
 /// Follows run times and delays. Needs `sched_switch`, `sched_wakeup` or `sched_waking`,
@@ -109,7 +117,11 @@ pub struct Latency {
     has_runtime: bool,
     /// By reading: 6.1, 6.9.
     wakeups: [u64; 2],
+    unordered: [u64; 2],
     switch_bugs: u64,
+    lost_events: u64,
+    losses: u64,
+    events: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -187,7 +199,18 @@ impl Latency {
             switches: rows.iter().map(|row| row.switches).sum(),
             switch_bugs: self.switch_bugs,
             wakeups: self.wakeups[self.index(reading)],
+            unordered: self.unordered[self.index(reading)],
+            lost_events: self.lost_events,
+            losses: self.losses,
+            events: self.events,
         }
+    }
+
+    /// Events are missing here, as the recording tells; how many, if it says.
+    pub fn lost(&mut self, count: Option<u64>) {
+        self.losses += 1;
+        self.events += 1;
+        self.lost_events = self.lost_events.saturating_add(count.unwrap_or(0));
     }
 
     /// The table.
@@ -200,15 +223,12 @@ impl Latency {
         for row in &rows {
             out += &line(row);
         }
-        let LatencyTotal { runtime_ns, switches, switch_bugs, wakeups } = self.total(reading, &rows);
+        let total = self.total(reading, &rows);
         out += &format!(" {}\n", "-".repeat(113));
-        out += &format!("  TOTAL:                |{:11.3} ms |{switches:9} |\n", ms(runtime_ns));
+        out +=
+            &format!("  TOTAL:                |{:11.3} ms |{:9} |\n", ms(total.runtime_ns), total.switches);
         out += &format!(" {}\n", "-".repeat(51));
-        if switch_bugs > 0 && wakeups > 0 {
-            let percent = switch_bugs as f64 / wakeups as f64 * 100.0;
-            out += &format!("  INFO: {percent:.3}% context switch bugs ({switch_bugs} out of {wakeups})\n");
-        }
-        out + "\n"
+        out + &total.bad_events() + "\n"
     }
 
     fn index(&self, reading: Reading) -> usize {
@@ -264,10 +284,13 @@ impl Latency {
     }
 
     fn wakeup(&mut self, pid: Pid, reading: usize, time: Time) {
-        if let Some(task) = self.task(pid)
-            && task.delays[reading].wake(time)
-        {
-            self.wakeups[reading] += 1;
+        match self.task(pid).map(|task| task.delays[reading].wake(time)) {
+            Some(Woken::InOrder) => self.wakeups[reading] += 1,
+            Some(Woken::TooEarly) => {
+                self.wakeups[reading] += 1;
+                self.unordered[reading] += 1;
+            }
+            Some(Woken::Awake) | None => {}
         }
     }
 
@@ -277,18 +300,51 @@ impl Latency {
     }
 }
 
-impl Delays {
-    /// A wake-up; one of a task that is already runnable changes nothing.
-    fn wake(&mut self, time: Time) -> bool {
-        let wakes = match self.state {
-            State::Unseen => true,
-            State::Sleeping(since) => since <= time,
-            State::Waiting(_) | State::Running => false,
+impl LatencyTotal {
+    /// What perf says of events that are missing or wrong.
+    fn bad_events(&self) -> String {
+        let info = |bad: u64, all: u64, what: &str, more: &str| {
+            let percent = bad as f64 / all as f64 * 100.0;
+            format!("  INFO: {percent:.3}% {what} ({bad} out of {all}{more}\n")
         };
-        if wakes {
-            self.state = State::Waiting(time);
+        let mut out = String::new();
+        if self.unordered > 0 && self.wakeups > 0 {
+            out += &info(self.unordered, self.wakeups, "unordered timestamps", ")");
         }
-        wakes
+        if self.lost_events > 0 && self.events > 0 {
+            let chunks = format!(", in {} chunks)", self.losses);
+            out += &info(self.lost_events, self.events, "lost events", &chunks);
+        }
+        if self.switch_bugs > 0 && self.wakeups > 0 {
+            let why = if self.lost_events > 0 { ") (due to lost events?)" } else { ")" };
+            out += &info(self.switch_bugs, self.wakeups, "context switch bugs", why);
+        }
+        out
+    }
+}
+
+/// What a wake-up found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Woken {
+    /// A task that slept.
+    InOrder,
+    /// A task that falls asleep only later, so the times are wrong.
+    TooEarly,
+    /// A task that is runnable already.
+    Awake,
+}
+
+impl Delays {
+    /// A wake-up; only one that is in order changes anything.
+    fn wake(&mut self, time: Time) -> Woken {
+        match self.state {
+            State::Sleeping(since) if since > time => Woken::TooEarly,
+            State::Waiting(_) | State::Running => Woken::Awake,
+            State::Unseen | State::Sleeping(_) => {
+                self.state = State::Waiting(time);
+                Woken::InOrder
+            }
+        }
     }
 
     /// The task runs. One never heard of before is counted, with a delay of nothing.
@@ -310,6 +366,7 @@ impl Delays {
 
 impl Sink for Latency {
     fn event(&mut self, event: &Event) {
+        self.events += 1;
         self.names.event(event);
         match event.kind {
             Kind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
@@ -488,5 +545,23 @@ mod tests {
         let lost = TRACE.replacen("prev_pid=72", "prev_pid=79", 1);
         let text = latency(&lost).text(Reading::Auto, false, &SortKey::DEFAULT);
         assert!(text.contains("INFO: 50.000% context switch bugs (1 out of 2)"), "{text}");
+    }
+
+    #[test]
+    fn lost_events_and_times_that_go_back_are_told() {
+        // cc1 sleeps from 1.00175 on; the wake-up that ends it seems to come before, or two chunks of events are lost.
+        let back = TRACE.replace("1.003020: sched_wakeup", "1.001500: sched_wakeup");
+        assert_ne!(back, TRACE);
+        let text = latency(&back).text(Reading::Perf61, false, &SortKey::DEFAULT);
+        assert!(text.contains("\n  INFO: 33.333% unordered timestamps (1 out of 3)\n\n"), "{text}");
+        let mut fold = latency(&TRACE.replacen("prev_pid=72", "prev_pid=79", 1));
+        let events = fold.total(Reading::Auto, &[]).events;
+        (events..18).for_each(|_| fold.events += 1);
+        fold.lost(Some(4));
+        fold.lost(None);
+        let text = fold.text(Reading::Auto, false, &SortKey::DEFAULT);
+        let info = "\n  INFO: 20.000% lost events (4 out of 20, in 2 chunks)\n  \
+                    INFO: 50.000% context switch bugs (1 out of 2) (due to lost events?)\n\n";
+        assert!(text.contains(info), "{text}");
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! A task has a letter and a digit, given out as tasks are first switched to; `.` is idle,
 //! a blank a CPU that has not switched yet, and the star stands at the CPU that switches.
+//! Where only some CPUs are shown, a switch of another has a line with nothing but the columns.
 
 use std::collections::BTreeMap;
 
@@ -34,6 +35,9 @@ pub struct MapRow {
     pub introduced: bool,
     /// Whether the CPU's column is new, which only a compact map tells.
     pub new_column: bool,
+    /// The CPU that switches is one of those that are shown; for others nothing changes.
+    #[serde(skip)]
+    pub is_shown: bool,
 }
 
 /// What stands for a task: `A0`, or `.` for the idle tasks.
@@ -70,9 +74,18 @@ pub struct Map<F> {
     columns: Columns,
     shown: Option<Vec<CpuId>>,
     running: BTreeMap<CpuId, Pid>,
-    tasks: BTreeMap<Pid, (Letters, Comm)>,
+    tasks: BTreeMap<Pid, Task>,
     next: Letters,
     out: F,
+}
+
+/// What is known of a task.
+#[derive(Debug)]
+struct Task {
+    letters: Letters,
+    comm: Comm,
+    /// Its name was not shown yet.
+    is_new: bool,
 }
 
 /// Which CPUs have a column.
@@ -100,26 +113,27 @@ impl<F: FnMut(&MapRow)> Map<F> {
         Map { columns, shown: None, running, tasks, next: Letters(*b"A0"), out }
     }
 
-    /// Rows and columns of these CPUs alone.
+    /// Columns of these CPUs alone.
     pub fn only(mut self, cpus: impl IntoIterator<Item = CpuId>) -> Map<F> {
         self.shown = Some(cpus.into_iter().collect());
         self
     }
 
-    /// Gives a task its letters; true when it has to be introduced.
-    fn introduce(&mut self, pid: Pid, comm: Comm) -> bool {
+    /// Gives a task its letters; true when it has to be introduced, where its name is shown for the first time.
+    fn introduce(&mut self, pid: Pid, comm: Comm, is_shown: bool) -> bool {
         // The idle tasks differ in name from CPU to CPU and are one to the map.
         let comm = if pid == Pid::IDLE { Comm::from("swapper") } else { comm };
-        if let Some((_, known)) = self.tasks.get_mut(&pid) {
-            let renamed = *known != comm;
-            *known = comm;
-            return renamed;
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            let is_new = task.is_new || task.comm != comm;
+            (task.comm, task.is_new) = (comm, is_new && !is_shown);
+            return is_new;
         }
         let letters = if pid == Pid::IDLE { Letters::IDLE } else { self.next };
         if pid != Pid::IDLE {
             self.next = self.next.next();
         }
-        self.tasks.insert(pid, (letters, comm));
+        // perf keeps in mind whom a record named; none names the idle tasks.
+        self.tasks.insert(pid, Task { letters, comm, is_new: !is_shown && pid != Pid::IDLE });
         true
     }
 
@@ -145,23 +159,22 @@ impl<F: FnMut(&MapRow)> Sink for Map<F> {
             }
         };
         self.running.insert(event.cpu, next_pid);
-        let introduced = self.introduce(next_pid, next_comm);
-        if !self.is_shown(event.cpu) {
-            return;
-        }
+        let is_shown = self.is_shown(event.cpu);
+        let introduced = self.introduce(next_pid, next_comm, is_shown);
         let cpus: Vec<CpuId> = match &self.columns {
             Columns::All(nr_cpus) => (0..*nr_cpus).map(CpuId).collect(),
             Columns::Compact(cpus) => cpus.clone(),
         };
-        let letters = |cpu: &CpuId| self.running.get(cpu).map(|pid| self.tasks[pid].0);
+        let letters = |cpu: &CpuId| self.running.get(cpu).map(|pid| self.tasks[pid].letters);
         let row = MapRow {
             time_ns: event.time.0,
             cpu: event.cpu.0,
-            comm: self.tasks[&next_pid].1.to_string(),
+            comm: self.tasks[&next_pid].comm.to_string(),
             pid: next_pid.0,
             cells: cpus.iter().filter(|cpu| self.is_shown(**cpu)).map(|cpu| (cpu.0, letters(cpu))).collect(),
             introduced,
             new_column,
+            is_shown,
         };
         (self.out)(&row);
     }
@@ -175,6 +188,9 @@ impl MapRow {
             line.push(if *cpu == self.cpu { '*' } else { ' ' });
             line += letters.as_ref().map_or("  ", Letters::as_str);
             line.push(' ');
+        }
+        if !self.is_shown {
+            return line;
         }
         line += &format!("  {:>12} secs ", seconds(Time(self.time_ns)));
         if self.introduced {
@@ -241,6 +257,9 @@ mod tests {
             |out| Map::new(0, out).only([CpuId(1)]),
             expect![[r#"
                 |  *A0       1.000000 secs A0 => ld:73|
+                |   A0 |
+                |   A0 |
+                |   A0 |
                 |  *C0       1.003100 secs C0 => cc1:72|
                 |  *A0       1.004100 secs |
                 |  *.        1.009100 secs |
