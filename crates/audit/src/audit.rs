@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use schedlab_sched::{Curr, Kernel, TaskState};
 use schedlab_topology::{CpuId, PerCpu, Topology};
+use schedlab_trace::read::Lost;
 use schedlab_trace::{Event, Flags, Hotplugs, Kind, NullSink, Sink};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
@@ -76,8 +77,8 @@ impl<S: Listener> Sink for Audit<S> {
         self.follow_all(false);
     }
 
-    fn lost(&mut self, cpu: Option<CpuId>) {
-        self.losses.push_back((self.taken, cpu));
+    fn lost(&mut self, lost: &Lost) {
+        self.losses.push_back((self.taken, lost.cpu));
     }
 }
 

@@ -167,7 +167,7 @@ fn what_hangs_on_a_cpu_of_which_events_were_lost_is_undecided() {
         for record in ftrace::Reader::new(text.as_bytes()) {
             match record.unwrap() {
                 Record::Event(event) => audit.event(&event),
-                Record::Lost(lost) => audit.lost(lost.cpu),
+                Record::Lost(lost) => audit.lost(&lost),
                 Record::Gap(gap) => panic!("{gap}"),
             }
         }

@@ -197,7 +197,7 @@ impl Recording {
                 }
             } else if let Record::Lost(lost) = record {
                 exits.lost();
-                sink.lost(lost.cpu);
+                sink.lost(&lost);
             }
             if stop() {
                 return Ok(seen);

@@ -4,9 +4,9 @@
 //! kept becomes one from the idle task, so that folds over the rest see a machine that runs
 //! those tasks alone.
 
-use schedlab_topology::CpuId;
 use schedlab_units::Pid;
 
+use crate::read::Lost;
 use crate::{Comm, Event, Kind, Sink, TaskState};
 
 /// The filter.
@@ -68,8 +68,8 @@ impl<F: Fn(Comm) -> bool, S: Sink> Sink for Kept<F, S> {
         }
     }
 
-    fn lost(&mut self, cpu: Option<CpuId>) {
-        self.inner.lost(cpu);
+    fn lost(&mut self, lost: &Lost) {
+        self.inner.lost(lost);
     }
 }
 

@@ -4,9 +4,8 @@
 //! its length. Reports, checkers and writers are sinks; [`Tee`] joins two and
 //! [`Filter`] lets through what was asked for by name.
 
-use schedlab_topology::CpuId;
-
 use crate::event::Event;
+use crate::read::Lost;
 
 /// Takes events in the order in which they happen.
 pub trait Sink {
@@ -18,8 +17,8 @@ pub trait Sink {
         self.event(&event);
     }
 
-    /// Hears that the recorder lost events before the next one, on this CPU or on any.
-    fn lost(&mut self, _: Option<CpuId>) {}
+    /// Hears that the recorder lost events before the next one.
+    fn lost(&mut self, _: &Lost) {}
 
     /// Whether to make the annotations that explain decisions; they cost time.
     fn wants_decisions(&self) -> bool {
@@ -68,8 +67,8 @@ impl<S: Sink + ?Sized> Sink for &mut S {
         (**self).take(event);
     }
 
-    fn lost(&mut self, cpu: Option<CpuId>) {
-        (**self).lost(cpu);
+    fn lost(&mut self, lost: &Lost) {
+        (**self).lost(lost);
     }
 
     fn wants_decisions(&self) -> bool {
@@ -90,8 +89,8 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
         (**self).take(event);
     }
 
-    fn lost(&mut self, cpu: Option<CpuId>) {
-        (**self).lost(cpu);
+    fn lost(&mut self, lost: &Lost) {
+        (**self).lost(lost);
     }
 
     fn wants_decisions(&self) -> bool {
@@ -111,9 +110,9 @@ impl<S: Sink> Sink for Option<S> {
         }
     }
 
-    fn lost(&mut self, cpu: Option<CpuId>) {
+    fn lost(&mut self, lost: &Lost) {
         if let Some(sink) = self {
-            sink.lost(cpu);
+            sink.lost(lost);
         }
     }
 
@@ -146,9 +145,9 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
         offer(&mut self.1, event);
     }
 
-    fn lost(&mut self, cpu: Option<CpuId>) {
-        self.0.lost(cpu);
-        self.1.lost(cpu);
+    fn lost(&mut self, lost: &Lost) {
+        self.0.lost(lost);
+        self.1.lost(lost);
     }
 
     fn wants_decisions(&self) -> bool {
@@ -210,8 +209,8 @@ impl<S: Sink> Sink for Filter<S> {
         }
     }
 
-    fn lost(&mut self, cpu: Option<CpuId>) {
-        self.inner.lost(cpu);
+    fn lost(&mut self, lost: &Lost) {
+        self.inner.lost(lost);
     }
 
     fn wants_decisions(&self) -> bool {

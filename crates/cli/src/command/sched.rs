@@ -8,7 +8,6 @@ use schedlab::report::perf_sched::{
     Latency, Map, MapRow, Reading, SortKey, Timehist, TimehistOptions, TimehistRow,
 };
 use schedlab::topology::{CpuId, CpuMask};
-use schedlab::trace::read::Lost;
 use schedlab::units::{Pid, Time};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -47,9 +46,8 @@ fn latency(args: &args::Latency) -> Result<Status, Error> {
         Like::V6_9 => Reading::Perf69,
     };
     let mut fold = Latency::default();
-    let tell = |fold: &mut Latency, lost: &Lost| fold.lost(lost.count);
     let recording = Recording::open(&Recorded::one(&args.file)?.trace)?;
-    let seen = recording.feed_telling_losses(&mut fold, tell, || false)?;
+    let seen = recording.feed(&mut fold, || false)?;
     let rows = fold.rows(reading, args.pids, &keys);
     match args.format {
         Format::Json => output::print_json(&json!({

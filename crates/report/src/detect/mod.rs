@@ -22,6 +22,7 @@ pub use avoid::ALL as SWITCHES;
 pub use finding::{Avoid, Finding, Findings, Task};
 
 use schedlab_topology::{CpuId, CpuMask, Topology};
+use schedlab_trace::read::Lost;
 use schedlab_trace::{Comm, Event, Sink};
 use schedlab_units::{Duration, Pid, Time};
 use serde::Serialize;
@@ -183,8 +184,8 @@ impl Detect {
 }
 
 impl Sink for Detect {
-    fn lost(&mut self, cpu: Option<CpuId>) {
-        self.detectors.iter_mut().for_each(|detector| detector.lost(cpu));
+    fn lost(&mut self, lost: &Lost) {
+        self.detectors.iter_mut().for_each(|detector| detector.lost(lost.cpu));
     }
 
     fn event(&mut self, event: &Event) {

@@ -286,6 +286,7 @@ mod tests {
     use super::*;
     use expect_test::expect;
     use schedlab_trace::Sink;
+    use schedlab_trace::read::Lost;
 
     /// CPU 0 handles an interrupt of `us` each ms for 50 ms, CPU 1 is idle; then `event`.
     fn flooded(us: u64, event: &str) -> String {
@@ -400,7 +401,7 @@ mod tests {
             let mut detect = Detect::new(Options::default());
             events(&flooded(100, "50000 0 idle! softirq\n")).iter().for_each(|event| detect.event(event));
             if let Some(cpu) = lost {
-                detect.lost(cpu);
+                detect.lost(&Lost { cpu, count: None, after: None });
             }
             let wakeup = "150000 1 idle! waking barrier-7 0\n150001 1 idle! wakeup barrier-7 0";
             events(wakeup).iter().for_each(|event| detect.event(event));

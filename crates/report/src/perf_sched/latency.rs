@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use schedlab_trace::read::Lost;
 use schedlab_trace::{Event, Kind, Sink, TaskState};
 use schedlab_units::{Duration, Pid, Time};
 use serde::Serialize;
@@ -206,13 +207,6 @@ impl Latency {
         }
     }
 
-    /// Events are missing here, as the recording tells; how many, if it says.
-    pub fn lost(&mut self, count: Option<u64>) {
-        self.losses += 1;
-        self.events += 1;
-        self.lost_events = self.lost_events.saturating_add(count.unwrap_or(0));
-    }
-
     /// The table.
     pub fn text(&self, reading: Reading, per_pid: bool, keys: &[SortKey]) -> String {
         let rows = self.rows(reading, per_pid, keys);
@@ -365,6 +359,12 @@ impl Delays {
 }
 
 impl Sink for Latency {
+    fn lost(&mut self, lost: &Lost) {
+        self.losses += 1;
+        self.events += 1;
+        self.lost_events = self.lost_events.saturating_add(lost.count.unwrap_or(0));
+    }
+
     fn event(&mut self, event: &Event) {
         self.events += 1;
         self.names.event(event);
@@ -557,8 +557,8 @@ mod tests {
         let mut fold = latency(&TRACE.replacen("prev_pid=72", "prev_pid=79", 1));
         let events = fold.total(Reading::Auto, &[]).events;
         (events..18).for_each(|_| fold.events += 1);
-        fold.lost(Some(4));
-        fold.lost(None);
+        fold.lost(&Lost { cpu: None, count: Some(4), after: None });
+        fold.lost(&Lost { cpu: None, count: None, after: None });
         let text = fold.text(Reading::Auto, false, &SortKey::DEFAULT);
         let info = "\n  INFO: 20.000% lost events (4 out of 20, in 2 chunks)\n  \
                     INFO: 50.000% context switch bugs (1 out of 2) (due to lost events?)\n\n";
