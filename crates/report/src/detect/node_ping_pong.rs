@@ -18,6 +18,7 @@ use crate::metrics::{Cause, Causes};
 pub(super) struct NodePingPong {
     short: Duration,
     hops: u64,
+    /// The machine, if it is known.
     topology: Option<Topology>,
     causes: Causes,
     tasks: BTreeMap<Pid, Stay>,
@@ -43,7 +44,7 @@ impl NodePingPong {
         NodePingPong {
             short: thresholds.short_stay,
             hops: thresholds.hops,
-            topology: topology.filter(|topology| topology.nr_nodes() > 1),
+            topology,
             causes: Causes::default(),
             tasks: BTreeMap::new(),
             worst: Worst::new(thresholds.worst),
@@ -191,8 +192,9 @@ impl Detector for NodePingPong {
                 self.hops, self.short
             ),
             blind: match self.topology {
+                Some(topology) if topology.nr_nodes() == 1 => Some("the machine has one node".to_owned()),
                 Some(_) => scene.heard().no_switch(),
-                None => Some("the machine is not known, or has one node; name it with --machine".to_owned()),
+                None => Some("the machine is not known; name it with --machine".to_owned()),
             },
             count: self.worst.count,
             lost_ns: self.worst.lost.0,
