@@ -31,6 +31,12 @@ impl TaskState {
     /// Preempted: it did not call schedule() itself. A runnable task preempted is `R+`.
     pub const PREEMPTED: TaskState = TaskState(0x100);
 
+    /// Dead, as kernels before 4.14 tell it.
+    const DEAD_BEFORE_4_14: TaskState = TaskState(0x200);
+    /// Bits that kernels before 4.14 alone tell. Of these `K`, `N` and `W` stand beside another bit as a rule; `W` is a
+    /// sleeper whose wake-up has begun.
+    const BEFORE_4_14: u16 = 0x1e00;
+
     /// Letters in the order of their bits; the last four were printed before 4.14 only.
     const LETTERS: [(u16, u8); 12] = [
         (0x01, b'S'),
@@ -52,9 +58,17 @@ impl TaskState {
         TaskState((bits & 0x1ff) as u16)
     }
 
-    /// The state as binary records keep it.
+    /// The state as binary records of 4.14 and later kernels keep it. What was printed before that only becomes what is next to
+    /// it: `x` is `X`, and who sleeps by nothing but `K`, `N` or `W` is `S`.
     pub const fn bits(self) -> u64 {
-        (self.0 & 0x1ff) as u64
+        let bits = self.0 & 0x1ff;
+        let bits = match self.0 & Self::BEFORE_4_14 {
+            0 => bits,
+            before if before & Self::DEAD_BEFORE_4_14.0 != 0 => bits | Self::DEAD.0,
+            _ if bits & 0xff == 0 => bits | Self::INTERRUPTIBLE.0,
+            _ => bits,
+        };
+        bits as u64
     }
 
     /// The union of two states.
@@ -62,9 +76,9 @@ impl TaskState {
         TaskState(self.0 | other.0)
     }
 
-    /// Whether the task stays on its run queue: it still runs, or was preempted on its way to sleep.
+    /// Whether the task stays on its run queue: it still runs, or was preempted on its way to sleep. Any other bit took it off.
     pub const fn is_runnable(self) -> bool {
-        self.0 & 0xff == 0 || self.is_preempted()
+        self.0 == 0 || self.is_preempted()
     }
 
     /// Whether the task sleeps where no signal wakes it.
@@ -79,7 +93,7 @@ impl TaskState {
 
     /// Whether the task is gone for good.
     pub const fn is_dead(self) -> bool {
-        self.0 & (TaskState::DEAD.0 | TaskState::ZOMBIE.0) != 0
+        self.0 & (Self::DEAD.0 | Self::ZOMBIE.0 | Self::DEAD_BEFORE_4_14.0) != 0
     }
 
     /// Reads a single letter.
@@ -172,6 +186,30 @@ mod tests {
         assert!(TaskState::parse(b"S+").unwrap().is_runnable());
         assert!(!TaskState::INTERRUPTIBLE.is_runnable());
         assert!(TaskState::RUNNING.is_runnable() && !TaskState::RUNNING.is_preempted());
+    }
+
+    #[test]
+    fn letters_of_kernels_before_4_14_mean_what_they_meant() {
+        // Whether it stays on its queue, is dead, or sleeps through signals; and as later kernels tell it.
+        for (text, is_runnable, is_dead, is_uninterruptible, later) in [
+            ("x", false, true, false, "X"),
+            ("W", false, false, false, "S"),
+            ("K", false, false, false, "S"),
+            ("N", false, false, false, "S"),
+            ("D|K", false, false, true, "D"),
+            ("D|N", false, false, true, "D"),
+            ("T|K", false, false, false, "T"),
+            ("R", true, false, false, "R"),
+            ("R+", true, false, false, "R+"),
+        ] {
+            let state = TaskState::parse(text.as_bytes()).expect(text);
+            assert_eq!(
+                (state.is_runnable(), state.is_dead(), state.is_uninterruptible()),
+                (is_runnable, is_dead, is_uninterruptible),
+                "{text}"
+            );
+            assert_eq!(TaskState::from_bits(state.bits()).to_string(), later, "{text}");
+        }
     }
 
     #[test]

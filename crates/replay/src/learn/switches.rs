@@ -203,8 +203,9 @@ impl Learner {
     }
 }
 
-/// Where its birth does not tell: a thread is forgotten at once when it ends; a process waits for its parent to ask.
+/// Where its birth does not tell: a thread is forgotten at once when it ends; a process waits for its parent to ask. Up to v4.13
+/// both end alike, and are taken for processes.
 fn is_thread(tasks: &[Task], task: TaskIndex, state: TaskState) -> bool {
     let forked = matches!(tasks[task.index()].begin, Begin::Forked(_));
-    forked && state.bits() & TaskState::ZOMBIE.bits() == 0
+    forked && state == TaskState::DEAD
 }

@@ -322,14 +322,14 @@ fn whether_a_task_is_a_thread_is_told_at_its_birth_or_seen_at_its_end() {
         );
         learn(&short).unwrap().tasks.iter().find(|task| task.pid.0 == 7).unwrap().is_thread
     };
-    for (clones, [lives, autoreaped, reaped]) in [
-        ("0 190 make-6 clones 3d0f00 make-9", [false, true, false]),
-        ("0 190 make-6 clones 3d0f00 make-7", [true, true, true]),
-        ("0 190 make-6 clones 1200000 make-7", [false, false, false]),
+    for (clones, [lives, autoreaped, reaped, before_4_14]) in [
+        ("0 190 make-6 clones 3d0f00 make-9", [false, true, false, false]),
+        ("0 190 make-6 clones 3d0f00 make-7", [true, true, true, true]),
+        ("0 190 make-6 clones 1200000 make-7", [false, false, false, false]),
     ] {
         assert_eq!(
-            ["S", "X", "Z"].map(|end| is_thread(clones, end)),
-            [lives, autoreaped, reaped],
+            ["S", "X", "Z", "x"].map(|end| is_thread(clones, end)),
+            [lives, autoreaped, reaped, before_4_14],
             "{clones}"
         );
     }
