@@ -64,7 +64,7 @@ impl Format {
     }
 
     /// Which bits of a task's state have which letters in this kernel, from the list of
-    /// flags that its print format holds.
+    /// flags that its print format holds, and which bit is a preempted task's.
     pub fn states(&self) -> States {
         let mut states = States::default();
         for pair in self.print.split('{').skip(1) {
@@ -76,10 +76,18 @@ impl Format {
                 states.letters.push((bits, state));
             }
         }
-        // The bit of a preempted task is the one above all that have letters.
-        let highest = states.letters.iter().map(|(bits, _)| *bits).max();
-        states.preempted = highest.and_then(|bits| bits.checked_mul(2)).unwrap_or_default();
+        states.preempted = self.preempted().unwrap_or_else(|| {
+            // Since v4.14 it is a longer expression, and the bit above all that have letters.
+            let highest = states.letters.iter().map(|(bits, _)| *bits).max();
+            highest.and_then(|bits| bits.checked_mul(2)).unwrap_or_default()
+        });
         states
+    }
+
+    /// The bit by which a `+` is printed, where it is a plain number: `REC->prev_state & 4096 ? "+" : ""`.
+    fn preempted(&self) -> Option<u64> {
+        let (condition, _) = self.print.split_once("? \"+\"")?;
+        int(condition.rsplit_once('&')?.1.trim())
     }
 }
 
@@ -178,6 +186,25 @@ mod tests {
             assert_eq!(states.state(bits).to_string(), shown);
         }
         assert_eq!(States::default().state(0x102).to_string(), "D+");
+    }
+
+    #[test]
+    fn the_bit_of_a_preempted_task_is_the_one_by_which_a_plus_is_printed() {
+        let letters = |last: &str| {
+            format!("__print_flags(REC->prev_state & 4095, \"|\", {{ 1, \"S\" }}, {last}) : \"R\", ")
+        };
+        let (old, new) = (letters("{ 1024, \"N\" }"), letters("{ 0x80, \"I\" }"));
+        let or = "((0x0000 | 0x0001 | 0x0040) + 1) << 1";
+        for (kernel, print, bits, shown) in [
+            // It has a bit without a letter, that of a new task.
+            ("v4.13", format!("{old}REC->prev_state & 4096 ? \"+\" : \"\", REC->next_comm"), 4096, "R+"),
+            ("v4.13", format!("{old}REC->prev_state & 4096 ? \"+\" : \"\", REC->next_comm"), 2048, "R"),
+            ("v4.14", format!("{new}REC->prev_state & ({or}) ? \"+\" : \"\", REC->next_comm"), 0x100, "R+"),
+            ("ours", format!("{new}REC->prev_state & 0x100 ? \"+\" : \"\", REC->next_comm"), 0x101, "S+"),
+        ] {
+            let format = Format { name: String::new(), id: 0, fields: Vec::new(), print };
+            assert_eq!(format.states().state(bits).to_string(), shown, "{kernel}");
+        }
     }
 
     #[test]
