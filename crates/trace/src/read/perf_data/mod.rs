@@ -10,7 +10,7 @@ mod rounds;
 mod sample;
 mod stream;
 
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
@@ -75,6 +75,7 @@ impl<R: Read + Seek> Reader<R> {
         let mut header = Header::read(&mut input).map_err(|error| at_end(error, &mut input))?;
         let gap = |(at, why)| Record::Gap(Gap { at: Some(Place::Byte(at)), why });
         let first = std::mem::take(&mut header.meta.gaps).into_iter().rev().map(gap).collect();
+        let rounds = Rounds::new(marks_rounds(&mut input, &header)?);
         Ok(Reader {
             stream: Stream::new(
                 BufReader::with_capacity(1 << 16, input),
@@ -82,7 +83,7 @@ impl<R: Read + Seek> Reader<R> {
                 header.endian(),
             ),
             header,
-            rounds: Rounds::default(),
+            rounds,
             names: Names::default(),
             first,
             last: Time::ZERO,
@@ -180,10 +181,29 @@ impl<R: Read + Seek> Iterator for Reader<R> {
         let record = self.record().transpose();
         if let Some(Err(_)) = record {
             self.done = true;
-            self.rounds = Rounds::default();
+            self.rounds = Rounds::new(true);
         }
         record
     }
+}
+
+/// Whether the ends of rounds are marked in a file, to whose first record the input has been brought and is brought back.
+fn marks_rounds<R: Read + Seek>(input: &mut R, header: &Header) -> Result<bool, Error> {
+    let buffered = BufReader::with_capacity(1 << 16, &mut *input);
+    let mut stream = Stream::new(buffered, header.data.clone(), header.endian());
+    let mut found = false;
+    while let Some((_, kind)) = stream.next_record()? {
+        match kind {
+            kind::FINISHED_ROUND => {
+                found = true;
+                break;
+            }
+            kind::TRACING_DATA => drop(stream.attached()?),
+            _ => {}
+        }
+    }
+    input.seek(SeekFrom::Start(header.data.start))?;
+    Ok(found)
 }
 
 /// What a record of the file says.

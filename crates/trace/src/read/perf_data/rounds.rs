@@ -3,50 +3,59 @@
 //! A recorder empties one CPU's buffer after the other and then marks the end of
 //! the round. What an event of a later round can be older than is only what the
 //! round before it brought, so up to the newest time of that one all is there.
+//! However much is in two rounds waits, as nothing else tells what is complete.
 
 use std::collections::VecDeque;
 
 use schedlab_units::Time;
 
-/// Without marks no more than this many wait.
+/// Where no round is marked, no more than this many wait: a tool that leaves marks out, as `perf inject` does, has put
+/// the records in order.
 const WAITING_MAX: usize = 1 << 20;
 
 /// What waits for its time.
 pub(super) struct Rounds<T> {
-    waiting: Vec<(Time, T)>,
-    ready: VecDeque<(Time, T)>,
+    waiting: VecDeque<(Time, T)>,
+    /// How many in front are in order, with none to come that is older.
+    ready: usize,
+    waiting_max: usize,
     /// The newest time of all, and of all but this round.
     newest: Time,
     newest_before: Time,
 }
 
-impl<T> Default for Rounds<T> {
-    fn default() -> Rounds<T> {
-        Rounds { waiting: Vec::new(), ready: VecDeque::new(), newest: Time::ZERO, newest_before: Time::ZERO }
-    }
-}
-
 impl<T> Rounds<T> {
+    /// Of a file in which rounds are marked, or not.
+    pub fn new(marked: bool) -> Rounds<T> {
+        Rounds {
+            waiting: VecDeque::new(),
+            ready: 0,
+            waiting_max: if marked { usize::MAX } else { WAITING_MAX },
+            newest: Time::ZERO,
+            newest_before: Time::ZERO,
+        }
+    }
+
     /// Adds an item at its time.
     pub fn push(&mut self, time: Time, item: T) {
         self.newest = self.newest.max(time);
-        self.waiting.push((time, item));
-        if self.waiting.len() >= WAITING_MAX {
-            self.waiting.sort_by_key(|(time, _)| *time);
-            self.ready.extend(self.waiting.drain(..WAITING_MAX / 2));
+        self.waiting.push_back((time, item));
+        if self.waiting.len() - self.ready >= self.waiting_max {
+            self.sorted();
+            self.ready += self.waiting_max / 2;
         }
     }
 
     /// The item that is next, if it is known which one.
     pub fn pop(&mut self) -> Option<(Time, T)> {
-        self.ready.pop_front()
+        self.ready = self.ready.checked_sub(1)?;
+        self.waiting.pop_front()
     }
 
     /// Ends a round.
     pub fn finish_round(&mut self) {
-        self.waiting.sort_by_key(|(time, _)| *time);
-        let end = self.waiting.partition_point(|(time, _)| *time <= self.newest_before);
-        self.ready.extend(self.waiting.drain(..end));
+        let end = self.newest_before;
+        self.ready += self.sorted().partition_point(|(time, _)| *time <= end);
         self.newest_before = self.newest;
     }
 
@@ -54,6 +63,13 @@ impl<T> Rounds<T> {
     pub fn finish(&mut self) {
         self.newest_before = Time::MAX;
         self.finish_round();
+    }
+
+    /// What is not ready, put in order.
+    fn sorted(&mut self) -> &[(Time, T)] {
+        let rest = &mut self.waiting.make_contiguous()[self.ready..];
+        rest.sort_by_key(|(time, _)| *time);
+        rest
     }
 }
 
@@ -63,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_round_is_passed_on_when_the_next_cannot_precede_it() {
-        let mut rounds = Rounds::default();
+        let mut rounds = Rounds::new(true);
         let mut shown = Vec::new();
         for round in [&[5, 7, 3, 9][..], &[8, 10, 12], &[11, 13], &[]] {
             round.iter().for_each(|&time| rounds.push(Time(time), time));
@@ -76,9 +92,21 @@ mod tests {
 
     #[test]
     fn without_marks_memory_is_bounded() {
-        let mut rounds = Rounds::default();
+        let mut rounds = Rounds::new(false);
         (0..WAITING_MAX as u64 + 10).rev().for_each(|time| rounds.push(Time(time), ()));
-        assert!(rounds.waiting.len() < WAITING_MAX);
+        assert!(rounds.waiting.len() - rounds.ready < WAITING_MAX);
         assert_eq!(rounds.pop().map(|(time, ())| time), Some(Time(10)));
+    }
+
+    #[test]
+    fn with_marks_a_round_may_be_as_large_as_it_is() {
+        let mut rounds = Rounds::new(true);
+        // Two CPUs, the buffer of the second emptied after that of the first.
+        let cpu = 0..WAITING_MAX as u64;
+        cpu.clone().chain(cpu).for_each(|time| rounds.push(Time(time), ()));
+        assert!(rounds.pop().is_none());
+        rounds.finish();
+        let times: Vec<Time> = std::iter::from_fn(|| rounds.pop()).map(|(time, ())| time).collect();
+        assert!(times.is_sorted() && times.len() == 2 * WAITING_MAX, "{}", times.len());
     }
 }
