@@ -154,6 +154,41 @@ fn losses_and_damage_are_told_where_they_are() {
     assert_eq!(found.len(), 773 + 3);
 }
 
+#[test]
+fn what_was_lost_counts_once() {
+    let file = recording();
+    let (start, size) = data(&file);
+    let identifier = u64::from_le_bytes(file[word_of(&file)..word_of(&file) + 8].try_into().unwrap());
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let time = 6_201_779_375_250;
+    // The kernel's record, that of a processor which lost samples, and perf's count at the end.
+    let lost = |count| record(2, &words(&[identifier, count, 0, time, 1, identifier]));
+    let samples = |count| record(13, &words(&[count, 0, time, 1, identifier]));
+    let total = |count| record(13, &words(&[count, 0, 0, 0, identifier]));
+    for (records, expected) in [
+        (vec![lost(12)], vec!["12 events lost on CPU 1"]),
+        (vec![lost(12), total(12)], vec!["12 events lost on CPU 1"]),
+        (
+            vec![lost(2), lost(10), total(5), total(7)],
+            vec!["2 events lost on CPU 1", "10 events lost on CPU 1"],
+        ),
+        (vec![lost(12), total(15)], vec!["12 events lost on CPU 1", "3 events lost"]),
+        (vec![total(5), total(0)], vec!["5 events lost"]),
+        (vec![samples(4)], vec!["4 events lost on CPU 1"]),
+        (vec![samples(4), lost(3), total(3)], vec!["4 events lost on CPU 1", "3 events lost on CPU 1"]),
+    ] {
+        let found = read(&with_data(&file, &[&file[start..start + size], &records.concat()].concat()));
+        let told: Vec<String> = found
+            .iter()
+            .filter_map(|record| match record {
+                Record::Lost(lost) => Some(lost.to_string()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, expected);
+    }
+}
+
 /// Where the first event's id stands.
 fn word_of(file: &[u8]) -> usize {
     let attr_size = u64::from_le_bytes(file[16..24].try_into().unwrap()) as usize;

@@ -36,6 +36,8 @@ pub struct Reader<R> {
     first: Vec<Record>,
     /// The time of the last event passed on.
     last: Time,
+    /// How many events the kernel told to be lost that no count at the end has told again.
+    told_lost: u64,
     done: bool,
 }
 
@@ -87,6 +89,7 @@ impl<R: Read + Seek> Reader<R> {
             names: Names::default(),
             first,
             last: Time::ZERO,
+            told_lost: 0,
             done: false,
         })
     }
@@ -163,6 +166,7 @@ impl<R: Read + Seek> Reader<R> {
                 let data = self.stream.attached()?;
                 self.header.tracing_data(&data)?;
             }
+            kind::LOST | kind::LOST_SAMPLES => self.take_lost(kind),
             kind => {
                 let body = self.stream.body();
                 if let Some((time, item)) = item(kind, at, body, &mut self.header) {
@@ -171,6 +175,28 @@ impl<R: Read + Seek> Reader<R> {
             }
         }
         Ok(true)
+    }
+
+    /// Takes a record of lost events. The kernel writes one among the events, on the CPU and as soon as there is space again.
+    /// Since v6.0 it counts them for each event, too, and perf puts these counts at the end, without a time: of them counts
+    /// what was not told before.
+    fn take_lost(&mut self, kind: u32) {
+        let (attrs, body) = (&self.header.attrs, self.stream.body());
+        let count = attrs.endian.uint_at(body, if kind == kind::LOST { 8 } else { 0 }, 8);
+        let lost = |cpu, count| Item::Record(Record::Lost(Lost { cpu, count, after: None }));
+        let (time, cpu) = (attrs.time(body).unwrap_or(Time::ZERO), attrs.cpu(body));
+        if kind == kind::LOST {
+            self.told_lost = self.told_lost.saturating_add(count.unwrap_or(0));
+        } else if time == Time::ZERO {
+            let again = self.told_lost.min(count.unwrap_or(0));
+            self.told_lost -= again;
+            let count = count.map(|count| count - again);
+            if count != Some(0) {
+                self.rounds.push_last(lost(None, count));
+            }
+            return;
+        }
+        self.rounds.push(time, lost(cpu, count));
     }
 }
 
@@ -228,13 +254,6 @@ fn item(kind: u32, at: u64, body: &[u8], header: &mut Header) -> Option<(Time, I
         kind::FORK => {
             let time = header.attrs.time(body).unwrap_or(Time::ZERO);
             Some((time, Item::Born { tgid: pid(0)?, pid: pid(8)?, parent: pid(12)? }))
-        }
-        kind::LOST | kind::LOST_SAMPLES => {
-            let count = endian.uint_at(body, if kind == kind::LOST { 8 } else { 0 }, 8);
-            let time = header.attrs.time(body);
-            let cpu = header.attrs.cpu(body);
-            let lost = Lost { cpu, count, after: None };
-            Some((time.unwrap_or(Time::ZERO), Item::Record(Record::Lost(lost))))
         }
         _ => None,
     }

@@ -46,6 +46,11 @@ impl<T> Rounds<T> {
         }
     }
 
+    /// Adds an item behind all that came so far.
+    pub fn push_last(&mut self, item: T) {
+        self.push(self.newest, item);
+    }
+
     /// The item that is next, if it is known which one.
     pub fn pop(&mut self) -> Option<(Time, T)> {
         self.ready = self.ready.checked_sub(1)?;

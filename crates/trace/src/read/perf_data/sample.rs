@@ -132,16 +132,18 @@ impl Attrs {
 
     /// The time at the end of a record that is no sample.
     pub fn time(&self, body: &[u8]) -> Option<Time> {
-        self.trailer(body, bit::TIME).map(Time)
+        self.trailer(body, bit::TIME).map(|word| Time(self.endian.uint(word)))
     }
 
     /// The CPU at the end of a record that is no sample.
     pub fn cpu(&self, body: &[u8]) -> Option<CpuId> {
-        cpu_id(self.trailer(body, bit::CPU)? & 0xffff_ffff)
+        // The second half of its word means nothing.
+        let (cpu, _) = self.trailer(body, bit::CPU)?.split_at(4);
+        cpu_id(self.endian.uint(cpu))
     }
 
     /// One of the words that end a record which is no sample.
-    fn trailer(&self, body: &[u8], wanted: u64) -> Option<u64> {
+    fn trailer<'a>(&self, body: &'a [u8], wanted: u64) -> Option<&'a [u8]> {
         const ORDER: [u64; 6] = [bit::TID, bit::TIME, bit::ID, bit::STREAM_ID, bit::CPU, bit::IDENTIFIER];
         let attr = self.of(body, false)?;
         if attr.flags & SAMPLE_ID_ALL == 0 || attr.sample_type & wanted == 0 {
@@ -149,7 +151,7 @@ impl Attrs {
         }
         let behind = ORDER.iter().skip_while(|&&bit| bit != wanted);
         let words = behind.filter(|&&bit| attr.sample_type & bit != 0).count();
-        self.endian.uint_at(body, body.len().checked_sub(8 * words)?, 8)
+        body.get(body.len().checked_sub(8 * words)?..)?.get(..8)
     }
 }
 
@@ -236,10 +238,14 @@ mod tests {
 
     #[test]
     fn other_records_end_with_time_and_cpu() {
-        let mut attrs = Attrs::new(Endian::Little);
-        attrs.add(&attr(bit::IDENTIFIER | bit::TID | bit::TIME | bit::CPU, 0), &words(&[77]));
-        let body = words(&[1, 2, 7 << 32 | 5, 1000, 3, 77]);
-        assert_eq!((attrs.time(&body), attrs.cpu(&body)), (Some(Time(1000)), Some(CpuId(3))));
-        assert_eq!(attrs.time(&[0; 9]), None);
+        let little = words(&[1, 2, 7 << 32 | 5, 1000, 9 << 32 | 3, 77]);
+        let big = [1, 2, 5 << 32 | 7, 1000, 3 << 32 | 9, 77].map(u64::to_be_bytes).concat();
+        for (endian, body) in [(Endian::Little, little), (Endian::Big, big)] {
+            let mut attrs = Attrs::new(endian);
+            let sample_type = bit::IDENTIFIER | bit::TID | bit::TIME | bit::CPU;
+            attrs.all.push(Attr { sample_type, read_format: 0, flags: SAMPLE_ID_ALL });
+            assert_eq!((attrs.time(&body), attrs.cpu(&body)), (Some(Time(1000)), Some(CpuId(3))));
+            assert_eq!(attrs.time(&[0; 9]), None);
+        }
     }
 }
