@@ -9,7 +9,7 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use schedlab_trace::read::{Record, ftrace, trace_dat};
-use schedlab_trace::write::TraceDat;
+use schedlab_trace::write::{Recorded, TraceDat};
 use schedlab_trace::{Comm, Event, Flags, Kind, Sink};
 use schedlab_units::Pid;
 
@@ -90,6 +90,33 @@ fn a_recording_holds_what_trace_cmd_reports() {
             (found.time, found.flags) = (report.time, Flags::UNKNOWN);
             assert_eq!(found, report);
         }
+    }
+}
+
+#[test]
+fn a_clock_that_does_not_count_time_is_told() {
+    // Numbers by which cycles become nanoseconds: an option of its own.
+    let known = [&14u16.to_le_bytes()[..], &8u32.to_le_bytes(), &[1, 0, 0, 0, 0, 0, 0, 0]].concat();
+    for (clock, option, is_told) in [
+        ("local [mono] x86-tsc", &[][..], false),
+        ("local mono [x86-tsc]", &[], true),
+        ("local mono [x86-tsc]", &known, false),
+        ("[counter] local", &[], true),
+        ("uptime", &[], true),
+    ] {
+        let header_page = b"\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n".into();
+        let recorded = Recorded { page_size: 4096, header_page, clock: clock.into(), ..Recorded::default() };
+        let mut file = recorded.head(&[0]);
+        let options = b"options  \0";
+        let at = file.windows(options.len()).position(|bytes| bytes == options).unwrap() + options.len();
+        file.splice(at..at, option.iter().copied());
+        let told: Vec<Record> =
+            trace_dat::Reader::new(Cursor::new(&file)).unwrap().map(Result::unwrap).collect();
+        let says = |record: &Record| match record {
+            Record::Gap(gap) => gap.why.contains("which does not count time; they are taken for nanoseconds"),
+            _ => false,
+        };
+        assert!(told.iter().all(says) && told.len() == usize::from(is_told), "{clock}: {told:?}");
     }
 }
 

@@ -11,7 +11,7 @@ use schedlab_units::Time;
 
 use super::head;
 use super::lines::{Line, Lines, Next, excerpt};
-use super::{Error, Lost, Place, Record};
+use super::{Error, Lost, NO_DURATION, Place, Record};
 use crate::args;
 use crate::event::Kind;
 use crate::unknown::Unknown;
@@ -68,7 +68,7 @@ impl<R: BufRead> Iterator for Reader<R> {
                 None => Kind::Unknown(unknown(&line, rest, name, args)),
             };
             if self.time.is_none() && !has_seconds(&line.bytes[..line.bytes.len() - rest.len()]) {
-                self.next = line.gap(NO_SECONDS.to_owned()).ok();
+                self.next = line.gap(format!("{NO_SECONDS}; {NO_DURATION}")).ok();
             }
             self.time = Some(head.time);
             return Some(Ok(Record::Event(head.before(kind))));
@@ -76,9 +76,9 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-const NO_SECONDS: &str = "times without a decimal point are of a clock that does not count time (x86-tsc, counter, uptime); \
-                          they are taken for nanoseconds, and no duration is right; record with another: `echo mono > \
-                          trace_clock` in tracefs, or trace-cmd record -C mono";
+/// How times stand there that are of no clock in seconds.
+const NO_SECONDS: &str =
+    "times without a decimal point are of a clock that does not count time (x86-tsc, counter, uptime)";
 
 /// Whether the time that a line's front ends with is one in seconds, or in microseconds.
 #[cold]

@@ -68,6 +68,10 @@ impl Gap {
     }
 }
 
+/// What to know of times that are of a clock which does not count time.
+const NO_DURATION: &str = "they are taken for nanoseconds, and no duration is right; record with another: `echo mono > \
+                           trace_clock` in tracefs, or trace-cmd record -C mono";
+
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {

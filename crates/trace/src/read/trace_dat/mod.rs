@@ -18,7 +18,7 @@ use schedlab_units::{Pid, Time};
 
 use super::merge::{Merge, Queue};
 use super::meta::{Meta, at_end};
-use super::{Error, Gap, Lost, Place, Record};
+use super::{Error, Gap, Lost, NO_DURATION, Place, Record};
 use crate::binary::page::Page;
 use crate::comm::Comm;
 use crate::event::Event;
@@ -46,7 +46,16 @@ struct Clock {
     cycles: Option<(u32, u32)>,
 }
 
+/// Clocks that do not count time. Kernel: trace_clocks with `in_ns` 0, kernel/trace/trace.c, and ARCH_TRACE_CLOCKS.
+const NO_TIME: [&str; 4] = ["x86-tsc", "ppc-tb", "counter", "uptime"];
+
 impl Clock {
+    /// What is wrong with the times of a clock, if it does not count time and nothing says what it counts.
+    fn wrong(self, name: &str) -> Option<String> {
+        let wrong = self.cycles.is_none() && NO_TIME.contains(&name);
+        wrong.then(|| format!("times are of the clock {name}, which does not count time; {NO_DURATION}"))
+    }
+
     fn time(self, raw: u64) -> Time {
         Time(match self.cycles {
             Some((multiply, shift)) => {
@@ -62,7 +71,8 @@ impl<R: Read + Seek> Reader<R> {
     pub fn new(mut input: R) -> Result<Reader<R>, Error> {
         let Header { info, mut meta, clock, sources } =
             Header::read(&mut input).map_err(|error| at_end(error, &mut input))?;
-        let gaps = std::mem::take(&mut meta.gaps);
+        let mut gaps = std::mem::take(&mut meta.gaps);
+        gaps.extend(clock.wrong(&info.clock).map(|why| (0, why)));
         let gap = |(at, why)| Record::Gap(Gap { at: Some(Place::Byte(at)), why });
         let mut reader = Reader {
             input,
