@@ -30,3 +30,4 @@ pub use perf_data::PerfSections;
 pub use preset::{preset_names, preset_toml};
 pub use sysfs::{SavedSysfs, SysfsTree};
 pub use topology::{CacheSizes, Cpu, Topology};
+pub use validate::NR_CPUS_MAX;

@@ -8,7 +8,7 @@
 use crate::{CacheSizes, Cpu, CpuId, PerCpu, TopologyError};
 
 /// The most CPUs a machine may have.
-pub(crate) const NR_CPUS_MAX: usize = 4096;
+pub const NR_CPUS_MAX: usize = 4096;
 /// The most nodes a machine may have, as in the kernel's largest configuration.
 pub(crate) const NR_NODES_MAX: usize = 1024;
 /// The most threads of a core.

@@ -50,7 +50,7 @@ macro_rules! payloads {
     };
 }
 
-/// Payloads that hold all that the vocabulary knows of the event.
+/// Payloads that hold all that the vocabulary knows of the event, but for `group_dead` of a task that ends.
 pub(crate) const PAYLOADS: &[Payload] = payloads! {
     "sched_switch" 4: prev_comm 1 prev_pid 2 prev_prio 3 prev_state 4 next_comm 5 next_pid 6 next_prio 7;
     "sched_wakeup" 17: comm 1 pid 2 prio 3 target_cpu 5;

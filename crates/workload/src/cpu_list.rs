@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use schedlab_topology::{CpuId, CpuMask};
+use schedlab_topology::{CpuId, CpuMask, NR_CPUS_MAX};
 
 /// CPUs in increasing order, each once. Invariant: not empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl FromStr for CpuList {
 
     /// Reads a list as the kernel writes it: `0-3,8,10-14:2`.
     fn from_str(list: &str) -> Result<CpuList, String> {
-        let mask = CpuMask::parse_list(list, 4096)?;
+        let mask = CpuMask::parse_list(list, NR_CPUS_MAX)?;
         CpuList::new(mask.iter()).ok_or_else(|| format!("the CPU list \"{list}\" is empty"))
     }
 }

@@ -5,15 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_topology::CpuMask;
+use schedlab_topology::{CpuMask, NR_CPUS_MAX};
 use schedlab_trace::{Comm, bound_kthread};
 use schedlab_units::Pid;
 
 use super::policies::PolicyKind;
 use crate::affinity::AffinityHint;
-
-/// CPUs that a mask may name.
-const NR_CPUS: usize = 4096;
 
 /// A task as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +56,7 @@ pub fn seen_task(line: &str) -> Result<SeenTask, String> {
     word("nice")?;
     word("rt_priority")?;
     let cpus = word("cpus")?;
-    let allowed = CpuMask::parse_list(cpus, NR_CPUS).map_err(|e| format!("cpus \"{cpus}\": {e}"))?;
+    let allowed = CpuMask::parse_list(cpus, NR_CPUS_MAX).map_err(|e| format!("cpus \"{cpus}\": {e}"))?;
     let cgroup = word("cgroup")?.replace("\\x20", " ");
     let comm = word("comm")?.to_owned();
     Ok(SeenTask { pid, process, policy, allowed, cgroup, comm })

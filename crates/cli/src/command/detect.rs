@@ -1,7 +1,7 @@
 //! `schedlab detect`: what is wrong in a recording.
 
 use schedlab::report::detect::{Detect, Detected, Options, Thresholds, Who};
-use schedlab::topology::{CpuMask, Topology};
+use schedlab::topology::{CpuMask, NR_CPUS_MAX, Topology};
 use schedlab::trace::Comm;
 use schedlab::units::Pid;
 use serde::Serialize;
@@ -12,9 +12,6 @@ use crate::output::{self, Format};
 use crate::recorded::Recorded;
 use crate::recording::{Missing, Recording};
 use crate::{facts, machine};
-
-/// CPUs that a machine can have.
-const NR_CPUS: usize = 4096;
 
 /// What is found and what is missing, as JSON.
 #[derive(Serialize)]
@@ -61,7 +58,7 @@ fn affinity(text: &str) -> Result<(Who, CpuMask), Error> {
     let wrong = |why: &str| Error::new(format!("--affinity {text}: {why}"));
     let (task, list) = text.rsplit_once('=').ok_or_else(|| wrong("write it like 812=0-3 or stream=0,16"))?;
     let who = task.parse().map_or_else(|_| Who::Comm(Comm::from(task)), |pid| Who::Pid(Pid(pid)));
-    let mask = CpuMask::parse_list(list, NR_CPUS).map_err(|error| wrong(&error))?;
+    let mask = CpuMask::parse_list(list, NR_CPUS_MAX).map_err(|error| wrong(&error))?;
     if mask.is_empty() { Err(wrong("a task needs a CPU")) } else { Ok((who, mask)) }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use schedlab::report::perf_sched::{
     Latency, Map, MapRow, Reading, SortKey, Timehist, TimehistOptions, TimehistRow,
 };
-use schedlab::topology::{CpuId, CpuMask};
+use schedlab::topology::{CpuId, CpuMask, NR_CPUS_MAX};
 use schedlab::units::{Pid, Time};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,9 +17,6 @@ use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::recorded::Recorded;
 use crate::recording::{Recording, Seen};
-
-/// CPUs that a machine can have.
-const NR_CPUS: usize = 4096;
 
 /// Prints one of the reports.
 pub fn run(args: &Sched) -> Result<Status, Error> {
@@ -156,7 +153,7 @@ fn options(args: &args::Timehist, nr_cpus: u16) -> Result<TimehistOptions, Error
 /// A list of CPUs: `0-3,8`.
 fn cpus(option: &str, list: &str) -> Result<Vec<CpuId>, Error> {
     let mask =
-        CpuMask::parse_list(list, NR_CPUS).map_err(|error| Error::new(format!("{option}: {error}")))?;
+        CpuMask::parse_list(list, NR_CPUS_MAX).map_err(|error| Error::new(format!("{option}: {error}")))?;
     Ok(mask.iter().collect())
 }
 

@@ -43,6 +43,11 @@ impl Endian {
     }
 }
 
+/// Text up to its NUL, or all of it.
+pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use schedlab_units::Pid;
 
-use super::Endian;
 use super::format::{FieldFormat, FieldKind, Format, States};
 use super::symbols::Symbols;
+use super::{Endian, until_nul};
 use crate::args::parse_mark;
 use crate::event::Kind;
 use crate::fields::Value;
@@ -231,10 +231,6 @@ impl<'a> Reader<'a> {
             }
         })
     }
-}
-
-fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
 }
 
 /// A set of CPUs as the kernel prints masks: groups of 32, the highest first.

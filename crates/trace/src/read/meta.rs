@@ -106,10 +106,6 @@ pub(super) fn format_error(at: u64, why: &str) -> Error {
     Error::Format { at: Place::Byte(at), why: why.to_owned() }
 }
 
-pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
-}
-
 /// Takes numbers and texts off the front.
 pub(super) struct Parser<I> {
     pub input: I,

@@ -21,7 +21,7 @@ use schedlab_units::{Pid, Time};
 
 use crate::binary::tracepoints::RecordWriter;
 use crate::comm::Comm;
-use crate::event::{Event, Kind};
+use crate::event::{CLONE_THREAD, Event, Kind};
 use crate::sink::Sink;
 use crate::write::tracing_data::Descriptions;
 
@@ -72,9 +72,6 @@ const SAMPLE_TIME: u32 = 21;
 
 /// A reader sorts what stands between two marks of a finished round, so they bound its memory.
 const ROUND: u32 = 10_000;
-
-/// The new task is a thread of its maker's process.
-const CLONE_THREAD: u64 = 0x10000;
 
 impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
     /// A writer for a machine of that many CPUs, with an empty spool.

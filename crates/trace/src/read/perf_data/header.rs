@@ -7,9 +7,9 @@ use std::ops::Range;
 use schedlab_topology::{PerfSections, Topology, TopologyError};
 
 use super::sample::Attrs;
-use crate::binary::Endian;
+use crate::binary::{Endian, until_nul};
 use crate::read::Error;
-use crate::read::meta::{Meta, Parser, Part, format_error, until_nul};
+use crate::read::meta::{Meta, Parser, Part, format_error};
 
 /// What a perf.data says of the machine it was recorded on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

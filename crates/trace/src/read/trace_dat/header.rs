@@ -10,9 +10,9 @@ use schedlab_topology::CpuId;
 
 use super::Clock;
 use super::source::{Packing, Source};
-use crate::binary::Endian;
+use crate::binary::{Endian, until_nul};
 use crate::read::Error;
-use crate::read::meta::{Meta, Parser, Part, format_error, until_nul};
+use crate::read::meta::{Meta, Parser, Part, format_error};
 
 /// What a trace.dat says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
