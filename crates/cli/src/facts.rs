@@ -13,7 +13,6 @@ use crate::boot_parameters::unknown_to_the_scheduler;
 use crate::count::counted;
 use crate::error::Error;
 use crate::recorded::Recorded;
-use crate::recording::{Recording, is_read_once};
 use crate::{files, machine};
 
 /// What the user says of a recording.
@@ -164,8 +163,7 @@ fn tell_other_kernel(
     let Some(asked) = asked else { return Ok(()) };
     let release = match folder.filter(|folder| folder.join("uname.txt").is_file()) {
         Some(folder) => files::read(&folder.join("uname.txt"))?.split_whitespace().nth(2).map(str::to_owned),
-        None if is_read_once(&recorded.trace) => None,
-        None => Recording::open(&recorded.trace)?.release().map(str::to_owned),
+        None => recorded.release()?,
     };
     let Some(release) = release else { return Ok(()) };
     let named = asked.split('+').next().unwrap_or_default();
@@ -193,11 +191,7 @@ fn kernel_name(
     match (asked, folder.filter(|folder| folder.join("uname.txt").is_file())) {
         (Some(kernel), _) => Ok(Some(kernel.to_owned())),
         (None, Some(folder)) => recorded_kernel(folder, option).map(Some),
-        (None, None) if is_read_once(&recorded.trace) => Ok(None),
-        (None, None) => {
-            let recording = Recording::open(&recorded.trace)?;
-            Ok(recording.release().and_then(|release| kernel_of(release, option)))
-        }
+        (None, None) => Ok(recorded.release()?.and_then(|release| kernel_of(&release, option))),
     }
 }
 

@@ -4,6 +4,7 @@
 //! folder of the recording or the one above, and the command that was recorded in
 //! `cmd.txt`. A folder of a machine holds `facts/` and one folder for each recording.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use schedlab::topology::Topology;
@@ -23,7 +24,6 @@ const DESCRIPTIONS: [&str; 6] =
     ["lscpu.txt", "lscpu-p.txt", "topology.txt", "sysfs", "sysfs.tar", "sysfs.tar.gz"];
 
 /// A recording and what lies beside it.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     /// The trace.
     pub trace: PathBuf,
@@ -31,6 +31,8 @@ pub struct Recorded {
     pub facts: Option<PathBuf>,
     /// File with the command.
     pub command: Option<PathBuf>,
+    /// Opened to be asked, and not yet read: a compressed one is unpacked for it.
+    opened: RefCell<Option<Recording>>,
 }
 
 impl Recorded {
@@ -73,7 +75,28 @@ impl Recorded {
         let facts = [folder.join("facts"), above];
         let facts = facts.into_iter().find(|facts| facts.join("topology.txt").is_file());
         let command = Some(folder.join("cmd.txt")).filter(|file| file.is_file());
-        Recorded { trace, facts, command }
+        Recorded { trace, facts, command, opened: RefCell::default() }
+    }
+
+    /// Opens the recording to be read, unless it is open.
+    pub fn open(&self) -> Result<Recording, Error> {
+        self.opened.take().map_or_else(|| Recording::open(&self.trace), Ok)
+    }
+
+    /// Asks the recording something before it is read; of one that can be read only once nothing is known.
+    fn ask<T>(&self, what: impl FnOnce(&Recording) -> Option<T>) -> Result<Option<T>, Error> {
+        if is_read_once(&self.trace) {
+            return Ok(None);
+        }
+        let recording = self.open()?;
+        let told = what(&recording);
+        self.opened.replace(Some(recording));
+        Ok(told)
+    }
+
+    /// The release of the kernel that was recorded, if the recording itself says.
+    pub fn release(&self) -> Result<Option<String>, Error> {
+        self.ask(|recording| recording.release().map(str::to_owned))
     }
 
     /// The one recording that a path stands for.
@@ -105,10 +128,7 @@ impl Recorded {
         if let Some(path) = self.description() {
             return Ok(Some(machine::machine(&path.display().to_string())?.topology));
         }
-        if is_read_once(&self.trace) {
-            return Ok(None);
-        }
-        Ok(Recording::open(&self.trace)?.machine().transpose()?)
+        Ok(self.ask(Recording::machine)?.transpose()?)
     }
 }
 
@@ -119,6 +139,8 @@ fn trace_in(folder: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use schedlab::trace::NullSink;
+
     use super::*;
 
     #[test]
@@ -131,7 +153,20 @@ mod tests {
         let all = Recorded::find(&traces.join("6.1/1x1x8")).unwrap();
         assert_eq!(all.len(), 13);
         assert!(all[0].trace.ends_with("barrier/trace.txt.gz"), "by name");
-        let none = Recorded::find(&traces.join("6.1/1x1x8/facts")).unwrap_err().to_string();
+        let none = Recorded::find(&traces.join("6.1/1x1x8/facts")).err().expect("an error").to_string();
         assert!(none.contains("there is no recording in it"), "{none}");
+    }
+
+    #[test]
+    fn a_recording_is_opened_once_to_be_asked_and_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("perf.data.gz");
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data/perf-sched.data.gz");
+        std::fs::copy(from, &file).unwrap();
+        let recorded = Recorded::one(&file).unwrap();
+        assert!(recorded.machine().unwrap().is_some());
+        std::fs::remove_file(&file).unwrap();
+        assert!(recorded.release().unwrap().is_some());
+        assert!(recorded.open().unwrap().feed(&mut NullSink, || false).unwrap().wakings);
     }
 }

@@ -14,7 +14,6 @@ use crate::error::{Error, Status};
 use crate::facts::{Asked, gather};
 use crate::output;
 use crate::recorded::Recorded;
-use crate::recording::Recording;
 
 /// Follows each recording and prints what was found in all of them.
 pub fn run(args: &Audit) -> Result<Status, Error> {
@@ -101,11 +100,8 @@ fn follow<S: Listener>(
         ..facts.options()
     };
     let topology = &facts.topology;
-    let recording = Recording::open(&recorded.trace)?.of_kernel(&facts.kernel).on_machine(
-        &topology.name,
-        topology.nr_cpus(),
-        "--machine",
-    );
+    let recording =
+        recorded.open()?.of_kernel(&facts.kernel).on_machine(&topology.name, topology.nr_cpus(), "--machine");
     let recording = recording.whose_switches_are_counted();
     let mut shadow = Shadow::with_sink(topology, &facts.kernel, options, sink);
     if !recording.feed(&mut shadow, || false)?.wakings {

@@ -10,7 +10,7 @@ use crate::args;
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::recorded::Recorded;
-use crate::recording::{Missing, Recording};
+use crate::recording::Missing;
 use crate::{facts, machine};
 
 /// What is found and what is missing, as JSON.
@@ -37,7 +37,7 @@ pub fn run(args: &args::Detect) -> Result<Status, Error> {
     let thresholds = Thresholds { worst: args.most, ..Thresholds::default() };
     let mut detect = Detect::new(Options { topology, affinity, thresholds });
     let kernel = facts::known_kernel(args.kernel.as_deref(), folder, &recorded)?;
-    let mut recording = Recording::open(&recorded.trace)?;
+    let mut recording = recorded.open()?;
     if let Some(kernel) = &kernel {
         recording = recording.of_kernel(kernel);
     }

@@ -15,7 +15,6 @@ use crate::error::{Error, Status};
 use crate::facts::{Asked, gather};
 use crate::progress::Progress;
 use crate::recorded::Recorded as Found;
-use crate::recording::Recording;
 use crate::{machine, output, trace_file};
 
 /// Learns, replays where it was recorded, then where the user wants it.
@@ -47,7 +46,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let without = without.map_err(|e| Error::new(format!("--without: {e}")))?;
 
     let topology = facts.topology;
-    let recording = Recording::open(&found.trace)?.of_kernel(&facts.kernel).on_machine(
+    let recording = found.open()?.of_kernel(&facts.kernel).on_machine(
         &topology.name,
         topology.nr_cpus(),
         "--recorded-on",

@@ -16,7 +16,7 @@ use crate::args::{self, Like, Sched, SchedReport};
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::recorded::Recorded;
-use crate::recording::{Recording, Seen};
+use crate::recording::Seen;
 
 /// Prints one of the reports.
 pub fn run(args: &Sched) -> Result<Status, Error> {
@@ -43,8 +43,7 @@ fn latency(args: &args::Latency) -> Result<Status, Error> {
         Like::V6_9 => Reading::Perf69,
     };
     let mut fold = Latency::default();
-    let recording = Recording::open(&Recorded::one(&args.file)?.trace)?;
-    let seen = recording.feed(&mut fold, || false)?;
+    let seen = Recorded::one(&args.file)?.open()?.feed(&mut fold, || false)?;
     let rows = fold.rows(reading, args.pids, &keys);
     match args.format {
         Format::Json => output::print_json(&json!({
@@ -60,7 +59,7 @@ fn latency(args: &args::Latency) -> Result<Status, Error> {
 }
 
 fn map(args: &args::Map) -> Result<Status, Error> {
-    let recording = Recording::open(&Recorded::one(&args.file)?.trace)?;
+    let recording = Recorded::one(&args.file)?.open()?;
     let nr_cpus = recording.nr_cpus().unwrap_or(0);
     let cpus = args.cpus.as_deref().map(|list| cpus("--cpus", list)).transpose()?;
     let mut read = Ok(Seen::default());
@@ -90,7 +89,7 @@ fn map(args: &args::Map) -> Result<Status, Error> {
 }
 
 fn timehist(args: &args::Timehist) -> Result<Status, Error> {
-    let recording = Recording::open(&Recorded::one(&args.file)?.trace)?;
+    let recording = Recorded::one(&args.file)?.open()?;
     let options = options(args, recording.nr_cpus().unwrap_or(0))?;
     let mut read = Ok(Seen::default());
     let shown = Cell::new(0u64);
