@@ -29,9 +29,20 @@ impl Engine<'_> {
             && self.tasks[task.index()].killed
         {
             self.begin_exit(cpu, task);
-        } else if self.honours(cpu, Point::ExitToUser) {
+        } else if !self.waits_for_quota(cpu) && self.honours(cpu, Point::ExitToUser) {
             self.reschedule(cpu, Deactivate::Yielded);
         }
+    }
+
+    /// The running task, about to return to user mode, leaves its CPU if its group is out of quota, whether
+    /// anybody asked it to make way or not.
+    fn waits_for_quota(&mut self, cpu: CpuId) -> bool {
+        let leaves = self.sched.bandwidth_used
+            && self.curr(cpu).is_some_and(|task| self.sched.exit_to_user(task, self.now));
+        if leaves {
+            self.reschedule(cpu, Deactivate::Yielded);
+        }
+        leaves
     }
 
     /// An interrupt returns to the kernel.
@@ -61,12 +72,11 @@ impl Engine<'_> {
             self.begin_exit(cpu, task);
             return true;
         }
+        if to_user && self.waits_for_quota(cpu) {
+            return true;
+        }
         if !self.sched.rqs[cpu].need_resched.any() {
             return false;
-        }
-        if to_user && self.sched.bandwidth_used && self.sched.exit_to_user(task, self.now) {
-            self.reschedule(cpu, Deactivate::Yielded);
-            return true;
         }
         if to_user && self.sched.task(task).kthread {
             // It has no user mode to return to: a worker offers its CPU between two items.

@@ -9,7 +9,7 @@ use schedlab_trace::{Each, Event, Kind, NullSink, Tee};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::models::{Hogs, Ping};
 use schedlab_workload::{
-    CpuList, Dist, Op, Placed, Plug, ProgramBuilder, SourceSpec, SpecId, TaskSpec, Trigger, Workload,
+    CpuList, Dist, Op, Placed, Plug, ProgramBuilder, Quota, SourceSpec, SpecId, TaskSpec, Trigger, Workload,
     WorkloadBuilder,
 };
 
@@ -179,6 +179,25 @@ fn the_preemption_model_can_be_switched_while_it_runs() {
     };
     assert!(longest(20, 100) > ms(4), "{}", longest(20, 100));
     assert!(longest(115, 180) < ms(1), "{}", longest(115, 180));
+}
+
+/// Three hogs of 100 ms that may have half a CPU together.
+#[test]
+fn a_group_has_no_more_than_its_quota_under_any_kernel() {
+    let machine = Machine::preset("1x4").unwrap();
+    let mut w = WorkloadBuilder::new("test");
+    let group = w.group("/q").unwrap();
+    w.group_mut(group).quota = Some(Quota { quota: ms(50), period: ms(100), burst: Duration::ZERO });
+    let program = w.program("hog", |p| _ = p.run(ms(100)));
+    for _ in 0..3 {
+        w.task(TaskSpec { group: Some(group), ..TaskSpec::root("hog", program) });
+    }
+    let workload = w.finish().unwrap();
+    for kernel in PRESETS.iter().chain(&["v6.18"]) {
+        let parsed = Kernel::parse(kernel).unwrap();
+        let took = run(&Simulation::new(&machine, &parsed, &workload).unwrap(), |_| {}).elapsed();
+        assert!(took > ms(480) && took < ms(620), "{kernel}: {took}");
+    }
 }
 
 /// How long a bound hog of 100 ms takes beside a source of interrupts on its CPU.
