@@ -119,7 +119,10 @@ impl Sched {
         self.deactivate(task, DequeueFlags { sleep: true, special, ..DequeueFlags::default() }, now)
     }
 
-    /// Chooses until somebody who can run is found, and switches to it.
+    /// Chooses until somebody who can run is found, and switches to it. A CPU that has none looks for work, and again
+    /// if all that it pulled were sleepers still queued.
+    ///
+    /// Kernel: pick_next_task_fair(), kernel/sched/fair.c, v6.12.
     fn pick_and_switch(&mut self, cpu: CpuId, now: Time) -> Reason {
         let prev = self.rqs[cpu].curr;
         // The idle loop does not look for work it was not given.
@@ -127,17 +130,15 @@ impl Sched {
             return Reason::PickIdle;
         }
         self.balance_prev(cpu, prev, now);
-        let mut balanced = false;
+        let mut looks = true;
         loop {
-            if self.rqs[cpu].nr_running == 0 && !balanced {
-                balanced = true;
-                self.newidle_balance(cpu, now);
+            if self.rqs[cpu].nr_running == 0 && looks {
+                looks = self.newidle_balance(cpu, now).pulled > 0;
                 continue;
             }
             let pick = self.choose_next(cpu);
-            if pick.next == Curr::Idle && !balanced {
-                balanced = true;
-                self.newidle_balance(cpu, now);
+            if pick.next == Curr::Idle && looks {
+                looks = self.newidle_balance(cpu, now).pulled > 0;
                 continue;
             }
             self.put_prev_set_next(cpu, prev, pick.next);
