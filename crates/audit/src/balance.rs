@@ -176,7 +176,11 @@ impl Pass {
             return add(found, choice, decision, hidden);
         }
         if decision.moved == 0 {
-            return add(found, Choice::Nothing, decision, hidden);
+            add(found, Choice::Nothing, decision, hidden);
+            if decision.src == Some(from) && self.may_move(shadow) && self.ends_before_all(shadow) {
+                add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Hidden::TaskOrder)));
+            }
+            return;
         }
         let src = decision.src.unwrap_or(to);
         let mut moves = decision.moves();
@@ -191,6 +195,12 @@ impl Pass {
             // Which of its tasks is the order of a list that the trace shows in part.
             add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Hidden::TaskOrder)));
         }
+    }
+
+    /// Whether a pass looks at fewer tasks than its list has: those that are out of quota stand there and do not count.
+    fn ends_before_all(&self, shadow: &Shadow) -> bool {
+        let from = self.moved.from;
+        shadow.sched.cfs_tasks(from).count() > shadow.sched.rqs[from].nr_running as usize
     }
 
     /// Whether the task that was moved is one the pass could take.

@@ -60,7 +60,7 @@ impl<S: Listener> Audit<S> {
                 let rest = self.rest_of_pass(event, moved);
                 for moved in std::iter::once(moved).chain(rest) {
                     let mut verdict = self.judge_move(event, moved, asked);
-                    if verdict.answer == Answer::Differs && by != moved.to {
+                    if verdict.answer == Answer::Differs && idle != IdleType::NewlyIdle {
                         let others = balance::idle_beside(&self.shadow, moved);
                         let mut others =
                             others.into_iter().map(|by| self.judge_move(event, moved, Asked { by, ..asked }));
