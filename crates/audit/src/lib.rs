@@ -23,6 +23,7 @@ mod fork;
 mod forking;
 mod grouping;
 mod hotplug;
+mod idle_states;
 mod leaving;
 mod listener;
 mod meeting;

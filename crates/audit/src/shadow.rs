@@ -19,6 +19,7 @@ use crate::dead::Dead;
 use crate::facts::policies::{Policies, PolicyKind};
 use crate::flips::{Flips, Guesses, Spread};
 use crate::grouping::{Grouping, InGroups};
+use crate::idle_states::IdleStates;
 use crate::motion::Slack;
 use crate::pairing::LaterPrio;
 use crate::pids::Pids;
@@ -165,6 +166,8 @@ pub struct Shadow {
     pub unseen: PerCpu<bool>,
     /// How many switches cannot have been seen.
     pub unseen_switches: u64,
+    /// How deep idle CPUs sleep.
+    pub(crate) idle_states: IdleStates,
     /// Tasks gave way to idling though they could go on: some group has a quota.
     pub quota_shown: bool,
     /// Lists of what is possible, to be filled again.
@@ -229,6 +232,7 @@ impl Shadow {
             began_busy: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen_switches: 0,
+            idle_states: IdleStates::new(topology.nr_cpus()),
             quota_shown: false,
             spare: Spare::default(),
             trusts: true,

@@ -17,7 +17,11 @@ const RUN: &str = "\
 ";
 
 fn verdicts(kernel: &str, of: Decision, trace: &str) -> String {
-    let topology = Topology::regular("1x1x4").unwrap();
+    verdicts_on("1x1x4", kernel, of, trace)
+}
+
+fn verdicts_on(machine: &str, kernel: &str, of: Decision, trace: &str) -> String {
+    let topology = Topology::regular(machine).unwrap();
     let options = Options { keep_verdicts: true, ..Options::default() };
     let mut audit = Audit::new(&topology, &Kernel::parse(kernel).unwrap(), options);
     for record in ftrace::Reader::new(format!("{RUN}{trace}").as_bytes()) {
@@ -338,4 +342,46 @@ fn a_deadline_task_with_a_new_budget_is_pushed_since_v6_7() {
         d: differs, task 20 from CPU 0 to CPU 3, PUSH_NOTHING
     "#]]
     .assert_eq(&of("v6.1"));
+}
+
+/// CPUs 0 to 2 of the first node run, those of the second went idle one after the other; a new task goes to `target`.
+fn new_task(states: [u32; 3], target: u32) -> String {
+    let mut trace = String::from(
+        "   <idle>-0 [002] d..2. 1.000001: sched_switch: prev_comm=swapper/2 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=d next_pid=13 next_prio=120\n",
+    );
+    for (cpu, state) in (3..).zip(states) {
+        let us = 10 * cpu;
+        writeln!(trace, "   x-2{cpu} [00{cpu}] d..2. 1.0001{us}: sched_switch: prev_comm=x prev_pid=2{cpu} prev_prio=120 prev_state=S ==> next_comm=swapper/{cpu} next_pid=0 next_prio=120").unwrap();
+        writeln!(trace, "   <idle>-0 [00{cpu}] d..1. 1.0002{us}: cpu_idle: state={state} cpu_id={cpu}")
+            .unwrap();
+    }
+    trace
+        + &format!(
+            "   a-10 [000] ..... 1.020000: sched_process_fork: comm=a pid=10 child_comm=a child_pid=30
+   a-10 [000] d..2. 1.020010: sched_wakeup_new: comm=a pid=30 prio=120 target_cpu=00{target}
+"
+        )
+}
+
+#[test]
+fn a_new_task_goes_to_the_cpu_that_wakes_soonest_where_a_trace_tells() {
+    let forks = |states, target| verdicts_on("2x1x3", "v6.12", Decision::Fork, &new_task(states, target));
+    // CPU 4 sleeps less deeply than those that went idle before and after it.
+    expect![[r#"
+        a: agrees, CPU 4, IDLEST_SHALLOW
+    "#]]
+    .assert_eq(&forks([2, 1, 2], 4));
+    expect![[r#"
+        a: differs, CPU 5, IDLEST_SHALLOW
+    "#]]
+    .assert_eq(&forks([2, 1, 2], 5));
+    // Without a driver one state is told of all, and the last to go idle is taken.
+    expect![[r#"
+        a: agrees, CPU 5, IDLEST_RECENT
+    "#]]
+    .assert_eq(&forks([1, 1, 1], 5));
+    expect![[r#"
+        a: agrees_in_set, CPU 4, IDLEST_RECENT
+    "#]]
+    .assert_eq(&forks([1, 1, 1], 4));
 }

@@ -4,7 +4,7 @@
 ///
 /// The audit follows switches, wake-ups, migrations, forks and exits; the detectors
 /// also take the time that interrupts steal, and names as they change; the tables of
-/// perf sched take run times from the scheduler's own accounting.
+/// perf sched take run times from the scheduler's own accounting. New tasks are placed by how deep idle CPUs sleep.
 pub const EVENTS: &[&str] = &[
     "sched/sched_switch",
     "sched/sched_waking",
@@ -27,6 +27,7 @@ pub const EVENTS: &[&str] = &[
     "irq/softirq_exit",
     "ipi/ipi_entry",
     "ipi/ipi_exit",
+    "power/cpu_idle",
 ];
 
 /// Without this one there is nothing to look at.

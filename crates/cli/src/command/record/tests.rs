@@ -111,7 +111,7 @@ fn host(root: &Path) -> Host {
     put(&tracefs, "events/header_page", HEADER_PAGE);
     put(&tracefs, "events/sched/sched_switch/format", "");
     put(&tracefs, "events/sched/sched_process_wait/format", recorded_elsewhere().1);
-    put(&tracefs, "events/power/cpu_idle/format", "");
+    put(&tracefs, "events/power/cpu_frequency/format", "");
     put(&tracefs, "saved_cmdlines", "7 sh\n");
     Host::below(root, make_instance, remove_instance)
 }
@@ -131,7 +131,7 @@ fn args(folder: &Path, command: &[&str]) -> Record {
 fn a_recording_holds_the_pages_and_the_facts() {
     let folder = tempfile::tempdir().unwrap();
     let (host, mut args) = (host(&folder.path().join("host")), args(folder.path(), &["true", "x"]));
-    args.events = vec!["power:cpu_idle".to_owned()];
+    args.events = vec!["power:cpu_frequency".to_owned()];
     let done = record(&host, &args, Stop::new()).unwrap();
     assert_eq!((done.nr_cpus, done.events, done.lost), (2, 1, 4));
     assert_eq!(done.warnings, ["4 events were lost; a larger buffer may hold them: --buffer 4096"]);
@@ -182,7 +182,7 @@ fn a_recording_holds_the_pages_and_the_facts() {
         ("buffer_size_kb", "1024"),
         ("trace_clock", "mono"),
         ("events/sched/sched_switch/enable", "1"),
-        ("events/power/cpu_idle/enable", "1"),
+        ("events/power/cpu_frequency/enable", "1"),
     ] {
         assert_eq!(instance(name), value, "{name}");
     }
