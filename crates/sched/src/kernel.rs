@@ -15,6 +15,21 @@ use crate::{FairPolicy, Feature, Features, Preempt, PreemptBuild, PreemptModel, 
 /// Names of the presets, oldest first.
 pub const PRESETS: [&str; 8] = ["v4.13", "v5.5", "v5.18", "v6.1", "v6.3", "v6.10", "v6.12", "v7.2"];
 
+/// What `preempt=` can be: the model that is in force, and whether the kernel was built with it, or can only
+/// choose it as it boots.
+pub const PREEMPT_FORMS: [&str; 10] = [
+    "none",
+    "voluntary",
+    "full",
+    "lazy",
+    "static/none",
+    "static/voluntary",
+    "static/full",
+    "auto/none",
+    "auto/voluntary",
+    "auto/full",
+];
+
 /// The rules of one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
@@ -140,7 +155,7 @@ impl Kernel {
                 self.features.set(row.feature, on);
                 Ok(())
             }
-            None => Err(unknown_name(part, name)),
+            None => Err(unassigned(name).unwrap_or_else(|| unknown_name(part, name))),
         }
     }
 
@@ -167,15 +182,23 @@ impl Kernel {
             };
         }
         if let Some(row) = Tunables::ALL.iter().find(|row| row.name == name) {
-            let number = value
-                .replace('_', "")
-                .parse()
-                .map_err(|_| KernelError(format!("{name} is a whole number, not \"{value}\"")))?;
-            if name == "hz" && !(1..=10_000).contains(&number) {
-                return Err(KernelError(format!("hz is 1 to 10000, not {number}")));
+            let digits = value.replace('_', "");
+            if digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit()) {
+                return Err(KernelError(format!("{name} is a whole number, not \"{value}\"")));
             }
+            // What does not fit into 64 bits is in no range either.
+            let Some(number) = digits.parse().ok().filter(|number| row.range.contains(number)) else {
+                let (least, most) = (row.range.start(), row.range.end());
+                return Err(KernelError(format!("{name} is {least} to {most}, not {digits}")));
+            };
             (row.set)(&mut self.tunables, number);
             return Ok(());
+        }
+        let bare = name.strip_prefix("NO_").unwrap_or(name);
+        if Feature::TABLE.iter().any(|row| row.name == bare) {
+            return Err(KernelError(format!(
+                "{bare} is on or off: write {bare} or NO_{bare}, not \"{name}={value}\""
+            )));
         }
         Err(unknown_name(name, name))
     }
@@ -216,12 +239,23 @@ fn parse_preempt(value: &str, build: PreemptBuild) -> Result<Preempt, KernelErro
         ("full", _) => PreemptModel::Full,
         ("lazy", PreemptBuild::Static | PreemptBuild::Dynamic) => PreemptModel::Lazy,
         _ => {
-            return Err(KernelError(format!(
-                "preempt is one of none, voluntary, full, lazy, static/none, static/voluntary, static/full, auto/none, auto/voluntary, auto/full, not \"{value}\""
-            )));
+            let forms = PREEMPT_FORMS.join(", ");
+            return Err(KernelError(format!("preempt is one of {forms}, not \"{value}\"")));
         }
     };
     Ok(Preempt { build, model })
+}
+
+/// What lacks its value, if this is the name of such a thing.
+fn unassigned(name: &str) -> Option<KernelError> {
+    let rule = Rules::TABLE.iter().find(|row| row.name == name).map(|row| row.forms);
+    let forms = if name == "preempt" { Some(&PREEMPT_FORMS[..]) } else { rule };
+    if let Some(forms) = forms {
+        return Some(KernelError(format!("{name} has forms: write {name}= and one of {}", forms.join(", "))));
+    }
+    let row = Tunables::ALL.iter().find(|row| row.name == name)?;
+    let (least, most) = (row.range.start(), row.range.end());
+    Some(KernelError(format!("{name} is a number: write {name}= and {least} to {most}")))
 }
 
 fn unknown_name(part: &str, name: &str) -> KernelError {
@@ -295,6 +329,17 @@ mod tests {
     }
 
     #[test]
+    fn every_number_may_be_what_it_is_and_what_its_range_ends_with() {
+        for row in Tunables::ALL {
+            let values = (0..PRESETS.len()).map(|preset| (row.get)(&Kernel::preset(preset).tunables));
+            for value in values.chain([*row.range.start(), *row.range.end()]) {
+                let kernel = Kernel::parse(&format!("v6.12+{}={value}", row.name)).unwrap();
+                assert_eq!((row.get)(&kernel.tunables), value, "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
     fn what_is_not_known_is_named_with_a_way_out() {
         for (text, message) in [
             (
@@ -309,6 +354,24 @@ mod tests {
             ("v6.1+FOO", "there is no rule \"FOO\"; `schedlab features` lists them all"),
             ("v6.1+POLICY=rr", "POLICY is one of cfs, eevdf, not \"rr\""),
             ("v6.1+hz=fast", "hz is a whole number, not \"fast\""),
+            ("v6.1+hz=", "hz is a whole number, not \"\""),
+            ("v6.1+hz=0", "hz is 1 to 10000, not 0"),
+            (
+                "v6.12+base_slice_ns=9_223_372_036_854_775_807",
+                "base_slice_ns is 12500 to 1000000000, not 9223372036854775807",
+            ),
+            (
+                "v6.12+rt_period_us=99999999999999999999",
+                "rt_period_us is 1 to 2147483647, not 99999999999999999999",
+            ),
+            ("v4.13+sched_time_avg_ms=0", "sched_time_avg_ms is 1 to 2147483647, not 0"),
+            ("v6.12+SIS_UTIL=1", "SIS_UTIL is on or off: write SIS_UTIL or NO_SIS_UTIL, not \"SIS_UTIL=1\""),
+            (
+                "v6.12+NO_SIS_UTIL=on",
+                "SIS_UTIL is on or off: write SIS_UTIL or NO_SIS_UTIL, not \"NO_SIS_UTIL=on\"",
+            ),
+            ("v6.12+POLICY", "POLICY has forms: write POLICY= and one of cfs, eevdf"),
+            ("v6.12+hz", "hz is a number: write hz= and 1 to 10000"),
             (
                 "v6.1+preempt=auto/lazy",
                 "preempt is one of none, voluntary, full, lazy, static/none, static/voluntary, static/full, auto/none, auto/voluntary, auto/full, not \"auto/lazy\"",

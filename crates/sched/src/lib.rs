@@ -101,7 +101,7 @@ pub use entity::{Entity, LoadWeight, SchedAvg, SeId};
 pub use experience::{Experience, OfCpu, OfDomain};
 pub use features::{Feature, FeatureRow, Features};
 pub use group::{Bandwidth, TaskGroup, TgId};
-pub use kernel::{Kernel, KernelError, PRESETS};
+pub use kernel::{Kernel, KernelError, PREEMPT_FORMS, PRESETS};
 pub use load_avg::UpdateFlags;
 pub use pelt::{LOAD_AVG_MAX, decay_load};
 pub use pick::check_preempt::{PreemptDecision, Then};

@@ -1,7 +1,9 @@
 //! Numbers a kernel string can set: `v6.12+base_slice_ns=1000000`.
 
+use core::ops::RangeInclusive;
+
 macro_rules! tunables {
-    ($($(#[doc = $doc:literal])* $field:ident = $default:expr;)*) => {
+    ($($(#[doc = $doc:literal])* $field:ident = $default:expr, $range:expr;)*) => {
         /// Numbers of a kernel that users can set. Times in ns before scaling by CPU count
         /// unless said otherwise.
         #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,7 @@ macro_rules! tunables {
             pub const ALL: &'static [Tunable] = &[$(Tunable {
                 name: stringify!($field),
                 sentence: concat!($($doc),*).trim_ascii_start(),
+                range: $range,
                 get: |t| t.$field,
                 set: |t, v| t.$field = v,
             },)*];
@@ -31,49 +34,58 @@ pub struct Tunable {
     pub name: &'static str,
     /// One sentence.
     pub sentence: &'static str,
+    /// What it can be set to: as the kernel has it, where it has limits.
+    pub range: RangeInclusive<u64>,
     /// Reads it.
     pub get: fn(&Tunables) -> u64,
     /// Sets it.
     pub set: fn(&mut Tunables, u64),
 }
 
+/// Slices and latencies: the sysctls have 100 us to 1 s for what is in force, which is up to eight times as much.
+const TIMES_NS: RangeInclusive<u64> = 12_500..=1_000_000_000;
+/// What the kernel keeps in 32 bits without limits.
+const U32: RangeInclusive<u64> = 0..=4_294_967_295;
+/// What the kernel keeps in 31 bits, zero refused.
+const POSITIVE: RangeInclusive<u64> = 1..=2_147_483_647;
+
 tunables! {
     /// Ticks per second.
-    hz = 250;
+    hz = 250, 1..=10_000;
     /// CFS: targeted latency.
-    latency_ns = 6_000_000;
+    latency_ns = 6_000_000, TIMES_NS;
     /// CFS: shortest slice.
-    min_granularity_ns = 750_000;
+    min_granularity_ns = 750_000, TIMES_NS;
     /// CFS: shortest slice of idle entities (not scaled), v5.18 on.
-    idle_min_granularity_ns = 750_000;
+    idle_min_granularity_ns = 750_000, TIMES_NS;
     /// CFS: vruntime lead needed to preempt on wake-up.
-    wakeup_granularity_ns = 1_000_000;
+    wakeup_granularity_ns = 1_000_000, 0..=1_000_000_000;
     /// EEVDF: request size.
-    base_slice_ns = 750_000;
+    base_slice_ns = 750_000, TIMES_NS;
     /// 0 none, 1 logarithmic, 2 linear scaling of the above by CPU count.
-    tunable_scaling = 1;
+    tunable_scaling = 1, 0..=2;
     /// Time since it ran for which a task is cache hot; also bounds avg_idle.
-    migration_cost_ns = 500_000;
+    migration_cost_ns = 500_000, U32;
     /// Tasks moved in one go.
-    nr_migrate = 32;
+    nr_migrate = 32, U32;
     /// Slice a CPU takes from a quota pool, us.
-    cfs_bandwidth_slice_us = 5_000;
+    cfs_bandwidth_slice_us = 5_000, POSITIVE;
     /// v4.13: averaging time of RT pressure, ms.
-    sched_time_avg_ms = 1_000;
+    sched_time_avg_ms = 1_000, POSITIVE;
     /// RT period, us.
-    rt_period_us = 1_000_000;
+    rt_period_us = 1_000_000, POSITIVE;
     /// RT time per period, us; equal to the period means no limit.
-    rt_runtime_us = 950_000;
+    rt_runtime_us = 950_000, 0..=2_147_483_647;
     /// v7.2 cache-aware balancing: epoch, jiffies.
-    llc_epoch_period = 2;
+    llc_epoch_period = 2, U32;
     /// Epochs without a scan after which the preference is dropped.
-    llc_epoch_affinity_timeout = 5;
+    llc_epoch_affinity_timeout = 5, U32;
     /// Percent of an LLC's capacity that counts as full.
-    llc_overaggr_pct = 50;
+    llc_overaggr_pct = 50, U32;
     /// Percent difference between LLCs worth keeping.
-    llc_imb_pct = 20;
+    llc_imb_pct = 20, U32;
     /// How large a process may be to be aggregated.
-    llc_aggr_tolerance = 1;
+    llc_aggr_tolerance = 1, U32;
 }
 
 /// Tunables as they are in force, ns: some grow with the number of CPUs.
