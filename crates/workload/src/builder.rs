@@ -48,6 +48,8 @@ pub struct WorkloadBuilder {
     labels: BTreeMap<String, LabelId>,
     /// Where each op came from, if from a file.
     lines: BTreeMap<Pc, (u32, u32)>,
+    /// Where each part with a name was described, if in a file.
+    parts: BTreeMap<String, (u32, u32)>,
     file: Option<String>,
 }
 
@@ -76,6 +78,11 @@ impl WorkloadBuilder {
     /// Names the file that ops are read from, for the places in errors.
     pub fn file(&mut self, file: impl Into<String>) {
         self.file = Some(file.into());
+    }
+
+    /// Says where in the file a part is described: `barrier "b"`, `task "a"`.
+    pub fn described_at(&mut self, part: impl Into<String>, line: u32, column: u32) {
+        self.parts.entry(part.into()).or_insert((line, column));
     }
 
     /// A mutex of user space.
@@ -266,9 +273,10 @@ impl WorkloadBuilder {
             Site::Part(part) => part,
             Site::Op(pc) => return self.place_of_op(pc),
         };
-        match &self.file {
-            Some(file) => Place::Part(format!("{file}: {part}")),
-            None => Place::Part(part),
+        match (&self.file, self.parts.get(&part)) {
+            (Some(file), Some((line, column))) => Place::Part(format!("{file}:{line}:{column}: {part}")),
+            (Some(file), None) => Place::Part(format!("{file}: {part}")),
+            (None, _) => Place::Part(part),
         }
     }
 

@@ -8,6 +8,8 @@ mod flow;
 mod meet;
 mod table;
 
+pub(crate) use table::attr_is_valid;
+
 use crate::{Pc, SpecId, Workload};
 
 /// A contradiction inside a workload.
@@ -54,6 +56,27 @@ pub enum Fault {
     /// A loop without end in which no time passes.
     #[error("this goes on for ever without any time passing; put a run or a sleep into it")]
     NoTime,
+    /// A loop that counts far without any time passing.
+    #[error(
+        "this goes round {times} times without any time passing, which is {steps} steps, and at most {max} are possible; put a run or a sleep into it"
+    )]
+    TooFar {
+        /// Rounds of the loop.
+        times: u32,
+        /// Steps of all its rounds.
+        steps: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// Two measures of one name.
+    #[error("there is another measure of this name")]
+    SameMeasure,
+    /// A measure that reads what nobody writes.
+    #[error("no op marks \"{label}\"; write it with mark \"{label}\" where it is reached")]
+    NeverMarked {
+        /// The label.
+        label: String,
+    },
     /// A lock taken twice.
     #[error("mutex \"{mutex}\" is taken while this task holds it already")]
     LockedTwice {
@@ -214,6 +237,24 @@ mod tests {
         let word = crate::WordId(0);
         check_program(|p| _ = p.forever(|p| _ = p.run(MS)), "fine");
         check_program(|p| _ = p.repeat(1_000, |p| _ = p.word_add(word, 1)), "fine");
+        check_program(
+            |p| _ = p.repeat(100_000, |p| _ = p.repeat(100_000, |p| _ = p.word_add(word, 1)).run(MS)),
+            "fine",
+        );
+        let far = "this goes round 100000 times without any time passing, which is 20000100000 steps, and at most \
+                   100000000 are possible; put a run or a sleep into it";
+        check_program(
+            |p| _ = p.repeat(100_000, |p| _ = p.repeat(100_000, |p| _ = p.word_add(word, 1))),
+            &format!("program \"p\", op 0: {far}"),
+        );
+        check_program(
+            |p| {
+                let skip = p.label();
+                p.repeat(4_000_000_000, |p| _ = p.jump_odds(900, skip).run(MS).place(skip).word_add(word, 1));
+            },
+            "program \"p\", op 0: this goes round 4000000000 times without any time passing, which is 16000000000 \
+             steps, and at most 100000000 are possible; put a run or a sleep into it",
+        );
         let endless = "program \"p\", op 1: this goes on for ever without any time passing; put a run or a sleep into it";
         check_program(|p| _ = p.forever(|p| _ = p.word_add(word, 1)), endless);
         check_program(
@@ -264,18 +305,15 @@ mod tests {
             verdict(w)
         };
         assert_eq!(attr(Policy::Normal { nice: -20 }), "fine");
-        assert_eq!(
-            attr(Policy::Normal { nice: 20 }),
-            "scheduling attributes 0: nice is 20, allowed is -20 to 19"
-        );
+        assert_eq!(attr(Policy::Normal { nice: 20 }), "task \"t\": nice is 20, allowed is -20 to 19");
         assert_eq!(
             attr(Policy::Fifo { priority: 0 }),
-            "scheduling attributes 0: the real-time priority is 0, allowed is 1 to 99"
+            "task \"t\": the real-time priority is 0, allowed is 1 to 99"
         );
         let deadline = Deadline { runtime: MS * 2, deadline: MS, period: MS * 4 };
         assert_eq!(
             attr(Policy::Deadline(deadline)),
-            "scheduling attributes 0: deadline minus runtime is -1000000, allowed is 0 or more"
+            "task \"t\": deadline minus runtime is -1000000, allowed is 0 or more"
         );
     }
 

@@ -15,7 +15,7 @@ mod words;
 use crate::error::quoted;
 use crate::models::Model;
 use crate::tree::{Entry, File, Kind, Object};
-use crate::{ParamValue, Workload, WorkloadBuilder, WorkloadError};
+use crate::{ParamValue, TASKS_MAX, Workload, WorkloadBuilder, WorkloadError};
 
 /// What a table asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,8 +81,8 @@ struct Axis {
     values: Vec<ParamValue>,
 }
 
-fn rows_of_model(table: &Object, model: &Entry) -> Result<Vec<WorkloadRow>, WorkloadError> {
-    let main = swept(table, model, &["name", "duration", "with"])?;
+fn rows_of_model(table: &Object, entry: &Entry) -> Result<Vec<WorkloadRow>, WorkloadError> {
+    let main = swept(table, entry, &["name", "duration", "with"])?;
     let background = background(table)?;
     let name = table.string("name")?.unwrap_or(main.model.name()).to_string();
     let duration = duration(table)?;
@@ -101,14 +101,26 @@ fn rows_of_model(table: &Object, model: &Entry) -> Result<Vec<WorkloadRow>, Work
         let key = key.collect::<Vec<_>>().join(" ");
         let mut w = WorkloadBuilder::new(name.clone());
         let mut picks = picks.into_iter();
-        main.picked(&mut picks).add(&mut w);
-        for other in &background {
-            other.picked(&mut picks).add_in_background(&mut w);
+        let main = main.picked(&mut picks);
+        let others: Vec<Model> = background.iter().map(|other| other.picked(&mut picks)).collect();
+        for model in others.iter().chain([&main]) {
+            let tasks = model.nr_tasks();
+            if tasks > u64::from(TASKS_MAX) {
+                let why = format!(
+                    "{} of {tasks} tasks is too large: Linux numbers no more than {TASKS_MAX}",
+                    model.name()
+                );
+                return Err(table.file.bad(entry.value.at, "model", why));
+            }
+        }
+        main.add(&mut w);
+        for other in others {
+            other.add_in_background(&mut w);
         }
         if let Some(duration) = duration {
             w.stop_after(duration);
         }
-        let workload = w.finish().map_err(|error| table.file.bad(model.at, "model", error.to_string()))?;
+        let workload = w.finish().map_err(|error| table.file.bad(entry.at, "model", error.to_string()))?;
         rows.push(WorkloadRow { key, workload });
     }
     Ok(rows)
@@ -193,7 +205,13 @@ fn swept(table: &Object, name: &Entry, others: &[&str]) -> Result<Swept, Workloa
 }
 
 fn duration(table: &Object) -> Result<Option<schedlab_units::Duration>, WorkloadError> {
-    table.read("duration", |entry| table.file.param(entry))
+    table.read("duration", |entry| match table.file.param(entry)? {
+        schedlab_units::Duration::ZERO => {
+            let why = "nothing happens in no time; give it a span like \"10s\", or leave it out";
+            Err(table.file.bad(entry.value.at, "duration", why))
+        }
+        duration => Ok(duration),
+    })
 }
 
 fn show(value: &ParamValue) -> String {

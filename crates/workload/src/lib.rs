@@ -39,5 +39,5 @@ pub use program::{
 pub use rt_app::RtApp;
 pub use workload::{
     Deadline, Did, Flips, GroupSpec, Measure, MeasureRule, Naming, Placed, Policy, Process, Quota, STEADY,
-    SchedAttr, Start, TaskSpec, Workload,
+    SchedAttr, Start, TASKS_MAX, TaskSpec, Workload,
 };

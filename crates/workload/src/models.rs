@@ -139,6 +139,27 @@ models! {
 }
 
 impl Model {
+    /// About how many tasks it makes, as far as its parameters multiply them.
+    pub fn nr_tasks(&self) -> u64 {
+        const COUNTS: [&str; 12] = [
+            "clients",
+            "groups",
+            "hogs",
+            "instances",
+            "jobs",
+            "messengers",
+            "pairs",
+            "readers",
+            "threads",
+            "users",
+            "width",
+            "workers",
+        ];
+        let is_count = |name: &str| COUNTS.contains(&name) && (self.name(), name) != ("hogs", "groups");
+        let counts = self.params().into_iter().filter(|param| is_count(param.name));
+        counts.filter_map(|param| param.value.parse().ok()).fold(1, u64::saturating_mul)
+    }
+
     /// Adds its tasks as such that a run does not wait for.
     pub fn add_in_background(&self, w: &mut WorkloadBuilder) {
         let first = w.next_task();

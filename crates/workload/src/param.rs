@@ -158,7 +158,7 @@ pub(crate) fn read_duration(text: &str) -> Result<Duration, String> {
         .ok()
         .and_then(|w| w.checked_mul(unit_ns))
         .and_then(|ns| ns.checked_add(fraction_ns));
-    ns.map(Duration).ok_or_else(wrong)
+    ns.map(Duration).ok_or_else(|| format!("\"{text}\" is longer than 584 years"))
 }
 
 /// A CPU, or none.
@@ -192,15 +192,17 @@ impl Param for Option<CpuList> {
     }
 }
 
-/// Numbers in a row: one number, or text with blanks or commas between them.
+/// Nice values in a row: one number, or text with blanks or commas between them.
 impl Param for Vec<i8> {
     fn read(value: &ParamValue) -> Result<Vec<i8>, String> {
-        let what = "numbers like \"0 0 5 -5\"";
+        let what = "numbers from -20 to 19 like \"0 0 5 -5\"";
+        let nice = |n: i64| i8::try_from(n).ok().filter(|n| (-20..=19).contains(n));
         match value {
-            ParamValue::Int(n) => i8::try_from(*n).map(|n| vec![n]).map_err(|_| value.expected(what)),
+            ParamValue::Int(n) => nice(*n).map(|n| vec![n]).ok_or_else(|| value.expected(what)),
             ParamValue::Text(text) => {
                 let words = text.split([' ', ',']).filter(|word| !word.is_empty());
-                words.map(|word| word.parse().map_err(|_| value.expected(what))).collect()
+                let number = |word: &str| word.parse().ok().and_then(nice);
+                words.map(|word| number(word).ok_or_else(|| value.expected(what))).collect()
             }
             ParamValue::Bool(_) => Err(value.expected(what)),
         }

@@ -36,7 +36,8 @@ use self::task::Task;
 use self::thread::{Role, Threads};
 use crate::tree::{File, Object};
 use crate::{
-    Dist, Naming, Process, SourceSpec, SpecId, TaskSpec, Trigger, Workload, WorkloadBuilder, WorkloadError,
+    Dist, Naming, Process, SourceSpec, SpecId, TASKS_MAX, TaskSpec, Trigger, Workload, WorkloadBuilder,
+    WorkloadError,
 };
 
 /// A workload read from a file, with what the reader should know about it.
@@ -82,9 +83,6 @@ impl RtApp {
     }
 }
 
-/// Linux numbers no more tasks than this.
-const THREADS_MAX: u32 = 4 << 20;
-
 /// The main thread and all others. Specs are numbered: initial threads in file
 /// order, then one for each task that is forked, then the main thread.
 fn add_threads(
@@ -94,11 +92,11 @@ fn add_threads(
     tasks: &[Task],
 ) -> Result<(), WorkloadError> {
     let nr_threads = tasks.iter().fold(0u32, |sum, task| sum.saturating_add(task.instances));
-    if nr_threads > THREADS_MAX {
+    if nr_threads > TASKS_MAX {
         return Err(file.bad(
             tasks[0].at,
             "instance",
-            format!("{nr_threads} threads are more than {THREADS_MAX}"),
+            format!("{nr_threads} threads are more than {TASKS_MAX}"),
         ));
     }
     if nr_threads == 0 {

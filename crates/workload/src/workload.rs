@@ -308,6 +308,9 @@ pub struct Measure {
     pub rule: MeasureRule,
 }
 
+/// Linux numbers no more tasks than this, `PID_MAX_LIMIT`.
+pub const TASKS_MAX: u32 = 4 << 20;
+
 /// The mark from which on everything counts: what came before was warming up.
 pub const STEADY: &str = "steady";
 
@@ -352,6 +355,19 @@ pub enum MeasureRule {
         /// The sum of their values in a whole run.
         whole: u64,
     },
+}
+
+impl MeasureRule {
+    /// The marks that it reads.
+    pub fn labels(self) -> impl Iterator<Item = LabelId> {
+        let (one, other) = match self {
+            MeasureRule::Elapsed { from, to }
+            | MeasureRule::Spans { from, to }
+            | MeasureRule::BestRate { from, to, .. } => (from, Some(to)),
+            MeasureRule::Rate { label } | MeasureRule::Whole { label, .. } => (label, None),
+        };
+        [Some(one), other].into_iter().flatten()
+    }
 }
 
 impl Workload {

@@ -16,8 +16,12 @@ pub(super) fn check(w: &Workload, program: &Program) -> Result<(), Finding> {
     let loops = flow.loops()?;
     flow.jumps(&loops)?;
     flow.time_passes()?;
+    flow.counting_is_short()?;
     flow.locks(w)
 }
+
+/// Steps that a loop may take without any time passing: a second or so of the simulating computer's time.
+const INSTANT_STEPS_MAX: u64 = 100_000_000;
 
 struct Flow<'a> {
     first: usize,
@@ -143,6 +147,49 @@ impl Flow<'_> {
             Op::EndLoop { begin, .. } if counted(begin) => vec![i + 1],
             _ => self.next(i).collect(),
         }
+    }
+
+    /// A loop that counts and can go round without time passing does not have too many steps.
+    fn counting_is_short(&self) -> Result<(), Finding> {
+        let mut steps = vec![0u64; self.code.len()];
+        // Inner loops begin behind those around them.
+        for (begin, &op) in self.code.iter().enumerate().rev() {
+            let Op::Loop { times, end, .. } = op else { continue };
+            let end = end.index() - self.first;
+            if times == FOREVER || times == 0 || !self.is_instant_way(begin + 1, end) {
+                continue;
+            }
+            let mut round = 0u64;
+            let mut at = begin + 1;
+            while at <= end {
+                round = round.saturating_add(steps[at].max(1));
+                at = match self.code[at] {
+                    Op::Loop { end, .. } => end.index() - self.first + 1,
+                    _ => at + 1,
+                };
+            }
+            steps[begin] = round.saturating_mul(u64::from(times));
+            if steps[begin] > INSTANT_STEPS_MAX {
+                let fault = Fault::TooFar { times, steps: steps[begin], max: INSTANT_STEPS_MAX };
+                return self.fail(begin, fault);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether ops that take no time lead from one op to a later one.
+    fn is_instant_way(&self, from: usize, to: usize) -> bool {
+        let mut seen = vec![false; self.code.len()];
+        let mut todo = vec![from];
+        while let Some(i) = todo.pop() {
+            if i == to {
+                return true;
+            }
+            if i < self.code.len() && self.code[i].is_instant() && !std::mem::replace(&mut seen[i], true) {
+                todo.extend(self.instant_next(i));
+            }
+        }
+        false
     }
 
     fn locks(&self, w: &Workload) -> Result<(), Finding> {

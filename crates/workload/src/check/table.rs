@@ -4,16 +4,17 @@ use core::ops::RangeInclusive;
 
 use super::{Fault, Finding, Site};
 use crate::{
-    Completion, Dist, Expected, OWN_TIMERS_MAX, Op, Policy, Process, QueueKind, SchedAttr, SpecId, Timer,
-    Trigger, Workload,
+    AttrId, Completion, Dist, Expected, Measure, OWN_TIMERS_MAX, Op, Pc, Policy, Process, QueueKind,
+    SchedAttr, SpecId, Timer, Trigger, Workload,
 };
 
 pub(super) fn check(w: &Workload) -> Result<(), Finding> {
     if w.roots().next().is_none() {
         return Err(Finding { fault: Fault::NoRoot, at: Site::Workload });
     }
+    measures(w)?;
     for (index, attr) in w.attrs.iter().enumerate() {
-        attr_is_valid(attr).map_err(|fault| part(format!("scheduling attributes {index}"), fault))?;
+        attr_is_valid(attr).map_err(|fault| Finding { fault, at: user_of_attr(w, index) })?;
     }
     for group in &w.groups {
         let check = || {
@@ -57,6 +58,37 @@ pub(super) fn check(w: &Workload) -> Result<(), Finding> {
     Ok(())
 }
 
+/// Measures of one name are one figure, and what they read is marked somewhere.
+fn measures(w: &Workload) -> Result<(), Finding> {
+    let mut marked = vec![false; w.labels.len()];
+    for op in &w.code {
+        if let Op::Mark { label, .. } = op
+            && let Some(marked) = marked.get_mut(label.index())
+        {
+            *marked = true;
+        }
+    }
+    // What stands in brackets becomes a number as it is written, which no text here tells.
+    let any = marked.iter().zip(&w.labels).any(|(marked, label)| *marked && label.contains('{'));
+    for (index, measure) in w.measures.iter().enumerate() {
+        let fail = |fault| Err(part(format!("measure \"{}\"", measure.name), fault));
+        let is_another = |before: &&Measure| {
+            before.name == measure.name
+                && (before.unit, before.lower_is_better) != (measure.unit, measure.lower_is_better)
+        };
+        if w.measures[..index].iter().find(is_another).is_some() {
+            return fail(Fault::SameMeasure);
+        }
+        for label in measure.rule.labels() {
+            within("label", Some(label.0), w.labels.len()).or_else(fail)?;
+            if !marked[label.index()] && !any {
+                return fail(Fault::NeverMarked { label: w.labels[label.index()].clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
 fn objects(w: &Workload) -> Result<(), Finding> {
     let o = &w.objects;
     for barrier in &o.barriers {
@@ -92,6 +124,11 @@ fn objects(w: &Workload) -> Result<(), Finding> {
         let check = || {
             let (Trigger::Every(dist) | Trigger::Raised(dist)) = source.trigger;
             within("distribution", Some(dist.0), w.dists.len())?;
+            if let Trigger::Every(dist) = source.trigger {
+                // Such interrupts would leave no time between them.
+                let mean = w.dists[dist.index()].mean();
+                range("the mean of the interval in ns", mean.0 as i64, 1..=i64::MAX, "1 or more")?;
+            }
             within("semaphore", source.posts.map(|s| s.0), o.sems.len())
         };
         check().map_err(|fault| part(format!("interrupt source \"{}\"", source.name), fault))?;
@@ -99,7 +136,19 @@ fn objects(w: &Workload) -> Result<(), Finding> {
     Ok(())
 }
 
-fn attr_is_valid(attr: &SchedAttr) -> Result<(), Fault> {
+/// The first task or op with these attributes.
+fn user_of_attr(w: &Workload, index: usize) -> Site {
+    let is = |attr: AttrId| attr.index() == index;
+    let task = w.tasks.iter().position(|task| task.attr.is_some_and(is));
+    let op = w.code.iter().position(|op| matches!(*op, Op::SetSched { attr } if is(attr)));
+    match (task, op) {
+        (Some(task), _) => Site::Task(SpecId(task as u32)),
+        (None, Some(op)) => Site::Op(Pc(op as u32)),
+        (None, None) => Site::Part(format!("scheduling attributes {index}")),
+    }
+}
+
+pub(crate) fn attr_is_valid(attr: &SchedAttr) -> Result<(), Fault> {
     match attr.policy {
         Policy::Normal { nice } | Policy::Batch { nice } | Policy::Idle { nice } => {
             range("nice", i64::from(nice), -20..=19, "-20 to 19")?;

@@ -1,6 +1,6 @@
 //! Tasks described in the scenario itself, with what they share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::Names;
 use super::objects::{self, missing};
@@ -8,7 +8,7 @@ use super::op::SchedWords;
 use super::program::{self, Source};
 use crate::tree::{Kind, Object};
 use crate::{
-    CpuList, Measure, MeasureRule, Op, Process, ProcessId, SpecId, Start, TaskSpec, Workload,
+    CpuList, Measure, MeasureRule, Op, Process, ProcessId, SpecId, Start, TASKS_MAX, TaskSpec, Workload,
     WorkloadBuilder, WorkloadError,
 };
 
@@ -47,6 +47,9 @@ const TASK_KEYS: &[&str] = &[
     "memory_bound",
     "background",
 ];
+
+/// More tasks of a kind than any machine bears; a typing error should not eat the memory.
+const COUNT_MAX: i64 = 1_000_000;
 
 /// Reads a `[workload]` with inline tasks.
 pub(super) fn read(table: &Object) -> Result<Workload, WorkloadError> {
@@ -97,7 +100,7 @@ fn described<'a>(table: &'a Object, names: &mut Names) -> Result<Vec<Described<'
         let known: Vec<&str> = TASK_KEYS.iter().chain(SchedWords::KEYS).copied().collect();
         object.only(&known)?;
         let name = object.string("name")?.ok_or_else(|| missing(&object, "name"))?.to_string();
-        let count = object.param("count")?.unwrap_or(1);
+        let count = object.read("count", |entry| object.file.int(entry, 0..=COUNT_MAX))?.unwrap_or(1) as u32;
         let forked = object.bool("forked")?.unwrap_or(false);
         let first = SpecId(next);
         if forked {
@@ -114,6 +117,10 @@ fn described<'a>(table: &'a Object, names: &mut Names) -> Result<Vec<Described<'
             }
         }
         next += count;
+        if next > TASKS_MAX {
+            let why = format!("so there are {next} tasks, and Linux numbers no more than {TASKS_MAX}");
+            return Err(object.file.bad(object.at, "count", why));
+        }
         described.push(Described { object, name, count, forked, first });
     }
     Ok(described)
@@ -160,6 +167,8 @@ fn add(
 ) -> Result<(), WorkloadError> {
     let o = &task.object;
     let file = o.file;
+    let first = if task.count == 1 { task.name.clone() } else { format!("{}-0", task.name) };
+    names.w.described_at(format!("task \"{first}\""), o.at.0, o.at.1);
     let program = source.write(names, &task.name, task.forked);
     let mut sched = SchedWords::default();
     let mut has_sched = o.get("policy")?.is_some();
@@ -209,9 +218,14 @@ fn add(
 }
 
 fn measures(table: &Object, names: &mut Names) -> Result<(), WorkloadError> {
+    let mut taken = BTreeSet::new();
     for o in table.tables_of("measure")? {
         o.only(&["name", "rule", "from", "to", "label", "amount", "skip", "better"])?;
         let name = o.string("name")?.ok_or_else(|| missing(&o, "name"))?.to_string();
+        if !taken.insert(name.clone()) {
+            return Err(o.file.bad(o.at, "name", format!("there is another measure \"{name}\"")));
+        }
+        names.w.described_at(format!("measure \"{name}\""), o.at.0, o.at.1);
         let mut label = |key: &str| {
             let text = o.string(key)?.ok_or_else(|| missing(&o, key))?;
             Ok::<_, WorkloadError>(names.w.label(text))

@@ -20,6 +20,8 @@ pub(super) struct Names<'a> {
     ids: BTreeMap<(&'static str, String), u32>,
     /// Barriers whose parties nobody gave: they count their users.
     pub counting: Vec<BarrierId>,
+    /// What was made since one looked last, as messages call it.
+    pub fresh: Vec<String>,
 }
 
 /// A kind of thing that has names.
@@ -93,7 +95,7 @@ made! {
 impl<'a> Names<'a> {
     /// No names yet.
     pub fn new(w: &'a mut WorkloadBuilder) -> Names<'a> {
-        Names { w, ids: BTreeMap::new(), counting: Vec::new() }
+        Names { w, ids: BTreeMap::new(), counting: Vec::new(), fresh: Vec::new() }
     }
 
     /// Gives a thing its name; false if another of its kind has it.
@@ -118,6 +120,7 @@ impl<'a> Names<'a> {
             return T::from_index(id);
         }
         let id = T::make(self, name);
+        self.fresh.push(format!("{} \"{name}\"", T::WHAT));
         self.declare(name, T::from_index(id.index()));
         id
     }

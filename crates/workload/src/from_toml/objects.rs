@@ -1,5 +1,7 @@
 //! What inline tasks share, where it has parameters.
 
+use core::ops::RangeInclusive;
+
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
@@ -7,7 +9,7 @@ use super::names::{Named, Names};
 use super::op::read_dist;
 use crate::tree::{Entry, File, Kind, Object};
 use crate::{
-    ChannelKind, Completion, CpuList, DeviceSpec, MutexKind, MutexSpec, QueueKind, Quota, SourceSpec,
+    ChannelKind, Completion, CpuList, DeviceSpec, MutexKind, MutexSpec, Param, QueueKind, Quota, SourceSpec,
     Trigger, WorkloadError,
 };
 
@@ -40,6 +42,7 @@ pub(super) fn read(table: &Object, names: &mut Names) -> Result<(), WorkloadErro
             }
             _ => (file.param(entry)?, Duration::ZERO),
         };
+        names.w.described_at(format!("barrier \"{}\"", entry.key), entry.at.0, entry.at.1);
         let barrier = names.w.barrier(&entry.key, parties, spin);
         names.declare(&entry.key, barrier);
     }
@@ -48,6 +51,7 @@ pub(super) fn read(table: &Object, names: &mut Names) -> Result<(), WorkloadErro
             let bytes: u64 = file.param(entry)?;
             let bytes =
                 u32::try_from(bytes).map_err(|_| file.bad(entry.value.at, &entry.key, "is too big"))?;
+            names.w.described_at(format!("channel \"{}\"", entry.key), entry.at.0, entry.at.1);
             let channel = names.w.channel(&entry.key, kind, bytes);
             declare(file, names, entry, channel)?;
         }
@@ -122,12 +126,28 @@ fn device(file: File, entry: &Entry, names: &mut Names) -> Result<(), WorkloadEr
     let spec = DeviceSpec {
         name: entry.key.clone(),
         service: names.w.dist(service),
-        depth: o.param("depth")?.unwrap_or(1),
+        depth: between(&o, "depth", 1..=u32::MAX)?.unwrap_or(1),
         completion,
     };
     let device = names.w.device(spec);
     names.declare(&entry.key, device);
     Ok(())
+}
+
+/// A value between two others, which words tell as a file writes them.
+fn between<T: Param + PartialOrd>(
+    o: &Object,
+    key: &str,
+    range: RangeInclusive<T>,
+) -> Result<Option<T>, WorkloadError> {
+    o.read(key, |entry| {
+        let value: T = o.file.param(entry)?;
+        if range.contains(&value) {
+            return Ok(value);
+        }
+        let (least, most) = (range.start().show(), range.end().show());
+        Err(o.file.bad(entry.value.at, key, format!("{} is outside {least} to {most}", value.show())))
+    })
 }
 
 fn interrupt(file: File, entry: &Entry, names: &mut Names) -> Result<(), WorkloadError> {
@@ -140,6 +160,7 @@ fn interrupt(file: File, entry: &Entry, names: &mut Names) -> Result<(), Workloa
             return Err(file.bad(o.at, "every", "say one of \"every\" and \"after\" (an op that raises it)"));
         }
     };
+    names.w.described_at(format!("interrupt source \"{}\"", entry.key), entry.at.0, entry.at.1);
     let posts = o.string("posts")?.map(|sem| names.made(sem));
     let source = names.w.source(SourceSpec {
         name: entry.key.clone(),
@@ -160,15 +181,18 @@ fn group(file: File, entry: &Entry, names: &mut Names) -> Result<(), WorkloadErr
     };
     let cpus: Option<CpuList> = o.param::<Option<CpuList>>("cpus")?.flatten();
     let cpus = cpus.map(|cpus| names.w.cpus(cpus));
-    let weight: Option<u32> = o.param("weight")?;
-    let quota: Option<Duration> = o.param("quota")?;
-    let period = o.param("period")?.unwrap_or(Duration::millis(100));
+    let weight = between(&o, "weight", 1..=10_000u32)?;
+    let shares = between(&o, "shares", 2..=262_144u64)?;
+    // As much in a period as all CPUs that can be, for a year.
+    let quota = between(&o, "quota", Duration::millis(1)..=Duration::secs(365 * 86_400))?;
+    let period = between(&o, "period", Duration::millis(1)..=Duration::secs(1))?;
+    let period = period.unwrap_or(Duration::millis(100));
     let burst = o.param("burst")?.unwrap_or_default();
     let spec = names.w.group_mut(group);
     if let Some(weight) = weight {
         spec.shares = (u64::from(weight) * 1024).div_ceil(100).max(2);
     }
-    spec.shares = o.param("shares")?.unwrap_or(spec.shares);
+    spec.shares = shares.unwrap_or(spec.shares);
     spec.quota = quota.map(|quota| Quota { quota, period, burst });
     spec.idle = o.bool("idle")?.unwrap_or(false);
     spec.cpus = cpus;

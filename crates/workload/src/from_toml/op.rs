@@ -1,9 +1,12 @@
 //! One op in words: `run 5ms`, `lock a`, `loop 10`.
 
+use core::ops::RangeInclusive;
+
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
 use super::names::Names;
+use crate::check::attr_is_valid;
 use crate::param::{ParamValue, read_duration};
 use crate::{
     AccessSpec, Deadline, Dist, Expected, FOREVER, Miss, OWN_TIMERS_MAX, Op, Param, Pattern, Plug, Policy,
@@ -163,6 +166,13 @@ impl<'a> Line<'a> {
 fn read_word<T: Param>(word: &str) -> Result<T, String> {
     let value = word.parse().map_or_else(|_| ParamValue::Text(word.to_string()), ParamValue::Int);
     T::read(&value)
+}
+
+fn read_within(word: &str, range: RangeInclusive<i64>) -> Result<i64, String> {
+    let number = word.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        format!("a whole number from {} to {} is expected, not {word}", range.start(), range.end())
+    })
 }
 
 fn read_i32(word: &str) -> Result<i32, String> {
@@ -326,10 +336,23 @@ pub(super) fn read_dist(word: &str) -> Result<Dist, String> {
     }
     let spans = inner.split(',').map(|span| read_duration(span.trim())).collect::<Result<Vec<_>, _>>()?;
     match (form, &spans[..]) {
+        // What is always nothing is no draw, but an op that takes no time.
+        ("uniform", &[_, Duration::ZERO])
+        | ("exponential", &[Duration::ZERO])
+        | ("normal", &[Duration::ZERO, Duration::ZERO])
+            if spans[0] == Duration::ZERO =>
+        {
+            Ok(Dist::Constant(Duration::ZERO))
+        }
         ("uniform", &[low, high]) if low <= high => Ok(Dist::Uniform { low, high }),
+        ("uniform", &[low, high]) => {
+            Err(format!("\"{word}\" has its bounds reversed; write uniform({high},{low})"))
+        }
         ("exponential", &[mean]) => Ok(Dist::Exponential { mean }),
         ("normal", &[mean, sd]) => Ok(Dist::Normal { mean, sd }),
-        _ => Err(format!("\"{word}\" is none of uniform(LOW,HIGH), exponential(MEAN), normal(MEAN,SD)")),
+        _ => Err(format!(
+            "\"{word}\" is none of uniform(LOW,HIGH), exponential(MEAN), normal(MEAN,SD), stalls(USUAL,STALL,ONE_IN)"
+        )),
     }
 }
 
@@ -363,11 +386,11 @@ impl SchedWords {
 
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
-            "nice" => self.nice = Some(read_word(value)?),
-            "priority" => self.priority = Some(read_word(value)?),
+            "nice" => self.nice = Some(read_within(value, -20..=19)? as i8),
+            "priority" => self.priority = Some(read_within(value, 1..=99)? as u8),
             "slice" => self.slice = Some(read_word(value)?),
-            "util_min" => self.util_min = Some(read_word(value)?),
-            "util_max" => self.util_max = Some(read_word(value)?),
+            "util_min" => self.util_min = Some(read_within(value, 0..=1024)? as u16),
+            "util_max" => self.util_max = Some(read_within(value, 0..=1024)? as u16),
             "runtime" => self.runtime = Some(read_word(value)?),
             "deadline" => self.deadline = Some(read_word(value)?),
             "period" => self.period = Some(read_word(value)?),
@@ -407,6 +430,9 @@ impl SchedWords {
             }
             other => return Err(format!("\"{other}\" is none of other, batch, idle, fifo, rr, deadline")),
         };
-        Ok(SchedAttr { policy, slice: self.slice, util_min: self.util_min, util_max: self.util_max })
+        let attr = SchedAttr { policy, slice: self.slice, util_min: self.util_min, util_max: self.util_max };
+        // What one key may be was asked as it was read; here it is asked whether they fit each other.
+        attr_is_valid(&attr).map_err(|fault| fault.to_string())?;
+        Ok(attr)
     }
 }

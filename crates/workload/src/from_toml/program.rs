@@ -30,6 +30,9 @@ pub(super) fn read(file: File, entry: &Entry, names: &mut Names) -> Result<Sourc
         for words in words::ops(text).map_err(bad)? {
             let step =
                 op::read(&words, names).map_err(|why| bad(format!("in \"{}\": {why}", words.join(" "))))?;
+            for part in std::mem::take(&mut names.fresh) {
+                names.w.described_at(part, value.at.0, value.at.1);
+            }
             steps.push((value.at, step));
         }
     }

@@ -96,6 +96,33 @@ const WRONG: &[&str] = &[
     "[[workload.task]]\nname = 'a'\nprogram = 'yield'\nniceness = 3\n",
     "[workload.device.sda]\ndepth = 1\n[[workload.task]]\nname = 'a'\nprogram = 'io-read sda 512'\n",
     "[workload.barrier]\nb = 3\n[[workload.task]]\nname = 'a'\ncount = 2\nprogram = 'barrier b'\n",
+    "[workload]\nduration = '0'\n[[workload.task]]\nname = 'a'\nprogram = 'yield'\n",
+    "[workload]\nmodel = 'hogs'\nhogs = 4000000000\n",
+    "[workload]\nmodel = 'hackbench'\ngroups = 100000\npairs = 100000\n",
+    "[workload]\nmodel = 'hogs'\nnice = '0 99'\n",
+    "[[workload.task]]\nname = 'a'\ncount = 4000000000\nprogram = 'yield'\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'loop 4000000000; set w 1; end'\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'loop forever; run uniform(0, 0); end'\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'run gamma(1ms)'\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'run 99999999999s'\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'read p 1'\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'yield'\nnice = 100\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'yield'\npolicy = 'rr'\npriority = 1000\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'sched fifo priority=0'\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'yield'\nutil_min = 900\nutil_max = 100\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'yield'\npolicy = 'deadline'\nruntime = '5ms'\ndeadline = '1ms'\n",
+    "[workload.group]\n'/a' = { weight = 0 }\n[[workload.task]]\nname = 'a'\nprogram = 'yield'\n",
+    "[workload.group]\n'/a' = { weight = 99999999 }\n[[workload.task]]\nname = 'a'\nprogram = 'yield'\n",
+    "[workload.group]\n'/a' = { shares = 1 }\n[[workload.task]]\nname = 'a'\nprogram = 'yield'\n",
+    "[workload.group]\n'/a' = { quota = '0' }\n[[workload.task]]\nname = 'a'\nprogram = 'yield'\n",
+    "[workload.group]\n'/a' = { quota = '1ms', period = '2s' }\n[[workload.task]]\nname = 'a'\nprogram = 'yield'\n",
+    "[workload.barrier]\nb = 0\n[[workload.task]]\nname = 'a'\nprogram = 'barrier b'\n",
+    "[workload.pipe]\np = 0\n[[workload.task]]\nname = 'a'\nprogram = 'write p 1; read p 1'\n",
+    "[workload.device]\nd = { service = '1ms', depth = 0 }\n[[workload.task]]\nname = 'a'\nprogram = 'yield'\n",
+    "[workload.interrupt]\nnic = { cpu = 0, every = 'uniform(0,0)' }\n[[workload.task]]\nname = 'a'\nprogram = 'yield'\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'mark x'\n[[workload.measure]]\nname = 's'\nrule = 'rate'\nlabel = 'x'\n\
+     [[workload.measure]]\nname = 's'\nrule = 'elapsed'\nfrom = 'x'\nto = 'x'\n",
+    "[[workload.task]]\nname = 'a'\nprogram = 'yield'\n[[workload.measure]]\nname = 's'\nrule = 'rate'\nlabel = 'x'\n",
 ];
 
 #[test]
@@ -164,7 +191,7 @@ fn what_is_wrong_is_told_with_file_and_line() {
         program = ['lock m', 'run 1ms']
           s.toml:3:22: the task ends while it holds mutex "m"
         program = 'sleep uniform(5ms,1ms)'
-          s.toml:3:11: "program": in "sleep uniform(5ms,1ms)": "uniform(5ms,1ms)" is none of uniform(LOW,HIGH), exponential(MEAN), normal(MEAN,SD)
+          s.toml:3:11: "program": in "sleep uniform(5ms,1ms)": "uniform(5ms,1ms)" has its bounds reversed; write uniform(1ms,5ms)
         program = 'yield'
         policy = 'fifo'
         nice = 3
@@ -187,7 +214,104 @@ fn what_is_wrong_is_told_with_file_and_line() {
         b = 3
         count = 2
         program = 'barrier b'
-          s.toml: barrier "b": it waits for 3 parties but only 2 tasks ever come to it
+          s.toml:2:1: barrier "b": it waits for 3 parties but only 2 tasks ever come to it
+        duration = '0'
+        program = 'yield'
+          s.toml:2:12: "duration": nothing happens in no time; give it a span like "10s", or leave it out
+        model = 'hogs'
+        hogs = 4000000000
+          s.toml:2:9: "model": hogs of 4000000000 tasks is too large: Linux numbers no more than 4194304
+        model = 'hackbench'
+        groups = 100000
+        pairs = 100000
+          s.toml:2:9: "model": hackbench of 10000000000 tasks is too large: Linux numbers no more than 4194304
+        model = 'hogs'
+        nice = '0 99'
+          s.toml:3:8: "nice": numbers from -20 to 19 like "0 0 5 -5" is expected, not "0 99"
+        count = 4000000000
+        program = 'yield'
+          s.toml:3:9: "count": 4000000000 is outside 0 to 1000000
+        program = 'loop 4000000000; set w 1; end'
+          s.toml:3:11: this goes round 4000000000 times without any time passing, which is 8000000000 steps, and at most 100000000 are possible; put a run or a sleep into it
+        program = 'loop forever; run uniform(0, 0); end'
+          s.toml:3:11: this goes on for ever without any time passing; put a run or a sleep into it
+        program = 'run gamma(1ms)'
+          s.toml:3:11: "program": in "run gamma(1ms)": "gamma(1ms)" is none of uniform(LOW,HIGH), exponential(MEAN), normal(MEAN,SD), stalls(USUAL,STALL,ONE_IN)
+        program = 'run 99999999999s'
+          s.toml:3:11: "program": in "run 99999999999s": "99999999999s" is longer than 584 years
+        program = 'read p 1'
+          s.toml:3:11: channel "p": it is read but never written
+        program = 'yield'
+        nice = 100
+          s.toml:4:8: "nice": a whole number from -20 to 19 is expected, not 100
+        program = 'yield'
+        policy = 'rr'
+        priority = 1000
+          s.toml:5:12: "priority": a whole number from 1 to 99 is expected, not 1000
+        program = 'sched fifo priority=0'
+          s.toml:3:11: "program": in "sched fifo priority=0": a whole number from 1 to 99 is expected, not 0
+        program = 'yield'
+        util_min = 900
+        util_max = 100
+          s.toml:1:1: "policy": util_max minus util_min is -800, allowed is 0 or more
+        program = 'yield'
+        policy = 'deadline'
+        runtime = '5ms'
+        deadline = '1ms'
+          s.toml:1:1: "policy": deadline minus runtime is -4000000, allowed is 0 or more
+        [workload.group]
+        '/a' = { weight = 0 }
+        program = 'yield'
+          s.toml:2:19: "weight": 0 is outside 1 to 10000
+        [workload.group]
+        '/a' = { weight = 99999999 }
+        program = 'yield'
+          s.toml:2:19: "weight": 99999999 is outside 1 to 10000
+        [workload.group]
+        '/a' = { shares = 1 }
+        program = 'yield'
+          s.toml:2:19: "shares": 1 is outside 2 to 262144
+        [workload.group]
+        '/a' = { quota = '0' }
+        program = 'yield'
+          s.toml:2:18: "quota": 0 is outside 1ms to 31536000s
+        [workload.group]
+        '/a' = { quota = '1ms', period = '2s' }
+        program = 'yield'
+          s.toml:2:34: "period": 2s is outside 1ms to 1s
+        [workload.barrier]
+        b = 0
+        program = 'barrier b'
+          s.toml:2:1: barrier "b": the number of parties is 0, allowed is 1 or more
+        [workload.pipe]
+        p = 0
+        program = 'write p 1; read p 1'
+          s.toml:2:1: channel "p": the capacity is 0, allowed is 1 or more
+        [workload.device]
+        d = { service = '1ms', depth = 0 }
+        program = 'yield'
+          s.toml:2:32: "depth": 0 is outside 1 to 4294967295
+        [workload.interrupt]
+        nic = { cpu = 0, every = 'uniform(0,0)' }
+        program = 'yield'
+          s.toml:2:1: interrupt source "nic": the mean of the interval in ns is 0, allowed is 1 or more
+        program = 'mark x'
+        [[workload.measure]]
+        name = 's'
+        rule = 'rate'
+        label = 'x'
+        [[workload.measure]]
+        name = 's'
+        rule = 'elapsed'
+        from = 'x'
+        to = 'x'
+          s.toml:8:1: "name": there is another measure "s"
+        program = 'yield'
+        [[workload.measure]]
+        name = 's'
+        rule = 'rate'
+        label = 'x'
+          s.toml:4:1: measure "s": no op marks "x"; write it with mark "x" where it is reached
     "#]].assert_eq(&seen);
 }
 
@@ -397,11 +521,11 @@ fn the_examples_of_the_manual_can_be_read_and_damaged_ones_do_no_harm() {
     let manual = include_str!("../../../../docs/scenarios.md");
     let blocks: Vec<&str> =
         manual.split("```toml\n").skip(1).map(|b| b.split("```").next().unwrap()).collect();
-    assert_eq!(blocks.len(), 4);
+    assert_eq!(blocks.len(), 5);
     for block in blocks {
         let runs =
             ["model", "rt-app", "task"].iter().any(|key| block.contains(key) && !block.contains("program]"));
-        let task = if runs { "" } else { "[[workload.task]]\nname = 'x'\nprogram = 'yield'\n" };
+        let task = if runs { "" } else { "[[workload.task]]\nname = 'x'\nprogram = 'yield; mark sold 1'\n" };
         let text = format!("{block}{task}");
         read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         for (end, c) in text.char_indices() {
