@@ -137,6 +137,23 @@ impl Row {
     pub fn path(&self) -> String {
         format!("{}.{}", self.table, self.name)
     }
+
+    /// What a machine file can set it to: what no machine has would make time stand still or leave 64 bits.
+    pub fn limits(&self) -> RangeInclusive<u64> {
+        let may_be_zero = match self.unit {
+            Unit::Ns => !matches!(self.name, "local_ns" | "sample_ns"),
+            Unit::Permille => true,
+            Unit::Bytes | Unit::MHz => false,
+            Unit::MBps => matches!(self.name, "llc_mbps" | "page_scan_mbps"),
+            Unit::Count => matches!(self.name, "mwait" | "write_allocate" | "pipe_lines"),
+        };
+        let most = match self.unit {
+            Unit::Ns | Unit::MBps => 1_000_000_000,
+            Unit::Permille | Unit::MHz | Unit::Count => 1_000_000,
+            Unit::Bytes => 1 << 40,
+        };
+        u64::from(!may_be_zero)..=most
+    }
 }
 
 /// A struct of constants that can be listed and set by name.

@@ -30,8 +30,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toml::Spanned;
 
-use crate::machine::{TABLES, nearest};
-use crate::{ClockDomain, Cost, IdleState, IdleStates, Law, Machine, MachineError};
+use crate::machine::{TABLES, meant};
+use crate::{ClockDomain, Cost, IdleState, IdleStates, Law, Machine, MachineError, Row, Unit};
 
 macro_rules! classes {
     ($($name:literal),* $(,)?) => {
@@ -99,17 +99,20 @@ impl Machine {
         }
         for (table, numbers) in parsed.tables() {
             for (name, number) in numbers {
-                let Some(cost) = self.constant_mut(table, name.get_ref()) else {
+                let Some((row, cost)) = self.constant_mut(table, name.get_ref()) else {
                     let names = TABLES.iter().flat_map(|rows| rows.iter());
-                    let hint = nearest(name.get_ref(), names.filter(|r| r.table == table).map(|r| r.name));
-                    let problem = format!("[{table}] has no \"{}\"; did you mean {hint}?", name.get_ref());
+                    let hint = meant(name.get_ref(), names.filter(|r| r.table == table).map(|r| r.name));
+                    let problem = format!("[{table}] has no \"{}\"{hint}", name.get_ref());
                     return Err(place.at(Some(name.span()), &problem));
                 };
-                number.apply(cost).map_err(|problem| place.at(Some(name.span()), &problem))?;
+                number.apply(row, cost).map_err(|problem| place.at(Some(name.span()), &problem))?;
             }
         }
         if let Some(first) = parsed.idle_state.first() {
             let span = first.span();
+            for row in &parsed.idle_state {
+                row.get_ref().check().map_err(|problem| place.at(Some(row.span()), &problem))?;
+            }
             let states = parsed.idle_state.into_iter().map(|row| row.into_inner().into()).collect();
             self.idle = IdleStates::new(states, self.idle.prices.clone())
                 .map_err(|problem| place.at(Some(span), &problem))?;
@@ -237,7 +240,14 @@ enum Number {
 }
 
 impl Number {
-    fn apply(&self, cost: &mut Cost) -> Result<(), String> {
+    fn apply(&self, row: &Row, cost: &mut Cost) -> Result<(), String> {
+        let limits = row.limits();
+        let (Number::Value(value) | Number::Full { value, .. }) = self;
+        if !limits.contains(value) {
+            let (least, most) = (limits.start(), limits.end());
+            let unit = if row.unit == Unit::Count { String::new() } else { format!(" {}", row.unit.name()) };
+            return Err(format!("{} is {value}; {least} to {most}{unit} can be set", row.path()));
+        }
         match self {
             Number::Value(value) => cost.set(*value),
             Number::Full { value, range: None, source } => {
@@ -263,6 +273,19 @@ struct StateRow {
     residency_ns: u64,
     #[serde(default)]
     flushes: bool,
+}
+
+impl StateRow {
+    fn check(&self) -> Result<(), String> {
+        for (key, ns, most) in
+            [("exit_ns", self.exit_ns, 1_000_000_000), ("residency_ns", self.residency_ns, 3_600_000_000_000)]
+        {
+            if ns > most {
+                return Err(format!("{key} of idle state {} is {ns}; 0 to {most} ns can be set", self.name));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl From<StateRow> for IdleState {
@@ -317,6 +340,20 @@ mod tests {
             (
                 "[smt]\n\ntwo_permille = { value = 9, range = [10, 20] }\n",
                 "m.toml:5: 9 is outside its range 10 to 20",
+            ),
+            ("[freq]\none_core_mhz = 0\n", "m.toml:4: freq.one_core_mhz is 0; 1 to 1000000 MHz can be set"),
+            (
+                "[freq]\none_core_mhz = { value = 4611686018427387904, range = [0, 4611686018427387904] }\n",
+                "m.toml:4: freq.one_core_mhz is 4611686018427387904; 1 to 1000000 MHz can be set",
+            ),
+            ("[softirq]\nmax_restart = 0\n", "m.toml:4: softirq.max_restart is 0; 1 to 1000000 can be set"),
+            (
+                "[[idle_state]]\nname = \"C1\"\nexit_ns = 4611686018427387904\nresidency_ns = 1\n",
+                "m.toml:3: exit_ns of idle state C1 is 4611686018427387904; 0 to 1000000000 ns can be set",
+            ),
+            (
+                "[softirq]\n_ = 1\n",
+                "m.toml:4: [softirq] has no \"_\"; there are max_time_ns, max_restart, net_budget, entry_ns",
             ),
         ];
         for (text, expected) in cases {

@@ -113,10 +113,14 @@ impl Machine {
     }
 
     /// A constant by table and name, to change.
-    pub(crate) fn constant_mut(&mut self, table: &str, name: &str) -> Option<&mut Cost> {
-        fn of<'a, T: Constants>(constants: &'a mut T, table: &str, name: &str) -> Option<&'a mut Cost> {
+    pub(crate) fn constant_mut(&mut self, table: &str, name: &str) -> Option<(&'static Row, &mut Cost)> {
+        fn of<'a, T: Constants>(
+            constants: &'a mut T,
+            table: &str,
+            name: &str,
+        ) -> Option<(&'static Row, &'a mut Cost)> {
             let row = T::ROWS.iter().position(|row| row.table == table && row.name == name)?;
-            Some(constants.cost_mut(row))
+            Some((&T::ROWS[row], constants.cost_mut(row)))
         }
         of(&mut self.cost, table, name)
             .or_else(|| of(&mut self.ipi, table, name))
@@ -141,14 +145,14 @@ impl Machine {
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), MachineError> {
         let found = name.split_once('.').and_then(|(table, name)| self.constant_mut(table, name));
         match found {
-            Some(cost) => {
+            Some((_, cost)) => {
                 cost.set(value);
                 Ok(())
             }
             None => {
                 let names: Vec<String> = Machine::constant_names().collect();
-                let hint = nearest(name, names.iter().map(String::as_str));
-                Err(MachineError::Constant(format!("there is no constant \"{name}\"; did you mean {hint}?")))
+                let hint = meant(name, names.iter().map(String::as_str));
+                Err(MachineError::Constant(format!("there is no constant \"{name}\"{hint}")))
             }
         }
     }
@@ -167,8 +171,17 @@ pub(crate) const TABLES: &[&[Row]] = &[
     LinePrices::ROWS,
 ];
 
+/// What a name that is not known may have meant, or else what there is, as the end of a sentence.
+pub(crate) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    match nearest(name, known.iter().copied()) {
+        "" => format!("; there are {}", known.join(", ")),
+        hint => format!("; did you mean {hint}?"),
+    }
+}
+
 /// The name that shares most letters in order at the beginning and the end.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> &'a str {
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> &'a str {
     let same = |k: &&str| {
         let front = k.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
         let back = k.bytes().rev().zip(name.bytes().rev()).take_while(|(a, b)| a == b).count();
