@@ -177,9 +177,21 @@ fn share(recorded: f64, replayed: f64) -> f64 {
 }
 
 impl Fidelity {
-    /// The largest share by which a count is off that is not a handful, or one that is by too much.
-    pub fn counts_off(&self) -> f64 {
-        worst(self.counts.iter().filter(|line| !line.within || line.recorded >= HANDFUL))
+    /// The largest share by which a count is off that is not a handful; none if all are.
+    pub fn counts_off(&self) -> Option<f64> {
+        let off = self.judged().filter(|line| line.recorded >= HANDFUL).map(|line| line.off.abs());
+        off.reduce(f64::max)
+    }
+
+    /// By how many of them a handful is off, at most; none if no count is one.
+    pub fn handfuls_off(&self) -> Option<f64> {
+        let handfuls = self.judged().filter(|line| line.recorded < HANDFUL);
+        handfuls.map(|line| (line.replayed - line.recorded).abs()).reduce(f64::max)
+    }
+
+    /// The counts that are in the recording.
+    fn judged(&self) -> impl Iterator<Item = &Line> {
+        self.counts.iter().filter(|line| line.misfit > 0.0 || line.off == 0.0)
     }
 
     /// The largest share by which the busy time of a task is off that matters.
@@ -236,10 +248,17 @@ impl Fidelity {
 
     /// How far figures are off, beside the goals.
     pub(super) fn goals(&self) -> String {
+        let (percent, least) = (COUNTS_GOAL * 100.0, HANDFUL);
+        let counts = self.counts_off().map(|off| {
+            format!("counts of {least} and more off by at most {:.1} % (goal {percent:.0} %), ", off * 100.0)
+        });
+        let handfuls = self.handfuls_off().map(|off| {
+            format!("counts below {least} by at most {off:.1} (goal {:.0}), ", COUNTS_GOAL * HANDFUL)
+        });
         format!(
-            "counts off by at most {:.1} % (goal {:.0} %), busy time per task by {:.1} % (goal {:.0} %)",
-            self.counts_off() * 100.0,
-            COUNTS_GOAL * 100.0,
+            "{}{}busy time per task by {:.1} % (goal {:.0} %)",
+            counts.unwrap_or_default(),
+            handfuls.unwrap_or_default(),
             self.busy_off() * 100.0,
             BUSY_GOAL * 100.0
         )
@@ -479,6 +498,40 @@ mod tests {
         assert_eq!(outside(""), ["switches 3", "migrations 0"], "a slept and ran");
         let elsewhere = format!("{woken}\n{runs_elsewhere}");
         assert_eq!(outside(&elsewhere), ["switches 5", "wake-ups of sleepers 1"], "c ran on both CPUs");
+    }
+
+    #[test]
+    fn the_goals_are_told_of_all_counts() {
+        let count = |recorded: f64, replayed: f64| {
+            let mut replays = Replays::NONE;
+            replays.add(replayed);
+            Line::count("switches", recorded, replays)
+        };
+        let unrecorded = Line { misfit: 0.0, within: true, ..count(0.0, 70.0) };
+        let goals = |counts: &[(f64, f64)]| {
+            let mut counts: Vec<Line> = counts.iter().map(|&(was, is)| count(was, is)).collect();
+            counts.push(unrecorded.clone());
+            let fidelity = Fidelity {
+                machine: String::new(),
+                nr_cpus: 1,
+                kernel: String::new(),
+                sched_ext: None,
+                form: Form::USUAL,
+                runs: 1,
+                counts,
+                busy: Vec::new(),
+                others: Vec::new(),
+            };
+            fidelity.goals()
+        };
+        let busy = "busy time per task by 0.0 % (goal 2 %)";
+        let many = "counts of 100 and more off by at most 5.0 % (goal 10 %)";
+        assert_eq!(
+            goals(&[(1000.0, 950.0), (100.0, 104.0), (11.0, 6.0), (0.0, 1.0)]),
+            format!("{many}, counts below 100 by at most 5.0 (goal 10), {busy}")
+        );
+        assert_eq!(goals(&[(1000.0, 950.0)]), format!("{many}, {busy}"));
+        assert_eq!(goals(&[(11.0, 31.0)]), format!("counts below 100 by at most 20.0 (goal 10), {busy}"));
     }
 
     #[test]
