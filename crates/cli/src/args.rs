@@ -268,7 +268,7 @@ pub struct What {
     #[arg(long)]
     pub machine: Option<String>,
     /// End each run after this much virtual time, e.g. 10s or 300ms.
-    #[arg(long, value_parser = schedlab::parse_duration)]
+    #[arg(long, value_parser = schedlab::parse_limit)]
     pub limit: Option<schedlab::units::Duration>,
     /// Seed of the first run.
     #[arg(long)]

@@ -313,6 +313,11 @@ fn affinity_asked(asked: &[String], nr_cpus: usize) -> Result<Vec<AffinityHint>,
         })?;
         let allowed =
             CpuMask::parse_list(list, nr_cpus).map_err(|e| Error::new(format!("--affinity {hint}: {e}")))?;
+        if comm.is_empty() || allowed.is_empty() {
+            return Err(Error::new(format!(
+                "--affinity {hint}: a name and a CPU at least are needed, as in 'st-*=0,4'"
+            )));
+        }
         Ok(AffinityHint { comm: comm.to_owned(), allowed })
     };
     asked.iter().map(hint).collect()

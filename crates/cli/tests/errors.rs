@@ -286,6 +286,132 @@ fn names_that_are_none() {
 }
 
 #[test]
+fn values_that_cannot_be() {
+    let head = "machine = \"1x1x4:offline=2\"\nkernels = [\"v6.12\"]\n";
+    let task = "[[workload.task]]\nname = \"a\"\nprogram = \"mark x 1; run 1ms\"\n";
+    let measure = "[[workload.measure]]\nname = \"s\"\nrule = \"rate\"\nlabel = \"x\"\n";
+    let with = |top: &str, end: &str| format!("{head}{top}{task}{measure}{end}");
+    for (name, text, args, expected) in [
+        (
+            "many",
+            with("", ""),
+            &["run", "s.toml", "--runs", "4294967295"][..],
+            expect![[r#"
+            schedlab: --runs is at most 100000, not 4294967295
+        "#]],
+        ),
+        (
+            "many-runs",
+            with("runs = 4294967295\n", ""),
+            &["run", "s.toml"],
+            expect![[r#"
+            schedlab: s.toml:3: runs is at most 100000, not 4294967295
+        "#]],
+        ),
+        (
+            "limit",
+            with("limit = \"0s\"\n", ""),
+            &["run", "s.toml"],
+            expect![[r#"
+            schedlab: s.toml:3: nothing happens in no time; give a limit like 10s
+        "#]],
+        ),
+        (
+            "reversed",
+            with("", "[[expect]]\nmetric = \"s\"\nchange = [0.2, 0.1]\n"),
+            &["run", "s.toml"],
+            expect![[r#"
+                schedlab: s.toml:10: the bounds of change are reversed; write [0.1, 0.2]
+            "#]],
+        ),
+        (
+            "metric",
+            with("", "[[expect]]\nmetric = \"t\"\nchange = [0.1, 0.2]\n"),
+            &["run", "s.toml"],
+            expect![[r#"
+                schedlab: s.toml:10: no table has "t"; there are s, tasks
+            "#]],
+        ),
+        (
+            "offline",
+            format!("{head}{}", task.replace("program", "start_cpu = 2\nprogram")),
+            &["run", "s.toml"],
+            expect![[r#"
+                schedlab: s.toml:5: CPU 2 of machine "1x1x4:offline=2" is offline; 0-1,3 are online
+            "#]],
+        ),
+        (
+            "irq-cpu",
+            format!("{head}{task}[workload.interrupt]\nnic = {{ cpu = 77, every = \"1ms\" }}\n"),
+            &["run", "s.toml"],
+            expect![[r#"
+                schedlab: s.toml:7: CPU 77 is not in machine "1x1x4:offline=2" (0-3)
+            "#]],
+        ),
+        (
+            "why-task",
+            with("", ""),
+            &["why", "s.toml", "--task", "nosuch"],
+            expect![[r#"
+            schedlab: no task "nosuch" runs before 1.004603102; there are a
+        "#]],
+        ),
+        (
+            "why-time",
+            with("", ""),
+            &["why", "s.toml", "--from", "2s", "--to", "1s"],
+            expect![[r#"
+            schedlab: --from 2.000000000 is behind --to 1.000000000
+        "#]],
+        ),
+        (
+            "why-none",
+            with("", ""),
+            &["why", "s.toml", "--most", "0"],
+            expect![[r#"
+            schedlab: --most is at least 1
+        "#]],
+        ),
+        (
+            "take",
+            format!("{head}{}", task.replace("run 1ms", "take s")),
+            &["trace", "s.toml", "--output", "t.txt"],
+            expect![[r#"
+                schedlab: s.toml: v6.12: nothing can happen any more: a (1000) waits for semaphore "s"
+            "#]],
+        ),
+        ("tunable", with("", ""), &["run", "s.toml", "--kernel", "v4.13+sched_time_avg_ms=0"], expect![[r#"
+            schedlab: sched_time_avg_ms is 1 to 2147483647, not 0
+        "#]]),
+    ] {
+        check(name, Some(("s.toml", &text)), args, expected);
+    }
+}
+
+#[test]
+fn no_more_threads_are_started_than_there_are_runs() {
+    let folder = Folder::new("threads");
+    folder.write("s.toml", SHORT);
+    let output = folder.run(&["run", "s.toml", "--runs", "2", "--threads", "1000000000"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_figure_that_no_run_came_to_is_told_and_not_printed() {
+    let folder = Folder::new("unmeasured");
+    let text = SHORT.replace("run 1ms", "run 1ms; mark x 1")
+        + "[[workload.measure]]\nname = \"s\"\nrule = \"rate\"\nlabel = \"x\"\n";
+    folder.write("s.toml", &text);
+    let output = folder.run(&["run", "s.toml", "--limit", "10us"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!String::from_utf8(output.stdout).unwrap().contains("NaN"));
+    expect![[r#"
+        schedlab: note: s has no figure: no run came to the marks it is read off; a longer limit may help
+    "#]]
+    .assert_eq(&String::from_utf8(output.stderr).unwrap());
+}
+
+#[test]
 fn a_barrier_nobody_can_reach() {
     let text = "machine = \"2x4\"\nkernels = [\"v6.12\"]\n\n[[workload.task]]\nname = \"a\"\nprogram = [\"barrier b\"]\n\n[workload.barrier]\nb = { parties = 3 }\n";
     check(
@@ -293,7 +419,7 @@ fn a_barrier_nobody_can_reach() {
         Some(("s.toml", text)),
         &["run", "s.toml"],
         expect![[r#"
-            schedlab: s.toml: barrier "b": it waits for 3 parties but only 1 tasks ever come to it
+            schedlab: s.toml:9:1: barrier "b": it waits for 3 parties but only 1 tasks ever come to it
         "#]],
     );
 }

@@ -47,6 +47,8 @@ pub struct Limits {
     pub seed: u64,
     /// Longest virtual time; none is as long as it takes, but not for ever.
     pub limit: Option<Duration>,
+    /// Virtual time within which a run without a limit must have ended.
+    pub endless: Duration,
 }
 
 /// The seed of a run, counted from 0. They follow each other from any seed on: behind the greatest comes 0.
@@ -68,7 +70,7 @@ impl Scenario {
         let job = |index: usize| {
             let row = &self.rows[index / runs / self.kernels.len()];
             let kernel = &self.kernels[index / runs % self.kernels.len()];
-            let limits = Limits { seed: nth_seed(self.seed, (index % runs) as u64), limit: self.limit };
+            let limits = Limits { seed: nth_seed(self.seed, (index % runs) as u64), ..self.limits() };
             let result = run_one(&self.machine, kernel, row, limits, |_| NullSink).map(|(run, _)| run);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
             result.map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, kernel))))
@@ -83,6 +85,25 @@ impl Scenario {
             rows.push(kernels);
         }
         Ok(Results { runs: rows })
+    }
+
+    /// How its first run is limited and seeded.
+    pub fn limits(&self) -> Limits {
+        Limits { seed: self.seed, limit: self.limit, endless: self.endless }
+    }
+
+    /// One run, for a sink that takes all of it.
+    ///
+    /// # Errors
+    /// As [`run_one`], with the file, the row and the kernel.
+    pub fn run_row<S: Sink>(
+        &self,
+        kernel: &Kernel,
+        row: &Row,
+        sink: impl FnOnce(&Row) -> S,
+    ) -> Result<(Run, S), Error> {
+        run_one(&self.machine, kernel, row, self.limits(), sink)
+            .map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, kernel))))
     }
 
     fn name_of(&self, row: &Row, kernel: &Kernel) -> String {
@@ -100,7 +121,8 @@ pub(crate) fn spread<T: Send>(
     job: impl Fn(usize) -> T + Sync + Send,
 ) -> Result<Vec<T>, Error> {
     // Who already runs beside others would take up their work while waiting for a pool of one, ever deeper.
-    if threads == 1 {
+    let threads = if threads == 0 { 0 } else { threads.min(jobs) };
+    if threads == 1 || jobs < 2 {
         return Ok((0..jobs).map(job).collect());
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
@@ -134,11 +156,12 @@ pub(crate) fn run_folding<S: Sink>(
     let mut sinks = Tee(Measured::new(row.prologue, folds), sink(row));
     let simulation =
         Simulation::new(machine, kernel, &row.workload).map_err(|e| Error::new(e.to_string()))?;
-    let outcome = simulation.seed(limits.seed).limit(limits.limit.unwrap_or(ENDLESS)).run(&mut sinks);
+    let outcome = simulation.seed(limits.seed).limit(limits.limit.unwrap_or(limits.endless)).run(&mut sinks);
     let endless = limits.limit.is_none() && row.workload.duration.is_none() && outcome.end == End::Duration;
     if endless {
         return Err(Error::new(format!(
-            "the run did not end within {ENDLESS} of virtual time; give it a limit, as in --limit 10s, or limit = \"10s\" in the scenario"
+            "the run did not end within {} of virtual time; give it a limit, as in --limit 10s, or limit = \"10s\" in the scenario",
+            limits.endless
         )));
     }
     if !outcome.is_ok() {

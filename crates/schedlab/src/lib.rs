@@ -42,4 +42,4 @@ pub use find_machine::find_machine;
 pub use folds::Folds;
 pub use judge::Judgement;
 pub use rulebook::{Entry, Rulebook, reason};
-pub use scenario::{Expect, Files, NoFiles, Row, Scenario, What, parse_duration};
+pub use scenario::{Expect, Files, NoFiles, Row, Scenario, What, check_runs, parse_duration, parse_limit};

@@ -28,7 +28,7 @@ use schedlab_units::Duration;
 
 use self::lacks::Lacks;
 use crate::error::Error;
-use crate::experiment::Results;
+use crate::experiment::{ENDLESS, Results};
 use crate::scenario::{Row, Scenario};
 
 pub use beginning::Beginning;
@@ -243,11 +243,30 @@ impl Recorded {
         let rows = vec![self.row(&place)?];
         let story = format!("What was recorded in {}, replayed.", self.name);
         let (file, machine) = (self.name.clone(), place.machine);
-        Ok(Scenario { file, story, machine, kernels, runs, seed, limit: None, rows, expect: Vec::new() })
+        let endless = self.endless();
+        Ok(Scenario {
+            file,
+            story,
+            machine,
+            kernels,
+            runs,
+            seed,
+            limit: None,
+            endless,
+            rows,
+            expect: Vec::new(),
+        })
     }
 }
 
 impl Recorded {
+    /// A replay that takes ten times as long as the recording, and an hour more, counts as one that never ends.
+    fn endless(&self) -> Duration {
+        // Damaged time stamps span centuries.
+        let span = self.figures.busy.span().min(Duration::secs(365 * 86_400));
+        ENDLESS + span * 10
+    }
+
     /// What is to be kept in mind about figures from a machine.
     pub fn notes(&self, machine: &Machine, recorded_on: &Topology) -> Vec<String> {
         let mut notes = Vec::new();

@@ -3,7 +3,7 @@
 use schedlab_machine::Machine;
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
-use schedlab_workload::{Op, RtApp, Workload, WorkloadRead};
+use schedlab_workload::{Completion, Op, RtApp, Workload, WorkloadRead};
 
 use crate::error::Error;
 use crate::scenario::{Files, Row};
@@ -41,17 +41,29 @@ pub(crate) fn check_cpus(
 ) -> Result<(), Error> {
     let topology = &machine.topology;
     let lists = workload.cpu_lists.iter().flat_map(|list| list.cpus());
-    let starts = workload.tasks.iter().filter_map(|task| task.start_cpu.as_ref());
+    let starts = || workload.tasks.iter().filter_map(|task| task.start_cpu.as_ref());
+    let sources = || workload.objects.sources.iter().map(|source| &source.cpu);
+    let devices = workload.objects.devices.iter().filter_map(|device| match &device.completion {
+        Completion::IrqAt(cpu) => Some(cpu),
+        _ => None,
+    });
     let named = workload.code.iter().filter_map(|op| match op {
         Op::InterruptOn { cpu } | Op::Hotplug { cpu, .. } => Some(cpu),
         _ => None,
     });
-    let Some(cpu) = lists.chain(starts).chain(named).copied().find(|cpu| cpu.index() >= topology.nr_cpus())
-    else {
-        return Ok(());
+    let calibrated = workload.calibrated_on.as_ref();
+    let mut all = lists.chain(starts()).chain(named).chain(sources()).chain(devices).chain(calibrated);
+    let missing = all.find(|cpu| cpu.index() >= topology.nr_cpus()).map(|cpu| {
+        let last = topology.nr_cpus() - 1;
+        (*cpu, format!("CPU {cpu} is not in machine \"{}\" (0-{last})", machine.name()))
+    });
+    // Tasks start and interrupts come where a CPU is in use.
+    let offline = || {
+        let cpu = starts().chain(sources()).find(|cpu| !topology.cpu(**cpu).online)?;
+        let online = topology.online();
+        Some((*cpu, format!("CPU {cpu} of machine \"{}\" is offline; {online} are online", machine.name())))
     };
-    let last = topology.nr_cpus() - 1;
-    let message = format!("CPU {cpu} is not in machine \"{}\" (0-{last})", machine.name());
+    let Some((cpu, message)) = missing.or_else(offline) else { return Ok(()) };
     Err(match line_naming(text, cpu) {
         Some(line) => Error::at(file, line, &message),
         None => Error::new(format!("{file}: {message}")),
@@ -69,9 +81,11 @@ fn line_naming(text: &str, cpu: CpuId) -> Option<usize> {
         })
     };
     let names = |line: &str| {
-        let key = line.trim().split_once([' ', '=', ':']);
+        // `cpus = "0-3"`, `nic = { cpu = 3 }`, `"calibration": "CPU3"`, `program = "cpus 0-3"`
+        let lower = line.to_ascii_lowercase();
+        let mut values = lower.match_indices("cpu").map(|(at, word)| &line[at + word.len()..]);
         let mut words = line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ';'));
-        key.is_some_and(|(key, value)| key.contains("cpu") && holds(value))
+        values.any(holds)
             || words.any(|word| matches!(word, "interrupt-on" | "hotplug")) && words.next().is_some_and(holds)
     };
     text.lines().position(names).map(|index| index + 1)

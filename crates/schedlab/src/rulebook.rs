@@ -3,13 +3,13 @@
 //! Features, rules with forms and tunables live in three tables of the `sched`
 //! crate; readers want one, with the value in each preset beside the sentence.
 
-use schedlab_sched::{Feature, Kernel, PRESETS, Reason, Rules, Tunables};
+use schedlab_sched::{Feature, Kernel, PREEMPT_FORMS, PRESETS, Reason, Rules, Tunables};
 use serde::Serialize;
 
 /// One thing that a kernel string can set.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
-    /// `feature`, `rule` or `tunable`.
+    /// `feature`, `rule`, `tunable` or `preemption`.
     pub kind: &'static str,
     /// Name in kernel strings.
     pub name: &'static str,
@@ -34,7 +34,7 @@ pub struct Rulebook {
     pub presets: Vec<&'static str>,
     /// Preemption model of the kernel asked about.
     pub preempt: String,
-    /// Features, then rules, then tunables.
+    /// Features, then rules, then tunables, then the model of preemption.
     pub entries: Vec<Entry>,
 }
 
@@ -70,11 +70,23 @@ impl Rulebook {
             presets: presets.iter().map(|k| (row.get)(&k.tunables).to_string()).collect(),
             value: (row.get)(&kernel.tunables).to_string(),
         });
+        let preemption = Entry {
+            kind: "preemption",
+            name: "preempt",
+            sentence: "Where a running task can be preempted: none at exits to user mode and explicit points, voluntary \
+                       also where the kernel might sleep, full wherever nothing forbids it, lazy as full but fair tasks \
+                       wait for the exit or the next tick; static/ is built so, auto/ the series PREEMPT_AUTO, else it is \
+                       chosen at boot.",
+            source: "kernel/Kconfig.preempt, PREEMPT_DYNAMIC",
+            forms: PREEMPT_FORMS.to_vec(),
+            presets: presets.iter().map(|k| k.preempt.name()).collect(),
+            value: kernel.preempt.name(),
+        };
         Rulebook {
             kernel: kernel.name.clone(),
             presets: PRESETS.to_vec(),
             preempt: kernel.preempt.name(),
-            entries: features.chain(rules).chain(tunables).collect(),
+            entries: features.chain(rules).chain(tunables).chain([preemption]).collect(),
         }
     }
 

@@ -3,6 +3,8 @@
 //! It opens with its story in comments, then names machine, kernels, runs and
 //! seed, says what runs in `[workload]`, and ends with what it expects.
 
+use std::collections::BTreeSet;
+
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
 use schedlab_units::Duration;
@@ -10,6 +12,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::error::Error;
+use crate::experiment::ENDLESS;
 
 /// Gives the text of a file that a scenario names.
 pub trait Files {
@@ -46,6 +49,8 @@ pub struct Scenario {
     pub seed: u64,
     /// Virtual time after which a run is ended, if it has not ended by itself.
     pub limit: Option<Duration>,
+    /// Virtual time within which a run without a limit must have ended.
+    pub endless: Duration,
     /// What runs: one row each.
     pub rows: Vec<Row>,
     /// What is expected.
@@ -145,13 +150,12 @@ impl Scenario {
         if kernels.is_empty() {
             return Err(at.error(Some(raw.kernels.span()), "name at least one kernel, as in [\"v6.12\"]"));
         }
-        if *raw.runs.get_ref() == 0 {
-            return Err(at.error(Some(raw.runs.span()), "runs is at least 1"));
-        }
+        check_runs(*raw.runs.get_ref())
+            .map_err(|e| at.error(Some(raw.runs.span()), &format!("runs is {e}")))?;
         let limit = raw
             .limit
             .as_ref()
-            .map(|text| parse_duration(text.get_ref()).map_err(|e| at.error(Some(text.span()), &e)));
+            .map(|text| parse_limit(text.get_ref()).map_err(|e| at.error(Some(text.span()), &e)));
         let limit = limit.transpose()?;
         let rows = crate::rows::of(file, text, &machine, files)?;
         let expect = raw.expect.iter().map(|e| at.expect(e)).collect::<Result<Vec<_>, _>>()?;
@@ -163,6 +167,7 @@ impl Scenario {
             runs: raw.runs.into_inner(),
             seed: raw.seed,
             limit,
+            endless: ENDLESS,
             rows,
             expect,
         };
@@ -184,6 +189,7 @@ impl Scenario {
             runs: 1,
             seed: 1,
             limit: None,
+            endless: ENDLESS,
             rows: vec![row],
             expect: Vec::new(),
         })
@@ -203,6 +209,13 @@ impl Scenario {
         Ok(())
     }
 
+    /// By what figures of the tables can be named: their measures, and rows and title of a table that joins them.
+    fn metrics(&self) -> BTreeSet<&str> {
+        let measures = self.rows.iter().flat_map(|row| &row.workload.measures).map(|m| m.name.as_str());
+        let rows = self.rows.iter().flat_map(|row| [row.workload.name.as_str(), row.key.as_str()]);
+        measures.chain(rows).filter(|name| !name.is_empty()).collect()
+    }
+
     /// Every expectation must speak of a kernel and a row that are there.
     fn check_expectations(&self) -> Result<(), Error> {
         for expect in &self.expect {
@@ -217,6 +230,13 @@ impl Scenario {
             {
                 let rows: Vec<&str> = self.rows.iter().map(|r| r.key.as_str()).collect();
                 return say(format!("there is no row \"{row}\"; the rows are {}", rows.join(", ")));
+            }
+            if let What::Change { metric, .. } = &expect.what {
+                let known = self.metrics();
+                if !known.contains(metric.as_str()) {
+                    let known: Vec<&str> = known.into_iter().collect();
+                    return say(format!("no table has \"{metric}\"; there are {}", known.join(", ")));
+                }
             }
         }
         Ok(())
@@ -242,6 +262,10 @@ impl Place<'_> {
     fn expect(&self, raw: &Spanned<FileExpect>) -> Result<Expect, Error> {
         let expect = raw.get_ref();
         let what = match (&expect.metric, expect.change, &expect.forks) {
+            (Some(_), Some([low, high]), None) if high < low => {
+                let message = format!("the bounds of change are reversed; write [{high:?}, {low:?}]");
+                return Err(self.error(Some(raw.span()), &message));
+            }
             (Some(metric), Some(change), None) => What::Change { metric: metric.clone(), change },
             (None, None, Some(forks)) => What::Forks(forks.clone()),
             _ => {
@@ -259,6 +283,32 @@ fn story(text: &str) -> String {
     let lines: Vec<&str> =
         text.lines().take_while(|l| l.starts_with('#')).map(|l| l.trim_start_matches('#').trim()).collect();
     lines.join("\n")
+}
+
+/// More runs would fill the memory with what is kept of each.
+pub const RUNS_MAX: u32 = 100_000;
+
+/// Whether there can be so many runs.
+///
+/// # Errors
+/// How many there can be.
+pub fn check_runs(runs: u32) -> Result<(), String> {
+    match runs {
+        0 => Err("at least 1".to_string()),
+        1..=RUNS_MAX => Ok(()),
+        _ => Err(format!("at most {RUNS_MAX}, not {runs}")),
+    }
+}
+
+/// Reads the virtual time after which a run is ended.
+///
+/// # Errors
+/// As [`parse_duration`], and no time at all.
+pub fn parse_limit(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("nothing happens in no time; give a limit like 10s".to_string()),
+        limit => Ok(limit),
+    }
 }
 
 /// Reads `250us`, `4ms`, `1.5s`.
@@ -294,6 +344,9 @@ mod tests {
             assert_eq!(parse_duration(text), Ok(Duration(ns)));
         }
         assert!(parse_duration("10").unwrap_err().contains("250us"));
+        assert!(parse_limit("0s").unwrap_err().contains("in no time"));
+        assert_eq!([1, RUNS_MAX].map(check_runs), [Ok(()), Ok(())]);
+        assert_eq!(check_runs(u32::MAX).unwrap_err(), "at most 100000, not 4294967295");
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Results as the tables people read.
 
+use std::collections::BTreeSet;
+
 use schedlab_report::metrics::Cause;
 use schedlab_report::{Direction, Elapsed, PerfRow, PerfStat, Table};
+use schedlab_workload::Measure;
 
 use crate::experiment::{Results, Run};
 use crate::profile::{self, Function};
@@ -42,6 +45,9 @@ impl Results {
                 } else {
                     (measure.name.as_str(), row.key.as_str())
                 };
+                if !self.is_measured(scenario, &measure.name) {
+                    continue;
+                }
                 let metric = table.metric(name, measure.unit, direction);
                 for (kernel, runs) in by_kernel.iter().enumerate() {
                     for run in runs {
@@ -53,6 +59,27 @@ impl Results {
             }
         }
         table
+    }
+
+    /// Whether any run has a figure for a measure: a rate of nothing is none.
+    fn is_measured(&self, scenario: &Scenario, name: &str) -> bool {
+        scenario.rows.iter().zip(&self.runs).any(|(row, by_kernel)| {
+            let named = |(_, measure): &(usize, &Measure)| measure.name == name;
+            row.workload.measures.iter().enumerate().filter(named).any(|(index, _)| {
+                by_kernel.iter().flatten().any(|run| run.folds.marks[index].value().is_some_and(|v| v != 0.0))
+            })
+        })
+    }
+
+    /// Measures that no run has a figure for, each in a sentence.
+    pub fn unmeasured(&self, scenario: &Scenario) -> Vec<String> {
+        let names: BTreeSet<&str> =
+            scenario.rows.iter().flat_map(|row| &row.workload.measures).map(|m| m.name.as_str()).collect();
+        let without = names.into_iter().filter(|name| !self.is_measured(scenario, name));
+        let sentence = |name: &str| {
+            format!("{name} has no figure: no run came to the marks it is read off; a longer limit may help")
+        };
+        without.map(sentence).collect()
     }
 
     /// Switches, migrations by cause and latencies of each row and kernel.

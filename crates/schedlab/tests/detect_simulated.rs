@@ -3,7 +3,7 @@
 
 use schedlab::report::detect::{Detect, Finding, Findings, Options};
 use schedlab::sched::Kernel;
-use schedlab::{Limits, NoFiles, Scenario, embedded_scenario, run_one};
+use schedlab::{NoFiles, Scenario, embedded_scenario, run_one};
 
 /// What a detector finds in the scenario of pinned STREAM threads.
 fn stream(kernel: &str, detector: &str) -> Findings {
@@ -15,7 +15,7 @@ fn stream(kernel: &str, detector: &str) -> Findings {
 fn findings(text: &str, kernel: &str, detector: &str) -> Findings {
     let scenario = Scenario::parse("scenario", text, &NoFiles).expect("the scenario is whole");
     let kernel = Kernel::parse(kernel).expect("a kernel");
-    let limits = Limits { seed: scenario.seed, limit: scenario.limit };
+    let limits = scenario.limits();
     let options = Options { topology: Some(scenario.machine.topology.clone()), ..Options::default() };
     let (_, detect) =
         run_one(&scenario.machine, &kernel, &scenario.rows[0], limits, |_| Detect::new(options))

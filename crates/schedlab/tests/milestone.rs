@@ -45,7 +45,7 @@ fn an_example_of_rt_app_runs_on_the_machine_at_hand() {
 /// The trace of one run, as text.
 fn trace(kernel: &str, seed: u64) -> Vec<u8> {
     let scenario = stream();
-    let limits = Limits { seed, limit: scenario.limit };
+    let limits = Limits { seed, ..scenario.limits() };
     let kernel = Kernel::parse(kernel).unwrap();
     let writer = |_: &_| Ftrace::new(Vec::new(), Precision::Nano);
     let (_, writer) = run_one(&scenario.machine, &kernel, &scenario.rows[0], limits, writer).unwrap();

@@ -44,18 +44,25 @@ fn load(args: &Compare) -> Result<Scenario, Error> {
         // What the file expects was said about other kernels.
         scenario.expect.clear();
     }
-    match args.runs {
-        Some(0) => return Err(Error::new("--runs is at least 1")),
-        Some(runs) => scenario.runs = runs,
-        None => {}
+    if let Some(runs) = args.runs {
+        scenario.runs = checked(runs)?;
     }
     Ok(scenario)
+}
+
+/// So many runs, if there can be.
+pub fn checked(runs: u32) -> Result<u32, Error> {
+    schedlab::check_runs(runs).map_err(|e| Error::new(format!("--runs is {e}")))?;
+    Ok(runs)
 }
 
 fn run_and_print(args: &Compare, scenario: &Scenario) -> Result<Status, Error> {
     let progress = Progress::new(&scenario.rows[0].workload.name);
     let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
     drop(progress);
+    for note in results.unmeasured(scenario) {
+        eprintln!("schedlab: note: {note}");
+    }
     let options =
         Options { rule: args.rule.parse().map_err(|e| Error::new(format!("{e}")))?, ..Options::default() };
     let comparison = Comparison::new(&results.table(scenario), options);

@@ -75,7 +75,7 @@ fn others() -> Vec<(&'static str, &'static str, String)> {
 fn usage(name: &str, kind: &str, forms: &[&str]) -> String {
     match kind {
         "feature" => format!("v6.1+{name} or v6.1+NO_{name}"),
-        "rule" => format!("v6.1+{name}={}", forms[0]),
+        "rule" | "preemption" => format!("v6.1+{name}={}", forms[0]),
         _ => format!("v6.1+{name}=NUMBER"),
     }
 }

@@ -32,6 +32,7 @@ fn draw(book: &Rulebook) -> String {
         ("feature", "Switches: NAME turns on, NO_NAME off"),
         ("rule", "Rules with forms: NAME=form"),
         ("tunable", "Numbers: name=value"),
+        ("preemption", "Preemption: preempt=model"),
     ] {
         let entries: Vec<&Entry> = book.entries.iter().filter(|e| e.kind == kind).collect();
         if entries.is_empty() {

@@ -7,7 +7,7 @@ use schedlab::machine::{Machine, Without};
 use schedlab::replay::{Beginning, Fidelity, Listener, Runs, State, table};
 use schedlab::report::{Comparison, Options, Stat, render};
 use schedlab::sched::Kernel;
-use schedlab::{Limits, Results, Scenario, run_one};
+use schedlab::{Results, Scenario};
 use serde_json::json;
 
 use crate::args::{Replay, TableFormat, TraceFormat};
@@ -36,9 +36,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     if args.kernel.is_none() {
         kernels.insert(0, facts.kernel.clone());
     }
-    if args.runs == Some(0) {
-        return Err(Error::new("--runs is at least 1"));
-    }
+    args.runs.map(super::compare::checked).transpose()?;
     let options =
         Options { rule: args.rule.parse().map_err(|e| Error::new(format!("{e}")))?, ..Options::default() };
     let target = args.machine.as_deref().map(machine::machine).transpose()?;
@@ -55,6 +53,14 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     recording.feed(&mut listener, || false)?;
     let mut recorded = listener.finish(&found.trace.display().to_string())?;
     recorded.nr_cpus = topology.nr_cpus();
+    for hint in &facts.affinity[..args.affinity.len()] {
+        if !recorded.learned.tasks.iter().any(|task| hint.matches(&task.comm)) {
+            eprintln!(
+                "schedlab: --affinity {}={}: no task of the recording has this name",
+                hint.comm, hint.allowed
+            );
+        }
+    }
     recorded.affinity = facts.affinity;
     recorded.sched_ext = facts.sched_ext;
     if args.programs {
@@ -94,10 +100,9 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
 fn trace_of(scenario: &Scenario, path: &Path) -> Result<(), Error> {
     let format = TraceFormat::of(path).unwrap_or(TraceFormat::FtraceDecisions);
     let kernel = scenario.kernels.last().expect("there is one at least");
-    let limits = Limits { seed: scenario.seed, limit: scenario.limit };
     let (machine, row) = (&scenario.machine, &scenario.rows[0]);
     trace_file::write(Some(path), format, machine.topology.nr_cpus(), |sink| {
-        Ok(run_one(machine, kernel, row, limits, |_| sink).map(drop)?)
+        Ok(scenario.run_row(kernel, row, |_| sink).map(drop)?)
     })
 }
 

@@ -45,10 +45,7 @@ fn tables(names: &[String]) -> Result<Vec<Published>, Error> {
 }
 
 fn runs(args: &Reproduce) -> Result<Option<u32>, Error> {
-    match args.runs {
-        Some(0) => Err(Error::new("--runs is at least 1")),
-        runs => Ok(runs),
-    }
+    args.runs.map(super::compare::checked).transpose()
 }
 
 fn mechanisms(names: &[String]) -> Result<Vec<Mechanism>, Error> {

@@ -62,6 +62,7 @@ fn map(args: &args::Map) -> Result<Status, Error> {
     let recording = Recorded::one(&args.file)?.open()?;
     let nr_cpus = recording.nr_cpus().unwrap_or(0);
     let cpus = args.cpus.as_deref().map(|list| cpus("--cpus", list)).transpose()?;
+    are_there(&args.file, "--cpus", cpus.as_deref(), recording.nr_cpus())?;
     let mut read = Ok(Seen::default());
     let shown = Cell::new(0u64);
     output::print(|out| {
@@ -91,6 +92,7 @@ fn map(args: &args::Map) -> Result<Status, Error> {
 fn timehist(args: &args::Timehist) -> Result<Status, Error> {
     let recording = Recorded::one(&args.file)?.open()?;
     let options = options(args, recording.nr_cpus().unwrap_or(0))?;
+    are_there(&args.file, "--cpu", options.cpus.as_deref(), recording.nr_cpus())?;
     let mut read = Ok(Seen::default());
     let shown = Cell::new(0u64);
     output::print(|out| {
@@ -154,6 +156,18 @@ fn cpus(option: &str, list: &str) -> Result<Vec<CpuId>, Error> {
     let mask =
         CpuMask::parse_list(list, NR_CPUS_MAX).map_err(|error| Error::new(format!("{option}: {error}")))?;
     Ok(mask.iter().collect())
+}
+
+/// Refuses CPUs of which a recording that says how many there are has none.
+fn are_there(file: &Path, option: &str, cpus: Option<&[CpuId]>, nr_cpus: Option<u16>) -> Result<(), Error> {
+    let (Some(cpus), Some(nr_cpus)) = (cpus, nr_cpus) else { return Ok(()) };
+    match cpus.iter().find(|cpu| cpu.0 >= nr_cpus) {
+        Some(cpu) => {
+            let (file, last) = (file.display(), nr_cpus.saturating_sub(1));
+            Err(Error::new(format!("{option}: CPU {cpu} is not in {file} (0-{last})")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A span of the trace's clock, either end left out: `3.95,4.0`.

@@ -1,7 +1,6 @@
 //! `schedlab trace`: one run of a scenario as a trace.
 
 use schedlab::trace::{Filter, Kind};
-use schedlab::{Limits, run_one};
 
 use crate::args::{Trace, TraceFormat};
 use crate::error::{Error, Status};
@@ -13,12 +12,11 @@ pub fn run(args: &Trace) -> Result<Status, Error> {
     let scenario = scenario::load(&args.what)?;
     let kernel = scenario::kernel(&scenario, args.kernel.as_deref())?;
     let row = scenario::row(&scenario, args.row.as_deref())?;
-    let limits = Limits { seed: scenario.seed, limit: scenario.limit };
     let path = args.output.as_deref();
     let format = args.format.or_else(|| TraceFormat::of(path?)).unwrap_or(TraceFormat::Ftrace);
     trace_file::write(path, format, scenario.machine.topology.nr_cpus(), |sink| {
         let filter = Filter::new(args.events.iter().map(String::as_str), sink);
-        Ok(run_one(&scenario.machine, &kernel, row, limits, |_| filter).map(drop)?)
+        Ok(scenario.run_row(&kernel, row, |_| filter).map(drop)?)
     })?;
     Ok(Status::Done)
 }

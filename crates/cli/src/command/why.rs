@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use schedlab::trace::{Comm, Each, Event, Kind, Tee};
 use schedlab::units::{Pid, Time};
 use schedlab::why::{Answer, Question, Why};
-use schedlab::{Limits, run_one};
 
 use crate::args;
 use crate::error::{Error, Status};
@@ -17,7 +16,6 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
     let scenario = scenario::load(&args.what)?;
     let kernel = scenario::kernel(&scenario, args.kernel.as_deref())?;
     let row = scenario::row(&scenario, args.row.as_deref())?;
-    let limits = Limits { seed: scenario.seed, limit: scenario.limit };
     let instant = |text: &Option<String>| -> Result<Option<Time>, Error> {
         text.as_deref()
             .map(|t| schedlab::parse_duration(t).map(|d| Time(d.0)).map_err(Error::new))
@@ -28,7 +26,15 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
     let mut more = 0usize;
     let mut names: BTreeSet<(Comm, Pid)> = BTreeSet::new();
     let mut end = Time::ZERO;
-    let (_, _) = run_one(&scenario.machine, &kernel, row, limits, |_| {
+    if let (Some(from), Some(to)) = (question.from, question.to)
+        && to < from
+    {
+        return Err(Error::new(format!("--from {from} is behind --to {to}")));
+    }
+    if args.most == 0 {
+        return Err(Error::new("--most is at least 1"));
+    }
+    let (_, _) = scenario.run_row(&kernel, row, |_| {
         let why = Why::new(question, |answer: Answer| {
             if args.kind.as_ref().is_some_and(|kind| kind != answer.kind) {
                 return;
@@ -46,7 +52,7 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
         Tee(why, names)
     })?;
     if answers.is_empty() {
-        tell_what_there_is(args, &names, end);
+        tell_what_there_is(args, &names, end)?;
     }
     match args.format {
         Format::Json => output::print_json(&answers)?,
@@ -70,16 +76,18 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
 const NAMED: usize = 12;
 
 /// Says which tasks there are, and when, where nothing was found of those asked for.
-fn tell_what_there_is(args: &args::Why, tasks: &BTreeSet<(Comm, Pid)>, end: Time) {
+fn tell_what_there_is(args: &args::Why, tasks: &BTreeSet<(Comm, Pid)>, end: Time) -> Result<(), Error> {
     if let Some(asked) = &args.task
         && !tasks.iter().any(|(comm, pid)| asked == &comm.to_string() || asked == &pid.to_string())
     {
         let names: BTreeSet<String> = tasks.iter().map(|(comm, _)| comm.to_string()).collect();
         let more = if names.len() > NAMED { ", .." } else { "" };
         let names: Vec<String> = names.into_iter().take(NAMED).collect();
-        eprintln!("schedlab: no task \"{asked}\" runs; there are {}{more}", names.join(", "));
+        let names = names.join(", ");
+        return Err(Error::new(format!("no task \"{asked}\" runs before {end}; there are {names}{more}")));
     }
     if args.from.is_some() || args.to.is_some() {
         eprintln!("schedlab: the run ends at {end}");
     }
+    Ok(())
 }

@@ -12,7 +12,7 @@ use super::beginning::BEGINNING;
 use super::fidelity::{FIGURES, values};
 use super::{Form, Home, Place, figures, ms};
 use crate::error::Error;
-use crate::experiment::{ENDLESS, spread};
+use crate::experiment::spread;
 use crate::measured::Measured;
 use crate::scenario::Row;
 
@@ -49,8 +49,17 @@ impl<'a> Trial<'a> {
         let simulation = Simulation::new(&self.place.machine, kernel, &self.row.workload)
             .map_err(|e| Error::new(e.to_string()))?;
         let mut sinks = Tee(Measured::new(self.row.prologue, figures()), Tasks::default());
-        let outcome = simulation.past(past.clone()).seed(seed).limit(ENDLESS).run(&mut sinks);
-        if outcome.end == End::Duration || !outcome.is_ok() {
+        let outcome = simulation.past(past.clone()).seed(seed).limit(recorded.endless()).run(&mut sinks);
+        if outcome.end == End::Duration {
+            return Err(Error::new(format!(
+                "{}: the replay on its own machine did not end within {}, though the recording did within {}; replay \
+                 a part of it",
+                recorded.name,
+                recorded.endless(),
+                recorded.figures.busy.span()
+            )));
+        }
+        if !outcome.is_ok() {
             return Err(Error::new(format!(
                 "{}: the replay on its own machine: {}",
                 recorded.name, outcome.end

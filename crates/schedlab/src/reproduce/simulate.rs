@@ -294,7 +294,7 @@ impl Job<'_> {
         let machine =
             setting.apply(&self.scenario.machine).expect("jobs are made where it changes something");
         let (row, kernel) = (&self.scenario.rows[self.row], &self.scenario.kernels[self.kernel]);
-        let limits = Limits { seed: self.seed, limit: self.scenario.limit };
+        let limits = Limits { seed: self.seed, ..self.scenario.limits() };
         let run = match copies.0.get(&(self.name, self.row, self.kernel, self.seed)) {
             Some((spans, warm)) => {
                 let copy = warm.lock().expect("nobody panics over a copy").on(&machine);
