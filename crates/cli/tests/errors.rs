@@ -380,9 +380,14 @@ fn values_that_cannot_be() {
                 schedlab: s.toml: v6.12: nothing can happen any more: a (1000) waits for semaphore "s"
             "#]],
         ),
-        ("tunable", with("", ""), &["run", "s.toml", "--kernel", "v4.13+sched_time_avg_ms=0"], expect![[r#"
+        (
+            "tunable",
+            with("", ""),
+            &["run", "s.toml", "--kernel", "v4.13+sched_time_avg_ms=0"],
+            expect![[r#"
             schedlab: sched_time_avg_ms is 1 to 2147483647, not 0
-        "#]]),
+        "#]],
+        ),
     ] {
         check(name, Some(("s.toml", &text)), args, expected);
     }
