@@ -7,6 +7,7 @@
 
 mod avoid;
 mod finding;
+mod heard;
 mod idle_while_waiting;
 mod latency_outlier;
 mod llc_walk;
