@@ -102,12 +102,12 @@ impl Engine<'_> {
         self.sleep(cpu, stopper, TaskState::Interruptible, Wait::Work, Stage::Stopper);
     }
 
-    /// Moves a task that is queued; one that sleeps will be placed from there.
+    /// Moves a task that is queued; one that sleeps will be placed from there. A CPU that left meanwhile gets nobody.
     ///
-    /// Kernel: migration_cpu_stop(), kernel/sched/core.c, v6.12.
+    /// Kernel: migration_cpu_stop(), __migrate_task(), kernel/sched/core.c, v6.12.
     fn move_to(&mut self, cpu: CpuId, task: TaskId, to: CpuId, cause: MigrationCause) {
         let entry = self.sched.task(task);
-        if entry.cpu == cpu && entry.allowed.contains(to) {
+        if entry.cpu == cpu && self.sched.is_cpu_allowed(task, to) {
             if entry.on_rq {
                 self.sched.move_queued_task(task, to, cause, self.now);
             } else {

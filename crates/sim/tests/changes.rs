@@ -84,6 +84,31 @@ fn a_bound_task_may_run_elsewhere_when_its_cpu_is_gone() {
     assert_eq!(last, Some(CpuId(0)));
 }
 
+/// It binds itself to a CPU whose stopper is already on the way to take that out of use.
+#[test]
+fn nobody_is_moved_to_a_cpu_that_left_meanwhile() {
+    let machine = Machine::preset("1x2").unwrap();
+    for kernel in PRESETS {
+        let mut w = WorkloadBuilder::new("test");
+        let cpus = w.cpus(CpuList::new([CpuId(1)]).unwrap());
+        let program = w.program("leaves", |p| {
+            p.op(Op::Hotplug { cpu: CpuId(1), to: Plug::Offline });
+            p.op(Op::SetCpus { cpus: Some(cpus) });
+            p.run(ms(5));
+        });
+        w.task(TaskSpec { start_cpu: Some(CpuId(0)), ..TaskSpec::root("leaves", program) });
+        let workload = w.finish().unwrap();
+        let parsed = Kernel::parse(kernel).unwrap();
+        let mut last = None;
+        run(&Simulation::new(&machine, &parsed, &workload).unwrap(), |event| {
+            if let Kind::SchedSwitch { next_pid: Pid(1000), .. } = event.kind {
+                last = Some(event.cpu);
+            }
+        });
+        assert_eq!(last, Some(CpuId(0)), "{kernel}");
+    }
+}
+
 /// Two hogs, a thread of the kernel bound to CPU 1, and a task that takes that CPU out of use for 100 ms, and then its own, the
 /// last one.
 #[test]

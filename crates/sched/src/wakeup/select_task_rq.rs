@@ -98,8 +98,10 @@ impl Sched {
         placement
     }
 
+    /// Whether a task may use a CPU, and that is in use.
+    ///
     /// Kernel: is_cpu_allowed(), kernel/sched/core.c, v6.12.
-    fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool {
+    pub fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool {
         let p = self.task(task);
         let rq = &self.rqs[cpu];
         p.allowed.contains(cpu) && if p.is_per_cpu_kthread() { rq.online } else { rq.active }
