@@ -7,10 +7,9 @@ use crate::comm::Comm;
 /// Threads that the kernel has for each CPU, named after it, but for its workers.
 ///
 /// Others have such names too and are bound to nothing: `rcuop/4` and `rcub/0` of the kernel, and whatever a program calls
-/// its threads, or is left of a longer name: `dmcrypt_write/2`.
+/// its threads, or is left of a longer name: `dmcrypt_write/2`. `ktimersoftd` is of PREEMPT_RT, `erofs_worker` of a file system.
 ///
-/// Kernel: smp_hotplug_thread, include/linux/smpboot.h, v4.13 to v7.2, with `ktimersoftd` of PREEMPT_RT;
-/// kthread_create_worker_on_cpu(), fs/erofs/zdata.c, v6.12.
+/// Kernel: smp_hotplug_thread, include/linux/smpboot.h, v4.13, v6.12, v7.2.
 const PER_CPU: [&[u8]; 11] = [
     b"backlog_napi",
     b"cpuhp",

@@ -53,10 +53,11 @@ struct Bad {
     rule: Option<String>,
 }
 
-/// Kinds of interrupts. One comes while an earlier one goes on, at most once, and is over before that goes on.
+/// Kinds of interrupts. One comes while an earlier one goes on, at most once, and is over before that goes on: handlers run
+/// with interrupts off, and what another CPU asks for may be done within one.
 ///
-/// Kernel: handle_softirqs(), kernel/softirq.c; __handle_irq_event_percpu(), kernel/irq/handle.c, v6.12, with interrupts off;
-/// do_handle_IPI(), arch/arm64/kernel/smp.c, which is within a handler of its own.
+/// Kernel: handle_softirqs(), kernel/softirq.c; __handle_irq_event_percpu(), kernel/irq/handle.c; do_handle_IPI(),
+/// arch/arm64/kernel/smp.c, v6.12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interrupt {
     Soft,
