@@ -183,8 +183,8 @@ fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &Lost, wait: &Wait, sce
     let idle = &lost.served_by;
     let cpu = wait.longest(time);
     let (curr, alone) = scene.ran_most(cpu, since, time).unzip();
-    let behind = curr.map_or(String::new(), |curr| {
-        format!(" behind {}{}", scene.name(curr), if alone == Some(true) { "" } else { " and others" })
+    let behind = curr.as_ref().map_or(String::new(), |curr| {
+        format!(" behind {curr}{}", if alone == Some(true) { "" } else { " and others" })
     });
     let placed =
         scene.task(pid).and_then(|task| task.placed.as_ref()).filter(|_| wait.after != After::Running);
@@ -216,7 +216,7 @@ fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &Lost, wait: &Wait, sce
         from_ns: since.0,
         to_ns: time.0,
         cpus: std::iter::once(cpu.0).chain(numbers(idle)).collect(),
-        tasks: std::iter::once(pid).chain(curr).map(|pid| scene.name(pid)).collect(),
+        tasks: std::iter::once(scene.name(pid)).chain(curr).collect(),
         what: format!(
             "{} waited {} on CPU {cpu}{behind}; for {} of it {}",
             scene.name(pid),

@@ -174,7 +174,7 @@ fn without_switch(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> String {
             .into();
     }
     if let Some(above) = above(pid, wait, time, scene) {
-        return format!("priority: {} is before it, whatever their slices", scene.name(above));
+        return format!("priority: {above} is before it, whatever their slices");
     }
     match scene.idle_for(pid).is_empty() {
         true => "none alone: the turns of all before it add up; less load avoids it".into(),
@@ -183,12 +183,12 @@ fn without_switch(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> String {
 }
 
 /// The real-time or deadline task that had the CPU for most of a wait, if it is before the one that waited.
-fn above(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> Option<Pid> {
+fn above(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> Option<Task> {
     /// The first priority of fair tasks.
     const FAIR: i32 = 100;
     let prio = |pid| scene.task(pid).and_then(|task| task.prio);
     let (ran, _) = scene.ran_most(wait.longest(time), wait.since, time)?;
-    let before = prio(ran)?;
+    let before = prio(Pid(ran.pid))?;
     (before < FAIR && prio(pid).is_none_or(|own| before <= own)).then_some(ran)
 }
 

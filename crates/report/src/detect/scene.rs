@@ -370,13 +370,16 @@ impl Scene {
     }
 
     /// Who ran longest on a CPU from one time to another, idling aside, and whether for nearly all of it.
-    pub fn ran_most(&self, cpu: CpuId, from: Time, to: Time) -> Option<(Pid, bool)> {
-        let mut spans: BTreeMap<Pid, Duration> = BTreeMap::new();
+    pub fn ran_most(&self, cpu: CpuId, from: Time, to: Time) -> Option<(Task, bool)> {
+        let mut spans: BTreeMap<Pid, (Duration, Comm)> = BTreeMap::new();
         for stretch in self.ran(cpu, from, to).iter().filter(|stretch| stretch.pid != Pid::IDLE) {
-            *spans.entry(stretch.pid).or_default() += stretch.to.since(stretch.from);
+            let (span, comm) = spans.entry(stretch.pid).or_default();
+            *span += stretch.to.since(stretch.from);
+            *comm = stretch.comm;
         }
-        let (pid, span) = spans.into_iter().max_by_key(|(_, span)| *span)?;
-        Some((pid, span.0 >= to.since(from).0 / 10 * 9))
+        let (pid, (span, comm)) = spans.into_iter().max_by_key(|(_, (span, _))| *span)?;
+        let task = Task { pid: pid.0, comm: comm.to_string() };
+        Some((task, span.0 >= to.since(from).0 / 10 * 9))
     }
 
     /// Follows one event, after [`Scene::sync`].
