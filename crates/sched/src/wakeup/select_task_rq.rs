@@ -108,7 +108,7 @@ impl Sched {
     }
 
     /// The first CPU that is possible, of the task's node before others. A task whose CPUs are all gone
-    /// goes to the first one there is, and may run anywhere from then on ([`Sched::widen_affinity`]).
+    /// goes to the first one there is, and may run anywhere from then on (`widen_affinity()`).
     ///
     /// Kernel: select_fallback_rq(), kernel/sched/core.c, v6.12.
     pub fn select_fallback_rq(&self, task: TaskId) -> CpuId {
