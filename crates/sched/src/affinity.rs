@@ -41,11 +41,8 @@ impl Sched {
     /// Of the CPUs that a task may use from now on the one to which it goes if it must.
     fn cpu_of_affinity(&self, by: CpuId, kthread: bool, allowed: &CpuMask) -> CpuId {
         let valid = |cpu: &CpuId| if kthread { self.rqs[*cpu].online } else { self.rqs[*cpu].active };
-        let from = match self.kernel.rules.any_cpu {
-            AnyCpu::First => 0,
-            AnyCpu::Affinity | AnyCpu::InTurn => self.rqs[by].any_cpu.index() + 1,
-        };
-        allowed.iter_wrap(from).find(valid).expect("an allowed CPU is in use")
+        let in_turn = self.kernel.rules.any_cpu != AnyCpu::First;
+        self.any_and_distribute(by, allowed, in_turn).find(valid).expect("an allowed CPU is in use")
     }
 
     /// Sets the CPUs a task may use, wherever it is. As with any change of a task it is taken off its queue for that and put

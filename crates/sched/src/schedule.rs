@@ -268,9 +268,14 @@ impl Sched {
         }
     }
 
-    /// Kernel: put_prev_set_next_task(), kernel/sched/sched.h, v7.2; pick_next_task_fair(), v6.1.
+    /// Kernel: put_prev_set_next_task(), kernel/sched/sched.h, v7.2; pick_next_task_fair(), v6.1; pick_next_entity(), v5.10.
     fn put_prev_set_next(&mut self, cpu: CpuId, prev: Curr, next: Curr) {
-        self.clear_buddies_of_pick(next);
+        if let Curr::Task(task) = next
+            && self.kernel.rules.buddies_clear == BuddiesClear::Picked
+            && self.class_of(task) == Class::Fair
+        {
+            self.each_level(SeId(task.0), self.root_cfs_id(cpu), Sched::clear_buddies);
+        }
         if next == prev {
             self.picked_again(cpu, next);
             return;
@@ -285,22 +290,6 @@ impl Sched {
             self.set_next(cpu, next, prev_class);
         }
         self.rqs[cpu].curr = next;
-    }
-
-    /// Who was picked is no buddy any more, on any level.
-    ///
-    /// Kernel: pick_next_entity(), kernel/sched/fair.c, v5.10.
-    fn clear_buddies_of_pick(&mut self, next: Curr) {
-        if let Curr::Task(task) = next
-            && self.kernel.rules.buddies_clear == BuddiesClear::Picked
-            && self.class_of(task) == Class::Fair
-        {
-            let mut level = Some(SeId(task.0));
-            while let Some(se) = level {
-                self.clear_buddies(self.cfs_rq_of(se), se);
-                level = self.se(se).parent;
-            }
-        }
     }
 
     /// The running task stays.

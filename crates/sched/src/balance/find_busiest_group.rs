@@ -3,6 +3,7 @@
 use super::env::LbEnv;
 use super::{GroupSeen, GroupType, SgLbStats};
 use crate::group_sums::{CpuStats, GroupSums};
+use crate::wakeup::fits_capacity;
 use crate::{AsymGroups, AsymPacking, Feature, FullyBusyTie, IdleType, Reason, SchedGroup, SdFlags, SgId};
 use schedlab_topology::CpuId;
 
@@ -397,13 +398,6 @@ fn less_spare(stats: &SgLbStats, busiest: &SgLbStats) -> bool {
 /// Kernel: capacity_greater(), kernel/sched/fair.c, v5.13.
 pub(super) fn capacity_greater(a: u64, b: u64) -> bool {
     a * 1024 > b * 1078
-}
-
-/// Whether a capacity is smaller than another by 20 %.
-///
-/// Kernel: fits_capacity(), kernel/sched/fair.c, v5.5; group_smaller_cpu_capacity(), v4.13.
-pub(super) fn fits_capacity(a: u64, b: u64) -> bool {
-    a * 1280 < b * 1024
 }
 
 /// Whether CPU `a` is to be used before `b`: lower numbers first.

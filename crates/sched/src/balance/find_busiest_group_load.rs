@@ -6,8 +6,9 @@
 //! and present load, one that receives with the higher.
 
 use super::env::LbEnv;
-use super::find_busiest_group::{Balanced, fits_capacity, sched_asym_prefer};
+use super::find_busiest_group::{Balanced, sched_asym_prefer};
 use super::{GroupSeen, GroupType, MigrationType, SgLbStats};
+use crate::wakeup::fits_capacity;
 use crate::{IdleType, Reason, SchedGroup, SdFlags, SgId};
 use schedlab_topology::CpuId;
 

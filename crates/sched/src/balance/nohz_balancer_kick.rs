@@ -117,7 +117,7 @@ impl Sched {
             self.nohz_idle_cpus.first().filter(|&first| self.idle_cpu(first))?
         };
         let pending = &mut self.rqs[ilb].nohz_kick;
-        let was_pending = pending.balance || pending.stats || pending.next;
+        let was_pending = pending.any();
         pending.balance |= kick.balance;
         pending.stats |= kick.stats;
         pending.next |= kick.next;

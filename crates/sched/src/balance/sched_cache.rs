@@ -12,6 +12,7 @@ use alloc::collections::BTreeMap;
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_units::{TaskId, Time};
 
+use crate::wakeup::fits_capacity;
 use crate::{Curr, Feature, NICE_0_LOAD, Sched, SharedId};
 
 /// Time that halves once per epoch.
@@ -246,7 +247,7 @@ impl Sched {
             tolerance => tolerance,
         };
         let running = group.nr_running_avg.max(0) as u64 * u64::from(self.domains.smt_threads);
-        running * 1280 >= scale * u64::from(self.domains.per_cpu[cpu].llc_size) * 1024
+        !fits_capacity(running, scale * u64::from(self.domains.per_cpu[cpu].llc_size))
     }
 
     /// The tick of a thread: at most once per epoch its process is looked at. The kernel

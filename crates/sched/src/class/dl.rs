@@ -33,6 +33,16 @@ fn next_period(task: &Task) -> u64 {
     task.dl_deadline.wrapping_sub(deadline).wrapping_add(period)
 }
 
+/// Adds periods, each with its budget, until something of a budget is left.
+///
+/// Kernel: replenish_dl_entity(), kernel/sched/deadline.c, v6.1, v6.12.
+pub(super) fn add_periods(deadline: &mut u64, left: &mut i64, period: u64, budget: u64) {
+    while *left <= 0 {
+        *deadline = deadline.wrapping_add(period);
+        *left += budget as i64;
+    }
+}
+
 impl Rq {
     /// Kernel: pick_task_dl(), kernel/sched/deadline.c, v6.12.
     #[inline]
@@ -226,10 +236,7 @@ impl Sched {
         let now = self.rqs[self.task(task).cpu].clock;
         let entry = self.task_mut(task);
         let (runtime, _, period) = params(entry.policy);
-        while entry.dl_runtime <= 0 {
-            entry.dl_deadline = entry.dl_deadline.wrapping_add(period);
-            entry.dl_runtime += runtime.max(1) as i64;
-        }
+        add_periods(&mut entry.dl_deadline, &mut entry.dl_runtime, period, runtime.max(1));
         entry.dl_throttled = false;
         if before(entry.dl_deadline, now) {
             self.new_dl_period(task);

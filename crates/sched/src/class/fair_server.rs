@@ -15,6 +15,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
+use super::dl::add_periods;
 use crate::cfs_rq::before;
 use crate::{Effect, RtThrottle, Sched};
 
@@ -153,10 +154,7 @@ impl Sched {
     fn fair_server_replenish(&mut self, cpu: CpuId) {
         let rq = &mut self.rqs[cpu];
         let server = &mut rq.fair_server;
-        while server.runtime <= 0 {
-            server.deadline += PERIOD;
-            server.runtime += RUNTIME;
-        }
+        add_periods(&mut server.deadline, &mut server.runtime, PERIOD, RUNTIME as u64);
         if before(server.deadline, rq.clock) {
             self.fair_server_new_period(cpu);
         }

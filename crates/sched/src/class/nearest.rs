@@ -58,11 +58,21 @@ impl Sched {
     }
 
     /// The one of them that is taken, if there are any.
-    ///
-    /// Kernel: cpumask_any_and_distribute(), lib/cpumask.c, v6.12.
     pub(super) fn take_nearest(&self, nearest: &Nearest, this: CpuId) -> Option<Taken> {
         let in_turn = nearest.in_turn;
-        let from = if in_turn { self.rqs[this].any_cpu.index() + 1 } else { 0 };
-        nearest.cpus.iter_wrap(from).next().map(|cpu| Taken { cpu, in_turn })
+        self.any_and_distribute(this, &nearest.cpus, in_turn).next().map(|cpu| Taken { cpu, in_turn })
+    }
+
+    /// CPUs of a mask in the order in which they are taken: from the first on, or from the one behind that which the CPU
+    /// that asks took last.
+    ///
+    /// Kernel: cpumask_any_and_distribute(), lib/cpumask.c, v6.12.
+    pub(crate) fn any_and_distribute<'a>(
+        &self,
+        this: CpuId,
+        mask: &'a CpuMask,
+        in_turn: bool,
+    ) -> impl Iterator<Item = CpuId> + use<'a> {
+        mask.iter_wrap(if in_turn { self.rqs[this].any_cpu.index() + 1 } else { 0 })
     }
 }

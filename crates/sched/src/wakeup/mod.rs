@@ -46,7 +46,7 @@ pub use numa_imbalance::adjust_numa_imbalance;
 pub use record_wakee::Wakees;
 pub use select_idle_sibling::select_idle_sibling;
 pub use select_task_rq::select_task_rq_fair;
-pub(crate) use util_fits_cpu::util_fits_cpu;
+pub(crate) use util_fits_cpu::{fits_capacity, util_fits_cpu};
 pub use wake_affine::{Affine, EffectiveLoads, heeds_sync, wake_affine, wake_affine_weight};
 pub use wake_wide::{flips_spread, wake_wide};
 

@@ -5,10 +5,10 @@ use schedlab_units::TaskId;
 
 use crate::{AsymFits, View};
 
-/// With a fifth to spare.
+/// Whether a utilisation, or a capacity, is less than a capacity with a fifth to spare.
 ///
-/// Kernel: fits_capacity(), kernel/sched/fair.c, v6.12.
-pub(super) fn fits_capacity(util: u64, capacity: u64) -> bool {
+/// Kernel: fits_capacity(), kernel/sched/fair.c, v5.5, v6.12; group_smaller_cpu_capacity(), v4.13.
+pub(crate) fn fits_capacity(util: u64, capacity: u64) -> bool {
     util * 1280 < capacity * 1024
 }
 

@@ -6,6 +6,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
+use super::fits_capacity;
 use crate::{View, WakeCap};
 
 /// Kernel: wake_cap(), kernel/sched/fair.c, v4.13, v5.5; gone in v5.8.
@@ -25,7 +26,7 @@ pub(super) fn wake_cap(view: &View, task: TaskId, this: CpuId, prev: CpuId) -> b
         WakeCap::All => sched.task(task).se.avg.util_avg,
         _ => sched.task_util_est(task),
     };
-    util * 1280 >= min * 1024
+    !fits_capacity(util, min)
 }
 
 #[cfg(test)]
