@@ -53,16 +53,19 @@ impl Shadow {
     /// A task was switched to, or from, unseen.
     pub fn switched_unseen(&mut self, cpu: CpuId) {
         self.unseen_switches += 1;
+        self.loses_sight(cpu);
+    }
+
+    /// Who waits on a CPU, and what they are owed, is not known from now on.
+    fn loses_sight(&mut self, cpu: CpuId) {
         self.unseen[cpu] = true;
         self.lags_are_unknown(cpu);
     }
 
     /// The recorder lost events of a CPU, or of some that is not known.
     pub fn events_lost(&mut self, cpu: Option<CpuId>) {
-        let concerned: Vec<CpuId> = self.cpus().filter(|&other| cpu.is_none_or(|cpu| cpu == other)).collect();
-        for cpu in concerned {
-            self.unseen[cpu] = true;
-            self.lags_are_unknown(cpu);
+        for other in self.cpus().filter(|&other| cpu.is_none_or(|cpu| cpu == other)) {
+            self.loses_sight(other);
         }
     }
 

@@ -139,6 +139,11 @@ impl Worst {
         }
     }
 
+    /// One of as many, still empty.
+    pub fn another(&self) -> Worst {
+        Worst::new(self.room)
+    }
+
     /// Takes what another one found.
     pub fn merge(&mut self, other: Worst) {
         self.count += other.count;

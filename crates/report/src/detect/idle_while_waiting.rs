@@ -35,7 +35,6 @@ pub(super) struct IdleWhileWaiting {
     worst: Worst,
     /// What is found only if this CPU, of which there was no event yet, is idle.
     presumed: BTreeMap<CpuId, Worst>,
-    kept: usize,
     waits: u64,
 }
 
@@ -99,7 +98,6 @@ impl IdleWhileWaiting {
             held: BTreeSet::new(),
             worst: Worst::new(thresholds.worst),
             presumed: BTreeMap::new(),
-            kept: thresholds.worst,
             waits: 0,
         }
     }
@@ -153,11 +151,11 @@ impl IdleWhileWaiting {
         let found = if presumed.weight() == served_by.weight()
             && let Some(cpu) = presumed.first()
         {
-            self.presumed.entry(cpu).or_insert_with(|| Worst::new(self.kept))
+            self.presumed.entry(cpu).or_insert_with(|| self.worst.another())
         } else {
             &mut self.worst
         };
-        let lost = Lost { span: lost, served_by, all_the_time };
+        let lost = BesideIdle { span: lost, served_by, all_the_time };
         found.add(lost.span, 1, || finding(pid, waiting, time, &lost, wait, scene));
     }
 
@@ -170,7 +168,7 @@ impl IdleWhileWaiting {
 }
 
 /// Time lost beside idle CPUs.
-struct Lost {
+struct BesideIdle {
     span: Duration,
     /// The CPUs that were idle last.
     served_by: CpuMask,
@@ -178,7 +176,7 @@ struct Lost {
     all_the_time: bool,
 }
 
-fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &Lost, wait: &Wait, scene: &Scene) -> Finding {
+fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &BesideIdle, wait: &Wait, scene: &Scene) -> Finding {
     let since = waiting.since;
     let idle = &lost.served_by;
     let cpu = wait.longest(time);

@@ -39,27 +39,36 @@ impl LatencyOutlier {
         }
     }
 
-    /// A task's wait ends on a CPU, in the scene before.
+    /// A task comes to run on a CPU, in the scene before.
     fn runs(&mut self, pid: Pid, comm: Comm, cpu: CpuId, time: Time, scene: &Scene) {
-        let Some(wait) = scene.wait(pid).filter(|wait| wait.after != After::Running) else { return };
-        let latency = time.since(wait.since);
-        self.latencies.record(latency.0);
-        if latency >= self.threshold {
-            self.worst.add(latency, 1, || finding(pid, comm, Some(cpu), time, wait, scene));
+        if let Some(wait) = wait_to_begin(pid, scene) {
+            self.ends(pid, comm, Some(cpu), time, wait, scene);
         }
     }
 
-    /// Who still waits when the trace ends.
+    /// Who has waited for long when the trace ends.
     fn still_waiting(&mut self, scene: &Scene, end: Time) {
         for (pid, task) in scene.tasks() {
-            let Some(wait) = scene.wait(pid).filter(|wait| wait.after != After::Running) else { continue };
-            let latency = end.since(wait.since);
-            if latency >= self.threshold {
-                self.latencies.record(latency.0);
-                self.worst.add(latency, 1, || finding(pid, task.comm, None, end, wait, scene));
+            if let Some(wait) = wait_to_begin(pid, scene)
+                && end.since(wait.since) >= self.threshold
+            {
+                self.ends(pid, task.comm, None, end, wait, scene);
             }
         }
     }
+
+    fn ends(&mut self, pid: Pid, comm: Comm, cpu: Option<CpuId>, time: Time, wait: &Wait, scene: &Scene) {
+        let latency = time.since(wait.since);
+        self.latencies.record(latency.0);
+        if latency >= self.threshold {
+            self.worst.add(latency, 1, || finding(pid, comm, cpu, time, wait, scene));
+        }
+    }
+}
+
+/// The wait of a task that was woken or made, and has not run since.
+fn wait_to_begin(pid: Pid, scene: &Scene) -> Option<&Wait> {
+    scene.wait(pid).filter(|wait| wait.after != After::Running)
 }
 
 /// A wait that ends on a CPU, or with the trace.
