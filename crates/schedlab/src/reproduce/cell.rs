@@ -27,8 +27,10 @@ pub struct Cell {
     pub simulated: Option<Figure>,
     /// Standard error of that mean.
     pub standard_error: Option<f64>,
-    /// Relative error in percent; for changes the distance in percentage points.
+    /// How far off it is, in `error_unit`.
     pub error: Option<f64>,
+    /// `%` of the published number; for changes and parts of a way, percentage points, `pp`.
+    pub error_unit: &'static str,
     /// What the published number is used for.
     #[serde(rename = "use")]
     pub used: Use,
@@ -111,6 +113,7 @@ pub fn cells(published: &Published, wanted: impl Fn(&Block, &Row) -> bool, answe
                     column: column.name.clone(),
                     unit: unit(block, &column.kind).to_string(),
                     error: error(&column.kind, given, simulated.as_ref()),
+                    error_unit: error_unit(&column.kind),
                     standard_error: found[index].as_ref().and_then(|f| f.standard_error),
                     used: given.used,
                     tolerance: given.tolerance.to_string(),
@@ -154,6 +157,14 @@ fn error(kind: &Kind, given: &Given, simulated: Option<&Figure>) -> Option<f64> 
         Kind::Value { .. } | Kind::Ratio { .. } => 100.0 * (simulated / published - 1.0),
         Kind::Change { .. } | Kind::Recovered { .. } => simulated - published,
     })
+}
+
+/// The unit of [`error`]. What is a percentage by itself, a share of cycles for one, has a relative error as all values have.
+fn error_unit(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Value { .. } | Kind::Ratio { .. } => "%",
+        Kind::Change { .. } | Kind::Recovered { .. } => "pp",
+    }
 }
 
 /// The samples of a value column, seed by seed, in the unit of the block.
@@ -238,6 +249,7 @@ pub fn word(block: &Block, column: usize, found: &Found) -> Option<Word> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reproduce::tolerance::Tolerance;
 
     #[test]
     fn a_change_within_its_noise_is_judged_as_none() {
@@ -247,5 +259,29 @@ mod tests {
         };
         assert_eq!(judge(0.3, 0.4), Figure::Number(0.0));
         assert_eq!(judge(-0.3, 0.2), Figure::Number(-0.3));
+    }
+
+    /// A share of cycles of 4 % that was published as 5 % is a fifth too low, and a change of -4 % a point above one of -5 %.
+    #[test]
+    fn only_what_follows_from_other_columns_is_off_by_points() {
+        let given = |number| Given {
+            figure: Some(Figure::Number(number)),
+            significant: false,
+            used: Use::Pred,
+            tolerance: Tolerance::parse("-").unwrap(),
+        };
+        let off = |kind: &Kind, published, simulated| {
+            let error = error(kind, &given(published), Some(&Figure::Number(simulated))).unwrap();
+            (error.round(), error_unit(kind))
+        };
+        let of = |figure: &str| Key {
+            scenario: String::new(),
+            row: String::new(),
+            kernel: String::new(),
+            figure: figure.to_string(),
+        };
+        let share = Kind::Value { key: of("update_load_avg node 0"), scale: 1.0, row_over: None };
+        assert_eq!(off(&share, 5.0, 4.0), (-20.0, "%"));
+        assert_eq!(off(&Kind::Change { of: 1, against: 0 }, -5.0, -4.0), (1.0, "pp"));
     }
 }

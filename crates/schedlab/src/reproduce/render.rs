@@ -142,10 +142,7 @@ fn line(cell: &Cell) -> [String; 9] {
         true => format!(" ±{e:.1}"),
         false => format!(" ±{}", number(e)),
     });
-    let points = cell.unit == "%";
-    let error = cell
-        .error
-        .map_or(String::new(), |e| if points { format!("{e:+.1} pp") } else { format!("{e:+.1} %") });
+    let error = cell.error.map_or(String::new(), |e| format!("{e:+.1} {}", cell.error_unit));
     [
         cell.row.clone(),
         cell.column.clone(),
