@@ -287,6 +287,9 @@ impl Shadow {
             if rq.idle_stamp == 0 {
                 rq.idle_stamp = rq.clock;
             }
+        } else if prev != next {
+            self.sched.update_rq_clock(cpu, clock.read);
+            self.sched.balance_fair(cpu, prev, now);
         }
         if let Curr::Task(prev) = prev {
             if Curr::Task(prev) != next {

@@ -3,8 +3,8 @@
 //! What changed was read in the sources of the point release that is named. What no rule here names is as in the
 //! kernel that it is made of. Of releases between these, what changed when is not known.
 //!
-//! Four rules were not looked for in these sources, `REGROUP_WAKES`, `CLASS_CHANGE_ASKS`, `UTIL_EST_CAPACITY` and `BANDWIDTH_AT_PICK`: they are
-//! as in the kernel that it is made of.
+//! Five rules were not looked for in these sources, `REGROUP_WAKES`, `CLASS_CHANGE_ASKS`, `UTIL_EST_CAPACITY`, `BANDWIDTH_AT_PICK` and
+//! `BALANCE_FAIR`: they are as in the kernel that it is made of.
 
 /// Name, and the kernel string that it stands for.
 ///

@@ -130,7 +130,7 @@ impl Sched {
             return Reason::PickIdle;
         }
         self.balance_prev(cpu, prev, now);
-        let mut looks = true;
+        let mut looks = self.balance_fair(cpu, prev, now);
         loop {
             if self.rqs[cpu].nr_running == 0 && looks {
                 looks = self.newidle_balance(cpu, now).pulled > 0;

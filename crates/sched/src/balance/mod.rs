@@ -5,6 +5,7 @@
 
 mod active_balance;
 mod apply;
+mod balance_fair;
 mod calculate_imbalance;
 mod can_migrate_llc;
 mod can_migrate_task;

@@ -133,8 +133,13 @@ impl Sched {
             }
         }
         outcome.cost_ns += spent + before;
+        let h_nr = self.root_cfs(cpu).h_nr_queued;
         let rq = &mut self.rqs[cpu];
         rq.max_idle_balance_cost = rq.max_idle_balance_cost.max(spent);
+        outcome.higher_class = rq.nr_running != h_nr;
+        if outcome.pulled == 0 {
+            outcome.pulled = h_nr;
+        }
     }
 
     /// Whether a domain is visited, and what a success then counts.
@@ -221,17 +226,11 @@ impl Sched {
     }
 
     fn finish_newidle(&mut self, cpu: CpuId, mut outcome: NewidleOutcome, now: Time) -> NewidleOutcome {
-        let h_nr = self.root_cfs(cpu).h_nr_queued;
-        let rq = &mut self.rqs[cpu];
-        outcome.higher_class = rq.nr_running != h_nr;
-        if outcome.pulled == 0 {
-            outcome.pulled = h_nr;
-        }
         if outcome.pulled > 0 {
             outcome.reason = Reason::NiPulled;
         }
         if outcome.pulled > 0 || outcome.higher_class {
-            rq.idle_stamp = 0;
+            self.rqs[cpu].idle_stamp = 0;
         } else if self.kernel.rules.newidle_ages == NewidleAges::IfIdle {
             self.nohz_newidle_balance(cpu, now);
         }

@@ -1,0 +1,111 @@
+//! Looking for work before the choice of the next task, instead of after it.
+//!
+//! A CPU looks for work when the fair class has nobody to run. That is found out as its turn comes, after the
+//! higher classes. Where classes balance before any of them chooses, as sched_ext needed it, a fair task that
+//! was the last of its class looks for work even though a task of a higher class waits: nothing comes of it, as the CPU is
+//! not idle, but averages, failures and the time of going idle are as if it were.
+//!
+//! Kernel: balance_fair(), kernel/sched/fair.c, since v6.12; not v7.2.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use crate::class::Class;
+use crate::{BalanceFair, Curr, Sched};
+
+impl Sched {
+    /// Looks for work before the CPU chooses, if its kernel does that. Whether it may do so as it chooses.
+    ///
+    /// Kernel: balance_fair(), kernel/sched/fair.c, __pick_next_task(), kernel/sched/core.c, v6.12.
+    pub fn balance_fair(&mut self, cpu: CpuId, prev: Curr, now: Time) -> bool {
+        if self.kernel.rules.balance_fair == BalanceFair::NoTask {
+            return true;
+        }
+        let (class, root) = (self.class_of_curr(prev), self.root_cfs(cpu));
+        let higher_wait = self.rqs[cpu].nr_running != root.h_nr_queued;
+        // All are fair, so the fair class is asked at once.
+        if class == Class::Idle || class == Class::Fair && !higher_wait {
+            return true;
+        }
+        // A higher class that leaves asks those between first.
+        if root.nr_queued == 0 && (class == Class::Fair || !higher_wait) {
+            self.newidle_balance(cpu, now);
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::lab::{Lab, MS};
+    use crate::{Deactivate, MigrationCause, NewTask, Policy, TaskState};
+
+    const CPU: CpuId = CpuId(0);
+
+    /// What becomes of the failures and the idle stamp of a CPU whose fair task sleeps while one of real time waits.
+    fn after(kernel: &str, overload: bool) -> String {
+        let mut drawn = draw(kernel, "1x1x2 | 0[fair* rt] 1[a* b]");
+        let rt = drawn.task("rt");
+        let sched = &mut drawn.sched;
+        sched.set_policy(rt, Policy::Fifo(5), NOW);
+        let sd = sched.domains.per_cpu[CPU].base.unwrap();
+        sched.domains.sd_mut(sd).nr_balance_failed = 7;
+        sched.domains.sd_mut(sd).max_newidle_lb_cost = 0;
+        sched.domains.overload = overload;
+        sched.schedule(CPU, Deactivate::Sleep(TaskState::Interruptible), NOW);
+        assert_eq!(sched.rqs[CPU].curr.task(), Some(rt), "{kernel}");
+        assert_eq!(drawn.cpu_of("b"), CpuId(1), "{kernel}: its CPU is not idle");
+        let failed = drawn.sched.domains.sd(sd).nr_balance_failed;
+        format!("{failed} failures, idle stamp {}", drawn.sched.rqs[CPU].idle_stamp / NOW.0)
+    }
+
+    #[test]
+    fn who_leaves_his_cpu_to_real_time_looks_for_work_in_vain() {
+        expect![[r#"
+            v4.13..v6.10: 7 failures, idle stamp 0
+            v6.12: 0 failures, idle stamp 0
+            v7.2: 7 failures, idle stamp 0"#]]
+        .assert_eq(&by_kernel("+NO_DELAY_DEQUEUE+NO_NI_RANDOM", |kernel| after(kernel, true)));
+        expect![[r#"
+            v4.13..v6.10: 7 failures, idle stamp 0
+            v6.12: 7 failures, idle stamp 1
+            v7.2: 7 failures, idle stamp 0"#]]
+        .assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", |kernel| after(kernel, false)));
+    }
+
+    #[test]
+    fn a_task_of_real_time_that_leaves_a_sleeper_behind_does_not_look() {
+        for (kernel, finds) in [
+            ("v6.12+NO_NI_RANDOM", false),
+            ("v6.12+NO_NI_RANDOM+BALANCE_FAIR=no_task", true),
+            ("v7.2+NO_NI_RANDOM", true),
+        ] {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            lab.hog("other", 1);
+            let [waits, sleeper] = ["waits", "sleeper"].map(|name| lab.hog(name, 0));
+            for _ in 0..100 {
+                if lab.running(0) != "sleeper" {
+                    lab.run(MS / 10);
+                }
+            }
+            // It has run more than it was owed.
+            let se = &mut lab.sched.task_mut(sleeper).se;
+            se.vruntime = se.vruntime.wrapping_add(10 * MS);
+            lab.sleep(sleeper);
+            let spec = NewTask { policy: Policy::Fifo(5), ..lab.spec() };
+            let rt = lab.fork("rt", 0, spec);
+            let now = lab.time();
+            lab.sched.move_queued_task(waits, CpuId(1), MigrationCause::Affinity, now);
+            assert!(lab.sched.task(sleeper).se.sched_delayed, "{kernel}");
+            lab.sleep(rt);
+            assert_eq!(lab.running(0) != "idle", finds, "{kernel}");
+        }
+    }
+}
