@@ -148,15 +148,18 @@ impl Sched {
 
     /// A task of a higher class that leaves makes room for one of its class or the next lower that waits elsewhere.
     ///
-    /// Kernel: prev_balance(), kernel/sched/core.c, v6.12.
+    /// Kernel: prev_balance(), kernel/sched/core.c; balance_dl(), balance_rt(), v6.1, v6.12.
     fn balance_prev(&mut self, cpu: CpuId, prev: Curr, now: Time) {
         let Curr::Task(task) = prev else { return };
         let class = self.class_of(task);
+        if class <= Class::Fair || self.rqs[cpu].stop.is_some() {
+            return;
+        }
         if class == Class::Dl && !self.rqs[cpu].dl_queue.contains(&task) {
             self.pull_tasks(cpu, Class::Dl, now);
         }
-        let dl = !self.rqs[cpu].dl_queue.is_empty();
-        if matches!(class, Class::Dl | Class::Rt) && !dl && !self.rqs[cpu].rt_queue.contains(&task) {
+        let rq = &self.rqs[cpu];
+        if rq.dl_queue.is_empty() && !rq.rt_queue.contains(&task) && self.need_pull_rt_task(cpu, task) {
             self.pull_tasks(cpu, Class::Rt, now);
         }
     }

@@ -223,6 +223,22 @@ mod tests {
     }
 
     #[test]
+    fn a_stopper_that_leaves_lets_a_task_of_real_time_come_from_elsewhere() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            let spec = |lab: &Lab, policy| NewTask { policy, ..lab.spec() };
+            let [stop, high, low] = [Policy::Stop, Policy::Fifo(50), Policy::Fifo(10)].map(|p| spec(&lab, p));
+            let stop = lab.fork("stop", 0, stop);
+            lab.fork("high", 1, high);
+            lab.fork("low", 1, low);
+            let before = String::from(lab.running(1));
+            lab.sleep(stop);
+            format!("{before}; {}, {}", lab.running(0), lab.running(1))
+        });
+        expect!["v4.13..v7.2: high; low, high"].assert_eq(&found);
+    }
+
+    #[test]
     fn who_may_move_makes_room_for_one_of_his_priority_who_may_not() {
         let found = |bound: bool| {
             move |kernel: &str| -> String {

@@ -3,16 +3,19 @@
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
-use crate::class::Class;
-use crate::{Curr, Push, RtPush, Sched};
+use crate::{Curr, Policy, Push, RtPush, Sched};
+
+/// The highest priority that an RT task can have.
+///
+/// Kernel: MAX_RT_PRIO, include/linux/sched/prio.h.
+const MAX_RT_PRIORITY: u8 = 99;
 
 impl Sched {
     /// Priority of what a CPU runs, as RT tasks see it: 0 is lower than all of them.
     pub(crate) fn rt_level(&self, cpu: CpuId) -> u8 {
         match self.rqs[cpu].curr {
             Curr::Idle => 0,
-            Curr::Task(task) if self.class_of(task) > Class::Rt => u8::MAX,
-            Curr::Task(task) => self.task(task).policy.rt_priority(),
+            Curr::Task(task) => self.task(task).policy.rt_level(),
         }
     }
 
@@ -45,12 +48,29 @@ impl Sched {
         self.push_of(task, cpu)
     }
 
+    /// Whether a task of RT or a higher class that leaves a CPU went before all RT tasks that are queued there. The
+    /// stopper goes before those of less than the highest priority.
+    ///
+    /// Kernel: need_pull_rt_task(), kernel/sched/rt.c, v6.1, v6.12.
+    pub(crate) fn need_pull_rt_task(&self, cpu: CpuId, prev: TaskId) -> bool {
+        let level = match self.task(prev).policy {
+            Policy::Stop => MAX_RT_PRIORITY,
+            policy => policy.rt_level(),
+        };
+        level > self.highest_rt(cpu)
+    }
+
+    /// The highest priority of the RT tasks that are queued on a CPU; 0 if none is.
+    fn highest_rt(&self, cpu: CpuId) -> u8 {
+        self.rqs[cpu].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority())
+    }
+
     /// Kernel: pull_rt_task(), kernel/sched/rt.c, v6.12.
     pub(super) fn decide_pull_rt(&self, to: CpuId, from: CpuId) -> Option<TaskId> {
         if self.rqs[from].rt_queue.len() < self.rt_overload() {
             return None;
         }
-        let left = self.rqs[to].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority());
+        let left = self.highest_rt(to);
         let task = self.pushable_rt(from, Some(to))?;
         let priority = self.task(task).policy.rt_priority();
         // One that outranks the running task is about to run there.

@@ -24,6 +24,11 @@ impl Policy {
             _ => 0,
         }
     }
+
+    /// How RT tasks see it: by its priority, which is 0 for what is lower and more than all of theirs for what is higher.
+    pub(crate) fn rt_level(self) -> u8 {
+        if self.class() > Class::Rt { u8::MAX } else { self.rt_priority() }
+    }
 }
 
 impl Rq {
