@@ -295,8 +295,13 @@ impl Sched {
         self.rqs[cpu].curr = next;
     }
 
-    /// The running task stays.
+    /// The running task stays, or the CPU idle: which is as if it went idle, unless nothing is put back then.
+    ///
+    /// Kernel: __pick_next_task(), kernel/sched/core.c, v6.1; put_prev_set_next_task(), kernel/sched/sched.h, v6.12.
     fn picked_again(&mut self, cpu: CpuId, next: Curr) {
+        if next == Curr::Idle && !self.kernel.has(Feature::IdleShortcut) {
+            self.set_next_task_idle(cpu);
+        }
         if let Curr::Task(task) = next
             && self.class_of(task) == Class::Fair
             && self.kernel.has(Feature::MruOnRepick)
@@ -463,6 +468,19 @@ mod tests {
             v4.13..v6.10: b on 1
             v6.12..v7.2: b on 0"#]]
         .assert_eq(&by_kernel("+NO_NI_RANDOM", after));
+    }
+
+    #[test]
+    fn an_idle_cpu_that_stays_idle_tells_of_its_core_again_or_not() {
+        let told = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2x2 | 2[a*] 3[b*]");
+            drawn.sched.schedule(CpuId(0), Deactivate::Yielded, NOW);
+            alloc::format!("{}", drawn.sched.test_idle_cores(CpuId(0)))
+        };
+        expect![[r#"
+            v4.13..v6.10: true
+            v6.12..v7.2: false"#]]
+        .assert_eq(&by_kernel("", told));
     }
 
     /// Whether a group without time is given some as a task of it takes over: the task's own, or one above
