@@ -51,9 +51,9 @@ impl LbEnv<'_> {
         let (difference, even) = if busiest.group_weight == 1 || sds.prefer_sibling {
             (self.sibling_imbalance(sds), Reason::LbBalanced)
         } else {
-            (i64::from(local.idle_cpus) - i64::from(busiest.idle_cpus), Reason::LbIdleEven)
+            // In 32 bits without sign, as the kernel does: below zero is all that there is.
+            (i64::from(local.idle_cpus.wrapping_sub(busiest.idle_cpus)), Reason::LbIdleEven)
         };
-        let difference = difference.max(0);
         let rule = kernel.rules.lb_numa_imbalance;
         let before_halving = kernel.has(Feature::LbNumaBeforeHalving);
         let amount = if before_halving { difference } else { difference / 2 };
@@ -115,7 +115,7 @@ impl LbEnv<'_> {
 mod tests {
     use expect_test::expect;
 
-    use crate::balance::drawings::check_kernels;
+    use crate::balance::drawings::{check_kernels, check_pass};
 
     #[test]
     fn spare_capacity_is_filled_by_utilisation_across_caches() {
@@ -190,6 +190,19 @@ mod tests {
                 v4.13: LB_LOAD load 3584 from 8, b to 0
                 v5.5..v7.2: LB_TASK task 3 from 8, b to 0"#]],
         );
+    }
+
+    #[test]
+    fn of_an_overloaded_group_with_more_idle_cpus_as_many_as_there_are() {
+        // The groups are clusters, and tasks are not spread over them, as CPUs differ.
+        for kernel in ["v5.18", "v6.1", "v6.12", "v7.2"] {
+            check_pass(
+                kernel,
+                "1x1x8:cluster=4,capacity=0-3/446 | 0[a* b c d e ;util=446] 1[;util=446] 2[;util=446] 3[;util=446] 4[w*] 5[x*] 6[y*] 7[z*]",
+                "cpu=4 busy level=1",
+                expect!["LB_TASK task 2147483646 from 0, b to 4, c to 4, d to 4, e to 4, a Running"],
+            );
+        }
     }
 
     #[test]
