@@ -18,7 +18,7 @@ pub struct EnqueueFlags {
     pub initial: bool,
     /// It comes back after a change of its parameters.
     pub restore: bool,
-    /// It goes before the others of its priority, as it has kept its own or fell to theirs.
+    /// It goes before the others of its priority, as it fell to theirs.
     pub head: bool,
     /// It never left: it slept, but its dequeue was delayed.
     pub delayed: bool,

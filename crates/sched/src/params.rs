@@ -135,7 +135,8 @@ impl Sched {
         }
     }
 
-    /// Takes a task off its queue, changes it, and puts it back: to another place if it moves.
+    /// Takes a task off its queue, changes it, and puts it back: to another place if it moves, which of those of its
+    /// new priority is the first if it fell.
     ///
     /// Kernel: sched_change_begin(), sched_change_end(), kernel/sched/core.c, v7.2.
     pub(crate) fn change_task(
@@ -149,7 +150,8 @@ impl Sched {
         self.update_rq_clock(cpu, now);
         let queued = self.task(task).on_rq;
         let running = self.rqs[cpu].curr == Curr::Task(task);
-        let before = self.task(task).policy.rt_priority();
+        let before = self.task(task).policy.rt_level();
+        let place = self.place_rt(cpu, task).filter(|_| !moves);
         if queued {
             self.dequeue_task(cpu, task, DequeueFlags { save: true, moves, ..DequeueFlags::default() });
         }
@@ -158,8 +160,11 @@ impl Sched {
         }
         change(self);
         if queued {
-            let head = self.task(task).policy.rt_priority() <= before;
+            let head = self.task(task).policy.rt_level() < before;
             self.enqueue_task(cpu, task, EnqueueFlags { restore: true, head, ..EnqueueFlags::default() });
+        }
+        if let Some(place) = place {
+            self.keep_place_rt(cpu, task, place);
         }
         if running {
             self.set_next_again(cpu, task);

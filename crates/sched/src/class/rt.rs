@@ -92,6 +92,21 @@ impl Sched {
         self.insert_rt(cpu, task, head);
     }
 
+    /// Where in the queue of a CPU an RT task stands.
+    pub(crate) fn place_rt(&self, cpu: CpuId, task: TaskId) -> Option<usize> {
+        self.rqs[cpu].rt_queue.iter().position(|&other| other == task)
+    }
+
+    /// A task that came back after a change which does not move it stands where it stood.
+    ///
+    /// Kernel: move_entity(), __delist_rt_entity(), kernel/sched/rt.c, v6.1, v6.12.
+    pub(crate) fn keep_place_rt(&mut self, cpu: CpuId, task: TaskId, place: usize) {
+        let at = self.place_rt(cpu, task).expect("the task came back");
+        let queue = &mut self.rqs[cpu].rt_queue;
+        let task = queue.remove(at);
+        queue.insert(place, task);
+    }
+
     /// Kernel: put_prev_task_rt(), kernel/sched/rt.c, v6.12.
     pub(crate) fn put_prev_task_rt(&mut self, cpu: CpuId) {
         self.update_curr_rt(cpu);
@@ -233,10 +248,11 @@ impl Sched {
 mod tests {
     use alloc::format;
     use alloc::string::String;
+    use alloc::sync::Arc;
     use alloc::vec::Vec;
 
     use expect_test::expect;
-    use schedlab_topology::CpuId;
+    use schedlab_topology::{CpuId, CpuMask};
     use schedlab_units::TaskId;
 
     use crate::drawing::by_kernel;
@@ -278,7 +294,8 @@ mod tests {
     }
 
     #[test]
-    fn a_new_priority_puts_a_task_before_or_behind_others_and_a_new_group_behind_them() {
+    fn a_new_priority_puts_a_task_before_or_behind_others_a_new_group_behind_them_and_nothing_else_moves_it()
+    {
         let order = |change: fn(&mut Lab, TaskId)| {
             by_kernel("", |kernel| {
                 let mut lab = Lab::new(kernel, "1x1x1");
@@ -313,6 +330,24 @@ mod tests {
             lab.sched.move_task_to_group(task, group, now);
         });
         expect!["v4.13..v7.2: top y x z"].assert_eq(&moves);
+        let stays =
+            |change: fn(&mut Lab, TaskId)| expect!["v4.13..v7.2: top x y z"].assert_eq(&order(change));
+        stays(|lab, x| {
+            let (y, now) = (TaskId(x.0 + 1), lab.time());
+            lab.sched.set_policy(y, Policy::Rr(20), now);
+        });
+        stays(|lab, x| {
+            let (y, now) = (TaskId(x.0 + 1), lab.time());
+            lab.sched.do_set_cpus_allowed(y, Arc::new(CpuMask::one(1, CpuId(0))), now);
+        });
+        // A deadline task falls to whatever priority it gets.
+        let from_above = order(|lab, x| {
+            let (y, now) = (TaskId(x.0 + 1), lab.time());
+            let deadline = Policy::Deadline { runtime: MS, deadline: 100 * MS, period: 100 * MS };
+            lab.sched.set_policy(y, deadline, now);
+            lab.sched.set_policy(y, Policy::Fifo(20), now);
+        });
+        expect!["v4.13..v7.2: top y x z"].assert_eq(&from_above);
     }
 
     #[test]
