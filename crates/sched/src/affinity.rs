@@ -50,12 +50,15 @@ impl Sched {
     ///
     /// Kernel: do_set_cpus_allowed(), kernel/sched/core.c, v6.12.
     pub fn do_set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time) {
-        self.change_task(task, false, now, |sched| {
-            let entry = sched.task_mut(task);
-            entry.nr_cpus_allowed = allowed.weight() as u32;
-            entry.allowed = allowed;
-            entry.never_restricted = false;
-        });
+        self.change_task(task, false, now, |sched| sched.set_cpus_allowed_common(task, allowed));
+    }
+
+    /// Kernel: set_cpus_allowed_common(), kernel/sched/core.c, v6.12.
+    pub(crate) fn set_cpus_allowed_common(&mut self, task: TaskId, allowed: Arc<CpuMask>) {
+        let entry = self.task_mut(task);
+        entry.nr_cpus_allowed = allowed.weight() as u32;
+        entry.allowed = allowed;
+        entry.never_restricted = false;
     }
 
     /// Moves a task that is queued but does not run to another CPU.

@@ -111,20 +111,24 @@ impl Sched {
             .collect();
         for task in tasks {
             let to = self.select_fallback_rq(task);
-            self.widen_affinity(task, to);
+            self.widen_affinity(task, to, now);
             self.move_queued_task(task, to, MigrationCause::Affinity, now);
         }
     }
 
-    /// Lets a task run anywhere if it may not use the CPU it falls back to.
+    /// Lets a task run anywhere if it may not use the CPU it falls back to. One that is queued is taken off and put
+    /// back for that.
     ///
     /// Kernel: select_fallback_rq(), kernel/sched/core.c, v6.12.
-    pub(crate) fn widen_affinity(&mut self, task: TaskId, to: CpuId) {
-        if !self.task(task).allowed.contains(to) {
-            let all = Arc::new(CpuMask::all(self.rqs.len()));
-            let entry = self.task_mut(task);
-            entry.nr_cpus_allowed = all.weight() as u32;
-            entry.allowed = all;
+    pub(crate) fn widen_affinity(&mut self, task: TaskId, to: CpuId, now: Time) {
+        if self.task(task).allowed.contains(to) {
+            return;
+        }
+        let all = Arc::new(CpuMask::all(self.rqs.len()));
+        if self.task(task).on_rq {
+            self.do_set_cpus_allowed(task, all, now);
+        } else {
+            self.set_cpus_allowed_common(task, all);
         }
     }
 
@@ -159,10 +163,10 @@ mod tests {
     use expect_test::expect;
 
     use crate::IdleType;
-    use crate::NewTask;
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
     use crate::wakeup::Wakeup;
+    use crate::{NewTask, Policy};
 
     /// Where a task that slept on CPU 3 is sent, woken by CPU 1 that runs.
     fn woken(lab: &Lab, task: TaskId, waker: TaskId) -> String {
@@ -231,6 +235,26 @@ mod tests {
         };
         expect!["v4.13..v7.2: cpu 1, one of 4"].assert_eq(&by_kernel("", told(false)));
         expect!["v4.13..v7.2: cpu 1, one of 4"].assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", told(true)));
+    }
+
+    #[test]
+    fn a_deadline_task_that_may_run_anywhere_from_now_on_does_not_keep_a_deadline_that_is_over() {
+        let told = |kernel: &str| -> String {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            let policy = Policy::Deadline { runtime: 10 * MS, deadline: 200 * MS, period: 200 * MS };
+            let allowed = Arc::new(CpuMask::one(2, CpuId(0)));
+            let spec = NewTask { allowed, policy, ..lab.spec() };
+            let [first, task] = ["first", "waits"].map(|name| lab.fork(name, 0, spec.clone()));
+            let now = lab.time();
+            lab.sched.task_mut(task).dl_deadline = now.0 - MS;
+            lab.sched.switch_to(CpuId(0), Curr::Idle, now);
+            lab.sched.finish_task_switch(first);
+            lab.sched.cpu_deactivate(CpuId(0), now);
+            lab.sched.cpu_dying(CpuId(0), now);
+            let entry = lab.sched.task(task);
+            format!("on cpu {} until {} ms from now", entry.cpu.0, (entry.dl_deadline - now.0) / MS)
+        };
+        expect!["v4.13..v7.2: on cpu 1 until 200 ms from now"].assert_eq(&by_kernel("", told));
     }
 
     #[test]

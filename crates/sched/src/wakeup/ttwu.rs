@@ -139,7 +139,7 @@ impl Sched {
                     self.apply_search(wakeup, placement, now);
                     // A recording tells masks by itself: kernel threads are bound again when their CPU is back.
                     if placement.reason == Reason::Fallback && !self.balance_watches {
-                        self.widen_affinity(task, decision.cpu);
+                        self.widen_affinity(task, decision.cpu, now);
                     }
                 }
                 if self.task(task).cpu != decision.cpu {
