@@ -6,21 +6,27 @@
 use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
-use crate::{Curr, Feature, Policy, Sched};
+use crate::{Curr, Feature, NiceAsks, Policy, Sched};
 
 impl Sched {
     /// A fair task has another nice level. One that sleeps but is still queued is treated as one that waits.
     ///
-    /// Kernel: prio_changed_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
+    /// Kernel: prio_changed_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2; set_user_nice(), kernel/sched/core.c, v5.5.
     pub(crate) fn prio_changed_fair(&mut self, task: TaskId, lower: bool) {
         let cpu = self.task(task).cpu;
-        if !self.task(task).on_rq || self.cfs(self.root_cfs_id(cpu)).nr_queued == 1 {
+        if !self.task(task).on_rq {
             return;
         }
-        if self.rqs[cpu].curr != Curr::Task(task) {
-            self.wakeup_preempt(cpu, task, 0);
-        } else if lower {
-            self.resched_now(cpu);
+        let runs = self.rqs[cpu].curr == Curr::Task(task);
+        match self.kernel.rules.nice_asks {
+            NiceAsks::AnyRise if !lower || runs => self.resched_now(cpu),
+            NiceAsks::AnyRise => {}
+            NiceAsks::AsWoken if self.root_cfs(cpu).nr_queued == 1 => {}
+            NiceAsks::AsWoken if !runs => {
+                self.wakeup_preempt(cpu, task, 0);
+            }
+            NiceAsks::AsWoken if lower => self.resched_now(cpu),
+            NiceAsks::AsWoken => {}
         }
     }
 
@@ -139,6 +145,34 @@ mod tests {
             drawn.sched.set_nice(b, -1, NOW);
         });
         expect!["v4.13..v7.2: true"].assert_eq(&nice);
+    }
+
+    #[test]
+    fn who_rises_asked_whoever_runs_up_to_v5_5_and_who_falls_and_waits_nobody() {
+        let nice = |drawing: &'static str, name: &'static str, nice: i8| {
+            asked(drawing, move |drawn| {
+                let task = drawn.task(name);
+                drawn.sched.set_nice(task, nice, NOW);
+            })
+        };
+        // Nobody else is there.
+        expect![[r#"
+            v4.13..v5.5: true
+            v5.18..v7.2: false"#]]
+        .assert_eq(&nice("1x1x1 | 0[a*]", "a", -1));
+        expect![[r#"
+            v4.13..v5.5: true
+            v5.18..v7.2: false"#]]
+        .assert_eq(&nice("1x1x1 | 0[a* b]", "a", -1));
+        expect![[r#"
+            v4.13..v5.5: true
+            v5.18..v7.2: false"#]]
+        .assert_eq(&nice("1x1x1 | 0[a* idle:b]", "b", -1));
+        expect!["v4.13..v7.2: true"].assert_eq(&nice("1x1x1 | 0[a* b]", "a", 1));
+        expect![[r#"
+            v4.13..v5.5: false
+            v5.18..v7.2: true"#]]
+        .assert_eq(&nice("1x1x1 | 0[idle:a* b]", "b", 1));
     }
 
     #[test]

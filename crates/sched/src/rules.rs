@@ -369,6 +369,13 @@ rules! {
         Chosen "chosen",
     } [Parent Parent Parent Parent Parent ParentThenChosen Chosen Chosen];
 
+    nice_asks: NiceAsks "NICE_ASKS" "Whom another nice level of a queued task asks to make way." "set_user_nice(), v5.6" {
+        /// Whoever runs, if the task rises; itself if it falls and runs.
+        AnyRise "any_rise",
+        /// Whoever runs, as if the task was woken; itself if it falls and others are queued.
+        AsWoken "as_woken",
+    } [AnyRise AnyRise AsWoken AsWoken AsWoken AsWoken AsWoken AsWoken];
+
     yield_rule: YieldRule "YIELD" "What sched_yield() does." "yield_task_fair()" {
         /// Marks the task to be skipped once.
         Skip "skip",
