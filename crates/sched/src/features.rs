@@ -61,7 +61,7 @@ features! {
     SisCluster "SIS_CLUSTER" "The idle search looks at the target's cluster first." "select_idle_cpu(), v6.7" [0 0 0 0 0 1 1 1];
     AsymScanFromNext "ASYM_SCAN_FROM_NEXT" "The idle scan of asymmetric machines starts behind the target, not at it." "select_idle_capacity(), v6.3" [0 0 0 0 1 0 0 0];
     ScanFromNext "SCAN_FROM_NEXT" "The idle scan starts behind the target, not at it." "select_idle_cpu(), v5.18" [0 0 1 1 1 1 1 1];
-    ScanKeepSchedIdle "SCAN_KEEP_SCHED_IDLE" "The scan remembers a CPU of SCHED_IDLE tasks but returns it only when the limit ends the scan." "select_idle_cpu(), v5.5" [0 1 0 0 0 0 0 0];
+    ScanKeepSchedIdle "SCAN_KEEP_SCHED_IDLE" "The scan remembers a CPU of SCHED_IDLE tasks but returns it only when the limit ends the scan; among threads of the core an idle one goes before it." "select_idle_cpu(), select_idle_smt(), v5.5" [0 1 0 0 0 0 0 0];
     TtwuQueue "TTWU_QUEUE" "Remote wake-ups go over the target's wake list." "ttwu_queue(), features.h" [1 1 1 1 1 1 1 1];
     TtwuOnCpu "TTWU_ON_CPU" "A task that is just switching out is handed to its own CPU's wake list without placement." "try_to_wake_up(), v5.8" [0 0 1 1 1 1 1 1];
     WakeAvgIdle "WAKE_AVG_IDLE" "Searches use an idle budget that ages with each jiffy and each search." "select_idle_cpu(), v5.14..v6.3" [0 0 1 1 1 0 0 0];

@@ -110,6 +110,13 @@ rules! {
         Merged "merged",
     } [Separate Separate Merged Merged Merged Merged Merged Merged];
 
+    scan_counts: ScanCounts "SCAN_COUNTS" "Whom the separate searches for an idle core and CPU look at." "select_idle_core(), select_idle_cpu(), v5.6" {
+        /// Every thread of a core; CPUs that the task may not use count too where the scan is limited.
+        All "all",
+        /// A core up to its first busy thread; CPUs that the task may use.
+        Needed "needed",
+    } [All All Needed Needed Needed Needed Needed Needed];
+
     idle_smt: IdleSmt "IDLE_SMT" "Whose siblings are looked at for an idle thread." "select_idle_smt()" {
         /// The target's, after the scan.
         TargetLast "target_last",

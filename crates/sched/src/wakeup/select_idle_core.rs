@@ -5,25 +5,29 @@
 
 use schedlab_topology::{CpuId, CpuMask};
 
-use crate::{Feature, Reason, Refused, SchedDomain};
+use crate::{Feature, Reason, Refused, ScanCounts, SchedDomain};
 
 use super::select_idle_sibling::Search;
 
 impl Search<'_> {
     /// Searches all cores from the target on, before anything else.
     ///
-    /// Kernel: select_idle_core(), kernel/sched/fair.c, v4.13, v5.5.
+    /// Kernel: select_idle_core(), kernel/sched/fair.c, v4.13, v5.5, v5.10.
     pub(super) fn select_idle_core_alone(&self, llc: &SchedDomain, target: CpuId) -> Option<CpuId> {
         let sched = self.view.sched;
+        let to_the_end = self.view.kernel().rules.scan_counts == ScanCounts::All;
         let mut cpus = llc.span.and(self.allowed);
         let mut next = target.index();
         while let Some(core) = next_wrapped(&cpus, next) {
             let mut idle = true;
             for cpu in sched.domains.smt_mask[core].iter() {
-                cpus.clear(cpu);
                 self.view.examine();
                 idle &= sched.available_idle_cpu(cpu);
+                if !idle && !to_the_end {
+                    break;
+                }
             }
+            cpus.remove_all(&sched.domains.smt_mask[core]);
             let taken = if idle { self.thread_of_idle_core(core) } else { None };
             if taken.is_some() {
                 return taken;
@@ -111,6 +115,12 @@ mod tests {
             v4.13..v5.5: cpu 4, IDLE_CORE, examined 6
             v5.18: cpu 4, IDLE_CORE, examined 5
             v6.1..v7.2: cpu 4, IDLE_CORE, examined 5, remote"#]],
+        );
+        check_wakeup(
+            "v5.10",
+            "1x1x3x2 | 0[waker*] 2[a*] llc0{cores}",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 4, IDLE_CORE, examined 4"],
         );
     }
 

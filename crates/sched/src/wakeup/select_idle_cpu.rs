@@ -5,7 +5,7 @@
 
 use schedlab_topology::{CpuId, CpuMask};
 
-use crate::{Feature, Reason, Refused, SchedDomain, SdFlags};
+use crate::{Feature, Reason, Refused, ScanCounts, SchedDomain, SdFlags};
 
 use super::select_idle_sibling::{Effects, Search};
 
@@ -75,9 +75,9 @@ impl Search<'_> {
         found.ok_or(Reason::NoIdleCpu)
     }
 
-    /// From the target on; CPUs that the task may not use count towards the limit.
+    /// From the target on.
     ///
-    /// Kernel: select_idle_cpu(), kernel/sched/fair.c, v4.13, v5.5.
+    /// Kernel: select_idle_cpu(), kernel/sched/fair.c, v4.13, v5.5, v5.10.
     fn scan_from_target(
         &self,
         llc: &SchedDomain,
@@ -90,11 +90,13 @@ impl Search<'_> {
         let mut sched_idle = None;
         let mut found = None;
         let before = self.view.examined();
+        let counts_all = self.view.kernel().rules.scan_counts == ScanCounts::All;
         for cpu in llc.span.iter_wrap(target.index()) {
-            if !limit.allows() {
+            let allowed = self.allowed.contains(cpu);
+            if (allowed || counts_all) && !limit.allows() {
                 return sched_idle.map(|cpu| (cpu, Reason::SchedIdleCpu)).ok_or(limit.none);
             }
-            if !self.allowed.contains(cpu) {
+            if !allowed {
                 self.view.refuse(cpu, Refused::NotAllowed);
                 continue;
             }
@@ -268,6 +270,18 @@ mod tests {
             "wake x prev=0 waker=waker",
             expect!["cpu 0, SCAN_LIMIT, examined 3"],
         );
+        // Of six CPUs it looks at three, which are those that the task may use from v5.6 on.
+        for (kernel, found) in [
+            ("v5.5", expect!["cpu 0, SCAN_LIMIT, examined 1"]),
+            ("v5.10", expect!["cpu 4, IDLE_CPU, examined 2"]),
+        ] {
+            check_wakeup(
+                kernel,
+                "llc0{cost=1000}: 0[waker* ; avg_idle=100000] 1[a*] 2[b*] 3[c*] 4[] 5[]",
+                "wake x prev=0 waker=waker allowed=0,4-5",
+                found,
+            );
+        }
         check_wakeup(
             "v5.5",
             "llc0{cost=1000}: 0[waker* ; avg_idle=100000] 1[a*] 2[b*] 3[c*] 4[] 5[]",

@@ -8,22 +8,22 @@ use super::select_idle_sibling::Search;
 
 impl Search<'_> {
     /// The first idle thread of the core of `of`: the target (up to v5.11), after the scan,
-    /// or the previous CPU, before it.
+    /// or the previous CPU, before it. In v5.5 one that runs SCHED_IDLE tasks only if none is idle.
     ///
-    /// Kernel: select_idle_smt(), kernel/sched/fair.c, v5.5, v5.18, v6.12.
+    /// Kernel: select_idle_smt(), kernel/sched/fair.c, v5.5, v5.10, v5.18, v6.12.
     pub(super) fn select_idle_smt(&self, llc: &SchedDomain, of: CpuId) -> Option<CpuId> {
         let (sched, kernel) = (self.view.sched, self.view.kernel());
         let target_last = kernel.rules.idle_smt == IdleSmt::TargetLast;
         let skip_self = !target_last && kernel.has(Feature::SmtSkipPrev);
-        let in_llc = !target_last && kernel.has(Feature::SmtLlcSpan);
+        let in_llc = kernel.has(Feature::SmtLlcSpan);
+        let idle_first = kernel.has(Feature::ScanKeepSchedIdle);
         let mut sched_idle = None;
         for cpu in sched.domains.smt_mask[of].iter() {
             if skip_self && cpu == of || !self.allowed.contains(cpu) || in_llc && !llc.span.contains(cpu) {
                 continue;
             }
             if self.scans(cpu) {
-                // The old form prefers an idle thread to one that runs SCHED_IDLE tasks.
-                if !target_last || sched.available_idle_cpu(cpu) {
+                if !idle_first || sched.available_idle_cpu(cpu) {
                     return Some(cpu);
                 }
                 sched_idle = sched_idle.or(Some(cpu));
@@ -90,6 +90,17 @@ mod tests {
             "wake x prev=0 waker=waker",
             expect!["cpu 8, IDLE_SMT, examined 5"],
         );
+        for (kernel, found) in [
+            ("v5.5", expect!["cpu 10, IDLE_SMT, examined 6"]),
+            ("v5.10", expect!["cpu 5, IDLE_SMT, examined 5"]),
+        ] {
+            check_wakeup(
+                kernel,
+                "1x1x5x3:smt=interleaved | 0[waker* ; avg_idle=1] 1[a*] 2[b*] 3[c*] 4[d*] 5[idle:e*] 10[] llc0{cost=1000}",
+                "wake x prev=0 waker=waker",
+                found,
+            );
+        }
         check_wakeup(
             "v6.12+IDLE_SMT=target_last",
             "1x1x8x2:smt=interleaved | 0[waker*] 1[a*] 2[b*] llc0{scan=2}",
