@@ -344,10 +344,10 @@ rules! {
         On "on",
     } [Off Off Off Off Off Off Off On];
 
-    bandwidth_at_pick: BandwidthAtPick "BANDWIDTH_AT_PICK" "Whose quota is looked at when a fair task takes over." "pick_next_task_fair(), set_next_task_fair()" {
-        /// Nobody's.
+    bandwidth_at_pick: BandwidthAtPick "BANDWIDTH_AT_PICK" "Whose quota is looked at when a fair task is chosen and takes over." "pick_task_fair(), set_next_task_fair()" {
+        /// That of its groups that ran before.
         Never "never",
-        /// That of all its groups, if no fair task ran before.
+        /// That of all its groups as it is chosen, and as it takes over if no fair task ran before.
         AfterOtherClass "after_other_class",
         /// That of the groups which did not run before.
         LevelsSet "levels_set",

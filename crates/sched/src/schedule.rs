@@ -170,6 +170,9 @@ impl Sched {
     /// Kernel: __pick_next_task(), kernel/sched/core.c; pick_task_fair(), kernel/sched/fair.c, v6.12.
     pub fn choose_next(&mut self, cpu: CpuId) -> Pick {
         loop {
+            if self.bandwidth_used && !self.kernel.has(Feature::BandwidthPerTask) {
+                self.throttle_along_pick(cpu);
+            }
             self.update_curr_levels(cpu);
             let pick = self.pick_next_task(cpu);
             let Some(se) = pick.delayed else { return pick };
@@ -189,20 +192,43 @@ impl Sched {
         self.dequeue_delayed(SeId(task.0));
     }
 
-    /// Charges the running entities from the root down as far as they are queued, and
-    /// throttles a queue that is out of quota: what is below cannot be chosen then.
+    /// Charges the running entities from the root down as far as they are queued.
     fn update_curr_levels(&mut self, cpu: CpuId) {
         let mut level = Some(self.root_cfs_id(cpu));
         while let Some(cfs) = level {
-            let Some(curr) = self.cfs(cfs).curr else { return };
-            let queued = self.se(curr).on_rq;
-            if queued {
-                self.update_curr(cfs);
-            }
-            if self.bandwidth_used && self.check_cfs_rq_runtime(cfs) || !queued {
-                return;
-            }
+            let Some(curr) = self.queued_curr(cfs) else { return };
+            self.update_curr(cfs);
             level = self.se(curr).my_q;
+        }
+    }
+
+    /// Throttles the queues without quota through which the choice goes: it begins again then. Up to v6.11 only queues
+    /// that have a running entity are asked. Those of the running task through which the choice does not go are
+    /// throttled when it is put back.
+    ///
+    /// Kernel: pick_task_fair(), kernel/sched/fair.c, v6.12; pick_next_task_fair(), v6.1.
+    fn throttle_along_pick(&mut self, cpu: CpuId) {
+        if self.pick_higher_class(cpu).is_some() {
+            return;
+        }
+        let root = self.root_cfs_id(cpu);
+        let asks_all = self.kernel.rules.bandwidth_at_pick != BandwidthAtPick::Never;
+        let mut level = root;
+        while self.cfs(root).nr_queued > 0 {
+            let queue = self.cfs(level);
+            let asked = asks_all || queue.curr.is_some();
+            if self.queued_curr(level).is_some() {
+                self.update_curr(level);
+            }
+            if asked && self.check_cfs_rq_runtime(level) {
+                level = root;
+                continue;
+            }
+            let (chosen, _) = self.pick_entity(level);
+            match self.se(chosen).my_q {
+                Some(below) if !self.se(chosen).sched_delayed => level = below,
+                _ => return,
+            }
         }
     }
 
@@ -210,12 +236,18 @@ impl Sched {
     ///
     /// Kernel: __pick_next_task(), pick_task_fair(), kernel/sched/core.c and fair.c, v6.12.
     pub fn pick_next_task(&self, cpu: CpuId) -> Pick {
-        let rq = &self.rqs[cpu];
-        let rt = || rq.pick_task_rt().filter(|_| !self.fair_before_rt(cpu));
-        match rq.stop.or_else(|| rq.pick_task_dl()).or_else(rt) {
+        match self.pick_higher_class(cpu) {
             Some(task) => Pick { next: Curr::Task(task), reason: Reason::PickClass, delayed: None },
             None => self.pick_task_fair(cpu),
         }
+    }
+
+    /// The task of a higher class than the fair one that a CPU runs next.
+    #[inline]
+    fn pick_higher_class(&self, cpu: CpuId) -> Option<TaskId> {
+        let rq = &self.rqs[cpu];
+        let rt = || rq.pick_task_rt().filter(|_| !self.fair_before_rt(cpu));
+        rq.stop.or_else(|| rq.pick_task_dl()).or_else(rt)
     }
 
     #[inline]
@@ -226,11 +258,7 @@ impl Sched {
         }
         let mut parted = None;
         loop {
-            let (se, reason) = if self.is_eevdf() {
-                self.pick_eevdf_next(level)
-            } else {
-                self.pick_cfs(level, self.queued_curr(level))
-            };
+            let (se, reason) = self.pick_entity(level);
             if self.cfs(level).curr != Some(se) {
                 parted = parted.or(Some(reason));
             }
@@ -244,6 +272,14 @@ impl Sched {
                 None => return Pick { next: Curr::Task(TaskId(se.0)), reason, delayed: None },
             }
         }
+    }
+
+    /// Which entity of a queue runs next, and why.
+    ///
+    /// Kernel: pick_next_entity(), kernel/sched/fair.c, v6.1, v6.12.
+    #[inline]
+    fn pick_entity(&self, cfs: CfsRqId) -> (SeId, Reason) {
+        if self.is_eevdf() { self.pick_eevdf_next(cfs) } else { self.pick_cfs(cfs, self.queued_curr(cfs)) }
     }
 
     /// Switches a CPU to what a recorded kernel chose.
@@ -450,12 +486,14 @@ impl Sched {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use expect_test::expect;
     use schedlab_topology::CpuId;
 
     use super::Deactivate;
     use crate::drawing::{NOW, by_kernel, draw};
-    use crate::{Curr, NICE_0_LOAD, TgId};
+    use crate::{Curr, NICE_0_LOAD, TaskState, TgId};
 
     #[test]
     fn an_idle_cpu_called_for_nothing_looks_for_work_or_not() {
@@ -504,6 +542,26 @@ mod tests {
         sched.cfs_mut(cfs).runtime_remaining = 0;
         sched.switch_to(cpu, Curr::Task(b), NOW);
         alloc::format!("{}", sched.cfs(cfs).runtime_remaining > 0)
+    }
+
+    #[test]
+    fn a_queue_without_quota_is_throttled_where_the_choice_goes_through_it() {
+        let then = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let b = drawn.task("b");
+            let (sched, cpu) = (&mut drawn.sched, CpuId(0));
+            let group = sched.new_group(TgId::ROOT, NICE_0_LOAD, cpu, NOW);
+            sched.move_task_to_group(b, group, NOW);
+            sched.set_bandwidth(group, Some(50_000_000), 100_000_000, 0, NOW);
+            sched.tgs[group.0 as usize].bandwidth.runtime = 0;
+            sched.schedule(cpu, Deactivate::Sleep(TaskState::Interruptible), NOW);
+            (if sched.rqs[cpu].curr == Curr::Task(b) { "b" } else { "idle" }).to_string()
+        };
+        expect![[r#"
+            v4.13..v6.10: b
+            v6.12: idle
+            v7.2: b"#]]
+        .assert_eq(&by_kernel("", then));
     }
 
     #[test]
