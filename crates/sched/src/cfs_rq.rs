@@ -243,6 +243,8 @@ pub struct CfsRq {
     pub runtime_enabled: bool,
     /// Time left before the pool is asked again, ns.
     pub runtime_remaining: i64,
+    /// When the period ends in which some of it was taken, ns.
+    pub runtime_expires: u64,
     /// Out of run time.
     pub throttled: bool,
     /// Throttled ancestors, itself included.
@@ -300,6 +302,7 @@ impl CfsRq {
             idle: false,
             runtime_enabled: false,
             runtime_remaining: 0,
+            runtime_expires: 0,
             throttled: false,
             throttle_count: 0,
             throttled_limbo: Vec::new(),

@@ -1,6 +1,7 @@
 //! Task groups.
 
 mod bandwidth;
+mod bandwidth_slices;
 mod hierarchy;
 mod load_avg;
 mod propagate;
@@ -35,8 +36,10 @@ pub struct Bandwidth {
     pub period_active: bool,
     /// When it expires next, ns.
     pub period_expires: u64,
-    /// Whether the timer that hands out returned time runs.
-    pub slack_started: bool,
+    /// When the period ends for which the pool was filled last, ns.
+    pub runtime_expires: u64,
+    /// When the timer that hands out returned time expires, ns; none if it does not run.
+    pub slack_expires: Option<u64>,
     /// Periods over, periods with throttling, as `cpu.stat` counts them.
     pub nr_periods: u64,
     /// Periods in which some CPU was throttled.
@@ -57,7 +60,8 @@ impl Default for Bandwidth {
             burst: 0,
             period_active: false,
             period_expires: 0,
-            slack_started: false,
+            runtime_expires: 0,
+            slack_expires: None,
             nr_periods: 0,
             nr_throttled: 0,
             idle: false,

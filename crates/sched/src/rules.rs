@@ -344,6 +344,13 @@ rules! {
         On "on",
     } [Off Off Off Off Off Off Off On];
 
+    bandwidth_slices: BandwidthSlices "BANDWIDTH_SLICES" "For how long the time is good that a CPU took of a group's quota." "expire_cfs_rq_runtime(), __return_cfs_rq_runtime(), start_cfs_slack_bandwidth(), v5.3, v5.4" {
+        /// It is given back only in the period in which it was taken, and each time puts off that it is handed out.
+        Period "period",
+        /// Until it is used; it is handed out a while after the first was given back.
+        Used "used",
+    } [Period Used Used Used Used Used Used Used];
+
     bandwidth_at_pick: BandwidthAtPick "BANDWIDTH_AT_PICK" "Whose quota is looked at when a fair task is chosen and takes over." "pick_task_fair(), set_next_task_fair()" {
         /// That of its groups that ran before.
         Never "never",

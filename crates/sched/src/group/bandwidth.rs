@@ -7,8 +7,7 @@
 //! tasks leave one by one, each on its way to user mode, so that a task that holds a
 //! lock in the kernel is not stopped; those that are off wait in the queue's limbo.
 //!
-//! Left out: the expiry of slices (before v5.4), and periods scaled up when they are
-//! too short to be kept.
+//! Left out: periods scaled up when they are too short to be kept.
 
 use alloc::vec::Vec;
 use core::mem::take;
@@ -16,7 +15,10 @@ use core::mem::take;
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-use crate::{CfsRqId, Curr, DequeueFlags, Effect, EnqueueFlags, Feature, Sched, SeId, TgId, UpdateFlags};
+use crate::{
+    BandwidthSlices, CfsRqId, Curr, DequeueFlags, Effect, EnqueueFlags, Feature, Sched, SeId, TgId,
+    UpdateFlags,
+};
 
 /// What a CPU keeps for the next time when its queue runs empty, ns.
 const MIN_CFS_RQ_RUNTIME: i64 = 1_000_000;
@@ -36,7 +38,7 @@ impl Sched {
         pool.quota = quota;
         pool.period = period;
         pool.burst = burst;
-        self.refill(tg);
+        self.refill(tg, now);
         self.bandwidth_used = self.tgs.iter().any(|tg| tg.bandwidth.quota.is_some());
         if quota.is_some() {
             self.start_cfs_bandwidth(tg, now.0);
@@ -58,10 +60,11 @@ impl Sched {
     }
 
     /// Kernel: __refill_cfs_bandwidth_runtime(), kernel/sched/fair.c, v6.12.
-    fn refill(&mut self, tg: TgId) {
+    fn refill(&mut self, tg: TgId, now: Time) {
         let pool = &mut self.tgs[tg.0 as usize].bandwidth;
         if let Some(quota) = pool.quota {
             pool.runtime = (pool.runtime + quota).min(quota + pool.burst);
+            pool.runtime_expires = now.0 + pool.period;
         }
     }
 
@@ -112,8 +115,10 @@ impl Sched {
                 pool.idle = false;
             }
         }
+        let expires = self.tg(tg).bandwidth.runtime_expires;
         let queue = self.cfs_mut(cfs);
         queue.runtime_remaining += amount as i64;
+        queue.runtime_expires = queue.runtime_expires.max(expires);
         queue.runtime_remaining > 0
     }
 
@@ -130,6 +135,8 @@ impl Sched {
             return false;
         }
         queue.runtime_remaining -= delta as i64;
+        self.expire_cfs_rq_runtime(cfs);
+        let queue = self.cfs(cfs);
         if queue.runtime_remaining > 0 {
             return false;
         }
@@ -202,16 +209,20 @@ impl Sched {
             return;
         }
         queue.runtime_remaining -= slack;
+        let may_return = self.may_return(cfs);
         let (slice, now) = (self.bandwidth_slice(), self.rqs[cpu].clock);
+        let put_off = self.kernel.rules.bandwidth_slices == BandwidthSlices::Period;
         let pool = &mut self.tgs[tg.0 as usize].bandwidth;
-        if pool.quota.is_none() {
+        if pool.quota.is_none() || !may_return {
             return;
         }
         pool.runtime += slack as u64;
         let soon = pool.period_expires < now + CFS_BANDWIDTH_SLACK_PERIOD + MIN_BANDWIDTH_EXPIRATION;
-        if pool.runtime > slice && !pool.throttled_cfs_rq.is_empty() && !soon && !pool.slack_started {
-            pool.slack_started = true;
-            self.effects.push(Effect::StartSlackTimer { tg, at: now + CFS_BANDWIDTH_SLACK_PERIOD });
+        let starts = pool.slack_expires.is_none() || put_off;
+        if pool.runtime > slice && !pool.throttled_cfs_rq.is_empty() && !soon && starts {
+            let at = now + CFS_BANDWIDTH_SLACK_PERIOD;
+            pool.slack_expires = Some(at);
+            self.effects.push(Effect::StartSlackTimer { tg, at });
         }
     }
 
@@ -472,7 +483,7 @@ impl Sched {
         if throttled {
             pool.nr_throttled += overrun;
         }
-        self.refill(tg);
+        self.refill(tg, now);
         if idle {
             return None;
         }
@@ -485,13 +496,16 @@ impl Sched {
         Some(Time(pool.period_expires))
     }
 
-    /// The timer that hands out returned time expired.
+    /// The timer that hands out returned time expired; or did so before, if it was put off since.
     ///
     /// Kernel: do_sched_cfs_slack_timer(), kernel/sched/fair.c, v6.12.
     pub fn slack_timer(&mut self, tg: TgId, now: Time) {
         let slice = self.bandwidth_slice();
         let pool = &mut self.tgs[tg.0 as usize].bandwidth;
-        pool.slack_started = false;
+        if pool.slack_expires.is_none_or(|at| now.0 < at) {
+            return;
+        }
+        pool.slack_expires = None;
         let soon = pool.period_expires < now.0 + MIN_BANDWIDTH_EXPIRATION;
         if !soon && pool.quota.is_some() && pool.runtime > slice {
             self.distribute_cfs_runtime(tg, now);
@@ -516,8 +530,10 @@ impl Sched {
             let needed = (1 - self.cfs_rqs[cfs.0 as usize].runtime_remaining).max(0) as u64;
             let amount = needed.min(pool.runtime);
             pool.runtime -= amount;
+            let expires = pool.runtime_expires;
             let queue = self.cfs_mut(cfs);
             queue.runtime_remaining += amount as i64;
+            queue.runtime_expires = expires;
             if queue.runtime_remaining > 0 {
                 self.unthrottle_cfs_rq(cfs);
             }
