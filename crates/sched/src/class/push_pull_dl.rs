@@ -54,7 +54,9 @@ impl Sched {
         self.push_of(task, cpu)
     }
 
-    /// Kernel: pull_dl_task(), kernel/sched/deadline.c, v6.12.
+    /// One that waits alone, though it may be pushed from v6.7 on, is not pulled.
+    ///
+    /// Kernel: pull_dl_task(), kernel/sched/deadline.c, v6.1, v6.12.
     pub(super) fn decide_pull_dl(&self, to: CpuId, from: CpuId) -> Option<TaskId> {
         if self.rqs[from].dl_queue.len() < 2 {
             return None;
@@ -69,6 +71,7 @@ impl Sched {
 #[cfg(test)]
 mod tests {
     use alloc::format;
+    use alloc::string::String;
 
     use expect_test::expect;
     use schedlab_topology::CpuId;
@@ -98,6 +101,27 @@ mod tests {
             format!("{before}; c waits on {waits}, then {} runs on 1", lab.running(1))
         });
         expect!["v4.13..v7.2: a, b; c waits on 0, then c runs on 1"].assert_eq(&found);
+    }
+
+    #[test]
+    fn one_that_waits_alone_is_not_pulled_and_one_of_two_is() {
+        let found = |others: usize| {
+            by_kernel("", |kernel| {
+                let mut lab = Lab::new(kernel, "1x1x2");
+                let stop = NewTask { policy: Policy::Stop, ..lab.spec() };
+                lab.fork("stopper", 1, stop);
+                for deadline in (100..).step_by(100).take(1 + others) {
+                    let spec = within(&lab, 10, deadline);
+                    lab.fork("waits", 1, spec);
+                }
+                let spec = within(&lab, 10, 50);
+                let leaves = lab.fork("leaves", 0, spec);
+                lab.sleep(leaves);
+                String::from(lab.running(0))
+            })
+        };
+        expect!["v4.13..v7.2: idle"].assert_eq(&found(0));
+        expect!["v4.13..v7.2: waits"].assert_eq(&found(1));
     }
 
     #[test]
