@@ -3,8 +3,8 @@
 //! What changed was read in the sources of the point release that is named. What no rule here names is as in the
 //! kernel that it is made of. Of releases between these, what changed when is not known.
 //!
-//! Five rules were not looked for in these sources, `REGROUP_WAKES`, `CLASS_CHANGE_ASKS`, `UTIL_EST_CAPACITY`, `BANDWIDTH_AT_PICK` and
-//! `BALANCE_FAIR`: they are as in the kernel that it is made of.
+//! Four rules were not looked for in these sources, `REGROUP_WAKES`, `CLASS_CHANGE_ASKS`, `UTIL_EST_CAPACITY` and `BANDWIDTH_AT_PICK`: they are
+//! as in the kernel that it is made of. Nor was `BALANCE_FAIR`, which is as the time tells at which it was changed, June 2026.
 
 /// Name, and the kernel string that it stands for.
 ///
@@ -40,7 +40,8 @@ pub const BETWEEN: [(&str, &str); 5] = [
     // 7.1.13.
     (
         "v7.1",
-        "v7.2+NO_SCHED_CACHE+NO_WAKE_CPU_FIXUP+IMB_NUMA_NR=node_eighth+ASYM_FITS=uclamp+TG_LOAD_CLOCK=cpu_clock",
+        "v7.2+NO_SCHED_CACHE+NO_WAKE_CPU_FIXUP+IMB_NUMA_NR=node_eighth+ASYM_FITS=uclamp+TG_LOAD_CLOCK=cpu_clock\
+         +BALANCE_FAIR=no_fair",
     ),
 ];
 

@@ -110,7 +110,7 @@ features! {
     CustomSlice "CUSTOM_SLICE" "A task may ask for a slice of its own." "__setparam_fair(), v6.12" [0 0 0 0 0 0 1 1];
     GroupMinSlice "GROUP_MIN_SLICE" "A group's entity has the shortest slice queued below it." "enqueue_task_fair(), v6.12" [0 0 0 0 0 0 1 1];
     ParanoidAvg "PARANOID_AVG" "The sums of the average virtual time are guarded against overflow." "sum_w_vruntime_add(), features.h, v7.2" [0 0 0 0 0 0 0 0];
-    IdleShortcut "IDLE_SHORTCUT" "The idle loop does not look for work when its queue is empty." "__schedule(), v6.12" [0 0 0 0 0 0 1 1];
+    IdleShortcut "IDLE_SHORTCUT" "The idle loop does not look for work when its queue is empty, and an idle CPU that stays so is not set idle anew." "__schedule(), v6.12" [0 0 0 0 0 0 1 1];
     ClockSkipKept "CLOCK_SKIP_KEPT" "That the clock be left as it is may be asked while the scheduler chooses, for its next call." "__schedule(), v6.7" [0 0 0 0 0 1 1 1];
     MruOnRepick "MRU_ON_REPICK" "A task that is chosen again moves to the head of the balancer's list." "pick_next_task_fair(), v4.14..v6.10" [0 1 1 1 1 1 0 0];
     ExecStartAtEnqueue "EXEC_START_AT_ENQUEUE" "A migrated task's start time is cleared when it is enqueued, not when it leaves." "enqueue_entity(), v6.3 and stable 6.1" [0 0 0 1 1 1 1 1];
