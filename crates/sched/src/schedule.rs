@@ -493,7 +493,8 @@ mod tests {
 
     use super::Deactivate;
     use crate::drawing::{NOW, by_kernel, draw};
-    use crate::{Curr, NICE_0_LOAD, TaskState, TgId};
+    use crate::lab::{Lab, MS};
+    use crate::{Curr, NICE_0_LOAD, NewTask, TaskState, TgId};
 
     #[test]
     fn an_idle_cpu_called_for_nothing_looks_for_work_or_not() {
@@ -562,6 +563,29 @@ mod tests {
             v6.12: idle
             v7.2: b"#]]
         .assert_eq(&by_kernel("", then));
+    }
+
+    #[test]
+    fn another_is_chosen_while_the_group_that_has_used_up_its_quota_is_still_queued() {
+        // With the group far ahead x is eligible, and has the earlier deadline; without it only y would be.
+        let mut lab = Lab::new("v6.12", "1x1x1").without_ticks();
+        let (cpu, now) = (CpuId(0), lab.time());
+        let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, cpu, now);
+        lab.sched.set_bandwidth(group, Some(50 * MS), 100 * MS, 0, now);
+        let y = NewTask { slice: Some(50 * MS), ..lab.spec() };
+        lab.fork("y", 0, y);
+        let x = lab.hog("x", 0);
+        let limited = NewTask { tg: group, ..lab.spec() };
+        let limited = lab.fork("limited", 0, limited);
+        for (task, runs) in [(x, 2), (limited, 10)] {
+            lab.sched.switch_to(cpu, Curr::Task(task), lab.time());
+            lab.now += runs * MS;
+        }
+        let cfs = lab.sched.tg(group).cfs_rq[0];
+        lab.sched.cfs_mut(cfs).runtime_remaining = 0;
+        lab.sched.tgs[group.0 as usize].bandwidth.runtime = 0;
+        lab.sched.schedule(cpu, Deactivate::Preempted, lab.time());
+        assert_eq!((lab.running(0), lab.sched.cfs(cfs).throttled), ("x", true));
     }
 
     #[test]
