@@ -154,6 +154,7 @@ impl<S: Listener> Audit<S> {
             if let Some((cpu, step)) = self.hotplugs.event(event) {
                 self.shadow.hotplug(cpu, step, event);
             }
+            self.meet_running(event);
             self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);
             self.shadow.idles(event);
             self.rejudge_on(event);
@@ -166,6 +167,14 @@ impl<S: Listener> Audit<S> {
             }
         }
         self.sink.event(event);
+    }
+
+    /// Who runs and was not met before, with the priority that a later event shows.
+    fn meet_running(&mut self, event: &Event) {
+        if event.pid != Pid::IDLE && self.shadow.find(event.pid).is_none() {
+            let prio = self.pairing.prio_ahead(event.pid);
+            self.shadow.task(event.pid, &event.comm, prio, event.cpu, event.time);
+        }
     }
 
     /// The state has changed: what is open may have been decided in the new one.
@@ -194,7 +203,7 @@ impl<S: Listener> Audit<S> {
                 self.forked(event, parent, child_pid, child_comm);
             }
             Kind::SchedWakeupNew { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
-                let task = self.shadow.new_task(pid, &comm, prio, cpu, now);
+                let task = self.shadow.new_task(event, pid, &comm, prio);
                 let known = self.shadow.known_mut(task);
                 (known.later_prio, known.nice_told) = (later_prio, later_prio.is_some());
                 self.woken_new(event, task, target_cpu);

@@ -330,6 +330,23 @@ impl Pairing {
         first.iter().chain(second)
     }
 
+    /// The priority of a task by the next event here that shows it.
+    pub fn prio_ahead(&self, task: Pid) -> Option<i32> {
+        self.waiting.iter().find_map(|waiting| match waiting.event.kind {
+            Kind::SchedSwitch { prev_pid, prev_prio, .. } if prev_pid == task => Some(prev_prio),
+            Kind::SchedSwitch { next_pid, next_prio, .. } if next_pid == task => Some(next_prio),
+            Kind::SchedWaking { pid, prio, .. }
+            | Kind::SchedWakeup { pid, prio, .. }
+            | Kind::SchedWakeupNew { pid, prio, .. }
+            | Kind::SchedMigrateTask { pid, prio, .. }
+                if pid == task =>
+            {
+                Some(prio)
+            }
+            _ => None,
+        })
+    }
+
     /// What will happen until then, as far as it is here.
     pub fn ahead(&self, until: Time) -> impl Iterator<Item = &Event> {
         self.waiting.iter().map(|waiting| &waiting.event).take_while(move |event| event.time <= until)
