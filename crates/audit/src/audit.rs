@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use schedlab_sched::{Curr, Kernel, TaskState};
+use schedlab_sched::{Curr, Kernel};
 use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::read::Lost;
 use schedlab_trace::{Event, Flags, Hotplugs, Kind, NullSink, Sink};
@@ -240,9 +240,6 @@ impl<S: Listener> Audit<S> {
                     if prev_state.is_runnable() {
                         // Who could go on and gives way to idling is out of quota.
                         self.shadow.quota_shown |= next_pid == Pid::IDLE;
-                        if self.shadow.is_throttled(prev, next_prio) {
-                            self.shadow.leave(prev, TaskState::Interruptible, clock.read);
-                        }
                     } else {
                         self.shadow.leave(prev, leaving::left_as(prev_state), clock.read);
                         self.shadow.known_mut(prev).plainly_woken = prev_state.is_uninterruptible();
@@ -297,7 +294,10 @@ impl<S: Listener> Audit<S> {
                 }
             }
             Kind::Affinity(ref told) => self.shadow.told_mask(told.pid, &told.allowed, cpu),
-            Kind::CpuIdle { state, cpu } if self.shadow.has_cpu(cpu) => self.shadow.idle_state(cpu, state),
+            Kind::CpuIdle { state, cpu } if self.shadow.has_cpu(cpu) => {
+                self.shadow.idle_state(cpu, state);
+                self.stays_idle(event, state);
+            }
             Kind::TaskNewtask { pid, clone_flags, .. } => self.shadow.grouping.cloned(pid, clone_flags),
             Kind::CgroupAttachTask { dst_root, ref dst_path, pid, .. } => {
                 self.shadow.attached(dst_root, pid, dst_path, now);
@@ -350,6 +350,8 @@ impl<S: Listener> Audit<S> {
         let Kind::SchedSwitch { prev_pid, prev_comm, .. } = event.kind else { return };
         let (cpu, now) = (event.cpu, event.time);
         let has_quota_again = self.shadow.unthrottle(next, cpu, clock);
+        let has_budget_again = next.task().is_some_and(|next| self.shadow.replenish(next, clock));
+        let passed_over = self.shadow.passes_over(cpu, next, clock);
         let slice = self.judge_slice(event, next, clock).filter(|_| !has_quota_again);
         match slice.as_ref().and_then(|slice| slice.hidden) {
             Some(Hidden::Yield) => self.shadow.sched.yield_task(cpu, clock),
@@ -382,6 +384,10 @@ impl<S: Listener> Audit<S> {
             // Whoever waits may come first.
             verdict.doubt(verdict.ours.len());
         }
+        if has_budget_again {
+            verdict.without(Hidden::Deadlines);
+        }
+        self.may_have_budget(&mut verdict, &passed_over);
         verdict.nearest = self.why(&verdict, |audit| {
             let ours = audit.shadow.sched.choose_next(cpu).next;
             audit.nearest_of_pick(cpu, ours, next, clock)

@@ -31,7 +31,7 @@ pub struct Asked {
     pending: bool,
     /// Its task was woken while it ran: it meant to sleep, and calls the scheduler of itself.
     meant_to_sleep: bool,
-    /// Somebody was moved there who may have asked.
+    /// Somebody was moved there, or from there, who may have asked.
     moved_there: bool,
 }
 
@@ -173,6 +173,12 @@ impl<S: Listener> Audit<S> {
         }
     }
 
+    /// Who runs on a CPU was asked to make way for one that has been pushed elsewhere meanwhile.
+    pub(crate) fn asked_in_vain(&mut self, at: CpuId) {
+        self.shadow.sched.rqs[at].need_resched.full = true;
+        self.asked[at].moved_there = true;
+    }
+
     /// A task is woken; if it runs, it was about to sleep.
     pub(crate) fn woken_running(&mut self, task: TaskId, at: CpuId) {
         self.asked[at].meant_to_sleep |= self.shadow.sched.rqs[at].curr == Curr::Task(task);
@@ -278,6 +284,7 @@ impl<S: Listener> Audit<S> {
         // A probe within an interrupt may come before what that asks for.
         let within = matches!(event.kind, Kind::Unknown(_)) && event.flags.has(Flags::HARDIRQ);
         if answer == Some(false) && !within && self.shadow.sched.rqs[cpu].curr != Curr::Idle {
+            self.shadow.passes_over(cpu, self.shadow.sched.rqs[cpu].curr, event.time);
             self.overrun(event);
             // Who was asked for has been taken away.
             self.shadow.goes_on(cpu, event.time);

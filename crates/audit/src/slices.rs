@@ -95,6 +95,10 @@ impl<S: Listener> Audit<S> {
         }
         verdict.judge();
         verdict.doubt(2);
+        if verdict.answer == Answer::Differs && ended.by_timer && self.shadow.budget_timers.may_be_set(cpu) {
+            // It was not set anew while another was set.
+            verdict.without(Hidden::Deadlines);
+        }
         if verdict.answer == Answer::Differs {
             verdict.nearest = Some(Box::new(Nearest::turn_end(false, late.0, error)));
         }
@@ -144,6 +148,9 @@ impl<S: Listener> Audit<S> {
         verdict.doubt(2);
         if verdict.answer == Answer::Differs && self.shadow.limit_of(prev).is_some() {
             verdict.without(Hidden::Quota);
+        } else if verdict.answer == Answer::Differs && self.shadow.budget_timers.may_be_set(cpu) {
+            verdict.without(Hidden::Deadlines);
+            self.shadow.budget_timers.ended(cpu);
         } else if !prev_state.is_preempted() {
             match verdict.answer {
                 Answer::Differs | Answer::Undecided if self.shadow.known(prev).yields() => {

@@ -1,18 +1,15 @@
-//! Tasks that leave their CPU though they could go on and nobody asked: by sched_yield(), or out of budget.
+//! Tasks that leave their CPU though they could go on and nobody asked: by sched_yield().
 //!
 //! A call of sched_yield() is no event of the scheduler. It shows in who does it again and again: he makes way soon after he
 //! began, for somebody who waited all the time, far from the end of his turn.
 
-use schedlab_sched::{FairPolicy, Policy};
+use schedlab_sched::FairPolicy;
 use schedlab_units::{TaskId, Time};
 
 use crate::shadow::{Known, Shadow};
 
 /// Who made way early so often is taken to yield.
 const OFTEN: u8 = 2;
-
-/// The priority of stoppers, before which a deadline task waits with its budget.
-const STOPPER: i32 = 0;
 
 impl Known {
     /// Whether a task is taken to yield.
@@ -33,11 +30,5 @@ impl Shadow {
         if now.since(known.began).0 < least / 2 {
             known.left_early += 1;
         }
-    }
-
-    /// Whether a deadline task is out of budget that makes way, and could go on, for one of the priority `next`: it waits
-    /// in no queue then. That another has an earlier deadline is not told from it.
-    pub fn is_throttled(&self, task: TaskId, next: i32) -> bool {
-        matches!(self.sched.task(task).policy, Policy::Deadline { .. }) && next != STOPPER
     }
 }

@@ -183,6 +183,49 @@ fn pushes_and_pulls_agree_with_the_rules_that_made_them_and_say_why() {
     }
 }
 
+/// Deadline tasks that sleep over their budgets, beside others.
+const OVER_BUDGET: &str = r#"
+machine = "1x1x2"
+kernels = ["v6.12"]
+seed = 3
+
+[[workload.task]]
+name = "hog"
+count = 3
+program = "loop 100; run 3ms; end"
+
+[[workload.task]]
+name = "over"
+count = 2
+policy = "deadline"
+runtime = "1ms"
+deadline = "5ms"
+period = "5ms"
+program = "loop 200; run uniform(500us, 2ms); sleep uniform(100us, 3ms); end"
+
+[[workload.task]]
+name = "waker"
+count = 3
+program = "loop 400; run 100us; sleep 400us; end"
+"#;
+
+#[test]
+fn who_is_out_of_budget_is_known_by_what_is_done_without_it() {
+    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join("over-budget.toml");
+    std::fs::write(&scenario, OVER_BUDGET).unwrap();
+    // Where who has a budget again is not pushed, a pick is all that shows it.
+    for (kernel, most) in [("v5.18", 130), ("v6.1", 130), ("v6.12", 20), ("v7.2", 20), ("v7.2+NO_HRTICK", 20)]
+    {
+        let audit = audited(&trace_of(&scenario, kernel), "1x1x2", kernel, &[]);
+        for kind in KINDS {
+            assert_eq!(audit[kind]["differs"], 0, "{kernel} {kind}");
+        }
+        let count = |answer: &str| audit["pick"][answer].as_u64().unwrap();
+        let all = count("agrees") + count("agrees_in_set") + count("undecided");
+        assert!(count("undecided") * 1000 <= most * all, "{kernel}: {} of {all}", count("undecided"));
+    }
+}
+
 /// A kernel was met that records no switch by some tasks, the idle task of a CPU among them.
 #[test]
 fn what_a_switch_that_is_not_in_the_trace_leaves_open_does_not_differ() {
