@@ -16,7 +16,7 @@ use crate::leaving;
 use crate::listener::Listener;
 use crate::opens::Opens;
 use crate::options::Options;
-use crate::pairing::{Known, Pairing};
+use crate::pairing::{Known, Pairing, by_itself};
 use crate::pick;
 use crate::preempt::Asked;
 use crate::probe::Comparison;
@@ -274,10 +274,10 @@ impl<S: Listener> Audit<S> {
                     if pid == event.pid && event.flags.has(Flags::HARDIRQ) {
                         self.shadow.expire_slice_timer(cpu, now);
                     }
-                    let resched = Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY;
-                    let itself = pid == event.pid && !event.flags.in_interrupt() && !event.flags.has(resched);
-                    if itself && self.shadow.known(task).first_run {
+                    if pid == event.pid && by_itself(event.flags) {
                         // No tick and no switch: it asked for something, such as another priority.
+                        let known = self.shadow.known_mut(task);
+                        known.later_prio = later_prio.or(known.later_prio);
                         self.shadow.reprioritise(task, now);
                     }
                 }

@@ -160,6 +160,7 @@ impl Shadow {
             first_run: parent.is_some(),
             later_prio: None,
             nice_told: false,
+            other_prio: false,
             vruntime_error: 0,
             lag_error: 0,
             by_floor: false,
@@ -267,7 +268,9 @@ impl Shadow {
 
     /// A task shows a priority.
     fn set_prio(&mut self, task: TaskId, prio: i32, now: Time) {
+        let runs = self.runs(task);
         let known = self.known_mut(task);
+        known.other_prio |= runs && known.prio.is_some();
         known.prio = Some(prio);
         let Some(policy) = policy_of(known.kind, &known.comm, prio) else { return };
         let entry = self.sched.task(task);

@@ -325,6 +325,7 @@ impl Shadow {
                 let known = self.known_mut(task);
                 known.seen_on.set(cpu);
                 known.began = now;
+                known.other_prio = false;
                 self.runs_where_it_may(task, cpu);
                 if Curr::Task(task) != prev {
                     self.begins(task, held);

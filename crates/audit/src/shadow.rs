@@ -61,6 +61,8 @@ pub struct Known {
     pub later_prio: Option<LaterPrio>,
     /// The priority it gives itself was seen ahead.
     pub nice_told: bool,
+    /// Its priority has changed since it began to run.
+    pub other_prio: bool,
     /// How far its virtual time may be from the one here, ns.
     pub vruntime_error: u64,
     /// How much of that comes of what it was owed before the recording began, or of a weight that another changed, ns.

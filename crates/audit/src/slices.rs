@@ -123,6 +123,8 @@ impl<S: Listener> Audit<S> {
         }
         self.shadow.sched.update_rq_clock(cpu, clock);
         self.shadow.charge_levels(prev);
+        // Who has itself served later asks itself to make way.
+        let by_another_way = by_another_way || self.shadow.known(prev).other_prio;
         let mut verdict = self.of_slice(event.time, cpu, prev, true);
         // Also one after which we would have gone on with the same task.
         let ended = ended.filter(|ended| event.time <= ended.until).map(|_| Reason::SliceEnd);

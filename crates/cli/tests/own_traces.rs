@@ -226,6 +226,36 @@ fn who_is_out_of_budget_is_known_by_what_is_done_without_it() {
     }
 }
 
+/// Tasks that change their class while they run, beside more than there are CPUs.
+const CLASSES: &str = r#"
+machine = "1x2x4"
+kernels = ["v6.12"]
+seed = 3
+
+[[workload.task]]
+name = "changes"
+count = 3
+program = "loop 60; sched fifo priority=4; run 300us; sleep 1ms; sched other; run 1ms; sleep 200us; end"
+
+[[workload.task]]
+name = "hog"
+count = 12
+program = "loop 60; run 2ms; end"
+"#;
+
+#[test]
+fn who_changes_its_class_agrees_with_the_rules_that_made_it() {
+    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join("classes.toml");
+    std::fs::write(&scenario, CLASSES).unwrap();
+    for kernel in ["v6.1", "v6.12", "v7.2"] {
+        for (kind, agrees) in agreement_of(&scenario, "1x2x4", kernel) {
+            // Of a few moves.
+            let least = if kind == "balance" { 850 } else { 1000 };
+            assert!(agrees >= least, "{kernel} {kind}: {agrees}");
+        }
+    }
+}
+
 /// A kernel was met that records no switch by some tasks, the idle task of a CPU among them.
 #[test]
 fn what_a_switch_that_is_not_in_the_trace_leaves_open_does_not_differ() {
