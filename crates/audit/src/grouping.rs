@@ -243,11 +243,7 @@ impl Shadow {
         (groups.session, groups.later) = (None, None);
         let groups = groups.clone();
         let tg = self.tg_of(&groups, now);
-        let cpu = self.sched.task(task).cpu;
-        let asked = self.sched.rqs[cpu].need_resched;
         self.put_into(task, tg, now);
-        // An event that follows tells that it is asked to make way, and may be written before it is.
-        self.sched.rqs[cpu].need_resched = asked;
         self.known_mut(task).groups.left = tg != before;
     }
 
