@@ -158,7 +158,7 @@ impl<S: Listener> Audit<S> {
                 Answer::Differs | Answer::Undecided if self.shadow.known(prev).yields() => {
                     verdict.without(Hidden::Yield);
                 }
-                Answer::Differs => self.shadow.left_early(prev, clock),
+                Answer::Differs if self.left_early(prev, clock) => verdict.without(Hidden::Yield),
                 _ => {}
             }
         }

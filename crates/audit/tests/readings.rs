@@ -342,9 +342,9 @@ fn who_makes_way_early_again_and_again_yields() {
         writeln!(told, "{kernel}, {span} us, {state}: {}", answers.collect::<Vec<_>>().join(", ")).unwrap();
     }
     expect![[r#"
-        v6.1, 100 us, R: differs, differs, differs, differs, may yield, may yield, may yield
+        v6.1, 100 us, R: may yield, may yield, may yield, may yield, may yield, may yield, may yield
         v6.1, 100 us, R+: differs, differs, differs, differs, differs, differs, differs
-        v6.12, 100 us, R: differs, differs, differs, differs, may yield, may yield, may yield
+        v6.12, 100 us, R: may yield, may yield, may yield, may yield, may yield, may yield, may yield
         v6.12, 2800 us, R: agrees, agrees, agrees, agrees, agrees, agrees, agrees
     "#]]
     .assert_eq(&told);
