@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_sched::{AnyCpu, Curr, NewTask, Policy, SeId, TaskState};
+use schedlab_sched::{AnyCpu, NewTask, Policy, SeId, TaskState};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, Event, bound_kthread, is_disproved};
 use schedlab_units::{Pid, TaskId, Time};
@@ -69,13 +69,15 @@ impl Shadow {
         task
     }
 
-    /// The task that an event says is new, made if its fork was not seen: who wakes it has just made it.
+    /// The task that an event says is new, made if its fork was not seen: who wakes it has just made it, and it has the
+    /// name of its parent.
     pub fn new_task(&mut self, event: &Event, pid: Pid, comm: &Comm, prio: i32) -> TaskId {
         let (cpu, now) = (event.cpu, event.time);
         if !self.find(pid).is_some_and(|task| self.sched.task(task).state == TaskState::New) {
-            match self.sched.rqs[cpu].curr {
-                Curr::Task(parent) => _ = self.fork(parent, pid, comm, Some(prio), now),
-                Curr::Idle => self.born_of_none(pid, comm, prio, cpu, now),
+            let parent = self.sched.rqs[cpu].curr.task();
+            match parent.filter(|&parent| self.known(parent).comm == *comm) {
+                Some(parent) => _ = self.fork(parent, pid, comm, Some(prio), now),
+                None => self.born_of_none(pid, comm, prio, cpu, now),
             }
         }
         self.task(pid, comm, Some(prio), cpu, now)
