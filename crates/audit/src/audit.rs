@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use schedlab_sched::{Curr, Kernel, TaskState};
+use schedlab_sched::{Curr, Kernel};
 use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::read::Lost;
 use schedlab_trace::{Event, Flags, Hotplugs, Kind, NullSink, Sink};
@@ -16,7 +16,7 @@ use crate::leaving;
 use crate::listener::Listener;
 use crate::opens::Opens;
 use crate::options::Options;
-use crate::pairing::{Known, Pairing};
+use crate::pairing::{Known, Pairing, by_itself};
 use crate::pick;
 use crate::preempt::Asked;
 use crate::probe::Comparison;
@@ -154,6 +154,7 @@ impl<S: Listener> Audit<S> {
             if let Some((cpu, step)) = self.hotplugs.event(event) {
                 self.shadow.hotplug(cpu, step, event);
             }
+            self.meet_running(event);
             self.shadow.sync_curr(event.cpu, event.pid, &event.comm, event.time);
             self.shadow.idles(event);
             self.rejudge_on(event);
@@ -166,6 +167,14 @@ impl<S: Listener> Audit<S> {
             }
         }
         self.sink.event(event);
+    }
+
+    /// Who runs and was not met before, with the priority that a later event shows.
+    fn meet_running(&mut self, event: &Event) {
+        if event.pid != Pid::IDLE && self.shadow.find(event.pid).is_none() {
+            let prio = self.pairing.prio_ahead(event.pid);
+            self.shadow.task(event.pid, &event.comm, prio, event.cpu, event.time);
+        }
     }
 
     /// The state has changed: what is open may have been decided in the new one.
@@ -194,7 +203,7 @@ impl<S: Listener> Audit<S> {
                 self.forked(event, parent, child_pid, child_comm);
             }
             Kind::SchedWakeupNew { comm, pid, prio, target_cpu } if self.shadow.has_cpu(target_cpu) => {
-                let task = self.shadow.new_task(pid, &comm, prio, cpu, now);
+                let task = self.shadow.new_task(event, pid, &comm, prio);
                 let known = self.shadow.known_mut(task);
                 (known.later_prio, known.nice_told) = (later_prio, later_prio.is_some());
                 self.woken_new(event, task, target_cpu);
@@ -231,9 +240,6 @@ impl<S: Listener> Audit<S> {
                     if prev_state.is_runnable() {
                         // Who could go on and gives way to idling is out of quota.
                         self.shadow.quota_shown |= next_pid == Pid::IDLE;
-                        if self.shadow.is_throttled(prev, next_prio) {
-                            self.shadow.leave(prev, TaskState::Interruptible, clock.read);
-                        }
                     } else {
                         self.shadow.leave(prev, leaving::left_as(prev_state), clock.read);
                         self.shadow.known_mut(prev).plainly_woken = prev_state.is_uninterruptible();
@@ -268,10 +274,10 @@ impl<S: Listener> Audit<S> {
                     if pid == event.pid && event.flags.has(Flags::HARDIRQ) {
                         self.shadow.expire_slice_timer(cpu, now);
                     }
-                    let resched = Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY;
-                    let itself = pid == event.pid && !event.flags.in_interrupt() && !event.flags.has(resched);
-                    if itself && self.shadow.known(task).first_run {
+                    if pid == event.pid && by_itself(event.flags) {
                         // No tick and no switch: it asked for something, such as another priority.
+                        let known = self.shadow.known_mut(task);
+                        known.later_prio = later_prio.or(known.later_prio);
                         self.shadow.reprioritise(task, now);
                     }
                 }
@@ -288,7 +294,10 @@ impl<S: Listener> Audit<S> {
                 }
             }
             Kind::Affinity(ref told) => self.shadow.told_mask(told.pid, &told.allowed, cpu),
-            Kind::CpuIdle { state, cpu } if self.shadow.has_cpu(cpu) => self.shadow.idle_state(cpu, state),
+            Kind::CpuIdle { state, cpu } if self.shadow.has_cpu(cpu) => {
+                self.shadow.idle_state(cpu, state);
+                self.stays_idle(event, state);
+            }
             Kind::TaskNewtask { pid, clone_flags, .. } => self.shadow.grouping.cloned(pid, clone_flags),
             Kind::CgroupAttachTask { dst_root, ref dst_path, pid, .. } => {
                 self.shadow.attached(dst_root, pid, dst_path, now);
@@ -341,6 +350,8 @@ impl<S: Listener> Audit<S> {
         let Kind::SchedSwitch { prev_pid, prev_comm, .. } = event.kind else { return };
         let (cpu, now) = (event.cpu, event.time);
         let has_quota_again = self.shadow.unthrottle(next, cpu, clock);
+        let has_budget_again = next.task().is_some_and(|next| self.shadow.replenish(next, clock));
+        let passed_over = self.shadow.passes_over(cpu, next, clock);
         let slice = self.judge_slice(event, next, clock).filter(|_| !has_quota_again);
         match slice.as_ref().and_then(|slice| slice.hidden) {
             Some(Hidden::Yield) => self.shadow.sched.yield_task(cpu, clock),
@@ -373,6 +384,10 @@ impl<S: Listener> Audit<S> {
             // Whoever waits may come first.
             verdict.doubt(verdict.ours.len());
         }
+        if has_budget_again {
+            verdict.without(Hidden::Deadlines);
+        }
+        self.may_have_budget(&mut verdict, &passed_over);
         verdict.nearest = self.why(&verdict, |audit| {
             let ours = audit.shadow.sched.choose_next(cpu).next;
             audit.nearest_of_pick(cpu, ours, next, clock)

@@ -31,15 +31,17 @@ pub(crate) struct Forking {
 }
 
 impl<S: Listener> Audit<S> {
-    /// A task is born; where it will go is seen ahead.
+    /// A task is born; where it will go and of which priority is seen ahead.
     pub(crate) fn forked(&mut self, event: &Event, parent: TaskId, pid: Pid, comm: Comm) {
         let (this, now) = (event.cpu, event.time);
-        let task = self.shadow.fork(parent, pid, &comm, now);
-        let chosen = self.pairing.ahead(now + FORK_PATIENCE).find_map(|next| match next.kind {
-            Kind::SchedWakeupNew { pid: woken, target_cpu, .. } if woken == pid => Some(target_cpu),
+        let woken = self.pairing.ahead(now + FORK_PATIENCE).find_map(|next| match next.kind {
+            Kind::SchedWakeupNew { pid: woken, target_cpu, prio, .. } if woken == pid => {
+                Some((target_cpu, prio))
+            }
             _ => None,
         });
-        let chosen = chosen.filter(|&cpu| self.shadow.has_cpu(cpu));
+        let task = self.shadow.fork(parent, pid, &comm, woken.map(|(_, prio)| prio), now);
+        let chosen = woken.map(|(target, _)| target).filter(|&cpu| self.shadow.has_cpu(cpu));
         self.forking.push(Forking { task, this, at: now, chosen, possible: None });
     }
 

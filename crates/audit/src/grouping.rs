@@ -183,9 +183,12 @@ impl Shadow {
     fn regroup(&mut self, task: TaskId, now: Time) {
         let groups = self.known(task).groups.clone();
         let tg = self.tg_of(&groups, now);
-        if self.sched.task(task).tg == tg {
-            return;
+        if self.sched.task(task).tg != tg {
+            self.put_into(task, tg, now);
         }
+    }
+
+    fn put_into(&mut self, task: TaskId, tg: TgId, now: Time) {
         let runs = self.runs(task);
         if runs {
             runtime::unpin(self, task);
@@ -230,13 +233,18 @@ impl Shadow {
         self.regroup(task, now);
     }
 
-    /// A task ends: it is no longer in the group of its session.
+    /// A task ends: it is no longer in the group of its session. It is taken out and queued again even if that is the
+    /// one it is in, by most kernels (`REGROUP_SAME`).
+    ///
+    /// Kernel: sched_autogroup_exit_task(), kernel/sched/autogroup.c, v6.1, v6.12.
     pub fn left_session(&mut self, task: TaskId, now: Time) {
         let before = self.sched.task(task).tg;
         let groups = &mut self.known_mut(task).groups;
         (groups.session, groups.later) = (None, None);
-        self.regroup(task, now);
-        self.known_mut(task).groups.left = self.sched.task(task).tg != before;
+        let groups = groups.clone();
+        let tg = self.tg_of(&groups, now);
+        self.put_into(task, tg, now);
+        self.known_mut(task).groups.left = tg != before;
     }
 
     /// Whether a task ends and has itself make way when it leaves its session's group.

@@ -12,7 +12,7 @@ use schedlab_topology::{CpuId, PerCpu};
 use crate::shadow::Shadow;
 
 /// What `cpu_idle` prints when a CPU is idle no more (PWR_EVENT_EXIT).
-const EXIT: u32 = u32::MAX;
+pub(crate) const EXIT: u32 = u32::MAX;
 
 /// The idle states of CPUs.
 #[derive(Clone, Debug)]

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use schedlab_sched::{AnyCpu, NewTask, Policy, SeId, TaskState};
 use schedlab_topology::{CpuId, CpuMask};
-use schedlab_trace::{Comm, bound_kthread, is_disproved};
+use schedlab_trace::{Comm, Event, bound_kthread, is_disproved};
 use schedlab_units::{Pid, TaskId, Time};
 
+use crate::facts::policies::PolicyKind;
 use crate::pairing::LaterPrio;
 use crate::runtime::{self, Charged};
 use crate::shadow::{Known, Shadow};
@@ -20,6 +21,21 @@ const USUAL_PRIO: i32 = 120;
 
 /// The parent of all kernel threads.
 const KTHREADD: Pid = Pid(2);
+
+/// The policy of a priority as traces print it, by the name of who has it; none in a damaged line.
+fn policy_of(kind: PolicyKind, comm: &Comm, prio: i32) -> Option<Policy> {
+    match prio {
+        0 if comm.as_bytes().starts_with(b"migration/") => Some(Policy::Stop),
+        -1 => Some(DEADLINE),
+        ..-1 | 140.. => None,
+        _ => Some(kind.policy(prio)),
+    }
+}
+
+/// The nice value of a priority as traces print it: 120 is nice 0, below 100 is real time.
+fn nice_of(prio: i32) -> Option<i8> {
+    (100..140).contains(&prio).then(|| (prio - USUAL_PRIO) as i8)
+}
 
 impl Shadow {
     /// The task of an event, made if it was not met before; then it slept on `cpu`.
@@ -53,22 +69,32 @@ impl Shadow {
         task
     }
 
-    /// The task that an event says is new, made if its fork was not seen.
-    pub fn new_task(&mut self, pid: Pid, comm: &Comm, prio: i32, cpu: CpuId, now: Time) -> TaskId {
+    /// The task that an event says is new, made if its fork was not seen: who wakes it has just made it, and it has the
+    /// name of its parent.
+    pub fn new_task(&mut self, event: &Event, pid: Pid, comm: &Comm, prio: i32) -> TaskId {
+        let (cpu, now) = (event.cpu, event.time);
         if !self.find(pid).is_some_and(|task| self.sched.task(task).state == TaskState::New) {
-            self.ended_unseen(pid, now);
-            let task = self.make(pid, comm, None, now);
-            self.sched.set_cpu(task, cpu);
-            let known = self.known_mut(task);
-            (known.lived_before, known.first_run) = (false, true);
-            (known.recent_known, known.lag_known) = (true, true);
+            let parent = self.sched.rqs[cpu].curr.task();
+            match parent.filter(|&parent| self.known(parent).comm == *comm) {
+                Some(parent) => _ = self.fork(parent, pid, comm, Some(prio), now),
+                None => self.born_of_none(pid, comm, prio, cpu, now),
+            }
         }
         self.task(pid, comm, Some(prio), cpu, now)
     }
 
+    fn born_of_none(&mut self, pid: Pid, comm: &Comm, prio: i32, cpu: CpuId, now: Time) {
+        self.ended_unseen(pid, now);
+        let task = self.make(pid, comm, None, Some(prio), now);
+        self.sched.set_cpu(task, cpu);
+        let known = self.known_mut(task);
+        (known.lived_before, known.first_run) = (false, true);
+        (known.recent_known, known.lag_known) = (true, true);
+    }
+
     /// A task that lived before the recording began.
     fn meet(&mut self, pid: Pid, comm: &Comm, cpu: CpuId, now: Time) -> TaskId {
-        let task = self.make(pid, comm, None, now);
+        let task = self.make(pid, comm, None, None, now);
         self.sched.set_cpu(task, cpu);
         let queue = self.sched.cfs_rq_of(SeId(task.0));
         let floor = self.sched.cfs(queue).min_vruntime;
@@ -80,7 +106,15 @@ impl Shadow {
         task
     }
 
-    fn make(&mut self, pid: Pid, comm: &Comm, parent: Option<TaskId>, now: Time) -> TaskId {
+    /// A task, with the priority that an event shows if one does, else that of its parent or what is told of it.
+    fn make(
+        &mut self,
+        pid: Pid,
+        comm: &Comm,
+        parent: Option<TaskId>,
+        prio: Option<i32>,
+        now: Time,
+    ) -> TaskId {
         let nr_cpus = self.sched.rqs.len();
         // A kernel thread is bound after it was born.
         let kthreadd = parent.is_some_and(|parent| self.known(parent).pid == KTHREADD);
@@ -101,9 +135,12 @@ impl Shadow {
             Some(parent) => self.known(parent).kind,
             None => self.policies.of(pid, comm),
         };
+        let prio = prio.or_else(|| self.policies.prio(pid, comm).filter(|_| parent.is_none()));
+        let shown = prio.and_then(|prio| policy_of(kind, comm, prio));
+        let parents = parent.map(|parent| self.sched.task(parent));
         let spec = NewTask {
-            policy: parent.map_or(kind.policy(USUAL_PRIO), |parent| self.sched.task(parent).policy),
-            nice: parent.map_or(0, |parent| self.sched.task(parent).nice),
+            policy: shown.or(parents.map(|parent| parent.policy)).unwrap_or(kind.policy(USUAL_PRIO)),
+            nice: prio.and_then(nice_of).or(parents.map(|parent| parent.nice)).unwrap_or(0),
             allowed,
             tg,
             kthread,
@@ -125,6 +162,7 @@ impl Shadow {
             first_run: parent.is_some(),
             later_prio: None,
             nice_told: false,
+            other_prio: false,
             vruntime_error: 0,
             lag_error: 0,
             by_floor: false,
@@ -230,18 +268,13 @@ impl Shadow {
         }
     }
 
-    /// A priority as traces print it: 120 is nice 0, below 100 is real time.
+    /// A task shows a priority.
     fn set_prio(&mut self, task: TaskId, prio: i32, now: Time) {
+        let runs = self.runs(task);
         let known = self.known_mut(task);
+        known.other_prio |= runs && known.prio.is_some();
         known.prio = Some(prio);
-        let comm = known.comm;
-        let policy = match prio {
-            0 if comm.as_bytes().starts_with(b"migration/") => Policy::Stop,
-            -1 => DEADLINE,
-            // In a damaged line.
-            ..-1 | 140.. => return,
-            _ => known.kind.policy(prio),
-        };
+        let Some(policy) = policy_of(known.kind, &known.comm, prio) else { return };
         let entry = self.sched.task(task);
         if entry.policy != policy {
             // Who goes to sleep is off its queue before it is off its CPU.
@@ -254,8 +287,7 @@ impl Shadow {
                 self.sched.task_mut(task).policy = policy;
             }
         }
-        let nice = (prio - 120) as i8;
-        if prio >= 100 && self.sched.task(task).nice != nice {
+        if let Some(nice) = nice_of(prio).filter(|&nice| nice != self.sched.task(task).nice) {
             self.sched.set_nice(task, nice, now);
             if self.runs(task) {
                 runtime::pin(self, task);
@@ -299,8 +331,8 @@ impl Shadow {
         self.changing = changing;
     }
 
-    /// A task is born on the CPU of its parent; it waits to be woken.
-    pub fn fork(&mut self, parent: TaskId, child: Pid, comm: &Comm, now: Time) -> TaskId {
+    /// A task is born on the CPU of its parent, of whose priority it is if no event shows its own; it waits to be woken.
+    pub fn fork(&mut self, parent: TaskId, child: Pid, comm: &Comm, prio: Option<i32>, now: Time) -> TaskId {
         // The first to fork is the ancestor of what is recorded; kthreadd never is.
         if !self.family && self.known(parent).pid != KTHREADD {
             self.family = true;
@@ -309,7 +341,7 @@ impl Shadow {
             self.known_mut(parent).flips = Some(flips);
         }
         self.ended_unseen(child, now);
-        let task = self.make(child, comm, Some(parent), now);
+        let task = self.make(child, comm, Some(parent), prio, now);
         self.generation += 1;
         task
     }
@@ -325,6 +357,7 @@ mod tests {
     use super::*;
     use crate::affinity::AffinityHint;
     use crate::audit::Audit;
+    use crate::facts::policies::Policies;
     use crate::facts::tasks::hints_of_tasks;
     use crate::options::Options;
 
@@ -368,6 +401,75 @@ mod tests {
         ] {
             let found = known(comm, told, ran_on);
             assert_eq!((found.0.as_str(), found.1), expected, "{comm} on {ran_on:?}");
+        }
+    }
+
+    /// What is known of two tasks after these lines, by a list of tasks.
+    fn born(kernel: &str, lines: &[&str], tasks: &str, pids: [i32; 2]) -> [String; 2] {
+        let options = Options { policies: Policies::of_tasks(tasks), ..Options::default() };
+        let topology = Topology::regular("1x1x2").unwrap();
+        let mut audit = Audit::new(&topology, &Kernel::parse(kernel).unwrap(), options);
+        let end = "  x-9 [000] ..... 4.000000: sched_process_wait: comm=x pid=9 prio=120";
+        let text = [lines, &[end]].concat().join("\n");
+        for record in ftrace::Reader::new(text.as_bytes()) {
+            let Record::Event(event) = record.unwrap() else { continue };
+            audit.event(&event);
+        }
+        pids.map(|pid| {
+            let task = audit.shadow.find(Pid(pid)).unwrap();
+            let entry = audit.shadow.sched.task(task);
+            let se = &entry.se;
+            let placed = (se.load.weight, se.avg.load_avg, se.vruntime, &entry.allowed);
+            format!("{:?} nice {} {placed:?}", entry.policy, entry.nice)
+        })
+    }
+
+    const BEGINS: &str = "  <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 \
+                          prev_state=R ==> next_comm=sh next_pid=7 next_prio=125";
+    const FORKS: &str =
+        "  sh-7 [000] ..... 1.002000: sched_process_fork: comm=sh pid=7 child_comm=sh child_pid=8";
+    const TASKS: &str = "7 7 BATCH 5 0 0 / sh\n";
+
+    #[test]
+    fn who_wakes_a_new_task_has_made_it() {
+        let wakes = |prio: i32| {
+            format!("  sh-7 [000] d..2. 1.002000: sched_wakeup_new: comm=sh pid=8 prio={prio} target_cpu=000")
+        };
+        for kernel in ["v5.18", "v6.1", "v6.12", "v7.2"] {
+            for prio in [125, 120, 89] {
+                let wakes = wakes(prio);
+                let told = born(kernel, &[BEGINS, FORKS, &wakes], TASKS, [7, 8]);
+                assert_eq!(born(kernel, &[BEGINS, &wakes], TASKS, [7, 8]), told, "{kernel} {prio}");
+                let expected = match prio {
+                    89 => "Fifo(10) nice 5 (343040, ".to_owned(),
+                    _ => format!(
+                        "Batch nice {} ({}, ",
+                        prio - 120,
+                        if prio == 120 { 1 << 20 } else { 335 << 10 }
+                    ),
+                };
+                assert!(told[1].starts_with(&expected), "{kernel} {prio}: {}", told[1]);
+            }
+        }
+    }
+
+    #[test]
+    fn who_runs_first_has_the_priority_that_it_shows_later_or_with_which_it_was_seen() {
+        let waits = "  a-7 [000] d..2. 1.000000: sched_waking: comm=b pid=8 prio=120 target_cpu=000";
+        let leaves = "  a-7 [000] d..2. 1.000400: sched_switch: prev_comm=a prev_pid=7 prev_prio=89 prev_state=S ==> \
+                      next_comm=swapper/0 next_pid=0 next_prio=120";
+        let seen = "7 7 RR 0 20 0-1 / a\n";
+        for (lines, tasks, expected) in [
+            (&[waits][..], "", "Normal nice 0"),
+            (&[waits, leaves], "", "Fifo(10) nice 0"),
+            (&[waits], seen, "Rr(20) nice 0"),
+            (&[waits, leaves], seen, "Rr(10) nice 0"),
+            (&[waits], "7 7 BATCH -5 0 0-1 / a\n", "Batch nice -5"),
+            (&[waits], "7 7 BATCH -5 0 0-1 / another\n", "Normal nice 0"),
+            (&[waits], "7 7 FIFO 0 100 0-1 / a\n", "Normal nice 0"),
+        ] {
+            let told = &born("v6.12", lines, tasks, [7, 8])[0];
+            assert!(told.starts_with(expected), "{told}, not {expected}");
         }
     }
 }

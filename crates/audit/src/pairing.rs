@@ -13,11 +13,14 @@
 use std::collections::VecDeque;
 
 use schedlab_topology::CpuId;
-use schedlab_trace::{Comm, Event, Kind};
+use schedlab_trace::{Comm, Event, Flags, Kind};
 use schedlab_units::{Duration, Pid, Time};
 
 /// Longest wait for the end of a wake-up; one without end was lost.
 const PATIENCE: Duration = Duration::millis(200);
+
+/// Longest wait for the end of a turn in which a task may have changed its priority.
+const TURN: Duration = Duration::millis(20);
 
 /// Longest wait for a new task to leave a CPU, or to be moved.
 const CHILDHOOD: Duration = Duration::millis(1_000);
@@ -56,7 +59,9 @@ pub struct Known {
     /// Of a `sched_waking`: how it ended; none if the trace does not say.
     pub fate: Option<Fate>,
     /// Of a `sched_wakeup_new`: the priority with which the task first left a CPU, or next if it was
-    /// preempted as it was born. It sets its own as a rule when it begins to run, which no event tells.
+    /// preempted as it was born. It sets its own as a rule when it begins to run, which no event tells. Of a
+    /// `sched_stat_runtime` of a task by itself: the priority with which it leaves the CPU, if it is another than that with
+    /// which it began.
     pub later_prio: Option<LaterPrio>,
     /// Of a `sched_migrate_task`: it is part of a wake-up.
     pub of_wakeup: bool,
@@ -66,7 +71,7 @@ pub struct Known {
     moved_to: Option<CpuId>,
 }
 
-/// The priority that a new task gives itself.
+/// The priority that a task gives itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaterPrio {
     /// As traces print it.
@@ -119,12 +124,26 @@ pub struct Pairing {
     open: ByPid,
     /// Tasks that were born and did not leave a CPU yet.
     newborn: ByPid,
+    /// By CPU, who runs there.
+    turns: Vec<Turn>,
     /// The trace says how wake-ups end.
     told: bool,
     /// By CPU, the number of its last event.
     last: Vec<u64>,
     /// Tasks that will have executed a program, and when, by the number of their event; some of those that have.
     execs: VecDeque<(u64, Time, Pid)>,
+}
+
+/// Who runs on a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    /// None if it was not seen to begin.
+    pid: Option<Pid>,
+    /// Its priority when it began.
+    prio: i32,
+    /// The number of the event by which it was first charged, by no interrupt and no switch: it may have changed its
+    /// priority then.
+    charged: Option<u64>,
 }
 
 /// Numbers of events by task, in the order of the tasks: they are few at a time.
@@ -160,6 +179,11 @@ impl ByPid {
     }
 }
 
+/// Whether a task does something itself, and was not asked to make way by it.
+pub fn by_itself(flags: Flags) -> bool {
+    !flags.in_interrupt() && !flags.has(Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY)
+}
+
 impl Pairing {
     /// Takes the next event of the trace.
     #[inline(never)]
@@ -179,7 +203,9 @@ impl Pairing {
                 }
                 open = true;
             }
-            Kind::SchedSwitch { prev_pid, prev_comm, prev_prio, prev_state, next_pid, .. } => {
+            Kind::SchedSwitch { prev_pid, prev_comm, prev_prio, prev_state, next_pid, next_prio, .. } => {
+                let next = Turn { pid: Some(next_pid), prio: next_prio, charged: None };
+                self.turn(event.cpu, prev_pid, prev_prio, next);
                 let preempted = prev_state.is_runnable().then_some(prev_comm);
                 self.grown(prev_pid, prev_prio, preempted);
                 if !self.told {
@@ -203,6 +229,13 @@ impl Pairing {
                 {
                     waiting.moved_to = Some(dest_cpu);
                     of_wakeup = true;
+                }
+            }
+            Kind::SchedStatRuntime { pid, .. } if pid == event.pid && by_itself(event.flags) => {
+                let turn = self.turn_on(event.cpu);
+                if turn.pid == Some(pid) && turn.charged.is_none() {
+                    turn.charged = Some(number);
+                    open = true;
                 }
             }
             Kind::SchedProcessExec { pid, .. } => {
@@ -273,6 +306,27 @@ impl Pairing {
         }
     }
 
+    fn turn_on(&mut self, cpu: CpuId) -> &mut Turn {
+        let cpu = cpu.index();
+        if self.turns.len() <= cpu {
+            self.turns.resize(cpu + 1, Turn::default());
+        }
+        &mut self.turns[cpu]
+    }
+
+    /// A turn ends, with a priority that may not be the one with which it began, and another begins.
+    fn turn(&mut self, cpu: CpuId, pid: Pid, prio: i32, next: Turn) {
+        let ends = std::mem::replace(self.turn_on(cpu), next);
+        let Some(charged) = ends.charged else { return };
+        self.close(charged, None);
+        if ends.pid == Some(pid)
+            && ends.prio != prio
+            && let Some(waiting) = self.at(charged)
+        {
+            waiting.later_prio = Some(LaterPrio { prio, in_second_turn: false });
+        }
+    }
+
     /// The birth of a task that has not shown yet with which priority it grew up.
     fn birth(&mut self, pid: Pid) -> Option<&mut Known> {
         let born = if self.newborn.is_empty() { None } else { self.newborn.get(pid) };
@@ -300,15 +354,17 @@ impl Pairing {
         }
         let front = self.waiting.front()?;
         if front.open {
-            let (others, pid, patience) = match front.event.kind {
-                Kind::SchedWakeupNew { pid, .. } => (&mut self.newborn, pid, CHILDHOOD),
-                Kind::SchedWaking { pid, .. } => (&mut self.open, pid, PATIENCE),
-                _ => unreachable!("only wake-ups have an end"),
+            let (others, patience) = match front.event.kind {
+                Kind::SchedWakeupNew { pid, .. } => (Some((&mut self.newborn, pid)), CHILDHOOD),
+                Kind::SchedWaking { pid, .. } => (Some((&mut self.open, pid)), PATIENCE),
+                _ => (None, TURN),
             };
             if self.newest.since(front.event.time) < patience && !must_go {
                 return None;
             }
-            others.remove(pid);
+            if let Some((others, pid)) = others {
+                others.remove(pid);
+            }
         }
         self.first += 1;
         self.shown.pop_front();
@@ -328,6 +384,23 @@ impl Pairing {
         let [first, second] =
             [first, second].map(|shown| &shown[..shown.partition_point(|shown| shown.time <= until)]);
         first.iter().chain(second)
+    }
+
+    /// The priority of a task by the next event here that shows it.
+    pub fn prio_ahead(&self, task: Pid) -> Option<i32> {
+        self.waiting.iter().find_map(|waiting| match waiting.event.kind {
+            Kind::SchedSwitch { prev_pid, prev_prio, .. } if prev_pid == task => Some(prev_prio),
+            Kind::SchedSwitch { next_pid, next_prio, .. } if next_pid == task => Some(next_prio),
+            Kind::SchedWaking { pid, prio, .. }
+            | Kind::SchedWakeup { pid, prio, .. }
+            | Kind::SchedWakeupNew { pid, prio, .. }
+            | Kind::SchedMigrateTask { pid, prio, .. }
+                if pid == task =>
+            {
+                Some(prio)
+            }
+            _ => None,
+        })
     }
 
     /// What will happen until then, as far as it is here.
@@ -424,5 +497,31 @@ mod tests {
             later(&[switch("a", 120, "R"), switch("a", 120, "R"), switch("h1", 115, "R")]),
             Some((120, true))
         );
+    }
+
+    #[test]
+    fn a_turn_that_ends_with_another_priority_tells_it_where_that_may_have_been_set() {
+        let begins = "x-0 [001] d..2. 1.000001: sched_switch: prev_comm=x prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=8 next_prio=120\n";
+        let charged = |flags: &str| {
+            format!("a-8 [001] {flags} 1.000002: sched_stat_runtime: comm=a pid=8 runtime=5 [ns]\n")
+        };
+        let ends = |us: u32, prio: i32| {
+            format!(
+                "a-8 [001] d..2. 1.{us:06}: sched_switch: prev_comm=a prev_pid=8 prev_prio={prio} prev_state=S ==> next_comm=x next_pid=0 next_prio=120\n"
+            )
+        };
+        let told = |lines: &[String]| -> Vec<Option<i32>> {
+            followed(&(begins.to_owned() + &lines.concat()))
+                .iter()
+                .map(|known| known.later_prio.map(|later| later.prio))
+                .collect()
+        };
+        assert_eq!(told(&[ends(9, 120)]), [None, None]);
+        assert_eq!(told(&[ends(9, 98)]), [None, None], "nor when nor by whom");
+        assert_eq!(told(&[charged("d..2."), ends(9, 98)]), [None, Some(98), None]);
+        assert_eq!(told(&[charged("d..2."), ends(9_000, 98)]), [None, Some(98), None], "it is waited for");
+        for other in ["d.h2.", "dN.2."] {
+            assert_eq!(told(&[charged(other), ends(9, 98)]), [None, None, None], "{other}");
+        }
     }
 }

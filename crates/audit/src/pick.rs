@@ -6,7 +6,7 @@
 //! also tells: the one that was chosen came first, so its virtual time is moved to where
 //! that is so.
 
-use schedlab_sched::{CfsRqId, Curr, FairPolicy, Kernel, Pick, SeId, calc_delta_fair};
+use schedlab_sched::{CfsRqId, Class, Curr, FairPolicy, Kernel, Pick, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, TaskId, Time};
 
@@ -31,6 +31,15 @@ pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Ve
     found.push(possible(shadow, &pick));
     let Curr::Task(ours) = pick.next else { return found };
     if !shadow.sched.task(ours).policy.is_fair() {
+        let first = found[0].reason;
+        let earlier = shadow.sched.rqs[cpu].dl_queue.iter().filter(|&&task| task != ours);
+        let earlier = earlier.filter(|_| shadow.sched.class_of(ours) == Class::Dl);
+        found.extend(earlier.map(|&task| Possible {
+            choice: Choice::Task(shadow.known(task).pid),
+            hidden: Some(Hidden::Deadlines),
+            reason: first,
+            numbers: Numbers::default(),
+        }));
         return found;
     }
     if shadow.sched.rqs[cpu].nr_running == 1 && chosen == pick.next {

@@ -17,6 +17,7 @@ use crate::arrival::{is_by_time, learn, possible};
 use crate::audit::Audit;
 use crate::listener::Listener;
 use crate::nearest::Nearest;
+use crate::pairing::by_itself;
 use crate::shadow::Shadow;
 use crate::slices::{slice, slice_left, turn};
 use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
@@ -31,7 +32,7 @@ pub struct Asked {
     pending: bool,
     /// Its task was woken while it ran: it meant to sleep, and calls the scheduler of itself.
     meant_to_sleep: bool,
-    /// Somebody was moved there who may have asked.
+    /// Somebody was moved there, or from there, who may have asked.
     moved_there: bool,
 }
 
@@ -48,7 +49,9 @@ impl Asked {
 #[derive(Debug)]
 struct Question {
     verdict: Verdict,
-    /// Who arrived, and what our answer was, if it was by virtual times.
+    /// Who arrived.
+    task: TaskId,
+    /// The same, and what our answer was, if it was by virtual times.
     by: Option<(TaskId, bool)>,
     /// If our answer was that the turn of the running task was over: by how much at least, and its error, ns.
     over: Option<(u64, u64)>,
@@ -153,7 +156,7 @@ impl<S: Listener> Audit<S> {
             possible(&mut self.shadow, before, task, &decided)
         };
         let by = is_by_time(decided.reason).then_some((task, decided.preempt));
-        let question = Question { verdict, by, over };
+        let question = Question { verdict, task, by, over };
         // A new task's event is written before it is asked.
         let shown = event.cpu == before.at && !matches!(event.kind, Kind::SchedWakeupNew { .. });
         match bit(&self.shadow, event.flags).filter(|_| shown) {
@@ -171,6 +174,12 @@ impl<S: Listener> Audit<S> {
             self.asked[before.at].moved_there |= found.iter().any(asked);
             self.shadow.spare.give_back(found);
         }
+    }
+
+    /// Who runs on a CPU was asked to make way for one that has been pushed elsewhere meanwhile.
+    pub(crate) fn asked_in_vain(&mut self, at: CpuId) {
+        self.shadow.sched.rqs[at].need_resched.full = true;
+        self.asked[at].moved_there = true;
     }
 
     /// A task is woken; if it runs, it was about to sleep.
@@ -201,7 +210,7 @@ impl<S: Listener> Audit<S> {
 
     /// The kernel's answer is known. `else_asked`: somebody else may have asked as well. `alone`: nobody else arrived.
     fn answered(&mut self, question: Question, asked: bool, else_asked: bool, alone: bool, now: Time) {
-        let Question { mut verdict, by, over } = question;
+        let Question { mut verdict, by, over, .. } = question;
         let at = verdict.cpu;
         verdict.kernel = Choice::Preempt(asked);
         verdict.judge();
@@ -237,11 +246,8 @@ impl<S: Listener> Audit<S> {
 
     /// Whether who arrived is queued on another CPU by now.
     fn has_left(&self, question: &Question) -> bool {
-        let cpu = question.verdict.cpu;
-        question.by.is_some_and(|(task, _)| {
-            let task = self.shadow.sched.task(task);
-            task.on_rq && task.cpu != cpu
-        })
+        let task = self.shadow.sched.task(question.task);
+        task.on_rq && task.cpu != question.verdict.cpu
     }
 
     /// The kernel's answer will not be known.
@@ -277,7 +283,12 @@ impl<S: Listener> Audit<S> {
         }
         // A probe within an interrupt may come before what that asks for.
         let within = matches!(event.kind, Kind::Unknown(_)) && event.flags.has(Flags::HARDIRQ);
-        if answer == Some(false) && !within && self.shadow.sched.rqs[cpu].curr != Curr::Idle {
+        if answer == Some(false)
+            && !within
+            && !self.ends(event)
+            && self.shadow.sched.rqs[cpu].curr != Curr::Idle
+        {
+            self.shadow.passes_over(cpu, self.shadow.sched.rqs[cpu].curr, event.time);
             self.overrun(event);
             // Who was asked for has been taken away.
             self.shadow.goes_on(cpu, event.time);
@@ -285,6 +296,13 @@ impl<S: Listener> Audit<S> {
             let rq = &mut self.shadow.sched.rqs[cpu];
             (rq.need_resched, rq.skip_clock_update) = Default::default();
         }
+    }
+
+    /// Whether an event charges a task that ends, which is asked to make way just after that.
+    fn ends(&self, event: &Event) -> bool {
+        let charged = matches!(event.kind, Kind::SchedStatRuntime { pid, .. } if pid == event.pid);
+        let curr = self.shadow.sched.rqs[event.cpu].curr.task();
+        charged && by_itself(event.flags) && curr.is_some_and(|curr| self.shadow.sched.task(curr).exiting)
     }
 
     /// A CPU's answer to all that it was asked; none if its task went to sleep instead.
@@ -299,9 +317,12 @@ impl<S: Listener> Audit<S> {
         for question in verdicts.drain(..) {
             match answer {
                 // It may have been asked, and have called the scheduler when who arrived had been taken away again.
-                Some(false) if self.has_left(&question) => self.unanswered(question.verdict),
+                Some(false) if question.by.is_some() && self.has_left(&question) => {
+                    self.unanswered(question.verdict);
+                }
                 Some(asked) => {
-                    let over = asked && self.turn_over(event);
+                    // Who runs is charged when another is taken away, by which its turn may be found to be over.
+                    let over = asked && (self.turn_over(event) || self.has_left(&question));
                     self.answered(question, asked, asks || several || over, !several, event.time);
                 }
                 None => self.unanswered(question.verdict),

@@ -4,6 +4,7 @@
 //! known once one was seen. Deadlines are in no event: of several deadline tasks that wait any may be the earliest.
 
 use schedlab_sched::{Class, Curr, Push, Reason};
+use schedlab_topology::CpuId;
 use schedlab_trace::Event;
 use schedlab_units::TaskId;
 
@@ -16,6 +17,13 @@ use crate::verdict::{Choice, Decision, Hidden, Numbers, Possible, Verdict};
 impl<S: Listener> Audit<S> {
     /// A real-time or deadline task that waits is moved, by the CPU on which it waits or the one that takes it.
     pub(crate) fn judge_push(&mut self, event: &Event, moved: Moved) {
+        if self.shadow.sched.class_of(moved.task) == Class::Dl {
+            // Only who has a budget is pushed. Its timer asks who runs to make way, and pushes it then.
+            self.shadow.replenish(moved.task, event.time);
+            if self.shadow.sched.curr_class(moved.from) < Class::Dl {
+                self.asked_in_vain(moved.from);
+            }
+        }
         let shadow = &mut self.shadow;
         let (who, choice) = (shadow.known(moved.task).who(), choice(shadow, moved));
         let mut verdict = Verdict::begun(event.time, event.cpu, Decision::Push, who, choice);
@@ -46,23 +54,40 @@ fn pushed(shadow: &mut Shadow, moved: Moved) -> Vec<Possible> {
     found
 }
 
-/// Pushes of deadline tasks, any of which may be the earliest. One that has a new budget waits, which no event tells.
-fn deadline_pushes(shadow: &mut Shadow, Moved { task, from, .. }: Moved) -> Vec<Push> {
+/// Pushes of deadline tasks, any of which may be the earliest. One that was not met before waits there all the same.
+/// Those that wait elsewhere beside something lower are about to run there, or out of budget.
+fn deadline_pushes(shadow: &mut Shadow, moved: Moved) -> Vec<Push> {
+    let Moved { task, from, .. } = moved;
     let waited = shadow.sched.rqs[from].dl_queue.contains(&task);
     if !waited {
         shadow.sched.rqs[from].dl_queue.push(task);
     }
-    let sched = &shadow.sched;
-    let pushes = if sched.is_dl_overloaded(from) {
-        let each = sched.pushable_dls(from, None).map(|task| sched.push_of(task, from));
-        each.filter(|push| *push != Push::Nothing).collect()
-    } else {
-        vec![Push::Nothing]
-    };
+    let mut pushes = ask_pushes(shadow, from);
+    let leads =
+        |push: &Push| matches!(*push, Push::Moves { task, to, .. } if (task, to) == (moved.task, moved.to));
+    if !pushes.iter().any(leads) {
+        let lower: Vec<CpuId> =
+            shadow.cpus().filter(|&cpu| cpu != from && shadow.sched.curr_class(cpu) < Class::Dl).collect();
+        let empty = |shadow: &mut Shadow, cpu| std::mem::take(&mut shadow.sched.rqs[cpu].dl_queue);
+        let queues: Vec<_> = lower.iter().map(|&cpu| empty(shadow, cpu)).collect();
+        pushes.extend(ask_pushes(shadow, from));
+        for (cpu, queue) in lower.into_iter().zip(queues) {
+            shadow.sched.rqs[cpu].dl_queue = queue;
+        }
+    }
     if !waited {
         shadow.sched.rqs[from].dl_queue.retain(|&other| other != task);
     }
     pushes
+}
+
+fn ask_pushes(shadow: &Shadow, from: CpuId) -> Vec<Push> {
+    let sched = &shadow.sched;
+    if !sched.is_dl_overloaded(from) {
+        return vec![Push::Nothing];
+    }
+    let each = sched.pushable_dls(from, None).map(|task| sched.push_of(task, from));
+    each.filter(|push| *push != Push::Nothing).collect()
 }
 
 /// What a push may do.

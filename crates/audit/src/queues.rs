@@ -62,6 +62,7 @@ impl Shadow {
 
     /// A task joins the queue of a CPU by no decision that was seen.
     pub fn join(&mut self, task: TaskId, cpu: CpuId, now: Time) {
+        self.replenish(task, now);
         let on = self.sched.task(task).cpu;
         if self.sched.task(task).on_rq {
             if on == cpu && !self.sched.task(task).se.sched_delayed {
@@ -309,6 +310,7 @@ impl Shadow {
             let rq = &mut self.sched.rqs[cpu];
             rq.clock_idle = rq.clock_idle.min(now.0);
         }
+        self.sets_budget_timer(cpu, next);
         self.turned(cpu, prev, next, clock);
         if let Curr::Task(prev) = prev
             && Curr::Task(prev) != next
@@ -326,6 +328,7 @@ impl Shadow {
                 let known = self.known_mut(task);
                 known.seen_on.set(cpu);
                 known.began = now;
+                known.other_prio = false;
                 self.runs_where_it_may(task, cpu);
                 if Curr::Task(task) != prev {
                     self.begins(task, held);

@@ -78,7 +78,12 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<
         return;
     }
     let cpu = shadow.sched.task(task).cpu;
-    if shadow.sched.rqs[cpu].curr != Curr::Task(task) || !shadow.sched.task(task).policy.is_fair() {
+    if shadow.sched.rqs[cpu].curr != Curr::Task(task) {
+        return;
+    }
+    if !shadow.sched.task(task).policy.is_fair() {
+        // What it has run in another class is no part of what it is charged when it is fair again.
+        shadow.known_mut(task).charged.at = None;
         return;
     }
     let read = read_before(shadow, task, runtime, now);
@@ -210,6 +215,25 @@ mod tests {
         shadow.sched.update_curr(shadow.sched.root_cfs_id(CpuId(0)));
         charge(&mut shadow, task, 980_000, None, Time(1_003_000_000));
         assert_eq!(ran(&shadow) - before, 1_970_000, "what was charged here meanwhile is given back");
+    }
+
+    #[test]
+    fn what_a_task_ran_in_another_class_is_not_charged() {
+        let topology = Topology::regular("1x1x2").unwrap();
+        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
+        let ms = |ms: u64| Time(1_000_000_000 + ms * 1_000_000);
+        shadow.begin(ms(0));
+        let comm = Comm::from("a");
+        shadow.sync_curr(CpuId(0), Pid(7), &comm, ms(0));
+        let task = shadow.find(Pid(7)).unwrap();
+        charge(&mut shadow, task, 1, None, ms(1));
+        shadow.task(Pid(7), &comm, Some(98), CpuId(0), ms(2));
+        charge(&mut shadow, task, 5_000_000, None, ms(7));
+        shadow.task(Pid(7), &comm, Some(120), CpuId(0), ms(7));
+        let ran = |shadow: &Shadow| shadow.sched.task(task).se.sum_exec_runtime;
+        let before = ran(&shadow);
+        charge(&mut shadow, task, 1_000_000, None, ms(8));
+        assert_eq!(ran(&shadow) - before, 1_000_000);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::affinity::AffinityHint;
 use crate::averages::Averages;
 use crate::clocks::Clocks;
 use crate::dead::Dead;
+use crate::deadlines::BudgetTimers;
 use crate::facts::policies::{Policies, PolicyKind};
 use crate::flips::{Flips, Guesses, Spread};
 use crate::grouping::{Grouping, InGroups};
@@ -60,6 +61,8 @@ pub struct Known {
     pub later_prio: Option<LaterPrio>,
     /// The priority it gives itself was seen ahead.
     pub nice_told: bool,
+    /// Its priority has changed since it began to run.
+    pub other_prio: bool,
     /// How far its virtual time may be from the one here, ns.
     pub vruntime_error: u64,
     /// How much of that comes of what it was owed before the recording began, or of a weight that another changed, ns.
@@ -156,6 +159,8 @@ pub struct Shadow {
     pub turns: PerCpu<Turns>,
     /// When a tick or the slice timer asked the task of a CPU to make way.
     pub slice_ended: PerCpu<Option<SliceEnded>>,
+    /// Where the slice timer of a deadline task may be set.
+    pub(crate) budget_timers: BudgetTimers,
     /// Whether it is known what a CPU runs.
     pub cpu_known: PerCpu<bool>,
     /// Whether it is known which CPU each took last of several that would do (`any_cpu`).
@@ -204,7 +209,7 @@ impl Shadow {
         let mut sched = Sched::new(topology, kernel, Prices::default(), 1);
         sched.balance_watches = true;
         // No event tells when the kernel keeps real-time tasks from running, and no timer would let them run again here.
-        // Nor does any tell a budget, which might end by a timer.
+        // Nor does any tell a budget, which might end by a timer: `budget_timers` keeps account of those.
         sched.kernel.rules.hrtick_dl = HrtickDl::Off;
         let tunables = &mut sched.kernel.tunables;
         tunables.rt_runtime_us = tunables.rt_period_us;
@@ -227,6 +232,7 @@ impl Shadow {
             asked: PerCpu::new(topology.nr_cpus(), |_| None),
             turns: PerCpu::new(topology.nr_cpus(), |_| Turns::new()),
             slice_ended: PerCpu::new(topology.nr_cpus(), |_| None),
+            budget_timers: BudgetTimers::new(topology.nr_cpus(), kernel),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
             any_cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
             began_busy: PerCpu::new(topology.nr_cpus(), |_| false),

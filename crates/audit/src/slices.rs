@@ -95,6 +95,10 @@ impl<S: Listener> Audit<S> {
         }
         verdict.judge();
         verdict.doubt(2);
+        if verdict.answer == Answer::Differs && ended.by_timer && self.shadow.budget_timers.may_be_set(cpu) {
+            // It was not set anew while another was set.
+            verdict.without(Hidden::Deadlines);
+        }
         if verdict.answer == Answer::Differs {
             verdict.nearest = Some(Box::new(Nearest::turn_end(false, late.0, error)));
         }
@@ -119,6 +123,8 @@ impl<S: Listener> Audit<S> {
         }
         self.shadow.sched.update_rq_clock(cpu, clock);
         self.shadow.charge_levels(prev);
+        // Who has itself served later asks itself to make way.
+        let by_another_way = by_another_way || self.shadow.known(prev).other_prio;
         let mut verdict = self.of_slice(event.time, cpu, prev, true);
         // Also one after which we would have gone on with the same task.
         let ended = ended.filter(|ended| event.time <= ended.until).map(|_| Reason::SliceEnd);
@@ -144,12 +150,15 @@ impl<S: Listener> Audit<S> {
         verdict.doubt(2);
         if verdict.answer == Answer::Differs && self.shadow.limit_of(prev).is_some() {
             verdict.without(Hidden::Quota);
+        } else if verdict.answer == Answer::Differs && self.shadow.budget_timers.may_be_set(cpu) {
+            verdict.without(Hidden::Deadlines);
+            self.shadow.budget_timers.ended(cpu);
         } else if !prev_state.is_preempted() {
             match verdict.answer {
                 Answer::Differs | Answer::Undecided if self.shadow.known(prev).yields() => {
                     verdict.without(Hidden::Yield);
                 }
-                Answer::Differs => self.shadow.left_early(prev, clock),
+                Answer::Differs if self.left_early(prev, clock) => verdict.without(Hidden::Yield),
                 _ => {}
             }
         }

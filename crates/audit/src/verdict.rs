@@ -100,7 +100,7 @@ pub enum Hidden {
     RecentCpu,
     /// Which of several CPUs that would do for a real-time or deadline task has its turn.
     CpuRotation,
-    /// The deadlines of deadline tasks.
+    /// The deadlines and budgets of deadline tasks.
     Deadlines,
     /// Which CPUs the pool of a workqueue's worker has.
     WorkerPool,
@@ -213,7 +213,7 @@ impl Hidden {
             Hidden::IdleStamp => "which of the CPUs idle since before the recording went idle last",
             Hidden::RecentCpu => "which CPU the task used recently",
             Hidden::CpuRotation => "which of several CPUs that would do has its turn",
-            Hidden::Deadlines => "the deadlines of deadline tasks",
+            Hidden::Deadlines => "the deadlines and budgets of deadline tasks",
             Hidden::WorkerPool => "on which CPU of its pool a worker was woken",
             Hidden::WakeeFlips => "how often tasks changed their wakee before the recording",
             Hidden::IdleCores => "whether an idle core is known",

@@ -1,18 +1,18 @@
-//! Tasks that leave their CPU though they could go on and nobody asked: by sched_yield(), or out of budget.
+//! Tasks that leave their CPU though they could go on and nobody asked: by sched_yield().
 //!
 //! A call of sched_yield() is no event of the scheduler. It shows in who does it again and again: he makes way soon after he
 //! began, for somebody who waited all the time, far from the end of his turn.
 
-use schedlab_sched::{FairPolicy, Policy};
-use schedlab_units::{TaskId, Time};
+use schedlab_sched::FairPolicy;
+use schedlab_trace::Kind;
+use schedlab_units::{Duration, TaskId, Time};
 
+use crate::audit::Audit;
+use crate::listener::Listener;
 use crate::shadow::{Known, Shadow};
 
 /// Who made way early so often is taken to yield.
 const OFTEN: u8 = 2;
-
-/// The priority of stoppers, before which a deadline task waits with its budget.
-const STOPPER: i32 = 0;
 
 impl Known {
     /// Whether a task is taken to yield.
@@ -22,22 +22,50 @@ impl Known {
 }
 
 impl Shadow {
-    /// A task makes way before its turn is over, which nobody asked of it. Who ran for less than half of the least turn
-    /// did so early.
-    pub fn left_early(&mut self, task: TaskId, now: Time) {
+    /// Whether a turn of a task is over early: after less than half of the least turn.
+    fn is_early(&self, task: TaskId, ran: Duration) -> bool {
         let least = match self.sched.kernel.rules.policy {
             FairPolicy::Cfs => self.sched.scaled.min_granularity,
             FairPolicy::Eevdf => self.sched.task(task).se.slice,
         };
-        let known = self.known_mut(task);
-        if now.since(known.began).0 < least / 2 {
-            known.left_early += 1;
+        ran.0 < least / 2
+    }
+}
+
+impl<S: Listener> Audit<S> {
+    /// A task makes way before its turn is over, which nobody asked of it. If it does so often, also in its next turn as
+    /// far as that is seen, it is taken to yield.
+    pub(crate) fn left_early(&mut self, task: TaskId, now: Time) -> bool {
+        let ran = now.since(self.shadow.known(task).began);
+        if !self.shadow.is_early(task, ran) {
+            return false;
         }
+        let again = self.leaves_early_again(task);
+        let known = self.shadow.known_mut(task);
+        known.left_early = if again { OFTEN } else { known.left_early + 1 };
+        again
     }
 
-    /// Whether a deadline task is out of budget that makes way, and could go on, for one of the priority `next`: it waits
-    /// in no queue then. That another has an earlier deadline is not told from it.
-    pub fn is_throttled(&self, task: TaskId, next: i32) -> bool {
-        matches!(self.sched.task(task).policy, Policy::Deadline { .. }) && next != STOPPER
+    /// Whether a task makes way early in its next turn though nobody arrives.
+    fn leaves_early_again(&self, task: TaskId) -> bool {
+        let pid = self.shadow.known(task).pid;
+        let mut began = None;
+        for next in self.pairing.ahead(Time::MAX) {
+            match next.kind {
+                Kind::SchedSwitch { next_pid, .. } if next_pid == pid => began = Some((next.cpu, next.time)),
+                Kind::SchedSwitch { prev_pid, prev_state, .. } if prev_pid == pid => {
+                    let ran = began.map(|(_, began)| next.time.since(began));
+                    let could_go_on = prev_state.is_runnable() && !prev_state.is_preempted();
+                    return could_go_on && ran.is_some_and(|ran| self.shadow.is_early(task, ran));
+                }
+                Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. }
+                    if began.is_some_and(|(cpu, _)| cpu == target_cpu) =>
+                {
+                    return false;
+                }
+                _ => {}
+            }
+        }
+        false
     }
 }

@@ -1,31 +1,18 @@
 //! Short drawn traces, and which choices each leaves possible: what a hidden fact opens, and what a
 //! seen one closes.
 
+mod common;
+
 use std::fmt::Write;
 
+use common::judged;
 use expect_test::expect;
-use schedlab_audit::{Answer, Audit, Decision, Hidden, Options, Verdict};
-use schedlab_sched::Kernel;
-use schedlab_topology::Topology;
-use schedlab_trace::Sink;
-use schedlab_trace::read::{Record, ftrace};
+use schedlab_audit::{Answer, Decision, Hidden};
 
 /// Verdicts of one kind in a trace on two caches of two CPUs: what the kernel chose, what our
 /// rules lead to.
 fn verdicts(kernel: &str, of: Decision, trace: &str) -> String {
     verdicts_on("1x2x2", kernel, of, trace)
-}
-
-fn judged(shape: &str, kernel: &str, trace: &str) -> Vec<Verdict> {
-    let topology = Topology::regular(shape).unwrap();
-    let options = Options { keep_verdicts: true, ..Options::default() };
-    let mut audit = Audit::new(&topology, &Kernel::parse(kernel).unwrap(), options);
-    for record in ftrace::Reader::new(trace.as_bytes()) {
-        if let Record::Event(event) = record.unwrap() {
-            audit.event(&event);
-        }
-    }
-    audit.finish().0.verdicts
 }
 
 /// The same on another machine.
@@ -355,9 +342,9 @@ fn who_makes_way_early_again_and_again_yields() {
         writeln!(told, "{kernel}, {span} us, {state}: {}", answers.collect::<Vec<_>>().join(", ")).unwrap();
     }
     expect![[r#"
-        v6.1, 100 us, R: differs, differs, differs, differs, may yield, may yield, may yield
+        v6.1, 100 us, R: may yield, may yield, may yield, may yield, may yield, may yield, may yield
         v6.1, 100 us, R+: differs, differs, differs, differs, differs, differs, differs
-        v6.12, 100 us, R: differs, differs, differs, differs, may yield, may yield, may yield
+        v6.12, 100 us, R: may yield, may yield, may yield, may yield, may yield, may yield, may yield
         v6.12, 2800 us, R: agrees, agrees, agrees, agrees, agrees, agrees, agrees
     "#]]
     .assert_eq(&told);
@@ -377,27 +364,6 @@ fn who_was_picked_against_all_errors_is_known_no_better_than_that() {
         [4000, 1000, 1000, 700] us: Agrees, Differs, AgreesInSet, AgreesInSet
     "#]]
     .assert_eq(&told);
-}
-
-/// `d`, of a deadline, leaves CPU 0 to `a` and comes back though nobody woke it. Meanwhile `a` sleeps.
-const OUT_OF_BUDGET: &str = "\
-   d-10 [000] d..2. 1.000000: sched_switch: prev_comm=d prev_pid=10 prev_prio=-1 prev_state=R ==> next_comm=a next_pid=11 next_prio=120
-   a-11 [000] d..2. 1.003000: sched_switch: prev_comm=a prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
-   <idle>-0 [000] d..2. 1.008000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=d next_pid=10 next_prio=-1
-   d-10 [000] d.h3. 1.009000: sched_waking: comm=a pid=11 prio=120 target_cpu=000
-   d-10 [000] d.h4. 1.009002: sched_wakeup: comm=a pid=11 prio=120 target_cpu=000
-   d-10 [000] d..2. 1.009500: sched_switch: prev_comm=d prev_pid=10 prev_prio=-1 prev_state=R ==> next_comm=migration/0 next_pid=12 next_prio=0
-";
-
-#[test]
-fn a_deadline_task_out_of_budget_waits_in_no_queue() {
-    expect![[r#"
-        d: task 11, ours idle
-        a: idle, ours idle
-        swapper/0: task 10, ours idle
-        d: task 12, ours task 10
-    "#]]
-    .assert_eq(&verdicts("v6.12", Decision::Pick, OUT_OF_BUDGET));
 }
 
 /// `r`, of real time, runs for a second and a half in all, and `a` between.

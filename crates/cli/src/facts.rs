@@ -12,7 +12,7 @@ use schedlab::topology::{CpuMask, Topology};
 use crate::boot_parameters::unknown_to_the_scheduler;
 use crate::count::counted;
 use crate::error::Error;
-use crate::recorded::Recorded;
+use crate::recorded::{MACHINE, Recorded};
 use crate::{files, machine};
 
 /// What the user says of a recording.
@@ -38,7 +38,7 @@ pub struct Asked<'a> {
 /// Gathers the facts of one recording, and the files they stand in. What the user says goes before what lies beside it.
 pub fn gather(args: &Asked<'_>, recorded: &Recorded) -> Result<(Facts, FactTexts), Error> {
     let folder = args.facts.or(recorded.facts.as_deref());
-    let topology = match (args.machine, folder) {
+    let topology = match (args.machine, args.facts) {
         (Some(name), _) => machine::machine(name)?.topology,
         (None, Some(folder)) => recorded_machine(folder, args.machine_option)?,
         (None, None) => match recorded.machine()? {
@@ -104,23 +104,30 @@ pub fn known_kernel(
 }
 
 fn recorded_machine(folder: &Path, option: &str) -> Result<Topology, Error> {
-    if !folder.join("topology.txt").is_file() {
-        return Err(Error::new(format!(
-            "{}: there is no topology.txt in it; a folder of facts has one (lines of /sys paths with their \
-             content), or name the machine with {option}",
-            folder.display()
-        )));
+    if !folder.join(MACHINE).is_file() {
+        return Err(without_machine(folder, option));
     }
     machine::folder(folder)
+}
+
+fn without_machine(folder: &Path, option: &str) -> Error {
+    Error::new(format!(
+        "{}: there is no {MACHINE} in it; a folder of facts has one (lines of /sys paths with their content), or name \
+         the machine with {option}",
+        folder.display()
+    ))
 }
 
 /// The machine of a recording of which nothing says where it was made.
 fn machine_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<Topology, Error> {
     let (trace, option) = (recorded.trace.display(), args.machine_option);
     let Some(name) = args.machine_instead else {
+        if let Some(folder) = &recorded.facts {
+            return Err(without_machine(folder, option));
+        }
         return Err(Error::new(format!(
             "{trace} does not say on which machine it was recorded; name it with {option}, or give the folder of its \
-             topology.txt with --facts (`schedlab record` makes one)"
+             {MACHINE} with --facts (`schedlab record` makes one)"
         )));
     };
     eprintln!(
@@ -283,7 +290,7 @@ pub fn tell_strange_lines_of(path: &Path) {
 fn texts(folder: Option<&Path>, recorded: &Recorded) -> Result<FactTexts, Error> {
     let places = |name| match (name, folder) {
         // Read where no other machine is named.
-        ("topology.txt", _) => Vec::new(),
+        (MACHINE, _) => Vec::new(),
         (COMMAND, _) => recorded.command.iter().cloned().collect(),
         (SCHED_EXT_STATE, Some(folder)) => {
             folder.parent().map(|parent| parent.join(name)).into_iter().collect()

@@ -2,11 +2,13 @@
 //!
 //! Beside a recording may lie what was known of its machine and kernel: `facts/`, in the
 //! folder of the recording or the one above, and the command that was recorded in
-//! `cmd.txt`. A folder of a machine holds `facts/` and one folder for each recording.
+//! `cmd.txt`. A folder of a machine holds `facts/` and one folder for each recording. Facts
+//! need not name the machine: the user may, and the rest is used all the same.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use schedlab::audit::FactTexts;
 use schedlab::topology::Topology;
 
 use crate::error::Error;
@@ -23,11 +25,14 @@ const ENDINGS: [&str; 3] = ["", ".gz", ".zst"];
 const DESCRIPTIONS: [&str; 6] =
     ["lscpu.txt", "lscpu-p.txt", "topology.txt", "sysfs", "sysfs.tar", "sysfs.tar.gz"];
 
+/// The file of facts that describes the machine.
+pub const MACHINE: &str = "topology.txt";
+
 /// A recording and what lies beside it.
 pub struct Recorded {
     /// The trace.
     pub trace: PathBuf,
-    /// Folder of facts.
+    /// Folder of facts: one that has the machine among them, else one that has others.
     pub facts: Option<PathBuf>,
     /// File with the command.
     pub command: Option<PathBuf>,
@@ -73,7 +78,12 @@ impl Recorded {
             _ => folder.join("../facts"),
         };
         let facts = [folder.join("facts"), above];
-        let facts = facts.into_iter().find(|facts| facts.join("topology.txt").is_file());
+        let has = |facts: &&PathBuf, name: &str| facts.join(name).is_file();
+        let facts = facts
+            .iter()
+            .find(|facts| has(facts, MACHINE))
+            .or_else(|| facts.iter().find(|facts| FactTexts::names().any(|name| has(facts, name))))
+            .cloned();
         let command = Some(folder.join("cmd.txt")).filter(|file| file.is_file());
         Recorded { trace, facts, command, opened: RefCell::default() }
     }
@@ -122,7 +132,7 @@ impl Recorded {
 
     /// The machine by what lies beside the recording or stands in it; none if neither says.
     pub fn machine(&self) -> Result<Option<Topology>, Error> {
-        if let Some(facts) = &self.facts {
+        if let Some(facts) = self.facts.as_ref().filter(|facts| facts.join(MACHINE).is_file()) {
             return machine::folder(facts).map(Some);
         }
         if let Some(path) = self.description() {

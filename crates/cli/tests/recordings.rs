@@ -562,63 +562,6 @@ fn an_empty_answer_says_what_there_is() {
     }
 }
 
-/// A recording of 6.1 on eight CPUs with its facts, some of them replaced.
-fn with_facts(name: &str, replaced: &[(&str, &str)], args: &[&str]) -> String {
-    let folder = std::env::temp_dir().join(format!("schedlab-{}-facts-{name}", std::process::id()));
-    let facts = folder.join("facts");
-    std::fs::create_dir_all(&facts).unwrap();
-    for file in std::fs::read_dir(recording("6.1/1x1x8/facts")).unwrap().map(|file| file.unwrap().path()) {
-        std::fs::copy(&file, facts.join(file.file_name().unwrap())).unwrap();
-    }
-    for (file, text) in replaced {
-        std::fs::write(facts.join(file), text).unwrap();
-    }
-    std::fs::copy(recording("6.1/1x1x8/fork/trace.txt.gz"), folder.join("trace.txt.gz")).unwrap();
-    let output = schedlab(args, &folder);
-    let _ = std::fs::remove_dir_all(&folder);
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stderr).unwrap().replace(&folder.display().to_string(), "FOLDER")
-}
-
-#[test]
-fn nonsense_among_the_facts_is_told() {
-    const NONSENSE: &str = "hello world\nthis is nonsense 17 = x\n";
-    assert_eq!(with_facts("good", &[], &["audit"]), "");
-    for name in [
-        "debug_sched",
-        "sched_features",
-        "sysctl",
-        "groups-before",
-        "groups-after",
-        "tasks",
-        "cgroups",
-        "config",
-    ] {
-        let told = with_facts(name, &[(&format!("{name}.txt"), NONSENSE)], &["audit"]);
-        let expected = format!("FOLDER/facts/{name}.txt:1: \"hello world\" is no line of such a file");
-        assert!(told.contains(&expected) && told.contains("nothing in it is understood"), "{told}");
-    }
-    let some = with_facts("some", &[("sched_features.txt", "NO_SIS_UTIL\nwhat\n")], &["detect"]);
-    expect![[r#"
-        schedlab: FOLDER/facts/sched_features.txt:2: "what" is no line of such a file, as "NO_HRTICK WAKEUP_PREEMPTION" is one: 1 line of 2 is passed over
-    "#]].assert_eq(&some);
-}
-
-#[test]
-fn what_the_user_says_against_the_recording_is_told() {
-    let other = with_facts("kernel", &[], &["audit", "--kernel", "v6.12+NO_SIS_UTIL"]);
-    expect![[r#"
-        schedlab: FOLDER/trace.txt.gz: it was recorded on 6.1.0-50-cloud-amd64, and --kernel v6.12+NO_SIS_UTIL is taken instead: what differs may be what changed between them
-    "#]].assert_eq(&other);
-    assert_eq!(with_facts("same", &[], &["audit", "--kernel", "v6.1+NO_SIS_UTIL"]), "");
-    for verb in ["audit", "detect"] {
-        let machine = with_facts("machine", &[], &[verb, "--machine", "2x8x8"]);
-        expect![[r#"
-            schedlab: FOLDER/trace.txt.gz: it was recorded on 8 CPUs, as FOLDER/facts says, and --machine 2x8x8 has 128: caches and nodes are those of 2x8x8, and not where the recording was made
-        "#]].assert_eq(&machine);
-    }
-}
-
 #[test]
 fn an_audit_of_several_names_each_kernel_and_machine() {
     let folder = std::env::temp_dir().join(format!("schedlab-{}-several", std::process::id()));

@@ -64,7 +64,7 @@ impl Known {
     }
 
     fn saw(&mut self, task: SeenTask) {
-        let SeenTask { pid, process, policy, allowed, cgroup, comm } = task;
+        let SeenTask { pid, process, policy, allowed, cgroup, comm, .. } = task;
         let group = Some(cgroup).filter(|group| group != "/" && group != "-");
         self.tasks.insert(pid, KnownTask { process, policy, allowed, group, comm });
     }

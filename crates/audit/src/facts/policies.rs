@@ -1,7 +1,8 @@
 //! Policies that no event tells: of those with one priority, which a task has.
 //!
 //! Events show a priority. The fair policies share theirs, and so do the two of real time; `tasks.txt` says which it was
-//! (see [`super::tasks`]). Children have their parent's.
+//! (see [`super::tasks`]). Children have their parent's. It also says the priority itself, of which a task that runs may
+//! show nothing for long.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use schedlab_sched::Policy;
 use schedlab_trace::Comm;
 use schedlab_units::Pid;
 
-use super::tasks::seen_tasks;
+use super::tasks::{SeenTask, seen_tasks};
 
 /// Which of the policies of a priority a task has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,21 +52,26 @@ impl PolicyKind {
 
 /// Policies of tasks that were there when a recording was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policies(BTreeMap<Pid, (String, PolicyKind)>);
+pub struct Policies(BTreeMap<Pid, SeenTask>);
 
 impl Policies {
-    /// What `tasks.txt` says of those whose policy is not the usual one.
+    /// What `tasks.txt` says.
     pub fn of_tasks(tasks: &str) -> Policies {
-        let unusual = seen_tasks(tasks).flatten().filter(|task| task.policy != PolicyKind::Usual);
-        Policies(unusual.map(|task| (task.pid, (task.comm, task.policy))).collect())
+        Policies(seen_tasks(tasks).flatten().map(|task| (task.pid, task)).collect())
     }
 
     /// That of a task; a number may have been used again by another name.
     pub fn of(&self, pid: Pid, comm: &Comm) -> PolicyKind {
-        match self.0.get(&pid) {
-            Some((name, kind)) if comm.as_bytes() == name.as_bytes() => *kind,
-            _ => PolicyKind::Usual,
-        }
+        self.seen(pid, comm).map_or(PolicyKind::Usual, |task| task.policy)
+    }
+
+    /// Its priority as traces print it, if it was seen.
+    pub fn prio(&self, pid: Pid, comm: &Comm) -> Option<i32> {
+        self.seen(pid, comm)?.prio
+    }
+
+    fn seen(&self, pid: Pid, comm: &Comm) -> Option<&SeenTask> {
+        self.0.get(&pid).filter(|task| comm.as_bytes() == task.comm.as_bytes())
     }
 }
 
@@ -84,5 +90,8 @@ mod tests {
         assert_eq!(of(7, "another", 120), Policy::Normal);
         assert_eq!((of(8, "rr", 94), of(8, "rr", 120)), (Policy::Rr(5), Policy::Normal));
         assert_eq!((of(9, "b", 123), of(9, "b", 89)), (Policy::Batch, Policy::Fifo(10)));
+        let prio = |pid, comm: &str| policies.prio(Pid(pid), &Comm::from(comm));
+        assert_eq!((prio(1, "init"), prio(8, "rr"), prio(9, "b")), (Some(120), Some(94), Some(123)));
+        assert_eq!((prio(9, "another"), prio(10, "b")), (None, None));
     }
 }

@@ -1,7 +1,7 @@
 //! Tasks as they were seen while the recording was made: `tasks.txt`.
 //!
 //! It has a line for each task: its number, its process, policy, nice, priority, the CPUs it may use, its group and last
-//! its name. Nice values and priorities are in the trace too, and are not read.
+//! its name.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ pub struct SeenTask {
     pub process: Pid,
     /// Its policy, of those that share its priority.
     pub policy: PolicyKind,
+    /// Its priority as traces print it: 120 is nice 0, below 100 is real time, -1 a deadline. None if it makes no sense.
+    pub prio: Option<i32>,
     /// CPUs it may use.
     pub allowed: CpuMask,
     /// The path of its cgroup; `/` is the root, and `-` says that there are none.
@@ -52,14 +54,21 @@ pub fn seen_task(line: &str) -> Result<SeenTask, String> {
     let number = |text: &str, what: &str| text.parse().map_err(|_| format!("{what} \"{text}\" is no number"));
     let pid = Pid(number(word("tid")?, "tid")?);
     let process = Pid(number(word("pid")?, "pid")?);
-    let policy = PolicyKind::named(word("policy")?);
-    word("nice")?;
-    word("rt_priority")?;
+    let name = word("policy")?;
+    let policy = PolicyKind::named(name);
+    let (nice, priority) = (word("nice")?.parse(), word("rt_priority")?.parse());
+    let prio = match name {
+        "FIFO" | "RR" => {
+            priority.ok().filter(|priority| (1..100).contains(priority)).map(|priority| 99 - priority)
+        }
+        "DEADLINE" => Some(-1),
+        _ => nice.ok().filter(|nice| (-20..20).contains(nice)).map(|nice: i32| 120 + nice),
+    };
     let cpus = word("cpus")?;
     let allowed = CpuMask::parse_list(cpus, NR_CPUS_MAX).map_err(|e| format!("cpus \"{cpus}\": {e}"))?;
     let cgroup = word("cgroup")?.replace("\\x20", " ");
     let comm = word("comm")?.to_owned();
-    Ok(SeenTask { pid, process, policy, allowed, cgroup, comm })
+    Ok(SeenTask { pid, process, policy, prio, allowed, cgroup, comm })
 }
 
 /// What the list says of names. Of tasks that share a name but not their CPUs it says nothing, nor of those that may use

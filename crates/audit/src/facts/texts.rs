@@ -75,6 +75,11 @@ pub enum FactsError {
 }
 
 impl FactTexts {
+    /// The names of the files that lie in a folder of facts.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.into_iter().filter(|name| ![COMMAND, SCHED_EXT_STATE].contains(name)).chain(["uname.txt"])
+    }
+
     /// Reads them. Each is looked for in several places in turn; `read` gives none where there is no file.
     ///
     /// # Errors

@@ -264,6 +264,26 @@ impl Sched {
         }
     }
 
+    /// A recording shows that a deadline task is out of budget: it could go on and does not.
+    pub fn throttle_dl_as_recorded(&mut self, task: TaskId, now: Time) {
+        let cpu = self.task(task).cpu;
+        self.update_rq_clock(cpu, now);
+        self.update_curr_dl(cpu);
+        self.remove_dl(cpu, task);
+        self.task_mut(task).dl_throttled = true;
+    }
+
+    /// A recording shows that a deadline task has a budget again; from when on, and until which deadline, it does not show.
+    pub fn replenish_dl_as_recorded(&mut self, task: TaskId, now: Time) {
+        let cpu = self.task(task).cpu;
+        self.update_rq_clock(cpu, now);
+        self.new_dl_period(task);
+        self.task_mut(task).dl_throttled = false;
+        if self.task(task).on_rq {
+            self.insert_dl(cpu, task);
+        }
+    }
+
     /// Kernel: task_tick_dl(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn task_tick_dl(&mut self, cpu: CpuId) {
         self.update_curr_dl(cpu);
@@ -392,6 +412,25 @@ mod tests {
             v5.5: 32 ms
             v5.18..v7.2: 36 ms"#]]
         .assert_eq(&by_kernel("", left(512)));
+    }
+
+    #[test]
+    fn who_is_recorded_to_be_out_of_budget_waits_in_no_queue_until_it_has_one_again() {
+        let found = by_kernel("", |kernel| {
+            let (mut lab, task) = lab_with(kernel, 50, 100, 100);
+            let other = lab.hog("f", 0);
+            lab.run(MS);
+            let before = String::from(lab.running(0));
+            let now = lab.time();
+            lab.sched.throttle_dl_as_recorded(task, now);
+            lab.sched.switch_to(CpuId(0), crate::Curr::Task(other), now);
+            let rq = &lab.sched.rqs[CpuId(0)];
+            let queued = (rq.nr_running, lab.sched.choose_next(CpuId(0)).next == crate::Curr::Task(other));
+            lab.sched.replenish_dl_as_recorded(task, now);
+            let next = lab.sched.choose_next(CpuId(0)).next == crate::Curr::Task(task);
+            format!("{before}, {queued:?}, {}, {next}", lab.sched.rqs[CpuId(0)].nr_running)
+        });
+        expect!["v4.13..v7.2: dl, (1, true), 2, true"].assert_eq(&found);
     }
 
     #[test]
