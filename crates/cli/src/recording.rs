@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use schedlab::sched::{Feature, Kernel};
 use schedlab::topology::{CpuId, CpuMask, Topology, TopologyError};
 use schedlab::trace::read::{self, Record, Summary};
-use schedlab::trace::{Event, IdleExits, Kind, LateStates, Sink};
+use schedlab::trace::{Event, IdleExits, Kind, LateStates, Sink, Switching};
 use schedlab::units::{Duration, Time};
 use serde::Serialize;
 
@@ -174,6 +174,7 @@ impl Recording {
         let mut count = 0u64;
         let mut seen = Seen::default();
         let mut back = Back::default();
+        let mut switching = Switching::default();
         let mut exits = IdleExits::default();
         while let Some(record) = next.take().or_else(|| self.reader.next()) {
             if count.is_multiple_of(LOOK_EVERY) {
@@ -182,8 +183,9 @@ impl Recording {
             count += 1;
             let record = record.map_err(|error| in_file(&self.name, &error))?;
             summary.count(&record);
-            if let Record::Event(event) = record {
+            if let Record::Event(mut event) = record {
                 self.fits(&event)?;
+                switching.event(&mut event);
                 if let Some(step) = seen.see(&event) {
                     back.count(step, || self.place_of(&event));
                 }
