@@ -197,6 +197,18 @@ fn word_of(file: &[u8]) -> usize {
 }
 
 #[test]
+fn a_file_without_its_end_says_why() {
+    let file = recording();
+    let why = |file: &[u8]| perf_data::Reader::new(Cursor::new(file)).err().expect("an error").to_string();
+    let cut = why(&file[..file.len() / 2]);
+    assert!(cut.contains("the file is cut short"), "{cut}");
+    let mut killed = file[..file.len() / 2].to_vec();
+    killed[48..56].fill(0);
+    let killed = why(&killed);
+    assert!(killed.contains("perf record did not come to its end"), "{killed}");
+}
+
+#[test]
 fn what_is_no_perf_data_is_refused() {
     let error = perf_data::Reader::new(Cursor::new(b"hello")).err().expect("an error");
     assert_eq!(error.to_string(), "byte 0x0: this is no perf.data: it does not begin with its mark");
