@@ -4,7 +4,7 @@
 //! folder of the recording or the one above, and the command that was recorded in
 //! `cmd.txt`. A folder of a machine holds `facts/` and one folder for each recording.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
 use schedlab::topology::Topology;
@@ -33,6 +33,8 @@ pub struct Recorded {
     pub command: Option<PathBuf>,
     /// Opened to be asked, and not yet read: a compressed one is unpacked for it.
     opened: RefCell<Option<Recording>>,
+    /// Whether it was given away to be read.
+    given: Cell<bool>,
 }
 
 impl Recorded {
@@ -75,22 +77,27 @@ impl Recorded {
         let facts = [folder.join("facts"), above];
         let facts = facts.into_iter().find(|facts| facts.join("topology.txt").is_file());
         let command = Some(folder.join("cmd.txt")).filter(|file| file.is_file());
-        Recorded { trace, facts, command, opened: RefCell::default() }
+        Recorded { trace, facts, command, opened: RefCell::default(), given: Cell::default() }
     }
 
     /// Opens the recording to be read, unless it is open.
     pub fn open(&self) -> Result<Recording, Error> {
+        self.given.set(true);
         self.opened.take().map_or_else(|| Recording::open(&self.trace), Ok)
     }
 
-    /// Asks the recording something before it is read; of one that can be read only once nothing is known.
+    /// Asks the recording something; of one that can be read only once nothing is known after that.
     fn ask<T>(&self, what: impl FnOnce(&Recording) -> Option<T>) -> Result<Option<T>, Error> {
-        if is_read_once(&self.trace) {
+        if self.given.get() && is_read_once(&self.trace) {
             return Ok(None);
         }
-        let recording = self.open()?;
+        let mut opened = self.opened.borrow_mut();
+        let recording = match opened.take() {
+            Some(recording) => recording,
+            None => Recording::open(&self.trace)?,
+        };
         let told = what(&recording);
-        self.opened.replace(Some(recording));
+        *opened = Some(recording);
         Ok(told)
     }
 
@@ -168,5 +175,21 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         assert_eq!(recorded.release().unwrap(), None, "that was taken out of the file");
         assert!(recorded.open().unwrap().feed(&mut NullSink, || false).unwrap().wakings);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_asked_before_it_is_read() {
+        use std::os::fd::AsRawFd;
+
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data/perf-sched.data.gz");
+        let bytes = std::fs::read(from).unwrap();
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let written = std::thread::spawn(move || std::io::Write::write_all(&mut writer, &bytes));
+        let recorded = Recorded::one(Path::new(&format!("/dev/fd/{}", reader.as_raw_fd()))).unwrap();
+        assert!(recorded.machine().unwrap().is_some());
+        assert!(recorded.open().unwrap().feed(&mut NullSink, || false).unwrap().wakings);
+        assert!(recorded.machine().unwrap().is_none(), "it is gone");
+        written.join().unwrap().unwrap();
     }
 }
