@@ -264,7 +264,10 @@ const NO_SWITCH: &str = "there is no sched_switch in it, so nothing tells how lo
                          -e sched_migrate_task -e sched_process_fork -e sched_process_exec -e sched_process_exit`";
 
 fn no_event(name: &str) -> Error {
-    Error::new(format!("{name}: there is no event in it; was the recording started?"))
+    Error::new(format!(
+        "{name}: there is no event of a tracepoint in it; was the recording started, and were events of \
+         the scheduler asked for (-e 'sched:*')?"
+    ))
 }
 
 fn in_file(name: &str, error: &read::Error) -> Error {
