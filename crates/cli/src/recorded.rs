@@ -141,7 +141,9 @@ impl Recorded {
 
 fn trace_in(folder: &Path) -> Option<PathBuf> {
     let names = NAMES.iter().flat_map(|name| ENDINGS.map(|ending| format!("{name}{ending}")));
-    names.map(|name| folder.join(name)).find(|file| file.is_file())
+    // A folder of perf's own has a file for each thread beside the first.
+    let of_perf = Some(folder.join("data")).filter(|_| folder.join("data.0").is_file());
+    names.map(|name| folder.join(name)).chain(of_perf).find(|file| file.is_file())
 }
 
 #[cfg(test)]
@@ -162,6 +164,15 @@ mod tests {
         assert!(all[0].trace.ends_with("barrier/trace.txt.gz"), "by name");
         let none = Recorded::find(&traces.join("6.1/1x1x8/facts")).err().expect("an error").to_string();
         assert!(none.contains("there is no recording in it"), "{none}");
+    }
+
+    #[test]
+    fn a_folder_of_perf_stands_for_the_file_in_it_that_says_what_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("data"), "").unwrap();
+        assert!(Recorded::find(folder.path()).is_err());
+        std::fs::write(folder.path().join("data.0"), "").unwrap();
+        assert_eq!(Recorded::one(folder.path()).unwrap().trace, folder.path().join("data"));
     }
 
     #[test]

@@ -58,6 +58,10 @@ mod feature {
 const NOT_ENDED: &str = "perf record did not come to its end, at which it writes how much it has recorded and in which form; \
                          record again, and end it by Ctrl-C";
 
+/// `perf record --threads` has a file for each thread, in a folder; perf inject leaves it one.
+const IN_A_FOLDER: &str = "the recording is spread over a folder; record without --threads, or save the text that \
+                           `perf script -i FOLDER --ns -F comm,tid,cpu,time,event,trace` prints";
+
 const NO_FORMATS: &str = "the file is cut short: in which form its events are recorded stands at its end; copy it again, or \
                           record again";
 
@@ -123,8 +127,7 @@ impl Header {
             match feature {
                 feature::TRACING_DATA => self.tracing_data(&content)?,
                 feature::DIR_FORMAT => {
-                    let why = "the recording is spread over a folder; make one file with `perf inject`";
-                    return Err(format_error(0, why));
+                    return Err(format_error(0, IN_A_FOLDER));
                 }
                 feature => self.info.feature(feature, &content, endian),
             }
