@@ -5,7 +5,7 @@
 //! `cmd.txt`. A folder of a machine holds `facts/` and one folder for each recording. Facts
 //! need not name the machine: the user may, and the rest is used all the same.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
 use schedlab::audit::FactTexts;
@@ -38,6 +38,8 @@ pub struct Recorded {
     pub command: Option<PathBuf>,
     /// Opened to be asked, and not yet read: a compressed one is unpacked for it.
     opened: RefCell<Option<Recording>>,
+    /// Whether it was given away to be read.
+    given: Cell<bool>,
 }
 
 impl Recorded {
@@ -85,22 +87,27 @@ impl Recorded {
             .or_else(|| facts.iter().find(|facts| FactTexts::names().any(|name| has(facts, name))))
             .cloned();
         let command = Some(folder.join("cmd.txt")).filter(|file| file.is_file());
-        Recorded { trace, facts, command, opened: RefCell::default() }
+        Recorded { trace, facts, command, opened: RefCell::default(), given: Cell::default() }
     }
 
     /// Opens the recording to be read, unless it is open.
     pub fn open(&self) -> Result<Recording, Error> {
+        self.given.set(true);
         self.opened.take().map_or_else(|| Recording::open(&self.trace), Ok)
     }
 
-    /// Asks the recording something before it is read; of one that can be read only once nothing is known.
+    /// Asks the recording something; of one that can be read only once nothing is known after that.
     fn ask<T>(&self, what: impl FnOnce(&Recording) -> Option<T>) -> Result<Option<T>, Error> {
-        if is_read_once(&self.trace) {
+        if self.given.get() && is_read_once(&self.trace) {
             return Ok(None);
         }
-        let recording = self.open()?;
+        let mut opened = self.opened.borrow_mut();
+        let recording = match opened.take() {
+            Some(recording) => recording,
+            None => Recording::open(&self.trace)?,
+        };
         let told = what(&recording);
-        self.opened.replace(Some(recording));
+        *opened = Some(recording);
         Ok(told)
     }
 
@@ -144,7 +151,9 @@ impl Recorded {
 
 fn trace_in(folder: &Path) -> Option<PathBuf> {
     let names = NAMES.iter().flat_map(|name| ENDINGS.map(|ending| format!("{name}{ending}")));
-    names.map(|name| folder.join(name)).find(|file| file.is_file())
+    // A folder of perf's own has a file for each thread beside the first.
+    let of_perf = Some(folder.join("data")).filter(|_| folder.join("data.0").is_file());
+    names.map(|name| folder.join(name)).chain(of_perf).find(|file| file.is_file())
 }
 
 #[cfg(test)]
@@ -168,6 +177,15 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_of_perf_stands_for_the_file_in_it_that_says_what_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("data"), "").unwrap();
+        assert!(Recorded::find(folder.path()).is_err());
+        std::fs::write(folder.path().join("data.0"), "").unwrap();
+        assert_eq!(Recorded::one(folder.path()).unwrap().trace, folder.path().join("data"));
+    }
+
+    #[test]
     fn a_recording_is_opened_once_to_be_asked_and_read() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("perf.data.gz");
@@ -178,5 +196,21 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         assert_eq!(recorded.release().unwrap(), None, "that was taken out of the file");
         assert!(recorded.open().unwrap().feed(&mut NullSink, || false).unwrap().wakings);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_asked_before_it_is_read() {
+        use std::os::fd::AsRawFd;
+
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data/perf-sched.data.gz");
+        let bytes = std::fs::read(from).unwrap();
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let written = std::thread::spawn(move || std::io::Write::write_all(&mut writer, &bytes));
+        let recorded = Recorded::one(Path::new(&format!("/dev/fd/{}", reader.as_raw_fd()))).unwrap();
+        assert!(recorded.machine().unwrap().is_some());
+        assert!(recorded.open().unwrap().feed(&mut NullSink, || false).unwrap().wakings);
+        assert!(recorded.machine().unwrap().is_none(), "it is gone");
+        written.join().unwrap().unwrap();
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use schedlab::sched::{Feature, Kernel};
 use schedlab::topology::{CpuId, CpuMask, Topology, TopologyError};
 use schedlab::trace::read::{self, Record, Summary};
-use schedlab::trace::{Event, IdleExits, Kind, LateStates, Sink};
+use schedlab::trace::{Event, IdleExits, Kind, LateStates, Sink, Switching};
 use schedlab::units::{Duration, Time};
 use serde::Serialize;
 
@@ -174,6 +174,7 @@ impl Recording {
         let mut count = 0u64;
         let mut seen = Seen::default();
         let mut back = Back::default();
+        let mut switching = Switching::default();
         let mut exits = IdleExits::default();
         while let Some(record) = next.take().or_else(|| self.reader.next()) {
             if count.is_multiple_of(LOOK_EVERY) {
@@ -182,8 +183,9 @@ impl Recording {
             count += 1;
             let record = record.map_err(|error| in_file(&self.name, &error))?;
             summary.count(&record);
-            if let Record::Event(event) = record {
+            if let Record::Event(mut event) = record {
                 self.fits(&event)?;
+                switching.event(&mut event);
                 if let Some(step) = seen.see(&event) {
                     back.count(step, || self.place_of(&event));
                 }
@@ -262,7 +264,10 @@ const NO_SWITCH: &str = "there is no sched_switch in it, so nothing tells how lo
                          -e sched_migrate_task -e sched_process_fork -e sched_process_exec -e sched_process_exit`";
 
 fn no_event(name: &str) -> Error {
-    Error::new(format!("{name}: there is no event in it; was the recording started?"))
+    Error::new(format!(
+        "{name}: there is no event of a tracepoint in it; was the recording started, and were events of \
+         the scheduler asked for (-e 'sched:*')?"
+    ))
 }
 
 fn in_file(name: &str, error: &read::Error) -> Error {

@@ -10,22 +10,13 @@ use crate::args::What;
 use crate::error::Error;
 use crate::files::{self, Folder};
 use crate::machine;
+use crate::recorded::Recorded;
+use crate::recording::is_read_once;
 
 /// Reads the file and applies what the command line overrides.
 pub fn load(what: &What) -> Result<Scenario, Error> {
     let path = Path::new(&what.scenario);
-    let name = path.display().to_string();
-    let mut scenario = if path.extension().is_some_and(|e| e == "json") {
-        Scenario::from_rt_app(
-            &name,
-            &files::read(path)?,
-            machine::machine(what.machine.as_deref().unwrap_or("host"))?,
-        )?
-    } else if let Some(text) = embedded(path) {
-        Scenario::parse(&name, text, &Folder::of(path))?
-    } else {
-        Scenario::parse(&name, &files::read(path)?, &Folder::of(path))?
-    };
+    let mut scenario = described(path, what).map_err(|error| hinted(error, path))?;
     if let Some(machine) = &what.machine {
         scenario.set_machine(machine::machine(machine)?)?;
     }
@@ -41,6 +32,41 @@ pub fn load(what: &What) -> Result<Scenario, Error> {
         eprintln!("schedlab: note: {note}");
     }
     Ok(scenario)
+}
+
+/// What a file describes, before the command line overrides it.
+fn described(path: &Path, what: &What) -> Result<Scenario, Error> {
+    let name = path.display().to_string();
+    Ok(if is_rt_app(path) {
+        Scenario::from_rt_app(
+            &name,
+            &files::read(path)?,
+            machine::machine(what.machine.as_deref().unwrap_or("host"))?,
+        )?
+    } else if let Some(text) = embedded(path) {
+        Scenario::parse(&name, text, &Folder::of(path))?
+    } else {
+        Scenario::parse(&name, &files::read(path)?, &Folder::of(path))?
+    })
+}
+
+/// What is wrong, and what to do if the file is a recording. What can be read only once was read.
+fn hinted(error: Error, path: &Path) -> Error {
+    // The first line of an rt-app file may look like one of a trace.
+    let is_recording = !is_rt_app(path)
+        && !is_read_once(path)
+        && Recorded::find(path).is_ok_and(|found| found[0].open().is_ok());
+    if !is_recording {
+        return error;
+    }
+    Error::new(format!(
+        "{error}. It looks like a recording: `schedlab audit`, `detect`, `sched` and `replay` take those, and \
+         `schedlab audit FILE --format perfetto` makes a Perfetto trace of one"
+    ))
+}
+
+fn is_rt_app(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
 }
 
 /// A scenario of the project, by its path there, when no such file is at hand.

@@ -89,6 +89,28 @@ fn an_unknown_rule() {
 }
 
 #[test]
+fn a_recording_where_a_scenario_is_wanted() {
+    let line = "          <idle>-0     [000] d..2.     1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 \
+                prev_state=R ==> next_comm=a next_pid=7 next_prio=120\n";
+    check(
+        "recording",
+        Some(("trace.txt", line)),
+        &["run", "trace.txt"],
+        expect![[r#"
+        schedlab: trace.txt:1: invalid key. It looks like a recording: `schedlab audit`, `detect`, `sched` and `replay` take those, and `schedlab audit FILE --format perfetto` makes a Perfetto trace of one
+    "#]],
+    );
+    check(
+        "folder",
+        Some(("trace.txt", line)),
+        &["trace", "."],
+        expect![[r#"
+        schedlab: .: Is a directory (os error 21). It looks like a recording: `schedlab audit`, `detect`, `sched` and `replay` take those, and `schedlab audit FILE --format perfetto` makes a Perfetto trace of one
+    "#]],
+    );
+}
+
+#[test]
 fn an_unknown_key() {
     check_scenario(
         "key",

@@ -190,7 +190,7 @@ fn bad_input_is_a_sentence() {
         &["detect"],
         b"# tracer: nop\n#\n",
         expect![[r#"
-        schedlab: FILE: there is no event in it; was the recording started?
+        schedlab: FILE: there is no event of a tracepoint in it; was the recording started, and were events of the scheduler asked for (-e 'sched:*')?
     "#]],
     );
     for args in

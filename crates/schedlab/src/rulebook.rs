@@ -1,9 +1,9 @@
 //! What can be switched, and what each switch means: one list for people.
 //!
 //! Features, rules with forms and tunables live in three tables of the `sched`
-//! crate; readers want one, with the value in each preset beside the sentence.
+//! crate; readers want one, with the value in each kernel beside the sentence.
 
-use schedlab_sched::{Feature, Kernel, PREEMPT_FORMS, PRESETS, Reason, Rules, Tunables};
+use schedlab_sched::{Feature, Kernel, PREEMPT_FORMS, Reason, Rules, Tunables};
 use serde::Serialize;
 
 /// One thing that a kernel string can set.
@@ -19,7 +19,7 @@ pub struct Entry {
     pub source: &'static str,
     /// What it can be set to; empty for numbers.
     pub forms: Vec<&'static str>,
-    /// Value in each preset, in the order of the presets.
+    /// Value in each kernel that has a name, in their order.
     pub presets: Vec<String>,
     /// Value in the kernel asked about.
     pub value: String,
@@ -30,7 +30,7 @@ pub struct Entry {
 pub struct Rulebook {
     /// The kernel asked about.
     pub kernel: String,
-    /// Names of the presets.
+    /// Names of the presets and the kernels between them, oldest first.
     pub presets: Vec<&'static str>,
     /// Preemption model of the kernel asked about.
     pub preempt: String,
@@ -41,7 +41,9 @@ pub struct Rulebook {
 impl Rulebook {
     /// The list for a kernel.
     pub fn of(kernel: &Kernel) -> Rulebook {
-        let presets: Vec<Kernel> = (0..PRESETS.len()).map(Kernel::preset).collect();
+        let names = Kernel::names();
+        let parsed = |name: &&str| Kernel::parse(name).expect("it has a name");
+        let presets: Vec<Kernel> = names.iter().map(parsed).collect();
         let on_off = |k: &Kernel, f| if k.has(f) { "on" } else { "off" }.to_string();
         let features = Feature::TABLE.iter().map(|row| Entry {
             kind: "feature",
@@ -84,7 +86,7 @@ impl Rulebook {
         };
         Rulebook {
             kernel: kernel.name.clone(),
-            presets: PRESETS.to_vec(),
+            presets: names,
             preempt: kernel.preempt.name(),
             entries: features.chain(rules).chain(tunables).chain([preemption]).collect(),
         }
@@ -116,10 +118,16 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_shows_the_kernel_beside_the_presets() {
+    fn an_entry_shows_the_kernel_beside_the_others() {
         let kernel = Kernel::parse("v6.1+NO_SIS_UTIL").unwrap();
         let book = Rulebook::of(&kernel);
         let entry = book.entry("no_sis_util").or(book.entry("NO_SIS_UTIL")).unwrap();
-        assert_eq!((entry.value.as_str(), entry.presets[3].as_str()), ("off", "on"));
+        assert_eq!((entry.value.as_str(), entry.presets.len()), ("off", book.presets.len()));
+        let of = |name: &str| {
+            let at = book.presets.iter().position(|preset| *preset == name).unwrap();
+            book.entry("FORK_STATS_ALLOWED").unwrap().presets[at].as_str()
+        };
+        // Before it came to 6.19 it was in stable releases of older ones.
+        assert_eq!(["v6.12", "v6.18", "v6.19"].map(of), ["on", "off", "on"]);
     }
 }

@@ -160,6 +160,13 @@ impl Engine<'_> {
         id
     }
 
+    /// The run is given up, as more tasks were made than it may.
+    pub fn too_many_tasks(&self, limit: usize) -> End {
+        let parent = self.tasks.iter().next_back().and_then(|last| last.parent);
+        let by = parent.map(|parent| self.who(parent)).map(|(comm, pid)| (comm.to_string(), pid));
+        End::Tasks { limit, by }
+    }
+
     /// Makes a task in the scheduler and in the engine.
     pub fn make_task(&mut self, new: &NewTask, birth: Birth) -> TaskId {
         let id = self.sched.new_task(new, birth.parent, self.now);

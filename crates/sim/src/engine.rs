@@ -171,6 +171,8 @@ pub(crate) struct Limits {
     pub until: Time,
     /// Events after which the run is given up.
     pub events: u64,
+    /// Tasks after which it is.
+    pub tasks: usize,
     /// Whether it stops when the workload is warm.
     pub when_warm: bool,
 }
@@ -409,6 +411,9 @@ impl<'a> Engine<'a> {
             }
             if self.counts.events >= limits.events {
                 return End::Events(limits.events);
+            }
+            if self.tasks.len() > limits.tasks {
+                return self.too_many_tasks(limits.tasks);
             }
             let Some((time, event)) = self.queue.pop() else { return self.nothing_left() };
             if time > limits.until {

@@ -15,6 +15,13 @@ pub enum End {
     Deadlock(Vec<Stuck>),
     /// So many events were handled: the run was given up.
     Events(u64),
+    /// More than so many tasks were made: the run was given up.
+    Tasks {
+        /// The limit.
+        limit: usize,
+        /// Name and number of who forked the last, if it was forked.
+        by: Option<(String, Pid)>,
+    },
     /// A task does steps without end and without time passing.
     NoTime(Stuck),
 }
@@ -55,6 +62,13 @@ impl std::fmt::Display for End {
                 f,
                 "given up after {limit} events; give the workload a duration, or raise the limit of events"
             ),
+            End::Tasks { limit, by } => {
+                write!(f, "given up after {limit} tasks (ended ones are kept too); ")?;
+                if let Some((comm, pid)) = by {
+                    write!(f, "{comm} ({pid}) forked the last: does it fork without end? ")?;
+                }
+                write!(f, "make fewer, or give the workload a duration that ends before")
+            }
             End::NoTime(task) => {
                 write!(
                     f,

@@ -27,6 +27,9 @@ impl std::fmt::Display for SimError {
 
 impl std::error::Error for SimError {}
 
+/// Tasks that a run makes if nothing else is said: 600 MB of them, as ended ones are kept too.
+pub(crate) const TASKS_MAX: usize = 1 << 19;
+
 /// One run: machine, kernel, workload and seed. The same four give the same trace,
 /// byte for byte.
 #[derive(Clone, Debug)]
@@ -37,6 +40,7 @@ pub struct Simulation<'a> {
     seed: u64,
     limit: Duration,
     events: u64,
+    tasks: usize,
     noise: Noise,
     past: Past,
     changes: Arc<[Timed]>,
@@ -62,6 +66,7 @@ impl<'a> Simulation<'a> {
             seed: 1,
             limit,
             events: u64::MAX,
+            tasks: TASKS_MAX,
             noise: Noise::QUIET,
             past: Past::default(),
             changes: Arc::from([]),
@@ -84,6 +89,12 @@ impl<'a> Simulation<'a> {
     #[must_use]
     pub fn limit_events(self, events: u64) -> Self {
         Simulation { events, ..self }
+    }
+
+    /// The same, given up when it has made more than so many tasks, ended ones among them.
+    #[must_use]
+    pub fn limit_tasks(self, tasks: usize) -> Self {
+        Simulation { tasks, ..self }
     }
 
     /// The same with other things going on beside the workload.
@@ -119,7 +130,7 @@ impl<'a> Simulation<'a> {
     }
 
     pub(crate) fn limits(&self, engine: &Engine) -> Limits {
-        Limits { until: engine.began + self.limit, events: self.events, when_warm: false }
+        Limits { until: engine.began + self.limit, events: self.events, tasks: self.tasks, when_warm: false }
     }
 
     /// Runs, and tells the sink what happens.

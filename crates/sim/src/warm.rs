@@ -16,7 +16,7 @@ use schedlab_units::Duration;
 
 use crate::engine::{Engine, Limits, Listens, Paths, prices};
 use crate::outcome::{End, Outcome};
-use crate::simulation::Simulation;
+use crate::simulation::{Simulation, TASKS_MAX};
 
 /// A run in the middle.
 #[derive(Clone)]
@@ -59,7 +59,8 @@ impl<'a> Warm<'a> {
         let engine = &mut self.engine;
         engine.listen(Listens::of(sink));
         engine.begin_profile();
-        let limits = Limits { until: engine.now + span, events: u64::MAX, when_warm: false };
+        let limits =
+            Limits { until: engine.now + span, events: u64::MAX, tasks: TASKS_MAX, when_warm: false };
         let end = engine.run(limits, sink);
         engine.outcome(end)
     }

@@ -495,6 +495,22 @@ fn a_run_without_end_is_given_up() {
 }
 
 #[test]
+fn a_run_that_forks_without_end_is_given_up() {
+    let machine = machine("4");
+    let kernel = Kernel::parse("v6.1").unwrap();
+    let mut w = WorkloadBuilder::new("test");
+    let child = w.program("child", |p| _ = p.run(us(1)));
+    let child = w.task(TaskSpec::forked("child", child));
+    let program = w.program("bomb", |p| _ = p.forever(|p| _ = p.fork(child)));
+    w.task(TaskSpec::root("bomb", program));
+    let workload = w.finish().unwrap();
+    let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
+    let outcome = simulation.limit_tasks(200).run(&mut schedlab_trace::NullSink);
+    assert!(outcome.counts.forks <= 202, "{}", outcome.counts.forks);
+    expect!["given up after 200 tasks (ended ones are kept too); bomb (1000) forked the last: does it fork without end? make fewer, or give the workload a duration that ends before"].assert_eq(&outcome.end.to_string());
+}
+
+#[test]
 fn what_does_not_fit_the_machine_is_refused() {
     let machine = machine("2");
     let kernel = Kernel::parse("v6.1").unwrap();

@@ -24,6 +24,7 @@ mod perfetto;
 mod proto;
 mod sink;
 mod state;
+mod switching;
 mod unknown;
 mod unseen;
 
@@ -46,5 +47,6 @@ pub use kthread::{bound_kthread, is_disproved, is_kworker};
 pub use late_states::LateStates;
 pub use sink::{Each, Filter, NullSink, Sink, Tee};
 pub use state::TaskState;
+pub use switching::Switching;
 pub use unknown::Unknown;
 pub use unseen::UnseenSwitches;

@@ -197,6 +197,29 @@ fn word_of(file: &[u8]) -> usize {
 }
 
 #[test]
+fn a_file_without_its_end_says_why() {
+    let file = recording();
+    let why = |file: &[u8]| perf_data::Reader::new(Cursor::new(file)).err().expect("an error").to_string();
+    let cut = why(&file[..file.len() / 2]);
+    assert!(cut.contains("the file is cut short"), "{cut}");
+    let mut killed = file[..file.len() / 2].to_vec();
+    killed[48..56].fill(0);
+    let killed = why(&killed);
+    assert!(killed.contains("perf record did not come to its end"), "{killed}");
+}
+
+#[test]
+fn a_file_of_several_is_refused() {
+    let mut file = recording();
+    // Of the features with a section the last becomes the one that says so.
+    let word = u64::from_le_bytes(file[72..80].try_into().unwrap());
+    let last = 63 - word.leading_zeros();
+    file[72..80].copy_from_slice(&(word & !(1 << last) | 1 << 24).to_le_bytes());
+    let why = perf_data::Reader::new(Cursor::new(file)).err().expect("an error").to_string();
+    assert!(why.contains("the recording is spread over a folder; record without --threads"), "{why}");
+}
+
+#[test]
 fn what_is_no_perf_data_is_refused() {
     let error = perf_data::Reader::new(Cursor::new(b"hello")).err().expect("an error");
     assert_eq!(error.to_string(), "byte 0x0: this is no perf.data: it does not begin with its mark");

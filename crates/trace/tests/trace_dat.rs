@@ -152,6 +152,37 @@ impl Drop for Temporary {
     }
 }
 
+/// A file of version 6 whose events are in a buffer of this name, and not in the first.
+fn in_an_instance(file: &[u8], name: &str) -> Vec<u8> {
+    let at = |mark: &[u8]| file.windows(mark.len()).position(|bytes| bytes == mark).expect("it is there");
+    let (options, table) = (at(b"options  \0") + 10, at(b"flyrecord\0") + 10);
+    let nr_cpus = u32::from_le_bytes(file[options - 14..options - 10].try_into().unwrap()) as usize;
+    let table_end = table + 16 * nr_cpus;
+    let shift = 2 + 4 + 8 + name.len() as u64 + 1;
+    let words =
+        file[table..table_end].chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+    // Places and sizes in turn.
+    let moved: Vec<u8> =
+        words.enumerate().flat_map(|(n, word)| (word + [shift, 0][n % 2]).to_le_bytes()).collect();
+    let option = [
+        &3u16.to_le_bytes()[..],
+        &(8 + name.len() as u32 + 1).to_le_bytes(),
+        &(file.len() as u64 + shift).to_le_bytes(),
+        name.as_bytes(),
+        b"\0",
+    ];
+    let empty = vec![0; 16 * nr_cpus];
+    let (before, between, pages) = (&file[..options], &file[options..table], &file[table_end..]);
+    [before, &option.concat(), between, &empty, pages, b"flyrecord\0", &moved].concat()
+}
+
+#[test]
+fn where_the_first_buffer_is_empty_the_next_is_read() {
+    let file = write(&recording("pipes").1);
+    let found = read(&in_an_instance(&file, "foo"));
+    assert!(found.len() == 505 && found == read(&file));
+}
+
 #[test]
 fn both_versions_are_read_alike() {
     let (file, _) = recording("pipes");

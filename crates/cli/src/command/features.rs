@@ -1,4 +1,4 @@
-//! `schedlab features`: the rules of a kernel beside the presets.
+//! `schedlab features`: the rules of a kernel beside those of the others.
 
 use schedlab::sched::Kernel;
 use schedlab::{Entry, Rulebook};
@@ -47,7 +47,7 @@ fn draw(book: &Rulebook) -> String {
     text
 }
 
-/// One column per preset: `*` on, `.` off; the kernel's own value in front.
+/// One column per kernel: `*` on, `.` off; the kernel's own value in front.
 fn draw_switches(text: &mut String, book: &Rulebook, entries: &[&Entry]) {
     let width = entries.iter().map(|e| e.name.len()).max().unwrap_or(0);
     let heads: Vec<&str> = book.presets.iter().map(|p| p.trim_start_matches('v')).collect();
@@ -66,7 +66,7 @@ fn draw_switches(text: &mut String, book: &Rulebook, entries: &[&Entry]) {
     }
 }
 
-/// The kernel's own value, the sentence, then the presets in runs of equal values.
+/// The kernel's own value, the sentence, then the kernels in runs of equal values.
 fn draw_values(text: &mut String, book: &Rulebook, entries: &[&Entry]) {
     for entry in entries {
         text.push_str(&format!("{}={}  {}\n", entry.name, entry.value, entry.sentence));

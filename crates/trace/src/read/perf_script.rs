@@ -6,6 +6,9 @@
 //!
 //! Nanoseconds (`--ns`), processes (`-F pid,tid,...`) and periods are read where
 //! they are printed. Call chains below an event are passed over.
+//!
+//! Who runs is the thread in front (`tid`). Where only its process stands there (`-F comm,pid,...`), or its number in a
+//! namespace of perf's own, a switch shows another number; from then on it is taken from the switches.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -23,14 +26,24 @@ use crate::event::{Event, Kind};
 pub struct Reader<R> {
     lines: Lines<R>,
     time: Option<Time>,
+    tasks: Tasks,
+    /// What comes before the next line.
+    next: Option<Record>,
+}
+
+/// Who runs.
+#[derive(Debug, Default)]
+struct Tasks {
     /// The task that each CPU switched to last.
     current: BTreeMap<CpuId, (Pid, Comm)>,
+    /// A switch has shown that the numbers in front are not those of threads.
+    other_numbers: bool,
 }
 
 impl<R: BufRead> Reader<R> {
     /// A reader at the beginning of the text.
     pub fn new(input: R) -> Reader<R> {
-        Reader { lines: Lines::new(input), time: None, current: BTreeMap::new() }
+        Reader { lines: Lines::new(input), time: None, tasks: Tasks::default(), next: None }
     }
 
     /// Where the last record stands.
@@ -43,9 +56,19 @@ impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
+        if let Some(record) = self.next.take() {
+            return Some(Ok(record));
+        }
         loop {
             let made = match self.lines.next() {
-                Next::Line(line) => made(&line, &mut self.time, &mut self.current),
+                Next::Line(line) => {
+                    let trusted = !self.tasks.other_numbers;
+                    let made = made(&line, &mut self.time, &mut self.tasks);
+                    if trusted && self.tasks.other_numbers {
+                        self.next = line.gap(OTHER_NUMBERS.to_owned()).ok();
+                    }
+                    made
+                }
                 Next::Other(record) => Some(record),
                 Next::End => return None,
             };
@@ -57,11 +80,7 @@ impl<R: BufRead> Iterator for Reader<R> {
 }
 
 /// What is made of a line, if anything is.
-fn made(
-    line: &Line<'_>,
-    time: &mut Option<Time>,
-    current: &mut BTreeMap<CpuId, (Pid, Comm)>,
-) -> Option<Result<Record, Error>> {
+fn made(line: &Line<'_>, time: &mut Option<Time>, tasks: &mut Tasks) -> Option<Result<Record, Error>> {
     let gap = |why: &str| Some(line.gap(format!("{why}: {}", excerpt(line.bytes))));
     if let Some(told) = of_perf(line.bytes) {
         return lost(told).map(|count| Ok(Record::Lost(Lost { cpu: None, count, after: *time })));
@@ -76,26 +95,42 @@ fn made(
         return gap("the fields of the event are in no form that is known");
     };
     *time = Some(head.time);
-    match with_task(head.before(kind), current) {
+    match tasks.with_task(head.before(kind)) {
         Some(event) => Some(Ok(Record::Event(event))),
         None => gap("nothing tells which task ran"),
     }
 }
 
-/// Fills in the task of an event when perf no longer knew it, which is so while a task dies:
-/// it is the one its CPU switched to. None when that was not seen.
-fn with_task(mut event: Event, current: &mut BTreeMap<CpuId, (Pid, Comm)>) -> Option<Event> {
-    if event.pid.0 < 0 {
-        (event.pid, event.comm) = match &event.kind {
-            Kind::SchedSwitch { prev_pid, prev_comm, .. } => (*prev_pid, *prev_comm),
-            Kind::SchedStatRuntime { pid, comm, .. } => (*pid, *comm),
-            _ => *current.get(&event.cpu)?,
-        };
+const OTHER_NUMBERS: &str = "the numbers in front are those of processes, or of a namespace, and not those that switches name: \
+                             from here on who runs is taken from the switches; perf script -F comm,tid,cpu,time,event,trace \
+                             prints threads";
+
+impl Tasks {
+    /// Fills in the task of an event when perf no longer knew it, which is so while a task dies, or has another number for
+    /// it: it is the one its CPU switched to. None when that was not seen.
+    fn with_task(&mut self, mut event: Event) -> Option<Event> {
+        let unknown = event.pid.0 < 0;
+        match &event.kind {
+            Kind::SchedSwitch { prev_pid, prev_comm, .. } => {
+                self.other_numbers |= !unknown && event.pid != *prev_pid;
+                if event.pid != *prev_pid {
+                    (event.pid, event.comm) = (*prev_pid, *prev_comm);
+                }
+            }
+            Kind::SchedStatRuntime { pid, comm, .. } if unknown => (event.pid, event.comm) = (*pid, *comm),
+            _ if unknown => (event.pid, event.comm) = *self.current.get(&event.cpu)?,
+            _ if self.other_numbers => {
+                if let Some(task) = self.current.get(&event.cpu) {
+                    (event.pid, event.comm) = *task;
+                }
+            }
+            _ => {}
+        }
+        if let Kind::SchedSwitch { next_pid, next_comm, .. } = &event.kind {
+            self.current.insert(event.cpu, (*next_pid, *next_comm));
+        }
+        Some(event)
     }
-    if let Kind::SchedSwitch { next_pid, next_comm, .. } = &event.kind {
-        current.insert(event.cpu, (*next_pid, *next_comm));
-    }
-    Some(event)
 }
 
 /// The event's name without its system, and its fields. A period may stand in front.
@@ -133,7 +168,7 @@ mod tests {
         let text = "\
             # a comment\n\
             \x20           perf  9938 [000]  1319.581649: sched:sched_stat_runtime: comm=perf pid=9938 runtime=49604 [ns]\n\
-            \x20           perf  9938/9939  [000]  1319.581671584:       sched:sched_switch: perf:9938 [120] D ==> migration/0:18 [0]\n\
+            \x20           perf  9938/9939  [000]  1319.581671584:       sched:sched_switch: perf:9939 [120] D ==> migration/0:18 [0]\n\
             \tffffffff81 schedule ([kernel.kallsyms])\n\
             \n\
             \x20        swapper     0 [001]  1319.59:          1 sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n\
@@ -159,7 +194,7 @@ mod tests {
         }
         expect![[r#"
             perf-9938 1319.581649000 sched_stat_runtime: comm=perf pid=9938 runtime=49604 [ns]
-            perf-9939 1319.581671584 sched_switch: prev_comm=perf prev_pid=9938 prev_prio=120 prev_state=D ==> next_comm=migration/0 next_pid=18 next_prio=0
+            perf-9939 1319.581671584 sched_switch: prev_comm=perf prev_pid=9939 prev_prio=120 prev_state=D ==> next_comm=migration/0 next_pid=18 next_prio=0
             <idle>-0 1319.590000000 sched_waking: comm=a pid=18 prio=0 target_cpu=000
             7 events lost after 1319.590000000
             <idle>-0 1319.610000000 cycles: 12 x
@@ -169,5 +204,23 @@ mod tests {
             line 13: no task, CPU, time and event in front: nonsense
         "#]]
         .assert_eq(&shown);
+    }
+    #[test]
+    fn where_processes_stand_in_front_switches_tell_who_runs() {
+        let text = "\
+            make  9 [000]  1.1: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n\
+            make  9 [000]  1.2: sched:sched_switch: make:10 [120] S ==> make:11 [120]\n\
+            make  9 [000]  1.3: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n\
+            make  9 [001]  1.4: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n";
+        let mut told = 0;
+        let mut who = Vec::new();
+        for record in Reader::new(text.as_bytes()) {
+            match record.unwrap() {
+                Record::Event(event) => who.push(event.pid.0),
+                Record::Gap(gap) => told += u32::from(gap.why == OTHER_NUMBERS),
+                Record::Lost(lost) => panic!("{lost}"),
+            }
+        }
+        assert_eq!((who, told), (vec![9, 10, 11, 9], 1));
     }
 }

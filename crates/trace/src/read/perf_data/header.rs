@@ -54,6 +54,17 @@ mod feature {
     pub const DIR_FORMAT: u64 = 24;
 }
 
+/// A recorder that was killed leaves the size of the records at 0, and what stands behind them is not there.
+const NOT_ENDED: &str = "perf record did not come to its end, at which it writes how much it has recorded and in which form; \
+                         record again, and end it by Ctrl-C";
+
+/// `perf record --threads` has a file for each thread, in a folder; perf inject leaves it one.
+const IN_A_FOLDER: &str = "the recording is spread over a folder; record without --threads, or save the text that \
+                           `perf script -i FOLDER --ns -F comm,tid,cpu,time,event,trace` prints";
+
+const NO_FORMATS: &str = "the file is cut short: in which form its events are recorded stands at its end; copy it again, or \
+                          record again";
+
 /// No recorder writes a larger section.
 const SECTION_MAX: u64 = 1 << 30;
 
@@ -81,14 +92,14 @@ impl Header {
         let word = |n: usize| endian.uint_at(&head, 8 * n, 8).unwrap_or(0);
         if word(1) != 16 {
             header.data = word(5)..word(5).saturating_add(word(6)).min(end);
-            header.sections(input, &head)?;
+            header.sections(input, &head, end)?;
         }
         input.seek(SeekFrom::Start(header.data.start))?;
         Ok(header)
     }
 
     /// Reads attributes and features of a file that was not written to a pipe.
-    fn sections<R: Read + Seek>(&mut self, input: &mut R, head: &[u8]) -> Result<(), Error> {
+    fn sections<R: Read + Seek>(&mut self, input: &mut R, head: &[u8], end: u64) -> Result<(), Error> {
         let endian = self.endian();
         let word = |n: usize| endian.uint_at(head, 8 * n, 8).unwrap_or(0);
         let attr_size = usize::try_from(word(2)).unwrap_or(0);
@@ -102,15 +113,21 @@ impl Header {
         }
         let set = |bit: &u64| word(9 + *bit as usize / 64) >> (bit % 64) & 1 != 0;
         let features: Vec<u64> = (0..256).filter(set).collect();
+        if word(6) == 0 {
+            return Err(format_error(48, NOT_ENDED));
+        }
         // The table follows the records, one entry for each feature.
-        let table = section(input, word(5).saturating_add(word(6)), 16 * features.len() as u64)?;
+        let table_size = 16 * features.len() as u64;
+        let table = section(input, word(5).saturating_add(word(6)), table_size)?;
+        if features.contains(&feature::TRACING_DATA) && (table.len() as u64) < table_size {
+            return Err(format_error(end, NO_FORMATS));
+        }
         for (feature, entry) in features.into_iter().zip(table.chunks_exact(16)) {
             let content = section(input, endian.uint(&entry[..8]), endian.uint(&entry[8..]))?;
             match feature {
                 feature::TRACING_DATA => self.tracing_data(&content)?,
                 feature::DIR_FORMAT => {
-                    let why = "the recording is spread over a folder; make one file with `perf inject`";
-                    return Err(format_error(0, why));
+                    return Err(format_error(0, IN_A_FOLDER));
                 }
                 feature => self.info.feature(feature, &content, endian),
             }

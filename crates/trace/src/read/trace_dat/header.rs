@@ -75,17 +75,24 @@ impl Header {
             clock: Clock::default(),
             sources: BTreeMap::new(),
         };
-        if version == 6 { header.version_6(parser) } else { header.version_7(parser) }
+        let (mut header, buffers) =
+            if version == 6 { header.version_6(parser)? } else { header.version_7(parser)? };
+        header.choose(buffers);
+        Ok(header)
     }
 
     /// Reads the parts one after the other.
-    fn version_6<R: Read + Seek>(mut self, mut parser: Parser<BufReader<&mut R>>) -> Result<Header, Error> {
+    fn version_6<R: Read + Seek>(
+        mut self,
+        mut parser: Parser<BufReader<&mut R>>,
+    ) -> Result<(Header, Vec<Buffer>), Error> {
         for part in Part::ALL {
             self.meta.read(part, &mut parser)?;
         }
         let nr_cpus = parser.uint(4)? as usize;
         self.info.nr_cpus = nr_cpus;
         let mut mark = parser.bytes(10)?;
+        let mut others = Vec::new();
         if mark.starts_with(b"options") {
             loop {
                 let option = parser.uint(2)? as u16;
@@ -95,8 +102,9 @@ impl Header {
                 let size = parser.uint(4)?;
                 let data = parser.bytes(size)?;
                 if option == id::BUFFER {
-                    let name = data.get(8..).map(until_nul).unwrap_or_default();
-                    self.other_buffer(name);
+                    let name = until_nul(data.get(8..).unwrap_or_default());
+                    let place = parser.endian.uint_at(&data, 0, 8).unwrap_or(0);
+                    others.push((String::from_utf8_lossy(name).into_owned(), place));
                 } else {
                     self.option(option, &data);
                 }
@@ -109,15 +117,30 @@ impl Header {
                 format!("the file holds {kind:?} data, not events; save its report as text and read that");
             return Err(format_error(0, &why));
         }
-        for cpu in 0..nr_cpus {
-            let (offset, size) = (parser.uint(8)?, parser.uint(8)?);
-            self.sources.insert(cpu_id(cpu as u64)?, Source::plain(offset, size));
+        let page_size = self.meta.layout.page_size;
+        let clock = self.info.clock.clone();
+        let read = |name: String, parser: &mut Parser<_>| -> Result<Buffer, Error> {
+            let mut sources = BTreeMap::new();
+            for cpu in 0..nr_cpus {
+                let (offset, size) = (parser.uint(8)?, parser.uint(8)?);
+                sources.insert(cpu_id(cpu as u64)?, Source::plain(offset, size));
+            }
+            Ok(Buffer { name, clock: clock.clone(), page_size, sources })
+        };
+        let mut buffers = vec![read(String::new(), &mut parser)?];
+        for (name, place) in others {
+            // Behind its own mark, as the first.
+            parser.input.seek(SeekFrom::Start(place.saturating_add(10)))?;
+            buffers.push(read(name, &mut parser)?);
         }
-        Ok(self)
+        Ok((self, buffers))
     }
 
     /// Follows the chain of options.
-    fn version_7<R: Read + Seek>(mut self, mut parser: Parser<BufReader<&mut R>>) -> Result<Header, Error> {
+    fn version_7<R: Read + Seek>(
+        mut self,
+        mut parser: Parser<BufReader<&mut R>>,
+    ) -> Result<(Header, Vec<Buffer>), Error> {
         let compression = parser.text()?;
         let _compression_version = parser.text()?;
         let zstd = match compression.as_str() {
@@ -133,7 +156,7 @@ impl Header {
         let packing = Packing { endian: parser.endian, zstd };
         let mut file = Sections { input: parser.input.into_inner(), packing };
         let mut places: Vec<(Part, u64)> = Vec::new();
-        let mut buffer = None;
+        let mut buffers = Vec::new();
         let mut seen = HashSet::new();
         while next != 0 {
             if !seen.insert(next) {
@@ -150,11 +173,7 @@ impl Header {
                         next = file.packing.endian.uint_at(&data, 0, 8).unwrap_or(0);
                         break;
                     }
-                    id::BUFFER if buffer.is_none() => buffer = Some(data),
-                    id::BUFFER => {
-                        let name = data.get(8..).map(until_nul).unwrap_or_default();
-                        self.other_buffer(name);
-                    }
+                    id::BUFFER => buffers.push(data),
                     option => match Part::ALL.get(usize::from(option.wrapping_sub(id::FIRST_PART))) {
                         Some(part) => {
                             places.push((*part, file.packing.endian.uint_at(&data, 0, 8).unwrap_or(0)));
@@ -168,11 +187,11 @@ impl Header {
             let bytes = file.section(place)?;
             self.meta.read(part, &mut Parser { input: bytes.as_slice(), endian: file.packing.endian })?;
         }
-        match buffer {
-            Some(buffer) => self.buffer(&buffer, &mut file)?,
-            None => self.meta.gaps.push((0, "the file holds no buffer of events".to_owned())),
+        if buffers.is_empty() {
+            self.meta.gaps.push((0, "the file holds no buffer of events".to_owned()));
         }
-        Ok(self)
+        let buffers = buffers.iter().map(|buffer| file.buffer(buffer)).collect::<Result<_, _>>()?;
+        Ok((self, buffers))
     }
 
     fn option(&mut self, option: u16, data: &[u8]) {
@@ -194,36 +213,39 @@ impl Header {
         }
     }
 
-    fn other_buffer(&mut self, name: &[u8]) {
-        let name = String::from_utf8_lossy(name);
-        self.meta.gaps.push((0, format!("the buffer {name:?} beside the first one is not read")));
-    }
-
-    /// Reads where a buffer's pages are.
-    fn buffer<R: Read + Seek>(&mut self, option: &[u8], file: &mut Sections<'_, R>) -> Result<(), Error> {
-        let mut parser = Parser { input: option, endian: file.packing.endian };
-        let place = parser.uint(8)?;
-        let _name = parser.text()?;
-        let clock = parser.text()?;
-        let page_size = parser.uint(4)? as usize;
-        if !(64..=1 << 20).contains(&page_size) {
-            return Err(format_error(place, &format!("a page of {page_size} bytes cannot be")));
+    /// Takes the first buffer with events in it, and tells of others with some.
+    fn choose(&mut self, buffers: Vec<Buffer>) {
+        let mut buffers: Vec<Buffer> = buffers.into_iter().filter(Buffer::has_events).collect();
+        if buffers.is_empty() {
+            return;
         }
-        if !clock.is_empty() {
-            self.info.clock = clock;
-        }
-        self.meta.layout.page_size = page_size;
-        let compressed = file.head(place)?.compressed;
-        for _ in 0..parser.uint(4)? {
-            let (cpu, offset, size) = (parser.uint(4)?, parser.uint(8)?, parser.uint(8)?);
-            let source = if compressed {
-                Source::chunks(file.input, offset, size, file.packing)?
-            } else {
-                Source::plain(offset, size)
+        let chosen = buffers.remove(0);
+        for Buffer { name, .. } in &buffers {
+            let why = match chosen.name.as_str() {
+                "" => format!("the buffer {name:?} beside the first one is not read"),
+                read => format!("the buffer {name:?} beside {read:?} is not read"),
             };
-            self.sources.insert(cpu_id(cpu)?, source);
+            self.meta.gaps.push((0, why + "; record it alone"));
         }
-        Ok(())
+        if !chosen.clock.is_empty() {
+            self.info.clock = chosen.clock;
+        }
+        self.meta.layout.page_size = chosen.page_size;
+        self.sources = chosen.sources;
+    }
+}
+
+/// A buffer of the kernel: the first has no name, others are instances of tracefs (`trace-cmd record -B NAME`).
+struct Buffer {
+    name: String,
+    clock: String,
+    page_size: usize,
+    sources: BTreeMap<CpuId, Source>,
+}
+
+impl Buffer {
+    fn has_events(&self) -> bool {
+        self.sources.values().any(|source| !source.is_empty())
     }
 }
 
@@ -258,6 +280,29 @@ impl<R: Read + Seek> Sections<'_, R> {
             (Some(flags), Some(size)) => Ok(SectionHead { compressed: flags & 1 != 0, size }),
             _ => Err(format_error(at, "the file ends where a section should begin; it was cut short")),
         }
+    }
+
+    /// Where a buffer's pages are.
+    fn buffer(&mut self, option: &[u8]) -> Result<Buffer, Error> {
+        let mut parser = Parser { input: option, endian: self.packing.endian };
+        let place = parser.uint(8)?;
+        let (name, clock) = (parser.text()?, parser.text()?);
+        let page_size = parser.uint(4)? as usize;
+        if !(64..=1 << 20).contains(&page_size) {
+            return Err(format_error(place, &format!("a page of {page_size} bytes cannot be")));
+        }
+        let compressed = self.head(place)?.compressed;
+        let mut sources = BTreeMap::new();
+        for _ in 0..parser.uint(4)? {
+            let (cpu, offset, size) = (parser.uint(4)?, parser.uint(8)?, parser.uint(8)?);
+            let source = if compressed {
+                Source::chunks(self.input, offset, size, self.packing)?
+            } else {
+                Source::plain(offset, size)
+            };
+            sources.insert(cpu_id(cpu)?, source);
+        }
+        Ok(Buffer { name, clock, page_size, sources })
     }
 
     /// A section's content.

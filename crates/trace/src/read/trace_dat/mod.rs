@@ -5,7 +5,7 @@
 //! kernel's ring buffers, in version 7 perhaps compressed. The reader holds one
 //! page (or one compressed chunk) of each CPU and merges them by time.
 //!
-//! Of several buffers the first is read, and the names of others are told.
+//! Of several buffers the first with events is read, and the names of others with some are told.
 
 mod header;
 mod source;

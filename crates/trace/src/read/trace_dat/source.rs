@@ -42,6 +42,11 @@ impl Source {
         Ok(Source::Chunks { at, left, end, packing, chunk: Vec::new(), used: 0 })
     }
 
+    /// Whether it has no page.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Source::Plain { left: 0, .. } | Source::Chunks { left: 0, .. })
+    }
+
     /// The next page, and where it is or came from.
     pub fn page<R: Read + Seek>(
         &mut self,

@@ -1,0 +1,124 @@
+//! What a CPU does between two tasks.
+//!
+//! `sched_switch` is written before the switch itself: the queue has its next task already, the stack is still that of the last.
+//! What is traced in between is written under the name of who leaves, who seems to run once more with no switch to let it:
+//! `tlb_flush` and `x86_fpu_regs_deactivated`, where all events are recorded, and with each switch its own stack
+//! (`trace-cmd record -T`, the trigger `stacktrace`). Such an event is said to be of the task that comes, so that
+//! it is no evidence of a switch that nobody saw.
+//!
+//! Interrupts are off in between and no event of the scheduler is written; where the recording does not say whether they
+//! are, the event has to follow soon.
+//!
+//! Kernel: trace_sched_switch() in __schedule() and context_switch() behind it, kernel/sched/core.c, v6.1, v6.12.
+
+use schedlab_units::{Duration, Pid, Time};
+
+use crate::comm::Comm;
+use crate::event::{Event, Kind};
+use crate::flags::Flags;
+
+/// How soon, where nothing says whether interrupts are off.
+const SOON: Duration = Duration::millis(1);
+
+/// Follows a trace and says of events within a switch that they are of the next task.
+#[derive(Clone, Debug, Default)]
+pub struct Switching {
+    /// By CPU, its switch that may go on.
+    cpus: Vec<Option<Switch>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Switch {
+    at: Time,
+    prev: Pid,
+    next: Pid,
+    next_comm: Comm,
+}
+
+impl Switching {
+    /// Follows one event, and changes whose it is if it is of a switch.
+    pub fn event(&mut self, event: &mut Event) {
+        let cpu = event.cpu.index();
+        match event.kind {
+            Kind::SchedSwitch { prev_pid: prev, next_pid: next, next_comm, .. } => {
+                if cpu >= self.cpus.len() {
+                    self.cpus.resize(cpu + 1, None);
+                }
+                self.cpus[cpu] = Some(Switch { at: event.time, prev, next, next_comm });
+            }
+            // Most traces have few others between two switches.
+            _ => {
+                let Some(Some(switch)) = self.cpus.get(cpu).copied() else { return };
+                if switch.has(event) {
+                    (event.pid, event.comm, event.tgid) = (switch.next, switch.next_comm, None);
+                } else {
+                    self.cpus[cpu] = None;
+                }
+            }
+        }
+    }
+}
+
+impl Switch {
+    /// Whether an event of the CPU came before the switch was done.
+    fn has(&self, event: &Event) -> bool {
+        let within = match event.flags.is_known() {
+            true => event.flags.has(Flags::IRQS_OFF) && !event.flags.in_interrupt(),
+            false => event.time.since(self.at) <= SOON,
+        };
+        within && event.pid == self.prev && matches!(event.kind, Kind::Unknown(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::{Record, ftrace};
+    use crate::unseen::UnseenSwitches;
+
+    /// Whose the events after a switch from 1 to 2 are, and how many switches must be missing.
+    fn after_a_switch(lines: &[&str]) -> (Vec<u32>, u64) {
+        let switch = "t-1 [000] d..2. 1.0: sched_switch: prev_comm=t prev_pid=1 prev_prio=120 prev_state=S ==> \
+                      next_comm=u next_pid=2 next_prio=120";
+        let text = [&[switch], lines].concat().join("\n") + "\n";
+        let (mut switching, mut unseen) = (Switching::default(), UnseenSwitches::default());
+        let mut whose = Vec::new();
+        for record in ftrace::Reader::new(text.as_bytes()) {
+            let Ok(Record::Event(mut event)) = record else { panic!("{record:?}") };
+            switching.event(&mut event);
+            unseen.event(&event);
+            whose.push(event.pid.0 as u32);
+        }
+        (whose.split_off(1), unseen.count())
+    }
+
+    #[test]
+    fn an_event_within_a_switch_is_of_who_comes() {
+        let flush = "t-1 [000] d..2. 1.000001: tlb_flush: pages=0 reason=flush on task switch (0)";
+        let fpu = "t-1 [000] d..2. 1.000002: x86_fpu_regs_deactivated: x86/fpu: 0xffff88811241d1c0 load: 1";
+        let next = "u-2 [000] ..... 1.000003: sys_exit: NR 1 = 1";
+        assert_eq!(after_a_switch(&[flush, fpu, next]), (vec![2, 2, 2], 0));
+        // A stack trace takes long where it is the first.
+        let late = "t-1 [000] d..2. 1.002: kernel_stack: <stack trace >";
+        assert_eq!(after_a_switch(&[late, next]), (vec![2, 2], 0));
+        assert_eq!(after_a_switch(&[next, flush]), (vec![2, 1], 1), "the switch was done");
+    }
+
+    #[test]
+    fn without_the_context_it_has_to_follow_soon() {
+        let flush =
+            |time: &str| format!("t-1 [000] {time}: tlb_flush: pages=0 reason=flush on task switch (0)");
+        assert_eq!(after_a_switch(&[&flush("1.0009")]), (vec![2], 0));
+        assert_eq!(after_a_switch(&[&flush("1.0011")]), (vec![1], 1));
+    }
+
+    #[test]
+    fn who_acts_otherwise_came_back_by_a_switch_that_nobody_saw() {
+        let call = "t-1 [000] ..... 1.000001: sys_enter: NR 1 (1, 2, 3)";
+        let wakes = "t-1 [000] d..3. 1.000001: sched_waking: comm=b pid=9 prio=120 target_cpu=001";
+        let interrupt = "t-1 [000] d.h2. 1.000001: hrtimer_cancel: hrtimer=00000000a";
+        for line in [call, wakes, interrupt] {
+            assert_eq!(after_a_switch(&[line]), (vec![1], 1), "{line}");
+        }
+    }
+}
