@@ -10,13 +10,13 @@
 //! the CPU chosen. And the task of a line is the one that ran where the event
 //! happened, which for a wake-up in an interrupt is whatever the interrupt hit.
 //!
-//! Kernel: include/trace/events/{sched,irq,ipi,power,workqueue,task}.h.
+//! Kernel: include/trace/events/{sched,irq,ipi,power,workqueue,task,cgroup}.h.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
 use crate::comm::{Comm, Label};
-use crate::decision::{Affinity, Balance, Name, Pick, Placement, Preemption};
+use crate::decision::{Affinity, Balance, Group, Name, Pick, Placement, Preemption};
 use crate::flags::Flags;
 use crate::state::TaskState;
 use crate::unknown::Unknown;
@@ -144,6 +144,8 @@ pub enum Kind {
     WorkqueueExecuteStart { work: u64, function: Name },
     /// Work ends.
     WorkqueueExecuteEnd { work: u64, function: Name },
+    /// A control group is made.
+    CgroupMkdir { root: i32, id: u64, level: i32, path: Box<str> },
     /// A task moves to a control group.
     CgroupAttachTask { dst_root: i32, dst_id: u64, dst_level: i32, dst_path: Box<str>, pid: Pid, comm: Comm },
     /// A number that a workload reports, printed as a counter in a trace marker.
@@ -160,6 +162,8 @@ pub enum Kind {
     Pick(Box<Pick>),
     /// Which CPUs a task may use.
     Affinity(Box<Affinity>),
+    /// What a control group is given.
+    Group(Box<Group>),
     /// A tracepoint or probe outside this vocabulary.
     Unknown(Unknown),
 }
@@ -194,7 +198,7 @@ impl Softirq {
 
 impl Kind {
     /// The names of all that are in the vocabulary.
-    pub const NAMES: [&str; 41] = [
+    pub const NAMES: [&str; 43] = [
         "sched_switch",
         "sched_waking",
         "sched_wakeup",
@@ -229,6 +233,7 @@ impl Kind {
         "workqueue_activate_work",
         "workqueue_execute_start",
         "workqueue_execute_end",
+        "cgroup_mkdir",
         "cgroup_attach_task",
         "tracing_mark_write",
         "schedlab_placement",
@@ -236,6 +241,7 @@ impl Kind {
         "schedlab_preemption",
         "schedlab_pick",
         "schedlab_affinity",
+        "schedlab_group",
     ];
 
     /// The tracepoint's name, as it stands in a trace line.
@@ -275,6 +281,7 @@ impl Kind {
             Kind::WorkqueueActivateWork { .. } => "workqueue_activate_work",
             Kind::WorkqueueExecuteStart { .. } => "workqueue_execute_start",
             Kind::WorkqueueExecuteEnd { .. } => "workqueue_execute_end",
+            Kind::CgroupMkdir { .. } => "cgroup_mkdir",
             Kind::CgroupAttachTask { .. } => "cgroup_attach_task",
             Kind::Mark { .. } | Kind::Print(_) => "tracing_mark_write",
             Kind::Placement(_) => "schedlab_placement",
@@ -282,6 +289,7 @@ impl Kind {
             Kind::Preemption(_) => "schedlab_preemption",
             Kind::Pick(_) => "schedlab_pick",
             Kind::Affinity(_) => "schedlab_affinity",
+            Kind::Group(_) => "schedlab_group",
             Kind::Unknown(unknown) => unknown.name(),
         }
     }

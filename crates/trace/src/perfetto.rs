@@ -84,5 +84,6 @@ pub(crate) const LOSSY_PAYLOADS: &[Payload] = payloads! {
     "workqueue_execute_end" 57: work 1 function 2;
     "workqueue_execute_start" 58: work 1 function 2;
     "workqueue_queue_work" 59: work 1 function 2 req_cpu 4 cpu 5 workqueue 6;
+    "cgroup_mkdir" 68: root 1 id 2 level 4 path 5;
     "cgroup_attach_task" 67: dst_root 1 dst_id 2 pid 3 comm 4 dst_level 6 dst_path 7;
 };

@@ -151,6 +151,7 @@ formats! {
     "workqueue_execute_start" WorkqueueExecuteStart: "work struct " work Pointer
         ": function " function Word "";
     "workqueue_execute_end" WorkqueueExecuteEnd: "work struct " work Pointer ": function " function Word "";
+    "cgroup_mkdir" CgroupMkdir: "root=" root Number " id=" id Number " level=" level Number " path=" path Word "";
     "cgroup_attach_task" CgroupAttachTask: "dst_root=" dst_root Number " dst_id=" dst_id Number
         " dst_level=" dst_level Number " dst_path=" dst_path Word " pid=" pid Number " comm=" comm Task "";
 }
