@@ -91,6 +91,7 @@ impl Engine<'_> {
         self.sched.move_task_to_group(task, tg, self.now);
         self.emit_runtime(cpu, Context::Task, pending, task);
         self.effects(cpu, Context::Task);
+        self.emit_attach(cpu, task, group);
         if let Some(cpuset) = group.and_then(|group| self.cpuset(group)) {
             self.allow(cpu, task, cpuset);
         }

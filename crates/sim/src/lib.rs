@@ -29,6 +29,7 @@ mod event;
 mod exec;
 mod exit;
 mod explain;
+mod groups;
 mod handlers;
 mod idle;
 mod interrupt;
