@@ -5,7 +5,7 @@ use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
 use schedlab_sim::Simulation;
 use schedlab_trace::{Each, Event, Kind};
-use schedlab_units::Duration;
+use schedlab_units::{Duration, Pid};
 use schedlab_workload::{Quota, TaskSpec, WorkloadBuilder};
 
 /// The events of a run.
@@ -74,4 +74,27 @@ fn groups_are_told_with_what_they_are_given_and_who_is_moved_to_which() {
         1000 by 1000: 0 1 0 /
     "#]]
     .assert_eq(&told.collect::<String>());
+}
+
+#[test]
+fn who_goes_to_a_group_is_charged_in_the_queue_that_it_leaves() {
+    let ms = Duration::millis;
+    for kernel in ["v5.18", "v6.1"] {
+        let events = run(kernel, |w| {
+            let group = w.group("/g");
+            let program = w.program("a", |p| _ = p.run(ms(5)).set_group(group).run(ms(1)));
+            w.task(TaskSpec::root("a", program));
+        });
+        let moved = events.iter().position(|event| matches!(event.kind, Kind::CgroupAttachTask { .. }));
+        let told = events[..moved.unwrap()].iter().filter_map(|event| match event.kind {
+            Kind::SchedStatRuntime { pid: Pid(1000), runtime, vruntime, .. } => Some((runtime, vruntime?)),
+            _ => None,
+        });
+        let told: Vec<(u64, u64)> = told.collect();
+        let ran: u64 = told.iter().map(|(runtime, _)| runtime).sum();
+        assert!(ran > 5_000_000, "{kernel}: {ran}");
+        for two in told.windows(2) {
+            assert_eq!(two[1].1.wrapping_sub(two[0].1), two[1].0, "{kernel}: {told:?}");
+        }
+    }
 }
