@@ -14,6 +14,7 @@ mod averages;
 mod balance;
 mod clocks;
 mod dead;
+mod due_ticks;
 mod errors;
 mod exec;
 mod facts;
