@@ -293,6 +293,8 @@ impl<S: Listener> Audit<S> {
             Kind::Affinity(ref told) => self.shadow.told_mask(told.pid, &told.allowed, cpu),
             Kind::CpuIdle { state, cpu } if self.shadow.has_cpu(cpu) => self.shadow.idle_state(cpu, state),
             Kind::TaskNewtask { pid, clone_flags, .. } => self.shadow.grouping.cloned(pid, clone_flags),
+            Kind::CgroupMkdir { root, id, ref path, .. } => self.shadow.grouping.made(root, id, path),
+            Kind::Group(ref told) => self.shadow.given(told, now),
             Kind::CgroupAttachTask { dst_root, ref dst_path, pid, .. } => {
                 self.shadow.attached(dst_root, pid, dst_path, now);
             }
