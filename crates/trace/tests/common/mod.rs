@@ -277,7 +277,8 @@ fn other_kind() -> Union<BoxedStrategy<Kind>> {
         work().prop_map(|(work, function)| Kind::WorkqueueActivateWork { work, function }).boxed(),
         work().prop_map(|(work, function)| Kind::WorkqueueExecuteStart { work, function }).boxed(),
         work().prop_map(|(work, function)| Kind::WorkqueueExecuteEnd { work, function }).boxed(),
-        (any::<i32>(), any::<u64>(), any::<i32>(), "(/[ -~]{0,10}){1,3}")
+        // Blanks at the end of a line are lost.
+        (any::<i32>(), any::<u64>(), any::<i32>(), "(/[ -~]{0,9}[!-~]){1,3}")
             .prop_map(|(root, id, level, path)| Kind::CgroupMkdir { root, id, level, path: path.into() })
             .boxed(),
         (any::<i32>(), any::<u64>(), any::<i32>(), "(/[ -~]{0,10}){1,3}", pid(), comm())
