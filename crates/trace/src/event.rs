@@ -10,7 +10,7 @@
 //! the CPU chosen. And the task of a line is the one that ran where the event
 //! happened, which for a wake-up in an interrupt is whatever the interrupt hit.
 //!
-//! Kernel: include/trace/events/{sched,irq,ipi,power,workqueue,task,cgroup}.h.
+//! Kernel: include/trace/events/{sched,irq,ipi,power,workqueue,task,cgroup,cpuhp}.h.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
@@ -148,6 +148,10 @@ pub enum Kind {
     CgroupMkdir { root: i32, id: u64, level: i32, path: Box<str> },
     /// A task moves to a control group.
     CgroupAttachTask { dst_root: i32, dst_id: u64, dst_level: i32, dst_path: Box<str>, pid: Pid, comm: Comm },
+    /// A callback of CPU hotplug begins, on the way of a CPU to a state.
+    CpuhpEnter { cpu: CpuId, target: i32, idx: i32, fun: Name },
+    /// It has ended, and the CPU is in a state.
+    CpuhpExit { cpu: CpuId, state: i32, idx: i32, ret: i32 },
     /// A number that a workload reports, printed as a counter in a trace marker.
     Mark { label: Label, value: i64 },
     /// Text that a program wrote to the trace marker.
@@ -198,7 +202,7 @@ impl Softirq {
 
 impl Kind {
     /// The names of all that are in the vocabulary.
-    pub const NAMES: [&str; 43] = [
+    pub const NAMES: [&str; 45] = [
         "sched_switch",
         "sched_waking",
         "sched_wakeup",
@@ -235,6 +239,8 @@ impl Kind {
         "workqueue_execute_end",
         "cgroup_mkdir",
         "cgroup_attach_task",
+        "cpuhp_enter",
+        "cpuhp_exit",
         "tracing_mark_write",
         "schedlab_placement",
         "schedlab_balance",
@@ -283,6 +289,8 @@ impl Kind {
             Kind::WorkqueueExecuteEnd { .. } => "workqueue_execute_end",
             Kind::CgroupMkdir { .. } => "cgroup_mkdir",
             Kind::CgroupAttachTask { .. } => "cgroup_attach_task",
+            Kind::CpuhpEnter { .. } => "cpuhp_enter",
+            Kind::CpuhpExit { .. } => "cpuhp_exit",
             Kind::Mark { .. } | Kind::Print(_) => "tracing_mark_write",
             Kind::Placement(_) => "schedlab_placement",
             Kind::Balance(_) => "schedlab_balance",

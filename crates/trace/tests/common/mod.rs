@@ -291,6 +291,12 @@ fn other_kind() -> Union<BoxedStrategy<Kind>> {
                 comm,
             })
             .boxed(),
+        (cpu(), any::<i32>(), any::<i32>(), name())
+            .prop_map(|(cpu, target, idx, fun)| Kind::CpuhpEnter { cpu, target, idx, fun })
+            .boxed(),
+        (cpu(), any::<i32>(), any::<i32>(), any::<i32>())
+            .prop_map(|(cpu, state, idx, ret)| Kind::CpuhpExit { cpu, state, idx, ret })
+            .boxed(),
         ("[a-z_ é]{1,20}", any::<i64>())
             .prop_map(|(label, value)| Kind::Mark { label: Label::new(&label), value })
             .boxed(),
