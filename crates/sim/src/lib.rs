@@ -22,6 +22,7 @@ mod charge;
 pub mod checker;
 mod clock;
 mod cpu;
+mod cpuhp;
 mod create;
 mod emit;
 mod engine;
