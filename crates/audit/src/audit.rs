@@ -150,6 +150,7 @@ impl<S: Listener> Audit<S> {
             }
             self.shadow.let_sleepers_go(event.time);
             self.shadow.advance(event.time);
+            self.shadow.ticks_before(event);
             self.shadow.slice_timer(event.cpu, event.time);
             if let Some((cpu, step)) = self.hotplugs.event(event) {
                 self.shadow.hotplug(cpu, step, event);
@@ -270,7 +271,9 @@ impl<S: Listener> Audit<S> {
             Kind::SchedStatRuntime { pid, runtime, vruntime, .. } => {
                 if let Some(task) = self.shadow.find(pid) {
                     self.requeue(event, task);
+                    let asked = self.shadow.is_asked(cpu);
                     runtime::charge(&mut self.shadow, task, runtime, vruntime, now);
+                    self.shadow.ticks_with(cpu, asked);
                     if pid == event.pid && event.flags.has(Flags::HARDIRQ) {
                         self.shadow.expire_slice_timer(cpu, now);
                     }
@@ -299,6 +302,8 @@ impl<S: Listener> Audit<S> {
                 self.stays_idle(event, state);
             }
             Kind::TaskNewtask { pid, clone_flags, .. } => self.shadow.grouping.cloned(pid, clone_flags),
+            Kind::CgroupMkdir { root, id, ref path, .. } => self.shadow.grouping.made(root, id, path),
+            Kind::Group(ref told) => self.shadow.given(told, now),
             Kind::CgroupAttachTask { dst_root, ref dst_path, pid, .. } => {
                 self.shadow.attached(dst_root, pid, dst_path, now);
             }

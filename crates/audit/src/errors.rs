@@ -69,7 +69,10 @@ impl Shadow {
         let most = calc_delta_fair(ERROR_MAX, &self.sched.se(se).load);
         let known = self.error_mut(se);
         let (before, error) = ((*known).min(most), error.min(most));
-        let sum = if leads_on { before + error } else { (before * before + error * error).isqrt() };
+        // Squares of what an entity of the least weight may be off are too large for a number.
+        let square = |error: u64| error.saturating_mul(error);
+        let sum =
+            if leads_on { before + error } else { square(before).saturating_add(square(error)).isqrt() };
         *known = sum.min(most);
     }
 

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use schedlab_sched::{Feature, LOAD_SHIFT, TgId, WEIGHT_IDLEPRIO};
 use schedlab_topology::CpuId;
-use schedlab_trace::{CLONE_THREAD, Comm};
+use schedlab_trace::{CLONE_THREAD, Comm, Group};
 use schedlab_units::{Pid, TaskId, Time};
 
+use crate::facts::cgroups::MadeGroups;
 use crate::facts::groups::{Groups, moves_with};
 use crate::runtime;
 use crate::shadow::Shadow;
@@ -21,6 +22,9 @@ use crate::shadow::Shadow;
 pub struct Grouping {
     facts: Groups,
     cgroups: BTreeMap<String, TgId>,
+    made: MadeGroups,
+    /// Cgroups of tasks that were moved there before they were met.
+    ahead: BTreeMap<Pid, String>,
     /// The lowest group with a quota at or above each that is below one.
     limits: BTreeMap<TgId, TgId>,
     sessions: BTreeMap<u32, TgId>,
@@ -94,7 +98,7 @@ impl Grouping {
     }
 
     /// Those of a task that lived before it was met.
-    pub fn of_old(&self, pid: Pid, comm: &Comm) -> InGroups {
+    fn of_old(&self, pid: Pid, comm: &Comm) -> InGroups {
         let Some(member) = self.facts.member(pid, comm) else {
             return InGroups { process: pid, memory: pid, ..InGroups::default() };
         };
@@ -108,7 +112,7 @@ impl Grouping {
     }
 
     /// Those of a new task: its parent's, until it begins a session.
-    pub fn of_child(&self, child: Pid, parent: &InGroups) -> InGroups {
+    fn of_child(&self, child: Pid, parent: &InGroups) -> InGroups {
         let later = self.facts.after.get(&child).filter(|_| !self.facts.before.contains_key(&child));
         let later =
             later.and_then(|member| member.session).filter(|&session| Some(session) != parent.session);
@@ -128,6 +132,13 @@ impl Grouping {
         self.clones.cloned(pid, clone_flags);
     }
 
+    /// A cgroup is made.
+    pub fn made(&mut self, hierarchy: i32, id: u64, path: &str) {
+        if hierarchy == self.facts.hierarchy {
+            self.made.made(id, path);
+        }
+    }
+
     /// Tasks that were not met yet are in another group by now.
     fn attach_unmet(&mut self, named: Pid, cgroup: &str) {
         let members = self.facts.before.iter_mut();
@@ -138,12 +149,34 @@ impl Grouping {
 }
 
 impl Shadow {
+    /// The groups of a task that is met: those it has been in, or its parent's, unless it was moved before.
+    pub fn groups_of(&mut self, pid: Pid, comm: &Comm, parent: Option<TaskId>) -> InGroups {
+        let mut groups = match parent {
+            Some(parent) => self.grouping.of_child(pid, &self.known(parent).groups),
+            None => self.grouping.of_old(pid, comm),
+        };
+        if let Some(cgroup) = self.grouping.ahead.remove(&pid) {
+            groups.cgroup = cgroup;
+        }
+        groups
+    }
+
     /// The group that a task is in.
     pub fn tg_of(&mut self, groups: &InGroups, now: Time) -> TgId {
         let cgroup = self.cgroup(&groups.cgroup, now);
         match groups.session.filter(|_| cgroup == TgId::ROOT && self.grouping.facts.autogroup) {
             Some(session) => self.session(session, now),
             None => cgroup,
+        }
+    }
+
+    /// A simulated trace tells what a cgroup is given, before anybody is in it: it is made then, as what one is given moves
+    /// the weights of those above.
+    pub fn given(&mut self, told: &Group, now: Time) {
+        if let Some((path, given)) = self.grouping.made.given(told) {
+            let path = path.to_owned();
+            self.grouping.facts.cgroups.insert(path.clone(), given);
+            self.cgroup(&path, now);
         }
     }
 
@@ -263,6 +296,9 @@ impl Shadow {
         }
         let cgroup = self.grouping.facts.group_of(path);
         self.grouping.attach_unmet(named, &cgroup);
+        if self.find(named).is_none() {
+            self.grouping.ahead.insert(named, cgroup.clone());
+        }
         for task in self.moved_with(named) {
             self.known_mut(task).groups.cgroup = cgroup.clone();
             self.regroup(task, now);
@@ -366,6 +402,33 @@ mod tests {
             group,
         );
         assert_eq!(told, ["47 47 47", "47 50 47", "/a 50 /a", "/a 50 47", "/a root 47"]);
+    }
+
+    #[test]
+    fn a_simulated_trace_tells_groups_and_who_is_born_in_which() {
+        let trace = |given: &str| {
+            format!(
+                "\
+  <idle>-0 [000] d..1. 2.000000: cgroup_mkdir: root=0 id=7 level=1 path=/t
+{given}  <idle>-0 [000] d..2. 2.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=sh next_pid=10 next_prio=120
+      sh-10 [000] ..... 2.000100: cgroup_attach_task: dst_root=0 dst_id=7 dst_level=1 dst_path=/t pid=11 comm=sh
+      sh-10 [000] ..... 2.000100: sched_process_fork: comm=sh pid=10 child_comm=sh child_pid=11
+      sh-10 [000] d..2. 2.000100: sched_wakeup_new: comm=sh pid=11 prio=120 target_cpu=000
+      sh-10 [000] ..... 2.000200: sched_process_fork: comm=sh pid=10 child_comm=sh child_pid=12
+      sh-10 [000] d..2. 2.000200: sched_wakeup_new: comm=sh pid=12 prio=120 target_cpu=000
+"
+            )
+        };
+        let shares = |shadow: &Shadow, pid: Pid| {
+            let tg = shadow.find(pid).map(|task| shadow.sched.task(task).tg);
+            tg.map_or(0, |tg| shadow.sched.tg(tg).shares >> LOAD_SHIFT).to_string()
+        };
+        let given = |number: u64| {
+            format!("  <idle>-0 [000] d..1. 2.000000: schedlab_group: id={number} shares=300 idle=0\n")
+        };
+        assert_eq!(of_each(&trace(&given(7)), group), ["47 /t 47"]);
+        assert_eq!(of_each(&trace(&given(7)), shares), ["1024 300 1024"]);
+        assert_eq!(of_each(&trace(&given(8)), group), ["47 47 47"], "a group that was not made");
     }
 
     #[test]

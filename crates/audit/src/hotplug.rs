@@ -13,6 +13,10 @@ impl Shadow {
     /// A CPU went a step, by an event.
     pub fn hotplug(&mut self, cpu: CpuId, step: Hotplug, event: &Event) {
         let now = event.time;
+        if matches!(step, Hotplug::Deactivating | Hotplug::Dead) {
+            // Its stopper was asked for that, by no pass.
+            self.asked[cpu] = None;
+        }
         match step {
             Hotplug::Deactivating => self.sched.cpu_deactivate(cpu, now),
             Hotplug::Deactivated => self.sched.cpuset_update_active_cpus(),

@@ -15,6 +15,7 @@ mod balance;
 mod clocks;
 mod dead;
 mod deadlines;
+mod due_ticks;
 mod errors;
 mod exec;
 mod facts;
@@ -62,7 +63,7 @@ mod yields;
 
 pub use affinity::AffinityHint;
 pub use audit::Audit;
-pub use facts::cgroups::{Given, GivenQuota, cgroups};
+pub use facts::cgroups::{Given, GivenQuota, MadeGroups, cgroups};
 pub use facts::forms::{formed, strange_lines};
 pub use facts::groups::{GroupFiles, Groups, Member, moves_with};
 pub use facts::in_force::{apply_features, apply_tunables};

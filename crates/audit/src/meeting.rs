@@ -126,10 +126,7 @@ impl Shadow {
                 None => (Arc::new(CpuMask::all(nr_cpus)), false, false),
             },
         };
-        let groups = match parent {
-            Some(parent) => self.grouping.of_child(pid, &self.known(parent).groups),
-            None => self.grouping.of_old(pid, comm),
-        };
+        let groups = self.groups_of(pid, comm, parent);
         let tg = self.tg_of(&groups, now);
         let kind = match parent {
             Some(parent) => self.known(parent).kind,

@@ -96,12 +96,13 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<
             let rest = (runtime.min(i64::MAX as u64) as i64).saturating_sub(ran.wrapping_sub(at) as i64);
             // Nobody runs for longer than time passes, but in a damaged line.
             let most = (clock.saturating_sub(shadow.known(task).charged.when) + CHARGED_BESIDE).min(clock);
-            since(shadow, task, clock - (rest.max(0) as u64).min(most));
-            if rest >= 0 {
-                shadow.charge_levels(task);
-            } else {
-                give_back(shadow, task, rest.unsigned_abs());
+            let began = clock - (rest.max(0) as u64).min(most);
+            groups_since(shadow, task, began, clock);
+            shadow.sched.task_mut(task).se.exec_start = began;
+            if rest < 0 {
+                give_back(shadow, SeId(task.0), rest.unsigned_abs());
             }
+            shadow.charge_levels(task);
         }
     }
     let ran = shadow.sched.task(task).se.sum_exec_runtime;
@@ -138,16 +139,23 @@ pub fn pin(shadow: &mut Shadow, task: TaskId) {
     let charged = &mut shadow.known_mut(task).charged;
     charged.at.get_or_insert(ran);
     (charged.when, charged.pinned) = (when, true);
-    since(shadow, task, PINNED);
+    shadow.sched.task_mut(task).se.exec_start = PINNED;
 }
 
-/// A task and the entities of its groups, which are charged together, were charged last then.
-fn since(shadow: &mut Shadow, task: TaskId, when: u64) {
-    let mut level = Some(SeId(task.0));
+/// The groups of a task are charged by the clock when somebody is queued beside them, which is no event. What they were charged since
+/// their task was counts when that one is charged for a span that began then.
+fn groups_since(shadow: &mut Shadow, task: TaskId, began: u64, clock: u64) {
+    let Charged { when, pinned, .. } = shadow.known(task).charged;
+    let mut level = shadow.sched.task(task).se.parent;
     while let Some(se) = level {
         let entity = shadow.sched.se_mut(se);
-        entity.exec_start = when;
+        let ahead = if pinned { entity.exec_start.saturating_sub(when) } else { 0 };
+        let from = began.saturating_add(ahead);
+        entity.exec_start = clock.min(from);
         level = entity.parent;
+        if let Some(over) = from.checked_sub(clock) {
+            give_back(shadow, se, over);
+        }
     }
 }
 
@@ -162,7 +170,7 @@ pub fn unpin(shadow: &mut Shadow, task: TaskId) {
     let charged = &mut shadow.known_mut(task).charged;
     if std::mem::take(&mut charged.pinned) {
         let when = charged.when;
-        since(shadow, task, when);
+        shadow.sched.task_mut(task).se.exec_start = when;
     }
 }
 
@@ -176,15 +184,15 @@ pub fn doubt(shadow: &mut Shadow, cpu: CpuId) {
     }
 }
 
-/// A task was charged too much.
-fn give_back(shadow: &mut Shadow, task: TaskId, time: u64) {
-    let entity = &mut shadow.sched.task_mut(task).se;
+/// An entity was charged too much.
+fn give_back(shadow: &mut Shadow, se: SeId, time: u64) {
+    let entity = shadow.sched.se_mut(se);
     entity.sum_exec_runtime -= time.min(entity.sum_exec_runtime);
     // Some of it may have been charged before the task was picked.
     entity.prev_sum_exec_runtime = entity.prev_sum_exec_runtime.min(entity.sum_exec_runtime);
     let vruntime = entity.vruntime.wrapping_sub(calc_delta_fair(time, &entity.load));
     let deadline = entity.deadline;
-    shadow.sched.set_virtual_time(SeId(task.0), vruntime, deadline);
+    shadow.sched.set_virtual_time(se, vruntime, deadline);
 }
 
 #[cfg(test)]
@@ -234,6 +242,35 @@ mod tests {
         let before = ran(&shadow);
         charge(&mut shadow, task, 1_000_000, None, ms(8));
         assert_eq!(ran(&shadow) - before, 1_000_000);
+    }
+
+    #[test]
+    fn a_group_is_charged_by_the_clock_beside_others_and_as_much_as_its_task_in_the_end() {
+        let topology = Topology::regular("1x1x2").unwrap();
+        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
+        let us = |us: u64| Time(1_000_000_000 + us * 1000);
+        shadow.begin(us(0));
+        shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), us(0));
+        let task = shadow.find(Pid(7)).unwrap();
+        let group = shadow.sched.new_group(schedlab_sched::TgId::ROOT, 1 << 20, CpuId(0), us(0));
+        shadow.sched.move_task_to_group(task, group, us(0));
+        charge(&mut shadow, task, 1, None, us(1000));
+        let of_group = shadow.sched.task(task).se.parent.unwrap();
+        let ran = |shadow: &Shadow| {
+            [shadow.sched.task(task).se.sum_exec_runtime, shadow.sched.se(of_group).sum_exec_runtime]
+        };
+        let before = ran(&shadow);
+        let since = |shadow: &Shadow| [0, 1].map(|level| (ran(shadow)[level] - before[level]) / 1000);
+        // Somebody is queued beside the group.
+        shadow.sched.update_rq_clock(CpuId(0), us(1600));
+        shadow.sched.update_curr(shadow.sched.root_cfs_id(CpuId(0)));
+        assert_eq!(since(&shadow), [0, 600]);
+        charge(&mut shadow, task, 990_000, None, us(2000));
+        assert_eq!(since(&shadow), [990, 990], "10 us went to an interrupt");
+        shadow.sched.update_rq_clock(CpuId(0), us(2700));
+        shadow.sched.update_curr(shadow.sched.root_cfs_id(CpuId(0)));
+        charge(&mut shadow, task, 300_000, None, us(2700));
+        assert_eq!(since(&shadow), [1290, 1290], "400 us did, before the other was queued");
     }
 
     #[test]

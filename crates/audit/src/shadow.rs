@@ -197,6 +197,8 @@ pub struct Shadow {
     /// Idle CPUs that got tasks by balancing, and when.
     pub(crate) roused: Vec<(CpuId, Time)>,
     next_tick: Time,
+    /// Ticks that wait for their charge.
+    pub(crate) due_ticks: Vec<(CpuId, Time)>,
     /// Averages of each CPU when it went idle last.
     pub at_idle: PerCpu<Averages>,
     /// Clock of the averages of each CPU when the recording began.
@@ -252,6 +254,7 @@ impl Shadow {
             changing: Vec::new(),
             roused: Vec::new(),
             next_tick: Time::ZERO,
+            due_ticks: Vec::new(),
             at_idle: PerCpu::new(topology.nr_cpus(), |_| Averages::default()),
             pelt_start: PerCpu::new(topology.nr_cpus(), |_| 0),
         }
@@ -320,7 +323,7 @@ impl Shadow {
             for cpu in self.cpus() {
                 if self.sched.rqs[cpu].curr != Curr::Idle {
                     self.slice_timer(cpu, at);
-                    self.tick(cpu, at);
+                    self.tick_in_turn(cpu, at);
                 }
             }
             self.look_at_scan_limits(at);
@@ -328,16 +331,19 @@ impl Shadow {
         }
     }
 
-    /// A tick of a busy CPU, and the balancing it leads to, which only leaves its marks.
-    fn tick(&mut self, cpu: CpuId, at: Time) {
+    /// A tick of a busy CPU, and the balancing it leads to, which only leaves its marks. Whether its charge, if that was told,
+    /// has `just_asked` the task to make way.
+    pub(crate) fn tick(&mut self, cpu: CpuId, at: Time, just_asked: bool) {
         runtime::doubt(self, cpu);
-        let asked = self.sched.rqs[cpu].need_resched.any();
+        let asked = self.is_asked(cpu);
         let ticked = self.sched.tick(cpu, at);
         if !asked && self.sched.rqs[cpu].need_resched.any() {
             let until = at + Duration(self.sched.tick_ns());
             self.slice_ended[cpu] = Some(SliceEnded { at, until, by_timer: false });
         }
-        self.goes_on(cpu, at);
+        if !just_asked {
+            self.goes_on(cpu, at);
+        }
         if ticked.raise_balance {
             self.sched.run_rebalance_domains(cpu, at);
         }

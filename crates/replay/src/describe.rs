@@ -19,6 +19,12 @@ impl fmt::Display for Learned {
                     write!(f, ", {kind} {}:", self.tasks[parent.index()].pid)?;
                 }
             }
+            if let Some(group) = task.group {
+                write!(f, " in {},", self.groups[group as usize])?;
+            }
+            if let Some(mask) = task.allowed {
+                write!(f, " on {},", self.masks[mask as usize])?;
+            }
             if let Some(did) = task.did.filter(|did| did.runnable > 0) {
                 let percent = |part: u16| u32::from(part) * 100 / 1024;
                 write!(
@@ -69,6 +75,7 @@ impl Learned {
             Step::Rename(comm) => write!(f, "rename {comm}"),
             Step::Prio(prio) => write!(f, "prio {prio}"),
             Step::Group(group) => write!(f, "group {}", self.groups[*group as usize]),
+            Step::Allowed(mask) => write!(f, "cpus {}", self.masks[*mask as usize]),
             Step::Hotplug { cpu, to } => write!(f, "hotplug {cpu} {}", to.name()),
             Step::Nothing => write!(f, "nothing"),
         }

@@ -126,14 +126,19 @@ impl Known {
             // Shares are in the scale of cgroups, 1024 for nice 0.
             group.shares = members.session_shares(session) >> 10;
         }
-        let Some(given) = self.groups.get(&group.path) else { return };
-        if given.weighed {
-            group.shares = given.cpu_shares();
+        if let Some(given) = self.groups.get(&group.path) {
+            give(group, given);
         }
-        group.idle = given.idle;
-        group.quota =
-            given.quota.map(|of| Quota { quota: of.quota, period: of.period, burst: Duration::ZERO });
     }
+}
+
+/// Gives a group what is known of it.
+pub(crate) fn give(group: &mut GroupSpec, given: &Given) {
+    if given.weighed {
+        group.shares = given.cpu_shares();
+    }
+    group.idle = given.idle;
+    group.quota = given.quota.map(|of| Quota { quota: of.quota, period: of.period, burst: of.burst });
 }
 
 impl KnownTask {

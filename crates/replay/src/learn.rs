@@ -16,6 +16,7 @@ mod budgets;
 mod context;
 mod groups;
 mod hotplug;
+mod masks;
 mod priorities;
 mod programs;
 mod switches;
@@ -24,7 +25,7 @@ mod wakeups;
 
 use std::collections::BTreeMap;
 
-use schedlab_audit::Clones;
+use schedlab_audit::{Clones, MadeGroups};
 use schedlab_trace::{Comm, Event, Hotplugs, Kind, Sink};
 use schedlab_units::{Pid, Time};
 use schedlab_workload::Did;
@@ -59,6 +60,11 @@ pub struct Learner {
     known: Known,
     /// Groups that were moved to, by the leader of the process or the thread that was moved last.
     moved: BTreeMap<Pid, u32>,
+    /// Groups of those who are yet to be born.
+    unborn: BTreeMap<Pid, u32>,
+    made: MadeGroups,
+    /// Masks of those who were not met yet.
+    masks: BTreeMap<Pid, u32>,
     has_switches: bool,
     has_wakeups: bool,
 }
@@ -141,9 +147,12 @@ impl Learner {
     fn meet(&mut self, pid: Pid, comm: Comm, prio: i32, begin: Begin, state: State, now: Time) -> TaskIndex {
         self.lags.add(matches!(begin, Begin::Asleep(_)));
         let task = self.programs.add(pid, comm, prio, begin, state, now);
+        self.programs.learned.tasks[task.index()].allowed = self.masks.remove(&pid);
         if !matches!(begin, Begin::Forked(_)) {
             self.programs.life(task).process = self.known.process_of(pid, &comm);
             self.was_moved(task);
+        } else {
+            self.programs.learned.tasks[task.index()].group = self.unborn.remove(&pid);
         }
         task
     }
@@ -260,6 +269,15 @@ impl Sink for Learner {
                     self.programs.acts(task, event.time);
                     self.programs.step(task, Step::Rename(newcomm));
                     self.programs.life(task).comm = newcomm;
+                }
+            }
+            Kind::Affinity(ref told) => self.allowed(told, event.time),
+            Kind::CgroupMkdir { root, id, ref path, .. } if self.known.shares_out(root) => {
+                self.made.made(id, path);
+            }
+            Kind::Group(ref told) => {
+                if let Some((path, given)) = self.made.given(told) {
+                    self.programs.learned.given.insert(path.to_owned(), given);
                 }
             }
             Kind::CgroupAttachTask { dst_root, ref dst_path, pid, .. } => {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_topology::CpuId;
+use schedlab_audit::Given;
+use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, bound_kthread, is_kworker};
 use schedlab_units::{Duration, Pid, Time};
 use schedlab_workload::{Did, Placed, Plug};
@@ -45,6 +46,10 @@ pub struct Learned {
     pub passes: Passes,
     /// Groups that tasks were moved to.
     pub groups: Vec<String>,
+    /// Sets of CPUs that tasks may use, where the trace tells.
+    pub masks: Vec<CpuMask>,
+    /// What groups are given, by path, where the trace tells.
+    pub given: BTreeMap<String, Given>,
 }
 
 impl Learned {
@@ -91,6 +96,10 @@ pub struct Task {
     pub is_left_out: bool,
     /// How long it usually works between two calls of sched_yield() that were seen; none if it makes no such calls.
     pub yields: Option<Duration>,
+    /// The group in which it was born, if not in that of its parent, by its place in [`Learned::groups`].
+    pub group: Option<u32>,
+    /// The CPUs that it may use, if the trace told before it was met, by their place in [`Learned::masks`].
+    pub allowed: Option<u32>,
     /// What it may run as a deadline task; none if it was not seen to be out of it.
     pub budget: Option<Budget>,
     /// Its end was recorded.
@@ -156,6 +165,8 @@ pub enum Step {
     Prio(i32),
     /// It was moved to a group, by its place in [`Learned::groups`].
     Group(u32),
+    /// It may use other CPUs, by their place in [`Learned::masks`].
+    Allowed(u32),
     /// It took a CPU out of use, or brought it back, or went a part of the way.
     Hotplug {
         /// The CPU.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_sched::{MigrationCause, Policy, TaskState};
+use schedlab_sched::{MigrationCause, Policy, SeId, TaskState};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Affinity, Kind};
 use schedlab_units::TaskId;
@@ -88,9 +88,16 @@ impl Engine<'_> {
         self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
         let tg = group.map_or(schedlab_sched::TgId::ROOT, |group| self.groups[group.index()]);
         let pending = self.pending(cpu);
+        if self.sched.task(task).tg != tg {
+            // It is charged before it goes to a queue with another virtual time.
+            self.sched.update_rq_clock(cpu, self.now);
+            self.sched.update_curr(self.sched.cfs_rq_of(SeId(task.0)));
+            self.emit_runtime(cpu, Context::Task, pending, task);
+        }
         self.sched.move_task_to_group(task, tg, self.now);
         self.emit_runtime(cpu, Context::Task, pending, task);
         self.effects(cpu, Context::Task);
+        self.emit_attach(cpu, task, group);
         if let Some(cpuset) = group.and_then(|group| self.cpuset(group)) {
             self.allow(cpu, task, cpuset);
         }

@@ -8,6 +8,7 @@ use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{Duration, TaskId};
 use schedlab_workload::{Plug, SpecId};
 
+use crate::cpuhp;
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::stopper::StopperWork;
@@ -199,12 +200,21 @@ impl Engine<'_> {
         }
         let bound = stranded.iter().filter(|&&task| self.sched.task(task).is_per_cpu_kthread());
         self.unbound[cpu].extend(bound.copied());
-        self.sched.set_online(cpu, false, self.now);
-        self.effects(cpu, Context::Task);
+        self.deactivates(cpu);
+        self.callback(cpu, cpu, cpuhp::DYING, |engine| engine.sched.set_online(cpu, false, engine.now));
         for task in stranded {
             self.sched.do_set_cpus_allowed(task, all.clone(), self.now);
         }
         self.effects(cpu, Context::Task);
+    }
+
+    /// The stopper of a CPU leaves it to kernel threads that are bound to it.
+    pub fn deactivates(&mut self, cpu: CpuId) {
+        if self.sched.rqs[cpu].active {
+            self.callback(cpu, cpu, cpuhp::DEACTIVATE, |engine| {
+                engine.sched.set_active(cpu, false, engine.now);
+            });
+        }
     }
 
     /// Whether a CPU is the last one in use that a task may run on. Stoppers stay where they are.
@@ -219,7 +229,7 @@ impl Engine<'_> {
         if self.sched.rqs[cpu].online {
             return;
         }
-        self.sched.cpu_starting(cpu);
+        self.callback(by, cpu, cpuhp::STARTING, |engine| engine.sched.cpu_starting(cpu));
         self.cpus[cpu].since = self.now;
         self.cpus[cpu].tick_stopped = false;
         self.cpus[cpu].predictor = schedlab_machine::IdlePredictor::new();
@@ -233,8 +243,9 @@ impl Engine<'_> {
 
     fn comes_back(&mut self, by: CpuId, cpu: CpuId) {
         self.comes_online(by, cpu);
-        self.sched.set_active(cpu, true, self.now);
-        self.effects(by, Context::Task);
+        if !self.sched.rqs[cpu].active {
+            self.callback(by, cpu, cpuhp::ACTIVATE, |engine| engine.sched.set_active(cpu, true, engine.now));
+        }
         if self.is_idle(cpu) {
             self.enter_idle(cpu);
         }

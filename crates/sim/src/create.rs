@@ -27,27 +27,8 @@ pub(crate) struct Birth {
 }
 
 impl Engine<'_> {
-    /// Makes the workload's groups.
-    pub fn make_groups(&mut self) {
-        // Whoever starts the workload makes its groups, in memory of its own node.
-        let first = self.workload.roots().find_map(|spec| self.workload.task(spec).start_cpu);
-        let creator = first.unwrap_or_else(|| self.launcher());
-        for group in &self.workload.groups {
-            let parent = group.parent.map_or(TgId::ROOT, |parent| self.groups[parent.index()]);
-            let tg = self.sched.new_group(parent, group.shares << 10, creator, self.now);
-            if group.idle {
-                self.sched.set_idle_group(tg, true, self.now);
-            }
-            if let Some(quota) = group.quota {
-                self.sched.set_bandwidth(tg, Some(quota.quota.0), quota.period.0, quota.burst.0, self.now);
-            }
-            self.groups.push(tg);
-        }
-        self.effects(creator, Context::Task);
-    }
-
     /// The CPU from which tasks are started that nobody forks.
-    fn launcher(&self) -> CpuId {
+    pub(crate) fn launcher(&self) -> CpuId {
         self.sched.domains.span.first().or(self.machine.topology.online().first()).unwrap_or_default()
     }
 
@@ -147,10 +128,13 @@ impl Engine<'_> {
             self.sched.task_mut(id).never_restricted = true;
         }
         let allowed = &self.sched.task(id).allowed;
+        let cpu = self.sched.task(id).cpu;
         if self.tracing && allowed.weight() < self.machine.topology.nr_cpus() {
             let allowed = allowed.clone();
-            let cpu = self.sched.task(id).cpu;
             self.emit_affinity(cpu, id, &allowed);
+        }
+        if task.group.is_some() && tg != parent.map_or(TgId::ROOT, |parent| self.sched.task(parent).tg) {
+            self.emit_attach(cpu, id, task.group);
         }
         if let Some((min, max)) = clamps {
             let entry = self.sched.task_mut(id);
@@ -420,19 +404,6 @@ impl Engine<'_> {
             Some((comm, pid)) => format!("waits for mutex \"{name}\", which {comm} ({pid}) holds"),
             None => format!("waits for mutex \"{name}\""),
         }
-    }
-
-    /// A group's cpuset: its own, or that of the nearest group above that has one.
-    pub fn cpuset(&self, group: schedlab_workload::GroupId) -> Option<Arc<CpuMask>> {
-        let mut next = Some(group);
-        while let Some(id) = next {
-            let spec = &self.workload.groups[id.index()];
-            if let Some(list) = spec.cpus {
-                return Some(self.masks[list.index()].clone());
-            }
-            next = spec.parent;
-        }
-        None
     }
 
     /// A span of the kernel's own, or the least if its paths take no time.

@@ -94,7 +94,7 @@ impl Engine<'_> {
                     self.sched.active_balance(cpu, to, self.now);
                 }
                 StopperWork::Move { task, to, cause } => self.move_to(cpu, task, to, cause),
-                StopperWork::Deactivate => self.sched.set_active(cpu, false, self.now),
+                StopperWork::Deactivate => self.deactivates(cpu),
                 StopperWork::Offline => self.goes_offline(cpu),
             }
             self.effects(cpu, Context::Task);

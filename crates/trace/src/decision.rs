@@ -154,6 +154,23 @@ pub struct Affinity {
     pub allowed: CpuMask,
 }
 
+/// What a control group is given from now on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Its number, by which `cgroup_mkdir` told its path.
+    pub id: u64,
+    /// Its weight as `cpu.shares`, 1024 being what a task of nice 0 has.
+    pub shares: u64,
+    /// It counts as SCHED_IDLE.
+    pub idle: bool,
+    /// CPU time that it may use in each period, ns; none where there is no limit.
+    pub quota_ns: Option<u64>,
+    /// The period, ns.
+    pub period_ns: Option<u64>,
+    /// Unused time that may be saved up, ns.
+    pub burst_ns: Option<u64>,
+}
+
 /// A closed set of words, each with its spelling in a trace.
 macro_rules! spelling {
     ($type:ty: $($word:literal = $value:path),+ $(,)?) => {

@@ -10,13 +10,13 @@
 //! the CPU chosen. And the task of a line is the one that ran where the event
 //! happened, which for a wake-up in an interrupt is whatever the interrupt hit.
 //!
-//! Kernel: include/trace/events/{sched,irq,ipi,power,workqueue,task}.h.
+//! Kernel: include/trace/events/{sched,irq,ipi,power,workqueue,task,cgroup,cpuhp}.h.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
 use crate::comm::{Comm, Label};
-use crate::decision::{Affinity, Balance, Name, Pick, Placement, Preemption};
+use crate::decision::{Affinity, Balance, Group, Name, Pick, Placement, Preemption};
 use crate::flags::Flags;
 use crate::state::TaskState;
 use crate::unknown::Unknown;
@@ -144,8 +144,14 @@ pub enum Kind {
     WorkqueueExecuteStart { work: u64, function: Name },
     /// Work ends.
     WorkqueueExecuteEnd { work: u64, function: Name },
+    /// A control group is made.
+    CgroupMkdir { root: i32, id: u64, level: i32, path: Box<str> },
     /// A task moves to a control group.
     CgroupAttachTask { dst_root: i32, dst_id: u64, dst_level: i32, dst_path: Box<str>, pid: Pid, comm: Comm },
+    /// A callback of CPU hotplug begins, on the way of a CPU to a state.
+    CpuhpEnter { cpu: CpuId, target: i32, idx: i32, fun: Name },
+    /// It has ended, and the CPU is in a state.
+    CpuhpExit { cpu: CpuId, state: i32, idx: i32, ret: i32 },
     /// A number that a workload reports, printed as a counter in a trace marker.
     Mark { label: Label, value: i64 },
     /// Text that a program wrote to the trace marker.
@@ -160,6 +166,8 @@ pub enum Kind {
     Pick(Box<Pick>),
     /// Which CPUs a task may use.
     Affinity(Box<Affinity>),
+    /// What a control group is given.
+    Group(Box<Group>),
     /// A tracepoint or probe outside this vocabulary.
     Unknown(Unknown),
 }
@@ -194,7 +202,7 @@ impl Softirq {
 
 impl Kind {
     /// The names of all that are in the vocabulary.
-    pub const NAMES: [&str; 41] = [
+    pub const NAMES: [&str; 45] = [
         "sched_switch",
         "sched_waking",
         "sched_wakeup",
@@ -229,13 +237,17 @@ impl Kind {
         "workqueue_activate_work",
         "workqueue_execute_start",
         "workqueue_execute_end",
+        "cgroup_mkdir",
         "cgroup_attach_task",
+        "cpuhp_enter",
+        "cpuhp_exit",
         "tracing_mark_write",
         "schedlab_placement",
         "schedlab_balance",
         "schedlab_preemption",
         "schedlab_pick",
         "schedlab_affinity",
+        "schedlab_group",
     ];
 
     /// The tracepoint's name, as it stands in a trace line.
@@ -275,13 +287,17 @@ impl Kind {
             Kind::WorkqueueActivateWork { .. } => "workqueue_activate_work",
             Kind::WorkqueueExecuteStart { .. } => "workqueue_execute_start",
             Kind::WorkqueueExecuteEnd { .. } => "workqueue_execute_end",
+            Kind::CgroupMkdir { .. } => "cgroup_mkdir",
             Kind::CgroupAttachTask { .. } => "cgroup_attach_task",
+            Kind::CpuhpEnter { .. } => "cpuhp_enter",
+            Kind::CpuhpExit { .. } => "cpuhp_exit",
             Kind::Mark { .. } | Kind::Print(_) => "tracing_mark_write",
             Kind::Placement(_) => "schedlab_placement",
             Kind::Balance(_) => "schedlab_balance",
             Kind::Preemption(_) => "schedlab_preemption",
             Kind::Pick(_) => "schedlab_pick",
             Kind::Affinity(_) => "schedlab_affinity",
+            Kind::Group(_) => "schedlab_group",
             Kind::Unknown(unknown) => unknown.name(),
         }
     }

@@ -51,7 +51,10 @@ impl<'a> Value<'a> {
             Value::Int(n) => Some(*n),
             Value::Uint(n) => Some(*n as i64),
             Value::Bool(yes) => Some(i64::from(*yes)),
-            Value::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+            Value::Text(text) => {
+                let text = std::str::from_utf8(text).ok()?;
+                text.parse().ok().or_else(|| text.parse::<u64>().ok().map(|n| n as i64))
+            }
             _ => None,
         }
     }

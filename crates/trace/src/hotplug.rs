@@ -4,6 +4,9 @@
 //! its stopper. Leaving, the thread first forbids tasks to come and waits for RCU; when all is done it is parked, and the
 //! stopper runs and never returns. Coming, the CPU acts again, and its thread wakes who asked for it when tasks may come.
 //!
+//! Where these threads are not seen, the tracepoints cpuhp:cpuhp_enter and cpuhp_exit tell, as in simulated traces: the callbacks
+//! of the scheduler have the names of its functions.
+//!
 //! Kernel: sched_cpu_deactivate(), takedown_cpu(), take_cpu_down(), sched_cpu_activate(), v4.13, v5.5, v6.1, v6.12, v7.2.
 
 use schedlab_topology::CpuId;
@@ -55,6 +58,10 @@ struct Cpu {
     state: State,
     /// Who woke its thread last.
     asked_by: Pid,
+    /// Its thread was seen to be woken.
+    has_thread: bool,
+    /// The step of a callback that has not ended, and its number.
+    callback: Option<(i32, Hotplug)>,
     /// Who asked has not gone on yet.
     not_done: bool,
 }
@@ -84,6 +91,7 @@ impl Hotplugs {
         let thread_of = match event.kind {
             Kind::SchedSwitch { prev_comm, .. } => cpu_of_thread(&prev_comm),
             Kind::SchedWaking { comm, .. } => cpu_of_thread(&comm),
+            Kind::CpuhpEnter { .. } | Kind::CpuhpExit { .. } => return self.told(event),
             _ => None,
         };
         if self.under_way == 0 && thread_of.is_none() { None } else { self.follow(event, thread_of) }
@@ -91,11 +99,42 @@ impl Hotplugs {
 
     fn follow(&mut self, event: &Event, thread_of: Option<CpuId>) -> Option<(CpuId, Hotplug)> {
         if let (Kind::SchedWaking { .. }, Some(cpu)) = (&event.kind, thread_of) {
-            self.cpu(cpu).asked_by = event.pid;
+            (self.cpu(cpu).asked_by, self.cpu(cpu).has_thread) = (event.pid, true);
         }
-        self.step_of(event).inspect(|_| {
-            self.under_way = self.cpus.iter().filter(|cpu| cpu.state != State::Up || cpu.not_done).count();
-        })
+        self.step_of(event).inspect(|_| self.count())
+    }
+
+    /// Which step a callback of a CPU whose thread is not seen goes.
+    fn told(&mut self, event: &Event) -> Option<(CpuId, Hotplug)> {
+        let (cpu, step) = match event.kind {
+            Kind::CpuhpEnter { cpu, idx, ref fun, .. } => {
+                let (begins, ends) = match &**fun {
+                    "sched_cpu_deactivate" => (Some(Hotplug::Deactivating), Some(Hotplug::Deactivated)),
+                    "sched_cpu_dying" => (Some(Hotplug::Dead), None),
+                    "sched_cpu_starting" => (Some(Hotplug::Starting), None),
+                    "sched_cpu_activate" => (None, Some(Hotplug::Active)),
+                    _ => return None,
+                };
+                self.cpu(cpu).callback = ends.map(|step| (idx, step));
+                (cpu, begins)
+            }
+            Kind::CpuhpExit { cpu, idx, ret, .. } => {
+                let ended = self.cpu(cpu).callback.take_if(|(callback, _)| *callback == idx);
+                (cpu, ended.map(|(_, step)| step).filter(|_| ret == 0))
+            }
+            _ => return None,
+        };
+        let step = step.filter(|_| !self.cpu(cpu).has_thread)?;
+        if matches!(step, Hotplug::Dead | Hotplug::Active) {
+            let entry = self.cpu(cpu);
+            (entry.not_done, entry.asked_by) = (true, event.pid);
+            self.count();
+        }
+        Some((cpu, step))
+    }
+
+    fn count(&mut self) {
+        self.under_way = self.cpus.iter().filter(|cpu| cpu.state != State::Up || cpu.not_done).count();
     }
 
     fn step_of(&mut self, event: &Event) -> Option<(CpuId, Hotplug)> {
@@ -280,6 +319,40 @@ mod tests {
             on(1, "init", "S", "a"),
         ]);
         assert_eq!(told(&lines), format!("{left}, 13 3 Called, 15 3 Active, 17 3 Done"));
+    }
+
+    /// A callback of CPU 3 begins, or has ended.
+    fn callback(by: &str, state: i32, fun: Option<&str>) -> String {
+        let what = match fun {
+            Some(fun) => format!("cpuhp_enter: cpu: 0003 target:   0 step: {state:3} ({fun})"),
+            None => format!("cpuhp_exit:  cpu: 0003  state: {state:3} step: {state:3} ret: 0"),
+        };
+        format!("{by}-{} [003] d..1. 1.0: {what}", pid(by))
+    }
+
+    #[test]
+    fn callbacks_tell_where_no_thread_does() {
+        let mut lines = vec![
+            callback("migration/3", 235, Some("sched_cpu_deactivate")),
+            moves("a", 2),
+            callback("migration/3", 235, None),
+            callback("migration/3", 90, Some("sched_cpu_dying")),
+            callback("migration/3", 90, None),
+            switch("migration/3", "S", "swapper/3"),
+            callback("init", 90, Some("sched_cpu_starting")),
+            callback("init", 90, None),
+            callback("init", 42, Some("page_alloc_cpu_online")),
+            callback("init", 42, None),
+            callback("init", 235, Some("sched_cpu_activate")),
+            callback("init", 235, None),
+            on(1, "init", "S", "a"),
+        ];
+        let told_by_callbacks =
+            "0 3 Deactivating, 2 3 Deactivated, 3 3 Dead, 5 3 Done, 6 3 Starting, 11 3 Active, 12 3 Done";
+        assert_eq!(told(&lines), told_by_callbacks);
+        // The thread tells more.
+        lines.insert(0, wakes(0, "init", "cpuhp/3"));
+        assert_eq!(told(&lines), "");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub mod write;
 
 pub use comm::{COMM_LEN, Comm, Label};
 pub use decision::{
-    Affinity, Balance, Candidate, How, IdleType, Name, Number, Pick, Placement, Preemption, Resched,
+    Affinity, Balance, Candidate, Group, How, IdleType, Name, Number, Pick, Placement, Preemption, Resched,
 };
 pub use event::{CLONE_THREAD, Event, IDLE_EXIT, Kind, Softirq};
 pub use fields::Value;

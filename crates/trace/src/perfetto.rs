@@ -74,6 +74,7 @@ pub(crate) const PAYLOADS: &[Payload] = payloads! {
     "softirq_raise" 26: vec 1;
     "cpu_frequency" 11: state 1 cpu 2;
     "cpu_idle" 13: state 1 cpu 2;
+    "cpuhp_exit" 343: cpu 1 idx 2 ret 3 state 4;
 };
 
 /// Payloads that hold addresses or a part where the vocabulary has names. They are read; to
@@ -84,5 +85,7 @@ pub(crate) const LOSSY_PAYLOADS: &[Payload] = payloads! {
     "workqueue_execute_end" 57: work 1 function 2;
     "workqueue_execute_start" 58: work 1 function 2;
     "workqueue_queue_work" 59: work 1 function 2 req_cpu 4 cpu 5 workqueue 6;
+    "cpuhp_enter" 345: cpu 1 fun 2 idx 3 target 4;
+    "cgroup_mkdir" 68: root 1 id 2 level 4 path 5;
     "cgroup_attach_task" 67: dst_root 1 dst_id 2 pid 3 comm 4 dst_level 6 dst_path 7;
 };

@@ -1,4 +1,4 @@
-//! What cgroups are given: `cgroups.txt`.
+//! What cgroups are given: `cgroups.txt`, or the events of a simulated trace.
 //!
 //! It has a line for each file of a group, `/user.slice/cpu.weight 200`, of version 2 and of version 1. Those that say
 //! nothing of CPU time are passed over, and so are those of the root, which shares with nobody.
@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_sched::{LOAD_SHIFT, NICE_0_LOAD};
+use schedlab_trace::Group;
 use schedlab_units::Duration;
 
 /// What a cgroup is given.
@@ -28,6 +29,14 @@ pub struct GivenQuota {
     pub quota: Duration,
     /// The period.
     pub period: Duration,
+    /// Unused time that may be saved up.
+    pub burst: Duration,
+}
+
+impl GivenQuota {
+    fn new(quota: Duration, period: Duration) -> GivenQuota {
+        GivenQuota { quota, period, burst: Duration::ZERO }
+    }
 }
 
 impl Default for Given {
@@ -37,6 +46,17 @@ impl Default for Given {
 }
 
 impl Given {
+    fn told(told: &Group) -> Given {
+        let duration = |ns: Option<u64>| ns.map(Duration);
+        let quota = duration(told.quota_ns).map(|quota| GivenQuota {
+            burst: duration(told.burst_ns).unwrap_or_default(),
+            ..GivenQuota::new(quota, duration(told.period_ns).unwrap_or(PERIOD))
+        });
+        let mut given = Given { idle: told.idle, quota, ..Given::default() };
+        given.weigh(told.shares);
+        given
+    }
+
     /// Its weight in the scale of cgroups, 1024 for nice 0.
     pub fn cpu_shares(&self) -> u64 {
         self.shares >> LOAD_SHIFT
@@ -45,6 +65,22 @@ impl Given {
     fn weigh(&mut self, shares: u64) {
         self.shares = shares_within(shares) << LOAD_SHIFT;
         self.weighed = true;
+    }
+}
+
+/// Cgroups that are made in a simulated trace: each has a number, by which another event tells what it is given.
+#[derive(Clone, Debug, Default)]
+pub struct MadeGroups(BTreeMap<u64, String>);
+
+impl MadeGroups {
+    /// One is made.
+    pub fn made(&mut self, id: u64, path: &str) {
+        self.0.insert(id, path.to_owned());
+    }
+
+    /// What one is given, by its path; none if it was not seen to be made.
+    pub fn given(&self, told: &Group) -> Option<(&str, Given)> {
+        self.0.get(&told.id).map(|path| (path.as_str(), Given::told(told)))
     }
 }
 
@@ -70,7 +106,7 @@ pub fn cgroups(text: &str) -> BTreeMap<String, Given> {
             ("cpu.max", _) => group.quota = quota(value),
             // A group without a quota has -1.
             ("cpu.cfs_quota_us", Ok(us)) => {
-                group.quota = Some(GivenQuota { quota: Duration::micros(us), period: PERIOD });
+                group.quota = Some(GivenQuota::new(Duration::micros(us), PERIOD));
             }
             ("cpu.cfs_period_us", Ok(us)) => _ = periods.insert(path, Duration::micros(us)),
             _ => {}
@@ -88,7 +124,7 @@ pub fn cgroups(text: &str) -> BTreeMap<String, Given> {
 fn quota(text: &str) -> Option<GivenQuota> {
     let (quota, period) = text.split_once(' ')?;
     let us = |text: &str| text.trim().parse().ok().map(Duration::micros);
-    Some(GivenQuota { quota: us(quota)?, period: us(period)? })
+    Some(GivenQuota::new(us(quota)?, us(period)?))
 }
 
 /// The shares that a `cpu.weight` stands for.
@@ -120,6 +156,25 @@ mod tests {
         assert_eq!(shares, [10, 1024, 102_400, 1 << 18, 1 << 18, 2, 1024]);
         let weighed: Vec<bool> = cgroups(&text).values().map(|group| group.weighed).collect();
         assert_eq!(weighed, [true, true, true, true, true, true, false]);
+    }
+
+    #[test]
+    fn what_an_event_tells_is_what_files_would() {
+        let mut made = MadeGroups::default();
+        made.made(7, "/q");
+        let us = |us: u64| Some(us * 1000);
+        let told = |id, burst_ns| Group {
+            id,
+            shares: 512,
+            idle: false,
+            quota_ns: us(50_000),
+            period_ns: us(100_000),
+            burst_ns,
+        };
+        let files = cgroups("/q/cpu.shares 512\n/q/cpu.max 50000 100000\n");
+        assert_eq!(made.given(&told(7, None)), Some(("/q", files["/q"])));
+        assert_eq!(made.given(&told(7, us(9))).unwrap().1.quota.unwrap().burst, Duration::micros(9));
+        assert_eq!(made.given(&told(8, None)), None);
     }
 
     #[test]

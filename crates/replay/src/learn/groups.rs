@@ -29,6 +29,9 @@ impl Learner {
             self.programs.step(task, Step::Group(group));
         }
         self.moved.insert(named, group);
+        if !self.programs.by_pid.contains_key(&named) {
+            self.unborn.insert(named, group);
+        }
     }
 
     /// A task that was there before is met: it is where its process was moved meanwhile, or it alone.
@@ -81,6 +84,31 @@ mod tests {
                 make-12, child of 10:
             "#]],
         );
+    }
+
+    #[test]
+    fn who_was_moved_before_it_was_born_begins_there_and_groups_have_what_the_trace_says_that_they_are_given()
+    {
+        let short = "0 100 <idle>-0 makes 7 /g
+             0 100 <idle>-0 gives 7 300
+             0 100 <idle>-0 gives 8 400
+             0 105 sh-9 wakes make-10
+             0 110 sh-9 attaches 0 /g cc1-11
+             0 110 sh-9 forks cc1-11
+             0 110 sh-9 starts cc1-11
+             0 120 sh-9 forks as-12
+             0 120 sh-9 starts as-12
+             0 130 sh-9 out S <idle>-0";
+        let learned = learn_knowing(crate::Known::default(), short).unwrap();
+        expect![[r#"
+            make-10, asleep on 3:
+            sh-9, running on 0: run 10us, fork 11, run 10us, fork 12, run 10us
+            cc1-11, child of 9: in /g,
+            as-12, child of 9:
+        "#]]
+        .assert_eq(&learned.to_string());
+        let given = learned.given.iter().map(|(path, given)| (path.as_str(), given.cpu_shares()));
+        assert_eq!(given.collect::<Vec<_>>(), [("/g", 300)]);
     }
 
     #[test]

@@ -110,6 +110,8 @@ impl Programs {
             is_left_out,
             did: None,
             yields: None,
+            group: None,
+            allowed: None,
             budget: None,
             ended: false,
             steps: Vec::new(),
@@ -147,7 +149,7 @@ impl Programs {
         let entry = &self.learned.tasks[task.index()];
         matches!(entry.begin, Begin::Asleep(_))
             && matches!(self.lives[task.index()].state, State::Asleep { .. })
-            && entry.steps.iter().all(|step| matches!(step, Step::Group(_)))
+            && entry.steps.iter().all(|step| matches!(step, Step::Group(_) | Step::Allowed(_)))
     }
 
     pub fn step(&mut self, task: TaskIndex, step: Step) {

@@ -19,6 +19,8 @@ use crate::{Known, Learned, Learner, Missing, Step};
 ///   0 100 a-10 starts b-11    sched_wakeup_new
 ///   0 100 a-10 execs /bin/c
 ///   0 100 a-10 attaches 0 /g b-11  cgroup_attach_task to a group of hierarchy 0
+///   0 100 a-10 makes 7 /g     cgroup_mkdir of a group with that number; `gives 7 300` its shares
+///   0 100 a-10 allows 0-3 b-11   schedlab_affinity of b
 ///   0 100 a-10 balances 1 b-11   a soft interrupt that hits a moves b here from CPU 1
 /// ```
 /// A task may carry its priority: `b-11@125`.
@@ -87,6 +89,9 @@ fn ftrace_line(short: &str) -> String {
                 "cgroup_attach_task: dst_root={root} dst_id=5 dst_level=1 dst_path={path} pid={moved_pid} comm={moved}"
             )
         }
+        "allows" => format!("schedlab_affinity: pid={} allowed={}", other().1, rest[0]),
+        "makes" => format!("cgroup_mkdir: root=0 id={} level=1 path={}", rest[0], rest[1]),
+        "gives" => format!("schedlab_group: id={} shares={} idle=0", rest[0], rest[1]),
         "execs" => format!("sched_process_exec: filename={} pid={pid} old_pid={pid}", rest[0]),
         _ => panic!("{short}"),
     };

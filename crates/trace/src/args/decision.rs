@@ -1,4 +1,4 @@
-//! The laboratory's own events in text: marks, decisions, affinity.
+//! The laboratory's own events in text: marks, decisions, affinity, groups.
 //!
 //! They are printed as the kernel prints its own, `key=value` behind a name, so
 //! that tools which know only the form carry them along. A mark is a counter in
@@ -13,7 +13,7 @@
 use schedlab_units::Pid;
 
 use crate::comm::Label;
-use crate::decision::{Affinity, Balance, Pick, Placement, Preemption};
+use crate::decision::{Affinity, Balance, Group, Pick, Placement, Preemption};
 use crate::event::Kind;
 use crate::fields::{Field, Value};
 
@@ -59,6 +59,7 @@ annotations! {
     "schedlab_preemption" Preemption: pid curr at reason resched numbers;
     "schedlab_pick" Pick: pid reason numbers;
     "schedlab_affinity" Affinity: pid allowed;
+    "schedlab_group" Group: id shares idle quota_ns period_ns burst_ns;
 }
 
 /// Prints an annotation; false for other kinds.

@@ -151,8 +151,11 @@ formats! {
     "workqueue_execute_start" WorkqueueExecuteStart: "work struct " work Pointer
         ": function " function Word "";
     "workqueue_execute_end" WorkqueueExecuteEnd: "work struct " work Pointer ": function " function Word "";
+    "cgroup_mkdir" CgroupMkdir: "root=" root Number " id=" id Number " level=" level Number " path=" path Word "";
     "cgroup_attach_task" CgroupAttachTask: "dst_root=" dst_root Number " dst_id=" dst_id Number
         " dst_level=" dst_level Number " dst_path=" dst_path Word " pid=" pid Number " comm=" comm Task "";
+    "cpuhp_enter" CpuhpEnter: "cpu: " cpu Cpu4 " target: " target Padded " step: " idx Padded " (" fun Word ")";
+    "cpuhp_exit" CpuhpExit: " cpu: " cpu Cpu4 "  state: " state Padded " step: " idx Padded " ret: " ret Number "";
 }
 
 dialects! {
@@ -179,6 +182,8 @@ dialects! {
         " success=1 target_cpu=" target_cpu Cpu3 "";
     "sched_wakeup_new" SchedWakeupNew: "comm=" comm Task " pid=" pid Number " prio=" prio Number
         " success=1 target_cpu=" target_cpu Cpu3 "";
+    // Where blanks in front of the fields are lost.
+    "cpuhp_exit" CpuhpExit: "cpu: " cpu Cpu4 "  state: " state Padded " step: " idx Padded " ret: " ret Number "";
     // Kernels before 5.6 do not name the work that ends.
     "workqueue_execute_end" WorkqueueExecuteEnd: "work struct " work Pointer "" function Function "";
 }

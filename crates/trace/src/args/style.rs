@@ -292,6 +292,33 @@ impl Style<CpuId> for Cpu3 {
     }
 }
 
+/// A CPU with four digits.
+pub(super) struct Cpu4;
+
+impl Style<CpuId> for Cpu4 {
+    fn print(field: &CpuId, out: &mut Vec<u8>) {
+        decimal(field.0.into(), 4, b'0', out);
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<CpuId> {
+        Number::parse(cursor, after)
+    }
+}
+
+/// A number at the end of three places.
+pub(super) struct Padded;
+
+impl Style<i32> for Padded {
+    fn print(field: &i32, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("{field:3}").as_bytes());
+    }
+
+    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<i32> {
+        while cursor.optional(" ") {}
+        Number::parse(cursor, after)
+    }
+}
+
 /// A CPU as pretty printers put it: ` CPU:003`, ` success=1 CPU:003`.
 pub(super) struct CpuColon;
 

@@ -83,7 +83,7 @@ impl Answer {
             field: field.to_owned(),
             from: renamed.or_else(|| format.field(field)).cloned(),
             state: field == "prev_state",
-            function: matches!(field, "function" | "callsite" | "callback"),
+            function: matches!(field, "function" | "callsite" | "callback" | "fun"),
         }
     }
 }

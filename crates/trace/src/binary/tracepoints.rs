@@ -128,9 +128,15 @@ pub(crate) const TRACEPOINTS: &[Tracepoint] = tracepoints! {
         => r#""work struct %016llx: function %s", REC->work, __get_str(function)"#;
     "workqueue" "workqueue_execute_end": "u64 work" as work, "__data_loc char[] function" as function
         => r#""work struct %016llx: function %s", REC->work, __get_str(function)"#;
+    "cgroup" "cgroup_mkdir": "int root" as root, "int level" as level, "u64 id" as id, "__data_loc char[] path" as path
+        => r#""root=%d id=%llu level=%d path=%s", REC->root, REC->id, REC->level, __get_str(path)"#;
     "cgroup" "cgroup_attach_task": "int dst_root" as dst_root, "int dst_level" as dst_level, "u64 dst_id" as dst_id,
         "__data_loc char[] dst_path" as dst_path, "int pid" as pid, "__data_loc char[] comm" as comm
         => r#""dst_root=%d dst_id=%llu dst_level=%d dst_path=%s pid=%d comm=%s", REC->dst_root, REC->dst_id, REC->dst_level, __get_str(dst_path), REC->pid, __get_str(comm)"#;
+    "cpuhp" "cpuhp_enter": "unsigned int cpu" as cpu, "int target" as target, "int idx" as idx, "__data_loc char[] fun" as fun
+        => r#""cpu: %04u target: %3d step: %3d (%s)", REC->cpu, REC->target, REC->idx, __get_str(fun)"#;
+    "cpuhp" "cpuhp_exit": "unsigned int cpu" as cpu, "int state" as state, "int idx" as idx, "int ret" as ret
+        => r#"" cpu: %04u  state: %3d step: %3d ret: %d", REC->cpu, REC->state, REC->idx, REC->ret"#;
 };
 
 /// What programs write to the trace marker; the one event of ftrace itself.

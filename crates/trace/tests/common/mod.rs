@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::strategy::Union;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{
-    Affinity, Balance, Candidate, Comm, Event, Flags, How, IdleType, Kind, Label, Name, Number, Pick,
+    Affinity, Balance, Candidate, Comm, Event, Flags, Group, How, IdleType, Kind, Label, Name, Number, Pick,
     Placement, Preemption, Resched, Softirq, TaskState, Unknown,
 };
 use schedlab_units::{Pid, Time};
@@ -129,7 +129,20 @@ fn decision() -> Union<BoxedStrategy<Kind>> {
         .prop_map(|(pid, reason, numbers)| Kind::Pick(Box::new(Pick { pid, reason, numbers })));
     let affinity = (pid(), mask().prop_filter("a task has a CPU", |mask| !mask.is_empty()))
         .prop_map(|(pid, allowed)| Kind::Affinity(Box::new(Affinity { pid, allowed })));
-    Union::new([placement.boxed(), balance.boxed(), preemption.boxed(), pick.boxed(), affinity.boxed()])
+    let limit = (option::of(any::<u64>()), option::of(any::<u64>()), option::of(any::<u64>()));
+    let group = (any::<u64>(), any::<u64>(), any::<bool>(), limit).prop_map(
+        |(id, shares, idle, (quota_ns, period_ns, burst_ns))| {
+            Kind::Group(Box::new(Group { id, shares, idle, quota_ns, period_ns, burst_ns }))
+        },
+    );
+    Union::new([
+        placement.boxed(),
+        balance.boxed(),
+        preemption.boxed(),
+        pick.boxed(),
+        affinity.boxed(),
+        group.boxed(),
+    ])
 }
 
 /// The scheduler's own tracepoints.
@@ -264,6 +277,10 @@ fn other_kind() -> Union<BoxedStrategy<Kind>> {
         work().prop_map(|(work, function)| Kind::WorkqueueActivateWork { work, function }).boxed(),
         work().prop_map(|(work, function)| Kind::WorkqueueExecuteStart { work, function }).boxed(),
         work().prop_map(|(work, function)| Kind::WorkqueueExecuteEnd { work, function }).boxed(),
+        // Blanks at the end of a line are lost.
+        (any::<i32>(), any::<u64>(), any::<i32>(), "(/[ -~]{0,9}[!-~]){1,3}")
+            .prop_map(|(root, id, level, path)| Kind::CgroupMkdir { root, id, level, path: path.into() })
+            .boxed(),
         (any::<i32>(), any::<u64>(), any::<i32>(), "(/[ -~]{0,10}){1,3}", pid(), comm())
             .prop_map(|(dst_root, dst_id, dst_level, dst_path, pid, comm)| Kind::CgroupAttachTask {
                 dst_root,
@@ -273,6 +290,12 @@ fn other_kind() -> Union<BoxedStrategy<Kind>> {
                 pid,
                 comm,
             })
+            .boxed(),
+        (cpu(), any::<i32>(), any::<i32>(), name())
+            .prop_map(|(cpu, target, idx, fun)| Kind::CpuhpEnter { cpu, target, idx, fun })
+            .boxed(),
+        (cpu(), any::<i32>(), any::<i32>(), any::<i32>())
+            .prop_map(|(cpu, state, idx, ret)| Kind::CpuhpExit { cpu, state, idx, ret })
             .boxed(),
         ("[a-z_ é]{1,20}", any::<i64>())
             .prop_map(|(label, value)| Kind::Mark { label: Label::new(&label), value })

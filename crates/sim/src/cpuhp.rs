@@ -1,0 +1,50 @@
+//! Telling the trace of CPUs that leave and come back: the callbacks of CPU hotplug that are the scheduler's, as they begin and end.
+//!
+//! In a kernel the CPU's own thread `cpuhp/N` calls those for tasks that come and go, and the stopper or the idle task the others.
+//! Here whoever brings the CPU back calls them, or its stopper. Numbers of states are those of v6.12; they differ from kernel to kernel,
+//! so readers go by the names of the functions.
+//!
+//! Kernel: cpuhp_invoke_callback(), kernel/cpu.c; enum cpuhp_state, include/linux/cpuhotplug.h, v6.12.
+
+use schedlab_topology::CpuId;
+use schedlab_trace::Kind;
+
+use crate::emit::Context;
+use crate::engine::Engine;
+
+/// A callback: its function, the number of its state, and of the one for which its CPU is bound.
+pub(crate) struct Callback(&'static str, i32, i32);
+
+const OFFLINE: i32 = 0;
+const SCHED_STARTING: i32 = 90;
+const ACTIVE: i32 = 235;
+const ONLINE: i32 = 236;
+
+/// Tasks may no longer come.
+pub(crate) const DEACTIVATE: Callback = Callback("sched_cpu_deactivate", ACTIVE, OFFLINE);
+/// It is gone.
+pub(crate) const DYING: Callback = Callback("sched_cpu_dying", SCHED_STARTING, OFFLINE);
+/// It is there again.
+pub(crate) const STARTING: Callback = Callback("sched_cpu_starting", SCHED_STARTING, ONLINE);
+/// Tasks may come.
+pub(crate) const ACTIVATE: Callback = Callback("sched_cpu_activate", ACTIVE, ONLINE);
+
+impl Engine<'_> {
+    /// What a CPU executes of a callback for itself or for another.
+    pub fn callback(
+        &mut self,
+        by: CpuId,
+        cpu: CpuId,
+        Callback(fun, idx, target): Callback,
+        act: impl FnOnce(&mut Self),
+    ) {
+        if self.tracing {
+            self.emit(by, Context::Task, Kind::CpuhpEnter { cpu, target, idx, fun: fun.into() });
+        }
+        act(self);
+        self.effects(by, Context::Task);
+        if self.tracing {
+            self.emit(by, Context::Task, Kind::CpuhpExit { cpu, state: idx, idx, ret: 0 });
+        }
+    }
+}
