@@ -278,28 +278,21 @@ impl Style<TaskState> for PrettyState {
     }
 }
 
-/// A CPU in three digits.
-pub(super) struct Cpu3;
+/// A CPU in so many digits.
+pub(super) struct CpuDigits<const N: usize>;
 
-impl Style<CpuId> for Cpu3 {
+/// A CPU in three digits, as most events print it.
+pub(super) type Cpu3 = CpuDigits<3>;
+
+/// A CPU in four digits, as those of CPU hotplug do.
+pub(super) type Cpu4 = CpuDigits<4>;
+
+impl<const N: usize> Style<CpuId> for CpuDigits<N> {
     fn print(field: &CpuId, out: &mut Vec<u8>) {
-        decimal(field.0.into(), 3, b'0', out);
+        decimal(field.0.into(), N, b'0', out);
     }
 
     #[inline(always)]
-    fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<CpuId> {
-        Number::parse(cursor, after)
-    }
-}
-
-/// A CPU with four digits.
-pub(super) struct Cpu4;
-
-impl Style<CpuId> for Cpu4 {
-    fn print(field: &CpuId, out: &mut Vec<u8>) {
-        decimal(field.0.into(), 4, b'0', out);
-    }
-
     fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<CpuId> {
         Number::parse(cursor, after)
     }

@@ -205,6 +205,7 @@ mod tests {
         "#]]
         .assert_eq(&shown);
     }
+
     #[test]
     fn where_processes_stand_in_front_switches_tell_who_runs() {
         let text = "\
