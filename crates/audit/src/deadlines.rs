@@ -8,11 +8,10 @@
 
 use schedlab_sched::{Class, Curr, Feature, HrtickDl, HrtickEnd, Kernel, Reason};
 use schedlab_topology::{CpuId, PerCpu};
-use schedlab_trace::Event;
+use schedlab_trace::{Event, IDLE_EXIT};
 use schedlab_units::{TaskId, Time};
 
 use crate::audit::Audit;
-use crate::idle_states::EXIT;
 use crate::listener::Listener;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Hidden, Numbers, Possible, Verdict};
@@ -83,6 +82,16 @@ impl Shadow {
         queued.into_iter().filter(|&task| !self.runs(task)).collect()
     }
 
+    /// A deadline task may be picked, who knows its budget and its deadline.
+    pub(crate) fn may_be_first(&self, task: TaskId) -> Possible {
+        Possible {
+            choice: Choice::Task(self.known(task).pid),
+            reason: Reason::PickClass.name(),
+            hidden: Some(Hidden::Deadlines),
+            numbers: Numbers::default(),
+        }
+    }
+
     /// A deadline task runs, or is pushed: if it was out of budget, it has one again. Whether it was.
     pub(crate) fn replenish(&mut self, task: TaskId, now: Time) -> bool {
         let was = self.sched.task(task).dl_throttled && self.sched.class_of(task) == Class::Dl;
@@ -100,19 +109,14 @@ impl<S: Listener> Audit<S> {
         if passed_over.is_empty() || !matches!(verdict.answer, Answer::Agrees | Answer::AgreesInSet) {
             return;
         }
-        verdict.ours.extend(passed_over.iter().map(|&task| Possible {
-            choice: Choice::Task(self.shadow.known(task).pid),
-            reason: Reason::PickClass.name(),
-            hidden: Some(Hidden::Deadlines),
-            numbers: Numbers::default(),
-        }));
+        verdict.ours.extend(passed_over.iter().map(|&task| self.shadow.may_be_first(task)));
         (verdict.answer, verdict.hidden) = (Answer::AgreesInSet, Some(Hidden::Deadlines));
     }
 
     /// An idle CPU goes to sleep, so nobody waits there who could run.
     pub(crate) fn stays_idle(&mut self, event: &Event, state: u32) {
         let cpu = event.cpu;
-        if state != EXIT && self.shadow.sched.rqs[cpu].curr == Curr::Idle {
+        if state != IDLE_EXIT && self.shadow.sched.rqs[cpu].curr == Curr::Idle {
             self.shadow.passes_over(cpu, Curr::Idle, event.time);
         }
     }

@@ -52,31 +52,18 @@ impl Shadow {
             self.tick(cpu, at, false);
         }
     }
-
-    /// Whether the task of a CPU is asked to make way.
-    pub fn is_asked(&self, cpu: CpuId) -> bool {
-        self.sched.rqs[cpu].need_resched.any()
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use schedlab_sched::Kernel;
-    use schedlab_topology::Topology;
-    use schedlab_trace::Comm;
     use schedlab_trace::read::{Record, ftrace};
-    use schedlab_units::Pid;
 
     use super::*;
 
     /// Whether the tick of CPU 0 at 1.004 still waits as an event comes, and when its charge was heeded.
     fn waits(line: &str) -> [bool; 2] {
-        let topology = Topology::regular("1x1x2").unwrap();
-        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
         let us = |us: u64| Time(1_000_000_000 + us * 1000);
-        shadow.begin(us(100));
-        shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), us(100));
-        let task = shadow.find(Pid(7)).unwrap();
+        let (mut shadow, task) = Shadow::with_one("v6.12", us(100));
         runtime::charge(&mut shadow, task, 1, None, us(1000));
         let Some(Ok(Record::Event(event))) = ftrace::Reader::new(line.as_bytes()).next() else {
             panic!("{line}")

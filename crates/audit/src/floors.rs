@@ -74,18 +74,12 @@ impl Shadow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_sched::Kernel;
-    use schedlab_topology::{CpuId, Topology};
-    use schedlab_trace::Comm;
-    use schedlab_units::{Pid, Time};
+    use schedlab_topology::CpuId;
+    use schedlab_units::Time;
 
     /// A task that runs, which the floor did not place.
     fn runs() -> (Shadow, TaskId) {
-        let topology = Topology::regular("1x1x2").unwrap();
-        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.1").unwrap(), Vec::new());
-        shadow.begin(Time(1_000_000_000));
-        shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), Time(1_000_000_000));
-        let task = shadow.find(Pid(7)).unwrap();
+        let (mut shadow, task) = Shadow::with_one("v6.1", Time(1_000_000_000));
         shadow.known_mut(task).by_floor = false;
         (shadow, task)
     }

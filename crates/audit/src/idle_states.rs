@@ -8,11 +8,9 @@
 //! Kernel: idle_set_state(), kernel/sched/sched.h, cpuidle_enter_state(), drivers/cpuidle/cpuidle.c, v6.12.
 
 use schedlab_topology::{CpuId, PerCpu};
+use schedlab_trace::IDLE_EXIT;
 
 use crate::shadow::Shadow;
-
-/// What `cpu_idle` prints when a CPU is idle no more (PWR_EVENT_EXIT).
-pub(crate) const EXIT: u32 = u32::MAX;
 
 /// The idle states of CPUs.
 #[derive(Clone, Debug)]
@@ -36,7 +34,7 @@ impl Shadow {
     pub fn idle_state(&mut self, cpu: CpuId, state: u32) {
         let states = &mut self.idle_states;
         states.last[cpu] = Some(state);
-        let second = state != EXIT && *states.first.get_or_insert(state) != state;
+        let second = state != IDLE_EXIT && *states.first.get_or_insert(state) != state;
         if second && !states.driven {
             states.driven = true;
             for (cpu, rq) in self.sched.rqs.iter_mut() {
@@ -51,7 +49,7 @@ impl Shadow {
 /// A number that orders states as their exit latencies do; none of a CPU that is not idle.
 fn latency(state: Option<u32>) -> Option<u64> {
     match state {
-        Some(EXIT) => None,
+        Some(IDLE_EXIT) => None,
         Some(state) => Some(state.into()),
         None => Some(u64::MAX),
     }

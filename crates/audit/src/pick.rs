@@ -31,15 +31,10 @@ pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Ve
     found.push(possible(shadow, &pick));
     let Curr::Task(ours) = pick.next else { return found };
     if !shadow.sched.task(ours).policy.is_fair() {
-        let first = found[0].reason;
-        let earlier = shadow.sched.rqs[cpu].dl_queue.iter().filter(|&&task| task != ours);
-        let earlier = earlier.filter(|_| shadow.sched.class_of(ours) == Class::Dl);
-        found.extend(earlier.map(|&task| Possible {
-            choice: Choice::Task(shadow.known(task).pid),
-            hidden: Some(Hidden::Deadlines),
-            reason: first,
-            numbers: Numbers::default(),
-        }));
+        if shadow.sched.class_of(ours) == Class::Dl {
+            let others = shadow.sched.rqs[cpu].dl_queue.iter().filter(|&&task| task != ours);
+            found.extend(others.map(|&task| shadow.may_be_first(task)));
+        }
         return found;
     }
     if shadow.sched.rqs[cpu].nr_running == 1 && chosen == pick.next {

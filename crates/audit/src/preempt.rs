@@ -51,8 +51,8 @@ struct Question {
     verdict: Verdict,
     /// Who arrived.
     task: TaskId,
-    /// The same, and what our answer was, if it was by virtual times.
-    by: Option<(TaskId, bool)>,
+    /// What our answer was, if it was by virtual times.
+    by_time: Option<bool>,
     /// If our answer was that the turn of the running task was over: by how much at least, and its error, ns.
     over: Option<(u64, u64)>,
 }
@@ -84,7 +84,7 @@ pub fn before(shadow: &Shadow, at: CpuId, task: TaskId) -> Option<Before> {
     let Curr::Task(curr) = shadow.sched.rqs[at].curr else { return None };
     let fair = |task| shadow.sched.task(task).policy.is_fair();
     let decides = curr != task && fair(curr) && fair(task) && shadow.sched.task(curr).on_rq;
-    if !decides || !shadow.cpu_known[at] || shadow.sched.rqs[at].need_resched.any() {
+    if !decides || !shadow.cpu_known[at] || shadow.is_asked(at) {
         return None;
     }
     let left = slice_left(shadow, at, curr).err()?;
@@ -155,8 +155,8 @@ impl<S: Listener> Audit<S> {
         } else {
             possible(&mut self.shadow, before, task, &decided)
         };
-        let by = is_by_time(decided.reason).then_some((task, decided.preempt));
-        let question = Question { verdict, task, by, over };
+        let by_time = is_by_time(decided.reason).then_some(decided.preempt);
+        let question = Question { verdict, task, by_time, over };
         // A new task's event is written before it is asked.
         let shown = event.cpu == before.at && !matches!(event.kind, Kind::SchedWakeupNew { .. });
         match bit(&self.shadow, event.flags).filter(|_| shown) {
@@ -188,12 +188,9 @@ impl<S: Listener> Audit<S> {
     }
 
     /// Whoever preempts is a buddy.
-    fn apply_answer(&mut self, at: CpuId, by: Option<(TaskId, bool)>, asked: bool) {
+    fn apply_answer(&mut self, at: CpuId, task: TaskId, ours: bool, asked: bool) {
         let sched = &mut self.shadow.sched;
-        if let Some((task, ours)) = by
-            && ours != asked
-            && sched.kernel.rules.policy == FairPolicy::Cfs
-        {
+        if ours != asked && sched.kernel.rules.policy == FairPolicy::Cfs {
             sched.preempt_as_recorded(at, task, asked);
             learn(&mut self.shadow, at, task, asked);
         }
@@ -210,7 +207,7 @@ impl<S: Listener> Audit<S> {
 
     /// The kernel's answer is known. `else_asked`: somebody else may have asked as well. `alone`: nobody else arrived.
     fn answered(&mut self, question: Question, asked: bool, else_asked: bool, alone: bool, now: Time) {
-        let Question { mut verdict, by, over, .. } = question;
+        let Question { mut verdict, task, by_time, over } = question;
         let at = verdict.cpu;
         verdict.kernel = Choice::Preempt(asked);
         verdict.judge();
@@ -218,27 +215,25 @@ impl<S: Listener> Audit<S> {
         if verdict.answer == Answer::Differs && asked && else_asked {
             verdict.without(Hidden::SliceEnd);
         }
-        let is_there = |shadow: &Shadow, task: TaskId| {
+        let is_there = |shadow: &Shadow| {
             let entry = shadow.sched.task(task);
             entry.on_rq
                 && entry.cpu == at
                 && shadow.sched.rqs[at].curr.task().is_some_and(|curr| curr != task)
         };
         let wrong = |ours| ours != asked || verdict.answer == Answer::Differs;
-        let arrived = by;
-        let by = by.filter(|&(task, ours)| alone && wrong(ours) && is_there(&self.shadow, task));
-        if let Some((task, _)) = by
-            && verdict.answer == Answer::Differs
-            && self.is_of_lost_turn(at, task, asked)
-        {
+        let to_learn = by_time.filter(|&ours| alone && wrong(ours) && is_there(&self.shadow));
+        if to_learn.is_some() && verdict.answer == Answer::Differs && self.is_of_lost_turn(at, task, asked) {
             verdict.without(Hidden::LostTurn);
         }
-        verdict.nearest = self.why(&verdict, |audit| match (over, arrived) {
+        verdict.nearest = self.why(&verdict, |audit| match (over, by_time) {
             (Some((by, error)), _) => Some(Nearest::turn_end(false, by, error)),
-            (None, Some((task, _))) => audit.nearest_of_answer(at, task, asked, now),
+            (None, Some(_)) => audit.nearest_of_answer(at, task, asked, now),
             (None, None) => None,
         });
-        self.apply_answer(at, by, asked);
+        if let Some(ours) = to_learn {
+            self.apply_answer(at, task, ours, asked);
+        }
         self.asked[at].told |= asked;
         self.asked[at].pending |= asked;
         self.give(verdict);
@@ -317,7 +312,7 @@ impl<S: Listener> Audit<S> {
         for question in verdicts.drain(..) {
             match answer {
                 // It may have been asked, and have called the scheduler when who arrived had been taken away again.
-                Some(false) if question.by.is_some() && self.has_left(&question) => {
+                Some(false) if question.by_time.is_some() && self.has_left(&question) => {
                     self.unanswered(question.verdict);
                 }
                 Some(asked) => {

@@ -198,19 +198,13 @@ fn give_back(shadow: &mut Shadow, se: SeId, time: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_sched::Kernel;
-    use schedlab_topology::{CpuId, Topology};
+    use schedlab_topology::CpuId;
     use schedlab_trace::Comm;
     use schedlab_units::Pid;
 
     #[test]
     fn a_task_has_run_as_long_as_the_kernel_says() {
-        let topology = Topology::regular("1x1x2").unwrap();
-        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
-        shadow.begin(Time(1_000_000_000));
-        let comm = Comm::from("a");
-        shadow.sync_curr(CpuId(0), Pid(7), &comm, Time(1_000_000_000));
-        let task = shadow.find(Pid(7)).unwrap();
+        let (mut shadow, task) = Shadow::with_one("v6.12", Time(1_000_000_000));
         charge(&mut shadow, task, 1, None, Time(1_001_000_000));
         let ran = |shadow: &Shadow| shadow.sched.task(task).se.sum_exec_runtime;
         let before = ran(&shadow);
@@ -227,13 +221,9 @@ mod tests {
 
     #[test]
     fn what_a_task_ran_in_another_class_is_not_charged() {
-        let topology = Topology::regular("1x1x2").unwrap();
-        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
         let ms = |ms: u64| Time(1_000_000_000 + ms * 1_000_000);
-        shadow.begin(ms(0));
+        let (mut shadow, task) = Shadow::with_one("v6.12", ms(0));
         let comm = Comm::from("a");
-        shadow.sync_curr(CpuId(0), Pid(7), &comm, ms(0));
-        let task = shadow.find(Pid(7)).unwrap();
         charge(&mut shadow, task, 1, None, ms(1));
         shadow.task(Pid(7), &comm, Some(98), CpuId(0), ms(2));
         charge(&mut shadow, task, 5_000_000, None, ms(7));
@@ -246,12 +236,8 @@ mod tests {
 
     #[test]
     fn a_group_is_charged_by_the_clock_beside_others_and_as_much_as_its_task_in_the_end() {
-        let topology = Topology::regular("1x1x2").unwrap();
-        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
         let us = |us: u64| Time(1_000_000_000 + us * 1000);
-        shadow.begin(us(0));
-        shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), us(0));
-        let task = shadow.find(Pid(7)).unwrap();
+        let (mut shadow, task) = Shadow::with_one("v6.12", us(0));
         let group = shadow.sched.new_group(schedlab_sched::TgId::ROOT, 1 << 20, CpuId(0), us(0));
         shadow.sched.move_task_to_group(task, group, us(0));
         charge(&mut shadow, task, 1, None, us(1000));
@@ -275,13 +261,9 @@ mod tests {
 
     #[test]
     fn a_cpu_that_lost_its_turn_had_read_its_clock_before() {
-        let topology = Topology::regular("1x1x2").unwrap();
         let us = |us: u64| Time(1_000_000_000 + us * 1000);
         let clock = |other_acts: bool| {
-            let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
-            shadow.begin(us(0));
-            shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), us(0));
-            let task = shadow.find(Pid(7)).unwrap();
+            let (mut shadow, task) = Shadow::with_one("v6.12", us(0));
             charge(&mut shadow, task, 1, None, us(1000));
             shadow.clocks.act(CpuId(0), us(1000));
             if other_acts {
@@ -296,12 +278,8 @@ mod tests {
 
     #[test]
     fn nobody_is_charged_for_longer_than_time_passes() {
-        let topology = Topology::regular("1x1x2").unwrap();
-        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
         let days = |days: u64| Time(days * 86_400_000_000_000);
-        shadow.begin(days(1000));
-        shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), days(1000));
-        let task = shadow.find(Pid(7)).unwrap();
+        let (mut shadow, task) = Shadow::with_one("v6.12", days(1000));
         charge(&mut shadow, task, 1, None, days(1000));
         for runtime in [days(999).0, i64::MAX as u64, u64::MAX] {
             charge(&mut shadow, task, runtime, None, days(1000));

@@ -337,7 +337,7 @@ impl Shadow {
         runtime::doubt(self, cpu);
         let asked = self.is_asked(cpu);
         let ticked = self.sched.tick(cpu, at);
-        if !asked && self.sched.rqs[cpu].need_resched.any() {
+        if !asked && self.is_asked(cpu) {
             let until = at + Duration(self.sched.tick_ns());
             self.slice_ended[cpu] = Some(SliceEnded { at, until, by_timer: false });
         }
@@ -354,6 +354,11 @@ impl Shadow {
         }
     }
 
+    /// Whether the task of a CPU is asked to make way.
+    pub fn is_asked(&self, cpu: CpuId) -> bool {
+        self.sched.rqs[cpu].need_resched.any()
+    }
+
     /// The slice timer of a CPU has gone off since it was looked at.
     #[inline]
     pub fn slice_timer(&mut self, cpu: CpuId, now: Time) {
@@ -364,7 +369,7 @@ impl Shadow {
 
     fn set_off(&mut self, cpu: CpuId, now: Time) {
         if let Some(SliceEnded { at, by_timer: true, .. }) = self.slice_ended[cpu]
-            && self.sched.rqs[cpu].need_resched.any()
+            && self.is_asked(cpu)
             && now > at + self.slack.time()
         {
             // It made way at once to nobody: no event tells.
@@ -382,10 +387,10 @@ impl Shadow {
         let told = runtime::tells_clock(self, cpu);
         while let Some(at) = self.sched.hrtick_at(cpu).filter(|&at| at <= now.0).map(Time) {
             let at = if told { now } else { at };
-            let asked = self.sched.rqs[cpu].need_resched.any();
+            let asked = self.is_asked(cpu);
             self.sched.hrtick(cpu, at);
             let Curr::Task(curr) = self.sched.rqs[cpu].curr else { return };
-            if !asked && self.sched.rqs[cpu].need_resched.any() {
+            if !asked && self.is_asked(cpu) {
                 let off = self.slack.time() + Duration(self.error_of(SeId(curr.0)));
                 self.slice_ended[cpu] = Some(SliceEnded { at, until: at + off, by_timer: true });
             }
@@ -397,7 +402,7 @@ impl Shadow {
     /// Sleepers that came first left their queue.
     pub fn goes_on(&mut self, cpu: CpuId, now: Time) {
         let curr = self.sched.rqs[cpu].curr;
-        if self.sched.rqs[cpu].need_resched.any() && self.sched.choose_next(cpu).next == curr {
+        if self.is_asked(cpu) && self.sched.choose_next(cpu).next == curr {
             self.sched.switch_to(cpu, curr, now);
         }
     }
@@ -489,6 +494,19 @@ impl Shadow {
     /// Whether a CPU was idle before the recording and is since.
     pub fn idle_before(&self, cpu: CpuId) -> bool {
         self.sched.rqs[cpu].idle_stamp == IDLE_BEFORE
+    }
+}
+
+#[cfg(test)]
+impl Shadow {
+    /// For tests: `a` runs alone on CPU 0 of two since `at`, when the recording began.
+    pub(crate) fn with_one(kernel: &str, at: Time) -> (Shadow, TaskId) {
+        let topology = Topology::regular("1x1x2").unwrap();
+        let mut shadow = Shadow::new(&topology, &Kernel::parse(kernel).unwrap(), Vec::new());
+        shadow.begin(at);
+        shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), at);
+        let task = shadow.find(Pid(7)).unwrap();
+        (shadow, task)
     }
 }
 

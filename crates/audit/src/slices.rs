@@ -20,7 +20,7 @@ const GROUP_PATIENCE: Duration = Duration::millis(1);
 /// Whether the turn of a CPU's task is over, and otherwise how far its end is, in virtual
 /// time. Its queues are charged up to now.
 pub fn slice_left(shadow: &Shadow, at: CpuId, task: TaskId) -> Result<Reason, i64> {
-    if shadow.sched.rqs[at].need_resched.any() {
+    if shadow.is_asked(at) {
         return Ok(Reason::SliceEnd);
     }
     let levels = std::iter::successors(Some(SeId(task.0)), |&se| shadow.sched.se(se).parent);
@@ -83,7 +83,7 @@ impl<S: Listener> Audit<S> {
         let cpu = event.cpu;
         let Some(ended) = self.shadow.slice_ended[cpu].take() else { return };
         let late = event.time.since(ended.at);
-        if late <= Duration(self.shadow.sched.tick_ns()) || !self.shadow.sched.rqs[cpu].need_resched.any() {
+        if late <= Duration(self.shadow.sched.tick_ns()) || !self.shadow.is_asked(cpu) {
             return;
         }
         let Curr::Task(curr) = self.shadow.sched.rqs[cpu].curr else { return };

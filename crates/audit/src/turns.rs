@@ -129,21 +129,15 @@ impl Shadow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_sched::Kernel;
-    use schedlab_topology::Topology;
     use schedlab_trace::Comm;
     use schedlab_units::{Duration, Pid, Time};
 
     #[test]
     fn the_least_time_that_explains_is_taken_from_the_one_and_charged_to_the_other() {
-        let topology = Topology::regular("1x1x2").unwrap();
-        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.1").unwrap(), Vec::new());
         let at = |ms: u64| Time(1_000_000_000 + ms * 1_000_000);
-        shadow.begin(at(0));
-        shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), at(0));
+        let (mut shadow, prev) = Shadow::with_one("v6.1", at(0));
         let next = shadow.task(Pid(8), &Comm::from("b"), None, CpuId(0), at(1));
         shadow.join(next, CpuId(0), at(1));
-        let prev = shadow.find(Pid(7)).unwrap();
         let clock = Clock { read: at(9), held: Duration(200_000), most: Duration(8_200_000) };
         shadow.run(CpuId(0), Curr::Task(next), clock, at(9));
         let time = |shadow: &Shadow, task| shadow.sched.task(task).se.vruntime;

@@ -55,10 +55,15 @@ fn scenario_of(machine: &str, model: &str, parameters: &str) -> PathBuf {
 }
 
 fn seeded_scenario_of(name: &str, machine: &str, model: &str, parameters: &str, seed: u32) -> PathBuf {
-    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.toml"));
     let text = format!(
         "machine = \"{machine}\"\nkernels = [\"v6.12\"]\nseed = {seed}\n\n[workload]\nmodel = \"{model}\"\n{parameters}\n"
     );
+    written(name, &text)
+}
+
+/// A scenario, written to a file of this name.
+fn written(name: &str, text: &str) -> PathBuf {
+    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.toml"));
     std::fs::write(&scenario, text).unwrap();
     scenario
 }
@@ -168,8 +173,7 @@ program = "loop 40; run 500us; sleep 800us; end"
 
 #[test]
 fn pushes_and_pulls_agree_with_the_rules_that_made_them_and_say_why() {
-    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join("real-time.toml");
-    std::fs::write(&scenario, REAL_TIME).unwrap();
+    let scenario = written("real-time", REAL_TIME);
     for kernel in ["v4.13", "v5.5", "v5.18", "v6.1", "v6.12", "v7.2"] {
         for (kind, agrees) in agreement_of(&scenario, "1x1x4", kernel) {
             assert_eq!(agrees, 1000, "{kernel} {kind}");
@@ -213,8 +217,7 @@ program = "loop 400; run 100us; sleep 400us; end"
 
 #[test]
 fn who_is_out_of_budget_is_known_by_what_is_done_without_it() {
-    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join("over-budget.toml");
-    std::fs::write(&scenario, OVER_BUDGET).unwrap();
+    let scenario = written("over-budget", OVER_BUDGET);
     // Where who has a budget again is not pushed, a pick is all that shows it.
     for (kernel, most) in [("v5.18", 130), ("v6.1", 130), ("v6.12", 20), ("v7.2", 20), ("v7.2+NO_HRTICK", 20)]
     {
@@ -247,8 +250,7 @@ program = "loop 60; run 2ms; end"
 
 #[test]
 fn who_changes_its_class_agrees_with_the_rules_that_made_it() {
-    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join("classes.toml");
-    std::fs::write(&scenario, CLASSES).unwrap();
+    let scenario = written("classes", CLASSES);
     for kernel in ["v6.1", "v6.12", "v7.2"] {
         for (kind, agrees) in agreement_of(&scenario, "1x2x4", kernel) {
             // Of a few moves.
@@ -296,8 +298,7 @@ program = "loop 500; run 3ms; end"
 /// A child has a part of what its queue uses, so what is left there of those that ended counts for those to come.
 #[test]
 fn averages_do_not_go_astray_where_many_end() {
-    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join("forks.toml");
-    std::fs::write(&scenario, FORKS).unwrap();
+    let scenario = written("forks", FORKS);
     // No event tells that policy.
     let facts = Path::new(env!("CARGO_TARGET_TMPDIR")).join("forks-facts");
     std::fs::create_dir_all(&facts).unwrap();
@@ -414,8 +415,7 @@ program = "loop 50; run 3ms; sleep 200us; end"
 /// Without what events tell of it, of the forks a half agrees, and of the wake-ups under v5.18 72 %.
 #[test]
 fn a_cpu_that_leaves_and_comes_back_is_followed_as_the_trace_tells() {
-    let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugged.toml");
-    std::fs::write(&scenario, PLUGGED).unwrap();
+    let scenario = written("plugged", PLUGGED);
     for kernel in ["v5.18", "v6.1", "v6.12", "v7.2"] {
         for (kind, agrees) in agreement_of(&scenario, "1x1x4", kernel) {
             assert!(agrees >= 999, "{kernel} {kind}: {agrees}");
@@ -502,16 +502,11 @@ program = "loop 100; run 1ms; sleep 2ms; end"
 /// 40 % to 99, and of the answers of both 40 to 73 %.
 #[test]
 fn groups_are_followed_as_the_trace_tells_them() {
-    let written = |name: &str, text: &str| {
-        let scenario = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::write(&scenario, text).unwrap();
-        scenario
-    };
     let sysbench = scenario_of("1x2x4", "sysbench", "clients = 30\nwall = \"100ms\"");
     let scenarios = [
         (sysbench, "1x2x4", [999, 1000, 1000, 1000]),
-        (written("groups.toml", GROUPS), "1x1x4", [997, 1000, 985, 970]),
-        (written("quota.toml", QUOTA), "1x1x4", [995, 1000, 995, 950]),
+        (written("groups", GROUPS), "1x1x4", [997, 1000, 985, 970]),
+        (written("quota", QUOTA), "1x1x4", [995, 1000, 995, 950]),
     ];
     for (scenario, machine, least) in scenarios {
         for kernel in ["v5.18", "v6.1", "v6.12", "v7.2"] {
