@@ -179,14 +179,22 @@ fn pushes_and_pulls_agree_with_the_rules_that_made_them_and_say_why() {
             assert_eq!(agrees, 1000, "{kernel} {kind}");
         }
     }
-    for (kind, reason) in [("push", "PUSH_LOWER"), ("pull", "PULL_HIGHER")] {
-        let scenario = scenario.display().to_string();
-        let told = schedlab(&["why", &scenario, "--kind", kind, "--format", "json"]);
+    let scenario = scenario.display().to_string();
+    let told = |kernel: &str, kind: &str, reason: &str| {
+        let of = ["why", &scenario, "--kernel", kernel, "--kind", kind, "--most", "1000", "--format", "json"];
+        let told = schedlab(&of);
         let told: Value = serde_json::from_slice(&told).unwrap();
-        let told = told.as_array().or_else(|| told["decisions"].as_array()).expect("decisions");
-        assert!(told.len() > 10, "{kind}: {}", told.len());
-        assert!(told.iter().all(|one| one["reason"] == reason), "{kind}");
-    }
+        let told = told.as_array().or_else(|| told["decisions"].as_array()).expect("decisions").clone();
+        assert!(told.iter().all(|one| one["reason"] == reason), "{kernel} {kind}");
+        told.len()
+    };
+    let [pushes, pulls] =
+        [("push", "PUSH_LOWER"), ("pull", "PULL_HIGHER")].map(|(kind, reason)| told("v7.2", kind, reason));
+    assert!(pushes > 10 && pulls > 10, "{pushes} pushes, {pulls} pulls");
+    // Who has room has those interrupted that have tasks to give.
+    assert_eq!(told("v6.12", "pull", ""), 0);
+    let by_interrupt = told("v6.12", "push", "PUSH_LOWER");
+    assert!(by_interrupt > pushes + pulls / 2, "{by_interrupt} pushes; {pushes} and {pulls} pulls");
 }
 
 /// Deadline tasks that sleep over their budgets, beside others.

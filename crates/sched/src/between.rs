@@ -5,6 +5,7 @@
 //!
 //! Four rules were not looked for in these sources, `REGROUP_WAKES`, `CLASS_CHANGE_ASKS`, `UTIL_EST_CAPACITY` and `BANDWIDTH_AT_PICK`: they are
 //! as in the kernel that it is made of. Nor was `BALANCE_FAIR`, which is as the time tells at which it was changed, June 2026.
+//! `RT_PUSH_IPI` is on in 6.18.15, as a recording of it shows; of 6.19 and 7.1 it is not known.
 
 /// Name, and the kernel string that it stands for.
 ///

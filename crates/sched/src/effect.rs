@@ -72,6 +72,11 @@ pub enum Effect {
         /// Who does it.
         cpu: CpuId,
     },
+    /// A CPU must be interrupted to push RT tasks ([`crate::Sched::rto_push_irq_work`]).
+    RtPush {
+        /// Who pushes.
+        cpu: CpuId,
+    },
     /// The group's load_avg was written.
     TgLoadAvgWrite {
         /// Group.

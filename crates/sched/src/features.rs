@@ -174,15 +174,16 @@ features! {
     ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that comes into any other class while it runs is asked to make way, not only one that becomes fair." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     BandwidthPerTask "BANDWIDTH_PER_TASK" "Throttling stops tasks at their exit to user mode, not the group's queue." "throttle_cfs_rq(), v6.18" [0 0 0 0 0 0 0 1];
     HzBw "HZ_BW" "Bandwidth control keeps the tick on full-dynticks CPUs." "features.h, v6.7; obeyed by nothing: no CPU is in full-dynticks mode" [0 0 0 0 0 1 0 0];
+    RtPushIpi "RT_PUSH_IPI" "A CPU that has room for RT tasks interrupts those that have some to give, which push, in place of taking them." "pull_rt_task(), features.h; v7.2 and late stable releases only with PREEMPT_RT" [1 1 1 1 1 1 1 0];
     RtRuntimeShare "RT_RUNTIME_SHARE" "RT run time is lent between CPUs." "features.h, up to v5.9; obeyed by nothing: lending is left out" [1 1 0 0 0 0 0 0];
     WarnLatency "LATENCY_WARN" "Warn when a reschedule is long overdue." "features.h, v5.12; obeyed by nothing: a warning decides nothing" [0 0 0 0 0 0 0 0];
     PoolSendsBack "POOL_SENDS_BACK" "A worker that is woken away from the CPUs of its pool is sent back there." "kick_pool(), kernel/workqueue.c, v6.6; obeyed by the audit" [0 0 0 0 0 1 1 1];
     SwitchStatePassed "SWITCH_STATE_PASSED" "sched_switch tells the state with which a task called the scheduler, not that when the event is written." "__trace_sched_switch_state(), v5.18; obeyed where recordings are read" [0 0 1 1 1 1 1 1];
 }
 
-/// A set of switches.
+/// A set of switches, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Features(u128);
+pub struct Features([u64; 3]);
 
 impl Features {
     /// The defaults of a preset, by its place in [`crate::PRESETS`].
@@ -197,13 +198,14 @@ impl Features {
     /// Whether a switch is on.
     #[inline]
     pub fn has(self, feature: Feature) -> bool {
-        self.0 >> feature as u32 & 1 == 1
+        self.0[feature as usize / 64] >> (feature as u32 % 64) & 1 == 1
     }
 
     /// Turns a switch on or off.
     pub fn set(&mut self, feature: Feature, on: bool) {
-        let bit = 1 << feature as u32;
-        if on { self.0 |= bit } else { self.0 &= !bit }
+        let word = &mut self.0[feature as usize / 64];
+        let bit = 1 << (feature as u32 % 64);
+        if on { *word |= bit } else { *word &= !bit }
     }
 }
 
@@ -213,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_table_is_in_order_and_fits_the_set() {
-        assert!(Feature::TABLE.len() <= 128);
+        assert!(Feature::TABLE.len() <= 64 * Features::default().0.len());
         for (i, row) in Feature::TABLE.iter().enumerate() {
             assert_eq!(row.feature as usize, i);
             assert!(row.sentence.ends_with('.'), "{}", row.name);

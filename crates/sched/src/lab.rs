@@ -171,8 +171,12 @@ impl Lab {
     }
 
     fn drain(&mut self) {
-        for effect in core::mem::take(&mut self.sched.effects) {
+        while let Some(effect) = self.sched.effects.pop() {
             let (at, timer) = match effect {
+                Effect::RtPush { cpu } => {
+                    self.sched.rto_push_irq_work(cpu, self.time());
+                    continue;
+                }
                 Effect::StartPeriodTimer { tg, at } => (at, Timer::Period(tg)),
                 Effect::StartSlackTimer { tg, at } => (at, Timer::Slack(tg)),
                 Effect::StartRtPeriodTimer { at } => (at, Timer::RtPeriod),

@@ -89,7 +89,7 @@ pub use balance::{
 };
 pub use calc_delta::{calc_delta, calc_delta_fair};
 pub use cfs_rq::{CfsRq, MIN_VRUNTIME_START, Queued, Removed, Timeline};
-pub use class::{Class, FairServer, Nearest, Push, ServerState};
+pub use class::{Class, FairServer, Nearest, Push, RtPushLoop, ServerState};
 pub use dequeue::DequeueFlags;
 pub use domain::{
     DomainLevel, Domains, IdleType, Ring, SchedDomain, SchedGroup, SdFlags, SdId, SgCapacity, SgId,

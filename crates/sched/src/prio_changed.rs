@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_task_of_real_time_that_falls_lets_another_come_from_elsewhere() {
-        let mut drawn = draw("v6.12", "1x1x2 | 0[a*] 1[b* c]");
+        let mut drawn = draw("v6.12+NO_RT_PUSH_IPI", "1x1x2 | 0[a*] 1[b* c]");
         for (name, priority) in [("a", 9), ("b", 8), ("c", 7)] {
             set_policy(&mut drawn, name, Policy::Fifo(priority));
         }

@@ -11,7 +11,7 @@ use crate::group_sums::GroupSums;
 use crate::level::entity_of;
 use crate::{
     BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, NICE_0_LOAD, Rq,
-    Scaled, SchedCache, SeId, Task, TaskGroup, TgId, Watched,
+    RtPushLoop, Scaled, SchedCache, SeId, Task, TaskGroup, TgId, Watched,
 };
 
 /// What the kernel measures of its own work. It is the driver's machine that has
@@ -100,6 +100,8 @@ pub struct Sched {
     pub supposes: bool,
     /// CPUs with so many RT tasks that they may have some to give.
     pub nr_rt_overloaded: u32,
+    /// How far the interrupts are by which they are asked to push.
+    pub rt_push_loop: RtPushLoop,
     /// The timer of RT throttling runs.
     pub rt_period_active: bool,
     /// Some group has a quota (the cfs_bandwidth_used static key).
@@ -164,6 +166,7 @@ impl Sched {
             balance_watches: false,
             supposes: false,
             nr_rt_overloaded: 0,
+            rt_push_loop: RtPushLoop::default(),
             rt_period_active: false,
             bandwidth_used: false,
         };

@@ -69,6 +69,10 @@ impl Engine<'_> {
                 self.cpus[cpu].nohz_kick = true;
                 self.notify(by, cpu);
             }
+            Effect::RtPush { cpu } => {
+                self.cpus[cpu].rt_push = true;
+                self.notify(by, cpu);
+            }
             Effect::Balanced { cpu, examined, moved } => {
                 let prices = &self.sched.prices;
                 let ns = prices.balance_pass

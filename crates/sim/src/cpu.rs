@@ -42,6 +42,8 @@ pub(crate) struct Cpu {
     pub own_list: bool,
     /// Balancing for the idle was asked for.
     pub nohz_kick: bool,
+    /// It was asked to push RT tasks.
+    pub rt_push: bool,
     /// It does without ticks while idle.
     pub tick_stopped: bool,
     /// A tick is in the queue, and for when.
@@ -89,6 +91,7 @@ impl Cpu {
             heard: None,
             own_list: false,
             nohz_kick: false,
+            rt_push: false,
             tick_stopped: false,
             tick_armed: false,
             tick_at: now,

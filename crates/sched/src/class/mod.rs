@@ -9,6 +9,7 @@ mod push_pull;
 mod push_pull_dl;
 mod push_pull_rt;
 mod rt;
+mod rt_push_ipi;
 mod stop;
 
 use schedlab_topology::CpuId;
@@ -19,6 +20,7 @@ use crate::{Curr, Policy, Sched};
 pub use fair_server::{FairServer, ServerState};
 pub use nearest::Nearest;
 pub use push_pull::Push;
+pub use rt_push_ipi::RtPushLoop;
 
 /// A scheduling class; a greater one is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,7 @@ use schedlab_units::{TaskId, Time};
 
 use super::nearest::{Nearest, Taken};
 use crate::class::Class;
-use crate::{Curr, DequeueFlags, EnqueueFlags, MigrationCause, Reason, Sched};
+use crate::{Curr, DequeueFlags, EnqueueFlags, Feature, MigrationCause, Reason, Sched};
 
 /// What becomes of the tasks of a class that wait on a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,11 +155,15 @@ impl Sched {
         }
     }
 
-    /// Pulls tasks of a class that wait on other CPUs; not where a recording tells what moves.
+    /// Pulls tasks of a class that wait on other CPUs, or has them pushed; not where a recording tells what moves.
     ///
     /// Kernel: balance_rt(), kernel/sched/rt.c, balance_dl(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn pull_tasks(&mut self, to: CpuId, class: Class, now: Time) {
         if self.balance_watches || !self.rqs[to].active || class == Class::Rt && self.nr_rt_overloaded == 0 {
+            return;
+        }
+        if class == Class::Rt && self.kernel.has(Feature::RtPushIpi) {
+            self.tell_cpu_to_push(to);
             return;
         }
         for from in (0..self.rqs.len()).map(CpuId::from).filter(|&from| from != to) {

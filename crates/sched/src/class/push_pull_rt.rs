@@ -26,6 +26,19 @@ impl Sched {
         self.rqs[cpu].rt_queue.iter().copied().find(|&task| self.is_pushable(task, cpu, on))
     }
 
+    /// Whether a CPU has RT tasks to give, as it tells others.
+    ///
+    /// Kernel: rt_set_overload(), update_rt_migration(), kernel/sched/rt.c, v6.1; enqueue_pushable_task(), v6.12.
+    pub(super) fn is_rt_overloaded(&self, cpu: CpuId) -> bool {
+        let queue = &self.rqs[cpu].rt_queue;
+        match self.kernel.rules.rt_push {
+            RtPush::Overloaded => {
+                queue.len() > 1 && queue.iter().any(|&task| self.task(task).nr_cpus_allowed > 1)
+            }
+            RtPush::Waiting => self.pushable_rt(cpu, None).is_some(),
+        }
+    }
+
     /// How many RT tasks are queued on a CPU that may have some to give.
     ///
     /// Kernel: update_rt_migration(), kernel/sched/rt.c, v6.1; enqueue_pushable_task(), v6.12.

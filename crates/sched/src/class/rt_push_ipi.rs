@@ -1,0 +1,139 @@
+//! RT tasks are pushed to a CPU that has room, not taken by it (`RT_PUSH_IPI`).
+//!
+//! ```text
+//!   has room --interrupt--> has some to give: pushes --interrupt--> the next such CPU --> ... --> none is left
+//! ```
+//!
+//! Many CPUs that have room at once would fight for the lock of one that has tasks to give. So all of a machine share
+//! one round of interrupts; whoever has room while it is under way has it go round once more.
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use crate::class::Class;
+use crate::{Effect, Sched};
+
+/// How far the round of interrupts is.
+///
+/// Kernel: rto_cpu, rto_loop, rto_loop_next of struct root_domain, kernel/sched/sched.h, v4.15.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RtPushLoop {
+    /// Who is interrupted now; none between rounds.
+    pub cpu: Option<CpuId>,
+    /// How often a CPU had room.
+    pub asked: u32,
+    /// How often one had when the round under way began.
+    pub begun: u32,
+}
+
+impl Sched {
+    /// A CPU has room for RT tasks: a round of interrupts begins, or goes on for once more.
+    ///
+    /// Kernel: tell_cpu_to_push(), kernel/sched/rt.c, v6.1, v6.12. v4.13 has a round for each CPU that has room, which
+    /// leaves out whose tasks are too low for it; here it is as later.
+    pub(super) fn tell_cpu_to_push(&mut self, this: CpuId) {
+        let round = &mut self.rt_push_loop;
+        round.asked = round.asked.wrapping_add(1);
+        if round.cpu.is_none() {
+            self.ask_next_to_push(this);
+        }
+    }
+
+    /// A CPU that was asked for it pushes RT tasks while that helps, and the next one is asked.
+    ///
+    /// Kernel: rto_push_irq_work_func(), kernel/sched/rt.c, v6.1, v6.12.
+    pub fn rto_push_irq_work(&mut self, cpu: CpuId, now: Time) {
+        self.push_tasks(cpu, Class::Rt, now);
+        self.ask_next_to_push(cpu);
+    }
+
+    fn ask_next_to_push(&mut self, this: CpuId) {
+        let next = self.rto_next_cpu(this);
+        self.rt_push_loop.cpu = next;
+        self.effects.extend(next.map(|cpu| Effect::RtPush { cpu }));
+    }
+
+    /// The next CPU that has RT tasks to give, in the order of their numbers.
+    ///
+    /// Kernel: rto_next_cpu(), kernel/sched/rt.c, v6.1, v6.12.
+    fn rto_next_cpu(&mut self, this: CpuId) -> Option<CpuId> {
+        loop {
+            let from = self.rt_push_loop.cpu.map_or(0, |cpu| cpu.index() + 1);
+            let mut others = (from..self.rqs.len()).map(CpuId::from).filter(|&cpu| cpu != this);
+            if let Some(next) = others.find(|&cpu| self.is_rt_overloaded(cpu)) {
+                return Some(next);
+            }
+            let round = &mut self.rt_push_loop;
+            round.cpu = None;
+            if round.begun == round.asked {
+                return None;
+            }
+            round.begun = round.asked;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::expect;
+
+    use super::*;
+    use crate::drawing::{Drawn, NOW, by_kernel, draw};
+    use crate::{MigrationCause, Policy};
+
+    /// Three CPUs run tasks of priority 8, beside which others of 7 and 6 wait on CPUs 1 and 2. The first falls to each
+    /// of some priorities, then the interrupts that are asked for come.
+    fn falls(to: &'static [u8]) -> impl Fn(&str) -> String {
+        move |kernel| {
+            let mut drawn = draw(kernel, "1x1x3 | 0[a*] 1[b* c] 2[d* e]");
+            let set = |drawn: &mut Drawn, name: &str, priority| {
+                let task = drawn.task(name);
+                drawn.sched.set_policy(task, Policy::Fifo(priority), NOW);
+            };
+            for (name, priority) in [("a", 8), ("b", 8), ("d", 8), ("c", 7), ("e", 6)] {
+                set(&mut drawn, name, priority);
+            }
+            drawn.sched.effects.clear();
+            for &priority in to {
+                set(&mut drawn, "a", priority);
+            }
+            let mut told = String::new();
+            while !drawn.sched.effects.is_empty() {
+                for effect in core::mem::take(&mut drawn.sched.effects) {
+                    match effect {
+                        Effect::RtPush { cpu } => {
+                            told += &format!(" irq {}", cpu.0);
+                            drawn.sched.rto_push_irq_work(cpu, NOW);
+                        }
+                        Effect::Migrated { from, to, cause: MigrationCause::Push, .. } => {
+                            told += &format!(" {} pushes to {}", from.0, to.0);
+                        }
+                        Effect::Migrated { from, to, .. } => {
+                            told += &format!(" {} takes of {}", to.0, from.0)
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            told
+        }
+    }
+
+    #[test]
+    fn who_has_room_has_others_push_or_takes_from_them() {
+        expect![[r#"
+            v4.13..v6.12:  irq 1 1 pushes to 0 irq 2 irq 0 irq 2
+            v7.2:  0 takes of 1"#]]
+        .assert_eq(&by_kernel("", falls(&[1])));
+        expect!["v4.13..v7.2:  irq 1 irq 2 irq 1 irq 2"].assert_eq(&by_kernel("+RT_PUSH_IPI", falls(&[7])));
+    }
+
+    #[test]
+    fn one_round_serves_all_who_have_room_meanwhile() {
+        expect!["v4.13..v7.2:  irq 1 1 pushes to 0 irq 2 irq 0 irq 2"]
+            .assert_eq(&by_kernel("+RT_PUSH_IPI", falls(&[6, 5, 4])));
+    }
+}
