@@ -6,7 +6,7 @@
 //!
 //! Where a timer ends the budget and is not taken back when the task leaves before, it ends the turn of another.
 
-use schedlab_sched::{Class, Curr, Feature, HrtickDl, HrtickEnd, Kernel, Reason};
+use schedlab_sched::{Class, Curr, Feature, HrtickEnd, Kernel, Reason};
 use schedlab_topology::{CpuId, PerCpu};
 use schedlab_trace::{Event, IDLE_EXIT};
 use schedlab_units::{TaskId, Time};
@@ -26,8 +26,7 @@ pub struct BudgetTimers {
 impl BudgetTimers {
     /// None is set.
     pub fn new(nr_cpus: usize, kernel: &Kernel) -> BudgetTimers {
-        let rules = &kernel.rules;
-        let outlive = rules.hrtick_dl == HrtickDl::On && rules.hrtick_end == HrtickEnd::Deadline;
+        let outlive = kernel.has(Feature::HrtickDl) && kernel.rules.hrtick_end == HrtickEnd::Deadline;
         BudgetTimers { set: PerCpu::new(nr_cpus, |_| false), outlive }
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_sched::{CfsRqId, Curr, HrtickDl, Kernel, Prices, Sched, SeId};
+use schedlab_sched::{CfsRqId, Curr, Feature, Kernel, Prices, Sched, SeId};
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -212,7 +212,7 @@ impl Shadow {
         sched.balance_watches = true;
         // No event tells when the kernel keeps real-time tasks from running, and no timer would let them run again here.
         // Nor does any tell a budget, which might end by a timer: `budget_timers` keeps account of those.
-        sched.kernel.rules.hrtick_dl = HrtickDl::Off;
+        sched.kernel.features.set(Feature::HrtickDl, false);
         let tunables = &mut sched.kernel.tunables;
         tunables.rt_runtime_us = tunables.rt_period_us;
         Shadow {

@@ -100,15 +100,15 @@ const STALE_TIMER: &str = "\
 #[test]
 fn a_timer_that_was_set_for_a_budget_may_end_the_turn_of_another() {
     let mut told = String::new();
-    for kernel in ["v6.12", "v6.12+HRTICK+HRTICK_DL=on", "v7.2", "v7.2+HRTICK_DL=off"] {
+    for kernel in ["v6.12", "v6.12+HRTICK+HRTICK_DL", "v7.2", "v7.2+NO_HRTICK_DL"] {
         let verdicts = verdicts(kernel, Decision::Preempt, STALE_TIMER);
         writeln!(told, "{kernel} {}", verdicts.lines().nth(1).unwrap()).unwrap();
     }
     expect![[r#"
         v6.12 a: preempt, ours let run: differs
-        v6.12+HRTICK+HRTICK_DL=on a: preempt, ours let run: differs
+        v6.12+HRTICK+HRTICK_DL a: preempt, ours let run: differs
         v7.2 a: preempt, ours let run: undecided by DEADLINES
-        v7.2+HRTICK_DL=off a: preempt, ours let run: differs
+        v7.2+NO_HRTICK_DL a: preempt, ours let run: differs
     "#]]
     .assert_eq(&told);
 }

@@ -115,6 +115,7 @@ features! {
     MruOnRepick "MRU_ON_REPICK" "A task that is chosen again moves to the head of the balancer's list." "pick_next_task_fair(), v4.14..v6.10" [0 1 1 1 1 1 0 0];
     ExecStartAtEnqueue "EXEC_START_AT_ENQUEUE" "A migrated task's start time is cleared when it is enqueued, not when it leaves." "enqueue_entity(), v6.3 and stable 6.1" [0 0 0 1 1 1 1 1];
     Hrtick "HRTICK" "Slices end by a timer, not at the tick." "features.h; v7.2 on x86 by default" [0 0 0 0 0 0 0 1];
+    HrtickDl "HRTICK_DL" "The budgets of deadline tasks end by the slice timer, not at the tick." "set_next_task_dl(), features.h; v7.2 on x86 by default" [0 0 0 0 0 0 0 1];
     DoubleTick "DOUBLE_TICK" "The tick checks preemption even with hrtick on." "features.h, up to v6.12" [0 0 0 0 0 0 0 0];
 
     // Balancing.
@@ -154,6 +155,7 @@ features! {
     IrqTimeAccounting "IRQ_TIME_ACCOUNTING" "Interrupt time is not charged to the interrupted task." "CONFIG_IRQ_TIME_ACCOUNTING" [1 1 1 1 1 1 1 1];
 
     // Averages and groups.
+    RunnableAvg "RUNNABLE_AVG" "Runnable time is averaged." "___update_load_sum(), v5.7" [0 0 1 1 1 1 1 1];
     FreqInvariance "FREQ_INVARIANCE" "Averages count time at a low clock as less." "arch_scale_freq_capacity(), x86, v5.7" [0 0 1 1 1 1 1 1];
     UtilEst "UTIL_EST" "The utilisation of a task is estimated when it sleeps." "util_est_update(), features.h, v4.17" [0 1 1 1 1 1 1 1];
     UtilEstFastup "UTIL_EST_FASTUP" "The estimate follows a rise at once." "util_est_update(), features.h, v5.5" [0 1 1 1 1 0 0 0];

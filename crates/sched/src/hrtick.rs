@@ -7,7 +7,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
 use crate::weight::NICE_0_LOAD;
-use crate::{Curr, Feature, HrtickDl, HrtickEnd, Sched, SeId};
+use crate::{Curr, Feature, HrtickEnd, Sched, SeId};
 
 /// The timer is not set shorter than this, ns.
 const HRTICK_MIN: u64 = 10_000;
@@ -82,7 +82,7 @@ impl Sched {
     /// Kernel: start_hrtick_dl(), kernel/sched/deadline.c, v6.12, v7.2.
     pub(crate) fn hrtick_start_dl(&mut self, cpu: CpuId, task: TaskId) {
         let left = self.task(task).dl_runtime;
-        if self.kernel.rules.hrtick_dl == HrtickDl::On && left > 0 {
+        if self.kernel.has(Feature::HrtickDl) && left > 0 {
             self.hrtick_start(cpu, left as u64);
         }
     }

@@ -10,7 +10,7 @@ mod attach;
 use crate::level::Level;
 use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, Scale, add_positive, sub_positive};
 use crate::weight::LOAD_SHIFT;
-use crate::{CfsRq, CfsRqId, Entity, Feature, Kernel, PeltClock, PeltSums, RunnableAvg, Sched, SeId, TgId};
+use crate::{CfsRq, CfsRqId, Entity, Feature, Kernel, PeltClock, PeltSums, Sched, SeId, TgId};
 
 /// What [`Sched::update_load_avg`] does besides ageing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Entity {
     /// Kernel: se_runnable(), kernel/sched/sched.h, v6.12.
     #[inline]
     fn runnable(&self, kernel: &Kernel) -> u64 {
-        if self.sched_delayed || kernel.rules.runnable_avg == RunnableAvg::Off {
+        if self.sched_delayed || !kernel.has(Feature::RunnableAvg) {
             0
         } else if self.my_q.is_none() {
             self.on_rq.into()
@@ -119,7 +119,7 @@ impl CfsRq {
     #[inline]
     fn age(&mut self, kernel: &Kernel, now: u64) -> bool {
         let load = scale_load_down(kernel, self.load.weight);
-        let on = kernel.rules.runnable_avg == RunnableAvg::On;
+        let on = kernel.has(Feature::RunnableAvg);
         let runnable = if on { self.h_nr_runnable.into() } else { 0 };
         let crossed = self.avg.update_sum(now, load, runnable, self.curr.is_some());
         if crossed {

@@ -1,4 +1,4 @@
-//! Rules with more than two forms: one enum each, gathered in [`Rules`].
+//! Rules of several forms, of which each kernel has one: an enum each, gathered in [`Rules`].
 //!
 //! Kernel strings choose a form by `NAME=form`, as in `v6.3+RECENT_USED_CPU=off`.
 
@@ -337,13 +337,6 @@ rules! {
         Deadline "deadline",
     } [Slice Slice Slice Slice Slice Slice Slice Deadline];
 
-    hrtick_dl: HrtickDl "HRTICK_DL" "Where a deadline budget ends." "set_next_task_dl(), features.h; v7.2 on x86 by default" {
-        /// At the tick.
-        Off "off",
-        /// By the slice timer.
-        On "on",
-    } [Off Off Off Off Off Off Off On];
-
     bandwidth_slices: BandwidthSlices "BANDWIDTH_SLICES" "For how long the time is good that a CPU took of a group's quota." "expire_cfs_rq_runtime(), __return_cfs_rq_runtime(), start_cfs_slack_bandwidth(), v5.3, v5.4" {
         /// It is given back only in the period in which it was taken, and each time puts off that it is handed out.
         Period "period",
@@ -643,13 +636,6 @@ rules! {
         /// Not below what the average needs.
         Floor "floor",
     } [Plain Plain Floor32 Floor32 Floor32 Floor32 Floor32 Floor];
-
-    runnable_avg: RunnableAvg "RUNNABLE_AVG" "Whether runnable time is averaged." "___update_load_sum()" {
-        /// No.
-        Off "off",
-        /// Yes.
-        On "on",
-    } [Off Off On On On On On On];
 
     pipe_wake: PipeWake "PIPE_WAKE" "Whom a read wakes of those that wait to write to a pipe, and a write of those that wait to read." "pipe_read(), pipe_write(), fs/pipe.c; obeyed by the engine" {
         /// All, when a page was freed or anything written.

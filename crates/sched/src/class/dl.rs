@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn who_wakes_after_the_deadline_waits_for_the_next_period() {
         for (runs, name) in [(4, "with budget left"), (7, "without")] {
-            let found = by_kernel("+HRTICK_DL=off", |kernel| {
+            let found = by_kernel("+NO_HRTICK_DL", |kernel| {
                 let (mut lab, task) = lab_with(kernel, 5, 10, 100);
                 lab.run(runs * MS);
                 lab.sleep(task);

@@ -3,7 +3,7 @@
 
 use super::adjust;
 use crate::pelt::{LOAD_AVG_MAX, sub_positive};
-use crate::{CfsRqId, Curr, Feature, PeltClock, RunnableAvg, Sched, SchedAvg, SeId, UpdateFlags};
+use crate::{CfsRqId, Curr, Feature, PeltClock, Sched, SchedAvg, SeId, UpdateFlags};
 use schedlab_units::{TaskId, Time};
 
 impl Sched {
@@ -225,7 +225,7 @@ impl Sched {
         let weight =
             if self.kernel.has(Feature::InitialUtilUnscaled) { self.scale_load_down(weight) } else { weight };
         let (queue_util, queue_load) = (queue.avg.util_avg, queue.avg.load_avg);
-        let runnable_on = self.kernel.rules.runnable_avg == RunnableAvg::On;
+        let runnable_on = self.kernel.has(Feature::RunnableAvg);
         let avg = &mut self.se_mut(se).avg;
         if cap > 0 {
             let cap = cap as u64;
