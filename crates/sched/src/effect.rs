@@ -116,6 +116,11 @@ pub enum Effect {
         /// Begins (true) or ends.
         on: bool,
     },
+    /// A CPU must be interrupted to let queues run again ([`crate::Sched::cfsb_csd_unthrottle`]).
+    Unthrottle {
+        /// Who lets them run.
+        cpu: CpuId,
+    },
     /// The group's period timer must be started: first expiry at this clock.
     StartPeriodTimer {
         /// Group.

@@ -175,6 +175,7 @@ features! {
     RegroupWakes "REGROUP_WAKES" "A task that is put into a group while it waits may preempt the running one." "sched_move_task(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that comes into any other class while it runs is asked to make way, not only one that becomes fair." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     BandwidthPerTask "BANDWIDTH_PER_TASK" "Throttling stops tasks at their exit to user mode, not the group's queue." "throttle_cfs_rq(), v6.18" [0 0 0 0 0 0 0 1];
+    UnthrottleAsync "UNTHROTTLE_ASYNC" "The timer that hands out quota interrupts other CPUs, which let their queues run again." "unthrottle_cfs_rq_async(), v6.4" [0 0 0 0 0 1 1 1];
     HzBw "HZ_BW" "Bandwidth control keeps the tick on full-dynticks CPUs." "features.h, v6.7; obeyed by nothing: no CPU is in full-dynticks mode" [0 0 0 0 0 1 0 0];
     RtPushIpi "RT_PUSH_IPI" "A CPU that has room for RT tasks interrupts those that have some to give, which push, in place of taking them." "pull_rt_task(), features.h; v7.2 and late stable releases only with PREEMPT_RT" [1 1 1 1 1 1 1 0];
     RtRuntimeShare "RT_RUNTIME_SHARE" "RT run time is lent between CPUs." "features.h, up to v5.9; obeyed by nothing: lending is left out" [1 1 0 0 0 0 0 0];

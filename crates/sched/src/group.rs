@@ -2,6 +2,7 @@
 
 mod bandwidth;
 mod bandwidth_slices;
+mod bandwidth_timer;
 mod hierarchy;
 mod load_avg;
 mod propagate;

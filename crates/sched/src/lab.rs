@@ -177,6 +177,10 @@ impl Lab {
                     self.sched.rto_push_irq_work(cpu, self.time());
                     continue;
                 }
+                Effect::Unthrottle { cpu } => {
+                    self.sched.cfsb_csd_unthrottle(cpu, self.time());
+                    continue;
+                }
                 Effect::StartPeriodTimer { tg, at } => (at, Timer::Period(tg)),
                 Effect::StartSlackTimer { tg, at } => (at, Timer::Slack(tg)),
                 Effect::StartRtPeriodTimer { at } => (at, Timer::RtPeriod),
@@ -222,9 +226,9 @@ impl Lab {
                 }
                 Some(Time(self.now + self.sched.tick_ns()))
             }
-            Timer::Period(tg) => self.sched.period_timer(tg, now),
+            Timer::Period(tg) => self.sched.period_timer(tg, CpuId(0), now),
             Timer::Slack(tg) => {
-                self.sched.slack_timer(tg, now);
+                self.sched.slack_timer(tg, CpuId(0), now);
                 None
             }
             Timer::RtPeriod => self.sched.rt_period_timer(now),

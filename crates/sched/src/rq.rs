@@ -83,6 +83,8 @@ pub struct Rq {
     pub last_blocked_load_update: u64,
     /// Queues whose averages must be aged, children before parents.
     pub leaf_cfs_rqs: Vec<CfsRqId>,
+    /// Queues that were given time, which this CPU was interrupted to let run (v6.4).
+    pub cfsb_csd_list: Vec<CfsRqId>,
     /// Blocked load may still decay.
     pub has_blocked_load: bool,
     /// Tick stopped because idle.
@@ -179,6 +181,7 @@ impl Rq {
             next_balance: 0,
             last_blocked_load_update: 0,
             leaf_cfs_rqs: Vec::new(),
+            cfsb_csd_list: Vec::new(),
             has_blocked_load: false,
             nohz_tick_stopped: false,
             cpu_capacity_orig: capacity,

@@ -69,6 +69,10 @@ impl Engine<'_> {
                 self.cpus[cpu].nohz_kick = true;
                 self.notify(by, cpu);
             }
+            Effect::Unthrottle { cpu } => {
+                self.cpus[cpu].unthrottle = true;
+                self.notify(by, cpu);
+            }
             Effect::RtPush { cpu } => {
                 self.cpus[cpu].rt_push = true;
                 self.notify(by, cpu);
@@ -89,9 +93,16 @@ impl Engine<'_> {
             Effect::TgLoadAvgWrite { tg, cpu } => self.tg_load_avg(tg, cpu, true),
             Effect::TgLoadAvgRead { tg, cpu } => self.tg_load_avg(tg, cpu, false),
             Effect::Throttled { .. } => {}
-            Effect::StartPeriodTimer { tg, at } => self.queue.push(self.not_before(at), Event::Period { tg }),
-            Effect::StartSlackTimer { tg, at } => self.queue.push(self.not_before(at), Event::Slack { tg }),
-            Effect::StartRtPeriodTimer { at } => self.queue.push(self.not_before(at), Event::RtPeriod),
+            // These timers stay where they were started.
+            Effect::StartPeriodTimer { tg, at } => {
+                self.queue.push(self.not_before(at), Event::Period { tg, cpu: by })
+            }
+            Effect::StartSlackTimer { tg, at } => {
+                self.queue.push(self.not_before(at), Event::Slack { tg, cpu: by })
+            }
+            Effect::StartRtPeriodTimer { at } => {
+                self.queue.push(self.not_before(at), Event::RtPeriod { cpu: by })
+            }
             Effect::StartDlTimer { task, at } => {
                 self.queue.push(self.not_before(at), Event::Replenish { task })
             }

@@ -42,6 +42,8 @@ pub(crate) struct Cpu {
     pub own_list: bool,
     /// Balancing for the idle was asked for.
     pub nohz_kick: bool,
+    /// It was asked to let queues run that have quota again.
+    pub unthrottle: bool,
     /// It was asked to push RT tasks.
     pub rt_push: bool,
     /// It does without ticks while idle.
@@ -91,6 +93,7 @@ impl Cpu {
             heard: None,
             own_list: false,
             nohz_kick: false,
+            unthrottle: false,
             rt_push: false,
             tick_stopped: false,
             tick_armed: false,

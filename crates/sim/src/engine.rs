@@ -453,9 +453,9 @@ impl<'a> Engine<'a> {
             Event::HrTick { cpu, number } => self.hrtick(cpu, number),
             Event::Deeper { cpu, number } => self.deeper(cpu, number),
             Event::Start { spec } => self.start(spec),
-            Event::Period { tg } => self.period(tg),
-            Event::Slack { tg } => self.slack(tg),
-            Event::RtPeriod => self.rt_period(),
+            Event::Period { tg, cpu } => self.period(tg, cpu),
+            Event::Slack { tg, cpu } => self.slack(tg, cpu),
+            Event::RtPeriod { cpu } => self.rt_period(cpu),
             Event::Replenish { task } => self.replenish(task),
             Event::Irq { source } => self.source(source),
             Event::Pass { number } => {

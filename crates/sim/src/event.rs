@@ -26,11 +26,11 @@ pub(crate) enum Event {
     /// A task begins by itself.
     Start { spec: SpecId },
     /// A group's quota is renewed.
-    Period { tg: TgId },
+    Period { tg: TgId, cpu: CpuId },
     /// Quota that CPUs returned is handed out.
-    Slack { tg: TgId },
+    Slack { tg: TgId, cpu: CpuId },
     /// The period of RT throttling is over.
-    RtPeriod,
+    RtPeriod { cpu: CpuId },
     /// A deadline task gets a new budget.
     Replenish { task: TaskId },
     /// A source interrupts its CPU.

@@ -134,6 +134,10 @@ impl Engine<'_> {
         let ns = if watched { 0 } else { self.paths.ipi_handle };
         let hit = self.interrupt(cpu, ns);
         self.drain_wake_list(cpu);
+        if std::mem::take(&mut self.cpus[cpu].unthrottle) {
+            self.sched.cfsb_csd_unthrottle(cpu, self.now);
+            self.effects(cpu, Context::Hardirq);
+        }
         if std::mem::take(&mut self.cpus[cpu].rt_push) {
             self.sched.rto_push_irq_work(cpu, self.now);
             self.effects(cpu, Context::Hardirq);

@@ -4,6 +4,7 @@
 //! for long stops, and its tick is armed again when it has something to run. An
 //! idle CPU without a tick costs no events.
 
+use schedlab_sched::TgId;
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
@@ -155,41 +156,36 @@ impl Engine<'_> {
         self.irq_return(cpu, hit);
     }
 
-    /// The CPU whose timers serve the whole machine.
-    fn timekeeper(&self) -> CpuId {
-        self.sched.domains.span.first().unwrap_or_default()
-    }
-
     /// A group's quota is renewed.
-    pub fn period(&mut self, tg: schedlab_sched::TgId) {
-        let cpu = self.timekeeper();
-        if self.put_off(cpu, Event::Period { tg }) {
+    pub fn period(&mut self, tg: TgId, cpu: CpuId) {
+        let cpu = self.instead_of(cpu);
+        if self.put_off(cpu, Event::Period { tg, cpu }) {
             return;
         }
         self.by_interrupt(cpu, |engine| {
-            if let Some(next) = engine.sched.period_timer(tg, engine.now) {
-                engine.queue.push(next.max(engine.now), Event::Period { tg });
+            if let Some(next) = engine.sched.period_timer(tg, cpu, engine.now) {
+                engine.queue.push(next.max(engine.now), Event::Period { tg, cpu });
             }
         });
     }
 
     /// Returned quota is handed out.
-    pub fn slack(&mut self, tg: schedlab_sched::TgId) {
-        let cpu = self.timekeeper();
-        if !self.put_off(cpu, Event::Slack { tg }) {
-            self.by_interrupt(cpu, |engine| engine.sched.slack_timer(tg, engine.now));
+    pub fn slack(&mut self, tg: TgId, cpu: CpuId) {
+        let cpu = self.instead_of(cpu);
+        if !self.put_off(cpu, Event::Slack { tg, cpu }) {
+            self.by_interrupt(cpu, |engine| engine.sched.slack_timer(tg, cpu, engine.now));
         }
     }
 
     /// The period of RT throttling is over.
-    pub fn rt_period(&mut self) {
-        let cpu = self.timekeeper();
-        if self.put_off(cpu, Event::RtPeriod) {
+    pub fn rt_period(&mut self, cpu: CpuId) {
+        let cpu = self.instead_of(cpu);
+        if self.put_off(cpu, Event::RtPeriod { cpu }) {
             return;
         }
         self.by_interrupt(cpu, |engine| {
             if let Some(next) = engine.sched.rt_period_timer(engine.now) {
-                engine.queue.push(next.max(engine.now), Event::RtPeriod);
+                engine.queue.push(next.max(engine.now), Event::RtPeriod { cpu });
             }
         });
     }

@@ -7,7 +7,7 @@
 //! tasks leave one by one, each on its way to user mode, so that a task that holds a
 //! lock in the kernel is not stopped; those that are off wait in the queue's limbo.
 //!
-//! Left out: periods scaled up when they are too short to be kept.
+//! When the timer hands out time: `bandwidth_timer.rs`.
 
 use alloc::vec::Vec;
 use core::mem::take;
@@ -23,7 +23,7 @@ use crate::{
 /// What a CPU keeps for the next time when its queue runs empty, ns.
 const MIN_CFS_RQ_RUNTIME: i64 = 1_000_000;
 /// Time left in a period below which nothing is handed out any more, ns.
-const MIN_BANDWIDTH_EXPIRATION: u64 = 2_000_000;
+pub(super) const MIN_BANDWIDTH_EXPIRATION: u64 = 2_000_000;
 /// After this time returned slices are handed out, ns.
 const CFS_BANDWIDTH_SLACK_PERIOD: u64 = 5_000_000;
 
@@ -60,7 +60,7 @@ impl Sched {
     }
 
     /// Kernel: __refill_cfs_bandwidth_runtime(), kernel/sched/fair.c, v6.12.
-    fn refill(&mut self, tg: TgId, now: Time) {
+    pub(super) fn refill(&mut self, tg: TgId, now: Time) {
         let pool = &mut self.tgs[tg.0 as usize].bandwidth;
         if let Some(quota) = pool.quota {
             pool.runtime = (pool.runtime + quota).min(quota + pool.burst);
@@ -122,7 +122,7 @@ impl Sched {
         queue.runtime_remaining > 0
     }
 
-    fn bandwidth_slice(&self) -> u64 {
+    pub(super) fn bandwidth_slice(&self) -> u64 {
         self.kernel.tunables.cfs_bandwidth_slice_us * 1000
     }
 
@@ -460,85 +460,6 @@ impl Sched {
             level = self.se(se).parent;
         }
         self.add_nr_running(cpu, all);
-    }
-
-    /// The period timer of a group expired. Returns when it expires next, if it goes on.
-    ///
-    /// Kernel: sched_cfs_period_timer(), do_sched_cfs_period_timer(), kernel/sched/fair.c, v6.12.
-    pub fn period_timer(&mut self, tg: TgId, now: Time) -> Option<Time> {
-        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
-        if pool.quota.is_none() {
-            pool.period_active = false;
-            return None;
-        }
-        let mut overrun = 0;
-        while pool.period_expires <= now.0 {
-            pool.period_expires += pool.period;
-            overrun += 1;
-        }
-        pool.nr_periods += overrun;
-        let throttled = !pool.throttled_cfs_rq.is_empty();
-        let idle = pool.idle && !throttled;
-        pool.period_active = !idle;
-        if throttled {
-            pool.nr_throttled += overrun;
-        }
-        self.refill(tg, now);
-        if idle {
-            return None;
-        }
-        let mut waiting = throttled;
-        while waiting && self.tg(tg).bandwidth.runtime > 0 {
-            waiting = self.distribute_cfs_runtime(tg, now);
-        }
-        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
-        pool.idle = !throttled;
-        Some(Time(pool.period_expires))
-    }
-
-    /// The timer that hands out returned time expired; or did so before, if it was put off since.
-    ///
-    /// Kernel: do_sched_cfs_slack_timer(), kernel/sched/fair.c, v6.12.
-    pub fn slack_timer(&mut self, tg: TgId, now: Time) {
-        let slice = self.bandwidth_slice();
-        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
-        if pool.slack_expires.is_none_or(|at| now.0 < at) {
-            return;
-        }
-        pool.slack_expires = None;
-        let soon = pool.period_expires < now.0 + MIN_BANDWIDTH_EXPIRATION;
-        if !soon && pool.quota.is_some() && pool.runtime > slice {
-            self.distribute_cfs_runtime(tg, now);
-        }
-    }
-
-    /// Gives throttled queues as much as they need to run. True if some still wait.
-    ///
-    /// Kernel: distribute_cfs_runtime(), kernel/sched/fair.c, v6.12. There other CPUs do
-    /// their part by interrupt; here at once.
-    fn distribute_cfs_runtime(&mut self, tg: TgId, now: Time) -> bool {
-        for cfs in self.tg(tg).bandwidth.throttled_cfs_rq.clone() {
-            let cpu = self.cfs(cfs).cpu;
-            self.update_rq_clock(cpu, now);
-            if self.cfs(cfs).curr.is_some() {
-                self.update_curr(cfs);
-            }
-            let pool = &mut self.tgs[tg.0 as usize].bandwidth;
-            if pool.runtime == 0 {
-                return true;
-            }
-            let needed = (1 - self.cfs_rqs[cfs.0 as usize].runtime_remaining).max(0) as u64;
-            let amount = needed.min(pool.runtime);
-            pool.runtime -= amount;
-            let expires = pool.runtime_expires;
-            let queue = self.cfs_mut(cfs);
-            queue.runtime_remaining += amount as i64;
-            queue.runtime_expires = expires;
-            if queue.runtime_remaining > 0 {
-                self.unthrottle_cfs_rq(cfs);
-            }
-        }
-        !self.tg(tg).bandwidth.throttled_cfs_rq.is_empty()
     }
 
     /// The task must leave its queue on its way to user mode.

@@ -1,0 +1,200 @@
+//! Timers that hand out a group's CPU time: one at each period, one for what was returned.
+//!
+//! A timer expires on one CPU, and gives throttled queues of all CPUs as much as they need to run. From v6.4 on it lets
+//! only its own CPU's run; the others are interrupted and do it themselves.
+//!
+//! Left out: periods scaled up when they are too short to be kept.
+
+use core::mem::take;
+
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use super::bandwidth::MIN_BANDWIDTH_EXPIRATION;
+use crate::{CfsRqId, Effect, Feature, Sched, TgId};
+
+impl Sched {
+    /// The period timer of a group expired on a CPU. Returns when it expires next, if it goes on.
+    ///
+    /// Kernel: sched_cfs_period_timer(), do_sched_cfs_period_timer(), kernel/sched/fair.c, v6.12.
+    pub fn period_timer(&mut self, tg: TgId, this: CpuId, now: Time) -> Option<Time> {
+        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+        if pool.quota.is_none() {
+            pool.period_active = false;
+            return None;
+        }
+        let mut overrun = 0;
+        while pool.period_expires <= now.0 {
+            pool.period_expires += pool.period;
+            overrun += 1;
+        }
+        pool.nr_periods += overrun;
+        let throttled = !pool.throttled_cfs_rq.is_empty();
+        let idle = pool.idle && !throttled;
+        pool.period_active = !idle;
+        if throttled {
+            pool.nr_throttled += overrun;
+        }
+        self.refill(tg, now);
+        if idle {
+            return None;
+        }
+        let mut waiting = throttled;
+        while waiting && self.tg(tg).bandwidth.runtime > 0 {
+            waiting = self.distribute_cfs_runtime(tg, this, now);
+        }
+        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+        pool.idle = !throttled;
+        Some(Time(pool.period_expires))
+    }
+
+    /// The timer that hands out returned time expired on a CPU; or did so before, if it was put off since.
+    ///
+    /// Kernel: do_sched_cfs_slack_timer(), kernel/sched/fair.c, v6.12.
+    pub fn slack_timer(&mut self, tg: TgId, this: CpuId, now: Time) {
+        let slice = self.bandwidth_slice();
+        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+        if pool.slack_expires.is_none_or(|at| now.0 < at) {
+            return;
+        }
+        pool.slack_expires = None;
+        let soon = pool.period_expires < now.0 + MIN_BANDWIDTH_EXPIRATION;
+        if !soon && pool.quota.is_some() && pool.runtime > slice {
+            self.distribute_cfs_runtime(tg, this, now);
+        }
+    }
+
+    /// Gives throttled queues as much as they need to run. True if some still wait for time.
+    ///
+    /// Kernel: distribute_cfs_runtime(), kernel/sched/fair.c, v6.1, v6.12.
+    fn distribute_cfs_runtime(&mut self, tg: TgId, this: CpuId, now: Time) -> bool {
+        let mut lacks = false;
+        let mut own = None;
+        for cfs in self.tg(tg).bandwidth.throttled_cfs_rq.clone() {
+            let cpu = self.cfs(cfs).cpu;
+            if self.tg(tg).bandwidth.runtime == 0 {
+                lacks = true;
+                break;
+            }
+            if self.rqs[cpu].cfsb_csd_list.contains(&cfs) {
+                continue;
+            }
+            self.update_rq_clock(cpu, now);
+            if self.cfs(cfs).curr.is_some() {
+                self.update_curr(cfs);
+            }
+            if !self.give_runtime(cfs) {
+                lacks = true;
+            } else if !self.kernel.has(Feature::UnthrottleAsync) {
+                self.unthrottle_cfs_rq(cfs);
+            } else if cpu == this {
+                own = Some(cfs);
+            } else {
+                self.unthrottle_cfs_rq_async(cfs);
+            }
+        }
+        if let Some(cfs) = own {
+            self.unthrottle_cfs_rq(cfs);
+        }
+        // One that was let run may have found others without time.
+        lacks
+            || !self.kernel.has(Feature::UnthrottleAsync)
+                && !self.tg(tg).bandwidth.throttled_cfs_rq.is_empty()
+    }
+
+    /// Gives a queue as much as it needs to run, or what is left. True if that is enough.
+    fn give_runtime(&mut self, cfs: CfsRqId) -> bool {
+        let queue = self.cfs(cfs);
+        let (tg, needed) = (queue.tg, (1 - queue.runtime_remaining).max(0) as u64);
+        let pool = &mut self.tgs[tg.0 as usize].bandwidth;
+        let amount = needed.min(pool.runtime);
+        pool.runtime -= amount;
+        let expires = pool.runtime_expires;
+        let queue = self.cfs_mut(cfs);
+        queue.runtime_remaining += amount as i64;
+        queue.runtime_expires = expires;
+        queue.runtime_remaining > 0
+    }
+
+    /// Has the CPU of a queue let it run.
+    ///
+    /// Kernel: __unthrottle_cfs_rq_async(), kernel/sched/fair.c, v6.12.
+    fn unthrottle_cfs_rq_async(&mut self, cfs: CfsRqId) {
+        let cpu = self.cfs(cfs).cpu;
+        let list = &mut self.rqs[cpu].cfsb_csd_list;
+        list.push(cfs);
+        if list.len() == 1 {
+            self.effects.push(Effect::Unthrottle { cpu });
+        }
+    }
+
+    /// A CPU that was interrupted for it lets queues run that were given time.
+    ///
+    /// Kernel: __cfsb_csd_unthrottle(), kernel/sched/fair.c, v6.12.
+    pub fn cfsb_csd_unthrottle(&mut self, cpu: CpuId, now: Time) {
+        self.update_rq_clock(cpu, now);
+        for cfs in take(&mut self.rqs[cpu].cfsb_csd_list) {
+            if self.cfs(cfs).throttled {
+                self.unthrottle_cfs_rq(cfs);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::by_kernel;
+    use crate::lab::{Lab, MS};
+    use crate::{Effect, NICE_0_LOAD, NewTask, TgId};
+
+    #[test]
+    fn other_cpus_are_let_go_on_at_once_or_interrupted_and_asked_once() {
+        let told = |kernel: &str| -> String {
+            let mut lab = Lab::new(kernel, "1x1x3").without_ticks();
+            let now = lab.time();
+            let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), now);
+            lab.sched.set_bandwidth(group, Some(20 * MS), 100 * MS, 0, now);
+            for cpu in 0..3 {
+                let spec = NewTask { tg: group, ..lab.spec() };
+                lab.fork("hog", cpu, spec);
+            }
+            for _ in 0..20 {
+                lab.run(MS);
+                for cpu in 0..3 {
+                    lab.sched.tick(CpuId(cpu), lab.time());
+                }
+
+                lab.settle();
+            }
+            let throttled = |lab: &Lab| -> String {
+                let queues = lab.sched.tg(group).cfs_rq.iter();
+                queues.map(|&cfs| if lab.sched.cfs(cfs).throttled { 'x' } else { '.' }).collect()
+            };
+            let mut told = throttled(&lab);
+            lab.sched.effects.clear();
+            // It is late, and expires again before the others were there.
+            lab.now += 200 * MS;
+            for _ in 0..2 {
+                lab.sched.period_timer(group, CpuId(1), lab.time());
+                told += &format!(" timer {}", throttled(&lab));
+                lab.now += 100 * MS;
+            }
+            for effect in core::mem::take(&mut lab.sched.effects) {
+                if let Effect::Unthrottle { cpu } = effect {
+                    lab.sched.cfsb_csd_unthrottle(cpu, lab.time());
+                    told += &format!(" irq {} {}", cpu.0, throttled(&lab));
+                }
+            }
+            told
+        };
+        expect![[r#"
+            v4.13..v6.3: xxx timer ... timer ...
+            v6.10..v7.2: xxx timer x.x timer x.x irq 2 x.. irq 0 ..."#]].assert_eq(&by_kernel("", told));
+    }
+}
