@@ -214,7 +214,7 @@ impl Shadow {
         // Nor does any tell a budget, which might end by a timer: `budget_timers` keeps account of those.
         sched.kernel.features.set(Feature::HrtickDl, false);
         let tunables = &mut sched.kernel.tunables;
-        tunables.rt_runtime_us = tunables.rt_period_us;
+        (tunables.rt_runtime_us, tunables.fair_server_runtime_ns) = (tunables.rt_period_us, 0);
         Shadow {
             sched,
             start: Time::ZERO,

@@ -76,6 +76,12 @@ tunables! {
     rt_period_us = 1_000_000, POSITIVE;
     /// RT time per period, us; equal to the period means no limit.
     rt_runtime_us = 950_000, 0..=2_147_483_647;
+    /// Time that tasks of SCHED_RR have in turn, ms.
+    rr_timeslice_ms = 100, POSITIVE;
+    /// v6.12: time per period of a CPU that fair tasks get beside RT tasks, ns; 0 is none.
+    fair_server_runtime_ns = 50_000_000, 0..=4_194_304_000;
+    /// v6.12: that period, ns.
+    fair_server_period_ns = 1_000_000_000, 100_000..=4_194_304_000;
     /// v7.2 cache-aware balancing: epoch, jiffies.
     llc_epoch_period = 2, U32;
     /// Epochs without a scan after which the preference is dropped.

@@ -1,7 +1,8 @@
 //! What a folder of recorded facts says of the kernel's switches and numbers.
 //!
 //! `sched_features.txt` is /sys/kernel/debug/sched/features, `debug_sched.txt` the files
-//! beside it, each with its content. What stands there was in force while the recording
+//! beside it, each with its content, `sysctl.txt` those of /proc/sys/kernel, where up to v5.12
+//! most of these numbers are. What stands there was in force while the recording
 //! was made, whatever the kernel of that number has by default. `config.txt` has lines of the
 //! configuration it was built with, `cmdline.txt` what it was booted with.
 
@@ -45,43 +46,53 @@ pub fn apply_features(kernel: &mut Kernel, features: &str) {
     }
 }
 
-/// Sets the numbers of a kernel as recorded on a machine with so many CPUs online. Those
+/// Sets the numbers of a kernel as recorded in such files on a machine with so many CPUs online. Those
 /// that grow with the CPUs are recorded as they were in force.
-pub fn apply_tunables(kernel: &mut Kernel, debug_sched: &str, nr_online: usize) {
+pub fn apply_tunables(kernel: &mut Kernel, files: [&str; 2], nr_online: usize) {
+    let lines = || files.into_iter().flat_map(str::lines).filter_map(in_force);
+    for (_, name, value) in lines() {
+        if name == "tunable_scaling" {
+            let _ = kernel.switch(&format!("{name}={value}"));
+        }
+    }
     let one = Tunables { base_slice_ns: 1, ..kernel.tunables.clone() };
-    let mut factor = Scaled::new(&one, nr_online).base_slice;
-    let lines = || debug_sched.lines().filter_map(|line| line.split_once(' '));
-    for (path, value) in lines() {
-        if path.ends_with("/tunable_scaling") {
-            let _ = kernel.switch(&format!("tunable_scaling={}", value.trim()));
-            let one = Tunables { base_slice_ns: 1, ..kernel.tunables.clone() };
-            factor = Scaled::new(&one, nr_online).base_slice;
-        }
-    }
-    for (path, value) in lines() {
-        let (folder, name) = path.rsplit_once('/').unwrap_or_default();
-        if folder.ends_with("/llc_balancing") {
-            let word = match (name, value.trim()) {
-                ("enabled", "0") => "NO_SCHED_CACHE".to_string(),
-                (_, value) => format!("llc_{name}={value}"),
-            };
+    let factor = Scaled::new(&one, nr_online).base_slice;
+    for (folder, name, value) in lines() {
+        if let Some(word) = word_of(folder, name, value, factor) {
             let _ = kernel.switch(&word);
-            continue;
-        }
-        match (name, value.trim().parse::<u64>()) {
-            ("latency_ns" | "min_granularity_ns" | "wakeup_granularity_ns" | "base_slice_ns", Ok(number)) => {
-                let _ = kernel.switch(&format!("{name}={}", number / factor));
-            }
-            ("migration_cost_ns" | "nr_migrate" | "idle_min_granularity_ns", Ok(number)) => {
-                let _ = kernel.switch(&format!("{name}={number}"));
-            }
-            ("preempt", _) => {
-                let model = value.split(['(', ')']).nth(1).unwrap_or_default();
-                let _ = kernel.switch(&format!("preempt={model}"));
-            }
-            _ => {}
         }
     }
+}
+
+/// The word of a kernel string that sets what a recorded file says. Some numbers grew by a factor with the CPUs.
+fn word_of(folder: &str, name: &str, value: &str, factor: u64) -> Option<String> {
+    let number = value.parse::<u64>();
+    Some(match name {
+        "enabled" if folder.ends_with("/llc_balancing") && value == "0" => "NO_SCHED_CACHE".into(),
+        _ if folder.ends_with("/llc_balancing") => format!("llc_{name}={value}"),
+        _ if folder.ends_with("/fair_server/cpu0") => format!("fair_server_{name}_ns={value}"),
+        "latency_ns" | "min_granularity_ns" | "wakeup_granularity_ns" | "base_slice_ns" => {
+            format!("{name}={}", number.ok()? / factor)
+        }
+        "migration_cost_ns"
+        | "nr_migrate"
+        | "idle_min_granularity_ns"
+        | "cfs_bandwidth_slice_us"
+        | "rt_period_us"
+        | "rr_timeslice_ms" => format!("{name}={}", number.ok()?),
+        // -1 is no limit.
+        "rt_runtime_us" => format!("{name}={}", number.unwrap_or(i32::MAX as u64)),
+        "time_avg_ms" => format!("sched_{name}={}", number.ok()?),
+        "preempt" => format!("preempt={}", value.split(['(', ')']).nth(1).unwrap_or_default()),
+        _ => return None,
+    })
+}
+
+/// The folder, name and content of a recorded file; a sysctl has the name that a file of debugfs has for the same.
+fn in_force(line: &str) -> Option<(&str, &str, &str)> {
+    let (path, value) = line.split_once(' ')?;
+    let (folder, name) = path.rsplit_once('/')?;
+    Some((folder, name.strip_prefix("sched_").unwrap_or(name), value.trim()))
 }
 
 #[cfg(test)]
@@ -119,10 +130,10 @@ mod tests {
         let text = "/sys/kernel/debug/sched/llc_balancing/enabled 1\n\
                     /sys/kernel/debug/sched/llc_balancing/epoch_period 7\n\
                     /sys/kernel/debug/sched/llc_balancing/aggr_tolerance 100\n";
-        apply_tunables(&mut kernel, text, 16);
+        apply_tunables(&mut kernel, [text, ""], 16);
         assert_eq!((kernel.tunables.llc_epoch_period, kernel.tunables.llc_aggr_tolerance), (7, 100));
         assert!(kernel.has(Feature::SchedCache));
-        apply_tunables(&mut kernel, "/sys/kernel/debug/sched/llc_balancing/enabled 0\n", 16);
+        apply_tunables(&mut kernel, ["/sys/kernel/debug/sched/llc_balancing/enabled 0\n", ""], 16);
         assert!(!kernel.has(Feature::SchedCache));
     }
 
@@ -135,9 +146,40 @@ mod tests {
                     /sys/kernel/debug/sched/migration_cost_ns 250000\n\
                     /sys/kernel/debug/sched/preempt none voluntary (full) \n\
                     /sys/kernel/debug/sched/verbose Y\n";
-        apply_tunables(&mut kernel, text, 16);
+        apply_tunables(&mut kernel, [text, ""], 16);
         assert_eq!(kernel.tunables.base_slice_ns, 2_000_000, "eight CPUs and more have four times that");
         assert_eq!(kernel.tunables.migration_cost_ns, 250_000);
         assert_eq!(kernel.preempt.model, PreemptModel::Full);
+    }
+
+    #[test]
+    fn what_sysctls_set_replaces_the_defaults_too() {
+        let mut kernel = Kernel::parse("v5.10").unwrap();
+        let text = "/proc/sys/kernel/sched_latency_ns 24000000\n\
+                    /proc/sys/kernel/sched_min_granularity_ns 10000000\n\
+                    /proc/sys/kernel/sched_rr_timeslice_ms 30\n\
+                    /proc/sys/kernel/sched_cfs_bandwidth_slice_us 3000\n\
+                    /proc/sys/kernel/sched_rt_period_us 500000\n\
+                    /proc/sys/kernel/sched_rt_runtime_us -1\n\
+                    /proc/sys/kernel/sched_tunable_scaling 2\n\
+                    /proc/sys/kernel/sched_wakeup_granularity_ns 15000000\n\
+                    /proc/sys/kernel/sched_schedstats 1\n";
+        let server = "/sys/kernel/debug/sched/fair_server/cpu0/runtime 20000000\n\
+                      /sys/kernel/debug/sched/fair_server/cpu0/period 400000000\n";
+        apply_tunables(&mut kernel, [server, text], 4);
+        let expected = Tunables {
+            latency_ns: 6_000_000,
+            min_granularity_ns: 2_500_000,
+            wakeup_granularity_ns: 3_750_000,
+            tunable_scaling: 2,
+            rr_timeslice_ms: 30,
+            cfs_bandwidth_slice_us: 3_000,
+            rt_period_us: 500_000,
+            rt_runtime_us: i32::MAX as u64,
+            fair_server_runtime_ns: 20_000_000,
+            fair_server_period_ns: 400_000_000,
+            ..Kernel::parse("v5.10").unwrap().tunables
+        };
+        assert_eq!(kernel.tunables, expected);
     }
 }

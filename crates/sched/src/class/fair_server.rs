@@ -1,6 +1,6 @@
 //! The fair server: a deadline server that runs fair tasks which RT tasks keep waiting.
 //!
-//! It has 50 ms of each second, and puts them off for as long as it can, as fair tasks may get that much without it.
+//! It has 50 ms of each second if nothing else is set, and puts them off for as long as it can, as fair tasks may get that much without it.
 //!
 //! ```text
 //!    a fair task waits     950 ms   1 s                   1.95 s   2 s
@@ -18,14 +18,6 @@ use schedlab_units::Time;
 use super::dl::add_periods;
 use crate::cfs_rq::before;
 use crate::{Effect, RtThrottle, Sched};
-
-/// Time of the server in each period, ns.
-///
-/// Kernel: dl_server_start(), kernel/sched/deadline.c, v6.12.
-const RUNTIME: i64 = 50_000_000;
-
-/// Its period and relative deadline, ns.
-const PERIOD: u64 = 1_000_000_000;
 
 /// Less than this is no reason to put the server off further, ns.
 ///
@@ -70,26 +62,36 @@ impl Sched {
         if rq.fair_server.state != ServerState::Off
             || rq.rt_queue.is_empty()
             || self.kernel.rules.rt_throttle != RtThrottle::FairServer
-            || !self.limits_rt()
+            || self.fair_server_params().0 == 0
             || self.root_cfs(cpu).h_nr_queued == 0
         {
             return;
         }
+        let (dl_runtime, dl_period) = self.fair_server_params();
         let now = rq.clock;
         let server = &rq.fair_server;
         let past = before(server.deadline, now);
         let laxity = server.deadline.wrapping_sub(now) as i128;
-        let overflow = server.runtime as i128 * PERIOD as i128 > RUNTIME as i128 * laxity;
+        let overflow = server.runtime as i128 * dl_period as i128 > dl_runtime as i128 * laxity;
         if past || overflow && !server.starving {
             self.fair_server_new_period(cpu);
         } else if overflow {
-            self.rqs[cpu].fair_server.runtime = (RUNTIME as i128 * laxity / PERIOD as i128) as i64;
+            self.rqs[cpu].fair_server.runtime = (dl_runtime as i128 * laxity / dl_period as i128) as i64;
         }
         if self.rqs[cpu].fair_server.starving {
             self.fair_server_runs(cpu);
         } else {
             self.fair_server_waits(cpu);
         }
+    }
+
+    /// Time of the server in each period, and its period, which is its relative deadline too; ns.
+    ///
+    /// Kernel: dl_server_apply_params(), kernel/sched/deadline.c, v6.12.
+    fn fair_server_params(&self) -> (u64, u64) {
+        let tunables = &self.kernel.tunables;
+        let period = tunables.fair_server_period_ns;
+        (tunables.fair_server_runtime_ns.min(period), period)
     }
 
     /// Whether fair tasks of a CPU go before its RT tasks.
@@ -99,9 +101,10 @@ impl Sched {
     }
 
     fn fair_server_new_period(&mut self, cpu: CpuId) {
+        let (dl_runtime, dl_period) = self.fair_server_params();
         let rq = &mut self.rqs[cpu];
         let server = &mut rq.fair_server;
-        (server.deadline, server.runtime) = (rq.clock + PERIOD, RUNTIME);
+        (server.deadline, server.runtime) = (rq.clock + dl_period, dl_runtime as i64);
         server.starving = false;
     }
 
@@ -152,9 +155,10 @@ impl Sched {
 
     /// Kernel: replenish_dl_entity(), kernel/sched/deadline.c, v6.12.
     fn fair_server_replenish(&mut self, cpu: CpuId) {
+        let (dl_runtime, dl_period) = self.fair_server_params();
         let rq = &mut self.rqs[cpu];
         let server = &mut rq.fair_server;
-        add_periods(&mut server.deadline, &mut server.runtime, PERIOD, RUNTIME as u64);
+        add_periods(&mut server.deadline, &mut server.runtime, dl_period, dl_runtime);
         if before(server.deadline, rq.clock) {
             self.fair_server_new_period(cpu);
         }
@@ -234,6 +238,26 @@ mod tests {
             v4.13..v6.10: 848 ms, 50
             v6.12..v7.2: 950 ms, 50"#]]
         .assert_eq(&by_kernel("", waits(40_100)));
+    }
+
+    #[test]
+    fn the_time_of_the_server_and_its_period_can_be_set() {
+        let of_400_ms = "+fair_server_period_ns=400000000+fair_server_runtime_ns=100000000";
+        expect![[r#"
+            v4.13..v6.10: 952 ms, 50
+            v6.12..v7.2: 300 ms, 250"#]]
+        .assert_eq(&by_kernel(of_400_ms, waits(0)));
+        let none = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x1");
+            let spec = rt(&lab);
+            lab.fork("rt", 0, spec);
+            let fair = lab.hog("fair", 0);
+            format!("{}", lab.shares(&[fair], 4000 * MS)[0])
+        };
+        expect![[r#"
+            v4.13..v6.10: 49
+            v6.12..v7.2: 0"#]]
+        .assert_eq(&by_kernel("+fair_server_runtime_ns=0", none));
     }
 
     #[test]

@@ -10,11 +10,6 @@ use schedlab_units::{TaskId, Time};
 use crate::class::Class;
 use crate::{Effect, EnqueueFlags, Policy, Pressure, Rq, RtThrottle, Sched};
 
-/// Time an RR task runs before the next of its priority, ms.
-///
-/// Kernel: RR_TIMESLICE, include/linux/sched/rt.h.
-const RR_TIMESLICE_MS: u64 = 100;
-
 impl Policy {
     /// RT priority, 1..=99; 0 for all others.
     #[inline]
@@ -222,7 +217,8 @@ impl Sched {
         self.update_curr_rt(cpu);
         self.update_rt_rq_load_avg(cpu, true);
         let Policy::Rr(priority) = self.task(task).policy else { return };
-        let slice = ((RR_TIMESLICE_MS * self.kernel.tunables.hz / 1000) as u32).max(1);
+        let tunables = &self.kernel.tunables;
+        let slice = (tunables.rr_timeslice_ms * tunables.hz).div_ceil(1000) as u32;
         let left = &mut self.task_mut(task).rr_ticks_left;
         *left = if *left == 0 { slice } else { *left } - 1;
         if *left > 0 {
@@ -276,9 +272,15 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_of_round_robin_is_100_ms_in_whole_ticks() {
-        for (hz, ticks) in [(100, 10), (250, 25), (300, 30), (1000, 100)] {
-            let found = by_kernel(&format!("+hz={hz}"), |kernel| {
+    fn a_turn_of_round_robin_is_100_ms_or_what_is_set_in_whole_ticks() {
+        for (with, ticks) in [
+            ("+hz=100", 10),
+            ("+hz=250", 25),
+            ("+hz=300", 30),
+            ("+hz=1000", 100),
+            ("+hz=100+rr_timeslice_ms=41", 5),
+        ] {
+            let found = by_kernel(with, |kernel| {
                 let mut lab = Lab::new(kernel, "1x1x1");
                 for name in ["a", "b"] {
                     lab.fork(name, 0, NewTask { policy: Policy::Rr(50), ..lab.spec() });
@@ -289,7 +291,7 @@ mod tests {
                 lab.run(tick);
                 format!("{early}, then {}", lab.running(0))
             });
-            assert_eq!(found, "v4.13..v7.2: a, then b", "{hz} Hz");
+            assert_eq!(found, "v4.13..v7.2: a, then b", "{with}");
         }
     }
 

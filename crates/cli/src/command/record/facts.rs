@@ -110,10 +110,11 @@ fn topology(host: &Host) -> String {
 
 /// The numbers of the scheduler in debugfs, down to one folder below.
 fn tunables(host: &Host, debug: &str) -> String {
-    // What is printed there grows with the tasks, and servers have a folder per CPU.
+    // What is printed there grows with the tasks, and servers have a folder per CPU, of which the first is kept.
     const OTHERS: [&str; 5] = ["debug", "features", "domains", "fair_server", "ext_server"];
     let mut lines = String::new();
-    for name in host.names(debug).into_iter().filter(|name| !OTHERS.contains(&name.as_str())) {
+    let names = host.names(debug).into_iter().filter(|name| !OTHERS.contains(&name.as_str()));
+    for name in names.chain(["fair_server/cpu0".to_string()]) {
         let path = format!("{debug}/{name}");
         if host.path(&path).is_dir() {
             lines.extend(host.names(&path).iter().filter_map(|name| line(host, &format!("{path}/{name}"))));
