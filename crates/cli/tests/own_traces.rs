@@ -197,6 +197,47 @@ fn pushes_and_pulls_agree_with_the_rules_that_made_them_and_say_why() {
     assert!(by_interrupt > pushes + pulls / 2, "{by_interrupt} pushes; {pushes} and {pulls} pulls");
 }
 
+/// Tasks on all CPUs, and some that were sent to isolated ones.
+const ISOLATED: &str = r#"
+machine = "2x4:isolcpus=2-3,isolcpus=7"
+kernels = ["v6.12"]
+seed = 3
+
+[[workload.task]]
+name = "any"
+count = 12
+program = "loop 60; run 700us; sleep 500us; end"
+
+[[workload.task]]
+name = "sent"
+count = 3
+cpus = "2-3"
+program = "loop 60; run 700us; sleep 500us; end"
+"#;
+
+#[test]
+fn isolated_cpus_run_who_was_sent_there_and_spread_nobody() {
+    let machine = "2x4:isolcpus=2-3,isolcpus=7";
+    let scenario = written("isolated", ISOLATED);
+    for kernel in ["v5.5", "v6.1", "v6.12", "v7.2"] {
+        for (kind, agrees) in agreement_of(&scenario, machine, kernel) {
+            assert!(agrees >= if kind == "balance" { 950 } else { 995 }, "{kernel} {kind}: {agrees}");
+        }
+        let trace = std::fs::read_to_string(trace_of(&scenario, kernel)).unwrap();
+        let switches: Vec<&str> = trace.lines().filter(|line| line.contains(" sched_switch: ")).collect();
+        let ran = |name: &str, cpu: u16| {
+            let (cpu, name) = (format!("[{cpu:03}]"), format!("next_comm={name}"));
+            switches.iter().filter(|line| line.contains(&cpu) && line.contains(&name)).count()
+        };
+        for cpu in 0..8 {
+            let isolated = [2, 3, 7].contains(&cpu);
+            assert_eq!(ran("any", cpu) == 0, isolated, "{kernel}: CPU {cpu}");
+            // All were sent to the first of two, and no pass makes them two CPUs' work.
+            assert_eq!(ran("sent", cpu) > 0, cpu == 2, "{kernel}: CPU {cpu}");
+        }
+    }
+}
+
 /// Deadline tasks that sleep over their budgets, beside others.
 const OVER_BUDGET: &str = r#"
 machine = "1x1x2"

@@ -101,7 +101,8 @@ pub struct Sched {
     /// CPUs with so many RT tasks that they may have some to give.
     pub nr_rt_overloaded: u32,
     /// How far the interrupts are by which they are asked to push.
-    pub rt_push_loop: RtPushLoop,
+    /// Of the CPUs in domains, and of those that are isolated.
+    pub rt_push_loops: [RtPushLoop; 2],
     /// The timer of RT throttling runs.
     pub rt_period_active: bool,
     /// Some group has a quota (the cfs_bandwidth_used static key).
@@ -138,7 +139,7 @@ impl Sched {
             bandwidth: Bandwidth::default(),
         };
         let cfs_rqs = (0..nr_cpus).map(|cpu| CfsRq::new(CpuId::from(cpu), TgId::ROOT)).collect();
-        let domains = Domains::build(topology, kernel, &active);
+        let domains = Domains::build(topology, kernel, &topology.in_domains());
         let mut sched = Sched {
             domains,
             topology: topology.clone(),
@@ -166,7 +167,7 @@ impl Sched {
             balance_watches: false,
             supposes: false,
             nr_rt_overloaded: 0,
-            rt_push_loop: RtPushLoop::default(),
+            rt_push_loops: Default::default(),
             rt_period_active: false,
             bandwidth_used: false,
         };
@@ -186,7 +187,8 @@ impl Sched {
         for (cpu, rq) in self.rqs.iter_mut() {
             rq.cpu_capacity_orig = capacity[cpu];
         }
-        self.domains = Domains::build(&self.topology, &self.kernel, &active);
+        let in_domains = active.and(&self.topology.housekeeping());
+        self.domains = Domains::build(&self.topology, &self.kernel, &in_domains);
         self.keep_group_sums();
         self.scaled = Scaled::new(&self.kernel.tunables, self.nr_online());
         self.leaving.clear();

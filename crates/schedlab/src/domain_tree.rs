@@ -41,7 +41,7 @@ pub struct Tree {
 /// The trees of every online CPU.
 pub fn trees(topology: &Topology, kernel: &Kernel) -> Vec<Tree> {
     let online = topology.online();
-    let domains = Domains::build(topology, kernel, online);
+    let domains = Domains::build(topology, kernel, &topology.in_domains());
     let tree = |cpu: CpuId| Tree {
         cpu: cpu.0,
         domains: domains.walk(cpu).map(|(_, sd)| level(&domains, kernel, sd)).collect(),

@@ -34,7 +34,7 @@ impl Engine<'_> {
 
     /// Any CPU, as the seed has it.
     fn launcher_drawn(&self, spec: SpecId) -> CpuId {
-        let online: Vec<CpuId> = self.machine.topology.online().iter().collect();
+        let online: Vec<CpuId> = self.sched.domains.span.iter().collect();
         let draw = Stream::new(self.seed, "launcher", spec.0.into()).next();
         online[(draw % online.len() as u64) as usize]
     }

@@ -322,7 +322,7 @@ impl<'a> Engine<'a> {
             stopper_work: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             unbound: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             masks: masks(workload, topology.nr_cpus()),
-            all_cpus: Arc::new(CpuMask::all(topology.nr_cpus())),
+            all_cpus: Arc::new(topology.housekeeping()),
         };
         engine.turns = machine
             .shared_clock

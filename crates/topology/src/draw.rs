@@ -70,6 +70,9 @@ impl Topology {
         if !offline.is_empty() {
             let _ = writeln!(text, "offline: {offline}");
         }
+        if !self.isolated().is_empty() {
+            let _ = writeln!(text, "isolated: {}", self.isolated());
+        }
         for (node, _) in self.nodes().iter().enumerate().filter(|(_, cpus)| !cpus.intersects(self.online())) {
             let _ = writeln!(text, "node {node}: no CPU online");
         }

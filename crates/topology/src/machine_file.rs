@@ -16,6 +16,7 @@
 //! reclaim_distance = 32                   # default: 30
 //! capacities = [{ cpus = "0-3", capacity = 446 }]
 //! offline = "7"
+//! isolcpus = "6"
 //! l2_size = "1M"
 //! llc_size = "32M"
 //! ```
@@ -50,6 +51,7 @@ struct Table {
     #[serde(default)]
     capacities: Vec<Capacity>,
     offline: Option<Spanned<String>>,
+    isolcpus: Option<Spanned<String>>,
     l2_size: Option<Spanned<String>>,
     llc_size: Option<Spanned<String>>,
 }
@@ -102,7 +104,7 @@ fn parse(file: &str, text: &str) -> Result<Topology, TopologyError> {
 impl Table {
     fn is_regular_alone(&self) -> bool {
         let lists = [&self.packages, &self.dies, &self.nodes, &self.llcs, &self.clusters, &self.cores];
-        let texts = [&self.offline, &self.l2_size, &self.llc_size];
+        let texts = [&self.offline, &self.isolcpus, &self.l2_size, &self.llc_size];
         self.cpus.is_none()
             && lists.iter().all(|list| list.is_none())
             && texts.iter().all(|text| text.is_none())
@@ -164,10 +166,15 @@ impl Lists<'_> {
                 cpus[cpu.index()].online = false;
             }
         }
+        let isolated = match &table.isolcpus {
+            Some(isolated) => self.mask(isolated, nr_cpus)?,
+            None => CpuMask::new(nr_cpus),
+        };
         let nr_nodes = table.nodes.as_ref().map_or(1, Vec::len);
         let distances = table.distances.clone().unwrap_or_else(|| default_distances(nr_nodes, 21));
         let sizes = CacheSizes { l2: self.size(&table.l2_size)?, llc: self.size(&table.llc_size)? };
         let topology = Topology::new(name, cpus, distances).and_then(|t| t.with_cache_sizes(|_| sizes));
+        let topology = topology.and_then(|t| t.with_isolated(isolated));
         let topology = match table.reclaim_distance {
             Some(distance) => topology.map(|t| t.with_reclaim_distance(distance)),
             None => topology,
@@ -242,6 +249,7 @@ mod tests {
             distances = [[10, 15], [15, 10]]
             capacities = [{ cpus = "4-7", capacity = 446 }]
             offline = "7"
+            isolcpus = "3,6"
             l2_size = "1M"
             llc_size = "8M"
             [cost]
@@ -254,7 +262,7 @@ mod tests {
         assert_eq!(t.packages().len(), 1);
         assert_eq!(t.distances(), [[10, 15], [15, 10]]);
         assert_eq!((t.cpu(CpuId(3)).capacity, t.cpu(CpuId(4)).capacity), (1024, 446));
-        assert_eq!(t.online().to_string(), "0-6");
+        assert_eq!((t.online().to_string(), t.isolated().to_string()), ("0-6".into(), "3,6".into()));
         assert_eq!(t.cache_sizes(CpuId(0)).llc, Some(8 << 20));
         assert_eq!(t.reclaim_distance(), 30);
     }
@@ -319,7 +327,7 @@ mod tests {
         for (text, said) in table {
             let error = Topology::from_toml("m.toml", text).unwrap_err().to_string();
             let keys = "`regular`, `cpus`, `packages`, `dies`, `nodes`, `llcs`, `clusters`, `cores`, `distances`, \
-                        `reclaim_distance`, `capacities`, `offline`, `l2_size`, `llc_size`";
+                        `reclaim_distance`, `capacities`, `offline`, `isolcpus`, `l2_size`, `llc_size`";
             let see = "machines/README.md says what a [topology] has";
             assert_eq!(error, said.replace("SEE", see).replace("KEYS", keys));
         }

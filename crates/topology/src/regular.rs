@@ -21,6 +21,7 @@
 //! | `l2=1M`, `llc=32M` | cache sizes |
 //! | `capacity=0-3/446` | these CPUs are smaller than 1024; may be repeated |
 //! | `offline=4-7` | these CPUs are offline; may be repeated |
+//! | `isolcpus=2-3` | these CPUs are in no scheduling domain; may be repeated |
 
 use crate::size;
 use crate::validate::{NR_CPUS_MAX, NR_THREADS_MAX};
@@ -54,6 +55,7 @@ struct Regular {
     sizes: CacheSizes,
     capacity: Vec<(CpuMask, u16)>,
     offline: Vec<CpuMask>,
+    isolated: CpuMask,
 }
 
 /// How the threads of a core are numbered.
@@ -64,7 +66,7 @@ enum Smt {
 }
 
 const SHAPE: &str = "write sockets x LLCs x cores x threads, like 2x8x8x2";
-const OPTIONS: &str = "the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline";
+const OPTIONS: &str = "the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline, isolcpus";
 
 fn parse(text: &str) -> Result<Regular, TopologyError> {
     let (shape, options) = text.split_once(':').unwrap_or((text, ""));
@@ -124,6 +126,7 @@ fn parse_shape(shape: &str) -> Result<Regular, TopologyError> {
         sizes: CacheSizes::default(),
         capacity: Vec::new(),
         offline: Vec::new(),
+        isolated: CpuMask::new(nr_cpus),
     })
 }
 
@@ -230,6 +233,11 @@ impl Regular {
                 let mask = CpuMask::parse_list(value, self.nr_cpus);
                 self.offline.push(mask.map_err(|why| misfit(why, "write CPUs like offline=4-7"))?);
             }
+            "isolcpus" => {
+                let mask = CpuMask::parse_list(value, self.nr_cpus);
+                let mask = mask.map_err(|why| misfit(why, "write CPUs like isolcpus=2-3"))?;
+                self.isolated = self.isolated.or(&mask);
+            }
             _ => return Err(TopologyError::new(format!("there is no option \"{key}\""), OPTIONS)),
         }
         Ok(())
@@ -272,6 +280,7 @@ impl Regular {
             mask.iter().for_each(|cpu| cpus[cpu.index()].online = false);
         }
         let topology = Topology::new(name, cpus, self.distances()?)?.with_cache_sizes(|_| self.sizes)?;
+        let topology = topology.with_isolated(self.isolated)?;
         Ok(match self.reclaim {
             Some(distance) => topology.with_reclaim_distance(distance),
             None => topology,
@@ -389,11 +398,15 @@ mod tests {
 
     #[test]
     fn the_rest_of_the_options_say_what_they_say() {
-        let text = "1x2x4x2:cpus=14,l2=1M,llc=32M,capacity=0-3/446,capacity=4/512,offline=6,offline=12-13,reclaim=40";
+        let text = "1x2x4x2:cpus=14,l2=1M,llc=32M,capacity=0-3/446,capacity=4/512,offline=6,offline=12-13,isolcpus=2-3,\
+                    isolcpus=13,reclaim=40";
         let topology = Topology::regular(text).unwrap();
         assert_eq!(topology.nr_cpus(), 14);
         assert_eq!(lists(topology.llcs()), "0-7 8-13");
         assert_eq!(topology.online().to_string(), "0-5,7-11");
+        assert_eq!(topology.isolated().to_string(), "2-3,13");
+        assert_eq!(topology.in_domains().to_string(), "0-1,4-5,7-11");
+        assert_eq!(Topology::from_sysfs("m", &topology.to_sysfs()).unwrap().isolated(), topology.isolated());
         assert_eq!(topology.reclaim_distance(), 40);
         assert_eq!(topology.cache_sizes(CpuId(9)), CacheSizes { l2: Some(1 << 20), llc: Some(32 << 20) });
         let capacities: Vec<_> = topology.cpus().take(6).map(|(_, c)| c.capacity).collect();
@@ -423,11 +436,11 @@ mod tests {
             ),
             (
                 "4:smt",
-                "option \"smt\" has no value; the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline",
+                "option \"smt\" has no value; the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline, isolcpus",
             ),
             (
                 "4:threads=2",
-                "there is no option \"threads\"; the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline",
+                "there is no option \"threads\"; the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline, isolcpus",
             ),
             ("4:smt=on", "smt=on cannot be read; it is adjacent, interleaved or paired"),
             ("1x1x3x4:smt=paired", "smt=paired: 3 cores do not form pairs; take an even number of cores"),
@@ -476,6 +489,10 @@ mod tests {
             (
                 "4:capacity=3-4/446",
                 "capacity=3-4/446: CPU 4 is outside 0-3; write CPUs and their capacity, like capacity=0-3/446",
+            ),
+            (
+                "2x2:offline=0,isolcpus=1-3",
+                "CPUs 1-3 are isolated, and no other is online; leave one CPU to the scheduler",
             ),
             (
                 "4:offline=x",

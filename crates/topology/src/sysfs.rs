@@ -101,7 +101,11 @@ fn import(name: &str, tree: &dyn SysfsTree) -> Result<Topology, TopologyError> {
     for (what, group) in LEVELS {
         reader.check_agreement(&places, what, group)?;
     }
-    places::build(name, &places, distances)
+    let isolated = reader.list("/cpu/isolated")?.unwrap_or_default();
+    let topology = places::build(name, &places, distances)?;
+    let exist = isolated.iter().filter(|cpu| cpu.index() < topology.nr_cpus());
+    let isolated = CpuMask::of(topology.nr_cpus(), exist);
+    topology.with_isolated(isolated)
 }
 
 /// Each CPU's node, where known, and the distances.

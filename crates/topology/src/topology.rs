@@ -65,6 +65,7 @@ pub struct Topology {
     packages: Vec<CpuMask>,
     nodes: Vec<CpuMask>,
     online: CpuMask,
+    isolated: CpuMask,
 }
 
 impl Topology {
@@ -113,7 +114,21 @@ impl Topology {
             packages,
             nodes,
             online,
+            isolated: CpuMask::new(nr_cpus),
         })
+    }
+
+    /// The same machine, booted with `isolcpus=`: these CPUs are in no scheduling domain.
+    ///
+    /// # Errors
+    /// No CPU that is online is left to the domains.
+    pub fn with_isolated(mut self, isolated: CpuMask) -> Result<Topology, TopologyError> {
+        self.isolated = isolated;
+        if self.in_domains().is_empty() {
+            let what = format!("CPUs {} are isolated, and no other is online", self.isolated);
+            return Err(TopologyError::new(what, "leave one CPU to the scheduler").in_place(&self.name));
+        }
+        Ok(self)
     }
 
     /// The same machine with the sizes of its caches.
@@ -198,6 +213,27 @@ impl Topology {
     /// The CPUs that are online at the start.
     pub fn online(&self) -> &CpuMask {
         &self.online
+    }
+
+    /// The CPUs that are in no scheduling domain: only who is sent there runs there.
+    ///
+    /// Kernel: /sys/devices/system/cpu/isolated; housekeeping_isolcpus_setup(), kernel/sched/isolation.c, v6.12.
+    pub fn isolated(&self) -> &CpuMask {
+        &self.isolated
+    }
+
+    /// The CPUs that are in scheduling domains while they are online, which tasks may use that were given no others.
+    ///
+    /// Kernel: housekeeping_cpumask(HK_TYPE_DOMAIN), kernel/sched/isolation.c, v6.12.
+    pub fn housekeeping(&self) -> CpuMask {
+        let mut cpus = CpuMask::all(self.nr_cpus());
+        cpus.remove_all(&self.isolated);
+        cpus
+    }
+
+    /// The CPUs that are online at the start and in scheduling domains.
+    pub fn in_domains(&self) -> CpuMask {
+        self.online.and(&self.housekeeping())
     }
 
     /// The threads of the core of `cpu`, online or not.

@@ -57,6 +57,7 @@ pub fn run(args: &Topo) -> Result<Status, Error> {
             "kernel": kernel.name,
             "cpus": topology.nr_cpus(),
             "online": topology.online().to_string(),
+            "isolated": topology.isolated().to_string(),
             "trees": trees,
         }))?;
         return Ok(Status::Done);
@@ -85,7 +86,7 @@ fn check(topology: &Topology, kernel: &Kernel, folder: &Path, format: Format) ->
     }
     let facts =
         Facts { domains: domains.as_deref(), schedstat: schedstat.as_deref(), dmesg: dmesg.as_deref() };
-    let built = Domains::build(topology, kernel, topology.online());
+    let built = Domains::build(topology, kernel, &topology.in_domains());
     let differences = domain_differences(facts, kernel, &built);
     match format {
         Format::Json => output::print_json(&json!({

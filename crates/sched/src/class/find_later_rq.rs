@@ -49,7 +49,10 @@ impl Sched {
     /// Kernel: find_later_rq(), cpudl_find(), kernel/sched/deadline.c and cpudeadline.c, v6.12.
     pub fn find_later_rq(&self, task: TaskId, this: CpuId) -> Nearest {
         let entry = self.task(task);
-        let active = || self.rqs.iter().filter(|(_, rq)| rq.active).map(|(cpu, _)| cpu);
+        let active = || {
+            let cpus = self.rqs.iter().filter(|(_, rq)| rq.active).map(|(cpu, _)| cpu);
+            cpus.filter(|&cpu| self.shares_root_domain(cpu, entry.cpu))
+        };
         let free = active().filter(|&cpu| self.rqs[cpu].dl_queue.is_empty() && entry.allowed.contains(cpu));
         let mut mask = CpuMask::of(self.rqs.len(), free);
         if mask.is_empty() {

@@ -50,7 +50,7 @@ impl Sched {
     pub(super) fn find_lowest_rq(&self, task: TaskId, this: CpuId) -> Nearest {
         let entry = self.task(task);
         let nr_cpus = self.rqs.len();
-        let usable = |cpu: &CpuId| self.rqs[*cpu].active;
+        let usable = |cpu: &CpuId| self.rqs[*cpu].active && self.shares_root_domain(*cpu, entry.cpu);
         let mut lowest = entry.policy.rt_priority();
         let mut mask = CpuMask::new(nr_cpus);
         for cpu in entry.allowed.iter().filter(usable) {
@@ -140,6 +140,26 @@ mod tests {
             v4.13..v5.5: cpu 1, LOWEST_RT
             v5.18..v7.2: cpu 2, LOWEST_RT"#]]
         .assert_eq(&found);
+    }
+
+    #[test]
+    fn nobody_is_sent_to_an_isolated_cpu_or_from_it_to_others() {
+        let placed = |from: u16| {
+            move |kernel: &str| -> String {
+                let mut lab = Lab::new(kernel, "1x1x4:isolcpus=2-3");
+                let rt = |lab: &Lab, priority| NewTask { policy: Policy::Fifo(priority), ..lab.spec() };
+                let spec = rt(&lab, 10);
+                let woken = lab.fork("woken", from, spec);
+                lab.sleep(woken);
+                for cpu in [0, 2] {
+                    let spec = rt(&lab, 20);
+                    lab.fork("runs", cpu, spec);
+                }
+                format!("cpu {}", lab.sched.select_task_rq_rt(woken, CpuId(from)).cpu.0)
+            }
+        };
+        expect!["v4.13..v7.2: cpu 1"].assert_eq(&by_kernel("", placed(0)));
+        expect!["v4.13..v7.2: cpu 3"].assert_eq(&by_kernel("", placed(2)));
     }
 
     #[test]

@@ -167,10 +167,22 @@ impl Sched {
             return;
         }
         for from in (0..self.rqs.len()).map(CpuId::from).filter(|&from| from != to) {
+            if !self.shares_root_domain(from, to) {
+                continue;
+            }
             if let Some(task) = self.decide_pull(to, from, class) {
                 self.move_waiting(task, to, MigrationCause::Pull, now);
             }
         }
+    }
+
+    /// Whether RT and deadline tasks may be sent from one CPU to the other. CPUs that are isolated have a root domain of
+    /// their own, in which nothing is balanced.
+    ///
+    /// Kernel: rq_attach_root(), def_root_domain, kernel/sched/topology.c, v6.12.
+    pub(super) fn shares_root_domain(&self, a: CpuId, b: CpuId) -> bool {
+        let isolated = self.topology.isolated();
+        isolated.contains(a) == isolated.contains(b)
     }
 
     fn move_waiting(&mut self, task: TaskId, to: CpuId, cause: MigrationCause, now: Time) {

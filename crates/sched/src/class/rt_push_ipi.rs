@@ -4,7 +4,7 @@
 //!   has room --interrupt--> has some to give: pushes --interrupt--> the next such CPU --> ... --> none is left
 //! ```
 //!
-//! Many CPUs that have room at once would fight for the lock of one that has tasks to give. So all of a machine share
+//! Many CPUs that have room at once would fight for the lock of one that has tasks to give. So all of a root domain share
 //! one round of interrupts; whoever has room while it is under way has it go round once more.
 
 use schedlab_topology::CpuId;
@@ -32,7 +32,7 @@ impl Sched {
     /// Kernel: tell_cpu_to_push(), kernel/sched/rt.c, v6.1, v6.12. v4.13 has a round for each CPU that has room, which
     /// leaves out whose tasks are too low for it; here it is as later.
     pub(super) fn tell_cpu_to_push(&mut self, this: CpuId) {
-        let round = &mut self.rt_push_loop;
+        let round = self.rt_push_loop(this);
         round.asked = round.asked.wrapping_add(1);
         if round.cpu.is_none() {
             self.ask_next_to_push(this);
@@ -49,7 +49,7 @@ impl Sched {
 
     fn ask_next_to_push(&mut self, this: CpuId) {
         let next = self.rto_next_cpu(this);
-        self.rt_push_loop.cpu = next;
+        self.rt_push_loop(this).cpu = next;
         self.effects.extend(next.map(|cpu| Effect::RtPush { cpu }));
     }
 
@@ -58,18 +58,23 @@ impl Sched {
     /// Kernel: rto_next_cpu(), kernel/sched/rt.c, v6.1, v6.12.
     fn rto_next_cpu(&mut self, this: CpuId) -> Option<CpuId> {
         loop {
-            let from = self.rt_push_loop.cpu.map_or(0, |cpu| cpu.index() + 1);
+            let from = self.rt_push_loop(this).cpu.map_or(0, |cpu| cpu.index() + 1);
             let mut others = (from..self.rqs.len()).map(CpuId::from).filter(|&cpu| cpu != this);
-            if let Some(next) = others.find(|&cpu| self.is_rt_overloaded(cpu)) {
+            let gives = |&cpu: &CpuId| self.shares_root_domain(cpu, this) && self.is_rt_overloaded(cpu);
+            if let Some(next) = others.find(gives) {
                 return Some(next);
             }
-            let round = &mut self.rt_push_loop;
+            let round = self.rt_push_loop(this);
             round.cpu = None;
             if round.begun == round.asked {
                 return None;
             }
             round.begun = round.asked;
         }
+    }
+
+    fn rt_push_loop(&mut self, of: CpuId) -> &mut RtPushLoop {
+        &mut self.rt_push_loops[self.topology.isolated().contains(of) as usize]
     }
 }
 
@@ -87,8 +92,12 @@ mod tests {
     /// Three CPUs run tasks of priority 8, beside which others of 7 and 6 wait on CPUs 1 and 2. The first falls to each
     /// of some priorities, then the interrupts that are asked for come.
     fn falls(to: &'static [u8]) -> impl Fn(&str) -> String {
+        falls_on("1x1x3", to)
+    }
+
+    fn falls_on(machine: &'static str, to: &'static [u8]) -> impl Fn(&str) -> String {
         move |kernel| {
-            let mut drawn = draw(kernel, "1x1x3 | 0[a*] 1[b* c] 2[d* e]");
+            let mut drawn = draw(kernel, &format!("{machine} | 0[a*] 1[b* c] 2[d* e]"));
             let set = |drawn: &mut Drawn, name: &str, priority| {
                 let task = drawn.task(name);
                 drawn.sched.set_policy(task, Policy::Fifo(priority), NOW);
@@ -129,6 +138,18 @@ mod tests {
             v7.2:  0 takes of 1"#]]
         .assert_eq(&by_kernel("", falls(&[1])));
         expect!["v4.13..v7.2:  irq 1 irq 2 irq 1 irq 2"].assert_eq(&by_kernel("+RT_PUSH_IPI", falls(&[7])));
+    }
+
+    #[test]
+    fn isolated_cpus_have_rounds_of_their_own() {
+        expect![[r#"
+            v4.13..v6.12:  irq 2 2 pushes to 0 irq 0
+            v7.2:  0 takes of 2"#]]
+        .assert_eq(&by_kernel("", falls_on("1x1x3:isolcpus=1", &[1])));
+        expect![[r#"
+            v4.13..v6.12:  irq 1 1 pushes to 0 irq 0
+            v7.2:  0 takes of 1"#]]
+        .assert_eq(&by_kernel("", falls_on("1x1x3:isolcpus=0-1", &[1])));
     }
 
     #[test]

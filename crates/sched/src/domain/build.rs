@@ -168,7 +168,7 @@ mod tests {
         let topology = machine(name);
         let tree = |kernel: &str| {
             let kernel = Kernel::parse(kernel).unwrap();
-            let domains = Domains::build(&topology, &kernel, topology.online());
+            let domains = Domains::build(&topology, &kernel, &topology.in_domains());
             let group = |id: SgId| {
                 let sg = domains.sg(id);
                 let mask =
@@ -208,7 +208,7 @@ mod tests {
         let topology = machine("1x2x4:capacity=0-3/446");
         let cut = |kernel: &str| {
             let kernel = Kernel::parse(kernel).unwrap();
-            let domains = Domains::build(&topology, &kernel, topology.online());
+            let domains = Domains::build(&topology, &kernel, &topology.in_domains());
             let name = |cpu| domains.per_cpu[cpu].asym_cpucapacity.map_or("none", |sd| domains.sd(sd).name);
             format!("{} {}", name(CpuId(0)), name(CpuId(4)))
         };
@@ -217,6 +217,28 @@ mod tests {
             v6.10..v7.2: PKG PKG"#]]
         .assert_eq(&by_kernel("", cut));
         assert_eq!(cut("v5.10"), cut("v5.5"));
+    }
+
+    #[test]
+    fn isolated_cpus_are_in_no_domain() {
+        check("1x2x2:isolcpus=1", 1, expect!["v4.13..v7.2:"]);
+        check(
+            "1x2x2:isolcpus=1",
+            2,
+            expect![[r#"
+            v4.13:
+              MC 2-3 llc: 2 3
+              DIE 0,2-3 prefer: 2-3 0
+            v5.5..v5.18:
+              MC 2-3 llc prefer: 2 3
+              DIE 0,2-3 prefer: 2-3 0
+            v6.1..v6.3:
+              MC 2-3 llc prefer: 2 3
+              DIE 0,2-3 prefer imb 1: 2-3 0
+            v6.10..v7.2:
+              MC 2-3 llc prefer: 2 3
+              PKG 0,2-3 prefer imb 1: 2-3 0"#]],
+        );
     }
 
     #[test]
@@ -443,7 +465,7 @@ mod tests {
     fn thousands_of_cpus_are_built_in_a_moment() {
         let topology = machine("8x8x32x2");
         let kernel = Kernel::parse("v7.2").unwrap();
-        let domains = Domains::build(&topology, &kernel, topology.online());
+        let domains = Domains::build(&topology, &kernel, &topology.in_domains());
         assert_eq!(domains.per_cpu.len(), 4096);
         let top = domains.walk(CpuId(4095)).last().unwrap().1;
         assert_eq!((top.span_weight, top.groups.len()), (4096, 8));

@@ -15,6 +15,9 @@ impl Topology {
         files.insert("cpu/possible", &all.to_string());
         files.insert("cpu/present", &all.to_string());
         files.insert("cpu/online", &self.online().to_string());
+        if !self.isolated().is_empty() {
+            files.insert("cpu/isolated", &self.isolated().to_string());
+        }
         let [cores, clusters, llcs, dies, packages] =
             [self.cores(), self.clusters(), self.llcs(), self.dies(), self.packages()].map(written);
         for (id, cpu) in self.cpus() {

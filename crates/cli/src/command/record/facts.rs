@@ -94,7 +94,8 @@ fn topology(host: &Host) -> String {
     const CACHE: [&str; 7] =
         ["level", "type", "id", "size", "shared_cpu_list", "ways_of_associativity", "coherency_line_size"];
     let mut paths: Vec<String> =
-        [format!("{CPU}/online"), format!("{CPU}/possible"), format!("{NODE}/online")].into();
+        ["online", "possible", "isolated"].map(|name| format!("{CPU}/{name}")).into();
+    paths.push(format!("{NODE}/online"));
     for (_, cpu) in host.numbered(CPU, "cpu") {
         paths.extend(TOPOLOGY.iter().map(|name| format!("{CPU}/{cpu}/topology/{name}")));
         for (_, index) in host.numbered(&format!("{CPU}/{cpu}/cache"), "index") {
