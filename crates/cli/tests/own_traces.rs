@@ -197,6 +197,40 @@ fn pushes_and_pulls_agree_with_the_rules_that_made_them_and_say_why() {
     assert!(by_interrupt > pushes + pulls / 2, "{by_interrupt} pushes; {pushes} and {pulls} pulls");
 }
 
+/// More tasks of real time than CPUs of several caches, so that some that are woken over wake lists are pushed at once.
+const OVER_WAKE_LISTS: &str = r#"
+machine = "2x2x4"
+kernels = ["v6.12"]
+seed = 1
+
+[[workload.task]]
+name = "hog"
+count = 20
+program = "loop 50; run 2ms; sleep 1ms; end"
+
+[[workload.task]]
+name = "fifo"
+count = 20
+policy = "fifo"
+priority = 10
+program = "loop 50; run 700us; sleep 900us; end"
+"#;
+
+#[test]
+fn a_wake_up_is_told_before_its_task_is_pushed() {
+    let scenario = written("over-wake-lists", OVER_WAKE_LISTS);
+    for kernel in ["v5.5", "v6.1", "v6.12", "v7.2"] {
+        for (kind, agrees) in agreement_of(&scenario, "2x2x4", kernel) {
+            let least = match kind {
+                "balance" => 950,
+                "pick" => 999,
+                _ => 1000,
+            };
+            assert!(agrees >= least, "{kernel} {kind}: {agrees}");
+        }
+    }
+}
+
 /// Tasks on all CPUs, and some that were sent to isolated ones.
 const ISOLATED: &str = r#"
 machine = "2x4:isolcpus=2-3,isolcpus=7"

@@ -94,7 +94,7 @@ impl Lab {
         self.sched.update_rq_clock(CpuId(cpu), now);
         self.sched.activate(task, CpuId(cpu), EnqueueFlags { initial: true, ..EnqueueFlags::default() }, now);
         self.sched.wakeup_preempt(CpuId(cpu), task, wf::FORK);
-        self.sched.task_woken(CpuId(cpu), task, now);
+        self.sched.task_woken(task, now);
         self.settle();
         task
     }
@@ -139,7 +139,7 @@ impl Lab {
         let flags = EnqueueFlags { wakeup: true, delayed, migrated, ..EnqueueFlags::default() };
         self.sched.activate(task, cpu, flags, now);
         self.sched.wakeup_preempt(cpu, task, wf::TTWU);
-        self.sched.task_woken(cpu, task, now);
+        self.sched.task_woken(task, now);
         self.settle();
     }
 

@@ -245,6 +245,8 @@ impl Engine<'_> {
             self.emit_charged(cpu, Context::Task, pending, chosen.cpu);
             self.emit(cpu, Context::Task, kind);
         }
+        self.sched.task_woken(task, self.now);
+        self.effects(cpu, Context::Task);
         self.rearm_hrtick(chosen.cpu, 0);
     }
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use schedlab_sched::{NeedResched, Wakeup};
+use schedlab_sched::{NeedResched, WakePath, Wakeup};
 use schedlab_topology::CpuId;
 use schedlab_trace::Kind;
 use schedlab_units::{Duration, TaskId};
@@ -105,6 +105,10 @@ impl Engine<'_> {
         if self.tracing && !decision.remote {
             self.emit_wakeup(cpu, context, pending, task);
         }
+        if decision.path == WakePath::Select && !decision.remote {
+            self.sched.task_woken(task, self.now);
+            self.effects(cpu, context);
+        }
         if decision.cpu != cpu && !decision.remote {
             self.rearm_hrtick(decision.cpu, 0);
         }
@@ -130,9 +134,10 @@ impl Engine<'_> {
             if self.tracing {
                 self.emit_wakeup(cpu, Context::Hardirq, pending, task);
             }
+            self.sched.task_woken(task, self.now);
+            self.take_time(cpu, self.paths.wake_list);
+            self.effects(cpu, Context::Hardirq);
         }
-        self.take_time(cpu, self.paths.wake_list * woken.len() as u64);
-        self.effects(cpu, Context::Hardirq);
     }
 }
 

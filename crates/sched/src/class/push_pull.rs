@@ -81,10 +81,12 @@ impl Sched {
         }
     }
 
-    /// A task was woken, or is new. If it may move and waits behind another of its class, tasks are pushed.
+    /// A task was woken, or is new, which has been told by now. If it may move and waits behind another of its class,
+    /// tasks are pushed.
     ///
     /// Kernel: task_woken_rt(), kernel/sched/rt.c, task_woken_dl(), kernel/sched/deadline.c, v6.1, v6.12.
-    pub(crate) fn task_woken(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+    pub fn task_woken(&mut self, task: TaskId, now: Time) {
+        let cpu = self.task(task).cpu;
         if self.waits_behind_class(cpu, task) {
             self.push_tasks(cpu, self.class_of(task), now);
         }

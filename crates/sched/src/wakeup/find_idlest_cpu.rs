@@ -323,7 +323,8 @@ mod tests {
         for _ in 0..7 {
             let spec = NewTask { allowed: allowed.clone(), ..drawn.spec() };
             let thread = drawn.sched.new_task(&spec, Some(forker), NOW);
-            let placement = drawn.sched.wake_up_new_task(thread, CpuId(16), NOW);
+            let placement = drawn.sched.decide_fork(thread, CpuId(16), NOW, None);
+            drawn.sched.apply_fork(thread, placement.cpu, NOW);
             targets.push(placement.cpu.to_string());
         }
         targets.join(" ")

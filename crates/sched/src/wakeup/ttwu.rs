@@ -100,7 +100,7 @@ impl Sched {
     }
 
     /// Carries out a decision, whoever made it. Says whether the wakee preempts, where it
-    /// was queued at once.
+    /// was queued at once; then [`Sched::task_woken`] comes next.
     ///
     /// Kernel: try_to_wake_up(), kernel/sched/core.c, v6.12, v5.5.
     pub fn apply_wakeup(
@@ -239,7 +239,7 @@ impl Sched {
         list
     }
 
-    /// A CPU queues one of those on its wake list.
+    /// A CPU queues one of those on its wake list. [`Sched::task_woken`] comes next.
     ///
     /// Kernel: sched_ttwu_pending(), kernel/sched/core.c, v6.12.
     pub fn drain_one(&mut self, task: TaskId, now: Time) -> PreemptDecision {
@@ -260,7 +260,6 @@ impl Sched {
         self.activate(task, cpu, EnqueueFlags { wakeup: true, migrated, ..EnqueueFlags::default() }, now);
         let preempt = self.wakeup_preempt(cpu, task, flags);
         self.task_mut(task).state = TaskState::Running;
-        self.task_woken(cpu, task, now);
         if !self.kernel.has(Feature::AvgIdleAtSwitch) && self.rqs[cpu].idle_stamp != 0 {
             self.update_rq_avg_idle(cpu);
             if self.kernel.has(Feature::WakeAvgIdle) {

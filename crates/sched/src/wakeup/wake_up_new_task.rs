@@ -3,11 +3,11 @@
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-use crate::{EnqueueFlags, Placement, PreemptDecision, RecentUsedCpu, Sched, TaskState, wf};
+use crate::{EnqueueFlags, PreemptDecision, RecentUsedCpu, Sched, TaskState, wf};
 
 impl Sched {
     /// Queues a new task on the CPU chosen for it. The forker's CPU counts as its recently
-    /// used one.
+    /// used one. [`Sched::task_woken`] comes next.
     ///
     /// Kernel: wake_up_new_task(), kernel/sched/core.c, v6.12.
     pub fn apply_fork(&mut self, task: TaskId, cpu: CpuId, now: Time) -> PreemptDecision {
@@ -21,17 +21,6 @@ impl Sched {
         self.update_rq_clock(cpu, now);
         self.post_init_entity_util_avg(task);
         self.activate(task, cpu, EnqueueFlags { initial: true, ..EnqueueFlags::default() }, now);
-        let preempt = self.wakeup_preempt(cpu, task, wf::FORK);
-        self.task_woken(cpu, task, now);
-        preempt
-    }
-
-    /// Chooses a CPU for a new task and queues it there.
-    ///
-    /// Kernel: wake_up_new_task(), kernel/sched/core.c, v6.12.
-    pub fn wake_up_new_task(&mut self, task: TaskId, this: CpuId, now: Time) -> Placement {
-        let placement = self.decide_fork(task, this, now, None);
-        self.apply_fork(task, placement.cpu, now);
-        placement
+        self.wakeup_preempt(cpu, task, wf::FORK)
     }
 }
