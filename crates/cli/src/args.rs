@@ -175,7 +175,7 @@ pub struct Record {
     /// Buffer of each CPU, KiB.
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u64).range(64..=1 << 22))]
     pub buffer: u64,
-    /// Further tracepoints, as SYSTEM:NAME.
+    /// Further tracepoints, as SYSTEM:NAME, whose end may be a star, or all of a SYSTEM.
     #[arg(long, value_delimiter = ',')]
     pub events: Vec<String>,
     /// How to print.

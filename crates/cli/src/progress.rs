@@ -28,6 +28,11 @@ impl Progress {
         Progress::with(what, "{msg} {bytes}/{total_bytes}, about {eta} left {wide_bar}")
     }
 
+    /// Starts counting bytes of which nobody knows how many there will be.
+    pub fn of_recording(what: &str) -> Progress {
+        Progress::with(what, "{msg} {elapsed}, {bytes}")
+    }
+
     fn with(what: &str, template: &str) -> Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template(template).expect("the template is constant");

@@ -75,6 +75,11 @@ impl Drain {
         Ok(())
     }
 
+    /// How much was taken.
+    pub fn bytes(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.bytes).sum()
+    }
+
     /// How long the next round may wait.
     pub fn wait(&self) -> Duration {
         self.wait

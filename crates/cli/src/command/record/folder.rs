@@ -18,6 +18,11 @@ impl Partial {
     /// Makes it, unless there is something in its place.
     pub fn new(place: &Path) -> Result<Partial, Error> {
         let shown = place.display();
+        if place == Path::new("-") {
+            return Err(Error::new(
+                "a recording is a folder and does not go to standard output; name one with --output",
+            ));
+        }
         if place.exists() {
             let is_empty =
                 place.is_dir() && fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none());

@@ -23,6 +23,7 @@ mod tracefs;
 
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{SigSet, Signal};
 use schedlab::parse_duration;
 use serde_json::json;
 
@@ -30,6 +31,7 @@ use crate::args::Record;
 use crate::count::counted;
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
+use crate::progress::Progress;
 
 use drain::Drain;
 use folder::Partial;
@@ -40,6 +42,8 @@ use tracefs::Instance;
 
 /// Records this host.
 pub fn run(args: &Record) -> Result<Status, Error> {
+    // A file that may not grow is an error of its write then, and not the end of all before anything is taken away.
+    SigSet::from(Signal::SIGXFSZ).thread_block().map_err(|error| Error::new(error.to_string()))?;
     let stop = Stop::new();
     output::on_interrupt(stop.interrupt());
     let done = record(&Host::own(), args, stop)?;
@@ -104,12 +108,21 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
     if let Some(time) = time {
         stop.after(Duration::from_nanos(time.0));
     }
+    let progress = Progress::of_recording(&args.output.display().to_string());
+    if args.command.is_empty() {
+        let until = args.duration.as_ref().map_or("until Ctrl-C".to_owned(), |time| format!("for {time}"));
+        eprintln!("schedlab: recording into {} {until}", args.output.display());
+    }
     let ended = loop {
         drain.round()?;
+        if args.command.is_empty() {
+            progress.at(drain.bytes() as usize, 0);
+        }
         if let Some(ended) = stop.wait(drain.wait()) {
             break ended;
         }
     };
+    drop(progress);
     instance.stop()?;
     let time = started.elapsed();
     let spooled = drain.finish()?;

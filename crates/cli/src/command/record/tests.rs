@@ -111,7 +111,9 @@ fn host(root: &Path) -> Host {
     put(&tracefs, "events/header_page", HEADER_PAGE);
     put(&tracefs, "events/sched/sched_switch/format", "");
     put(&tracefs, "events/sched/sched_process_wait/format", recorded_elsewhere().1);
-    put(&tracefs, "events/power/cpu_frequency/format", "");
+    for event in ["power/cpu_frequency", "power/cpu_hotplug", "sched/sched_kthread_stop"] {
+        put(&tracefs, &format!("events/{event}/format"), "");
+    }
     put(&tracefs, "saved_cmdlines", "7 sh\n");
     Host::below(root, make_instance, remove_instance)
 }
@@ -131,7 +133,7 @@ fn args(folder: &Path, command: &[&str]) -> Record {
 fn a_recording_holds_the_pages_and_the_facts() {
     let folder = tempfile::tempdir().unwrap();
     let (host, mut args) = (host(&folder.path().join("host")), args(folder.path(), &["true", "x"]));
-    args.events = vec!["power:cpu_frequency".to_owned()];
+    args.events = ["power:cpu_f*", "sched"].map(str::to_owned).into();
     let done = record(&host, &args, Stop::new()).unwrap();
     assert_eq!((done.nr_cpus, done.events, done.lost), (2, 1, 4));
     assert_eq!(done.warnings, ["4 events were lost; a larger buffer may hold them: --buffer 4096"]);
@@ -183,6 +185,8 @@ fn a_recording_holds_the_pages_and_the_facts() {
         ("trace_clock", "mono"),
         ("events/sched/sched_switch/enable", "1"),
         ("events/power/cpu_frequency/enable", "1"),
+        ("events/power/cpu_hotplug/enable", "0"),
+        ("events/sched/sched_kthread_stop/enable", "1"),
     ] {
         assert_eq!(instance(name), value, "{name}");
     }
@@ -251,8 +255,13 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     );
     refused(
         |_, args| args.events = vec!["sched:no_such".to_owned()],
-        "--events sched/no_such: this kernel has no such tracepoint",
+        "--events sched:no_such: this kernel has no such tracepoint",
     );
+    refused(
+        |_, args| args.events = vec!["no_such:*".to_owned()],
+        "--events no_such:*: this kernel has no such tracepoint",
+    );
+    refused(|_, args| args.output = "-".into(), "a recording is a folder and does not go to standard output");
     refused(|_, args| args.command = vec!["no-such-program-here".to_owned()], "no-such-program-here: ");
     refused(
         |root, _| put(root, "sys/kernel/tracing/events/header_page", ""),

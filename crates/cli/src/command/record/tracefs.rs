@@ -69,16 +69,30 @@ impl<'a> Instance<'a> {
                 instance.choose(event)?;
             }
         }
-        for event in more {
-            let event = event.replace(':', "/");
-            if !instance.file(&format!("events/{event}/enable")).is_file() {
+        for wanted in more {
+            let found = instance.tracepoints(wanted);
+            if found.is_empty() {
                 return Err(Error::new(format!(
-                    "--events {event}: this kernel has no such tracepoint; {tracefs}/available_events lists them"
+                    "--events {wanted}: this kernel has no such tracepoint; {tracefs}/available_events lists them"
                 )));
             }
-            instance.choose(&event)?;
+            for event in found {
+                instance.choose(&event)?;
+            }
         }
         Ok(instance)
+    }
+
+    /// The tracepoints that are meant by `irq:irq_handler_entry`, or by `irq:softirq_*`, `irq:*` or `irq`, in order.
+    fn tracepoints(&self, wanted: &str) -> Vec<String> {
+        let (system, name) = wanted.split_once([':', '/']).unwrap_or((wanted, "*"));
+        let fits = |event: &String| match name.strip_suffix('*') {
+            Some(begin) => event.starts_with(begin),
+            None => event == name,
+        };
+        let names = self.host.names(&format!("{}/events/{system}", self.place)).into_iter().filter(fits);
+        let events = names.map(|event| format!("{system}/{event}"));
+        events.filter(|event| self.file(&format!("events/{event}/enable")).is_file()).collect()
     }
 
     fn choose(&mut self, event: &str) -> Result<(), Error> {
