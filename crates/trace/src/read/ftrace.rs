@@ -67,8 +67,10 @@ impl<R: BufRead> Iterator for Reader<R> {
                 Some(None) => return Some(line.gap(not_known(name, line.bytes))),
                 None => Kind::Unknown(unknown(&line, rest, name, args)),
             };
-            if self.time.is_none() && !has_seconds(&line.bytes[..line.bytes.len() - rest.len()]) {
-                self.next = line.gap(format!("{NO_SECONDS}; {NO_DURATION}")).ok();
+            if self.time.is_none()
+                && let Some(doubt) = doubt_of_time(&line.bytes[..line.bytes.len() - rest.len()])
+            {
+                self.next = line.gap(doubt).ok();
             }
             self.time = Some(head.time);
             return Some(Ok(Record::Event(head.before(kind))));
@@ -80,12 +82,20 @@ impl<R: BufRead> Iterator for Reader<R> {
 const NO_SECONDS: &str =
     "times without a decimal point are of a clock that does not count time (x86-tsc, counter, uptime)";
 
-/// Whether the time that a line's front ends with is one in seconds, or in microseconds.
+/// How they stand there if the report was asked for them raw.
+const RAW: &str = "raw times (trace-cmd report --raw-ts) are taken for nanoseconds, as most clocks have them";
+
+/// What is doubtful about the time that a line's front ends with, if it is none in seconds, or in microseconds.
 #[cold]
-fn has_seconds(front: &[u8]) -> bool {
+fn doubt_of_time(front: &[u8]) -> Option<String> {
     let time = front.trim_ascii_end().strip_suffix(b":").unwrap_or(front);
     let digits = time.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    digits == 0 || time[..time.len() - digits].ends_with(b".")
+    match time[..time.len() - digits].last() {
+        _ if digits == 0 => None,
+        Some(b'.') => None,
+        Some(b']') => Some(RAW.into()),
+        _ => Some(format!("{NO_SECONDS}; {NO_DURATION}")),
+    }
 }
 
 /// What a line says that is no event, if it is of interest; events were read up to a time.
@@ -107,14 +117,37 @@ fn other(
             (overwritten > 0).then_some(Ok(Record::Lost(lost)))
         }
         Remark::Lost { cpu, count } => Some(Ok(Record::Lost(Lost { cpu: Some(cpu), count, after }))),
-        Remark::None => Some(line.gap(format!("no task, CPU and time in front: {}", excerpt(line.bytes)))),
+        Remark::None => {
+            let (excerpt, option) = (excerpt(line.bytes), option_of_front(line.bytes));
+            Some(line.gap(format!("no task, CPU and time in front: {excerpt}{option}")))
+        }
     }
 }
 
 #[cold]
 fn not_known(name: &[u8], line: &[u8]) -> String {
-    let name = String::from_utf8_lossy(name);
-    format!("the fields of {name} are in no form that is known: {}", excerpt(line))
+    let (name, excerpt) = (String::from_utf8_lossy(name), excerpt(line));
+    let option = if excerpt.contains("=0x") {
+        "; was the option fields on? `echo nofields > trace_options` in tracefs"
+    } else {
+        ""
+    };
+    format!("the fields of {name} are in no form that is known: {excerpt}{option}")
+}
+
+/// The option of tracefs that would explain a line without its front.
+///
+/// Kernel: print_raw_fmt(), print_hex_fmt(), print_bin_fmt(), kernel/trace/trace.c.
+fn option_of_front(line: &[u8]) -> &'static str {
+    let text = String::from_utf8_lossy(line);
+    let begins = text.split_once(':').is_some_and(|(name, _)| args::is_known(name));
+    if text.rsplit_once("type: ").is_some_and(|(_, number)| number.parse::<u32>().is_ok()) {
+        "; was one of the options raw, hex and bin on? `echo noraw > trace_options` in tracefs, or nohex, nobin"
+    } else if begins {
+        "; was the option context-info off? `echo context-info > trace_options` in tracefs"
+    } else {
+        ""
+    }
 }
 
 /// The event's name and its fields. A line of the function tracer has no name.
@@ -257,6 +290,33 @@ mod tests {
                 762950.852559027 [3] e: f
                 line 1: times without a decimal point are of a clock that does not count time (x86-tsc, counter, uptime); they are taken for nanoseconds, and no duration is right; record with another: `echo mono > trace_clock` in tracefs, or trace-cmd record -C mono
                 762950.852569027 [3] e: f
+            "#]],
+        );
+    }
+
+    #[test]
+    fn raw_times_are_told_to_be_taken_for_nanoseconds() {
+        check(
+            "a-7 [003]762950852559027: e: f\n\
+             a-7 [003]762950852569027: e: f\n",
+            expect![[r#"
+                762950.852559027 [3] e: f
+                line 1: raw times (trace-cmd report --raw-ts) are taken for nanoseconds, as most clocks have them
+                762950.852569027 [3] e: f
+            "#]],
+        );
+    }
+
+    #[test]
+    fn options_that_take_the_front_or_the_fields_away_are_named() {
+        check(
+            "14348 1 19508762049669 type: 355\n\
+             sched_waking: comm=a pid=1 prio=120 target_cpu=003\n\
+             a-7 [003] d..2. 4.000001: sched_waking: comm=a pid=0x7 (7) prio=0x78 (120) target_cpu=0x3 (3)\n",
+            expect![[r#"
+                line 1: no task, CPU and time in front: 14348 1 19508762049669 type: 355; was one of the options raw, hex and bin on? `echo noraw > trace_options` in tracefs, or nohex, nobin
+                line 2: no task, CPU and time in front: sched_waking: comm=a pid=1 prio=120 target_cpu=003; was the option context-info off? `echo context-info > trace_options` in tracefs
+                line 3: the fields of sched_waking are in no form that is known: a-7 [003] d..2. 4.000001: sched_waking: comm=a pid=0x7 (7) prio=0x78 (120) target_cpu=0x3 (3); was the option fields on? `echo nofields > trace_options` in tracefs
             "#]],
         );
     }

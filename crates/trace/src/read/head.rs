@@ -5,6 +5,8 @@
 //!             make-1       [000]     4.796689: sched_wakeup_new:     ...               trace-cmd report
 //!     make-1         0d..2.     4.796689: sched_wakeup_new:     ...                    trace-cmd report -l
 //!     make-1         0-0x5      4.796689: sched_wakeup_new:     ...                    trace-cmd report -R -l
+//!             make-1       [000]     4.796689: (+12) sched_wakeup_new:     ...         trace-cmd report --ts-diff
+//!             make-1       [000]4796689012: sched_wakeup_new:     ...                  trace-cmd report --raw-ts
 //!     make-1         0d..2.  4796689us+: sched_wakeup_new: ...                         ftrace_dump_on_oops
 //! ```
 //!
@@ -146,7 +148,17 @@ fn at_dash(line: &[u8], dash: usize) -> Option<(Head, &[u8])> {
         flags,
         time,
     };
-    Some((head, without_blanks(rest)))
+    Some((head, without_difference(without_blanks(rest))))
+}
+
+/// What follows the time, without how long it took from the event before.
+fn without_difference(rest: &[u8]) -> &[u8] {
+    let behind = |text: &'_ [u8]| -> Option<usize> {
+        let (_, rest) = number(text.strip_prefix(b"(+")?)?;
+        let rest = spaces(rest.strip_prefix(b")")?)?;
+        Some(text.len() - rest.len())
+    };
+    &rest[behind(rest).unwrap_or(0)..]
 }
 
 /// What the latency format, in which the kernel dumps its buffers, has in another way: microseconds, a mark that says how
@@ -355,7 +367,10 @@ fn cpu(text: &[u8]) -> Option<(u64, &[u8])> {
     match text.strip_prefix(b"[") {
         Some(inside) => {
             let (cpu, rest) = number(inside)?;
-            Some((cpu, spaces(rest.strip_prefix(b"]")?)?))
+            let rest = rest.strip_prefix(b"]")?;
+            // Raw times stand right behind it.
+            let raw = rest.first().is_some_and(u8::is_ascii_digit);
+            Some((cpu, if raw { rest } else { spaces(rest)? }))
         }
         None => number(text),
     }
@@ -455,6 +470,14 @@ mod tests {
         check(
             " pp-main-332     6-0x5     3.921827: x: y",
             expect!["pp-main pid 332 tgid None cpu 6 dn... 3.921827000 | x: y"],
+        );
+        check(
+            "         pp-main-332   [006]     3.921457: (+12)    sched_waking:   comm=x",
+            expect!["pp-main pid 332 tgid None cpu 6 ????? 3.921457000 | sched_waking:   comm=x"],
+        );
+        check(
+            "         pp-main-332   [006]3921457192: sched_waking:   comm=x",
+            expect!["pp-main pid 332 tgid None cpu 6 ????? 3.921457192 | sched_waking:   comm=x"],
         );
         // The latency format cuts names after eight letters; with the console's time before it, too.
         for mark in [" ", "+", "!"] {
