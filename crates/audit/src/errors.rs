@@ -22,6 +22,10 @@ const ROUNDING: u64 = 64;
 /// in one look of four.
 const WEIGHT_PART: u64 = 16;
 
+/// The same under EEVDF where charges are told: nine of ten weights of simulated groups are off by less than a two
+/// hundredth, and one of a hundred by a fifth. Under CFS, where errors do not lead to each other, few answers are open.
+const WEIGHT_PART_TOLD: u64 = 64;
+
 /// Largest error of a virtual time, of an entity of nice 0: placing keeps all within some slices, ns.
 const ERROR_MAX: u64 = 10_000_000;
 
@@ -180,10 +184,13 @@ impl Shadow {
         self.charged_about(task, EVENT_ERROR + held.0);
         // A group's weight is its part of averages, each a little off.
         let span = now.since(self.known(task).began).0;
+        let off = match self.runtime_told && self.sched.kernel.rules.policy == FairPolicy::Eevdf {
+            true => span / WEIGHT_PART_TOLD + EVENT_ERROR,
+            false => span / WEIGHT_PART + EVENT_ERROR + held.0,
+        };
         let mut level = self.sched.task(task).se.parent;
         while let Some(se) = level {
             level = self.sched.se(se).parent;
-            let off = span / WEIGHT_PART + EVENT_ERROR + held.0;
             let off = calc_delta_fair(off, &self.sched.se(se).load);
             self.add_error(se, off);
         }

@@ -141,8 +141,8 @@ impl<S: Listener> Audit<S> {
         let mut verdict = Verdict::begun(event.time, before.at, Decision::Preempt, who, Choice::Nothing);
         verdict.hidden = Some(Hidden::Request);
         let mut over = None;
-        verdict.ours = if decided.reason == Reason::KeepPending {
-            // Its slice was found to be over when it was charged.
+        verdict.ours = if !decided.preempt && self.shadow.is_asked(before.at) {
+            // Its slice, or that of its group, was found to be over when it was charged.
             let mut found = slice(&mut self.shadow, true, Reason::SliceEnd);
             let left = before.left_at_most(&self.shadow);
             if left > 0 {

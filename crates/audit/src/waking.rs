@@ -402,8 +402,8 @@ impl<S: Listener> Audit<S> {
         preempt
     }
 
-    /// A waker charges a task. If it wakes a sleeper that is still queued beside that one, it has looked at the
-    /// sleeper's lag before, and put it elsewhere by that.
+    /// A waker charges a task. If it wakes a sleeper that is still queued beside that one, or whose group is, it has
+    /// looked at the sleeper's lag before, and put it elsewhere by that.
     ///
     /// Kernel: ttwu_runnable(), kernel/sched/core.c; requeue_delayed_entity(), kernel/sched/fair.c, v6.12.
     pub(crate) fn requeue(&mut self, event: &Event, charged: TaskId) {
@@ -413,11 +413,13 @@ impl<S: Listener> Audit<S> {
         let Some(open) = self.open.get(event.cpu) else { return };
         let (task, fate) = (open.wakeup.task, open.fate);
         let entry = self.shadow.sched.task(task);
-        if fate.stays_on(entry.cpu)
-            && fate.by == event.cpu
-            && entry.se.sched_delayed
-            && self.shadow.sched.task(charged).cpu == entry.cpu
-        {
+        if fate.by != event.cpu || self.shadow.sched.task(charged).cpu != fate.cpu {
+            return;
+        }
+        if !entry.on_rq && entry.policy.is_fair() {
+            self.shadow.sched.update_rq_clock(fate.cpu, event.time);
+            self.shadow.sched.requeue_delayed_group(task, fate.cpu);
+        } else if fate.stays_on(entry.cpu) && entry.se.sched_delayed {
             self.shadow.sched.update_rq_clock(fate.cpu, event.time);
             let flags = EnqueueFlags { delayed: true, ..EnqueueFlags::default() };
             self.shadow.sched.activate(task, fate.cpu, flags, event.time);

@@ -268,6 +268,18 @@ impl Sched {
         self.se_mut(se).vruntime = vruntime;
     }
 
+    /// A task is about to be queued on a CPU: if the first of its groups that is queued there sleeps, it is woken.
+    ///
+    /// Kernel: enqueue_task_fair(), kernel/sched/fair.c, v6.12.
+    pub fn requeue_delayed_group(&mut self, task: TaskId, cpu: CpuId) {
+        let group = self.tg(self.task(task).tg).se.get(cpu.index()).copied();
+        let mut levels = core::iter::successors(group, |&se| self.se(se).parent);
+        let queued = levels.find(|&se| self.se(se).on_rq);
+        if let Some(se) = queued.filter(|&se| self.se(se).sched_delayed) {
+            self.requeue_delayed_entity(se);
+        }
+    }
+
     /// Wakes an entity that sleeps but is still queued.
     ///
     /// Kernel: requeue_delayed_entity(), kernel/sched/fair.c, v6.12, v7.2.
