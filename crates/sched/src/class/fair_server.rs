@@ -1,6 +1,7 @@
 //! The fair server: a deadline server that runs fair tasks which RT tasks keep waiting.
 //!
-//! It has 50 ms of each second if nothing else is set, and puts them off for as long as it can, as fair tasks may get that much without it.
+//! It has 50 ms of each second if nothing else is set, and puts them off for as long as it can, as fair tasks may get
+//! that much without it.
 //!
 //! ```text
 //!    a fair task waits     950 ms   1 s                   1.95 s   2 s

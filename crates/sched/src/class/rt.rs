@@ -218,7 +218,8 @@ impl Sched {
         self.update_rt_rq_load_avg(cpu, true);
         let Policy::Rr(priority) = self.task(task).policy else { return };
         let tunables = &self.kernel.tunables;
-        let slice = (tunables.rr_timeslice_ms * tunables.hz).div_ceil(1000) as u32;
+        let ticks = (tunables.rr_timeslice_ms * tunables.hz).div_ceil(1000);
+        let slice = u32::try_from(ticks).unwrap_or(u32::MAX);
         let left = &mut self.task_mut(task).rr_ticks_left;
         *left = if *left == 0 { slice } else { *left } - 1;
         if *left > 0 {
