@@ -14,9 +14,7 @@ use schedlab::sched::{Feature, Rules};
 const SKIPPED: [&str; 4] = ["kernel::", "features::", "rules::", "disorder::"];
 
 /// Rules that no unit test of `sched` can notice, and why.
-const UNSEEN: [(&str, &str); 10] = [
-    ("SMT_LLC_SPAN", "all threads of a core are in one cache's domain; there are no isolated CPUs"),
-    ("IDLE_CORE_MASK_ALLOWED", "the mask always holds all allowed threads of a core, as for SMT_LLC_SPAN"),
+const UNSEEN: [(&str, &str); 8] = [
     ("PIPE_WAKE", "the engine obeys it, in the crate sim"),
     ("POOL_SENDS_BACK", "the audit obeys it"),
     ("SWITCH_STATE_PASSED", "the commands that read recordings obey it"),

@@ -38,11 +38,13 @@ impl Domains {
         let capacity = capacity_orig(topology, kernel, active);
         let levels = levels(topology, kernel, active);
         let mut smt = BTreeMap::new();
+        // Threads that are isolated are threads of their core all the same.
+        let online = active.or(&topology.isolated().and(topology.online()));
         let smt_mask = PerCpu::new(nr_cpus, |cpu| {
             let threads = smt
                 .entry(topology.cpu(cpu).core)
-                .or_insert_with(|| Arc::new(topology.core_mask(cpu).and(active)));
-            if active.contains(cpu) { threads.clone() } else { Arc::new(CpuMask::one(nr_cpus, cpu)) }
+                .or_insert_with(|| Arc::new(topology.core_mask(cpu).and(&online)));
+            if online.contains(cpu) { threads.clone() } else { Arc::new(CpuMask::one(nr_cpus, cpu)) }
         });
 
         let scale = PerCpu::new(nr_cpus, |cpu| u64::from(topology.cpu(cpu).capacity));

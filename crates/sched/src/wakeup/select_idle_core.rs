@@ -161,6 +161,18 @@ mod tests {
     }
 
     #[test]
+    fn up_to_v5_18_it_may_be_an_isolated_one() {
+        check_all(
+            "1x1x3x2:isolcpus=1 | 0[waker*] 2[a*] 3[c*] 4[b*] 5[d*] llc0{cores}",
+            "wake x prev=0 waker=waker",
+            expect![[r#"
+                v4.13..v5.5: cpu 1, IDLE_SMT, examined 13, no idle core, remote
+                v5.18: cpu 1, IDLE_CORE_FALLBACK, examined 6, no idle core, remote
+                v6.1..v7.2: cpu 0, NO_IDLE_CPU, examined 6, no idle core"#]],
+        );
+    }
+
+    #[test]
     fn a_failed_search_without_any_idle_thread_stays() {
         check_all(
             "1x1x3x2 | 0[waker*] 1[c*] 2[a*] 3[d*] 4[b*] 5[e*] llc0{cores}",

@@ -71,6 +71,20 @@ mod tests {
     }
 
     #[test]
+    fn an_isolated_thread_is_of_the_core_but_not_of_the_cache_s_domain() {
+        check_all(
+            "1x1x3x2:isolcpus=5 | 0[waker*] 2[a*] 4[b*]",
+            "wake x prev=4 waker=waker",
+            expect![[r#"
+            v4.13: cpu 1, IDLE_CPU, examined 2, WA_SHARE_CACHE 0
+            v5.5..v5.18: cpu 1, IDLE_CPU, examined 2, WA_WEIGHT 0
+            v6.1: cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0, remote
+            v6.3: cpu 5, IDLE_SMT, examined 1, WA_WEIGHT 0, remote
+            v6.10..v7.2: cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0, remote"#]],
+        );
+    }
+
+    #[test]
     fn the_target_s_sibling_is_found_though_the_scan_was_cut_short() {
         check_wakeup(
             "v5.5",
