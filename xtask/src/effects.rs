@@ -155,7 +155,7 @@ fn under(setting: &str, learned: &Learned) -> Result<Kernel, String> {
             // As debugfs shows it: of a choice the one in brackets.
             let shown = if number == "preempt" { format!("({value})") } else { value.to_string() };
             let line = format!("/{number} {shown}");
-            apply_tunables(&mut kernel, [&line, ""], learned.topology.online().weight());
+            apply_tunables(&mut kernel, &line, learned.topology.online().weight());
         }
         None => kernel.switch(setting).map_err(|e| e.to_string())?,
     }

@@ -100,8 +100,7 @@ pub struct Sched {
     pub supposes: bool,
     /// CPUs with so many RT tasks that they may have some to give.
     pub nr_rt_overloaded: u32,
-    /// How far the interrupts are by which they are asked to push.
-    /// Of the CPUs in domains, and of those that are isolated.
+    /// How far the interrupts are by which those in domains are asked to push, and those that are isolated.
     pub rt_push_loops: [RtPushLoop; 2],
     /// The timer of RT throttling runs.
     pub rt_period_active: bool,

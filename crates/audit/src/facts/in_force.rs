@@ -46,10 +46,10 @@ pub fn apply_features(kernel: &mut Kernel, features: &str) {
     }
 }
 
-/// Sets the numbers of a kernel as recorded in such files on a machine with so many CPUs online. Those
-/// that grow with the CPUs are recorded as they were in force.
-pub fn apply_tunables(kernel: &mut Kernel, files: [&str; 2], nr_online: usize) {
-    let lines = || files.into_iter().flat_map(str::lines).filter_map(in_force);
+/// Sets the numbers of a kernel as recorded in such a file on a machine with so many CPUs online. Those
+/// that grow with the CPUs are recorded as they were in force, with their scaling beside them if it was set.
+pub fn apply_tunables(kernel: &mut Kernel, file: &str, nr_online: usize) {
+    let lines = || file.lines().filter_map(in_force);
     for (_, name, value) in lines() {
         if name == "tunable_scaling" {
             let _ = kernel.switch(&format!("{name}={value}"));
@@ -130,10 +130,10 @@ mod tests {
         let text = "/sys/kernel/debug/sched/llc_balancing/enabled 1\n\
                     /sys/kernel/debug/sched/llc_balancing/epoch_period 7\n\
                     /sys/kernel/debug/sched/llc_balancing/aggr_tolerance 100\n";
-        apply_tunables(&mut kernel, [text, ""], 16);
+        apply_tunables(&mut kernel, text, 16);
         assert_eq!((kernel.tunables.llc_epoch_period, kernel.tunables.llc_aggr_tolerance), (7, 100));
         assert!(kernel.has(Feature::SchedCache));
-        apply_tunables(&mut kernel, ["/sys/kernel/debug/sched/llc_balancing/enabled 0\n", ""], 16);
+        apply_tunables(&mut kernel, "/sys/kernel/debug/sched/llc_balancing/enabled 0\n", 16);
         assert!(!kernel.has(Feature::SchedCache));
     }
 
@@ -146,7 +146,7 @@ mod tests {
                     /sys/kernel/debug/sched/migration_cost_ns 250000\n\
                     /sys/kernel/debug/sched/preempt none voluntary (full) \n\
                     /sys/kernel/debug/sched/verbose Y\n";
-        apply_tunables(&mut kernel, [text, ""], 16);
+        apply_tunables(&mut kernel, text, 16);
         assert_eq!(kernel.tunables.base_slice_ns, 2_000_000, "eight CPUs and more have four times that");
         assert_eq!(kernel.tunables.migration_cost_ns, 250_000);
         assert_eq!(kernel.preempt.model, PreemptModel::Full);
@@ -166,7 +166,9 @@ mod tests {
                     /proc/sys/kernel/sched_schedstats 1\n";
         let server = "/sys/kernel/debug/sched/fair_server/cpu0/runtime 20000000\n\
                       /sys/kernel/debug/sched/fair_server/cpu0/period 400000000\n";
-        apply_tunables(&mut kernel, [server, text], 4);
+        for file in [server, text] {
+            apply_tunables(&mut kernel, file, 4);
+        }
         let expected = Tunables {
             latency_ns: 6_000_000,
             min_granularity_ns: 2_500_000,

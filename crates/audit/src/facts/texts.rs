@@ -167,8 +167,9 @@ impl FactTexts {
     pub fn set(&self, kernel: &mut Kernel, topology: &Topology) {
         apply_config(kernel, self.text("config.txt"), self.text("cmdline.txt"));
         apply_features(kernel, self.text("sched_features.txt"));
-        let files = ["debug_sched.txt", "sysctl.txt"].map(|name| self.text(name));
-        apply_tunables(kernel, files, topology.online().weight());
+        for file in ["debug_sched.txt", "sysctl.txt"] {
+            apply_tunables(kernel, self.text(file), topology.online().weight());
+        }
     }
 
     /// The scheduler of sched_ext that was at work, if one was.

@@ -68,6 +68,7 @@ impl Sched {
     ///
     /// Kernel: distribute_cfs_runtime(), kernel/sched/fair.c, v6.1, v6.12.
     fn distribute_cfs_runtime(&mut self, tg: TgId, this: CpuId, now: Time) -> bool {
+        let by_interrupt = self.kernel.has(Feature::UnthrottleAsync);
         let mut lacks = false;
         let mut own = None;
         for cfs in self.tg(tg).bandwidth.throttled_cfs_rq.clone() {
@@ -85,7 +86,7 @@ impl Sched {
             }
             if !self.give_runtime(cfs) {
                 lacks = true;
-            } else if !self.kernel.has(Feature::UnthrottleAsync) {
+            } else if !by_interrupt {
                 self.unthrottle_cfs_rq(cfs);
             } else if cpu == this {
                 own = Some(cfs);
@@ -97,9 +98,7 @@ impl Sched {
             self.unthrottle_cfs_rq(cfs);
         }
         // One that was let run may have found others without time.
-        lacks
-            || !self.kernel.has(Feature::UnthrottleAsync)
-                && !self.tg(tg).bandwidth.throttled_cfs_rq.is_empty()
+        lacks || !by_interrupt && !self.tg(tg).bandwidth.throttled_cfs_rq.is_empty()
     }
 
     /// Gives a queue as much as it needs to run, or what is left. True if that is enough.

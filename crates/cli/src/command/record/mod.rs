@@ -108,14 +108,11 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
     if let Some(time) = time {
         stop.after(Duration::from_nanos(time.0));
     }
-    let progress = Progress::of_recording(&args.output.display().to_string());
-    if args.command.is_empty() {
-        let until = args.duration.as_ref().map_or("until Ctrl-C".to_owned(), |time| format!("for {time}"));
-        eprintln!("schedlab: recording into {} {until}", args.output.display());
-    }
+    // A command has the terminal for itself.
+    let progress = args.command.is_empty().then(|| begun(args));
     let ended = loop {
         drain.round()?;
-        if args.command.is_empty() {
+        if let Some(progress) = &progress {
             progress.at(drain.bytes() as usize, 0);
         }
         if let Some(ended) = stop.wait(drain.wait()) {
@@ -160,6 +157,14 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
         warnings.push("no event was recorded".to_owned());
     }
     Ok(Done { time, nr_cpus: spooled.len(), events, lost, warnings })
+}
+
+/// Says that it has begun, and when it will end.
+fn begun(args: &Record) -> Progress {
+    let folder = args.output.display().to_string();
+    let until = args.duration.as_ref().map_or("until Ctrl-C".to_owned(), |time| format!("for {time}"));
+    eprintln!("schedlab: recording into {folder} {until}");
+    Progress::of_recording(&folder)
 }
 
 /// Refuses before anything is touched.
