@@ -67,6 +67,7 @@ mod rq;
 mod rules;
 mod sched;
 mod schedule;
+mod scheduler;
 #[cfg(test)]
 mod sequences;
 mod task;
@@ -111,6 +112,7 @@ pub use rq::{Curr, Rq};
 pub use rules::*;
 pub use sched::{Prices, Sched};
 pub use schedule::{Deactivate, Pick, Switched};
+pub use scheduler::{PassedOver, Scheduler};
 pub use task::{NewTask, Policy, Task, TaskState};
 pub use tick::Ticked;
 pub use tunables::{Scaled, Tunable, Tunables};

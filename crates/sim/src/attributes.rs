@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_sched::{MigrationCause, Policy, SeId, TaskState};
+use schedlab_sched::{MigrationCause, Policy, Scheduler, TaskState};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Affinity, Kind};
 use schedlab_units::TaskId;
@@ -27,7 +27,7 @@ pub(crate) fn policy(policy: workload::Policy, nice: i8) -> (Policy, i8) {
     }
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// A task changes the CPUs it may use.
     pub fn set_cpus(&mut self, cpu: CpuId, task: TaskId, list: Option<CpuListId>) {
         self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
@@ -38,7 +38,7 @@ impl Engine<'_> {
     /// Sets the CPUs of a task that runs on `cpu`; it moves if it must.
     /// The call fails if none of them is in use.
     pub fn allow(&mut self, cpu: CpuId, task: TaskId, allowed: Arc<CpuMask>) {
-        if !allowed.iter().any(|cpu| self.sched.rqs[cpu].active) {
+        if !allowed.iter().any(|cpu| self.sched.is_active(cpu)) {
             return;
         }
         self.emit_affinity(cpu, task, &allowed);
@@ -67,9 +67,7 @@ impl Engine<'_> {
         let attr = self.workload.attrs[attr.index()];
         let pending = self.pending(cpu);
         let (policy, nice) = policy(attr.policy, self.sched.task(task).nice);
-        let entry = self.sched.task_mut(task);
-        entry.uclamp_min = attr.util_min.map_or(entry.uclamp_min, u32::from);
-        entry.uclamp_max = attr.util_max.map_or(entry.uclamp_max, u32::from);
+        self.sched.set_uclamp(task, attr.util_min.map(u32::from), attr.util_max.map(u32::from));
         if self.sched.task(task).policy != policy {
             self.sched.set_policy(task, policy, self.now);
         }
@@ -90,8 +88,7 @@ impl Engine<'_> {
         let pending = self.pending(cpu);
         if self.sched.task(task).tg != tg {
             // It is charged before it goes to a queue with another virtual time.
-            self.sched.update_rq_clock(cpu, self.now);
-            self.sched.update_curr(self.sched.cfs_rq_of(SeId(task.0)));
+            self.sched.update_curr_of(cpu, task, self.now);
             self.emit_runtime(cpu, Context::Task, pending, task);
         }
         self.sched.move_task_to_group(task, tg, self.now);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use schedlab_sched::{Kernel, MigrationCause, Policy};
+use schedlab_sched::{Kernel, MigrationCause, Policy, Scheduler};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{Duration, TaskId};
 use schedlab_workload::{Plug, SpecId};
@@ -110,14 +110,14 @@ pub(crate) fn check(
     Ok(())
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// A change happens.
     pub fn change(&mut self, change: &Change) {
         match change {
             Change::Offline(cpu) => self.leave(self.other_online(*cpu), *cpu, StopperWork::Offline),
             Change::Online(cpu) => self.comes_back(self.other_online(*cpu), *cpu),
             Change::Switch(part) => {
-                self.sched.kernel.switch(part).expect("the change was read before the run");
+                self.sched.switch(part).expect("the change was read before the run");
             }
             Change::NoDomains => self.sched.detach_domains(),
             Change::Fork { parent, child, cpu } => self.fork_from_outside(*parent, *child, *cpu),
@@ -149,7 +149,7 @@ impl Engine<'_> {
 
     /// As `sched_setaffinity()` of another task, called on the CPU of this one.
     fn bind(&mut self, task: SpecId, to: CpuId) {
-        let Some(task) = self.living(task).filter(|_| self.sched.rqs[to].active) else { return };
+        let Some(task) = self.living(task).filter(|_| self.sched.is_active(to)) else { return };
         let by = self.instead_of(self.sched.task(task).cpu);
         self.by_interrupt(by, |engine| engine.bind_there(by, task, to));
     }
@@ -180,8 +180,8 @@ impl Engine<'_> {
 
     /// Has a CPU leave, as far as its stopper's work says, if it is not the last one.
     fn leave(&mut self, by: CpuId, cpu: CpuId, work: StopperWork) {
-        let others = self.sched.rqs.iter().any(|(id, rq)| id != cpu && rq.active);
-        if self.sched.rqs[cpu].online && others {
+        let others = self.cpu_ids().any(|id| id != cpu && self.sched.is_active(id));
+        if self.sched.is_online(cpu) && others {
             self.give_stopper(by, cpu, work);
         }
     }
@@ -201,7 +201,7 @@ impl Engine<'_> {
         let bound = stranded.iter().filter(|&&task| self.sched.task(task).is_per_cpu_kthread());
         self.unbound[cpu].extend(bound.copied());
         self.deactivates(cpu);
-        self.callback(cpu, cpu, cpuhp::DYING, |engine| engine.sched.set_online(cpu, false, engine.now));
+        self.callback(cpu, cpu, cpuhp::DYING, |engine| engine.sched.set_offline(cpu, engine.now));
         for task in stranded {
             self.sched.do_set_cpus_allowed(task, all.clone(), self.now);
         }
@@ -210,7 +210,7 @@ impl Engine<'_> {
 
     /// The stopper of a CPU leaves it to kernel threads that are bound to it.
     pub fn deactivates(&mut self, cpu: CpuId) {
-        if self.sched.rqs[cpu].active {
+        if self.sched.is_active(cpu) {
             self.callback(cpu, cpu, cpuhp::DEACTIVATE, |engine| {
                 engine.sched.set_active(cpu, false, engine.now);
             });
@@ -220,16 +220,16 @@ impl Engine<'_> {
     /// Whether a CPU is the last one in use that a task may run on. Stoppers stay where they are.
     fn depends_on(&self, task: TaskId, cpu: CpuId) -> bool {
         let entry = self.sched.task(task);
-        let elsewhere = |other: CpuId| other != cpu && self.sched.rqs[other].online;
+        let elsewhere = |other: CpuId| other != cpu && self.sched.is_online(other);
         entry.policy != Policy::Stop && !entry.allowed.iter().any(elsewhere)
     }
 
     /// A CPU is there again, for kernel threads that are bound to it.
     fn comes_online(&mut self, by: CpuId, cpu: CpuId) {
-        if self.sched.rqs[cpu].online {
+        if self.sched.is_online(cpu) {
             return;
         }
-        self.callback(by, cpu, cpuhp::STARTING, |engine| engine.sched.cpu_starting(cpu));
+        self.callback(by, cpu, cpuhp::STARTING, |engine| engine.sched.cpu_starting(cpu, engine.now));
         self.cpus[cpu].since = self.now;
         self.cpus[cpu].tick_stopped = false;
         self.cpus[cpu].predictor = schedlab_machine::IdlePredictor::new();
@@ -243,7 +243,7 @@ impl Engine<'_> {
 
     fn comes_back(&mut self, by: CpuId, cpu: CpuId) {
         self.comes_online(by, cpu);
-        if !self.sched.rqs[cpu].active {
+        if !self.sched.is_active(cpu) {
             self.callback(by, cpu, cpuhp::ACTIVATE, |engine| engine.sched.set_active(cpu, true, engine.now));
         }
         if self.is_idle(cpu) {
@@ -251,14 +251,19 @@ impl Engine<'_> {
         }
     }
 
+    /// All CPUs.
+    fn cpu_ids(&self) -> impl Iterator<Item = CpuId> + use<S> {
+        (0..self.machine.topology.nr_cpus()).map(CpuId::from)
+    }
+
     /// Some CPU that is online, another one if there is one.
     pub fn other_online(&self, cpu: CpuId) -> CpuId {
-        let mut online = self.sched.rqs.iter().filter(|(_, rq)| rq.online).map(|(id, _)| id);
+        let mut online = self.cpu_ids().filter(|&id| self.sched.is_online(id));
         online.find(|&other| other != cpu).unwrap_or(cpu)
     }
 
     /// The CPU that takes what is meant for `cpu`: itself, unless it is offline.
     pub fn instead_of(&self, cpu: CpuId) -> CpuId {
-        if self.sched.rqs[cpu].online { cpu } else { self.other_online(cpu) }
+        if self.sched.is_online(cpu) { cpu } else { self.other_online(cpu) }
     }
 }

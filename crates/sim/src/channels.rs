@@ -15,7 +15,7 @@
 //! unix_stream_read_generic(), net/unix/af_unix.c.
 
 use schedlab_machine::{Mechanism, Work};
-use schedlab_sched::{PipeWake, TaskState};
+use schedlab_sched::{PipeWake, Scheduler, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 use schedlab_workload::{ChannelId, Section};
@@ -26,13 +26,13 @@ use crate::locks::KernelLock;
 use crate::task::{Mode, Stage, Wait};
 use crate::wait::Pipe;
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Writes what fits; sleeps if something is left. `resumed` after such a sleep.
     pub fn write(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, resumed: bool) {
         let call = Stage::Write { channel: id, left, resumed };
         match &mut self.objects.channels[id.index()] {
             Channel::Pipe(pipe) => {
-                if resumed && pipe.is_full() && self.sched.kernel.rules.pipe_wake != PipeWake::All {
+                if resumed && pipe.is_full() && self.sched.kernel().rules.pipe_wake != PipeWake::All {
                     pipe.writers().add(task);
                     return self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), call);
                 }
@@ -56,7 +56,7 @@ impl Engine<'_> {
         let call = Stage::Read { channel: id, left, resumed };
         match &mut self.objects.channels[id.index()] {
             Channel::Pipe(pipe) => {
-                if resumed && pipe.is_empty() && self.sched.kernel.rules.pipe_wake != PipeWake::All {
+                if resumed && pipe.is_empty() && self.sched.kernel().rules.pipe_wake != PipeWake::All {
                     pipe.readers().add(task);
                     return self.sleep(cpu, task, TaskState::Interruptible, Wait::Readable(id), call);
                 }
@@ -107,7 +107,7 @@ impl Engine<'_> {
 
     /// The copy is done: the mutex is given back, then those that wait are woken.
     pub fn pipe_held(&mut self, cpu: CpuId, task: TaskId, id: ChannelId) {
-        let rule = self.sched.kernel.rules.pipe_wake;
+        let rule = self.sched.kernel().rules.pipe_wake;
         let call = self.tasks[task.index()].call;
         let Channel::Pipe(pipe) = &mut self.objects.channels[id.index()] else {
             unreachable!("a socket has no such mutex")

@@ -3,7 +3,7 @@
 //! The scheduler says what it touched; here the machine says what that took.
 
 use schedlab_machine::Mechanism;
-use schedlab_sched::{Effect, MigrationCause};
+use schedlab_sched::{Effect, MigrationCause, Scheduler};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
@@ -11,16 +11,16 @@ use crate::emit::Context;
 use crate::engine::Engine;
 use crate::event::Event;
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Acts on what the scheduler did since last asked, on behalf of a CPU.
     pub fn effects(&mut self, by: CpuId, context: Context) {
         if self.explaining {
             self.explain_balance(by, context);
         }
-        while !self.sched.effects.is_empty() {
+        while !self.sched.effects().is_empty() {
             // The buffer goes back, so that nothing is allocated in the long run.
             let mut effects =
-                std::mem::replace(&mut self.sched.effects, std::mem::take(&mut self.spare_effects));
+                std::mem::replace(self.sched.effects(), std::mem::take(&mut self.spare_effects));
             for effect in effects.drain(..) {
                 self.effect(by, context, effect);
             }
@@ -78,7 +78,7 @@ impl Engine<'_> {
                 self.notify(by, cpu);
             }
             Effect::Balanced { cpu, examined, moved } => {
-                let prices = &self.sched.prices;
+                let prices = self.sched.prices();
                 let ns = prices.balance_pass
                     + u64::from(examined) * prices.balance_cpu
                     + u64::from(moved) * prices.balance_task;

@@ -4,6 +4,7 @@
 //! Clocks are looked at when a CPU wakes up and at ticks; between, they stand.
 
 use schedlab_machine::{Clock, ClockDomain, Freq, Law, Machine, Mechanism, Rate};
+use schedlab_sched::Scheduler;
 use schedlab_topology::CpuId;
 
 use crate::engine::Engine;
@@ -53,7 +54,7 @@ impl Clocks {
     }
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// How fast a CPU works now.
     pub fn rate_of(&self, cpu: CpuId) -> Rate {
         let place = self.machine.topology.cpu(cpu);

@@ -6,6 +6,7 @@
 //!
 //! Kernel: cpuhp_invoke_callback(), kernel/cpu.c; enum cpuhp_state, include/linux/cpuhotplug.h, v6.12.
 
+use schedlab_sched::Scheduler;
 use schedlab_topology::CpuId;
 use schedlab_trace::Kind;
 
@@ -29,7 +30,7 @@ pub(crate) const STARTING: Callback = Callback("sched_cpu_starting", SCHED_START
 /// Tasks may come.
 pub(crate) const ACTIVATE: Callback = Callback("sched_cpu_activate", ACTIVE, ONLINE);
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// What a CPU executes of a callback for itself or for another.
     pub fn callback(
         &mut self,

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use schedlab_machine::{Mechanism, Warmth, Work};
-use schedlab_sched::{NewTask, Policy, TgId};
+use schedlab_sched::{NewTask, Policy, Scheduler, TgId};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, How, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -26,15 +26,15 @@ pub(crate) struct Birth {
     pub stage: Stage,
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// The CPU from which tasks are started that nobody forks.
     pub(crate) fn launcher(&self) -> CpuId {
-        self.sched.domains.span.first().or(self.machine.topology.online().first()).unwrap_or_default()
+        self.sched.domains().span.first().or(self.machine.topology.online().first()).unwrap_or_default()
     }
 
     /// Any CPU, as the seed has it.
     fn launcher_drawn(&self, spec: SpecId) -> CpuId {
-        let online: Vec<CpuId> = self.sched.domains.span.iter().collect();
+        let online: Vec<CpuId> = self.sched.domains().span.iter().collect();
         let draw = Stream::new(self.seed, "launcher", spec.0.into()).next();
         online[(draw % online.len() as u64) as usize]
     }
@@ -67,7 +67,7 @@ impl Engine<'_> {
 
     /// A CPU that acted without running anything looks whether it has something to do.
     fn notify_self(&mut self, cpu: CpuId) {
-        if self.sched.rqs[cpu].need_resched.any() || self.sched.rqs[cpu].nr_running > 0 {
+        if self.sched.need_resched(cpu).any() || self.sched.nr_running(cpu) > 0 {
             self.notify(cpu, cpu);
         }
     }
@@ -117,15 +117,14 @@ impl Engine<'_> {
         let birth = Birth { comm, role: Role::Program, spec: Some(spec), entry, parent, stage: Stage::Fetch };
         let id = self.make_task(&new, birth);
         if let Some(flips) = task.flips {
-            let halved = self.sched.jiffies(Time(self.now.0.saturating_sub(flips.halved.0)));
-            let entry = self.sched.task_mut(id);
-            (entry.wakee_flips, entry.wakee_flip_decay) = (flips.count, halved);
+            let halved = Time(self.now.0.saturating_sub(flips.halved.0));
+            self.sched.set_wakee_flips(id, flips.count, halved);
         }
         let entry = &mut self.tasks[id.index()];
         (entry.lag, entry.recent_used_cpu, entry.did) = (task.lag, task.recent_used_cpu, task.did);
         entry.heard = task.placed.and_then(|placed| placed.heard);
         if !restricted && parent.is_none_or(|parent| self.sched.task(parent).never_restricted) {
-            self.sched.task_mut(id).never_restricted = true;
+            self.sched.set_never_restricted(id);
         }
         let allowed = &self.sched.task(id).allowed;
         let cpu = self.sched.task(id).cpu;
@@ -137,9 +136,7 @@ impl Engine<'_> {
             self.emit_attach(cpu, id, task.group);
         }
         if let Some((min, max)) = clamps {
-            let entry = self.sched.task_mut(id);
-            entry.uclamp_min = min.map_or(entry.uclamp_min, u32::from);
-            entry.uclamp_max = max.map_or(entry.uclamp_max, u32::from);
+            self.sched.set_uclamp(id, min.map(u32::from), max.map(u32::from));
         }
         id
     }
@@ -287,9 +284,8 @@ impl Engine<'_> {
             Some(list) => &self.masks[list.index()],
             None => &self.sched.task(parent).allowed,
         };
-        let rq = &self.sched.rqs[to];
-        let is_as_it_was = from == cpu && was_idle == (rq.nr_running == 0);
-        (is_as_it_was && rq.online && allowed.contains(to)).then_some(to)
+        let is_as_it_was = from == cpu && was_idle == (self.sched.nr_running(to) == 0);
+        (is_as_it_was && self.sched.is_online(to) && allowed.contains(to)).then_some(to)
     }
 
     /// A task on a CPU has a child, which goes where it is placed or where `fixed` says.

@@ -2,7 +2,7 @@
 //!
 //! Nothing here is done unless the sink listens.
 
-use schedlab_sched::{Curr, FairPolicy, NeedResched, Policy};
+use schedlab_sched::{Curr, FairPolicy, NeedResched, Policy, Scheduler};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Flags, Kind, Label, TaskState};
 use schedlab_units::{Pid, TaskId};
@@ -20,7 +20,7 @@ pub(crate) enum Context {
     Softirq,
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Tells the trace that something happened on a CPU.
     pub fn emit(&mut self, cpu: CpuId, context: Context, kind: Kind) {
         let depth = if matches!(kind, Kind::SchedSwitch { .. }) { 2 } else { 1 };
@@ -60,7 +60,7 @@ impl Engine<'_> {
 
     /// The requests that wait on a CPU.
     pub fn pending(&self, cpu: CpuId) -> NeedResched {
-        self.sched.rqs[cpu].need_resched
+        self.sched.need_resched(cpu)
     }
 
     /// Name and number of a task.
@@ -113,10 +113,10 @@ impl Engine<'_> {
     }
 
     fn runtime(&mut self, task: TaskId) -> Option<Kind> {
-        let entity = &self.sched.task(task).se;
         // Until v6.7 the event told the virtual time as well.
-        let cfs = self.sched.kernel.rules.policy == FairPolicy::Cfs;
-        let (sum, vruntime) = (entity.sum_exec_runtime, cfs.then_some(entity.vruntime));
+        let cfs = self.sched.kernel().rules.policy == FairPolicy::Cfs;
+        let [sum, vruntime] = self.sched.runtime(task);
+        let vruntime = cfs.then_some(vruntime);
         let entry = &mut self.tasks[task.index()];
         let runtime = sum - entry.runtime_told;
         entry.runtime_told = sum;

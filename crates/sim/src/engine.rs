@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use schedlab_machine::{Machine, Mechanism, Rate, Work};
-use schedlab_sched::{Curr, Prices, Sched};
+use schedlab_sched::{Curr, Prices, Scheduler};
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_trace::Sink;
 use schedlab_units::{Duration, TaskId, Time};
@@ -139,7 +139,7 @@ impl Paths {
 }
 
 /// What the scheduler is told of prices.
-pub(crate) fn prices(machine: &Machine) -> Prices {
+pub fn prices(machine: &Machine) -> Prices {
     let price =
         |cost: &schedlab_machine::Cost| if machine.has(Mechanism::SearchCosts) { cost.get() } else { 0 };
     Prices {
@@ -179,10 +179,10 @@ pub(crate) struct Limits {
 
 /// A run. A copy goes on by itself.
 #[derive(Clone)]
-pub(crate) struct Engine<'a> {
+pub(crate) struct Engine<'a, S> {
     pub machine: &'a Machine,
     pub workload: &'a Workload,
-    pub sched: Sched,
+    pub sched: S,
     pub now: Time,
     pub queue: Queue<Event>,
     pub cpus: PerCpu<Cpu>,
@@ -263,20 +263,20 @@ pub(crate) struct Engine<'a> {
 /// How long the machine has been up when a run begins.
 pub(crate) const UPTIME: Time = Time(1_000_000_000);
 
-impl<'a> Engine<'a> {
+impl<'a, S: Scheduler> Engine<'a, S> {
     pub fn new(
         machine: &'a Machine,
-        kernel: &schedlab_sched::Kernel,
+        sched: S,
         workload: &'a Workload,
         seed: u64,
         past: &Past,
         listens: Listens,
-    ) -> Engine<'a> {
+    ) -> Engine<'a, S> {
         let topology = &machine.topology;
         let mut engine = Engine {
             machine,
             workload,
-            sched: Sched::new(topology, kernel, prices(machine), seed),
+            sched,
             now: UPTIME,
             queue: Queue::new(),
             cpus: PerCpu::new(topology.nr_cpus(), |_| Cpu::new(UPTIME)),
@@ -327,10 +327,8 @@ impl<'a> Engine<'a> {
         engine.turns = machine
             .shared_clock
             .then(|| crate::turns::Turns::new(topology.nr_cpus(), engine.sched.tick_ns(), seed));
-        engine.lines.counters = engine.sched.tg(schedlab_sched::TgId::ROOT).load_avg.len();
-        if engine.explaining {
-            engine.sched.balance_log = Some(Vec::new());
-        }
+        engine.lines.counters = engine.sched.nr_load_avgs();
+        engine.sched.log_balance(engine.explaining);
         engine.begin(past);
         engine
     }
@@ -339,9 +337,7 @@ impl<'a> Engine<'a> {
     fn begin(&mut self, past: &Past) {
         let mut draw = Stream::new(self.seed, "uptime", 0);
         self.sched.has_been_up(UPTIME, || draw.next());
-        for sd in &mut self.sched.domains.sds {
-            sd.max_newidle_lb_cost = self.machine.newidle_cost;
-        }
+        self.sched.set_newidle_cost(self.machine.newidle_cost);
         if let Some(experience) = &past.experience {
             self.sched.has_learned(experience);
         }
@@ -481,19 +477,19 @@ impl<'a> Engine<'a> {
     /// The task a CPU runs.
     #[inline]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
-        self.sched.rqs[cpu].curr.task()
+        self.sched.curr(cpu).task()
     }
 
     /// Whether a CPU runs its idle task.
     #[inline]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
-        self.sched.rqs[cpu].curr == Curr::Idle
+        self.sched.curr(cpu) == Curr::Idle
     }
 
     /// Brings what a CPU executes up to now.
     #[inline]
     pub fn advance(&mut self, cpu: CpuId) {
-        let work = match self.sched.rqs[cpu].curr {
+        let work = match self.sched.curr(cpu) {
             Curr::Task(task) => Some(&mut self.tasks[task.index()].work),
             Curr::Idle => None,
         };

@@ -6,7 +6,7 @@
 //! that take long (a fork, the end of a task) are paid for first.
 
 use schedlab_machine::Work;
-use schedlab_sched::{Deactivate, TaskState};
+use schedlab_sched::{Deactivate, Scheduler, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_units::{Duration, TaskId, Time};
 use schedlab_workload::{BarrierId, CondId, Expected, Op, STEADY, SemId, Timer, WordId};
@@ -20,7 +20,7 @@ use crate::wait::{self, Arrival, Expiry};
 /// Steps without time passing after which a task is given up.
 const STEPS_MAX: u32 = 1_000_000;
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Lets a CPU go on from where it is: stages whose work is done follow each other,
     /// then its next event is armed.
     pub fn go_on(&mut self, cpu: CpuId) {
@@ -58,7 +58,7 @@ impl Engine<'_> {
             return;
         }
         let overhead = self.cpus[cpu].overhead_ns();
-        if overhead > 0 && self.sched.rqs[cpu].need_resched.any() {
+        if overhead > 0 && self.sched.need_resched(cpu).any() {
             return self.arm(cpu, self.now + Duration(overhead));
         }
         if self.tasks[task.index()].work == Work::NONE && self.tasks[task.index()].stage == Stage::Fetch {

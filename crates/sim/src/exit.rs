@@ -12,7 +12,7 @@
 //! that, since then before the memory is given back.
 
 use schedlab_machine::{Mechanism, Work};
-use schedlab_sched::{Deactivate, TaskState};
+use schedlab_sched::{Deactivate, Scheduler, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_trace::Kind;
 use schedlab_units::TaskId;
@@ -23,7 +23,7 @@ use crate::engine::Engine;
 use crate::outcome::End;
 use crate::task::{Mode, Stage, Wait};
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// A task begins to end; a worker is done with an item.
     pub fn begin_exit(&mut self, cpu: CpuId, task: TaskId) {
         if self.is_worker(task) {
@@ -31,7 +31,7 @@ impl Engine<'_> {
             self.charge(cpu, self.paths.syscall);
             return;
         }
-        self.sched.task_mut(task).exiting = true;
+        self.sched.set_exiting(task);
         let entry = &mut self.tasks[task.index()];
         entry.killed = false;
         if std::mem::take(&mut entry.streams) {

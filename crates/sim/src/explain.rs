@@ -3,7 +3,7 @@
 //! Made only for a sink that asks for them.
 
 use schedlab_sched::{
-    BalanceDecision, Curr, MigrationCause, PreemptDecision, Switched, WakePath, WakeupDecision,
+    BalanceDecision, Curr, MigrationCause, PreemptDecision, Scheduler, Switched, WakePath, WakeupDecision,
 };
 use schedlab_topology::CpuId;
 use schedlab_trace::{
@@ -24,7 +24,7 @@ fn candidates(passed_over: Vec<schedlab_sched::Candidate>) -> Vec<Candidate> {
     passed_over.into_iter().map(told).collect()
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     fn pid_of(&self, curr: Curr) -> Pid {
         curr.task().map_or(Pid::IDLE, |task| self.tasks[task.index()].pid)
     }
@@ -144,7 +144,7 @@ impl Engine<'_> {
         };
         let preemption = Preemption {
             pid: self.tasks[task.index()].pid,
-            curr: self.pid_of(self.sched.rqs[there].curr),
+            curr: self.pid_of(self.sched.curr(there)),
             at: at.into(),
             reason: decision.reason.name().into(),
             resched,
@@ -162,18 +162,14 @@ impl Engine<'_> {
 
     /// The balance passes since last asked.
     pub fn explain_balance(&mut self, cpu: CpuId, context: Context) {
-        let passes = match &mut self.sched.balance_log {
-            Some(log) if !log.is_empty() => std::mem::take(log),
-            _ => return,
-        };
-        for pass in passes {
+        for pass in self.sched.balance_log() {
             let balance = self.told_balance(&pass);
             self.emit(cpu, context, Kind::Balance(Box::new(balance)));
         }
     }
 
     fn told_balance(&self, pass: &BalanceDecision) -> Balance {
-        let domains = &self.sched.domains;
+        let domains = self.sched.domains();
         let span = |group| (*domains.sg(group).span).clone();
         let local = pass.groups.iter().find(|seen| seen.local).map(|seen| span(seen.group));
         let mut told = numbers(pass.number);

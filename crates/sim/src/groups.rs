@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use schedlab_sched::TgId;
+use schedlab_sched::{Scheduler, TgId};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Group, Kind};
 use schedlab_units::{Duration, TaskId};
@@ -19,7 +19,7 @@ use crate::engine::Engine;
 /// The number of the hierarchy of version 2.
 const HIERARCHY: i32 = 0;
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Makes the workload's groups.
     pub fn make_groups(&mut self) {
         // Whoever starts the workload makes its groups, in memory of its own node.

@@ -13,6 +13,7 @@
 
 use std::collections::BTreeMap;
 
+use schedlab_sched::Scheduler;
 use schedlab_topology::{CpuId, PerCpu};
 use schedlab_trace::{Kind, Name, Softirq};
 use schedlab_units::{Duration, Time};
@@ -43,7 +44,7 @@ impl Handlers {
     }
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// A source's handler begins.
     pub fn emit_irq_entry(&mut self, cpu: CpuId, source: SourceId) {
         if self.tracing {

@@ -7,6 +7,7 @@
 //! had no timer within a tick.
 
 use schedlab_machine::Mechanism;
+use schedlab_sched::Scheduler;
 use schedlab_topology::CpuId;
 use schedlab_trace::{IDLE_EXIT, Kind};
 use schedlab_units::{Duration, Time};
@@ -15,7 +16,7 @@ use crate::emit::Context;
 use crate::engine::Engine;
 use crate::event::Event;
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// The CPU runs its idle task from now on, or goes back to sleep after an interrupt.
     pub fn enter_idle(&mut self, cpu: CpuId) {
         let machine = self.machine;
@@ -62,9 +63,8 @@ impl Engine<'_> {
     fn set_idle_state(&mut self, cpu: CpuId, state: Option<usize>) {
         let idle = &self.machine.idle;
         self.cpus[cpu].idle_state = state;
-        let rq = &mut self.sched.rqs[cpu];
-        rq.polling = idle.watches(state);
-        rq.idle_exit_latency = state.map(|_| idle.exit_ns(state));
+        self.sched.set_polling(cpu, idle.watches(state));
+        self.sched.set_idle_exit_latency(cpu, state.map(|_| idle.exit_ns(state)));
         if self.tracing {
             let state = state.map_or(0, |state| state as u32 + 1);
             self.emit(cpu, Context::Task, Kind::CpuIdle { state, cpu });
@@ -85,8 +85,8 @@ impl Engine<'_> {
                 }
             }
         }
-        self.sched.rqs[cpu].polling = true;
-        self.sched.rqs[cpu].idle_exit_latency = None;
+        self.sched.set_polling(cpu, true);
+        self.sched.set_idle_exit_latency(cpu, None);
         if self.tracing {
             self.emit(cpu, Context::Task, Kind::CpuIdle { state: IDLE_EXIT, cpu });
         }
@@ -96,7 +96,7 @@ impl Engine<'_> {
     pub fn leave_idle(&mut self, cpu: CpuId) {
         self.cpus[cpu].since = self.now;
         self.cpus[cpu].awake_at = None;
-        self.sched.rqs[cpu].polling = false;
+        self.sched.set_polling(cpu, false);
         self.restart_tick(cpu);
         self.set_busy(cpu, true);
         self.turn_changes(cpu);

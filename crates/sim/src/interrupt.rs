@@ -8,7 +8,7 @@
 //! The handler's effects come at once, its time is taken from whatever runs next. An
 //! idle CPU first has to come back from its idle state.
 
-use schedlab_sched::Deactivate;
+use schedlab_sched::{Deactivate, Scheduler};
 use schedlab_topology::CpuId;
 use schedlab_units::{Duration, TaskId};
 
@@ -28,7 +28,7 @@ pub(crate) enum Hit {
     Kernel,
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Whether something that happens to a CPU has to wait until it has come back
     /// from its idle state; if so it is put off until then.
     pub fn put_off(&mut self, cpu: CpuId, event: Event) -> bool {
@@ -74,7 +74,7 @@ impl Engine<'_> {
     pub fn irq_return(&mut self, cpu: CpuId, hit: Hit) {
         match hit {
             Hit::Idle => {
-                if self.sched.rqs[cpu].need_resched.any() || self.sched.rqs[cpu].nr_running > 0 {
+                if self.sched.need_resched(cpu).any() || self.sched.nr_running(cpu) > 0 {
                     self.reschedule(cpu, Deactivate::Yielded);
                 } else {
                     self.enter_idle(cpu);
@@ -96,7 +96,7 @@ impl Engine<'_> {
         // The teller has first to get to this point of its own path.
         let mut delay = self.cpus[by].overhead_ns();
         let idle = self.is_idle(cpu);
-        if idle && self.sched.rqs[cpu].polling {
+        if idle && self.sched.is_polling(cpu) {
             delay += self.paths.ipi_polling;
             if self.tracing && by != cpu {
                 let kind = schedlab_trace::Kind::SchedWakeIdleWithoutIpi { cpu };
@@ -125,7 +125,7 @@ impl Engine<'_> {
     pub fn noticed(&mut self, cpu: CpuId) {
         self.cpus[cpu].notified = false;
         let idle = self.is_idle(cpu);
-        let watched = idle && self.sched.rqs[cpu].polling;
+        let watched = idle && self.sched.is_polling(cpu);
         if idle && self.cpus[cpu].awake_at.is_none() && self.put_off(cpu, Event::Notify { cpu }) {
             // It went back to sleep in the meantime.
             self.cpus[cpu].notified = true;

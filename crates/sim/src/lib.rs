@@ -59,6 +59,7 @@ mod warm;
 mod workers;
 
 pub use change::{Change, Timed};
+pub use engine::prices;
 pub use noise::Noise;
 pub use outcome::{Counts, End, Outcome, Stuck};
 pub use past::{LateTick, Pass, Past};

@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 
 use schedlab_machine::{Line, Mechanism, Work};
-use schedlab_sched::TgId;
+use schedlab_sched::{Scheduler, TgId};
 use schedlab_topology::{CpuId, NodeId, PerCpu};
 use schedlab_units::{Duration, Time};
 
@@ -63,7 +63,7 @@ impl Lines {
     }
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// A CPU reads or writes a group's load average.
     pub fn tg_load_avg(&mut self, tg: TgId, cpu: CpuId, write: bool) {
         if tg == TgId::ROOT {
@@ -108,7 +108,7 @@ impl Engine<'_> {
         }
         if lines.lines[index].is_none() {
             let home = match lines.counters {
-                1 => self.sched.tg(tg).home_node,
+                1 => self.sched.home_node(tg),
                 counters => (index % counters) as u16,
             };
             lines.lines[index] = Some(Line::new(&self.machine.topology, NodeId(home)));

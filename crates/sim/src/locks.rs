@@ -16,7 +16,7 @@
 //! __mutex_unlock_slowpath(), kernel/locking/mutex.c, v6.12.
 
 use schedlab_machine::Work;
-use schedlab_sched::{Deactivate, TaskState};
+use schedlab_sched::{Deactivate, Scheduler, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 use schedlab_workload::{ChannelId, MutexId, MutexKind, Section};
@@ -35,7 +35,7 @@ pub(crate) enum KernelLock {
     Pipe(ChannelId),
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     fn kernel_mutex(&mut self, lock: KernelLock) -> &mut KernelMutex {
         let programs = self.workload.objects.mutexes.len();
         let index = match lock {
@@ -105,7 +105,7 @@ impl Engine<'_> {
     /// Whether the owner runs, and nobody wants this CPU at once.
     fn can_spin(&mut self, cpu: CpuId, lock: KernelLock) -> bool {
         let Some(owner) = self.kernel_mutex(lock).owner() else { return true };
-        !self.sched.rqs[cpu].need_resched.full && self.curr(self.sched.task(owner).cpu) == Some(owner)
+        !self.sched.need_resched(cpu).full && self.curr(self.sched.task(owner).cpu) == Some(owner)
     }
 
     fn spin(&mut self, task: TaskId, lock: KernelLock) {
@@ -123,7 +123,7 @@ impl Engine<'_> {
         self.kernel_mutex(lock).stop_spinning(task);
         let waited = self.kernel_mutex(lock).waits(task);
         self.tasks[task.index()].spins_for = None;
-        if self.sched.rqs[cpu].need_resched.full {
+        if self.sched.need_resched(cpu).full {
             let stage = if waited { Stage::LockWoken(lock) } else { Stage::LockSlowly(lock) };
             self.tasks[task.index()].stage = stage;
             self.reschedule(cpu, Deactivate::Yielded);

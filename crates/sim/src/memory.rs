@@ -7,6 +7,7 @@
 //! All rates are shared out anew whenever a flow begins, ends or moves.
 
 use schedlab_machine::{ByteRate, Flow, Mechanism, ONE, Rate, Work, latency};
+use schedlab_sched::Scheduler;
 use schedlab_topology::{CpuId, NodeId, Topology};
 use schedlab_units::{Duration, TaskId, Time};
 use schedlab_workload::{AccessSpec, Op, Pattern, RegionId, Section, Workload};
@@ -148,7 +149,7 @@ impl PageScan {
     }
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Begins to touch some of a region for the first time.
     pub fn begin_touch(&mut self, cpu: CpuId, task: TaskId, region: RegionId, bytes: u64) {
         let left = bytes.min(self.memory.untouched(region));

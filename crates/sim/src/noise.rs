@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use schedlab_sched::{NewTask, Policy, TaskState, TgId};
+use schedlab_sched::{NewTask, Policy, Scheduler, TaskState, TgId};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, TaskId};
@@ -54,7 +54,7 @@ impl Noise {
     };
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Makes the sources of noise; each waits for its first time.
     pub fn make_noise(&mut self, noise: Noise) {
         self.noise = noise;
@@ -88,7 +88,7 @@ impl Engine<'_> {
             Birth { comm, role: Role::Noise, spec: None, entry: Pc(0), parent: None, stage: Stage::Noise };
         let task = self.make_task(&new, birth);
         self.tasks[task.index()].dice = Stream::new(self.seed, "noise", u64::from(task.0));
-        self.sched.task_mut(task).state = TaskState::Interruptible;
+        self.sched.set_state(task, TaskState::Interruptible);
         self.tasks[task.index()].wait = Wait::Work;
         self.noise_timer(cpu, task);
     }

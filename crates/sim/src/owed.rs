@@ -4,7 +4,7 @@
 //! there: in the middle of what it does, if it runs; when it runs next, if it waits for a CPU; and if it sleeps itself,
 //! the CPU on which the other fell asleep pays for it.
 
-use schedlab_sched::TaskState;
+use schedlab_sched::{Scheduler, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 use schedlab_workload::SemId;
@@ -29,7 +29,7 @@ impl Owed {
     }
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// A task posts.
     pub fn owe(&mut self, cpu: CpuId, task: TaskId, sem: SemId) {
         let owed = &mut self.objects.owed[sem.index()];

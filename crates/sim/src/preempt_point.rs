@@ -11,16 +11,16 @@
 //! Which bit counts at which point is the kernel's rule ([`schedlab_sched::Preempt`]).
 
 use schedlab_machine::Work;
-use schedlab_sched::{Deactivate, Point};
+use schedlab_sched::{Deactivate, Point, Scheduler};
 use schedlab_topology::CpuId;
 use schedlab_units::{Duration, TaskId};
 
 use crate::engine::Engine;
 use crate::task::{Mode, Stage};
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     fn honours(&self, cpu: CpuId, point: Point) -> bool {
-        self.sched.kernel.preempt.honours(point, self.sched.rqs[cpu].need_resched)
+        self.sched.kernel().preempt.honours(point, self.sched.need_resched(cpu))
     }
 
     /// The CPU is about to return to user mode.
@@ -37,7 +37,7 @@ impl Engine<'_> {
     /// The running task, about to return to user mode, leaves its CPU if its group is out of quota, whether
     /// anybody asked it to make way or not.
     fn waits_for_quota(&mut self, cpu: CpuId) -> bool {
-        let leaves = self.sched.bandwidth_used
+        let leaves = self.sched.bandwidth_used()
             && self.curr(cpu).is_some_and(|task| self.sched.exit_to_user(task, self.now));
         if leaves {
             self.reschedule(cpu, Deactivate::Yielded);
@@ -75,7 +75,7 @@ impl Engine<'_> {
         if to_user && self.waits_for_quota(cpu) {
             return true;
         }
-        if !self.sched.rqs[cpu].need_resched.any() {
+        if !self.sched.need_resched(cpu).any() {
             return false;
         }
         if to_user && self.sched.task(task).kthread {
@@ -119,10 +119,10 @@ impl Engine<'_> {
     pub fn point_in_work(&self, cpu: CpuId, task: TaskId) -> Option<Duration> {
         let entry = &self.tasks[task.index()];
         let Mode::Kernel(section) = entry.mode else { return None };
-        if entry.spins_for.is_some() && self.sched.rqs[cpu].need_resched.full {
+        if entry.spins_for.is_some() && self.sched.need_resched(cpu).full {
             return Some(Duration::ZERO);
         }
-        if section.preempt_off || !self.sched.rqs[cpu].need_resched.any() {
+        if section.preempt_off || !self.sched.need_resched(cpu).any() {
             return None;
         }
         if self.honours(cpu, Point::PreemptEnable) {

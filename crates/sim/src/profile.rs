@@ -2,6 +2,7 @@
 //!
 //! Counted from the mark `steady` on, if the workload makes it, else from the beginning.
 
+use schedlab_sched::Scheduler;
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
@@ -36,7 +37,7 @@ impl Profile {
     }
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// The profile begins anew: what counts begins now.
     pub fn begin_profile(&mut self) {
         for cpu in self.machine.topology.online().iter() {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use schedlab_machine::Machine;
-use schedlab_sched::{Experience, Kernel};
+use schedlab_sched::{Experience, Kernel, Sched, Scheduler};
 use schedlab_topology::CpuId;
 use schedlab_trace::Sink;
 use schedlab_units::Duration;
 use schedlab_workload::{Op, Workload};
 
 use crate::change::{self, Timed};
-use crate::engine::{Engine, Limits, Listens};
+use crate::engine::{Engine, Limits, Listens, prices};
 use crate::noise::Noise;
 use crate::outcome::{End, Outcome};
 use crate::past::Past;
@@ -121,21 +121,33 @@ impl<'a> Simulation<'a> {
         Ok(Simulation { changes: changes.into(), ..self })
     }
 
-    pub(crate) fn engine(&self, listens: Listens) -> Engine<'a> {
-        let mut engine =
-            Engine::new(self.machine, self.kernel, self.workload, self.seed, &self.past, listens);
+    pub(crate) fn engine(&self, listens: Listens) -> Engine<'a, Sched> {
+        let sched = Sched::new(&self.machine.topology, self.kernel, prices(self.machine), self.seed);
+        self.engine_on(sched, listens)
+    }
+
+    fn engine_on<S: Scheduler>(&self, sched: S, listens: Listens) -> Engine<'a, S> {
+        let mut engine = Engine::new(self.machine, sched, self.workload, self.seed, &self.past, listens);
         engine.make_noise(self.noise);
         engine.plan(&self.changes);
         engine
     }
 
-    pub(crate) fn limits(&self, engine: &Engine) -> Limits {
+    pub(crate) fn limits<S>(&self, engine: &Engine<'_, S>) -> Limits {
         Limits { until: engine.began + self.limit, events: self.events, tasks: self.tasks, when_warm: false }
     }
 
     /// Runs, and tells the sink what happens.
     pub fn run(&self, sink: &mut dyn Sink) -> Outcome {
         let mut engine = self.engine(Listens::of(sink));
+        let end = engine.run(self.limits(&engine), sink);
+        engine.outcome(end)
+    }
+
+    /// Runs as [`Simulation::run`] with another scheduler than that of the kernel's rules. It must be one of an idle machine
+    /// at time 0, with the [`prices`] of this one.
+    pub fn run_on<S: Scheduler>(&self, sched: S, sink: &mut dyn Sink) -> Outcome {
+        let mut engine = self.engine_on(sched, Listens::of(sink));
         let end = engine.run(self.limits(&engine), sink);
         engine.outcome(end)
     }

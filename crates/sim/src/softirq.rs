@@ -8,7 +8,7 @@
 //!
 //! Kernel: handle_softirqs(), invoke_softirq(), run_ksoftirqd(), kernel/softirq.c.
 
-use schedlab_sched::{Policy, TaskState};
+use schedlab_sched::{Policy, Scheduler, TaskState};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, TaskId, Time};
@@ -40,7 +40,7 @@ pub(crate) enum Left {
     Request(TaskId),
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// A source has interrupted `cpu` and leaves a softirq behind: how long it takes now.
     pub fn softirq(&mut self, cpu: CpuId, source: SourceId) -> u64 {
         let soft = self.workload.objects.sources[source.index()].soft.0;

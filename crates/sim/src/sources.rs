@@ -1,6 +1,7 @@
 //! Interrupts from outside: again and again, or after something was sent.
 
 use schedlab_machine::Mechanism;
+use schedlab_sched::Scheduler;
 use schedlab_topology::CpuId;
 use schedlab_workload::{DistId, SourceId, Trigger};
 
@@ -8,7 +9,7 @@ use crate::engine::Engine;
 use crate::event::Event;
 use crate::task::Wait;
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Those that come again and again come for the first time.
     pub fn start_sources(&mut self) {
         for (id, spec) in self.workload.objects.sources.iter().enumerate() {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use schedlab_sched::{MigrationCause, NewTask, Policy, TaskState, TgId};
+use schedlab_sched::{MigrationCause, NewTask, Policy, Scheduler, TaskState, TgId};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, How};
 use schedlab_units::TaskId;
@@ -29,7 +29,7 @@ pub(crate) enum StopperWork {
     Offline,
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Active balancing is asked for.
     pub fn ask_stopper(&mut self, by: CpuId, cpu: CpuId, to: CpuId) {
         self.give_stopper(by, cpu, StopperWork::Balance { to });
@@ -79,7 +79,7 @@ impl Engine<'_> {
             slice: None,
         };
         let id = self.make_task(&new, Birth { comm, role, spec: None, entry: Pc(0), parent: None, stage });
-        self.sched.task_mut(id).state = TaskState::Interruptible;
+        self.sched.set_state(id, TaskState::Interruptible);
         self.tasks[id.index()].wait = Wait::Work;
         id
     }
@@ -102,18 +102,9 @@ impl Engine<'_> {
         self.sleep(cpu, stopper, TaskState::Interruptible, Wait::Work, Stage::Stopper);
     }
 
-    /// Moves a task that is queued; one that sleeps will be placed from there. A CPU that left meanwhile gets nobody.
-    ///
-    /// Kernel: migration_cpu_stop(), __migrate_task(), kernel/sched/core.c, v6.12.
+    /// Moves a task, and wakes it if it waits for that.
     fn move_to(&mut self, cpu: CpuId, task: TaskId, to: CpuId, cause: MigrationCause) {
-        let entry = self.sched.task(task);
-        if entry.cpu == cpu && self.sched.is_cpu_allowed(task, to) {
-            if entry.on_rq {
-                self.sched.move_queued_task(task, to, cause, self.now);
-            } else {
-                self.sched.task_mut(task).wake_cpu = to;
-            }
-        }
+        self.sched.stopper_moves(cpu, task, to, cause, self.now);
         if self.tasks[task.index()].wait == Wait::Stopper {
             self.wake_up(cpu, Context::Task, task, false);
         }

@@ -1,7 +1,7 @@
 //! Calling the scheduler on a CPU, and what a switch does to CPU and caches.
 
 use schedlab_machine::{Caches, Work};
-use schedlab_sched::{Curr, Deactivate, Switched, TaskState};
+use schedlab_sched::{Curr, Deactivate, Scheduler, Switched, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_trace::TaskState as Shown;
 use schedlab_units::{Duration, TaskId};
@@ -10,7 +10,7 @@ use crate::emit::Context;
 use crate::engine::Engine;
 use crate::task::{Role, Stage, Wait};
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// The current task of a CPU sleeps until it is woken, then goes on with `stage`.
     pub fn sleep(&mut self, cpu: CpuId, task: TaskId, state: TaskState, wait: Wait, stage: Stage) {
         let entry = &mut self.tasks[task.index()];
@@ -28,9 +28,8 @@ impl Engine<'_> {
     /// Calls the scheduler on a CPU, whose execution is up to now.
     pub fn reschedule(&mut self, cpu: CpuId, how: Deactivate) {
         let called_for = self.pending(cpu);
-        self.sched.stall = self.stall(cpu);
-        let switched = self.sched.schedule(cpu, how, self.now);
-        self.sched.stall = None;
+        let stall = self.stall(cpu);
+        let switched = self.sched.schedule(cpu, how, stall, self.now);
         if self.tracing
             && let Curr::Task(prev) = switched.prev
         {
@@ -144,7 +143,7 @@ impl Engine<'_> {
     pub fn settle(&mut self, task: TaskId) {
         if self.sched.task(task).on_cpu
             && self.tasks[task.index()].off_cpu_at <= self.now
-            && self.sched.rqs[self.sched.task(task).cpu].curr != Curr::Task(task)
+            && self.sched.curr(self.sched.task(task).cpu) != Curr::Task(task)
         {
             self.sched.finish_task_switch(task);
         }
@@ -152,7 +151,7 @@ impl Engine<'_> {
 }
 
 /// The state in which a task leaves its CPU, as the trace shows it.
-fn shown_state(engine: &Engine<'_>, switched: &Switched, how: Deactivate) -> Shown {
+fn shown_state<S: Scheduler>(engine: &Engine<'_, S>, switched: &Switched, how: Deactivate) -> Shown {
     match how {
         Deactivate::Preempted => match switched.prev {
             Curr::Task(_) => Shown::RUNNING.with(Shown::PREEMPTED),

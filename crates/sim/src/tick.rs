@@ -4,7 +4,7 @@
 //! for long stops, and its tick is armed again when it has something to run. An
 //! idle CPU without a tick costs no events.
 
-use schedlab_sched::TgId;
+use schedlab_sched::{Scheduler, TgId};
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
@@ -12,7 +12,7 @@ use crate::emit::Context;
 use crate::engine::Engine;
 use crate::event::Event;
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Stops the tick of an idle CPU: others balance for it.
     pub fn stop_tick(&mut self, cpu: CpuId) {
         self.cpus[cpu].tick_stopped = true;
@@ -66,7 +66,7 @@ impl Engine<'_> {
     pub fn tick(&mut self, cpu: CpuId) {
         self.cpus[cpu].tick_armed = false;
         let idle = self.is_idle(cpu);
-        if idle && (self.cpus[cpu].tick_stopped || !self.sched.rqs[cpu].online) {
+        if idle && (self.cpus[cpu].tick_stopped || !self.sched.is_online(cpu)) {
             if !self.cpus[cpu].wheel.is_empty() {
                 self.by_interrupt(cpu, |engine| engine.wheel_turns(cpu));
             }
@@ -99,7 +99,7 @@ impl Engine<'_> {
 
     /// A kicked CPU balances for the idle ones, if it is still idle itself.
     pub fn nohz_balance(&mut self, cpu: CpuId) {
-        if self.sched.nohz_kicked(cpu) {
+        if self.sched.nohz_kicked(cpu, self.now) {
             self.balance(cpu);
         }
     }

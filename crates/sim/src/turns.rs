@@ -18,6 +18,7 @@
 //! Source: QEMU 10, rr_cpu_thread_fn() and icount_percpu_budget(); the recordings in `traces/` show all of it.
 
 use schedlab_machine::Work;
+use schedlab_sched::Scheduler;
 use schedlab_topology::{CpuId, PerCpu};
 use schedlab_units::{Duration, Time};
 
@@ -77,7 +78,7 @@ impl Turns {
     }
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// Whether something that comes for a CPU has to wait for its turn; if so it is kept until then.
     pub fn awaits_turn(&mut self, event: Event) -> bool {
         let cpu = self.comes_for(event);

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use schedlab_sched::{NeedResched, WakePath, Wakeup};
+use schedlab_sched::{NeedResched, Scheduler, WakePath, Wakeup};
 use schedlab_topology::CpuId;
 use schedlab_trace::Kind;
 use schedlab_units::{Duration, TaskId};
@@ -11,13 +11,13 @@ use crate::emit::Context;
 use crate::engine::Engine;
 use crate::task::Wait;
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     /// A task that is woken for the first time has what it brings from before the run.
     fn bring_past(&mut self, task: TaskId) {
         let entry = &mut self.tasks[task.index()];
         let lag = std::mem::take(&mut entry.lag);
         if let Some(cpu) = entry.recent_used_cpu.take() {
-            self.sched.task_mut(task).recent_used_cpu = Some(cpu);
+            self.sched.set_recent_used_cpu(task, cpu);
         }
         if lag > Duration::ZERO {
             self.sched.set_lag(task, lag);
@@ -36,7 +36,7 @@ impl Engine<'_> {
     fn come_to_waker(&mut self, cpu: CpuId, context: Context, task: TaskId) -> bool {
         let entry = self.sched.task(task);
         let asleep = !entry.on_rq && !entry.se.on_rq;
-        let can = asleep && context == Context::Task && entry.cpu != cpu && self.sched.rqs[cpu].active;
+        let can = asleep && context == Context::Task && entry.cpu != cpu && self.sched.is_active(cpu);
         let comes = &mut self.tasks[task.index()].comes_to_waker;
         *comes &= can;
         let comes = *comes;
@@ -79,7 +79,7 @@ impl Engine<'_> {
             self.emit(cpu, context, Kind::SchedWaking { comm, pid, prio, target_cpu: prev });
         }
         if self.asymmetric {
-            self.sched.sync_entity_load_avg(schedlab_sched::SeId(task.0));
+            self.sched.sync_load_avg(task);
         }
         let decision = if self.explaining {
             let passed_over = RefCell::new(Vec::new());
@@ -124,10 +124,10 @@ impl Engine<'_> {
 
     /// A CPU queues what others woke for it.
     pub fn drain_wake_list(&mut self, cpu: CpuId) {
-        if self.sched.rqs[cpu].wake_list.is_empty() {
+        if !self.sched.has_wake_list(cpu) {
             return;
         }
-        let woken = self.sched.wake_list_in_turn(cpu);
+        let woken = self.sched.wake_list_in_turn(cpu, self.now);
         for &task in &woken {
             let pending = self.pending(cpu);
             self.sched.drain_one(task, self.now);

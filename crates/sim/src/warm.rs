@@ -11,8 +11,9 @@
 //! would have done to its beginning it does not tell.
 
 use schedlab_machine::{Machine, Mechanism};
+use schedlab_sched::{Sched, Scheduler};
 use schedlab_trace::Sink;
-use schedlab_units::Duration;
+use schedlab_units::{Duration, TaskId};
 
 use crate::engine::{Engine, Limits, Listens, Paths, prices};
 use crate::outcome::{End, Outcome};
@@ -21,7 +22,7 @@ use crate::simulation::{Simulation, TASKS_MAX};
 /// A run in the middle.
 #[derive(Clone)]
 pub struct Warm<'a> {
-    engine: Engine<'a>,
+    engine: Engine<'a, Sched>,
 }
 
 impl<'a> Simulation<'a> {
@@ -66,7 +67,7 @@ impl<'a> Warm<'a> {
     }
 }
 
-impl<'a> Engine<'a> {
+impl<'a, S: Scheduler> Engine<'a, S> {
     /// Takes constants and mechanisms from another machine from now on.
     fn use_machine(&mut self, machine: &'a Machine) {
         let before = std::mem::replace(&mut self.machine, machine);
@@ -75,7 +76,7 @@ impl<'a> Engine<'a> {
             "a run goes on with the CPUs it has"
         );
         self.paths = Paths::of(machine);
-        self.sched.prices = prices(machine);
+        self.sched.set_prices(prices(machine));
         self.smt = machine.topology.is_smt() && machine.has(Mechanism::Smt);
         self.warmth = machine.has(Mechanism::CacheWarmth);
         self.clocks.adapt(&before.freq, machine);
@@ -88,16 +89,13 @@ impl<'a> Engine<'a> {
     /// Whoever listens from now on is told nothing of what was before.
     fn listen(&mut self, listens: Listens) {
         if listens.events && !self.tracing {
-            for (task, entry) in self.sched.tasks.iter().zip(&mut self.tasks) {
-                entry.runtime_told = task.se.sum_exec_runtime;
+            for (id, entry) in self.tasks.iter_mut().enumerate() {
+                [entry.runtime_told, _] = self.sched.runtime(TaskId(id as u32));
             }
         }
         self.tracing = listens.events;
         self.explaining = listens.decisions;
-        let log = self.explaining.then(Vec::new);
-        if self.sched.balance_log.is_some() != log.is_some() {
-            self.sched.balance_log = log;
-        }
+        self.sched.log_balance(self.explaining);
     }
 }
 

@@ -3,7 +3,7 @@
 //! All workqueues of one kind share the workers of a CPU (or of a node, where they
 //! are bound to none), as in the kernel.
 
-use schedlab_sched::{Deactivate, Policy, TaskState};
+use schedlab_sched::{Deactivate, Policy, Scheduler, TaskState};
 use schedlab_topology::{CpuId, CpuMask, NodeId, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, TaskId};
@@ -37,7 +37,7 @@ enum Place {
     Node(NodeId),
 }
 
-impl Engine<'_> {
+impl<S: Scheduler> Engine<'_, S> {
     fn pool_of(&self, queue: QueueId, cpu: CpuId) -> u32 {
         let cpus = self.machine.topology.nr_cpus();
         let at = match self.workload.objects.queues[queue.index()].kind {

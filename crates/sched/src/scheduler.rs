@@ -1,0 +1,470 @@
+//! What an engine asks of a scheduler, whoever decides.
+//!
+//! Our rules ([`Sched`]) are one scheduler; the code of a kernel tree, compiled, is another. An engine that is generic over
+//! [`Scheduler`] drives either. Methods that place a task come in two halves, as in [`Sched`]: `decide_` says where, and
+//! `apply_` carries that out. A scheduler that cannot part them does all in the first half and only reports in the second.
+//!
+//! What a call did besides is told by [`Scheduler::effects`], which the engine drains after each call.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::{Duration, TaskId, Time};
+
+use crate::{
+    BalanceDecision, Candidate, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately,
+    MigrationCause, NeedResched, NewTask, Placement, Policy, PreemptDecision, Prices, Sched, SeId, Switched,
+    Task, TaskState, TgId, Ticked, Wakeup, WakeupDecision,
+};
+
+/// Where a decider leaves the CPUs that it did not take, if anybody asks.
+pub type PassedOver<'a> = Option<&'a RefCell<Vec<Candidate>>>;
+
+/// A scheduler of one machine, driven in virtual time. Times are ns since boot.
+pub trait Scheduler {
+    /// The rules it has, or those nearest to it: the engine asks them where a request to reschedule is honoured.
+    fn kernel(&self) -> &Kernel;
+    /// Changes a rule while running.
+    ///
+    /// # Errors
+    /// A rule that it does not have.
+    fn switch(&mut self, part: &str) -> Result<(), KernelError>;
+    /// The domains it balances in, or those that our rules build of the same machine.
+    fn domains(&self) -> &Domains;
+    /// Length of a tick, ns.
+    fn tick_ns(&self) -> u64;
+    /// Prices of the kernel's own work.
+    fn prices(&self) -> &Prices;
+    /// Other prices from now on.
+    fn set_prices(&mut self, prices: Prices);
+    /// What happened since the engine last looked.
+    fn effects(&mut self) -> &mut Vec<Effect>;
+    /// Whether balance passes are written down.
+    fn log_balance(&mut self, on: bool);
+    /// The passes since last asked.
+    fn balance_log(&mut self) -> Vec<BalanceDecision>;
+
+    /// What a CPU executes.
+    fn curr(&self, cpu: CpuId) -> Curr;
+    /// What its current task is asked for.
+    fn need_resched(&self, cpu: CpuId) -> NeedResched;
+    /// Tasks on its queue, of all classes.
+    fn nr_running(&self, cpu: CpuId) -> u32;
+    /// It executes something.
+    fn is_online(&self, cpu: CpuId) -> bool;
+    /// Tasks may come to it.
+    fn is_active(&self, cpu: CpuId) -> bool;
+    /// Its idle task watches the flag: it needs no interrupt.
+    fn is_polling(&self, cpu: CpuId) -> bool;
+    /// Its idle task begins to watch the flag, or no longer does.
+    fn set_polling(&mut self, cpu: CpuId, polling: bool);
+    /// How long it takes to leave its idle state, ns; none if it is awake.
+    fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>);
+    /// Others woke tasks that it has to queue.
+    fn has_wake_list(&self, cpu: CpuId) -> bool;
+    /// The speed of a CPU, of 1024.
+    fn set_freq_scale(&mut self, cpu: CpuId, scale: u64);
+    /// Whether two CPUs share their last cache.
+    fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool;
+
+    /// A task.
+    fn task(&self, task: TaskId) -> &Task;
+    /// A task's run time and virtual time, ns.
+    fn runtime(&self, task: TaskId) -> [u64; 2];
+    /// Whether a task may run on a CPU now.
+    fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool;
+    /// Makes a task; tasks are numbered in the order in which they are made.
+    fn new_task(&mut self, spec: &NewTask, parent: Option<TaskId>, now: Time) -> TaskId;
+    /// A task that was made sleeps, or the like, before it was ever woken.
+    fn set_state(&mut self, task: TaskId, state: TaskState);
+    /// A task begins to end.
+    fn set_exiting(&mut self, task: TaskId);
+    /// A task's mask was never narrowed.
+    fn set_never_restricted(&mut self, task: TaskId);
+    /// The CPU a task used before its own.
+    fn set_recent_used_cpu(&mut self, task: TaskId, cpu: CpuId);
+    /// How often a task changed whom it wakes, and the time of the last halving.
+    fn set_wakee_flips(&mut self, task: TaskId, count: u32, halved: Time);
+    /// Bounds of a task's utilisation; none leaves one as it is.
+    fn set_uclamp(&mut self, task: TaskId, min: Option<u32>, max: Option<u32>);
+    /// A sleeping task's lag.
+    fn set_lag(&mut self, task: TaskId, owed: Duration);
+    /// A task's averages: how much it ran and was runnable, of 1024.
+    fn set_averages(&mut self, task: TaskId, running: u16, runnable: u16, now: Time);
+    /// Policy.
+    fn set_policy(&mut self, task: TaskId, policy: Policy, now: Time);
+    /// Nice value.
+    fn set_nice(&mut self, task: TaskId, nice: i8, now: Time);
+    /// Own slice, ns.
+    fn set_slice(&mut self, task: TaskId, slice: Option<u64>, now: Time);
+    /// CPU `by` changes the CPUs of a task. If it runs where it may not, the stopper must move it: where to.
+    fn set_cpus_allowed(
+        &mut self,
+        by: CpuId,
+        task: TaskId,
+        allowed: Arc<CpuMask>,
+        now: Time,
+    ) -> Option<CpuId>;
+    /// The same of a task that is not queued, whatever was asked for.
+    fn do_set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time);
+    /// Brings a sleeping task's averages up to the clock of its queue.
+    fn sync_load_avg(&mut self, task: TaskId);
+    /// Charges what runs on a CPU where a task's queue is.
+    fn update_curr_of(&mut self, cpu: CpuId, task: TaskId, now: Time);
+    /// A process executes another program (v7.2).
+    fn sched_cache_exec(&mut self, task: TaskId, process: u32, now: Time);
+    /// A task that ends leaves the group of its session.
+    fn sched_autogroup_exit_task(&mut self, task: TaskId, now: Time);
+
+    /// What forks and execs look up is counted once for both halves.
+    fn update_group_sums(&mut self);
+    /// Where a new task goes.
+    fn decide_fork(&mut self, task: TaskId, this: CpuId, now: Time, passed_over: PassedOver<'_>)
+    -> Placement;
+    /// It goes there.
+    fn apply_fork(&mut self, task: TaskId, cpu: CpuId, now: Time) -> PreemptDecision;
+    /// Where a task goes that executes another program.
+    fn decide_exec(&mut self, task: TaskId, now: Time, passed_over: PassedOver<'_>) -> Placement;
+    /// Where a woken task goes.
+    fn decide_wakeup(&mut self, wakeup: &Wakeup, now: Time, passed_over: PassedOver<'_>) -> WakeupDecision;
+    /// It goes there.
+    fn apply_wakeup(
+        &mut self,
+        wakeup: &Wakeup,
+        decision: &WakeupDecision,
+        now: Time,
+    ) -> Option<PreemptDecision>;
+    /// A task was queued by this CPU.
+    fn task_woken(&mut self, task: TaskId, now: Time);
+    /// What others woke for a CPU, in turn.
+    fn wake_list_in_turn(&mut self, cpu: CpuId, now: Time) -> Vec<TaskId>;
+    /// The CPU queues one of them.
+    fn drain_one(&mut self, task: TaskId, now: Time) -> PreemptDecision;
+
+    /// The CPU calls the scheduler. It may stand still meanwhile: after so many ns, for so many.
+    fn schedule(&mut self, cpu: CpuId, how: Deactivate, stall: Option<(u64, u64)>, now: Time) -> Switched;
+    /// The switch away from a task is over.
+    fn finish_task_switch(&mut self, prev: TaskId);
+    /// What is done behind a switch.
+    fn balance_callbacks(&mut self, cpu: CpuId, now: Time);
+    /// The current task offers its CPU to others.
+    fn yield_task(&mut self, cpu: CpuId, now: Time);
+    /// Some group has a quota.
+    fn bandwidth_used(&self) -> bool;
+    /// The current task, about to return to user mode, must leave the queue as its group is out of quota.
+    fn exit_to_user(&mut self, task: TaskId, now: Time) -> bool;
+
+    /// The tick of a CPU.
+    fn tick(&mut self, cpu: CpuId, now: Time) -> Ticked;
+    /// When the slice of what it runs ends, if there is a timer for that.
+    fn hrtick_at(&self, cpu: CpuId) -> Option<u64>;
+    /// It ends.
+    fn hrtick(&mut self, cpu: CpuId, now: Time);
+    /// An interrupt took so many ns.
+    fn steal(&mut self, cpu: CpuId, ns: u64, now: Time);
+    /// Whether a CPU stops its tick that expects to be idle for so many ns and has a timer in so many.
+    fn stops_tick(&self, expected_ns: u64, timer_ns: u64) -> bool;
+    /// It stops its tick.
+    fn nohz_balance_enter_idle(&mut self, cpu: CpuId);
+    /// It was asked to balance for the idle: whether it does.
+    fn nohz_kicked(&mut self, cpu: CpuId, now: Time) -> bool;
+    /// The balance softirq.
+    fn run_rebalance_domains(&mut self, cpu: CpuId, now: Time);
+    /// The stopper of a CPU makes an active balance.
+    fn active_balance(&mut self, cpu: CpuId, to: CpuId, now: Time);
+    /// The stopper of a CPU moves a task that had to leave.
+    fn stopper_moves(&mut self, cpu: CpuId, task: TaskId, to: CpuId, cause: MigrationCause, now: Time);
+
+    /// Makes a group.
+    fn new_group(&mut self, parent: TgId, shares: u64, creator: CpuId, now: Time) -> TgId;
+    /// Its tasks run only where nobody else would.
+    fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time);
+    /// Its quota, period and burst, ns.
+    fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time);
+    /// A task goes to a group.
+    fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time);
+    /// Node whose memory a group is in.
+    fn home_node(&self, tg: TgId) -> u16;
+    /// Counters of a group's load average.
+    fn nr_load_avgs(&self) -> usize;
+    /// A group's period is over: when the next one is.
+    fn period_timer(&mut self, tg: TgId, cpu: CpuId, now: Time) -> Option<Time>;
+    /// Quota that was given back is handed out.
+    fn slack_timer(&mut self, tg: TgId, cpu: CpuId, now: Time);
+    /// A CPU lets queues run that have quota again.
+    fn cfsb_csd_unthrottle(&mut self, cpu: CpuId, now: Time);
+    /// The period of RT throttling is over: when the next one is.
+    fn rt_period_timer(&mut self, now: Time) -> Option<Time>;
+    /// A CPU pushes RT tasks that wait on it.
+    fn rto_push_irq_work(&mut self, cpu: CpuId, now: Time);
+    /// A deadline task gets a new budget.
+    fn dl_timer(&mut self, task: TaskId, now: Time);
+
+    /// A CPU begins to execute.
+    fn cpu_starting(&mut self, cpu: CpuId, now: Time);
+    /// It no longer does.
+    fn set_offline(&mut self, cpu: CpuId, now: Time);
+    /// Tasks may come to it, or no longer.
+    fn set_active(&mut self, cpu: CpuId, active: bool, now: Time);
+    /// All CPUs leave their domains.
+    fn detach_domains(&mut self);
+
+    /// The machine has been idle up to now.
+    fn has_been_up(&mut self, now: Time, draw: impl FnMut() -> u64);
+    /// When domains were balanced last.
+    fn was_balanced(&mut self, at: Time, lately: Lately, draw: impl FnMut() -> u64);
+    /// What newly idle balancing is believed to cost at first, ns.
+    fn set_newidle_cost(&mut self, ns: u64);
+    /// What balancing learned before.
+    fn has_learned(&mut self, experience: &Experience);
+    /// A pass of a CPU over the domain it shares with another is known to come then.
+    fn balances_at(&mut self, cpu: CpuId, from: CpuId, pass: Time);
+}
+
+/// Methods that [`Sched`] has under the same name.
+macro_rules! own {
+    ($(fn $name:ident(&self $(, $arg:ident: $of:ty)*) $(-> $gives:ty)?;)*
+     $(mut fn $mut_name:ident(&mut self $(, $mut_arg:ident: $mut_of:ty)*) $(-> $mut_gives:ty)?;)*) => {
+        $(#[inline] fn $name(&self $(, $arg: $of)*) $(-> $gives)? { Sched::$name(self $(, $arg)*) })*
+        $(#[inline] fn $mut_name(&mut self $(, $mut_arg: $mut_of)*) $(-> $mut_gives)? {
+            Sched::$mut_name(self $(, $mut_arg)*)
+        })*
+    };
+}
+
+impl Scheduler for Sched {
+    own! {
+        fn tick_ns(&self) -> u64;
+        fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool;
+        fn task(&self, task: TaskId) -> &Task;
+        fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool;
+        fn hrtick_at(&self, cpu: CpuId) -> Option<u64>;
+        fn stops_tick(&self, expected_ns: u64, timer_ns: u64) -> bool;
+        mut fn set_freq_scale(&mut self, cpu: CpuId, scale: u64);
+        mut fn new_task(&mut self, spec: &NewTask, parent: Option<TaskId>, now: Time) -> TaskId;
+        mut fn set_lag(&mut self, task: TaskId, owed: Duration);
+        mut fn set_averages(&mut self, task: TaskId, running: u16, runnable: u16, now: Time);
+        mut fn set_policy(&mut self, task: TaskId, policy: Policy, now: Time);
+        mut fn set_nice(&mut self, task: TaskId, nice: i8, now: Time);
+        mut fn set_slice(&mut self, task: TaskId, slice: Option<u64>, now: Time);
+        mut fn set_cpus_allowed(
+            &mut self, by: CpuId, task: TaskId, allowed: Arc<CpuMask>, now: Time
+        ) -> Option<CpuId>;
+        mut fn do_set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time);
+        mut fn sched_cache_exec(&mut self, task: TaskId, process: u32, now: Time);
+        mut fn sched_autogroup_exit_task(&mut self, task: TaskId, now: Time);
+        mut fn update_group_sums(&mut self);
+        mut fn apply_fork(&mut self, task: TaskId, cpu: CpuId, now: Time) -> PreemptDecision;
+        mut fn apply_wakeup(
+            &mut self, wakeup: &Wakeup, decision: &WakeupDecision, now: Time
+        ) -> Option<PreemptDecision>;
+        mut fn task_woken(&mut self, task: TaskId, now: Time);
+        mut fn drain_one(&mut self, task: TaskId, now: Time) -> PreemptDecision;
+        mut fn finish_task_switch(&mut self, prev: TaskId);
+        mut fn balance_callbacks(&mut self, cpu: CpuId, now: Time);
+        mut fn yield_task(&mut self, cpu: CpuId, now: Time);
+        mut fn exit_to_user(&mut self, task: TaskId, now: Time) -> bool;
+        mut fn tick(&mut self, cpu: CpuId, now: Time) -> Ticked;
+        mut fn hrtick(&mut self, cpu: CpuId, now: Time);
+        mut fn steal(&mut self, cpu: CpuId, ns: u64, now: Time);
+        mut fn nohz_balance_enter_idle(&mut self, cpu: CpuId);
+        mut fn run_rebalance_domains(&mut self, cpu: CpuId, now: Time);
+        mut fn new_group(&mut self, parent: TgId, shares: u64, creator: CpuId, now: Time) -> TgId;
+        mut fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time);
+        mut fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time);
+        mut fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time);
+        mut fn period_timer(&mut self, tg: TgId, cpu: CpuId, now: Time) -> Option<Time>;
+        mut fn slack_timer(&mut self, tg: TgId, cpu: CpuId, now: Time);
+        mut fn cfsb_csd_unthrottle(&mut self, cpu: CpuId, now: Time);
+        mut fn rt_period_timer(&mut self, now: Time) -> Option<Time>;
+        mut fn rto_push_irq_work(&mut self, cpu: CpuId, now: Time);
+        mut fn dl_timer(&mut self, task: TaskId, now: Time);
+        mut fn set_active(&mut self, cpu: CpuId, active: bool, now: Time);
+        mut fn detach_domains(&mut self);
+        mut fn has_learned(&mut self, experience: &Experience);
+        mut fn balances_at(&mut self, cpu: CpuId, from: CpuId, pass: Time);
+    }
+
+    #[inline]
+    fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+    fn switch(&mut self, part: &str) -> Result<(), KernelError> {
+        self.kernel.switch(part)
+    }
+    #[inline]
+    fn domains(&self) -> &Domains {
+        &self.domains
+    }
+    #[inline]
+    fn prices(&self) -> &Prices {
+        &self.prices
+    }
+    fn set_prices(&mut self, prices: Prices) {
+        self.prices = prices;
+    }
+    #[inline]
+    fn effects(&mut self) -> &mut Vec<Effect> {
+        &mut self.effects
+    }
+    fn log_balance(&mut self, on: bool) {
+        if self.balance_log.is_some() != on {
+            self.balance_log = on.then(Vec::new);
+        }
+    }
+    fn balance_log(&mut self) -> Vec<BalanceDecision> {
+        self.balance_log.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    #[inline]
+    fn curr(&self, cpu: CpuId) -> Curr {
+        self.rqs[cpu].curr
+    }
+    #[inline]
+    fn need_resched(&self, cpu: CpuId) -> NeedResched {
+        self.rqs[cpu].need_resched
+    }
+    #[inline]
+    fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.rqs[cpu].nr_running
+    }
+    #[inline]
+    fn is_online(&self, cpu: CpuId) -> bool {
+        self.rqs[cpu].online
+    }
+    #[inline]
+    fn is_active(&self, cpu: CpuId) -> bool {
+        self.rqs[cpu].active
+    }
+    #[inline]
+    fn is_polling(&self, cpu: CpuId) -> bool {
+        self.rqs[cpu].polling
+    }
+    #[inline]
+    fn set_polling(&mut self, cpu: CpuId, polling: bool) {
+        self.rqs[cpu].polling = polling;
+    }
+    #[inline]
+    fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>) {
+        self.rqs[cpu].idle_exit_latency = ns;
+    }
+    #[inline]
+    fn has_wake_list(&self, cpu: CpuId) -> bool {
+        !self.rqs[cpu].wake_list.is_empty()
+    }
+
+    #[inline]
+    fn runtime(&self, task: TaskId) -> [u64; 2] {
+        let se = &Sched::task(self, task).se;
+        [se.sum_exec_runtime, se.vruntime]
+    }
+    fn set_state(&mut self, task: TaskId, state: TaskState) {
+        self.task_mut(task).state = state;
+    }
+    fn set_exiting(&mut self, task: TaskId) {
+        self.task_mut(task).exiting = true;
+    }
+    fn set_never_restricted(&mut self, task: TaskId) {
+        self.task_mut(task).never_restricted = true;
+    }
+    fn set_recent_used_cpu(&mut self, task: TaskId, cpu: CpuId) {
+        self.task_mut(task).recent_used_cpu = Some(cpu);
+    }
+    fn set_wakee_flips(&mut self, task: TaskId, count: u32, halved: Time) {
+        let halved = self.jiffies(halved);
+        let task = self.task_mut(task);
+        (task.wakee_flips, task.wakee_flip_decay) = (count, halved);
+    }
+    fn set_uclamp(&mut self, task: TaskId, min: Option<u32>, max: Option<u32>) {
+        let task = self.task_mut(task);
+        task.uclamp_min = min.unwrap_or(task.uclamp_min);
+        task.uclamp_max = max.unwrap_or(task.uclamp_max);
+    }
+    fn sync_load_avg(&mut self, task: TaskId) {
+        self.sync_entity_load_avg(SeId(task.0));
+    }
+    fn update_curr_of(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        self.update_rq_clock(cpu, now);
+        self.update_curr(self.cfs_rq_of(SeId(task.0)));
+    }
+
+    #[inline]
+    fn decide_fork(
+        &mut self,
+        task: TaskId,
+        this: CpuId,
+        now: Time,
+        passed_over: PassedOver<'_>,
+    ) -> Placement {
+        Sched::decide_fork(self, task, this, now, passed_over)
+    }
+    #[inline]
+    fn decide_exec(&mut self, task: TaskId, now: Time, passed_over: PassedOver<'_>) -> Placement {
+        Sched::decide_exec(self, task, now, passed_over)
+    }
+    #[inline]
+    fn decide_wakeup(&mut self, wakeup: &Wakeup, now: Time, passed_over: PassedOver<'_>) -> WakeupDecision {
+        Sched::decide_wakeup(self, wakeup, now, passed_over)
+    }
+    #[inline]
+    fn wake_list_in_turn(&mut self, cpu: CpuId, _now: Time) -> Vec<TaskId> {
+        Sched::wake_list_in_turn(self, cpu)
+    }
+    #[inline]
+    fn schedule(&mut self, cpu: CpuId, how: Deactivate, stall: Option<(u64, u64)>, now: Time) -> Switched {
+        self.stall = stall;
+        let switched = Sched::schedule(self, cpu, how, now);
+        self.stall = None;
+        switched
+    }
+    #[inline]
+    fn bandwidth_used(&self) -> bool {
+        self.bandwidth_used
+    }
+    fn nohz_kicked(&mut self, cpu: CpuId, _now: Time) -> bool {
+        Sched::nohz_kicked(self, cpu)
+    }
+    fn active_balance(&mut self, cpu: CpuId, to: CpuId, now: Time) {
+        Sched::active_balance(self, cpu, to, now);
+    }
+    /// Moves a task that is queued; one that sleeps will be placed from there. A CPU that left meanwhile gets nobody.
+    ///
+    /// Kernel: migration_cpu_stop(), __migrate_task(), kernel/sched/core.c, v6.12.
+    fn stopper_moves(&mut self, cpu: CpuId, task: TaskId, to: CpuId, cause: MigrationCause, now: Time) {
+        let entry = Sched::task(self, task);
+        if entry.cpu != cpu || !Sched::is_cpu_allowed(self, task, to) {
+            return;
+        }
+        if entry.on_rq {
+            self.move_queued_task(task, to, cause, now);
+        } else {
+            self.task_mut(task).wake_cpu = to;
+        }
+    }
+    fn home_node(&self, tg: TgId) -> u16 {
+        self.tg(tg).home_node
+    }
+    fn nr_load_avgs(&self) -> usize {
+        self.tg(TgId::ROOT).load_avg.len()
+    }
+
+    fn cpu_starting(&mut self, cpu: CpuId, _now: Time) {
+        Sched::cpu_starting(self, cpu);
+    }
+    fn set_offline(&mut self, cpu: CpuId, now: Time) {
+        self.set_online(cpu, false, now);
+    }
+    fn has_been_up(&mut self, now: Time, draw: impl FnMut() -> u64) {
+        Sched::has_been_up(self, now, draw);
+    }
+    fn was_balanced(&mut self, at: Time, lately: Lately, draw: impl FnMut() -> u64) {
+        Sched::was_balanced(self, at, lately, draw);
+    }
+    fn set_newidle_cost(&mut self, ns: u64) {
+        for sd in &mut self.domains.sds {
+            sd.max_newidle_lb_cost = ns;
+        }
+    }
+}
