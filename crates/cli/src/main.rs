@@ -27,6 +27,7 @@ use crate::args::{Arguments, Verb};
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     output::clean_up_on_interrupt();
+    output::survive_file_size_limit();
     let result = match &arguments.verb {
         Verb::Compare(args) => command::compare::compare(args),
         Verb::Run(args) => command::compare::run(args),

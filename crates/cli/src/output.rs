@@ -1,10 +1,12 @@
 //! Where results go: standard output, or a file that appears whole or not at all.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use nix::sys::signal::{SigSet, Signal};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -73,46 +75,83 @@ pub fn clean_up_on_interrupt() {
     });
 }
 
+/// Makes a file that may not grow an error of its write. Without that the signal ends the command, and what is half
+/// written stays behind. All threads inherit it; commands that are started do not.
+pub fn survive_file_size_limit() {
+    // Where the signal cannot be blocked the command still runs.
+    let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
+}
+
 fn set_partial(path: Option<PathBuf>) {
     *PARTIAL.lock().expect("no holder panics") = path;
 }
 
-/// Writes a file, or what stands there that is none: a pipe or a device.
+/// Refuses an output that is one of the inputs: the input would be lost.
+///
+/// Two names are one file if a link leads from one to the other.
+pub fn refuse_input(output: Option<&Path>, inputs: &[&Path]) -> Result<(), Error> {
+    let Some(output) = output else { return Ok(()) };
+    // A device or a pipe may be read and written.
+    if !output.is_file() {
+        return Ok(());
+    }
+    for input in inputs {
+        if same_file::is_same_file(output, input).unwrap_or(false) {
+            return Err(Error::new(format!(
+                "{}: this is the input {}; writing there would destroy it: name another file",
+                output.display(),
+                input.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a regular file, or to a pipe or device that has that name.
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let result = match std::fs::metadata(path) {
         // Moving a file there would take the place of the device itself.
         Ok(found) if !found.is_file() => {
-            File::options().write(true).open(path).and_then(|file| write_whole(file, write))
+            File::options().write(true).open(path).and_then(|file| write_whole(&file, write))
         }
-        // A link stays, and what it names is replaced.
-        Ok(_) => std::fs::canonicalize(path).and_then(|path| replace(&path, write)),
-        Err(_) => replace(path, write),
+        // A link stays, and the file it names is replaced. That file keeps its mode.
+        Ok(found) => std::fs::canonicalize(path).and_then(|path| replace(&path, found.permissions(), write)),
+        Err(_) => replace(path, Permissions::from_mode(0o666), write),
     };
     result.map_err(|error| Error::file(path, &error))
 }
 
 /// Writes a file beside its final place and moves it there when it is whole, so
 /// that an interruption leaves what was there before.
-fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let partial = partial_path(path);
-    set_partial(Some(partial.clone()));
-    let result = File::create(&partial)
-        .and_then(|file| write_whole(file, write))
-        .and_then(|()| std::fs::rename(&partial, path));
+///
+/// The name beside is fresh and exclusive: two commands with one output do not mix
+/// their bytes, and no link of that name is followed.
+fn replace(
+    path: &Path,
+    mode: Permissions,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .suffix(".partial")
+        .permissions(mode.clone())
+        .tempfile_in(folder)?;
+    // The umask has been applied to a new file; a file that existed keeps its mode as it was.
+    if path.exists() {
+        beside.as_file().set_permissions(mode)?;
+    }
+    set_partial(Some(beside.path().to_path_buf()));
+    // A file that is dropped before it is moved is removed.
+    let result = write_whole(beside.as_file(), write)
+        .and_then(|()| beside.persist(path).map(drop).map_err(|error| error.error));
     set_partial(None);
-    result.inspect_err(|_| {
-        // The message about the first failure is worth more than one about tidying up.
-        let _ = std::fs::remove_file(&partial);
-    })
+    result
 }
 
-fn write_whole(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn write_whole(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::new(file);
     write(&mut out)?;
     out.flush()
-}
-
-fn partial_path(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.partial"))
 }

@@ -18,6 +18,9 @@ use crate::recorded::Recorded;
 /// Follows each recording and prints what was found in all of them.
 pub fn run(args: &Audit) -> Result<Status, Error> {
     let recordings = Recorded::find(&args.file)?;
+    for recorded in &recordings {
+        output::refuse_input(args.output.as_deref(), &[&recorded.trace])?;
+    }
     if args.format == AuditFormat::Perfetto {
         return perfetto(args, &recordings);
     }

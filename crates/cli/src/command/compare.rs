@@ -1,5 +1,7 @@
 //! `schedlab compare` and `schedlab run`: a scenario under its kernels.
 
+use std::path::Path;
+
 use schedlab::report::{Comparison, Options, Stat, render};
 use schedlab::sched::Kernel;
 use schedlab::{Judgement, Results, Scenario, What};
@@ -38,6 +40,7 @@ pub fn run(args: &Compare) -> Result<Status, Error> {
 }
 
 fn load(args: &Compare) -> Result<Scenario, Error> {
+    output::refuse_input(args.output.as_deref(), &[Path::new(&args.what.scenario)])?;
     let mut scenario = scenario::load(&args.what)?;
     if !args.kernel.is_empty() {
         scenario.kernels = args.kernel.iter().map(|k| Kernel::parse(k)).collect::<Result<_, _>>()?;

@@ -20,6 +20,11 @@ use crate::{machine, output, trace_file};
 /// Learns, replays where it was recorded, then where the user wants it.
 pub fn run(args: &Replay) -> Result<Status, Error> {
     let found = Found::one(&args.file)?;
+    output::refuse_input(args.output.as_deref(), &[&found.trace])?;
+    output::refuse_input(args.trace.as_deref(), &[&found.trace])?;
+    if args.output.is_some() && args.output == args.trace {
+        return Err(Error::new("--output and --trace name one file; name another for one of them"));
+    }
     let asked = Asked {
         machine: args.recorded_on.as_deref(),
         kernel: args.as_recorded.as_deref(),

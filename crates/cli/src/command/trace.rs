@@ -1,14 +1,17 @@
 //! `schedlab trace`: one run of a scenario as a trace.
 
+use std::path::Path;
+
 use schedlab::trace::{Filter, Kind};
 
 use crate::args::{Trace, TraceFormat};
 use crate::error::{Error, Status};
-use crate::{scenario, trace_file};
+use crate::{output, scenario, trace_file};
 
 /// Runs one row under one kernel and writes its trace.
 pub fn run(args: &Trace) -> Result<Status, Error> {
     args.events.iter().try_for_each(|pattern| is_known(pattern))?;
+    output::refuse_input(args.output.as_deref(), &[Path::new(&args.what.scenario)])?;
     let scenario = scenario::load(&args.what)?;
     let kernel = scenario::kernel(&scenario, args.kernel.as_deref())?;
     let row = scenario::row(&scenario, args.row.as_deref())?;

@@ -23,7 +23,6 @@ mod tracefs;
 
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SigSet, Signal};
 use schedlab::parse_duration;
 use serde_json::json;
 
@@ -42,8 +41,6 @@ use tracefs::Instance;
 
 /// Records this host.
 pub fn run(args: &Record) -> Result<Status, Error> {
-    // A file that may not grow is an error of its write then, and not the end of all before anything is taken away.
-    SigSet::from(Signal::SIGXFSZ).thread_block().map_err(|error| Error::new(error.to_string()))?;
     let stop = Stop::new();
     output::on_interrupt(stop.interrupt());
     let done = record(&Host::own(), args, stop)?;
