@@ -11,7 +11,7 @@ use schedlab_units::{Duration, Pid, TaskId, Time};
 use schedlab_workload::{CommId, Cursor, Naming, Pc, Placed, Process, SpecId};
 
 use crate::emit::Context;
-use crate::engine::Engine;
+use crate::engine::{Engine, FIRST_USER_PID};
 use crate::outcome::{End, Stuck};
 use crate::rng::Stream;
 use crate::task::{Mode, Role, Stage, Task, Wait};
@@ -148,13 +148,21 @@ impl<S: Scheduler> Engine<'_, S> {
         End::Tasks { limit, by }
     }
 
+    /// A number that no task had before. Kernel threads have the small ones, as they start first when a kernel boots;
+    /// those beyond [`FIRST_USER_PID`] share the numbers of other tasks, or two tasks would have one.
+    fn new_pid(&mut self, kthread: bool) -> Pid {
+        let small = kthread && self.next_kernel_pid < FIRST_USER_PID;
+        let number = if small { &mut self.next_kernel_pid } else { &mut self.next_pid };
+        let pid = Pid(*number);
+        *number += 1;
+        pid
+    }
+
     /// Makes a task in the scheduler and in the engine.
     pub fn make_task(&mut self, new: &NewTask, birth: Birth) -> TaskId {
         let id = self.sched.new_task(new, birth.parent, self.now);
         debug_assert_eq!(id.index(), self.tasks.len(), "both number tasks alike");
-        let number = if new.kthread { &mut self.next_kernel_pid } else { &mut self.next_pid };
-        let pid = Pid(*number);
-        *number += 1;
+        let pid = self.new_pid(new.kthread);
         let spec = birth.spec.map(|spec| self.workload.task(spec));
         let is_thread = matches!(spec.map(|spec| spec.process), Some(Process::Thread(_)))
             && birth.parent.is_some_and(|parent| self.sched.task(parent).process == new.process);

@@ -260,6 +260,12 @@ pub(crate) struct Engine<'a, S> {
     pub all_cpus: std::sync::Arc<schedlab_topology::CpuMask>,
 }
 
+/// The pid of the first kernel thread that is made.
+const FIRST_KERNEL_PID: i32 = 100;
+
+/// The pid of the first task that is none.
+pub(crate) const FIRST_USER_PID: i32 = 1000;
+
 /// How long the machine has been up when a run begins.
 pub(crate) const UPTIME: Time = Time(1_000_000_000);
 
@@ -299,8 +305,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             turns: None,
             named: 0,
             named_of: vec![0; workload.tasks.len()],
-            next_pid: 1000,
-            next_kernel_pid: 100,
+            next_pid: FIRST_USER_PID,
+            next_kernel_pid: FIRST_KERNEL_PID,
             counts: Counts::default(),
             warm: false,
             end: None,
