@@ -7,14 +7,18 @@
 
 mod export;
 
+use std::collections::BTreeMap;
+
 use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::places::{self, Place, default_distances};
 use crate::validate::{NR_CPUS_MAX, NR_NODES_MAX};
-use crate::{CpuId, CpuMask, NodeId, Topology, TopologyError};
+use crate::{Architecture, CpuId, CpuMask, NodeId, Topology, TopologyError};
 
 /// More elements than a machine of 4096 CPUs has with all its devices.
 const NR_ELEMENTS_MAX: u32 = 1_000_000;
+/// Real files are some twenty deep.
+const DEPTH_MAX: i32 = 256;
 const WAY_OUT: &str = "save the machine with lstopo --of xml";
 
 impl Topology {
@@ -23,8 +27,8 @@ impl Topology {
     /// # Errors
     /// What cannot be read or cannot be, with its line where it has one.
     pub fn from_hwloc(name: &str, xml: &str) -> Result<Topology, TopologyError> {
-        let (places, distances) = parse(xml).map_err(|error| error.in_place(name))?;
-        places::build(name, &places, distances)
+        let (places, distances, architecture) = parse(xml).map_err(|error| error.in_place(name))?;
+        places::build(name, &places, distances, architecture)
     }
 }
 
@@ -34,6 +38,9 @@ enum Kind {
     Package,
     Die,
     Node,
+    /// s390: sockets, and books.
+    Book,
+    Drawer,
     Cluster,
     Core,
     /// First-level data cache.
@@ -49,11 +56,38 @@ struct Object {
     gp_index: Option<u64>,
     cpus: CpuMask,
     bytes: Option<u64>,
+    /// PU: the node its memory is on, by the set of nodes of the whole machine.
+    os_node: Option<u64>,
 }
 
 type Distances = Vec<Vec<u32>>;
 
-fn parse(xml: &str) -> Result<(Vec<Place>, Distances), TopologyError> {
+/// Refuses what a machine's file never has, and what would take a parser's stack or all of the memory.
+fn check_form(xml: &str) -> Result<(), TopologyError> {
+    let wrong = |what: String, offset: usize| {
+        let line = xml[..offset].matches('\n').count() + 1;
+        Err(TopologyError::new(what, WAY_OUT).at_line(line))
+    };
+    if let Some(offset) = xml.find("<!ENTITY") {
+        return wrong("entities are not read".to_owned(), offset);
+    }
+    let mut depth = 0;
+    for (offset, _) in xml.match_indices('<') {
+        let rest = &xml[offset + 1..];
+        if rest.starts_with('/') {
+            depth -= 1;
+        } else if !rest.starts_with(['!', '?']) && !rest[..rest.find('>').unwrap_or(0)].ends_with('/') {
+            depth += 1;
+            if depth > DEPTH_MAX {
+                return wrong(format!("elements are nested more than {DEPTH_MAX} deep"), offset);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parse(xml: &str) -> Result<(Vec<Place>, Distances, Option<Architecture>), TopologyError> {
+    check_form(xml)?;
     let options = ParsingOptions { allow_dtd: true, nodes_limit: NR_ELEMENTS_MAX };
     let document = Document::parse_with_options(xml, options)
         .map_err(|error| TopologyError::new(error.to_string(), WAY_OUT).at_line(error.pos().row as usize))?;
@@ -86,7 +120,12 @@ fn parse(xml: &str) -> Result<(Vec<Place>, Distances), TopologyError> {
     let (node_of, distances) = nodes(root, &objects, nr_cpus)?;
     let mut places = places(&objects, &node_of, &online);
     set_capacities(root, &mut places)?;
-    Ok((places, distances))
+    let architecture = root
+        .descendants()
+        .filter(|node| node.has_tag_name("info") && node.attribute("name") == Some("Architecture"))
+        .find_map(|node| Architecture::named(node.attribute("value")?));
+    let has_books = objects.iter().any(|object| object.kind == Kind::Book);
+    Ok((places, distances, architecture.or(has_books.then_some(Architecture::S390))))
 }
 
 fn line_of(node: Node) -> usize {
@@ -96,22 +135,36 @@ fn line_of(node: Node) -> usize {
 /// An object that has CPUs and is of interest.
 fn object(node: Node) -> Result<Option<Object>, TopologyError> {
     let number = |attribute: &str| node.attribute(attribute).and_then(|text| text.parse::<u64>().ok());
-    let is_unified = number("cache_type").unwrap_or(0) == 0;
+    // 0 is unified, 1 of data, 2 of instructions. Second-level caches of data alone exist (Xeon Phi).
+    let has_data = number("cache_type").unwrap_or(0) != 2;
+    let info = |name: &str| {
+        let infos = node.children().filter(|child| child.has_tag_name("info"));
+        infos.filter(|child| child.attribute("name") == Some(name)).find_map(|child| child.attribute("value"))
+    };
+    // A cache in front of memory is no cache of CPUs to the kernel.
+    if [node.attribute("subtype"), info("Type")].contains(&Some("MemorySideCache")) {
+        return Ok(None);
+    }
+    let named = |names: &[&str]| {
+        [node.attribute("subtype"), info("Type")].iter().flatten().any(|name| names.contains(name))
+    };
     let kind = match node.attribute("type").unwrap_or_default() {
         "Package" | "Socket" => Kind::Package,
         "Die" => Kind::Die,
         "NUMANode" | "Node" => Kind::Node,
-        "Group" if node.attribute("subtype") == Some("Cluster") => Kind::Cluster,
+        "Group" if named(&["Cluster"]) => Kind::Cluster,
+        "Group" if named(&["Book"]) => Kind::Book,
+        "Group" if named(&["Drawer"]) => Kind::Drawer,
         "Core" => Kind::Core,
         "PU" => Kind::Pu,
         "L1Cache" => Kind::L1,
-        "L2Cache" if is_unified => Kind::Cache(2),
-        "L3Cache" if is_unified => Kind::Cache(3),
-        "L4Cache" if is_unified => Kind::Cache(4),
-        "L5Cache" if is_unified => Kind::Cache(5),
+        "L2Cache" if has_data => Kind::Cache(2),
+        "L3Cache" if has_data => Kind::Cache(3),
+        "L4Cache" if has_data => Kind::Cache(4),
+        "L5Cache" if has_data => Kind::Cache(5),
         "Cache" => match (number("depth"), number("cache_type").unwrap_or(0)) {
             (Some(1), 0 | 1) => Kind::L1,
-            (Some(level), 0) => Kind::Cache(level as u32),
+            (Some(level), 0 | 1) => Kind::Cache(level as u32),
             _ => return Ok(None),
         },
         _ => return Ok(None),
@@ -128,7 +181,11 @@ fn object(node: Node) -> Result<Option<Object>, TopologyError> {
         CpuMask::parse_hex(text, NR_CPUS_MAX).map_err(wrong)?
     };
     let bytes = number("cache_size").filter(|&bytes| bytes > 0);
-    Ok(Some(Object { kind, os_index, gp_index: number("gp_index"), cpus, bytes }))
+    let nodeset =
+        |attribute: &str| CpuMask::parse_hex(node.attribute(attribute)?, NR_NODES_MAX).ok()?.first();
+    let os_node = nodeset("complete_nodeset").or_else(|| nodeset("nodeset"));
+    let os_node = os_node.filter(|_| kind == Kind::Pu).map(|node| node.index() as u64);
+    Ok(Some(Object { kind, os_index, gp_index: number("gp_index"), cpus, bytes, os_node }))
 }
 
 /// Each CPU's node, where known, and the distances. Nodes are numbered by os_index without gaps.
@@ -145,6 +202,29 @@ fn nodes(
     if nodes.len() > NR_NODES_MAX {
         return Err(TopologyError::new(format!("there are {} NUMA nodes", nodes.len()), WAY_OUT));
     }
+    // Within a cpuset lstopo leaves out the nodes that are denied, not the CPUs on them.
+    let mut cpus_of: BTreeMap<u64, CpuMask> = BTreeMap::new();
+    let mut listed = CpuMask::new(NR_CPUS_MAX);
+    nodes.iter().for_each(|node| listed.or_with(&node.cpus));
+    for pu in objects.iter().filter(|object| object.kind == Kind::Pu && !object.cpus.is_subset(&listed)) {
+        let Some(os_node) = pu.os_node else { continue };
+        cpus_of.entry(os_node).or_insert_with(|| CpuMask::new(NR_CPUS_MAX)).or_with(&pu.cpus);
+    }
+    let denied = |(os_node, cpus)| Object {
+        kind: Kind::Node,
+        os_index: Some(os_node),
+        gp_index: None,
+        cpus,
+        bytes: None,
+        os_node: None,
+    };
+    let denied: Vec<Object> = cpus_of
+        .into_iter()
+        .filter(|(os_node, _)| nodes.iter().all(|node| node.os_index != Some(*os_node)))
+        .map(denied)
+        .collect();
+    nodes.extend(&denied);
+    nodes.sort_by_key(|node| node.os_index);
     let mut node_of = vec![None; nr_cpus];
     for (id, node) in nodes.iter().enumerate() {
         for cpu in node.cpus.iter().filter(|cpu| cpu.index() < nr_cpus) {
@@ -225,6 +305,8 @@ fn places(objects: &[Object], node_of: &[Option<NodeId>], online: &CpuMask) -> V
             let place = &mut places[cpu.index()];
             match object.kind {
                 Kind::Package => place.package = id,
+                Kind::Book => place.book = id,
+                Kind::Drawer => place.drawer = id,
                 Kind::Die => place.die = id,
                 Kind::Cluster => place.cluster = id,
                 Kind::Core => place.core = id,

@@ -4,6 +4,7 @@
 //! from a file or written as `2x8x8x2`; scheduling domains are built from it by
 //! the `sched` crate, because they depend on the kernel.
 
+mod architecture;
 mod cpu;
 mod draw;
 mod error;
@@ -22,6 +23,7 @@ mod sysfs;
 mod topology;
 mod validate;
 
+pub use architecture::Architecture;
 pub use cpu::{CpuId, NodeId, PerCpu};
 pub use error::TopologyError;
 pub use mask::CpuMask;

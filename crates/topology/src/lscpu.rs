@@ -5,12 +5,12 @@
 //! capacities: a package is a die, nodes are at distance 20, which is what a
 //! kernel assumes whom the firmware tells nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::places::{self, Ids, Place, default_distances};
 use crate::validate::NR_CPUS_MAX;
-use crate::{NodeId, Topology, TopologyError};
+use crate::{Architecture, NodeId, Topology, TopologyError};
 
 impl Topology {
     /// Reads what `lscpu -p` printed; `name` names the machine, and its file in errors.
@@ -22,7 +22,8 @@ impl Topology {
     pub fn from_lscpu(name: &str, text: &str) -> Result<Topology, TopologyError> {
         let listed = parse(text).map_err(|error| error.in_place(name))?;
         let (places, nr_nodes) = places(&listed);
-        places::build(name, &places, default_distances(nr_nodes, 20))
+        let architecture = cores_repeat(&listed).then_some(Architecture::Arm64);
+        places::build(name, &places, default_distances(nr_nodes, 20), architecture)
     }
 
     /// Writes the table that `lscpu -p` would print, with a column `Online` and all
@@ -178,16 +179,41 @@ fn parse_row(line: &str, columns: &[Column]) -> Result<Row, TopologyError> {
     Ok(row)
 }
 
+/// Whether core ids repeat between clusters, as on phones: CPUs of one id share neither first- nor second-level cache.
+///
+/// Threads that come in pairs beside each other and share no cache are a virtual machine's mistake, and there the kernel
+/// goes by the ids.
+fn cores_repeat(listed: &[Option<Row>]) -> bool {
+    let mut cores: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
+    for row in listed.iter().flatten() {
+        let Some(core) = row.core else { return false };
+        cores.entry((row.socket, core)).or_default().push(row);
+    }
+    let apart = |get: fn(&Row) -> Option<u16>| {
+        cores.values().all(|rows| {
+            let ids: Option<BTreeSet<u16>> = rows.iter().map(|row| get(row)).collect();
+            ids.is_some_and(|ids| ids.len() == rows.len())
+        })
+    };
+    let in_pairs = cores.values().all(|rows| rows.len() == 2 && rows[0].cpu + 1 == rows[1].cpu);
+    cores.values().any(|rows| rows.len() > 1)
+        && !in_pairs
+        && apart(|row| row.l1d)
+        && (apart(|row| row.caches.get(&2).copied())
+            || listed.iter().flatten().all(|row| row.caches.is_empty()))
+}
+
 /// Cores and clusters are numbered in the socket by `lscpu -y`, so the socket is part of their ids.
 fn places(listed: &[Option<Row>]) -> (Vec<Place>, usize) {
     let mut nodes: Vec<u16> = listed.iter().flatten().filter_map(|row| row.node).collect();
     nodes.sort_unstable();
     nodes.dedup();
     let (mut cores, mut clusters, mut llcs) = (Ids::new(), Ids::new(), Ids::new());
+    let repeat = cores_repeat(listed);
     let mut place = |row: &Row| Place {
         package: row.socket.map(u32::from),
         cluster: row.cluster.map(|cluster| clusters.id((row.socket, cluster)).into()),
-        core: row.core.map(|core| cores.id((row.socket, core)).into()),
+        core: row.core.map(|core| cores.id((row.socket, core, repeat.then_some(row.cpu))).into()),
         l1: row.l1d.map(u32::from),
         l2: row.caches.get(&2).map(|&cache| cache.into()),
         llc: row.caches.last_key_value().map(|(&level, &cache)| llcs.id((level, cache)).into()),

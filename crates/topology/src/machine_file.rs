@@ -15,6 +15,9 @@
 //! distances = [[10, 21], [21, 10]]        # default: 10 and 21
 //! reclaim_distance = 32                   # default: 30
 //! capacities = [{ cpus = "0-3", capacity = 446 }]
+//! architecture = "arm64"                  # default: x86_64, or POWER where a core has more than two threads
+//! books = ["0-7"]                         # s390: sets of packages
+//! drawers = ["0-7"]                       # s390: sets of books
 //! offline = "7"
 //! isolcpus = "6"
 //! l2_size = "1M"
@@ -28,7 +31,7 @@ use toml::Spanned;
 
 use crate::places::{default_distances, reconcile};
 use crate::validate::{NR_CPUS_MAX, check_size};
-use crate::{CacheSizes, Cpu, CpuMask, NodeId, Topology, TopologyError, size};
+use crate::{Architecture, CacheSizes, Cpu, CpuMask, NodeId, Topology, TopologyError, size};
 
 #[derive(Deserialize)]
 struct MachineFile {
@@ -50,6 +53,9 @@ struct Table {
     reclaim_distance: Option<u32>,
     #[serde(default)]
     capacities: Vec<Capacity>,
+    architecture: Option<Spanned<String>>,
+    books: Option<Vec<Spanned<String>>>,
+    drawers: Option<Vec<Spanned<String>>>,
     offline: Option<Spanned<String>>,
     isolcpus: Option<Spanned<String>>,
     l2_size: Option<Spanned<String>>,
@@ -103,8 +109,17 @@ fn parse(file: &str, text: &str) -> Result<Topology, TopologyError> {
 
 impl Table {
     fn is_regular_alone(&self) -> bool {
-        let lists = [&self.packages, &self.dies, &self.nodes, &self.llcs, &self.clusters, &self.cores];
-        let texts = [&self.offline, &self.isolcpus, &self.l2_size, &self.llc_size];
+        let lists = [
+            &self.packages,
+            &self.dies,
+            &self.nodes,
+            &self.llcs,
+            &self.clusters,
+            &self.cores,
+            &self.books,
+            &self.drawers,
+        ];
+        let texts = [&self.architecture, &self.offline, &self.isolcpus, &self.l2_size, &self.llc_size];
         self.cpus.is_none()
             && lists.iter().all(|list| list.is_none())
             && texts.iter().all(|text| text.is_none())
@@ -175,11 +190,38 @@ impl Lists<'_> {
         let sizes = CacheSizes { l2: self.size(&table.l2_size)?, llc: self.size(&table.llc_size)? };
         let topology = Topology::new(name, cpus, distances).and_then(|t| t.with_cache_sizes(|_| sizes));
         let topology = topology.and_then(|t| t.with_isolated(isolated));
+        let books = self.masks(&table.books, nr_cpus)?;
+        let drawers = self.masks(&table.drawers, nr_cpus)?;
+        let topology = topology.and_then(|t| t.with_books(books, drawers));
+        let topology = match &table.architecture {
+            Some(name) => {
+                let architecture = self.architecture(name)?;
+                topology.map(|t| t.of_architecture(architecture))
+            }
+            None => topology,
+        };
         let topology = match table.reclaim_distance {
             Some(distance) => topology.map(|t| t.with_reclaim_distance(distance)),
             None => topology,
         };
         topology.map_err(|error| error.at_line(self.table_line))
+    }
+
+    fn architecture(&self, name: &Spanned<String>) -> Result<Architecture, TopologyError> {
+        Architecture::named(name.get_ref()).ok_or_else(|| {
+            let what = format!("\"{}\" is no architecture known here", name.get_ref());
+            TopologyError::new(what, "write x86_64, arm64, riscv64, ppc64le or s390x")
+                .at_line(self.line(name))
+        })
+    }
+
+    /// The CPUs of each group.
+    fn masks(
+        &self,
+        lists: &Option<Vec<Spanned<String>>>,
+        nr_cpus: usize,
+    ) -> Result<Vec<CpuMask>, TopologyError> {
+        lists.iter().flatten().map(|list| self.mask(list, nr_cpus)).collect()
     }
 
     /// The group of each CPU, from the groups' CPUs: each CPU is in one of them.
@@ -327,7 +369,7 @@ mod tests {
         for (text, said) in table {
             let error = Topology::from_toml("m.toml", text).unwrap_err().to_string();
             let keys = "`regular`, `cpus`, `packages`, `dies`, `nodes`, `llcs`, `clusters`, `cores`, `distances`, \
-                        `reclaim_distance`, `capacities`, `offline`, `isolcpus`, `l2_size`, `llc_size`";
+                        `reclaim_distance`, `capacities`, `architecture`, `books`, `drawers`, `offline`, `isolcpus`, `l2_size`, `llc_size`";
             let see = "machines/README.md says what a [topology] has";
             assert_eq!(error, said.replace("SEE", see).replace("KEYS", keys));
         }

@@ -9,7 +9,7 @@
 
 use crate::places::{self, Place, default_distances};
 use crate::validate::NR_CPUS_MAX;
-use crate::{CpuMask, NodeId, Topology, TopologyError, size};
+use crate::{Architecture, CpuMask, NodeId, Topology, TopologyError, size};
 
 /// The sections of a perf.data that tell of the machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +20,8 @@ pub struct PerfSections<'a> {
     pub numa_topology: &'a [u8],
     /// Section 20: the caches, with the CPUs that share them.
     pub cache: &'a [u8],
+    /// Section 6: the architecture, where it is one of ours.
+    pub architecture: Option<Architecture>,
     /// Whether numbers have their highest byte first.
     pub big_endian: bool,
 }
@@ -35,7 +37,7 @@ impl Topology {
         let (places, nr_nodes) = read(sections).map_err(|what| {
             TopologyError::new(format!("the topology in the header: {what}"), WAY_OUT).in_place(name)
         })?;
-        places::build(name, &places, default_distances(nr_nodes, 20))
+        places::build(name, &places, default_distances(nr_nodes, 20), sections.architecture)
     }
 }
 
@@ -105,7 +107,7 @@ fn caches(mut parser: Parser<'_>, places: &mut [Place]) -> Result<(), String> {
             let Some(place) = places.get_mut(cpu.index()) else { continue };
             match (kind.as_str(), level) {
                 ("Data", 1) => place.l1 = Some(id),
-                ("Unified", level) if level >= 2 => {
+                ("Unified" | "Data", level) if level >= 2 => {
                     if level == 2 {
                         (place.l2, place.sizes.l2) = (Some(id), bytes);
                     }
@@ -221,7 +223,8 @@ mod tests {
 
     fn topology(sections: &[Vec<u8>; 3]) -> Result<Topology, TopologyError> {
         let [cpu_topology, numa_topology, cache] = sections;
-        let sections = PerfSections { cpu_topology, numa_topology, cache, big_endian: false };
+        let sections =
+            PerfSections { cpu_topology, numa_topology, cache, architecture: None, big_endian: false };
         Topology::from_perf_data("perf.data", &sections)
     }
 

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::architecture::normalize_capacities;
 use crate::validate::CAPACITY_SCALE;
-use crate::{CacheSizes, Cpu, NodeId, Topology, TopologyError};
+use crate::{Architecture, CacheSizes, Cpu, CpuId, CpuMask, NodeId, Topology, TopologyError};
 
 /// Gives each key an id, the same key the same one.
 pub(crate) struct Ids<K>(BTreeMap<K, u16>);
@@ -30,6 +31,10 @@ pub(crate) fn default_distances(nr_nodes: usize, remote: u32) -> Vec<Vec<u32>> {
 #[derive(Clone, Default)]
 pub(crate) struct Place {
     pub(crate) package: Option<u32>,
+    /// s390: a set of packages.
+    pub(crate) book: Option<u32>,
+    /// s390: a set of books.
+    pub(crate) drawer: Option<u32>,
     pub(crate) die: Option<u32>,
     pub(crate) cluster: Option<u32>,
     pub(crate) core: Option<u32>,
@@ -61,11 +66,12 @@ enum Key {
 /// A die that is not said is the package, a cluster the L2 or else the core, an LLC
 /// the package. An offline CPU of which nothing is said is a core and an LLC of its
 /// own, in the package and on the node of the nearest CPU below, or above if there
-/// is none.
+/// is none. Without an architecture the machine is taken for x86, or for POWER by its cores.
 pub(crate) fn build(
     name: &str,
     places: &[Place],
     distances: Vec<Vec<u32>>,
+    architecture: Option<Architecture>,
 ) -> Result<Topology, TopologyError> {
     let is_known = |place: &Place| place.online || (place.core.is_some() && place.node.is_some());
     let mut neighbour = places.iter().find(|place| is_known(place)).cloned().unwrap_or_default();
@@ -100,10 +106,99 @@ pub(crate) fn build(
             online: place.online,
         });
     }
-    let l1: Vec<Option<u32>> = places.iter().map(|place| place.l1).collect();
-    split_big_cores(&mut cpus, &l1);
+    if architecture.is_none_or(|known| known == Architecture::Power) {
+        let l1: Vec<Option<u32>> = places.iter().map(|place| place.l1).collect();
+        split_big_cores(&mut cpus, &l1);
+    }
+    match architecture {
+        Some(known) if known.has_arch_topology() => group_as_arch_topology(&mut cpus),
+        Some(Architecture::S390) => cpus.iter_mut().for_each(|cpu| {
+            // Kernel: s390_topology[], arch/s390/kernel/topology.c, v6.12: MC is the socket, and there are no clusters.
+            (cpu.llc, cpu.cluster) = (cpu.package, cpu.core);
+        }),
+        _ => {}
+    }
     reconcile(&mut cpus);
-    Topology::new(name, cpus, distances)?.with_cache_sizes(|cpu| places[cpu.index()].sizes)
+    let scaled = normalize_capacities(&mut cpus);
+    let sizes = sizes_by_llc(&cpus, places);
+    let mut topology = Topology::new(name, cpus, distances)?.with_cache_sizes(|cpu| sizes[cpu.index()])?;
+    if let Some(architecture) = architecture {
+        topology = topology.of_architecture(architecture);
+    }
+    if let Some(largest) = scaled {
+        topology.notes.push(format!(
+            "{name}: the largest capacity is {largest}; all are scaled so that it is {CAPACITY_SCALE}"
+        ));
+    }
+    topology.with_books(masks_of(places, |place| place.book), masks_of(places, |place| place.drawer))
+}
+
+/// Sizes of caches of each CPU. Where the CPUs of one LLC to the scheduler have caches of several sizes, it has none.
+fn sizes_by_llc(cpus: &[Cpu], places: &[Place]) -> Vec<CacheSizes> {
+    let mut of: BTreeMap<u16, Option<u64>> = BTreeMap::new();
+    for (cpu, place) in cpus.iter().zip(places) {
+        let size = of.entry(cpu.llc).or_insert(place.sizes.llc);
+        if *size != place.sizes.llc {
+            *size = None;
+        }
+    }
+    cpus.iter().zip(places).map(|(cpu, place)| CacheSizes { llc: of[&cpu.llc], ..place.sizes }).collect()
+}
+
+/// The CPUs of each group, in the order of their first CPUs; none if some CPU that is online is in no group.
+fn masks_of(places: &[Place], group: impl Fn(&Place) -> Option<u32>) -> Vec<CpuMask> {
+    let mut masks: Vec<(u32, CpuMask)> = Vec::new();
+    for (cpu, place) in places.iter().enumerate() {
+        let Some(id) = group(place) else {
+            if place.online {
+                return Vec::new();
+            }
+            continue;
+        };
+        let at = masks.iter().position(|(other, _)| *other == id).unwrap_or_else(|| {
+            masks.push((id, CpuMask::new(places.len())));
+            masks.len() - 1
+        });
+        masks[at].1.set(CpuId::from(cpu));
+    }
+    masks.into_iter().map(|(_, mask)| mask).collect()
+}
+
+/// Groups CPUs as arm64 and riscv do. What shares the last cache to the scheduler is the smallest of node, package and
+/// cache that nest: a cache that reaches over packages does not count, the package does. Where a cluster is larger
+/// than that, the cluster takes its place; where it is as large, there are no clusters.
+///
+/// Up to v5.18 a cluster as large as the last cache was kept, and the domain of the cache went instead.
+///
+/// Kernel: cpu_coregroup_mask() and cpu_clustergroup_mask(), drivers/base/arch_topology.c, v6.12.
+fn group_as_arch_topology(cpus: &mut [Cpu]) {
+    let spans = |id: fn(&Cpu) -> u16| -> BTreeMap<u16, Vec<usize>> {
+        let mut spans: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (cpu, place) in cpus.iter().enumerate() {
+            spans.entry(id(place)).or_default().push(cpu);
+        }
+        spans
+    };
+    let (nodes, packages) = (spans(|cpu| cpu.node.0), spans(|cpu| cpu.package));
+    let (caches, clusters) = (spans(|cpu| cpu.llc), spans(|cpu| cpu.cluster));
+    // Both are in ascending order.
+    let within = |inner: &[usize], outer: &[usize]| inner.iter().all(|cpu| outer.binary_search(cpu).is_ok());
+    let (mut groups, mut clusters_left) = (Ids::new(), Ids::new());
+    for cpu in cpus.iter_mut() {
+        let mut group = &nodes[&cpu.node.0];
+        for smaller in [&packages[&cpu.package], &caches[&cpu.llc]] {
+            if within(smaller, group) {
+                group = smaller;
+            }
+        }
+        let cluster = &clusters[&cpu.cluster];
+        let spans_all = within(group, cluster);
+        if spans_all {
+            group = cluster;
+        }
+        cpu.cluster = clusters_left.id((spans_all, if spans_all { cpu.core } else { cpu.cluster }));
+        cpu.llc = groups.id(group.clone());
+    }
 }
 
 /// Makes groups nest, in the way kernels treat firmware whose groups do not.

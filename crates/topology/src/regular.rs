@@ -22,10 +22,11 @@
 //! | `capacity=0-3/446` | these CPUs are smaller than 1024; may be repeated |
 //! | `offline=4-7` | these CPUs are offline; may be repeated |
 //! | `isolcpus=2-3` | these CPUs are in no scheduling domain; may be repeated |
+//! | `arch=arm64` | whose rules the kernel builds domains by: x86_64, arm64, riscv64, ppc64le, s390x; default x86_64, or ppc64le for cores of more than two threads |
 
 use crate::size;
 use crate::validate::{NR_CPUS_MAX, NR_THREADS_MAX};
-use crate::{CacheSizes, Cpu, CpuMask, NodeId, Topology, TopologyError};
+use crate::{Architecture, CacheSizes, Cpu, CpuMask, NodeId, Topology, TopologyError};
 
 impl Topology {
     /// Makes the regular machine that `text` describes, and names it so.
@@ -56,6 +57,7 @@ struct Regular {
     capacity: Vec<(CpuMask, u16)>,
     offline: Vec<CpuMask>,
     isolated: CpuMask,
+    architecture: Option<Architecture>,
 }
 
 /// How the threads of a core are numbered.
@@ -66,7 +68,7 @@ enum Smt {
 }
 
 const SHAPE: &str = "write sockets x LLCs x cores x threads, like 2x8x8x2";
-const OPTIONS: &str = "the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline, isolcpus";
+const OPTIONS: &str = "the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline, isolcpus, arch";
 
 fn parse(text: &str) -> Result<Regular, TopologyError> {
     let (shape, options) = text.split_once(':').unwrap_or((text, ""));
@@ -127,6 +129,7 @@ fn parse_shape(shape: &str) -> Result<Regular, TopologyError> {
         capacity: Vec::new(),
         offline: Vec::new(),
         isolated: CpuMask::new(nr_cpus),
+        architecture: None,
     })
 }
 
@@ -238,6 +241,11 @@ impl Regular {
                 let mask = mask.map_err(|why| misfit(why, "write CPUs like isolcpus=2-3"))?;
                 self.isolated = self.isolated.or(&mask);
             }
+            "arch" => {
+                let named = Architecture::named(value);
+                self.architecture =
+                    Some(named.ok_or_else(|| wrong("it is x86_64, arm64, riscv64, ppc64le or s390x"))?);
+            }
             _ => return Err(TopologyError::new(format!("there is no option \"{key}\""), OPTIONS)),
         }
         Ok(())
@@ -280,7 +288,10 @@ impl Regular {
             mask.iter().for_each(|cpu| cpus[cpu.index()].online = false);
         }
         let topology = Topology::new(name, cpus, self.distances()?)?.with_cache_sizes(|_| self.sizes)?;
-        let topology = topology.with_isolated(self.isolated)?;
+        let mut topology = topology.with_isolated(self.isolated)?;
+        if let Some(architecture) = self.architecture {
+            topology = topology.of_architecture(architecture);
+        }
         Ok(match self.reclaim {
             Some(distance) => topology.with_reclaim_distance(distance),
             None => topology,
@@ -436,11 +447,11 @@ mod tests {
             ),
             (
                 "4:smt",
-                "option \"smt\" has no value; the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline, isolcpus",
+                "option \"smt\" has no value; the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline, isolcpus, arch",
             ),
             (
                 "4:threads=2",
-                "there is no option \"threads\"; the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline, isolcpus",
+                "there is no option \"threads\"; the options are smt, sockets, nodes, distance, reclaim, cluster, dies, packages, cpus, l2, llc, capacity, offline, isolcpus, arch",
             ),
             ("4:smt=on", "smt=on cannot be read; it is adjacent, interleaved or paired"),
             ("1x1x3x4:smt=paired", "smt=paired: 3 cores do not form pairs; take an even number of cores"),

@@ -11,8 +11,9 @@
 //! let host = Topology::from_sysfs("host", &read);
 //! ```
 //!
-//! The LLC is the highest unified cache, as on x86 and arm64. A POWER9 kernel
-//! takes its L2 instead, which the files do not say.
+//! The LLC is the highest cache that holds data, as on x86; arm64, riscv and s390 have
+//! rules of their own (`places.rs`). A POWER9 kernel takes its L2 instead, which the files do not say.
+//! The architecture is known by the modalias of the CPUs, or by files that only one of them has.
 //!
 //! Kernel: cpu_llc_shared_map, cpu_l2c_shared_map, arch/x86/kernel/smpboot.c;
 //! Documentation/admin-guide/cputopology.rst.
@@ -24,7 +25,7 @@ use std::collections::BTreeMap;
 
 use crate::places::{self, Place};
 use crate::validate::{NR_CPUS_MAX, NR_NODES_MAX};
-use crate::{CpuId, CpuMask, NodeId, Topology, TopologyError, size};
+use crate::{Architecture, CpuId, CpuMask, NodeId, Topology, TopologyError, size};
 
 pub use saved::SavedSysfs;
 
@@ -68,7 +69,11 @@ impl Topology {
 const ROOTS: [&str; 4] = ["/sys/devices/system", "/devices/system", "/system", ""];
 
 fn import(name: &str, tree: &dyn SysfsTree) -> Result<Topology, TopologyError> {
-    let root = ROOTS.iter().find(|root| tree.read(&format!("{root}/cpu/online")).is_some());
+    let has = |path: &str| ROOTS.iter().find(|root| tree.read(&format!("{root}{path}")).is_some());
+    // Kernels without hotplug have no list of CPUs that are online.
+    let root = ["/cpu/online", "/cpu/possible", "/cpu/present", "/cpu/cpu0/topology/core_id"]
+        .into_iter()
+        .find_map(has);
     let root = root.ok_or_else(|| {
         TopologyError::new(
             "there is no /sys/devices/system/cpu/online",
@@ -84,11 +89,18 @@ fn import(name: &str, tree: &dyn SysfsTree) -> Result<Topology, TopologyError> {
         by_mask: BTreeMap::new(),
         by_text: BTreeMap::new(),
     };
-    let online = reader.list("/cpu/online")?.unwrap_or_default();
-    let present = match reader.list("/cpu/present")? {
-        Some(present) => present,
-        None => reader.list("/cpu/possible")?.unwrap_or(online.clone()),
+    let listed = match reader.list("/cpu/present")? {
+        Some(present) => Some(present),
+        None => reader.list("/cpu/possible")?,
     };
+    let online = match reader.list("/cpu/online")? {
+        Some(online) => online,
+        None => Some(reader.with_topology())
+            .filter(|cpus| !cpus.is_empty())
+            .or(listed.clone())
+            .unwrap_or_default(),
+    };
+    let present = listed.unwrap_or(online.clone());
     let last = present.iter().chain(online.iter()).max();
     reader.nr_cpus = last.map_or(0, |cpu| cpu.index() + 1);
 
@@ -102,7 +114,7 @@ fn import(name: &str, tree: &dyn SysfsTree) -> Result<Topology, TopologyError> {
         reader.check_agreement(&places, what, group)?;
     }
     let isolated = reader.list("/cpu/isolated")?.unwrap_or_default();
-    let topology = places::build(name, &places, distances)?;
+    let topology = places::build(name, &places, distances, reader.architecture())?;
     let exist = isolated.iter().filter(|cpu| cpu.index() < topology.nr_cpus());
     let isolated = CpuMask::of(topology.nr_cpus(), exist);
     topology.with_isolated(isolated)
@@ -181,6 +193,46 @@ impl Reader<'_> {
         Ok(None)
     }
 
+    /// The CPUs that have a folder of their topology.
+    fn with_topology(&self) -> CpuMask {
+        let has = |cpu: &CpuId| {
+            ["core_id", "physical_package_id", "thread_siblings", "thread_siblings_list", "core_siblings"]
+                .iter()
+                .any(|file| self.text(&format!("/cpu/cpu{cpu}/topology/{file}")).is_some())
+        };
+        CpuMask::of(NR_CPUS_MAX, (0..NR_CPUS_MAX).map(CpuId::from).filter(has))
+    }
+
+    /// The architecture, where a file says it or is of one alone.
+    ///
+    /// Kernel: print_cpu_modalias(), drivers/base/cpu.c; cpu_capacity, drivers/base/arch_topology.c;
+    /// book_siblings, drivers/base/topology.c, v6.12.
+    fn architecture(&self) -> Option<Architecture> {
+        let modalias = self.text("/cpu/modalias").or_else(|| self.text("/cpu/cpu0/uevent"));
+        let said =
+            modalias.as_deref().and_then(|text| text.split("cpu:type:").nth(1)).and_then(Architecture::named);
+        if said.is_some() {
+            return said;
+        }
+        let first =
+            (0..self.nr_cpus).find(|cpu| self.text(&format!("/cpu/cpu{cpu}/topology/core_id")).is_some());
+        let file = |file: &str| self.text(&format!("/cpu/cpu{}/{file}", first.unwrap_or(0)));
+        // x86 numbers its dies, and has a file of capacities in new kernels.
+        let has_dies = file("topology/die_id").is_some_and(|die| die != "-1");
+        if ["book_id", "book_siblings_list", "book_siblings"]
+            .iter()
+            .any(|name| file(&format!("topology/{name}")).is_some())
+        {
+            Some(Architecture::S390)
+        } else if file("regs/identification/midr_el1").is_some()
+            || (file("cpu_capacity").is_some() && !has_dies)
+        {
+            Some(Architecture::Arm64)
+        } else {
+            None
+        }
+    }
+
     fn place(&mut self, cpu: CpuId) -> Result<Place, TopologyError> {
         use Form::{List, Mask};
         let dir = format!("/cpu/cpu{cpu}/topology");
@@ -194,7 +246,13 @@ impl Reader<'_> {
                     ("core_siblings", Mask),
                 ],
             )?,
-            die: self.group(&dir, &[("die_cpus_list", List), ("die_cpus", Mask)])?,
+            // Kernels number a die -1 where the architecture has none.
+            die: match self.text(&format!("{dir}/die_id")).as_deref() {
+                Some("-1") => None,
+                _ => self.group(&dir, &[("die_cpus_list", List), ("die_cpus", Mask)])?,
+            },
+            book: self.group(&dir, &[("book_siblings_list", List), ("book_siblings", Mask)])?,
+            drawer: self.group(&dir, &[("drawer_siblings_list", List), ("drawer_siblings", Mask)])?,
             cluster: self.group(&dir, &[("cluster_cpus_list", List), ("cluster_cpus", Mask)])?,
             core: self.group(
                 &dir,
@@ -227,18 +285,19 @@ impl Reader<'_> {
                 let what = format!("\"{level}\" is no cache level");
                 return Err(self.wrong(&format!("{dir}/level"), what, "save the file again"));
             };
-            let is_unified = self.text(&format!("{dir}/type")).is_none_or(|kind| kind == "Unified");
+            // Second-level caches of data alone exist (Xeon Phi); those of instructions say nothing here.
+            let has_data = self.text(&format!("{dir}/type")).is_none_or(|kind| kind != "Instruction");
             let shared = [("shared_cpu_list", Form::List), ("shared_cpu_map", Form::Mask)];
             let Some(group) = self.group(&dir, &shared)? else { continue };
             let bytes = self.text(&format!("{dir}/size")).and_then(|text| size::parse(&text));
             if level == 1 {
                 place.l1.get_or_insert(group);
             }
-            if level == 2 && is_unified {
+            if level == 2 && has_data {
                 place.l2 = Some(group);
                 place.sizes.l2 = bytes;
             }
-            if level > highest && is_unified {
+            if level > highest && level > 1 && has_data {
                 highest = level;
                 place.llc = Some(group);
                 place.sizes.llc = bytes;
@@ -247,42 +306,63 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// The nodes there are: those that are online, or whose folders are there.
+    fn node_ids(&self) -> Result<Vec<usize>, TopologyError> {
+        if let Some(text) = self.text("/node/online") {
+            let mask = CpuMask::parse_list(&text, NR_NODES_MAX);
+            let mask = mask.map_err(|what| {
+                self.wrong("/node/online", what.replace("CPU", "node"), "save the file again")
+            })?;
+            return Ok(mask.iter().map(CpuId::index).collect());
+        }
+        let has = |id: &usize| {
+            ["cpulist", "cpumap"].iter().any(|file| self.text(&format!("/node/node{id}/{file}")).is_some())
+        };
+        Ok((0..NR_NODES_MAX).filter(has).collect())
+    }
+
     /// Reads the nodes; they are numbered without gaps.
     fn nodes(&self) -> Result<Nodes, TopologyError> {
         let mut node_of = vec![None; self.nr_cpus];
-        let ids = match self.text("/node/online") {
-            None => return Ok((vec![Some(NodeId(0)); self.nr_cpus], vec![vec![10]])),
-            Some(text) => CpuMask::parse_list(&text, NR_NODES_MAX).map_err(|what| {
-                self.wrong("/node/online", what.replace("CPU", "node"), "save the file again")
-            })?,
-        };
-        let nr_nodes = ids.weight();
+        let ids = self.node_ids()?;
+        let nr_nodes = ids.len();
+        if nr_nodes == 0 {
+            return Ok((vec![Some(NodeId(0)); self.nr_cpus], vec![vec![10]]));
+        }
         let mut distances = Vec::new();
+        let mut says_distances = true;
         for (node, id) in ids.iter().enumerate() {
-            let path = format!("/node/node{id}/cpulist");
-            let mask = match self.list(&path)? {
-                Some(mask) => mask,
+            let (list, map) = (format!("/node/node{id}/cpulist"), format!("/node/node{id}/cpumap"));
+            let (path, mask) = match self.text(&list) {
+                Some(text) => (list, CpuMask::parse_list(&text, NR_CPUS_MAX)),
                 None => {
-                    let path = format!("/node/node{id}/cpumap");
-                    let text = self.text(&path).unwrap_or_default();
-                    CpuMask::parse_hex(&text, self.nr_cpus)
-                        .map_err(|what| self.wrong(&path, what, "save the file again"))?
+                    let text = self.text(&map).unwrap_or_default();
+                    (map, CpuMask::parse_hex(&text, NR_CPUS_MAX))
                 }
             };
-            for cpu in mask.iter() {
+            let mask = mask.map_err(|what| self.wrong(&path, what, "save the file again"))?;
+            // A node may list CPUs that are possible and not present.
+            for cpu in mask.iter().filter(|cpu| cpu.index() < self.nr_cpus) {
                 if node_of[cpu.index()].replace(NodeId(node as u16)).is_some() {
                     let what = format!("CPU {cpu} is on another node too");
                     return Err(self.wrong(&path, what, "a CPU is on one node"));
                 }
             }
             let path = format!("/node/node{id}/distance");
-            let text = self.text(&path).unwrap_or_else(|| if nr_nodes == 1 { "10" } else { "" }.to_string());
+            let Some(text) = self.text(&path) else {
+                says_distances = false;
+                continue;
+            };
             let row: Vec<u32> = text.split_whitespace().filter_map(|d| d.parse().ok()).collect();
             if row.len() != nr_nodes {
                 let what = format!("\"{text}\" is not {nr_nodes} distances");
                 return Err(self.wrong(&path, what, "it has one for each node that is online"));
             }
             distances.push(row);
+        }
+        if !says_distances {
+            // What a kernel assumes without a table of the firmware.
+            distances = places::default_distances(nr_nodes, 20);
         }
         Ok((node_of, distances))
     }
@@ -475,6 +555,47 @@ mod tests {
     }
 
     #[test]
+    fn capacities_without_a_largest_cpu_are_scaled_with_a_note() {
+        let t = tree("cpu/online 0-1\ncpu/cpu0/cpu_capacity 300\ncpu/cpu1/cpu_capacity 600");
+        let t = Topology::from_sysfs("m", &t).unwrap();
+        assert_eq!([CpuId(0), CpuId(1)].map(|cpu| t.cpu(cpu).capacity), [512, 1024]);
+        assert_eq!(t.notes, ["m: the largest capacity is 600; all are scaled so that it is 1024"]);
+    }
+
+    #[test]
+    fn the_architecture_is_known_by_the_modalias_or_by_files_of_its_own() {
+        let table = [
+            ("cpu/modalias cpu:type:x86,ven0000fam0006mod0097:feature:", Architecture::X86),
+            ("cpu/modalias cpu:type:aarch64:feature:,0000", Architecture::Arm64),
+            ("cpu/modalias cpu:type:x86,ven:\ncpu/cpu0/cpu_capacity 1024", Architecture::X86),
+            ("cpu/cpu0/cpu_capacity 1024", Architecture::Arm64),
+            ("cpu/cpu0/cpu_capacity 1024\ncpu/cpu0/topology/die_id -1", Architecture::Arm64),
+            ("cpu/cpu0/cpu_capacity 1024\ncpu/cpu0/topology/die_id 0", Architecture::X86),
+            ("cpu/cpu0/topology/book_siblings_list 0", Architecture::S390),
+            ("cpu/cpu0/topology/core_id 0", Architecture::X86),
+        ];
+        for (lines, architecture) in table {
+            let t = Topology::from_sysfs("m", &tree(&format!("cpu/online 0\n{lines}"))).unwrap();
+            assert_eq!(t.architecture(), architecture, "{lines}");
+        }
+    }
+
+    #[test]
+    fn nodes_may_list_cpus_that_are_not_present() {
+        let t = tree(
+            "cpu/online 0-1\ncpu/possible 0-7\ncpu/present 0-1\nnode/node0/cpulist 0,2-7\nnode/node1/cpulist 1",
+        );
+        let t = Topology::from_sysfs("m", &t).unwrap();
+        assert_eq!((lists(t.nodes()), t.distances()), ("0 1".to_string(), &[vec![10, 20], vec![20, 10]][..]));
+    }
+
+    #[test]
+    fn a_kernel_without_hotplug_has_no_list_of_cpus_online() {
+        let t = tree("cpu/cpu0/topology/core_id 0\ncpu/cpu1/topology/core_id 1");
+        assert_eq!(Topology::from_sysfs("m", &t).unwrap().online().to_string(), "0-1");
+    }
+
+    #[test]
     fn a_tree_may_begin_further_down() {
         let saved = Topology::regular("2x1x2x2").unwrap().to_sysfs();
         let whole = Topology::from_sysfs("m", &saved).unwrap();
@@ -489,7 +610,7 @@ mod tests {
         let sys = "m: /sys/devices/system";
         let table = [
             (
-                "cpu/possible 0",
+                "node/online 0",
                 "m: there is no /sys/devices/system/cpu/online; save the folders /sys/devices/system/cpu and \
                  /sys/devices/system/node, with tar for instance"
                     .to_string(),
@@ -533,7 +654,6 @@ mod tests {
                 "cpu/online 0\nnode/online 0-1\nnode/node0/cpulist 0\nnode/node0/distance 10 20\nnode/node1/cpulist 0",
                 format!("{sys}/node/node1/cpulist: CPU 0 is on another node too; a CPU is on one node"),
             ),
-            ("cpu/online 0\ncpu/cpu0/cpu_capacity 512", "m: no CPU has capacity 1024; the largest CPU has it, the others their share of it".to_string()),
         ];
         for (lines, said) in table {
             assert_eq!(Topology::from_sysfs("m", &tree(lines)).unwrap_err().to_string(), said);

@@ -1,7 +1,7 @@
 //! The machine as the scheduler's domain builder needs it.
 
 use crate::validate;
-use crate::{CpuId, CpuMask, NodeId, PerCpu, TopologyError};
+use crate::{Architecture, CpuId, CpuMask, NodeId, PerCpu, TopologyError};
 
 /// The kernel's reclaim distance unless the architecture sets another.
 ///
@@ -49,6 +49,10 @@ pub struct CacheSizes {
 pub struct Topology {
     /// What people call the machine.
     pub name: String,
+    /// What a reader of its description changed, in sentences for the user.
+    pub notes: Vec<String>,
+    /// Whose rules the kernel builds domains by.
+    architecture: Architecture,
     /// Invariant: 1 to 4096 CPUs; ids dense, in the order of their first CPUs; see `validate.rs`.
     cpus: PerCpu<Cpu>,
     /// Invariant: square, one row per node, 10 on the diagonal.
@@ -64,6 +68,9 @@ pub struct Topology {
     dies: Vec<CpuMask>,
     packages: Vec<CpuMask>,
     nodes: Vec<CpuMask>,
+    /// Sets of packages that s390 calls books and drawers, from the inner to the outer; empty elsewhere.
+    books: Vec<CpuMask>,
+    drawers: Vec<CpuMask>,
     online: CpuMask,
     isolated: CpuMask,
 }
@@ -103,6 +110,8 @@ impl Topology {
         }
         Ok(Topology {
             name: name.to_string(),
+            notes: Vec::new(),
+            architecture: Architecture::guessed(&cores),
             cache_sizes: PerCpu::new(nr_cpus, |_| CacheSizes::default()),
             cpus,
             distances,
@@ -113,6 +122,8 @@ impl Topology {
             dies,
             packages,
             nodes,
+            books: Vec::new(),
+            drawers: Vec::new(),
             online,
             isolated: CpuMask::new(nr_cpus),
         })
@@ -128,6 +139,32 @@ impl Topology {
             let what = format!("CPUs {} are isolated, and no other is online", self.isolated);
             return Err(TopologyError::new(what, "leave one CPU to the scheduler").in_place(&self.name));
         }
+        Ok(self)
+    }
+
+    /// The same machine, of this architecture. Without it, cores of more than two threads make a POWER machine, and
+    /// all others are x86.
+    pub fn of_architecture(mut self, architecture: Architecture) -> Topology {
+        self.architecture = architecture;
+        self
+    }
+
+    /// The same machine with the books and drawers of s390; each holds whole packages, and each drawer whole books.
+    ///
+    /// # Errors
+    /// A CPU that is in none of them, or in two, or a package or book that is cut.
+    pub fn with_books(
+        mut self,
+        books: Vec<CpuMask>,
+        drawers: Vec<CpuMask>,
+    ) -> Result<Topology, TopologyError> {
+        validate::check_outer("package", &self.packages, "book", &books)
+            .and_then(|()| {
+                let inner = if books.is_empty() { &self.packages } else { &books };
+                validate::check_outer("book", inner, "drawer", &drawers)
+            })
+            .map_err(|error| error.in_place(&self.name))?;
+        (self.books, self.drawers) = (books, drawers);
         Ok(self)
     }
 
@@ -289,6 +326,21 @@ impl Topology {
     /// Every package's CPUs, indexed by [`Cpu::package`].
     pub fn packages(&self) -> &[CpuMask] {
         &self.packages
+    }
+
+    /// Whose rules the kernel builds domains by.
+    pub fn architecture(&self) -> Architecture {
+        self.architecture
+    }
+
+    /// Every book's CPUs (s390); empty if there are none.
+    pub fn books(&self) -> &[CpuMask] {
+        &self.books
+    }
+
+    /// Every drawer's CPUs (s390); empty if there are none.
+    pub fn drawers(&self) -> &[CpuMask] {
+        &self.drawers
     }
 
     /// Every node's CPUs, indexed by [`NodeId`].

@@ -5,7 +5,7 @@
 //! nodes stand in any order: a node may hold several packages and a package
 //! several nodes.
 
-use crate::{CacheSizes, Cpu, CpuId, PerCpu, TopologyError};
+use crate::{CacheSizes, Cpu, CpuId, CpuMask, PerCpu, TopologyError};
 
 /// The most CPUs a machine may have.
 pub const NR_CPUS_MAX: usize = 4096;
@@ -83,6 +83,31 @@ fn check_nesting(cpus: &PerCpu<Cpu>) -> Result<(), TopologyError> {
             if outer_of(&cpus[seen]) != outer_of(cpu) {
                 return Err(TopologyError::new(
                     format!("CPUs {seen} and {id} share one {inner} but not one {outer}"),
+                    format!("each {inner} lies within one {outer}"),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each outer group holds whole inner ones, and each CPU is in one of them. No outer groups are fine.
+pub(crate) fn check_outer(
+    inner: &str,
+    inners: &[CpuMask],
+    outer: &str,
+    outers: &[CpuMask],
+) -> Result<(), TopologyError> {
+    if outers.is_empty() {
+        return Ok(());
+    }
+    for group in inners {
+        let mut holders = outers.iter().filter(|holder| holder.intersects(group));
+        match (holders.next(), holders.next()) {
+            (Some(holder), None) if group.is_subset(holder) => {}
+            _ => {
+                return Err(TopologyError::new(
+                    format!("CPUs {group} are one {inner} but not in one {outer}"),
                     format!("each {inner} lies within one {outer}"),
                 ));
             }

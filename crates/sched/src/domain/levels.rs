@@ -1,22 +1,23 @@
 //! Which rungs of a machine become scheduling domains, and which CPUs stand on each.
 //!
 //! The list is bottom up: threads, clusters, the last-level cache, the node, then
-//! one rung per NUMA distance. Two machines differ from the plain list:
+//! one rung per NUMA distance. Three architectures differ from the plain list:
 //!
-//! - A package split into several nodes has no PKG rung; the NUMA rungs span it.
-//! - POWER, recognised by cores of more than two threads, calls the cache's rung
-//!   CACHE and, where packages have several dies, has a rung MC of them, which shares
-//!   nothing. So the last-level cache of POWER spans 4 or 8 CPUs.
+//! - x86: a package split into several nodes has no PKG rung; the NUMA rungs span it.
+//! - POWER calls the cache's rung CACHE and, where packages have several dies, has a rung
+//!   MC of them, which shares nothing. So the last-level cache of POWER spans 4 or 8 CPUs.
+//! - s390 has rungs of its books and drawers below PKG, and no clusters.
 //!
 //! Kernel: sched_init_numa(), kernel/sched/topology.c; build_sched_topology() of
-//! arch/x86/kernel/smpboot.c and arch/powerpc/kernel/smp.c, v6.12.
+//! arch/x86/kernel/smpboot.c and arch/powerpc/kernel/smp.c; s390_topology[],
+//! arch/s390/kernel/topology.c, v6.12.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use schedlab_topology::{CpuId, CpuMask, NodeId, PerCpu, Topology};
+use schedlab_topology::{Architecture, CpuId, CpuMask, NodeId, PerCpu, Topology};
 
 use super::{DomainLevel, SdFlags};
 use crate::{Feature, Kernel, LevelNames};
@@ -46,13 +47,14 @@ impl Level {
 /// The rungs of a machine whose CPUs `active` take part, lowest first.
 pub(super) fn levels(topology: &Topology, kernel: &Kernel, active: &CpuMask) -> Vec<Level> {
     let mut rungs = Rungs { topology, kernel, active, list: Vec::new() };
-    let power = topology.cores().iter().any(|core| core.weight() > 2);
+    let architecture = topology.architecture();
+    let power = architecture == Architecture::Power;
     if kernel.has(Feature::SmtLevelAlways) || topology.is_smt() {
         rungs.push(DomainLevel::Smt, SdFlags::SHARE_CPUCAPACITY.with(SdFlags::SHARE_LLC), |c| {
             topology.core_mask(c)
         });
     }
-    if kernel.has(Feature::ClsLevel) && !power {
+    if kernel.has(Feature::ClsLevel) && !power && architecture != Architecture::S390 {
         let cluster = if kernel.has(Feature::ClusterFlag) { SdFlags::CLUSTER } else { SdFlags::default() };
         rungs.push(DomainLevel::Cls, SdFlags::SHARE_LLC.with(cluster), |c| topology.cluster_mask(c));
     }
@@ -64,7 +66,14 @@ pub(super) fn levels(topology: &Topology, kernel: &Kernel, active: &CpuMask) -> 
     } else {
         rungs.push(DomainLevel::Mc, SdFlags::SHARE_LLC, |c| topology.llc_mask(c));
     }
-    if power || !package_is_split(topology) {
+    for (level, groups) in [(DomainLevel::Book, topology.books()), (DomainLevel::Drawer, topology.drawers())] {
+        if !groups.is_empty() {
+            rungs.push(level, SdFlags::default(), |c| {
+                groups.iter().find(|group| group.contains(c)).expect("each CPU is in a book and in a drawer")
+            });
+        }
+    }
+    if architecture != Architecture::X86 || !package_is_split(topology) {
         let node = |c: CpuId| topology.node_mask(topology.cpu(c).node);
         rungs.push(DomainLevel::Pkg, SdFlags::default(), node);
     }
@@ -169,6 +178,8 @@ fn name(level: DomainLevel, names: LevelNames) -> &'static str {
         (DomainLevel::Cls, _) => "CLS",
         (DomainLevel::Cache, _) => "CACHE",
         (DomainLevel::Mc, _) => "MC",
+        (DomainLevel::Book, _) => "BOOK",
+        (DomainLevel::Drawer, _) => "DRAWER",
         (DomainLevel::Pkg, LevelNames::Die) => "DIE",
         (DomainLevel::Pkg, LevelNames::Pkg) => "PKG",
         (DomainLevel::Node, _) => "NODE",

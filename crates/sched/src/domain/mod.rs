@@ -53,6 +53,10 @@ pub enum DomainLevel {
     Cache,
     /// CPUs sharing the last-level cache.
     Mc,
+    /// s390: sockets of a book.
+    Book,
+    /// s390: books of a drawer.
+    Drawer,
     /// CPUs of a node or package; named DIE up to v6.6.
     Pkg,
     /// One node, v4.19 on.

@@ -19,6 +19,12 @@ impl Topology {
     /// only overlap.
     pub fn to_hwloc(&self) -> Result<String, TopologyError> {
         let mut tree = Tree::new(self);
+        for (i, mask) in self.drawers().iter().enumerate() {
+            tree.add(Rank::Drawer, mask, i, " subtype=\"Drawer\"");
+        }
+        for (i, mask) in self.books().iter().enumerate() {
+            tree.add(Rank::Book, mask, i, " subtype=\"Book\"");
+        }
         for (i, mask) in self.packages().iter().enumerate() {
             tree.add(Rank::Package, mask, i, "");
         }
@@ -98,6 +104,8 @@ impl Topology {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Machine,
+    Drawer,
+    Book,
     Group,
     Package,
     Die,
@@ -187,6 +195,7 @@ impl Tree<'_> {
         let object = &self.objects[at];
         let kind = match object.rank {
             Rank::Pu => "PU".to_string(),
+            Rank::Book | Rank::Drawer => "Group".to_string(),
             rank => format!("{rank:?}"),
         };
         let indent = "  ".repeat(depth);
@@ -206,6 +215,10 @@ impl Tree<'_> {
             return;
         }
         *xml += ">\n";
+        if object.rank == Rank::Machine {
+            let name = self.topology.architecture().name();
+            let _ = writeln!(xml, "{indent}  <info name=\"Architecture\" value=\"{name}\"/>");
+        }
         for &node in &object.nodes {
             let mask = &self.topology.nodes()[node];
             let set = one_node(node, self.topology.nr_nodes());
@@ -260,6 +273,7 @@ mod tests {
             <!DOCTYPE topology SYSTEM "hwloc2.dtd">
             <topology version="2.0">
               <object type="Machine" os_index="0" cpuset="0x00000007" complete_cpuset="0x0000000f" nodeset="0x00000001" complete_nodeset="0x00000001" allowed_cpuset="0x00000007" allowed_nodeset="0x00000001" gp_index="1">
+                <info name="Architecture" value="x86_64"/>
                 <object type="Package" os_index="0" cpuset="0x00000007" complete_cpuset="0x0000000f" nodeset="0x00000001" complete_nodeset="0x00000001" gp_index="2">
                   <object type="NUMANode" os_index="0" cpuset="0x00000007" complete_cpuset="0x0000000f" nodeset="0x00000001" complete_nodeset="0x00000001" gp_index="12" local_memory="0"/>
                   <object type="L3Cache" os_index="0" cpuset="0x00000003" complete_cpuset="0x00000003" nodeset="0x00000001" complete_nodeset="0x00000001" gp_index="3" cache_size="0" depth="3" cache_linesize="64" cache_associativity="0" cache_type="0">

@@ -15,6 +15,7 @@ impl Topology {
         files.insert("cpu/possible", &all.to_string());
         files.insert("cpu/present", &all.to_string());
         files.insert("cpu/online", &self.online().to_string());
+        files.insert("cpu/modalias", &format!("cpu:type:{}:", self.architecture().name()));
         if !self.isolated().is_empty() {
             files.insert("cpu/isolated", &self.isolated().to_string());
         }
@@ -58,6 +59,15 @@ impl Topology {
             }
             cache(3, cpu.llc, &llcs[cpu.llc as usize], sizes.llc);
             files.insert(&format!("cpu/cpu{id}/cpu_capacity"), &cpu.capacity.to_string());
+        }
+        for (kind, groups) in [("book", self.books()), ("drawer", self.drawers())] {
+            for (number, mask) in groups.iter().enumerate() {
+                for cpu in mask.iter() {
+                    let dir = format!("cpu/cpu{cpu}/topology");
+                    files.insert(&format!("{dir}/{kind}_id"), &number.to_string());
+                    files.insert(&format!("{dir}/{kind}_siblings_list"), &mask.to_string());
+                }
+            }
         }
         let nodes: Vec<usize> = (0..self.nr_nodes()).collect();
         let online = CpuMask::of(self.nr_nodes(), nodes.iter().map(|&node| CpuId::from(node)));

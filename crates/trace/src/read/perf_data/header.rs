@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use schedlab_topology::{PerfSections, Topology, TopologyError};
+use schedlab_topology::{Architecture, PerfSections, Topology, TopologyError};
 
 use super::sample::Attrs;
 use crate::binary::{Endian, until_nul};
@@ -166,6 +166,7 @@ impl Info {
             cpu_topology: self.topology.get(&feature::CPU_TOPOLOGY)?,
             numa_topology: section(feature::NUMA_TOPOLOGY),
             cache: section(feature::CACHE),
+            architecture: Architecture::named(&self.arch),
             big_endian: self.big_endian,
         };
         Some(Topology::from_perf_data(name, &sections))
