@@ -90,13 +90,29 @@ impl Flags {
         self.has(Flags::HARDIRQ | Flags::SOFTIRQ | Flags::NMI)
     }
 
-    /// Reads the column: four characters before 5.17, five since. None if it is no such column.
+    /// Reads the column: four characters before 5.17, five since. Kernels built with the PREEMPT_RT patches print six or
+    /// seven: the lazy need-resched bit has a column of its own behind the other, and the depth of lazy preemption may
+    /// have one behind that of preemption. None if it is no such column.
     pub fn parse(text: &[u8]) -> Option<Flags> {
         match *text {
             [a, b, c, d] => Flags::column([a, b, c, d, b'.']),
             [a, b, c, d, e] => Flags::column([a, b, c, d, e]),
+            [a, b, lazy, c, d, e] => Flags::with_lazy([a, b, c, d, e], lazy),
+            [a, b, lazy, c, d, lazy_depth, e] if DEPTH[usize::from(lazy_depth)] < NO_LETTER => {
+                Flags::with_lazy([a, b, c, d, e], lazy)
+            }
             _ => None,
         }
+    }
+
+    /// Flags of a column with a letter of its own for the lazy need-resched bit.
+    fn with_lazy(letters: [u8; 5], lazy: u8) -> Option<Flags> {
+        let bits = match lazy {
+            b'.' => 0,
+            _ if RESCHED[usize::from(lazy)] < NO_LETTER => u16::from(Flags::NEED_RESCHED_LAZY),
+            _ => return None,
+        };
+        Flags::column(letters).map(|flags| Flags { bits: flags.bits | bits, ..flags })
     }
 
     /// Reads a column of five characters.
@@ -260,6 +276,24 @@ mod tests {
         let flags = Flags::parse(b"dN.4").unwrap();
         assert!(flags.has(Flags::NEED_RESCHED) && !flags.in_interrupt());
         assert_eq!((flags.preempt_depth(), flags.migrate_disable()), (4, 0));
+    }
+
+    #[test]
+    fn kernels_with_preempt_rt_print_six_or_seven_characters() {
+        let shown = |text: &str| Flags::parse(text.as_bytes()).map(|flags| flags.to_string());
+        let table = [
+            ("dN.h4..", "dNh4."),
+            ("d...2..", "d..2."),
+            (".....13", "....3"),
+            ("dN..213", "dN.23"),
+            ("d.Lh2..", "dlh2."),
+            ("dN.h4.", "dNh4."),
+            ("d...21", "d..21"),
+            ("d..q2..", ""),
+        ];
+        for (text, read) in table {
+            assert_eq!(shown(text).unwrap_or_default(), read, "{text}");
+        }
     }
 
     #[test]

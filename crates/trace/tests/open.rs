@@ -130,3 +130,38 @@ fn of_a_compressed_file_that_is_cut_short_the_rest_is_read() {
         assert!(told.iter().any(tells), "{name}: {told:?}");
     }
 }
+
+const LINE: &str = "            make-7       [003] d..2.     4.000001: sched_wake_idle_without_ipi: cpu=2\n";
+
+#[test]
+fn a_byte_order_mark_and_the_page_of_systrace_are_passed_over() {
+    let page = format!(
+        "<!DOCTYPE html>\n<script>viewer</script>\n<script class=\"trace-data\" type=\"application/text\">\n\
+         # tracer: nop\n#\n{LINE}</script>\n</html>\n"
+    );
+    for text in [LINE.to_owned(), format!("\u{feff}{LINE}"), page.clone(), format!("\u{feff}{page}")] {
+        let packed = zstd::encode_all(text.as_bytes(), 1).unwrap();
+        for bytes in [text.into_bytes(), packed] {
+            let reader = open(Cursor::new(bytes), memory).unwrap();
+            assert_eq!(kind(&reader), "ftrace");
+            assert_eq!(events(reader).len(), 1);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_refused_by_what_it_lacks() {
+    let utf_16: Vec<u8> = "\u{feff}# tracer: nop\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let table = [
+        (&utf_16[..], "UTF-16"),
+        (
+            b" [000] 154.892148: sched_waking: comm=sugov:4 pid=491 prio=-1 target_cpu=007\n",
+            "columns of tasks",
+        ),
+        (b"<html>\nno trace\n</html>\n", "a page without the text of a trace"),
+    ];
+    for (bytes, said) in table {
+        let error = open(Cursor::new(bytes.to_vec()), memory).err().expect(said).to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}

@@ -8,6 +8,7 @@
 //!             make-1       [000]     4.796689: (+12) sched_wakeup_new:     ...         trace-cmd report --ts-diff
 //!             make-1       [000]4796689012: sched_wakeup_new:     ...                  trace-cmd report --raw-ts
 //!     make-1         0d..2.  4796689us+: sched_wakeup_new: ...                         ftrace_dump_on_oops
+//!             make-1       [000] dN..213     4.796689: sched_wakeup_new: ...           PREEMPT_RT
 //! ```
 //!
 //! A name may hold dashes, digits and brackets. The writers align it to end in
@@ -125,6 +126,16 @@ fn anywhere(line: &[u8]) -> Option<(Head, &[u8])> {
     }
     let dashes = line.iter().enumerate().filter(|(_, byte)| **byte == b'-');
     dashes.filter_map(|(at, _)| at_dash(line, at)).next()
+}
+
+/// Whether a line begins with a CPU and a time, as in excerpts that leave the task out.
+pub(super) fn lacks_task(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    line.starts_with(b"[")
+        && cpu(line)
+            .and_then(|(_, rest)| flags(rest))
+            .and_then(|(_, rest)| time(rest))
+            .is_some_and(|(_, rest)| rest.starts_with(b": "))
 }
 
 /// Parts a line whose name ends at a dash.
@@ -384,7 +395,7 @@ fn flags(text: &[u8]) -> Option<(Flags, &[u8])> {
         let bits = u8::from_str_radix(std::str::from_utf8(&raw[..digits]).ok()?, 16).ok()?;
         return Some((Flags::new(bits, 0, 0), spaces(&raw[digits..])?));
     }
-    let end = text.iter().take(6).position(|&byte| byte == b' ');
+    let end = text.iter().take(8).position(|&byte| byte == b' ');
     match end.and_then(|end| Flags::parse(&text[..end]).map(|flags| (flags, end))) {
         Some((flags, end)) => Some((flags, spaces(&text[end..])?)),
         None => Some((Flags::UNKNOWN, text)),
@@ -489,6 +500,10 @@ mod tests {
         check(
             "[10611.909164] rcu_tort-70        1dN.4. 10607794493us : x: y",
             expect![" pid 70 tgid None cpu 1 dN.4. 10607.794493000 | x: y"],
+        );
+        check(
+            "     ksoftirqd/7-54      [007] dN..213    46.299754: x: y",
+            expect!["ksoftirqd/7 pid 54 tgid None cpu 7 dN.23 46.299754000 | x: y"],
         );
         check("make-812 [000] 77: x: y", expect!["make pid 812 tgid None cpu 0 ????? 0.000000077 | x: y"]);
     }

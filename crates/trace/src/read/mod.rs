@@ -5,6 +5,7 @@
 //! cannot be read at all ends in an error; the rest of a damaged one is read.
 
 mod head;
+mod html;
 mod lines;
 mod merge;
 mod meta;

@@ -4,7 +4,9 @@ use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 
 use schedlab_topology::{Topology, TopologyError};
 
-use super::{Error, Gap, Place, Record, ftrace, head, jsonl, perf_data, perf_script, perfetto, trace_dat};
+use super::{
+    Error, Gap, Place, Record, ftrace, head, html, jsonl, perf_data, perf_script, perfetto, trace_dat,
+};
 use crate::proto::{Decoder, varint};
 
 /// What can be read at any place: a file, or bytes in memory.
@@ -130,11 +132,14 @@ pub fn open<S: Spool + 'static>(
     mut input: impl Input + 'static,
     spool: impl FnOnce() -> io::Result<S>,
 ) -> Result<Reader, Error> {
-    let compressed = Compression::of(&look(&mut input)?);
-    input.seek(SeekFrom::Start(0))?;
-    let Some(compression) = compressed else {
-        let format = detect(&look(&mut input)?)?;
-        input.seek(SeekFrom::Start(0))?;
+    let start = look(&mut input)?;
+    let Some(compression) = Compression::of(&start) else {
+        let begin = mark_of_text(&start);
+        input.seek(SeekFrom::Start(begin as u64))?;
+        if html::is_page(&start[begin..]) {
+            return page(BufReader::with_capacity(1 << 16, input));
+        }
+        let format = detect(&start[begin..])?;
         return match format {
             Format::Ftrace | Format::PerfScript | Format::Jsonl => {
                 Ok(text(format, Box::new(BufReader::with_capacity(1 << 16, input))))
@@ -142,15 +147,20 @@ pub fn open<S: Spool + 'static>(
             format => binary(format, Box::new(input)),
         };
     };
+    input.seek(SeekFrom::Start(0))?;
     let mut unpacked = compression.unpack(input)?;
     let mut start = Vec::new();
     let failed = unpacked.by_ref().take(LOOK).read_to_end(&mut start).err();
     if let Some(error) = failed.as_ref().filter(|_| start.is_empty()) {
         return Err(Error::Format { at: Place::Byte(0), why: cut_short(error) });
     }
-    let format = detect(&start)?;
+    let begin = mark_of_text(&start);
+    let is_page = html::is_page(&start[begin..]);
+    let format = if is_page { Format::Ftrace } else { detect(&start[begin..])? };
     let mut whole = Whole { start: Cursor::new(start), failed, rest: unpacked };
+    whole.start.set_position(begin as u64);
     match format {
+        _ if is_page => page(BufReader::new(whole)),
         Format::Ftrace | Format::PerfScript | Format::Jsonl => {
             Ok(text(format, Box::new(BufReader::new(whole))))
         }
@@ -172,6 +182,24 @@ pub fn open<S: Spool + 'static>(
             spool.seek(SeekFrom::Start(0))?;
             let reader = binary(format, Box::new(spool))?;
             Ok(if cut.is_some() { Reader::Cut(cut, Box::new(reader)) } else { reader })
+        }
+    }
+}
+
+/// How long the mark is that some editors put before a text.
+fn mark_of_text(start: &[u8]) -> usize {
+    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+    if start.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 }
+}
+
+/// A reader of the trace inside a page of systrace.
+fn page(page: impl BufRead + 'static) -> Result<Reader, Error> {
+    match html::Inside::find(page)? {
+        Some(inside) => Ok(text(Format::Ftrace, Box::new(BufReader::with_capacity(1 << 16, inside)))),
+        None => {
+            let why = "this is a page without the text of a trace (`class=\"trace-data\"`, `# tracer:`); record with \
+                       `systrace --no-compress`, or take the trace itself";
+            Err(Error::Format { at: Place::Byte(0), why: why.to_owned() })
         }
     }
 }
@@ -272,6 +300,11 @@ pub fn detect(start: &[u8]) -> Result<Format, Error> {
         "the file is compressed by xz, which is not read; unpack it first: unxz FILE"
     } else if start.starts_with(b"BZh") {
         "the file is compressed by bzip2, which is not read; unpack it first: bunzip2 FILE"
+    } else if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
+        "the file is text in UTF-16, which is not read; convert it first: iconv -f UTF-16 -t UTF-8 FILE"
+    } else if start.split(|&byte| byte == b'\n').any(head::lacks_task) {
+        "the lines lack the columns of tasks (`comm-pid`) in front of the CPUs; take the text as tracefs or trace-cmd \
+         report print it"
     } else if memchr::memmem::find(start, b" sched:sched_").is_some() {
         "the text of perf script lacks a column of tasks, CPUs or times; print it with \
          perf script -F comm,tid,cpu,time,event,trace"
