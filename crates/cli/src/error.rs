@@ -1,6 +1,6 @@
 //! What goes wrong at the command line: one sentence each, exit status 2.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,8 +18,20 @@ impl Error {
     /// A file that cannot be read or written.
     pub fn file(path: &Path, error: &io::Error) -> Error {
         let name = path.display();
-        if error.kind() != io::ErrorKind::NotFound {
-            return Error(format!("{name}: {error}"));
+        let way_out = match error.kind() {
+            io::ErrorKind::NotFound => "",
+            io::ErrorKind::PermissionDenied => "permission denied; look at its mode and those of its folders",
+            io::ErrorKind::IsADirectory => "this is a folder; name a file in it",
+            io::ErrorKind::InvalidInput => {
+                "it cannot be read or written as a file; is it a special one of /proc or /sys?"
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "there is no room left for it; free some, or write somewhere else"
+            }
+            _ => return Error(format!("{name}: {error}")),
+        };
+        if !way_out.is_empty() {
+            return Error(format!("{name}: {way_out}"));
         }
         Error(match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
             Some(folder) => format!(
@@ -33,7 +45,15 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        // Names come out of files; what controls a terminal in them must not reach it.
+        for letter in self.0.chars() {
+            match letter {
+                '\n' | '\t' => f.write_char(letter)?,
+                _ if letter.is_control() => write!(f, "{}", letter.escape_unicode())?,
+                _ => f.write_char(letter)?,
+            }
+        }
+        Ok(())
     }
 }
 

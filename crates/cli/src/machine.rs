@@ -8,12 +8,21 @@ use std::fs;
 use std::path::Path;
 
 use schedlab::machine::Machine;
-use schedlab::topology::{SavedSysfs, Topology};
+use schedlab::topology::{Architecture, SavedSysfs, Topology};
 
 use crate::error::Error;
+use crate::recording::is_read_once;
 
-/// The machine behind a name.
+/// The machine behind a name. What its reader changed is said on standard error.
 pub fn machine(name: &str) -> Result<Machine, Error> {
+    let machine = found(name)?;
+    for note in &machine.topology.notes {
+        eprintln!("schedlab: note: {note}");
+    }
+    Ok(machine)
+}
+
+fn found(name: &str) -> Result<Machine, Error> {
     let path = Path::new(name);
     if name == "host" {
         return Ok(Machine::of(sysfs("host", Path::new("/"))?));
@@ -21,15 +30,17 @@ pub fn machine(name: &str) -> Result<Machine, Error> {
     if path.is_dir() {
         return Ok(Machine::of(folder(path)?));
     }
-    if !path.is_file() {
+    if !path.exists() && name != "-" {
         return Machine::preset(name).map_err(|error| {
             let hint = if name.contains(['/', '.']) { "; there is no such file either" } else { "" };
             Error::new(format!("{error}{hint}"))
         });
     }
-    let bytes = fs::read(path).map_err(|e| Error::file(path, &e))?;
+    let bytes = crate::files::bytes(path)?;
     let Ok(text) = std::str::from_utf8(&bytes) else { return tar(name, &bytes) };
-    if path.extension().is_some_and(|e| e == "toml") {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // What comes through a pipe has no name that says what it is.
+    if path.extension().is_some_and(|e| e == "toml") || (is_read_once(path) && text.contains("[topology]")) {
         return Ok(Machine::from_toml(name, text)?);
     }
     if bytes.get(257..262) == Some(b"ustar") {
@@ -86,8 +97,17 @@ pub fn folder(path: &Path) -> Result<Topology, Error> {
         return sysfs(&name, path);
     }
     let text = crate::files::read(&facts)?;
-    let saved = SavedSysfs::from_lines(&facts.display().to_string(), &text)?;
+    let mut saved = SavedSysfs::from_lines(&facts.display().to_string(), &text)?;
+    if let Some(architecture) = architecture(path) {
+        saved.set_architecture(architecture);
+    }
     Ok(Topology::from_sysfs(&name, &saved)?)
+}
+
+/// The architecture by `uname -a`, where it was recorded: the last word that names one.
+fn architecture(facts: &Path) -> Option<Architecture> {
+    let text = fs::read_to_string(facts.join("uname.txt")).ok()?;
+    text.split_whitespace().rev().find_map(Architecture::named)
 }
 
 fn sysfs(name: &str, root: &Path) -> Result<Topology, Error> {

@@ -1,7 +1,7 @@
 //! Where results go: standard output, or a file that appears whole or not at all.
 
 use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -25,12 +25,47 @@ pub enum Format {
 ///
 /// A reader that closes the pipe early (`| head`) is no error.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    match write(&mut out).and_then(|()| out.flush()) {
+    let stdout = io::stdout().lock();
+    let is_terminal = stdout.is_terminal();
+    let mut out = BufWriter::new(stdout);
+    let written = if is_terminal { write(&mut Visible { out: &mut out, last: 0 }) } else { write(&mut out) };
+    match written.and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Error::new(format!("standard output: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// Passes text on to a terminal. Names of tasks and files may hold what would control it: that becomes `?`.
+struct Visible<'a> {
+    out: &'a mut dyn Write,
+    /// The byte before.
+    last: u8,
+}
+
+impl Write for Visible<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let visible: Vec<u8> = bytes
+            .iter()
+            .map(|&byte| {
+                // Control characters beyond ASCII are U+0080 to U+009F, two bytes in UTF-8.
+                let beyond = self.last == 0xc2 && (0x80..0xa0).contains(&byte);
+                self.last = byte;
+                match byte {
+                    b'\n' | b'\t' => byte,
+                    0..0x20 | 0x7f => b'?',
+                    _ if beyond => 0xbf,
+                    _ => byte,
+                }
+            })
+            .collect();
+        self.out.write_all(&visible)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -154,4 +189,19 @@ fn write_whole(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     let mut out = BufWriter::new(file);
     write(&mut out)?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_controls_a_terminal_is_passed_on() {
+        let mut out = Vec::new();
+        let mut visible = Visible { out: &mut out, last: 0 };
+        for part in ["a\u{1b}[2J\u{7}b\t\n", "\u{9b}31m", "\u{e9}\u{20ac}"] {
+            visible.write_all(part.as_bytes()).unwrap();
+        }
+        assert_eq!(String::from_utf8(out).unwrap(), "a?[2J?b\t\n\u{bf}31m\u{e9}\u{20ac}");
+    }
 }

@@ -37,17 +37,16 @@ pub fn load(what: &What) -> Result<Scenario, Error> {
 /// What a file describes, before the command line overrides it.
 fn described(path: &Path, what: &What) -> Result<Scenario, Error> {
     let name = path.display().to_string();
-    Ok(if is_rt_app(path) {
-        Scenario::from_rt_app(
-            &name,
-            &files::read(path)?,
-            machine::machine(what.machine.as_deref().unwrap_or("host"))?,
-        )?
-    } else if let Some(text) = embedded(path) {
-        Scenario::parse(&name, text, &Folder::of(path))?
-    } else {
-        Scenario::parse(&name, &files::read(path)?, &Folder::of(path))?
-    })
+    if let Some(text) = embedded(path) {
+        return Ok(Scenario::parse(&name, text, &Folder::of(path))?);
+    }
+    let text = files::read(path)?;
+    // What comes through a pipe has no name that says what it is.
+    if is_rt_app(path) || (is_read_once(path) && text.trim_start().starts_with('{')) {
+        let machine = machine::machine(what.machine.as_deref().unwrap_or("host"))?;
+        return Ok(Scenario::from_rt_app(&name, &text, machine)?);
+    }
+    Ok(Scenario::parse(&name, &text, &Folder::of(path))?)
 }
 
 /// What is wrong, and what to do if the file is a recording. What can be read only once was read.
@@ -71,7 +70,7 @@ fn is_rt_app(path: &Path) -> bool {
 
 /// A scenario of the project, by its path there, when no such file is at hand.
 fn embedded(path: &Path) -> Option<&'static str> {
-    if path.exists() {
+    if path.exists() || path == Path::new("-") {
         return None;
     }
     schedlab::embedded_scenario(path.file_name()?.to_str()?)

@@ -89,7 +89,9 @@ pub(crate) fn build(
         }
         let package = packages.id(neighbour.package.map_or(Key::Machine, Key::Group));
         let core = || place.core.filter(|_| known).map_or(Key::Cpu(i), Key::Core);
-        let cluster = place.cluster.map(Key::Group).or(place.l2.map(Key::Cache)).filter(|_| known);
+        // On arm64 and riscv a cluster is what firmware calls one, whatever the caches.
+        let l2 = place.l2.filter(|_| !architecture.is_some_and(Architecture::has_arch_topology));
+        let cluster = place.cluster.map(Key::Group).or(l2.map(Key::Cache)).filter(|_| known);
         cpus.push(Cpu {
             package,
             die: dies.id(neighbour.die.map_or(Key::Package(package), Key::Group)),

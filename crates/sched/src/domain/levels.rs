@@ -66,7 +66,8 @@ pub(super) fn levels(topology: &Topology, kernel: &Kernel, active: &CpuMask) -> 
     } else {
         rungs.push(DomainLevel::Mc, SdFlags::SHARE_LLC, |c| topology.llc_mask(c));
     }
-    for (level, groups) in [(DomainLevel::Book, topology.books()), (DomainLevel::Drawer, topology.drawers())] {
+    for (level, groups) in [(DomainLevel::Book, topology.books()), (DomainLevel::Drawer, topology.drawers())]
+    {
         if !groups.is_empty() {
             rungs.push(level, SdFlags::default(), |c| {
                 groups.iter().find(|group| group.contains(c)).expect("each CPU is in a book and in a drawer")

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
-use crate::TopologyError;
 use crate::sysfs::SysfsTree;
+use crate::{Architecture, TopologyError};
 
 /// A saved sysfs: the files below `devices/system` by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,12 @@ impl SavedSysfs {
         if let Some(path) = below_system(path) {
             self.files.insert(format!("{ROOT}{path}"), text.to_string());
         }
+    }
+
+    /// Says of which architecture the machine is, if its files do not.
+    pub fn set_architecture(&mut self, architecture: Architecture) {
+        let path = format!("{ROOT}cpu/modalias");
+        self.files.entry(path).or_insert_with(|| format!("cpu:type:{}:", architecture.name()));
     }
 
     /// The files in order of path.

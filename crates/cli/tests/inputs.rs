@@ -1,0 +1,206 @@
+//! Files that people have: each stands for a kind of fault that was met in public ones.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use expect_test::{Expect, expect};
+
+fn input(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs").join(name)
+}
+
+fn schedlab(args: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_schedlab")).args(args).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// The domains of CPU 0 and what is said of the machine.
+fn check_topology(name: &str, expected: Expect) {
+    let file = input(name);
+    let (status, out, err) = schedlab(&["topo", file.to_str().unwrap(), "--kernel", "v6.12"]);
+    let folder = format!("{}/", file.parent().unwrap().display());
+    assert_eq!(status, Some(0), "{err}");
+    expected.assert_eq(&format!("{out}{err}").replace(&folder, ""));
+}
+
+#[test]
+fn an_l3_of_arm64_that_reaches_over_packages_is_no_domain() {
+    check_topology(
+        "arm64-l3-over-packages.sysfs.txt",
+        expect![[r#"
+        arm64-l3-over-packages.sysfs.txt: 8 CPUs, 3 packages, 1 node, 3 LLCs, 8 cores
+        node 0: 0-7
+          package 0, LLC 0: 0-2
+          package 1, LLC 1: 3-6
+          package 2, LLC 2: 7
+        capacity 280: 0-2
+        capacity 855: 3-6
+        capacity 1024: 7
+
+        scheduling domains under v6.12
+        MC    1 of 3 CPUs, 3 groups each, imbalance_pct 117
+              spans  0-2
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_SHARE_LLC
+        MC    1 of 4 CPUs, 4 groups each, imbalance_pct 117
+              spans  3-6
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_SHARE_LLC
+        PKG   1 of 8 CPUs, 3 groups each, imbalance_pct 117, imb_numa_nr 2
+              spans  0-7
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_ASYM_CPUCAPACITY SD_ASYM_CPUCAPACITY_FULL SD_PREFER_SIBLING
+        PKG   1 of 8 CPUs, 3 groups each, imbalance_pct 117, imb_numa_nr 8
+              spans  0-7
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_ASYM_CPUCAPACITY SD_ASYM_CPUCAPACITY_FULL SD_PREFER_SIBLING
+    "#]],
+    );
+}
+
+#[test]
+fn books_of_s390_are_domains() {
+    check_topology(
+        "s390-books.sysfs.txt",
+        expect![[r#"
+        s390-books.sysfs.txt: 8 CPUs, 4 packages, 1 node, 4 LLCs, 8 cores
+        node 0: 0-7
+          package 0, LLC 0: 0-1
+          package 1, LLC 1: 2-3
+          package 2, LLC 2: 4-5
+          package 3, LLC 3: 6-7
+
+        scheduling domains under v6.12
+        MC    4 of 2 CPUs, 2 groups each, imbalance_pct 117
+              spans  0-1 | 2-3 | 4-5 | 6-7
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_SHARE_LLC SD_PREFER_SIBLING
+        BOOK  2 of 4 CPUs, 2 groups each, imbalance_pct 117, imb_numa_nr 2
+              spans  0-3 | 4-7
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_PREFER_SIBLING
+        PKG   1 of 8 CPUs, 2 groups each, imbalance_pct 117, imb_numa_nr 4
+              spans  0-7
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_PREFER_SIBLING
+    "#]],
+    );
+}
+
+#[test]
+fn core_ids_of_a_phone_repeat_between_clusters() {
+    check_topology(
+        "phone.lscpu-p.txt",
+        expect![[r#"
+        phone.lscpu-p.txt: 8 CPUs, 1 package, 1 node, 1 LLC, 8 cores
+        package 0, node 0, LLC 0: 0-7
+
+        scheduling domains under v6.12
+        MC    1 of 8 CPUs, 8 groups each, imbalance_pct 117
+              spans  0-7
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_SHARE_LLC SD_PREFER_SIBLING
+    "#]],
+    );
+}
+
+#[test]
+fn nodes_are_found_without_their_index() {
+    check_topology(
+        "nodes-without-online.sysfs.txt",
+        expect![[r#"
+        nodes-without-online.sysfs.txt: 4 CPUs, 2 packages, 2 nodes, 2 LLCs, 4 cores
+        package 0, node 0, LLC 0: 0-1
+        package 1, node 1, LLC 1: 2-3
+        distances, reclaim distance 30
+        node   0   1
+           0  10  20
+           1  20  10
+
+        scheduling domains under v6.12
+        MC    2 of 2 CPUs, 2 groups each, imbalance_pct 117
+              spans  0-1 | 2-3
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_SHARE_LLC SD_PREFER_SIBLING
+        NUMA  1 of 4 CPUs, 2 groups each, imbalance_pct 117, imb_numa_nr 1
+              spans  0-3
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_SERIALIZE SD_OVERLAP SD_NUMA
+    "#]],
+    );
+}
+
+#[test]
+fn capacities_that_hwloc_averaged_are_scaled_with_a_note() {
+    check_topology(
+        "hybrid-capacity.hwloc.xml",
+        expect![[r#"
+        hybrid-capacity.hwloc.xml: 2 CPUs, 1 package, 1 node, 1 LLC, 2 cores
+        package 0, node 0, LLC 0: 0-1
+        capacity 737: 0
+        capacity 1024: 1
+
+        scheduling domains under v6.12
+        MC    1 of 2 CPUs, 2 groups each, imbalance_pct 117
+              spans  0-1
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_ASYM_CPUCAPACITY SD_ASYM_CPUCAPACITY_FULL SD_SHARE_LLC SD_PREFER_SIBLING
+        schedlab: note: hybrid-capacity.hwloc.xml: the largest capacity is 997; all are scaled so that it is 1024
+    "#]],
+    );
+}
+
+#[test]
+fn a_die_of_minus_one_is_none() {
+    check_topology(
+        "die-minus-1.sysfs.txt",
+        expect![[r#"
+        die-minus-1.sysfs.txt: 2 CPUs, 1 package, 1 node, 1 LLC, 1 core of 2 threads
+        package 0, node 0, LLC 0, core 0: 0-1
+
+        scheduling domains under v6.12
+        SMT   1 of 2 CPUs, 2 groups each, imbalance_pct 110
+              spans  0-1
+              flags  SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_WAKE_AFFINE SD_SHARE_CPUCAPACITY SD_SHARE_LLC SD_PREFER_SIBLING
+    "#]],
+    );
+}
+
+#[test]
+fn a_recording_of_preempt_rt_is_read() {
+    let file = input("rt_excerpt.txt");
+    let (status, out, err) = schedlab(&["sched", "timehist", file.to_str().unwrap()]);
+    assert_eq!(status, Some(0), "{err}");
+    expect![[r#"
+                   time    cpu  task name                       wait time  sch delay   run time
+                                [tid/pid]                          (msec)     (msec)     (msec)
+        --------------- ------  ------------------------------  ---------  ---------  ---------
+              46.299728 [0007]  <idle>                              0.000      0.000      0.000 
+              46.299742 [0007]  rcuc/7[53]                          0.000      0.023      0.014 
+              46.299760 [0007]  ksoftirqd/7[54]                     0.000      0.000      0.018 
+              46.299773 [0007]  rcu_preempt[11]                     0.000      0.010      0.013 
+              46.299797 [0007]  ksoftirqd/7[54]                     0.013      0.000      0.024 
+    "#]]
+    .assert_eq(&out);
+}
+
+#[test]
+fn an_excerpt_without_tasks_is_refused_by_what_it_lacks() {
+    let file = input("android_noprefix.txt");
+    let (status, _, err) = schedlab(&["sched", "latency", file.to_str().unwrap()]);
+    assert_eq!(status, Some(2));
+    assert!(err.contains("the lines lack the columns of tasks"), "{err}");
+}
+
+#[test]
+fn scenarios_and_machines_come_through_pipes() {
+    let scenario = "machine = \"-\"\nkernels = [\"v6.12\"]\nruns = 1\n[workload]\nmodel = \"hogs\"\n";
+    for (args, text) in [
+        (&["run", "-", "--machine", "2x2"][..], scenario),
+        (&["run", "/dev/stdin", "--machine", "2x2"][..], scenario),
+        (&["topo", "-"][..], "[topology]\nregular = \"2x2\"\n"),
+        (&["topo", "/dev/stdin"][..], "\u{feff}# CPU,Core\n0,0\n1,1\n"),
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let text = text.replace("machine = \"-\"", "machine = \"1x2\"");
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
