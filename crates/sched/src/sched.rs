@@ -10,8 +10,8 @@ use crate::domain::capacity_orig;
 use crate::group_sums::GroupSums;
 use crate::level::entity_of;
 use crate::{
-    BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, NICE_0_LOAD, Rq,
-    RtPushLoop, Scaled, SchedCache, SeId, Task, TaskGroup, TgId, Watched,
+    BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, NICE_0_LOAD,
+    Reason, Rq, RtPushLoop, Scaled, SchedCache, SeId, Task, TaskGroup, TgId, Watched,
 };
 
 /// What the kernel measures of its own work. It is the driver's machine that has
@@ -94,6 +94,10 @@ pub struct Sched {
     pub(crate) group_sums: Option<GroupSums>,
     /// Balance passes since the driver last looked; none unless it asked for them.
     pub balance_log: Option<Vec<BalanceDecision>>,
+    /// The rules of those passes, in order, if the driver asked for them.
+    pub balance_reasons: Vec<Reason>,
+    /// It did.
+    pub keeps_balance_reasons: bool,
     /// Balancing decides and leaves its marks, but moves nothing: a recording tells what moves.
     pub balance_watches: bool,
     /// What is asked is only supposed: no load is kept of it for the rest of the jiffy.
@@ -163,6 +167,8 @@ impl Sched {
             sched_cache: SchedCache::default(),
             group_sums: None,
             balance_log: None,
+            balance_reasons: Vec::new(),
+            keeps_balance_reasons: false,
             balance_watches: false,
             supposes: false,
             nr_rt_overloaded: 0,

@@ -15,7 +15,7 @@ use schedlab_units::{Duration, TaskId, Time};
 
 use crate::{
     BalanceDecision, Candidate, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately,
-    MigrationCause, NeedResched, NewTask, Placement, Policy, PreemptDecision, Prices, Sched, SeId, Switched,
+    MigrationCause, NeedResched, NewTask, Placement, Policy, PreemptDecision, Prices, Reason, Sched, SeId, Switched,
     Task, TaskState, TgId, Ticked, Wakeup, WakeupDecision,
 };
 
@@ -45,6 +45,12 @@ pub trait Scheduler {
     fn log_balance(&mut self, on: bool);
     /// The passes since last asked.
     fn balance_log(&mut self) -> Vec<BalanceDecision>;
+    /// Whether the rules of balance passes are kept, without the rest.
+    fn log_balance_reasons(&mut self, _on: bool) {}
+    /// The rules of the passes, in order, if they are kept; whoever reads them empties the list.
+    fn balance_reasons(&mut self) -> Option<&mut Vec<Reason>> {
+        None
+    }
 
     /// What a CPU executes.
     fn curr(&self, cpu: CpuId) -> Curr;
@@ -316,6 +322,13 @@ impl Scheduler for Sched {
     }
     fn balance_log(&mut self) -> Vec<BalanceDecision> {
         self.balance_log.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+    fn log_balance_reasons(&mut self, on: bool) {
+        self.keeps_balance_reasons = on;
+    }
+    #[inline]
+    fn balance_reasons(&mut self) -> Option<&mut Vec<Reason>> {
+        Some(&mut self.balance_reasons).filter(|reasons| !reasons.is_empty())
     }
 
     #[inline]

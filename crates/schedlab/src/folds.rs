@@ -3,7 +3,7 @@
 use schedlab_report::metrics::{
     Busy, Counts, MarkRule, Marks, Migrations, Placements, Reasons, WakeupLatency,
 };
-use schedlab_trace::{Event, Kind, Label, Sink};
+use schedlab_trace::{Decided, Event, Kind, Label, Sink};
 use schedlab_units::Time;
 use schedlab_workload::{LabelId, MeasureRule, STEADY, Workload};
 
@@ -96,7 +96,11 @@ impl Sink for Folds {
         }
     }
 
-    fn wants_decisions(&self) -> bool {
+    fn decided(&mut self, decided: &Decided) {
+        self.reasons.decided(decided);
+    }
+
+    fn wants_reasons(&self) -> bool {
         self.explained
     }
 }

@@ -1,6 +1,6 @@
 //! Leaves out the beginning of a run, which only brings about the state it is to begin in.
 
-use schedlab_trace::{Event, Kind, Sink};
+use schedlab_trace::{Decided, Event, Kind, Sink};
 use schedlab_units::{Duration, Pid, Time};
 
 /// Passes on what comes after a prologue. Tasks that start by themselves as it ends were there
@@ -38,5 +38,15 @@ impl<S: Sink> Sink for Measured<S> {
 
     fn wants_decisions(&self) -> bool {
         self.inner.wants_decisions()
+    }
+
+    fn decided(&mut self, decided: &Decided) {
+        if decided.time >= *self.begins.get_or_insert(decided.time + self.prologue) {
+            self.inner.decided(decided);
+        }
+    }
+
+    fn wants_reasons(&self) -> bool {
+        self.inner.wants_reasons()
     }
 }

@@ -14,6 +14,9 @@ use crate::event::Event;
 impl<S: Scheduler> Engine<'_, S> {
     /// Acts on what the scheduler did since last asked, on behalf of a CPU.
     pub fn effects(&mut self, by: CpuId, context: Context) {
+        if self.counting {
+            self.count_balance();
+        }
         if self.explaining {
             self.explain_balance(by, context);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schedlab_machine::{Mechanism, Warmth, Work};
 use schedlab_sched::{NewTask, Policy, Scheduler, TgId};
 use schedlab_topology::{CpuId, CpuMask};
-use schedlab_trace::{Comm, How, Kind};
+use schedlab_trace::{Comm, How, Kind, What};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 use schedlab_workload::{CommId, Cursor, Naming, Pc, Placed, Process, SpecId};
 
@@ -238,6 +238,9 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             None => self.sched.decide_fork(task, cpu, self.now, None),
         };
+        if fixed.is_none() {
+            self.decided(What::Placement(How::Fork), chosen.reason);
+        }
         self.charge(cpu, self.paths.wakeup + u64::from(chosen.examined) * self.paths.idle_scan_cpu);
         let pending = self.pending(cpu);
         self.sched.apply_fork(task, chosen.cpu, self.now);

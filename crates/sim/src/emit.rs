@@ -7,7 +7,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Flags, Kind, Label, TaskState};
 use schedlab_units::{Pid, TaskId};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Told};
 
 /// In which context an event happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl<S: Scheduler> Engine<'_, S> {
             flags: Flags::new(bits, depth, 0),
             kind,
         };
-        self.told.push(event);
+        self.told.push(Told::Event(event));
     }
 
     /// The requests that wait on a CPU.

@@ -155,13 +155,27 @@ pub fn prices(machine: &Machine) -> Prices {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listens {
     pub events: bool,
+    /// Decisions with all that explains them.
     pub decisions: bool,
+    /// Decisions by their rules alone.
+    pub reasons: bool,
 }
 
 impl Listens {
     pub fn of(sink: &dyn Sink) -> Listens {
-        Listens { events: sink.enabled(), decisions: sink.enabled() && sink.wants_decisions() }
+        Listens {
+            events: sink.enabled(),
+            decisions: sink.enabled() && sink.wants_decisions(),
+            reasons: sink.enabled() && sink.wants_reasons(),
+        }
     }
+}
+
+/// Something for the sink.
+#[derive(Clone)]
+pub(crate) enum Told {
+    Event(schedlab_trace::Event),
+    Decided(schedlab_trace::Decided),
 }
 
 /// Limits of a run.
@@ -223,11 +237,13 @@ pub(crate) struct Engine<'a, S> {
     pub warm: bool,
     pub end: Option<End>,
     /// What the sink is still to be told; empty between events.
-    pub told: Vec<schedlab_trace::Event>,
+    pub told: Vec<Told>,
     /// The sink wants events.
     pub tracing: bool,
     /// The sink wants decisions explained.
     pub explaining: bool,
+    /// The sink counts the rules of decisions.
+    pub counting: bool,
     /// Whether threads of a core slow each other.
     pub smt: bool,
     /// Whether caches can be cold.
@@ -313,6 +329,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             told: Vec::new(),
             tracing: listens.events,
             explaining: listens.decisions,
+            counting: listens.reasons,
             smt: topology.is_smt() && machine.has(Mechanism::Smt),
             warmth: machine.has(Mechanism::CacheWarmth),
             clocks: crate::clock::Clocks::new(machine),
@@ -334,7 +351,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             .shared_clock
             .then(|| crate::turns::Turns::new(topology.nr_cpus(), engine.sched.tick_ns(), seed));
         engine.lines.counters = engine.sched.nr_load_avgs();
-        engine.sched.log_balance(engine.explaining);
+        engine.log_balancing();
         engine.begin(past);
         engine
     }
@@ -402,8 +419,11 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     /// Handles events until the run ends.
     pub fn run(&mut self, limits: Limits, sink: &mut dyn Sink) -> End {
         loop {
-            for event in self.told.drain(..) {
-                sink.event(&event);
+            for told in self.told.drain(..) {
+                match told {
+                    Told::Event(event) => sink.event(&event),
+                    Told::Decided(decided) => sink.decided(&decided),
+                }
             }
             if let Some(end) = self.end.take() {
                 return end;

@@ -3,16 +3,18 @@
 //! Made only for a sink that asks for them.
 
 use schedlab_sched::{
-    BalanceDecision, Curr, MigrationCause, PreemptDecision, Scheduler, Switched, WakePath, WakeupDecision,
+    BalanceDecision, Curr, MigrationCause, PreemptDecision, Reason, Scheduler, Switched, WakePath,
+    WakeupDecision,
 };
 use schedlab_topology::CpuId;
 use schedlab_trace::{
-    Balance, Candidate, How, IdleType, Kind, Name, Number, Pick, Placement, Preemption, Resched,
+    Balance, Candidate, Decided, How, IdleType, Kind, Name, Number, Pick, Placement, Preemption, Resched,
+    What,
 };
 use schedlab_units::{Pid, TaskId};
 
 use crate::emit::Context;
-use crate::engine::Engine;
+use crate::engine::{Engine, Told};
 
 fn numbers(number: Option<(&'static str, i64)>) -> Vec<Number> {
     number.map(|(name, value)| (Name::from(name), value)).into_iter().collect()
@@ -24,9 +26,41 @@ fn candidates(passed_over: Vec<schedlab_sched::Candidate>) -> Vec<Candidate> {
     passed_over.into_iter().map(told).collect()
 }
 
+/// The rule by which a woken task goes where it goes.
+pub(crate) fn wakeup_reason(decision: &WakeupDecision) -> Reason {
+    match (decision.path, &decision.placement) {
+        (_, Some(placement)) => placement.reason,
+        (WakePath::SelfWake, None) => Reason::WakeSelf,
+        (WakePath::StillQueued, None) => Reason::StillQueued,
+        (WakePath::StillDelayed, None) => Reason::StillDelayed,
+        (WakePath::OnCpuHandover | WakePath::Select, None) => Reason::OnCpuHandover,
+    }
+}
+
 impl<S: Scheduler> Engine<'_, S> {
     fn pid_of(&self, curr: Curr) -> Pid {
         curr.task().map_or(Pid::IDLE, |task| self.tasks[task.index()].pid)
+    }
+
+    /// A rule decided.
+    #[inline]
+    pub fn decided(&mut self, what: What, reason: Reason) {
+        if self.counting {
+            self.told.push(Told::Decided(Decided { time: self.now, what, reason }));
+        }
+    }
+
+    /// The rules of the balance passes since last asked.
+    pub fn count_balance(&mut self) {
+        let Some(reasons) = self.sched.balance_reasons() else { return };
+        let (time, what) = (self.now, What::Balance);
+        self.told.extend(reasons.drain(..).map(|reason| Told::Decided(Decided { time, what, reason })));
+    }
+
+    /// Has the scheduler keep of its balance passes what the sink asks for.
+    pub fn log_balancing(&mut self) {
+        self.sched.log_balance(self.explaining);
+        self.sched.log_balance_reasons(self.counting);
     }
 
     /// Why a woken task goes where it goes.
@@ -39,13 +73,7 @@ impl<S: Scheduler> Engine<'_, S> {
         decision: &WakeupDecision,
         passed_over: Vec<schedlab_sched::Candidate>,
     ) {
-        let reason = match (decision.path, &decision.placement) {
-            (_, Some(placement)) => placement.reason,
-            (WakePath::SelfWake, None) => schedlab_sched::Reason::WakeSelf,
-            (WakePath::StillQueued, None) => schedlab_sched::Reason::StillQueued,
-            (WakePath::StillDelayed, None) => schedlab_sched::Reason::StillDelayed,
-            (WakePath::OnCpuHandover | WakePath::Select, None) => schedlab_sched::Reason::OnCpuHandover,
-        };
+        let reason = wakeup_reason(decision);
         let affine = decision.placement.as_ref().and_then(|placement| placement.affine);
         let mut told = Vec::new();
         if let Some(placement) = &decision.placement {
@@ -106,10 +134,11 @@ impl<S: Scheduler> Engine<'_, S> {
         cause: MigrationCause,
     ) {
         let (how, reason) = match cause {
-            MigrationCause::Push => (How::Push, schedlab_sched::Reason::PushLower),
-            MigrationCause::Pull => (How::Pull, schedlab_sched::Reason::PullHigher),
+            MigrationCause::Push => (How::Push, Reason::PushLower),
+            MigrationCause::Pull => (How::Pull, Reason::PullHigher),
             _ => return,
         };
+        self.decided(What::Placement(how), reason);
         if !self.explaining {
             return;
         }

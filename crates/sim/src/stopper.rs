@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use schedlab_sched::{MigrationCause, NewTask, Policy, Scheduler, TaskState, TgId};
 use schedlab_topology::{CpuId, CpuMask};
-use schedlab_trace::{Comm, How};
+use schedlab_trace::{Comm, How, What};
 use schedlab_units::TaskId;
 use schedlab_workload::Pc;
 
@@ -122,6 +122,7 @@ impl<S: Scheduler> Engine<'_, S> {
         } else {
             self.sched.decide_exec(task, self.now, None)
         };
+        self.decided(What::Placement(How::Exec), chosen.reason);
         self.charge(cpu, u64::from(chosen.examined) * self.paths.idle_scan_cpu);
         if chosen.cpu != cpu {
             self.ask_to_move(cpu, task, chosen.cpu, MigrationCause::Exec);

@@ -4,11 +4,12 @@ use std::cell::RefCell;
 
 use schedlab_sched::{NeedResched, Scheduler, WakePath, Wakeup};
 use schedlab_topology::CpuId;
-use schedlab_trace::Kind;
+use schedlab_trace::{How, Kind, What};
 use schedlab_units::{Duration, TaskId};
 
 use crate::emit::Context;
 use crate::engine::Engine;
+use crate::explain::wakeup_reason;
 use crate::task::Wait;
 
 impl<S: Scheduler> Engine<'_, S> {
@@ -89,12 +90,16 @@ impl<S: Scheduler> Engine<'_, S> {
         } else {
             self.sched.decide_wakeup(&wakeup, self.now, None)
         };
+        self.decided(What::Placement(How::Wakeup), wakeup_reason(&decision));
         let examined = decision.placement.as_ref().map_or(0, |placement| placement.examined);
         self.charge(cpu, self.paths.wakeup + u64::from(examined) * self.paths.idle_scan_cpu);
         let pending = self.pending(cpu);
         let preempt = self.sched.apply_wakeup(&wakeup, &decision, self.now);
-        if let Some(preempt) = preempt.filter(|_| self.explaining) {
-            self.explain_preemption(cpu, context, task, "wakeup", &preempt);
+        if let Some(preempt) = preempt {
+            self.decided(What::Preemption, preempt.reason);
+            if self.explaining {
+                self.explain_preemption(cpu, context, task, "wakeup", &preempt);
+            }
         }
         let heard = self.tasks[task.index()].heard.take();
         self.cpus[decision.cpu].heard = heard.filter(|_| self.is_idle(decision.cpu));

@@ -94,8 +94,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             }
         }
         self.tracing = listens.events;
-        self.explaining = listens.decisions;
-        self.sched.log_balance(self.explaining);
+        (self.explaining, self.counting) = (listens.decisions, listens.reasons);
+        self.log_balancing();
     }
 }
 

@@ -110,7 +110,19 @@ impl Comm {
 
     /// The idle task of a CPU: `swapper/3`.
     pub fn swapper(cpu: schedlab_topology::CpuId) -> Comm {
-        Comm::from(format!("swapper/{}", cpu.0).as_str())
+        let mut bytes = *b"swapper/\0\0\0\0\0\0\0\0";
+        let mut digits = [0; 5];
+        let (mut rest, mut first) = (cpu.0, digits.len());
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        bytes[8..8 + digits.len() - first].copy_from_slice(&digits[first..]);
+        Comm(bytes)
     }
 
     /// The name without its NULs.
@@ -213,7 +225,10 @@ mod tests {
     fn a_comm_holds_fifteen_bytes() {
         assert_eq!(Comm::from("a-name-of-twenty-one!").to_string(), "a-name-of-twent");
         assert_eq!(Comm::new(b"make\0leftover"), "make");
-        assert_eq!(Comm::swapper(schedlab_topology::CpuId(12)), "swapper/12");
+        for cpu in [0, 7, 10, 12, 999, 1000, 4095, u16::MAX] {
+            let expected = format!("swapper/{cpu}");
+            assert_eq!(Comm::swapper(schedlab_topology::CpuId(cpu)), expected.as_str());
+        }
     }
 
     #[test]

@@ -9,8 +9,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use schedlab_sched::Reason;
 use schedlab_topology::{CpuId, CpuMask};
-use schedlab_units::Pid;
+use schedlab_units::{Pid, Time};
 
 /// A word from a closed set at its source, or read back from a file.
 pub type Name = Cow<'static, str>;
@@ -55,6 +56,62 @@ pub enum How {
     Push,
     /// It waited, and another CPU took it.
     Pull,
+}
+
+/// A decision by its rule alone: all that a sink needs which counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// When.
+    pub time: Time,
+    /// What was decided.
+    pub what: What,
+    /// The rule that did it.
+    pub reason: Reason,
+}
+
+/// A kind of decision that is counted by its rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum What {
+    /// Where a task goes.
+    Placement(How),
+    /// What a balance pass moves.
+    Balance,
+    /// Whether the running task makes way.
+    Preemption,
+}
+
+impl What {
+    /// Every kind, each at its index.
+    pub const ALL: [What; What::COUNT] = [
+        What::Placement(How::Wakeup),
+        What::Placement(How::Fork),
+        What::Placement(How::Exec),
+        What::Placement(How::Push),
+        What::Placement(How::Pull),
+        What::Balance,
+        What::Preemption,
+    ];
+
+    /// How many kinds there are.
+    pub const COUNT: usize = 7;
+
+    /// A number below [`What::COUNT`].
+    pub const fn index(self) -> usize {
+        match self {
+            What::Placement(how) => how as usize,
+            What::Balance => 5,
+            What::Preemption => 6,
+        }
+    }
+
+    /// Its name in tables: `wakeup`, `balance`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            What::Placement(how) => how.as_str(),
+            What::Balance => "balance",
+            What::Preemption => "preemption",
+        }
+    }
 }
 
 /// A CPU that a search looked at.

@@ -33,7 +33,8 @@ pub mod write;
 
 pub use comm::{COMM_LEN, Comm, Label};
 pub use decision::{
-    Affinity, Balance, Candidate, Group, How, IdleType, Name, Number, Pick, Placement, Preemption, Resched,
+    Affinity, Balance, Candidate, Decided, Group, How, IdleType, Name, Number, Pick, Placement, Preemption,
+    Resched, What,
 };
 pub use event::{CLONE_THREAD, Event, IDLE_EXIT, Kind, Softirq};
 pub use fields::Value;
@@ -45,6 +46,7 @@ pub use kept::Kept;
 pub use keys::Keys;
 pub use kthread::{bound_kthread, is_disproved, is_kworker};
 pub use late_states::LateStates;
+pub use schedlab_sched::Reason;
 pub use sink::{Each, Filter, NullSink, Sink, Tee};
 pub use state::TaskState;
 pub use switching::Switching;

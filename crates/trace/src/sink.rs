@@ -4,6 +4,7 @@
 //! its length. Reports, checkers and writers are sinks; [`Tee`] joins two and
 //! [`Filter`] lets through what was asked for by name.
 
+use crate::decision::Decided;
 use crate::event::Event;
 use crate::read::Lost;
 
@@ -22,6 +23,14 @@ pub trait Sink {
 
     /// Whether to make the annotations that explain decisions; they cost time.
     fn wants_decisions(&self) -> bool {
+        false
+    }
+
+    /// Hears of a decision by its rule alone, if it wants to; the events around it come in order.
+    fn decided(&mut self, _: &Decided) {}
+
+    /// Whether to tell the rules of decisions, which costs little; annotations have them too.
+    fn wants_reasons(&self) -> bool {
         false
     }
 
@@ -75,6 +84,14 @@ impl<S: Sink + ?Sized> Sink for &mut S {
         (**self).wants_decisions()
     }
 
+    fn decided(&mut self, decided: &Decided) {
+        (**self).decided(decided);
+    }
+
+    fn wants_reasons(&self) -> bool {
+        (**self).wants_reasons()
+    }
+
     fn enabled(&self) -> bool {
         (**self).enabled()
     }
@@ -95,6 +112,14 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
 
     fn wants_decisions(&self) -> bool {
         (**self).wants_decisions()
+    }
+
+    fn decided(&mut self, decided: &Decided) {
+        (**self).decided(decided);
+    }
+
+    fn wants_reasons(&self) -> bool {
+        (**self).wants_reasons()
     }
 
     fn enabled(&self) -> bool {
@@ -118,6 +143,16 @@ impl<S: Sink> Sink for Option<S> {
 
     fn wants_decisions(&self) -> bool {
         self.as_ref().is_some_and(S::wants_decisions)
+    }
+
+    fn decided(&mut self, decided: &Decided) {
+        if let Some(sink) = self {
+            sink.decided(decided);
+        }
+    }
+
+    fn wants_reasons(&self) -> bool {
+        self.as_ref().is_some_and(S::wants_reasons)
     }
 
     fn enabled(&self) -> bool {
@@ -152,6 +187,15 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
 
     fn wants_decisions(&self) -> bool {
         self.0.wants_decisions() || self.1.wants_decisions()
+    }
+
+    fn decided(&mut self, decided: &Decided) {
+        self.0.decided(decided);
+        self.1.decided(decided);
+    }
+
+    fn wants_reasons(&self) -> bool {
+        self.0.wants_reasons() || self.1.wants_reasons()
     }
 
     fn enabled(&self) -> bool {

@@ -54,6 +54,9 @@ impl Sched {
         }
         let (cpu, examined, moved) = (decision.cpu, decision.examined, decision.moved);
         self.effects.push(Effect::Balanced { cpu, examined, moved });
+        if self.keeps_balance_reasons {
+            self.balance_reasons.push(decision.reason);
+        }
         if let Some(log) = &mut self.balance_log {
             log.push(decision.clone());
         }
