@@ -10,19 +10,22 @@ use crate::{Place, WorkloadError};
 /// The entry of a key at the top of a text.
 pub(super) fn entry(file: File, text: &str, key: &str) -> Result<Entry, WorkloadError> {
     let document = ImDocument::parse(text).map_err(|error| {
-        let (line, column) = position(text, error.span().map_or(0, |span| span.start));
+        let (line, column) = Lines::new(text).position(error.span().map_or(0, |span| span.start));
         let at = Place::File { file: file.0.to_string(), line, column };
         WorkloadError::Syntax { at, what: error.message().to_string() }
     })?;
     match document.get_key_value(key) {
-        Some((name, item)) => Reader { file, text }.entry(name.get(), name.span(), item, (1, 1)),
+        Some((name, item)) => {
+            let reader = Reader { file, lines: Lines::new(text) };
+            reader.entry(name.get(), name.span(), item, (1, 1))
+        }
         None => Err(file.bad((1, 1), key, format!("the file has no [{key}]"))),
     }
 }
 
 struct Reader<'a> {
     file: File<'a>,
-    text: &'a str,
+    lines: Lines<'a>,
 }
 
 impl Reader<'_> {
@@ -35,19 +38,19 @@ impl Reader<'_> {
         item: &Item,
         around: Position,
     ) -> Result<Entry, WorkloadError> {
-        let at = span.map_or(around, |span| position(self.text, span.start));
+        let at = span.map_or(around, |span| self.lines.position(span.start));
         Ok(Entry { key: key.to_string(), at, value: self.item(key, item, at)? })
     }
 
     fn item(&self, key: &str, item: &Item, around: Position) -> Result<Value, WorkloadError> {
-        let at = item.span().map_or(around, |span| position(self.text, span.start));
+        let at = item.span().map_or(around, |span| self.lines.position(span.start));
         let kind = match item {
             Item::None => Kind::Absent,
             Item::Value(value) => return self.value(key, value, around),
             Item::Table(table) => self.table(table, at)?,
             Item::ArrayOfTables(tables) => {
                 let table = |table: &toml_edit::Table| {
-                    let at = table.span().map_or(at, |span| position(self.text, span.start));
+                    let at = table.span().map_or(at, |span| self.lines.position(span.start));
                     Ok(Value { at, kind: self.table(table, at)? })
                 };
                 Kind::Array(tables.iter().map(table).collect::<Result<_, WorkloadError>>()?)
@@ -67,7 +70,7 @@ impl Reader<'_> {
 
     fn value(&self, key: &str, value: &toml_edit::Value, around: Position) -> Result<Value, WorkloadError> {
         use toml_edit::Value as Toml;
-        let at = value.span().map_or(around, |span| position(self.text, span.start));
+        let at = value.span().map_or(around, |span| self.lines.position(span.start));
         let kind = match value {
             Toml::String(string) => Kind::String(string.value().clone()),
             Toml::Integer(n) => Kind::Int(*n.value()),
@@ -83,12 +86,25 @@ impl Reader<'_> {
     }
 }
 
-/// Line and column of a byte of the text.
-fn position(text: &str, byte: usize) -> Position {
-    let before = &text[..byte.min(text.len())];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let line = before.bytes().filter(|&b| b == b'\n').count() as u32 + 1;
-    (line, before[line_start..].chars().count() as u32 + 1)
+/// Where the lines of a text begin, found once: a place is asked for with every value.
+struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(text: &'a str) -> Lines<'a> {
+        let newlines = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        Lines { text, starts: std::iter::once(0).chain(newlines.map(|(at, _)| at + 1)).collect() }
+    }
+
+    /// Line and column of a byte of the text.
+    fn position(&self, byte: usize) -> Position {
+        let byte = byte.min(self.text.len());
+        let line = self.starts.partition_point(|&start| start <= byte);
+        let before = &self.text[self.starts[line - 1]..byte];
+        (line as u32, before.chars().count() as u32 + 1)
+    }
 }
 
 #[cfg(test)]
@@ -105,6 +121,13 @@ mod tests {
         let Kind::Array(values) = &entries[1].value.kind else { panic!("a list") };
         assert_eq!(values[1].at, (4, 9));
         assert!(matches!(&values[1].kind, Kind::Array(inner) if inner[0].kind == Kind::Float(2.5)));
+    }
+
+    #[test]
+    fn a_place_is_a_line_and_a_column_in_characters() {
+        let lines = Lines::new("a\nü = x\n\n");
+        let at = [0, 1, 2, 4, 7, 8, 9, 100].map(|byte| lines.position(byte));
+        assert_eq!(at, [(1, 1), (1, 2), (2, 1), (2, 2), (2, 5), (2, 6), (3, 1), (4, 1)]);
     }
 
     #[test]
