@@ -13,12 +13,14 @@ pub struct NodeId(pub u16);
 
 impl CpuId {
     /// The index into a dense table.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl From<usize> for CpuId {
+    #[inline]
     fn from(index: usize) -> CpuId {
         CpuId(index as u16)
     }
@@ -47,6 +49,7 @@ impl<T> PerCpu<T> {
     }
 
     /// How many CPUs there are.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -81,12 +84,14 @@ impl<T> From<Vec<T>> for PerCpu<T> {
 impl<T> Index<CpuId> for PerCpu<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, cpu: CpuId) -> &T {
         &self.0[cpu.index()]
     }
 }
 
 impl<T> IndexMut<CpuId> for PerCpu<T> {
+    #[inline]
     fn index_mut(&mut self, cpu: CpuId) -> &mut T {
         &mut self.0[cpu.index()]
     }

@@ -12,6 +12,7 @@ pub struct Pid(pub i32);
 
 impl TaskId {
     /// The index into a dense table of tasks.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
