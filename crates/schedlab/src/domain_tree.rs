@@ -4,8 +4,10 @@
 //! different domain once, level by level; the tree of one CPU shows it all, in the
 //! order in which a wake-up or a balance pass walks it.
 
+use std::sync::Arc;
+
 use schedlab_sched::{Domains, Kernel, SchedDomain};
-use schedlab_topology::{CpuId, Topology};
+use schedlab_topology::{CpuId, CpuMask, Topology};
 use serde::Serialize;
 
 /// One domain of one CPU.
@@ -38,15 +40,15 @@ pub struct Tree {
     pub domains: Vec<Level>,
 }
 
-/// The trees of every online CPU.
-pub fn trees(topology: &Topology, kernel: &Kernel) -> Vec<Tree> {
-    let online = topology.online();
+/// The trees of every online CPU, or of one alone. Each names every group of its domains, so of a cache of thousands
+/// of cores all trees are long.
+pub fn trees(topology: &Topology, kernel: &Kernel, only: Option<CpuId>) -> Vec<Tree> {
     let domains = Domains::build(topology, kernel, &topology.in_domains());
     let tree = |cpu: CpuId| Tree {
         cpu: cpu.0,
         domains: domains.walk(cpu).map(|(_, sd)| level(&domains, kernel, sd)).collect(),
     };
-    online.iter().map(tree).collect()
+    topology.online().iter().filter(|&cpu| only.is_none_or(|only| only == cpu)).map(tree).collect()
 }
 
 fn level(domains: &Domains, kernel: &Kernel, sd: &SchedDomain) -> Level {
@@ -64,20 +66,22 @@ fn level(domains: &Domains, kernel: &Kernel, sd: &SchedDomain) -> Level {
 
 /// Each different domain once, level by level from the lowest.
 pub fn draw_summary(topology: &Topology, kernel: &Kernel) -> String {
-    let trees = trees(topology, kernel);
-    let mut seen: Vec<(Level, Vec<String>)> = Vec::new();
-    for level in trees.iter().flat_map(|t| &t.domains) {
-        let alike = |other: &Level| {
-            (&other.name, other.weight, &other.flags, other.groups.len(), other.imb_numa_nr)
-                == (&level.name, level.weight, &level.flags, level.groups.len(), level.imb_numa_nr)
+    let domains = Domains::build(topology, kernel, &topology.in_domains());
+    let mut seen: Vec<(&SchedDomain, Vec<&Arc<CpuMask>>)> = Vec::new();
+    for (_, level) in topology.online().iter().flat_map(|cpu| domains.walk(cpu)) {
+        let alike = |other: &SchedDomain| {
+            (other.name, other.span_weight, other.flags, other.groups.len(), other.imb_numa_nr)
+                == (level.name, level.span_weight, level.flags, level.groups.len(), level.imb_numa_nr)
         };
         match seen.iter_mut().find(|(other, _)| alike(other)) {
-            Some((_, spans)) if spans.last() == Some(&level.span) || spans.contains(&level.span) => {}
-            Some((_, spans)) => spans.push(level.span.clone()),
-            None => seen.push((level.clone(), vec![level.span.clone()])),
+            // The CPUs of a span share its mask, and follow each other for the most part.
+            Some((_, spans)) if spans.last().is_some_and(|last| Arc::ptr_eq(last, &level.span)) => {}
+            Some((_, spans)) if spans.contains(&&level.span) => {}
+            Some((_, spans)) => spans.push(&level.span),
+            None => seen.push((level, vec![&level.span])),
         }
     }
-    seen.sort_by_key(|(level, _)| level.weight);
+    seen.sort_by_key(|(level, _)| level.span_weight);
     let mut text = format!("scheduling domains under {}\n", kernel.name);
     for (level, spans) in &seen {
         let numa = match level.imb_numa_nr {
@@ -88,12 +92,13 @@ pub fn draw_summary(topology: &Topology, kernel: &Kernel) -> String {
             "{:5} {} of {} CPUs, {} groups each, imbalance_pct {}{numa}\n",
             level.name,
             spans.len(),
-            level.weight,
+            level.span_weight,
             level.groups.len(),
             level.imbalance_pct,
         ));
         text.push_str(&format!("      spans  {}\n", shorten(spans)));
-        text.push_str(&format!("      flags  {}\n", level.flags.join(" ")));
+        let flags: Vec<&str> = level.flags.names(kernel.rules.level_names).collect();
+        text.push_str(&format!("      flags  {}\n", flags.join(" ")));
     }
     if seen.is_empty() {
         text.push_str("none: one CPU needs no domain\n");
@@ -103,7 +108,7 @@ pub fn draw_summary(topology: &Topology, kernel: &Kernel) -> String {
 
 /// The tree of one CPU.
 pub fn draw_cpu(topology: &Topology, kernel: &Kernel, cpu: CpuId) -> Option<String> {
-    let tree = trees(topology, kernel).into_iter().find(|t| t.cpu == cpu.0)?;
+    let tree = trees(topology, kernel, Some(cpu)).pop()?;
     let mut text = format!("CPU {cpu} under {}\n", kernel.name);
     for (depth, level) in tree.domains.iter().enumerate() {
         text.push_str(&format!("{:1$}domain {depth} {2}: span {3}\n", "", depth, level.name, level.span));
@@ -121,9 +126,9 @@ pub fn draw_cpu(topology: &Topology, kernel: &Kernel, cpu: CpuId) -> Option<Stri
 }
 
 /// The first spans and how many more there are.
-fn shorten(spans: &[String]) -> String {
+fn shorten(spans: &[&Arc<CpuMask>]) -> String {
     const SHOWN: usize = 6;
-    let mut text = spans.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(" | ");
+    let mut text = spans.iter().take(SHOWN).map(|span| span.to_string()).collect::<Vec<_>>().join(" | ");
     if spans.len() > SHOWN {
         text.push_str(&format!(" | and {} more", spans.len() - SHOWN));
     }

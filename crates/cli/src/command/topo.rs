@@ -50,8 +50,7 @@ pub fn run(args: &Topo) -> Result<Status, Error> {
         return Err(Error::new(format!("CPU {cpu} is not an online CPU of {name} ({online})")));
     }
     if args.format == Format::Json {
-        let mut trees = domain_tree::trees(&topology, &kernel);
-        trees.retain(|tree| args.cpu.is_none_or(|cpu| tree.cpu == cpu));
+        let trees = domain_tree::trees(&topology, &kernel, args.cpu.map(CpuId));
         output::print_json(&json!({
             "machine": topology.name,
             "kernel": kernel.name,
