@@ -8,6 +8,7 @@
 //! NUMA balancing is not modelled, so memory footprints and preferred nodes play no part.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_units::{TaskId, Time};
@@ -45,8 +46,41 @@ pub struct CacheGroup {
     pub nr_running_avg: i64,
     /// Its threads.
     pub nr_threads: u32,
-    /// Where it ran.
-    pub runtime: PerCpu<EpochTime>,
+    /// Where it ran lately.
+    pub runtime: Runtimes,
+}
+
+/// Run time by CPU, of those CPUs alone where any is left: most processes run on few.
+#[derive(Clone, Debug, Default)]
+pub struct Runtimes(Vec<(CpuId, EpochTime)>);
+
+impl Runtimes {
+    /// What is left of the time on a CPU, ns, as of its last ageing.
+    pub fn of(&self, cpu: CpuId) -> u64 {
+        self.place(cpu).map_or(0, |at| self.0[at].1.runtime)
+    }
+
+    fn place(&self, cpu: CpuId) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&cpu, |&(cpu, _)| cpu)
+    }
+
+    fn age(&mut self, cpu: CpuId, epoch: u64) {
+        if let Ok(at) = self.place(cpu) {
+            let time = &mut self.0[at].1;
+            time.age(epoch);
+            if time.runtime == 0 {
+                self.0.remove(at);
+            }
+        }
+    }
+
+    /// Adds time on a CPU whose time was brought to the epoch.
+    fn add(&mut self, cpu: CpuId, epoch: u64, runtime: u64) {
+        match self.place(cpu) {
+            Ok(at) => self.0[at].1.runtime += runtime,
+            Err(at) => self.0.insert(at, (cpu, EpochTime { epoch, runtime })),
+        }
+    }
 }
 
 /// All processes, and the epochs of all CPUs.
@@ -155,7 +189,7 @@ impl Sched {
             next_scan: jiffy,
             nr_running_avg: 0,
             nr_threads: 0,
-            runtime: PerCpu::new(nr_cpus, |cpu| EpochTime { epoch: epochs[cpu].epoch, runtime: 0 }),
+            runtime: Runtimes::default(),
         });
         group.nr_threads += 1;
     }
@@ -199,7 +233,7 @@ impl Sched {
         }
         let epoch = cache.cpu[cpu].epoch;
         if let Some(group) = cache.groups.get_mut(&process) {
-            group.runtime[cpu].age(epoch);
+            group.runtime.age(cpu, epoch);
         }
     }
 
@@ -220,7 +254,7 @@ impl Sched {
         cache.cpu[cpu].runtime += delta;
         let epoch = cache.cpu[cpu].epoch;
         let group = cache.groups.get_mut(&process).expect("looked up above");
-        group.runtime[cpu].runtime += delta;
+        group.runtime.add(cpu, epoch, delta);
         if epoch as i64 - group.epoch as i64 > timeout as i64 || unsuitable {
             group.cpu = None;
         }
@@ -304,7 +338,7 @@ impl Sched {
             for member in span.iter() {
                 self.update_mm_sched(member, process, jiffy);
                 let cache = &self.sched_cache;
-                let here = cache.groups[&process].runtime[member].runtime;
+                let here = cache.groups[&process].runtime.of(member);
                 // Halved every epoch it does not overflow, but in a damaged recording; there it wraps, as in the kernel.
                 let part = NICE_0_LOAD.wrapping_mul(here) / (cache.cpu[member].runtime + 1);
                 share += part;
@@ -396,7 +430,7 @@ mod tests {
     fn time_is_halved_each_epoch() {
         let mut drawn = ran("v7.2", [8, 0, 0, 0]);
         let sched = &mut drawn.sched;
-        let runtime = |sched: &crate::Sched| sched.sched_cache.groups[&0].runtime[CpuId(0)].runtime;
+        let runtime = |sched: &crate::Sched| sched.sched_cache.groups[&0].runtime.of(CpuId(0));
         assert_eq!(runtime(sched), 8_000_000);
         // An epoch is two jiffies: 5 of them are three epochs begun.
         let jiffy = sched.jiffies(NOW) + 5;
@@ -425,7 +459,7 @@ mod tests {
         sched.sched_cache_exec(TaskId(0), 7, NOW);
         let threads = |process| sched.sched_cache.groups.get(&process).map(|group| group.nr_threads);
         assert_eq!([threads(0), threads(7)], [Some(3), Some(1)]);
-        assert_eq!(sched.sched_cache.groups[&7].runtime[CpuId(0)].runtime, 0);
+        assert_eq!(sched.sched_cache.groups[&7].runtime.of(CpuId(0)), 0);
     }
 
     #[test]
@@ -437,7 +471,7 @@ mod tests {
         }
         sched.sched_cache_exec(TaskId(0), 7, NOW);
         let group = &sched.sched_cache.groups[&7];
-        assert_eq!((group.epoch, group.runtime[CpuId(0)].epoch), (5, 9));
+        assert_eq!(group.epoch, 5);
     }
 
     #[test]
