@@ -46,6 +46,8 @@ pub struct WorkloadBuilder {
     nr_processes: u32,
     comms: BTreeMap<String, CommId>,
     labels: BTreeMap<String, LabelId>,
+    /// By path.
+    groups: BTreeMap<String, GroupId>,
     /// Where each op came from, if from a file.
     lines: BTreeMap<Pc, (u32, u32)>,
     /// Where each part with a name was described, if in a file.
@@ -61,6 +63,12 @@ impl From<Workload> for WorkloadBuilder {
         WorkloadBuilder {
             nr_processes: workload.tasks.iter().map(|task| number(task.process)).max().unwrap_or(0),
             comms: named(&workload.comms).into_iter().map(|(name, id)| (name, CommId(id))).collect(),
+            groups: workload
+                .groups
+                .iter()
+                .zip(0..)
+                .map(|(group, id)| (group.path.clone(), GroupId(id)))
+                .collect(),
             labels: named(&workload.labels).into_iter().map(|(name, id)| (name, LabelId(id))).collect(),
             workload,
             ..WorkloadBuilder::default()
@@ -189,11 +197,15 @@ impl WorkloadBuilder {
         for part in path.split('/').filter(|part| !part.is_empty()) {
             reached.push('/');
             reached.push_str(part);
-            let known = self.workload.groups.iter().position(|g| g.path == reached);
-            group = Some(GroupId(match known {
-                Some(index) => index as u32,
-                None => push(&mut self.workload.groups, GroupSpec::new(reached.clone(), group)),
-            }));
+            group = Some(match self.groups.get(&reached) {
+                Some(&known) => known,
+                None => {
+                    let new =
+                        GroupId(push(&mut self.workload.groups, GroupSpec::new(reached.clone(), group)));
+                    self.groups.insert(reached.clone(), new);
+                    new
+                }
+            });
         }
         group
     }

@@ -26,6 +26,8 @@ mod sched;
 mod task;
 mod thread;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
@@ -108,13 +110,18 @@ fn add_threads(
     let process = w.process();
     let start = w.barrier("threads_barrier", nr_threads, Duration::ZERO);
     let resources = Resources::new(global.pi_enabled, global.mem_buffer_size, tasks);
-    let is_forked = |task: &&Task| {
-        let fork = What::Fork(task.name.clone());
-        tasks.iter().flat_map(Task::events).any(|event| event.what == fork)
-    };
-    let mut next = (nr_threads..).map(SpecId);
-    let forked = tasks.iter().map(|task| if is_forked(&task) { next.next() } else { None }).collect();
-    let mut threads = Threads { file, global, tasks, resources, forked, start };
+    let forks = tasks.iter().flat_map(Task::events).filter_map(|event| match &event.what {
+        What::Fork(name) => Some(name.as_str()),
+        _ => None,
+    });
+    let forks: BTreeSet<&str> = forks.collect();
+    let is_forked = |task: &&Task| forks.contains(task.name.as_str());
+    let mut forked = BTreeMap::new();
+    for (task, spec) in tasks.iter().filter(is_forked).zip((nr_threads..).map(SpecId)) {
+        // Of several of a name the first is meant.
+        forked.entry(task.name.clone()).or_insert(spec);
+    }
+    let mut threads = Threads { file, global, resources, forked, start };
     let mut kthreads = Vec::new();
     for task in tasks {
         let mut first = None;

@@ -5,6 +5,8 @@
 //! then go through the phases; at each phase affinity, scheduling and group
 //! again, markers, events.
 
+use std::collections::BTreeMap;
+
 use schedlab_units::Duration;
 
 use super::event::{Event, What};
@@ -29,10 +31,9 @@ const NULL_WRITE: Duration = Duration::nanos(200);
 pub(super) struct Threads<'a> {
     pub file: File<'a>,
     pub global: &'a Global,
-    pub tasks: &'a [Task],
     pub resources: Resources,
-    /// The spec that a fork of each task makes, in the order of `tasks`; none if it is never forked.
-    pub forked: Vec<Option<SpecId>>,
+    /// The spec that a fork of each task makes, of those that are forked.
+    pub forked: BTreeMap<String, SpecId>,
     pub start: BarrierId,
 }
 
@@ -262,12 +263,7 @@ impl Threads<'_> {
             What::Signal(name) => vec![Op::Signal { cond: r.cond(w, name) }],
             What::Broadcast(name) => vec![Op::Broadcast { cond: r.cond(w, name) }],
             What::Barrier(name) => {
-                if self
-                    .tasks
-                    .iter()
-                    .zip(&self.forked)
-                    .any(|(t, forked)| t.name == task.name && forked.is_some())
-                {
+                if self.forked.contains_key(&task.name) {
                     return Err(bad(format!(
                         "task \"{}\" is forked, and a forked thread has no place in a barrier",
                         task.name
@@ -304,9 +300,8 @@ impl Threads<'_> {
             }
             What::Yield => vec![Op::Yield],
             What::Fork(name) => {
-                let index = self.tasks.iter().position(|task| task.name == *name);
-                let index = index.ok_or_else(|| bad(format!("there is no task \"{name}\"")))?;
-                let spec = self.forked[index].expect("a task that a fork names has a spec for its forks");
+                let spec = self.forked.get(name).copied();
+                let spec = spec.ok_or_else(|| bad(format!("there is no task \"{name}\"")))?;
                 return Ok(vec![Step::Fork(spec, r.fork_count(w, name))]);
             }
         };
