@@ -1,7 +1,7 @@
 //! Everything that is read off one run, gathered while it streams by.
 
 use schedlab_report::metrics::{
-    Busy, Counts, MarkRule, Marks, Migrations, Placements, Reasons, WakeupLatency,
+    Busy, Counts, MarkRule, Marks, Migrations, Placements, Reasons, Wakes, WakeupLatency,
 };
 use schedlab_trace::{Decided, Event, Kind, Label, Sink};
 use schedlab_units::Time;
@@ -26,6 +26,8 @@ pub struct Folds {
     pub marks: Vec<Marks>,
     /// When the workload said that it is warm: what counts begins there.
     pub steady_at: Option<Time>,
+    /// Followed once for migrations and latencies.
+    wakes: Wakes,
     steady: Label,
     explained: bool,
 }
@@ -52,6 +54,7 @@ impl Folds {
             reasons: Reasons::default(),
             marks: workload.measures.iter().map(|m| Marks::new(rule(m.rule))).collect(),
             steady_at: None,
+            wakes: Wakes::default(),
             steady: Label::new(STEADY),
             explained: true,
         }
@@ -66,6 +69,7 @@ impl Folds {
     pub fn begin_again(&mut self, now: Time) {
         self.steady_at = Some(now);
         self.counts = Counts::default();
+        self.wakes = Wakes::default();
         self.migrations = Migrations::default();
         self.latency = WakeupLatency::default();
         self.reasons = Reasons::default();
@@ -87,8 +91,10 @@ impl Sink for Folds {
             self.begin_again(event.time);
         }
         self.counts.event(event);
-        self.migrations.event(event);
-        self.latency.event(event);
+        self.migrations.event_among(event, &self.wakes);
+        if let Some(latency) = self.wakes.event(event) {
+            self.latency.waited(latency);
+        }
         self.busy.event(event);
         self.placements.event(event);
         for marks in &mut self.marks {
@@ -102,5 +108,17 @@ impl Sink for Folds {
 
     fn wants_reasons(&self) -> bool {
         self.explained
+    }
+
+    fn wants_details(&self) -> bool {
+        false
+    }
+
+    fn omitted(&mut self, number: u64, last: Time) {
+        self.counts.events += number;
+        self.busy.goes_on_to(last);
+        for marks in &mut self.marks {
+            marks.goes_on_to(last);
+        }
     }
 }

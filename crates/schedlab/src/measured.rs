@@ -49,4 +49,13 @@ impl<S: Sink> Sink for Measured<S> {
     fn wants_reasons(&self) -> bool {
         self.inner.wants_reasons()
     }
+
+    fn wants_details(&self) -> bool {
+        // How many of them belong to the prologue would not be known.
+        self.prologue != Duration::ZERO || self.inner.wants_details()
+    }
+
+    fn omitted(&mut self, number: u64, last: Time) {
+        self.inner.omitted(number, last);
+    }
 }

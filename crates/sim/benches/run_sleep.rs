@@ -1,7 +1,7 @@
 //! Two tasks per CPU that run 500 us and sleep 500 us, on 4 to 1024 CPUs, no trace kept.
 //!
-//! Prints context switches per second of this host's CPU time, and a hash of what was
-//! counted. With `--test` (as `cargo test` runs it) the input is tiny.
+//! Prints dispatches (switches to a task) and context switches (those to idle too) per second of this host's CPU
+//! time, and a hash of what was counted. With `--test` (as `cargo test` runs it) the input is tiny.
 
 mod common;
 

@@ -184,6 +184,9 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// Wakes those that were taken out of a channel's queues; the waker soon sleeps.
     fn wake_all(&mut self, cpu: CpuId) {
+        if self.woken.is_empty() {
+            return;
+        }
         let mut woken = std::mem::take(&mut self.woken);
         for task in woken.drain(..) {
             self.wake_up(cpu, Context::Task, task, true);

@@ -8,6 +8,8 @@
 
 use schedlab_machine::{EvictionClock, IdlePredictor, Rate, Work};
 use schedlab_sched::Curr;
+use schedlab_topology::CpuId;
+use schedlab_trace::Comm;
 use schedlab_units::{Duration, TaskId, Time};
 
 /// One CPU.
@@ -31,6 +33,8 @@ pub(crate) struct Cpu {
     pub resched_at: Option<Time>,
     /// What it runs as far as the trace knows.
     pub shown: Curr,
+    /// The name of its idle task.
+    pub swapper: Comm,
     /// Number of the armed event, and its time.
     pub number: u32,
     pub armed: Option<Time>,
@@ -76,8 +80,9 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     /// An idle CPU at the start of a run.
-    pub fn new(now: Time) -> Cpu {
+    pub fn new(cpu: CpuId, now: Time) -> Cpu {
         Cpu {
+            swapper: Comm::swapper(cpu),
             since: now,
             overhead: Work::NONE,
             rate: Rate::FULL,
@@ -168,7 +173,7 @@ mod tests {
 
     #[test]
     fn overhead_comes_before_work_and_remainders_are_kept() {
-        let mut cpu = Cpu::new(Time::ZERO);
+        let mut cpu = Cpu::new(CpuId(0), Time::ZERO);
         cpu.rate = Rate::of(1, 2);
         cpu.work_rate = Rate::of(1, 2);
         cpu.overhead = Work::nanos(10);

@@ -29,7 +29,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     fn emit_with(&mut self, cpu: CpuId, context: Context, pending: NeedResched, depth: u8, kind: Kind) {
         let (pid, tgid, comm) = match self.cpus[cpu].shown {
-            Curr::Idle => (Pid::IDLE, Pid::IDLE, Comm::swapper(cpu)),
+            Curr::Idle => (Pid::IDLE, Pid::IDLE, self.cpus[cpu].swapper),
             Curr::Task(task) => {
                 let entry = &self.tasks[task.index()];
                 (entry.pid, entry.tgid, entry.comm)
@@ -56,6 +56,17 @@ impl<S: Scheduler> Engine<'_, S> {
             kind,
         };
         self.told.push(Told::Event(event));
+        self.details = self.wants_details;
+    }
+
+    /// A detail happens; whether the sink does without it.
+    #[inline]
+    pub fn omits(&mut self) -> bool {
+        if self.details {
+            return false;
+        }
+        self.omitted = (self.omitted.0 + 1, self.now);
+        true
     }
 
     /// The requests that wait on a CPU.
@@ -83,7 +94,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// `sched_switch`.
     pub fn emit_switch(&mut self, cpu: CpuId, prev: Curr, prev_state: TaskState, next: Curr) {
         let side = |curr: Curr| match curr {
-            Curr::Idle => (Comm::swapper(cpu), Pid::IDLE, 120),
+            Curr::Idle => (self.cpus[cpu].swapper, Pid::IDLE, 120),
             Curr::Task(task) => {
                 let (comm, pid) = self.who(task);
                 (comm, pid, self.prio(task))
@@ -100,6 +111,9 @@ impl<S: Scheduler> Engine<'_, S> {
     /// charged first, so the event shows the requests of before that: those `pending` then.
     pub fn emit_runtime(&mut self, cpu: CpuId, context: Context, pending: NeedResched, task: TaskId) {
         if let Some(kind) = self.runtime(task) {
+            if self.omits() {
+                return;
+            }
             let depth = if context == Context::Task { 2 } else { 1 };
             self.emit_with(cpu, context, pending, depth, kind);
         }

@@ -159,6 +159,8 @@ pub(crate) struct Listens {
     pub decisions: bool,
     /// Decisions by their rules alone.
     pub reasons: bool,
+    /// Times charged and what idle CPUs do, too.
+    pub details: bool,
 }
 
 impl Listens {
@@ -167,6 +169,7 @@ impl Listens {
             events: sink.enabled(),
             decisions: sink.enabled() && sink.wants_decisions(),
             reasons: sink.enabled() && sink.wants_reasons(),
+            details: sink.enabled() && sink.wants_details(),
         }
     }
 }
@@ -244,6 +247,12 @@ pub(crate) struct Engine<'a, S> {
     pub explaining: bool,
     /// The sink counts the rules of decisions.
     pub counting: bool,
+    /// The sink wants times charged and what idle CPUs do.
+    pub wants_details: bool,
+    /// They are told: if it does, or as the first event of all, with which a trace begins.
+    pub details: bool,
+    /// How many of those were left out since the sink heard of it, and when the last one was.
+    pub omitted: (u64, Time),
     /// Whether threads of a core slow each other.
     pub smt: bool,
     /// Whether caches can be cold.
@@ -301,7 +310,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             sched,
             now: UPTIME,
             queue: Queue::new(),
-            cpus: PerCpu::new(topology.nr_cpus(), |_| Cpu::new(UPTIME)),
+            cpus: PerCpu::new(topology.nr_cpus(), |cpu| Cpu::new(cpu, UPTIME)),
             cores: vec![CoreState::default(); topology.cores().len()],
             llcs: vec![CoreState::default(); topology.llcs().len()],
             tasks: Vec::new(),
@@ -330,6 +339,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             tracing: listens.events,
             explaining: listens.decisions,
             counting: listens.reasons,
+            wants_details: listens.details,
+            details: true,
+            omitted: (0, UPTIME),
             smt: topology.is_smt() && machine.has(Mechanism::Smt),
             warmth: machine.has(Mechanism::CacheWarmth),
             clocks: crate::clock::Clocks::new(machine),
@@ -418,12 +430,27 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     /// Handles events until the run ends.
     pub fn run(&mut self, limits: Limits, sink: &mut dyn Sink) -> End {
+        let end = self.go(limits, sink);
+        let (number, last) = std::mem::replace(&mut self.omitted, (0, self.now));
+        if number > 0 {
+            sink.omitted(number, last);
+        }
+        end
+    }
+
+    fn tell(&mut self, sink: &mut dyn Sink) {
+        for told in self.told.drain(..) {
+            match told {
+                Told::Event(event) => sink.event(&event),
+                Told::Decided(decided) => sink.decided(&decided),
+            }
+        }
+    }
+
+    fn go(&mut self, limits: Limits, sink: &mut dyn Sink) -> End {
         loop {
-            for told in self.told.drain(..) {
-                match told {
-                    Told::Event(event) => sink.event(&event),
-                    Told::Decided(decided) => sink.decided(&decided),
-                }
+            if !self.told.is_empty() {
+                self.tell(sink);
             }
             if let Some(end) = self.end.take() {
                 return end;

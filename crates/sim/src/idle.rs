@@ -65,7 +65,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cpus[cpu].idle_state = state;
         self.sched.set_polling(cpu, idle.watches(state));
         self.sched.set_idle_exit_latency(cpu, state.map(|_| idle.exit_ns(state)));
-        if self.tracing {
+        if self.tracing && !self.omits() {
             let state = state.map_or(0, |state| state as u32 + 1);
             self.emit(cpu, Context::Task, Kind::CpuIdle { state, cpu });
         }
@@ -87,7 +87,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         self.sched.set_polling(cpu, true);
         self.sched.set_idle_exit_latency(cpu, None);
-        if self.tracing {
+        if self.tracing && !self.omits() {
             self.emit(cpu, Context::Task, Kind::CpuIdle { state: IDLE_EXIT, cpu });
         }
     }

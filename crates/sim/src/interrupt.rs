@@ -98,7 +98,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let idle = self.is_idle(cpu);
         if idle && self.sched.is_polling(cpu) {
             delay += self.paths.ipi_polling;
-            if self.tracing && by != cpu {
+            if self.tracing && by != cpu && !self.omits() {
                 let kind = schedlab_trace::Kind::SchedWakeIdleWithoutIpi { cpu };
                 self.emit(by, Context::Task, kind);
             }

@@ -87,7 +87,9 @@ pub struct Counts {
     pub events: u64,
     /// Context switches.
     pub switches: u64,
-    /// Of these, those in which the task gave up its CPU by itself.
+    /// Of these, those to a task; the others are to idle.
+    pub dispatches: u64,
+    /// Of all, those in which the task gave up its CPU by itself.
     pub voluntary: u64,
     /// Wake-ups.
     pub wakeups: u64,

@@ -51,6 +51,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     fn switched(&mut self, cpu: CpuId, switched: &Switched, how: Deactivate) {
         self.counts.switches += 1;
+        self.counts.dispatches += u64::from(switched.next != Curr::Idle);
         self.counts.voluntary += u64::from(switched.voluntary);
         if self.tracing {
             if self.explaining {

@@ -95,6 +95,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
         self.tracing = listens.events;
         (self.explaining, self.counting) = (listens.decisions, listens.reasons);
+        (self.details, self.wants_details) = (true, listens.details);
         self.log_balancing();
     }
 }

@@ -7,6 +7,7 @@
 use crate::decision::Decided;
 use crate::event::Event;
 use crate::read::Lost;
+use schedlab_units::Time;
 
 /// Takes events in the order in which they happen.
 pub trait Sink {
@@ -33,6 +34,15 @@ pub trait Sink {
     fn wants_reasons(&self) -> bool {
         false
     }
+
+    /// Whether it wants events besides those that say which tasks run and wait: times charged
+    /// (`sched_stat_runtime`) and what idle CPUs do (`cpu_idle`, `sched_wake_idle_without_ipi`).
+    fn wants_details(&self) -> bool {
+        true
+    }
+
+    /// Hears how many details were left out since it last heard, and when the last of them was.
+    fn omitted(&mut self, _number: u64, _last: Time) {}
 
     /// Whether any event is wanted at all.
     fn enabled(&self) -> bool {
@@ -92,6 +102,14 @@ impl<S: Sink + ?Sized> Sink for &mut S {
         (**self).wants_reasons()
     }
 
+    fn wants_details(&self) -> bool {
+        (**self).wants_details()
+    }
+
+    fn omitted(&mut self, number: u64, last: Time) {
+        (**self).omitted(number, last);
+    }
+
     fn enabled(&self) -> bool {
         (**self).enabled()
     }
@@ -120,6 +138,14 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
 
     fn wants_reasons(&self) -> bool {
         (**self).wants_reasons()
+    }
+
+    fn wants_details(&self) -> bool {
+        (**self).wants_details()
+    }
+
+    fn omitted(&mut self, number: u64, last: Time) {
+        (**self).omitted(number, last);
     }
 
     fn enabled(&self) -> bool {
@@ -153,6 +179,16 @@ impl<S: Sink> Sink for Option<S> {
 
     fn wants_reasons(&self) -> bool {
         self.as_ref().is_some_and(S::wants_reasons)
+    }
+
+    fn wants_details(&self) -> bool {
+        self.as_ref().is_some_and(S::wants_details)
+    }
+
+    fn omitted(&mut self, number: u64, last: Time) {
+        if let Some(sink) = self {
+            sink.omitted(number, last);
+        }
     }
 
     fn enabled(&self) -> bool {
@@ -196,6 +232,15 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
 
     fn wants_reasons(&self) -> bool {
         self.0.wants_reasons() || self.1.wants_reasons()
+    }
+
+    fn wants_details(&self) -> bool {
+        self.0.enabled() && self.0.wants_details() || self.1.enabled() && self.1.wants_details()
+    }
+
+    fn omitted(&mut self, number: u64, last: Time) {
+        self.0.omitted(number, last);
+        self.1.omitted(number, last);
     }
 
     fn enabled(&self) -> bool {

@@ -43,6 +43,11 @@ impl Busy {
         self.tasks.iter().filter(|(_, t)| t.ran > Duration::ZERO).map(|(pid, t)| (pid, t.comm, t.ran))
     }
 
+    /// The trace has events until then that are not told.
+    pub fn goes_on_to(&mut self, last: Time) {
+        self.last = self.last.max(last);
+    }
+
     /// Time all CPUs together ran tasks.
     pub fn total(&self) -> Duration {
         self.cpus.iter().fold(Duration::ZERO, |sum, c| sum + c.busy)

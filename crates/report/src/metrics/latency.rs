@@ -2,6 +2,7 @@
 
 use schedlab_stats::Histogram;
 use schedlab_trace::{Event, Sink};
+use schedlab_units::Duration;
 
 use super::Wakes;
 
@@ -20,10 +21,17 @@ impl Default for WakeupLatency {
     }
 }
 
+impl WakeupLatency {
+    /// A task waited so long; somebody else follows the wake-ups.
+    pub fn waited(&mut self, latency: Duration) {
+        self.histogram.record(latency.0);
+    }
+}
+
 impl Sink for WakeupLatency {
     fn event(&mut self, event: &Event) {
         if let Some(latency) = self.wakes.event(event) {
-            self.histogram.record(latency.0);
+            self.waited(latency);
         }
     }
 }

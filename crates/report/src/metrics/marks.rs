@@ -102,6 +102,11 @@ impl Marks {
         self.spans.n()
     }
 
+    /// The trace has events until then that are not told.
+    pub fn goes_on_to(&mut self, last: Time) {
+        self.end = self.end.max(last);
+    }
+
     /// Rates count from here on.
     pub fn begin_again(&mut self, now: Time) {
         self.begin = Some(now);

@@ -71,15 +71,15 @@ pub struct Causes {
 impl Causes {
     /// Follows an event; for a migration, the task moved and the cause.
     pub fn event(&mut self, event: &Event) -> Option<(Pid, Cause)> {
-        let moved = match event.kind {
-            Kind::SchedMigrateTask { pid, prio, dest_cpu, .. } => {
-                let waking = self.wakes.is_placing(event, pid);
-                Some((pid, Causes::cause(event, waking, prio, dest_cpu)))
-            }
-            _ => None,
-        };
+        let moved = Causes::of(event, &self.wakes);
         self.wakes.event(event);
         moved
+    }
+
+    /// The same where somebody else follows the wake-ups, and did not follow this event yet.
+    fn of(event: &Event, wakes: &Wakes) -> Option<(Pid, Cause)> {
+        let Kind::SchedMigrateTask { pid, prio, dest_cpu, .. } = event.kind else { return None };
+        Some((pid, Causes::cause(event, wakes.is_placing(event, pid), prio, dest_cpu)))
     }
 
     fn cause(event: &Event, waking: bool, prio: i32, dest: CpuId) -> Cause {
@@ -114,6 +114,19 @@ impl Migrations {
         self.first_event.zip(self.last).map_or(Duration::ZERO, |(first, last)| last.since(first))
     }
 
+    /// Follows an event where somebody else follows the wake-ups, and did not follow this event yet.
+    pub fn event_among(&mut self, event: &Event, wakes: &Wakes) {
+        self.first_event.get_or_insert(event.time);
+        self.count(event.time, Causes::of(event, wakes));
+    }
+
+    fn count(&mut self, time: Time, moved: Option<(Pid, Cause)>) {
+        if let Some((_, cause)) = moved {
+            self.last = Some(time);
+            self.counts[cause as usize] += 1;
+        }
+    }
+
     /// How many a cause moved.
     pub fn of(&self, cause: Cause) -> u64 {
         self.counts[cause as usize]
@@ -128,10 +141,8 @@ impl Migrations {
 impl Sink for Migrations {
     fn event(&mut self, event: &Event) {
         self.first_event.get_or_insert(event.time);
-        if let Some((_, cause)) = self.causes.event(event) {
-            self.last = Some(event.time);
-            self.counts[cause as usize] += 1;
-        }
+        let moved = self.causes.event(event);
+        self.count(event.time, moved);
     }
 }
 

@@ -28,7 +28,8 @@ pub fn measure(
     let spent = cpu_seconds() - begin;
     let counts = outcome.counts;
     println!(
-        "{name}: {:>6.2} M switches/s, {:>6.2} M events/s, {:>9} switches in {:>8.3} s, {:>5} MB, hash {:016x}",
+        "{name}: {:>6.2} M dispatches/s, {:>6.2} M switches/s, {:>6.2} M events/s, {:>9} switches in {:>8.3} s, {:>5} MB, hash {:016x}",
+        counts.dispatches as f64 / spent / 1e6,
         counts.switches as f64 / spent / 1e6,
         counts.events as f64 / spent / 1e6,
         counts.switches,
