@@ -64,6 +64,14 @@ impl Comm {
         Comm(up_to_nul(bytes))
     }
 
+    /// The name as a record has it, up to its first NUL.
+    #[inline]
+    pub(crate) fn of_record(bytes: &[u8; COMM_LEN]) -> Comm {
+        let mut bytes = *bytes;
+        bytes[COMM_LEN - 1] = 0;
+        Comm(up_to_nul(bytes))
+    }
+
     /// The name in front of a text, which goes on behind it: [`Comm::new`] of so many bytes, taken
     /// at once where there are enough.
     #[inline(always)]

@@ -6,6 +6,7 @@
 
 pub(crate) mod format;
 pub(crate) mod page;
+mod quick;
 pub(crate) mod record;
 pub(crate) mod symbols;
 pub(crate) mod tracepoints;

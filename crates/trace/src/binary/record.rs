@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use schedlab_units::Pid;
 
 use super::format::{FieldFormat, FieldKind, Format, States};
+use super::quick::Quick;
 use super::symbols::Symbols;
 use super::{Endian, until_nul};
 use crate::args::parse_mark;
@@ -29,6 +30,7 @@ struct Entry {
     /// Offset and size of flags, preemption count and task.
     common: [(usize, usize); 3],
     sort: Sort,
+    quick: Option<Quick>,
     /// From what the fields of the vocabulary are answered, in the order in which they are asked for.
     answers: Vec<Answer>,
 }
@@ -57,7 +59,7 @@ struct Answer {
 }
 
 impl Entry {
-    fn new(format: Format) -> Entry {
+    fn new(format: Format, endian: Endian) -> Entry {
         let common = |name: &str, offset: usize, size: usize| {
             format.field(name).map_or((offset, size), |field| (field.offset, field.size))
         };
@@ -71,7 +73,8 @@ impl Entry {
             _ => Sort::Unknown,
         };
         drop(own);
-        Entry { states: format.states(), common, sort, answers: Vec::new(), format }
+        let quick = Quick::of(&format, endian);
+        Entry { states: format.states(), common, sort, quick, answers: Vec::new(), format }
     }
 }
 
@@ -124,22 +127,38 @@ impl Formats {
         if self.by_id.len() <= id {
             self.by_id.resize(id + 1, None);
         }
-        self.by_id[id] = Some(Box::new(Entry::new(format)));
+        self.by_id[id] = Some(Box::new(Entry::new(format, self.endian)));
         true
     }
 
     /// Reads a record. An error says what is wrong with it.
     pub fn decode(&mut self, record: &[u8]) -> Result<Decoded, String> {
+        self.read(record, true)
+    }
+
+    /// The same for tests of [`Quick`].
+    #[cfg(test)]
+    pub fn decode_field_by_field(&mut self, record: &[u8]) -> Result<Decoded, String> {
+        self.read(record, false)
+    }
+
+    #[inline]
+    fn read(&mut self, record: &[u8], at_once: bool) -> Result<Decoded, String> {
         let common =
             |(offset, size)| self.endian.uint_at(record, offset, size).ok_or("a record is too short");
         let id = common((0, 2))? as u16;
         let Some(Some(entry)) = self.by_id.get_mut(usize::from(id)) else {
             return Err(format!("no format for event {id}"));
         };
-        let Entry { format, states, common: places, sort, answers } = &mut **entry;
+        let Entry { format, states, common: places, sort, quick, answers } = &mut **entry;
         let [flags, preempt_count, pid] = *places;
         let (flags, preempt_count) = (common(flags)? as u8, common(preempt_count)? as u8);
         let pid = common(pid)? as i32;
+        let flags = Flags::from_record(flags, preempt_count);
+        let quick = quick.as_ref().filter(|_| at_once);
+        if let Some(kind) = quick.and_then(|quick| quick.read(record, states)) {
+            return Ok(Decoded { pid: Pid(pid), flags, kind });
+        }
         let mut reader = Reader { endian: self.endian, record, states, symbols: &mut self.symbols };
         let kind = match sort {
             Sort::Print => reader.print(format),
@@ -148,7 +167,7 @@ impl Formats {
             Sort::Unknown => Some(Kind::Unknown(Unknown::new(&format.name, &reader.text(format)))),
         };
         let kind = kind.ok_or_else(|| format!("the fields of {} are not whole", format.name))?;
-        Ok(Decoded { pid: Pid(pid), flags: Flags::from_record(flags, preempt_count), kind })
+        Ok(Decoded { pid: Pid(pid), flags, kind })
     }
 }
 

@@ -1,7 +1,8 @@
 //! One stream of records from one per CPU, in the order of their times.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -14,7 +15,8 @@ pub(super) type Queue = VecDeque<(Time, Record)>;
 /// Merges the CPUs' records. Whoever knows the file fills a CPU's queue when it is empty.
 #[derive(Debug, Default)]
 pub(super) struct Merge {
-    queues: BTreeMap<CpuId, Queue>,
+    /// By CPU.
+    queues: Vec<Queue>,
     /// The time of each CPU's next record.
     next: BinaryHeap<Reverse<(Time, CpuId)>>,
     last: Time,
@@ -27,7 +29,10 @@ impl Merge {
         cpu: CpuId,
         fill: impl FnOnce(&mut Queue) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let queue = self.queues.entry(cpu).or_default();
+        if self.queues.len() <= cpu.index() {
+            self.queues.resize_with(cpu.index() + 1, Queue::default);
+        }
+        let queue = &mut self.queues[cpu.index()];
         fill(queue)?;
         if let Some((time, _)) = queue.front() {
             self.next.push(Reverse((*time, cpu)));
@@ -41,14 +46,16 @@ impl Merge {
         &mut self,
         fill: impl FnOnce(CpuId, &mut Queue) -> Result<(), Error>,
     ) -> Result<Option<Record>, Error> {
-        let Some(Reverse((time, cpu))) = self.next.pop() else { return Ok(None) };
-        let queue = self.queues.get_mut(&cpu).expect("only CPUs with records are waiting");
+        let Some(mut first) = self.next.peek_mut() else { return Ok(None) };
+        let Reverse((time, cpu)) = *first;
+        let queue = &mut self.queues[cpu.index()];
         let (_, record) = queue.pop_front().expect("only CPUs with records are waiting");
         if queue.is_empty() {
             fill(cpu, queue)?;
         }
-        if let Some((time, _)) = queue.front() {
-            self.next.push(Reverse((*time, cpu)));
+        match queue.front() {
+            Some((time, _)) => *first = Reverse((*time, cpu)),
+            None => _ = PeekMut::pop(first),
         }
         if time < self.last && matches!(record, Record::Event(_)) {
             return Ok(Some(Record::Gap(Gap::out_of_order(cpu, time))));

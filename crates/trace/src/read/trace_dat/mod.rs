@@ -85,8 +85,9 @@ impl<R: Read + Seek> Reader<R> {
             failed: false,
         };
         let mut merge = Merge::default();
-        for cpu in reader.sources.keys().copied().collect::<Vec<_>>() {
-            merge.start(cpu, |queue| reader.fill(cpu, queue))?;
+        let Reader { input, meta, clock, sources, .. } = &mut reader;
+        for (&cpu, source) in sources.iter_mut() {
+            merge.start(cpu, |queue| fill(cpu, source, input, *clock, meta, queue))?;
         }
         reader.merge = merge;
         Ok(reader)
@@ -101,22 +102,28 @@ impl<R: Read + Seek> Reader<R> {
         if let Some(record) = self.first.pop() {
             return Ok(Some(record));
         }
-        let mut merge = std::mem::take(&mut self.merge);
-        let record = merge.pop(|cpu, queue| self.fill(cpu, queue));
-        self.merge = merge;
-        record
+        let Reader { input, meta, clock, sources, merge, .. } = self;
+        merge.pop(|cpu, queue| match sources.get_mut(&cpu) {
+            Some(source) => fill(cpu, source, input, *clock, meta, queue),
+            None => Ok(()),
+        })
     }
+}
 
-    /// Decodes pages of a CPU until there is a record, or no page more.
-    fn fill(&mut self, cpu: CpuId, queue: &mut Queue) -> Result<(), Error> {
-        let Some(source) = self.sources.get_mut(&cpu) else { return Ok(()) };
-        while queue.is_empty() {
-            let Some((at, page)) = source.page(&mut self.input, self.meta.layout.page_size)? else { break };
-            let decoder = PageDecoder { cpu, at, clock: self.clock, meta: &mut self.meta };
-            decoder.decode(page, queue);
-        }
-        Ok(())
+/// Decodes pages of a CPU until there is a record, or no page more.
+fn fill<R: Read + Seek>(
+    cpu: CpuId,
+    source: &mut Source,
+    input: &mut R,
+    clock: Clock,
+    meta: &mut Meta,
+    queue: &mut Queue,
+) -> Result<(), Error> {
+    while queue.is_empty() {
+        let Some((at, page)) = source.page(input, meta.layout.page_size)? else { break };
+        PageDecoder { cpu, at, clock, meta }.decode(page, queue);
     }
+    Ok(())
 }
 
 impl<R: Read + Seek> Iterator for Reader<R> {
@@ -131,6 +138,9 @@ impl<R: Read + Seek> Iterator for Reader<R> {
         record
     }
 }
+
+/// What trace-cmd calls idle tasks.
+const IDLE: Comm = Comm::new(b"<idle>");
 
 /// Decodes one page of a CPU.
 struct PageDecoder<'a> {
@@ -166,7 +176,7 @@ impl PageDecoder<'_> {
                     pid: decoded.pid,
                     tgid: None,
                     comm: match decoded.pid {
-                        Pid::IDLE => Comm::from("<idle>"),
+                        Pid::IDLE => IDLE,
                         pid => self.meta.comms.get(&pid).copied().unwrap_or_default(),
                     },
                     flags: decoded.flags,
