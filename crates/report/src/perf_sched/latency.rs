@@ -13,6 +13,7 @@ use schedlab_trace::{Event, Kind, Sink, TaskState};
 use schedlab_units::{Duration, Pid, Time};
 use serde::Serialize;
 
+use super::by_pid::ByPid;
 use super::names::Names;
 use super::seconds;
 
@@ -112,7 +113,7 @@ pub struct LatencyTotal {
 #[derive(Clone, Debug, Default)]
 pub struct Latency {
     names: Names,
-    tasks: BTreeMap<Pid, Task>,
+    tasks: ByPid<Task>,
     cpus: Vec<Cpu>,
     has_wakeup: bool,
     has_runtime: bool,
@@ -165,7 +166,7 @@ impl Latency {
     /// The lines, tasks of one name together unless `per_pid`, in the order of the keys.
     pub fn rows(&self, reading: Reading, per_pid: bool, keys: &[SortKey]) -> Vec<LatencyRow> {
         let reading = self.index(reading);
-        let rows = self.tasks.iter().map(|(pid, task)| self.row(*pid, task, reading));
+        let rows = self.tasks.in_order().into_iter().map(|(pid, task)| self.row(pid, task, reading));
         let mut rows: Vec<(LatencyRow, Duration)> = if per_pid {
             rows.rev().collect()
         } else {
@@ -290,7 +291,7 @@ impl Latency {
 
     /// A task; the idle ones are not listed.
     fn task(&mut self, pid: Pid) -> Option<&mut Task> {
-        (pid != Pid::IDLE).then(|| self.tasks.entry(pid).or_default())
+        (pid != Pid::IDLE).then(|| self.tasks.of(pid))
     }
 }
 

@@ -7,6 +7,7 @@
 //! A table with one line per task is a fold that is rendered at the end; one with a line
 //! per switch hands out its rows as they come, and nothing grows with the length of a trace.
 
+mod by_pid;
 mod latency;
 mod map;
 mod names;
@@ -18,16 +19,59 @@ pub use timehist::{
     CpuIdleRow, RunRow, SwitchRow, Timehist, TimehistOptions, TimehistRow, TimehistSummary, TimehistTotals,
 };
 
-use schedlab_units::{Duration, Time};
+use schedlab_units::{Duration, Pid, Time};
 
 /// Seconds with six decimals, the rest cut off.
 fn seconds(time: Time) -> String {
-    format!("{}.{:06}", time.0 / 1_000_000_000, time.0 % 1_000_000_000 / 1_000)
+    let mut text = String::new();
+    push_seconds(&mut text, time, 0);
+    text
+}
+
+/// The same, behind spaces up to `width` places.
+fn push_seconds(out: &mut String, time: Time, width: usize) {
+    push_number(out, time.0 / 1_000_000_000, width.saturating_sub(7), b' ');
+    out.push('.');
+    push_number(out, time.0 % 1_000_000_000 / 1_000, 6, b'0');
 }
 
 /// Milliseconds with three decimals, the rest cut off.
 fn millis(span: Duration, width: usize) -> String {
-    format!("{:width$}.{:03}", span.0 / 1_000_000, span.0 % 1_000_000 / 1_000)
+    let mut text = String::new();
+    push_millis(&mut text, span, width);
+    text
+}
+
+/// The same, their whole part behind spaces up to `width` places.
+fn push_millis(out: &mut String, span: Duration, width: usize) {
+    push_number(out, span.0 / 1_000_000, width, b' ');
+    out.push('.');
+    push_number(out, span.0 % 1_000_000 / 1_000, 3, b'0');
+}
+
+/// A task's number.
+fn push_pid(out: &mut String, pid: Pid) {
+    if pid.0 < 0 {
+        out.push('-');
+    }
+    push_number(out, pid.0.unsigned_abs().into(), 0, b' ');
+}
+
+/// A number of at least `width` places, filled up in front. A table has millions of them, and `format!` takes ten times as
+/// long.
+fn push_number(out: &mut String, mut number: u64, width: usize, fill: u8) {
+    let mut places = [fill; 20];
+    let mut first = places.len();
+    loop {
+        first -= 1;
+        places[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    let first = first.min(places.len() - width.min(places.len()));
+    out.push_str(std::str::from_utf8(&places[first..]).expect("digits are ASCII"));
 }
 
 #[cfg(test)]

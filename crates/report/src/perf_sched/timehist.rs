@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 
 use schedlab_stats::Moments;
 use schedlab_topology::CpuId;
-use schedlab_trace::{Event, Kind, Sink, TaskState};
+use schedlab_trace::{Comm, Event, Kind, Sink, TaskState};
 use schedlab_units::{Duration, Pid, Time};
 use serde::Serialize;
 
+use super::by_pid::ByPid;
 use super::names::{Name, Names};
-use super::{millis, seconds};
+use super::{millis, push_millis, push_number, push_pid, push_seconds};
 
 /// What is shown of a trace.
 #[derive(Clone, Debug, Default)]
@@ -104,7 +105,7 @@ pub struct Timehist<F> {
     names: Names,
     /// The last switch on each CPU.
     switched: BTreeMap<CpuId, Time>,
-    tasks: BTreeMap<Pid, Task>,
+    tasks: ByPid<Task>,
     idle: BTreeMap<CpuId, Task>,
     nr_cpus: u16,
     nr_switches: u64,
@@ -133,7 +134,7 @@ impl<F: FnMut(&TimehistRow)> Timehist<F> {
             options,
             names: Names::default(),
             switched: BTreeMap::new(),
-            tasks: BTreeMap::new(),
+            tasks: ByPid::default(),
             idle: BTreeMap::new(),
             nr_switches: 0,
             has_waking: false,
@@ -145,10 +146,10 @@ impl<F: FnMut(&TimehistRow)> Timehist<F> {
 
     /// The summary of what was seen so far.
     pub fn summary(&self) -> TimehistSummary {
-        let row = |(pid, task): (&Pid, &Task)| {
-            let name = self.names.of(*pid);
+        let row = |(pid, task): (Pid, &Task)| {
+            let name = self.names.of(pid);
             RunRow {
-                task: task_name(*pid, name),
+                task: task_name(pid, name),
                 parent: name.parent.map_or(-1, |parent| parent.0),
                 runs: task.runs.n(),
                 run_ns: task.run.0,
@@ -160,7 +161,8 @@ impl<F: FnMut(&TimehistRow)> Timehist<F> {
                 terminated: name.dead,
             }
         };
-        let tasks = self.tasks.iter().filter(|(pid, task)| self.options.has_task(**pid) && task.runs.n() > 0);
+        let tasks = self.tasks.in_order().into_iter();
+        let tasks = tasks.filter(|(pid, task)| self.options.has_task(*pid) && task.runs.n() > 0);
         let (terminated, tasks): (Vec<RunRow>, Vec<RunRow>) = tasks.map(row).partition(|row| row.terminated);
         let span = self.end.since(self.begin.unwrap_or(self.end));
         let idle = |cpu: u16| {
@@ -189,7 +191,7 @@ impl<F: FnMut(&TimehistRow)> Timehist<F> {
     }
 
     /// A task leaves its CPU.
-    fn switch(&mut self, event: &Event, prev: Pid, state: TaskState, next: (Pid, String)) {
+    fn switch(&mut self, event: &Event, prev: Pid, state: TaskState, next: (Pid, Comm)) {
         let since = self.switched.insert(event.cpu, event.time);
         let shown_since = since.map(|since| since.max(self.options.start.unwrap_or(since)));
         let time = event.time.min(self.options.stop.unwrap_or(event.time));
@@ -198,7 +200,7 @@ impl<F: FnMut(&TimehistRow)> Timehist<F> {
 
         let task = match prev {
             Pid::IDLE => self.idle.entry(event.cpu).or_default(),
-            pid => self.tasks.entry(pid).or_default(),
+            pid => self.tasks.of(pid),
         };
         let stretch = task.stretch(shown_since, time);
         task.left = Some(event.time);
@@ -230,12 +232,12 @@ impl<F: FnMut(&TimehistRow)> Timehist<F> {
             delay_ns: stretch.delay.0,
             run_ns: stretch.run.0,
             state: letter,
-            next: format!("{comm}[{next}]"),
+            next: task_name(next, Name { comm, ..Name::default() }),
         }));
     }
 
     fn wakeup(&mut self, event: &Event, pid: Pid) {
-        self.tasks.entry(pid).or_default().ready.get_or_insert(event.time);
+        self.tasks.of(pid).ready.get_or_insert(event.time);
         if self.options.wakeups && self.is_shown(event, pid) {
             let (task, woken) = (self.current(event), task_name(pid, self.names.of(pid)));
             let (time_ns, cpu) = (event.time.0, event.cpu.0);
@@ -291,7 +293,7 @@ impl<F: FnMut(&TimehistRow)> Sink for Timehist<F> {
         match event.kind {
             Kind::SchedSwitch { prev_pid, prev_state, next_comm, next_pid, .. } => {
                 self.nr_cpus = self.nr_cpus.max(event.cpu.0 + 1);
-                self.switch(event, prev_pid, prev_state, (next_pid, next_comm.to_string()));
+                self.switch(event, prev_pid, prev_state, (next_pid, next_comm));
             }
             Kind::SchedWaking { pid, .. } => {
                 self.has_waking = true;
@@ -301,7 +303,7 @@ impl<F: FnMut(&TimehistRow)> Sink for Timehist<F> {
             Kind::SchedWakeup { pid, .. } if !self.has_waking => self.wakeup(event, pid),
             Kind::SchedWakeupNew { pid, .. } => self.wakeup(event, pid),
             Kind::SchedMigrateTask { pid, orig_cpu, dest_cpu, .. } => {
-                self.tasks.entry(pid).or_default().migrations += 1;
+                self.tasks.of(pid).migrations += 1;
                 if self.options.migrations && self.is_shown(event, pid) {
                     let row = TimehistRow::Migration {
                         time_ns: event.time.0,
@@ -357,11 +359,16 @@ impl TimehistOptions {
     }
 
     fn switch_line(&self, row: &SwitchRow) -> String {
-        let time = |ns| millis(Duration(ns), 6);
         let mut line = head(row.time_ns, row.cpu, &row.task);
-        line += &format!(" {} {} {} ", time(row.wait_ns), time(row.delay_ns), time(row.run_ns));
+        for ns in [row.wait_ns, row.delay_ns, row.run_ns] {
+            line.push(' ');
+            push_millis(&mut line, Duration(ns), 6);
+        }
+        line.push(' ');
         if self.state {
-            line += &format!(" {:>5} ", row.state);
+            line.push_str("     ");
+            line.push(row.state);
+            line.push(' ');
         }
         if self.next {
             line += &format!(" {:TASK$}", format!("next: {}", row.next));
@@ -373,15 +380,28 @@ impl TimehistOptions {
 }
 
 fn head(time_ns: u64, cpu: u16, task: &str) -> String {
-    format!("{:>15} [{cpu:04}]  {task:TASK$}", seconds(Time(time_ns)))
+    let mut line = String::with_capacity(128);
+    push_seconds(&mut line, Time(time_ns), 15);
+    line.push_str(" [");
+    push_number(&mut line, cpu.into(), 4, b'0');
+    line.push_str("]  ");
+    line.push_str(task);
+    let len = if task.is_ascii() { task.len() } else { task.chars().count() };
+    line.extend(std::iter::repeat_n(' ', TASK.saturating_sub(len)));
+    line
 }
 
 /// `make[71]`, or `java[72/70]` for a thread.
 fn task_name(pid: Pid, name: Name) -> String {
-    match name.tgid {
-        Some(tgid) if tgid != pid => format!("{}[{pid}/{tgid}]", name.comm),
-        _ => format!("{}[{pid}]", name.comm),
+    let mut text = name.comm.to_str_lossy().into_owned();
+    text.push('[');
+    push_pid(&mut text, pid);
+    if let Some(tgid) = name.tgid.filter(|tgid| *tgid != pid) {
+        text.push('/');
+        push_pid(&mut text, tgid);
     }
+    text.push(']');
+    text
 }
 
 fn letter(state: TaskState) -> char {
