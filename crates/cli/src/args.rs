@@ -369,8 +369,10 @@ pub enum TraceFormat {
     Ftrace,
     /// The text of tracefs, with the decisions and their reasons.
     FtraceDecisions,
-    /// The file of trace-cmd and KernelShark, with the decisions and their reasons.
+    /// The file of trace-cmd and KernelShark.
     TraceDat,
+    /// The same with the decisions and their reasons, more than twice as large.
+    TraceDatDecisions,
     /// The file of perf, with the decisions and their reasons.
     PerfData,
     /// Perfetto protobuf, with the decisions, their reasons and candidates attached.

@@ -44,8 +44,11 @@ pub fn write(
             feed(&mut writer)?;
             writer.finish().map(drop)
         }
-        TraceFormat::TraceDat => {
-            let mut writer = write::TraceDat::new(out, tempfile::tempfile()?, nr_cpus).with_decisions();
+        TraceFormat::TraceDat | TraceFormat::TraceDatDecisions => {
+            let mut writer = write::TraceDat::new(out, tempfile::tempfile()?, nr_cpus);
+            if format == TraceFormat::TraceDatDecisions {
+                writer = writer.with_decisions();
+            }
             feed(&mut writer)?;
             writer.finish().map(drop)
         }
