@@ -15,8 +15,8 @@ use schedlab_units::{Duration, TaskId, Time};
 
 use crate::{
     BalanceDecision, Candidate, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately,
-    MigrationCause, NeedResched, NewTask, Placement, Policy, PreemptDecision, Prices, Reason, Sched, SeId, Switched,
-    Task, TaskState, TgId, Ticked, Wakeup, WakeupDecision,
+    MigrationCause, NeedResched, NewTask, Placement, Policy, PreemptDecision, Prices, Reason, Sched, SeId,
+    Switched, Task, TaskState, TgId, Ticked, Wakeup, WakeupDecision,
 };
 
 /// Where a decider leaves the CPUs that it did not take, if anybody asks.
