@@ -22,4 +22,5 @@ step cargo test --workspace --locked --quiet
 step fuzz/run.sh --short
 step tools/same-bytes.sh
 step cargo run --quiet --locked --release --package schedlab-cli -- reproduce --quick
+step cargo xtask instructions --check
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --quiet

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the real tools that tests compare with: trace-cmd, perf, hwloc and the
-# schema of the perfetto Python package; and the C++ compiler that libFuzzer is built with.
+# schema of the perfetto Python package; the C++ compiler that libFuzzer is built with; and valgrind, which counts instructions.
 # What cannot be installed is left out with a line that says so; tests that need it then skip themselves, also with a line.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,6 +12,7 @@ command -v perf >/dev/null 2>&1 || packages="$packages linux-perf"
 command -v lstopo-no-graphics >/dev/null 2>&1 || packages="$packages hwloc-nox"
 command -v c++ >/dev/null 2>&1 || packages="$packages g++"
 command -v python3 >/dev/null 2>&1 || packages="$packages python3"
+command -v valgrind >/dev/null 2>&1 || packages="$packages valgrind"
 python3 -c 'import venv, ensurepip' 2>/dev/null || packages="$packages python3-venv"
 if [ -n "$packages" ]; then
     if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then

@@ -1,12 +1,13 @@
 //! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`,
 //! `cargo xtask fidelity`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`,
-//! `cargo xtask switches`, `cargo xtask effects`, `cargo xtask rules`.
+//! `cargo xtask switches`, `cargo xtask effects`, `cargo xtask rules`, `cargo xtask instructions`.
 
 mod change;
 mod disagreements;
 mod effects;
 mod fidelity;
 mod fidelity_loop;
+mod instructions;
 mod kernel_map;
 mod links;
 mod near;
@@ -23,6 +24,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let verb = std::env::args().nth(1).unwrap_or_default();
     let result = match verb.as_str() {
+        "instructions" => instructions::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "kernel-map" => kernel_map::write(),
         "effects" => effects::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "fidelity" => fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
         "rules" => rules::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "switches" => switches::run(),
         "tidy" => tidy::check(),
-        _ => Err("usage: cargo xtask tidy | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..]"
+        _ => Err("usage: cargo xtask tidy | instructions [--check | --write] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..]"
             .to_string()),
     };
     match result {
