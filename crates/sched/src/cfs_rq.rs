@@ -245,6 +245,8 @@ pub struct CfsRq {
     pub runtime_remaining: i64,
     /// When the period ends in which some of it was taken, ns.
     pub runtime_expires: u64,
+    /// How often the pool had been filled by then.
+    pub expires_seq: u64,
     /// Out of run time.
     pub throttled: bool,
     /// Throttled ancestors, itself included.
@@ -303,6 +305,7 @@ impl CfsRq {
             runtime_enabled: false,
             runtime_remaining: 0,
             runtime_expires: 0,
+            expires_seq: 0,
             throttled: false,
             throttle_count: 0,
             throttled_limbo: Vec::new(),

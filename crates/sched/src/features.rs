@@ -165,6 +165,7 @@ features! {
     AttachAtFork "ATTACH_AT_FORK" "A new task's load is attached before it is first queued." "post_init_entity_util_avg(), up to v5.19" [1 1 1 0 0 0 0 0];
     ScaleDownFloor "SCALE_DOWN_FLOOR" "A scaled-down weight is at least 2." "scale_load_down(), v5.7" [0 0 1 1 1 1 1 1];
     BlockedUpdateTg "BLOCKED_UPDATE_TG" "Ageing blocked load writes the parent group's load average." "__update_blocked_fair(), v5.14" [0 0 1 1 1 1 1 1];
+    AttachLists "ATTACH_LISTS" "A queue to which an entity is attached is one of those whose averages are aged, whether anything is queued there or not." "propagate_entity_cfs_rq(), v5.13 and stable 5.10; commit 0258bdfaff5b" [0 0 1 1 1 1 1 1];
     GroupLoadMax "GROUP_LOAD_MAX" "A group's share counts the larger of queued weight and average load." "calc_group_shares(), v4.15" [0 1 1 1 1 1 1 1];
     ReweightIfChanged "REWEIGHT_IF_CHANGED" "A group entity is re-weighted only when its shares changed." "update_cfs_group(), v6.6" [0 0 0 0 0 1 1 1];
     KeepEmptyWeight "KEEP_EMPTY_WEIGHT" "A group that becomes empty on a CPU keeps its entity's weight." "update_cfs_group(), v6.12" [0 0 0 0 0 0 1 1];

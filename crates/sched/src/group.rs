@@ -39,6 +39,8 @@ pub struct Bandwidth {
     pub period_expires: u64,
     /// When the period ends for which the pool was filled last, ns.
     pub runtime_expires: u64,
+    /// How often it was filled.
+    pub expires_seq: u64,
     /// When the timer that hands out returned time expires, ns; none if it does not run.
     pub slack_expires: Option<u64>,
     /// Periods over, periods with throttling, as `cpu.stat` counts them.
@@ -62,6 +64,7 @@ impl Default for Bandwidth {
             period_active: false,
             period_expires: 0,
             runtime_expires: 0,
+            expires_seq: 0,
             slack_expires: None,
             nr_periods: 0,
             nr_throttled: 0,

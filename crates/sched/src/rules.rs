@@ -122,6 +122,8 @@ rules! {
         TargetLast "target_last",
         /// The previous CPU's, before the scan, if no core is idle.
         PrevFirst "prev_first",
+        /// Nobody's (v5.12).
+        None "none",
     } [TargetLast TargetLast PrevFirst PrevFirst PrevFirst PrevFirst PrevFirst PrevFirst];
 
     asym_fits: AsymFits "ASYM_FITS" "How a task is fitted to a CPU on asymmetric machines." "asym_fits_cpu(), select_idle_capacity()" {
@@ -337,9 +339,11 @@ rules! {
         Deadline "deadline",
     } [Slice Slice Slice Slice Slice Slice Slice Deadline];
 
-    bandwidth_slices: BandwidthSlices "BANDWIDTH_SLICES" "For how long the time is good that a CPU took of a group's quota." "expire_cfs_rq_runtime(), __return_cfs_rq_runtime(), start_cfs_slack_bandwidth(), v5.3, v5.4" {
+    bandwidth_slices: BandwidthSlices "BANDWIDTH_SLICES" "For how long the time is good that a CPU took of a group's quota." "expire_cfs_rq_runtime(), __return_cfs_rq_runtime(), start_cfs_slack_bandwidth(), v4.13, v4.18, v5.4" {
         /// It is given back only in the period in which it was taken, and each time puts off that it is handed out.
         Period "period",
+        /// It is lost, too, once the pool was filled again (v4.18 to v5.3).
+        Lost "lost",
         /// Until it is used; it is handed out a while after the first was given back.
         Used "used",
     } [Period Used Used Used Used Used Used Used];

@@ -201,7 +201,7 @@ impl Sched {
     }
 
     /// How many CPUs are online.
-    fn nr_online(&self) -> usize {
+    pub(crate) fn nr_online(&self) -> usize {
         self.rqs.iter().filter(|(_, rq)| rq.online).count()
     }
 

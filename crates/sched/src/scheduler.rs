@@ -15,8 +15,8 @@ use schedlab_units::{Duration, TaskId, Time};
 
 use crate::{
     BalanceDecision, Candidate, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately,
-    MigrationCause, NeedResched, NewTask, Placement, Policy, PreemptDecision, Prices, Reason, Sched, SeId,
-    Switched, Task, TaskState, TgId, Ticked, Wakeup, WakeupDecision,
+    MigrationCause, NeedResched, NewTask, Placement, Policy, PreemptDecision, Prices, Reason, Scaled, Sched,
+    SeId, Switched, Task, TaskState, TgId, Ticked, Wakeup, WakeupDecision,
 };
 
 /// Where a decider leaves the CPUs that it did not take, if anybody asks.
@@ -187,6 +187,8 @@ pub trait Scheduler {
     fn new_group(&mut self, parent: TgId, shares: u64, creator: CpuId, now: Time) -> TgId;
     /// Its tasks run only where nobody else would.
     fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time);
+    /// A group's weight, 1024 << 10 for a weight of 100.
+    fn set_shares(&mut self, tg: TgId, shares: u64, now: Time);
     /// Its quota, period and burst, ns.
     fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time);
     /// A task goes to a group.
@@ -279,6 +281,7 @@ impl Scheduler for Sched {
         mut fn run_rebalance_domains(&mut self, cpu: CpuId, now: Time);
         mut fn new_group(&mut self, parent: TgId, shares: u64, creator: CpuId, now: Time) -> TgId;
         mut fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time);
+        mut fn set_shares(&mut self, tg: TgId, shares: u64, now: Time);
         mut fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time);
         mut fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time);
         mut fn period_timer(&mut self, tg: TgId, cpu: CpuId, now: Time) -> Option<Time>;
@@ -298,7 +301,10 @@ impl Scheduler for Sched {
         &self.kernel
     }
     fn switch(&mut self, part: &str) -> Result<(), KernelError> {
-        self.kernel.switch(part)
+        self.kernel.switch(part)?;
+        // Numbers that go by how many CPUs there are follow at once.
+        self.scaled = Scaled::new(&self.kernel.tunables, self.nr_online());
+        Ok(())
     }
     #[inline]
     fn domains(&self) -> &Domains {

@@ -18,6 +18,8 @@ pub enum Lately {
     Quiet,
     /// Somebody worked, and balanced for the idle.
     AtWork,
+    /// The domains were built at this moment: no pass was made yet, and each is due after its shortest interval.
+    Fresh,
 }
 
 impl Sched {
@@ -51,6 +53,15 @@ impl Sched {
     /// between two passes of a busy CPU, else less than that of an idle one.
     pub fn was_balanced(&mut self, at: Time, lately: Lately, mut draw: impl FnMut() -> u64) {
         let jiffy = self.jiffies(at);
+        if lately == Lately::Fresh {
+            for sd in &mut self.domains.sds {
+                (sd.balance_interval, sd.last_balance) = (sd.min_interval, jiffy);
+            }
+            for (_, rq) in self.rqs.iter_mut() {
+                rq.next_balance = jiffy;
+            }
+            return;
+        }
         for id in 0..self.domains.sds.len() {
             let sd = &mut self.domains.sds[id];
             // Passes that found nothing to do have doubled it as far as it goes.

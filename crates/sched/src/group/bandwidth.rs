@@ -65,6 +65,7 @@ impl Sched {
         if let Some(quota) = pool.quota {
             pool.runtime = (pool.runtime + quota).min(quota + pool.burst);
             pool.runtime_expires = now.0 + pool.period;
+            pool.expires_seq += 1;
         }
     }
 
@@ -115,10 +116,17 @@ impl Sched {
                 pool.idle = false;
             }
         }
-        let expires = self.tg(tg).bandwidth.runtime_expires;
+        let pool = &self.tg(tg).bandwidth;
+        let (expires, expires_seq) = (pool.runtime_expires, pool.expires_seq);
+        let by_number = self.kernel.rules.bandwidth_slices == BandwidthSlices::Lost;
         let queue = self.cfs_mut(cfs);
         queue.runtime_remaining += amount as i64;
-        queue.runtime_expires = queue.runtime_expires.max(expires);
+        if !by_number {
+            queue.runtime_expires = queue.runtime_expires.max(expires);
+        } else if queue.expires_seq != expires_seq {
+            queue.runtime_expires = expires;
+        }
+        queue.expires_seq = expires_seq;
         queue.runtime_remaining > 0
     }
 
@@ -211,7 +219,7 @@ impl Sched {
         queue.runtime_remaining -= slack;
         let may_return = self.may_return(cfs);
         let (slice, now) = (self.bandwidth_slice(), self.rqs[cpu].clock);
-        let put_off = self.kernel.rules.bandwidth_slices == BandwidthSlices::Period;
+        let put_off = self.kernel.rules.bandwidth_slices != BandwidthSlices::Used;
         let pool = &mut self.tgs[tg.0 as usize].bandwidth;
         if pool.quota.is_none() || !may_return {
             return;

@@ -2,17 +2,19 @@
 //!
 //! It was meant to be lost: a group shall not save time on one CPU for the next period. But whether its period is over
 //! was asked the wrong way round from v3.16 to v4.17: where the pool was filled again meanwhile, the queue goes on with
-//! what it has, tick by tick, and only cannot give it back. When that was mended slices got lost in earnest,
-//! and groups were throttled that had used little; so v5.4 lets them be good until they are used.
+//! what it has, tick by tick, and only cannot give it back. When that was mended in v4.18, by a number that each refill
+//! raises, slices got lost in earnest, and groups were throttled that had used little; so v5.4 lets them be good until they
+//! are used.
 //!
-//! Kernel: expire_cfs_rq_runtime(), __return_cfs_rq_runtime(), kernel/sched/fair.c, v4.13.
+//! Kernel: expire_cfs_rq_runtime(), __return_cfs_rq_runtime(), kernel/sched/fair.c, v4.13; commits 512ac999d275, de53fd7aedb1.
 
 use crate::{BandwidthSlices, CfsRqId, Sched};
 
 impl Sched {
-    /// A queue that was charged loses what it has left if its time is over, unless the pool was filled again.
+    /// A queue that was charged may lose what it has left if its time is over: from v4.18 on if the pool was filled again,
+    /// before that if it was not. Else the clocks of two CPUs differ, and it has a tick more.
     ///
-    /// Kernel: expire_cfs_rq_runtime(), kernel/sched/fair.c, v4.13.
+    /// Kernel: expire_cfs_rq_runtime(), kernel/sched/fair.c, v4.13; commit 512ac999d275.
     pub(super) fn expire_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
         if self.kernel.rules.bandwidth_slices == BandwidthSlices::Used {
             return;
@@ -21,12 +23,16 @@ impl Sched {
         if self.rqs[queue.cpu].clock < queue.runtime_expires || queue.runtime_remaining < 0 {
             return;
         }
-        let refilled = queue.runtime_expires != self.tg(queue.tg).bandwidth.runtime_expires;
+        let pool = &self.tg(queue.tg).bandwidth;
+        let is_lost = match self.kernel.rules.bandwidth_slices {
+            BandwidthSlices::Lost => queue.expires_seq != pool.expires_seq,
+            _ => queue.runtime_expires == pool.runtime_expires,
+        };
         let queue = self.cfs_mut(cfs);
-        if refilled {
-            queue.runtime_expires += tick;
-        } else {
+        if is_lost {
             queue.runtime_remaining = 0;
+        } else {
+            queue.runtime_expires += tick;
         }
     }
 
@@ -104,6 +110,21 @@ mod tests {
             v4.13: 0 us
             v5.5..v7.2: 4000 us"#]]
         .assert_eq(&by_kernel("", left(0)));
+    }
+
+    #[test]
+    fn what_is_left_is_lost_from_v4_18_to_v5_3_once_the_pool_was_filled_again() {
+        let left = |refills: u64| {
+            let (mut lab, _, group, cfs) = limited("v5.5+BANDWIDTH_SLICES=lost");
+            lab.now += 110 * MS;
+            lab.sched.update_rq_clock(CpuId(0), lab.time());
+            lab.sched.tgs[group.0 as usize].bandwidth.expires_seq += refills;
+            let queue = lab.sched.cfs_mut(cfs);
+            (queue.runtime_remaining, queue.runtime_expires) = (4_000_000, 0);
+            lab.sched.expire_cfs_rq_runtime(cfs);
+            lab.sched.cfs(cfs).runtime_remaining / 1000
+        };
+        assert_eq!([left(0), left(1)], [4000, 0]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! carried along and clipped to what one CPU can have.
 
 use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, add_positive};
-use crate::{CfsRqId, PeltClock, PeltSums, Sched, SeId, TgId, UpdateFlags};
+use crate::{CfsRqId, Feature, PeltClock, PeltSums, Sched, SeId, TgId, UpdateFlags};
 
 impl Sched {
     /// Notes a change of a queue for the level above.
@@ -168,7 +168,10 @@ impl Sched {
         if self.cfs(cfs).throttled {
             return;
         }
-        self.list_add_leaf_cfs_rq(cfs);
+        let lists = self.kernel.has(Feature::AttachLists);
+        if lists {
+            self.list_add_leaf_cfs_rq(cfs);
+        }
         let mut next = self.se(se).parent;
         while let Some(se) = next {
             let cfs = self.se(se).cfs_rq.expect("entity has a queue");
@@ -176,7 +179,9 @@ impl Sched {
             if self.cfs(cfs).throttled {
                 return;
             }
-            self.list_add_leaf_cfs_rq(cfs);
+            if lists {
+                self.list_add_leaf_cfs_rq(cfs);
+            }
             next = self.se(se).parent;
         }
     }

@@ -126,6 +126,26 @@ mod tests {
     }
 
     #[test]
+    fn averages_of_the_queue_that_a_sleeper_comes_to_are_aged_since_v5_13() {
+        let listed = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            let now = lab.time();
+            let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, now);
+            let task = lab.hog("sleeps", 0);
+            lab.run(50 * MS);
+            lab.sleep(task);
+            let now = lab.time();
+            lab.sched.move_task_to_group(task, group, now);
+            let cfs = lab.sched.tg(group).cfs_rq[0];
+            format!("load {}, aged {}", lab.sched.cfs(cfs).avg.load_avg > 0, lab.sched.cfs(cfs).on_list)
+        };
+        expect![[r#"
+            v4.13..v5.5: load true, aged false
+            v5.18..v7.2: load true, aged true"#]]
+        .assert_eq(&by_kernel("", listed));
+    }
+
+    #[test]
     fn a_task_that_ends_is_queued_anew_and_asked_to_make_way() {
         for others in [0, 1] {
             let found = by_kernel("", |kernel| {

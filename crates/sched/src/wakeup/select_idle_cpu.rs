@@ -37,11 +37,11 @@ impl Search<'_> {
     ) -> Result<(CpuId, Reason), Reason> {
         let kernel = self.view.kernel();
         let mut limit = self.limit(llc, has_idle_core, target)?;
-        if !kernel.has(Feature::ScanFromNext) {
-            return self.scan_from_target(llc, target, &mut limit, effects);
-        }
         if has_idle_core {
             return self.scan_cores(llc, target, effects);
+        }
+        if !kernel.has(Feature::ScanFromNext) {
+            return self.scan_from_target(llc, target, &mut limit, effects);
         }
         let mut scanned = None;
         let before = self.view.examined();
@@ -124,9 +124,11 @@ impl Search<'_> {
         let mut cpus = llc.span.and(self.allowed);
         let mut fallback = None;
         let cluster = self.cluster(llc);
+        // v5.12 and v5.13 begin with the core of the target itself.
+        let first = target.index() + usize::from(self.view.kernel().has(Feature::ScanFromNext));
         for span in cluster.into_iter().chain([&*llc.span]) {
             // The mask loses the threads of each core that is not idle, so it is asked anew.
-            for cpu in span.iter_wrap(target.index() + 1) {
+            for cpu in span.iter_wrap(first) {
                 if cpus.contains(cpu)
                     && let Some(taken) = self.select_idle_core(cpu, &mut cpus, &mut fallback)
                 {
@@ -159,7 +161,7 @@ impl Search<'_> {
         let mut limit = Limit { left: u64::MAX, none: Reason::ScanLimit };
         let aged = kernel.has(Feature::WakeAvgIdle);
         let measured = kernel.has(Feature::SisProp) || kernel.has(Feature::SisAvgCpu);
-        if measured && !(aged && has_idle_core) {
+        if measured && !has_idle_core {
             let this = self.wakeup.this_cpu;
             let Some(own) = sched.domains.per_cpu[this].llc else { return Err(Reason::NoScan) };
             let avg_cost = sched.domains.sd(own).avg_scan_cost + 1;

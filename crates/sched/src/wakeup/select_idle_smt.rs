@@ -71,6 +71,25 @@ mod tests {
     }
 
     #[test]
+    fn v5_12_looks_at_no_siblings_and_finds_the_idle_thread_only_as_far_as_the_scan_goes() {
+        let drawing = "1x1x8x2:smt=interleaved | 0[waker* ; avg_idle=1] 1[a*] 2[b*] 3[x*] llc0{cost=1000}";
+        let v5_12 = "v5.10+IDLE_CORE=merged+IDLE_SMT=none+NO_SIS_AVG_CPU";
+        for (kernel, found) in [
+            (v5_12, expect!["cpu 0, SCAN_LIMIT, examined 3"]),
+            ("v5.10+IDLE_CORE=merged+IDLE_SMT=prev_first", expect!["cpu 8, IDLE_SMT, examined 2"]),
+        ] {
+            check_wakeup(kernel, drawing, "wake y prev=0 waker=waker", found);
+        }
+        // A core that is known to be idle is found by the merged scan, the target's own first.
+        check_wakeup(
+            v5_12,
+            "1x1x3x2 | 0[waker*] 2[] 4[] llc0{cores}",
+            "wake x prev=0 waker=waker",
+            expect!["cpu 2, IDLE_CORE, examined 3"],
+        );
+    }
+
+    #[test]
     fn an_isolated_thread_is_of_the_core_but_not_of_the_cache_s_domain() {
         check_all(
             "1x1x3x2:isolcpus=5 | 0[waker*] 2[a*] 4[b*]",
