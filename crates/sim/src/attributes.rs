@@ -1,4 +1,4 @@
-//! What a task changes about itself: affinity, policy, group.
+//! What a task changes about itself, and others about it: affinity, policy, group.
 
 use std::sync::Arc;
 
@@ -64,8 +64,13 @@ impl<S: Scheduler> Engine<'_, S> {
     /// A task changes how it is scheduled.
     pub fn set_sched(&mut self, cpu: CpuId, task: TaskId, attr: AttrId) {
         self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
+        self.change_sched(cpu, task, attr);
+    }
+
+    /// Changes how a task is scheduled, as asked by who runs on `by`.
+    pub fn change_sched(&mut self, by: CpuId, task: TaskId, attr: AttrId) {
         let attr = self.workload.attrs[attr.index()];
-        let pending = self.pending(cpu);
+        let pending = self.pending(by);
         let (policy, nice) = policy(attr.policy, self.sched.task(task).nice);
         self.sched.set_uclamp(task, attr.util_min.map(u32::from), attr.util_max.map(u32::from));
         if self.sched.task(task).policy != policy {
@@ -77,26 +82,32 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Some(slice) = attr.slice {
             self.sched.set_slice(task, Some(slice.0), self.now);
         }
-        self.emit_runtime(cpu, Context::Task, pending, task);
-        self.effects(cpu, Context::Task);
+        self.emit_runtime(by, Context::Task, pending, task);
+        self.effects(by, Context::Task);
     }
 
     /// A task moves to another group.
     pub fn set_group(&mut self, cpu: CpuId, task: TaskId, group: Option<GroupId>) {
         self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
-        let tg = group.map_or(schedlab_sched::TgId::ROOT, |group| self.groups[group.index()]);
-        let pending = self.pending(cpu);
-        if self.sched.task(task).tg != tg {
-            // It is charged before it goes to a queue with another virtual time.
-            self.sched.update_curr_of(cpu, task, self.now);
-            self.emit_runtime(cpu, Context::Task, pending, task);
-        }
-        self.sched.move_task_to_group(task, tg, self.now);
-        self.emit_runtime(cpu, Context::Task, pending, task);
-        self.effects(cpu, Context::Task);
-        self.emit_attach(cpu, task, group);
+        self.change_group(cpu, task, group);
         if let Some(cpuset) = group.and_then(|group| self.cpuset(group)) {
             self.allow(cpu, task, cpuset);
         }
+    }
+
+    /// Moves a task to a group, as asked by who runs on `by`.
+    pub fn change_group(&mut self, by: CpuId, task: TaskId, group: Option<GroupId>) {
+        let at = self.sched.task(task).cpu;
+        let tg = group.map_or(schedlab_sched::TgId::ROOT, |group| self.groups[group.index()]);
+        let pending = self.pending(by);
+        if self.sched.task(task).tg != tg && self.curr(at) == Some(task) {
+            // It is charged before it goes to a queue with another virtual time.
+            self.sched.update_curr_of(at, task, self.now);
+            self.emit_runtime(by, Context::Task, pending, task);
+        }
+        self.sched.move_task_to_group(task, tg, self.now);
+        self.emit_runtime(by, Context::Task, pending, task);
+        self.effects(by, Context::Task);
+        self.emit_attach(by, task, group);
     }
 }

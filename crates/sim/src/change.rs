@@ -127,7 +127,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// The task that was made from a spec last, unless it has ended.
-    fn living(&self, spec: SpecId) -> Option<TaskId> {
+    pub(crate) fn living(&self, spec: SpecId) -> Option<TaskId> {
         let made = self.tasks.iter().rposition(|task| task.spec == Some(spec))?;
         (!self.tasks[made].ended).then_some(TaskId(made as u32))
     }
@@ -151,15 +151,16 @@ impl<S: Scheduler> Engine<'_, S> {
     fn bind(&mut self, task: SpecId, to: CpuId) {
         let Some(task) = self.living(task).filter(|_| self.sched.is_active(to)) else { return };
         let by = self.instead_of(self.sched.task(task).cpu);
-        self.by_interrupt(by, |engine| engine.bind_there(by, task, to));
+        let allowed = self.one_cpu(to);
+        self.by_interrupt(by, |engine| engine.bind_there(by, task, allowed));
     }
 
-    fn bind_there(&mut self, by: CpuId, task: TaskId, to: CpuId) {
-        let allowed = self.one_cpu(to);
+    /// Binds a task, wherever it is, to CPUs of which one at least is in use.
+    pub fn bind_there(&mut self, by: CpuId, task: TaskId, allowed: Arc<CpuMask>) {
         let cpu = self.sched.task(task).cpu;
         self.emit_affinity(by, task, &allowed);
         let must_move = self.sched.set_cpus_allowed(by, task, allowed, self.now);
-        if must_move.is_some() && self.sched.task(task).cpu == cpu {
+        if let Some(to) = must_move.filter(|_| self.sched.task(task).cpu == cpu) {
             self.ask_to_move(by, task, to, MigrationCause::Affinity);
         }
     }
@@ -235,7 +236,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cpus[cpu].predictor = schedlab_machine::IdlePredictor::new();
         for task in std::mem::take(&mut self.unbound[cpu]) {
             if !self.tasks[task.index()].ended {
-                self.bind_there(by, task, cpu);
+                self.bind_there(by, task, self.one_cpu(cpu));
                 self.effects(by, Context::Task);
             }
         }

@@ -17,8 +17,8 @@
 use schedlab_machine::{Mechanism, Work};
 use schedlab_sched::{PipeWake, Scheduler, TaskState};
 use schedlab_topology::CpuId;
-use schedlab_units::TaskId;
-use schedlab_workload::{ChannelId, Section};
+use schedlab_units::{Duration, TaskId};
+use schedlab_workload::{ChannelId, Dist, Section};
 
 use crate::emit::Context;
 use crate::engine::{Channel, Engine};
@@ -43,7 +43,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 if taken > 0 {
                     socket.readers().take_one(&mut self.woken);
                 }
-                let (held, rest) = self.channel_ns(id, taken);
+                let (held, rest) = self.channel_ns(task, id, taken);
                 self.charge(cpu, held + rest);
                 self.wake_all(cpu);
                 self.wrote(cpu, task, id, left - taken);
@@ -67,7 +67,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 if taken > 0 && socket.is_writable() {
                     socket.writers().take_all(&mut self.woken);
                 }
-                let (held, rest) = self.channel_ns(id, taken);
+                let (held, rest) = self.channel_ns(task, id, taken);
                 self.charge(cpu, held + rest);
                 self.wake_all(cpu);
                 self.was_read(cpu, task, id, left, taken);
@@ -92,7 +92,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let (Stage::Write { left, .. } | Stage::Read { left, .. }) = self.tasks[task.index()].call else {
             unreachable!("a pipe's mutex is taken by a call");
         };
-        let (held, _) = self.channel_ns(id, left);
+        let (held, _) = self.channel_ns(task, id, left);
         let cpu = self.sched.task(task).cpu;
         let Channel::Pipe(pipe) = &mut self.objects.channels[id.index()] else {
             unreachable!("a socket has no such mutex")
@@ -117,7 +117,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Stage::Read { left, resumed, .. } => read_pipe(pipe, rule, left, resumed, &mut self.woken),
             _ => unreachable!("a pipe's mutex is taken by a call"),
         };
-        let (_, rest) = self.channel_ns(id, taken);
+        let (_, rest) = self.channel_ns(task, id, taken);
         let more = match call {
             Stage::Write { .. } if taken > 0 && self.machine.has(Mechanism::KernelCosts) => {
                 self.machine.cost.pipe_write_ns.get()
@@ -164,21 +164,26 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Price of one call on a channel that moves so many bytes: what a pipe's mutex is held
-    /// for, and the rest.
-    fn channel_ns(&self, id: ChannelId, bytes: u32) -> (u64, u64) {
+    /// Price of one call of a task on a channel that moves so many bytes: what a pipe's mutex is held
+    /// for, and the rest. No two calls take exactly as long.
+    fn channel_ns(&mut self, task: TaskId, id: ChannelId, bytes: u32) -> (u64, u64) {
         if !self.machine.has(Mechanism::KernelCosts) {
             return (0, 1);
         }
         let cost = &self.machine.cost;
         let copy = u64::from(bytes) * cost.copy_kb_ns.get() / 1024;
+        let stream = &mut self.tasks[task.index()].spread;
+        let mut spread = |ns: u64| {
+            let part = ns * cost.call_spread_permille.get() / 1000;
+            ns - part + exponential(part, || stream.next())
+        };
         match self.objects.channels[id.index()] {
             Channel::Pipe(_) => {
-                let call = cost.pipe_ns.get() + copy;
+                let call = spread(cost.pipe_ns.get() + copy);
                 let held = call * cost.pipe_held_permille.get() / 1000;
                 (held, call - held + self.paths.syscall)
             }
-            Channel::Socket(_) => (0, self.paths.syscall + cost.socket_ns.get() + copy),
+            Channel::Socket(_) => (0, self.paths.syscall + spread(cost.socket_ns.get() + copy)),
         }
     }
 
@@ -193,6 +198,11 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         self.woken = woken;
     }
+}
+
+/// A draw with this mean from an exponential distribution; nothing is drawn for a mean of zero.
+fn exponential(mean: u64, draw: impl FnMut() -> u64) -> u64 {
+    if mean == 0 { 0 } else { Dist::Exponential { mean: Duration(mean) }.draw(draw).0 }
 }
 
 /// Writes what fits: how much, and who is to be woken.

@@ -196,12 +196,14 @@ impl<S: Scheduler> Engine<'_, S> {
             timer_cpu: CpuId(0),
             wheel: new.kthread || spec.is_some_and(|spec| spec.wheel),
             killed: false,
+            frozen: false,
             ended: false,
             background: spec.is_none_or(|spec| spec.background),
             memory_bound: spec.is_some_and(|spec| spec.memory_bound),
             footprint: spec.map_or(0, |spec| spec.footprint),
             warmth: Warmth::default(),
             dice: Stream::new(self.seed, "task", u64::from(id.0)),
+            spread: Stream::new(self.seed, "calls", u64::from(id.0)),
             origin: self.now,
             own_timers: None,
             parent: birth.parent,
@@ -401,6 +403,7 @@ impl<S: Scheduler> Engine<'_, S> {
                     format!("waits for thread {comm} ({pid}) to end")
                 }
                 Wait::Stopper => "waits to be moved".to_string(),
+                Wait::Thaw => "waits to be thawed".to_string(),
                 Wait::Work => unreachable!("idle workers were left out"),
             };
             Stuck { pid: task.pid, comm: task.comm.to_string(), waits_for }

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use schedlab_machine::{Machine, Mechanism, Rate, Work};
-use schedlab_sched::{Curr, Prices, Scheduler};
+use schedlab_sched::{Curr, Lately, Prices, Scheduler};
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_trace::Sink;
 use schedlab_units::{Duration, TaskId, Time};
@@ -382,7 +382,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let at = UPTIME + past.at;
         let phase = past.since_tick.map(|since| (since.0 % tick + tick - at.0 % tick) % tick);
         let begin = UPTIME + Duration(phase.unwrap_or(drawn));
-        self.sched.was_balanced(begin, past.lately, || draw.next());
+        let lately = if self.workload.fresh_domains { Lately::Fresh } else { past.lately };
+        self.sched.was_balanced(begin, lately, || draw.next());
         for late in &past.late_ticks {
             let number = (begin + past.at).0 / tick + late.number;
             self.late_ticks[late.cpu].push((number, late.late.0));

@@ -258,6 +258,13 @@ impl<S: Scheduler> Engine<'_, S> {
             Op::SetCpus { cpus } => self.set_cpus(cpu, task, cpus),
             Op::SetSched { attr } => self.set_sched(cpu, task, attr),
             Op::SetGroup { group } => self.set_group(cpu, task, group),
+            Op::OfTask { task: spec, act } => self.act_on_task(cpu, spec, act),
+            Op::OfGroup { group, act } => self.act_on_group(cpu, group, act),
+            Op::Switch { part } => {
+                self.charge(cpu, call);
+                let part = &self.workload.parts[part.index()];
+                self.sched.switch(part).expect("the part was tried before the run");
+            }
             Op::Mark { label, value } => {
                 if self.workload.labels[label.index()] == STEADY {
                     self.warm = true;

@@ -158,6 +158,7 @@ impl<S: Scheduler> Engine<'_, S> {
             | Wait::Device(_)
             | Wait::Children
             | Wait::Stopper
+            | Wait::Thaw
             | Wait::Work => {}
         }
     }

@@ -38,6 +38,7 @@ mod lines;
 mod locks;
 mod memory;
 mod noise;
+mod others;
 mod outcome;
 mod owed;
 mod past;

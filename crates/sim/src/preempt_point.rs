@@ -29,6 +29,10 @@ impl<S: Scheduler> Engine<'_, S> {
             && self.tasks[task.index()].killed
         {
             self.begin_exit(cpu, task);
+        } else if let Some(task) = self.curr(cpu)
+            && self.tasks[task.index()].frozen
+        {
+            self.stops(cpu, task);
         } else if !self.waits_for_quota(cpu) && self.honours(cpu, Point::ExitToUser) {
             self.reschedule(cpu, Deactivate::Yielded);
         }
@@ -70,6 +74,10 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         if to_user && entry.killed {
             self.begin_exit(cpu, task);
+            return true;
+        }
+        if to_user && entry.frozen {
+            self.stops(cpu, task);
             return true;
         }
         if to_user && self.waits_for_quota(cpu) {

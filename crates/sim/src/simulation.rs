@@ -58,6 +58,9 @@ impl<'a> Simulation<'a> {
         workload: &'a Workload,
     ) -> Result<Simulation<'a>, SimError> {
         check(machine, workload)?;
+        for part in &workload.parts {
+            kernel.clone().switch(part).map_err(|e| SimError(e.to_string()))?;
+        }
         let limit = workload.duration.unwrap_or(Duration::MAX);
         Ok(Simulation {
             machine,

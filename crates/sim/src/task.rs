@@ -121,6 +121,8 @@ pub(crate) enum Wait {
     Stopper,
     /// Work.
     Work,
+    /// To be thawed.
+    Thaw,
 }
 
 /// Where its present work is done.
@@ -191,12 +193,16 @@ pub(crate) struct Task {
     pub wheel: bool,
     /// Whether it must end when it next would enter user mode.
     pub killed: bool,
+    /// Whether it must sleep when it next would enter user mode, until it is thawed.
+    pub frozen: bool,
     pub ended: bool,
     pub background: bool,
     pub memory_bound: bool,
     pub footprint: u64,
     pub warmth: Warmth,
     pub dice: Stream,
+    /// How long each of its calls takes.
+    pub spread: Stream,
     pub origin: Time,
     pub own_timers: Option<Box<[Option<Time>; OWN_TIMERS_MAX]>>,
     pub parent: Option<TaskId>,

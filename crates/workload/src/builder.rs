@@ -34,9 +34,9 @@ use crate::check::{self, Finding, Site};
 use crate::{
     AccessId, AccessSpec, AttrId, BarrierId, BarrierSpec, ChannelId, ChannelKind, ChannelSpec, CommId,
     CondId, CpuList, CpuListId, DeviceId, DeviceSpec, Dist, DistId, GroupId, GroupSpec, LabelId, Measure,
-    MutexId, MutexKind, MutexSpec, Pc, Place, Process, ProcessId, Program, ProgramId, QueueId, QueueKind,
-    QueueSpec, RegionId, RegionSpec, SchedAttr, SemId, SemSpec, SourceId, SourceSpec, SpecId, TaskSpec,
-    TimerId, WordId, WordSpec, Workload, WorkloadError,
+    MutexId, MutexKind, MutexSpec, PartId, Pc, Place, Process, ProcessId, Program, ProgramId, QueueId,
+    QueueKind, QueueSpec, RegionId, RegionSpec, SchedAttr, SemId, SemSpec, SourceId, SourceSpec, SpecId,
+    TaskSpec, TimerId, WordId, WordSpec, Workload, WorkloadError,
 };
 
 /// A workload that is being put together.
@@ -225,6 +225,15 @@ impl WorkloadBuilder {
     pub fn label(&mut self, label: &str) -> LabelId {
         let labels = &mut self.workload.labels;
         *self.labels.entry(label.to_string()).or_insert_with(|| LabelId(push(labels, label.to_string())))
+    }
+
+    /// A part of a kernel string.
+    pub fn part(&mut self, part: &str) -> PartId {
+        let parts = &mut self.workload.parts;
+        match parts.iter().position(|known| known == part) {
+            Some(at) => PartId(at as u32),
+            None => PartId(push(parts, part.to_string())),
+        }
     }
 
     /// A process for threads to share.

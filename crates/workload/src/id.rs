@@ -39,6 +39,8 @@ ids! {
     CommId,
     /// What a mark says, in [`Workload::labels`](crate::Workload::labels).
     LabelId,
+    /// A part of a kernel string, in [`Workload::parts`](crate::Workload::parts).
+    PartId,
     /// A set of allowed CPUs.
     CpuListId,
     /// A set of scheduling attributes.

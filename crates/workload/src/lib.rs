@@ -34,10 +34,11 @@ pub use id::*;
 pub use object::*;
 pub use param::{Param, ParamInfo, ParamValue};
 pub use program::{
-    Expected, FOREVER, LOOP_DEPTH_MAX, Miss, OWN_TIMERS_MAX, Op, Plug, Program, Section, Test, Timer,
+    Expected, FOREVER, GroupAct, LOOP_DEPTH_MAX, Miss, OWN_TIMERS_MAX, Op, Plug, Program, Section, TaskAct,
+    Test, Timer,
 };
 pub use rt_app::RtApp;
 pub use workload::{
     Deadline, Did, Flips, GroupSpec, Measure, MeasureRule, Naming, Placed, Policy, Process, Quota, STEADY,
-    SchedAttr, Start, TASKS_MAX, TaskSpec, Workload,
+    SchedAttr, Start, TASKS_MAX, TaskSpec, Workload, shares_of_weight,
 };

@@ -14,7 +14,7 @@ use schedlab_units::Duration;
 
 use crate::{
     AccessId, AttrId, BarrierId, ChannelId, CommId, CondId, CpuListId, DeviceId, DistId, GroupId, LabelId,
-    MutexId, Pc, ProgramId, QueueId, RegionId, SemId, SourceId, SpecId, TimerId, WordId,
+    MutexId, PartId, Pc, ProgramId, QueueId, RegionId, SemId, SourceId, SpecId, TimerId, WordId,
 };
 
 /// How deep loops may be nested; a task keeps this many counters.
@@ -266,6 +266,26 @@ pub enum Op {
         /// The group; none stands for the root.
         group: Option<GroupId>,
     },
+    /// Does something to another task, as root may from outside: to the one that was made last of its kind, if it has not
+    /// ended.
+    OfTask {
+        /// Whom.
+        task: SpecId,
+        /// What.
+        act: TaskAct,
+    },
+    /// Changes what a group is given while it runs.
+    OfGroup {
+        /// Which group.
+        group: GroupId,
+        /// What changes.
+        act: GroupAct,
+    },
+    /// Changes a feature, rule or number of the running kernel, as a write to debugfs or a sysctl does.
+    Switch {
+        /// A part of a kernel string.
+        part: PartId,
+    },
 
     /// Writes a mark into the trace.
     Mark {
@@ -334,6 +354,41 @@ pub enum Op {
     WordLoad {
         /// The word.
         word: WordId,
+    },
+}
+
+/// What is done to another task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskAct {
+    /// Its allowed CPUs are set, as by `taskset -p`; none stands for every CPU.
+    Cpus(Option<CpuListId>),
+    /// Its policy and what belongs to it, as by `chrt -p` or `renice`.
+    Sched(AttrId),
+    /// Its group, as by a write to `cgroup.procs`; none stands for the root.
+    Group(Option<GroupId>),
+    /// It is frozen: it stops where it is, and sleeps.
+    Freeze,
+    /// It goes on.
+    Thaw,
+}
+
+/// What a group is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupAct {
+    /// A weight as of cgroup v2; see [`shares_of_weight`](crate::shares_of_weight).
+    Weight(u32),
+    /// Shares as of cgroup v1, 1024 for a weight of 100.
+    Shares(u32),
+    /// Whether it is a group of SCHED_IDLE.
+    Idle(bool),
+    /// A quota, in us for each period in us, with what may be saved; a quota of 0 is none.
+    Quota {
+        /// CPU time of a period.
+        quota_us: u32,
+        /// Length of a period.
+        period_us: u32,
+        /// Unused time that may be carried over.
+        burst_us: u32,
     },
 }
 

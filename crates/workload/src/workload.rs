@@ -38,6 +38,10 @@ pub struct Workload {
     pub comms: Vec<String>,
     /// What marks say; see [`Workload::mark_text`].
     pub labels: Vec<String>,
+    /// Parts of kernel strings that tasks switch the running kernel by.
+    pub parts: Vec<String>,
+    /// The scheduling domains are built as the run begins, and no pass was made before; else the machine has been up for a while.
+    pub fresh_domains: bool,
     /// When everything is killed; otherwise the run ends with its last foreground task.
     pub duration: Option<Duration>,
     /// What is read off the marks.
@@ -45,6 +49,11 @@ pub struct Workload {
     /// The CPU on which the lengths of work were measured, if that was not one of
     /// capacity 1024; see [`Workload::scale_work`].
     pub calibrated_on: Option<CpuId>,
+}
+
+/// Shares of a weight of cgroup v2.
+pub fn shares_of_weight(weight: u32) -> u64 {
+    (u64::from(weight) * 1024).div_ceil(100).max(2)
 }
 
 /// What a task did before a run, in parts of 1024.

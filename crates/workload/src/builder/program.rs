@@ -6,8 +6,8 @@ use schedlab_units::Duration;
 
 use crate::{
     AccessId, AttrId, BarrierId, ChannelId, CommId, CondId, CpuListId, DeviceId, DistId, Expected, FOREVER,
-    GroupId, LabelId, Miss, MutexId, Op, Pc, ProgramId, QueueId, RegionId, Section, SemId, SourceId, SpecId,
-    Test, Timer, WordId,
+    GroupAct, GroupId, LabelId, Miss, MutexId, Op, PartId, Pc, ProgramId, QueueId, RegionId, Section, SemId,
+    SourceId, SpecId, TaskAct, Test, Timer, WordId,
 };
 
 /// A program that is being written. Methods append one op and return the builder,
@@ -208,6 +208,12 @@ ops! {
     set_sched(attr: AttrId) => Op::SetSched { attr };
     /// [`Op::SetGroup`].
     set_group(group: Option<GroupId>) => Op::SetGroup { group };
+    /// [`Op::OfTask`].
+    of_task(task: SpecId, act: TaskAct) => Op::OfTask { task, act };
+    /// [`Op::OfGroup`].
+    of_group(group: GroupId, act: GroupAct) => Op::OfGroup { group, act };
+    /// [`Op::Switch`].
+    switch(part: PartId) => Op::Switch { part };
     /// [`Op::Mark`].
     mark(label: LabelId, value: i64) => Op::Mark { label, value };
     /// [`Op::WordSet`].

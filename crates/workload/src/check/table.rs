@@ -5,7 +5,7 @@ use core::ops::RangeInclusive;
 use super::{Fault, Finding, Site};
 use crate::{
     AttrId, Completion, Dist, Expected, Measure, OWN_TIMERS_MAX, Op, Pc, Policy, Process, QueueKind,
-    SchedAttr, SpecId, Timer, Trigger, Workload,
+    SchedAttr, SpecId, TaskAct, Timer, Trigger, Workload,
 };
 
 pub(super) fn check(w: &Workload) -> Result<(), Finding> {
@@ -205,6 +205,17 @@ fn ids_of(w: &Workload, op: Op) -> Result<(), Fault> {
         Op::SetCpus { cpus } => within("CPU list", cpus.map(|c| c.0), w.cpu_lists.len()),
         Op::SetSched { attr } => has("scheduling attributes", attr.0, w.attrs.len()),
         Op::SetGroup { group } => within("group", group.map(|g| g.0), w.groups.len()),
+        Op::OfTask { task, act } => {
+            has("task", task.0, w.tasks.len())?;
+            match act {
+                TaskAct::Cpus(cpus) => within("CPU list", cpus.map(|c| c.0), w.cpu_lists.len()),
+                TaskAct::Sched(attr) => has("scheduling attributes", attr.0, w.attrs.len()),
+                TaskAct::Group(group) => within("group", group.map(|g| g.0), w.groups.len()),
+                TaskAct::Freeze | TaskAct::Thaw => Ok(()),
+            }
+        }
+        Op::OfGroup { group, .. } => has("group", group.0, w.groups.len()),
+        Op::Switch { part } => has("part of a kernel string", part.0, w.parts.len()),
         Op::Mark { label, .. } => has("label", label.0, w.labels.len()),
         Op::Run { .. }
         | Op::RunKernel { .. }

@@ -5,7 +5,8 @@ use core::fmt::{self, Write as _};
 use schedlab_units::Duration;
 
 use crate::{
-    Deadline, Dist, Expected, FOREVER, Miss, Op, Pattern, Policy, SchedAttr, Section, Test, Timer, Workload,
+    Deadline, Dist, Expected, FOREVER, GroupAct, Miss, Op, Pattern, Policy, SchedAttr, Section, TaskAct,
+    Test, Timer, Workload,
 };
 
 /// Writes an op; places in the code are written as `@` and their number.
@@ -109,6 +110,9 @@ pub(super) fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
         Op::SetSched { attr } => write!(out, "sched {}", attr_text(&w.attrs[attr.index()])),
         Op::SetGroup { group: Some(group) } => write!(out, "group {}", name(&w.groups[group.index()].path)),
         Op::SetGroup { group: None } => write!(out, "group /"),
+        Op::OfTask { task, act } => of_task(w, out, name(&w.task(task).name), act),
+        Op::OfGroup { group, act } => of_group(out, name(&w.groups[group.index()].path), act),
+        Op::Switch { part } => write!(out, "switch {}", name(&w.parts[part.index()])),
         Op::Mark { label, value: 0 } => write!(out, "mark {}", name(&w.labels[label.index()])),
         Op::Mark { label, value } => write!(out, "mark {} {value}", name(&w.labels[label.index()])),
         Op::Loop { times: FOREVER, .. } => write!(out, "loop forever"),
@@ -143,6 +147,33 @@ pub(super) fn dist_text(dist: &Dist) -> String {
         Dist::Exponential { mean } => format!("exponential({mean})"),
         Dist::Stalls { usual, stall, one_in } => format!("stalls({usual},{stall},{one_in})"),
         Dist::Normal { mean, sd } => format!("normal({mean},{sd})"),
+    }
+}
+
+fn of_task(w: &Workload, out: &mut String, task: impl fmt::Display, act: TaskAct) -> fmt::Result {
+    match act {
+        TaskAct::Cpus(Some(cpus)) => write!(out, "cpus-of {task} {}", w.cpu_lists[cpus.index()]),
+        TaskAct::Cpus(None) => write!(out, "cpus-of {task} all"),
+        TaskAct::Sched(attr) => write!(out, "sched-of {task} {}", attr_text(&w.attrs[attr.index()])),
+        TaskAct::Group(Some(group)) => {
+            write!(out, "group-of {task} {}", name(&w.groups[group.index()].path))
+        }
+        TaskAct::Group(None) => write!(out, "group-of {task} /"),
+        TaskAct::Freeze => write!(out, "freeze {task}"),
+        TaskAct::Thaw => write!(out, "thaw {task}"),
+    }
+}
+
+fn of_group(out: &mut String, group: impl fmt::Display, act: GroupAct) -> fmt::Result {
+    let us = |us: u32| Duration::micros(us.into());
+    match act {
+        GroupAct::Weight(weight) => write!(out, "weight {group} {weight}"),
+        GroupAct::Shares(shares) => write!(out, "shares {group} {shares}"),
+        GroupAct::Idle(idle) => write!(out, "idle {group} {idle}"),
+        GroupAct::Quota { quota_us: 0, .. } => write!(out, "quota {group} none"),
+        GroupAct::Quota { quota_us, period_us, burst_us } => {
+            write!(out, "quota {group} {} period={} burst={}", us(quota_us), us(period_us), us(burst_us))
+        }
     }
 }
 

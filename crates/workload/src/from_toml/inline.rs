@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::Names;
+use super::names::{AnyTask, Names};
 use super::objects::{self, missing};
 use super::op::SchedWords;
 use super::program::{self, Source};
@@ -29,6 +29,7 @@ const KEYS: &[&str] = &[
     "interrupt",
     "group",
     "measure",
+    "fresh_domains",
 ];
 
 const TASK_KEYS: &[&str] = &[
@@ -59,6 +60,7 @@ pub(super) fn read(table: &Object) -> Result<Workload, WorkloadError> {
     if let Some(duration) = super::duration(table)? {
         w.stop_after(duration);
     }
+    w.workload_mut().fresh_domains = table.bool("fresh_domains")?.unwrap_or(false);
     let mut names = Names::new(&mut w);
     objects::read(table, &mut names)?;
     let described = described(table, &mut names)?;
@@ -103,6 +105,11 @@ fn described<'a>(table: &'a Object, names: &mut Names) -> Result<Vec<Described<'
         let count = object.read("count", |entry| object.file.int(entry, 0..=COUNT_MAX))?.unwrap_or(1) as u32;
         let forked = object.bool("forked")?.unwrap_or(false);
         let first = SpecId(next);
+        // Others may change it; of several of one name the last described is meant.
+        names.declare(&name, AnyTask(first));
+        for nth in (0..count).filter(|_| count > 1) {
+            names.declare(&format!("{name}-{nth}"), AnyTask(SpecId(next + nth)));
+        }
         if forked {
             if count != 1 {
                 let why = "a forked task stands for one at each fork; fork it more often instead";

@@ -31,6 +31,22 @@ pub(super) trait Named: Sized {
     fn index(&self) -> u32;
 }
 
+/// A task that is described, forked or not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnyTask(pub SpecId);
+
+impl Named for AnyTask {
+    const WHAT: &'static str = "task";
+
+    fn from_index(index: u32) -> AnyTask {
+        AnyTask(SpecId(index))
+    }
+
+    fn index(&self) -> u32 {
+        self.0.0
+    }
+}
+
 /// A kind of thing that comes into being when it is named.
 pub(super) trait Made: Named {
     fn make(names: &mut Names, name: &str) -> Self;

@@ -10,7 +10,7 @@ use super::op::read_dist;
 use crate::tree::{Entry, File, Kind, Object};
 use crate::{
     ChannelKind, Completion, CpuList, DeviceSpec, MutexKind, MutexSpec, Param, QueueKind, Quota, SourceSpec,
-    Trigger, WorkloadError,
+    Trigger, WorkloadError, shares_of_weight,
 };
 
 /// Reads the tables of a `[workload]` that describe objects.
@@ -190,7 +190,7 @@ fn group(file: File, entry: &Entry, names: &mut Names) -> Result<(), WorkloadErr
     let burst = o.param("burst")?.unwrap_or_default();
     let spec = names.w.group_mut(group);
     if let Some(weight) = weight {
-        spec.shares = (u64::from(weight) * 1024).div_ceil(100).max(2);
+        spec.shares = shares_of_weight(weight);
     }
     spec.shares = shares.unwrap_or(spec.shares);
     spec.quota = quota.map(|quota| Quota { quota, period, burst });

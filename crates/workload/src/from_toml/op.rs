@@ -5,12 +5,12 @@ use core::ops::RangeInclusive;
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
-use super::names::Names;
+use super::names::{AnyTask, Names};
 use crate::check::attr_is_valid;
 use crate::param::{ParamValue, read_duration};
 use crate::{
-    AccessSpec, Deadline, Dist, Expected, FOREVER, Miss, OWN_TIMERS_MAX, Op, Param, Pattern, Plug, Policy,
-    SchedAttr, Section, Test, Timer, WordId,
+    AccessSpec, Deadline, Dist, Expected, FOREVER, GroupAct, GroupId, Miss, OWN_TIMERS_MAX, Op, Param,
+    Pattern, Plug, Policy, SchedAttr, Section, TaskAct, Test, Timer, WordId,
 };
 
 /// A step of a program: an op, or one that depends on others.
@@ -90,6 +90,25 @@ pub(super) const USAGE: &[(&str, &str)] = &[
         "change policy (other, batch, idle, fifo, rr, deadline) with nice, priority, slice, util_min, util_max, runtime, deadline, period",
     ),
     ("group PATH", "move to a task group"),
+    (
+        "cpus-of TASK LIST|all",
+        "change the allowed CPUs of another task; of several of a name say which, as worker-3",
+    ),
+    ("sched-of TASK POLICY [KEY=VALUE ...]", "change the policy of another task, as sched does"),
+    ("group-of TASK PATH", "move another task to a group"),
+    ("freeze TASK", "stop another task where it is, until it is thawed"),
+    ("thaw TASK", "let it go on"),
+    ("weight PATH N", "change the weight of a group, 1 to 10000"),
+    ("shares PATH N", "the same as of cgroup v1, 1024 for a weight of 100"),
+    ("idle PATH true|false", "make a group one of SCHED_IDLE, or not"),
+    (
+        "quota PATH SPAN|none [period=SPAN] [burst=SPAN]",
+        "change the quota of a group; a period is 100ms if not said",
+    ),
+    (
+        "switch PART",
+        "change the running kernel by a part of a kernel string, as NO_SIS_UTIL or base_slice_ns=3000000",
+    ),
     ("mark LABEL [VALUE]", "write a mark into the trace"),
     ("loop N|forever", "do what follows N times, until the end that belongs to it"),
     ("end", "end of a loop"),
@@ -267,6 +286,45 @@ fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> 
             Op::SetSched { attr: names.w.attr(attr) }
         }
         "group" => Op::SetGroup { group: names.w.group(line.word()?) },
+        "cpus-of" => {
+            let task = other(line, names)?;
+            let cpus: Option<crate::CpuList> = line.read()?;
+            Op::OfTask { task, act: TaskAct::Cpus(cpus.map(|cpus| names.w.cpus(cpus))) }
+        }
+        "sched-of" => {
+            let task = other(line, names)?;
+            let attr = sched(line)?;
+            Op::OfTask { task, act: TaskAct::Sched(names.w.attr(attr)) }
+        }
+        "group-of" => {
+            let task = other(line, names)?;
+            Op::OfTask { task, act: TaskAct::Group(names.w.group(line.word()?)) }
+        }
+        "freeze" => Op::OfTask { task: other(line, names)?, act: TaskAct::Freeze },
+        "thaw" => Op::OfTask { task: other(line, names)?, act: TaskAct::Thaw },
+        "weight" => {
+            let group = group(line, names)?;
+            let weight = read_within(line.word()?, 1..=10_000)? as u32;
+            Op::OfGroup { group, act: GroupAct::Weight(weight) }
+        }
+        "shares" => {
+            let group = group(line, names)?;
+            Op::OfGroup { group, act: GroupAct::Shares(read_within(line.word()?, 2..=262_144)? as u32) }
+        }
+        "idle" => {
+            let group = group(line, names)?;
+            let idle = match line.word()? {
+                "true" => true,
+                "false" => false,
+                other => return Err(format!("\"{other}\" is neither true nor false")),
+            };
+            Op::OfGroup { group, act: GroupAct::Idle(idle) }
+        }
+        "quota" => {
+            let group = group(line, names)?;
+            Op::OfGroup { group, act: quota(line)? }
+        }
+        "switch" => Op::Switch { part: names.w.part(line.word()?) },
         "mark" => {
             let label = names.w.label(line.word()?);
             let value = match line.words.get(line.next) {
@@ -303,6 +361,34 @@ fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> 
             return Err(format!("there is no op \"{verb}\"; there are {}", verbs.join(", ")));
         }
     }))
+}
+
+/// A task that is described somewhere, forked or not.
+fn other(line: &mut Line, names: &mut Names) -> Result<crate::SpecId, String> {
+    Ok(names.known::<AnyTask>(line.word()?)?.0)
+}
+
+/// A group other than the root, which has nothing that could be changed.
+fn group(line: &mut Line, names: &mut Names) -> Result<GroupId, String> {
+    names.w.group(line.word()?).ok_or_else(|| "the root group has no weight and no quota".to_string())
+}
+
+fn quota(line: &mut Line) -> Result<GroupAct, String> {
+    let us = |what: &str, span: Duration, least: u64| {
+        let us = u32::try_from(span.0 / 1_000).ok().filter(|&us| u64::from(us) >= least);
+        us.ok_or_else(|| format!("{what} is {least} us to 4000 s"))
+    };
+    let quota_us = match line.word()? {
+        "none" => 0,
+        span => us("a quota", read_duration(span)?, 1_000)?,
+    };
+    let period: Option<Duration> = line.option("period")?;
+    let burst: Option<Duration> = line.option("burst")?;
+    let period_us = us("a period", period.unwrap_or(Duration::millis(100)), 1_000)?;
+    if period_us > 1_000_000 {
+        return Err("a period is at most 1s".to_string());
+    }
+    Ok(GroupAct::Quota { quota_us, period_us, burst_us: us("a burst", burst.unwrap_or_default(), 0)? })
 }
 
 fn access(line: &mut Line, names: &mut Names) -> Result<Op, String> {

@@ -171,7 +171,7 @@ fn what_is_wrong_is_told_with_file_and_line() {
         program = 'yield'
           s.toml:1:1: "name": is missing in [[workload.task]]
         program = ['run 5ms', 'rum 5ms']
-          s.toml:3:23: "program": in "rum 5ms": there is no op "rum"; there are run, run-kernel, run-wall, touch, access, sleep, zero, origin, come-to-waker, heard, interrupt-on, hotplug, timer, own-timer, lock, unlock, wait, signal, broadcast, post, take, barrier, write, read, futex-wait, futex-wake, io-read, io-write, queue, raise, fork, exec, join, wait-children, exit, exit-group, yield, own-name, name, cpus, sched, group, mark, loop, end, label, jump, jump-if, jump-odds, set, add, load
+          s.toml:3:23: "program": in "rum 5ms": there is no op "rum"; there are run, run-kernel, run-wall, touch, access, sleep, zero, origin, come-to-waker, heard, interrupt-on, hotplug, timer, own-timer, lock, unlock, wait, signal, broadcast, post, take, barrier, write, read, futex-wait, futex-wake, io-read, io-write, queue, raise, fork, exec, join, wait-children, exit, exit-group, yield, own-name, name, cpus, sched, group, cpus-of, sched-of, group-of, freeze, thaw, weight, shares, idle, quota, switch, mark, loop, end, label, jump, jump-if, jump-odds, set, add, load
         program = 'run 5'
           s.toml:3:11: "program": in "run 5": a span like 5ms or 1.5us is expected, not "5"
         program = 'run 5ms 6ms'
@@ -460,17 +460,30 @@ sched fifo priority=50
 sched deadline runtime=1ms deadline=2ms period=4ms
 group /a/b
 group /
+cpus-of child 0-3,8
+cpus-of child all
+sched-of child other nice=-5
+group-of child /a/b
+group-of child /
+freeze child
+thaw child
+weight /a/b 200
+shares /a/b 512
+idle /a/b true
+quota /a/b 10ms period=20ms burst=5ms
+quota /a/b none
+switch NO_SIS_UTIL
 mark \"all done\" 7
 loop 10
   loop forever
-    label L51
+    label L64
     yield
     load w
     set w 3
     add w -1
-    jump-if w != 3 L51
-    jump-odds 30 L51
-    jump L51
+    jump-if w != 3 L64
+    jump-odds 30 L64
+    jump L64
   end
 end
 exit-group

@@ -74,7 +74,7 @@ fn every_model_with_its_defaults_comes_to_an_end() {
         hackbench: 401 tasks, 2 marks, ends at 0.000043220
         hogs: 13 tasks, 0 marks, ends at 1.000000014
         io: 5 tasks, 2 marks, ends at 0.000950015
-        kernbench: 7 tasks, 2 marks, ends at 1.734000010
+        kernbench: 10 tasks, 2 marks, ends at 1.734800110
         oltp: 17 tasks, 6505 marks, ends at 2.000499756
         periodic: 2 tasks, 0 marks, ends at 0.020002001
         ping: 1 tasks, 0 marks, ends at 3.000000147
@@ -561,11 +561,24 @@ fn make_runs_no_more_jobs_than_it_has_tokens() {
         ("work_min", text("10ms")),
         ("work_max", text("10ms")),
         ("kernel_work", int(0)),
+        ("assembly", int(0)),
     ];
     let rehearsal = rehearsed(&model("kernbench", &params));
     assert_eq!((rehearsal.tasks["sh"], rehearsal.tasks["cc1"]), (9, 9));
     // Three waves of 10 ms, and the shells one after another.
     assert!((33..45).contains(&(rehearsal.end.0 / 1_000_000)), "{}", rehearsal.end);
+}
+
+#[test]
+fn an_assembler_reads_what_its_compiler_writes() {
+    let params = |assembly: i64| {
+        [("jobs", int(2)), ("files", int(3)), ("assembly", int(assembly)), ("work_max", text("300ms"))]
+    };
+    let rehearsal = rehearsed(&model("kernbench", &params(40_000)));
+    assert_eq!((count(&rehearsal, "write"), count(&rehearsal, "read")), (30, 30));
+    assert_eq!((rehearsal.tasks["as"], rehearsal.tasks["cc1"]), (3, 3));
+    let without = rehearsed(&model("kernbench", &params(0)));
+    assert_eq!((count(&without, "write"), without.tasks.get("as")), (0, None));
 }
 
 #[test]
