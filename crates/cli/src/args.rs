@@ -38,6 +38,8 @@ pub enum Verb {
     Replay(Replay),
     /// Record what the scheduler of this host does, with all that an audit asks. Needs root.
     Record(Record),
+    /// Measure this host and write it down as a machine file, in about a minute.
+    Measure(Measure),
     /// List the rules of a kernel with their defaults in every preset.
     Features(Features),
     /// Say what a rule, a reason, a kernel, a row of an audit or a detector is.
@@ -49,6 +51,27 @@ pub enum Verb {
     /// Print the man page.
     Man(Man),
 }
+
+/// Options of `measure`.
+#[derive(Debug, Args)]
+#[command(after_help = MEASURE_EXAMPLE)]
+pub struct Measure {
+    /// Write the machine file here instead of to standard output.
+    #[arg(long, short)]
+    pub output: Option<PathBuf>,
+    /// Measure nothing, but run `perf bench sched pipe` and `messaging` here and print beside them what is predicted
+    /// from this machine file.
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    pub check: Option<PathBuf>,
+    /// Kernel whose rules this host's has, e.g. v6.12; its own release says if this is not given.
+    #[arg(long)]
+    pub kernel: Option<String>,
+}
+
+const MEASURE_EXAMPLE: &str = "Example:
+  schedlab measure --output mine.toml
+  schedlab run scenarios/preempt-hackbench.toml --machine mine.toml --kernel v6.12
+  schedlab measure --check mine.toml";
 
 /// Options of `audit`.
 #[derive(Debug, Args)]

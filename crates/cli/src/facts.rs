@@ -231,7 +231,7 @@ fn recorded_kernel(folder: &Path, option: &str) -> Result<String, Error> {
 }
 
 /// The kernel of a release; where none of its version is known, the newest before it.
-fn kernel_of(release: &str, option: &str) -> Option<String> {
+pub fn kernel_of(release: &str, option: &str) -> Option<String> {
     let (known, is_its_own) = newest_of(release)?;
     if !is_its_own {
         eprintln!(

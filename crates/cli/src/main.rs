@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Verb::Audit(args) => command::audit::run(args),
         Verb::Replay(args) => command::replay::run(args),
         Verb::Record(args) => command::record::run(args),
+        Verb::Measure(args) => command::measure::run(args),
         Verb::Features(args) => command::features::run(args),
         Verb::Explain(args) => command::explain::run(args),
         Verb::Topo(args) => command::topo::run(args),

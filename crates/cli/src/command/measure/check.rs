@@ -1,0 +1,135 @@
+//! `schedlab measure --check mine.toml`: two benchmarks of perf, run on this host and predicted from its measured file.
+//!
+//! Nothing is fitted to them. What they take here and what is predicted stand side by side, with their ratio.
+
+use std::process::Command;
+
+use schedlab::machine::Machine;
+use schedlab::sched::Kernel;
+
+use super::simulated;
+use crate::error::Error;
+use crate::output;
+
+/// Runs of each benchmark; the middle one is told.
+const RUNS: usize = 5;
+
+/// Turns of `perf bench sched pipe`.
+const TURNS: u32 = 200_000;
+
+/// Turns that are simulated of it: each is like the other.
+const SIMULATED: u32 = 4_000;
+
+/// Groups of `perf bench sched messaging`, and messages of each sender to each receiver.
+const GROUPS: u32 = 4;
+const LOOPS: u32 = 100;
+
+/// One benchmark: how perf is called, and what is simulated for it.
+struct Bench {
+    name: &'static str,
+    arguments: Vec<String>,
+    scenario: String,
+    measure: &'static str,
+    /// Simulated seconds times this are those of the benchmark.
+    times: f64,
+}
+
+fn benches(kernel: &Kernel) -> Vec<Bench> {
+    let head = format!("machine = \"1\"\nkernels = [\"{}\"]\nlimit = \"600s\"\n[workload]\n", kernel.name);
+    let words = |text: String| text.split(' ').map(str::to_string).collect();
+    let messaging = |name, kind: &str, flag: &str| Bench {
+        name,
+        arguments: words(format!("bench sched messaging -g {GROUPS} -l {LOOPS}{flag}")),
+        scenario: format!(
+            "{head}model = \"hackbench\"\ngroups = {GROUPS}\nloops = {LOOPS}\ntransport = \"socket\"\nkind = \"{kind}\"\n"
+        ),
+        measure: "time",
+        times: 1.0,
+    };
+    let turn = |ops: [&str; 2], mark: &str| {
+        format!("program = [\"loop {SIMULATED}\", \"{}\", \"{}\", {mark}\"end\"]\n", ops[0], ops[1])
+    };
+    vec![
+        Bench {
+            name: "sched pipe",
+            arguments: words(format!("bench sched pipe -l {TURNS}")),
+            scenario: format!(
+                "{head}[[workload.task]]\nname = \"sched-pipe\"\n{}[[workload.task]]\nname = \"sched-pipe2\"\n{}\
+                 [[workload.measure]]\nname = \"time\"\nrule = \"elapsed\"\nfrom = \"turn\"\nto = \"turn\"\n",
+                turn(["write a 4", "read b 4"], "\"mark turn 1\", "),
+                turn(["read a 4", "write b 4"], ""),
+            ),
+            measure: "time",
+            times: f64::from(TURNS) / f64::from(SIMULATED - 1),
+        },
+        messaging("sched messaging", "process", ""),
+        messaging("sched messaging -t", "thread", " -t"),
+    ]
+}
+
+/// Seconds that perf says a benchmark took: `Total time: 1.234 [sec]`.
+fn seconds_of(text: &str) -> Option<f64> {
+    let rest = text.split_once("Total time:")?.1;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// Prints what the host takes beside what is predicted.
+pub fn run(machine: &Machine, kernel: &Kernel) -> Result<(), Error> {
+    let mut lines = vec![format!(
+        "{:<24}{:>12}{:>22}{:>14}{:>9}",
+        "perf bench", "this host, s", "least to most", "predicted, s", "ratio"
+    )];
+    for bench in benches(kernel) {
+        eprintln!("schedlab: perf {}, {RUNS} times", bench.arguments.join(" "));
+        let mut seconds = Vec::new();
+        for _ in 0..RUNS {
+            let done = Command::new("perf").args(&bench.arguments).output().map_err(|e| {
+                Error::new(format!(
+                    "perf cannot be run: {e}; it comes with the package linux-perf or linux-tools of a distribution"
+                ))
+            })?;
+            let text = String::from_utf8_lossy(&done.stdout).into_owned();
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            let found = seconds_of(&text).or_else(|| seconds_of(&said));
+            seconds.push(found.ok_or_else(|| {
+                Error::new(format!(
+                    "perf {} says no \"Total time\": {}",
+                    bench.arguments.join(" "),
+                    said.trim()
+                ))
+            })?);
+        }
+        seconds.sort_by(f64::total_cmp);
+        let here = seconds[RUNS / 2];
+        let predicted = bench.times * simulated::measured(&bench.scenario, machine, bench.measure)?;
+        lines.push(format!(
+            "{:<24}{here:>12.4}{:>22}{predicted:>14.4}{:>9.2}",
+            bench.name,
+            format!("{:.4} to {:.4}", seconds[0], seconds[RUNS - 1]),
+            predicted / here
+        ));
+    }
+    output::print(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_found_in_what_perf_prints() {
+        let text = "# Running 'sched/pipe' benchmark:\n# Executed 1000 pipe operations\n\n     Total time: 0.012 [sec]\n";
+        assert_eq!(seconds_of(text), Some(0.012));
+        assert_eq!(seconds_of("usage"), None);
+    }
+
+    #[test]
+    fn each_benchmark_can_be_simulated() {
+        let machine = Machine::preset("2").unwrap();
+        for bench in benches(&Kernel::parse("v6.12").unwrap()) {
+            let seconds =
+                bench.times * simulated::measured(&bench.scenario, &machine, bench.measure).unwrap();
+            assert!(seconds > 0.01 && seconds < 10.0, "{}: {seconds}", bench.name);
+        }
+    }
+}
