@@ -17,6 +17,7 @@ step() {
 step cargo fmt --all --check
 step cargo xtask tidy
 step cargo xtask fidelity --check
+step cargo xtask predictions --quick
 step cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step cargo test --workspace --locked --quiet
 step fuzz/run.sh --short

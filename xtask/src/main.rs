@@ -1,6 +1,7 @@
 //! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`,
 //! `cargo xtask fidelity`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`,
-//! `cargo xtask switches`, `cargo xtask effects`, `cargo xtask rules`, `cargo xtask instructions`.
+//! `cargo xtask switches`, `cargo xtask effects`, `cargo xtask predictions`, `cargo xtask rules`,
+//! `cargo xtask instructions`.
 
 mod change;
 mod disagreements;
@@ -11,6 +12,7 @@ mod instructions;
 mod kernel_map;
 mod links;
 mod near;
+mod predictions;
 mod recording;
 mod replay_fidelity;
 mod rules;
@@ -29,11 +31,12 @@ fn main() -> ExitCode {
         "effects" => effects::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "fidelity" => fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "fidelity-loop" => fidelity_loop::run(&std::env::args().skip(2).collect::<Vec<_>>()),
+        "predictions" => predictions::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "replay-fidelity" => replay_fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "rules" => rules::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "switches" => switches::run(),
         "tidy" => tidy::check(),
-        _ => Err("usage: cargo xtask tidy | instructions [--check | --write] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..]"
+        _ => Err("usage: cargo xtask tidy | instructions [--check | --write] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | predictions [--quick] [ID..] | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..]"
             .to_string()),
     };
     match result {

@@ -34,6 +34,8 @@ pub struct Run {
     pub seed: u64,
     /// Virtual time it took, from when it was warm if it says so.
     pub elapsed: Duration,
+    /// Interrupts from CPU to CPU, of the whole run.
+    pub ipis: u64,
     /// What a profile of the kernel would show.
     pub profile: Profile,
     /// What was read off it.
@@ -173,7 +175,7 @@ pub(crate) fn run_folding<S: Sink>(
         Some(steady) => outcome.time.since(steady),
         None => outcome.elapsed().saturating_sub(row.prologue),
     };
-    Ok((Run { seed: limits.seed, elapsed, profile: outcome.profile, folds }, sink))
+    Ok((Run { seed: limits.seed, elapsed, ipis: outcome.counts.ipis, profile: outcome.profile, folds }, sink))
 }
 
 #[cfg(test)]

@@ -78,5 +78,11 @@ pub fn run_copy(mut copy: Warm, spans: Spans, row: &Row, seed: u64) -> Result<Ru
     let mut folds = Folds::new(&row.workload).unexplained();
     folds.begin_again(begins);
     let outcome = right(copy.run(spans.sample, &mut folds))?;
-    Ok(Run { seed, elapsed: outcome.time.since(begins), profile: outcome.profile, folds })
+    Ok(Run {
+        seed,
+        elapsed: outcome.time.since(begins),
+        ipis: outcome.counts.ipis,
+        profile: outcome.profile,
+        folds,
+    })
 }
