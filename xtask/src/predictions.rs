@@ -4,8 +4,8 @@
 //! out stands beside what was published in `docs/predictions.md`, wrong predictions as well, and goes into
 //! `predictions/results.tsv`. A row with which a constant was chosen is shown and does not count.
 //!
-//! `--quick` runs the rows that take seconds, and fails if fewer signs are right among them than the results have.
-//! Words after it choose rows by the beginnings of their ids; then they are printed and nothing is written.
+//! Words choose rows by the beginnings of their ids; the results of the others stay. `--quick` runs the rows that take
+//! seconds, writes nothing, and fails if fewer signs are right among them than the results have.
 
 mod figure;
 mod row;
@@ -33,11 +33,20 @@ const SECTION: Section =
 /// A row and what came of it.
 struct Outcome {
     row: Row,
+    result: Found,
+}
+
+/// What came of a row, as the results have it.
+#[derive(Clone, Debug, PartialEq)]
+struct Found {
     foretold: Foretold,
     /// What its sign hangs on, if it does on something that no source tells of its machine.
-    hangs_on: Option<&'static str>,
+    hangs_on: Option<String>,
     seconds: f64,
 }
+
+/// Results by the ids of rows.
+type Results = BTreeMap<String, Found>;
 
 /// Runs the rows.
 ///
@@ -49,31 +58,42 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let chosen = |row: &Row| {
         (!quick || row.quick) && (words.is_empty() || words.iter().any(|word| row.id.starts_with(*word)))
     };
-    let mut rows = row::parse(ROWS, &read(&source::root().join(ROWS))?)?;
-    rows.retain(chosen);
-    if rows.is_empty() {
+    let rows = row::parse(ROWS, &read(&source::root().join(ROWS))?)?;
+    if !rows.iter().any(chosen) {
         return Err(format!("{ROWS} has no such row"));
     }
-    let outcomes: Vec<Outcome> =
-        rows.into_iter().map(|row| foretell(row, !quick)).collect::<Result<_, _>>()?;
-    if quick {
-        return hold(&outcomes);
-    }
-    if !words.is_empty() {
-        print!("{}{}", table(&outcomes), totals(&outcomes));
-        return Ok(());
-    }
     let path = source::root().join(RESULTS);
-    fs::write(&path, results(&outcomes)).map_err(|e| format!("{}: {e}", path.display()))?;
-    SECTION.write(&format!("{}\n{}", totals(&outcomes), table(&outcomes)))
+    let mut results = if path.exists() { parse_results(&read(&path)?)? } else { Results::new() };
+    results.retain(|id, _| rows.iter().any(|row| row.id == *id));
+    let before = results.clone();
+    for row in rows.iter().filter(|row| chosen(row)) {
+        results.insert(row.id.clone(), foretell(row, !quick)?);
+        if !quick {
+            // After each row, so that a long run can be ended.
+            let text = results_text(&outcomes(&rows, &results));
+            fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+    }
+    let all = outcomes(&rows, &results);
+    if quick {
+        return hold(all.iter().filter(|outcome| chosen(&outcome.row)), &before);
+    }
+    SECTION.write(&format!("{}\n{}", totals(&all), table(&all)))
+}
+
+/// Rows that have a result, in the order of the file.
+fn outcomes(rows: &[Row], results: &Results) -> Vec<Outcome> {
+    let of =
+        |row: &Row| results.get(&row.id).map(|result| Outcome { row: row.clone(), result: result.clone() });
+    rows.iter().filter_map(of).collect()
 }
 
 /// Runs one row with all its seeds; with `doubt`, a sure change also under other idle states and clocks.
-fn foretell(row: Row, doubt: bool) -> Result<Outcome, String> {
+fn foretell(row: &Row, doubt: bool) -> Result<Found, String> {
     let began = Instant::now();
     let mut sides = row.sides(&source::root().join("predictions/scenarios"))?;
     let runs = sides[0].scenario.runs;
-    let foretold = runs_of(&row, &sides, runs)?;
+    let foretold = runs_of(row, &sides, runs)?;
     let mut hangs_on = None;
     if doubt && matches!(row.published, Published::Change(_)) && foretold.is_sure() {
         let machines: Vec<Machine> = sides.iter().map(|side| side.scenario.machine.clone()).collect();
@@ -81,15 +101,15 @@ fn foretell(row: Row, doubt: bool) -> Result<Outcome, String> {
             for (side, machine) in sides.iter_mut().zip(&machines) {
                 side.scenario.machine = machine.clone().without(Without::parse(without)?);
             }
-            if foretold.is_contradicted(&runs_of(&row, &sides, runs.min(2))?) {
-                hangs_on = Some(without);
+            if foretold.is_contradicted(&runs_of(row, &sides, 1)?) {
+                hangs_on = Some(without.to_string());
             }
         }
     }
     let seconds = began.elapsed().as_secs_f64();
-    let outcome = Outcome { row, foretold, hangs_on, seconds };
-    eprintln!("{}\t{}\t{seconds:.1} s", outcome.row.id, outcome.sign().word());
-    Ok(outcome)
+    let outcome = Outcome { row: row.clone(), result: Found { foretold, hangs_on, seconds } };
+    eprintln!("{}\t{}\t{seconds:.1} s", row.id, outcome.sign().word());
+    Ok(outcome.result)
 }
 
 /// What so many pairs of runs foretell.
@@ -118,11 +138,15 @@ fn one(row: &Row, side: &Side, nth: u32) -> Result<f64, String> {
 
 impl Outcome {
     fn sign(&self) -> Sign {
-        if self.hangs_on.is_some() { Sign::Coin } else { self.row.published.sign(&self.foretold) }
+        if self.result.hangs_on.is_some() {
+            Sign::Coin
+        } else {
+            self.row.published.sign(&self.result.foretold)
+        }
     }
 
     fn within_two(&self) -> bool {
-        self.row.published.within_two(&self.foretold)
+        self.row.published.within_two(&self.result.foretold)
     }
 
     fn counts(&self) -> bool {
@@ -131,12 +155,12 @@ impl Outcome {
 
     /// What was simulated, in words.
     fn simulated(&self) -> String {
-        let Foretold { before, after, change, interval } = self.foretold;
+        let Foretold { before, after, change, interval } = self.result.foretold;
         let figures = format!("{} -> {}", short(before), short(after));
         match (self.row.published, interval) {
             (Published::State(_), _) => short(after),
             (_, Some([low, high])) => {
-                let star = if self.foretold.is_sure() { "*" } else { "" };
+                let star = if self.result.foretold.is_sure() { "*" } else { "" };
                 format!("{figures}, {}{star} [{:+.1}, {:+.1}]", percent(change), 100.0 * low, 100.0 * high)
             }
             (_, None) => format!("{figures}, {}", percent(change)),
@@ -171,7 +195,8 @@ fn table(outcomes: &[Outcome]) -> String {
         let Row { id, class, machine, workload, change, named, said, chosen, published, .. } = &outcome.row;
         let mark = if chosen.is_empty() { String::new() } else { format!(" (does not count: {chosen})") };
         let null = if matches!(published, Published::Null(_)) { " (no effect)" } else { "" };
-        let sign = outcome.hangs_on.map_or(outcome.sign().word().to_string(), |what| format!("coin: {what}"));
+        let word = outcome.sign().word();
+        let sign = outcome.result.hangs_on.as_ref().map_or(word.to_string(), |what| format!("coin: {what}"));
         let (sign, within) = (sign, if outcome.within_two() { "yes" } else { "no" });
         _ = writeln!(
             text,
@@ -219,51 +244,78 @@ fn totals(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// The rows as the quick form and others read them.
-fn results(outcomes: &[Outcome]) -> String {
-    let mut text = "# Written by `cargo xtask predictions`.\nid\tclass\tcounts\tbefore\tafter\tchange\tlow\thigh\tsign\twithin2x\tseconds\n".to_string();
+/// The results as the quick form and others read them.
+fn results_text(outcomes: &[Outcome]) -> String {
+    let mut text = format!("# Written by `cargo xtask predictions`.\n{}\n", COLUMNS.join("\t"));
     for outcome in outcomes {
-        let Foretold { before, after, change, interval } = outcome.foretold;
-        let bounds = interval.map_or("\t".to_string(), |[low, high]| format!("{low:.4}\t{high:.4}"));
+        let Found { foretold: Foretold { before, after, change, interval }, hangs_on, seconds } =
+            &outcome.result;
+        let [low, high] =
+            interval.map_or(["-".to_string(), "-".to_string()], |i| i.map(|x| format!("{x:.4}")));
         let yes = |is| if is { "yes" } else { "no" };
-        _ = writeln!(
-            text,
-            "{}\t{}\t{}\t{}\t{}\t{change:.4}\t{bounds}\t{}\t{}\t{:.0}",
-            outcome.row.id,
-            outcome.row.class,
-            yes(outcome.counts()),
-            short(before),
-            short(after),
-            outcome.sign().word(),
-            yes(outcome.within_two()),
-            outcome.seconds.ceil(),
-        );
+        let cells = [
+            outcome.row.id.clone(),
+            outcome.row.class.clone(),
+            yes(outcome.counts()).to_string(),
+            short(*before),
+            short(*after),
+            format!("{change:.4}"),
+            low,
+            high,
+            hangs_on.clone().unwrap_or("-".to_string()),
+            outcome.sign().word().to_string(),
+            yes(outcome.within_two()).to_string(),
+            format!("{:.0}", seconds.ceil()),
+        ];
+        _ = writeln!(text, "{}", cells.join("\t"));
     }
     text
 }
 
+/// Columns of the results.
+const COLUMNS: [&str; 12] = [
+    "id", "class", "counts", "before", "after", "change", "low", "high", "hangs_on", "sign", "within2x",
+    "seconds",
+];
+
+fn parse_results(text: &str) -> Result<Results, String> {
+    let mut results = Results::new();
+    for (at, line) in
+        text.lines().enumerate().filter(|(_, line)| !line.starts_with(['#']) && !line.starts_with("id\t"))
+    {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let number = |column: usize| cells.get(column).and_then(|cell| cell.parse::<f64>().ok());
+        let read = || {
+            let interval = number(6).zip(number(7)).map(|(low, high)| [low, high]);
+            let foretold = Foretold { before: number(3)?, after: number(4)?, change: number(5)?, interval };
+            let hangs_on = Some(*cells.get(8)?).filter(|what| *what != "-").map(str::to_string);
+            Some((cells[0].to_string(), Found { foretold, hangs_on, seconds: number(11)? }))
+        };
+        let (id, result) = read().ok_or_else(|| format!("{RESULTS}:{}: no result", at + 1))?;
+        results.insert(id, result);
+    }
+    Ok(results)
+}
+
 /// Whether as many signs are right as the results have of the same rows.
-fn hold(outcomes: &[Outcome]) -> Result<(), String> {
-    let text = read(&source::root().join(RESULTS))?;
-    let was: BTreeMap<&str, bool> = text
-        .lines()
-        .filter_map(|line| {
-            let cells: Vec<&str> = line.split('\t').collect();
-            Some((*cells.first()?, *cells.get(8)? == "right"))
-        })
-        .collect();
-    let before = outcomes.iter().filter(|outcome| was.get(outcome.row.id.as_str()) == Some(&true)).count();
-    let now = outcomes.iter().filter(|outcome| outcome.sign() == Sign::Right).count();
-    println!(
-        "predictions: of {} quick rows {now} have the published sign, and {before} had it",
-        outcomes.len()
-    );
+fn hold<'a>(outcomes: impl Iterator<Item = &'a Outcome>, results: &Results) -> Result<(), String> {
+    let was_right = |outcome: &Outcome| {
+        let known = results.get(&outcome.row.id).cloned();
+        known.is_some_and(|result| Outcome { row: outcome.row.clone(), result }.sign() == Sign::Right)
+    };
+    let (mut rows, mut before, mut now, mut lost) = (0, 0, 0, Vec::new());
+    for outcome in outcomes {
+        let (was, is) = (was_right(outcome), outcome.sign() == Sign::Right);
+        rows += 1;
+        before += u32::from(was);
+        now += u32::from(is);
+        if was && !is {
+            let Row { id, said, .. } = &outcome.row;
+            lost.push(format!("{id}: published {said}, simulated {}", outcome.simulated()));
+        }
+    }
+    println!("predictions: of {rows} quick rows {now} have the published sign, and {before} had it");
     if now < before {
-        let lost =
-            outcomes.iter().filter(|o| o.sign() != Sign::Right && was.get(o.row.id.as_str()) == Some(&true));
-        let lost: Vec<String> = lost
-            .map(|o| format!("{}: published {}, simulated {}", o.row.id, o.row.said, o.simulated()))
-            .collect();
         return Err(format!("predictions: lost since {RESULTS} was written:\n{}", lost.join("\n")));
     }
     Ok(())
@@ -284,6 +336,28 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn results_read_back_and_a_lost_sign_is_told() {
+        let rows = row::parse(ROWS, &read(&source::root().join(ROWS)).unwrap()).unwrap();
+        let change = |change: f64| Found {
+            foretold: Foretold {
+                before: 2.0,
+                after: 3.0,
+                change,
+                interval: Some([change - 0.1, change + 0.1]),
+            },
+            hangs_on: None,
+            seconds: 2.0,
+        };
+        let results: Results = [(rows[0].id.clone(), change(0.5))].into();
+        let all = outcomes(&rows, &results);
+        assert_eq!(parse_results(&results_text(&all)), Ok(results.clone()));
+        assert!(parse_results("A\tcost\tyes\n").unwrap_err().contains(":1: no result"));
+        assert_eq!(hold(all.iter(), &results), Ok(()));
+        let other: Results = [(rows[0].id.clone(), change(-0.5))].into();
+        assert!(hold(outcomes(&rows, &other).iter(), &results).unwrap_err().contains(&rows[0].id));
     }
 
     #[test]
