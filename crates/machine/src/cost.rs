@@ -276,7 +276,7 @@ constants! {
         socket_ns: Ns = 600, 300..=1_500, "estimate";
         /// Share of a call on a pipe or socket that differs from call to call: it is drawn, with a long tail, and is as long in
         /// the mean.
-        call_spread_permille: Permille = 250, 0..=500, "estimate: histograms of such calls span a power of two around the middle, with a tail; schedlab measure gives it for a host";
+        call_spread_permille: Permille = 0, 0..=500, "nothing unless a machine's file says more: schedlab measure finds it for a host";
         /// Copying, per KB.
         copy_kb_ns: Ns = 60, 20..=200, "estimate: 5 to 50 GB/s by cache level";
         /// An atomic operation on a line that is at hand.
