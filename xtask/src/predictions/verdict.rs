@@ -111,7 +111,7 @@ impl Published {
                 same_side && (0.5..=2.0).contains(&of)
             }
             Published::Null(_) => foretold.change.abs() <= NULL_WITHIN,
-            Published::State(value) if value == 0.0 => foretold.after == 0.0,
+            Published::State(0.0) => foretold.after == 0.0,
             Published::State(value) => (0.5..=2.0).contains(&(foretold.after / value)),
         }
     }
