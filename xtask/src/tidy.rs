@@ -5,10 +5,12 @@ use std::fs;
 use crate::{kernel_map, links, source};
 
 /// Crates in the order in which they may use each other: each uses only what stands before it.
-const ORDER: [(&str, &[&str]); 13] = [
+const ORDER: [(&str, &[&str]); 15] = [
     ("units", &[]),
     ("topology", &["units"]),
     ("sched", &["units", "topology"]),
+    ("kernel-tree", &["units", "topology"]),
+    ("lockstep", &["units", "topology", "sched", "kernel-tree"]),
     ("machine", &["units", "topology"]),
     ("workload", &["units", "topology"]),
     ("trace", &["units", "topology", "sched"]),
@@ -20,8 +22,18 @@ const ORDER: [(&str, &[&str]); 13] = [
     (
         "schedlab",
         &[
-            "units", "topology", "sched", "machine", "workload", "trace", "sim", "stats", "report", "audit",
+            "units",
+            "topology",
+            "sched",
+            "machine",
+            "workload",
+            "trace",
+            "sim",
+            "stats",
+            "report",
+            "audit",
             "replay",
+            "kernel-tree",
         ],
     ),
     (

@@ -1,9 +1,12 @@
 //! The command line. The help of an option is its doc comment.
 
+mod kernel;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use self::kernel::*;
 use crate::output::Format;
 
 /// Where will each task go, why there, and what does it cost, before and after the change?
@@ -46,6 +49,9 @@ pub enum Verb {
     Explain(Explain),
     /// Show a machine and the scheduling domains a kernel builds on it.
     Topo(Topo),
+    /// Build the scheduler of a kernel tree, and list or remove what is built.
+    #[command(subcommand)]
+    Kernel(KernelVerb),
     /// Print completions for a shell.
     Completions(Completions),
     /// Print the man page.

@@ -5,6 +5,7 @@
 //! out: files, clocks and terminals belong to the shells.
 
 pub use schedlab_audit as audit;
+pub use schedlab_kernel_tree as kernel_tree;
 pub use schedlab_machine as machine;
 pub use schedlab_replay as learned;
 pub use schedlab_report as report;

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod detect;
 pub mod explain;
 pub mod features;
+pub mod kernel;
 pub mod measure;
 pub mod record;
 pub mod replay;

@@ -1,0 +1,1 @@
+/* Nothing: no clock source of this machine is read in user space. */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The library as its driver sees it. CPUs, tasks and groups are numbers: tasks and groups those that the driver
+ * gave, groups from 0 with -1 for the root. Times are ns. No kernel header is needed.
+ */
+#ifndef LAB_H
+#define LAB_H
+typedef unsigned long long lab_u64;
+
+struct lab_machine {
+	int cpus, nodes;
+	/* For each CPU: its first sibling, cluster, LLC, package and node, and its capacity of 1024. */
+	const int *smt, *cluster, *llc, *package, *node, *capacity;
+	const int *distance; /* nodes x nodes */
+};
+
+/* Who runs: a task of the driver, or one of these. */
+enum { LAB_IDLE = -1, LAB_STOPPER = -2, LAB_OTHER = -3 };
+/* What lab_pending() says. */
+enum { LAB_RESCHED = 1, LAB_IPI = 2, LAB_SOFTIRQ = 4, LAB_STOPPER_RUNS = 8, LAB_RESCHED_LAZY = 16 };
+
+/* What ends a run: called with a sentence and an address in the library, or 0; must not return. */
+typedef void (*lab_fatal_fn)(const char *text, const void *where);
+void lab_on_fatal(lab_fatal_fn fn);
+const char *lab_release(void);
+
+int lab_boot(const struct lab_machine *machine); /* 0, or -1: too many CPUs or nodes */
+void lab_close(void);
+void lab_now(lab_u64 ns);
+void lab_seed(lab_u64 seed);           /* of get_random_u32() */
+void lab_cpu_seed(int cpu, lab_u64 seed); /* of the scheduler's own generator, one per CPU: xorshift64* */
+int lab_feature(const char *name, int on);    /* sched_feat: what it was, -1: there is none */
+int lab_warnings(const char **text);   /* how many WARN()s so far, and the first */
+
+void lab_fork(int cpu, int task, int kthread);
+int lab_wake_new(int cpu, int task);                /* the CPU chosen */
+int lab_wake(int cpu, int task, int flags, int in_irq); /* the CPU chosen, -1: was awake; flags 1: sync */
+int lab_sleep(int cpu);                             /* the current task blocks; 1: another now runs */
+void lab_exit(int cpu);
+int lab_exec(int cpu);                              /* the CPU that exec() would go to */
+void lab_yield(int cpu);
+int lab_resched(int cpu);                           /* honours a request to reschedule; 1: switched */
+void lab_tick(int cpu);
+void lab_ipi(int cpu);
+void lab_timer(int cpu);                            /* the hrtimer interrupt */
+lab_u64 lab_timer_at(int cpu);                      /* when that is due */
+int lab_pending(int cpu);
+void lab_softirq(int cpu);
+int lab_stopper(int cpu);                           /* the stopper's work, if it runs; 1: it did */
+void lab_nohz_enter(int cpu);                       /* an idle CPU stops its tick */
+void lab_nohz_exit(int cpu);
+void lab_nice(int cpu, int task, int nice);
+int lab_policy(int cpu, int task, int policy, int nice_or_prio, lab_u64 runtime, lab_u64 deadline, lab_u64 period);
+int lab_affinity(int cpu, int task, const unsigned long *mask); /* 0 or -errno; of a task that runs: the stopper's work is done too */
+int lab_group(int parent, lab_u64 shares);          /* its number, or -1 */
+void lab_group_shares(int group, lab_u64 shares);
+int lab_group_quota(int group, lab_u64 period_us, long long quota_us); /* 0 or -errno */
+void lab_move(int cpu, int task, int group);
+
+int lab_curr(int cpu);
+int lab_task_cpu(int task);
+int lab_nr_running(int cpu);
+lab_u64 lab_switches(void);
+
+/* State for comparisons: see state.c for what stands where. */
+enum { LAB_TASK_WORDS = 24, LAB_CPU_WORDS = 24, LAB_DOMAIN_WORDS = 8, LAB_GROUP_WORDS = 20 };
+void lab_state_task(int task, lab_u64 *out);
+void lab_state_cpu(int cpu, lab_u64 *out);
+int lab_state_domain(int cpu, int level, lab_u64 *out, unsigned long *span); /* 0: there is none */
+void lab_state_group(int group, int cpu, lab_u64 *out);
+#endif

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+// Memory: one arena, so that a whole scheduler is freed at once; per-CPU memory; what RCU frees.
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include "shim.h"
+
+extern void *mmap(void *, unsigned long, int, int, int, long);
+extern int munmap(void *, unsigned long);
+
+#define ARENA (4ul << 30) /* of address space; only what is touched is memory */
+static char *arena;
+static unsigned long arena_used;
+
+/* Blocks are powers of two; a free one holds the next. The size stands before the block. */
+struct block { struct block *next; };
+static struct block *bins[48];
+
+static int bin_of(unsigned long n)
+{
+	int bin = 6;
+
+	while ((1ul << bin) < n)
+		bin++;
+	return bin;
+}
+
+void *lab_alloc(unsigned long n)
+{
+	int bin = bin_of(n);
+	char *p;
+
+	if (!arena) {
+		arena = mmap(0, ARENA, 3 /* read, write */, 0x4022 /* private, anonymous, no reserve */, -1, 0);
+		if (arena == (char *)-1)
+			lab_fatal(0, "there is no address space for the kernel's memory");
+		arena_used = 64;
+	}
+	if (bins[bin]) {
+		p = (char *)bins[bin];
+		bins[bin] = bins[bin]->next;
+		memset(p, 0, 1ul << bin);
+		return p;
+	}
+	p = arena + arena_used + 64;
+	arena_used += 64 + (1ul << bin);
+	if (arena_used > ARENA)
+		lab_fatal(0, "the kernel asked for more than 4 GiB of memory");
+	*(int *)(p - 8) = bin;
+	return p;
+}
+
+void lab_free(const void *q)
+{
+	struct block *p = (void *)q;
+	int bin;
+
+	if ((unsigned long)q <= 16) /* NULL and ZERO_SIZE_PTR */
+		return;
+	bin = *(int *)((char *)q - 8);
+	p->next = bins[bin];
+	bins[bin] = p;
+}
+
+void lab_close(void)
+{
+	if (arena)
+		munmap(arena, ARENA);
+	arena = 0;
+}
+
+/* ---- per-CPU memory: the static part and a heap behind it, at the same offset on every CPU ---- */
+unsigned long __per_cpu_offset[NR_CPUS];
+extern char __per_cpu_start[], __per_cpu_end[];
+#define HEAP (512ul << 10)
+#define PIECES 16384
+struct piece { unsigned long offset, size; };
+static struct piece live[PIECES], freed[PIECES];
+static int nlive, nfreed;
+static unsigned long heap_used;
+
+static unsigned long static_size(void)
+{
+	return (__per_cpu_end - __per_cpu_start + 63) & ~63ul;
+}
+
+void lab_percpu_boot(int cpus)
+{
+	int cpu;
+
+	for (cpu = 0; cpu < cpus; cpu++) {
+		char *area = lab_alloc(static_size() + HEAP + 4096);
+
+		area = (char *)(((unsigned long)area + 4095) & ~4095ul);
+		memcpy(area, __per_cpu_start, __per_cpu_end - __per_cpu_start);
+		__per_cpu_offset[cpu] = area - __per_cpu_start;
+	}
+	for (; cpu < NR_CPUS; cpu++)
+		__per_cpu_offset[cpu] = __per_cpu_offset[0];
+}
+
+void __percpu *lab_percpu_alloc(size_t size, size_t align)
+{
+	unsigned long offset = 0;
+	int i, cpu;
+
+	size = (size + 15) & ~15ul;
+	align = max_t(size_t, align, 16);
+	for (i = 0; i < nfreed && !offset; i++) {
+		if (freed[i].size == size) {
+			offset = freed[i].offset;
+			freed[i] = freed[--nfreed];
+		}
+	}
+	if (!offset) {
+		unsigned long at = (heap_used + align - 1) & -align;
+
+		offset = static_size() + at;
+		heap_used = at + size;
+	}
+	if (heap_used > HEAP || nlive == PIECES)
+		lab_fatal(0, "the kernel asked for more than 512 KiB of memory per CPU");
+	for_each_possible_cpu(cpu)
+		memset(__per_cpu_start + __per_cpu_offset[cpu] + offset, 0, size);
+	live[nlive].offset = offset;
+	live[nlive++].size = size;
+	return (void __percpu *)(__per_cpu_start + offset);
+}
+
+void free_percpu(void __percpu *p)
+{
+	unsigned long offset = (char *)p - __per_cpu_start;
+	int i;
+
+	if (!p)
+		return;
+	for (i = 0; i < nlive; i++) {
+		if (live[i].offset == offset) {
+			freed[nfreed++] = live[i];
+			live[i] = live[--nlive];
+			return;
+		}
+	}
+}
+
+/* ---- RCU: nothing runs beside us; what is to be freed waits until the driver's next call ---- */
+static struct rcu_head *rcu_list;
+void *lab_kvfree_list[1024];
+int lab_kvfree_count;
+
+void __rcu_read_lock(void) { }
+void __rcu_read_unlock(void) { }
+void rcu_note_context_switch(bool preempt) { }
+void synchronize_rcu(void) { }
+
+void call_rcu(struct rcu_head *head, rcu_callback_t func)
+{
+	head->func = func;
+	head->next = rcu_list;
+	rcu_list = head;
+}
+
+void lab_rcu_flush(void)
+{
+	while (rcu_list) {
+		struct rcu_head *head = rcu_list;
+
+		rcu_list = head->next;
+		head->func(head);
+	}
+	while (lab_kvfree_count)
+		lab_free(lab_kvfree_list[--lab_kvfree_count]);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of the shim share. */
+#ifndef LAB_SHIM_H
+#define LAB_SHIM_H
+#include <linux/version.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/cpumask.h>
+#include <linux/cgroup.h>
+#include <linux/smpboot.h>
+#include "lab.h"
+
+#define AT_LEAST(a, b) (LINUX_VERSION_CODE >= KERNEL_VERSION(a, b, 0))
+#if !AT_LEAST(5, 14)
+#define __state state
+#endif
+
+/* What stands behind each task. */
+struct lab_own {
+	int id;        /* the driver's number + 1 */
+	int bound_cpu; /* of a per-CPU kthread, + 1 */
+};
+struct lab_own *lab_own(struct task_struct *p);
+struct task_struct *lab_task(int id);
+struct task_group;
+struct task_group *lab_task_group(int group);
+
+void *lab_alloc(unsigned long n);
+void lab_free(const void *p);
+void lab_memory_reset(void);
+void lab_rcu_flush(void);
+void lab_fatal(const void *where, const char *format, ...) __attribute__((noreturn));
+
+extern struct lab_machine lab_machine;
+extern struct cpumask lab_masks[4][NR_CPUS], lab_node_masks[64];
+extern unsigned long lab_capacity[NR_CPUS];
+extern u64 lab_now_ns, lab_timers[NR_CPUS], lab_nr_switches;
+extern unsigned char lab_ipis[NR_CPUS];
+extern unsigned int lab_softirqs[NR_CPUS];
+extern bool lab_tick_stopped[NR_CPUS];
+extern struct smp_hotplug_thread *lab_stopper_thread;
+extern struct css_set *lab_css_set;
+extern struct cgroup *lab_cgroup;
+extern struct signal_struct *lab_signal;
+extern struct sighand_struct *lab_sighand;
+
+/* Puts us on a CPU, as the task that runs there. */
+void lab_enter(int cpu);
+/* What __schedule() leaves behind is the caller's; makes it that of the task that now runs. */
+void lab_settle(void);
+/* The idle loop begins anew. */
+void lab_idles(void);
+void lab_fork_into(int cpu, struct task_struct *p);
+struct task_struct *lab_new_task(const char *name);
+#endif

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+// The state of a task, a CPU, a domain and a group's part of a CPU, as words in the order of the enumerations.
+#include <linux/sched/topology.h>
+#include "sched.h"
+#include "shim.h"
+
+enum { T_CPU, T_ON_RQ, T_DELAYED, T_ON_CPU, T_VRUNTIME, T_DEADLINE, T_SLICE, T_SUM_EXEC, T_VLAG, T_LOAD_AVG, T_UTIL_AVG,
+       T_RUNNABLE_AVG, T_LAST_UPDATE, T_RECENT_USED, T_WAKEE_FLIPS, T_WAKE_CPU, T_SE_ON_RQ, T_PRIO, T_UTIL_EST };
+
+void lab_state_task(int id, u64 *o)
+{
+	struct task_struct *p = lab_task(id);
+	struct sched_entity *se = &p->se;
+
+	memset(o, 0, LAB_TASK_WORDS * sizeof *o);
+	o[T_CPU] = task_cpu(p);
+	o[T_ON_RQ] = p->on_rq;
+	o[T_ON_CPU] = p->on_cpu;
+	o[T_VRUNTIME] = se->vruntime;
+	o[T_SUM_EXEC] = se->sum_exec_runtime;
+	o[T_LOAD_AVG] = se->avg.load_avg;
+	o[T_UTIL_AVG] = se->avg.util_avg;
+	o[T_RUNNABLE_AVG] = se->avg.runnable_avg;
+	o[T_LAST_UPDATE] = se->avg.last_update_time;
+	o[T_RECENT_USED] = p->recent_used_cpu;
+	o[T_WAKEE_FLIPS] = p->wakee_flips;
+	o[T_WAKE_CPU] = p->wake_cpu;
+	o[T_SE_ON_RQ] = se->on_rq;
+	o[T_PRIO] = p->prio;
+#if AT_LEAST(6, 8)
+	o[T_UTIL_EST] = se->avg.util_est;
+#else
+	o[T_UTIL_EST] = se->avg.util_est.enqueued;
+#endif
+#if AT_LEAST(6, 12)
+	o[T_DELAYED] = se->sched_delayed;
+#endif
+#if AT_LEAST(6, 6)
+	o[T_DEADLINE] = se->deadline;
+	o[T_SLICE] = se->slice;
+	o[T_VLAG] = se->vlag;
+#endif
+}
+
+enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STAMP, C_NEXT_BALANCE, C_LOAD_AVG, C_UTIL_AVG,
+       C_RUNNABLE_AVG, C_CAPACITY, C_IDLE_COST, C_WEIGHT, C_VRUNTIME, C_H_LOAD, C_H_LOAD_AT, C_IDLE_SCAN, C_IDLE_CORES };
+
+void lab_state_cpu(int cpu, u64 *o)
+{
+	struct rq *rq = cpu_rq(cpu);
+	struct sched_domain *llc = rcu_dereference_raw(per_cpu(sd_llc, cpu));
+
+	memset(o, 0, LAB_CPU_WORDS * sizeof *o);
+	o[C_NR_RUNNING] = rq->nr_running;
+	o[C_CLOCK] = rq->clock;
+	o[C_CLOCK_TASK] = rq->clock_task;
+	o[C_CLOCK_PELT] = rq->clock_pelt;
+	o[C_AVG_IDLE] = rq->avg_idle;
+	o[C_IDLE_STAMP] = rq->idle_stamp;
+	o[C_NEXT_BALANCE] = rq->next_balance;
+	o[C_LOAD_AVG] = rq->cfs.avg.load_avg;
+	o[C_UTIL_AVG] = rq->cfs.avg.util_avg;
+	o[C_RUNNABLE_AVG] = rq->cfs.avg.runnable_avg;
+	o[C_CAPACITY] = rq->cpu_capacity;
+	o[C_IDLE_COST] = rq->max_idle_balance_cost;
+	o[C_WEIGHT] = rq->cfs.load.weight;
+#ifdef LAB_ZERO_VRUNTIME /* looked for by the build: stable kernels have taken it over */
+	o[C_VRUNTIME] = rq->cfs.zero_vruntime;
+#else
+	o[C_VRUNTIME] = rq->cfs.min_vruntime;
+#endif
+	o[C_H_LOAD] = rq->cfs.h_load;
+	o[C_H_LOAD_AT] = rq->cfs.last_h_load_update;
+	if (llc && llc->shared) {
+#if AT_LEAST(5, 18)
+		o[C_IDLE_SCAN] = llc->shared->nr_idle_scan;
+#endif
+		o[C_IDLE_CORES] = llc->shared->has_idle_cores;
+	}
+}
+
+enum { D_FLAGS, D_LAST_BALANCE, D_INTERVAL, D_FAILED, D_IDLE_COST, D_IMBALANCE_PCT, D_IMB_NUMA_NR, D_GROUPS };
+
+int lab_state_domain(int cpu, int level, u64 *o, unsigned long *span)
+{
+	struct sched_domain *sd;
+	struct sched_group *sg;
+
+	memset(o, 0, LAB_DOMAIN_WORDS * sizeof *o);
+	for_each_domain(cpu, sd) {
+		if (level--)
+			continue;
+		o[D_FLAGS] = sd->flags;
+		o[D_LAST_BALANCE] = sd->last_balance;
+		o[D_INTERVAL] = sd->balance_interval;
+		o[D_FAILED] = sd->nr_balance_failed;
+		o[D_IDLE_COST] = sd->max_newidle_lb_cost;
+		o[D_IMBALANCE_PCT] = sd->imbalance_pct;
+#if AT_LEAST(5, 18)
+		o[D_IMB_NUMA_NR] = sd->imb_numa_nr;
+#endif
+		sg = sd->groups;
+		do {
+			o[D_GROUPS]++;
+			sg = sg->next;
+		} while (sg != sd->groups);
+		if (span)
+			memcpy(span, cpumask_bits(sched_domain_span(sd)), NR_CPUS / 8);
+		return 1;
+	}
+	return 0;
+}
+
+enum { G_ON_RQ, G_WEIGHT, G_VRUNTIME, G_LOAD_AVG, G_UTIL_AVG, G_Q_WEIGHT, G_Q_LOAD_AVG, G_Q_UTIL_AVG, G_TG_LOAD, G_DEADLINE,
+       G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME };
+
+void lab_state_group(int group, int cpu, u64 *o)
+{
+	struct task_group *tg = lab_task_group(group);
+#if AT_LEAST(7, 0)
+	struct cfs_rq *q = per_cpu_ptr(tg->cfs_rq, cpu);
+	struct sched_entity *se = tg_se(tg, cpu);
+#else
+	struct cfs_rq *q = tg->cfs_rq[cpu];
+	struct sched_entity *se = tg->se[cpu];
+#endif
+
+	memset(o, 0, LAB_GROUP_WORDS * sizeof *o);
+	o[G_ON_RQ] = se->on_rq;
+	o[G_WEIGHT] = se->load.weight;
+	o[G_VRUNTIME] = se->vruntime;
+	o[G_LOAD_AVG] = se->avg.load_avg;
+	o[G_UTIL_AVG] = se->avg.util_avg;
+	o[G_Q_WEIGHT] = q->load.weight;
+	o[G_Q_LOAD_AVG] = q->avg.load_avg;
+	o[G_Q_UTIL_AVG] = q->avg.util_avg;
+	o[G_TG_LOAD] = atomic_long_read(&tg->load_avg);
+#if AT_LEAST(6, 6)
+	o[G_DEADLINE] = se->deadline;
+	o[G_VLAG] = se->vlag;
+	o[G_SLICE] = se->slice;
+#endif
+#if AT_LEAST(6, 12)
+	o[G_DELAYED] = se->sched_delayed;
+	o[G_REL_DEADLINE] = se->rel_deadline;
+#endif
+	o[G_THROTTLED] = q->throttled;
+	o[G_RUNTIME] = q->runtime_remaining;
+}

@@ -1,0 +1,63 @@
+//! What ends a kernel: a sentence with its place, raised through the C code as a panic that nobody prints.
+
+use std::fmt;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::Command;
+
+use crate::tools::run;
+
+/// A `BUG()`, a lock taken twice, a function that the library lacks, or a driver that asked for what there is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault(String);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Runs something that drives kernels, and returns the fault of one if it ends so. Other panics go on.
+///
+/// # Errors
+/// The fault.
+pub fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|payload| match payload.downcast::<Fault>() {
+        Ok(fault) => *fault,
+        Err(other) => resume_unwind(other),
+    })
+}
+
+/// Raises a fault. `at` is an address in a library, or 0.
+pub(crate) fn raise(text: &str, at: usize) -> ! {
+    let place = (at != 0).then(|| place(at)).flatten();
+    let text = text.trim_end();
+    let sentence = match place {
+        Some(place) => format!("the kernel cannot go on: {place}: {text}"),
+        None => format!("the kernel cannot go on: {text}"),
+    };
+    resume_unwind(Box::new(Fault(sentence)))
+}
+
+/// File, line and function of an address.
+fn place(at: usize) -> Option<String> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let start = |line: &str| usize::from_str_radix(line.split(['-', ' ']).next()?, 16).ok();
+    let end = |line: &str| usize::from_str_radix(line.split(['-', ' ']).nth(1)?, 16).ok();
+    let holds = |line: &&str| start(line).is_some_and(|s| s <= at) && end(line).is_some_and(|e| at < e);
+    let file = maps.lines().find(holds)?.split_whitespace().nth(5)?;
+    let base = maps.lines().filter(|line| line.ends_with(file)).filter_map(start).min()?;
+    // What is called stands before the address to which it returns.
+    let mut command = Command::new("addr2line");
+    let words = run(command.args(["-f", "-e", file, &format!("{:#x}", at - base - 1)]), "the place").ok()?;
+    let (function, line) = words.trim().split_once('\n')?;
+    let line = line.trim_start_matches("./");
+    let line = ["/kernel/", "/lib/", "/include/"]
+        .iter()
+        .find_map(|top| line.find(top).map(|i| &line[i + 1..]))
+        .unwrap_or(line);
+    let line = line.split(" (").next().unwrap_or(line);
+    (!line.starts_with('?')).then(|| format!("{line}, {function}()"))
+}

@@ -1,0 +1,333 @@
+//! A booted kernel and what it can be told.
+
+use std::ffi::c_int;
+
+use schedlab_topology::{CpuId, CpuMask};
+
+use crate::raw::{MASK_WORDS, Raw};
+use crate::{CpuState, DomainState, GroupState, TaskState};
+
+/// A task of a kernel, by the order of forks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KernelTask(pub u32);
+
+/// A group of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
+
+/// Who runs on a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Curr {
+    /// Nobody.
+    Idle,
+    /// The stopper.
+    Stopper,
+    /// A task.
+    Task(KernelTask),
+}
+
+/// What a CPU has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending(c_int);
+
+impl Pending {
+    /// Is anything.
+    pub fn any(self) -> bool {
+        self.0 != 0
+    }
+    /// A request to reschedule.
+    pub fn resched(self) -> bool {
+        self.0 & 1 != 0
+    }
+    /// An interrupt from another CPU.
+    pub fn ipi(self) -> bool {
+        self.0 & 2 != 0
+    }
+    /// A softirq.
+    pub fn softirq(self) -> bool {
+        self.0 & 4 != 0
+    }
+    /// The stopper runs, and waits for [`Kernel::stopper`].
+    pub fn stopper(self) -> bool {
+        self.0 & 8 != 0
+    }
+    /// A lazy request to reschedule.
+    pub fn resched_lazy(self) -> bool {
+        self.0 & 16 != 0
+    }
+}
+
+/// A kernel that runs on a machine of its own.
+///
+/// A method with a CPU is something that this CPU does, as the task that runs there. Wrong numbers raise a [`crate::Fault`].
+pub struct Kernel {
+    raw: Raw,
+    cpus: usize,
+    tasks: u32,
+}
+
+impl Kernel {
+    pub(crate) fn new(raw: Raw, cpus: usize) -> Kernel {
+        Kernel { raw, cpus, tasks: 0 }
+    }
+
+    #[inline]
+    fn at(&self, cpu: CpuId) -> c_int {
+        assert!(cpu.index() < self.cpus, "there is no CPU {}", cpu.0);
+        c_int::from(cpu.0)
+    }
+
+    fn cpu(&self, number: c_int) -> CpuId {
+        let cpu = CpuId(u16::try_from(number).unwrap_or(u16::MAX));
+        assert!(cpu.index() < self.cpus, "the kernel speaks of CPU {number}");
+        cpu
+    }
+
+    /// `6.12.117`.
+    pub fn release(&self) -> String {
+        self.raw.release()
+    }
+
+    /// How many CPUs it has.
+    pub fn nr_cpus(&self) -> usize {
+        self.cpus
+    }
+
+    /// Sets the clock, ns.
+    #[inline]
+    pub fn now(&mut self, ns: u64) {
+        self.raw.lab_now(ns);
+    }
+
+    /// Seeds what the kernel draws by `get_random_u32()`.
+    pub fn seed(&mut self, seed: u64) {
+        self.raw.lab_seed(seed);
+    }
+
+    /// Seeds the scheduler's own generator of a CPU, `xorshift64*`.
+    pub fn seed_cpu(&mut self, cpu: CpuId, seed: u64) {
+        self.raw.lab_cpu_seed(self.at(cpu), seed);
+    }
+
+    /// Turns a `sched_feat` on or off. Returns what it was, or none if the kernel has no such feature.
+    pub fn feature(&mut self, name: &str, on: bool) -> Option<bool> {
+        self.raw.feature(name, on)
+    }
+
+    /// How many `WARN()`s the kernel has given, and file and line of the first.
+    pub fn warnings(&self) -> (u32, String) {
+        self.raw.warnings()
+    }
+
+    /// The task that runs on a CPU forks another: `sched_fork()`. It inherits policy, nice, mask and group; a child of the idle
+    /// task is as one of task 1.
+    pub fn fork(&mut self, cpu: CpuId, kthread: bool) -> KernelTask {
+        let task = KernelTask(self.tasks);
+        self.raw.lab_fork(self.at(cpu), task.0 as c_int, kthread.into());
+        self.tasks += 1;
+        task
+    }
+
+    /// `wake_up_new_task()`: the CPU that it is on.
+    pub fn wake_new(&mut self, cpu: CpuId, task: KernelTask) -> CpuId {
+        self.cpu(self.raw.lab_wake_new(self.at(cpu), task.0 as c_int))
+    }
+
+    /// `try_to_wake_up()`: the CPU that the task is on, or none if it was awake.
+    pub fn wake(&mut self, cpu: CpuId, task: KernelTask, sync: bool, in_irq: bool) -> Option<CpuId> {
+        let to = self.raw.lab_wake(self.at(cpu), task.0 as c_int, sync.into(), in_irq.into());
+        (to >= 0).then(|| self.cpu(to))
+    }
+
+    /// The current task sleeps: `schedule()`. Whether another now runs.
+    pub fn sleep(&mut self, cpu: CpuId) -> bool {
+        self.raw.lab_sleep(self.at(cpu)) != 0
+    }
+
+    /// The current task ends; its number means nothing afterwards.
+    pub fn exit(&mut self, cpu: CpuId) {
+        self.raw.lab_exit(self.at(cpu));
+    }
+
+    /// Where the current task would go as it calls `exec()`.
+    pub fn exec(&mut self, cpu: CpuId) -> CpuId {
+        self.cpu(self.raw.lab_exec(self.at(cpu)))
+    }
+
+    /// The current task calls `sched_yield()`.
+    pub fn yield_now(&mut self, cpu: CpuId) {
+        self.raw.lab_yield(self.at(cpu));
+    }
+
+    /// Honours a request to reschedule, if there is one. Whether another task now runs.
+    pub fn resched(&mut self, cpu: CpuId) -> bool {
+        self.raw.lab_resched(self.at(cpu)) != 0
+    }
+
+    /// The tick: `sched_tick()`, in an interrupt.
+    pub fn tick(&mut self, cpu: CpuId) {
+        self.raw.lab_tick(self.at(cpu));
+    }
+
+    /// Delivers the interrupt that other CPUs sent.
+    pub fn ipi(&mut self, cpu: CpuId) {
+        self.raw.lab_ipi(self.at(cpu));
+    }
+
+    /// The interrupt of high resolution timers.
+    pub fn timer(&mut self, cpu: CpuId) {
+        self.raw.lab_timer(self.at(cpu));
+    }
+
+    /// When that is due, ns; `i64::MAX` if never.
+    #[inline]
+    pub fn timer_at(&self, cpu: CpuId) -> u64 {
+        self.raw.lab_timer_at(self.at(cpu))
+    }
+
+    /// What a CPU has to do.
+    #[inline]
+    pub fn pending(&self, cpu: CpuId) -> Pending {
+        Pending(self.raw.lab_pending(self.at(cpu)))
+    }
+
+    /// Runs the softirqs that are raised.
+    pub fn softirq(&mut self, cpu: CpuId) {
+        self.raw.lab_softirq(self.at(cpu));
+    }
+
+    /// If the stopper runs it does its work and sleeps. Whether it did.
+    pub fn stopper(&mut self, cpu: CpuId) -> bool {
+        self.raw.lab_stopper(self.at(cpu)) != 0
+    }
+
+    /// An idle CPU stops its tick.
+    pub fn nohz_enter(&mut self, cpu: CpuId) {
+        self.raw.lab_nohz_enter(self.at(cpu));
+    }
+
+    /// Its tick goes on.
+    pub fn nohz_exit(&mut self, cpu: CpuId) {
+        self.raw.lab_nohz_exit(self.at(cpu));
+    }
+
+    /// `set_user_nice()`.
+    pub fn set_nice(&mut self, cpu: CpuId, task: KernelTask, nice: i8) {
+        self.raw.lab_nice(self.at(cpu), task.0 as c_int, nice.into());
+    }
+
+    /// `sched_setattr()`: `policy` by the kernel's number; a nice value, or the priority of FIFO and RR; ns for DEADLINE.
+    ///
+    /// # Errors
+    /// The kernel's error number.
+    pub fn set_policy(
+        &mut self,
+        cpu: CpuId,
+        task: KernelTask,
+        policy: u32,
+        prio: i32,
+        dl: [u64; 3],
+    ) -> Result<(), i32> {
+        let [runtime, deadline, period] = dl;
+        done(self.raw.lab_policy(
+            self.at(cpu),
+            task.0 as c_int,
+            policy as c_int,
+            prio,
+            runtime,
+            deadline,
+            period,
+        ))
+    }
+
+    /// Changes which CPUs a task may use; not of one that runs.
+    ///
+    /// # Errors
+    /// The kernel's error number.
+    pub fn set_affinity(&mut self, cpu: CpuId, task: KernelTask, mask: &CpuMask) -> Result<(), i32> {
+        let mut words = [0; MASK_WORDS];
+        for (word, of) in words.iter_mut().zip(mask.words()) {
+            *word = *of;
+        }
+        done(self.raw.affinity(self.at(cpu), task.0 as c_int, &words))
+    }
+
+    /// Makes a group below another, or below the root; `shares` as in `cpu.shares`.
+    pub fn new_group(&mut self, parent: Option<GroupId>, shares: u64) -> GroupId {
+        let group = self.raw.lab_group(group_number(parent), shares);
+        GroupId(u32::try_from(group).expect("groups are few"))
+    }
+
+    /// Changes the shares of a group.
+    pub fn set_shares(&mut self, group: GroupId, shares: u64) {
+        self.raw.lab_group_shares(group.0 as c_int, shares);
+    }
+
+    /// Limits a group, us in a period of us; none: not at all.
+    ///
+    /// # Errors
+    /// The kernel's error number.
+    pub fn set_quota(&mut self, group: GroupId, period_us: u64, quota_us: Option<u64>) -> Result<(), i32> {
+        done(self.raw.lab_group_quota(group.0 as c_int, period_us, quota_us.map_or(-1, |us| us as i64)))
+    }
+
+    /// Moves a task to a group, or to the root.
+    pub fn move_to_group(&mut self, cpu: CpuId, task: KernelTask, group: Option<GroupId>) {
+        self.raw.lab_move(self.at(cpu), task.0 as c_int, group_number(group));
+    }
+
+    /// Who runs on a CPU.
+    #[inline]
+    pub fn curr(&self, cpu: CpuId) -> Curr {
+        match self.raw.lab_curr(self.at(cpu)) {
+            -1 => Curr::Idle,
+            task if task >= 0 => Curr::Task(KernelTask(task as u32)),
+            _ => Curr::Stopper,
+        }
+    }
+
+    /// The CPU that a task is on, or was last.
+    pub fn task_cpu(&self, task: KernelTask) -> CpuId {
+        self.cpu(self.raw.lab_task_cpu(task.0 as c_int))
+    }
+
+    /// Tasks that can run on a CPU.
+    pub fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.raw.lab_nr_running(self.at(cpu)) as u32
+    }
+
+    /// Context switches so far.
+    pub fn switches(&self) -> u64 {
+        self.raw.lab_switches()
+    }
+
+    /// State of a task.
+    pub fn task_state(&self, task: KernelTask) -> TaskState {
+        TaskState::of(self.raw.task(task.0 as c_int))
+    }
+
+    /// State of a CPU.
+    pub fn cpu_state(&self, cpu: CpuId) -> CpuState {
+        CpuState::of(self.raw.cpu(self.at(cpu)))
+    }
+
+    /// A domain of a CPU, counted from the lowest, and the CPUs that it spans.
+    pub fn domain(&self, cpu: CpuId, level: usize) -> Option<(DomainState, CpuMask)> {
+        let (words, span) = self.raw.domain(self.at(cpu), level as c_int)?;
+        let cpus = (0..self.cpus).filter(|cpu| span[cpu / 64] >> (cpu % 64) & 1 == 1);
+        Some((DomainState::of(words), CpuMask::of(self.cpus, cpus.map(CpuId::from))))
+    }
+
+    /// A group's part of a CPU.
+    pub fn group_state(&self, group: GroupId, cpu: CpuId) -> GroupState {
+        GroupState::of(self.raw.group(group.0 as c_int, self.at(cpu)))
+    }
+}
+
+fn group_number(group: Option<GroupId>) -> c_int {
+    group.map_or(-1, |group| group.0 as c_int)
+}
+
+fn done(error: c_int) -> Result<(), i32> {
+    if error == 0 { Ok(()) } else { Err(-error) }
+}

@@ -1,0 +1,218 @@
+//! The library's functions: the only unsafe code here.
+//!
+//! Why it is sound: the library is ours, with the types of `lab.h`. All its state is in one private copy, so that nothing
+//! is shared between two of them. It checks numbers of tasks and groups itself, and numbers of CPUs are checked by the caller.
+//! It never keeps a pointer of ours. It may unwind, from [`fatal`] through C code that has nothing to clean up.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+use crate::fault;
+
+/// `struct lab_machine`.
+#[repr(C)]
+struct Machine {
+    cpus: c_int,
+    nodes: c_int,
+    levels: [*const c_int; 6],
+    distance: *const c_int,
+}
+
+/// Words of state, as in `lab.h`.
+pub(crate) const WORDS: usize = 24;
+/// Words of a mask of CPUs: 256 of them.
+pub(crate) const MASK_WORDS: usize = 4;
+
+macro_rules! functions {
+    ($($name:ident: fn($($arg:ident: $type:ty),*) $(-> $ret:ty)?;)* -- $($special:ident: fn($($t:ty),*) $(-> $r:ty)?;)*) => {
+        /// A loaded library.
+        pub(crate) struct Raw {
+            $($name: unsafe extern "C-unwind" fn($($type),*) $(-> $ret)?,)*
+            $($special: unsafe extern "C-unwind" fn($($t),*) $(-> $r)?,)*
+            // Dropped after its functions can no longer be called.
+            _library: libloading::Library,
+            file: PathBuf,
+        }
+
+        impl Raw {
+            /// Loads a file of which this is the only user; it is removed in the end.
+            pub(crate) fn load(file: PathBuf) -> Result<Raw, Error> {
+                let wrong = |error: libloading::Error| Error::new(format!("{}: {error}", file.display()));
+                // SAFETY: the library was built by us and runs nothing as it is loaded; types are those of `lab.h`.
+                unsafe {
+                    let library = libloading::Library::new(&file).map_err(wrong)?;
+                    Ok(Raw {
+                        $($name: *library.get(concat!(stringify!($name), "\0").as_bytes()).map_err(wrong)?,)*
+                        $($special: *library.get(concat!(stringify!($special), "\0").as_bytes()).map_err(wrong)?,)*
+                        _library: library,
+                        file,
+                    })
+                }
+            }
+
+            $(
+                #[inline]
+                pub(crate) fn $name(&self, $($arg: $type),*) $(-> $ret)? {
+                    // SAFETY: see above; only numbers pass.
+                    unsafe { (self.$name)($($arg),*) }
+                }
+            )*
+        }
+    };
+}
+
+functions! {
+    lab_close: fn();
+    lab_now: fn(ns: u64);
+    lab_seed: fn(seed: u64);
+    lab_cpu_seed: fn(cpu: c_int, seed: u64);
+    lab_fork: fn(cpu: c_int, task: c_int, kthread: c_int);
+    lab_wake_new: fn(cpu: c_int, task: c_int) -> c_int;
+    lab_wake: fn(cpu: c_int, task: c_int, flags: c_int, in_irq: c_int) -> c_int;
+    lab_sleep: fn(cpu: c_int) -> c_int;
+    lab_exit: fn(cpu: c_int);
+    lab_exec: fn(cpu: c_int) -> c_int;
+    lab_yield: fn(cpu: c_int);
+    lab_resched: fn(cpu: c_int) -> c_int;
+    lab_tick: fn(cpu: c_int);
+    lab_ipi: fn(cpu: c_int);
+    lab_timer: fn(cpu: c_int);
+    lab_timer_at: fn(cpu: c_int) -> u64;
+    lab_pending: fn(cpu: c_int) -> c_int;
+    lab_softirq: fn(cpu: c_int);
+    lab_stopper: fn(cpu: c_int) -> c_int;
+    lab_nohz_enter: fn(cpu: c_int);
+    lab_nohz_exit: fn(cpu: c_int);
+    lab_nice: fn(cpu: c_int, task: c_int, nice: c_int);
+    lab_policy: fn(cpu: c_int, task: c_int, policy: c_int, nice_or_prio: c_int, runtime: u64, deadline: u64, period: u64) -> c_int;
+    lab_group: fn(parent: c_int, shares: u64) -> c_int;
+    lab_group_shares: fn(group: c_int, shares: u64);
+    lab_group_quota: fn(group: c_int, period_us: u64, quota_us: i64) -> c_int;
+    lab_move: fn(cpu: c_int, task: c_int, group: c_int);
+    lab_curr: fn(cpu: c_int) -> c_int;
+    lab_task_cpu: fn(task: c_int) -> c_int;
+    lab_nr_running: fn(cpu: c_int) -> c_int;
+    lab_switches: fn() -> u64;
+    --
+    lab_boot: fn(*const Machine) -> c_int;
+    lab_on_fatal: fn(extern "C-unwind" fn(*const c_char, *const c_void) -> !);
+    lab_release: fn() -> *const c_char;
+    lab_feature: fn(*const c_char, c_int) -> c_int;
+    lab_warnings: fn(*mut *const c_char) -> c_int;
+    lab_affinity: fn(c_int, c_int, *const u64) -> c_int;
+    lab_state_task: fn(c_int, *mut u64);
+    lab_state_cpu: fn(c_int, *mut u64);
+    lab_state_domain: fn(c_int, c_int, *mut u64, *mut u64) -> c_int;
+    lab_state_group: fn(c_int, c_int, *mut u64);
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        self.lab_close();
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+extern "C-unwind" fn fatal(text: *const c_char, at: *const c_void) -> ! {
+    // SAFETY: the library passes a string that it ended with a zero.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    fault::raise(&text, at as usize)
+}
+
+impl Raw {
+    /// Boots a machine: `levels` are for each CPU its first sibling, cluster, LLC, package, node and its capacity.
+    pub(crate) fn boot(
+        &self,
+        levels: &[Vec<c_int>; 6],
+        nodes: usize,
+        distance: &[c_int],
+    ) -> Result<(), Error> {
+        let cpus = levels[0].len();
+        assert!(levels.iter().all(|level| level.len() == cpus) && distance.len() == nodes * nodes);
+        let machine = Machine {
+            cpus: cpus as c_int,
+            nodes: nodes as c_int,
+            levels: levels.each_ref().map(|level| level.as_ptr()),
+            distance: distance.as_ptr(),
+        };
+        // SAFETY: the arrays are as long as the library reads them, and it keeps none.
+        let done = unsafe {
+            (self.lab_on_fatal)(fatal);
+            (self.lab_boot)(&machine)
+        };
+        match done {
+            0 => Ok(()),
+            _ => Err(Error::new(format!(
+                "a library has 256 CPUs and 64 nodes at most, not {cpus} and {nodes}"
+            ))),
+        }
+    }
+
+    /// The kernel's version.
+    pub(crate) fn release(&self) -> String {
+        // SAFETY: a constant string of the library.
+        unsafe { CStr::from_ptr((self.lab_release)()) }.to_string_lossy().into_owned()
+    }
+
+    /// Turns a feature of the scheduler on or off; what it was, if there is such a one.
+    pub(crate) fn feature(&self, name: &str, on: bool) -> Option<bool> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: the string lives as long as the call.
+        let was = unsafe { (self.lab_feature)(name.as_ptr(), on.into()) };
+        (was >= 0).then_some(was > 0)
+    }
+
+    /// How many warnings there were, and the place of the first.
+    pub(crate) fn warnings(&self) -> (u32, String) {
+        let mut text = std::ptr::null();
+        // SAFETY: it writes one pointer, to a string of its own.
+        let count = unsafe { (self.lab_warnings)(&mut text) };
+        // SAFETY: as above.
+        (count as u32, unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    }
+
+    /// Changes which CPUs a task may use: 0 or a negative error number.
+    pub(crate) fn affinity(&self, cpu: c_int, task: c_int, mask: &[u64; MASK_WORDS]) -> c_int {
+        // SAFETY: as many words as the kernel's mask has.
+        unsafe { (self.lab_affinity)(cpu, task, mask.as_ptr()) }
+    }
+
+    /// Words of a task.
+    pub(crate) fn task(&self, task: c_int) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        // SAFETY: no state has more words than this.
+        unsafe { (self.lab_state_task)(task, words.as_mut_ptr()) };
+        words
+    }
+
+    /// Words of a CPU.
+    pub(crate) fn cpu(&self, cpu: c_int) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        // SAFETY: as above.
+        unsafe { (self.lab_state_cpu)(cpu, words.as_mut_ptr()) };
+        words
+    }
+
+    /// Words of a domain of a CPU, from the lowest, and its span.
+    pub(crate) fn domain(&self, cpu: c_int, level: c_int) -> Option<([u64; WORDS], [u64; MASK_WORDS])> {
+        let (mut words, mut span) = ([0; WORDS], [0; MASK_WORDS]);
+        // SAFETY: as above; the mask is as long as the kernel's.
+        let found = unsafe { (self.lab_state_domain)(cpu, level, words.as_mut_ptr(), span.as_mut_ptr()) };
+        (found != 0).then_some((words, span))
+    }
+
+    /// Words of a group's part of a CPU.
+    pub(crate) fn group(&self, group: c_int, cpu: c_int) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        // SAFETY: as above.
+        unsafe { (self.lab_state_group)(group, cpu, words.as_mut_ptr()) };
+        words
+    }
+}
+
+/// Copies a library to a file of its own, so that it has state of its own.
+pub(crate) fn private_copy(library: &Path, to: &Path) -> Result<Raw, Error> {
+    std::fs::copy(library, to).map_err(|error| Error::io("copy it", library, &error))?;
+    Raw::load(to.to_path_buf())
+}

@@ -1,0 +1,41 @@
+//! What can be read of a kernel, field by field, for comparison.
+
+use crate::raw::WORDS;
+
+macro_rules! states {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident),* $(,)? })*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "fields have the kernel's names")]
+        pub struct $name { $(pub $field: u64),* }
+
+        impl $name {
+            pub(crate) fn of(words: [u64; WORDS]) -> $name {
+                let [$($field,)* ..] = words;
+                $name { $($field),* }
+            }
+        }
+    )* };
+}
+
+states! {
+    /// A task and its entity. Times are ns; what a kernel does not have is 0.
+    TaskState {
+        cpu, on_rq, sched_delayed, on_cpu, vruntime, deadline, slice, sum_exec_runtime, vlag, load_avg, util_avg,
+        runnable_avg, last_update_time, recent_used_cpu, wakee_flips, wake_cpu, se_on_rq, prio, util_est,
+    }
+    /// A CPU, its run queue and what its LLC shares. `vruntime` is the queue's `zero_vruntime` or `min_vruntime`.
+    CpuState {
+        nr_running, clock, clock_task, clock_pelt, avg_idle, idle_stamp, next_balance, load_avg, util_avg, runnable_avg,
+        cpu_capacity, max_idle_balance_cost, weight, vruntime, h_load, last_h_load_update, nr_idle_scan, has_idle_cores,
+    }
+    /// A domain of a CPU. `groups` counts them.
+    DomainState {
+        flags, last_balance, balance_interval, nr_balance_failed, max_newidle_lb_cost, imbalance_pct, imb_numa_nr, groups,
+    }
+    /// A group's entity and queue on one CPU, and the group's sum.
+    GroupState {
+        on_rq, weight, vruntime, load_avg, util_avg, queue_weight, queue_load_avg, queue_util_avg, tg_load_avg, deadline,
+        vlag, sched_delayed, rel_deadline, slice, throttled, runtime_remaining,
+    }
+}

@@ -1,0 +1,155 @@
+//! A kernel tree: whether it is one, and of which version.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+/// Kernels whose trees are known to work.
+const KNOWN: &str = "5.10, 6.1, 6.12, 7.2 and 7.3";
+
+/// The oldest of them.
+const OLDEST: (u32, u32) = (5, 10);
+
+/// A folder with the source of a kernel.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    dir: PathBuf,
+    release: [u32; 3],
+}
+
+impl Tree {
+    /// Looks whether a folder is a kernel tree that can be built.
+    ///
+    /// # Errors
+    /// If it is none, or one that is too old.
+    pub fn open(dir: &Path) -> Result<Tree, Error> {
+        let wrong = |why: &str| Error::new(format!("{} is not a kernel tree: {why}", dir.display()));
+        let full = dir.canonicalize().map_err(|error| Error::io("open it", dir, &error))?;
+        let Ok(makefile) = fs::read_to_string(full.join("Makefile")) else {
+            let packed = fs::read_dir(&full).into_iter().flatten().flatten();
+            let mut names = packed.filter_map(|entry| entry.file_name().into_string().ok());
+            return Err(
+                match names.find(|name| name.starts_with("linux-source-") && name.contains(".tar")) {
+                    Some(name) => {
+                        wrong(&format!("it has {name}; unpack that, and name the folder that comes out"))
+                    }
+                    None => wrong("it has no Makefile"),
+                },
+            );
+        };
+        let number = |name: &str| {
+            let lines = makefile.lines().take(20).filter_map(|line| line.split_once('='));
+            let mut values = lines.filter(|(key, _)| key.trim() == name).map(|(_, value)| value.trim());
+            values.next().and_then(|value| value.parse().ok())
+        };
+        let (Some(version), Some(patch)) = (number("VERSION"), number("PATCHLEVEL")) else {
+            return Err(wrong("its Makefile does not begin with VERSION and PATCHLEVEL"));
+        };
+        for file in ["Kconfig", "kernel/sched/core.c", "kernel/sched/fair.c", "scripts/kconfig/conf.c"] {
+            if !full.join(file).is_file() {
+                return Err(wrong(&format!("it has no {file}")));
+            }
+        }
+        if (version, patch) < OLDEST {
+            return Err(Error::new(format!(
+                "{}: Linux {version}.{patch} is too old; trees of {KNOWN} are known to work",
+                dir.display()
+            )));
+        }
+        Ok(Tree { dir: full, release: [version, patch, number("SUBLEVEL").unwrap_or(0)] })
+    }
+
+    /// Where it is, in full.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// `6.12.117`.
+    pub fn release(&self) -> String {
+        let [version, patch, sub] = self.release;
+        format!("{version}.{patch}.{sub}")
+    }
+
+    /// Version, patch level and sublevel.
+    pub fn numbers(&self) -> [u32; 3] {
+        self.release
+    }
+
+    pub(crate) fn has(&self, file: &str) -> bool {
+        self.dir.join(file).is_file()
+    }
+
+    /// Whether a file of it contains a word: stable kernels take changes over, so that the version says little.
+    pub(crate) fn mentions(&self, file: &str, word: &str) -> bool {
+        fs::read(self.dir.join(file)).is_ok_and(|text| String::from_utf8_lossy(&text).contains(word))
+    }
+
+    /// Names of the headers in one of its folders.
+    pub(crate) fn headers(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.join(folder)).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(".h")).collect();
+        names.sort();
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("schedlab-tree-{}-{name}", std::process::id()));
+        for (file, text) in files {
+            let path = dir.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        dir
+    }
+
+    const FILES: [(&str, &str); 4] = [
+        ("Kconfig", ""),
+        ("kernel/sched/core.c", ""),
+        ("kernel/sched/fair.c", ""),
+        ("scripts/kconfig/conf.c", ""),
+    ];
+
+    fn opened(name: &str, makefile: &str, files: &[(&str, &str)]) -> Result<String, String> {
+        let mut all = files.to_vec();
+        if !makefile.is_empty() {
+            all.push(("Makefile", makefile));
+        }
+        let dir = folder(name, &all);
+        let tree = Tree::open(&dir);
+        fs::remove_dir_all(&dir).unwrap();
+        tree.map(|tree| tree.release())
+            .map_err(|error| error.to_string().replace(dir.to_str().unwrap(), "DIR"))
+    }
+
+    #[test]
+    fn what_is_no_tree_is_told() {
+        let new = "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n";
+        let old = "VERSION = 4\nPATCHLEVEL = 19\nSUBLEVEL = 1\n";
+        assert_eq!(opened("a", new, &FILES), Ok("7.3.4".into()));
+        let error = |result: Result<String, String>| result.unwrap_err();
+        assert_eq!(
+            error(opened("b", old, &FILES)),
+            "DIR: Linux 4.19 is too old; trees of 5.10, 6.1, 6.12, 7.2 and 7.3 are known to work"
+        );
+        assert_eq!(
+            error(opened("c", new, &FILES[..2])),
+            "DIR is not a kernel tree: it has no kernel/sched/fair.c"
+        );
+        assert_eq!(error(opened("d", "", &FILES)), "DIR is not a kernel tree: it has no Makefile");
+        assert_eq!(
+            error(opened("e", "", &[("linux-source-6.12.tar.xz", "")])),
+            "DIR is not a kernel tree: it has linux-source-6.12.tar.xz; unpack that, and name the folder that comes out"
+        );
+        assert_eq!(
+            error(opened("f", "all:\n", &FILES)),
+            "DIR is not a kernel tree: its Makefile does not begin with VERSION and PATCHLEVEL"
+        );
+    }
+}

@@ -1,0 +1,222 @@
+//! The two states, field by field.
+
+use std::fmt;
+
+use schedlab_kernel_tree as tree;
+use schedlab_sched::{Curr, FairPolicy};
+use schedlab_topology::CpuId;
+use serde::Serialize;
+
+use crate::Pair;
+
+/// A field that is not the same on both sides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The kernel's name of the field.
+    pub field: &'static str,
+    /// Of what: `CPU 3`, `t5`, `group 1 on CPU 2`.
+    pub of: String,
+    /// In the kernel.
+    pub kernel: String,
+    /// In our rules.
+    pub ours: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}: the kernel has {}, our rules {}", self.field, self.of, self.kernel, self.ours)?;
+        match (self.kernel.parse::<u64>(), self.ours.parse::<u64>()) {
+            (Ok(kernel), Ok(ours)) => write!(f, " ({:+})", ours.wrapping_sub(kernel) as i64),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Collects what differs.
+struct Collected(Vec<Difference>);
+
+impl Collected {
+    fn numbers(&mut self, of: &dyn Fn() -> String, fields: &[(&'static str, u64, u64)]) {
+        for &(field, kernel, ours) in fields {
+            if kernel != ours {
+                let (kernel, ours) = (kernel.to_string(), ours.to_string());
+                self.0.push(Difference { field, of: of(), kernel, ours });
+            }
+        }
+    }
+}
+
+impl Pair {
+    /// All that differs now.
+    pub(crate) fn differences(&self) -> Vec<Difference> {
+        let mut all = Collected(Vec::new());
+        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+            self.compare_cpu(cpu, &mut all);
+        }
+        for task in 0..self.tasks.len() {
+            self.compare_task(task, &mut all);
+        }
+        for group in 0..self.groups.len() {
+            for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+                self.compare_group(group, cpu, &mut all);
+            }
+        }
+        all.0
+    }
+
+    /// Who runs in our rules.
+    pub(crate) fn our_curr(&self, cpu: CpuId) -> tree::Curr {
+        match self.sched.rqs[cpu].curr {
+            Curr::Idle => tree::Curr::Idle,
+            Curr::Task(task) => match task.index().checked_sub(self.nr_cpus()) {
+                Some(task) => tree::Curr::Task(tree::KernelTask(task as u32)),
+                None => tree::Curr::Stopper,
+            },
+        }
+    }
+
+    fn compare_cpu(&self, cpu: CpuId, all: &mut Collected) {
+        let of = || format!("CPU {}", cpu.0);
+        let name = |curr: tree::Curr| match curr {
+            tree::Curr::Idle => "idle".to_string(),
+            tree::Curr::Stopper => "the stopper".to_string(),
+            tree::Curr::Task(task) => format!("t{}", task.0),
+        };
+        let (theirs, ours) = (self.kernel.curr(cpu), self.our_curr(cpu));
+        if theirs != ours {
+            all.0.push(Difference { field: "curr", of: of(), kernel: name(theirs), ours: name(ours) });
+        }
+        let theirs = self.kernel.cpu_state(cpu);
+        let rq = &self.sched.rqs[cpu];
+        let cfs = &self.sched.cfs_rqs[cpu.index()];
+        all.numbers(
+            &of,
+            &[
+                ("nr_running", theirs.nr_running, u64::from(rq.nr_running)),
+                ("rq clock", theirs.clock, rq.clock),
+                ("clock_pelt", theirs.clock_pelt, rq.clock_pelt),
+                ("avg_idle", theirs.avg_idle, rq.avg_idle),
+                ("idle_stamp", theirs.idle_stamp, rq.idle_stamp),
+                ("next_balance", theirs.next_balance, rq.next_balance),
+                ("cfs load_avg", theirs.load_avg, cfs.avg.load_avg),
+                ("cfs util_avg", theirs.util_avg, cfs.avg.util_avg),
+                ("cfs runnable_avg", theirs.runnable_avg, cfs.avg.runnable_avg),
+                ("cfs weight", theirs.weight, cfs.load.weight),
+                ("cpu_capacity", theirs.cpu_capacity, rq.cpu_capacity),
+                ("max_idle_balance_cost", theirs.max_idle_balance_cost, rq.max_idle_balance_cost),
+                ("h_load", theirs.h_load, cfs.h_load.get()),
+                ("last_h_load_update", theirs.last_h_load_update, cfs.last_h_load_update.get()),
+            ],
+        );
+        if self.zero_vruntime {
+            all.numbers(&of, &[("zero_vruntime", theirs.vruntime, cfs.zero_vruntime)]);
+        }
+        if let Some(shared) = self.sched.domains.per_cpu[cpu].llc_shared {
+            let shared = &self.sched.domains.shared[shared.0 as usize];
+            all.numbers(
+                &of,
+                &[
+                    ("nr_idle_scan", theirs.nr_idle_scan, shared.nr_idle_scan as u64),
+                    ("has_idle_cores", theirs.has_idle_cores, u64::from(shared.has_idle_cores)),
+                ],
+            );
+        }
+        for (level, (_, sd)) in self.sched.domains.walk(cpu).enumerate() {
+            let of = || format!("CPU {}, domain {level}", cpu.0);
+            let Some((theirs, _)) = self.kernel.domain(cpu, level) else {
+                let (kernel, ours) = ("none".to_string(), "one".to_string());
+                all.0.push(Difference { field: "domain", of: of(), kernel, ours });
+                continue;
+            };
+            all.numbers(
+                &of,
+                &[
+                    ("last_balance", theirs.last_balance, sd.last_balance),
+                    ("balance_interval", theirs.balance_interval, sd.balance_interval),
+                    ("nr_balance_failed", theirs.nr_balance_failed, u64::from(sd.nr_balance_failed)),
+                ],
+            );
+        }
+    }
+
+    fn compare_task(&self, number: usize, all: &mut Collected) {
+        if self.ended[number] {
+            return;
+        }
+        let of = || format!("t{number}");
+        let theirs = self.kernel.task_state(self.tasks[number].1);
+        let task = self.sched.task(self.tasks[number].0);
+        let se = &task.se;
+        all.numbers(
+            &of,
+            &[
+                ("cpu", theirs.cpu, u64::from(task.cpu.0)),
+                ("on_rq", theirs.on_rq, u64::from(task.on_rq)),
+                ("sched_delayed", theirs.sched_delayed, u64::from(se.sched_delayed)),
+                ("sum_exec_runtime", theirs.sum_exec_runtime, se.sum_exec_runtime),
+                ("vruntime", theirs.vruntime, se.vruntime),
+                ("load_avg", theirs.load_avg, se.avg.load_avg),
+                ("util_avg", theirs.util_avg, se.avg.util_avg),
+                ("runnable_avg", theirs.runnable_avg, se.avg.runnable_avg),
+                (
+                    "recent_used_cpu",
+                    theirs.recent_used_cpu,
+                    task.recent_used_cpu.map_or(0, |cpu| cpu.0.into()),
+                ),
+                ("wake_cpu", theirs.wake_cpu, u64::from(task.wake_cpu.0)),
+            ],
+        );
+        if self.nr_cpus() > 1 {
+            // Alone the kernel counts them, as its mask has room for more CPUs, and no rule reads them.
+            all.numbers(&of, &[("wakee_flips", theirs.wakee_flips, u64::from(task.wakee_flips))]);
+        }
+        if self.sched.kernel.rules.policy == FairPolicy::Eevdf {
+            let relative = |deadline: u64, vruntime: u64| deadline.wrapping_sub(vruntime);
+            all.numbers(
+                &of,
+                &[
+                    (
+                        "deadline - vruntime",
+                        relative(theirs.deadline, theirs.vruntime),
+                        relative(se.deadline, se.vruntime),
+                    ),
+                    ("slice", theirs.slice, se.slice),
+                ],
+            );
+        }
+    }
+
+    fn compare_group(&self, number: usize, cpu: CpuId, all: &mut Collected) {
+        let of = || format!("group {number} on CPU {}", cpu.0);
+        let (group, theirs) = self.groups[number];
+        let theirs = self.kernel.group_state(theirs, cpu);
+        let tg = self.sched.tg(group);
+        let se = self.sched.se(tg.se[cpu.index()]);
+        let queue = self.sched.cfs(tg.cfs_rq[cpu.index()]);
+        all.numbers(
+            &of,
+            &[
+                ("on_rq", theirs.on_rq, u64::from(se.on_rq)),
+                ("weight", theirs.weight, se.load.weight),
+                ("vruntime", theirs.vruntime, se.vruntime),
+                ("load_avg", theirs.load_avg, se.avg.load_avg),
+                ("util_avg", theirs.util_avg, se.avg.util_avg),
+                ("queue's weight", theirs.queue_weight, queue.load.weight),
+                ("queue's load_avg", theirs.queue_load_avg, queue.avg.load_avg),
+                ("queue's util_avg", theirs.queue_util_avg, queue.avg.util_avg),
+                ("group's load_avg", theirs.tg_load_avg, tg.load_avg.iter().sum::<i64>() as u64),
+            ],
+        );
+        if self.sched.kernel.rules.policy == FairPolicy::Eevdf {
+            all.numbers(
+                &of,
+                &[
+                    ("deadline", theirs.deadline, se.deadline),
+                    ("vlag", theirs.vlag, se.vlag as u64),
+                    ("sched_delayed", theirs.sched_delayed, u64::from(se.sched_delayed)),
+                    ("rel_deadline", theirs.rel_deadline, u64::from(se.rel_deadline)),
+                ],
+            );
+        }
+    }
+}

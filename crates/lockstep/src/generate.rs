@@ -1,0 +1,111 @@
+//! Drawing the next operation of a run.
+
+use schedlab_sched::Policy;
+use schedlab_topology::{CpuId, CpuMask};
+
+use crate::random::Random;
+use crate::{Loads, Operation, Pair};
+
+/// Groups of a run.
+const GROUPS: usize = 4;
+
+/// What a run is drawn from.
+pub(crate) struct Generator {
+    random: Random,
+    loads: Loads,
+    tasks: usize,
+}
+
+impl Generator {
+    pub(crate) fn new(seed: u64, loads: &Loads, tasks: usize) -> Generator {
+        Generator { random: Random::new(seed), loads: loads.clone(), tasks }
+    }
+
+    /// Time that passes before the next operation, ns: mostly little, sometimes much.
+    pub(crate) fn pause(&mut self) -> Operation {
+        let span = if self.random.once_in(20) { 3_000_000 } else { 60_000 };
+        Operation::Pass(1000 + self.random.below(span))
+    }
+
+    /// The next operation; it may turn out not to be possible.
+    pub(crate) fn next(&mut self, pair: &Pair) -> Operation {
+        let nr_cpus = pair.nr_cpus();
+        let cpu = CpuId::from(self.random.below(nr_cpus as u64) as usize);
+        let alive = pair.ended.iter().filter(|ended| !**ended).count();
+        if alive < self.tasks && self.random.once_in(3) {
+            let kthread = self.loads.has("kthread") && self.random.once_in(4);
+            return Operation::Fork { cpu, kthread };
+        }
+        if pair.tasks.is_empty() {
+            return Operation::Sleep { cpu };
+        }
+        let task = self.random.below(pair.tasks.len() as u64) as usize;
+        if let Some(operation) = self.special(pair, cpu, task) {
+            return operation;
+        }
+        if self.random.once_in(2) {
+            return Operation::Sleep { cpu };
+        }
+        let sync = self.loads.has("sync") && self.random.once_in(3);
+        let in_irq = self.loads.has("irq") && self.random.once_in(3);
+        Operation::Wake { cpu, task, sync, in_irq }
+    }
+
+    /// What the loads add.
+    fn special(&mut self, pair: &Pair, cpu: CpuId, task: usize) -> Option<Operation> {
+        let nr_cpus = pair.nr_cpus();
+        let groups = pair.groups.len();
+        let meant = |random: &mut Random, load: &str, n: u64| self.loads.has(load) && random.once_in(n);
+        let random = &mut self.random;
+        if meant(random, "groups", 60) {
+            if groups < GROUPS {
+                let parent = (groups > 0 && random.once_in(2)).then(|| random.below(groups as u64) as usize);
+                return Some(Operation::Group { cpu, parent, shares: random.of(&[512, 1024, 3072]) });
+            }
+            let group = random.below(groups as u64 + 1) as usize;
+            return Some(Operation::Move { cpu, task, group: (group < groups).then_some(group) });
+        }
+        if groups > 0 && meant(random, "shares", 60) {
+            let group = random.below(groups as u64) as usize;
+            return Some(Operation::Shares { group, shares: random.of(&[2, 128, 1024, 4096, 100_000]) });
+        }
+        if groups > 0 && meant(random, "quota", 60) {
+            let group = random.below(groups as u64) as usize;
+            let quota = random.of(&[None, Some(2_000), Some(5_000), Some(20_000)]);
+            return Some(Operation::Quota { group, period: random.of(&[10_000, 100_000]), quota });
+        }
+        if meant(random, "affinity", 40) {
+            let all = random.once_in(3);
+            let mut cpus: Vec<CpuId> =
+                (0..nr_cpus).map(CpuId::from).filter(|_| all || random.once_in(3)).collect();
+            if cpus.is_empty() {
+                cpus.push(CpuId(0));
+            }
+            return Some(Operation::Affinity { cpu, task, mask: CpuMask::of(nr_cpus, cpus) });
+        }
+        if meant(random, "yield", 30) {
+            return Some(Operation::Yield { cpu });
+        }
+        if meant(random, "exit", 40) {
+            return Some(Operation::Exit { cpu });
+        }
+        if meant(random, "nice", 50) {
+            return Some(Operation::Nice { cpu, task, nice: random.of(&[0, 5, -5, 10, 19, -20]) });
+        }
+        if meant(random, "batch", 50) {
+            let policy = random.of(&[Policy::Normal, Policy::Batch, Policy::Idle]);
+            return Some(Operation::Policy { cpu, task, policy });
+        }
+        if meant(random, "rt", 50) {
+            let policy = random.of(&[
+                Policy::Normal,
+                Policy::Normal,
+                Policy::Fifo(10),
+                Policy::Rr(10),
+                Policy::Fifo(50),
+            ]);
+            return Some(Operation::Policy { cpu, task, policy });
+        }
+        None
+    }
+}

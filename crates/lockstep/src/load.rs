@@ -1,0 +1,91 @@
+//! What a run is made of besides running and sleeping.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Names of loads, and what each adds.
+pub const LOADS: [(&str, &str); 13] = [
+    ("nohz", "idle CPUs stop their ticks and others balance for them"),
+    ("sync", "wake-ups whose waker says that it will sleep"),
+    ("irq", "wake-ups from interrupts"),
+    ("yield", "sched_yield()"),
+    ("exit", "tasks that end"),
+    ("kthread", "kernel threads"),
+    ("nice", "nice values that change"),
+    ("affinity", "masks that change, of tasks that do not run"),
+    ("groups", "four groups, nested, and tasks that move between them"),
+    ("shares", "groups whose shares change"),
+    ("quota", "groups with a quota"),
+    ("batch", "SCHED_BATCH and SCHED_IDLE"),
+    ("rt", "SCHED_FIFO and SCHED_RR"),
+];
+
+/// A set of loads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loads(Vec<&'static str>);
+
+impl Loads {
+    /// Whether one of them is meant.
+    pub fn has(&self, name: &str) -> bool {
+        debug_assert!(LOADS.iter().any(|(known, _)| *known == name), "{name}");
+        self.0.contains(&name)
+    }
+
+    /// Each load alone, and none.
+    pub fn each() -> Vec<Loads> {
+        let mut all = vec![Loads::default()];
+        all.extend(LOADS.iter().map(|(name, _)| Loads(vec![name])));
+        all
+    }
+}
+
+impl fmt::Display for Loads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { f.write_str("plain") } else { f.write_str(&self.0.join(",")) }
+    }
+}
+
+impl FromStr for Loads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Loads, String> {
+        let mut loads = Loads::default();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "plain") {
+            if part == "all" {
+                return Ok(Loads(LOADS.map(|(name, _)| name).into()));
+            }
+            let Some((name, _)) = LOADS.iter().find(|(name, _)| *name == part) else {
+                let names: Vec<&str> = LOADS.iter().map(|(name, _)| *name).collect();
+                return Err(format!(
+                    "there is no load \"{part}\"; known are plain, all, {}",
+                    names.join(", ")
+                ));
+            };
+            if !loads.0.contains(name) {
+                loads.0.push(name);
+            }
+        }
+        if loads.has("shares") || loads.has("quota") {
+            loads.0.push("groups");
+            loads.0.dedup();
+        }
+        Ok(loads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_named() {
+        assert_eq!("nohz, nice".parse::<Loads>().unwrap().to_string(), "nohz,nice");
+        assert_eq!("plain".parse::<Loads>().unwrap().to_string(), "plain");
+        assert!("quota".parse::<Loads>().unwrap().has("groups"));
+        assert_eq!(
+            "nhz".parse::<Loads>().unwrap_err(),
+            "there is no load \"nhz\"; known are plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, \
+             shares, quota, batch, rt"
+        );
+    }
+}

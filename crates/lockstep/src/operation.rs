@@ -1,0 +1,90 @@
+//! The language of both sides: what can be done to a scheduler.
+//!
+//! An operation is complete by itself, so that any part of a run is a run. What cannot be done at its time (a CPU that is idle
+//! cannot sleep) is left out by both sides.
+
+use std::fmt;
+
+use schedlab_sched::Policy;
+use schedlab_topology::{CpuId, CpuMask};
+
+/// A run.
+pub type Operations = Vec<Operation>;
+
+/// One thing that is done, by a CPU as the task that runs there. Tasks and groups are numbers in the order in which they
+/// were made.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "a field is what its name says, and the text above tells what numbers mean")]
+pub enum Operation {
+    /// Time passes, ns; ticks and timers come when they are due.
+    Pass(u64),
+    /// A new task is forked and woken.
+    Fork { cpu: CpuId, kthread: bool },
+    /// The current task sleeps.
+    Sleep { cpu: CpuId },
+    /// A task is woken.
+    Wake { cpu: CpuId, task: usize, sync: bool, in_irq: bool },
+    /// The current task yields.
+    Yield { cpu: CpuId },
+    /// The current task ends.
+    Exit { cpu: CpuId },
+    /// The nice value of a task changes.
+    Nice { cpu: CpuId, task: usize, nice: i8 },
+    /// The policy of a task changes.
+    Policy { cpu: CpuId, task: usize, policy: Policy },
+    /// The CPUs that a task may use change.
+    Affinity { cpu: CpuId, task: usize, mask: CpuMask },
+    /// A new group below another; none is the root. The shares are as in `cpu.shares`.
+    Group { cpu: CpuId, parent: Option<usize>, shares: u64 },
+    /// The shares of a group change.
+    Shares { group: usize, shares: u64 },
+    /// The quota of a group changes, us in a period of us.
+    Quota { group: usize, period: u64, quota: Option<u64> },
+    /// A task moves to a group.
+    Move { cpu: CpuId, task: usize, group: Option<usize> },
+}
+
+/// As it is known in a story.
+fn group(group: &Option<usize>) -> String {
+    group.map_or("the root".into(), |group| format!("group {group}"))
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Operation::Pass(ns) => write!(f, "{:.3} ms pass", *ns as f64 / 1e6),
+            Operation::Fork { cpu, kthread } => {
+                write!(f, "CPU {} forks a {}", cpu.0, if *kthread { "kernel thread" } else { "task" })
+            }
+            Operation::Sleep { cpu } => write!(f, "the task on CPU {} sleeps", cpu.0),
+            Operation::Wake { cpu, task, sync, in_irq } => {
+                let how = match (sync, in_irq) {
+                    (false, false) => "",
+                    (true, false) => " (sync)",
+                    (false, true) => " (from interrupt)",
+                    (true, true) => " (sync, from interrupt)",
+                };
+                write!(f, "CPU {} wakes t{task}{how}", cpu.0)
+            }
+            Operation::Yield { cpu } => write!(f, "the task on CPU {} yields", cpu.0),
+            Operation::Exit { cpu } => write!(f, "the task on CPU {} ends", cpu.0),
+            Operation::Nice { cpu, task, nice } => write!(f, "CPU {} makes t{task} nice {nice}", cpu.0),
+            Operation::Policy { cpu, task, policy } => write!(f, "CPU {} makes t{task} {policy:?}", cpu.0),
+            Operation::Affinity { cpu, task, mask } => {
+                let cpus: Vec<String> = mask.iter().map(|cpu| cpu.0.to_string()).collect();
+                write!(f, "CPU {} lets t{task} use CPUs {}", cpu.0, cpus.join(","))
+            }
+            Operation::Group { parent, shares, .. } => {
+                write!(f, "a group of {shares} shares is made below {}", group(parent))
+            }
+            Operation::Shares { group, shares } => write!(f, "group {group} gets {shares} shares"),
+            Operation::Quota { group, period, quota: Some(quota) } => {
+                write!(f, "group {group} may run {quota} us in {period} us")
+            }
+            Operation::Quota { group, quota: None, .. } => write!(f, "group {group} may run without limit"),
+            Operation::Move { cpu, task, group: to } => {
+                write!(f, "CPU {} moves t{task} to {}", cpu.0, group(to))
+            }
+        }
+    }
+}

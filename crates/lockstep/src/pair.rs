@@ -1,0 +1,464 @@
+//! Both sides, and what an operation does to them.
+
+use std::sync::Arc;
+
+use schedlab_kernel_tree::{GroupId, Kernel, KernelTask};
+use schedlab_sched::{
+    AvgReference, Curr, Deactivate, FairPolicy, NewTask, Policy, Prices, Sched, TaskState, TgId, WakePath,
+    Wakeup,
+};
+use schedlab_topology::{CpuId, CpuMask, Topology};
+use schedlab_units::{TaskId, Time};
+use serde::Serialize;
+
+use crate::{Difference, Operation};
+
+/// The length of a tick, ns: libraries are built for 250 Hz.
+pub(crate) const TICK: u64 = 4_000_000;
+
+/// When runs begin, ns.
+const START: u64 = 1_000_000_000;
+
+/// What was done and compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Operations that were carried out.
+    pub steps: u64,
+    /// Wake-ups.
+    pub wakeups: u64,
+    /// Forks.
+    pub forks: u64,
+    /// Choices of a next task.
+    pub picks: u64,
+    /// Passes of balancing, periodic and on behalf of idle CPUs.
+    pub passes: u64,
+    /// Comparisons of the whole state.
+    pub states: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.steps += other.steps;
+        self.wakeups += other.wakeups;
+        self.forks += other.forks;
+        self.picks += other.picks;
+        self.passes += other.passes;
+        self.states += other.states;
+    }
+}
+
+/// A kernel and our rules on the same machine.
+pub struct Pair {
+    pub(crate) kernel: Kernel,
+    pub(crate) sched: Sched,
+    pub(crate) now: u64,
+    next_tick: u64,
+    nohz: bool,
+    tick_stopped: Vec<bool>,
+    /// In the order in which they were made: ours and the kernel's.
+    pub(crate) tasks: Vec<(TaskId, KernelTask)>,
+    pub(crate) ended: Vec<bool>,
+    pub(crate) groups: Vec<(TgId, GroupId)>,
+    /// Where the stopper of a CPU must bring a task of it.
+    pub(crate) moves: Vec<Vec<CpuId>>,
+    pub(crate) balance_due: Vec<bool>,
+    pub(crate) kicked: Vec<bool>,
+    pub(crate) zero_vruntime: bool,
+    pub(crate) counts: Counts,
+    /// What differed first, and what was done last before that.
+    pub(crate) differ: Vec<Difference>,
+    pub(crate) at_work: String,
+    /// What was done to settle, if it is to be told.
+    pub(crate) told: Option<Vec<String>>,
+}
+
+impl Pair {
+    /// Takes a kernel that has just booted. What only its boot knows is taken over: its clocks, and two words of each LLC
+    /// that begin with what its memory held.
+    ///
+    /// Our rules are meant to be `prepared`: those that the library is built for.
+    pub fn new(
+        kernel: Kernel,
+        topology: &Topology,
+        rules: &schedlab_sched::Kernel,
+        seed: u64,
+        nohz: bool,
+    ) -> Pair {
+        let zero =
+            Prices { idle_scan_cpu: 0, balance_cpu: 0, balance_pass: 0, balance_task: 0, blocked_update: 0 };
+        let mut sched = Sched::new(topology, rules, zero, seed);
+        let nr_cpus = topology.nr_cpus();
+        let mut kernel = kernel;
+        kernel.seed(seed);
+        for cpu in (0..nr_cpus).map(CpuId::from) {
+            let booted = kernel.cpu_state(cpu);
+            let rq = &mut sched.rqs[cpu];
+            rq.clock = booted.clock;
+            rq.clock_task = booted.clock_task;
+            rq.clock_pelt = booted.clock_pelt;
+            sched.cfs_rqs[cpu.index()].last_h_load_update.set(booted.last_h_load_update);
+            kernel.seed_cpu(cpu, sched.rqs[cpu].random);
+            if let Some(shared) = sched.domains.per_cpu[cpu].llc_shared {
+                let shared = &mut sched.domains.shared[shared.0 as usize];
+                shared.nr_idle_scan = booted.nr_idle_scan as _;
+                shared.has_idle_cores = booted.has_idle_cores != 0;
+            }
+            let spec = NewTask {
+                policy: Policy::Stop,
+                kthread: true,
+                allowed: Arc::new(CpuMask::one(nr_cpus, cpu)),
+                ..NewTask::plain(nr_cpus)
+            };
+            let stopper = sched.new_task(&spec, None, Time(1));
+            sched.task_mut(stopper).state = TaskState::Interruptible;
+        }
+        let zero_vruntime = rules.rules.policy == FairPolicy::Eevdf
+            && rules.rules.avg_reference == AvgReference::ZeroVruntime;
+        Pair {
+            kernel,
+            sched,
+            now: START,
+            next_tick: START + TICK,
+            nohz,
+            tick_stopped: vec![false; nr_cpus],
+            tasks: Vec::new(),
+            ended: Vec::new(),
+            groups: Vec::new(),
+            moves: vec![Vec::new(); nr_cpus],
+            balance_due: vec![false; nr_cpus],
+            kicked: vec![false; nr_cpus],
+            zero_vruntime,
+            counts: Counts::default(),
+            differ: Vec::new(),
+            at_work: "boot".into(),
+            told: None,
+        }
+    }
+
+    /// How many CPUs there are.
+    pub fn nr_cpus(&self) -> usize {
+        self.tick_stopped.len()
+    }
+
+    pub(crate) fn time(&self) -> Time {
+        Time(self.now)
+    }
+
+    /// Whether both sides have been the same so far.
+    pub fn equal(&self) -> bool {
+        self.differ.is_empty()
+    }
+
+    /// Compares the states, if they were the same so far.
+    pub(crate) fn compare(&mut self, at_work: &str) {
+        if !self.equal() {
+            return;
+        }
+        self.counts.states += 1;
+        self.differ = self.differences();
+        if !self.equal() {
+            self.at_work = at_work.to_string();
+        }
+    }
+
+    pub(crate) fn differs(
+        &mut self,
+        at_work: &str,
+        field: &'static str,
+        of: String,
+        kernel: String,
+        ours: String,
+    ) {
+        if self.equal() {
+            self.differ.push(Difference { field, of, kernel, ours });
+            self.at_work = at_work.to_string();
+        }
+    }
+
+    /// Whether a task can be spoken of.
+    fn lives(&self, task: usize) -> bool {
+        task < self.tasks.len() && !self.ended[task]
+    }
+
+    /// Whether a task runs.
+    pub(crate) fn runs(&self, task: usize) -> bool {
+        let id = self.tasks[task].0;
+        self.sched.rqs[self.sched.task(id).cpu].curr == Curr::Task(id)
+    }
+
+    /// Carries out an operation on both sides, lets them settle, and compares. False if it could not be done now.
+    pub fn apply(&mut self, operation: &Operation) -> bool {
+        let now = self.time();
+        self.kernel.now(self.now);
+        let done = match operation {
+            Operation::Pass(ns) => {
+                self.pass(*ns);
+                true
+            }
+            Operation::Fork { cpu, kthread } => self.fork(*cpu, *kthread),
+            Operation::Wake { cpu, task, sync, in_irq } => {
+                self.lives(*task) && self.wake(*cpu, *task, *sync, *in_irq)
+            }
+            Operation::Sleep { cpu } | Operation::Yield { cpu } | Operation::Exit { cpu } => {
+                self.leave(*cpu, operation)
+            }
+            Operation::Nice { cpu, task, nice } if self.lives(*task) => {
+                let (ours, theirs) = self.tasks[*task];
+                self.kernel.set_nice(*cpu, theirs, *nice);
+                self.sched.set_nice(ours, *nice, now);
+                true
+            }
+            Operation::Policy { cpu, task, policy } if self.lives(*task) => {
+                let (ours, theirs) = self.tasks[*task];
+                let (number, prio, dl) = numbers(*policy, self.sched.task(ours).nice);
+                self.kernel.set_policy(*cpu, theirs, number, prio, dl).is_ok_and(|()| {
+                    self.sched.set_policy(ours, *policy, now);
+                    true
+                })
+            }
+            Operation::Affinity { cpu, task, mask } if self.lives(*task) && !self.runs(*task) => {
+                let (ours, theirs) = self.tasks[*task];
+                // What changes nothing is not asked for: up to 6.12 the kernel reads a clock then.
+                let new = *self.sched.task(ours).allowed != *mask;
+                new && self.kernel.set_affinity(*cpu, theirs, mask).is_ok_and(|()| {
+                    self.sched.set_cpus_allowed(*cpu, ours, Arc::new(mask.clone()), now);
+                    true
+                })
+            }
+            Operation::Group { cpu, parent, shares } => {
+                let above = parent.map(|parent| self.groups.get(parent).copied());
+                match above {
+                    Some(None) => false,
+                    above => {
+                        let above = above.flatten();
+                        let theirs = self.kernel.new_group(above.map(|(_, theirs)| theirs), *shares);
+                        let over = above.map_or(TgId::ROOT, |(ours, _)| ours);
+                        let ours = self.sched.new_group(over, shares << 10, *cpu, now);
+                        self.groups.push((ours, theirs));
+                        true
+                    }
+                }
+            }
+            Operation::Shares { group, shares } if *group < self.groups.len() => {
+                let (ours, theirs) = self.groups[*group];
+                self.kernel.set_shares(theirs, *shares);
+                self.sched.set_shares(ours, shares << 10, now);
+                true
+            }
+            Operation::Quota { group, period, quota } if *group < self.groups.len() => {
+                let (ours, theirs) = self.groups[*group];
+                self.kernel.set_quota(theirs, *period, *quota).is_ok_and(|()| {
+                    self.sched.set_bandwidth(ours, quota.map(|us| us * 1000), period * 1000, 0, now);
+                    true
+                })
+            }
+            Operation::Move { cpu, task, group } if self.lives(*task) => {
+                self.change_group(*cpu, *task, *group)
+            }
+            _ => false,
+        };
+        if done {
+            self.counts.steps += 1;
+            self.after(&operation.to_string());
+            self.settle();
+        }
+        done
+    }
+
+    /// After something was done: what our rules ask of a driver, and a comparison.
+    pub(crate) fn after(&mut self, what: &str) {
+        self.effects();
+        self.compare(what);
+    }
+
+    fn fork(&mut self, cpu: CpuId, kthread: bool) -> bool {
+        let now = self.time();
+        let nr_cpus = self.nr_cpus();
+        let parent = self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= nr_cpus);
+        if self.sched.rqs[cpu].curr.task().is_some() && parent.is_none() {
+            return false; // the stopper forks nobody
+        }
+        // Policies above the fair one are not inherited by the loads here.
+        if parent.is_some_and(|parent| !self.sched.task(parent).policy.is_fair()) {
+            return false;
+        }
+        let theirs = self.kernel.fork(cpu, kthread);
+        let spec = match parent.map(|parent| self.sched.task(parent)) {
+            Some(parent) => NewTask {
+                policy: parent.policy,
+                nice: parent.nice,
+                allowed: parent.allowed.clone(),
+                tg: parent.tg,
+                kthread,
+                ..NewTask::plain(nr_cpus)
+            },
+            None => {
+                NewTask { kthread, allowed: Arc::new(CpuMask::one(nr_cpus, cpu)), ..NewTask::plain(nr_cpus) }
+            }
+        };
+        let ours = self.sched.new_task(&spec, parent, now);
+        let unrestricted = parent.is_none_or(|parent| self.sched.task(parent).never_restricted);
+        let task = self.sched.task_mut(ours);
+        if parent.is_none() {
+            // A child of the idle task: it begins on its CPU, and its mask was never narrowed.
+            task.allowed = Arc::new(CpuMask::all(nr_cpus));
+            task.nr_cpus_allowed = nr_cpus as u32;
+        }
+        task.never_restricted = unrestricted;
+        self.tasks.push((ours, theirs));
+        self.ended.push(false);
+        let decided = self.sched.decide_fork(ours, cpu, now, None);
+        let to = self.kernel.wake_new(cpu, theirs);
+        self.counts.forks += 1;
+        if to != decided.cpu {
+            let why = format!("CPU {} ({})", decided.cpu.0, decided.reason.name());
+            let of = format!("t{}", self.tasks.len() - 1);
+            self.differs(
+                &format!("fork by CPU {}", cpu.0),
+                "place of a new task",
+                of,
+                format!("CPU {}", to.0),
+                why,
+            );
+        }
+        self.sched.apply_fork(ours, to, now);
+        self.sched.task_woken(ours, now);
+        true
+    }
+
+    fn wake(&mut self, cpu: CpuId, task: usize, sync: bool, in_irq: bool) -> bool {
+        let now = self.time();
+        let (ours, theirs) = self.tasks[task];
+        if self.sched.task(ours).state != TaskState::Interruptible {
+            return false;
+        }
+        let waker = self.sched.rqs[cpu].curr.task();
+        let wakeup = Wakeup { task: ours, waker, this_cpu: cpu, sync, in_task: !in_irq, current_cpu: false };
+        let decided = self.sched.decide_wakeup(&wakeup, now, None);
+        let Some(to) = self.kernel.wake(cpu, theirs, sync, in_irq) else {
+            let (awake, asleep) = ("awake".to_string(), "asleep".to_string());
+            self.differs(&format!("CPU {} wakes t{task}", cpu.0), "state", format!("t{task}"), awake, asleep);
+            return false;
+        };
+        self.counts.wakeups += 1;
+        let mut taken = decided.clone();
+        if to != decided.cpu {
+            let why = format!("CPU {} ({})", decided.cpu.0, decided.reason().name());
+            let at_work = format!("CPU {} wakes t{task}", cpu.0);
+            self.differs(&at_work, "place of a woken task", format!("t{task}"), format!("CPU {}", to.0), why);
+            taken.cpu = to;
+        }
+        self.sched.apply_wakeup(&wakeup, &taken, now);
+        if taken.path == WakePath::Select && !taken.remote {
+            self.sched.task_woken(ours, now);
+        }
+        true
+    }
+
+    /// The current task sleeps, yields or ends.
+    fn leave(&mut self, cpu: CpuId, operation: &Operation) -> bool {
+        let nr_cpus = self.nr_cpus();
+        let Some(task) = self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= nr_cpus) else {
+            return false;
+        };
+        let now = self.time();
+        let how = match operation {
+            Operation::Yield { .. } => {
+                self.kernel.yield_now(cpu);
+                self.sched.yield_task(cpu, now);
+                Deactivate::Yielded
+            }
+            Operation::Exit { .. } => {
+                self.kernel.exit(cpu);
+                self.ended[task.index() - nr_cpus] = true;
+                Deactivate::Exit
+            }
+            _ => {
+                self.kernel.sleep(cpu);
+                Deactivate::Sleep(TaskState::Interruptible)
+            }
+        };
+        self.schedule(cpu, how);
+        true
+    }
+
+    fn change_group(&mut self, cpu: CpuId, task: usize, group: Option<usize>) -> bool {
+        let to = match group.map(|group| self.groups.get(group).copied()) {
+            Some(None) => return false,
+            to => to.flatten(),
+        };
+        let (ours, theirs) = self.tasks[task];
+        let tg = to.map_or(TgId::ROOT, |(tg, _)| tg);
+        if self.sched.task(ours).tg == tg {
+            return false;
+        }
+        let now = self.time();
+        self.kernel.move_to_group(cpu, theirs, to.map(|(_, group)| group));
+        self.sched.move_task_to_group(ours, tg, now);
+        true
+    }
+
+    /// Time passes: ticks of all CPUs when they are due, timers of the kernel afterwards.
+    fn pass(&mut self, ns: u64) {
+        let end = self.now + ns;
+        while self.equal() && self.next_tick <= end {
+            self.now = self.next_tick;
+            self.kernel.now(self.now);
+            for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+                self.tick(cpu);
+            }
+            self.next_tick += TICK;
+        }
+        self.now = end;
+        self.kernel.now(end);
+        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+            if self.kernel.timer_at(cpu) <= end {
+                self.kernel.timer(cpu);
+            }
+        }
+    }
+
+    fn tick(&mut self, cpu: CpuId) {
+        if self.nohz {
+            let stopped = &mut self.tick_stopped[cpu.index()];
+            if self.sched.rqs[cpu].curr == Curr::Idle {
+                if !*stopped {
+                    *stopped = true;
+                    self.kernel.nohz_enter(cpu);
+                    self.sched.nohz_balance_enter_idle(cpu);
+                }
+                return;
+            }
+            if *stopped {
+                *stopped = false;
+                self.kernel.nohz_exit(cpu);
+            }
+        }
+        self.kernel.tick(cpu);
+        let ticked = self.sched.tick(cpu, self.time());
+        self.balance_due[cpu.index()] |= ticked.raise_balance;
+        self.tell(|| format!("tick on CPU {}", cpu.0));
+        self.after(&format!("the tick of CPU {}", cpu.0));
+        self.settle();
+    }
+
+    pub(crate) fn tell(&mut self, what: impl FnOnce() -> String) {
+        if let Some(told) = &mut self.told {
+            let text = format!("{:.6} {}", self.now as f64 / 1e9, what());
+            told.push(text);
+        }
+    }
+}
+
+/// The kernel's number of a policy, its nice value or priority, and what DEADLINE asks for.
+fn numbers(policy: Policy, nice: i8) -> (u32, i32, [u64; 3]) {
+    match policy {
+        Policy::Normal => (0, nice.into(), [0; 3]),
+        Policy::Fifo(prio) => (1, prio.into(), [0; 3]),
+        Policy::Rr(prio) => (2, prio.into(), [0; 3]),
+        Policy::Batch => (3, nice.into(), [0; 3]),
+        Policy::Idle => (5, nice.into(), [0; 3]),
+        Policy::Deadline { runtime, deadline, period } => (6, 0, [runtime, deadline, period]),
+        Policy::Stop => unreachable!("no task asks to be a stopper"),
+    }
+}

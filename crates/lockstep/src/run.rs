@@ -1,0 +1,132 @@
+//! A run drawn at random, and one that is repeated.
+
+use schedlab_kernel_tree::{Fault, Library, guarded};
+use schedlab_sched::Kernel;
+use schedlab_topology::Topology;
+
+use crate::generate::Generator;
+use crate::{Counts, Difference, Loads, Operation, Operations, Pair};
+
+/// What is to be run.
+#[derive(Clone)]
+pub struct Plan {
+    /// The tree.
+    pub library: Library,
+    /// Our rules, [`crate::prepared`].
+    pub rules: Kernel,
+    /// The machine.
+    pub machine: Topology,
+    /// Most tasks at a time.
+    pub tasks: usize,
+    /// Operations, each after a pause.
+    pub steps: u64,
+    /// What they are drawn with.
+    pub seed: u64,
+    /// What they are made of.
+    pub loads: Loads,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    /// What was done.
+    pub counts: Counts,
+    /// When, ns since the kernel's boot.
+    pub at: u64,
+    /// The operations, up to the one after which the sides differ.
+    pub operations: Operations,
+    /// What differs; empty if nothing does.
+    pub differ: Vec<Difference>,
+    /// What was at work when it came to that.
+    pub at_work: String,
+    /// Warnings of the kernel, and the place of the first.
+    pub warnings: (u32, String),
+}
+
+impl Ended {
+    /// Whether the sides were the same to the end.
+    pub fn equal(&self) -> bool {
+        self.differ.is_empty()
+    }
+}
+
+impl Plan {
+    /// Both sides, at the start.
+    ///
+    /// # Panics
+    /// If the machine is too large for a library: it was booted before.
+    pub(crate) fn pair(&self) -> Pair {
+        let kernel = self.library.boot(&self.machine).unwrap_or_else(|error| panic!("{error}"));
+        Pair::new(kernel, &self.machine, &self.rules, self.seed, self.loads.has("nohz"))
+    }
+}
+
+/// Draws a run and carries it out until both sides differ.
+///
+/// # Errors
+/// The kernel came to a `BUG()` or the like.
+pub fn run(plan: &Plan) -> Result<Ended, Fault> {
+    guarded(|| {
+        let mut pair = plan.pair();
+        let mut generator = Generator::new(plan.seed, &plan.loads, plan.tasks);
+        let mut operations = Operations::new();
+        pair.compare("boot");
+        for _ in 0..plan.steps {
+            if !pair.equal() {
+                break;
+            }
+            let pause = generator.pause();
+            pair.apply(&pause);
+            operations.push(pause);
+            if !pair.equal() {
+                break;
+            }
+            let next = generator.next(&pair);
+            if pair.apply(&next) {
+                operations.push(next);
+            }
+        }
+        pair.ended(operations)
+    })
+}
+
+/// Repeats operations.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn repeat(
+    plan: &Plan,
+    operations: &[Operation],
+    tell: bool,
+) -> Result<(Ended, Vec<String>), Fault> {
+    guarded(|| {
+        let mut pair = plan.pair();
+        pair.told = tell.then(Vec::new);
+        let mut done = Operations::new();
+        pair.compare("boot");
+        for operation in operations {
+            if !pair.equal() {
+                break;
+            }
+            pair.tell(|| operation.to_string());
+            if pair.apply(operation) {
+                done.push(operation.clone());
+            }
+        }
+        let told = pair.told.take().unwrap_or_default();
+        (pair.ended(done), told)
+    })
+}
+
+impl Pair {
+    fn ended(self, operations: Operations) -> Ended {
+        Ended {
+            counts: self.counts,
+            at: self.now,
+            operations,
+            warnings: self.kernel.warnings(),
+            differ: self.differ,
+            at_work: self.at_work,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Interrupts, softirqs, requests to reschedule and stoppers, delivered to both sides CPU by CPU in one order.
+
+use schedlab_sched::{Curr, Deactivate, Effect, TaskState, Wakeup};
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+
+use crate::Pair;
+
+/// Rounds after which a machine does not come to rest.
+const ROUNDS: u32 = 1000;
+
+impl Pair {
+    /// Until nothing is pending, or the sides differ.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..ROUNDS {
+            let mut busy = false;
+            for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+                if !self.equal() {
+                    return;
+                }
+                busy |= self.interrupt(cpu);
+                busy |= self.softirq(cpu);
+                busy |= self.reschedule(cpu);
+                busy |= self.stop(cpu);
+            }
+            if !busy {
+                return;
+            }
+        }
+        self.differs("the settling", "work left", "the machine".into(), "endless".into(), "endless".into());
+    }
+
+    fn interrupt(&mut self, cpu: CpuId) -> bool {
+        let due = self.kernel.pending(cpu).ipi();
+        if !due && self.sched.rqs[cpu].wake_list.is_empty() && !self.kicked[cpu.index()] {
+            return false;
+        }
+        self.kernel.ipi(cpu);
+        let now = self.time();
+        for task in self.sched.wake_list_in_turn(cpu) {
+            self.sched.drain_one(task, now);
+            self.sched.task_woken(task, now);
+        }
+        if std::mem::take(&mut self.kicked[cpu.index()]) && self.sched.nohz_kicked(cpu) {
+            self.balance_due[cpu.index()] = true;
+        }
+        self.tell(|| format!("interrupt of CPU {}", cpu.0));
+        self.after(&format!("an interrupt of CPU {}", cpu.0));
+        true
+    }
+
+    fn softirq(&mut self, cpu: CpuId) -> bool {
+        let (theirs, ours) = (self.kernel.pending(cpu).softirq(), self.balance_due[cpu.index()]);
+        if !theirs && !ours {
+            return false;
+        }
+        self.counts.passes += 1;
+        self.balance_due[cpu.index()] = false;
+        self.tell(|| format!("balance softirq of CPU {}", cpu.0));
+        if theirs != ours {
+            let of = format!("CPU {}", cpu.0);
+            self.differs("a tick or a kick", "balance softirq", of, theirs.to_string(), ours.to_string());
+            return true;
+        }
+        self.kernel.softirq(cpu);
+        let now = self.time();
+        self.sched.run_rebalance_domains(cpu, now);
+        self.after(&format!("balancing by CPU {}", cpu.0));
+        true
+    }
+
+    fn reschedule(&mut self, cpu: CpuId) -> bool {
+        let theirs = self.kernel.pending(cpu).resched();
+        let ours = self.sched.rqs[cpu].need_resched.any();
+        if theirs != ours {
+            let of = format!("CPU {}", cpu.0);
+            self.differs("what came before", "need_resched", of, theirs.to_string(), ours.to_string());
+        }
+        if !theirs || !ours {
+            return false;
+        }
+        self.kernel.resched(cpu);
+        self.schedule(cpu, Deactivate::Preempted);
+        self.after(&format!("schedule() on CPU {}", cpu.0));
+        true
+    }
+
+    fn stop(&mut self, cpu: CpuId) -> bool {
+        if !self.kernel.pending(cpu).stopper() {
+            return false;
+        }
+        let now = self.time();
+        self.tell(|| format!("stopper of CPU {}", cpu.0));
+        self.kernel.stopper(cpu);
+        // Our stoppers are the first tasks.
+        if self.sched.rqs[cpu].curr == Curr::Task(TaskId(u32::from(cpu.0))) {
+            for to in std::mem::take(&mut self.moves[cpu.index()]) {
+                self.sched.active_balance(cpu, to, now);
+                self.effects();
+            }
+            self.schedule(cpu, Deactivate::Sleep(TaskState::Interruptible));
+        }
+        self.after(&format!("the stopper of CPU {}", cpu.0));
+        true
+    }
+
+    /// Our side of a context switch.
+    pub(crate) fn schedule(&mut self, cpu: CpuId, how: Deactivate) {
+        let now = self.time();
+        let switched = self.sched.schedule(cpu, how, now);
+        if let (Curr::Task(prev), true) = (switched.prev, switched.prev != switched.next) {
+            self.sched.finish_task_switch(prev);
+        }
+        self.sched.balance_callbacks(cpu, now);
+        self.counts.picks += 1;
+        self.tell(|| format!("CPU {} switches from {:?} to {:?}", cpu.0, switched.prev, switched.next));
+        self.effects();
+    }
+
+    /// What our rules ask of a driver.
+    pub(crate) fn effects(&mut self) {
+        let now = self.time();
+        while !self.sched.effects.is_empty() {
+            for effect in std::mem::take(&mut self.sched.effects) {
+                match effect {
+                    Effect::ActiveBalance { cpu, to } => {
+                        self.moves[cpu.index()].push(to);
+                        let task = TaskId(u32::from(cpu.0));
+                        let waker = self.sched.rqs[cpu].curr.task();
+                        let wakeup = Wakeup {
+                            task,
+                            waker,
+                            this_cpu: cpu,
+                            sync: false,
+                            in_task: false,
+                            current_cpu: false,
+                        };
+                        self.sched.try_to_wake_up(&wakeup, now);
+                        self.sched.task_woken(task, now);
+                    }
+                    Effect::NohzKick { cpu } => self.kicked[cpu.index()] = true,
+                    _ => {}
+                }
+            }
+        }
+    }
+}

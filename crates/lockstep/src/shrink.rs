@@ -1,0 +1,60 @@
+//! Making a failing run small.
+
+use crate::run::repeat;
+use crate::{Ended, Operation, Operations, Plan};
+
+/// Leaves out what is not needed for the first field that differs to differ, in halves, quarters and so on. At most `tries`
+/// runs are made.
+pub fn shrink(plan: &Plan, ended: &Ended, tries: usize) -> Operations {
+    let Some(first) = ended.differ.first() else { return ended.operations.clone() };
+    let mut left = tries;
+    let mut fails = |operations: &[Operation]| {
+        left = left.saturating_sub(1);
+        let ended = repeat(plan, operations, false).ok()?.0;
+        let same = ended.differ.iter().any(|difference| difference.field == first.field);
+        same.then_some((ended.operations, left))
+    };
+    let mut best = ended.operations.clone();
+    // What comes after the difference is not needed; pauses next to each other are one.
+    let mut part = best.len() / 2;
+    let mut left = tries;
+    while part > 0 && left > 0 {
+        let mut from = 0;
+        while from < best.len() && left > 0 {
+            let to = (from + part).min(best.len());
+            let without = joined(best[..from].iter().chain(&best[to..]));
+            left -= 1;
+            match fails(&without) {
+                Some((operations, _)) if operations.len() < best.len() => best = operations,
+                _ => from = to,
+            }
+        }
+        part /= 2;
+    }
+    best
+}
+
+/// Pauses that follow each other as one.
+fn joined<'a>(operations: impl Iterator<Item = &'a Operation>) -> Operations {
+    let mut all = Operations::new();
+    for operation in operations {
+        match (all.last_mut(), operation) {
+            (Some(Operation::Pass(before)), Operation::Pass(ns)) => *before += ns,
+            _ => all.push(operation.clone()),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_topology::CpuId;
+
+    #[test]
+    fn pauses_are_joined() {
+        let sleep = Operation::Sleep { cpu: CpuId(0) };
+        let operations = [Operation::Pass(1), Operation::Pass(2), sleep.clone(), Operation::Pass(3)];
+        assert_eq!(joined(operations.iter()), [Operation::Pass(3), sleep, Operation::Pass(3)]);
+    }
+}
