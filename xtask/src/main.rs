@@ -1,7 +1,7 @@
 //! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`,
 //! `cargo xtask fidelity`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`,
 //! `cargo xtask switches`, `cargo xtask effects`, `cargo xtask predictions`, `cargo xtask rules`,
-//! `cargo xtask instructions`.
+//! `cargo xtask instructions`, `cargo xtask lockstep`.
 
 mod change;
 mod disagreements;
@@ -11,6 +11,7 @@ mod fidelity_loop;
 mod instructions;
 mod kernel_map;
 mod links;
+mod lockstep;
 mod near;
 mod predictions;
 mod recording;
@@ -33,10 +34,11 @@ fn main() -> ExitCode {
         "fidelity-loop" => fidelity_loop::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "predictions" => predictions::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "replay-fidelity" => replay_fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
+        "lockstep" => lockstep::lockstep(&std::env::args().skip(2).collect::<Vec<_>>()),
         "rules" => rules::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "switches" => switches::run(),
         "tidy" => tidy::check(),
-        _ => Err("usage: cargo xtask tidy | instructions [--check | --write] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | predictions [--quick] [ID..] | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..]"
+        _ => Err("usage: cargo xtask tidy | instructions [--check | --write] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | predictions [--quick] [ID..] | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..] | lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,..] [loads=A+..]"
             .to_string()),
     };
     match result {

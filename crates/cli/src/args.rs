@@ -49,6 +49,8 @@ pub enum Verb {
     Explain(Explain),
     /// Show a machine and the scheduling domains a kernel builds on it.
     Topo(Topo),
+    /// Run a kernel tree's own scheduler and our rules side by side and compare their states.
+    Lockstep(Lockstep),
     /// Build the scheduler of a kernel tree, and list or remove what is built.
     #[command(subcommand)]
     Kernel(KernelVerb),

@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Verb::Features(args) => command::features::run(args),
         Verb::Explain(args) => command::explain::run(args),
         Verb::Topo(args) => command::topo::run(args),
+        Verb::Lockstep(args) => command::lockstep::run_both(args),
         Verb::Kernel(verb) => command::kernel::run(verb),
         Verb::Completions(args) => command::shell::completions(args),
         Verb::Man(args) => command::shell::man(args),

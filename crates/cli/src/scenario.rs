@@ -76,10 +76,28 @@ fn embedded(path: &Path) -> Option<&'static str> {
     schedlab::embedded_scenario(path.file_name()?.to_str()?)
 }
 
+/// The kernel that a user names; one whose rules are not known has others, which is said.
+pub fn named_kernel(name: &str) -> Result<Kernel, Error> {
+    let kernel = Kernel::parse(name)?;
+    tell_stand_in(&kernel);
+    Ok(kernel)
+}
+
+/// Says whose rules a kernel has, if they are not its own.
+pub fn tell_stand_in(kernel: &Kernel) {
+    if let Some(known) = kernel.stand_in() {
+        eprintln!(
+            "schedlab: {}: there are no rules of that release: those of {known}, the newest known before it, are taken; \
+             `schedlab kernel identify DIR` says which rules a kernel tree has",
+            kernel.name
+        );
+    }
+}
+
 /// The kernel named, or the last of the scenario.
 pub fn kernel(scenario: &Scenario, name: Option<&str>) -> Result<Kernel, Error> {
     match name {
-        Some(name) => Ok(Kernel::parse(name)?),
+        Some(name) => named_kernel(name),
         None => Ok(scenario.kernels.last().expect("a scenario has a kernel").clone()),
     }
 }

@@ -214,6 +214,7 @@ impl Pair {
                     ("deadline", theirs.deadline, se.deadline),
                     ("vlag", theirs.vlag, se.vlag as u64),
                     ("sched_delayed", theirs.sched_delayed, u64::from(se.sched_delayed)),
+                    ("slice", theirs.slice, se.slice),
                     ("rel_deadline", theirs.rel_deadline, u64::from(se.rel_deadline)),
                 ],
             );

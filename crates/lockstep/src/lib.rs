@@ -6,6 +6,7 @@
 
 mod compare;
 mod generate;
+mod identify;
 mod load;
 mod nearest;
 mod operation;
@@ -17,6 +18,7 @@ mod shrink;
 mod story;
 
 pub use compare::Difference;
+pub use identify::{CannotIdentify, Identified, identify};
 pub use load::{LOADS, Loads};
 pub use nearest::{nearest, prepared};
 pub use operation::{Operation, Operations};

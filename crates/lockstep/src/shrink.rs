@@ -3,29 +3,28 @@
 use crate::run::repeat;
 use crate::{Ended, Operation, Operations, Plan};
 
-/// Leaves out what is not needed for the first field that differs to differ, in halves, quarters and so on. At most `tries`
+/// Leaves out what is not needed for the field that differed first to differ, in halves, quarters and so on. At most `tries`
 /// runs are made.
 pub fn shrink(plan: &Plan, ended: &Ended, tries: usize) -> Operations {
     let Some(first) = ended.differ.first() else { return ended.operations.clone() };
-    let mut left = tries;
-    let mut fails = |operations: &[Operation]| {
-        left = left.saturating_sub(1);
+    let fails = |operations: &[Operation]| {
         let ended = repeat(plan, operations, false).ok()?.0;
-        let same = ended.differ.iter().any(|difference| difference.field == first.field);
-        same.then_some((ended.operations, left))
+        ended.differ.iter().any(|difference| difference.field == first.field).then_some(ended.operations)
     };
     let mut best = ended.operations.clone();
-    // What comes after the difference is not needed; pauses next to each other are one.
     let mut part = best.len() / 2;
     let mut left = tries;
-    while part > 0 && left > 0 {
+    while part > 0 {
         let mut from = 0;
-        while from < best.len() && left > 0 {
+        while from < best.len() {
+            if left == 0 {
+                return best;
+            }
+            left -= 1;
             let to = (from + part).min(best.len());
             let without = joined(best[..from].iter().chain(&best[to..]));
-            left -= 1;
             match fails(&without) {
-                Some((operations, _)) if operations.len() < best.len() => best = operations,
+                Some(operations) if operations.len() < best.len() => best = operations,
                 _ => from = to,
             }
         }

@@ -3,10 +3,11 @@
 //! `delta * weight / load` is a multiplication by a cached inverse and a shift, so
 //! the last digits differ from a plain division; virtual times are compared bit for
 //! bit with recorded ones, so the shifts are made here as the kernel makes them.
+//! v7.2 divides on 64-bit machines: its weights have no inverse.
 
 use crate::weight::{LOAD_SHIFT, scale_load_down};
 use crate::weight::{NICE_0_LOAD, WEIGHT_IDLEPRIO, WMULT_IDLEPRIO, prio_to_weight, prio_to_wmult};
-use crate::{LoadWeight, Policy};
+use crate::{Feature, Kernel, LoadWeight, Policy};
 
 const WMULT_SHIFT: u32 = 32;
 
@@ -30,6 +31,16 @@ impl LoadWeight {
     }
 }
 
+impl Kernel {
+    /// A weight of an entity as this kernel divides by it: without an inverse if it does divide.
+    ///
+    /// Kernel: __calc_delta(), kernel/sched/fair.c, v7.2.
+    #[inline]
+    pub(crate) fn divisor(&self, load: LoadWeight) -> LoadWeight {
+        if self.has(Feature::CalcDeltaDivides) { LoadWeight { inv_weight: 0, ..load } } else { load }
+    }
+}
+
 #[inline]
 fn inverse(weight: u64) -> u32 {
     match scale_load_down(weight) {
@@ -41,10 +52,12 @@ fn inverse(weight: u64) -> u32 {
 
 /// `delta * weight / load`, both weights in 64-bit scale.
 ///
-/// Kernel: __calc_delta(), kernel/sched/fair.c, v6.12.
+/// Kernel: __calc_delta(), kernel/sched/fair.c, v6.12, v7.2.
 #[inline]
 pub fn calc_delta(delta: u64, weight: u64, load: &LoadWeight) -> u64 {
-    debug_assert!(load.inv_weight != 0, "the inverse is computed with the weight");
+    if load.inv_weight == 0 {
+        return delta.wrapping_mul(weight) / load.weight.max(1);
+    }
     let mut fact = scale_load_down(weight);
     let mut shift = WMULT_SHIFT;
     reduce(&mut fact, &mut shift);
@@ -91,6 +104,21 @@ mod tests {
             (0, LoadWeight::new(333_333), 0),
         ] {
             assert_eq!(calc_delta_fair(delta, &load), expected, "{delta} ns at weight {}", load.weight);
+        }
+    }
+
+    #[test]
+    fn v7_2_divides() {
+        let vslice =
+            |kernel: &str, load| calc_delta_fair(2_100_000, &Kernel::parse(kernel).unwrap().divisor(load));
+        for (load, inverse, divided) in [
+            (LoadWeight::of_task(Policy::Normal, 19), 143_359_999, 143_360_000),
+            (LoadWeight::of_task(Policy::Normal, 0), 2_100_000, 2_100_000),
+            (LoadWeight::new(333_333), 6_616_614, 6_606_035),
+        ] {
+            assert_eq!(vslice("v6.12", load), inverse);
+            assert_eq!(vslice("v7.2", load), divided);
+            assert_eq!(vslice("v7.2+NO_CALC_DELTA_DIVIDES", load), inverse);
         }
     }
 

@@ -136,6 +136,19 @@ impl Sched {
         queue.clock_pelt(&self.rqs[queue.cpu])
     }
 
+    /// What [`Sched::cfs_rq_clock_pelt`] would be if the clock of the CPU were brought to `now`.
+    pub(crate) fn cfs_rq_clock_pelt_at(&self, cfs: CfsRqId, now: Time) -> u64 {
+        let queue = self.cfs(cfs);
+        let rq = &self.rqs[queue.cpu];
+        let task = self.clock_task_at(queue.cpu, now);
+        let ahead = match rq.curr {
+            _ if queue.pelt_clock_throttled => 0,
+            Curr::Idle => task - rq.clock_pelt,
+            Curr::Task(_) => rq.scaled_delta(task - rq.clock_task),
+        };
+        queue.clock_pelt(rq) + ahead
+    }
+
     /// Throttling begins: stops the queue's clock.
     ///
     /// Kernel: tg_throttle_down(), kernel/sched/fair.c, v6.12.
@@ -187,10 +200,18 @@ impl Rq {
     fn update_clock_pelt(&mut self, delta: u64, scaled: bool) {
         if self.curr == Curr::Idle || !scaled {
             self.sync_clock_pelt();
-        } else if self.cpu_capacity_orig == 1024 && self.freq_scale == 1024 {
-            self.clock_pelt += delta;
         } else {
-            self.clock_pelt += cap_scale(cap_scale(delta, self.cpu_capacity_orig), self.freq_scale);
+            self.clock_pelt += self.scaled_delta(delta);
+        }
+    }
+
+    /// What the clock of the averages makes of time that a task ran.
+    #[inline]
+    fn scaled_delta(&self, delta: u64) -> u64 {
+        if self.cpu_capacity_orig == 1024 && self.freq_scale == 1024 {
+            delta
+        } else {
+            cap_scale(cap_scale(delta, self.cpu_capacity_orig), self.freq_scale)
         }
     }
 

@@ -150,6 +150,7 @@ features! {
     NiRate "NI_RATE" "The success ratio of newly idle balancing is limited in rate." "features.h, v7.2" [0 0 0 0 0 0 0 1];
     SmtAwareBalance "SMT_AWARE_BALANCE" "The balancing CPU of a group should be on an idle core." "should_we_balance(), v6.6" [0 0 0 0 0 1 1 1];
     SerializeInside "SERIALIZE_INSIDE" "The lock of NUMA balancing is taken after the question who balances." "sched_balance_rq(), v7.0; obeyed by nothing: passes of CPUs never overlap here" [0 0 0 0 0 0 0 1];
+    CalcDeltaDivides "CALC_DELTA_DIVIDES" "Virtual time is computed by a division, not by the inverse of the weight in 32 bits." "__calc_delta() on 64-bit machines, v7.2" [0 0 0 0 0 0 0 1];
     SchedCache "SCHED_CACHE" "The balancer gathers the threads of a process in one last-level cache." "CONFIG_SCHED_CACHE, v7.2" [0 0 0 0 0 0 0 1];
     NonTaskCapacity "NONTASK_CAPACITY" "Interrupt time lowers a CPU's capacity." "update_rq_clock_task(), features.h" [1 1 1 1 1 1 1 1];
     IrqTimeAccounting "IRQ_TIME_ACCOUNTING" "Interrupt time is not charged to the interrupted task." "CONFIG_IRQ_TIME_ACCOUNTING" [1 1 1 1 1 1 1 1];

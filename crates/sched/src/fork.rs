@@ -47,7 +47,7 @@ impl Sched {
             task.wakee_flip_decay = parent.wakee_flip_decay;
             task.last_wakee = parent.last_wakee;
         }
-        task.se.load = LoadWeight::of_task(spec.policy, spec.nice);
+        task.se.load = self.kernel.divisor(LoadWeight::of_task(spec.policy, spec.nice));
         task.se.idle = spec.policy == Policy::Idle;
         let slice = spec.slice.filter(|_| self.kernel.has(Feature::CustomSlice));
         task.se.custom_slice = slice.is_some();

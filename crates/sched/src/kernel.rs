@@ -99,7 +99,9 @@ impl Kernel {
     pub fn parse(text: &str) -> Result<Kernel, KernelError> {
         let mut parts = text.trim().split('+').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        let mut kernel = Kernel::released(name.strip_prefix('v').unwrap_or(name)).ok_or_else(|| {
+        let version = name.strip_prefix('v').unwrap_or(name);
+        let stands_in = || Kernel::released(&Kernel::newest_before(version)?[1..]);
+        let mut kernel = Kernel::released(version).or_else(stands_in).ok_or_else(|| {
             KernelError(format!("there is no kernel \"{name}\"; known are {}", Kernel::names().join(", ")))
         })?;
         #[cfg(test)]
@@ -109,6 +111,22 @@ impl Kernel {
         }
         kernel.name = text.trim().to_string();
         Ok(kernel)
+    }
+
+    /// The kernel here whose rules a release has that has none of its own: the newest before it. None for a name that is no
+    /// release, or is older than all.
+    fn newest_before(version: &str) -> Option<&'static str> {
+        let numbers: Vec<&str> = version.split('.').collect();
+        let whole = |part: &&str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
+        let release = Kernel::version(version).filter(|_| numbers.len() <= 3 && numbers.iter().all(whole))?;
+        Kernel::names().into_iter().rev().find(|name| Kernel::version(name).is_some_and(|of| of <= release))
+    }
+
+    /// The kernel here whose rules this one has, if the release in its name has none of its own: of `v7.3+hz=100` v7.2.
+    pub fn stand_in(&self) -> Option<&'static str> {
+        let name = self.name.split('+').next().unwrap_or_default().trim();
+        let version = name.strip_prefix('v').unwrap_or(name);
+        if Kernel::released(version).is_some() { None } else { Kernel::newest_before(version) }
     }
 
     /// Presets and those between them, oldest first.
@@ -311,6 +329,26 @@ mod tests {
     }
 
     #[test]
+    fn a_release_without_rules_of_its_own_has_those_of_the_newest_before_it() {
+        for (name, stands_in) in [
+            ("v9.9", Some("v7.2")),
+            ("7.2.13+hz=100", Some("v7.2")),
+            ("v6.5", Some("v6.3")),
+            ("v6.12+hz=100", None),
+            ("v5.10", None),
+        ] {
+            let kernel = Kernel::parse(name).unwrap();
+            assert_eq!(kernel.stand_in(), stands_in, "{name}");
+            assert_eq!(kernel.name, name);
+            let same = Kernel::parse(stands_in.unwrap_or(name)).unwrap();
+            assert_eq!((kernel.rules, kernel.features), (same.rules, same.features), "{name}");
+        }
+        for name in ["v4.4", "61", "v6.12-rc1", "v6..1", "v1.2.3.4"] {
+            assert!(Kernel::parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
     fn a_switch_turns_what_is_not_so_already() {
         for (kernel, part, turns) in [
             ("v6.1", "NO_SIS_UTIL", true),
@@ -343,8 +381,8 @@ mod tests {
     fn what_is_not_known_is_named_with_a_way_out() {
         for (text, message) in [
             (
-                "v9.9",
-                "there is no kernel \"v9.9\"; known are v4.13, v5.5, v5.10, v5.18, v6.1, v6.3, v6.10, v6.12, v6.17, v6.18, v6.19, \
+                "v6.x",
+                "there is no kernel \"v6.x\"; known are v4.13, v5.5, v5.10, v5.18, v6.1, v6.3, v6.10, v6.12, v6.17, v6.18, v6.19, \
                  v7.1, v7.2",
             ),
             (

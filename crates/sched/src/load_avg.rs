@@ -7,6 +7,8 @@
 
 mod attach;
 
+use schedlab_units::Time;
+
 use crate::level::Level;
 use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, Scale, add_positive, sub_positive};
 use crate::weight::LOAD_SHIFT;
@@ -136,6 +138,21 @@ impl Sched {
     #[inline]
     pub(crate) fn scale_load_down(&self, weight: u64) -> u64 {
         scale_load_down(&self.kernel, weight)
+    }
+
+    /// The load of an entity that waits in its queue and that of the queue, if both were brought up to date at `now`.
+    pub(crate) fn aged_loads(&self, se: SeId, now: Time) -> (u64, u64) {
+        let mut entity = self.se(se).clone();
+        let cfs = entity.cfs_rq.expect("it is queued");
+        let at = self.cfs_rq_clock_pelt_at(cfs, now);
+        entity.age(&self.kernel, at, false);
+        let queue = self.cfs(cfs);
+        let mut avg = queue.avg.clone();
+        let load = self.scale_load_down(queue.load.weight);
+        if avg.update_sum(at, load, 0, queue.curr.is_some()) {
+            avg.update_avg(1);
+        }
+        (entity.avg.load_avg, avg.load_avg)
     }
 
     /// Takes note of how many tasks can run below a group entity.
@@ -351,6 +368,7 @@ mod tests {
     use schedlab_units::Time;
 
     use crate::drawing::{NOW, by_kernel, draw};
+    use crate::lab::Lab;
     use crate::{SchedAvg, SeId, UpdateFlags};
 
     /// Load, its sum, runnable, its sum, utilisation, its sum: of the queue, then of the entity;
@@ -405,6 +423,28 @@ mod tests {
                 let columns = if weighted { 14 } else { 12 };
                 assert_eq!(found[..columns], expected[..columns], "{kernel}, step {step}");
             }
+        }
+    }
+
+    #[test]
+    fn loads_are_foreseen_as_an_update_makes_them() {
+        for kernel in ["v5.18", "v6.12", "v7.2"] {
+            let mut lab = Lab::new(&alloc::format!("{kernel}+NO_HRTICK"), "1x1x1").without_ticks();
+            let tasks = [lab.nice_hog("a", 0, 0), lab.nice_hog("b", 0, 5)];
+            lab.run(7 * crate::lab::MS);
+            let waits =
+                tasks.into_iter().find(|&task| lab.sched.rqs[CpuId(0)].curr != crate::Curr::Task(task));
+            let se = SeId(waits.unwrap().0);
+            lab.sched.task_mut(waits.unwrap()).se.avg.load_sum /= 2;
+            let now = schedlab_units::Time(lab.time().0 + 9 * crate::lab::MS);
+            let foreseen = lab.sched.aged_loads(se, now);
+            let before = lab.sched.se(se).avg.load_avg;
+            lab.sched.update_rq_clock(CpuId(0), now);
+            let cfs = lab.sched.cfs_rq_of(se);
+            lab.sched.update_load_avg(cfs, se, UpdateFlags::NONE);
+            let after = lab.sched.se(se).avg.load_avg;
+            assert_eq!(foreseen, (after, lab.sched.cfs(cfs).avg.load_avg), "{kernel}");
+            assert_ne!(before, after, "{kernel}");
         }
     }
 

@@ -25,7 +25,8 @@ impl Sched {
         }
         self.change_task(task, false, now, |sched| {
             sched.task_mut(task).nice = nice;
-            sched.set_load_weight(task);
+            let policy = sched.task(task).policy;
+            sched.set_load_weight(task, policy);
         });
         self.prio_changed_fair(task, nice > old);
     }
@@ -49,10 +50,14 @@ impl Sched {
     /// Kernel: __sched_setscheduler(), kernel/sched/syscalls.c, v6.12.
     pub fn set_policy(&mut self, task: TaskId, policy: Policy, now: Time) {
         let old = self.task(task).policy;
-        if old == policy {
-            return;
-        }
         let cpu = self.task(task).cpu;
+        // A slice that is not asked for is another one than the task has: it is taken off its queue and put back.
+        let asks_for_slice =
+            matches!(policy, Policy::Normal | Policy::Batch) && self.kernel.has(Feature::CustomSlice);
+        let same = old == policy && !asks_for_slice;
+        if same {
+            return self.update_rq_clock(cpu, now);
+        }
         if old.is_fair() && !policy.is_fair() && self.task(task).se.sched_delayed {
             self.update_rq_clock(cpu, now);
             let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
@@ -60,11 +65,11 @@ impl Sched {
         }
         let moves = policy.class() != old.class() || policy.rt_priority() != old.rt_priority();
         self.change_task(task, moves, now, |sched| {
+            sched.set_load_weight(task, policy);
             sched.leave_class(task, policy);
             let entry = sched.task_mut(task);
             entry.policy = policy;
             entry.se.idle = policy == Policy::Idle;
-            sched.set_load_weight(task);
             sched.join_class(task, old);
         });
         if policy.class() != old.class() {
@@ -76,15 +81,15 @@ impl Sched {
         }
     }
 
-    /// Kernel: set_load_weight(), kernel/sched/core.c, v6.12.
-    fn set_load_weight(&mut self, task: TaskId) {
+    /// While it is still of its old class a task gets the weight of its new policy; one of nice 0 has that of nice 0 above the
+    /// fair class too.
+    ///
+    /// Kernel: __setscheduler_params(), set_load_weight(), kernel/sched/core.c, v6.1, v6.12.
+    fn set_load_weight(&mut self, task: TaskId, policy: Policy) {
         let entry = self.task(task);
-        if !entry.policy.is_fair() {
-            return;
-        }
-        let load = LoadWeight::of_task(entry.policy, entry.nice);
+        let load = self.kernel.divisor(LoadWeight::of_task(policy, entry.nice));
         let se = SeId(task.0);
-        if entry.state == TaskState::New {
+        if entry.state == TaskState::New || !entry.policy.is_fair() {
             self.se_mut(se).load = load;
         } else {
             let cfs = self.cfs_rq_of(se);

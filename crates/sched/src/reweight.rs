@@ -21,6 +21,7 @@ impl Sched {
     }
 
     pub(crate) fn reweight_to(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight) {
+        let load = self.kernel.divisor(load);
         if self.is_eevdf() {
             self.reweight_eevdf(cfs, se, load);
         } else {

@@ -132,7 +132,9 @@ impl Sched {
         self.balance_prev(cpu, prev, now);
         let mut looks = self.balance_fair(cpu, prev, now);
         loop {
-            if self.rqs[cpu].nr_running == 0 && looks {
+            // A group's entity that is asleep but still queued is chosen first, and leaves; only then work is looked for.
+            let empty = self.rqs[cpu].nr_running == 0 && self.root_cfs(cpu).nr_queued == 0;
+            if empty && looks {
                 looks = self.newidle_balance(cpu, now).pulled > 0;
                 continue;
             }

@@ -6,6 +6,7 @@
 
 pub use schedlab_audit as audit;
 pub use schedlab_kernel_tree as kernel_tree;
+pub use schedlab_lockstep as lockstep;
 pub use schedlab_machine as machine;
 pub use schedlab_replay as learned;
 pub use schedlab_report as report;

@@ -11,6 +11,8 @@ use crate::output::Format;
 pub enum KernelVerb {
     /// Build the scheduler of a kernel tree into a library, which is kept.
     Build(KernelBuild),
+    /// Find which of our rules a kernel tree has, by running both in lockstep.
+    Identify(KernelIdentify),
     /// List what is built.
     List(KernelList),
     /// Remove what is built.
@@ -44,3 +46,55 @@ pub struct KernelRemove {
     #[arg(long, conflicts_with = "kernel")]
     pub all: bool,
 }
+
+/// Options of `kernel identify`.
+#[derive(Debug, Args)]
+pub struct KernelIdentify {
+    /// The tree.
+    pub tree: PathBuf,
+    /// Kernel of ours to begin with; the nearest if not given.
+    #[arg(long)]
+    pub kernel: Option<String>,
+    /// Operations of each run.
+    #[arg(long, default_value_t = 1500)]
+    pub steps: u64,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Options of `lockstep`.
+#[derive(Debug, Args)]
+#[command(after_help = LOADS)]
+pub struct Lockstep {
+    /// The kernel tree: a folder with the source of a kernel. It is not written to.
+    #[arg(long)]
+    pub tree: PathBuf,
+    /// Kernel of ours, e.g. v6.12 or v6.12+NO_SIS_UTIL; the nearest to the tree if not given.
+    #[arg(long)]
+    pub kernel: Option<String>,
+    /// Machine: a preset, a regular one (2x8x8x2), `host`, or a file.
+    #[arg(long, default_value = "2x2x4")]
+    pub machine: String,
+    /// Most tasks at a time.
+    #[arg(long, default_value_t = 30)]
+    pub tasks: usize,
+    /// Operations, each after a pause.
+    #[arg(long, default_value_t = 10_000)]
+    pub steps: u64,
+    /// What they are drawn with.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// What is done besides running and sleeping, by commas.
+    #[arg(long, default_value = "plain")]
+    pub load: String,
+    /// Runs made at most to make a failing one small.
+    #[arg(long, default_value_t = 300)]
+    pub shrink: usize,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+const LOADS: &str = "Loads: plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, shares, quota, batch, rt.
+Exit status: 0 both sides are equal, 1 they differ, 2 wrong usage.";

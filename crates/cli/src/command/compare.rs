@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use schedlab::report::{Comparison, Options, Stat, render};
-use schedlab::sched::Kernel;
 use schedlab::{Judgement, Results, Scenario, What};
 use serde_json::{Value, json};
 
@@ -43,9 +42,11 @@ fn load(args: &Compare) -> Result<Scenario, Error> {
     output::refuse_input(args.output.as_deref(), &[Path::new(&args.what.scenario)])?;
     let mut scenario = scenario::load(&args.what)?;
     if !args.kernel.is_empty() {
-        scenario.kernels = args.kernel.iter().map(|k| Kernel::parse(k)).collect::<Result<_, _>>()?;
+        scenario.kernels = args.kernel.iter().map(|k| scenario::named_kernel(k)).collect::<Result<_, _>>()?;
         // What the file expects was said about other kernels.
         scenario.expect.clear();
+    } else {
+        scenario.kernels.iter().for_each(scenario::tell_stand_in);
     }
     if let Some(runs) = args.runs {
         scenario.runs = checked(runs)?;

@@ -82,7 +82,7 @@ fn usage(name: &str, kind: &str, forms: &[&str]) -> String {
 
 /// What a kernel changes against the preset before it, or against its own preset.
 fn kernel(name: &str) -> Result<(serde_json::Value, String), Error> {
-    let kernel = Kernel::parse(name)?;
+    let kernel = crate::scenario::named_kernel(name)?;
     let own = Kernel::preset(kernel.preset);
     let plain =
         own.features == kernel.features && own.rules == kernel.rules && own.tunables == kernel.tunables;

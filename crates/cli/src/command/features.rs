@@ -1,6 +1,5 @@
 //! `schedlab features`: the rules of a kernel beside those of the others.
 
-use schedlab::sched::Kernel;
 use schedlab::{Entry, Rulebook};
 
 use crate::args::Features;
@@ -9,7 +8,7 @@ use crate::output::{self, Format};
 
 /// Prints the matrix.
 pub fn run(args: &Features) -> Result<Status, Error> {
-    let mut book = Rulebook::of(&Kernel::parse(&args.kernel)?);
+    let mut book = Rulebook::of(&crate::scenario::named_kernel(&args.kernel)?);
     if let Some(search) = &args.search {
         let wanted = search.to_lowercase();
         book.entries.retain(|e| {

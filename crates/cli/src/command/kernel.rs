@@ -13,6 +13,7 @@ use crate::output::{self, Format};
 pub fn run(verb: &KernelVerb) -> Result<Status, Error> {
     match verb {
         KernelVerb::Build(args) => build(args),
+        KernelVerb::Identify(args) => super::lockstep::run_identify(args),
         KernelVerb::List(args) => list(args),
         KernelVerb::Remove(args) => remove(args),
     }

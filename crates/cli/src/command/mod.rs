@@ -6,6 +6,7 @@ pub mod detect;
 pub mod explain;
 pub mod features;
 pub mod kernel;
+pub mod lockstep;
 pub mod measure;
 pub mod record;
 pub mod replay;

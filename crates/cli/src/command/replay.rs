@@ -6,7 +6,6 @@ use schedlab::learned::Known;
 use schedlab::machine::{Machine, Without};
 use schedlab::replay::{Beginning, Fidelity, Listener, Runs, State, table};
 use schedlab::report::{Comparison, Options, Stat, render};
-use schedlab::sched::Kernel;
 use schedlab::{Results, Scenario};
 use serde_json::json;
 
@@ -37,7 +36,8 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     };
     let (facts, texts) = gather(&asked, &found)?;
     let targets = args.kernel.iter().chain(&args.vs);
-    let mut kernels = targets.map(|name| Kernel::parse(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut kernels =
+        targets.map(|name| crate::scenario::named_kernel(name)).collect::<Result<Vec<_>, _>>()?;
     if args.kernel.is_none() {
         kernels.insert(0, facts.kernel.clone());
     }

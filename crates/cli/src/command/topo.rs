@@ -18,7 +18,7 @@ const DIFFERENCES_SHOWN: usize = 20;
 
 /// Prints machine and domains, or compares them with recorded ones.
 pub fn run(args: &Topo) -> Result<Status, Error> {
-    let kernel = Kernel::parse(&args.kernel)?;
+    let kernel = crate::scenario::named_kernel(&args.kernel)?;
     let topology = match &args.facts {
         Some(facts) => machine::folder(facts)?,
         None => machine::machine(&args.machine)?.topology,

@@ -151,23 +151,29 @@ impl LbEnv<'_> {
     fn task_h_load(&self, task: TaskId) -> u64 {
         let se = &self.sched.task(task).se;
         let cfs = se.cfs_rq.expect("a candidate is queued");
-        let off = self.detached_load.iter().find(|gone| gone.cfs == cfs).map_or(0, |gone| gone.off);
-        let left = self.sched.cfs(cfs).avg.load_avg.saturating_sub(off);
+        let gone = self.detached_load.iter().find(|gone| gone.cfs == cfs);
+        let queue = gone.and_then(|gone| gone.aged).unwrap_or(self.sched.cfs(cfs).avg.load_avg);
+        let left = queue.saturating_sub(gone.map_or(0, |gone| gone.off));
         se.avg.load_avg * self.sched.cfs_rq_h_load(cfs, self.now) / (left + 1)
     }
 
-    /// Notes that a task goes, and what that changes in the loads of those that are left.
+    /// Notes that a task goes, and what that changes in the loads of those that are left: its dequeue brings its load and
+    /// that of its queue up to date before it is taken off.
     ///
-    /// Kernel: detach_task(), migrate_task_rq_fair(), kernel/sched/fair.c, v6.12 and v4.13.
+    /// Kernel: detach_task(), dequeue_entity(), migrate_task_rq_fair(), kernel/sched/fair.c, v6.12 and v4.13.
     fn detach(&mut self, task: TaskId) {
-        let se = self.sched.se(SeId(task.0));
+        let sched = self.sched;
+        let se = sched.se(SeId(task.0));
         let cfs = se.cfs_rq.expect("a candidate is queued");
-        let load = se.avg.load_avg;
-        if self.sched.kernel.rules.pelt == PeltClock::InContribution {
+        if sched.kernel.rules.pelt == PeltClock::InContribution {
             self.take_off_noted(cfs);
-            self.detached(cfs).noted += load;
-        } else {
-            self.detached(cfs).off += load;
+            self.detached(cfs).noted += se.avg.load_avg;
+        } else if self.migration_type == MigrationType::Load {
+            // Nothing else reads it.
+            let (load, queue) = sched.aged_loads(SeId(task.0), self.now);
+            let gone = self.detached(cfs);
+            gone.off += load;
+            gone.aged = Some(queue);
         }
         self.src_nr_running -= 1;
         self.steps.push(Step::Detach { task, to: self.dst_cpu });
@@ -191,7 +197,7 @@ impl LbEnv<'_> {
     fn detached(&mut self, cfs: CfsRqId) -> &mut Detached {
         let known = self.detached_load.iter().position(|gone| gone.cfs == cfs);
         let at = known.unwrap_or_else(|| {
-            self.detached_load.push(Detached { cfs, off: 0, noted: 0 });
+            self.detached_load.push(Detached { cfs, off: 0, aged: None, noted: 0 });
             self.detached_load.len() - 1
         });
         &mut self.detached_load[at]

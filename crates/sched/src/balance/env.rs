@@ -84,6 +84,8 @@ pub(super) struct Detached {
     pub cfs: CfsRqId,
     /// Taken off the queue's average.
     pub off: u64,
+    /// The queue's average before that, brought up to date.
+    pub aged: Option<u64>,
     /// Up to v4.14: noted, to be taken off when the average is next brought up to date.
     pub noted: u64,
 }

@@ -42,7 +42,6 @@ impl Sched {
             self.cfs_rqs.push(queue);
             self.group_ses.push(Entity {
                 load: LoadWeight::new(NICE_0_LOAD),
-                slice: self.scaled.base_slice,
                 parent: above,
                 cfs_rq: Some(parent_cfs),
                 my_q: Some(cfs),
@@ -131,6 +130,47 @@ impl Sched {
                 return;
             }
             level = self.se(se).parent;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schedlab_topology::CpuId;
+
+    use crate::lab::{Lab, MS};
+    use crate::{NICE_0_LOAD, NewTask, TgId};
+
+    /// The last task of CPU 0 leaves while a group that is asleep is still queued there: the group leaves first, and what is
+    /// pulled then comes to an empty queue, where its lag does not matter.
+    #[test]
+    fn a_sleeping_group_leaves_before_a_cpu_looks_for_work() {
+        for kernel in ["v6.12", "v7.2"] {
+            let mut lab = Lab::new(&alloc::format!("{kernel}+NO_HRTICK"), "1x1x2").without_ticks();
+            let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), lab.time());
+            let spec = NewTask { tg: group, ..lab.spec() };
+            let grouped = lab.fork("grouped", 0, spec);
+            let alone = lab.hog("alone", 0);
+            for name in ["c", "d", "e"] {
+                lab.hog(name, 1);
+            }
+            lab.run(MS);
+            if lab.running(0) == "alone" {
+                let now = lab.time();
+                lab.sched.yield_task(CpuId(0), now);
+                lab.sched.rqs[CpuId(0)].need_resched.full = true;
+                lab.settle();
+            }
+            assert_eq!(lab.running(0), "grouped", "{kernel}");
+            lab.run(2 * MS);
+            lab.sleep(grouped);
+            let entity = lab.sched.tg(group).se[0];
+            assert!(lab.sched.se(entity).sched_delayed, "{kernel}: it ran too much and stays queued");
+            lab.sleep(alone);
+            assert!(!lab.sched.se(entity).on_rq, "{kernel}");
+            let pulled = lab.sched.rqs[CpuId(0)].curr.task().expect("one of three is pulled");
+            let (se, zero) = (&lab.sched.task(pulled).se, lab.sched.cfs(crate::CfsRqId(0)).zero_vruntime);
+            assert_eq!(se.vruntime, zero, "{kernel}: alone it is the average");
         }
     }
 }

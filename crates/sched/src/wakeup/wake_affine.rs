@@ -141,11 +141,12 @@ pub fn wake_affine_weight(
 fn current_load(view: &View, wakeup: &Wakeup) -> u64 {
     match wakeup.waker {
         Some(waker) => view.sched.task_h_load(waker, view.now),
-        None if wakeup.this_cpu == CpuId(0) => 0,
         None => {
             let root = view.sched.root_cfs_id(wakeup.this_cpu);
+            // Asked for in any case: it is kept for the jiffy.
             let queue = view.sched.cfs_rq_h_load(root, view.now);
-            1024 * queue / (view.sched.cfs(root).avg.load_avg + 1)
+            let own = if wakeup.this_cpu == CpuId(0) { 0 } else { 1024 };
+            own * queue / (view.sched.cfs(root).avg.load_avg + 1)
         }
     }
 }

@@ -1,0 +1,152 @@
+//! Which of our rules a tree has: those under which both sides stay the same the longest.
+//!
+//! A few short runs are made with the nearest of our kernels. Where one ends in a difference each rule is turned over, one after
+//! the other, and the one with which that run goes on longest without the others becoming shorter is kept; and so on, until all runs
+//! are equal or no rule helps. A rule that no run notices stays as the nearest kernel has it.
+
+use schedlab_kernel_tree::{Fault, Library};
+use schedlab_sched::{Feature, Kernel, KernelError, Rules};
+use schedlab_topology::{Topology, TopologyError};
+
+use crate::{Difference, Plan, prepared, run};
+
+/// Runs by which rules are told apart: machine, tasks, load. The cheapest first.
+const RUNS: [(&str, usize, &str); 8] = [
+    ("1x1x4", 8, "plain"),
+    ("1x1x4", 12, "nice"),
+    ("1x2x4", 12, "nohz"),
+    ("1x2x4", 24, "sync,yield"),
+    ("1x1x4", 12, "groups"),
+    ("2x2x4", 30, "nohz"),
+    ("2x2x2x2", 40, "nohz,affinity"),
+    ("1x2x4", 16, "batch,exit,kthread"),
+];
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Identified {
+    /// The kernel string under which runs are equal the longest.
+    pub kernel: String,
+    /// For each run its name, how many operations were equal, and of how many; and the first difference.
+    pub runs: Vec<(String, u64, u64, Option<Difference>)>,
+    /// How many rules were turned over.
+    pub tried: usize,
+}
+
+impl Identified {
+    /// Whether all runs were equal to the end.
+    pub fn equal(&self) -> bool {
+        self.runs.iter().all(|(_, _, _, differs)| differs.is_none())
+    }
+}
+
+/// What cannot be done.
+#[derive(Clone, Debug)]
+pub struct CannotIdentify(String);
+
+impl std::fmt::Display for CannotIdentify {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CannotIdentify {}
+
+impl From<KernelError> for CannotIdentify {
+    fn from(error: KernelError) -> CannotIdentify {
+        CannotIdentify(error.to_string())
+    }
+}
+
+impl From<Fault> for CannotIdentify {
+    fn from(fault: Fault) -> CannotIdentify {
+        CannotIdentify(fault.to_string())
+    }
+}
+
+impl From<TopologyError> for CannotIdentify {
+    fn from(error: TopologyError) -> CannotIdentify {
+        CannotIdentify(error.to_string())
+    }
+}
+
+/// Looks for the rules of a library, beginning with a kernel of ours; `steps` operations a run. `heard` is told what helps.
+///
+/// # Errors
+/// The kernel cannot be understood, or the library came to a fault.
+pub fn identify(
+    library: &Library,
+    begin: &str,
+    steps: u64,
+    heard: &mut dyn FnMut(&str),
+) -> Result<Identified, CannotIdentify> {
+    let mut kernel = begin.to_string();
+    let mut plans = Vec::new();
+    for (shape, tasks, loads) in RUNS {
+        let loads = loads.parse().map_err(CannotIdentify)?;
+        let (library, machine) = (library.clone(), Topology::preset_or_regular(shape)?);
+        plans.push(Plan { library, rules: prepared(&kernel)?, machine, tasks, steps, seed: 1, loads });
+    }
+    let mut tried = 0;
+    let mut runs = lengths(&mut plans, &kernel)?;
+    while let Some(worst) = runs.iter().position(|(_, _, _, differs)| differs.is_some()) {
+        let mut best: Option<(u64, String)> = None;
+        for part in candidates(&prepared(&kernel)?) {
+            tried += 1;
+            let changed = format!("{kernel}+{part}");
+            let length = length(&mut plans[worst], &changed)?.0;
+            if length > best.as_ref().map_or(runs[worst].1, |(best, _)| *best) {
+                best = Some((length, changed));
+            }
+        }
+        let Some((length, changed)) = best else { break };
+        let now = lengths(&mut plans, &changed)?;
+        let total =
+            |runs: &[(String, u64, u64, Option<Difference>)]| runs.iter().map(|run| run.1).sum::<u64>();
+        if total(&now) <= total(&runs) {
+            break;
+        }
+        heard(&format!(
+            "{changed}: {} is equal for {length} steps, before for {}",
+            runs[worst].0, runs[worst].1
+        ));
+        (kernel, runs) = (changed, now);
+    }
+    Ok(Identified { kernel, runs, tried })
+}
+
+/// How many operations are equal, and what differs then.
+fn length(plan: &mut Plan, kernel: &str) -> Result<(u64, Option<Difference>), CannotIdentify> {
+    plan.rules = prepared(kernel)?;
+    let ended = run(plan)?;
+    Ok((ended.counts.steps, ended.differ.first().cloned()))
+}
+
+fn lengths(
+    plans: &mut [Plan],
+    kernel: &str,
+) -> Result<Vec<(String, u64, u64, Option<Difference>)>, CannotIdentify> {
+    let mut all = Vec::new();
+    for plan in plans {
+        let (length, differs) = length(plan, kernel)?;
+        let name = format!("{} tasks on {}, {}", plan.tasks, plan.machine.name, plan.loads);
+        all.push((name, length, plan.steps, differs));
+    }
+    Ok(all)
+}
+
+/// Each rule turned over, but for those that the library is built for.
+fn candidates(rules: &Kernel) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for row in Rules::TABLE {
+        let now = (row.get)(&rules.rules);
+        parts
+            .extend(row.forms.iter().filter(|form| **form != now).map(|form| format!("{}={form}", row.name)));
+    }
+    for row in Feature::TABLE.iter().filter(|row| !["HRTICK", "SCHED_CACHE"].contains(&row.name)) {
+        let no = if rules.has(row.feature) { "NO_" } else { "" };
+        parts.push(format!("{no}{}", row.name));
+    }
+    parts.retain(|part| rules.is_turned_by(part));
+    parts
+}

@@ -1,0 +1,242 @@
+//! `cargo xtask lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,B] [loads=A+B]`: kernel trees against our rules.
+//!
+//! Without trees Debian's sources are fetched (`groundtruth/source.sh`). Every machine, load and seed is run until both sides
+//! differ or to the end; the table goes into `docs/fidelity/lockstep.md`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rayon::prelude::*;
+use schedlab::kernel_tree::{Cache, Library, Tree};
+use schedlab::lockstep::{Counts, Ended, Loads, Plan, nearest, prepared, run};
+use schedlab::topology::Topology;
+
+use crate::source::{self, Section};
+
+const SECTION: Section =
+    Section { document: "docs/fidelity/lockstep.md", name: "matrix", command: "lockstep" };
+
+/// Kernels that Debian has, and those that are fetched if no tree is named.
+const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "7.2", "7.3"];
+
+/// Machines of 1 to 256 CPUs, and how many tasks each has.
+const MACHINES: [(&str, usize); 8] = [
+    ("1x1x1", 5),
+    ("1x1x4", 12),
+    ("1x2x4", 20),
+    ("2x2x4", 40),
+    ("2x2x4x2", 60),
+    ("2x4x8", 120),
+    ("2x8x8", 200),
+    ("2x8x8x2", 300),
+];
+
+/// Sets of loads; the last has all that do not exclude each other.
+const LOADS: [&str; 12] = [
+    "plain",
+    "nohz",
+    "sync,irq",
+    "yield",
+    "exit,kthread",
+    "nice",
+    "affinity",
+    "groups",
+    "shares",
+    "quota",
+    "batch",
+    "rt",
+];
+
+/// What is run.
+struct Matrix {
+    trees: Vec<(String, PathBuf)>,
+    steps: u64,
+    seeds: u64,
+    machines: Vec<(String, usize)>,
+    loads: Vec<String>,
+}
+
+/// One run, and where it stands in the table.
+struct Done {
+    tree: usize,
+    machine: usize,
+    load: usize,
+    seed: u64,
+    ended: Ended,
+}
+
+/// Runs the matrix and writes the section.
+///
+/// # Errors
+/// A tree cannot be fetched or built, a word is not understood, or a kernel came to a fault.
+pub fn lockstep(words: &[String]) -> Result<(), String> {
+    let matrix = matrix(words)?;
+    let cache = Cache::of_user().map_err(|error| error.to_string())?;
+    let mut libraries = Vec::new();
+    for (kernel, dir) in &matrix.trees {
+        let tree = Tree::open(dir).map_err(|error| error.to_string())?;
+        let built = cache.build(&tree, &mut |step| eprintln!("{step}")).map_err(|error| error.to_string())?;
+        let ours = if kernel.is_empty() { nearest(&tree).to_string() } else { kernel.clone() };
+        let rules = prepared(&ours).map_err(|error| error.to_string())?;
+        libraries.push((
+            built.release.clone(),
+            ours,
+            rules,
+            Library::load(&built).map_err(|error| error.to_string())?,
+        ));
+    }
+    let mut places = Vec::new();
+    for tree in 0..libraries.len() {
+        for machine in 0..matrix.machines.len() {
+            for load in 0..matrix.loads.len() {
+                places.extend((1..=matrix.seeds).map(|seed| (tree, machine, load, seed)));
+            }
+        }
+    }
+    let one = |&(tree, machine, load, seed): &(usize, usize, usize, u64)| -> Result<Done, String> {
+        let (shape, tasks) = &matrix.machines[machine];
+        let loads: Loads = matrix.loads[load].parse()?;
+        let plan = Plan {
+            library: libraries[tree].3.clone(),
+            rules: libraries[tree].2.clone(),
+            machine: Topology::preset_or_regular(shape).map_err(|error| error.to_string())?,
+            tasks: *tasks,
+            steps: matrix.steps,
+            seed,
+            loads,
+        };
+        let ended = run(&plan)
+            .map_err(|fault| format!("{} on {shape}, {}: {fault}", libraries[tree].0, plan.loads))?;
+        Ok(Done { tree, machine, load, seed, ended })
+    };
+    let done: Vec<Done> = places.par_iter().map(one).collect::<Result<_, _>>()?;
+    let names: Vec<(&str, &str)> =
+        libraries.iter().map(|(release, ours, ..)| (release.as_str(), ours.as_str())).collect();
+    SECTION.write(&text(&matrix, &names, &done))
+}
+
+fn matrix(words: &[String]) -> Result<Matrix, String> {
+    let mut matrix = Matrix {
+        trees: Vec::new(),
+        steps: 5000,
+        seeds: 10,
+        machines: MACHINES.map(|(name, tasks)| (name.to_string(), tasks)).into(),
+        loads: LOADS.map(String::from).into(),
+    };
+    for word in words {
+        let (key, value) =
+            word.split_once('=').ok_or(format!("\"{word}\" is not KERNEL=TREE, steps=N or the like"))?;
+        let number = || value.parse().map_err(|_| format!("{key} is a number, not \"{value}\""));
+        match key {
+            "steps" => matrix.steps = number()?,
+            "seeds" => matrix.seeds = number()?,
+            "machines" => matrix.machines.retain(|(name, _)| value.split(',').any(|wanted| wanted == name)),
+            "loads" => matrix.loads.retain(|name| value.split('+').any(|wanted| wanted == name)),
+            _ => {
+                // KERNEL may have switches with a value: the tree is what comes last.
+                let (kernel, tree) = word.rsplit_once('=').expect("there is one");
+                matrix.trees.push((kernel.to_string(), tree.into()));
+            }
+        }
+    }
+    if matrix.trees.is_empty() {
+        for kernel in KERNELS {
+            let script = source::root().join("groundtruth/source.sh");
+            let output =
+                Command::new(script).arg(kernel).output().map_err(|error| format!("source.sh: {error}"))?;
+            if !output.status.success() {
+                return Err(String::from_utf8_lossy(&output.stderr).trim().to_string());
+            }
+            matrix.trees.push((String::new(), String::from_utf8_lossy(&output.stdout).trim().into()));
+        }
+    }
+    Ok(matrix)
+}
+
+fn text(matrix: &Matrix, names: &[(&str, &str)], done: &[Done]) -> String {
+    let mut text = String::new();
+    let mut sum = Counts::default();
+    done.iter().for_each(|run| sum += run.ended.counts);
+    let equal = done.iter().filter(|run| run.ended.equal()).count();
+    let _ = writeln!(
+        text,
+        "{} runs of {} operations at most, {} seeds each: {equal} are equal to the end. {} operations, {} wake-ups, {} forks, \
+         {} picks, {} balance passes, {} comparisons of the whole state.\n",
+        done.len(),
+        matrix.steps,
+        matrix.seeds,
+        sum.steps,
+        sum.wakeups,
+        sum.forks,
+        sum.picks,
+        sum.passes,
+        sum.states
+    );
+    let _ = writeln!(text, "Runs that are equal to the end, of all, by load:\n");
+    let heads: Vec<String> = names.iter().map(|(release, ours)| format!("{release} and {ours}")).collect();
+    let _ = writeln!(text, "| load | {} |\n|---|{}", heads.join(" | "), "---|".repeat(names.len()));
+    for (load, name) in matrix.loads.iter().enumerate() {
+        let cells =
+            (0..names.len()).map(|tree| cell(done.iter().filter(|run| run.tree == tree && run.load == load)));
+        let _ = writeln!(text, "| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
+    }
+    let _ = writeln!(
+        text,
+        "\nThe same by machine:\n\n| machine | {} |\n|---|{}",
+        heads.join(" | "),
+        "---|".repeat(names.len())
+    );
+    for (machine, (name, tasks)) in matrix.machines.iter().enumerate() {
+        let of = |tree| done.iter().filter(move |run| run.tree == tree && run.machine == machine);
+        let cells = (0..names.len()).map(|tree| cell(of(tree)));
+        let _ = writeln!(text, "| {name}, {tasks} tasks | {} |", cells.collect::<Vec<_>>().join(" | "));
+    }
+    let differ = differences(matrix, names, done);
+    if !differ.is_empty() {
+        let _ = writeln!(text, "\nWhat differs first, where, and how often:\n\n{differ}");
+    }
+    text
+}
+
+fn cell<'a>(runs: impl Iterator<Item = &'a Done>) -> String {
+    let (mut equal, mut all) = (0, 0);
+    for run in runs {
+        all += 1;
+        equal += u32::from(run.ended.equal());
+    }
+    format!("{equal} of {all}")
+}
+
+/// For each kernel, load and field how often it differed first, and the earliest.
+fn differences(matrix: &Matrix, names: &[(&str, &str)], done: &[Done]) -> String {
+    let mut rows: Vec<(usize, usize, &str, u32, &Done)> = Vec::new();
+    for run in done.iter().filter(|run| !run.ended.equal()) {
+        let field = run.ended.differ[0].field;
+        let row = rows.iter_mut().find(|row| (row.0, row.1, row.2) == (run.tree, run.load, field));
+        match row {
+            Some(row) => {
+                row.3 += 1;
+                if run.ended.counts.steps < row.4.ended.counts.steps {
+                    row.4 = run;
+                }
+            }
+            None => rows.push((run.tree, run.load, field, 1, run)),
+        }
+    }
+    rows.sort_by_key(|row| (row.0, row.1, std::cmp::Reverse(row.3)));
+    let mut text = String::from("| kernel | load | field | runs | the earliest |\n|---|---|---|---|---|\n");
+    for (tree, load, field, runs, first) in &rows {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {field} | {runs} | {} seed {}, after {} steps, {} |",
+            names[*tree].0,
+            matrix.loads[*load],
+            matrix.machines[first.machine].0,
+            first.seed,
+            first.ended.counts.steps,
+            first.ended.at_work
+        );
+    }
+    if rows.is_empty() { String::new() } else { text }
+}
