@@ -147,7 +147,7 @@ impl Sched {
         let at = self.cfs_rq_clock_pelt_at(cfs, now);
         entity.age(&self.kernel, at, false);
         let queue = self.cfs(cfs);
-        let mut avg = queue.avg.clone();
+        let mut avg = queue.avg;
         let load = self.scale_load_down(queue.load.weight);
         if avg.update_sum(at, load, 0, queue.curr.is_some()) {
             avg.update_avg(1);
