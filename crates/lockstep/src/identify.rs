@@ -22,13 +22,24 @@ const RUNS: [(&str, usize, &str); 8] = [
     ("1x2x4", 16, "batch,exit,kthread"),
 ];
 
+/// How long a run was equal.
+#[derive(Clone, Debug)]
+pub struct Length {
+    /// Tasks, machine and loads of the run.
+    pub name: String,
+    /// Operations until both sides differed.
+    pub equal: u64,
+    /// What differed first, if anything did.
+    pub differs: Option<Difference>,
+}
+
 /// What was found.
 #[derive(Clone, Debug)]
 pub struct Identified {
     /// The kernel string under which runs are equal the longest.
     pub kernel: String,
-    /// For each run its name, how many operations were equal, and of how many; and the first difference.
-    pub runs: Vec<(String, u64, u64, Option<Difference>)>,
+    /// How long each run was equal.
+    pub runs: Vec<Length>,
     /// How many rules were turned over.
     pub tried: usize,
 }
@@ -36,7 +47,7 @@ pub struct Identified {
 impl Identified {
     /// Whether all runs were equal to the end.
     pub fn equal(&self) -> bool {
-        self.runs.iter().all(|(_, _, _, differs)| differs.is_none())
+        self.runs.iter().all(|run| run.differs.is_none())
     }
 }
 
@@ -89,13 +100,13 @@ pub fn identify(
     }
     let mut tried = 0;
     let mut runs = lengths(&mut plans, &kernel)?;
-    while let Some(worst) = runs.iter().position(|(_, _, _, differs)| differs.is_some()) {
+    while let Some(worst) = runs.iter().position(|run| run.differs.is_some()) {
         let mut best: Option<(u64, String)> = None;
         for part in candidates(&prepared(&kernel)?) {
             tried += 1;
             let changed = format!("{kernel}+{part}");
             let length = length(&mut plans[worst], &changed)?.0;
-            if length > best.as_ref().map_or(runs[worst].1, |(best, _)| *best) {
+            if length > best.as_ref().map_or(runs[worst].equal, |(best, _)| *best) {
                 best = Some((length, changed));
             }
         }
@@ -122,15 +133,12 @@ fn length(plan: &mut Plan, kernel: &str) -> Result<(u64, Option<Difference>), Ca
     Ok((ended.counts.steps, ended.differ.first().cloned()))
 }
 
-fn lengths(
-    plans: &mut [Plan],
-    kernel: &str,
-) -> Result<Vec<(String, u64, u64, Option<Difference>)>, CannotIdentify> {
+fn lengths(plans: &mut [Plan], kernel: &str) -> Result<Vec<Length>, CannotIdentify> {
     let mut all = Vec::new();
     for plan in plans {
-        let (length, differs) = length(plan, kernel)?;
+        let (equal, differs) = length(plan, kernel)?;
         let name = format!("{} tasks on {}, {}", plan.tasks, plan.machine.name, plan.loads);
-        all.push((name, length, plan.steps, differs));
+        all.push(Length { name, equal, differs });
     }
     Ok(all)
 }

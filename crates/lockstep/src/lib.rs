@@ -18,7 +18,7 @@ mod shrink;
 mod story;
 
 pub use compare::Difference;
-pub use identify::{CannotIdentify, Identified, identify};
+pub use identify::{CannotIdentify, Identified, Length, identify};
 pub use load::{LOADS, Loads};
 pub use nearest::{nearest, prepared};
 pub use operation::{Operation, Operations};

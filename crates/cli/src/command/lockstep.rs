@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use schedlab::kernel_tree::{Cache, Library, Tree};
-use schedlab::lockstep::{Ended, Loads, Plan, Story, identify, nearest, prepared, run, shrink};
+use schedlab::lockstep::{Ended, Length, Loads, Plan, Story, identify, nearest, prepared, run, shrink};
 use serde_json::json;
 
 use crate::args::{KernelIdentify, Lockstep};
@@ -88,9 +88,10 @@ pub fn run_identify(args: &KernelIdentify) -> Result<Status, Error> {
     let found = found.map_err(|error| Error::new(error.to_string()))?;
     match args.format {
         Format::Json => {
-            let runs = found.runs.iter().map(|(name, equal, steps, differs)| {
-                json!({"run": name, "equal": equal, "steps": 2 * steps, "differs": differs})
-            });
+            let runs = found
+                .runs
+                .iter()
+                .map(|run| json!({"run": run.name, "equal": run.equal, "differs": run.differs}));
             output::print_json(&json!({
                 "tree": built.release, "begun_with": begin, "kernel": found.kernel, "equal": found.equal(),
                 "rules_tried": found.tried, "runs": runs.collect::<Vec<_>>(),
@@ -99,7 +100,7 @@ pub fn run_identify(args: &KernelIdentify) -> Result<Status, Error> {
         Format::Text => output::print(|out| {
             let verdict = if found.equal() { "as" } else { "nearest to" };
             writeln!(out, "Linux {} is {verdict} {}", built.release, found.kernel)?;
-            for (name, equal, _, differs) in &found.runs {
+            for Length { name, equal, differs } in &found.runs {
                 match differs {
                     None => writeln!(out, "  {name}: equal, {equal} steps")?,
                     Some(differs) => writeln!(out, "  {name}: equal for {equal} steps, then {differs}")?,
