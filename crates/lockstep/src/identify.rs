@@ -112,14 +112,13 @@ pub fn identify(
         }
         let Some((length, changed)) = best else { break };
         let now = lengths(&mut plans, &changed)?;
-        let total =
-            |runs: &[(String, u64, u64, Option<Difference>)]| runs.iter().map(|run| run.1).sum::<u64>();
+        let total = |runs: &[Length]| runs.iter().map(|run| run.equal).sum::<u64>();
         if total(&now) <= total(&runs) {
             break;
         }
         heard(&format!(
             "{changed}: {} is equal for {length} steps, before for {}",
-            runs[worst].0, runs[worst].1
+            runs[worst].name, runs[worst].equal
         ));
         (kernel, runs) = (changed, now);
     }
