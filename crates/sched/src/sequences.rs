@@ -368,7 +368,8 @@ fn a_group_of_which_a_task_sleeps_is_preferred_next() {
 #[test]
 fn a_groups_slice_is_the_shortest_below_it() {
     expect![[r#"
-        v4.13..v6.10: 3000 us, with a short one 3000 us, without 3000 us
+        v4.13..v6.3: 0 us, with a short one 0 us, without 0 us
+        v6.10: 3000 us, with a short one 3000 us, without 3000 us
         v6.12..v7.2: 2800 us, with a short one 1000 us, without 2800 us"#]]
     .assert_eq(&by_kernel("", |kernel| {
         let mut lab = lab(kernel).without_ticks();

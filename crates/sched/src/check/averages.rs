@@ -39,7 +39,8 @@ pub(super) fn own_sums(sched: &Sched) -> Option<String> {
     let weighs = sched.kernel.rules.pelt == PeltClock::InContribution;
     sched.tasks.iter().enumerate().find_map(|(n, task)| {
         let avg = &task.se.avg;
-        let load = weighs || avg.load_sum <= LOAD_AVG_MAX;
+        // A task that comes from another class keeps its load: with a smaller weight now, its sum is the larger.
+        let load = weighs || avg.load_sum <= LOAD_AVG_MAX * (avg.load_avg + 1);
         let scaled = avg.runnable_sum.max(avg.util_sum) <= UNCUT_MAX << 10;
         let whole = load && scaled && avg.runnable_avg.max(avg.util_avg) <= 1025;
         (!whole).then(|| format!("task {n} has {avg:?}"))
