@@ -5,7 +5,7 @@ use std::fs;
 use crate::{kernel_map, links, source};
 
 /// Crates in the order in which they may use each other: each uses only what stands before it.
-const ORDER: [(&str, &[&str]); 15] = [
+const ORDER: [(&str, &[&str]); 16] = [
     ("units", &[]),
     ("topology", &["units"]),
     ("sched", &["units", "topology"]),
@@ -36,6 +36,7 @@ const ORDER: [(&str, &[&str]); 15] = [
             "kernel-tree",
         ],
     ),
+    ("sweep", &["units", "stats", "schedlab"]),
     (
         "closed-loop",
         &["units", "topology", "sched", "machine", "workload", "trace", "sim", "report", "audit", "replay"],

@@ -1,6 +1,8 @@
 //! The command line. The help of an option is its doc comment.
 
+pub mod bisect;
 mod kernel;
+pub mod sweep;
 
 use std::path::PathBuf;
 
@@ -25,6 +27,10 @@ pub enum Verb {
     Compare(Compare),
     /// Run a scenario, or an rt-app file, under one kernel.
     Run(Compare),
+    /// Run a scenario thousands of times: many machines, loads, numbers and kernels.
+    Sweep(sweep::Sweep),
+    /// Find which rules between two kernels change a figure.
+    Bisect(bisect::Bisect),
     /// Simulate published tables and print both, cell by cell.
     Reproduce(Reproduce),
     /// Write the trace of one run to standard output.

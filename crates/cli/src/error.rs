@@ -73,6 +73,7 @@ from_display!(
     schedlab::kernel_tree::Error,
     schedlab::machine::MachineError,
     schedlab::sched::KernelError,
+    schedlab_sweep::Error,
     schedlab::topology::TopologyError
 );
 
@@ -83,13 +84,23 @@ pub enum Status {
     Done,
     /// An expectation was missed, or two things that were compared differ.
     Missed,
+    /// It was asked to stop; what was done is kept.
+    Interrupted,
+}
+
+impl Status {
+    /// The exit status.
+    pub fn code(self) -> u8 {
+        match self {
+            Status::Done => 0,
+            Status::Missed => 1,
+            Status::Interrupted => 130,
+        }
+    }
 }
 
 impl From<Status> for ExitCode {
     fn from(status: Status) -> ExitCode {
-        match status {
-            Status::Done => ExitCode::SUCCESS,
-            Status::Missed => ExitCode::from(1),
-        }
+        ExitCode::from(status.code())
     }
 }

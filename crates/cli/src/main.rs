@@ -18,19 +18,54 @@ mod recording;
 mod scenario;
 mod trace_file;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::args::{Arguments, Verb};
 
-fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+/// The command: reads its arguments, does what they ask and says how it went.
+pub fn main() -> ExitCode {
+    ExitCode::from(main_with(std::env::args_os()))
+}
+
+/// The same with arguments from elsewhere, the command's name first: its exit status.
+pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> u8 {
+    let arguments = Arguments::parse_from(arguments);
     output::clean_up_on_interrupt();
     output::survive_file_size_limit();
-    let result = match &arguments.verb {
+    match run(&arguments) {
+        Ok(status) => status.code(),
+        Err(error) => {
+            eprintln!("schedlab: {error}");
+            2
+        }
+    }
+}
+
+/// The command inside another program: exit status, and what it would have printed.
+///
+/// # Errors
+/// The sentence of wrong usage or bad input, for which the command has exit status 2.
+pub fn call(arguments: &[String]) -> Result<(u8, Vec<u8>), String> {
+    let named = std::iter::once("schedlab").chain(arguments.iter().map(String::as_str));
+    let arguments = Arguments::try_parse_from(named).map_err(|error| error.to_string())?;
+    let (result, printed) = output::capture(|| run(&arguments));
+    result.map(|status| (status.code(), printed)).map_err(|error| error.to_string())
+}
+
+/// From now on runs that are under way in other threads end at their next report of progress.
+pub fn cancel(on: bool) {
+    progress::cancel(on);
+}
+
+fn run(arguments: &Arguments) -> Result<error::Status, error::Error> {
+    match &arguments.verb {
         Verb::Compare(args) => command::compare::compare(args),
         Verb::Run(args) => command::compare::run(args),
+        Verb::Bisect(args) => command::bisect::run(args),
+        Verb::Sweep(args) => command::sweep::sweep(args),
         Verb::Reproduce(args) => command::reproduce::run(args),
         Verb::Trace(args) => command::trace::run(args),
         Verb::Why(args) => command::why::run(args),
@@ -47,12 +82,5 @@ fn main() -> ExitCode {
         Verb::Kernel(verb) => command::kernel::run(verb),
         Verb::Completions(args) => command::shell::completions(args),
         Verb::Man(args) => command::shell::man(args),
-    };
-    match result {
-        Ok(status) => status.into(),
-        Err(error) => {
-            eprintln!("schedlab: {error}");
-            ExitCode::from(2)
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! Where results go: standard output, or a file that appears whole or not at all.
 
+use std::cell::RefCell;
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -21,10 +22,27 @@ pub enum Format {
     Json,
 }
 
+thread_local! {
+    /// What this thread prints, where another program calls the command.
+    static CAPTURED: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+}
+
+/// Calls something and gives back what it printed.
+pub fn capture<T>(call: impl FnOnce() -> T) -> (T, Vec<u8>) {
+    CAPTURED.set(Some(Vec::new()));
+    let result = call();
+    (result, CAPTURED.take().unwrap_or_default())
+}
+
 /// Writes a result to standard output.
 ///
 /// A reader that closes the pipe early (`| head`) is no error.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+    if let Some(mut captured) = CAPTURED.take() {
+        let written = write(&mut captured);
+        CAPTURED.set(Some(captured));
+        return written.map_err(|error| Error::new(error.to_string()));
+    }
     let stdout = io::stdout().lock();
     let is_terminal = stdout.is_terminal();
     let mut out = BufWriter::new(stdout);

@@ -3,12 +3,24 @@
 //! Quiet when standard error is not a terminal.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether another program has called the command and wants no more of it.
+static CANCELLED: AtomicBool = AtomicBool::new(false);
+
+/// What a thread ends with that is to go no further.
+pub const CANCEL: &str = "interrupted";
+
+/// Ends runs at their next report of progress, or no longer does.
+pub fn cancel(on: bool) {
+    CANCELLED.store(on, Ordering::Relaxed);
+}
 
 /// A bar that shows itself late.
 pub struct Progress {
@@ -43,6 +55,9 @@ impl Progress {
 
     /// Says how far it is.
     pub fn at(&self, done: usize, total: usize) {
+        if CANCELLED.load(Ordering::Relaxed) {
+            std::panic::resume_unwind(Box::new(CANCEL));
+        }
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
         let mut shown = self.shown.lock().expect("no holder panics");

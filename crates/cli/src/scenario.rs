@@ -64,12 +64,13 @@ fn hinted(error: Error, path: &Path) -> Error {
     ))
 }
 
-fn is_rt_app(path: &Path) -> bool {
+/// Whether a file is one of rt-app's.
+pub fn is_rt_app(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
 }
 
 /// A scenario of the project, by its path there, when no such file is at hand.
-fn embedded(path: &Path) -> Option<&'static str> {
+pub fn embedded(path: &Path) -> Option<&'static str> {
     if path.exists() || path == Path::new("-") {
         return None;
     }

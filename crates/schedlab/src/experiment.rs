@@ -147,7 +147,10 @@ pub fn run_one<S: Sink>(
 }
 
 /// The same with folds of one's own.
-pub(crate) fn run_folding<S: Sink>(
+///
+/// # Errors
+/// As [`run_one`].
+pub fn run_folding<S: Sink>(
     machine: &Machine,
     kernel: &Kernel,
     row: &Row,

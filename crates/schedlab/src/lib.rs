@@ -39,7 +39,7 @@ pub mod why;
 pub use because::because;
 pub use embedded::embedded_scenario;
 pub use error::Error;
-pub use experiment::{Limits, Results, Run, run_one};
+pub use experiment::{Limits, Results, Run, run_folding, run_one};
 pub use find_machine::find_machine;
 pub use folds::Folds;
 pub use judge::Judgement;

@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub mod audit;
+pub mod bisect;
 pub mod compare;
 pub mod detect;
 pub mod explain;
@@ -13,6 +14,7 @@ pub mod replay;
 pub mod reproduce;
 pub mod sched;
 pub mod shell;
+pub mod sweep;
 pub mod topo;
 pub mod trace;
 pub mod why;

@@ -1,0 +1,5 @@
+//! The `schedlab` command.
+
+fn main() -> std::process::ExitCode {
+    schedlab_cli::main()
+}

@@ -1,0 +1,57 @@
+//! Thousands of runs of one scenario: which machines, loads and numbers does a change help or hurt?
+//!
+//! A [`Plan`] spans points; each point is one run with an id that is the hash of all that determines it. What comes
+//! of the points are columns in Parquet files, a file for each chunk of neighbouring points, in a [`Store`]: a plain
+//! folder that any number of machines may share. There is no database, lock or shared append: a file is written
+//! beside its place and renamed, and whoever makes it makes the same bytes.
+//!
+//! ```text
+//!  plan.toml -> point -> scenario, kernel, seed -> run -> row -+- chunk of rows -> chunks/000007.parquet
+//!                  |                                           |
+//!                  +-- id ------ cache of finished points -----+
+//! ```
+//!
+//! This crate opens files of its own store and cache, and nothing else.
+
+mod axis;
+pub mod bisect;
+mod cache;
+mod chunk;
+mod columns;
+mod draw;
+mod error;
+mod estimate;
+mod figures;
+mod id;
+mod parquet_file;
+mod plan;
+mod plan_file;
+mod point;
+mod point_text;
+mod report;
+mod resolve;
+mod run;
+mod shard;
+mod store;
+mod submit;
+mod value;
+
+pub use axis::{Axis, Spread};
+pub use cache::Cache;
+pub use chunk::run_chunk;
+pub use columns::{Cell, Column, Kind, Table, Values};
+pub use error::Error;
+pub use estimate::{Estimate, estimate, spread_points};
+pub use plan::{Draft, Plan, Sample};
+pub use point::{Point, Settings};
+pub use report::{Report, ReportOptions, report};
+pub use resolve::{Resolved, Resolver};
+pub use run::{Failure, Progress, RunOptions, Summary, run};
+pub use schedlab_stats::mean_t;
+pub use shard::Shard;
+pub use store::{Status, Store};
+pub use submit::{Cluster, submit};
+pub use value::Value;
+
+/// Version of all that a figure depends on: of the package, and a hash of the sources.
+pub const ENGINE: &str = env!("SCHEDLAB_ENGINE");

@@ -1,0 +1,39 @@
+#!/bin/sh
+# How fast sweeps are: 10,000 points of about 10 ms and the most memory they take, then the same points on one thread
+# and on two, in turn, three times each. Needs a machine with two cores and nothing else to do.
+set -eu
+cd "$(dirname "$0")/.."
+cargo build --quiet --release --locked
+schedlab=$PWD/target/release/schedlab
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cat >"$work/small.toml" <<'END'
+machine = "1x1x8x1"
+kernels = ["v6.1", "v6.12"]
+[workload]
+model = "hackbench"
+groups = 2
+loops = 40
+END
+python3 - "$schedlab" "$work" <<'END'
+import os, resource, subprocess, sys, time
+schedlab, work = sys.argv[1:]
+
+def sweep(name, seeds, threads):
+    begun = time.monotonic()
+    args = ["--vary", "workload.groups=1,2", "--no-cache", "--output", f"{work}/{name}"]
+    subprocess.run([schedlab, "sweep", "run", f"{work}/small.toml", *args, "--seeds", str(seeds), "--threads", str(threads)],
+                   check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - begun
+
+took = sweep("many", 2500, 0)
+cores = os.cpu_count()
+mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+print(f"10,000 points in {took:.0f} s on {cores} cores, {took * cores / 10:.1f} ms each; at most {mib:.0f} MiB")
+ratios = []
+for nth in range(3):
+    one, two = sweep(f"one{nth}", 100, 1), sweep(f"two{nth}", 100, 2)
+    ratios.append(one / two)
+print("two threads against one:", ", ".join(f"{ratio:.2f}" for ratio in ratios), "times as fast; 1.8 are wanted")
+sys.exit(mib > 128 or sorted(ratios)[1] < 1.8)
+END
