@@ -89,7 +89,7 @@ impl Figure {
             ("migrations", []) => count(Count::Migrations),
             ("ipis", []) => count(Count::Ipis),
             (_, ["per", ..]) => {
-                let Ok(Figure::Count { what, per_second: false }) = Figure::parse(name) else {
+                let Ok(Figure::Count { what, per_second: false }) = Figure::parse(verb) else {
                     return Err(format!("\"{text}\": only a count can be so many per something"));
                 };
                 Figure::Per { what, measure: rest[1..].join(" ") }
