@@ -57,6 +57,9 @@ const PREFIXES: &[&str] = &[
     "barrier", "timer", "resume", "suspend", "yield", "fork", "sem_post", "sem_wait",
 ];
 
+/// The length that -1 stands for: more than an hour.
+const ENDLESS: Duration = Duration::micros(u32::MAX as u64);
+
 /// The kind of event a key stands for, if any.
 pub(super) fn kind(key: &str) -> Option<&'static str> {
     PREFIXES.iter().find(|prefix| key.starts_with(*prefix)).copied()
@@ -67,9 +70,14 @@ impl Event {
     pub fn read(file: File, entry: &Entry, kind: &str, task: &str) -> Result<Event, WorkloadError> {
         let us = || file.count(entry).map(|us| Duration::micros(us.into()));
         let name = || file.string(entry).map(str::to_string);
+        // rt-app converts -1 to its unsigned type: the thread runs until the end of the use case.
+        let endless = || {
+            let us = file.int(entry, -1..=i64::from(i32::MAX))?;
+            Ok(if us < 0 { ENDLESS } else { Duration::micros(us as u64) })
+        };
         let what = match kind {
-            "run" => What::Run(us()?),
-            "runtime" => What::Runtime(us()?),
+            "run" => What::Run(endless()?),
+            "runtime" => What::Runtime(endless()?),
             "sleep" => What::Sleep(us()?),
             "mem" => What::Mem(file.count(entry)?.into()),
             "iorun" => What::IoRun(file.count(entry)?.into()),

@@ -1,6 +1,6 @@
 //! The `global` object: what holds for the whole use case.
 
-use schedlab_topology::CpuId;
+use schedlab_topology::{CpuId, nearest};
 use schedlab_units::Duration;
 
 use super::sched::PolicyName;
@@ -76,7 +76,14 @@ impl Global {
         if let Some(entry) = object.get("spacing")? {
             return Err(file.refused(entry.at, "spacing", "use \"delay\" in each task"));
         }
-        object.only(KEYS)?;
+        for entry in object.entries.iter().filter(|entry| !KEYS.contains(&entry.key.as_str())) {
+            let nearest = nearest(&entry.key, KEYS.iter().copied());
+            let meant = nearest.map_or_else(String::new, |key| format!("; did you mean \"{key}\"?"));
+            notes.push(format!(
+                "{}:{}: \"{}\" of \"global\" is not known, and ignored as rt-app does{meant}",
+                file.0, entry.at.0, entry.key
+            ));
+        }
         for (key, why) in WITHOUT_EFFECT {
             if let Some(entry) = object.get(key)? {
                 notes.push(format!("{}:{}: \"{key}\" has no effect: {why}", file.0, entry.at.0));

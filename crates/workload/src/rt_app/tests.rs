@@ -571,7 +571,7 @@ const REFUSED: &[&str] = &[
     "'run': 1, 'phases': {'p': {'run': 1}}",
     "'phases': {'p': {'instance': 3, 'run': 1}}",
     "'run': 1.5",
-    "'run': -1",
+    "'run': -2",
     "'sleep': false",
     "'loop': 3",
     "'loop': 3, 'loop': 4, 'run': 1",
@@ -616,8 +616,8 @@ fn what_is_not_simulated_is_refused_by_name() {
           f.json:1:35: unknown key "instance" in phase "p" of task "a"; known keys are "loop", "cpus", "taskgroup", "policy", "priority", "dl-runtime", "dl-deadline", "dl-period", "util_min", "util_max"
         'run': 1.5
           f.json:1:25: "run": an integer is expected, not a fraction
-        'run': -1
-          f.json:1:25: "run": -1 is outside 0 to 2147483647
+        'run': -2
+          f.json:1:25: "run": -2 is outside -1 to 2147483647
         'sleep': false
           f.json:1:27: "sleep": an integer is expected, not a boolean
         'loop': 3
