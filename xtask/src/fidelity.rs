@@ -21,7 +21,7 @@ const RECORDINGS: Section =
     Section { document: "docs/fidelity/audit-recordings.md", name: "audit", command: "fidelity" };
 
 pub const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
-const MACHINES: [&str; 6] =
+pub const MACHINES: [&str; 6] =
     ["1x1x8", "2x2x4", "2x2x2x2-smt", "2x1x8-cluster", "1x1x4-groups", "1x1x4-programs"];
 pub const KINDS: [Decision; 7] = Decision::ALL;
 /// Headings of their columns.

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use schedlab::audit::{AuditReport, FactTexts, Facts, Options};
+use schedlab::audit::{AuditReport, Contest, FactTexts, Facts, Options};
 use schedlab::audited::audit_recording;
 use schedlab::learned::Known;
 use schedlab::replay::{Listener, Recorded};
@@ -63,6 +63,27 @@ impl Recording {
         let trace = File::open(&self.trace).map_err(|e| self.wrong(&e))?;
         let options = Options { stories: usize::MAX, ..facts.options() };
         audit_recording(trace, &facts, options).map_err(|e| self.wrong(&e))
+    }
+
+    /// What the rules of its own kernel say, then those of each of these presets, with the same numbers and
+    /// preemption model; how many CPUs there are.
+    ///
+    /// # Errors
+    /// A file that is missing or cannot be read.
+    pub fn contest(&self, others: &[&str]) -> Result<(Contest, usize), String> {
+        let mut facts = self.facts()?;
+        let own = facts.kernel.clone();
+        let mut verdicts = Vec::new();
+        for name in std::iter::once(None).chain(others.iter().map(Some)) {
+            if let Some(name) = name {
+                let kernel = Kernel::parse(name).map_err(|e| self.wrong(&e))?;
+                facts.kernel = Kernel { tunables: own.tunables.clone(), preempt: own.preempt, ..kernel };
+            }
+            let trace = File::open(&self.trace).map_err(|e| self.wrong(&e))?;
+            let options = Options { keep_verdicts: true, stories: 0, ..facts.options() };
+            verdicts.push(audit_recording(trace, &facts, options).map_err(|e| self.wrong(&e))?.verdicts);
+        }
+        Ok((Contest::between(&verdicts), facts.topology.nr_cpus()))
     }
 
     /// Learns what its tasks did.

@@ -13,6 +13,7 @@ mod audit;
 mod averages;
 mod balance;
 mod clocks;
+mod contested;
 mod dead;
 mod deadlines;
 mod due_ticks;
@@ -63,6 +64,7 @@ mod yields;
 
 pub use affinity::AffinityHint;
 pub use audit::Audit;
+pub use contested::{Contest, Contested};
 pub use facts::cgroups::{Given, GivenQuota, MadeGroups, cgroups};
 pub use facts::forms::{formed, strange_lines};
 pub use facts::groups::{GroupFiles, Groups, Member, moves_with};
