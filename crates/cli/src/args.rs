@@ -114,12 +114,28 @@ pub struct Audit {
     /// Give every verdict.
     #[arg(long)]
     pub verdicts: bool,
+    /// Say how the rules of other kernels explain a recording, on the decisions where kernels part; `auto` does so for
+    /// one recording of up to 500000 events.
+    #[arg(long, value_enum, default_value_t)]
+    pub contest: Contest,
     /// How to write.
     #[arg(long, value_enum, default_value_t)]
     pub format: AuditFormat,
     /// Write to this file instead of standard output.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
+}
+
+/// When an audit asks the rules of other kernels too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Contest {
+    /// If it takes little time.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
 }
 
 /// How an audit is written.

@@ -208,10 +208,19 @@ fn scenarios_and_machines_come_through_pipes() {
 #[test]
 fn an_endless_run_of_rt_app_lasts_until_the_end_and_unknown_keys_are_noted() {
     let file = input("rtapp-endless.json");
-    let args = ["trace", file.to_str().unwrap(), "--machine", "4", "--kernel", "v6.12", "--events", "sched_switch"];
+    let args =
+        ["trace", file.to_str().unwrap(), "--machine", "4", "--kernel", "v6.12", "--events", "sched_switch"];
     let (status, out, err) = schedlab(&args);
     assert_eq!(status, Some(0), "{err}");
-    assert!(err.contains("\"logsize\" of \"global\" is not known, and ignored as rt-app does; did you mean \"log_size\"?"), "{err}");
+    assert!(
+        err.contains(
+            "\"logsize\" of \"global\" is not known, and ignored as rt-app does; did you mean \"log_size\"?"
+        ),
+        "{err}"
+    );
     // The endless thread leaves its CPU to the idle-policy one alone, and never sleeps.
-    assert!(out.contains("next_comm=hog") && !out.contains("prev_comm=hog prev_pid=1001 prev_prio=120 prev_state=S"));
+    assert!(
+        out.contains("next_comm=hog")
+            && !out.contains("prev_comm=hog prev_pid=1001 prev_prio=120 prev_state=S")
+    );
 }

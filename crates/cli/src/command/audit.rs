@@ -1,5 +1,6 @@
 //! `schedlab audit`: would our rules have done the same as a recorded kernel?
 
+mod contest;
 mod marks;
 mod text;
 
@@ -37,7 +38,11 @@ pub fn run(args: &Audit) -> Result<Status, Error> {
     let output = args.output.as_deref();
     if args.format == AuditFormat::Text {
         let head = format!("{} as {kernels} on {machines}", args.file.display());
-        output::write(output, |out| text::print(out, &head, &sum))?;
+        let contest = contest::of(args, &audited)?;
+        output::write(output, |out| {
+            text::print(out, &head, &sum)?;
+            contest.iter().try_for_each(|contest| contest::print(out, contest))
+        })?;
         return Ok(Status::Done);
     }
     let mut value = json!({
@@ -51,6 +56,9 @@ pub fn run(args: &Audit) -> Result<Status, Error> {
             "events": events,
         })).collect::<Vec<_>>(),
     });
+    if let Some(contest) = contest::of(args, &audited)? {
+        value["contest"] = contest::as_json(&contest);
+    }
     let report = serde_json::to_value(&sum).map_err(|error| Error::new(error.to_string()))?;
     if let (Value::Object(all), Value::Object(fields)) = (&mut value, report) {
         all.extend(fields);
@@ -102,6 +110,15 @@ fn follow<S: Listener>(
         stories: args.stories,
         ..facts.options()
     };
+    follow_with(recorded, facts, options, sink)
+}
+
+fn follow_with<S: Listener>(
+    recorded: &Recorded,
+    facts: &Facts,
+    options: Options,
+    sink: S,
+) -> Result<(AuditReport, S), Error> {
     let topology = &facts.topology;
     let recording =
         recorded.open()?.of_kernel(&facts.kernel).on_machine(&topology.name, topology.nr_cpus(), "--machine");
