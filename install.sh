@@ -17,6 +17,9 @@ if ! command -v cc >/dev/null 2>&1; then
     fi
 fi
 
-cargo build --release --locked --quiet
-echo "built target/release/schedlab"
-exec target/release/schedlab compare scenarios/stream-pinned-numa.toml
+# Cargo shows what it compiles: the first build takes some minutes.
+cargo build --release --locked
+# Where the command is depends on the user's configuration (CARGO_TARGET_DIR, build.target-dir).
+target=$(cargo metadata --format-version 1 --no-deps --locked | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+echo "built $target/release/schedlab"
+exec "$target/release/schedlab" compare scenarios/stream-pinned-numa.toml
