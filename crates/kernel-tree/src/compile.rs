@@ -41,7 +41,7 @@ const SOURCES: [&str; 27] = [
 ];
 
 /// Before 5.18 there is no `build_policy.c` that includes these.
-const APART: [&str; 17] = [
+const APART: [&str; 16] = [
     "rt",
     "deadline",
     "idle",

@@ -109,7 +109,8 @@ impl Kernel {
         self.raw.lab_cpu_seed(self.at(cpu), seed);
     }
 
-    /// Turns a `sched_feat` on or off. Returns what it was, or none if the kernel has no such feature.
+    /// Turns a `sched_feat` on or off. Returns what it was, or none if the kernel has no such feature,
+    /// or has it as a constant: up to 6.14 unless `SCHED_DEBUG` is built in, which it is not here.
     pub fn feature(&mut self, name: &str, on: bool) -> Option<bool> {
         self.raw.feature(name, on)
     }

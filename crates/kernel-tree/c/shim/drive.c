@@ -419,9 +419,10 @@ const char *lab_release(void)
 	return __stringify(LINUX_VERSION_MAJOR) "." __stringify(LINUX_VERSION_PATCHLEVEL) "." __stringify(LINUX_VERSION_SUBLEVEL);
 }
 
-/* ---- features ---- */
+/* ---- features: constants in kernels that were not built to have them changed ---- */
 int lab_feature(const char *name, int on)
 {
+#if defined(CONFIG_SCHED_DEBUG) || AT_LEAST(6, 15)
 	static const char *const names[] = {
 #define SCHED_FEAT(name, enabled) #name,
 #include "features.h"
@@ -433,8 +434,9 @@ int lab_feature(const char *name, int on)
 		if (strcmp(names[i], name))
 			continue;
 		was = sysctl_sched_features >> i & 1;
-		*(unsigned int *)&sysctl_sched_features = (sysctl_sched_features & ~(1u << i)) | (on ? 1u << i : 0);
+		sysctl_sched_features = (sysctl_sched_features & ~(1u << i)) | (on ? 1u << i : 0);
 		return was;
 	}
+#endif
 	return -1;
 }
