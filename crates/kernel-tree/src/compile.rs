@@ -58,7 +58,6 @@ const APART: [&str; 16] = [
     "cpupri",
     "cpudeadline",
     "isolation",
-    "debug",
 ];
 
 /// What is compiled of a tree.
