@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the real tools that tests compare with: trace-cmd, perf, hwloc and the
-# schema of the perfetto Python package; the C++ compiler that libFuzzer is built with; and valgrind, which counts instructions.
+# schema of the perfetto Python package; Chromium with its driver; the C++ compiler that libFuzzer is built with; and valgrind,
+# which counts instructions.
 # What cannot be installed is left out with a line that says so; tests that need it then skip themselves, also with a line.
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,6 +12,8 @@ command -v trace-cmd >/dev/null 2>&1 || packages="$packages trace-cmd"
 command -v perf >/dev/null 2>&1 || packages="$packages linux-perf"
 command -v lstopo-no-graphics >/dev/null 2>&1 || packages="$packages hwloc-nox"
 command -v c++ >/dev/null 2>&1 || packages="$packages g++"
+command -v chromium >/dev/null 2>&1 || packages="$packages chromium"
+command -v chromedriver >/dev/null 2>&1 || packages="$packages chromium-driver"
 command -v python3 >/dev/null 2>&1 || packages="$packages python3"
 command -v valgrind >/dev/null 2>&1 || packages="$packages valgrind"
 python3 -c 'import venv, ensurepip' 2>/dev/null || packages="$packages python3-venv"
@@ -29,7 +32,16 @@ if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import perfetto' 2>/d
     { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet 'perfetto==0.59.1' 'protobuf'; } \
         >target/oracles/pip.log 2>&1 || echo "oracles: no perfetto schema; its tests are skipped"
 fi
+if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import selenium' 2>/dev/null; then
+    { [ -x "$venv/bin/python" ] && "$venv/bin/pip" install --quiet 'selenium==4.38.0'; } \
+        >target/oracles/selenium.log 2>&1 || echo "oracles: no selenium; the tests of pages in a browser are skipped"
+fi
+: >target/oracles/env
 if "$venv/bin/python" -c 'import perfetto' 2>/dev/null; then
-    echo "export SCHEDLAB_PYTHON='$PWD/$venv/bin/python'" >target/oracles/env
+    echo "export SCHEDLAB_PYTHON='$PWD/$venv/bin/python'" >>target/oracles/env
+fi
+if command -v chromium >/dev/null 2>&1 && command -v chromedriver >/dev/null 2>&1 \
+    && "$venv/bin/python" -c 'import selenium' 2>/dev/null; then
+    echo "export SCHEDLAB_BROWSER_PYTHON='$PWD/$venv/bin/python'" >>target/oracles/env
 fi
 exit 0

@@ -5,7 +5,7 @@ use std::fs;
 use crate::{kernel_map, links, source};
 
 /// Crates in the order in which they may use each other: each uses only what stands before it.
-const ORDER: [(&str, &[&str]); 16] = [
+const ORDER: [(&str, &[&str]); 19] = [
     ("units", &[]),
     ("topology", &["units"]),
     ("sched", &["units", "topology"]),
@@ -17,6 +17,9 @@ const ORDER: [(&str, &[&str]); 16] = [
     ("sim", &["units", "topology", "sched", "machine", "workload", "trace"]),
     ("stats", &[]),
     ("report", &["units", "topology", "trace", "stats"]),
+    ("timeline", &["units", "topology", "trace"]),
+    ("diff", &["units", "topology", "trace", "stats", "report"]),
+    ("html", &["timeline"]),
     ("audit", &["units", "topology", "sched", "trace"]),
     ("replay", &["units", "topology", "sched", "workload", "trace", "audit"]),
     (
@@ -34,6 +37,9 @@ const ORDER: [(&str, &[&str]); 16] = [
             "audit",
             "replay",
             "kernel-tree",
+            "timeline",
+            "diff",
+            "html",
         ],
     ),
     ("sweep", &["units", "stats", "schedlab"]),

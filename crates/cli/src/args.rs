@@ -37,6 +37,10 @@ pub enum Verb {
     Trace(Trace),
     /// Tell the decisions of one run in sentences.
     Why(Why),
+    /// Compare two traces of one program: which decision parts first, and what came of it.
+    Diff(Diff),
+    /// Draw a recording as a timeline, one page to look at in a browser.
+    View(View),
     /// Print the reports of perf sched from a recording.
     Sched(Sched),
     /// Say what is wrong in a recording.
@@ -124,6 +128,9 @@ pub struct Audit {
     /// Write to this file instead of standard output.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
+    /// Also write a page to look at in a browser to this file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// When an audit asks the rules of other kernels too.
@@ -207,6 +214,9 @@ pub struct Replay {
     /// Write to this file instead of standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
+    /// Also write a page to look at in a browser to this file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 const REPLAY_EXAMPLE: &str = "Example:
@@ -354,6 +364,9 @@ pub struct Compare {
     /// Write to this file instead of standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
+    /// Also write a page to look at in a browser to this file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// Options of `reproduce`.
@@ -581,6 +594,59 @@ pub struct Timehist {
     pub format: Format,
 }
 
+/// Options of `diff`.
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The first: a recording or a simulated trace of any format, compressed or not.
+    pub a: PathBuf,
+    /// The second, of the same program.
+    pub b: PathBuf,
+    /// The machine of both: a preset (zen3-2s), a regular one (2x8x8x2), `host`, or a file.
+    #[arg(long)]
+    pub machine: Option<String>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Also write a page with the same and both timelines to this file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write to this file instead of standard output.
+    #[arg(long, short)]
+    pub output: Option<PathBuf>,
+}
+
+/// Options of `view`.
+#[derive(Debug, Args)]
+pub struct View {
+    /// A recording or a simulated trace of any format, compressed or not; `-` is standard input.
+    pub file: PathBuf,
+    /// The machine it was made on: a preset (zen3-2s), a regular one (2x8x8x2), `host`, or a file.
+    #[arg(long)]
+    pub machine: Option<String>,
+    /// Take the machine from a folder of recorded facts (topology.txt).
+    #[arg(long, conflicts_with = "machine")]
+    pub facts: Option<PathBuf>,
+    /// Keep single events only from this time on, e.g. 1.5s or 300us, counted from the first event; the coarse
+    /// picture always shows the whole trace.
+    #[arg(long)]
+    pub from: Option<String>,
+    /// Keep single events only up to this time.
+    #[arg(long)]
+    pub to: Option<String>,
+    /// Write the page to this file; if it is not given, to one named after the recording, in this folder.
+    #[arg(long, short, conflicts_with = "serve")]
+    pub output: Option<PathBuf>,
+    /// Serve the page on this host alone, for traces that are too large for one file; ends with Ctrl-C.
+    #[arg(long, conflicts_with_all = ["from", "to"])]
+    pub serve: bool,
+    /// Port to serve on; 0 takes any that is free.
+    #[arg(long, default_value_t = 0, requires = "serve")]
+    pub port: u16,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
 /// Options of `detect`.
 #[derive(Debug, Args)]
 pub struct Detect {
@@ -604,4 +670,7 @@ pub struct Detect {
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    /// Also write a page to look at in a browser to this file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }

@@ -16,6 +16,7 @@ mod progress;
 mod recorded;
 mod recording;
 mod scenario;
+mod serve;
 mod trace_file;
 
 use std::ffi::OsString;
@@ -69,6 +70,8 @@ fn run(arguments: &Arguments) -> Result<error::Status, error::Error> {
         Verb::Reproduce(args) => command::reproduce::run(args),
         Verb::Trace(args) => command::trace::run(args),
         Verb::Why(args) => command::why::run(args),
+        Verb::Diff(args) => command::diff::run(args),
+        Verb::View(args) => command::view::run(args),
         Verb::Sched(args) => command::sched::run(args),
         Verb::Detect(args) => command::detect::run(args),
         Verb::Audit(args) => command::audit::run(args),

@@ -5,12 +5,15 @@
 //! out: files, clocks and terminals belong to the shells.
 
 pub use schedlab_audit as audit;
+pub use schedlab_diff as diff;
+pub use schedlab_html as html;
 pub use schedlab_kernel_tree as kernel_tree;
 pub use schedlab_lockstep as lockstep;
 pub use schedlab_machine as machine;
 pub use schedlab_replay as learned;
 pub use schedlab_report as report;
 pub use schedlab_sched as sched;
+pub use schedlab_timeline as timeline;
 pub use schedlab_topology as topology;
 pub use schedlab_trace as trace;
 pub use schedlab_units as units;
@@ -27,6 +30,7 @@ mod find_machine;
 mod folds;
 mod judge;
 mod measured;
+pub mod pages;
 mod profile;
 pub mod replay;
 pub mod reproduce;

@@ -5,8 +5,12 @@ mod marks;
 mod text;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use schedlab::audit::{Audit as Shadow, AuditReport, Facts, Listener, Options};
+use schedlab::html::{Packer, ROOM};
+use schedlab::pages;
+use schedlab::timeline::Builder;
 use schedlab::trace::{NullSink, write};
 use serde_json::{Value, json};
 
@@ -25,11 +29,17 @@ pub fn run(args: &Audit) -> Result<Status, Error> {
     if args.format == AuditFormat::Perfetto {
         return perfetto(args, &recordings);
     }
+    if args.html.is_some() && recordings.len() > 1 {
+        return Err(several(args, &recordings, "a page"));
+    }
     let mut audited = Vec::new();
     let mut sum = AuditReport::default();
     for recorded in &recordings {
         let (facts, _) = gather(&asked(args), recorded)?;
-        let (report, _) = follow(args, recorded, &facts, NullSink)?;
+        let report = match &args.html {
+            Some(path) => page(args, recorded, &facts, path)?,
+            None => follow(args, recorded, &facts, NullSink)?.0,
+        };
         audited.push((recorded, facts, report.events));
         sum.add(report, args.stories);
     }
@@ -106,7 +116,7 @@ fn follow<S: Listener>(
 ) -> Result<(AuditReport, S), Error> {
     let options = Options {
         keep_verdicts: args.verdicts,
-        nearest: args.verdicts || args.format == AuditFormat::Perfetto,
+        nearest: args.verdicts || args.html.is_some() || args.format == AuditFormat::Perfetto,
         stories: args.stories,
         ..facts.options()
     };
@@ -134,23 +144,42 @@ fn follow_with<S: Listener>(
     Ok(shadow.finish())
 }
 
+/// Follows a recording, and writes a page with the verdicts in its timeline.
+fn page(args: &Audit, recorded: &Recorded, facts: &Facts, path: &Path) -> Result<AuditReport, Error> {
+    let title = format!("{} as {}", args.file.display(), facts.kernel.name);
+    let mut packer = Packer::new(ROOM);
+    let builder = Builder::new(&title, Some(facts.topology.clone()), |chunk| packer.add(chunk));
+    let (report, marks) = follow(args, recorded, facts, marks::Marks(builder))?;
+    let head = marks.0.finish();
+    let mut told = Vec::new();
+    text::print(&mut told, &title, &report).map_err(|error| Error::new(error.to_string()))?;
+    let page = pages::audited(&title, &report, &String::from_utf8_lossy(&told), packer.finish(head));
+    output::write(Some(path), |out| page.write(out))?;
+    Ok(report)
+}
+
+/// Refuses several recordings where one is shown.
+fn several(args: &Audit, recordings: &[Recorded], what: &str) -> Error {
+    Error::new(format!(
+        "{}: there are {} recordings in it, and {what} can show one; name one of the folders in it",
+        args.file.display(),
+        recordings.len()
+    ))
+}
+
 /// The recording as a Perfetto trace, with the verdicts in it.
 fn perfetto(args: &Audit, recordings: &[Recorded]) -> Result<Status, Error> {
     let [recorded] = recordings else {
-        return Err(Error::new(format!(
-            "{}: there are {} recordings in it, and a Perfetto trace can show one; name one of the folders in it",
-            args.file.display(),
-            recordings.len()
-        )));
+        return Err(several(args, recordings, "a Perfetto trace"));
     };
     let (facts, _) = gather(&asked(args), recorded)?;
     let mut followed = None;
     let written = output::write(args.output.as_deref(), |out: &mut dyn Write| {
-        let marks = marks::Marks::new(write::Perfetto::new(out, write::Extras::ALL));
+        let marks = marks::Marks(write::Perfetto::new(out, write::Extras::ALL));
         match follow(args, recorded, &facts, marks) {
             Ok((report, marks)) => {
                 followed = Some(Ok(report));
-                marks.finish()
+                marks.0.finish().map(drop)
             }
             // What was not read to its end must not look whole.
             Err(error) => {

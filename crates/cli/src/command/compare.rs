@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
+use schedlab::html::{Page, ROOM};
+use schedlab::pages::{self, Picture};
 use schedlab::report::{Comparison, Options, Stat, render};
+use schedlab::sched::Kernel;
 use schedlab::{Judgement, Results, Scenario, What};
 use serde_json::{Value, json};
 
@@ -39,7 +42,9 @@ pub fn run(args: &Compare) -> Result<Status, Error> {
 }
 
 fn load(args: &Compare) -> Result<Scenario, Error> {
-    output::refuse_input(args.output.as_deref(), &[Path::new(&args.what.scenario)])?;
+    for output in [&args.output, &args.html] {
+        output::refuse_input(output.as_deref(), &[Path::new(&args.what.scenario)])?;
+    }
     let mut scenario = scenario::load(&args.what)?;
     if !args.kernel.is_empty() {
         scenario.kernels = args.kernel.iter().map(|k| scenario::named_kernel(k)).collect::<Result<_, _>>()?;
@@ -81,7 +86,44 @@ fn run_and_print(args: &Compare, scenario: &Scenario) -> Result<Status, Error> {
         TableFormat::Text => as_text(scenario, &results, &comparison, &judgements),
     };
     output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+    if let Some(path) = &args.html {
+        let page = page(scenario, &results, &comparison, &judgements)?;
+        output::write(Some(path), |out| page.write(out))?;
+    }
     Ok(if judgements.iter().all(|j| j.met) { Status::Done } else { Status::Missed })
+}
+
+/// The comparison as a page, with the first run of the row that changes most to look at.
+pub fn page(
+    scenario: &Scenario,
+    results: &Results,
+    comparison: &Comparison,
+    judgements: &[Judgement],
+) -> Result<Page, Error> {
+    let row = pages::telling_row(scenario.rows.iter().map(|row| row.key.as_str()), comparison);
+    let counts = &results.perf_stats(scenario)[row * scenario.kernels.len()..][..scenario.kernels.len()];
+    Ok(pages::compare(pages::Compared {
+        story: &scenario.story,
+        comparison,
+        samples: &results.table(scenario),
+        judgements,
+        because: schedlab::because(scenario, results),
+        row: &scenario.rows[row].key,
+        runs: &results.runs[row],
+        counts,
+        pictures: pictures(scenario, row)?,
+    }))
+}
+
+/// The first run of a row under the first and the last kernel, to look at side by side.
+pub fn pictures(scenario: &Scenario, row: usize) -> Result<Vec<Picture>, Error> {
+    let last = scenario.kernels.last().filter(|_| scenario.kernels.len() > 1);
+    let kernels: Vec<&Kernel> = scenario.kernels.first().into_iter().chain(last).collect();
+    let room = ROOM / kernels.len().max(1);
+    let picture = |kernel: &&Kernel| -> Result<Picture, Error> {
+        Ok(pages::picture(scenario, kernel, &scenario.rows[row], room)?)
+    };
+    kernels.iter().map(picture).collect()
 }
 
 fn as_text(

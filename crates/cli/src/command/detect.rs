@@ -1,8 +1,11 @@
 //! `schedlab detect`: what is wrong in a recording.
 
+use schedlab::html::{Packer, ROOM};
+use schedlab::pages;
 use schedlab::report::detect::{Detect, Detected, Options, Thresholds, Who};
+use schedlab::timeline::Builder;
 use schedlab::topology::{CpuMask, NR_CPUS_MAX, Topology};
-use schedlab::trace::Comm;
+use schedlab::trace::{Comm, Tee};
 use schedlab::units::Pid;
 use serde::Serialize;
 
@@ -35,16 +38,27 @@ pub fn run(args: &args::Detect) -> Result<Status, Error> {
     let folder = args.facts.as_deref().or(recorded.facts.as_deref());
     let affinity = args.affinity.iter().map(|text| affinity(text)).collect::<Result<_, _>>()?;
     let thresholds = Thresholds { worst: args.most, ..Thresholds::default() };
-    let mut detect = Detect::new(Options { topology, affinity, thresholds });
+    let mut packer = Packer::new(ROOM);
+    let title = args.file.display().to_string();
+    let give = |chunk| packer.add(chunk);
+    let builder = args.html.is_some().then(|| Builder::new(&title, topology.clone(), give));
+    let detect = Detect::new(Options { topology, affinity, thresholds });
+    let mut sinks = Tee(detect, builder);
     let kernel = facts::known_kernel(args.kernel.as_deref(), folder, &recorded)?;
     let mut recording = recorded.open()?;
     if let Some(kernel) = &kernel {
         recording = recording.of_kernel(kernel);
     }
-    let missing = recording.feed(&mut detect, || false)?.missing;
+    let missing = recording.feed(&mut sinks, || false)?.missing;
+    let Tee(detect, builder) = sinks;
     let mut detected = detect.finish();
     if let Some(kernel) = kernel {
         detected.keep_ways(|switch| kernel.is_turned_by(switch));
+    }
+    if let (Some(path), Some(builder)) = (&args.html, builder) {
+        let head = builder.finish();
+        let page = pages::detected(&title, &detected, packer.finish(head));
+        output::write(Some(path), |out| page.write(out))?;
     }
     match args.format {
         Format::Json => output::print_json(&Told { detected: &detected, missing })?,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use schedlab::learned::Known;
 use schedlab::machine::{Machine, Without};
+use schedlab::pages;
 use schedlab::replay::{Beginning, Fidelity, Listener, Runs, State, table};
 use schedlab::report::{Comparison, Options, Stat, render};
 use schedlab::{Results, Scenario};
@@ -95,6 +96,21 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     }
     let text = told.text(args.format);
     output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+    if let Some(path) = &args.html {
+        let mut page = pages::compare(pages::Compared {
+            story: "",
+            comparison: &told.comparison,
+            samples: &table(&told.scenario, &told.results),
+            judgements: &[],
+            because: schedlab::because(&told.scenario, &told.results),
+            row: "",
+            runs: &told.results.runs[0],
+            counts: &told.results.perf_stats(&told.scenario),
+            pictures: super::compare::pictures(&told.scenario, 0)?,
+        });
+        pages::with_fidelity(&mut page, &told.head(""));
+        output::write(Some(path), |out| page.write(out))?;
+    }
     if let Some(path) = &args.trace {
         trace_of(&told.scenario, path)?;
     }

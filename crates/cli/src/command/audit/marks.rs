@@ -1,33 +1,40 @@
-//! Verdicts as points in a Perfetto trace, on the track of the task they are about.
+//! Verdicts as points in a picture of the trace, on the track of the task they are about.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use schedlab::audit::{Listener, Verdict};
+use schedlab::timeline::{Builder, Chunk};
 use schedlab::trace::Value;
 use schedlab::trace::{Event, Sink, write};
 
-/// Writes the events, and a point for each verdict.
-pub struct Marks<W: Write>(write::Perfetto<W>);
+/// What can show a point beside the events.
+pub trait Points: Sink {
+    /// Shows a point.
+    fn point(&mut self, remark: &write::Remark<'_>);
+}
 
-impl<W: Write> Marks<W> {
-    /// Marks what goes to a writer.
-    pub fn new(writer: write::Perfetto<W>) -> Marks<W> {
-        Marks(writer)
-    }
-
-    /// Writes what is held back.
-    pub fn finish(self) -> io::Result<()> {
-        self.0.finish().map(drop)
+impl<W: Write> Points for write::Perfetto<W> {
+    fn point(&mut self, remark: &write::Remark<'_>) {
+        self.remark(remark);
     }
 }
 
-impl<W: Write> Sink for Marks<W> {
+impl<F: FnMut(Chunk)> Points for Builder<F> {
+    fn point(&mut self, remark: &write::Remark<'_>) {
+        self.remark(remark);
+    }
+}
+
+/// Passes on the events, and a point for each verdict.
+pub struct Marks<P>(pub P);
+
+impl<P: Points> Sink for Marks<P> {
     fn event(&mut self, event: &Event) {
         self.0.event(event);
     }
 }
 
-impl<W: Write> Listener for Marks<W> {
+impl<P: Points> Listener for Marks<P> {
     fn verdict(&mut self, verdict: &Verdict) {
         let ours: Vec<String> = verdict.ours.iter().map(|possible| possible.to_string()).collect();
         let kernel = verdict.kernel.to_string();
@@ -44,7 +51,7 @@ impl<W: Write> Listener for Marks<W> {
             schedlab::audit::Answer::Undecided => "audit.undecided",
             _ => "audit.agrees",
         };
-        self.0.remark(&write::Remark {
+        self.0.point(&write::Remark {
             time: verdict.time,
             pid: verdict.pid,
             cpu: verdict.cpu,

@@ -1,0 +1,130 @@
+//! A difference for people.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use crate::difference::{Difference, KindOfTask};
+
+/// Reasons and kinds of tasks that are told.
+const TOLD: usize = 12;
+
+impl Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "A  {}, {:.6} s", self.names[0], self.seconds[0])?;
+        writeln!(f, "B  {}, {:.6} s", self.names[1], self.seconds[1])?;
+        writeln!(f, "\n{}", self.tasks_in_words())?;
+        writeln!(f, "{}", self.first_in_words())?;
+        if !self.kinds.is_empty() {
+            writeln!(
+                f,
+                "\nper kind of task                  tasks          ran, ms             wait p50, us           wait p99, us  elsewhere"
+            )?;
+            for kind in self.kinds.iter().take(TOLD) {
+                write!(f, "{:<32}  {:>5}", kind.name, kind.tasks)?;
+                write!(f, "  {:>8.1} -> {:>8.1}", kind.ran_ms[0], kind.ran_ms[1])?;
+                for waits in [&kind.wait_p50_us, &kind.wait_p99_us] {
+                    write!(f, "  {:>9} -> {:>9}", optional(waits[0]), optional(waits[1]))?;
+                }
+                writeln!(f, "  {:>7.1} %", kind.elsewhere)?;
+            }
+            if self.kinds.len() > TOLD {
+                writeln!(f, "and {} more kinds of tasks, which ran for less", self.kinds.len() - TOLD)?;
+            }
+            for kind in self.kinds.iter().take(TOLD).filter(|kind| kind.elsewhere >= 10.0) {
+                writeln!(f, "where  {}", kind.places_in_words())?;
+            }
+        }
+        writeln!(f, "\nper second                A            B       change   chance alone")?;
+        for count in &self.counts {
+            let chance = count.chance;
+            writeln!(
+                f,
+                "{:<14}  {:>11.1}  {:>11.1}  {:>+11.1}   +-{:<9.1}  {}",
+                count.what,
+                count.rates[0],
+                count.rates[1],
+                chance.difference,
+                chance.within,
+                chance.word()
+            )?;
+        }
+        let changed: Vec<_> = self.reasons.iter().filter(|reason| reason.chance.stands_out()).collect();
+        if !self.reasons.is_empty() {
+            writeln!(
+                f,
+                "\nreasons whose share changed by more than chance alone: {} of {}",
+                changed.len(),
+                self.reasons.len()
+            )?;
+            for reason in changed.iter().take(TOLD) {
+                writeln!(
+                    f,
+                    "{:<10}  {:<24}  {:>5.1} % -> {:>5.1} %   +-{:.1}",
+                    reason.kind, reason.reason, reason.shares[0], reason.shares[1], reason.chance.within
+                )?;
+            }
+        } else {
+            writeln!(
+                f,
+                "\nreasons cannot be compared: not both traces have decisions, which only simulated ones do"
+            )?;
+        }
+        writeln!(f, "\n{}", Difference::NOTE)
+    }
+}
+
+impl Difference {
+    /// What must be known to read the figures.
+    pub const NOTE: &str = "Each trace is one run. \"Chance alone\" is what independent events would scatter by in 95 of 100 cases; \
+                            runs of one kernel often scatter by more. `schedlab compare` tells over several runs.";
+
+    /// How many tasks are matched, and which are not.
+    pub fn tasks_in_words(&self) -> String {
+        let mut text = format!("{} tasks are matched by name, parent and order of creation.", self.matched);
+        for (side, names) in [("A", &self.only_a), ("B", &self.only_b)] {
+            if !names.is_empty() {
+                text.push_str(&format!(" Only in {side}: {}.", list(names)));
+            }
+        }
+        text
+    }
+
+    /// The first decision that parts, in a sentence.
+    pub fn first_in_words(&self) -> String {
+        match &self.first {
+            None => "No decision parts: every matched task was placed, moved and preempted alike as far as both traces go.".to_owned(),
+            Some(first) => format!(
+                "The first decision that parts is number {} about {} ({} in A, {} in B): in A it {} at {:.9} s, in B it {} at {:.9} s. {} of {} matched tasks part somewhere.",
+                first.step, first.task, first.pids[0], first.pids[1], first.what[0], first.at[0], first.what[1], first.at[1], self.parted, self.matched
+            ),
+        }
+    }
+}
+
+impl KindOfTask {
+    /// Where the tasks were, in a few words.
+    pub fn places_in_words(&self) -> String {
+        let side = |places: &[(String, f64)]| {
+            let parts: Vec<String> =
+                places.iter().map(|(place, share)| format!("{place} {share:.0} %")).collect();
+            parts.join(", ")
+        };
+        format!("{}: A {}; B {}", self.name, side(&self.places[0]), side(&self.places[1]))
+    }
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.1}"))
+}
+
+fn list(names: &BTreeMap<String, usize>) -> String {
+    let mut parts: Vec<String> = names
+        .iter()
+        .take(TOLD)
+        .map(|(name, count)| if *count == 1 { name.clone() } else { format!("{name} ({count})") })
+        .collect();
+    if names.len() > TOLD {
+        parts.push(format!("and {} more names", names.len() - TOLD));
+    }
+    parts.join(", ")
+}
