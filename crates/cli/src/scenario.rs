@@ -77,9 +77,9 @@ pub fn embedded(path: &Path) -> Option<&'static str> {
     schedlab::embedded_scenario(path.file_name()?.to_str()?)
 }
 
-/// The kernel that a user names; one whose rules are not known has others, which is said.
+/// The kernel that a user names. What is done to build one of a tree is told; one whose rules are not known has others, which is said.
 pub fn named_kernel(name: &str) -> Result<Kernel, Error> {
-    let kernel = Kernel::parse(name)?;
+    let kernel = schedlab::kernels::kernel(name, &mut |step| eprintln!("schedlab: {name}: {step}"))?;
     tell_stand_in(&kernel);
     Ok(kernel)
 }

@@ -97,6 +97,11 @@ impl Cache {
         Cache { dir: dir.join("kernels") }
     }
 
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     pub(crate) fn library_dir(&self, key: &str) -> PathBuf {
         self.dir.join("libraries").join(key)
     }

@@ -61,9 +61,9 @@ impl Pending {
 ///
 /// A method with a CPU is something that this CPU does, as the task that runs there. Wrong numbers raise a [`crate::Fault`].
 pub struct Kernel {
-    raw: Raw,
+    pub(crate) raw: Raw,
     cpus: usize,
-    tasks: u32,
+    pub(crate) tasks: u32,
 }
 
 impl Kernel {
@@ -72,12 +72,12 @@ impl Kernel {
     }
 
     #[inline]
-    fn at(&self, cpu: CpuId) -> c_int {
+    pub(crate) fn at(&self, cpu: CpuId) -> c_int {
         assert!(cpu.index() < self.cpus, "there is no CPU {}", cpu.0);
         c_int::from(cpu.0)
     }
 
-    fn cpu(&self, number: c_int) -> CpuId {
+    pub(crate) fn cpu(&self, number: c_int) -> CpuId {
         let cpu = CpuId(u16::try_from(number).unwrap_or(u16::MAX));
         assert!(cpu.index() < self.cpus, "the kernel speaks of CPU {number}");
         cpu
@@ -323,6 +323,14 @@ impl Kernel {
     pub fn group_state(&self, group: GroupId, cpu: CpuId) -> GroupState {
         GroupState::of(self.raw.group(group.0 as c_int, self.at(cpu)))
     }
+}
+
+pub(crate) fn words_of(mask: &CpuMask) -> [u64; MASK_WORDS] {
+    let mut words = [0; MASK_WORDS];
+    for (word, of) in words.iter_mut().zip(mask.words()) {
+        *word = *of;
+    }
+    words
 }
 
 fn group_number(group: Option<GroupId>) -> c_int {

@@ -31,6 +31,7 @@ mod build;
 mod cache;
 mod compile;
 mod configure;
+mod engine;
 mod error;
 mod fault;
 mod kernel;
@@ -44,6 +45,7 @@ mod tools;
 mod tree;
 
 pub use cache::{Built, Cache, Kept};
+pub use engine::{Event, How, OfDomain, Read};
 pub use error::Error;
 pub use fault::{Fault, guarded};
 pub use kernel::{Curr, GroupId, Kernel, KernelTask, Pending};

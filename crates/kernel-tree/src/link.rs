@@ -11,7 +11,10 @@ use crate::compile::flags;
 use crate::tools::run;
 
 /// What the host's C library has, or the linker script makes.
-const KNOWN: [&str; 20] = [
+const KNOWN: [&str; 23] = [
+    "getcontext",
+    "makecontext",
+    "swapcontext",
     "abort",
     "mmap",
     "munmap",

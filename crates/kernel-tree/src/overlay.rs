@@ -5,7 +5,7 @@ macro_rules! files {
 }
 
 /// Every file, by its name below the overlay's folder.
-pub(crate) const FILES: [(&str, &str); 45] = files![
+pub(crate) const FILES: [(&str, &str); 46] = files![
     "arch/Kconfig",
     "arch/Kconfig.debug",
     "arch/schedlab.config",
@@ -45,6 +45,7 @@ pub(crate) const FILES: [(&str, &str); 45] = files![
     "shim/bare.c",
     "shim/boot.c",
     "shim/drive.c",
+    "shim/engine.c",
     "shim/lab.h",
     "shim/lab.lds.S",
     "shim/machine.c",
@@ -54,8 +55,8 @@ pub(crate) const FILES: [(&str, &str); 45] = files![
 ];
 
 /// Files of the shim that are compiled with the tree's headers.
-pub(crate) const SHIM: [&str; 5] =
-    ["shim/memory.c", "shim/machine.c", "shim/boot.c", "shim/drive.c", "shim/state.c"];
+pub(crate) const SHIM: [&str; 6] =
+    ["shim/memory.c", "shim/machine.c", "shim/boot.c", "shim/drive.c", "shim/engine.c", "shim/state.c"];
 
 /// Whether we have a header of this name, which then is not taken from the tree's generic ones.
 pub(crate) fn has_header(name: &str) -> bool {

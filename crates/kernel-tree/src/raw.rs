@@ -19,6 +19,16 @@ struct Machine {
     distance: *const c_int,
 }
 
+/// `struct lab_event`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Event {
+    pub(crate) kind: c_int,
+    pub(crate) a: c_int,
+    pub(crate) b: c_int,
+    pub(crate) c: c_int,
+}
+
 /// Words of state, as in `lab.h`.
 pub(crate) const WORDS: usize = 24;
 /// Words of a mask of CPUs: 256 of them.
@@ -94,7 +104,30 @@ functions! {
     lab_task_cpu: fn(task: c_int) -> c_int;
     lab_nr_running: fn(cpu: c_int) -> c_int;
     lab_switches: fn() -> u64;
+    lab_note: fn(on: c_int);
+    lab_exec_of: fn(cpu: c_int) -> c_int;
+    lab_stopper_works: fn(cpu: c_int) -> c_int;
+    lab_fork_of: fn(cpu: c_int, task: c_int, kthread: c_int, parent: c_int);
+    lab_sleeps: fn(task: c_int);
+    lab_is_stopper: fn(cpu: c_int, task: c_int);
+    lab_recent_cpu: fn(task: c_int, cpu: c_int);
+    lab_wake_new_at: fn(cpu: c_int, task: c_int, at: c_int) -> c_int;
+    lab_left: fn(task: c_int);
+    lab_wake_of: fn(cpu: c_int, task: c_int, flags: c_int, in_irq: c_int) -> c_int;
+    lab_schedule: fn(cpu: c_int, how: c_int) -> c_int;
+    lab_balance: fn(cpu: c_int);
+    lab_yields: fn(cpu: c_int);
+    lab_freq_scale: fn(cpu: c_int, scale: u64);
+    lab_idle_state: fn(cpu: c_int, exit_ns: i64);
+    lab_prices: fn(look: c_int, balance_look: c_int, balance: c_int);
+    lab_past_cpu: fn(cpu: c_int, idle_stamp: u64, next_balance: u64, idle_scan: u64, idle_cores: c_int);
+    lab_past_domain: fn(cpu: c_int, level: c_int, last_balance: u64, interval: u64, newidle_cost: u64, decayed: u64) -> c_int;
+    lab_group_idle: fn(group: c_int) -> c_int;
+    lab_exit_to_user: fn(cpu: c_int) -> c_int;
     --
+    lab_events: fn(*mut *const Event) -> c_int;
+    lab_affinity_of: fn(c_int, c_int, *const u64) -> c_int;
+    lab_read: fn(c_int, *mut u64);
     lab_boot: fn(*const Machine) -> c_int;
     lab_on_fatal: fn(extern "C-unwind" fn(*const c_char, *const c_void) -> !);
     lab_release: fn() -> *const c_char;
@@ -176,6 +209,31 @@ impl Raw {
     pub(crate) fn affinity(&self, cpu: c_int, task: c_int, mask: &[u64; MASK_WORDS]) -> c_int {
         // SAFETY: as many words as the kernel's mask has.
         unsafe { (self.lab_affinity)(cpu, task, mask.as_ptr()) }
+    }
+
+    /// The same, also of a task that runs: whether its stopper must move it.
+    pub(crate) fn affinity_of(&self, cpu: c_int, task: c_int, mask: &[u64; MASK_WORDS]) -> bool {
+        // SAFETY: as above.
+        unsafe { (self.lab_affinity_of)(cpu, task, mask.as_ptr()) != 0 }
+    }
+
+    /// What happened since last asked, given to `each`.
+    pub(crate) fn events(&self, mut each: impl FnMut(&Event)) {
+        let mut events = std::ptr::null();
+        // SAFETY: it writes a pointer to an array of its own with as many events as it returns; nothing is called meanwhile.
+        let all = unsafe {
+            let count = (self.lab_events)(&mut events);
+            std::slice::from_raw_parts(events, count as usize)
+        };
+        all.iter().for_each(&mut each);
+    }
+
+    /// What an engine reads of a task.
+    pub(crate) fn read(&self, task: c_int) -> [u64; 9] {
+        let mut words = [0; 9];
+        // SAFETY: it writes nine words.
+        unsafe { (self.lab_read)(task, words.as_mut_ptr()) };
+        words
     }
 
     /// Words of a task.

@@ -28,6 +28,8 @@ macro_rules! reasons {
 }
 
 reasons! {
+    /// The code of a kernel tree decided so, and our rules were not asked or decide otherwise.
+    TreeDecides = "TREE_DECIDES";
     /// The task that wakes is the one that is woken.
     WakeSelf = "WAKE_SELF";
     /// The task had not yet left its run queue.

@@ -161,7 +161,8 @@ pub fn run_folding<S: Sink>(
     let mut sinks = Tee(Measured::new(row.prologue, folds), sink(row));
     let simulation =
         Simulation::new(machine, kernel, &row.workload).map_err(|e| Error::new(e.to_string()))?;
-    let outcome = simulation.seed(limits.seed).limit(limits.limit.unwrap_or(limits.endless)).run(&mut sinks);
+    let simulation = simulation.seed(limits.seed).limit(limits.limit.unwrap_or(limits.endless));
+    let outcome = crate::kernels::run(&simulation, machine, kernel, limits.seed, &mut sinks)?;
     let endless = limits.limit.is_none() && row.workload.duration.is_none() && outcome.end == End::Duration;
     if endless {
         return Err(Error::new(format!(

@@ -144,7 +144,7 @@ impl Scenario {
             .map_err(|e| at.error(Some(raw.machine.span()), &e.to_string()))?;
         let mut kernels = Vec::new();
         for name in raw.kernels.get_ref() {
-            let kernel = Kernel::parse(name.get_ref());
+            let kernel = crate::kernels::kernel(name.get_ref(), &mut |_| {});
             kernels.push(kernel.map_err(|e| at.error(Some(name.span()), &e.to_string()))?);
         }
         if kernels.is_empty() {

@@ -230,6 +230,7 @@ impl<S: Scheduler> Engine<'_, S> {
         if fixed.is_none() {
             self.sched.update_group_sums();
         }
+        let pending = self.pending(cpu);
         let chosen = match fixed {
             Some(fixed) => schedlab_sched::Placement::new(fixed, schedlab_sched::Reason::OnlyAllowed),
             None if self.explaining => {
@@ -244,7 +245,6 @@ impl<S: Scheduler> Engine<'_, S> {
             self.decided(What::Placement(How::Fork), chosen.reason);
         }
         self.charge(cpu, self.paths.wakeup + u64::from(chosen.examined) * self.paths.idle_scan_cpu);
-        let pending = self.pending(cpu);
         self.sched.apply_fork(task, chosen.cpu, self.now);
         self.cpus[chosen.cpu].heard = self.tasks[task.index()].heard.take();
         self.effects(cpu, Context::Task);

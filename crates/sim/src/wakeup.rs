@@ -82,6 +82,7 @@ impl<S: Scheduler> Engine<'_, S> {
         if self.asymmetric {
             self.sched.sync_load_avg(task);
         }
+        let pending = self.pending(cpu);
         let decision = if self.explaining {
             let passed_over = RefCell::new(Vec::new());
             let decision = self.sched.decide_wakeup(&wakeup, self.now, Some(&passed_over));
@@ -93,7 +94,6 @@ impl<S: Scheduler> Engine<'_, S> {
         self.decided(What::Placement(How::Wakeup), wakeup_reason(&decision));
         let examined = decision.placement.as_ref().map_or(0, |placement| placement.examined);
         self.charge(cpu, self.paths.wakeup + u64::from(examined) * self.paths.idle_scan_cpu);
-        let pending = self.pending(cpu);
         let preempt = self.sched.apply_wakeup(&wakeup, &decision, self.now);
         if let Some(preempt) = preempt {
             self.decided(What::Preemption, preempt.reason);

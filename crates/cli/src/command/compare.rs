@@ -9,6 +9,9 @@ use schedlab::sched::Kernel;
 use schedlab::{Judgement, Results, Scenario, What};
 use serde_json::{Value, json};
 
+use schedlab::sched::Kernel;
+use schedlab::units::Time;
+
 use crate::args::{Compare, TableFormat};
 use crate::error::{Error, Status};
 use crate::output;
@@ -76,6 +79,7 @@ fn run_and_print(args: &Compare, scenario: &Scenario) -> Result<Status, Error> {
         Options { rule: args.rule.parse().map_err(|e| Error::new(format!("{e}")))?, ..Options::default() };
     let comparison = Comparison::new(&results.table(scenario), options);
     let judgements = scenario.judge(&results, &comparison);
+    let parts = if args.format == TableFormat::Text { parts(scenario)? } else { String::new() };
     let text = match args.format {
         TableFormat::Json => {
             let value = as_json(scenario, &results, &comparison, &judgements);
@@ -83,7 +87,7 @@ fn run_and_print(args: &Compare, scenario: &Scenario) -> Result<Status, Error> {
         }
         TableFormat::Csv => render::csv(&comparison),
         TableFormat::Md => render::markdown(&comparison),
-        TableFormat::Text => as_text(scenario, &results, &comparison, &judgements),
+        TableFormat::Text => as_text(scenario, &results, &comparison, &judgements) + &parts,
     };
     output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
     if let Some(path) = &args.html {
@@ -124,6 +128,32 @@ pub fn pictures(scenario: &Scenario, row: usize) -> Result<Vec<Picture>, Error> 
         Ok(pages::picture(scenario, kernel, &scenario.rows[row], room)?)
     };
     kernels.iter().map(picture).collect()
+}
+
+/// Where kernels part from the first, if any of them is a tree: in the first run of the first row.
+fn parts(scenario: &Scenario) -> Result<String, Error> {
+    let mut text = String::new();
+    let (base, others) = scenario.kernels.split_first().expect("a scenario has a kernel");
+    let trees = |kernel: &Kernel| kernel.name.starts_with("tree:");
+    for other in others.iter().filter(|other| trees(base) || trees(other)) {
+        let found = schedlab::parting::parting(scenario, &scenario.rows[0], [base, other])?;
+        let Some(found) = found else {
+            text.push_str(&format!("parts  {} never parts from {}\n", other.name, base.name));
+            continue;
+        };
+        let [later, others_later] = found.later;
+        text.push_str(&format!(
+            "parts  {} from {} after {} equal decisions ({later} and {others_later} follow):\n",
+            other.name, base.name, found.same
+        ));
+        for (kernel, first) in [base, other].into_iter().zip(&found.first) {
+            let told = first.as_ref().map_or("the run is over".to_string(), |first| {
+                format!("{} CPU {}  {}", Time(first.time_ns), first.cpu, first.sentence)
+            });
+            text.push_str(&format!("       {}: {told}\n", kernel.name));
+        }
+    }
+    Ok(text)
 }
 
 fn as_text(

@@ -66,6 +66,12 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
             if answers.is_empty() {
                 writeln!(out, "no decision was made about that")?;
             }
+            if let Some(parted) = schedlab::kernels::parted(&kernel) {
+                writeln!(
+                    out,
+                    "our nearest rules part from this tree at {parted}; reasons are told up to there"
+                )?;
+            }
             Ok(())
         })?,
     }

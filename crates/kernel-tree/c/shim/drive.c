@@ -58,7 +58,7 @@ struct task_struct *lab_task(int id)
 	return tasks[id];
 }
 
-static void remember(int id, struct task_struct *p)
+void lab_remember(int id, struct task_struct *p)
 {
 	if (id >= room) {
 		int more = max(id + 1, 2 * room + 64);
@@ -115,7 +115,7 @@ void lab_fork(int cpu, int id, int kthread)
 	parent->normal_prio = prio;
 	if (kthread)
 		p->flags |= PF_KTHREAD;
-	remember(id, p);
+	lab_remember(id, p);
 }
 
 /* It is the driver that says when the CPU returns to where it may be preempted. */

@@ -68,4 +68,31 @@ void lab_state_task(int task, lab_u64 *out);
 void lab_state_cpu(int cpu, lab_u64 *out);
 int lab_state_domain(int cpu, int level, lab_u64 *out, unsigned long *span); /* 0: there is none */
 void lab_state_group(int group, int cpu, lab_u64 *out);
+
+/* For an engine that runs whole workloads: see engine.c. */
+struct lab_event { int kind, a, b, c; };
+enum { LAB_E_RESCHED, LAB_E_CALL, LAB_E_RQ_LOCK, LAB_E_LINE, LAB_E_SCAN, LAB_E_SELECTED, LAB_E_MIGRATED, LAB_E_STOPPER };
+void lab_note(int on);
+int lab_events(struct lab_event **out);             /* since last asked */
+int lab_affinity_of(int cpu, int task, const unsigned long *mask); /* 1: the stopper must move it */
+int lab_exec_of(int cpu);                           /* the same for exec() */
+int lab_stopper_works(int cpu);
+void lab_fork_of(int cpu, int task, int kthread, int parent); /* parent -1: task 1 */
+void lab_sleeps(int task);
+void lab_is_stopper(int cpu, int task);
+void lab_recent_cpu(int task, int cpu);
+int lab_wake_new_at(int cpu, int task, int at);     /* at -1: where the kernel says */
+void lab_left(int task);                            /* the switch away from it is over */
+int lab_wake_of(int cpu, int task, int flags, int in_irq);
+int lab_schedule(int cpu, int how);                 /* 1: who left is still queued */
+void lab_balance(int cpu);                          /* the softirq */
+void lab_yields(int cpu);                           /* but does not call schedule() yet */
+void lab_freq_scale(int cpu, lab_u64 scale);
+void lab_idle_state(int cpu, long long exit_ns);    /* negative: awake */
+void lab_prices(int look, int balance_look, int balance);
+void lab_past_cpu(int cpu, lab_u64 idle_stamp, lab_u64 next_balance, lab_u64 idle_scan, int idle_cores);
+int lab_past_domain(int cpu, int level, lab_u64 last_balance, lab_u64 interval, lab_u64 newidle_cost, lab_u64 decayed);
+int lab_group_idle(int group);
+int lab_exit_to_user(int cpu);                      /* 1: the task must make way */
+void lab_read(int task, lab_u64 *out);              /* 9 words */
 #endif

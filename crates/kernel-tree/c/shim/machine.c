@@ -72,14 +72,22 @@ void lab_switch(struct task_struct *prev, struct task_struct *next)
 }
 
 /* ---- interrupts are bits, which the driver delivers ---- */
-void arch_smp_send_reschedule(int cpu) { lab_ipis[cpu] = 1; }
-void arch_send_call_function_single_ipi(int cpu) { lab_ipis[cpu] = 1; }
+void arch_smp_send_reschedule(int cpu)
+{
+	lab_ipis[cpu] = 1;
+	lab_note_ipi(cpu, 0);
+}
+void arch_send_call_function_single_ipi(int cpu)
+{
+	lab_ipis[cpu] = 1;
+	lab_note_ipi(cpu, 1);
+}
 void arch_send_call_function_ipi_mask(const struct cpumask *mask)
 {
 	int cpu;
 
 	for_each_cpu(cpu, mask)
-		lab_ipis[cpu] = 1;
+		arch_send_call_function_single_ipi(cpu);
 }
 void raise_softirq_irqoff(unsigned int nr) { lab_softirqs[lab_cpu] |= 1u << nr; }
 void __raise_softirq_irqoff(unsigned int nr) { lab_softirqs[lab_cpu] |= 1u << nr; }
@@ -107,12 +115,15 @@ void _raw_spin_lock(raw_spinlock_t *lock)
 	if (lock->raw_lock.slock)
 		lab_fatal(__builtin_return_address(0), "a lock is taken that is held already");
 	lock->raw_lock.slock = 1;
+	lab_note_lock(lock);
 }
 int _raw_spin_trylock(raw_spinlock_t *lock)
 {
 	preempt_disable();
-	if (arch_spin_trylock(&lock->raw_lock))
+	if (arch_spin_trylock(&lock->raw_lock)) {
+		lab_note_lock(lock);
 		return 1;
+	}
 	preempt_enable_no_resched();
 	return 0;
 }
@@ -162,6 +173,7 @@ void lab_on_fatal(lab_fatal_fn fn) { on_fatal = fn; }
 static void end(const void *where) __attribute__((noreturn));
 static void end(const void *where)
 {
+	lab_leave_call(sentence, where);
 	if (on_fatal)
 		on_fatal(sentence, where);
 	abort();

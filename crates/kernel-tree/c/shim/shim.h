@@ -19,9 +19,11 @@
 struct lab_own {
 	int id;        /* the driver's number + 1 */
 	int bound_cpu; /* of a per-CPU kthread, + 1 */
+	struct callback_head *work; /* to be done before it returns to user mode */
 };
 struct lab_own *lab_own(struct task_struct *p);
 struct task_struct *lab_task(int id);
+void lab_remember(int id, struct task_struct *p);
 struct task_group;
 struct task_group *lab_task_group(int group);
 
@@ -43,6 +45,11 @@ extern struct css_set *lab_css_set;
 extern struct cgroup *lab_cgroup;
 extern struct signal_struct *lab_signal;
 extern struct sighand_struct *lab_sighand;
+
+/* Events, in engine.c. */
+void lab_note_ipi(int cpu, int call);
+void lab_note_lock(const void *lock);
+void lab_leave_call(const char *text, const void *where);
 
 /* Puts us on a CPU, as the task that runs there. */
 void lab_enter(int cpu);

@@ -1,0 +1,253 @@
+//! What an engine asks of a kernel besides, which runs whole workloads in it: `shim/engine.c`.
+
+use std::ffi::c_int;
+
+use schedlab_topology::{CpuId, CpuMask};
+
+use crate::kernel::words_of;
+use crate::{GroupId, Kernel, KernelTask};
+
+/// Something that a call did or looked at, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A CPU was interrupted, as it shall reschedule.
+    Resched(CpuId),
+    /// A CPU was interrupted, as it shall call something.
+    Call(CpuId),
+    /// The lock of another CPU's run queue was taken.
+    RqLock(CpuId),
+    /// Another lock was taken, which that CPU had taken last.
+    Line(CpuId),
+    /// The fair class looked at so many other CPUs.
+    Scanned(u32),
+    /// The fair class chose a CPU for a task.
+    Selected(KernelTask, CpuId),
+    /// A task changed its CPU, from and to.
+    Migrated(KernelTask, CpuId, CpuId),
+    /// The stopper of a CPU was woken.
+    Stopper(CpuId),
+}
+
+/// How a task leaves its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// It is preempted.
+    Preempted,
+    /// It calls `schedule()`, but can go on; or it is the idle task.
+    Yielded,
+    /// It sleeps.
+    Sleeps,
+    /// It sleeps and heeds no signal.
+    SleepsDeep,
+    /// It ends.
+    Exits,
+}
+
+/// What an engine reads of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Its CPU.
+    pub cpu: CpuId,
+    /// On its queue.
+    pub on_rq: bool,
+    /// On its CPU.
+    pub on_cpu: bool,
+    /// Neither running nor about to.
+    pub sleeps: bool,
+    /// Run time, ns.
+    pub sum_exec_runtime: u64,
+    /// Virtual time, ns.
+    pub vruntime: u64,
+    /// Asleep, but still queued.
+    pub sched_delayed: bool,
+    /// Woken, and on its way to the queue of its CPU.
+    pub waking: bool,
+    /// Never woken yet.
+    pub is_new: bool,
+}
+
+/// What a domain of a CPU has done before, in jiffies and ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfDomain {
+    /// Jiffy of the last pass.
+    pub last_balance: u64,
+    /// Jiffies between passes.
+    pub balance_interval: u64,
+    /// Longest newly idle pass, ns.
+    pub max_newidle_lb_cost: u64,
+    /// Jiffy in which that was lowered last.
+    pub decayed: u64,
+}
+
+impl Kernel {
+    /// From here on, or no longer, events are written down.
+    pub fn note(&mut self, on: bool) {
+        self.raw.lab_note(on.into());
+    }
+
+    /// Gives `each` what happened since last asked.
+    #[inline]
+    pub fn events(&mut self, mut each: impl FnMut(Event)) {
+        self.raw.events(|event| {
+            let cpu = |number: c_int| CpuId(number as u16);
+            let task = |number: c_int| KernelTask(number as u32);
+            each(match event.kind {
+                0 => Event::Resched(cpu(event.a)),
+                1 => Event::Call(cpu(event.a)),
+                2 => Event::RqLock(cpu(event.a)),
+                3 => Event::Line(cpu(event.a)),
+                4 => Event::Scanned(event.a as u32),
+                // The stopper itself, and tasks of the kernel's own boot, never move.
+                5 | 6 if event.a < 0 => return,
+                5 => Event::Selected(task(event.a), cpu(event.b)),
+                6 => Event::Migrated(task(event.a), cpu(event.b), cpu(event.c)),
+                _ => Event::Stopper(cpu(event.a)),
+            });
+        });
+    }
+
+    /// What is read of a task.
+    #[inline]
+    pub fn read(&self, task: KernelTask) -> Read {
+        let [cpu, on_rq, on_cpu, state, sum_exec_runtime, vruntime, delayed, waking, new] =
+            self.raw.read(task.0 as c_int);
+        Read {
+            cpu: CpuId(cpu as u16),
+            on_rq: on_rq != 0,
+            on_cpu: on_cpu != 0,
+            sleeps: state != 0 && waking == 0,
+            sum_exec_runtime,
+            vruntime,
+            sched_delayed: delayed != 0,
+            waking: waking != 0,
+            is_new: new != 0,
+        }
+    }
+
+    /// As [`Kernel::wake`], of a task that may still be on its way off its CPU.
+    pub fn wake_of(&mut self, cpu: CpuId, task: KernelTask, sync: bool, in_irq: bool) -> Option<CpuId> {
+        let to = self.raw.lab_wake_of(self.at(cpu), task.0 as c_int, sync.into(), in_irq.into());
+        (to >= 0).then(|| self.cpu(to))
+    }
+
+    /// The CPU calls the scheduler. Whether the task that left sleeps but is still queued.
+    pub fn schedule(&mut self, cpu: CpuId, how: How) -> bool {
+        self.raw.lab_schedule(self.at(cpu), how as c_int) != 0
+    }
+
+    /// The switch away from a task that sleeps is over; until then it is on its CPU.
+    pub fn left(&mut self, task: KernelTask) {
+        self.raw.lab_left(task.0 as c_int);
+    }
+
+    /// A task forks another on a CPU, whoever runs there; none: task 1 does.
+    pub fn fork_of(&mut self, cpu: CpuId, kthread: bool, parent: Option<KernelTask>) -> KernelTask {
+        let task = KernelTask(self.tasks);
+        let parent = parent.map_or(-1, |parent| parent.0 as c_int);
+        self.raw.lab_fork_of(self.at(cpu), task.0 as c_int, kthread.into(), parent);
+        self.tasks += 1;
+        task
+    }
+
+    /// Gives the stopper of a CPU the number of the next task.
+    pub fn stopper_task(&mut self, cpu: CpuId) -> KernelTask {
+        let task = KernelTask(self.tasks);
+        self.raw.lab_is_stopper(self.at(cpu), task.0 as c_int);
+        self.tasks += 1;
+        task
+    }
+
+    /// A task that was forked sleeps before it was ever woken.
+    pub fn sleeps(&mut self, task: KernelTask) {
+        self.raw.lab_sleeps(task.0 as c_int);
+    }
+
+    /// The CPU that a task used before its own.
+    pub fn set_recent_used_cpu(&mut self, task: KernelTask, cpu: CpuId) {
+        self.raw.lab_recent_cpu(task.0 as c_int, self.at(cpu));
+    }
+
+    /// `wake_up_new_task()`, which goes where `to` says, if it does: the CPU that the task is on.
+    pub fn wake_new_at(&mut self, cpu: CpuId, task: KernelTask, to: Option<CpuId>) -> CpuId {
+        let to = to.map_or(-1, |to| self.at(to));
+        self.cpu(self.raw.lab_wake_new_at(self.at(cpu), task.0 as c_int, to))
+    }
+
+    /// Changes which CPUs a task may use. Whether its stopper must move it: then that is awake, and the call goes on behind it.
+    pub fn affinity_of(&mut self, cpu: CpuId, task: KernelTask, mask: &CpuMask) -> bool {
+        self.raw.affinity_of(self.at(cpu), task.0 as c_int, &words_of(mask))
+    }
+
+    /// The current task is about to execute another program: whether the stopper must move it.
+    pub fn exec_of(&mut self, cpu: CpuId) -> bool {
+        self.raw.lab_exec_of(self.at(cpu)) != 0
+    }
+
+    /// The stopper that runs does its work, but does not sleep yet. Whether it runs.
+    pub fn stopper_works(&mut self, cpu: CpuId) -> bool {
+        self.raw.lab_stopper_works(self.at(cpu)) != 0
+    }
+
+    /// Prices of looking at another CPU, in a search and in balancing, and of a balance pass, ns: the fair class measures itself by
+    /// a clock that counts them.
+    pub fn set_prices(&mut self, look: u64, balance_look: u64, balance: u64) {
+        self.raw.lab_prices(look as c_int, balance_look as c_int, balance as c_int);
+    }
+
+    /// The balance softirq.
+    pub fn balance(&mut self, cpu: CpuId) {
+        self.raw.lab_balance(self.at(cpu));
+    }
+
+    /// The current task offers its CPU to others; it does not call `schedule()` yet.
+    pub fn yields(&mut self, cpu: CpuId) {
+        self.raw.lab_yields(self.at(cpu));
+    }
+
+    /// The speed of a CPU, of 1024.
+    pub fn set_freq_scale(&mut self, cpu: CpuId, scale: u64) {
+        self.raw.lab_freq_scale(self.at(cpu), scale);
+    }
+
+    /// How long an idle CPU takes to leave its idle state, ns; none if it is awake.
+    pub fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>) {
+        self.raw.lab_idle_state(self.at(cpu), ns.map_or(-1, |ns| ns as i64));
+    }
+
+    /// Sets what a CPU brings from the time before: when it went idle, ns, when it balances next, jiffies, and how its cache is
+    /// searched.
+    pub fn set_past(
+        &mut self,
+        cpu: CpuId,
+        idle_stamp: u64,
+        next_balance: u64,
+        idle_scan: u64,
+        idle_cores: bool,
+    ) {
+        self.raw.lab_past_cpu(self.at(cpu), idle_stamp, next_balance, idle_scan, idle_cores.into());
+    }
+
+    /// The same of a domain, from the lowest: whether there is such a one.
+    pub fn set_past_of_domain(&mut self, cpu: CpuId, level: usize, past: &OfDomain) -> bool {
+        let OfDomain { last_balance, balance_interval, max_newidle_lb_cost, decayed } = *past;
+        let level = level as c_int;
+        self.raw.lab_past_domain(
+            self.at(cpu),
+            level,
+            last_balance,
+            balance_interval,
+            max_newidle_lb_cost,
+            decayed,
+        ) != 0
+    }
+
+    /// A group's tasks run only where nobody else would. Whether the kernel knows that.
+    pub fn set_idle_group(&mut self, group: GroupId) -> bool {
+        self.raw.lab_group_idle(group.0 as c_int) == 0
+    }
+
+    /// What is to be done before a task returns to user mode: whether it must make way.
+    pub fn exit_to_user(&mut self, cpu: CpuId) -> bool {
+        self.raw.lab_exit_to_user(self.at(cpu)) != 0
+    }
+}

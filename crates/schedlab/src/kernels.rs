@@ -1,0 +1,46 @@
+//! Kernels by their strings, and running one: our rules, or the code of a kernel tree.
+
+use schedlab_machine::Machine;
+use schedlab_sched::Kernel;
+use schedlab_sim::{Outcome, Simulation, prices};
+use schedlab_trace::Sink;
+use schedlab_tree_sched::{guarded, kernels, watched};
+
+use crate::Error;
+
+/// Reads a kernel string: `v6.12+NO_SIS_UTIL`, or `tree:DIR` with patches and switches. A tree is built unless it is; `step`
+/// hears what is done.
+///
+/// # Errors
+/// A sentence that names the part that is not known, or what is wrong with the tree.
+pub fn kernel(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, Error> {
+    if text.trim_start().starts_with(kernels::PREFIX) {
+        return kernels::open(text, step).map_err(Error::new);
+    }
+    Kernel::parse(text).map_err(|error| Error::new(error.to_string()))
+}
+
+/// Where our rules first decided otherwise than the code of a tree, in the last run of it that was explained.
+pub fn parted(kernel: &Kernel) -> Option<String> {
+    kernels::of(&kernel.name)?.parted()
+}
+
+/// Runs a simulation under its kernel.
+///
+/// # Errors
+/// A machine that is too large for a library, or a kernel that cannot go on.
+pub(crate) fn run(
+    simulation: &Simulation<'_>,
+    machine: &Machine,
+    kernel: &Kernel,
+    seed: u64,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Error> {
+    let Some(tree) = kernels::of(&kernel.name) else { return Ok(simulation.run(sink)) };
+    let run = || {
+        let sched = tree.boot(&machine.topology, prices(machine), seed)?;
+        let heart = sched.heart();
+        Ok::<_, String>(watched(&kernel.name, &heart, || simulation.run_on(sched, sink)))
+    };
+    guarded(run).map_err(|fault| Error::new(fault.to_string()))?.map_err(Error::new)
+}

@@ -1,0 +1,154 @@
+//! Kernel strings that name a tree: `tree:DIR`, `tree:DIR@REV`, and behind either `+FILE.patch`, `+NAME` or `+NO_NAME` of the
+//! tree's own features, and `+preempt=none`, `voluntary` or `full`.
+//!
+//! A tree that was opened is known by its string from then on: a [`Kernel`] of that name runs in its code.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use schedlab_kernel_tree::{Cache, Library, Tree};
+use schedlab_sched::{Kernel, Prices};
+use schedlab_topology::Topology;
+
+use crate::source::{Patched, commit};
+use crate::{Parted, TreeSched};
+
+/// What such a string begins with.
+pub const PREFIX: &str = "tree:";
+
+/// A tree that was opened.
+#[derive(Debug)]
+pub struct TreeKernel {
+    library: Library,
+    nearest: Kernel,
+    features: Vec<(String, bool)>,
+    parted: Parted,
+}
+
+static OPEN: Mutex<BTreeMap<String, Arc<TreeKernel>>> = Mutex::new(BTreeMap::new());
+
+/// Reads a kernel string that names a tree, and builds its library unless it is built. `step` hears what is done. The kernel
+/// has the rules nearest to the tree, and the string as its name.
+///
+/// # Errors
+/// A folder that is no kernel tree, a patch that does not apply, source that does not compile, or a switch that there is not.
+pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
+    let text = text.trim();
+    if let Some(known) = of(text) {
+        return Ok(Kernel { name: text.to_string(), ..known.nearest.clone() });
+    }
+    let mut parts = text.strip_prefix(PREFIX).unwrap_or(text).split('+').map(str::trim);
+    let place = parts.next().unwrap_or_default();
+    let (patches, switches): (Vec<&str>, Vec<&str>) =
+        parts.partition(|part| part.ends_with(".patch") || part.ends_with(".diff"));
+    let cache = Cache::of_user().map_err(|error| error.to_string())?;
+    let folder = match place.rsplit_once('@') {
+        Some((dir, revision)) if !home(place).is_dir() => commit(&cache, &home(dir), revision)?,
+        _ => home(place),
+    };
+    // It must be a tree before anything is copied.
+    let mut tree = Tree::open(&folder).map_err(|error| error.to_string())?;
+    let patches: Vec<PathBuf> = patches.into_iter().map(home).collect();
+    let patched = if patches.is_empty() { None } else { Some(Patched::new(&folder, &patches)?) };
+    if let Some(patched) = &patched {
+        tree = Tree::open(patched.dir()).map_err(|error| error.to_string())?;
+    }
+    let mut nearest = nearest(&tree);
+    let known = features(tree.dir());
+    let mut features = Vec::new();
+    for part in switches {
+        if part.starts_with("preempt=") && part != "preempt=lazy" {
+            nearest.switch(part).map_err(|error| error.to_string())?;
+            continue;
+        }
+        let (name, on) = part.strip_prefix("NO_").map_or((part, true), |name| (name, false));
+        if !known.iter().any(|known| known == name) {
+            return Err(format!(
+                "this tree has no feature \"{part}\": those of its kernel/sched/features.h can be named, a FILE.patch, and \
+                 preempt=none, voluntary or full. It has {}",
+                known.join(", ")
+            ));
+        }
+        // Where our rules have the same switch they follow; it need not be one of theirs.
+        let _ = nearest.switch(part);
+        features.push((name.to_string(), on));
+    }
+    let built = cache.build(&tree, step).map_err(|error| error.to_string())?;
+    let library = Library::load(&built).map_err(|error| error.to_string())?;
+    let tree =
+        Arc::new(TreeKernel { library, nearest: nearest.clone(), features, parted: Parted::default() });
+    OPEN.lock().expect("nobody fails here").insert(text.to_string(), tree);
+    Ok(Kernel { name: text.to_string(), ..nearest })
+}
+
+/// The tree that a kernel's name stands for, if it was opened.
+pub fn of(name: &str) -> Option<Arc<TreeKernel>> {
+    if !name.starts_with(PREFIX) {
+        return None;
+    }
+    OPEN.lock().expect("nobody fails here").get(name).cloned()
+}
+
+impl TreeKernel {
+    /// A scheduler of this kernel for a machine: `seed` feeds what the kernel draws.
+    ///
+    /// # Errors
+    /// A machine that is too large for it.
+    pub fn boot(&self, topology: &Topology, prices: Prices, seed: u64) -> Result<TreeSched, String> {
+        let mut sched =
+            TreeSched::boot(&self.library, topology, &self.nearest, &self.features, prices, seed)?;
+        sched.parted = self.parted.clone();
+        Ok(sched)
+    }
+
+    /// Where our rules first decided otherwise, in the last run that was explained.
+    pub fn parted(&self) -> Option<String> {
+        self.parted.lock().expect("nobody fails here").clone()
+    }
+
+    /// Our rules next to it.
+    pub fn nearest(&self) -> &Kernel {
+        &self.nearest
+    }
+}
+
+/// A path, in which `~/` is the user's folder.
+fn home(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(below), Some(home)) => Path::new(&home).join(below),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// Names of the switches of a tree.
+fn features(tree: &Path) -> Vec<String> {
+    let text = fs::read_to_string(tree.join("kernel/sched/features.h")).unwrap_or_default();
+    let names = text.lines().filter_map(|line| line.trim_start().strip_prefix("SCHED_FEAT("));
+    names.filter_map(|rest| rest.split_once(',')).map(|(name, _)| name.trim().to_string()).collect()
+}
+
+/// Our rules next to a tree: those of the newest kernel not after it, as the library is built, with what stable releases have
+/// taken over.
+fn nearest(tree: &Tree) -> Kernel {
+    let [version, patch, _] = tree.numbers();
+    let names = Kernel::names();
+    let not_after = names.iter().filter(|name| Kernel::version(name).is_some_and(|v| v <= (version, patch)));
+    let mut kernel = Kernel::parse(not_after.last().unwrap_or(&names[0])).expect("a name that is known");
+    let mentions = |file: &str, word: &str| {
+        fs::read_to_string(tree.dir().join(file)).is_ok_and(|text| text.contains(word))
+    };
+    let mut parts = vec!["NO_IRQ_TIME_ACCOUNTING", "NO_HRTICK", "NO_HRTICK_DL", "NO_SCHED_CACHE"];
+    if mentions("kernel/sched/sched.h", "zero_vruntime") {
+        parts.push("AVG_REFERENCE=zero_vruntime");
+    }
+    if (version, patch) >= (6, 13) {
+        parts.push("preempt=full");
+    }
+    for part in parts {
+        // A rule that these presets have in no form is none to turn.
+        let _ = kernel.switch(part);
+    }
+    kernel
+}

@@ -1,0 +1,204 @@
+//! The scheduler of a kernel tree, as one that the engine can drive.
+//!
+//! [`TreeSched`] is a [`Scheduler`] whose every decision is made by the tree's own C code. It keeps of tasks what the engine
+//! reads of them, and turns the events of the C code (interrupts, moves, locks, CPUs looked at) into [`Effect`]s, which the
+//! engine pays for as it does for those of our rules.
+//!
+//! Our rules of the nearest kernel stand beside it. They say what the library does not: how long a tick is, what domains are
+//! called, and how a machine looks that has been up for a while. Where decisions are explained they get each call too, and as
+//! long as they decide the same their reasons are those that are told ([`kernels::TreeKernel::parted`] says since when they do not).
+
+pub mod kernels;
+mod scheduler;
+mod source;
+mod told;
+mod watch;
+
+use std::sync::{Arc, Mutex};
+
+use schedlab_kernel_tree::{Curr as KernelCurr, Error, Kernel as Library, KernelTask, Library as Built};
+
+pub use schedlab_kernel_tree::guarded;
+use schedlab_sched::{Curr, Effect, Kernel, MigrationCause, Placement, Prices, Reason, Sched, Task};
+use schedlab_topology::{CpuId, Topology};
+use schedlab_units::{TaskId, Time};
+pub use watch::{Heart, watched};
+
+/// What the C code of a tree decides, for one machine.
+pub struct TreeSched {
+    library: Library,
+    /// Our rules; their state is that of the library as long as they follow.
+    rules: Sched,
+    follows: bool,
+    parted: Parted,
+    /// What the engine reads of tasks.
+    tasks: Vec<Task>,
+    cpus: Vec<OfCpu>,
+    effects: Vec<Effect>,
+    /// An empty buffer for events.
+    spare: Vec<schedlab_kernel_tree::Event>,
+    /// What the present call told besides its effects.
+    told: told::Told,
+    groups: u32,
+    bandwidth_used: bool,
+    heart: Heart,
+}
+
+/// Where our rules parted from a tree.
+type Parted = Arc<Mutex<Option<String>>>;
+
+/// What the engine reads of a CPU, and what is known of its timers.
+#[derive(Clone, Debug)]
+struct OfCpu {
+    curr: Curr,
+    polling: bool,
+    online: bool,
+    /// Tasks that others woke for it.
+    wake_list: Vec<TaskId>,
+    stopper: Option<TaskId>,
+    /// When the engine will call for its timers, ns.
+    timer: u64,
+    /// It was asked to reschedule, and the engine knows.
+    asked: bool,
+}
+
+impl TreeSched {
+    /// Boots a library on a machine. `nearest` are the rules next to it; `features` are its own switches, turned on or off.
+    ///
+    /// # Errors
+    /// A machine that is too large, or a switch that the tree does not have.
+    pub fn boot(
+        library: &Built,
+        topology: &Topology,
+        nearest: &Kernel,
+        features: &[(String, bool)],
+        prices: Prices,
+        seed: u64,
+    ) -> Result<TreeSched, String> {
+        let mut kernel = library.boot(topology).map_err(|error: Error| error.to_string())?;
+        for (name, on) in features {
+            if kernel.feature(name, *on).is_none() {
+                return Err(format!(
+                    "this tree's scheduler has no feature {name}; see its kernel/sched/features.h"
+                ));
+            }
+        }
+        kernel.set_prices(prices.idle_scan_cpu, prices.balance_cpu, prices.blocked_update);
+        let rules = Sched::new(topology, nearest, prices, seed);
+        kernel.seed(seed);
+        for (cpu, rq) in rules.rqs.iter() {
+            kernel.seed_cpu(cpu, rq.random);
+        }
+        kernel.note(true);
+        let of_cpu = |cpu: CpuId| OfCpu {
+            curr: Curr::Idle,
+            polling: false,
+            online: topology.online().contains(cpu),
+            wake_list: Vec::new(),
+            stopper: None,
+            timer: u64::MAX,
+            asked: false,
+        };
+        Ok(TreeSched {
+            library: kernel,
+            follows: false,
+            parted: Parted::default(),
+            tasks: Vec::new(),
+            cpus: (0..topology.nr_cpus()).map(|cpu| of_cpu(CpuId::from(cpu))).collect(),
+            effects: Vec::new(),
+            spare: Vec::new(),
+            told: told::Told::default(),
+            groups: 0,
+            bandwidth_used: false,
+            heart: Heart::default(),
+            rules,
+        })
+    }
+
+    /// What beats with each call, for [`watched`].
+    pub fn heart(&self) -> Heart {
+        self.heart.clone()
+    }
+
+    /// Our rules are told of a call too, as long as they follow.
+    fn beside<T>(&mut self, call: impl FnOnce(&mut Sched) -> T) -> Option<T> {
+        if !self.follows {
+            return None;
+        }
+        let given = call(&mut self.rules);
+        self.rules.effects.clear();
+        Some(given)
+    }
+
+    /// Our rules decided otherwise, and are asked no more.
+    fn part(&mut self, now: Time, what: impl FnOnce() -> String) {
+        if self.follows {
+            self.follows = false;
+            *self.parted.lock().expect("nobody fails here") = Some(format!("{now}: {}", what()));
+        }
+    }
+
+    fn at(&mut self, now: Time) {
+        self.heart.beat(now);
+        self.library.now(now.0);
+    }
+
+    fn of(&self, cpu: CpuId) -> &OfCpu {
+        &self.cpus[cpu.index()]
+    }
+
+    fn of_mut(&mut self, cpu: CpuId) -> &mut OfCpu {
+        &mut self.cpus[cpu.index()]
+    }
+
+    /// Takes over what the engine reads of a task.
+    fn sync(&mut self, task: TaskId) {
+        use schedlab_sched::TaskState::{Dead, Interruptible, New, Running, Uninterruptible, Waking};
+        let read = self.library.read(number(task));
+        let entry = &mut self.tasks[task.index()];
+        (entry.cpu, entry.on_rq, entry.on_cpu) = (read.cpu, read.on_rq, read.on_cpu);
+        (entry.se.on_rq, entry.se.sched_delayed) = (read.on_rq, read.sched_delayed);
+        entry.state = match entry.state {
+            Dead => Dead,
+            _ if read.waking => Waking,
+            asleep @ (New | Interruptible | Uninterruptible) if read.sleeps => asleep,
+            _ if read.sleeps => Interruptible,
+            _ => Running,
+        };
+    }
+
+    /// Whom a CPU runs by now.
+    fn runs(&self, cpu: CpuId) -> Curr {
+        match self.library.curr(cpu) {
+            KernelCurr::Idle => Curr::Idle,
+            KernelCurr::Task(KernelTask(task)) => Curr::Task(TaskId(task)),
+            KernelCurr::Stopper => {
+                Curr::Task(self.of(cpu).stopper.expect("the engine was told that the stopper was woken"))
+            }
+        }
+    }
+
+    /// What the C code chose, with our reason if our rules chose the same.
+    fn placed(&mut self, cpu: CpuId, ours: Option<Placement>) -> Placement {
+        match ours {
+            Some(ours) if ours.cpu == cpu => Placement { examined: self.told.scanned, ..ours },
+            _ => Placement { examined: self.told.scanned, ..Placement::new(cpu, Reason::TreeDecides) },
+        }
+    }
+
+    fn cause_of(&self, task: TaskId, cause: MigrationCause) -> MigrationCause {
+        match cause {
+            MigrationCause::NewlyIdle | MigrationCause::Periodic
+                if !self.tasks[task.index()].policy.is_fair() =>
+            {
+                MigrationCause::Pull
+            }
+            other => other,
+        }
+    }
+}
+
+/// The library and the engine number tasks alike.
+fn number(task: TaskId) -> KernelTask {
+    KernelTask(task.0)
+}

@@ -1,0 +1,226 @@
+//! Which source a kernel string means: a tree as it stands, a commit of it, or either with patches.
+//!
+//! Nothing is ever written into the tree. A patched one is a folder of links into it, with copies of what the patches touch;
+//! a commit is taken out of git once and kept in the cache.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use schedlab_kernel_tree::Cache;
+
+/// What of a commit is needed.
+const PARTS: [&str; 9] = [
+    "kernel",
+    "include",
+    "lib",
+    "init",
+    "scripts",
+    "Makefile",
+    ":(glob)**/Kconfig*",
+    ":(glob)mm/*.h",
+    ":(glob)io_uring/*",
+];
+
+/// A folder of links that is removed when it is no longer needed.
+#[derive(Debug)]
+pub(crate) struct Patched(PathBuf);
+
+impl Drop for Patched {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Patched {
+    pub(crate) fn dir(&self) -> &Path {
+        &self.0
+    }
+
+    /// A tree with patches, one after the other.
+    pub(crate) fn new(tree: &Path, patches: &[PathBuf]) -> Result<Patched, String> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let patched =
+            Patched(std::env::temp_dir().join(format!("schedlab-patched-{}-{number}", std::process::id())));
+        let wrong = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+        let tree = tree.canonicalize().map_err(|error| wrong(tree, error))?;
+        fs::create_dir_all(patched.dir()).map_err(|error| wrong(patched.dir(), error))?;
+        link_all(&tree, patched.dir()).map_err(|error| wrong(&tree, error))?;
+        for patch in patches {
+            let text = fs::read_to_string(patch).map_err(|error| wrong(patch, error))?;
+            let touched = touched(&text);
+            if touched.is_empty() {
+                return Err(format!(
+                    "{}: it is not a patch: no line begins with \"+++ b/\"",
+                    patch.display()
+                ));
+            }
+            for file in &touched {
+                unlink(&tree, patched.dir(), file)
+                    .map_err(|error| wrong(&patched.dir().join(file), error))?;
+            }
+            apply(patched.dir(), patch)?;
+        }
+        Ok(patched)
+    }
+}
+
+/// The files that a patch names, old and new ones, without what stands before the first slash.
+fn touched(patch: &str) -> BTreeSet<PathBuf> {
+    let names =
+        patch.lines().filter_map(|line| line.strip_prefix("--- ").or_else(|| line.strip_prefix("+++ ")));
+    let names = names
+        .map(|name| name.split('\t').next().unwrap_or_default().trim())
+        .filter(|name| *name != "/dev/null");
+    let below = names.filter_map(|name| name.split_once('/')).map(|(_, below)| PathBuf::from(below));
+    // What leads out of the tree is left for `patch` to refuse.
+    below.filter(|path| path.components().all(|part| matches!(part, Component::Normal(_)))).collect()
+}
+
+/// Links to all that a folder has.
+fn link_all(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        symlink(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Makes a file one of the folder's own, and the folders above it.
+fn unlink(tree: &Path, folder: &Path, file: &Path) -> std::io::Result<()> {
+    let mut at = PathBuf::new();
+    for part in file.parent().into_iter().flat_map(Path::components) {
+        at.push(part);
+        let own = folder.join(&at);
+        if own.is_symlink() {
+            fs::remove_file(&own)?;
+            fs::create_dir(&own)?;
+            link_all(&tree.join(&at), &own)?;
+        } else if !own.exists() {
+            fs::create_dir(&own)?;
+        }
+    }
+    let own = folder.join(file);
+    if own.is_symlink() {
+        let text = fs::read(&own)?;
+        fs::remove_file(&own)?;
+        fs::write(&own, text)?;
+    }
+    Ok(())
+}
+
+fn apply(folder: &Path, patch: &Path) -> Result<(), String> {
+    let patch = patch.canonicalize().map_err(|error| format!("{}: {error}", patch.display()))?;
+    let done = Command::new("patch")
+        .args(["-p1", "--batch", "--forward", "--no-backup-if-mismatch", "--reject-file=-", "-i"])
+        .arg(&patch)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("cannot run patch: {error}; install the package patch"))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.stdout);
+    let said: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).take(12).collect();
+    Err(format!("{}: it does not apply to this tree:\n{}", patch.display(), said.join("\n")))
+}
+
+/// The folder of a commit, taken out of a git tree if it is not there.
+pub(crate) fn commit(cache: &Cache, tree: &Path, revision: &str) -> Result<PathBuf, String> {
+    let git = |args: &[&str]| {
+        let done = Command::new("git").arg("-C").arg(tree).args(args).output();
+        let done = done.map_err(|error| format!("cannot run git: {error}"))?;
+        if done.status.success() {
+            Ok(done.stdout)
+        } else {
+            Err(String::from_utf8_lossy(&done.stderr).trim().to_string())
+        }
+    };
+    let wrong = |error: String| format!("{}: no commit {revision}: {error}", tree.display());
+    let id = git(&["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")]).map_err(wrong)?;
+    let id = String::from_utf8_lossy(&id).trim().to_string();
+    let folder = cache.dir().join("commits").join(&id);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let new = cache.dir().join("commits").join(format!("{id}.{}", std::process::id()));
+    fs::create_dir_all(&new).map_err(|error| format!("{}: {error}", new.display()))?;
+    let mut args = vec!["archive", "--format=tar", &id, "--"];
+    // A path that a commit lacks would stop git.
+    args.extend(
+        PARTS.iter().filter(|part| {
+            part.starts_with(':') || git(&["cat-file", "-e", &format!("{id}:{part}")]).is_ok()
+        }),
+    );
+    let packed =
+        git(&args).map_err(|error| format!("{}: cannot take {revision} out: {error}", tree.display()))?;
+    let mut tar = Command::new("tar").args(["-x", "-C"]).arg(&new).stdin(Stdio::piped()).spawn();
+    let child = tar.as_mut().map_err(|error| format!("cannot run tar: {error}"))?;
+    let written = std::io::Write::write_all(&mut child.stdin.take().expect("it is piped"), &packed);
+    let unpacked = child.wait().is_ok_and(|status| status.success());
+    if written.is_err() || !unpacked {
+        let _ = fs::remove_dir_all(&new);
+        return Err(format!("{}: cannot unpack {revision} into the cache", tree.display()));
+    }
+    if fs::rename(&new, &folder).is_err() {
+        // Another process was first.
+        let _ = fs::remove_dir_all(&new);
+    }
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("schedlab-source-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(dir.join("kernel/sched")).unwrap();
+        fs::create_dir_all(dir.join("lib")).unwrap();
+        fs::write(dir.join("kernel/sched/fair.c"), "one\ntwo\nthree\n").unwrap();
+        fs::write(dir.join("kernel/sched/core.c"), "core\n").unwrap();
+        dir
+    }
+
+    const PATCH: &str =
+        "--- a/kernel/sched/fair.c\n+++ b/kernel/sched/fair.c\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n";
+
+    #[test]
+    fn a_patch_changes_a_copy_and_not_the_tree() {
+        let tree = tree("copy");
+        let patch = tree.join("a.patch");
+        fs::write(&patch, PATCH).unwrap();
+        let patched = Patched::new(&tree, std::slice::from_ref(&patch)).unwrap();
+        let read = |dir: &Path, file: &str| fs::read_to_string(dir.join(file)).unwrap();
+        assert_eq!(read(patched.dir(), "kernel/sched/fair.c"), "one\nzwei\nthree\n");
+        assert_eq!(read(patched.dir(), "kernel/sched/core.c"), "core\n");
+        assert!(
+            patched.dir().join("lib").is_symlink() && patched.dir().join("kernel/sched/core.c").is_symlink()
+        );
+        assert_eq!(read(&tree, "kernel/sched/fair.c"), "one\ntwo\nthree\n");
+        let dir = patched.dir().to_path_buf();
+        drop(patched);
+        assert!(!dir.exists());
+        fs::remove_dir_all(&tree).unwrap();
+    }
+
+    #[test]
+    fn a_patch_that_does_not_apply_says_why() {
+        let tree = tree("wrong");
+        let patch = tree.join("b.patch");
+        fs::write(&patch, PATCH.replace("-two", "-deux")).unwrap();
+        let error = Patched::new(&tree, std::slice::from_ref(&patch)).unwrap_err();
+        assert!(error.contains("b.patch: it does not apply to this tree:\n"), "{error}");
+        assert!(error.contains("kernel/sched/fair.c") && error.contains("FAILED"), "{error}");
+        fs::write(&patch, "nothing\n").unwrap();
+        let error = Patched::new(&tree, std::slice::from_ref(&patch)).unwrap_err();
+        assert!(error.ends_with("b.patch: it is not a patch: no line begins with \"+++ b/\""), "{error}");
+        fs::remove_dir_all(&tree).unwrap();
+    }
+}

@@ -1,0 +1,85 @@
+//! What a call of the library did, told as effects.
+
+use schedlab_kernel_tree::{Event, KernelTask};
+use schedlab_sched::{Effect, MigrationCause, TgId};
+use schedlab_topology::CpuId;
+use schedlab_units::TaskId;
+
+use crate::TreeSched;
+
+/// A group that is none: the timers of the library are one per CPU, whatever they are for.
+pub(crate) const TIMERS: TgId = TgId(u32::MAX);
+
+/// What a call told besides its effects.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    /// Other CPUs that the fair class looked at.
+    pub scanned: u32,
+    /// Where it said a task goes.
+    pub selected: Option<CpuId>,
+    /// Tasks that changed their CPU.
+    pub moved: u32,
+}
+
+/// What an interrupt to another CPU is for, and whether the engine hears of stoppers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// It may wake tasks there.
+    Wakes,
+    /// Anything else.
+    Other,
+    /// Anything else; who waits for the stopper asks for it himself.
+    AsksStopper,
+}
+
+impl TreeSched {
+    /// Takes up what CPU `by` has just done.
+    pub(crate) fn told(&mut self, by: CpuId, cause: MigrationCause, call: Call) {
+        let mut told = Told::default();
+        let mut events = std::mem::take(&mut self.spare);
+        self.library.events(|event| events.push(event));
+        for event in events.drain(..) {
+            match event {
+                Event::Resched(cpu) if cpu != by => self.effects.push(Effect::Resched { cpu, lazy: false }),
+                Event::Resched(_) => {}
+                Event::Call(cpu) if call == Call::Wakes => self.effects.push(Effect::WakeList { cpu }),
+                Event::Call(cpu) => self.effects.push(Effect::NohzKick { cpu }),
+                Event::RqLock(of) => self.effects.push(Effect::RqLock { by, of }),
+                Event::Line(of) => self.effects.push(Effect::RqLock { by, of }),
+                Event::Scanned(cpus) => told.scanned += cpus,
+                Event::Selected(_, cpu) => told.selected = Some(cpu),
+                Event::Migrated(KernelTask(task), from, to) => {
+                    if from != to {
+                        let task = TaskId(task);
+                        let cause = self.cause_of(task, cause);
+                        self.tasks[task.index()].cpu = to;
+                        told.moved += 1;
+                        self.effects.push(Effect::Migrated { task, from, to, cause });
+                    }
+                }
+                Event::Stopper(cpu) if call != Call::AsksStopper => {
+                    self.effects.push(Effect::ActiveBalance { cpu, to: cpu });
+                }
+                Event::Stopper(_) => {}
+            }
+        }
+        self.spare = events;
+        self.told = told;
+        let pending = self.library.pending(by);
+        let asked = pending.resched() || pending.resched_lazy();
+        if asked && !self.of(by).asked {
+            self.effects.push(Effect::Resched { cpu: by, lazy: !pending.resched() });
+        }
+        self.of_mut(by).asked = asked;
+        self.arm(by);
+    }
+
+    /// Tells the engine when the timers of a CPU are due, if it does not call for them by then.
+    fn arm(&mut self, cpu: CpuId) {
+        let at = self.library.timer_at(cpu);
+        if at < self.of(cpu).timer && at < i64::MAX as u64 {
+            self.of_mut(cpu).timer = at;
+            self.effects.push(Effect::StartPeriodTimer { tg: TIMERS, at });
+        }
+    }
+}
