@@ -1,0 +1,53 @@
+//! Kernel strings that name a tree. What needs one runs if `SCHEDLAB_TREE` names a tree of Linux 6.12, and else says that it was skipped.
+
+use schedlab::kernels::kernel;
+use schedlab::machine::Without;
+use schedlab::sched::Kernel;
+use schedlab::trace::Event;
+use schedlab::{NoFiles, Scenario};
+
+fn scenario() -> Scenario {
+    let text = r#"
+        machine = "1x1x4"
+        kernels = ["v6.12"]
+        [workload]
+        model = "hackbench"
+        groups = 1
+        pairs = 4
+        loops = 200
+    "#;
+    let mut scenario = Scenario::parse("test", text, &NoFiles).unwrap();
+    // What a search costs is counted differently: it is left out, so that times are the same too.
+    scenario.machine = scenario.machine.without(Without::parse("search-costs,cache-lines").unwrap());
+    scenario
+}
+
+fn events(scenario: &Scenario, kernel: &Kernel) -> Vec<Event> {
+    scenario.run_row(kernel, &scenario.rows[0], |_| Vec::new()).unwrap().1
+}
+
+#[test]
+fn what_is_no_tree_is_an_error() {
+    let error = |text: &str| kernel(text, &mut |_| {}).unwrap_err().to_string();
+    assert_eq!(error("tree:/nowhere"), "/nowhere: cannot open it: No such file or directory (os error 2)");
+    assert!(error("tree:/").starts_with("/ is not a kernel tree: "));
+}
+
+#[test]
+fn a_tree_runs_as_the_rules_next_to_it() {
+    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
+        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
+    };
+    let scenario = scenario();
+    let tree = kernel(&format!("tree:{dir}"), &mut |step| eprintln!("{step}")).unwrap();
+    let runs = [events(&scenario, &tree), events(&scenario, &tree)];
+    assert!(runs[0] == runs[1], "the same run twice");
+    let rules = Kernel { name: "rules".into(), ..tree.clone() };
+    let ours = events(&scenario, &rules);
+    let same = ours.iter().zip(&runs[0]).take_while(|(ours, tree)| ours == tree).count();
+    assert_eq!((same, ours.len()), (ours.len(), runs[0].len()), "{:?}", ours.get(same));
+    let other = Kernel::parse("v6.12+NO_WA_IDLE").unwrap();
+    assert!(events(&scenario, &other) != ours, "the comparison can fail");
+    let switched = kernel(&format!("tree:{dir}+NO_WA_IDLE"), &mut |_| {}).unwrap();
+    assert!(events(&scenario, &switched) != runs[0], "a switch of the tree's own acts");
+}
