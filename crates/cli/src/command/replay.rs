@@ -39,6 +39,12 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let targets = args.kernel.iter().chain(&args.vs);
     let mut kernels =
         targets.map(|name| crate::scenario::named_kernel(name)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(tree) = kernels.iter().find(|kernel| kernel.name.starts_with("tree:")) {
+        return Err(Error::new(format!(
+            "{}: a replay runs our rules; the code of a tree runs under `schedlab run`, `compare`, `trace` and `why`",
+            tree.name
+        )));
+    }
     if args.kernel.is_none() {
         kernels.insert(0, facts.kernel.clone());
     }
