@@ -552,6 +552,13 @@ impl Scheduler for TreeSched {
         debug_assert_eq!((group(tg), made.0 + 1), (Some(made), self.groups), "both number groups alike");
         tg
     }
+    fn set_shares(&mut self, tg: TgId, shares: u64, now: Time) {
+        self.at(now);
+        self.beside(|rules| rules.set_shares(tg, shares, now));
+        if let Some(group) = group(tg) {
+            self.library.set_shares(group, shares >> 10);
+        }
+    }
     fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time) {
         self.beside(|rules| rules.set_idle_group(tg, idle, now));
         if let Some(group) = group(tg).filter(|_| idle) {
