@@ -134,8 +134,9 @@ fn features(tree: &Path) -> Vec<String> {
 fn nearest(tree: &Tree) -> Kernel {
     let [version, patch, _] = tree.numbers();
     let names = Kernel::names();
-    let not_after = names.iter().filter(|name| Kernel::version(name).is_some_and(|v| v <= (version, patch)));
-    let mut kernel = Kernel::parse(not_after.last().unwrap_or(&names[0])).expect("a name that is known");
+    let mut not_after =
+        names.iter().filter(|name| Kernel::version(name).is_some_and(|v| v <= (version, patch)));
+    let mut kernel = Kernel::parse(not_after.next_back().unwrap_or(&names[0])).expect("a name that is known");
     let mentions = |file: &str, word: &str| {
         fs::read_to_string(tree.dir().join(file)).is_ok_and(|text| text.contains(word))
     };
