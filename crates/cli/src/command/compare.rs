@@ -9,7 +9,6 @@ use schedlab::sched::Kernel;
 use schedlab::{Judgement, Results, Scenario, What};
 use serde_json::{Value, json};
 
-use schedlab::sched::Kernel;
 use schedlab::units::Time;
 
 use crate::args::{Compare, TableFormat};
