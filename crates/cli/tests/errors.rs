@@ -105,7 +105,7 @@ fn a_recording_where_a_scenario_is_wanted() {
         Some(("trace.txt", line)),
         &["trace", "."],
         expect![[r#"
-        schedlab: .: Is a directory (os error 21). It looks like a recording: `schedlab audit`, `detect`, `sched` and `replay` take those, and `schedlab audit FILE --format perfetto` makes a Perfetto trace of one
+        schedlab: .: this is a folder; name a file in it. It looks like a recording: `schedlab audit`, `detect`, `sched` and `replay` take those, and `schedlab audit FILE --format perfetto` makes a Perfetto trace of one
     "#]],
     );
 }

@@ -70,7 +70,8 @@ mod tests {
             let before = ping_pong(&machine, &kernel, by, same).unwrap();
             machine.set("cost.context_switch_ns", 2_000).unwrap();
             let after = ping_pong(&machine, &kernel, by, same).unwrap();
-            assert!((after - before - 1_000.0).abs() < 60.0, "{by:?}: {before} {after}");
+            // What runs longer meets a few ticks more.
+            assert!((after - before - 1_000.0).abs() < 100.0, "{by:?}: {before} {after}");
         }
         assert_eq!(solve([1.0, 2.0], [10.0, 20.0], 25.0, [0.0, 9.0]), 2.5);
         assert_eq!(solve([1.0, 2.0], [10.0, 20.0], 99.0, [0.0, 9.0]), 9.0);
