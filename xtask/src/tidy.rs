@@ -38,6 +38,7 @@ const ORDER: [(&str, &[&str]); 20] = [
             "audit",
             "replay",
             "kernel-tree",
+            "lockstep",
             "timeline",
             "diff",
             "html",

@@ -85,7 +85,7 @@ mod tests {
             v5_12,
             "1x1x3x2 | 0[waker*] 2[] 4[] llc0{cores}",
             "wake x prev=0 waker=waker",
-            expect!["cpu 2, IDLE_CORE, examined 3"],
+            expect!["cpu 2, IDLE_CORE, examined 4"],
         );
     }
 

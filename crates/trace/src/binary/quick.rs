@@ -189,7 +189,9 @@ mod tests {
             }
             let slow = formats.decode_field_by_field(&record);
             let fast = quick.read(&record, &format.states());
-            assert_eq!(fast.as_ref(), slow.as_ref().ok().map(|decoded| &decoded.kind), "{name} {record:?}");
+            let slow = slow.as_ref().ok().map(|decoded| &decoded.kind);
+            // A record that is cut short is left to the other reader.
+            assert!(fast.as_ref() == slow || (fast.is_none() && record.len() < len), "{name} {record:?}");
         }
     }
 
