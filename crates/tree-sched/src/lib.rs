@@ -1,6 +1,6 @@
 //! The scheduler of a kernel tree, as one that the engine can drive.
 //!
-//! [`TreeSched`] is a [`Scheduler`] whose every decision is made by the tree's own C code. It keeps of tasks what the engine
+//! [`TreeSched`] is a `Scheduler` of the engine whose every decision is made by the tree's own C code. It keeps of tasks what the engine
 //! reads of them, and turns the events of the C code (interrupts, moves, locks, CPUs looked at) into [`Effect`]s, which the
 //! engine pays for as it does for those of our rules.
 //!
