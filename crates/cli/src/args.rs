@@ -1,14 +1,18 @@
 //! The command line. The help of an option is its doc comment.
 
+mod bench;
 pub mod bisect;
 mod kernel;
+mod sched;
 pub mod sweep;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use self::bench::{Bench, New, Scenarios};
 pub use self::kernel::*;
+pub use self::sched::{Latency, Like, Map, Sched, SchedReport, Stats, Timehist};
 use crate::output::Format;
 
 /// Where will each task go, why there, and what does it cost, before and after the change?
@@ -31,6 +35,12 @@ pub enum Verb {
     Sweep(sweep::Sweep),
     /// Find which rules between two kernels change a figure.
     Bisect(bisect::Bisect),
+    /// Run the benchmarks that scheduler mails post under several kernels, and print one table.
+    Bench(Bench),
+    /// List the scenarios that come with the project.
+    Scenarios(Scenarios),
+    /// Write a commented scenario to begin with.
+    New(New),
     /// Simulate published tables and print both, cell by cell.
     Reproduce(Reproduce),
     /// Write the trace of one run to standard output.
@@ -93,6 +103,9 @@ const MEASURE_EXAMPLE: &str = "Example:
 
 /// Options of `audit`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  schedlab audit recording\n  schedlab audit trace.dat --kernel v6.12 --machine zen3-2s"
+)]
 pub struct Audit {
     /// The recording: text of tracefs, trace-cmd or perf script, trace.dat, perf.data, Perfetto, compressed or not;
     /// or a folder with one in it (trace.dat, trace.txt), or with a folder for each of several.
@@ -256,6 +269,7 @@ const RECORD_EXAMPLE: &str = "Example:
 
 /// Options of `features`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  schedlab features --kernel v6.1\n  schedlab features slice")]
 pub struct Features {
     /// Kernel, e.g. v6.12 or v6.1+NO_SIS_UTIL.
     #[arg(long, default_value = "v7.2")]
@@ -269,8 +283,12 @@ pub struct Features {
 
 /// Options of `explain`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  schedlab explain SIS_UTIL\n  schedlab explain v6.3\n  schedlab explain select_idle_cpu\n  schedlab explain e496132ebedd\n  schedlab explain throttle"
+)]
 pub struct Explain {
-    /// A rule (SIS_UTIL), a reason (PREV_IDLE), a kernel (v6.12), a row of an audit (LOADS) or a detector (pile-up).
+    /// A rule (SIS_UTIL), a reason (PREV_IDLE), a kernel (v6.12), a function of it (select_idle_cpu), a commit (e496132ebedd), a
+    /// row of an audit (LOADS), a detector (pile-up), or a word (newidle, throttle, slice).
     pub name: String,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
@@ -279,6 +297,9 @@ pub struct Explain {
 
 /// Options of `completions`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  schedlab completions bash > ~/.local/share/bash-completion/completions/schedlab"
+)]
 pub struct Completions {
     /// The shell.
     pub shell: clap_complete::Shell,
@@ -289,7 +310,13 @@ pub struct Completions {
 
 /// Options of `man`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  schedlab man | man -l -\n  schedlab man --output /usr/local/share/man/man1"
+)]
 pub struct Man {
+    /// Write a page for each verb to this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -297,6 +324,9 @@ pub struct Man {
 
 /// Options of `topo`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  schedlab topo zen3-2s --kernel v5.18\n  schedlab topo 2x8x8x2 --cpu 3\n  schedlab topo --facts recording/facts --check"
+)]
 pub struct Topo {
     /// The machine: a preset (zen3-2s), a regular one (2x8x8x2), `host`, or a file: a machine's TOML, a saved
     /// sysfs folder or tar, `lscpu -p` output, hwloc XML.
@@ -330,6 +360,10 @@ pub struct What {
     /// Run on this machine instead: a preset, a regular one (2x8x8x2), `host`, or a file.
     #[arg(long)]
     pub machine: Option<String>,
+    /// Set any parameter of the scenario, e.g. workload.groups=4, workload.task.w.nice=5, kernel.SIS_UTIL=off,
+    /// machine.cost.syscall_ns=300; may be repeated.
+    #[arg(long, value_name = "PATH=VALUE", value_parser = schedlab::Setting::parse)]
+    pub set: Vec<schedlab::Setting>,
     /// End each run after this much virtual time, e.g. 10s or 300ms.
     #[arg(long, value_parser = schedlab::parse_limit)]
     pub limit: Option<schedlab::units::Duration>,
@@ -343,9 +377,34 @@ pub struct What {
 
 /// Options of `compare` and `run`.
 #[derive(Debug, Args)]
+#[command(after_help = COMPARE_EXAMPLE)]
 pub struct Compare {
     #[command(flatten)]
     pub what: What,
+    /// More scenarios or recordings, a column each; a folder of recordings is one column with a run for each.
+    pub more: Vec<String>,
+    /// A column for each value of a parameter, e.g. workload.task.w.nice=0,5; may be repeated.
+    #[arg(long, value_name = "PATH=VALUE,..")]
+    pub vary: Vec<String>,
+    /// A row for each value of a parameter, e.g. workload.groups=1,4,16; may be repeated.
+    #[arg(long, value_name = "PATH=VALUE,..")]
+    pub rows: Vec<String>,
+    /// Figures to print instead of the usual ones: names, beginnings that end in `*`, `all`, with `:KIND` of one kind of
+    /// task alone; `list` lists them.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    pub metric: Vec<String>,
+    /// Compare each column with each other, not only with the first.
+    #[arg(long)]
+    pub pairwise: bool,
+    /// Print counts of events of each column in the form of perf stat too.
+    #[arg(long)]
+    pub stat: bool,
+    /// Make more runs until no figure of the tables has too few, at most so many of each.
+    #[arg(long, value_name = "RUNS", num_args = 0..=1, default_missing_value = "100")]
+    pub until_sure: Option<u32>,
+    /// Say which rule and which mechanism of the hardware carry the difference, by switching each off on both sides.
+    #[arg(long)]
+    pub attribute: bool,
     /// Kernels to run instead of the scenario's, the baseline first.
     #[arg(long, value_delimiter = ',')]
     pub kernel: Vec<String>,
@@ -369,8 +428,17 @@ pub struct Compare {
     pub html: Option<PathBuf>,
 }
 
+const COMPARE_EXAMPLE: &str = "Examples:
+  schedlab compare sis-util --kernel v6.12,v6.12+NO_SIS_UTIL
+  schedlab compare preempt-hackbench --rows workload.groups=1,4 --until-sure
+  schedlab compare mine.toml --vary workload.task.w.slice=100us,3ms --metric latency-*,cpu-jain
+  schedlab compare before.toml after.toml --pairwise
+  schedlab compare recordings-before/ recordings-after/
+  schedlab compare mine.toml --kernel v6.12,v7.2 --attribute";
+
 /// Options of `reproduce`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  schedlab reproduce\n  schedlab reproduce numa-affinity --quick")]
 pub struct Reproduce {
     /// Tables to reproduce, e.g. numa-affinity; all if none is named.
     pub table: Vec<String>,
@@ -408,6 +476,9 @@ pub enum TableFormat {
 
 /// Options of `trace`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  schedlab trace sis-util --events sched_switch,sched_wakeup\n  schedlab trace sis-util --output run.pftrace\n  schedlab trace sis-util --events 'pelt_*,schedlab_se' --output state.txt"
+)]
 pub struct Trace {
     #[command(flatten)]
     pub what: What,
@@ -417,7 +488,8 @@ pub struct Trace {
     /// Row of the scenario; the first one if not given.
     #[arg(long)]
     pub row: Option<String>,
-    /// Only these events: names, or beginnings ending in `*`.
+    /// Only these events: names, or beginnings ending in `*`. State of the scheduler (pelt_cfs, pelt_se, sched_util_est_cfs,
+    /// sched_update_nr_running, schedlab_se ..) is told only if it is named.
     #[arg(long, value_delimiter = ',')]
     pub events: Vec<String>,
     /// How to write; as the ending of --output says (.pftrace, .dat, .data, .json) if not given, else as text of tracefs.
@@ -449,6 +521,7 @@ pub enum TraceFormat {
 
 /// Options of `why`.
 #[derive(Debug, Args)]
+#[command(after_help = WHY_EXAMPLE)]
 pub struct Why {
     #[command(flatten)]
     pub what: What,
@@ -470,6 +543,9 @@ pub struct Why {
     /// Only decisions of this kind.
     #[arg(long, value_parser = ["wakeup", "fork", "exec", "push", "pull", "balance", "preemption", "pick"])]
     pub kind: Option<String>,
+    /// Tell instead where the decisions of two kernels part first, and which reasons have other shares.
+    #[arg(long, num_args = 2, value_names = ["KERNEL", "KERNEL"], conflicts_with = "kernel")]
+    pub diff: Vec<String>,
     /// How many are told.
     #[arg(long, default_value_t = 40)]
     pub most: usize,
@@ -477,6 +553,11 @@ pub struct Why {
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
+
+const WHY_EXAMPLE: &str = "Examples:
+  schedlab why stream-pinned-numa --kernel v5.18 --kind fork
+  schedlab why sis-util --task sl-w3 --from 1.2s --to 1.3s
+  schedlab why sis-util --diff v6.12 v6.12+NO_SIS_UTIL";
 
 /// Forms in which a machine can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -487,111 +568,6 @@ pub enum Export {
     Lscpu,
     /// hwloc XML.
     Hwloc,
-}
-
-/// Options of `sched`.
-#[derive(Debug, Args)]
-pub struct Sched {
-    /// Which report.
-    #[command(subcommand)]
-    pub report: SchedReport,
-}
-
-/// The reports of `sched`.
-#[derive(Debug, Subcommand)]
-pub enum SchedReport {
-    /// Per task how long it ran and how long it waited to run.
-    Latency(Latency),
-    /// At each switch, who runs on every CPU.
-    Map(Map),
-    /// Each stretch a task ran, and how long it had waited before.
-    Timehist(Timehist),
-}
-
-/// Options of `sched latency`.
-#[derive(Debug, Args)]
-pub struct Latency {
-    /// A recording of any format, compressed or not; `-` is standard input.
-    pub file: PathBuf,
-    /// One line per task instead of one per name.
-    #[arg(short, long)]
-    pub pids: bool,
-    /// Sort by these, the largest first: avg, max, switch, runtime, pid.
-    #[arg(short, long, value_delimiter = ',', default_value = "avg,max,switch,runtime")]
-    pub sort: Vec<String>,
-    /// Which perf decides where a delay begins.
-    #[arg(long, value_enum, default_value_t)]
-    pub like: Like,
-    /// How to print.
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
-}
-
-/// Versions of perf that read a trace differently.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Like {
-    /// As 6.1 where the recording has sched_wakeup, else as 6.9.
-    #[default]
-    Auto,
-    /// At sched_wakeup; a task marked as preempted (R+) does not wait.
-    #[value(name = "6.1")]
-    V6_1,
-    /// At sched_waking; a preempted task waits.
-    #[value(name = "6.9")]
-    V6_9,
-}
-
-/// Options of `sched map`.
-#[derive(Debug, Args)]
-pub struct Map {
-    /// A recording of any format, compressed or not; `-` is standard input.
-    pub file: PathBuf,
-    /// Columns only for CPUs that switch, in the order of their first switches.
-    #[arg(long)]
-    pub compact: bool,
-    /// Only these CPUs, e.g. 0-3,8.
-    #[arg(long, value_name = "LIST")]
-    pub cpus: Option<String>,
-    /// How to print.
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
-}
-
-/// Options of `sched timehist`.
-#[derive(Debug, Args)]
-pub struct Timehist {
-    /// A recording of any format, compressed or not; `-` is standard input.
-    pub file: PathBuf,
-    /// Show wake-ups.
-    #[arg(short, long)]
-    pub wakeups: bool,
-    /// Show migrations.
-    #[arg(short = 'M', long)]
-    pub migrations: bool,
-    /// Show the next task.
-    #[arg(short, long)]
-    pub next: bool,
-    /// Show the state in which a task left.
-    #[arg(long)]
-    pub state: bool,
-    /// Show only the summary per task and CPU.
-    #[arg(short, long)]
-    pub summary: bool,
-    /// Show all lines and the summary.
-    #[arg(short = 'S', long)]
-    pub with_summary: bool,
-    /// Only these CPUs, e.g. 0-3,8.
-    #[arg(short = 'C', long, value_name = "LIST")]
-    pub cpu: Option<String>,
-    /// Only these tasks, by number, e.g. 812,813.
-    #[arg(short, long, value_name = "LIST")]
-    pub tid: Option<String>,
-    /// Only this span of the recording's clock, in seconds; either end may be left out.
-    #[arg(long, value_name = "START,STOP")]
-    pub time: Option<String>,
-    /// How to print.
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
 }
 
 /// Options of `diff`.
@@ -649,8 +625,10 @@ pub struct View {
 
 /// Options of `detect`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  schedlab detect recording\n  schedlab detect trace.dat --machine host")]
 pub struct Detect {
-    /// A recording of any format, compressed or not; `-` is standard input.
+    /// A recording of any format, compressed or not; `-` is standard input. Or a scenario, which is run: then each way out is run
+    /// too, and it is said what it does.
     pub file: PathBuf,
     /// The machine it was made on: a preset (zen3-2s), a regular one (2x8x8x2), `host`, or a file.
     #[arg(long)]

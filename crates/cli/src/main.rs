@@ -6,6 +6,7 @@
 mod args;
 mod boot_parameters;
 mod command;
+mod compared;
 mod count;
 mod error;
 mod facts;
@@ -18,6 +19,7 @@ mod recording;
 mod scenario;
 mod serve;
 mod trace_file;
+mod width;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -67,6 +69,9 @@ fn run(arguments: &Arguments) -> Result<error::Status, error::Error> {
         Verb::Run(args) => command::compare::run(args),
         Verb::Bisect(args) => command::bisect::run(args),
         Verb::Sweep(args) => command::sweep::sweep(args),
+        Verb::Bench(args) => command::bench::run(args),
+        Verb::Scenarios(args) => command::scenarios::list(args),
+        Verb::New(args) => command::scenarios::new(args),
         Verb::Reproduce(args) => command::reproduce::run(args),
         Verb::Trace(args) => command::trace::run(args),
         Verb::Why(args) => command::why::run(args),

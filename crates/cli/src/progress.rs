@@ -2,14 +2,18 @@
 //!
 //! Quiet when standard error is not a terminal.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often the time that is left is shown anew.
+const TICK: Duration = Duration::from_millis(250);
 
 /// Whether another program has called the command and wants no more of it.
 static CANCELLED: AtomicBool = AtomicBool::new(false);
@@ -25,8 +29,9 @@ pub fn cancel(on: bool) {
 /// A bar that shows itself late.
 pub struct Progress {
     bar: ProgressBar,
-    started: Instant,
-    shown: Mutex<bool>,
+    /// Dropped when the work is over.
+    ended: Option<Sender<()>>,
+    waits: Option<JoinHandle<()>>,
 }
 
 impl Progress {
@@ -50,7 +55,16 @@ impl Progress {
         let style = ProgressStyle::with_template(template).expect("the template is constant");
         bar.set_style(style);
         bar.set_message(what.to_string());
-        Progress { bar, started: Instant::now(), shown: Mutex::new(false) }
+        let (ended, over) = channel::<()>();
+        let shown = bar.clone();
+        // A first step may take long, and until then nobody calls.
+        let waits = std::thread::spawn(move || {
+            if over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                shown.set_draw_target(ProgressDrawTarget::stderr());
+                shown.enable_steady_tick(TICK);
+            }
+        });
+        Progress { bar, ended: Some(ended), waits: Some(waits) }
     }
 
     /// Says how far it is.
@@ -60,16 +74,15 @@ impl Progress {
         }
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
-        let mut shown = self.shown.lock().expect("no holder panics");
-        if !*shown && self.started.elapsed() > PATIENCE {
-            *shown = true;
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
+        drop(self.ended.take());
+        if let Some(waits) = self.waits.take() {
+            let _ = waits.join();
+        }
         self.bar.finish_and_clear();
     }
 }

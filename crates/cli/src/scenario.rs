@@ -1,10 +1,11 @@
 //! Loading what is to be run: a scenario file, or an rt-app file with a machine and kernels.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schedlab::machine::Without;
 use schedlab::sched::Kernel;
-use schedlab::{Row, Scenario};
+use schedlab::topology::nearest;
+use schedlab::{Overrides, Row, Scenario, Setting, Variant};
 
 use crate::args::What;
 use crate::error::Error;
@@ -13,40 +14,123 @@ use crate::machine;
 use crate::recorded::Recorded;
 use crate::recording::is_read_once;
 
-/// Reads the file and applies what the command line overrides.
-pub fn load(what: &What) -> Result<Scenario, Error> {
-    let path = Path::new(&what.scenario);
-    let mut scenario = described(path, what).map_err(|error| hinted(error, path))?;
-    if let Some(machine) = &what.machine {
-        scenario.set_machine(machine::machine(machine)?)?;
-    }
-    if let Some(list) = &what.without {
-        let without = Without::parse(list).map_err(|e| Error::new(format!("--without: {e}")))?;
-        scenario.machine = scenario.machine.clone().without(without);
-    }
-    scenario.limit = what.limit.or(scenario.limit);
-    if let Some(seed) = what.seed {
-        scenario.seed = seed;
-    }
-    for note in scenario.rows.iter().flat_map(|row| &row.notes) {
-        eprintln!("schedlab: note: {note}");
-    }
-    Ok(scenario)
+/// A file that describes what is run, read once.
+pub struct Source {
+    path: PathBuf,
+    text: String,
+    /// Whether it is an rt-app file.
+    is_rt_app: bool,
 }
 
-/// What a file describes, before the command line overrides it.
-fn described(path: &Path, what: &What) -> Result<Scenario, Error> {
-    let name = path.display().to_string();
-    if let Some(text) = embedded(path) {
-        return Ok(Scenario::parse(&name, text, &Folder::of(path))?);
+impl Source {
+    /// Reads a scenario, one that comes with the project by its name, or an rt-app file.
+    pub fn read(file: &str, what: &What) -> Result<Source, Error> {
+        let path = Path::new(file);
+        let text = match embedded(path) {
+            Some(text) => text.to_string(),
+            None => files::read(path).map_err(|error| hinted(unknown(error, path), path))?,
+        };
+        // What comes through a pipe has no name that says what it is.
+        let is_rt_app = is_rt_app(path) || (is_read_once(path) && text.trim_start().starts_with('{'));
+        let source = Source { path: path.to_path_buf(), text, is_rt_app };
+        if source.is_rt_app && !what.set.is_empty() {
+            return Err(Error::new(format!("{file}: an rt-app file has no parameters that --set could set")));
+        }
+        Ok(source)
     }
-    let text = files::read(path)?;
-    // What comes through a pipe has no name that says what it is.
-    if is_rt_app(path) || (is_read_once(path) && text.trim_start().starts_with('{')) {
-        let machine = machine::machine(what.machine.as_deref().unwrap_or("host"))?;
-        return Ok(Scenario::from_rt_app(&name, &text, machine)?);
+
+    /// The variants it describes.
+    pub fn variants(&self) -> Result<Vec<Variant>, Error> {
+        if self.is_rt_app {
+            return Ok(Vec::new());
+        }
+        Ok(Variant::of(&self.path.display().to_string(), &self.text)?)
     }
-    Ok(Scenario::parse(&name, &text, &Folder::of(path))?)
+
+    /// The scenario with what the command line overrides, and with parameters and rows beside.
+    pub fn scenario(
+        &self,
+        what: &What,
+        kernels: &[String],
+        settings: &[Setting],
+        rows: &[Vec<Setting>],
+    ) -> Result<Scenario, Error> {
+        let scenario = self.described(what, kernels, settings, rows);
+        let mut scenario = scenario.map_err(|error| hinted(error, &self.path))?;
+        if let Some(machine) = &what.machine
+            && !settings.iter().any(|setting| setting.path() == "machine")
+        {
+            scenario.set_machine(machine::machine(machine)?)?;
+        }
+        if let Some(list) = &what.without {
+            let without = Without::parse(list).map_err(|e| Error::new(format!("--without: {e}")))?;
+            scenario.set_without(without);
+        }
+        if let Some(limit) = what.limit {
+            scenario.set_limit(limit);
+        }
+        if let Some(seed) = what.seed {
+            scenario.seed = seed;
+        }
+        if !kernels.is_empty() || !settings.is_empty() || !rows.is_empty() || !what.set.is_empty() {
+            // What the file expects was said about something else.
+            scenario.expect.clear();
+        }
+        for note in scenario.rows.iter().flat_map(|row| &row.notes) {
+            eprintln!("schedlab: note: {note}");
+        }
+        Ok(scenario)
+    }
+
+    /// What the file describes, with parameters set.
+    fn described(
+        &self,
+        what: &What,
+        kernels: &[String],
+        settings: &[Setting],
+        rows: &[Vec<Setting>],
+    ) -> Result<Scenario, Error> {
+        let name = self.path.display().to_string();
+        let told = |k: &String| schedlab::kernels::kernel(k, &mut |step| eprintln!("schedlab: {k}: {step}"));
+        let parsed = || kernels.iter().map(told).collect::<Result<Vec<_>, _>>();
+        if self.is_rt_app {
+            if !settings.is_empty() || !rows.is_empty() {
+                return Err(Error::new(format!("{name}: an rt-app file has no parameters to vary")));
+            }
+            let machine = machine::machine(what.machine.as_deref().unwrap_or("host"))?;
+            let mut scenario = Scenario::from_rt_app(&name, &self.text, machine)?;
+            if !kernels.is_empty() {
+                scenario.kernels = parsed()?;
+            }
+            return Ok(scenario);
+        }
+        let mut all = Vec::new();
+        if !kernels.is_empty() {
+            parsed()?;
+            let list: Vec<String> = kernels.iter().map(|kernel| format!("\"{kernel}\"")).collect();
+            all.push(Setting::new(vec!["kernels".to_string()], &format!("[{}]", list.join(", "))));
+        }
+        all.extend(what.set.iter().chain(settings).cloned());
+        let over = Overrides { settings: all, rows: rows.to_vec() };
+        Ok(Scenario::parse_with(&name, &self.text, &Folder::of(&self.path), &over)?)
+    }
+}
+
+/// Reads the file and applies what the command line overrides.
+pub fn load(what: &What) -> Result<Scenario, Error> {
+    Source::read(&what.scenario, what)?.scenario(what, &[], &[], &[])
+}
+
+/// A name that is no file may be near that of a scenario that comes with the project.
+fn unknown(error: Error, path: &Path) -> Error {
+    let name = path.to_string_lossy();
+    let meant = nearest(name.trim_end_matches(".toml"), schedlab::scenario_names());
+    match meant.filter(|_| !path.exists()) {
+        Some(meant) => {
+            Error::new(format!("{error}; did you mean the scenario {meant}? `schedlab scenarios` lists them"))
+        }
+        None => error,
+    }
 }
 
 /// What is wrong, and what to do if the file is a recording. What can be read only once was read.

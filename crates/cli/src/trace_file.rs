@@ -20,6 +20,20 @@ impl TraceFormat {
             _ => return None,
         })
     }
+
+    /// The format that a file's name says; text of tracefs if it says nothing.
+    pub fn named(path: &Path) -> Result<TraceFormat, Error> {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        match (TraceFormat::of(path), ending) {
+            (Some(format), _) => Ok(format),
+            // A device or a pipe has no ending, and a text has one of these.
+            (None, None | Some("txt" | "trace" | "text" | "ftrace" | "log")) => Ok(TraceFormat::Ftrace),
+            (None, Some(ending)) => Err(Error::new(format!(
+                "{}: no trace is written as .{ending}; the endings are .txt, .pftrace, .dat, .data and .json, or say --format",
+                path.display()
+            ))),
+        }
+    }
 }
 
 /// Writes what a run on a machine of so many CPUs gives to a sink, to a file or to standard output. A run that fails leaves no file

@@ -117,8 +117,8 @@ fn an_unknown_key() {
         "runs = 1",
         "rums = 1",
         expect![[r#"
-        schedlab: s.toml:3: unknown field `rums`, expected one of `machine`, `kernels`, `runs`, `seed`, `limit`, `workload`, `expect`
-    "#]],
+            schedlab: s.toml:3: unknown field `rums`, expected one of `machine`, `kernels`, `runs`, `seed`, `limit`, `workload`, `expect`, `variant`, `rows`
+        "#]],
     );
 }
 
@@ -129,7 +129,7 @@ fn an_unknown_key_of_a_model() {
         "model = \"hogs\"",
         "model = \"hogs\"\nhoggs = 3",
         expect![[r#"
-            schedlab: s.toml:7:1: unknown key "hoggs" in [workload]; known keys are "hogs", "wall", "overhead", "block", "nice", "groups", "cpus", "start_cpu", "name", "duration", "with"
+            schedlab: s.toml:7:1: unknown key "hoggs" in [workload]; known keys are "hogs", "wall", "overhead", "block", "nice", "groups", "cpus", "start_cpu", "policy", "nice", "priority", "slice", "util_min", "util_max", "cgroup", "cpus", "name", "duration", "with", "group"
         "#]],
     );
 }
@@ -141,8 +141,8 @@ fn an_unknown_model() {
         "\"hogs\"",
         "\"hoggs\"",
         expect![[r#"
-        schedlab: s.toml:6:9: "model": there is no model "hoggs"; there are "barrier", "batch", "dbench", "fork-storm", "hackbench", "hogs", "io", "kernbench", "oltp", "periodic", "ping", "pipes", "sleepers", "spinners", "stream", "sysbench"
-    "#]],
+            schedlab: s.toml:6:9: "model": there is no model "hoggs"; there are "barrier", "batch", "copies", "dbench", "events", "fork-storm", "hackbench", "hogs", "io", "kernbench", "oltp", "netperf", "periodic", "ping", "pipes", "schbench", "sleepers", "spawn", "spinners", "stream", "sysbench", "token"
+        "#]],
     );
 }
 
@@ -271,8 +271,8 @@ fn names_that_are_none() {
             "two",
             &["compare", "s.toml", "--kernel", "v6.12"],
             expect![[r#"
-            schedlab: --kernel names one kernel; compare needs two: give --kernel v6.12,v6.12+NO_SIS_UTIL
-        "#]],
+                schedlab: --kernel names one kernel; compare needs two: give --kernel v6.12,v6.12+NO_SIS_UTIL, vary a parameter, as in --vary workload.groups=1,4, or name another scenario
+            "#]],
         ),
         (
             "foo",
@@ -285,22 +285,22 @@ fn names_that_are_none() {
             "event",
             &["trace", "s.toml", "--events", "sched_switch,nosuch"],
             expect![[r#"
-            schedlab: --events nosuch: there is no such event; there are sched_switch, sched_waking, sched_wakeup, sched_wakeup_new, sched_migrate_task, sched_process_fork, sched_process_exec, sched_process_exit, sched_process_free, sched_process_wait, sched_stat_runtime, sched_stat_wait, sched_stat_sleep, sched_stat_iowait, sched_stat_blocked, sched_wake_idle_without_ipi, sched_pi_setprio, task_newtask, task_rename, ipi_raise, ipi_send_cpu, ipi_entry, ipi_exit, irq_handler_entry, irq_handler_exit, softirq_raise, softirq_entry, softirq_exit, cpu_idle, cpu_frequency, workqueue_queue_work, workqueue_activate_work, workqueue_execute_start, workqueue_execute_end, cgroup_mkdir, cgroup_attach_task, cpuhp_enter, cpuhp_exit, tracing_mark_write, schedlab_placement, schedlab_balance, schedlab_preemption, schedlab_pick, schedlab_affinity, schedlab_group
-        "#]],
+                schedlab: --events nosuch: there is no such event; there are sched_switch, sched_waking, sched_wakeup, sched_wakeup_new, sched_migrate_task, sched_process_fork, sched_process_exec, sched_process_exit, sched_process_free, sched_process_wait, sched_stat_runtime, sched_stat_wait, sched_stat_sleep, sched_stat_iowait, sched_stat_blocked, sched_wake_idle_without_ipi, sched_pi_setprio, task_newtask, task_rename, ipi_raise, ipi_send_cpu, ipi_entry, ipi_exit, irq_handler_entry, irq_handler_exit, softirq_raise, softirq_entry, softirq_exit, cpu_idle, cpu_frequency, workqueue_queue_work, workqueue_activate_work, workqueue_execute_start, workqueue_execute_end, cgroup_mkdir, cgroup_attach_task, cpuhp_enter, cpuhp_exit, tracing_mark_write, schedlab_placement, schedlab_balance, schedlab_preemption, schedlab_pick, schedlab_affinity, schedlab_group, pelt_cfs, pelt_se, pelt_rt, pelt_dl, pelt_irq, sched_util_est_cfs, sched_util_est_se, sched_update_nr_running, sched_overutilized, schedlab_se, schedlab_next_balance
+            "#]],
         ),
         (
             "explain",
             &["explain", "NO_SIS_UTILL"],
             expect![[r#"
-            schedlab: "NO_SIS_UTILL" is no rule, reason, kernel, row of an audit or detector; did you mean SIS_UTIL? `schedlab features` lists the rules, `schedlab explain v7.2` a kernel
-        "#]],
+                schedlab: "NO_SIS_UTILL" is no rule, reason, kernel, function, commit, row of an audit or detector, and none speaks of it; did you mean SIS_UTIL? `schedlab features` lists the rules, `schedlab explain v7.2` a kernel
+            "#]],
         ),
         (
             "nothing",
             &["explain", "weather"],
             expect![[r#"
-            schedlab: "weather" is no rule, reason, kernel, row of an audit or detector; `schedlab features` lists the rules, `schedlab explain v7.2` a kernel
-        "#]],
+                schedlab: "weather" is no rule, reason, kernel, function, commit, row of an audit or detector, and none speaks of it; `schedlab features` lists the rules, `schedlab explain v7.2` a kernel
+            "#]],
         ),
     ] {
         check(name, Some(("s.toml", SHORT)), args, expected);
@@ -434,6 +434,7 @@ fn a_figure_that_no_run_came_to_is_told_and_not_printed() {
     assert!(!String::from_utf8(output.stdout).unwrap().contains("NaN"));
     expect![[r#"
         schedlab: note: s has no figure: no run came to the marks it is read off; a longer limit may help
+        schedlab: note: 1x2 is of no class of hardware, so its idle CPUs have no idle states; 1x2:class=zen3 gives it those of one (machines/class has them all)
     "#]]
     .assert_eq(&String::from_utf8(output.stderr).unwrap());
 }
@@ -496,8 +497,8 @@ fn one_kernel_to_compare() {
         Some(("s.toml", &scenario("runs", "runs"))),
         &["compare", "s.toml"],
         expect![[r#"
-        schedlab: s.toml names one kernel; compare needs two: give --kernel v6.12,v6.12+NO_SIS_UTIL
-    "#]],
+            schedlab: s.toml names one kernel; compare needs two: give --kernel v6.12,v6.12+NO_SIS_UTIL, vary a parameter, as in --vary workload.groups=1,4, or name another scenario
+        "#]],
     );
 }
 

@@ -54,11 +54,28 @@ impl Machine {
     /// A name that is not known, with those that are.
     pub fn preset(name: &str) -> Result<Machine, MachineError> {
         if name.starts_with(|c: char| c.is_ascii_digit()) {
-            return Ok(Machine::of(Topology::regular(name)?));
+            return Machine::regular(name);
         }
         let text = preset_toml(name)?;
         let mut machine = Machine::from_toml(&format!("machines/{name}.toml"), text)?;
         machine.topology = machine.topology.named(name);
+        Ok(machine)
+    }
+
+    /// A regular machine, with a class of hardware if it says so: `2x8x2:class=zen3`.
+    fn regular(name: &str) -> Result<Machine, MachineError> {
+        let is_class = |part: &&str| part.starts_with("class=");
+        let (lead, options) = name.split_once(':').unwrap_or((name, ""));
+        let class = options.split(',').find(is_class);
+        let others: Vec<&str> =
+            options.split(',').filter(|part| !part.is_empty() && !is_class(part)).collect();
+        let shape = if others.is_empty() { lead.to_string() } else { format!("{lead}:{}", others.join(",")) };
+        let mut machine = Machine::of(Topology::regular(&shape)?);
+        if let Some(class) = class {
+            let table = format!("[hardware]\nclass = \"{}\"\n", class.trim_start_matches("class="));
+            machine.apply_toml(name, &table)?;
+            machine.topology = machine.topology.named(name);
+        }
         Ok(machine)
     }
 
@@ -379,6 +396,11 @@ mod tests {
             assert_eq!(machine.name(), name);
             assert!(!machine.idle.states().is_empty(), "{name} has a class with idle states");
         }
+        let plain = Machine::preset("2x4:cluster=2").unwrap();
+        let zen3 = Machine::preset("2x4:cluster=2,class=zen3").unwrap();
+        assert_eq!(plain.topology.nr_cpus(), zen3.topology.nr_cpus());
+        assert!(plain.idle.states().is_empty() && !zen3.idle.states().is_empty());
+        assert!(Machine::preset("2x4:class=zen9").unwrap_err().to_string().contains("there is no class"));
         for (name, _, _) in CLASSES {
             read(&format!("[hardware]\nclass = \"{name}\"\n")).unwrap();
         }

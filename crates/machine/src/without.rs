@@ -30,6 +30,17 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
+    /// Each of them.
+    pub const ALL: [Mechanism; Mechanism::TABLE.len()] = {
+        let mut all = [Mechanism::TABLE[0].0; Mechanism::TABLE.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = Mechanism::TABLE[at].0;
+            at += 1;
+        }
+        all
+    };
+
     /// Every mechanism with its name and what its absence means.
     pub const TABLE: &'static [(Mechanism, &'static str, &'static str)] = &[
         (Mechanism::CacheWarmth, "cache-warmth", "a task finds its caches warm wherever it runs"),
@@ -57,6 +68,11 @@ pub struct Without(u16);
 impl Without {
     /// Everything on.
     pub const NOTHING: Without = Without(0);
+
+    /// This one alone.
+    pub fn one(mechanism: Mechanism) -> Without {
+        Without::NOTHING.with(mechanism)
+    }
 
     /// Reads `cache-warmth,smt`; the empty text is nothing.
     ///

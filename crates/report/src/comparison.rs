@@ -48,6 +48,8 @@ pub struct MetricComparison {
     pub unit: String,
     /// Which way is better.
     pub direction: Direction,
+    /// Whether neither way is better.
+    pub neutral: bool,
     /// Which generation of mmtests its statistics follow.
     pub era: Era,
     /// In the order of the table.
@@ -80,6 +82,8 @@ pub struct CellComparison {
     pub paired: Paired,
     /// What that comes to.
     pub verdict: Verdict,
+    /// About how many pairs would do where there are too few; none if nobody can say, or there are enough.
+    pub pairs_needed: Option<usize>,
 }
 
 /// The lines under a ratio table, for one kernel.
@@ -126,7 +130,40 @@ impl MetricComparison {
     /// The line above its table: `loadfile time, ms: lower is better`.
     pub fn heading(&self) -> String {
         let comma = if self.unit.is_empty() { "" } else { ", " };
-        format!("{}{comma}{}: {} is better", self.name, self.unit, self.direction)
+        let better = if self.neutral { String::new() } else { format!(": {} is better", self.direction) };
+        format!("{}{comma}{}{better}", self.name, self.unit)
+    }
+
+    /// What a cell comes to in words: `better`, or `less` where neither way is better, or `too few (~40)` runs where
+    /// about 40 would do.
+    pub fn word(&self, cell: &CellComparison) -> String {
+        let lower = self.direction == Direction::Lower;
+        match cell.verdict {
+            _ if cell.paired.n == 0 => "no figure".to_owned(),
+            Verdict::Better | Verdict::Worse if self.neutral => {
+                let fell = (cell.verdict == Verdict::Better) == lower;
+                if fell { "less" } else { "more" }.to_owned()
+            }
+            Verdict::TooFewRuns => match cell.pairs_needed {
+                Some(pairs) => format!("too few (~{pairs})"),
+                None => cell.verdict.to_string(),
+            },
+            verdict => verdict.to_string(),
+        }
+    }
+
+    /// Whether a cell's mean has a star beside its word: there is none where nobody knows yet.
+    pub fn is_starred(&self, cell: &CellComparison) -> bool {
+        cell.star.significant && cell.verdict != Verdict::TooFewRuns && cell.verdict != Verdict::NoDifference
+    }
+
+    /// Digits behind the point so that the middle one of the means has three that say something; two at least.
+    pub fn digits(&self) -> usize {
+        let means = self.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.summary.mean().abs());
+        let mut means: Vec<f64> = means.filter(|mean| mean.is_finite() && *mean > 0.0).collect();
+        means.sort_by(f64::total_cmp);
+        let middle = means.get(means.len() / 2).copied().unwrap_or(1.0);
+        if middle >= 0.1 { 2 } else { (2.0 - middle.log10().floor()).min(9.0) as usize }
     }
 
     /// As printed in the first column.
@@ -180,6 +217,7 @@ fn compare_metric(metric: &Metric, options: Options) -> MetricComparison {
         name: metric.name.clone(),
         unit: metric.unit.clone(),
         direction: metric.direction,
+        neutral: metric.neutral,
         era: options.rule.era(),
         rows: metric.rows().iter().map(|row| compare_row(row, metric.direction, options)).collect(),
     }
@@ -213,6 +251,10 @@ fn compare_cell(
     };
     let paired = Paired::new(&cell.pairs(base, direction), direction, options.confidence);
     let verdict = options.judge.verdict(&paired, direction);
+    let pairs_needed = match verdict {
+        Verdict::TooFewRuns => Some(options.judge.pairs_needed(&paired, options.confidence)),
+        _ => None,
+    };
     CellComparison {
         runs: cell.runs().len(),
         summary: own,
@@ -220,12 +262,35 @@ fn compare_cell(
         distance: if distance.is_nan() { 0.0 } else { distance },
         paired,
         verdict,
+        pairs_needed: pairs_needed.flatten().map(rounded_up),
     }
+}
+
+/// To two digits, since nobody knows better.
+fn rounded_up(n: usize) -> usize {
+    let step = 10usize.pow(n.max(1).ilog10().saturating_sub(1));
+    n.div_ceil(step) * step
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digits_grow_with_small_means_and_a_word_says_how_many_runs_would_do() {
+        let mut table = Table::new("", ["a", "b"]);
+        let metric = table.metric("time", "s", Direction::Lower);
+        for seed in 0..4 {
+            metric.record("1", 0, seed, 0.0034);
+            metric.record("1", 1, seed, [0.0030, 0.0044, 0.0036, 0.0033][seed as usize]);
+        }
+        let comparison = compare(&table, "welch");
+        let metric = &comparison.metrics[0];
+        assert_eq!(metric.digits(), 5);
+        let word = metric.word(&metric.rows[0].cells[1]);
+        assert!(word.starts_with("too few (~"), "{word}");
+        assert_eq!([3, 99, 101, 1234].map(rounded_up), [3, 99, 110, 1300]);
+    }
 
     fn compare(table: &Table, rule: &str) -> Comparison {
         Comparison::new(table, Options { rule: rule.parse().unwrap(), ..Options::default() })

@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod perf_sched;
 mod perfstat;
 pub mod render;
+pub mod schedstat;
 
 pub use comparison::{CellComparison, Comparison, MetricComparison, Options, Ratios, RowComparison};
 pub use metric::{Cell, Metric, Row, Run, Table, TableError};

@@ -8,6 +8,9 @@
 use schedlab_stats::{Direction, Summary};
 use serde::{Deserialize, Serialize};
 
+/// Units of time, in ns.
+const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+
 /// What one experiment measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RawTable")]
@@ -29,6 +32,9 @@ pub struct Metric {
     /// Which way is better.
     #[serde(with = "DirectionName")]
     pub direction: Direction,
+    /// Whether neither way is better: a change is then more or less, and no verdict.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub neutral: bool,
     /// How many kernels there are.
     #[serde(skip)]
     width: usize,
@@ -69,6 +75,51 @@ impl Table {
         Table { title: title.into(), kernels, metrics: Vec::new() }
     }
 
+    /// The same with these columns alone, in this order: the first is the baseline.
+    pub fn columns(&self, columns: &[usize]) -> Table {
+        let row = |row: &Row| Row {
+            key: row.key.clone(),
+            cells: columns.iter().map(|&column| row.cells[column].clone()).collect(),
+        };
+        let metrics = self.metrics.iter().map(|metric| Metric {
+            width: columns.len(),
+            rows: metric.rows.iter().map(row).collect(),
+            ..metric.clone()
+        });
+        let kernels = columns.iter().map(|&column| self.kernels[column].clone());
+        Table { title: self.title.clone(), kernels: kernels.collect(), metrics: metrics.collect() }
+    }
+
+    /// The same with times in a unit in which they are no tiny fractions and no endless rows of digits: where the
+    /// middle mean of a metric is less than 1 or has more than five digits.
+    pub fn in_fitting_units(&self) -> Table {
+        let mut table = self.clone();
+        for metric in &mut table.metrics {
+            let Some(at) = TIMES.iter().position(|(unit, _)| *unit == metric.unit) else { continue };
+            let cells = metric.rows.iter().flat_map(|row| &row.cells).filter(|cell| !cell.runs.is_empty());
+            let mut means: Vec<f64> = cells
+                .map(|cell| {
+                    Summary::new(cell.runs.iter().flat_map(|r| r.samples.iter().copied()), Direction::Lower)
+                        .amean()
+                })
+                .filter(|mean| *mean > 0.0)
+                .collect();
+            means.sort_by(f64::total_cmp);
+            let Some(&middle) = means.get(means.len() / 2) else { continue };
+            if (1.0..1e5).contains(&middle) {
+                continue;
+            }
+            let ns = middle * TIMES[at].1;
+            let fits = TIMES.iter().rfind(|(_, size)| ns >= *size).unwrap_or(&TIMES[0]);
+            let factor = TIMES[at].1 / fits.1;
+            metric.unit = fits.0.to_owned();
+            let samples =
+                metric.rows.iter_mut().flat_map(|row| &mut row.cells).flat_map(|cell| &mut cell.runs);
+            samples.flat_map(|run| &mut run.samples).for_each(|sample| *sample *= factor);
+        }
+        table
+    }
+
     /// The columns, baseline first.
     pub fn kernels(&self) -> &[String] {
         &self.kernels
@@ -86,6 +137,7 @@ impl Table {
                 name: name.to_owned(),
                 unit: unit.to_owned(),
                 direction,
+                neutral: false,
                 width: self.kernels.len(),
                 rows: Vec::new(),
             });
@@ -103,16 +155,26 @@ impl Metric {
         &self.rows
     }
 
+    /// Says that neither more nor less of it is better.
+    pub fn neither_is_better(&mut self) {
+        self.neutral = true;
+    }
+
+    /// The place of a row, made without samples if there is none: a row is there even if no run measured it.
+    pub fn row(&mut self, key: &str) -> usize {
+        self.rows.iter().position(|r| r.key == key).unwrap_or_else(|| {
+            self.rows.push(Row { key: key.to_owned(), cells: vec![Cell::default(); self.width] });
+            self.rows.len() - 1
+        })
+    }
+
     /// Adds a sample to the run of `seed` on row `key` under the kernel of that column.
     ///
     /// Runs may come in any order. Panics when the sample is not a finite number.
     pub fn record(&mut self, key: &str, kernel: usize, seed: u64, sample: f64) {
         assert!(kernel < self.width, "kernel {kernel} of {}", self.width);
         assert!(sample.is_finite(), "{}, row {key}, seed {seed}: a sample is {sample}", self.name);
-        let at = self.rows.iter().position(|r| r.key == key).unwrap_or_else(|| {
-            self.rows.push(Row { key: key.to_owned(), cells: vec![Cell::default(); self.width] });
-            self.rows.len() - 1
-        });
+        let at = self.row(key);
         let runs = &mut self.rows[at].cells[kernel].runs;
         match runs.binary_search_by_key(&seed, |run| run.seed) {
             Ok(at) => runs[at].samples.push(sample),
@@ -300,6 +362,35 @@ mod tests {
         assert_eq!(back, table);
         back.metric("loadfile time", "ms", Direction::Lower).record("2", 1, 7, 30.0);
         assert_eq!(back.metrics()[0].rows()[1].cells().len(), 2);
+    }
+
+    #[test]
+    fn times_get_a_unit_that_fits_and_what_fits_stays() {
+        let unit = |unit: &str, values: [f64; 3]| {
+            let mut table = Table::new("", ["a"]);
+            let metric = table.metric("time", unit, Direction::Lower);
+            for (key, value) in ["1", "2", "3"].into_iter().zip(values) {
+                metric.record(key, 0, 1, value);
+            }
+            let table = table.in_fitting_units();
+            let metric = &table.metrics()[0];
+            (metric.unit.clone(), metric.rows()[0].cells()[0].runs()[0].samples()[0])
+        };
+        assert_eq!(unit("s", [0.25, 0.5, 2.0]), ("ms".to_string(), 250.0));
+        assert_eq!(unit("ns", [2_000_000_000.0, 3e9, 4e9]), ("s".to_string(), 2.0));
+        assert_eq!(unit("ms", [1.5, 1345.0, 9000.0]), ("ms".to_string(), 1.5));
+        assert_eq!(unit("s", [0.0, 0.0, 0.0]), ("s".to_string(), 0.0));
+        assert_eq!(unit("MB/s", [0.25, 0.25, 0.25]), ("MB/s".to_string(), 0.25));
+    }
+
+    #[test]
+    fn a_row_that_no_run_measured_is_there_and_columns_are_chosen() {
+        let mut table = small();
+        table.metric("loadfile time", "ms", Direction::Lower).row("2");
+        assert_eq!(table.metrics()[0].rows()[1].cells().len(), 2);
+        let other = table.columns(&[1, 0]);
+        assert_eq!(other.kernels(), ["v5.5+SIS_KTHREAD_STACK", "v5.5"]);
+        assert_eq!(other.metrics()[0].rows()[0].cells()[1].runs().len(), 3);
     }
 
     fn check_refused(json: &str, expected: Expect) {

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::between::BETWEEN;
-use crate::{FairPolicy, Feature, Features, Preempt, PreemptBuild, PreemptModel, Rules, Tunables};
+use crate::{FairPolicy, Feature, Features, Preempt, PreemptBuild, PreemptModel, Rules, Tunable, Tunables};
 
 /// Names of the presets, oldest first.
 pub const PRESETS: [&str; 8] = ["v4.13", "v5.5", "v5.18", "v6.1", "v6.3", "v6.10", "v6.12", "v7.2"];
@@ -187,6 +187,15 @@ impl Kernel {
         changes && !unheeded
     }
 
+    /// Why a part of a kernel string turns nothing, where [`Kernel::is_turned_by`] says so.
+    pub fn unturned(&self, part: &str) -> &'static str {
+        let mut turned = self.clone();
+        if turned.switch(part).is_ok() && turned == *self {
+            return "it is so already";
+        }
+        "only EEVDF looks at it, and this is CFS"
+    }
+
     fn assign(&mut self, name: &str, value: &str) -> Result<(), KernelError> {
         if name == "preempt" {
             self.preempt = parse_preempt(value, self.preempt.build)?;
@@ -200,7 +209,12 @@ impl Kernel {
             };
         }
         if let Some(row) = Tunables::ALL.iter().find(|row| row.name == name) {
-            let digits = value.replace('_', "");
+            let digits = match row.name.rsplit_once('_') {
+                Some((_, unit @ ("ns" | "us" | "ms"))) => {
+                    in_units(value, unit).unwrap_or(value.replace('_', ""))
+                }
+                _ => value.replace('_', ""),
+            };
             if digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit()) {
                 return Err(KernelError(format!("{name} is a whole number, not \"{value}\"")));
             }
@@ -282,6 +296,16 @@ fn unknown_name(part: &str, name: &str) -> KernelError {
         .map(|r| r.name)
         .chain(Rules::TABLE.iter().map(|r| r.name))
         .chain(Tunables::ALL.iter().map(|r| r.name));
+    // A number whose unit was left out: base_slice of base_slice_ns.
+    let lower = name.to_ascii_lowercase();
+    let begins = |row: &&Tunable| row.name.rsplit_once('_').is_some_and(|(lead, _)| lead == lower);
+    if let Some(row) = Tunables::ALL.iter().find(begins) {
+        let (least, most) = (row.range.start(), row.range.end());
+        return KernelError(format!(
+            "there is no rule \"{part}\"; did you mean {}? write {}= and {least} to {most}",
+            row.name, row.name
+        ));
+    }
     // With more letters wrong than one in three and one, what is nearest is not what was meant.
     let most = name.len() / 3 + 1;
     let nearest = known.map(|k| (distance(k, name), k)).filter(|(wrong, _)| *wrong <= most);
@@ -289,6 +313,21 @@ fn unknown_name(part: &str, name: &str) -> KernelError {
     let meant = nearest.map_or(String::new(), |(_, nearest)| format!("; did you mean {nearest}?"));
     let also = if meant.is_empty() { ";" } else { "" };
     KernelError(format!("there is no rule \"{part}\"{meant}{also} `schedlab features` lists them all"))
+}
+
+/// A span like `3ms` in a unit; none if it is no span, or no whole number of them.
+fn in_units(value: &str, unit: &str) -> Option<String> {
+    let ns = |unit: &str| match unit {
+        "ns" => Some(1u64),
+        "us" => Some(1_000),
+        "ms" => Some(1_000_000),
+        "s" => Some(1_000_000_000),
+        _ => None,
+    };
+    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let span = digits.parse::<u64>().ok()?.checked_mul(ns(&value[digits.len()..])?)?;
+    let size = ns(unit)?;
+    span.is_multiple_of(size).then(|| (span / size).to_string())
 }
 
 /// Edit distance, ignoring case.

@@ -218,6 +218,16 @@ rules! {
         By32 "32",
         /// 16.
         By16 "16",
+        /// 64, which no kernel had by default.
+        By64 "64",
+        /// 8.
+        By8 "8",
+        /// 4.
+        By4 "4",
+        /// 2.
+        By2 "2",
+        /// 1.
+        By1 "1",
     } [By32 By32 By16 By16 By16 By16 By16 By16];
 
     prefer_sibling: PreferSibling "PREFER_SIBLING" "Which domains spread tasks over sibling groups." "sd_init()" {

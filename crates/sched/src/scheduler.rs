@@ -193,6 +193,14 @@ pub trait Scheduler {
     fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time);
     /// A task goes to a group.
     fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time);
+    /// Periods of all groups that are over, and those in which a CPU was throttled.
+    fn periods(&self) -> [u64; 2] {
+        [0, 0]
+    }
+    /// Its state, if that is of our rules: for who tells it.
+    fn state(&self) -> Option<&Sched> {
+        None
+    }
     /// Node whose memory a group is in.
     fn home_node(&self, tg: TgId) -> u16;
     /// Counters of a group's load average.
@@ -243,6 +251,15 @@ macro_rules! own {
 }
 
 impl Scheduler for Sched {
+    fn periods(&self) -> [u64; 2] {
+        let pools = || self.tgs.iter().map(|tg| &tg.bandwidth);
+        [pools().map(|pool| pool.nr_periods).sum(), pools().map(|pool| pool.nr_throttled).sum()]
+    }
+
+    fn state(&self) -> Option<&Sched> {
+        Some(self)
+    }
+
     own! {
         fn tick_ns(&self) -> u64;
         fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool;

@@ -107,6 +107,12 @@ impl Sched {
         sums.zero.wrapping_add(offset as u64)
     }
 
+    /// V of a queue as it is, for who only looks: nothing is moved.
+    pub fn seen_avg_vruntime(&self, cfs: CfsRqId) -> u64 {
+        let sums = self.avg_sums(cfs);
+        sums.zero.wrapping_add(sums.offset() as u64)
+    }
+
     /// Moves a free zero point to V, which is so far from it.
     #[inline]
     pub(crate) fn move_to_average(&mut self, cfs: CfsRqId, offset: i64) {

@@ -2,8 +2,8 @@
 
 use schedlab_report::metrics::Cause;
 
+use crate::columns::Experiment;
 use crate::experiment::{Results, Run};
-use crate::scenario::Scenario;
 
 /// New tasks whose CPUs are listed one by one.
 const LISTED: usize = 16;
@@ -12,14 +12,17 @@ const LISTED: usize = 16;
 const WORTH_NAMING: f64 = 2.0;
 
 /// The lines for each row that has something to say.
-pub fn because(scenario: &Scenario, results: &Results) -> Vec<String> {
+pub fn because(experiment: &Experiment, results: &Results) -> Vec<String> {
     let mut lines = Vec::new();
-    for (row, by_kernel) in scenario.rows.iter().zip(&results.runs) {
-        let key = if row.key.is_empty() { String::new() } else { format!("{}: ", row.key) };
-        for (kernel, runs) in scenario.kernels.iter().zip(by_kernel).skip(1) {
-            let parts = differences(&by_kernel[0], runs);
+    for (key, by_column) in experiment.keys.iter().zip(&results.runs) {
+        let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
+        for (name, runs) in experiment.names().into_iter().zip(by_column).skip(1) {
+            if by_column[0].is_empty() || runs.is_empty() {
+                continue;
+            }
+            let parts = differences(&by_column[0], runs);
             if !parts.is_empty() {
-                lines.push(format!("{key}{}: {}", kernel.name, parts.join("; ")));
+                lines.push(format!("{key}{name}: {}", parts.join("; ")));
             }
         }
     }

@@ -44,9 +44,15 @@ const PUBLISHED: &[(&str, &str)] = files![
     "preempt-auto.toml",
 ];
 
-/// The text of a scenario by its file name.
+/// The text of a scenario by its file name, with or without its ending.
 pub fn embedded_scenario(name: &str) -> Option<&'static str> {
-    SCENARIOS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    let name = name.strip_suffix(".toml").unwrap_or(name);
+    SCENARIOS.iter().find(|(known, _)| known.strip_suffix(".toml") == Some(name)).map(|(_, text)| *text)
+}
+
+/// The names of all scenarios that come with the project.
+pub fn scenario_names() -> impl Iterator<Item = &'static str> {
+    SCENARIOS.iter().map(|(name, _)| name.strip_suffix(".toml").unwrap_or(name))
 }
 
 /// File name and text of each published table, in the order of their tables.

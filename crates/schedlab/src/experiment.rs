@@ -1,17 +1,16 @@
-//! Running a scenario: every row under every kernel with paired seeds.
+//! One run of a row under a kernel, and how runs are spread over threads.
 //!
 //! Runs are independent and are spread over threads; results are put back in
 //! order, so the bytes that come out do not depend on how many threads there were.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use rayon::prelude::*;
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
-use schedlab_sim::{End, Profile, Simulation};
-use schedlab_trace::{NullSink, Sink, Tee};
+use schedlab_sim::{Counts, End, Profile, Simulation};
+use schedlab_trace::{Sink, Tee};
 use schedlab_units::Duration;
 
+use crate::columns::Experiment;
 use crate::error::Error;
 use crate::folds::Folds;
 use crate::measured::Measured;
@@ -20,10 +19,10 @@ use crate::scenario::{Row, Scenario};
 /// Virtual time after which a run without a limit counts as one that never ends.
 pub(crate) const ENDLESS: Duration = Duration::secs(3600);
 
-/// What came of a scenario.
-#[derive(Clone, Debug)]
+/// What came of an experiment.
+#[derive(Clone, Debug, Default)]
 pub struct Results {
-    /// Runs by row, then kernel, then seed.
+    /// Runs by row, then column, then seed.
     pub runs: Vec<Vec<Vec<Run>>>,
 }
 
@@ -38,8 +37,19 @@ pub struct Run {
     pub ipis: u64,
     /// What a profile of the kernel would show.
     pub profile: Profile,
+    /// What the engine counted, warm or not.
+    pub engine: Counts,
     /// What was read off it.
     pub folds: Folds,
+}
+
+impl Run {
+    /// What was read off a recording, the `nth` of its side.
+    pub fn recorded(nth: u64, mut folds: Folds) -> Run {
+        let elapsed = folds.busy.span();
+        folds.end(schedlab_units::Time::ZERO);
+        Run { seed: nth, elapsed, ipis: 0, profile: Profile::default(), engine: Counts::default(), folds }
+    }
 }
 
 /// How a run is limited and seeded.
@@ -63,30 +73,13 @@ impl Scenario {
     /// called after each run with how many are done and how many there are.
     ///
     /// # Errors
-    /// What stopped the first run, in order of rows, kernels and seeds, that could
+    /// What stopped the first run, in order of seeds, rows and kernels, that could
     /// not be finished: a deadlock, or the limit of virtual time.
     pub fn run(&self, threads: usize, progress: impl Fn(usize, usize) + Sync) -> Result<Results, Error> {
-        let runs = self.runs as usize;
-        let total = self.rows.len() * self.kernels.len() * runs;
-        let done = AtomicUsize::new(0);
-        let job = |index: usize| {
-            let row = &self.rows[index / runs / self.kernels.len()];
-            let kernel = &self.kernels[index / runs % self.kernels.len()];
-            let limits = Limits { seed: nth_seed(self.seed, (index % runs) as u64), ..self.limits() };
-            let result = run_one(&self.machine, kernel, row, limits, |_| NullSink).map(|(run, _)| run);
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-            result.map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, kernel))))
-        };
-        let mut flat = spread(total, threads, job)?.into_iter();
-        let mut rows = Vec::new();
-        for _ in &self.rows {
-            let mut kernels = Vec::new();
-            for _ in &self.kernels {
-                kernels.push(flat.by_ref().take(runs).collect::<Result<Vec<_>, _>>()?);
-            }
-            rows.push(kernels);
-        }
-        Ok(Results { runs: rows })
+        let experiment = Experiment::of(self);
+        let mut results = experiment.nothing();
+        experiment.extend(&mut results, self.runs, threads, false, || true, progress)?;
+        Ok(results)
     }
 
     /// How its first run is limited and seeded.
@@ -104,11 +97,12 @@ impl Scenario {
         row: &Row,
         sink: impl FnOnce(&Row) -> S,
     ) -> Result<(Run, S), Error> {
-        run_one(&self.machine, kernel, row, self.limits(), sink)
-            .map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, kernel))))
+        let (machine, kernel, limits) = self.setup(kernel, row)?;
+        run_one(machine, &kernel, row, limits, sink)
+            .map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, &kernel))))
     }
 
-    fn name_of(&self, row: &Row, kernel: &Kernel) -> String {
+    pub(crate) fn name_of(&self, row: &Row, kernel: &Kernel) -> String {
         if row.key.is_empty() { kernel.name.clone() } else { format!("row {}, {}", row.key, kernel.name) }
     }
 }
@@ -174,12 +168,14 @@ pub fn run_folding<S: Sink>(
         return Err(Error::new(outcome.end.to_string()));
     }
     let Tee(folds, sink) = sinks;
-    let folds = folds.into_inner();
+    let mut folds = folds.into_inner();
+    folds.end(outcome.time);
     let elapsed = match folds.steady_at {
         Some(steady) => outcome.time.since(steady),
         None => outcome.elapsed().saturating_sub(row.prologue),
     };
-    Ok((Run { seed: limits.seed, elapsed, ipis: outcome.counts.ipis, profile: outcome.profile, folds }, sink))
+    let (ipis, engine) = (outcome.counts.ipis, outcome.counts);
+    Ok((Run { seed: limits.seed, elapsed, ipis, profile: outcome.profile, engine, folds }, sink))
 }
 
 #[cfg(test)]

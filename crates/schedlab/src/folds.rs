@@ -1,7 +1,7 @@
 //! Everything that is read off one run, gathered while it streams by.
 
 use schedlab_report::metrics::{
-    Busy, Counts, MarkRule, Marks, Migrations, Placements, Reasons, Wakes, WakeupLatency,
+    Busy, Counts, Kinds, MarkRule, Marks, Migrations, Placements, Reasons, Traffic, Wakes, WakeupLatency,
 };
 use schedlab_trace::{Decided, Event, Kind, Label, Sink};
 use schedlab_units::Time;
@@ -28,8 +28,19 @@ pub struct Folds {
     pub steady_at: Option<Time>,
     /// Followed once for migrations and latencies.
     wakes: Wakes,
+    /// What each kind of task met, and what went on beside; none if it was not asked for.
+    pub figures: Option<Box<Figures>>,
     steady: Label,
     explained: bool,
+}
+
+/// What takes time to gather, and is for who asks.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// By kind of task.
+    pub kinds: Kinds,
+    /// Interrupts, passes, births, marks.
+    pub traffic: Traffic,
 }
 
 impl Folds {
@@ -39,6 +50,9 @@ impl Folds {
         let rule = |rule: MeasureRule| match rule {
             MeasureRule::Elapsed { from, to } => MarkRule::Elapsed { from: label(from), to: label(to) },
             MeasureRule::Spans { from, to } => MarkRule::Spans { from: label(from), to: label(to) },
+            MeasureRule::SpanAt { from, to, permille } => {
+                MarkRule::SpanAt { from: label(from), to: label(to), permille }
+            }
             MeasureRule::BestRate { from, to, amount, skip } => {
                 MarkRule::BestRate { from: label(from), to: label(to), amount, skip }
             }
@@ -55,6 +69,7 @@ impl Folds {
             marks: workload.measures.iter().map(|m| Marks::new(rule(m.rule))).collect(),
             steady_at: None,
             wakes: Wakes::default(),
+            figures: None,
             steady: Label::new(STEADY),
             explained: true,
         }
@@ -65,6 +80,22 @@ impl Folds {
         Folds { explained: false, ..self }
     }
 
+    /// The same with what each kind of task met.
+    pub fn with_figures(self) -> Folds {
+        Folds { figures: Some(Box::default()), ..self }
+    }
+
+    /// The run is over.
+    pub fn end(&mut self, now: Time) {
+        self.busy.end(now);
+        if let Some(figures) = &mut self.figures {
+            figures.kinds.end(now);
+        }
+        for marks in &mut self.marks {
+            marks.end(now);
+        }
+    }
+
     /// The workload is warm: what was gathered so far does not count.
     pub fn begin_again(&mut self, now: Time) {
         self.steady_at = Some(now);
@@ -73,6 +104,10 @@ impl Folds {
         self.migrations = Migrations::default();
         self.latency = WakeupLatency::default();
         self.reasons = Reasons::default();
+        if let Some(figures) = &mut self.figures {
+            figures.kinds.begin_again(now);
+            figures.traffic = Traffic::default();
+        }
         for marks in &mut self.marks {
             marks.begin_again(now);
         }
@@ -99,6 +134,10 @@ impl Sink for Folds {
         self.placements.event(event);
         for marks in &mut self.marks {
             marks.event(event);
+        }
+        if let Some(figures) = &mut self.figures {
+            figures.kinds.event(event);
+            figures.traffic.event(event);
         }
     }
 

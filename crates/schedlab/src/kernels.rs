@@ -20,6 +20,11 @@ pub fn kernel(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, Error> {
     Kernel::parse(text).map_err(|error| Error::new(error.to_string()))
 }
 
+/// Whether the code of a tree decides, not our rules.
+pub fn is_tree(kernel: &Kernel) -> bool {
+    kernel.name.starts_with(kernels::PREFIX)
+}
+
 /// Where our rules first decided otherwise than the code of a tree, in the last run of it that was explained.
 pub fn parted(kernel: &Kernel) -> Option<String> {
     kernels::of(&kernel.name)?.parted()

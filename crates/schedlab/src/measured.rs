@@ -58,4 +58,8 @@ impl<S: Sink> Sink for Measured<S> {
     fn omitted(&mut self, number: u64, last: Time) {
         self.inner.omitted(number, last);
     }
+
+    fn wants_state(&self) -> bool {
+        self.inner.wants_state()
+    }
 }

@@ -27,6 +27,7 @@ use schedlab_trace::{Comm, Event, Kept, Sink};
 use schedlab_units::Duration;
 
 use self::lacks::Lacks;
+use crate::columns::Experiment;
 use crate::error::Error;
 use crate::experiment::{ENDLESS, Results};
 use crate::scenario::{Row, Scenario};
@@ -226,7 +227,7 @@ impl Recorded {
         };
         let workload =
             self.learned.workload(&options).map_err(|e| Error::new(format!("{}: {e}", self.name)))?;
-        Ok(Row { key: String::new(), workload, notes: Vec::new(), prologue: PROLOGUE })
+        Ok(Row { key: String::new(), workload, notes: Vec::new(), prologue: PROLOGUE, over: None })
     }
 
     /// The comparison of kernels on a machine.
@@ -255,6 +256,7 @@ impl Recorded {
             endless,
             rows,
             expect: Vec::new(),
+            settings: Vec::new(),
         })
     }
 }
@@ -305,8 +307,8 @@ impl Recorded {
 }
 
 /// Run time and wake-up latency of the replays, one column per kernel.
-pub fn table(scenario: &Scenario, results: &Results) -> Table {
-    let mut table = crate::tables::titled(scenario);
+pub fn table(experiment: &Experiment, results: &Results) -> Table {
+    let mut table = crate::tables::titled(experiment, results);
     let runs = || results.runs[0].iter().enumerate().flat_map(|(k, runs)| runs.iter().map(move |r| (k, r)));
     let time = table.metric("run time", "ms", Direction::Lower);
     for (kernel, run) in runs() {

@@ -20,7 +20,13 @@ pub(crate) fn of(file: &str, text: &str, machine: &Machine, files: &dyn Files) -
     };
     let check = |row: schedlab_workload::WorkloadRow| {
         check_cpus(file, text, &row.workload, machine)?;
-        Ok(Row { key: row.key, workload: row.workload, notes: Vec::new(), prologue: Duration::ZERO })
+        Ok(Row {
+            key: row.key,
+            workload: row.workload,
+            notes: Vec::new(),
+            prologue: Duration::ZERO,
+            over: None,
+        })
     };
     rows.into_iter().map(check).collect()
 }
@@ -29,7 +35,13 @@ pub(crate) fn of(file: &str, text: &str, machine: &Machine, files: &dyn Files) -
 pub(crate) fn rt_app(file: &str, text: &str, machine: &Machine) -> Result<Row, Error> {
     let read = RtApp::parse(text, file).map_err(|e| Error::new(e.to_string()))?;
     check_cpus(file, text, &read.workload, machine)?;
-    Ok(Row { key: String::new(), workload: read.workload, notes: read.notes, prologue: Duration::ZERO })
+    Ok(Row {
+        key: String::new(),
+        workload: read.workload,
+        notes: read.notes,
+        prologue: Duration::ZERO,
+        over: None,
+    })
 }
 
 /// Every CPU that a workload names must be there. `text` is where it was named, as far as known.

@@ -13,6 +13,7 @@ use toml::Spanned;
 
 use crate::error::Error;
 use crate::experiment::ENDLESS;
+use crate::setting::Setting;
 
 /// Gives the text of a file that a scenario names.
 pub trait Files {
@@ -55,6 +56,17 @@ pub struct Scenario {
     pub rows: Vec<Row>,
     /// What is expected.
     pub expect: Vec<Expect>,
+    /// What was set of the machine's constants, to be set again on another machine.
+    pub(crate) settings: Vec<Setting>,
+}
+
+/// Parameters that are set before a scenario is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Each is set, in order.
+    pub settings: Vec<Setting>,
+    /// One more dimension of rows for each: all its values.
+    pub rows: Vec<Vec<Setting>>,
 }
 
 /// One row of the tables.
@@ -68,6 +80,21 @@ pub struct Row {
     pub notes: Vec<String>,
     /// Time at the beginning that brings about a state and is not measured.
     pub prologue: Duration,
+    /// What else than the workload differs in this row.
+    pub over: Option<Box<Over>>,
+}
+
+/// What a row changes beside the workload.
+#[derive(Clone, Debug)]
+pub struct Over {
+    /// What it sets of machine, kernel and limit.
+    pub(crate) settings: Vec<Setting>,
+    /// Its machine.
+    pub(crate) machine: Machine,
+    /// What is added to the name of each kernel: `+base_slice_ns=3ms`.
+    pub(crate) parts: String,
+    /// Its limit.
+    pub(crate) limit: Option<Duration>,
 }
 
 /// What a scenario expects to find.
@@ -112,6 +139,12 @@ struct File {
     _workload: toml::Table,
     #[serde(default)]
     expect: Vec<Spanned<FileExpect>>,
+    /// Read apart: other columns.
+    #[serde(rename = "variant")]
+    _variant: Option<Vec<toml::Table>>,
+    /// Read apart: rows over any parameter.
+    #[serde(rename = "rows")]
+    _rows: Option<toml::Table>,
 }
 
 #[derive(Deserialize)]
@@ -138,6 +171,11 @@ impl Scenario {
     /// # Errors
     /// A sentence with file and line for the first thing that cannot be understood.
     pub fn parse(file: &str, text: &str, files: &dyn Files) -> Result<Scenario, Error> {
+        Scenario::parse_with(file, text, files, &Overrides::default())
+    }
+
+    /// Reads the text of a scenario as it is, without rows over other parameters.
+    pub(crate) fn parse_text(file: &str, text: &str, files: &dyn Files) -> Result<Scenario, Error> {
         let at = Place { file, text };
         let raw: File = toml::from_str(text).map_err(|e| at.error(e.span(), e.message()))?;
         let machine = crate::find_machine::find_machine(raw.machine.get_ref(), files)
@@ -159,7 +197,7 @@ impl Scenario {
         let limit = limit.transpose()?;
         let rows = crate::rows::of(file, text, &machine, files)?;
         let expect = raw.expect.iter().map(|e| at.expect(e)).collect::<Result<Vec<_>, _>>()?;
-        let scenario = Scenario {
+        Ok(Scenario {
             file: file.to_string(),
             story: story(text),
             machine,
@@ -170,9 +208,8 @@ impl Scenario {
             endless: ENDLESS,
             rows,
             expect,
-        };
-        scenario.check_expectations()?;
-        Ok(scenario)
+            settings: Vec::new(),
+        })
     }
 
     /// One rt-app file on a machine under the newest kernel.
@@ -192,21 +229,31 @@ impl Scenario {
             endless: ENDLESS,
             rows: vec![row],
             expect: Vec::new(),
+            settings: Vec::new(),
         })
     }
 
-    /// The same on another machine.
-    ///
-    /// # Errors
-    /// A CPU that a task asks for and the machine does not have.
-    pub fn set_machine(&mut self, machine: Machine) -> Result<(), Error> {
-        for row in &self.rows {
-            crate::rows::check_cpus(&self.file, "", &row.workload, &machine)?;
+    /// The same under other kernels.
+    pub fn under(&self, kernels: Vec<Kernel>) -> Scenario {
+        Scenario { kernels, ..self.clone() }
+    }
+
+    /// What stands for a side that was recorded: nothing runs.
+    pub fn recorded(file: &str, kernel: Kernel, workload: schedlab_workload::Workload) -> Scenario {
+        let (key, notes, prologue) = (String::new(), Vec::new(), Duration::ZERO);
+        Scenario {
+            file: file.to_string(),
+            story: String::new(),
+            machine: Machine::preset("1").expect("a machine of one CPU"),
+            kernels: vec![kernel],
+            runs: 1,
+            seed: 0,
+            limit: None,
+            endless: ENDLESS,
+            rows: vec![Row { key, workload, notes, prologue, over: None }],
+            expect: Vec::new(),
+            settings: Vec::new(),
         }
-        self.machine = machine;
-        // What the file expects was said about another machine.
-        self.expect.clear();
-        Ok(())
     }
 
     /// By what figures of the tables can be named: their measures, and rows and title of a table that joins them.
@@ -217,7 +264,7 @@ impl Scenario {
     }
 
     /// Every expectation must speak of a kernel and a row that are there.
-    fn check_expectations(&self) -> Result<(), Error> {
+    pub(crate) fn check_expectations(&self) -> Result<(), Error> {
         for expect in &self.expect {
             let say = |message: String| Err(Error::at(&self.file, expect.line, &message));
             if let Some(kernel) = &expect.kernel

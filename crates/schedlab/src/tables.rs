@@ -6,53 +6,63 @@ use schedlab_report::metrics::Cause;
 use schedlab_report::{Direction, Elapsed, PerfRow, PerfStat, Table};
 use schedlab_workload::Measure;
 
+use crate::columns::{Column, Experiment};
 use crate::experiment::{Results, Run};
 use crate::profile::{self, Function};
-use crate::scenario::Scenario;
+use crate::scenario::{Row, Scenario};
 
 /// Percentiles of wake-up latency that are printed.
 const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
-/// A table without figures: what was run, and a column per kernel.
-pub(crate) fn titled(scenario: &Scenario) -> Table {
-    let runs = match (scenario.runs, scenario.kernels.len()) {
+/// A table without figures: what was run, and a column for each of the experiment's.
+pub(crate) fn titled(experiment: &Experiment, results: &Results) -> Table {
+    let counts = || results.runs.iter().flatten().map(Vec::len);
+    let runs = match (counts().max().unwrap_or(0), experiment.columns.len()) {
         (1, _) => "1 run".to_string(),
         (runs, 1) => format!("{runs} runs"),
         (runs, _) => format!("{runs} paired runs"),
     };
-    let name = &scenario.rows[0].workload.name;
-    let title = format!("{name} on {}, {runs}, seed {}", scenario.machine.name(), scenario.seed);
-    Table::new(title, scenario.kernels.iter().map(|k| k.name.as_str()))
+    let (base, name) = (experiment.base(), experiment.workload());
+    let title = format!("{name} on {}, {runs}, seed {}", base.machine.name(), base.seed);
+    Table::new(experiment.title.clone().unwrap_or(title), experiment.names())
 }
 
 impl Results {
-    /// The measures of the workload, one column per kernel.
+    /// The measures of the workload, one column for each of the experiment's.
     ///
     /// A workload of one row with several measures alike (STREAM's four kernels)
-    /// gives one table with a line each; otherwise each measure has its own.
-    pub fn table(&self, scenario: &Scenario) -> Table {
-        let mut table = titled(scenario);
-        let measures = &scenario.rows[0].workload.measures;
+    /// gives one table with a line each; otherwise each measure has its own. A row that no run measured is there
+    /// without samples.
+    pub fn table(&self, experiment: &Experiment) -> Table {
+        let mut table = titled(experiment, self);
+        let measures = &experiment.base().rows[0].workload.measures;
         let alike = measures
             .windows(2)
             .all(|m| m[0].unit == m[1].unit && m[0].lower_is_better == m[1].lower_is_better);
-        let joined = scenario.rows.len() == 1 && measures.len() > 1 && alike;
-        for (row, by_kernel) in scenario.rows.iter().zip(&self.runs) {
-            for (index, measure) in row.workload.measures.iter().enumerate() {
-                let direction = if measure.lower_is_better { Direction::Lower } else { Direction::Higher };
-                let (name, key) = if joined {
-                    (row.workload.name.as_str(), measure.name.as_str())
-                } else {
-                    (measure.name.as_str(), row.key.as_str())
-                };
-                if !self.is_measured(scenario, &measure.name) {
-                    continue;
-                }
-                let metric = table.metric(name, measure.unit, direction);
-                for (kernel, runs) in by_kernel.iter().enumerate() {
-                    for run in runs {
+        let joined = experiment.keys.len() == 1 && measures.len() > 1 && alike;
+        for (row, row_key) in experiment.keys.iter().enumerate() {
+            for (at, column) in experiment.columns.iter().enumerate() {
+                let Some(workload) = column.row(row_key).map(|row| &row.workload) else { continue };
+                for (index, measure) in workload.measures.iter().enumerate() {
+                    if !self.is_measured(experiment, &measure.name) {
+                        continue;
+                    }
+                    let direction =
+                        if measure.lower_is_better { Direction::Lower } else { Direction::Higher };
+                    let (name, key) = if joined {
+                        (workload.name.as_str(), measure.name.as_str())
+                    } else {
+                        (measure.name.as_str(), row_key.as_str())
+                    };
+                    // Two workloads may measure by one name what is not alike.
+                    let known = table.metrics().iter().find(|metric| metric.name == name);
+                    let differs = known.is_some_and(|m| m.unit != measure.unit || m.direction != direction);
+                    let other = format!("{name} ({})", column.name);
+                    let metric = table.metric(if differs { &other } else { name }, measure.unit, direction);
+                    metric.row(key);
+                    for run in &self.runs[row][at] {
                         if let Some(value) = run.folds.marks[index].value() {
-                            metric.record(key, kernel, run.seed, value);
+                            metric.record(key, at, run.seed, value);
                         }
                     }
                 }
@@ -62,39 +72,76 @@ impl Results {
     }
 
     /// Whether any run has a figure for a measure: a rate of nothing is none.
-    fn is_measured(&self, scenario: &Scenario, name: &str) -> bool {
-        scenario.rows.iter().zip(&self.runs).any(|(row, by_kernel)| {
+    fn is_measured(&self, experiment: &Experiment, name: &str) -> bool {
+        self.cells(experiment).any(|(_, _, row, runs)| {
             let named = |(_, measure): &(usize, &Measure)| measure.name == name;
-            row.workload.measures.iter().enumerate().filter(named).any(|(index, _)| {
-                by_kernel.iter().flatten().any(|run| run.folds.marks[index].value().is_some_and(|v| v != 0.0))
+            row.workload
+                .measures
+                .iter()
+                .enumerate()
+                .filter(named)
+                .any(|(index, _)| runs.iter().any(|run| run.folds.marks[index].is_met()))
+        })
+    }
+
+    /// Every cell: the key of its row, its column, what runs there, and its runs.
+    fn cells<'a>(
+        &'a self,
+        experiment: &'a Experiment,
+    ) -> impl Iterator<Item = (&'a str, &'a Column, &'a Row, &'a [Run])> {
+        experiment.keys.iter().zip(&self.runs).flat_map(|(key, by_column)| {
+            experiment.columns.iter().zip(by_column).filter_map(move |(column, runs)| {
+                Some((key.as_str(), column, column.row(key)?, runs.as_slice()))
             })
         })
     }
 
-    /// Measures that no run has a figure for, each in a sentence.
-    pub fn unmeasured(&self, scenario: &Scenario) -> Vec<String> {
-        let names: BTreeSet<&str> =
-            scenario.rows.iter().flat_map(|row| &row.workload.measures).map(|m| m.name.as_str()).collect();
-        let without = names.into_iter().filter(|name| !self.is_measured(scenario, name));
-        let sentence = |name: &str| {
-            format!("{name} has no figure: no run came to the marks it is read off; a longer limit may help")
-        };
-        without.map(sentence).collect()
+    /// Measures that some row has no figure for, each in a sentence.
+    pub fn unmeasured(&self, experiment: &Experiment) -> Vec<String> {
+        let mut told: Vec<String> = Vec::new();
+        let names: BTreeSet<&str> = self
+            .cells(experiment)
+            .flat_map(|(_, _, row, _)| &row.workload.measures)
+            .map(|m| m.name.as_str())
+            .collect();
+        for name in names {
+            if !self.is_measured(experiment, name) {
+                told.push(format!(
+                    "{name} has no figure: no run came to the marks it is read off; a longer limit may help"
+                ));
+                continue;
+            }
+            for (key, column, row, runs) in self.cells(experiment) {
+                let index = row.workload.measures.iter().position(|measure| measure.name == name);
+                let Some(index) = index.filter(|_| !runs.is_empty()) else { continue };
+                let without = runs.iter().filter(|run| run.folds.marks[index].value().is_none()).count();
+                if without > 0 {
+                    let key = if key.is_empty() { String::new() } else { format!(" of row {key}") };
+                    told.push(format!(
+                        "{name}{key} under {}: {without} of {} runs ended before the marks it is read off",
+                        column.name,
+                        runs.len()
+                    ));
+                }
+            }
+        }
+        told
     }
 
-    /// Switches, migrations by cause and latencies of each row and kernel.
-    pub fn perf_stats(&self, scenario: &Scenario) -> Vec<PerfStat> {
+    /// Switches, migrations by cause and latencies of each row and column.
+    pub fn perf_stats(&self, experiment: &Experiment) -> Vec<PerfStat> {
         let mut blocks = Vec::new();
-        for (row, by_kernel) in scenario.rows.iter().zip(&self.runs) {
-            for (kernel, runs) in scenario.kernels.iter().zip(by_kernel) {
-                let key = if row.key.is_empty() { String::new() } else { format!(" {}", row.key) };
-                let title = format!("{}{key} under {}", row.workload.name, kernel.name);
-                let mut stat = perf_stat(title, runs);
-                if !row.workload.groups.is_empty() {
-                    stat.rows.extend(profile(scenario, runs));
-                }
-                blocks.push(stat);
+        for (key, column, row, runs) in self.cells(experiment) {
+            if runs.is_empty() {
+                continue;
             }
+            let key = if key.is_empty() { String::new() } else { format!(" {key}") };
+            let title = format!("{}{key} under {}", row.workload.name, column.name);
+            let mut stat = perf_stat(title, runs);
+            if !row.workload.groups.is_empty() {
+                stat.rows.extend(profile(&column.scenario, runs));
+            }
+            blocks.push(stat);
         }
         blocks
     }

@@ -5,7 +5,7 @@ use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
 use schedlab::topology::Topology;
 use schedlab::trace::write::{Ftrace, Precision};
-use schedlab::{Limits, NoFiles, Scenario, run_one};
+use schedlab::{Experiment, Limits, NoFiles, Scenario, run_one};
 
 const STREAM: &str = include_str!("../../../scenarios/stream-pinned-numa.toml");
 const TUTORIAL: &str = include_str!("../../workload/tests/rt-app/spreading-tasks.json");
@@ -65,8 +65,8 @@ fn any_number_of_threads_gives_the_same_results() {
     let scenario = stream();
     let json = |threads| {
         let results = scenario.run(threads, |_, _| ()).unwrap();
-        serde_json::to_string(&results.table(&scenario)).unwrap()
-            + &serde_json::to_string(&results.perf_stats(&scenario)).unwrap()
+        serde_json::to_string(&results.table(&Experiment::of(&scenario))).unwrap()
+            + &serde_json::to_string(&results.perf_stats(&Experiment::of(&scenario))).unwrap()
     };
     assert_eq!(json(1), json(3));
 }

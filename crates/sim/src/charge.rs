@@ -95,7 +95,7 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             Effect::TgLoadAvgWrite { tg, cpu } => self.tg_load_avg(tg, cpu, true),
             Effect::TgLoadAvgRead { tg, cpu } => self.tg_load_avg(tg, cpu, false),
-            Effect::Throttled { .. } => {}
+            Effect::Throttled { tg, cpu, on } => self.count_throttled(tg, cpu, on),
             // These timers stay where they were started.
             Effect::StartPeriodTimer { tg, at } => {
                 self.queue.push(self.not_before(at), Event::Period { tg, cpu: by })

@@ -10,10 +10,11 @@
 //! at the beginning of the path, the time passes before the CPU goes on, and other
 //! CPUs hear of it only when the time up to the notice has passed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_machine::{Machine, Mechanism, Rate, Work};
-use schedlab_sched::{Curr, Lately, Prices, Scheduler};
+use schedlab_sched::{Curr, Lately, Prices, Scheduler, TgId};
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_trace::Sink;
 use schedlab_units::{Duration, TaskId, Time};
@@ -161,6 +162,7 @@ pub(crate) struct Listens {
     pub reasons: bool,
     /// Times charged and what idle CPUs do, too.
     pub details: bool,
+    pub state: bool,
 }
 
 impl Listens {
@@ -170,6 +172,7 @@ impl Listens {
             decisions: sink.enabled() && sink.wants_decisions(),
             reasons: sink.enabled() && sink.wants_reasons(),
             details: sink.enabled() && sink.wants_details(),
+            state: sink.enabled() && sink.wants_state(),
         }
     }
 }
@@ -236,6 +239,8 @@ pub(crate) struct Engine<'a, S> {
     pub next_pid: i32,
     pub next_kernel_pid: i32,
     pub counts: Counts,
+    /// Since when queues of groups are throttled.
+    pub throttled: BTreeMap<(TgId, CpuId), Time>,
     /// The workload said that it is warm.
     pub warm: bool,
     pub end: Option<End>,
@@ -253,6 +258,8 @@ pub(crate) struct Engine<'a, S> {
     pub details: bool,
     /// How many of those were left out since the sink heard of it, and when the last one was.
     pub omitted: (u64, Time),
+    /// State that was told last; none if nobody asks.
+    pub state_told: Option<Box<crate::tell_state::Told>>,
     /// Whether threads of a core slow each other.
     pub smt: bool,
     /// Whether caches can be cold.
@@ -333,6 +340,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             next_pid: FIRST_USER_PID,
             next_kernel_pid: FIRST_KERNEL_PID,
             counts: Counts::default(),
+            throttled: BTreeMap::new(),
             warm: false,
             end: None,
             told: Vec::new(),
@@ -342,6 +350,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             wants_details: listens.details,
             details: true,
             omitted: (0, UPTIME),
+            state_told: listens.state.then(Default::default),
             smt: topology.is_smt() && machine.has(Mechanism::Smt),
             warmth: machine.has(Mechanism::CacheWarmth),
             clocks: crate::clock::Clocks::new(machine),
@@ -422,11 +431,25 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
     }
 
+    /// A queue of a group is throttled, or no more.
+    pub fn count_throttled(&mut self, tg: TgId, cpu: CpuId, on: bool) {
+        if on {
+            self.throttled.entry((tg, cpu)).or_insert(self.now);
+        } else if let Some(since) = self.throttled.remove(&(tg, cpu)) {
+            self.counts.throttled_ns += self.now.since(since).0;
+        }
+    }
+
     /// What is left of the run.
     pub fn outcome(&mut self, end: End) -> Outcome {
         self.count_busy();
         let profile = self.lines.profile.clone();
-        Outcome { end, began: self.began, time: self.now, counts: self.counts, profile }
+        let mut counts = self.counts;
+        [counts.periods, counts.throttled_periods] = self.sched.periods();
+        for &since in self.throttled.values() {
+            counts.throttled_ns += self.now.since(since).0;
+        }
+        Outcome { end, began: self.began, time: self.now, counts, profile }
     }
 
     /// Handles events until the run ends.
@@ -465,7 +488,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             if self.tasks.len() > limits.tasks {
                 return self.too_many_tasks(limits.tasks);
             }
-            let Some((time, event)) = self.queue.pop() else { return self.nothing_left() };
+            let Some((time, event)) = self.queue.pop() else { return self.nothing_left(limits.until) };
             if time > limits.until {
                 self.queue.push(time, event);
                 self.now = limits.until;
@@ -482,6 +505,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             }
             if self.memory.is_dirty() {
                 self.share_bandwidth();
+            }
+            if self.state_told.is_some() {
+                self.tell_state(CpuId(0));
             }
         }
     }
@@ -523,9 +549,17 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
     }
 
-    /// The queue is empty: all is done, or all wait for each other.
-    fn nothing_left(&self) -> End {
-        if self.foreground == 0 { End::Done } else { self.deadlock() }
+    /// The queue is empty: all is done, or all wait for each other; of a workload with a duration until that is over.
+    fn nothing_left(&mut self, until: Time) -> End {
+        match self.foreground {
+            0 => End::Done,
+            // What is to last so long lasts so long, whoever still waits.
+            _ if self.workload.duration.is_some() => {
+                self.now = until;
+                End::Duration
+            }
+            _ => self.deadlock(),
+        }
     }
 
     /// The task a CPU runs.

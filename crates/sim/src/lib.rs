@@ -52,6 +52,7 @@ mod sources;
 mod stopper;
 mod switch;
 mod task;
+mod tell_state;
 mod tick;
 mod turns;
 mod wait;

@@ -105,6 +105,12 @@ pub struct Counts {
     pub ipis: u64,
     /// Ticks.
     pub ticks: u64,
+    /// Periods of groups with a quota that are over, of all groups together.
+    pub periods: u64,
+    /// Those in which a CPU was throttled.
+    pub throttled_periods: u64,
+    /// Time that queues of groups were throttled, of all CPUs together, ns.
+    pub throttled_ns: u64,
 }
 
 /// What is left of a run besides its trace.

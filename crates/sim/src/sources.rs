@@ -57,7 +57,13 @@ impl<S: Scheduler> Engine<'_, S> {
         self.take_time(cpu, soft);
         self.emit_irq_exit(cpu, source, hard, soft);
         self.irq_return(cpu, hit);
-        if self.pending == 0 && self.nr_busy == 0 && self.foreground > 0 && !self.somebody_is_awake() {
+        let lasts = self.workload.duration.is_some();
+        if !lasts
+            && self.pending == 0
+            && self.nr_busy == 0
+            && self.foreground > 0
+            && !self.somebody_is_awake()
+        {
             self.end = Some(self.deadlock());
         }
     }

@@ -15,6 +15,7 @@
 
 use std::fmt;
 
+use crate::interval::t_two_sided;
 use crate::{Direction, Interval, Paired};
 
 /// What a comparison found.
@@ -51,6 +52,12 @@ pub struct Judge {
     pub pairs_min: usize,
 }
 
+/// A change smaller than this fraction, which prints as 0.000 %, is none, however sure it is.
+const NO_CHANGE: f64 = 5e-6;
+
+/// More pairs than this are no advice.
+const PAIRS_ADVISED_MAX: usize = 100_000;
+
 impl Default for Judge {
     fn default() -> Judge {
         Judge { negligible: 0.05, pairs_min: 3 }
@@ -64,6 +71,11 @@ impl Judge {
             return Verdict::TooFewRuns;
         }
         // Without a baseline there is no relative change; a plain difference still has a sign.
+        if paired.change.is_some_and(|change| change.abs() < NO_CHANGE)
+            && paired.interval.is_some_and(|i| i.within(Interval::around(0.0, self.negligible)))
+        {
+            return Verdict::NoDifference;
+        }
         let interval = paired.interval.or(paired.difference.map(|d| d.interval));
         let Some(interval) = interval else {
             return Verdict::TooFewRuns;
@@ -81,6 +93,22 @@ impl Judge {
         } else {
             Verdict::TooFewRuns
         }
+    }
+
+    /// About how many pairs would give an answer, if runs go on to scatter as those that there are and the change is what
+    /// it seems to be. None if nobody can say: of one pair, or where there is no relative change.
+    pub fn pairs_needed(&self, paired: &Paired, confidence: f64) -> Option<usize> {
+        let (interval, change) = (paired.interval?, paired.change?);
+        // Either the interval comes to leave out zero, or it comes to fit into what does not matter.
+        let target = change.abs().max(self.negligible - change.abs());
+        let half = (interval.high - interval.low) / 2.0;
+        let width = |n: usize| t_two_sided(confidence, n - 1) / (n as f64).sqrt();
+        let spread = half / width(paired.n);
+        let mut n = paired.n.max(self.pairs_min);
+        while spread * width(n) >= target && n < PAIRS_ADVISED_MAX {
+            n += 1 + n / 16;
+        }
+        (n < PAIRS_ADVISED_MAX).then_some(n)
     }
 }
 
@@ -115,6 +143,26 @@ mod tests {
         check(&[(20.0, 10.0); 2], Direction::Lower, "too few runs");
         check(&[(20.0, 10.0); 3], Direction::Lower, "better");
         check(&[], Direction::Lower, "too few runs");
+    }
+
+    #[test]
+    fn nothing_is_better_by_nothing() {
+        check(&[(1e6, 1e6 + 1.0), (1e6, 1e6 + 1.0), (1e6, 1e6 + 1.0)], Direction::Lower, "no difference");
+        check(&[(1e6, 1e6 + 9.0), (1e6, 1e6 + 9.0), (1e6, 1e6 + 9.0)], Direction::Lower, "worse");
+    }
+
+    #[test]
+    fn so_many_runs_as_are_advised_would_do() {
+        // Noise of 20 %, a change of 10 %.
+        let pairs: Vec<(f64, f64)> =
+            (0..2000).map(|i| (100.0, 110.0 + [-20.0, 20.0, -15.0, 15.0][i % 4])).collect();
+        let of = |n: usize| Paired::new(&pairs[..n], Direction::Lower, 0.95);
+        let judge = Judge::default();
+        assert_eq!(judge.verdict(&of(8), Direction::Lower), Verdict::TooFewRuns);
+        let advised = judge.pairs_needed(&of(8), 0.95).unwrap();
+        assert!((10..40).contains(&advised), "{advised}");
+        assert_eq!(judge.verdict(&of(advised), Direction::Lower), Verdict::Worse);
+        assert_eq!(judge.pairs_needed(&of(1), 0.95), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use schedlab_units::{Pid, Time};
 use crate::comm::{Comm, Label};
 use crate::decision::{Affinity, Balance, Group, Name, Pick, Placement, Preemption};
 use crate::flags::Flags;
+use crate::kernel_state::State;
 use crate::state::TaskState;
 use crate::unknown::Unknown;
 
@@ -168,6 +169,8 @@ pub enum Kind {
     Affinity(Box<Affinity>),
     /// What a control group is given.
     Group(Box<Group>),
+    /// A value of the scheduler's state that changed.
+    State(Box<State>),
     /// A tracepoint or probe outside this vocabulary.
     Unknown(Unknown),
 }
@@ -298,8 +301,14 @@ impl Kind {
             Kind::Pick(_) => "schedlab_pick",
             Kind::Affinity(_) => "schedlab_affinity",
             Kind::Group(_) => "schedlab_group",
+            Kind::State(state) => state.point,
             Kind::Unknown(unknown) => unknown.name(),
         }
+    }
+
+    /// Whether this tells state, which a sink has to ask for.
+    pub fn is_state(&self) -> bool {
+        matches!(self, Kind::State(_))
     }
 
     /// Whether this explains a decision, which a sink has to ask for.

@@ -322,6 +322,7 @@ impl Kind {
                 field("value", Value::Int(*value));
             }
             Kind::Print(text) => field("text", Value::text(text)),
+            Kind::State(state) => state.fields(&mut field),
             Kind::Unknown(unknown) => field("text", Value::text(unknown.text())),
             kind => crate::args::visit(kind, &mut field),
         }

@@ -6,6 +6,7 @@
 
 use crate::decision::Decided;
 use crate::event::Event;
+use crate::kernel_state::State;
 use crate::read::Lost;
 use schedlab_units::Time;
 
@@ -43,6 +44,11 @@ pub trait Sink {
 
     /// Hears how many details were left out since it last heard, and when the last of them was.
     fn omitted(&mut self, _number: u64, _last: Time) {}
+
+    /// Whether to tell the scheduler's state as it changes; that takes much time.
+    fn wants_state(&self) -> bool {
+        false
+    }
 
     /// Whether any event is wanted at all.
     fn enabled(&self) -> bool {
@@ -110,6 +116,10 @@ impl<S: Sink + ?Sized> Sink for &mut S {
         (**self).omitted(number, last);
     }
 
+    fn wants_state(&self) -> bool {
+        (**self).wants_state()
+    }
+
     fn enabled(&self) -> bool {
         (**self).enabled()
     }
@@ -146,6 +156,10 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
 
     fn omitted(&mut self, number: u64, last: Time) {
         (**self).omitted(number, last);
+    }
+
+    fn wants_state(&self) -> bool {
+        (**self).wants_state()
     }
 
     fn enabled(&self) -> bool {
@@ -189,6 +203,10 @@ impl<S: Sink> Sink for Option<S> {
         if let Some(sink) = self {
             sink.omitted(number, last);
         }
+    }
+
+    fn wants_state(&self) -> bool {
+        self.as_ref().is_some_and(S::wants_state)
     }
 
     fn enabled(&self) -> bool {
@@ -243,6 +261,10 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
         self.1.omitted(number, last);
     }
 
+    fn wants_state(&self) -> bool {
+        self.0.wants_state() || self.1.wants_state()
+    }
+
     fn enabled(&self) -> bool {
         self.0.enabled() || self.1.enabled()
     }
@@ -250,7 +272,9 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
 
 /// A decision goes only to the sink that wants it, whoever else is listening.
 fn offer(sink: &mut impl Sink, event: &Event) {
-    if sink.enabled() && (!event.kind.is_decision() || sink.wants_decisions()) {
+    let wanted = (!event.kind.is_decision() || sink.wants_decisions())
+        && (!event.kind.is_state() || sink.wants_state());
+    if sink.enabled() && wanted {
         sink.event(event);
     }
 }
@@ -305,6 +329,11 @@ impl<S: Sink> Sink for Filter<S> {
     fn wants_decisions(&self) -> bool {
         let decisions = ["schedlab_placement", "schedlab_balance", "schedlab_preemption", "schedlab_pick"];
         self.inner.wants_decisions() && decisions.iter().any(|name| self.passes(name))
+    }
+
+    /// State is told only to who names it.
+    fn wants_state(&self) -> bool {
+        !self.patterns.is_empty() && State::NAMES.iter().any(|name| self.passes(name))
     }
 
     fn enabled(&self) -> bool {
@@ -373,6 +402,14 @@ mod tests {
         feed(&mut tee);
         assert_eq!(tee.0.len(), 3);
         assert_eq!(seen, ["cpu_idle", "sched_wake_idle_without_ipi"]);
+    }
+
+    #[test]
+    fn state_is_told_only_to_who_names_it() {
+        assert!(Filter::new(["sched_switch", "pelt_*"], Vec::new()).wants_state());
+        assert!(!Filter::new(["sched_switch"], Vec::new()).wants_state());
+        assert!(!Filter::new([], Vec::new()).wants_state());
+        assert!(!Tee(Vec::new(), Vec::new()).wants_state());
     }
 
     #[test]

@@ -237,6 +237,14 @@ fn measure_text(w: &Workload, measure: &Measure, out: &mut String) -> fmt::Resul
             writeln!(out, "from the first {} to the last {}", label(from), label(to))
         }
         MeasureRule::Spans { from, to } => writeln!(out, "each {} to the next {}", label(from), label(to)),
+        MeasureRule::SpanAt { from, to, permille } => {
+            writeln!(
+                out,
+                "of each {} to the next {} what {permille} of 1000 do not exceed",
+                label(from),
+                label(to)
+            )
+        }
         MeasureRule::BestRate { from, to, amount, skip } => {
             writeln!(
                 out,

@@ -4,6 +4,7 @@
 //! an rt-app file. A list where a parameter has one value gives a row for each:
 //! `clients = [1, 2, 4]`. The grammar is in `docs/scenarios.md`.
 
+mod common;
 mod inline;
 mod names;
 mod node;
@@ -11,6 +12,8 @@ mod objects;
 mod op;
 mod program;
 mod words;
+
+use common::Common;
 
 use crate::error::quoted;
 use crate::models::Model;
@@ -71,8 +74,32 @@ impl WorkloadRead {
 
 /// A model with the lists that its parameters were given.
 struct Swept {
-    model: Model,
+    model: Tuned,
     axes: Vec<Axis>,
+}
+
+/// A model, and what all its tasks are given.
+#[derive(Clone)]
+struct Tuned {
+    model: Model,
+    common: Common,
+}
+
+impl Tuned {
+    /// Sets a parameter of the model, or else one that all models have.
+    fn set(&mut self, name: &str, value: &ParamValue) -> Option<Result<(), String>> {
+        self.model.set(name, value).or_else(|| self.common.set(name, value))
+    }
+
+    fn add(&self, w: &mut WorkloadBuilder, group: Option<&str>, background: bool) -> Result<(), String> {
+        let first = w.next_task();
+        if background {
+            self.model.add_in_background(w);
+        } else {
+            self.model.add(w);
+        }
+        self.common.give(w, first, group)
+    }
 }
 
 /// A parameter with its values.
@@ -82,9 +109,9 @@ struct Axis {
 }
 
 fn rows_of_model(table: &Object, entry: &Entry) -> Result<Vec<WorkloadRow>, WorkloadError> {
-    let main = swept(table, entry, &["name", "duration", "with"])?;
+    let main = swept(table, entry, &["name", "duration", "with", "group"])?;
     let background = background(table)?;
-    let name = table.string("name")?.unwrap_or(main.model.name()).to_string();
+    let name = table.string("name")?.unwrap_or(main.model.model.name()).to_string();
     let duration = duration(table)?;
     let mut rows = Vec::new();
     // The last axis turns fastest, as in nested loops written in file order.
@@ -102,8 +129,8 @@ fn rows_of_model(table: &Object, entry: &Entry) -> Result<Vec<WorkloadRow>, Work
         let mut w = WorkloadBuilder::new(name.clone());
         let mut picks = picks.into_iter();
         let main = main.picked(&mut picks);
-        let others: Vec<Model> = background.iter().map(|other| other.picked(&mut picks)).collect();
-        for model in others.iter().chain([&main]) {
+        let others: Vec<Tuned> = background.iter().map(|other| other.picked(&mut picks)).collect();
+        for model in others.iter().map(|tuned| &tuned.model).chain([&main.model]) {
             let tasks = model.nr_tasks();
             if tasks > u64::from(TASKS_MAX) {
                 let why = format!(
@@ -113,9 +140,13 @@ fn rows_of_model(table: &Object, entry: &Entry) -> Result<Vec<WorkloadRow>, Work
                 return Err(table.file.bad(entry.value.at, "model", why));
             }
         }
-        main.add(&mut w);
+        let bad = |why: String| table.file.bad(entry.at, "model", why);
+        // A model runs in the one group that is described, unless it says where.
+        let described = groups(table, &mut w)?;
+        let group = if let [one] = &described[..] { Some(one.as_str()) } else { None };
+        main.add(&mut w, group, false).map_err(bad)?;
         for other in others {
-            other.add_in_background(&mut w);
+            other.add(&mut w, None, true).map_err(bad)?;
         }
         if let Some(duration) = duration {
             w.stop_after(duration);
@@ -128,7 +159,7 @@ fn rows_of_model(table: &Object, entry: &Entry) -> Result<Vec<WorkloadRow>, Work
 
 impl Swept {
     /// The model with one value for each of its axes.
-    fn picked(&self, picks: &mut impl Iterator<Item = usize>) -> Model {
+    fn picked(&self, picks: &mut impl Iterator<Item = usize>) -> Tuned {
         let mut model = self.model.clone();
         for (axis, pick) in self.axes.iter().zip(picks) {
             let set = model.set(&axis.name, &axis.values[pick]);
@@ -162,7 +193,7 @@ fn swept(table: &Object, name: &Entry, others: &[&str]) -> Result<Swept, Workloa
         let known = quoted(Model::NAMES.iter().copied());
         file.bad(name.value.at, "model", format!("there is no model \"{text}\"; there are {known}"))
     })?;
-    let mut swept = Swept { model, axes: Vec::new() };
+    let mut swept = Swept { model: Tuned { model, common: Common::default() }, axes: Vec::new() };
     for entry in table.entries {
         let key = entry.key.as_str();
         if key == "model" || others.contains(&key) {
@@ -190,9 +221,9 @@ fn swept(table: &Object, name: &Entry, others: &[&str]) -> Result<Swept, Workloa
                 Some(Ok(())) => read.push(param),
                 Some(Err(why)) => return Err(file.bad(value.at, key, why)),
                 None => {
-                    let params = swept.model.params();
-                    let known: Vec<&str> =
-                        params.iter().map(|p| p.name).chain(others.iter().copied()).collect();
+                    let params = swept.model.model.params();
+                    let known = params.iter().map(|p| p.name).chain(Common::KEYS.iter().copied());
+                    let known: Vec<&str> = known.chain(others.iter().copied()).collect();
                     return Err(table.unknown(entry, &known));
                 }
             }
@@ -201,7 +232,20 @@ fn swept(table: &Object, name: &Entry, others: &[&str]) -> Result<Swept, Workloa
             swept.axes.push(Axis { name: key.to_string(), values: read });
         }
     }
+    // What one key may be was asked as it was read; here it is asked whether they fit each other.
+    let attr = swept.model.common.attr();
+    attr.map_err(|why| file.bad(name.at, "policy", why))?;
     Ok(swept)
+}
+
+/// The groups that are described: their paths.
+fn groups(table: &Object, w: &mut WorkloadBuilder) -> Result<Vec<String>, WorkloadError> {
+    let mut names = names::Names::new(w);
+    let entries = table.entries_of("group")?;
+    for entry in &entries {
+        objects::group(table.file, entry, &mut names)?;
+    }
+    Ok(entries.iter().map(|entry| entry.key.clone()).collect())
 }
 
 fn duration(table: &Object) -> Result<Option<schedlab_units::Duration>, WorkloadError> {

@@ -6,37 +6,49 @@
 
 pub mod barrier;
 pub mod batch;
+pub mod copies;
 pub mod dbench;
+pub mod events;
 pub mod fork_storm;
 pub mod hackbench;
 pub mod hogs;
 pub mod io;
 pub mod kernbench;
+pub mod netperf;
 pub mod oltp;
 pub mod periodic;
 pub mod ping;
 pub mod pipes;
+pub mod schbench;
 pub mod sleepers;
+pub mod spawn;
 pub mod spinners;
 pub mod stream;
 pub mod sysbench;
+pub mod token;
 
 pub use barrier::Barrier;
 pub use batch::Batch;
+pub use copies::Copies;
 pub use dbench::Dbench;
+pub use events::Events;
 pub use fork_storm::ForkStorm;
 pub use hackbench::Hackbench;
 pub use hogs::Hogs;
 pub use io::{DeviceKind, Io};
 pub use kernbench::Kernbench;
+pub use netperf::Netperf;
 pub use oltp::Oltp;
 pub use periodic::Periodic;
 pub use ping::Ping;
 pub use pipes::Pipes;
+pub use schbench::Schbench;
 pub use sleepers::Sleepers;
+pub use spawn::Spawn;
 pub use spinners::Spinners;
 pub use stream::Stream;
 pub use sysbench::Sysbench;
+pub use token::Token;
 
 use crate::{ParamInfo, ParamValue, Workload, WorkloadBuilder, WorkloadError};
 
@@ -108,8 +120,12 @@ models! {
     Barrier,
     /// A parallel program in phases.
     Batch,
+    /// Copies of a program bound by memory.
+    Copies,
     /// dbench on XFS.
     Dbench,
+    /// sysbench cpu and threads.
+    Events,
     /// Short-lived children.
     ForkStorm,
     /// hackbench.
@@ -122,33 +138,43 @@ models! {
     Kernbench,
     /// A database whose storage is across a network.
     Oltp,
+    /// netperf and tbench.
+    Netperf,
     /// cyclictest.
     Periodic,
     /// A ping flood.
     Ping,
     /// hackbench's pattern as recorded.
     Pipes,
+    /// schbench.
+    Schbench,
     /// schbench's pattern as recorded.
     Sleepers,
+    /// Forks one after the other.
+    Spawn,
     /// New threads that spin.
     Spinners,
     /// STREAM.
     Stream,
     /// sysbench on PostgreSQL.
     Sysbench,
+    /// Pairs and their pipes.
+    Token,
 }
 
 impl Model {
     /// About how many tasks it makes, as far as its parameters multiply them.
     pub fn nr_tasks(&self) -> u64 {
-        const COUNTS: [&str; 12] = [
+        const COUNTS: [&str; 14] = [
             "clients",
+            "copies",
             "groups",
             "hogs",
             "instances",
             "jobs",
             "messengers",
             "pairs",
+            "parents",
             "readers",
             "threads",
             "users",

@@ -441,6 +441,8 @@ pub enum Test {
     Differs,
     /// The word is smaller.
     Less,
+    /// The word is greater.
+    Greater,
 }
 
 impl Test {
@@ -450,6 +452,7 @@ impl Test {
             Test::Equal => word == value,
             Test::Differs => word != value,
             Test::Less => word < value,
+            Test::Greater => word > value,
         }
     }
 }

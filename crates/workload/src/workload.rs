@@ -340,6 +340,15 @@ pub enum MeasureRule {
         /// Ends it.
         to: LabelId,
     },
+    /// A percentile of the same.
+    SpanAt {
+        /// Begins a span.
+        from: LabelId,
+        /// Ends it.
+        to: LabelId,
+        /// How many of 1000 spans are no longer.
+        permille: u16,
+    },
     /// `amount` by the shortest span, in units of 10^6 per second, the first `skip` spans left out.
     BestRate {
         /// Begins a span.
@@ -372,6 +381,7 @@ impl MeasureRule {
         let (one, other) = match self {
             MeasureRule::Elapsed { from, to }
             | MeasureRule::Spans { from, to }
+            | MeasureRule::SpanAt { from, to, .. }
             | MeasureRule::BestRate { from, to, .. } => (from, Some(to)),
             MeasureRule::Rate { label } | MeasureRule::Whole { label, .. } => (label, None),
         };

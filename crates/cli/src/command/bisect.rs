@@ -23,6 +23,7 @@ pub fn run(args: &Bisect) -> Result<Status, Error> {
     let what = What {
         scenario: file,
         machine: args.machine.clone(),
+        set: Vec::new(),
         limit: args.limit,
         seed: args.seed,
         without: None,

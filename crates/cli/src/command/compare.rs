@@ -1,64 +1,113 @@
-//! `schedlab compare` and `schedlab run`: a scenario under its kernels.
+//! `schedlab compare` and `schedlab run`: what is measured, side by side.
+
+mod page;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use schedlab::html::{Page, ROOM};
-use schedlab::pages::{self, Picture};
-use schedlab::report::{Comparison, Options, Stat, render};
-use schedlab::sched::Kernel;
-use schedlab::{Judgement, Results, Scenario, What};
+use schedlab::attribute::Account;
+use schedlab::figures::{self, Asked};
+use schedlab::report::{Comparison, Options, Stat, Table, render};
+use schedlab::{Experiment, Judgement, Results, What};
 use serde_json::{Value, json};
 
-use schedlab::units::Time;
-
 use crate::args::{Compare, TableFormat};
+use crate::compared::{self, Compared};
 use crate::error::{Error, Status};
 use crate::output;
 use crate::progress::Progress;
-use crate::scenario;
+use crate::width::width;
+
+pub use page::pictures;
 
 /// Runs a scenario under all its kernels and prints their tables side by side.
 pub fn compare(args: &Compare) -> Result<Status, Error> {
-    let scenario = load(args)?;
-    if scenario.kernels.len() < 2 {
-        let who = if args.kernel.is_empty() { &scenario.file } else { "--kernel" };
+    if is_list(args) {
+        return list();
+    }
+    refuse_input(args)?;
+    let compared = compared::load(args, true)?;
+    let experiment = &compared.experiment;
+    if experiment.columns.len() < 2 {
+        let file = &experiment.base().file;
+        if compared.recorded.is_some() {
+            return Err(Error::new(format!("{file} is one recording; compare needs two: name another")));
+        }
+        let who = if args.kernel.is_empty() { file } else { "--kernel" };
         return Err(Error::new(format!(
-            "{who} names one kernel; compare needs two: give --kernel v6.12,v6.12+NO_SIS_UTIL"
+            "{who} names one kernel; compare needs two: give --kernel v6.12,v6.12+NO_SIS_UTIL, vary a parameter, as in \
+             --vary workload.groups=1,4, or name another scenario"
         )));
     }
-    run_and_print(args, &scenario)
+    if let Some(alike) = experiment.alike().into_iter().next() {
+        return Err(Error::new(format!("{alike}, so there is nothing to compare; take one of them away")));
+    }
+    if args.attribute {
+        return account(args, experiment);
+    }
+    run_and_print(args, compared)
 }
 
 /// Runs a scenario under one kernel: the one given, or its last.
 pub fn run(args: &Compare) -> Result<Status, Error> {
-    let mut scenario = load(args)?;
+    if is_list(args) {
+        return list();
+    }
     if args.kernel.len() > 1 {
         return Err(Error::new("run takes one kernel; `schedlab compare` takes several"));
     }
-    scenario.kernels.drain(..scenario.kernels.len() - 1);
+    if !args.vary.is_empty()
+        || !args.more.is_empty()
+        || args.pairwise
+        || args.attribute
+        || args.until_sure.is_some()
+    {
+        return Err(Error::new(
+            "run has one column: --vary, --pairwise, --attribute, --until-sure and more scenarios are for `schedlab compare`",
+        ));
+    }
+    refuse_input(args)?;
+    let mut compared = compared::load(args, false)?;
+    let columns = &mut compared.experiment.columns;
+    columns.drain(..columns.len() - 1);
+    let scenario = &mut columns[0].scenario;
     // Changes are against a baseline that is not run; placements can still be judged.
     scenario.expect.retain(|e| {
         matches!(e.what, What::Forks(_)) && e.kernel.as_ref().is_none_or(|k| k == &scenario.kernels[0].name)
     });
-    run_and_print(args, &scenario)
+    run_and_print(args, compared)
 }
 
-fn load(args: &Compare) -> Result<Scenario, Error> {
+/// The output is none of what is read.
+fn refuse_input(args: &Compare) -> Result<(), Error> {
+    let read: Vec<&Path> = std::iter::once(&args.what.scenario).chain(&args.more).map(Path::new).collect();
     for output in [&args.output, &args.html] {
-        output::refuse_input(output.as_deref(), &[Path::new(&args.what.scenario)])?;
+        output::refuse_input(output.as_deref(), &read)?;
     }
-    let mut scenario = scenario::load(&args.what)?;
-    if !args.kernel.is_empty() {
-        scenario.kernels = args.kernel.iter().map(|k| scenario::named_kernel(k)).collect::<Result<_, _>>()?;
-        // What the file expects was said about other kernels.
-        scenario.expect.clear();
-    } else {
-        scenario.kernels.iter().for_each(scenario::tell_stand_in);
-    }
-    if let Some(runs) = args.runs {
-        scenario.runs = checked(runs)?;
-    }
-    Ok(scenario)
+    Ok(())
+}
+
+fn is_list(args: &Compare) -> bool {
+    args.metric.iter().any(|name| name == "list")
+}
+
+/// Lists the figures that can be asked for.
+fn list() -> Result<Status, Error> {
+    output::print(|out| {
+        for figure in figures::FIGURES {
+            let unit = match figure.unit {
+                "ns" => "time",
+                unit => unit,
+            };
+            writeln!(out, "{:<18}{:<6}{}", figure.name, unit, figure.about)?;
+        }
+        writeln!(
+            out,
+            "\nA scenario's own measures are printed first. NAME:KIND is of one kind of task alone."
+        )
+    })?;
+    Ok(Status::Done)
 }
 
 /// So many runs, if there can be.
@@ -67,153 +116,419 @@ pub fn checked(runs: u32) -> Result<u32, Error> {
     Ok(runs)
 }
 
-fn run_and_print(args: &Compare, scenario: &Scenario) -> Result<Status, Error> {
-    let progress = Progress::new(&scenario.rows[0].workload.name);
-    let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
-    drop(progress);
-    for note in results.unmeasured(scenario) {
+/// Runs until there are so many of each, and prints what is done if it is interrupted.
+struct Runner<'a> {
+    args: &'a Compare,
+    stop: Arc<AtomicBool>,
+}
+
+impl<'a> Runner<'a> {
+    fn new(args: &'a Compare) -> Runner<'a> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = stop.clone();
+        output::on_interrupt(move || {
+            if asked.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+            eprintln!(
+                "schedlab: runs that are under way are finished, then what is done is printed; Ctrl-C again ends at once"
+            );
+        });
+        Runner { args, stop }
+    }
+
+    fn extend(&self, experiment: &Experiment, results: &mut Results, runs: u32) -> Result<(), Error> {
+        let progress = Progress::new(experiment.workload());
+        let goes_on = || !self.stop.load(Ordering::Relaxed);
+        experiment.extend(results, runs, self.args.threads, true, goes_on, |done, total| {
+            progress.at(done, total)
+        })?;
+        Ok(())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// The tables of an experiment.
+struct Tables {
+    /// What the workload measures itself.
+    measures: Table,
+    /// What every run has.
+    figures: Table,
+    notes: Vec<String>,
+}
+
+fn tables(args: &Compare, experiment: &Experiment, results: &Results) -> Result<Tables, Error> {
+    let mut notes = results.unmeasured(experiment);
+    let mut asked: Vec<Asked> = Vec::new();
+    let measures = results.table(experiment);
+    for name in &args.metric {
+        // A measure of the workload may be asked for by its name; all of them are printed.
+        if !measures.metrics().iter().any(|metric| &metric.name == name) {
+            asked.extend(Asked::parse(name)?);
+        }
+    }
+    if args.metric.is_empty() {
+        asked = figures::usual(experiment, results);
+    }
+    let (figures, without) = figures::table(experiment, results, &asked);
+    if !args.metric.is_empty() {
+        notes.extend(without);
+    }
+    Ok(Tables { measures, figures, notes })
+}
+
+fn options(args: &Compare) -> Result<Options, Error> {
+    Ok(Options { rule: args.rule.parse().map_err(|e| Error::new(format!("{e}")))?, ..Options::default() })
+}
+
+/// Runs that would do for what is looked at: the measures, or the figures that were asked for; none if there are enough.
+fn needed(tables: &Tables, args: &Compare, options: Options) -> Option<u32> {
+    let is_measured = tables.measures.metrics().iter().any(|metric| !metric.rows().is_empty());
+    let looked_at = match is_measured && args.metric.is_empty() {
+        true => vec![&tables.measures],
+        false => vec![&tables.measures, &tables.figures],
+    };
+    let mut most = None;
+    for table in looked_at {
+        let comparison = Comparison::new(table, options);
+        let cells = comparison.metrics.iter().flat_map(|m| &m.rows).flat_map(|row| &row.cells[1..]);
+        for cell in cells.filter(|cell| cell.paired.n > 0) {
+            if cell.verdict == schedlab::report::Verdict::TooFewRuns {
+                let pairs = cell.pairs_needed.unwrap_or(2 * cell.paired.n).max(cell.paired.n + 1);
+                most = most.max(Some(pairs as u32));
+            }
+        }
+    }
+    most
+}
+
+fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
+    let Compared { experiment, recorded } = compared;
+    let options = options(args)?;
+    let runner = Runner::new(args);
+    // What is asked for wrongly is said before anything runs.
+    args.metric.iter().try_for_each(|name| {
+        let measures =
+            experiment.columns.iter().flat_map(|c| &c.scenario.rows).flat_map(|r| &r.workload.measures);
+        let is_measure = measures.into_iter().any(|measure| &measure.name == name);
+        if is_measure { Ok(()) } else { Asked::parse(name).map(drop) }
+    })?;
+    let is_recorded = recorded.is_some();
+    if is_recorded && args.html.is_some() {
+        return Err(Error::new(
+            "--html shows what is run; `schedlab diff A B --html` makes a page of two recordings",
+        ));
+    }
+    let mut results = recorded.unwrap_or_else(|| experiment.nothing());
+    let mut runs = experiment.base().runs;
+    if !is_recorded {
+        runner.extend(&experiment, &mut results, runs)?;
+    }
+    let mut found = tables(args, &experiment, &results)?;
+    if let Some(most) = args.until_sure {
+        let most = checked(most)?;
+        while let Some(needed) = needed(&found, args, options).filter(|_| runs < most && !runner.is_stopped())
+        {
+            // An estimate from few runs is a poor one: not more than four times as many at once.
+            runs = needed.clamp(runs + 1, 4 * runs).min(most);
+            runner.extend(&experiment, &mut results, runs)?;
+            found = tables(args, &experiment, &results)?;
+        }
+        if needed(&found, args, options).is_some() {
+            found.notes.push(format!("after {runs} runs of each some figures still have too few"));
+        }
+    }
+    let done: usize = results.runs.iter().flatten().map(Vec::len).sum();
+    if done == 0 {
+        return Ok(Status::Interrupted);
+    }
+    if runner.is_stopped() {
+        found.notes.push(format!("interrupted: {done} runs are done"));
+    }
+    let machine = &experiment.base().machine;
+    if !is_recorded
+        && machine.idle.states().is_empty()
+        && machine.name().starts_with(|c: char| c.is_ascii_digit())
+    {
+        let colon = if machine.name().contains(':') { ',' } else { ':' };
+        found.notes.push(format!(
+            "{0} is of no class of hardware, so its idle CPUs have no idle states; {0}{colon}class=zen3 gives it those of one \
+             (machines/class has them all)",
+            machine.name()
+        ));
+    }
+    for note in &found.notes {
         eprintln!("schedlab: note: {note}");
     }
-    let options =
-        Options { rule: args.rule.parse().map_err(|e| Error::new(format!("{e}")))?, ..Options::default() };
-    let comparison = Comparison::new(&results.table(scenario), options);
-    let judgements = scenario.judge(&results, &comparison);
-    let parts = if args.format == TableFormat::Text { parts(scenario)? } else { String::new() };
+    let printed = Printed::new(args, &experiment, &results, &found, options);
+    let is_explained = args.format == TableFormat::Text && !is_recorded && !runner.is_stopped();
+    let parts = if is_explained { page::parts(&experiment)? } else { String::new() };
     let text = match args.format {
         TableFormat::Json => {
-            let value = as_json(scenario, &results, &comparison, &judgements);
-            serde_json::to_string_pretty(&value).expect("JSON of plain data") + "\n"
+            serde_json::to_string_pretty(&printed.json()).expect("JSON of plain data") + "\n"
         }
-        TableFormat::Csv => render::csv(&comparison),
-        TableFormat::Md => render::markdown(&comparison),
-        TableFormat::Text => as_text(scenario, &results, &comparison, &judgements) + &parts,
+        TableFormat::Csv => printed.csv(),
+        TableFormat::Md => {
+            let tables =
+                [&printed.comparison, &printed.figures].into_iter().filter(|c| !c.metrics.is_empty());
+            tables.map(render::markdown).collect::<Vec<_>>().join("\n")
+        }
+        TableFormat::Text => printed.text(args) + &parts,
     };
     output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
     if let Some(path) = &args.html {
-        let page = page(scenario, &results, &comparison, &judgements)?;
+        let page = page::page(&experiment, &results, printed.shown(), &printed.judgements)?;
         output::write(Some(path), |out| page.write(out))?;
     }
-    Ok(if judgements.iter().all(|j| j.met) { Status::Done } else { Status::Missed })
+    Ok(match () {
+        () if runner.is_stopped() => Status::Interrupted,
+        () if printed.judgements.iter().all(|j| j.met) => Status::Done,
+        () => Status::Missed,
+    })
 }
 
-/// The comparison as a page, with the first run of the row that changes most to look at.
-pub fn page(
-    scenario: &Scenario,
-    results: &Results,
-    comparison: &Comparison,
-    judgements: &[Judgement],
-) -> Result<Page, Error> {
-    let row = pages::telling_row(scenario.rows.iter().map(|row| row.key.as_str()), comparison);
-    let counts = &results.perf_stats(scenario)[row * scenario.kernels.len()..][..scenario.kernels.len()];
-    Ok(pages::compare(pages::Compared {
-        story: &scenario.story,
-        comparison,
-        samples: &results.table(scenario),
-        judgements,
-        because: schedlab::because(scenario, results),
-        row: &scenario.rows[row].key,
-        runs: &results.runs[row],
-        counts,
-        pictures: pictures(scenario, row)?,
-    }))
+/// All that is printed.
+struct Printed<'a> {
+    experiment: &'a Experiment,
+    results: &'a Results,
+    comparison: Comparison,
+    figures: Comparison,
+    /// Columns against others than the first, measures and figures of each pair.
+    pairs: Vec<[Comparison; 2]>,
+    judgements: Vec<Judgement>,
 }
 
-/// The first run of a row under the first and the last kernel, to look at side by side.
-pub fn pictures(scenario: &Scenario, row: usize) -> Result<Vec<Picture>, Error> {
-    let last = scenario.kernels.last().filter(|_| scenario.kernels.len() > 1);
-    let kernels: Vec<&Kernel> = scenario.kernels.first().into_iter().chain(last).collect();
-    let room = ROOM / kernels.len().max(1);
-    let picture = |kernel: &&Kernel| -> Result<Picture, Error> {
-        Ok(pages::picture(scenario, kernel, &scenario.rows[row], room)?)
-    };
-    kernels.iter().map(picture).collect()
-}
-
-/// Where kernels part from the first, if any of them is a tree: in the first run of the first row.
-fn parts(scenario: &Scenario) -> Result<String, Error> {
-    let mut text = String::new();
-    let (base, others) = scenario.kernels.split_first().expect("a scenario has a kernel");
-    let trees = |kernel: &Kernel| kernel.name.starts_with("tree:");
-    for other in others.iter().filter(|other| trees(base) || trees(other)) {
-        let found = schedlab::parting::parting(scenario, &scenario.rows[0], [base, other])?;
-        let Some(found) = found else {
-            text.push_str(&format!("parts  {} never parts from {}\n", other.name, base.name));
-            continue;
+impl<'a> Printed<'a> {
+    fn new(
+        args: &Compare,
+        experiment: &'a Experiment,
+        results: &'a Results,
+        tables: &Tables,
+        options: Options,
+    ) -> Printed<'a> {
+        let compared = |table: &Table| match args.format {
+            // What a script reads has the same unit in every run.
+            TableFormat::Json | TableFormat::Csv => Comparison::new(table, options),
+            TableFormat::Text | TableFormat::Md => Comparison::new(&table.in_fitting_units(), options),
         };
-        let [later, others_later] = found.later;
-        text.push_str(&format!(
-            "parts  {} from {} after {} equal decisions ({later} and {others_later} follow):\n",
-            other.name, base.name, found.same
-        ));
-        for (kernel, first) in [base, other].into_iter().zip(&found.first) {
-            let told = first.as_ref().map_or("the run is over".to_string(), |first| {
-                format!("{} CPU {}  {}", Time(first.time_ns), first.cpu, first.sentence)
-            });
-            text.push_str(&format!("       {}: {told}\n", kernel.name));
+        let comparison = compared(&tables.measures);
+        let columns = if args.pairwise { experiment.columns.len() } else { 0 };
+        let pairs = (1..columns).flat_map(|base| (base + 1..columns).map(move |other| [base, other]));
+        let of_pair =
+            |pair: [usize; 2]| [&tables.measures, &tables.figures].map(|t| compared(&t.columns(&pair)));
+        let base = experiment
+            .base()
+            .under(experiment.columns.iter().map(|column| column.kernel().clone()).collect());
+        let judgements = base.judge(results, &comparison);
+        let figures = Comparison::new(&tables.figures, options);
+        let pairs = pairs.map(of_pair).collect();
+        Printed { experiment, results, comparison, figures, pairs, judgements }
+    }
+
+    fn text(&self, args: &Compare) -> String {
+        let width = width();
+        let mut text = match self.comparison.metrics.is_empty() {
+            true => format!("{}\n\n", self.comparison.title),
+            false => render::text_within(&self.comparison, &Stat::MAIL, width) + "\n",
+        };
+        let because = schedlab::because(self.experiment, self.results);
+        if !self.comparison.metrics.is_empty() {
+            // They stand under the tables as they did before there were figures of every run.
+            text.pop();
+            because.iter().for_each(|line| text.push_str(&format!("why    {line}\n")));
+            text.push('\n');
         }
+        if !self.figures.metrics.is_empty() {
+            text.push_str(&render::changes(&self.figures, width));
+        }
+        for [measures, figures] in &self.pairs {
+            for comparison in [measures, figures].into_iter().filter(|c| !c.metrics.is_empty()) {
+                text.push('\n');
+                text.push_str(&render::changes(comparison, width));
+            }
+        }
+        if text.contains("too few (~") {
+            text.push_str("(~N): about N runs would do; --until-sure makes them\n");
+        }
+        if self.comparison.metrics.is_empty() {
+            because.iter().for_each(|line| text.push_str(&format!("why    {line}\n")));
+        }
+        if args.stat {
+            for stat in self.results.perf_stats(self.experiment) {
+                text.push('\n');
+                text.push_str(&render::perf_stat(&stat));
+            }
+        }
+        if !self.judgements.is_empty() {
+            text.push('\n');
+        }
+        for judgement in &self.judgements {
+            let word = if judgement.met { "holds " } else { "missed" };
+            text.push_str(&format!("{word} {}\n", judgement.sentence));
+        }
+        text
     }
-    Ok(text)
-}
 
-fn as_text(
-    scenario: &Scenario,
-    results: &Results,
-    comparison: &Comparison,
-    judgements: &[Judgement],
-) -> String {
-    let mut text = render::text(comparison, &Stat::MAIL);
-    for line in schedlab::because(scenario, results) {
-        text.push_str(&format!("why    {line}\n"));
+    /// What a page shows: the measures, or the figures where a workload measures nothing.
+    fn shown(&self) -> &Comparison {
+        if self.comparison.metrics.is_empty() { &self.figures } else { &self.comparison }
     }
-    for stat in results.perf_stats(scenario) {
-        text.push('\n');
-        text.push_str(&render::perf_stat(&stat));
-    }
-    if !judgements.is_empty() {
-        text.push('\n');
-    }
-    for judgement in judgements {
-        let word = if judgement.met { "holds " } else { "missed" };
-        text.push_str(&format!("{word} {}\n", judgement.sentence));
-    }
-    text
-}
 
-fn as_json(
-    scenario: &Scenario,
-    results: &Results,
-    comparison: &Comparison,
-    judgements: &[Judgement],
-) -> Value {
-    let forks = |run: &schedlab::Run| -> Vec<u16> {
-        run.folds.placements.tasks.iter().map(|task| task.to.0).collect()
-    };
-    let runs: Vec<Value> = scenario
-        .rows
-        .iter()
-        .zip(&results.runs)
-        .flat_map(|(row, by_kernel)| {
-            scenario.kernels.iter().zip(by_kernel).flat_map(move |(kernel, runs)| {
-                runs.iter().map(move |run| {
+    fn csv(&self) -> String {
+        let mut text = render::csv(&self.comparison);
+        text.extend(render::csv(&self.figures).lines().skip(1).map(|line| format!("{line}\n")));
+        text
+    }
+
+    fn json(&self) -> Value {
+        let forks = |run: &schedlab::Run| -> Vec<u16> {
+            run.folds.placements.tasks.iter().map(|task| task.to.0).collect()
+        };
+        let mut runs: Vec<Value> = Vec::new();
+        for (key, by_column) in self.experiment.keys.iter().zip(&self.results.runs) {
+            for (name, of) in self.experiment.names().into_iter().zip(by_column) {
+                runs.extend(of.iter().map(|run| {
                     json!({
-                        "row": row.key,
-                        "kernel": kernel.name,
+                        "row": key,
+                        "kernel": name,
                         "seed": run.seed,
                         "elapsed_ns": run.elapsed.0,
                         "new_task_cpus": forks(run),
                     })
-                })
-            })
+                }));
+            }
+        }
+        let base = self.experiment.base();
+        let pairs: Vec<Value> = self
+            .pairs
+            .iter()
+            .map(|[measures, figures]| json!({"comparison": render::json(measures), "figures": render::json(figures)}))
+            .collect();
+        json!({
+            "scenario": base.file,
+            "story": base.story,
+            "machine": base.machine.name(),
+            "comparison": render::json(&self.comparison),
+            "figures": render::json(&self.figures),
+            "pairwise": pairs,
+            "why": schedlab::because(self.experiment, self.results),
+            "perf_stat": self.results.perf_stats(self.experiment),
+            "runs": runs,
+            "expectations": self.judgements,
         })
-        .collect();
-    json!({
-        "scenario": scenario.file,
-        "story": scenario.story,
-        "machine": scenario.machine.name(),
-        "comparison": render::json(comparison),
-        "why": schedlab::because(scenario, results),
-        "perf_stat": results.perf_stats(scenario),
-        "runs": runs,
-        "expectations": judgements,
-    })
+    }
+}
+
+/// Which rule and which mechanism carry the difference of the first two columns.
+fn account(args: &Compare, experiment: &Experiment) -> Result<Status, Error> {
+    let [base, other] = &experiment.columns[..] else {
+        return Err(Error::new(format!(
+            "--attribute is about two columns, and there are {}; name two kernels",
+            experiment.columns.len()
+        )));
+    };
+    let options = options(args)?;
+    let account = Account::plan(base, other)?;
+    let runner = Runner::new(args);
+    let mut results = account.experiment.nothing();
+    runner.extend(&account.experiment, &mut results, base.scenario.runs)?;
+    if runner.is_stopped() {
+        return Ok(Status::Interrupted);
+    }
+    let found = tables(args, &account.experiment, &results)?;
+    // The measures of the workload, or what was asked for.
+    let table = match args.metric.is_empty() && !found.measures.metrics().is_empty() {
+        true => &found.measures,
+        false => &found.figures,
+    };
+    let whole = Comparison::new(&table.columns(&[0, 1]), options);
+    let compare = |base: usize, other: usize| Comparison::new(&table.columns(&[base, other]), options);
+    let mut blocks = Vec::new();
+    let mut values = Vec::new();
+    for (at, metric) in whole.metrics.iter().enumerate() {
+        for (row, of) in metric.rows.iter().enumerate() {
+            let cell = &of.cells[1];
+            // Of no change nothing carries a part.
+            let Some(change) = cell.paired.change.filter(|change| change.abs() >= 5e-6) else { continue };
+            let lines = account.changes(compare, at, row);
+            blocks.push(account_text(&metric.name, &of.key, &whole, change, &metric.word(cell), &lines));
+            let told: Vec<Value> = lines
+                .iter()
+                .map(|(name, alone, without)| json!({"what": name, "alone": alone, "without": without}))
+                .collect();
+            values.push(json!({"metric": metric.name, "row": of.key, "change": change, "lines": told}));
+        }
+    }
+    if blocks.is_empty() {
+        return Err(Error::new(
+            "nothing that was looked at changed, so there is nothing to account for; ask for other figures by --metric",
+        ));
+    }
+    let text = match args.format {
+        TableFormat::Json => serde_json::to_string_pretty(&values).expect("JSON of plain data") + "\n",
+        TableFormat::Text => blocks.join("\n"),
+        TableFormat::Csv | TableFormat::Md => {
+            return Err(Error::new("--attribute is printed as text or json"));
+        }
+    };
+    output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+    Ok(Status::Done)
+}
+
+/// A change below this share of the whole is not told in a line of its own.
+const CARRIES: f64 = 0.02;
+
+fn account_text(
+    metric: &str,
+    key: &str,
+    whole: &Comparison,
+    change: f64,
+    word: &str,
+    lines: &[(String, Option<f64>, Option<f64>)],
+) -> String {
+    let percent = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{:+.2} %", 100.0 * x));
+    let name = if key.is_empty() { metric.to_owned() } else { format!("{metric} {key}") };
+    let mut text = format!(
+        "{name}, {} against {}: {} {word}\n",
+        whole.kernels[1],
+        whole.kernels[0],
+        percent(Some(change))
+    );
+    let width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or(0).max(12);
+    text += &format!("{:<width$}  {:>10}  {:>10}  {:>7}\n", "turned over", "alone", "without it", "carries");
+    let mut silent = 0;
+    for (name, alone, without) in lines {
+        let carries = without.map(|without| (change - without) / change);
+        let is_seen = |x: Option<f64>| x.is_some_and(|x| x.abs() >= CARRIES * change.abs());
+        let is_mechanism = without.is_none();
+        let moved = if is_mechanism {
+            is_seen(alone.map(|a| a - change))
+        } else {
+            is_seen(*alone) || carries.is_some_and(|c| c.abs() >= CARRIES)
+        };
+        if !moved {
+            silent += 1;
+            continue;
+        }
+        let share = carries.map_or(String::new(), |share| format!("{:.0} %", 100.0 * share));
+        text += format!(
+            "{name:<width$}  {:>10}  {:>10}  {share:>7}",
+            percent(*alone),
+            without.map_or(String::new(), |w| percent(Some(w)))
+        )
+        .trim_end();
+        text.push('\n');
+    }
+    if silent > 0 {
+        text += &format!(
+            "{silent} other rules and mechanisms move it by less than {:.0} % of the change\n",
+            100.0 * CARRIES
+        );
+    }
+    text += "alone: the change with only this rule turned over, or with the mechanism off on both sides; without it: the change \
+             with this rule as in the baseline\n";
+    text
 }

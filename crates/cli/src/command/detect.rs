@@ -3,17 +3,21 @@
 use schedlab::html::{Packer, ROOM};
 use schedlab::pages;
 use schedlab::report::detect::{Detect, Detected, Options, Thresholds, Who};
+use schedlab::report::render;
+use schedlab::sched::Kernel;
 use schedlab::timeline::Builder;
 use schedlab::topology::{CpuMask, NR_CPUS_MAX, Topology};
 use schedlab::trace::{Comm, Tee};
 use schedlab::units::Pid;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::args;
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::recorded::Recorded;
 use crate::recording::Missing;
+use crate::scenario::Source;
 use crate::{facts, machine};
 
 /// What is found and what is missing, as JSON.
@@ -26,6 +30,14 @@ struct Told<'a> {
 
 /// Runs all detectors.
 pub fn run(args: &args::Detect) -> Result<Status, Error> {
+    if let Some(source) = simulated(args)? {
+        if args.html.is_some() {
+            return Err(Error::new(
+                "--html is of a recording; `schedlab run SCENARIO --html FILE` shows a scenario's run",
+            ));
+        }
+        return run_simulated(args, &source);
+    }
     let recorded = Recorded::one(&args.file)?;
     let topology: Option<Topology> = match (&args.machine, &args.facts) {
         (Some(name), _) => Some(machine::machine(name)?.topology),
@@ -65,6 +77,93 @@ pub fn run(args: &args::Detect) -> Result<Status, Error> {
         Format::Text => output::print(|out| out.write_all(detected.text().as_bytes()))?,
     }
     Ok(Status::Done)
+}
+
+/// The scenario that is named instead of a recording.
+fn simulated(args: &args::Detect) -> Result<Option<Source>, Error> {
+    let name = args.file.display().to_string();
+    let is_file = args.file.exists() && args.file.extension().is_none_or(|ending| ending != "toml");
+    if is_file || !(name.ends_with(".toml") || schedlab::embedded_scenario(&name).is_some()) {
+        return Ok(None);
+    }
+    Source::read(&name, &what(args)).map(Some)
+}
+
+fn what(args: &args::Detect) -> args::What {
+    args::What {
+        scenario: args.file.display().to_string(),
+        machine: args.machine.clone(),
+        set: Vec::new(),
+        limit: None,
+        seed: None,
+        without: None,
+    }
+}
+
+/// Runs a scenario and says what is wrong in it; then each way out is run too, so that it is said what it does.
+fn run_simulated(args: &args::Detect, source: &Source) -> Result<Status, Error> {
+    let kernels: Vec<String> = args.kernel.iter().cloned().collect();
+    let scenario = source.scenario(&what(args), &kernels, &[], &[])?;
+    let kernel = scenario.kernels.last().expect("a scenario has a kernel");
+    let affinity = args.affinity.iter().map(|text| self::affinity(text)).collect::<Result<Vec<_>, _>>()?;
+    let look = |kernel: &Kernel| {
+        let thresholds = Thresholds { worst: args.most, ..Thresholds::default() };
+        let topology = Some(scenario.machine.topology.clone());
+        let detect = Detect::new(Options { topology, affinity: affinity.clone(), thresholds });
+        scenario.run_row(kernel, &scenario.rows[0], |_| detect).map(|(_, detect)| detect.finish())
+    };
+    let mut detected = look(kernel)?;
+    detected.keep_ways(|switch| kernel.is_turned_by(switch));
+    let mut switches: Vec<&str> = Vec::new();
+    for avoid in detected.detectors.iter().flat_map(|of| &of.worst).flat_map(|found| &found.avoid) {
+        if !switches.contains(&avoid.switch) {
+            switches.push(avoid.switch);
+        }
+    }
+    let mut tested = Vec::new();
+    for switch in switches {
+        let other = look(&schedlab::kernels::kernel(&format!("{}+{switch}", kernel.name), &mut |_| {})?)?;
+        for (before, after) in
+            detected.detectors.iter().zip(&other.detectors).filter(|(b, a)| b.count + a.count > 0)
+        {
+            tested.push(Tested {
+                switch: switch.to_string(),
+                detector: before.detector,
+                found: [before.count, after.count],
+                lost_ns: [before.lost_ns, after.lost_ns],
+            });
+        }
+    }
+    match args.format {
+        Format::Json => output::print_json(&json!({"detected": detected, "tested": tested}))?,
+        Format::Text => output::print(|out| {
+            out.write_all(detected.text().as_bytes())?;
+            if !tested.is_empty() {
+                writeln!(out, "\nways out, run under {}:", kernel.name)?;
+            }
+            for one in &tested {
+                let lost = one.lost_ns.map(|ns| render::quantity(ns as f64, "ns"));
+                writeln!(
+                    out,
+                    "  {:<24} {:<20} {} found, {} lost -> {} found, {} lost",
+                    one.switch, one.detector, one.found[0], lost[0], one.found[1], lost[1]
+                )?;
+            }
+            Ok(())
+        })?,
+    }
+    Ok(Status::Done)
+}
+
+/// A way out that was run.
+#[derive(Serialize)]
+struct Tested {
+    switch: String,
+    detector: &'static str,
+    /// Findings without it and with it.
+    found: [u64; 2],
+    /// Time lost, ns.
+    lost_ns: [u64; 2],
 }
 
 /// `812=0-3` or `stream=0,16`.

@@ -1,7 +1,10 @@
-//! `schedlab explain`: what a rule, a reason, a kernel, a row of an audit or a detector is.
+//! `schedlab explain`: what a rule, a reason, a kernel, a function or commit of it, a row of an audit or a detector is,
+//! and what speaks of a word.
 
 use schedlab::Rulebook;
 use schedlab::audit::Hidden;
+use schedlab::commits::{self, Commit};
+use schedlab::figures::FIGURES;
 use schedlab::report::detect::{Detect, Options};
 use schedlab::sched::{Kernel, PRESETS, Reason};
 use schedlab::topology::nearest;
@@ -35,6 +38,12 @@ pub fn run(args: &Explain) -> Result<Status, Error> {
     } else if let Some((kind, name, sentence)) = others().into_iter().find(|(_, name, _)| is(name)) {
         let text = format!("{name} ({kind})\n{sentence}\n");
         (json!({"kind": kind, "name": name, "sentence": sentence}), text)
+    } else if let Some(commit) = commits::commit(&args.name) {
+        of_commit(commit, &book)
+    } else if let Some(found) = of_function(&args.name, &book) {
+        found
+    } else if let Some(found) = of_word(&args.name, &book) {
+        found
     } else {
         let others = others();
         let known = book.entries.iter().map(|entry| entry.name);
@@ -46,8 +55,8 @@ pub fn run(args: &Explain) -> Result<Status, Error> {
         let meant = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
         let also = if meant.is_empty() { ";" } else { "" };
         return Err(Error::new(format!(
-            "\"{}\" is no rule, reason, kernel, row of an audit or detector{meant}{also} `schedlab features` lists the \
-             rules, `schedlab explain v7.2` a kernel",
+            "\"{}\" is no rule, reason, kernel, function, commit, row of an audit or detector, and none speaks of it{meant}{also} \
+             `schedlab features` lists the rules, `schedlab explain v7.2` a kernel",
             args.name
         )));
     };
@@ -70,6 +79,94 @@ fn others() -> Vec<(&'static str, &'static str, String)> {
     let detectors = Detect::new(Options::default()).finish().detectors;
     all.extend(detectors.into_iter().map(|of| ("detector", of.detector, of.looks_for)));
     all
+}
+
+/// A commit of the kernel: its rules, of which there may be several.
+fn of_commit(commit: &Commit, book: &Rulebook) -> (serde_json::Value, String) {
+    let mut text = format!("{} (commit, in {} and later)\n{}\n", commit.id, commit.release, commit.sentence);
+    if commit.parts.len() > 1 {
+        text += &format!(
+            "It is {} rules here; turning over one of them is not this commit.\n",
+            commit.parts.len()
+        );
+    }
+    for part in commit.parts {
+        let entry = book.entry(part).expect("a commit names rules that there are");
+        text += &format!("{} ({})  {}\n", entry.name, entry.kind, entry.sentence);
+        text += &format!("  presets  {}\n", runs(&book.presets, &entry.presets));
+        text += &format!("  use      {}\n", usage(entry.name, entry.kind, &entry.forms));
+    }
+    (json!({"kind": "commit", "commit": commit}), text)
+}
+
+/// Where each function of the kernel is modelled: the table of the document.
+const KERNEL_MAP: &str = include_str!("../../../../docs/kernel-map.md");
+
+/// A function of the kernel: where it is modelled, and the rules that stand in it.
+fn of_function(name: &str, book: &Rulebook) -> Option<(serde_json::Value, String)> {
+    let bare = name.trim_end_matches("()");
+    let is_named =
+        |cell: &str| cell.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == bare);
+    let mut places: Vec<(String, String)> = Vec::new();
+    for line in KERNEL_MAP.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, function, kernel, here, _] = cells[..] else { continue };
+        let file = here.split(['[', ']']).nth(1);
+        if let (true, Some(file)) = (is_named(function), file)
+            && !places.iter().any(|(_, known)| known == file)
+        {
+            places.push((kernel.to_string(), file.to_string()));
+        }
+    }
+    let rules: Vec<_> =
+        book.entries.iter().filter(|entry| is_named(entry.source) && entry.source.contains("()")).collect();
+    if places.is_empty() && rules.is_empty() {
+        return None;
+    }
+    let mut text = format!("{bare}() (function of the kernel)\n");
+    for (kernel, file) in &places {
+        text += &format!("{kernel}: modelled in {file}\n");
+    }
+    for entry in &rules {
+        text += &format!("{} ({})  {}\n", entry.name, entry.kind, entry.sentence);
+    }
+    let names: Vec<&str> = rules.iter().map(|entry| entry.name).collect();
+    let files: Vec<&str> = places.iter().map(|(_, file)| file.as_str()).collect();
+    Some((json!({"kind": "function", "name": bare, "files": files, "rules": names}), text))
+}
+
+/// A word of people: the rules, reasons and metrics that speak of it.
+fn of_word(word: &str, book: &Rulebook) -> Option<(serde_json::Value, String)> {
+    let wanted = word.to_lowercase();
+    if wanted.chars().count() < 3 {
+        return None;
+    }
+    // "newidle" is "newly idle" in sentences and NEWIDLE in names.
+    let squeezed = |text: &str| text.to_lowercase().replace("newly idle", "newidle").replace(['-', '_'], " ");
+    let wanted = squeezed(&wanted);
+    let speaks = |text: &str| squeezed(text).contains(&wanted);
+    let mut found: Vec<(&str, &str, String)> = Vec::new();
+    for entry in book.entries.iter().filter(|e| speaks(e.name) || speaks(e.sentence)) {
+        found.push((entry.kind, entry.name, entry.sentence.to_string()));
+    }
+    for reason in Reason::ALL.iter().filter(|r| speaks(r.name()) || speaks(r.sentence())) {
+        found.push(("reason", reason.name(), reason.sentence().to_string()));
+    }
+    for figure in FIGURES.iter().filter(|f| speaks(f.name) || speaks(f.about)) {
+        found.push(("metric", figure.name, figure.about.to_string()));
+    }
+    if found.is_empty() {
+        return None;
+    }
+    let mut text = format!("{word}: {} speak of it\n", found.len());
+    for (kind, name, sentence) in &found {
+        text += &format!("{name} ({kind})  {sentence}\n");
+    }
+    let told: Vec<_> = found
+        .iter()
+        .map(|(kind, name, sentence)| json!({"kind": kind, "name": name, "sentence": sentence}))
+        .collect();
+    Some((json!({"kind": "word", "name": word, "found": told}), text))
 }
 
 fn usage(name: &str, kind: &str, forms: &[&str]) -> String {

@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub mod audit;
+pub mod bench;
 pub mod bisect;
 pub mod compare;
 pub mod detect;
@@ -13,7 +14,9 @@ pub mod measure;
 pub mod record;
 pub mod replay;
 pub mod reproduce;
+pub mod scenarios;
 pub mod sched;
+pub mod schedstat;
 pub mod shell;
 pub mod sweep;
 pub mod topo;

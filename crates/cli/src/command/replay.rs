@@ -7,7 +7,7 @@ use schedlab::machine::{Machine, Without};
 use schedlab::pages;
 use schedlab::replay::{Beginning, Fidelity, Listener, Runs, State, table};
 use schedlab::report::{Comparison, Options, Stat, render};
-use schedlab::{Results, Scenario};
+use schedlab::{Experiment, Results, Scenario};
 use serde_json::json;
 
 use crate::args::{Replay, TableFormat, TraceFormat};
@@ -95,7 +95,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let progress = Progress::new(&scenario.rows[0].workload.name);
     let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
     drop(progress);
-    let comparison = Comparison::new(&table(&scenario, &results), options);
+    let comparison = Comparison::new(&table(&Experiment::of(&scenario), &results), options);
     let told = Told { beginning, fidelity, state, notes, scenario, results, comparison };
     if args.format == TableFormat::Csv {
         eprint!("{}", told.head("schedlab: "));
@@ -106,12 +106,12 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
         let mut page = pages::compare(pages::Compared {
             story: "",
             comparison: &told.comparison,
-            samples: &table(&told.scenario, &told.results),
+            samples: &table(&told.experiment(), &told.results),
             judgements: &[],
-            because: schedlab::because(&told.scenario, &told.results),
+            because: schedlab::because(&told.experiment(), &told.results),
             row: "",
             runs: &told.results.runs[0],
-            counts: &told.results.perf_stats(&told.scenario),
+            counts: &told.results.perf_stats(&told.experiment()),
             pictures: super::compare::pictures(&told.scenario, 0)?,
         });
         pages::with_fidelity(&mut page, &told.head(""));
@@ -152,6 +152,10 @@ struct Told {
 }
 
 impl Told {
+    fn experiment(&self) -> Experiment {
+        Experiment::of(&self.scenario)
+    }
+
     fn text(&self, format: TableFormat) -> String {
         match format {
             TableFormat::Json => {
@@ -163,8 +167,8 @@ impl Told {
                     "notes": self.notes,
                     "machine": self.scenario.machine.name(),
                     "comparison": render::json(&self.comparison),
-                    "why": schedlab::because(&self.scenario, &self.results),
-                    "perf_stat": self.results.perf_stats(&self.scenario),
+                    "why": schedlab::because(&self.experiment(), &self.results),
+                    "perf_stat": self.results.perf_stats(&self.experiment()),
                 });
                 serde_json::to_string_pretty(&value).expect("JSON of plain data") + "\n"
             }
@@ -187,10 +191,10 @@ impl Told {
 
     fn plain(&self) -> String {
         let mut text = format!("{}\n{}", self.head(""), render::text(&self.comparison, &Stat::MAIL));
-        for line in schedlab::because(&self.scenario, &self.results) {
+        for line in schedlab::because(&self.experiment(), &self.results) {
             text += &format!("why    {line}\n");
         }
-        for stat in self.results.perf_stats(&self.scenario) {
+        for stat in self.results.perf_stats(&self.experiment()) {
             text.push('\n');
             text += &render::perf_stat(&stat);
         }

@@ -24,6 +24,7 @@ pub fn run(args: &Sched) -> Result<Status, Error> {
         SchedReport::Latency(args) => latency(args),
         SchedReport::Map(args) => map(args),
         SchedReport::Timehist(args) => timehist(args),
+        SchedReport::Stats(args) => super::schedstat::run(args),
     }
 }
 

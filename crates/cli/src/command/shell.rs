@@ -14,17 +14,34 @@ pub fn completions(args: &Completions) -> Result<Status, Error> {
     print("completions", &text, args.format)
 }
 
-/// Prints the man page: the command, then each verb.
+/// Prints the man page: the command, then each verb with its options, those of reports too. Or writes a page for each.
 pub fn man(args: &Man) -> Result<Status, Error> {
     let mut command = Arguments::command();
     command.build();
-    let mut text = Vec::new();
-    let mut render = |command: &clap::Command| clap_mangen::Man::new(command.clone()).render(&mut text);
-    render(&command).expect("a vector takes all");
-    for verb in command.get_subcommands().filter(|v| v.get_name() != "help") {
-        render(verb).expect("a vector takes all");
+    let mut pages = Vec::new();
+    page(&command, "schedlab", &mut pages);
+    if let Some(folder) = &args.output {
+        std::fs::create_dir_all(folder).map_err(|error| Error::file(folder, &error))?;
+        for (name, text) in &pages {
+            output::write(Some(&folder.join(format!("{name}.1"))), |out| out.write_all(text))?;
+        }
+        eprintln!("schedlab: wrote {} pages to {}", pages.len(), folder.display());
+        return Ok(Status::Done);
     }
+    let text: Vec<u8> = pages.into_iter().flat_map(|(_, text)| text).collect();
     print("man", &text, args.format)
+}
+
+/// The page of a command and of all below it.
+fn page(command: &clap::Command, name: &str, pages: &mut Vec<(String, Vec<u8>)>) {
+    let mut text = Vec::new();
+    // clap keeps names for as long as the program runs.
+    let title = command.clone().name(&*Box::leak(name.to_owned().into_boxed_str()));
+    clap_mangen::Man::new(title).render(&mut text).expect("a vector takes all");
+    pages.push((name.to_owned(), text));
+    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+        page(verb, &format!("{name}-{}", verb.get_name()), pages);
+    }
 }
 
 fn print(what: &str, text: &[u8], format: Format) -> Result<Status, Error> {

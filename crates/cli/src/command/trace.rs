@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use schedlab::trace::{Filter, Kind};
+use schedlab::trace::{Filter, Kind, NullSink, Sink, State};
 
 use crate::args::{Trace, TraceFormat};
 use crate::error::{Error, Status};
@@ -16,7 +16,18 @@ pub fn run(args: &Trace) -> Result<Status, Error> {
     let kernel = scenario::kernel(&scenario, args.kernel.as_deref())?;
     let row = scenario::row(&scenario, args.row.as_deref())?;
     let path = args.output.as_deref();
-    let format = args.format.or_else(|| TraceFormat::of(path?)).unwrap_or(TraceFormat::Ftrace);
+    let format = match (args.format, path) {
+        (Some(format), _) => format,
+        (None, Some(path)) => TraceFormat::named(path)?,
+        (None, None) => TraceFormat::Ftrace,
+    };
+    let filter = Filter::new(args.events.iter().map(String::as_str), NullSink);
+    if filter.wants_state() && matches!(format, TraceFormat::TraceDat | TraceFormat::PerfData) {
+        return Err(Error::new(
+            "state (pelt_*, sched_util_est_*, ..) is written as text of tracefs, Perfetto or JSON lines: give --format ftrace, \
+             perfetto or json",
+        ));
+    }
     trace_file::write(path, format, scenario.machine.topology.nr_cpus(), |sink| {
         let filter = Filter::new(args.events.iter().map(String::as_str), sink);
         Ok(scenario.run_row(&kernel, row, |_| filter).map(drop)?)
@@ -28,11 +39,11 @@ pub fn run(args: &Trace) -> Result<Status, Error> {
 fn is_known(pattern: &str) -> Result<(), Error> {
     let name = pattern.split_once(':').map_or(pattern, |(_, name)| name);
     let fits = |known: &str| name.strip_suffix('*').map_or(known == name, |lead| known.starts_with(lead));
-    if Kind::NAMES.iter().any(|known| fits(known)) {
+    if Kind::NAMES.iter().chain(&State::NAMES).any(|known| fits(known)) {
         return Ok(());
     }
     Err(Error::new(format!(
         "--events {pattern}: there is no such event; there are {}",
-        Kind::NAMES.join(", ")
+        Kind::NAMES.iter().chain(&State::NAMES).copied().collect::<Vec<_>>().join(", ")
     )))
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schedlab::trace::{Comm, Each, Event, Kind, Tee};
 use schedlab::units::{Pid, Time};
 use schedlab::why::{Answer, Question, Why};
+use schedlab::why_diff::Side;
 
 use crate::args;
 use crate::error::{Error, Status};
@@ -13,24 +14,17 @@ use crate::scenario;
 
 /// Runs one row under one kernel and tells its decisions.
 pub fn run(args: &args::Why) -> Result<Status, Error> {
+    if let [base, other] = &args.diff[..] {
+        return diff(args, base, other);
+    }
     let scenario = scenario::load(&args.what)?;
     let kernel = scenario::kernel(&scenario, args.kernel.as_deref())?;
     let row = scenario::row(&scenario, args.row.as_deref())?;
-    let instant = |text: &Option<String>| -> Result<Option<Time>, Error> {
-        text.as_deref()
-            .map(|t| schedlab::parse_duration(t).map(|d| Time(d.0)).map_err(Error::new))
-            .transpose()
-    };
-    let question = Question { task: args.task.clone(), from: instant(&args.from)?, to: instant(&args.to)? };
+    let question = question(args)?;
     let mut answers: Vec<Answer> = Vec::new();
     let mut more = 0usize;
     let mut names: BTreeSet<(Comm, Pid)> = BTreeSet::new();
     let mut end = Time::ZERO;
-    if let (Some(from), Some(to)) = (question.from, question.to)
-        && to < from
-    {
-        return Err(Error::new(format!("--from {from} is behind --to {to}")));
-    }
     if args.most == 0 {
         return Err(Error::new("--most is at least 1"));
     }
@@ -75,6 +69,90 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
             Ok(())
         })?,
     }
+    Ok(Status::Done)
+}
+
+/// What is asked.
+fn question(args: &args::Why) -> Result<Question, Error> {
+    let instant = |text: &Option<String>| -> Result<Option<Time>, Error> {
+        text.as_deref()
+            .map(|t| schedlab::parse_duration(t).map(|d| Time(d.0)).map_err(Error::new))
+            .transpose()
+    };
+    let question = Question { task: args.task.clone(), from: instant(&args.from)?, to: instant(&args.to)? };
+    if let (Some(from), Some(to)) = (question.from, question.to)
+        && to < from
+    {
+        return Err(Error::new(format!("--from {from} is behind --to {to}")));
+    }
+    Ok(question)
+}
+
+/// Percentage points by which a reason's share must differ to be told.
+const WORTH_TELLING: f64 = 1.0;
+
+/// Tells where the decisions of two kernels part.
+fn diff(args: &args::Why, base: &str, other: &str) -> Result<Status, Error> {
+    let scenario = scenario::load(&args.what)?;
+    let row = scenario::row(&scenario, args.row.as_deref())?;
+    let mut sides = Vec::new();
+    for name in [base, other] {
+        let kernel = scenario::kernel(&scenario, Some(name))?;
+        let mut side = Side::default();
+        scenario.run_row(&kernel, row, |_| {
+            Why::new(question(args).unwrap_or_default(), |answer: Answer| {
+                if args.kind.as_ref().is_none_or(|kind| kind == answer.kind) {
+                    side.take(answer);
+                }
+            })
+        })?;
+        sides.push(side);
+    }
+    question(args)?;
+    let partings = sides[0].partings(&sides[1]);
+    let shares = sides[0].shares(&sides[1], WORTH_TELLING);
+    if args.format == Format::Json {
+        output::print_json(
+            &serde_json::json!({"kernels": [base, other], "partings": partings, "shares": shares}),
+        )?;
+        return Ok(Status::Done);
+    }
+    let width = base.len().max(other.len());
+    output::print(|out| {
+        if partings.is_empty() {
+            writeln!(out, "every decision of {base} and {other} is the same")?;
+        }
+        for parting in partings.iter().take(args.most) {
+            writeln!(out, "{}: {} decisions are the same, then", parting.kind, parting.alike)?;
+            for (name, answer) in [(base, &parting.base), (other, &parting.other)] {
+                match answer {
+                    Some(a) => {
+                        writeln!(
+                            out,
+                            "  {name:<width$}  {} CPU {:3}  {}",
+                            Time(a.time_ns),
+                            a.cpu,
+                            a.sentence
+                        )?;
+                    }
+                    None => writeln!(out, "  {name:<width$}  there is no further one")?,
+                }
+            }
+        }
+        if !shares.is_empty() {
+            writeln!(out, "\nreasons with other shares: of {base}, of {other}")?;
+        }
+        for share in shares.iter().take(args.most) {
+            let [before, after] = share.percent;
+            let [n, m] = share.counts;
+            writeln!(
+                out,
+                "  {:<11} {:<26} {before:5.1} % -> {after:5.1} %  ({n} -> {m})",
+                share.kind, share.reason
+            )?;
+        }
+        Ok(())
+    })?;
     Ok(Status::Done)
 }
 

@@ -5,6 +5,8 @@ use serde::Serialize;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{Duration, Time};
 
+use crate::metrics::kind_name;
+
 /// One thing that went wrong.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Finding {
@@ -33,6 +35,16 @@ pub struct Finding {
     pub guessed: bool,
     /// What has to be true besides, and the trace does not tell.
     pub provided: Vec<String>,
+    /// How many others have the same cause: the same rule, CPUs and kind of task.
+    #[serde(skip_serializing_if = "is_none")]
+    pub alike: u64,
+    /// Time lost in those, ns.
+    #[serde(skip_serializing_if = "is_none")]
+    pub alike_lost_ns: u64,
+}
+
+fn is_none(n: &u64) -> bool {
+    *n == 0
 }
 
 /// A task by number and name.
@@ -91,6 +103,20 @@ impl std::fmt::Display for Task {
 }
 
 impl Finding {
+    /// Whether another has the same cause: rule, CPUs, ways out, and the kind of the task that suffers.
+    fn has_cause_of(&self, other: &Finding) -> bool {
+        let kind = |found: &Finding| found.tasks.first().map(|task| kind_name(&task.comm).to_owned());
+        // A number in a rule says how, not why.
+        let rule = |found: &Finding| {
+            found.rule.as_ref().map(|rule| rule.split(',').next().unwrap_or(rule).to_owned())
+        };
+        let cause = |found: &Finding| (rule(found), found.cpus.clone(), kind(found));
+        !self.tasks.is_empty()
+            && self.rule.is_some()
+            && cause(self) == cause(other)
+            && self.avoid == other.avoid
+    }
+
     /// The trace does not tell the rule: it may be one that the ways out turn.
     fn guess_rule(&mut self) {
         let rules: Vec<String> = self.avoid.iter().map(|avoid| avoid.rule()).collect();
@@ -110,6 +136,9 @@ impl Findings {
     }
 }
 
+/// So many times the causes that are shown are kept on the way.
+const CAUSES: usize = 8;
+
 /// Keeps the worst findings and counts all.
 #[derive(Clone, Debug)]
 pub(super) struct Worst {
@@ -128,15 +157,29 @@ impl Worst {
     pub fn add(&mut self, lost: Duration, count: u64, make: impl FnOnce() -> Finding) {
         self.count += 1;
         self.lost += lost;
-        let place = self.kept.partition_point(|kept| (kept.lost_ns, kept.count) >= (lost.0, count));
-        if place < self.room {
-            let mut found = Finding { lost_ns: lost.0, count, ..make() };
-            if found.rule.is_none() {
-                found.guess_rule();
-            }
-            self.kept.insert(place, found);
-            self.kept.truncate(self.room);
+        let mut found = Finding { lost_ns: lost.0, count, ..make() };
+        if found.rule.is_none() {
+            found.guess_rule();
         }
+        self.fold(found);
+    }
+
+    /// Keeps a finding, or counts it with the worst of the same cause.
+    fn fold(&mut self, mut found: Finding) {
+        if let Some(at) = self.kept.iter().position(|kept| kept.has_cause_of(&found)) {
+            let mut known = self.kept.remove(at);
+            if (known.lost_ns, known.count) < (found.lost_ns, found.count) {
+                std::mem::swap(&mut known, &mut found);
+            }
+            known.alike += found.alike + 1;
+            known.alike_lost_ns += found.alike_lost_ns + found.lost_ns;
+            found = known;
+        }
+        let place =
+            self.kept.partition_point(|kept| (kept.lost_ns, kept.count) >= (found.lost_ns, found.count));
+        self.kept.insert(place, found);
+        // More causes than are shown are kept, since one may come again.
+        self.kept.truncate(self.room.max(1) * CAUSES);
     }
 
     /// One of as many, still empty.
@@ -148,12 +191,11 @@ impl Worst {
     pub fn merge(&mut self, other: Worst) {
         self.count += other.count;
         self.lost += other.lost;
-        self.kept.extend(other.kept);
-        self.kept.sort_by_key(|found| std::cmp::Reverse((found.lost_ns, found.count)));
-        self.kept.truncate(self.room);
+        other.kept.into_iter().for_each(|found| self.fold(found));
     }
 
-    pub fn into_kept(self) -> Vec<Finding> {
+    pub fn into_kept(mut self) -> Vec<Finding> {
+        self.kept.truncate(self.room);
         self.kept
     }
 }
@@ -209,8 +251,9 @@ impl Findings {
         for finding in &self.worst {
             out += &finding.text();
         }
-        if (self.worst.len() as u64) < self.count {
-            out += &format!("\n  and {} more\n", self.count - self.worst.len() as u64);
+        let told: u64 = self.worst.iter().map(|found| 1 + found.alike).sum();
+        if told < self.count {
+            out += &format!("\n  and {} more\n", self.count - told);
         }
         out
     }
@@ -230,6 +273,14 @@ impl Finding {
         let verb = if self.guessed { "try" } else { "avoid" };
         for avoid in &self.avoid {
             out += &format!("    {verb:6} {}: {}\n", avoid.switch, avoid.does);
+        }
+        if self.alike > 0 {
+            let lost = if self.alike_lost_ns > 0 {
+                format!(", {} lost in them", ms(Duration(self.alike_lost_ns)))
+            } else {
+                String::new()
+            };
+            out += &format!("    alike  {} more of the same cause{lost}\n", self.alike);
         }
         for (i, provided) in self.provided.iter().enumerate() {
             out += &format!("    {:6} {provided}\n", if i == 0 { "if" } else { "and if" });

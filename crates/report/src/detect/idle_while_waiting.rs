@@ -187,17 +187,25 @@ fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &BesideIdle, wait: &Wai
     let placed =
         scene.task(pid).and_then(|task| task.placed.as_ref()).filter(|_| wait.after != After::Running);
     let balance = idle.iter().find_map(|cpu| scene.cpu(cpu).balance.as_ref().filter(|(at, _)| *at >= since));
+    let last = |cpu: CpuId| scene.cpu(cpu).balance.as_ref().map(|balance| (cpu, balance));
+    let earlier = idle.iter().filter_map(last).max_by_key(|(_, (at, _))| *at);
     let rule = match (placed, balance) {
         (Some(placed), Some((_, balance))) => {
             Some(format!("{} at {}, then {balance}", placed.reason, placed.how))
         }
         (Some(placed), None) => Some(format!("{} at {}", placed.reason, placed.how)),
-        (None, balance) => balance.map(|(_, reason)| reason.to_string()),
+        (None, Some((_, reason))) => Some(reason.to_string()),
+        // The decision that left them idle was made before the wait began.
+        (None, None) => earlier.map(|(cpu, (at, reason))| {
+            format!("{reason}, when CPU {cpu} looked last, {} before", ms(since.since(*at)))
+        }),
     };
     let mut avoid: Vec<Avoid> = Vec::new();
     avoid.extend(placed.map_or(&[][..], |placed| avoid::of_placement(&placed.reason)));
-    avoid.extend(balance.map_or(&[][..], |(_, reason)| avoid::of_balance(reason)));
-    let guessed = avoid.is_empty();
+    let decided = balance.or(earlier.map(|(_, balance)| balance));
+    avoid.extend(decided.map_or(&[][..], |(_, reason)| avoid::of_balance(reason)));
+    // Where the trace tells the decisions, nothing is to be guessed.
+    let guessed = rule.is_none();
     if guessed {
         // A search at the wake-up sees its own cache alone; the rest is left to balancing.
         avoid.extend_from_slice(match wait.after {

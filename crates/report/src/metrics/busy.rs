@@ -48,6 +48,19 @@ impl Busy {
         self.last = self.last.max(last);
     }
 
+    /// The trace is over: who still runs has run until now.
+    pub fn end(&mut self, now: Time) {
+        let now = now.max(self.last);
+        self.last = now;
+        for cpu in &mut self.cpus {
+            if let Some((since, pid)) = cpu.since.filter(|(_, pid)| *pid != Pid::IDLE) {
+                cpu.busy += now.since(since);
+                self.tasks.entry(pid).ran += now.since(since);
+                cpu.since = Some((now, pid));
+            }
+        }
+    }
+
     /// Time all CPUs together ran tasks.
     pub fn total(&self) -> Duration {
         self.cpus.iter().fold(Duration::ZERO, |sum, c| sum + c.busy)
@@ -58,7 +71,7 @@ impl Sink for Busy {
     fn event(&mut self, event: &Event) {
         self.first.get_or_insert(event.time);
         self.last = self.last.max(event.time);
-        let Kind::SchedSwitch { prev_comm, prev_pid, next_pid, .. } = event.kind else { return };
+        let Kind::SchedSwitch { prev_comm, prev_pid, next_comm, next_pid, .. } = event.kind else { return };
         let index = event.cpu.index();
         if index >= self.cpus.len() {
             self.cpus.resize(index + 1, OneCpu::default());
@@ -71,6 +84,9 @@ impl Sink for Busy {
             let task = self.tasks.entry(prev_pid);
             task.comm = prev_comm;
             task.ran += ran;
+        }
+        if next_pid != Pid::IDLE {
+            self.tasks.entry(next_pid).comm = next_comm;
         }
         cpu.since = Some((event.time, next_pid));
     }
@@ -106,5 +122,32 @@ mod tests {
         let ran: Vec<(i32, u64)> = fold.tasks().map(|(pid, _, ran)| (pid.0, ran.0)).collect();
         assert_eq!(ran, [(5, 20), (6, 30)]);
         assert_eq!((fold.total().0, fold.span().0), (50, 50));
+    }
+
+    #[test]
+    fn a_task_that_never_leaves_its_cpu_has_run_when_the_trace_is_over() {
+        let mut fold = Busy::default();
+        fold.event(&Event {
+            time: Time(10),
+            cpu: CpuId(1),
+            pid: Pid(0),
+            tgid: None,
+            comm: Comm::default(),
+            flags: Flags::NONE,
+            kind: Kind::SchedSwitch {
+                prev_comm: Comm::default(),
+                prev_pid: Pid(0),
+                prev_prio: 120,
+                prev_state: TaskState::RUNNING,
+                next_comm: Comm::new(b"hog"),
+                next_pid: Pid(5),
+                next_prio: 120,
+            },
+        });
+        for _ in 0..2 {
+            fold.end(Time(110));
+            let tasks: Vec<_> = fold.tasks().map(|(_, comm, ran)| (comm.to_string(), ran.0)).collect();
+            assert_eq!((tasks, fold.total().0), (vec![("hog".to_string(), 100)], 100));
+        }
     }
 }

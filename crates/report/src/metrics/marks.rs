@@ -1,6 +1,6 @@
 //! Figures that a workload reports by marks.
 
-use schedlab_stats::Moments;
+use schedlab_stats::{Histogram, Moments};
 use schedlab_trace::{Event, Kind, Label, Sink};
 use schedlab_units::{Pid, Time};
 
@@ -23,6 +23,15 @@ pub enum MarkRule {
         /// Ends it.
         to: Label,
     },
+    /// A percentile of the same, ns.
+    SpanAt {
+        /// Begins a span.
+        from: Label,
+        /// Ends it.
+        to: Label,
+        /// How many of 1000 spans are no longer.
+        permille: u16,
+    },
     /// `amount` over the shortest span but the first `skip`, in 10^6 per second.
     BestRate {
         /// Begins a span.
@@ -34,7 +43,7 @@ pub enum MarkRule {
         /// Spans that do not count.
         skip: u32,
     },
-    /// Sum of the values per second of the trace, from its first event on.
+    /// Sum of the values per second of the trace, from its first event on; of marks without values their number.
     Rate {
         /// The marks.
         label: Label,
@@ -54,12 +63,14 @@ pub struct Marks {
     rule: MarkRule,
     started: PidTable<Option<Time>>,
     spans: Moments,
+    lengths: Option<Box<Histogram>>,
     first: Option<Time>,
     last: Option<Time>,
     begin: Option<Time>,
     end: Time,
     sum: i64,
     seen: u32,
+    met: u64,
     best: Option<u64>,
 }
 
@@ -70,12 +81,14 @@ impl Marks {
             rule,
             started: PidTable::default(),
             spans: Moments::default(),
+            lengths: matches!(rule, MarkRule::SpanAt { .. }).then(|| Box::new(Histogram::new())),
             first: None,
             last: None,
             begin: None,
             end: Time::ZERO,
             sum: 0,
             seen: 0,
+            met: 0,
             best: None,
         }
     }
@@ -87,13 +100,33 @@ impl Marks {
                 self.first.zip(self.last).map(|(first, last)| last.since(first).0 as f64 / 1e9)
             }
             MarkRule::Spans { .. } => (self.spans.n() > 0).then(|| self.spans.mean()),
+            MarkRule::SpanAt { permille, .. } => {
+                let lengths = self.lengths.as_ref()?;
+                lengths.percentile(f64::from(permille) / 10.0).map(|ns| ns as f64)
+            }
             MarkRule::BestRate { amount, .. } => self.best.map(|ns| amount as f64 * 1e3 / ns as f64),
             MarkRule::Rate { .. } => {
-                (self.span_ns() > 0).then(|| self.sum as f64 * 1e9 / self.span_ns() as f64)
+                let sum = if self.sum == 0 { self.met as f64 } else { self.sum as f64 };
+                (self.span_ns() > 0).then(|| sum * 1e9 / self.span_ns() as f64)
             }
             MarkRule::Whole { whole, .. } => {
                 (self.sum > 0).then(|| whole as f64 * self.span_ns() as f64 / 1e9 / self.sum as f64)
             }
+        }
+    }
+
+    /// The run is over: a rate is over all of it.
+    pub fn end(&mut self, now: Time) {
+        if matches!(self.rule, MarkRule::Rate { .. }) {
+            self.end = self.end.max(now);
+        }
+    }
+
+    /// Whether there is a figure: a rate of marks that were never met is none, unless another run has one.
+    pub fn is_met(&self) -> bool {
+        match self.rule {
+            MarkRule::Rate { .. } => self.met > 0,
+            _ => self.value().is_some(),
         }
     }
 
@@ -110,7 +143,10 @@ impl Marks {
     /// Rates count from here on.
     pub fn begin_again(&mut self, now: Time) {
         self.begin = Some(now);
-        self.sum = 0;
+        (self.sum, self.met) = (0, 0);
+        if let Some(lengths) = &mut self.lengths {
+            **lengths = Histogram::new();
+        }
     }
 
     fn span_ns(&self) -> u64 {
@@ -146,6 +182,12 @@ impl Sink for Marks {
                     self.spans.push(ns as f64);
                 }
             }
+            MarkRule::SpanAt { from, to, .. } if label == from || label == to => {
+                let span = self.span(event.pid, event.time, label == from);
+                if let (Some(ns), Some(lengths)) = (span, &mut self.lengths) {
+                    lengths.record(ns);
+                }
+            }
             MarkRule::BestRate { from, to, skip, .. } if label == from || label == to => {
                 if let Some(ns) = self.span(event.pid, event.time, label == from) {
                     self.seen += 1;
@@ -155,9 +197,54 @@ impl Sink for Marks {
                 }
             }
             MarkRule::Rate { label: wanted } | MarkRule::Whole { label: wanted, .. } if label == wanted => {
-                self.sum += value
+                self.sum += value;
+                self.met += 1;
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_topology::CpuId;
+    use schedlab_trace::{Comm, Flags};
+
+    fn read(rule: MarkRule, marks: &[(u64, &str, i64)], end: u64) -> Option<f64> {
+        let mut fold = Marks::new(rule);
+        let event = |time: u64, kind| Event {
+            time: Time(time),
+            cpu: CpuId(0),
+            pid: Pid(5),
+            tgid: None,
+            comm: Comm::default(),
+            flags: Flags::NONE,
+            kind,
+        };
+        fold.event(&event(0, Kind::Print("".into())));
+        for &(time, label, value) in marks {
+            fold.event(&event(time, Kind::Mark { label: Label::new(label), value }));
+        }
+        fold.end(Time(end));
+        fold.is_met().then(|| fold.value()).flatten()
+    }
+
+    #[test]
+    fn bare_marks_are_counted_and_values_are_added() {
+        let rule = MarkRule::Rate { label: Label::new("x") };
+        assert_eq!(read(rule, &[(100, "x", 0), (200, "x", 0)], 1_000_000_000), Some(2.0));
+        assert_eq!(read(rule, &[(100, "x", 5), (200, "x", 0)], 1_000_000_000), Some(5.0));
+        assert_eq!(read(rule, &[(100, "y", 5)], 1_000_000_000), None);
+    }
+
+    #[test]
+    fn a_percentile_of_spans_is_that_of_their_lengths() {
+        let (from, to) = (Label::new("a"), Label::new("b"));
+        let marks: Vec<(u64, &str, i64)> =
+            (0..100u64).flat_map(|i| [(i * 1000, "a", 0), (i * 1000 + 1 + i / 98 * 500, "b", 0)]).collect();
+        let at = |permille| read(MarkRule::SpanAt { from, to, permille }, &marks, 100_000).unwrap();
+        assert_eq!(at(500), 1.0);
+        assert!(at(990) > 400.0);
     }
 }

@@ -5,20 +5,24 @@
 
 mod busy;
 mod counts;
+mod kinds;
 mod latency;
 mod marks;
 mod migrations;
 mod placements;
 mod reasons;
+mod traffic;
 mod wakes;
 
 pub use busy::Busy;
 pub use counts::Counts;
+pub use kinds::{Kinds, OneKind, jain, kind_name};
 pub use latency::WakeupLatency;
 pub use marks::{MarkRule, Marks};
 pub use migrations::{Cause, Causes, Migrations};
 pub use placements::{NewTask, Placements};
 pub use reasons::Reasons;
+pub use traffic::Traffic;
 pub use wakes::Wakes;
 
 use std::collections::BTreeMap;
@@ -56,6 +60,11 @@ impl<T: Clone + Default> PidTable<T> {
             self.table.resize(index + 1, T::default());
         }
         &mut self.table[index]
+    }
+
+    /// Every value, to change, in order of task.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.table.iter_mut().chain(self.beyond.values_mut())
     }
 
     /// Every task up to the highest seen, in order; of those that no kernel numbers so only what was seen.

@@ -48,7 +48,7 @@ fn metric(comparison: &Comparison, metric: &MetricComparison) -> Value {
     json!({
         "name": metric.name,
         "unit": metric.unit,
-        "better": metric.direction.to_string(),
+        "better": if metric.neutral { Value::Null } else { json!(metric.direction.to_string()) },
         "mean_kind": metric.label(Stat::Mean).to_lowercase(),
         "rows": metric.rows.iter().map(|r| row(comparison, metric, r)).collect::<Vec<_>>(),
         "ratios": ratios.collect::<Vec<_>>(),
@@ -96,6 +96,7 @@ fn paired(cell: &CellComparison) -> Value {
         "difference": paired.difference.map(|d| d.value),
         "difference_interval": paired.difference.map(|d| ends(d.interval)),
         "verdict": cell.verdict.to_string(),
+        "pairs_needed": cell.pairs_needed,
     })
 }
 
@@ -207,7 +208,8 @@ mod tests {
                               60000.0,
                               60000.0
                             ],
-                            "verdict": "better"
+                            "verdict": "better",
+                            "pairs_needed": null
                           }
                         }
                       ]
@@ -274,7 +276,8 @@ mod tests {
                             "interval_percent": null,
                             "difference": null,
                             "difference_interval": null,
-                            "verdict": "too few runs"
+                            "verdict": "too few runs",
+                            "pairs_needed": null
                           }
                         }
                       ]

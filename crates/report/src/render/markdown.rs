@@ -2,7 +2,7 @@
 
 use schedlab_stats::Stat;
 
-use super::paired::change;
+use super::paired::{change, known};
 use crate::{Comparison, MetricComparison};
 
 /// The whole comparison.
@@ -30,14 +30,19 @@ fn table(comparison: &Comparison, metric: &MetricComparison) -> String {
     lines.push(line(&rule));
     for row in &metric.rows {
         let mut cells = vec![escaped(&row.key)];
+        let digits = metric.digits();
         cells.extend(row.cells.iter().map(|cell| {
-            format!("{:.2} (sd {:.2})", metric.value(Stat::Mean, cell), metric.value(Stat::Stddev, cell))
+            let mean = known(metric.value(Stat::Mean, cell), digits);
+            match metric.value(Stat::Stddev, cell) {
+                deviation if deviation.is_finite() => format!("{mean} (sd {deviation:.digits$})"),
+                _ => mean,
+            }
         }));
         cells.extend(row.cells[1..].iter().map(|cell| {
             let (change, interval) = change(&cell.paired);
             // A backslash keeps the star a star.
-            let star = if cell.star.significant { " \\*" } else { "" };
-            format!("{change} {interval} {}{star}", cell.verdict)
+            let star = if metric.is_starred(cell) { " \\*" } else { "" };
+            format!("{change} {interval} {}{star}", metric.word(cell))
         }));
         lines.push(line(&cells));
     }
@@ -76,8 +81,8 @@ mod tests {
             | :-- | --: | --: | --: |
             | 1 | 22.58 (sd 0.70) | 20.57 (sd 0.68) | -8.9 % [-9.1, -8.6] better \* |
             | 8 | 37.70 (sd 0.70) | 37.62 (sd 0.68) | -0.2 % [-0.3, -0.1] better |
-            | 64 | 469.00 (sd 62.87) | 468.00 (sd 62.87) | -0.2 % [-24.9, +32.5] too few runs |
-            | 128 | 1345.26 (sd NaN) | 1372.64 (sd NaN) | +2.0 % [?, ?] too few runs |
+            | 64 | 469.00 (sd 62.87) | 468.00 (sd 62.87) | -0.2 % [-24.9, +32.5] too few (~130) |
+            | 128 | 1345.26 | 1372.64 | +2.0 % [?, ?] too few runs |
 
             migrations: lower is better
 

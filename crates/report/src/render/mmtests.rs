@@ -9,6 +9,7 @@
 use schedlab_stats::{Direction, Stat};
 
 use super::header::{header, header_width};
+use super::paired::known;
 use crate::{MetricComparison, RowComparison};
 
 /// Width and precision of a value's field.
@@ -18,14 +19,38 @@ const COMPARE: usize = 7;
 
 /// The rows of `stats` for every row of the metric, one statistic after the other.
 pub fn mmtests(metric: &MetricComparison, kernels: &[String], stats: &[Stat]) -> String {
+    let all: Vec<usize> = (0..kernels.len()).collect();
+    of_columns(metric, kernels, stats, &all)
+}
+
+/// The same in tables that are no wider than `width` columns where that is possible: each has the baseline and as many
+/// of the others as there is room for.
+pub fn mmtests_within(metric: &MetricComparison, kernels: &[String], stats: &[Stat], width: usize) -> String {
+    let is_too_wide = |text: &str| text.lines().any(|line| line.chars().count() > width);
+    let mut tables = Vec::new();
+    let mut columns = vec![0];
+    for kernel in 1..kernels.len() {
+        columns.push(kernel);
+        if columns.len() > 2 && is_too_wide(&of_columns(metric, kernels, stats, &columns)) {
+            columns.pop();
+            tables.push(of_columns(metric, kernels, stats, &columns));
+            columns = vec![0, kernel];
+        }
+    }
+    tables.push(of_columns(metric, kernels, stats, &columns));
+    tables.join("\n")
+}
+
+fn of_columns(metric: &MetricComparison, kernels: &[String], stats: &[Stat], columns: &[usize]) -> String {
     let mut lines = Vec::new();
     for &stat in stats {
         for row in &metric.rows {
-            let cells = (0..kernels.len()).map(|kernel| compared_cell(metric, row, stat, kernel));
+            let cells = columns.iter().map(|&kernel| compared_cell(metric, row, stat, kernel));
             lines.push(Line { label: metric.label(stat), key: row.key.clone(), cells: cells.collect() });
         }
     }
-    layout(metric, kernels, &lines)
+    let kernels: Vec<String> = columns.iter().map(|&kernel| kernels[kernel].clone()).collect();
+    layout(metric, &kernels, &lines)
 }
 
 /// Means in units of the baseline's, as `--print-ratio` prints them, with the distance in
@@ -76,9 +101,10 @@ fn compared_cell(metric: &MetricComparison, row: &RowComparison, stat: Stat, ker
     let cell = &row.cells[kernel];
     let percent = metric.percent(stat, cell, row.base());
     let starred = stat == Stat::Mean && cell.star.significant;
+    let percent = if percent.is_nan() { "-".to_owned() } else { format!("{percent:.2}%") };
     Field {
-        value: format!("{:.2}", metric.value(stat, cell)),
-        comparisons: vec![Bracket { text: format!("{percent:.2}%"), starred }],
+        value: known(metric.value(stat, cell), metric.digits()),
+        comparisons: vec![Bracket { text: percent, starred }],
     }
 }
 
@@ -298,13 +324,13 @@ mod tests {
             "t-2020",
             &Stat::MAIL,
             expect![[r#"
-                                                                 v6.10                                            v6.10                              v6.12                   v7.2
-                                                                       +preempt=auto/none+NO_SIS_UTIL+NUMA_IMB_AFFINITY
-            Amean     P10-320, 60 groups 700281729230103.00 (   0.00%)                                  3.00 * 100.00%* 500000000000000000.00 *-71299.84%*        0.00 * 100.00%*
-            Amean     none                             0.70 (   0.00%)                                  0.00 * 100.00%*                500.00 *-71299.84%*        0.00 * 100.00%*
-            Stddev    P10-320, 60 groups               0.00 (   0.00%)                                  0.00 (   0.00%)                  0.00 (     0.00%)        0.00 (   0.00%)
-            Stddev    none                             0.00 (   0.00%)                                  0.00 (   0.00%)                  0.00 (     0.00%)        0.00 (   0.00%)
-        "#]],
+                                                                     v6.10                                            v6.10                              v6.12                   v7.2
+                                                                           +preempt=auto/none+NO_SIS_UTIL+NUMA_IMB_AFFINITY
+                Amean     P10-320, 60 groups 700281729230103.00 (   0.00%)                                  3.00 * 100.00%* 500000000000000000.00 *-71299.84%*        0.00 * 100.00%*
+                Amean     none                             0.70 (   0.00%)                                  0.00 * 100.00%*                500.00 *-71299.84%*        0.00 * 100.00%*
+                Stddev    P10-320, 60 groups               0.00 (   0.00%)                                  0.00 (   0.00%)                  0.00 (     0.00%)        0.00 (   0.00%)
+                Stddev    none                             0.00 (   0.00%)                                  0.00 (   0.00%)                  0.00 (     0.00%)        0.00 (   0.00%)
+            "#]],
         );
     }
 
@@ -322,26 +348,26 @@ mod tests {
             "t-2020",
             &Stat::ALL,
             expect![[r#"
-                                                  v6.1                  v6.12
-            Min       one each         5.00 (   0.00%)        4.00 (  20.00%)
-            Min       base only        5.00 (   0.00%)         NaN (    NaN%)
-            Min       zero base        0.00 (   0.00%)        4.00 ( -99.00%)
-            Amean     one each         5.00 (   0.00%)        4.00 (  20.00%)
-            Amean     base only        5.00 (   0.00%)         NaN (    NaN%)
-            Amean     zero base        0.00 (   0.00%)        4.00 ( -99.00%)
-            Stddev    one each          NaN (    NaN%)         NaN (    NaN%)
-            Stddev    base only         NaN (    NaN%)         NaN (    NaN%)
-            Stddev    zero base         NaN (    NaN%)         NaN (    NaN%)
-            CoeffVar  one each         0.00 (   0.00%)        0.00 (   0.00%)
-            CoeffVar  base only        0.00 (   0.00%)        0.00 (   0.00%)
-            CoeffVar  zero base        0.00 (   0.00%)        0.00 (   0.00%)
-            Max       one each         5.00 (   0.00%)        4.00 (  20.00%)
-            Max       base only        5.00 (   0.00%)         NaN (    NaN%)
-            Max       zero base        0.00 (   0.00%)        4.00 ( -99.00%)
-            BAmean-95 one each         5.00 (   0.00%)        4.00 (  20.00%)
-            BAmean-95 base only        5.00 (   0.00%)         NaN (    NaN%)
-            BAmean-95 zero base        0.00 (   0.00%)        4.00 ( -99.00%)
-        "#]],
+                                                      v6.1                  v6.12
+                Min       one each         5.00 (   0.00%)        4.00 (  20.00%)
+                Min       base only        5.00 (   0.00%)           - (       -)
+                Min       zero base        0.00 (   0.00%)        4.00 ( -99.00%)
+                Amean     one each         5.00 (   0.00%)        4.00 (  20.00%)
+                Amean     base only        5.00 (   0.00%)           - (       -)
+                Amean     zero base        0.00 (   0.00%)        4.00 ( -99.00%)
+                Stddev    one each            - (       -)           - (       -)
+                Stddev    base only           - (       -)           - (       -)
+                Stddev    zero base           - (       -)           - (       -)
+                CoeffVar  one each         0.00 (   0.00%)        0.00 (   0.00%)
+                CoeffVar  base only        0.00 (   0.00%)        0.00 (   0.00%)
+                CoeffVar  zero base        0.00 (   0.00%)        0.00 (   0.00%)
+                Max       one each         5.00 (   0.00%)        4.00 (  20.00%)
+                Max       base only        5.00 (   0.00%)           - (       -)
+                Max       zero base        0.00 (   0.00%)        4.00 ( -99.00%)
+                BAmean-95 one each         5.00 (   0.00%)        4.00 (  20.00%)
+                BAmean-95 base only        5.00 (   0.00%)           - (       -)
+                BAmean-95 zero base        0.00 (   0.00%)        4.00 ( -99.00%)
+            "#]],
         );
     }
 

@@ -5,6 +5,7 @@
 //! survives mail.
 
 mod amd;
+mod changes;
 mod columns;
 mod csv;
 mod header;
@@ -13,15 +14,18 @@ mod markdown;
 mod mmtests;
 mod paired;
 mod perfstat;
+mod schedtests;
 #[cfg(test)]
 mod testdata;
 mod text;
 
 pub use amd::amd;
+pub use changes::{changes, quantity};
 pub use csv::csv;
 pub use json::json;
 pub use markdown::markdown;
-pub use mmtests::{mmtests, ratios};
+pub use mmtests::{mmtests, mmtests_within, ratios};
 pub use paired::paired;
 pub use perfstat::perf_stat;
-pub use text::text;
+pub use schedtests::{Case, schedtests};
+pub use text::{text, text_within};

@@ -34,39 +34,47 @@ fn block(comparison: &Comparison, metric: &MetricComparison, kernel: usize) -> S
     let cells = || metric.rows.iter().map(|row| &row.cells[kernel]);
     let width = cells().map(|cell| change(&cell.paired).0.len()).max().unwrap_or(0);
     let lines: Vec<Vec<String>> =
-        metric.rows.iter().zip(cells()).map(|(row, cell)| line(&row.key, cell, width)).collect();
+        metric.rows.iter().zip(cells()).map(|(row, cell)| line(metric, &row.key, cell, width)).collect();
     let leans = [Lean::Left, Lean::Left, Lean::Right, Lean::Right, Lean::Left, Lean::Left];
     first_line + &columns(&lines, &leans, "  ")
 }
 
-fn line(key: &str, cell: &CellComparison, change_width: usize) -> Vec<String> {
+fn line(metric: &MetricComparison, key: &str, cell: &CellComparison, change_width: usize) -> Vec<String> {
     let mean = match cell.paired.mean {
         Mean::Arithmetic => "Amean",
         Mean::Harmonic => "Hmean",
     };
     let (change, interval) = change(&cell.paired);
-    let star = if cell.star.significant { " *" } else { "" };
+    let star = if metric.is_starred(cell) { " *" } else { "" };
+    let digits = metric.digits();
     vec![
         mean.to_owned(),
         key.to_owned(),
-        format!("{:.2}", cell.paired.base),
-        format!("{:.2}", cell.paired.value),
+        known(cell.paired.base, digits),
+        known(cell.paired.value, digits),
         format!("{change:>change_width$} {interval}"),
-        format!("{}{star}", cell.verdict),
+        format!("{}{star}", metric.word(cell)),
     ]
+}
+
+/// A number, or a dash where there is none.
+pub(super) fn known(x: f64, digits: usize) -> String {
+    if x.is_finite() { format!("{x:.digits$}") } else { "-".to_owned() }
 }
 
 /// The change in percent, or in the metric's own unit where there is no baseline to be
 /// relative to. An interval that cannot be known is `[?, ?]`.
 pub(super) fn change(paired: &Paired) -> (String, String) {
     let unknown = || "[?, ?]".to_owned();
-    if let Some(change) = paired.change {
+    if let Some(change) = paired.change.filter(|change| change.is_finite()) {
         let (change, interval) = (change * 100.0, paired.interval.map(|i| i.scaled(100.0)));
         let digits = digits(change, interval);
         let interval = interval.map_or_else(unknown, |i| signed_interval(i, digits));
         (format!("{} %", signed(change, digits)), interval)
     } else if let Some(difference) = paired.difference {
         (signed(difference.value, 2), signed_interval(difference.interval, 2))
+    } else if paired.n == 0 {
+        ("-".to_owned(), String::new())
     } else {
         ("?".to_owned(), unknown())
     }
@@ -119,12 +127,12 @@ mod tests {
             "t-2020",
             0,
             expect![[r#"
-            v5.5+SIS_KTHREAD_STACK against v5.5: 1 to 6 pairs by seed, 95 % intervals, * by t-2020 at 0.1
-            Amean  1      22.58    20.57  -8.9 % [-9.1, -8.6]    better *
-            Amean  8      37.70    37.62  -0.2 % [-0.3, -0.1]    better
-            Amean  64    469.00   468.00  -0.2 % [-24.9, +32.5]  too few runs
-            Amean  128  1345.26  1372.64  +2.0 % [?, ?]          too few runs
-        "#]],
+                v5.5+SIS_KTHREAD_STACK against v5.5: 1 to 6 pairs by seed, 95 % intervals, * by t-2020 at 0.1
+                Amean  1      22.58    20.57  -8.9 % [-9.1, -8.6]    better *
+                Amean  8      37.70    37.62  -0.2 % [-0.3, -0.1]    better
+                Amean  64    469.00   468.00  -0.2 % [-24.9, +32.5]  too few (~130)
+                Amean  128  1345.26  1372.64  +2.0 % [?, ?]          too few runs
+            "#]],
         );
     }
 

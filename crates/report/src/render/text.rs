@@ -3,17 +3,22 @@
 
 use schedlab_stats::Stat;
 
-use super::{mmtests, paired};
+use super::{mmtests_within, paired};
 use crate::Comparison;
 
 /// The whole comparison, with the rows of `stats`.
 pub fn text(comparison: &Comparison, stats: &[Stat]) -> String {
+    text_within(comparison, stats, usize::MAX)
+}
+
+/// The same in tables no wider than `width` columns.
+pub fn text_within(comparison: &Comparison, stats: &[Stat], width: usize) -> String {
     let mut out = String::new();
     if !comparison.title.is_empty() {
         out += &format!("{}\n\n", comparison.title);
     }
     let blocks = comparison.metrics.iter().map(|metric| {
-        let table = mmtests(metric, &comparison.kernels, stats);
+        let table = mmtests_within(metric, &comparison.kernels, stats, width);
         let differences = paired(comparison, metric);
         let gap = if differences.is_empty() { "" } else { "\n" };
         format!("{}\n{table}{gap}{differences}", metric.heading())
@@ -45,12 +50,12 @@ mod tests {
             Stddev    1          0.70 (   0.00%)        0.68 (   2.52%)
             Stddev    8          0.70 (   0.00%)        0.68 (   2.52%)
             Stddev    64        62.87 (   0.00%)       62.87 (   0.00%)
-            Stddev    128         NaN (    NaN%)         NaN (    NaN%)
+            Stddev    128           - (       -)           - (       -)
 
             v5.5+SIS_KTHREAD_STACK against v5.5: 1 to 6 pairs by seed, 95 % intervals, * by t-2020 at 0.1
             Amean  1      22.58    20.57  -8.9 % [-9.1, -8.6]    better *
             Amean  8      37.70    37.62  -0.2 % [-0.3, -0.1]    better
-            Amean  64    469.00   468.00  -0.2 % [-24.9, +32.5]  too few runs
+            Amean  64    469.00   468.00  -0.2 % [-24.9, +32.5]  too few (~130)
             Amean  128  1345.26  1372.64  +2.0 % [?, ?]          too few runs
 
             migrations: lower is better

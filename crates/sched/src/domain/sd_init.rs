@@ -72,8 +72,13 @@ pub(super) fn sd_init(kernel: &Kernel, level: &Level, number: usize, cpu: CpuId)
         min_interval: weight,
         max_interval: 2 * weight,
         busy_factor: match kernel.rules.busy_factor {
+            BusyFactor::By64 => 64,
             BusyFactor::By32 => 32,
             BusyFactor::By16 => 16,
+            BusyFactor::By8 => 8,
+            BusyFactor::By4 => 4,
+            BusyFactor::By2 => 2,
+            BusyFactor::By1 => 1,
         },
         imbalance_pct,
         cache_nice_tries,

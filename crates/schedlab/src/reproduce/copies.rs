@@ -83,6 +83,7 @@ pub fn run_copy(mut copy: Warm, spans: Spans, row: &Row, seed: u64) -> Result<Ru
         elapsed: outcome.time.since(begins),
         ipis: outcome.counts.ipis,
         profile: outcome.profile,
+        engine: outcome.counts,
         folds,
     })
 }

@@ -198,6 +198,15 @@ pub(crate) fn print(event: &Event, out: &mut Vec<u8>) {
             decision::print_mark(event.tgid.unwrap_or(event.pid), *label, *value, out)
         }
         Kind::Print(text) => one_line(text, out),
+        Kind::State(state) => {
+            let mut gap = false;
+            state.fields(&mut |name, value| {
+                if std::mem::replace(&mut gap, true) {
+                    out.push(b' ');
+                }
+                out.extend_from_slice(format!("{name}={value}").as_bytes());
+            });
+        }
         Kind::Unknown(unknown) => one_line(unknown.text(), out),
         kind => unreachable!("{} has no format", kind.name()),
     }

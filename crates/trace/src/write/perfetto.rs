@@ -84,6 +84,7 @@ impl<W: Write> Perfetto<W> {
             packet: Encoder::default(),
             tracks: BTreeSet::new(),
             tgids: BTreeMap::new(),
+            states: BTreeMap::new(),
         };
         packets.write(|packet| {
             packet.uint(packet::SEQUENCE_FLAGS, 1);
@@ -256,6 +257,13 @@ impl<W: Write> Sink for Perfetto<W> {
             }
             return;
         }
+        if let Kind::State(state) = &event.kind {
+            for (name, value) in &state.values {
+                let track = format!("{} {} {name}", state.point, state.subject());
+                self.packets.state(event.time, track, *value);
+            }
+            return;
+        }
         self.bundle(event);
         self.process(event);
         if self.extras.flows {
@@ -370,6 +378,8 @@ struct Packets<W> {
     tracks: BTreeSet<Track>,
     /// The processes of live tasks.
     tgids: BTreeMap<Pid, Pid>,
+    /// Tracks of state by their names.
+    states: BTreeMap<String, u32>,
 }
 
 /// What a point or a counter is drawn on.
@@ -381,10 +391,14 @@ enum Track {
     Cpu(CpuId),
     /// The length of a CPU's run queue.
     Queue(CpuId),
+    /// A value of the scheduler's state, by the number of its name.
+    State(u32),
     /// The tracks of all CPUs.
     Cpus,
     /// The lengths of all run queues.
     Queues,
+    /// All values of state.
+    States,
 }
 
 impl Track {
@@ -404,6 +418,8 @@ impl Track {
             Track::Queue(cpu) => (3, cpu.0.into()),
             Track::Cpus => (4, 0),
             Track::Queues => (5, 0),
+            Track::State(number) => (6, number),
+            Track::States => (7, 0),
         };
         class << 32 | u64::from(number)
     }
@@ -412,13 +428,15 @@ impl Track {
         match self {
             Track::Cpu(_) => Some(Track::Cpus),
             Track::Queue(_) => Some(Track::Queues),
+            Track::State(_) => Some(Track::States),
             _ => None,
         }
     }
 
     fn name(self) -> Option<String> {
         match self {
-            Track::Thread(_) => None,
+            Track::Thread(_) | Track::State(_) => None,
+            Track::States => Some("state".to_owned()),
             Track::Cpu(cpu) => Some(format!("CPU {cpu} scheduler")),
             Track::Queue(cpu) => Some(format!("CPU {cpu} nr_running")),
             Track::Cpus => Some("scheduler".to_owned()),
@@ -467,10 +485,16 @@ impl<W: Write> Packets<W> {
             Track::Thread(pid) => self.tgids.get(&pid).copied().unwrap_or(pid),
             _ => Pid::IDLE,
         };
+        let own_name = match track {
+            Track::State(number) => {
+                self.states.iter().find(|(_, n)| **n == number).map(|(name, _)| name.clone())
+            }
+            track => track.name(),
+        };
         self.write(|packet| {
             packet.message(packet::TRACK_DESCRIPTOR, |descriptor| {
                 descriptor.uint(1, track.uuid());
-                if let Some(name) = track.name() {
+                if let Some(name) = own_name {
                     descriptor.text(2, name.as_bytes());
                 }
                 if let Some(parent) = track.parent() {
@@ -486,7 +510,8 @@ impl<W: Write> Packets<W> {
                         descriptor.uint(12, cpu.0.into());
                     }
                     Track::Cpu(cpu) => descriptor.uint(12, cpu.0.into()),
-                    Track::Cpus | Track::Queues => descriptor.uint(11, 3),
+                    Track::State(_) => descriptor.message(8, |_| {}),
+                    Track::Cpus | Track::Queues | Track::States => descriptor.uint(11, 3),
                 }
             });
         });
@@ -508,6 +533,21 @@ impl<W: Write> Packets<W> {
                     None => {}
                 }
                 more(event);
+            });
+        });
+    }
+
+    /// Writes a value of state on the track of its name.
+    fn state(&mut self, time: Time, name: String, value: i64) {
+        let number = self.states.len() as u32;
+        let track = Track::State(*self.states.entry(name).or_insert(number));
+        self.describe(track);
+        self.write(|packet| {
+            packet.uint(packet::TIMESTAMP, time.0);
+            packet.message(packet::TRACK_EVENT, |event| {
+                event.uint(9, 4);
+                event.uint(11, track.uuid());
+                event.int(30, value);
             });
         });
     }

@@ -124,6 +124,7 @@ pub(super) fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
                 Test::Equal => "==",
                 Test::Differs => "!=",
                 Test::Less => "<",
+                Test::Greater => ">",
             };
             write!(out, "jump-if {} {sign} {value} @{to}", name(&o.words[word.index()].name))
         }

@@ -8,8 +8,8 @@ use super::op::SchedWords;
 use super::program::{self, Source};
 use crate::tree::{Kind, Object};
 use crate::{
-    CpuList, Measure, MeasureRule, Op, Process, ProcessId, SpecId, Start, TASKS_MAX, TaskSpec, Workload,
-    WorkloadBuilder, WorkloadError,
+    CpuList, Measure, MeasureRule, Op, Process, ProcessId, ProgramId, SpecId, Start, TASKS_MAX, TaskSpec,
+    Workload, WorkloadBuilder, WorkloadError,
 };
 
 const KEYS: &[&str] = &[
@@ -135,24 +135,47 @@ fn described<'a>(table: &'a Object, names: &mut Names) -> Result<Vec<Described<'
 
 fn tasks(described: &[Described], names: &mut Names, programs: &Programs) -> Result<(), WorkloadError> {
     let sources =
-        described.iter().map(|task| source(task, names, programs)).collect::<Result<Vec<_>, _>>()?;
+        described.iter().map(|task| sources(task, names, programs)).collect::<Result<Vec<_>, _>>()?;
     for barrier in names.counting.clone() {
-        let users = described.iter().zip(&sources).filter(|(_, source)| source.does(Op::Barrier { barrier }));
         let mut parties = 0;
-        for (task, _) in users {
+        for (task, sources) in described.iter().zip(&sources) {
+            let users = sources.iter().filter(|source| source.does(Op::Barrier { barrier })).count() as u32;
+            if users == 0 {
+                continue;
+            }
             if task.forked {
                 let why = "forked tasks come here too; say in [workload.barrier] how many are to meet";
                 return Err(task.object.file.bad(task.object.at, "barrier", why));
             }
-            parties += task.count;
+            parties += if sources.len() == 1 { task.count } else { users };
         }
         names.w.workload_mut().objects.barriers[barrier.index()].parties = parties.max(1);
     }
     let mut processes: Vec<(String, ProcessId)> = Vec::new();
-    for (task, source) in described.iter().zip(&sources) {
-        add(task, source, names, &mut processes)?;
+    for (task, sources) in described.iter().zip(&sources) {
+        add(task, sources, names, &mut processes)?;
     }
     Ok(())
+}
+
+/// The programs of a task that there are several of: one, or one for each where its text says `{n}`, so that each has
+/// channels and words of its own.
+fn sources(task: &Described, names: &mut Names, programs: &Programs) -> Result<Vec<Source>, WorkloadError> {
+    let entry = task.object.get("program")?.ok_or_else(|| missing(&task.object, "program"))?;
+    let numbered = |kind: &Kind| matches!(kind, Kind::String(text) if program::is_numbered(text));
+    let each = match &entry.value.kind {
+        Kind::Array(values) => values.iter().any(|value| numbered(&value.kind)),
+        kind => numbered(kind),
+    };
+    if !each {
+        return Ok(vec![source(task, names, programs)?]);
+    }
+    if task.forked {
+        let why = "{n} is the number of one of several tasks, and a forked task has none";
+        return Err(task.object.file.bad(entry.value.at, "program", why));
+    }
+    let read = |nth| program::read_numbered(task.object.file, entry, names, Some((nth, task.count)));
+    (0..task.count).map(read).collect()
 }
 
 /// A task's program: its own ops, or those of a program described by name.
@@ -168,7 +191,7 @@ fn source(task: &Described, names: &mut Names, programs: &Programs) -> Result<So
 
 fn add(
     task: &Described,
-    source: &Source,
+    sources: &[Source],
     names: &mut Names,
     processes: &mut Vec<(String, ProcessId)>,
 ) -> Result<(), WorkloadError> {
@@ -176,7 +199,7 @@ fn add(
     let file = o.file;
     let first = if task.count == 1 { task.name.clone() } else { format!("{}-0", task.name) };
     names.w.described_at(format!("task \"{first}\""), o.at.0, o.at.1);
-    let program = source.write(names, &task.name, task.forked);
+    let written: Vec<_> = sources.iter().map(|source| source.write(names, &task.name, task.forked)).collect();
     let mut sched = SchedWords::default();
     let mut has_sched = o.get("policy")?.is_some();
     for &key in SchedWords::KEYS {
@@ -214,20 +237,37 @@ fn add(
         footprint: o.param("footprint")?.unwrap_or(0),
         memory_bound: o.bool("memory_bound")?.unwrap_or(false),
         background: o.bool("background")?.unwrap_or(false),
-        ..TaskSpec::root(task.name.clone(), program)
+        ..TaskSpec::root(task.name.clone(), written.first().copied().unwrap_or(ProgramId(0)))
     };
     debug_assert_eq!(names.w.next_task(), task.first);
     for i in 0..task.count {
         let name = if task.count == 1 { task.name.clone() } else { format!("{}-{i}", task.name) };
-        names.w.task(TaskSpec { name, ..spec.clone() });
+        let program = written[i as usize % written.len()];
+        names.w.task(TaskSpec { name, program, ..spec.clone() });
     }
     Ok(())
+}
+
+/// `at = "p99.9"`: a percentile of spans instead of their mean.
+fn permille(o: &Object) -> Result<Option<u16>, WorkloadError> {
+    let Some(text) = o.string("at")? else { return Ok(None) };
+    let percent =
+        if text == "max" { Some(100.0) } else { text.strip_prefix('p').and_then(|p| p.parse::<f64>().ok()) };
+    let permille = percent.map(|percent| (percent * 10.0).round()).filter(|p| (0.0..=1000.0).contains(p));
+    match permille {
+        Some(permille) => Ok(Some(permille as u16)),
+        None => Err(o.file.bad(
+            o.at,
+            "at",
+            format!("\"{text}\" is no percentile; write it like p50, p99.9 or max"),
+        )),
+    }
 }
 
 fn measures(table: &Object, names: &mut Names) -> Result<(), WorkloadError> {
     let mut taken = BTreeSet::new();
     for o in table.tables_of("measure")? {
-        o.only(&["name", "rule", "from", "to", "label", "amount", "skip", "better"])?;
+        o.only(&["name", "rule", "from", "to", "label", "amount", "skip", "better", "at"])?;
         let name = o.string("name")?.ok_or_else(|| missing(&o, "name"))?.to_string();
         if !taken.insert(name.clone()) {
             return Err(o.file.bad(o.at, "name", format!("there is another measure \"{name}\"")));
@@ -239,7 +279,14 @@ fn measures(table: &Object, names: &mut Names) -> Result<(), WorkloadError> {
         };
         let (unit, lower, rule) = match o.string("rule")?.unwrap_or("elapsed") {
             "elapsed" => ("s", true, MeasureRule::Elapsed { from: label("from")?, to: label("to")? }),
-            "spans" => ("ns", true, MeasureRule::Spans { from: label("from")?, to: label("to")? }),
+            "spans" => {
+                let (from, to) = (label("from")?, label("to")?);
+                let rule = match permille(&o)? {
+                    None => MeasureRule::Spans { from, to },
+                    Some(permille) => MeasureRule::SpanAt { from, to, permille },
+                };
+                ("ns", true, rule)
+            }
             "rate" => ("/s", false, MeasureRule::Rate { label: label("label")? }),
             "best-rate" => {
                 let (from, to) = (label("from")?, label("to")?);

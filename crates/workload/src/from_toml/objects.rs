@@ -174,7 +174,7 @@ fn interrupt(file: File, entry: &Entry, names: &mut Names) -> Result<(), Workloa
     Ok(())
 }
 
-fn group(file: File, entry: &Entry, names: &mut Names) -> Result<(), WorkloadError> {
+pub(super) fn group(file: File, entry: &Entry, names: &mut Names) -> Result<(), WorkloadError> {
     let o = fields(file, entry, &["shares", "weight", "quota", "period", "burst", "idle", "cpus"])?;
     let Some(group) = names.w.group(&entry.key) else {
         return Err(file.bad(entry.at, &entry.key, "the root group has no parameters"));

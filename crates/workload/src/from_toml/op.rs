@@ -114,7 +114,7 @@ pub(super) const USAGE: &[(&str, &str)] = &[
     ("end", "end of a loop"),
     ("label NAME", "a place to jump to"),
     ("jump NAME", "go on there"),
-    ("jump-if WORD ==|!=|< VALUE NAME", "go on there if the word passes"),
+    ("jump-if WORD ==|!=|<|> VALUE NAME", "go on there if the word passes"),
     ("jump-odds PERMILLE NAME", "go on there so often out of 1000"),
     ("set WORD VALUE", "set a word"),
     ("add WORD VALUE", "add to it"),
@@ -348,7 +348,8 @@ fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> 
                 "==" => Test::Equal,
                 "!=" => Test::Differs,
                 "<" => Test::Less,
-                sign => return Err(format!("\"{sign}\" is none of ==, !=, <")),
+                ">" => Test::Greater,
+                sign => return Err(format!("\"{sign}\" is none of ==, !=, <, >")),
             };
             return Ok(Step::JumpIf(word, test, read_i32(line.word()?)?, line.word()?.to_string()));
         }

@@ -16,6 +16,24 @@ pub(super) struct Source {
 
 /// Reads a program: text, or a list of texts, of ops.
 pub(super) fn read(file: File, entry: &Entry, names: &mut Names) -> Result<Source, WorkloadError> {
+    read_numbered(file, entry, names, None)
+}
+
+/// What stands for the number of a task of several, the next one's and the one's before it, round and round.
+const NUMBERS: [(&str, u32); 3] = [("{n}", 0), ("{n+1}", 1), ("{n-1}", u32::MAX)];
+
+/// Whether a text has such a number in it.
+pub(super) fn is_numbered(text: &str) -> bool {
+    NUMBERS.iter().any(|(word, _)| text.contains(word))
+}
+
+/// The same for one of several tasks.
+pub(super) fn read_numbered(
+    file: File,
+    entry: &Entry,
+    names: &mut Names,
+    nth: Option<(u32, u32)>,
+) -> Result<Source, WorkloadError> {
     let texts = match &entry.value.kind {
         Kind::Array(values) => &values[..],
         _ => std::slice::from_ref(&entry.value),
@@ -27,7 +45,14 @@ pub(super) fn read(file: File, entry: &Entry, names: &mut Names) -> Result<Sourc
             return Err(file.bad(value.at, &entry.key, why));
         };
         let bad = |why: String| file.bad(value.at, &entry.key, why);
-        for words in words::ops(text).map_err(bad)? {
+        let mut text = text.clone();
+        if let Some((nth, count)) = nth {
+            for (word, by) in NUMBERS {
+                let by = if by == u32::MAX { count - 1 } else { by };
+                text = text.replace(word, &((nth + by) % count).to_string());
+            }
+        }
+        for words in words::ops(&text).map_err(bad)? {
             let step =
                 op::read(&words, names).map_err(|why| bad(format!("in \"{}\": {why}", words.join(" "))))?;
             for part in std::mem::take(&mut names.fresh) {

@@ -139,7 +139,7 @@ fn what_is_wrong_is_told_with_file_and_line() {
         name = 'x'
           s.toml:1:1: "workload": say what runs by one of "model", "rt-app", "task"
         model = 'quake'
-          s.toml:2:9: "model": there is no model "quake"; there are "barrier", "batch", "dbench", "fork-storm", "hackbench", "hogs", "io", "kernbench", "oltp", "periodic", "ping", "pipes", "sleepers", "spinners", "stream", "sysbench"
+          s.toml:2:9: "model": there is no model "quake"; there are "barrier", "batch", "copies", "dbench", "events", "fork-storm", "hackbench", "hogs", "io", "kernbench", "oltp", "netperf", "periodic", "ping", "pipes", "schbench", "sleepers", "spawn", "spinners", "stream", "sysbench", "token"
         model = 'hogs'
         rt-app = 'x'
           s.toml:3:1: "rt-app": only one of "model", "rt-app", "task" can be given
@@ -149,7 +149,7 @@ fn what_is_wrong_is_told_with_file_and_line() {
         model = 'hogs'
         hogs = 4
         colour = 'red'
-          s.toml:4:1: unknown key "colour" in [workload]; known keys are "hogs", "wall", "overhead", "block", "nice", "groups", "cpus", "start_cpu", "name", "duration", "with"
+          s.toml:4:1: unknown key "colour" in [workload]; known keys are "hogs", "wall", "overhead", "block", "nice", "groups", "cpus", "start_cpu", "policy", "nice", "priority", "slice", "util_min", "util_max", "cgroup", "cpus", "name", "duration", "with", "group"
         model = 'hogs'
         hogs = [4, 'many']
           s.toml:3:12: "hogs": a whole number from 0 to 4294967295 is expected, not "many"

@@ -69,20 +69,26 @@ fn every_model_with_its_defaults_comes_to_an_end() {
     expect![[r#"
         barrier: 8 tasks, 10 marks, ends at 0.001200025
         batch: 8 tasks, 2 marks, ends at 0.113080404
+        copies: 2 tasks, 25623 marks, ends at 0.550014384
         dbench: 9 tasks, 55 marks, ends at 0.073680038
+        events: 9 tasks, 2513 marks, ends at 0.220500000
         fork-storm: 321 tasks, 2 marks, ends at 0.000900330
         hackbench: 401 tasks, 2 marks, ends at 0.000043220
         hogs: 13 tasks, 0 marks, ends at 1.000000014
         io: 5 tasks, 2 marks, ends at 0.000950015
         kernbench: 10 tasks, 2 marks, ends at 1.734800110
         oltp: 17 tasks, 6505 marks, ends at 2.000499756
+        netperf: 17 tasks, 71401 marks, ends at 0.050000652
         periodic: 2 tasks, 0 marks, ends at 0.020002001
         ping: 1 tasks, 0 marks, ends at 3.000000147
         pipes: 41 tasks, 2 marks, ends at 0.000005436
+        schbench: 10 tasks, 7545 marks, ends at 0.550200323
         sleepers: 19 tasks, 0 marks, ends at 0.400001619
+        spawn: 11002 tasks, 11000 marks, ends at 0.220000001
         spinners: 9 tasks, 0 marks, ends at 0.200000009
         stream: 8 tasks, 80 marks, ends at 0.110193575
         sysbench: 17 tasks, 19585 marks, ends at 2.000110793
+        token: 3 tasks, 148515 marks, ends at 0.030000029
     "#]]
     .assert_eq(&seen);
 }

@@ -1,0 +1,136 @@
+//! `schedlab bench`: the benchmarks that scheduler mails post, in one table.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use schedlab::bench::{Bench, SET};
+use schedlab::figures::{self, Asked};
+use schedlab::report::render::{Case, schedtests};
+use schedlab::report::{Comparison, Options, render};
+use schedlab::{Experiment, NoFiles, Scenario};
+use serde_json::{Value, json};
+
+use crate::args;
+use crate::error::{Error, Status};
+use crate::output::{self, Format};
+use crate::progress::Progress;
+use crate::{machine, scenario};
+
+/// Runs the set, or the part of it that is named, and prints one table.
+pub fn run(args: &args::Bench) -> Result<Status, Error> {
+    if args.list {
+        output::print(|out| {
+            for bench in SET {
+                writeln!(out, "{:<26}{}", bench.name, bench.about)?;
+            }
+            Ok(())
+        })?;
+        return Ok(Status::Done);
+    }
+    let chosen = chosen(&args.only)?;
+    let machine_name = args.machine.as_deref().unwrap_or("host");
+    let machine = machine::machine(machine_name)?;
+    for kernel in &args.kernel {
+        scenario::named_kernel(kernel)?;
+    }
+    if args.kernel.len() < 2 {
+        return Err(Error::new("bench compares kernels: give --kernel A,B"));
+    }
+    let runs = super::compare::checked(args.runs)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = stop.clone();
+    output::on_interrupt(move || {
+        if asked.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("schedlab: what is done is printed after the runs under way; Ctrl-C again ends at once");
+    });
+    let mut compared: Vec<(&Bench, Comparison)> = Vec::new();
+    let mut kernels = Vec::new();
+    for bench in chosen {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        // Any machine will do for reading; the real one is set then.
+        let text = bench.scenario("1", machine.topology.nr_cpus(), &args.kernel, runs, args.seed);
+        let mut scenario = Scenario::parse(bench.name, &text, &NoFiles)?;
+        scenario.set_machine(machine.clone())?;
+        let experiment = Experiment::of(&scenario);
+        if let Some(alike) = experiment.alike().into_iter().next() {
+            return Err(Error::new(format!("{alike}, so there is nothing to compare")));
+        }
+        let mut results = experiment.nothing();
+        let progress = Progress::new(bench.name);
+        let goes_on = || !stop.load(Ordering::Relaxed);
+        let is_figure = bench.measure.contains("latency-");
+        experiment.extend(&mut results, runs, args.threads, is_figure, goes_on, |done, total| {
+            progress.at(done, total)
+        })?;
+        drop(progress);
+        let table = match is_figure {
+            true => figures::table(&experiment, &results, &Asked::parse(bench.measure)?).0,
+            false => results.table(&experiment),
+        };
+        kernels = table.kernels().to_vec();
+        compared.push((bench, Comparison::new(&table.in_fitting_units(), Options::default())));
+    }
+    if compared.is_empty() {
+        return Ok(Status::Interrupted);
+    }
+    match args.format {
+        Format::Json => {
+            let cases: Vec<Value> = compared
+                .iter()
+                .map(|(bench, comparison)| json!({"bench": bench.name, "comparison": render::json(comparison)}))
+                .collect();
+            output::print_json(&cases)?;
+        }
+        Format::Text => {
+            let cases: Vec<Case> =
+                compared.iter().filter_map(|(bench, comparison)| case(bench, comparison)).collect();
+            let text = schedtests(&cases, &kernels);
+            output::print(|out| {
+                writeln!(
+                    out,
+                    "{}: {} against {}, {runs} runs each\n",
+                    machine.name(),
+                    kernels[1..].join(", "),
+                    kernels[0]
+                )?;
+                out.write_all(text.as_bytes())
+            })?;
+        }
+    }
+    Ok(if stop.load(Ordering::Relaxed) { Status::Interrupted } else { Status::Done })
+}
+
+/// What a benchmark is judged by, of all that its model measures.
+fn case<'a>(bench: &'a Bench, comparison: &'a Comparison) -> Option<Case<'a>> {
+    let name = bench.measure.split(':').next().unwrap_or(bench.measure);
+    let found = comparison.metrics.iter().find(|metric| metric.name == name);
+    let metric = found.or(comparison.metrics.first())?;
+    Some(Case { name: bench.name, load: bench.load, metric })
+}
+
+fn chosen(only: &[String]) -> Result<Vec<&'static Bench>, Error> {
+    if only.is_empty() {
+        return Ok(SET.iter().collect());
+    }
+    let mut chosen = Vec::new();
+    for name in only {
+        let fits = |bench: &&Bench| match name.strip_suffix('*') {
+            Some(lead) => bench.name.starts_with(lead),
+            None => bench.name == name,
+        };
+        let found: Vec<&Bench> = SET.iter().filter(fits).collect();
+        if found.is_empty() {
+            let names: Vec<&str> = SET.iter().map(|bench| bench.name).collect();
+            return Err(Error::new(format!(
+                "there is no benchmark \"{name}\"; there are {}",
+                names.join(", ")
+            )));
+        }
+        chosen.extend(found);
+    }
+    Ok(chosen)
+}

@@ -1,0 +1,176 @@
+//! What `compare` and `run` compare: kernels, variants, several scenarios, recordings.
+
+use std::path::Path;
+
+use schedlab::sched::{Kernel, PRESETS};
+use schedlab::workload::Workload;
+use schedlab::{Column, Experiment, Folds, Results, Run, Scenario, Setting, Variant};
+
+use crate::args::Compare;
+use crate::error::Error;
+use crate::recorded::Recorded;
+use crate::scenario::{Source, tell_stand_in};
+
+/// An experiment, with results if it was recorded.
+pub struct Compared {
+    /// What is compared.
+    pub experiment: Experiment,
+    /// The runs of recordings.
+    pub recorded: Option<Results>,
+}
+
+/// Loads what is compared: recordings too if `reads` says so.
+pub fn load(args: &Compare, reads: bool) -> Result<Compared, Error> {
+    let files: Vec<&String> = std::iter::once(&args.what.scenario).chain(&args.more).collect();
+    let recordings = files.iter().filter(|file| reads && is_recording(file)).count();
+    if recordings == files.len() {
+        return recorded(args, &files);
+    }
+    if recordings > 0 {
+        return Err(Error::new(
+            "recordings are compared with recordings; `schedlab replay` runs one elsewhere",
+        ));
+    }
+    let rows = args.rows.iter().map(|text| Setting::parse_list(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut columns: Vec<Column> = Vec::new();
+    for file in &files {
+        let source = Source::read(file, &args.what)?;
+        let mut variants = variants(args, &source)?;
+        if variants.is_empty() {
+            variants.push(Variant::new(Some(String::new()), Vec::new()));
+        }
+        let mut loaded = Vec::new();
+        for variant in variants {
+            let scenario = source.scenario(&args.what, &args.kernel, &variant.settings, &rows)?;
+            loaded.push((variant.name, scenario));
+        }
+        let several = loaded.iter().any(|(_, scenario)| scenario.kernels.len() > 1);
+        let file = if files.len() > 1 { stem(file) } else { String::new() };
+        for (variant, scenario) in loaded {
+            for kernel in &scenario.kernels {
+                let kernel_named = several || (file.is_empty() && variant.is_empty());
+                let parts =
+                    [file.as_str(), variant.as_str(), if kernel_named { kernel.name.as_str() } else { "" }];
+                let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+                let scenario = scenario.under(vec![kernel.clone()]);
+                columns.push(Column::new(parts.join(" "), scenario));
+            }
+        }
+    }
+    set_runs(args, &mut columns)?;
+    tell_stand_ins(&columns);
+    tell_unheeded(&columns);
+    Ok(Compared { experiment: Experiment::new(columns), recorded: None })
+}
+
+/// All columns have the runs and the seed of the first, so that they are pairs.
+fn set_runs(args: &Compare, columns: &mut [Column]) -> Result<(), Error> {
+    let (runs, seed) = (columns[0].scenario.runs, columns[0].scenario.seed);
+    let runs = match args.runs {
+        Some(runs) => super::command::compare::checked(runs)?,
+        None => runs,
+    };
+    for column in columns {
+        (column.scenario.runs, column.scenario.seed) = (runs, seed);
+    }
+    Ok(())
+}
+
+/// The variants of a file, each with each value of `--vary`.
+fn variants(args: &Compare, source: &Source) -> Result<Vec<Variant>, Error> {
+    let mut variants = source.variants()?;
+    for text in &args.vary {
+        let axis = Setting::parse_list(text)?;
+        let with = |variant: Option<&Variant>, setting: &Setting| {
+            let mut settings = variant.map_or(Vec::new(), |variant| variant.settings.clone());
+            settings.push(setting.clone());
+            let one = Variant::new(None, vec![setting.clone()]).name;
+            Variant::new(Some(variant.map_or(one.clone(), |v| format!("{} {one}", v.name))), settings)
+        };
+        variants = match &variants[..] {
+            [] => axis.iter().map(|setting| with(None, setting)).collect(),
+            known => known.iter().flat_map(|v| axis.iter().map(|setting| with(Some(v), setting))).collect(),
+        };
+    }
+    Ok(variants)
+}
+
+fn stem(file: &str) -> String {
+    Path::new(file).file_stem().map_or(file.to_string(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// Says whose rules kernels have, if they are not their own: once for each.
+fn tell_stand_ins(columns: &[Column]) {
+    let mut told: Vec<&str> = Vec::new();
+    for kernel in columns.iter().map(Column::kernel) {
+        if !told.contains(&kernel.name.as_str()) {
+            told.push(&kernel.name);
+            tell_stand_in(kernel);
+        }
+    }
+}
+
+/// Says which parts of a kernel's name change nothing in it.
+fn tell_unheeded(columns: &[Column]) {
+    let mut told: Vec<String> = Vec::new();
+    for column in columns {
+        let name = &column.kernel().name;
+        let mut parts = name.split('+');
+        let Some(Ok(mut kernel)) = parts.next().map(Kernel::parse) else { continue };
+        for part in parts {
+            let is_told = told.iter().any(|known| known == name);
+            if !kernel.is_turned_by(part) && !is_told {
+                eprintln!(
+                    "schedlab: note: {name}: {part} changes nothing in {}: {}",
+                    kernel.name,
+                    kernel.unturned(part)
+                );
+                told.push(name.clone());
+            }
+            let _ = kernel.switch(part);
+        }
+    }
+}
+
+fn is_recording(file: &str) -> bool {
+    let path = Path::new(file);
+    let is_described = path.extension().is_some_and(|e| e == "toml" || e == "json");
+    !is_described && path.exists() && Recorded::find(path).is_ok_and(|found| found[0].open().is_ok())
+}
+
+/// Recordings side by side: no seeds, so runs are pairs in the order of their names.
+fn recorded(args: &Compare, files: &[&String]) -> Result<Compared, Error> {
+    let is_set = !args.kernel.is_empty()
+        || !args.what.set.is_empty()
+        || !args.vary.is_empty()
+        || !args.rows.is_empty()
+        || args.what.machine.is_some()
+        || args.what.limit.is_some()
+        || args.runs.is_some()
+        || args.until_sure.is_some()
+        || args.attribute;
+    if is_set {
+        return Err(Error::new(
+            "a recording is read as it is: --kernel, --machine, --set, --vary, --rows, --runs, --limit, --until-sure and \
+             --attribute change what is run; `schedlab replay` runs a recording again",
+        ));
+    }
+    let mut columns = Vec::new();
+    let mut sides = Vec::new();
+    for file in files {
+        let workload = Workload { name: stem(file), ..Workload::default() };
+        let kernel = Kernel::preset(PRESETS.len() - 1);
+        columns.push(Column::new(stem(file), Scenario::recorded(file, kernel, workload.clone())));
+        let mut runs = Vec::new();
+        for (nth, one) in Recorded::find(Path::new(file))?.into_iter().enumerate() {
+            let mut folds = Folds::new(&workload).with_figures();
+            one.open()?.feed(&mut folds, || false)?;
+            runs.push(Run::recorded(nth as u64, folds));
+        }
+        sides.push(runs);
+    }
+    let most = sides.iter().map(Vec::len).max().unwrap_or(0);
+    let mut experiment = Experiment::new(columns);
+    experiment.title = Some(format!("recordings, {most} of a side"));
+    Ok(Compared { experiment, recorded: Some(Results { runs: vec![sides] }) })
+}

@@ -1,0 +1,248 @@
+//! What `compare` and `run` print of any workload, and that they print it of every one.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// A folder of its own for each test, gone when it ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("schedlab-compare-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn with(name: &str, file: &str, text: &str) -> Folder {
+        let folder = Folder::new(name);
+        std::fs::write(folder.0.join(file), text).unwrap();
+        folder
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_schedlab")).args(args).current_dir(&self.0).output().unwrap()
+    }
+
+    /// Standard output of a command that succeeds.
+    fn printed(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn error(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A scenario of own tasks under two kernels.
+fn own(tasks: &str) -> String {
+    format!(
+        "machine = \"2\"\nkernels = [\"v6.12\", \"v6.12+NO_RUN_TO_PARITY\"]\nruns = 3\n[workload]\nname = \"own\"\n\
+         duration = \"40ms\"\n{tasks}"
+    )
+}
+
+const HOG: &str =
+    "[[workload.task]]\nname = \"hog\"\ncount = 3\nprogram = \"loop forever; run 1ms; mark done; end\"\n";
+
+/// The line of a figure: its words.
+fn line<'a>(text: &'a str, figure: &str) -> Vec<&'a str> {
+    let found = text
+        .lines()
+        .find(|line| line.starts_with(figure) && line.as_bytes().get(figure.len()) == Some(&b' '));
+    found.unwrap_or_else(|| panic!("no {figure} in\n{text}")).split_whitespace().collect()
+}
+
+#[test]
+fn a_task_that_never_leaves_its_cpu_has_used_it() {
+    let task = "[[workload.task]]\nname = \"a\"\nprogram = \"loop forever; run 1ms; end\"\n";
+    let folder = Folder::with("taskclock", "s.toml", &own(task));
+    let text = folder.printed(&["run", "s.toml", "--stat", "--metric", "task-clock,run-max"]);
+    assert_eq!(line(&text, "task-clock")[1..3], ["40", "ms"], "{text}");
+    let stat = text.lines().find(|line| line.contains("msec task-clock")).unwrap();
+    assert!(stat.trim_start().starts_with("40.00 msec"), "{stat}");
+}
+
+#[test]
+fn a_rate_over_bare_marks_counts_them() {
+    let measure = "[[workload.measure]]\nname = \"xs\"\nrule = \"rate\"\nlabel = \"done\"\n";
+    let folder = Folder::with("mark", "s.toml", &own(&format!("{HOG}{measure}")));
+    let output = folder.run(&["compare", "s.toml"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("xs, /s: higher is better"), "{text}");
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(!notes.contains("no run came"), "{notes}");
+    assert!(notes.contains("2:class="), "a regular machine says what it lacks: {notes}");
+}
+
+#[test]
+fn a_row_without_a_figure_is_there_and_says_why() {
+    let text = "machine = \"1x1x8\"\nkernels = [\"v6.12\", \"v6.10\"]\nruns = 2\nseed = 1\n[workload]\nmodel = \"hackbench\"\n\
+                groups = [1, 4]\nloops = 4\ntransport = \"pipe\"\nwarmup = \"10ms\"\nsample = \"10ms\"\n";
+    let folder = Folder::with("row", "s.toml", text);
+    let output = folder.run(&["compare", "s.toml"]);
+    let (text, notes) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    for format in ["csv", "md"] {
+        let other = folder.printed(&["compare", "s.toml", "--format", format]);
+        assert!(!other.contains("NaN"), "{other}");
+    }
+    assert!(!text.contains("NaN"), "{text}");
+    assert!(notes.contains("time"), "{notes}");
+    for key in ["1", "4"] {
+        assert!(
+            text.lines().any(|line| line.split_whitespace().take(2).eq(["Amean", key]))
+                || notes.contains("no figure"),
+            "{text}{notes}"
+        );
+    }
+}
+
+#[test]
+fn every_workload_has_figures_with_pairs_and_words() {
+    let folder = Folder::with("figures", "s.toml", &own(HOG));
+    let text = folder.printed(&["compare", "s.toml"]);
+    assert!(text.contains("v6.12+NO_RUN_TO_PARITY against v6.12: 3 pairs by seed, 95 % intervals"), "{text}");
+    for figure in
+        ["cpu-jain hog", "run-mean hog", "wait-mean hog", "switches/s", "involuntary/s", "marks/s done"]
+    {
+        line(&text, figure);
+    }
+    assert!(!text.contains("NaN") && !text.contains("Performance counter stats"), "{text}");
+    for model in ["sleepers", "periodic", "hogs", "spinners"] {
+        let text = format!(
+            "machine = \"2\"\nkernels = [\"v6.1\", \"v6.12\"]\nruns = 2\nlimit = \"20ms\"\n[workload]\nmodel = \"{model}\"\n"
+        );
+        let folder = Folder::with(model, "s.toml", &text);
+        assert!(folder.printed(&["compare", "s.toml"]).contains("switches/s"), "{model}");
+    }
+}
+
+#[test]
+fn columns_and_rows_turn_over_any_parameter() {
+    let folder = Folder::with("vary", "s.toml", &own(HOG));
+    let args = ["compare", "s.toml", "--kernel", "v6.12", "--vary", "workload.task.hog.nice=0,5,10"];
+    let text = folder
+        .printed(&[&args[..], &["--rows", "workload.task.hog.count=3,5", "--metric", "cpu-time"]].concat());
+    assert!(text.contains("nice=5 against nice=0") && text.contains("nice=10 against nice=0"), "{text}");
+    for key in ["cpu-time 3 hog", "cpu-time 5 hog"] {
+        line(&text, key);
+    }
+    let pairs = folder.printed(&[&args[..], &["--pairwise", "--metric", "cpu-time"]].concat());
+    assert!(pairs.contains("nice=10 against nice=5"), "{pairs}");
+    let variants = own(HOG).replace(", \"v6.12+NO_RUN_TO_PARITY\"", "")
+        + "[[variant]]\nname = \"three\"\n[[variant]]\nname = \"one\"\nworkload.task.hog.count = 1\n";
+    std::fs::write(folder.0.join("v.toml"), variants).unwrap();
+    let text = folder.printed(&["compare", "v.toml", "--metric", "switches"]);
+    assert!(text.contains("one against three"), "{text}");
+    std::fs::write(folder.0.join("t.toml"), own(HOG).replace("count = 3", "count = 4")).unwrap();
+    let text = folder.printed(&["compare", "s.toml", "t.toml", "--kernel", "v6.12", "--metric", "switches"]);
+    assert!(text.contains("t against s"), "{text}");
+}
+
+#[test]
+fn what_compares_nothing_or_sets_nothing_is_refused() {
+    let folder = Folder::with("nothing", "s.toml", &own(HOG));
+    for (args, part) in [
+        (&["--kernel", "v6.12,v6.12+RUN_TO_PARITY"][..], "does the same as v6.12"),
+        (&["--set", "workload.task.pig.count=3"], "there is no \"pig\"; there are hog"),
+        (&["--metric", "latencyp99"], "did you mean latency-p99?"),
+        (&["--vary", "workload.name"], "has no values"),
+        (&["--runs", "0"], "--runs is at least 1"),
+    ] {
+        let error = folder.error(&[&["compare", "s.toml"], args].concat());
+        assert!(error.contains(part), "{error}");
+    }
+    let output = folder.run(&["compare", "s.toml", "--kernel", "v5.5,v5.5+NO_RUN_TO_PARITY,v6.12"]);
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(notes.contains("RUN_TO_PARITY changes nothing in v5.5"), "{notes}");
+}
+
+#[test]
+fn metrics_are_listed_and_lines_are_no_wider_than_the_terminal() {
+    let folder = Folder::with("width", "s.toml", &own(HOG));
+    let list = folder.printed(&["compare", "s.toml", "--metric", "list"]);
+    assert!(list.lines().count() > 40 && list.contains("latency-p99.9"), "{list}");
+    let output = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .args(["compare", "s.toml", "--kernel", "v6.12,v6.10,v6.1,v5.18"])
+        .env("COLUMNS", "80")
+        .current_dir(&folder.0)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let wide: Vec<&str> = text.lines().filter(|line| line.len() > 80 && !line.starts_with("why ")).collect();
+    assert!(wide.is_empty(), "{wide:#?}");
+}
+
+#[test]
+fn runs_are_made_until_it_is_sure_within_a_limit() {
+    let folder = Folder::with("sure", "s.toml", &own(HOG).replace("runs = 3", "runs = 1"));
+    let text = folder.printed(&["compare", "s.toml", "--until-sure", "6", "--metric", "switches"]);
+    let runs: Vec<u32> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(text.contains("paired runs") && runs.iter().any(|&n| (3..=6).contains(&n)), "{text}");
+}
+
+#[test]
+fn an_account_says_what_carries_the_difference() {
+    let folder = Folder::with("account", "s.toml", &own(HOG));
+    let args = ["compare", "s.toml", "--kernel", "v6.12,v6.12+hz=1000+NO_SIS_UTIL", "--attribute"];
+    let text = folder.printed(&[&args[..], &["--metric", "switches"]].concat());
+    let slice =
+        text.lines().find(|line| line.starts_with("hz 250 -> 1000")).unwrap_or_else(|| panic!("{text}"));
+    assert!(slice.ends_with("100 %"), "{text}");
+    assert!(!text.contains("SIS_UTIL on -> off"), "it carries nothing here: {text}");
+}
+
+#[test]
+fn a_model_is_in_a_group_and_has_a_policy() {
+    let text = "machine = \"2\"\nkernels = [\"v6.12\"]\nlimit = \"5s\"\n[workload]\nmodel = \"hogs\"\nhogs = 4\nwall = \"50ms\"\n\
+                policy = \"batch\"\ncpus = \"0\"\n[workload.group]\n\"/a\" = { quota = \"10ms\", period = \"100ms\" }\n";
+    let folder = Folder::with("group", "s.toml", text);
+    let text =
+        folder.printed(&["run", "s.toml", "--metric", "throttled-periods,throttled-time,cpus-utilized"]);
+    assert_ne!(line(&text, "throttled-periods")[1], "0", "{text}");
+}
+
+#[test]
+fn one_of_several_has_channels_of_its_own() {
+    let tasks = "[[workload.task]]\nname = \"w\"\ncount = 3\nprogram = \"loop 5; write p{n} 1; read q{n} 1; end\"\n\
+                 [[workload.task]]\nname = \"r\"\ncount = 3\nprogram = \"loop 5; read p{n} 1; write q{n} 1; mark got; end\"\n";
+    let folder = Folder::with("channels", "s.toml", &own(tasks));
+    let text = folder.printed(&["run", "s.toml", "--metric", "marks/s", "--format", "json"]);
+    assert!(text.contains("\"got\""), "{text}");
+}
+
+#[test]
+fn scenarios_are_listed_and_run_by_their_names() {
+    let folder = Folder::new("names");
+    let list = folder.printed(&["scenarios"]);
+    assert!(list.contains("stream-pinned-numa  ") && list.lines().count() > 20, "{list}");
+    let error = folder.error(&["compare", "sis-utill"]);
+    assert!(error.contains("did you mean the scenario sis-util?"), "{error}");
+    folder.printed(&["new", "mine.toml"]);
+    assert!(folder.error(&["new", "mine.toml"]).contains("is there already"));
+    let text = folder.printed(&["compare", "mine.toml", "--set", "workload.duration=20ms", "--runs", "2"]);
+    assert!(text.contains("answer p99"), "{text}");
+}
+
+#[test]
+fn benchmarks_stand_in_one_table() {
+    let folder = Folder::new("bench");
+    let args = ["bench", "1x2x2", "--kernel", "v6.12,v6.12+NO_RUN_TO_PARITY", "--runs", "2"];
+    let text = folder.printed(&[&args[..], &["--only", "perf-bench-pipe,spawn"]].concat());
+    assert!(text.contains("baseline(std%)") && text.contains("1-parents"), "{text}");
+    assert!(
+        folder
+            .error(&["bench", "2", "--kernel", "v6.1,v6.12", "--only", "hackbenches"])
+            .contains("there are hackbench-")
+    );
+}

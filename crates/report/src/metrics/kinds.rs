@@ -1,0 +1,259 @@
+//! What each kind of task met: delays of wake-ups, lengths of runs and of waits, CPU time.
+//!
+//! Tasks are of one kind if their names are alike but for a number: `w-0` and `w-12` are `w`, `kworker/3:1` is
+//! `kworker`. What is not over when the trace ends counts with what there was of it: a task that never leaves its
+//! CPU has run, and one that never gets one has waited.
+
+use schedlab_stats::Histogram;
+use schedlab_trace::{Comm, Event, Kind, Sink};
+use schedlab_units::{Duration, Pid, Time};
+
+use super::{PidTable, Wakes};
+
+/// Figures by kind of task. Needs `sched_switch`, and of `sched_waking` and `sched_wakeup` one at least.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds {
+    kinds: Vec<OneKind>,
+    tasks: PidTable<Task>,
+    cpus: Vec<Option<Time>>,
+    wakes: Wakes,
+    first: Option<Time>,
+    last: Time,
+}
+
+/// What tasks of one kind met.
+#[derive(Clone, Debug)]
+pub struct OneKind {
+    /// Their name without its number.
+    pub name: String,
+    /// From being woken to running, ns.
+    pub latency: Histogram,
+    /// From a switch to a task to the switch away from it, ns.
+    pub runs: Histogram,
+    /// From being woken or preempted to running, ns.
+    pub waits: Histogram,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Task {
+    comm: Comm,
+    kind: u32,
+    /// Since when it waits, and whether it was woken.
+    waits: Option<(Time, bool)>,
+    runs: Option<Time>,
+    ran: Duration,
+    seen: bool,
+}
+
+/// The name of a kind: without the number at its end, and of a kernel's thread without what follows the slash.
+pub fn kind_name(comm: &str) -> &str {
+    let name = comm.split('/').next().unwrap_or(comm);
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let name = name.trim_end_matches(['-', '_', '.', ':', '#']);
+    if name.is_empty() { comm } else { name }
+}
+
+impl Kinds {
+    /// Each kind that was seen, in the order of first sight.
+    pub fn iter(&self) -> impl Iterator<Item = &OneKind> {
+        self.kinds.iter().filter(|kind| kind.runs.n() + kind.waits.n() > 0)
+    }
+
+    /// The CPU time of each task of a kind, in order of pid.
+    pub fn times(&self, name: &str) -> Vec<Duration> {
+        let Some(kind) = self.kinds.iter().position(|kind| kind.name == name) else { return Vec::new() };
+        let of_kind = |task: &&Task| task.seen && task.kind == kind as u32;
+        self.tasks.iter().map(|(_, task)| task).filter(of_kind).map(|task| task.ran).collect()
+    }
+
+    /// The CPU time of all tasks.
+    pub fn total(&self) -> Duration {
+        self.tasks.iter().fold(Duration::ZERO, |sum, (_, task)| sum + task.ran)
+    }
+
+    /// The trace is over: what goes on counts as far as it came.
+    pub fn end(&mut self, now: Time) {
+        let now = now.max(self.last);
+        let kinds = &mut self.kinds;
+        for task in self.tasks.iter_mut() {
+            let kind = kinds.get_mut(task.kind as usize);
+            let Some(kind) = kind.filter(|_| task.seen) else { continue };
+            if let Some(since) = task.runs.take() {
+                task.ran += now.since(since);
+                kind.runs.record(now.since(since).0);
+            }
+            if let Some((since, woken)) = task.waits.take() {
+                kind.waits.record(now.since(since).0);
+                if woken {
+                    kind.latency.record(now.since(since).0);
+                }
+            }
+        }
+    }
+
+    /// What was gathered so far does not count.
+    pub fn begin_again(&mut self, now: Time) {
+        for kind in &mut self.kinds {
+            (kind.latency, kind.runs, kind.waits) = (Histogram::new(), Histogram::new(), Histogram::new());
+        }
+        for task in self.tasks.iter_mut() {
+            task.ran = Duration::ZERO;
+            task.seen = task.runs.is_some() || task.waits.is_some();
+            if let Some(since) = &mut task.runs {
+                *since = now;
+            }
+            if let Some((since, _)) = &mut task.waits {
+                *since = now;
+            }
+        }
+        self.first = Some(now);
+    }
+
+    fn kind(&mut self, pid: Pid, comm: Comm) -> usize {
+        let task = self.tasks.entry(pid);
+        if task.seen && (task.comm == comm || comm.is_empty()) {
+            return task.kind as usize;
+        }
+        let text = comm.to_string();
+        let name = kind_name(&text);
+        let at = match self.kinds.iter().position(|kind| kind.name == name) {
+            Some(at) => at,
+            None => {
+                let (latency, runs, waits) = (Histogram::new(), Histogram::new(), Histogram::new());
+                self.kinds.push(OneKind { name: name.to_string(), latency, runs, waits });
+                self.kinds.len() - 1
+            }
+        };
+        let task = self.tasks.entry(pid);
+        (task.comm, task.kind, task.seen) = (comm, at as u32, true);
+        at
+    }
+
+    fn leaves(&mut self, now: Time, pid: Pid, comm: Comm, since: Time, waits: bool) {
+        let kind = self.kind(pid, comm);
+        let task = self.tasks.entry(pid);
+        let since = task.runs.take().unwrap_or(since);
+        task.ran += now.since(since);
+        task.waits = waits.then_some((now, false));
+        self.kinds[kind].runs.record(now.since(since).0);
+    }
+
+    fn comes(&mut self, now: Time, pid: Pid, comm: Comm, latency: Option<Duration>) {
+        let kind = self.kind(pid, comm);
+        let task = self.tasks.entry(pid);
+        task.runs = Some(now);
+        let waited = latency.or_else(|| task.waits.map(|(since, _)| now.since(since)));
+        task.waits = None;
+        if let Some(latency) = latency {
+            self.kinds[kind].latency.record(latency.0);
+        }
+        if let Some(waited) = waited {
+            self.kinds[kind].waits.record(waited.0);
+        }
+    }
+}
+
+impl Sink for Kinds {
+    fn event(&mut self, event: &Event) {
+        let now = event.time;
+        let first = *self.first.get_or_insert(now);
+        self.last = self.last.max(now);
+        let latency = self.wakes.event(event);
+        match event.kind {
+            Kind::SchedSwitch { prev_comm, prev_pid, prev_state, next_comm, next_pid, .. } => {
+                let index = event.cpu.index();
+                if index >= self.cpus.len() {
+                    self.cpus.resize(index + 1, None);
+                }
+                let since = self.cpus[index].replace(now).unwrap_or(first);
+                if prev_pid != Pid::IDLE {
+                    self.leaves(now, prev_pid, prev_comm, since, prev_state.is_runnable());
+                }
+                if next_pid != Pid::IDLE {
+                    self.comes(now, next_pid, next_comm, latency);
+                }
+            }
+            Kind::SchedWaking { comm, pid, .. }
+            | Kind::SchedWakeup { comm, pid, .. }
+            | Kind::SchedWakeupNew { comm, pid, .. } => {
+                self.kind(pid, comm);
+                let task = self.tasks.entry(pid);
+                if task.runs.is_none() && task.waits.is_none() {
+                    task.waits = Some((now, true));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Jain's index of fairness: 1 if all have the same, 1/n if one has all. None of nothing.
+pub fn jain(shares: &[f64]) -> Option<f64> {
+    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_topology::CpuId;
+    use schedlab_trace::{Flags, TaskState};
+
+    #[test]
+    fn kinds_are_names_without_their_numbers() {
+        for (comm, kind) in [
+            ("w-12", "w"),
+            ("sl-w3", "sl-w"),
+            ("kworker/3:1H", "kworker"),
+            ("7", "7"),
+            ("migration/0", "migration"),
+        ] {
+            assert_eq!(kind_name(comm), kind);
+        }
+    }
+
+    #[test]
+    fn all_have_the_same_or_one_has_all() {
+        assert_eq!(jain(&[2.0, 2.0]), Some(1.0));
+        assert_eq!(jain(&[3.0, 0.0, 0.0]), Some(1.0 / 3.0));
+        assert_eq!(jain(&[]), None);
+    }
+
+    fn fold(switches: &[(u64, i32, bool, i32)], end: u64) -> Kinds {
+        let mut fold = Kinds::default();
+        let comm = |pid: i32| Comm::new(format!("t-{pid}").as_bytes());
+        for &(time, prev, runnable, next) in switches {
+            let state = if runnable { TaskState::RUNNING } else { TaskState::INTERRUPTIBLE };
+            let kind = Kind::SchedSwitch {
+                prev_comm: comm(prev),
+                prev_pid: Pid(prev),
+                prev_prio: 120,
+                prev_state: state,
+                next_comm: comm(next),
+                next_pid: Pid(next),
+                next_prio: 120,
+            };
+            let (time, cpu, pid) = (Time(time), CpuId(0), Pid(prev));
+            fold.event(&Event { time, cpu, pid, tgid: None, comm: comm(prev), flags: Flags::NONE, kind });
+        }
+        fold.end(Time(end));
+        fold
+    }
+
+    #[test]
+    fn who_never_leaves_has_run_and_who_never_comes_has_waited() {
+        let kinds = fold(&[(0, 0, true, 5), (10, 5, true, 6)], 100);
+        let kind = kinds.iter().next().unwrap();
+        assert_eq!((kind.name.as_str(), kind.runs.n(), kind.runs.max()), ("t", 2, Some(90)));
+        assert_eq!((kind.waits.n(), kind.waits.max()), (1, Some(90)));
+        assert_eq!(kinds.times("t"), [Duration(10), Duration(90)]);
+        assert_eq!(kinds.total(), Duration(100));
+    }
+
+    #[test]
+    fn what_was_before_does_not_count() {
+        let mut kinds = fold(&[(0, 0, true, 5), (10, 5, false, 0)], 10);
+        kinds.begin_again(Time(10));
+        assert_eq!((kinds.total(), kinds.iter().count()), (Duration::ZERO, 0));
+    }
+}

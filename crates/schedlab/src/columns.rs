@@ -1,0 +1,176 @@
+//! What is compared: columns of scenarios, rows by their keys, and seeds that all columns share.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use schedlab_sched::Kernel;
+use schedlab_trace::NullSink;
+
+use crate::error::Error;
+use crate::experiment::{Limits, Results, Run, nth_seed, run_folding, spread};
+use crate::folds::Folds;
+use crate::scenario::{Row, Scenario};
+
+/// An experiment. The first column is the baseline.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The title of its tables, where a scenario does not say it.
+    pub title: Option<String>,
+    /// What is compared; all columns share their seeds.
+    pub columns: Vec<Column>,
+    /// Every row that any column has, in the order of the first that has it.
+    pub keys: Vec<String>,
+}
+
+/// One side of a comparison.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its name in tables.
+    pub name: String,
+    /// What is run; its first kernel is the column's.
+    pub scenario: Scenario,
+}
+
+impl Column {
+    /// A scenario under its first kernel.
+    pub fn new(name: impl Into<String>, scenario: Scenario) -> Column {
+        Column { name: name.into(), scenario }
+    }
+
+    /// The kernel it runs under.
+    pub fn kernel(&self) -> &Kernel {
+        &self.scenario.kernels[0]
+    }
+
+    /// Whether it is another's scenario with the same settings, whatever its kernel.
+    pub fn is_same_scenario(&self, other: &Column) -> bool {
+        let (a, b) = (&self.scenario, &other.scenario);
+        a.file == b.file && a.settings == b.settings
+    }
+
+    /// The row of a key.
+    pub fn row(&self, key: &str) -> Option<&Row> {
+        self.scenario.rows.iter().find(|row| row.key == key)
+    }
+}
+
+impl Experiment {
+    /// Columns that are compared.
+    pub fn new(columns: Vec<Column>) -> Experiment {
+        let mut keys: Vec<String> = Vec::new();
+        for row in columns.iter().flat_map(|column| &column.scenario.rows) {
+            if !keys.contains(&row.key) {
+                keys.push(row.key.clone());
+            }
+        }
+        Experiment { title: None, columns, keys }
+    }
+
+    /// A scenario's kernels as columns.
+    pub fn of(scenario: &Scenario) -> Experiment {
+        let column = |kernel: &Kernel| {
+            Column::new(kernel.name.clone(), Scenario { kernels: vec![kernel.clone()], ..scenario.clone() })
+        };
+        Experiment::new(scenario.kernels.iter().map(column).collect())
+    }
+
+    /// The scenario of the baseline, which says how many runs there are.
+    pub fn base(&self) -> &Scenario {
+        &self.columns[0].scenario
+    }
+
+    /// Names of the columns.
+    pub fn names(&self) -> Vec<&str> {
+        self.columns.iter().map(|column| column.name.as_str()).collect()
+    }
+
+    /// Results without runs.
+    pub fn nothing(&self) -> Results {
+        Results { runs: vec![vec![Vec::new(); self.columns.len()]; self.keys.len()] }
+    }
+
+    /// The name of what runs.
+    pub fn workload(&self) -> &str {
+        &self.base().rows[0].workload.name
+    }
+
+    /// Columns that do the same: a kernel compared with itself. Each pair in a sentence.
+    pub fn alike(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        for (at, one) in self.columns.iter().enumerate() {
+            for other in &self.columns[..at] {
+                let named = Kernel { name: other.kernel().name.clone(), ..one.kernel().clone() };
+                let is_tree =
+                    crate::kernels::is_tree(one.kernel()) != crate::kernels::is_tree(other.kernel());
+                if named == *other.kernel() && !is_tree && one.is_same_scenario(other) {
+                    told.push(format!("{} does the same as {}", one.name, other.name));
+                }
+            }
+        }
+        told
+    }
+
+    /// Adds runs until every cell has `runs` of them, while `goes_on` says so. Seeds turn slowest, so that what is
+    /// done when it is ended early can be compared.
+    ///
+    /// # Errors
+    /// What stopped the first run that could not be finished.
+    pub fn extend(
+        &self,
+        results: &mut Results,
+        runs: u32,
+        threads: usize,
+        figures: bool,
+        goes_on: impl Fn() -> bool + Sync,
+        progress: impl Fn(usize, usize) + Sync,
+    ) -> Result<(), Error> {
+        let first_seed = self.base().seed;
+        let mut jobs: Vec<(usize, usize, u64)> = Vec::new();
+        for nth in 0..u64::from(runs) {
+            for (row, key) in self.keys.iter().enumerate() {
+                for (column, of) in self.columns.iter().enumerate() {
+                    let is_done = (results.runs[row][column].len() as u64) > nth;
+                    if of.row(key).is_some() && !is_done {
+                        jobs.push((row, column, nth));
+                    }
+                }
+            }
+        }
+        let done = AtomicUsize::new(0);
+        let job = |index: usize| -> Option<Result<Run, Error>> {
+            if !goes_on() {
+                return None;
+            }
+            let (row, column, nth) = jobs[index];
+            let run = self.columns[column].run(&self.keys[row], nth_seed(first_seed, nth), figures);
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
+            Some(run)
+        };
+        let came = spread(jobs.len(), threads, job)?;
+        for (&(row, column, _), run) in jobs.iter().zip(came) {
+            if let Some(run) = run {
+                results.runs[row][column].push(run?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Column {
+    /// One run of a row.
+    fn run(&self, key: &str, seed: u64, figures: bool) -> Result<Run, Error> {
+        let scenario = &self.scenario;
+        let row = self.row(key).expect("a job has a row");
+        let (machine, kernel, limits) = scenario.setup(self.kernel(), row)?;
+        let folds = Folds::new(&row.workload);
+        let folds = if figures { folds.with_figures() } else { folds };
+        let limits = Limits { seed, ..limits };
+        let run = run_folding(machine, &kernel, row, limits, folds, |_| NullSink).map(|(run, _)| run);
+        run.map_err(|e| {
+            let mut place = scenario.name_of(row, &kernel);
+            if self.name != kernel.name {
+                place = format!("{place}, {}", self.name);
+            }
+            Error::new(format!("{}: {place}: {e}", scenario.file))
+        })
+    }
+}

@@ -1,0 +1,370 @@
+//! Figures that every run has, whatever it does: delays, runs and waits, shares, counts.
+//!
+//! Each has a name by which it is asked for. A figure of kinds of task has a row for each kind and one for all
+//! tasks; the figures of one kind are asked for by `NAME:KIND`.
+
+use schedlab_report::metrics::{Cause, Kinds, OneKind, jain};
+use schedlab_report::{Direction, Table};
+use schedlab_stats::Histogram;
+use schedlab_topology::nearest;
+use schedlab_units::Duration;
+
+use crate::columns::Experiment;
+use crate::error::Error;
+use crate::experiment::{Results, Run};
+
+/// A figure.
+#[derive(Clone, Copy)]
+pub struct Figure {
+    /// By what it is asked for.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Unit of its values: `ns`, `%`, `/s`, or none.
+    pub unit: &'static str,
+    /// Which way is better; none if neither is.
+    pub better: Option<Direction>,
+    of: Of,
+}
+
+#[derive(Clone, Copy)]
+enum Of {
+    /// One value of a run.
+    Run(fn(&Run) -> Option<f64>),
+    /// One value of each kind of task.
+    Kind(fn(&OneKind) -> Option<f64>),
+    /// One value of each kind, of the CPU times of its tasks in ns.
+    Times(fn(&[f64], &Run) -> Option<f64>),
+    /// Values by what they are of; what a run lacks is zero.
+    Each(fn(&Run) -> Vec<(String, f64)>),
+}
+
+/// A figure that was asked for, of one kind if that was said.
+#[derive(Clone)]
+pub struct Asked {
+    figure: &'static Figure,
+    of: Option<String>,
+}
+
+const LOW: Option<Direction> = Some(Direction::Lower);
+const HIGH: Option<Direction> = Some(Direction::Higher);
+
+macro_rules! figures {
+    ($($name:literal, $unit:literal, $better:expr, $about:literal, $of:expr;)*) => {
+        &[$(Figure { name: $name, about: $about, unit: $unit, better: $better, of: $of }),*]
+    };
+}
+
+/// All of them, in the order of tables.
+pub const FIGURES: &[Figure] = figures![
+    "latency-p50", "ns", LOW, "from being woken to running, median", Of::Kind(|k| at(&k.latency, 50.0));
+    "latency-p90", "ns", LOW, "the same, the 90th percentile", Of::Kind(|k| at(&k.latency, 90.0));
+    "latency-p99", "ns", LOW, "the same, the 99th percentile", Of::Kind(|k| at(&k.latency, 99.0));
+    "latency-p99.9", "ns", LOW, "the same, the 99.9th percentile", Of::Kind(|k| at(&k.latency, 99.9));
+    "latency-max", "ns", LOW, "the same, the longest", Of::Kind(|k| at(&k.latency, 100.0));
+    "latency-mean", "ns", LOW, "the same, the mean", Of::Kind(|k| mean(&k.latency));
+    "run-p50", "ns", None, "length of a run, from switch to switch, median", Of::Kind(|k| at(&k.runs, 50.0));
+    "run-p99", "ns", None, "the same, the 99th percentile", Of::Kind(|k| at(&k.runs, 99.0));
+    "run-max", "ns", None, "the same, the longest", Of::Kind(|k| at(&k.runs, 100.0));
+    "run-mean", "ns", None, "the same, the mean", Of::Kind(|k| mean(&k.runs));
+    "wait-p50", "ns", LOW, "length of a wait for a CPU, woken or preempted, median", Of::Kind(|k| at(&k.waits, 50.0));
+    "wait-p99", "ns", LOW, "the same, the 99th percentile", Of::Kind(|k| at(&k.waits, 99.0));
+    "wait-max", "ns", LOW, "the same, the longest", Of::Kind(|k| at(&k.waits, 100.0));
+    "wait-mean", "ns", LOW, "the same, the mean", Of::Kind(|k| mean(&k.waits));
+    "wait-total", "ns", LOW, "all waits together", Of::Kind(|k| Some(k.waits.sum() as f64));
+    "cpu-share", "%", None, "CPU time of a kind of task, of all that tasks had",
+        Of::Times(|times, run| share(times.iter().sum(), run));
+    "cpu-time", "ns", None, "CPU time of a kind of task", Of::Times(|times, _| Some(times.iter().sum()));
+    "cpu-least", "ns", None, "CPU time of the task of a kind that had least",
+        Of::Times(|times, _| times.iter().copied().reduce(f64::min));
+    "cpu-most", "ns", None, "CPU time of the task of a kind that had most",
+        Of::Times(|times, _| times.iter().copied().reduce(f64::max));
+    "cpu-least/most", "%", HIGH, "what the one that had least had, of what the other had",
+        Of::Times(|times, _| {
+            let most = times.iter().copied().fold(0.0, f64::max);
+            (most > 0.0).then(|| 100.0 * times.iter().copied().fold(f64::INFINITY, f64::min) / most)
+        });
+    "cpu-jain", "", HIGH, "fairness of the CPU times of a kind by Jain: 1 if all are equal, 1/n if one has all",
+        Of::Times(|times, _| jain(times));
+    "marks/s", "/s", HIGH, "marks of a label per second", Of::Each(|r| marks(r, |count, _| count as f64));
+    "mark-values/s", "/s", HIGH, "the sum of their values per second", Of::Each(|r| marks(r, |_, sum| sum as f64));
+    "elapsed", "ns", LOW, "how long a run took", Of::Run(|r| Some(r.elapsed.0 as f64));
+    "task-clock", "ns", None, "CPU time of all tasks", Of::Run(|r| Some(r.folds.busy.total().0 as f64));
+    "cpus-utilized", "", None, "CPU time of all tasks per time",
+        Of::Run(|r| (r.elapsed.0 > 0).then(|| r.folds.busy.total().0 as f64 / r.elapsed.0 as f64));
+    "switches", "", LOW, "context switches", Of::Run(|r| Some(r.folds.counts.switches as f64));
+    "switches/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, r.folds.counts.switches));
+    "voluntary", "", None, "switches from a task that sleeps", Of::Run(|r| Some(r.folds.counts.voluntary as f64));
+    "voluntary/s", "/s", None, "the same per second", Of::Run(|r| rate(r, r.folds.counts.voluntary));
+    "involuntary", "", LOW, "switches from a task that could go on",
+        Of::Run(|r| Some(r.folds.counts.involuntary as f64));
+    "involuntary/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, r.folds.counts.involuntary));
+    "wakeups", "", None, "wake-ups", Of::Run(|r| Some(r.folds.counts.wakeups as f64));
+    "wakeups/s", "/s", None, "the same per second", Of::Run(|r| rate(r, r.folds.counts.wakeups));
+    "migrations", "", LOW, "tasks moved to another CPU", Of::Run(|r| Some(r.folds.migrations.total() as f64));
+    "migrations/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, r.folds.migrations.total()));
+    "migrations-by", "", LOW, "the same by cause", Of::Each(|r| {
+        Cause::ALL.iter().map(|&cause| (cause.name().to_string(), r.folds.migrations.of(cause) as f64)).collect()
+    });
+    "forks", "", None, "new tasks", Of::Run(|r| Some(r.folds.counts.forks as f64));
+    "forks-on", "", None, "new tasks by the CPU they were put on", Of::Each(|r| {
+        let forks = r.folds.figures.iter().flat_map(|f| &f.traffic.forks);
+        forks.map(|(cpu, n)| (format!("CPU {cpu}"), *n as f64)).collect()
+    });
+    "ipis", "", LOW, "interrupts sent to other CPUs, kicks among them", Of::Run(|r| Some(ipis(r) as f64));
+    "ipis/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, ipis(r)));
+    "interrupts", "", None, "interrupts of devices",
+        Of::Run(|r| r.folds.figures.as_ref().map(|f| f.traffic.interrupts as f64));
+    "ticks", "", None, "ticks of a simulated run", Of::Run(|r| Some(r.engine.ticks as f64));
+    "balance-passes", "", LOW, "soft interrupts in which load was balanced",
+        Of::Run(|r| r.folds.figures.as_ref().map(|f| f.traffic.passes as f64));
+    "balance-by", "", None, "decisions about balancing by reason, of a trace that has them", Of::Each(|r| {
+        r.folds.reasons.of("balance").into_iter().map(|(reason, n)| (reason.to_string(), n as f64)).collect()
+    });
+    "periods", "", None, "periods of groups with a quota that are over", Of::Run(|r| Some(r.engine.periods as f64));
+    "throttled-periods", "", LOW, "those in which a CPU was throttled",
+        Of::Run(|r| Some(r.engine.throttled_periods as f64));
+    "throttled-time", "ns", LOW, "time that CPUs' queues of groups were throttled",
+        Of::Run(|r| Some(r.engine.throttled_ns as f64));
+];
+
+fn at(histogram: &Histogram, percent: f64) -> Option<f64> {
+    histogram.percentile(percent).map(|ns| ns as f64)
+}
+
+fn mean(histogram: &Histogram) -> Option<f64> {
+    (histogram.n() > 0).then(|| histogram.mean())
+}
+
+fn rate(run: &Run, count: u64) -> Option<f64> {
+    (run.elapsed > Duration::ZERO).then(|| count as f64 * 1e9 / run.elapsed.0 as f64)
+}
+
+fn share(time: f64, run: &Run) -> Option<f64> {
+    let total = run.folds.figures.as_ref()?.kinds.total().0;
+    (total > 0).then(|| 100.0 * time / total as f64)
+}
+
+fn ipis(run: &Run) -> u64 {
+    let traced = run.folds.figures.as_ref().map_or(0, |figures| figures.traffic.ipis);
+    if traced > 0 { traced } else { run.engine.ipis }
+}
+
+fn marks(run: &Run, value: fn(u64, i64) -> f64) -> Vec<(String, f64)> {
+    let Some(figures) = &run.folds.figures else { return Vec::new() };
+    let seconds = run.elapsed.0 as f64 / 1e9;
+    let each = figures.traffic.marks.iter().filter(|_| seconds > 0.0);
+    each.map(|(label, &(count, sum))| (label.to_string(), value(count, sum) / seconds)).collect()
+}
+
+/// All kinds as one.
+fn together(kinds: &Kinds) -> OneKind {
+    let mut all = OneKind {
+        name: ALL.to_string(),
+        latency: Histogram::new(),
+        runs: Histogram::new(),
+        waits: Histogram::new(),
+    };
+    for kind in kinds.iter() {
+        all.latency.merge(&kind.latency);
+        all.runs.merge(&kind.runs);
+        all.waits.merge(&kind.waits);
+    }
+    all
+}
+
+/// The row of all tasks.
+const ALL: &str = "all";
+
+impl Asked {
+    /// Reads what is asked for: a name, a beginning that ends in `*`, `all`; with `:KIND` of that kind alone.
+    ///
+    /// # Errors
+    /// A name that is none, with the nearest that is.
+    pub fn parse(text: &str) -> Result<Vec<Asked>, Error> {
+        let (name, of) = text.split_once(':').map_or((text, None), |(name, of)| (name, Some(of.to_string())));
+        let fits = |figure: &&Figure| match name.strip_suffix('*') {
+            Some(lead) => figure.name.starts_with(lead),
+            None => name == "all" || figure.name == name,
+        };
+        let found: Vec<Asked> =
+            FIGURES.iter().filter(fits).map(|figure| Asked { figure, of: of.clone() }).collect();
+        if found.is_empty() {
+            let meant = nearest(name, FIGURES.iter().map(|figure| figure.name));
+            let meant = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+            return Err(Error::new(format!(
+                "there is no metric \"{name}\"{meant}; `--metric list` lists them"
+            )));
+        }
+        Ok(found)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.figure.name
+    }
+
+    fn values(&self, run: &Run) -> Vec<(String, f64)> {
+        let values = match self.figure.of {
+            Of::Run(value) => value(run).map(|value| (String::new(), value)).into_iter().collect(),
+            Of::Each(values) => values(run),
+            Of::Kind(value) => {
+                let Some(figures) = &run.folds.figures else { return Vec::new() };
+                let all = together(&figures.kinds);
+                let kinds = figures.kinds.iter().chain([&all]);
+                kinds.filter_map(|kind| Some((kind.name.clone(), value(kind)?))).collect()
+            }
+            Of::Times(value) => {
+                let Some(figures) = &run.folds.figures else { return Vec::new() };
+                let of = |kind: &OneKind| {
+                    let times = figures.kinds.times(&kind.name);
+                    let times: Vec<f64> = times.iter().map(|time| time.0 as f64).collect();
+                    Some((kind.name.clone(), value(&times, run)?))
+                };
+                figures.kinds.iter().filter_map(of).collect()
+            }
+        };
+        let is_meant = |key: &String| self.of.as_ref().is_none_or(|of| of == key);
+        values.into_iter().filter(|(key, _)| is_meant(key)).collect()
+    }
+}
+
+/// Kinds of task of which figures are shown unasked.
+const KINDS_SHOWN: usize = 3;
+
+/// A few figures that say most: of many rows fewer of each.
+pub fn usual(experiment: &Experiment, results: &Results) -> Vec<Asked> {
+    let mut asked = Vec::new();
+    let mut ask = |name: &str, of: Option<&str>| {
+        let figure = FIGURES.iter().find(|figure| figure.name == name).expect("it is one of them");
+        asked.push(Asked { figure, of: of.map(str::to_string) });
+    };
+    let runs: Vec<&Run> = results.runs.iter().flatten().flatten().collect();
+    let measured =
+        experiment.columns.iter().flat_map(|c| &c.scenario.rows).any(|r| !r.workload.measures.is_empty());
+    if !measured {
+        ask("marks/s", None);
+        ask("elapsed", None);
+    }
+    let few = experiment.keys.len() > 1;
+    let of_wakes = shown(&runs, |kind| kind.latency.n());
+    let of_runs = shown(&runs, |kind| (kind.runs.sum() / 1000) as u64);
+    let latencies: &[&str] = if few {
+        &["latency-p50", "latency-p99"]
+    } else {
+        &["latency-p50", "latency-p99", "latency-p99.9", "latency-max"]
+    };
+    for name in latencies {
+        for kind in &of_wakes {
+            ask(name, Some(kind));
+        }
+    }
+    if !few {
+        for name in ["run-mean", "wait-mean", "cpu-share", "cpu-jain"] {
+            for kind in of_runs.iter().filter(|kind| kind.as_str() != ALL) {
+                if name != "cpu-share" || of_runs.len() > 1 {
+                    ask(name, Some(kind));
+                }
+            }
+        }
+    } else if !measured {
+        for kind in of_runs.iter().filter(|kind| kind.as_str() != ALL) {
+            ask("cpu-jain", Some(kind));
+        }
+    }
+    for name in ["switches/s", "involuntary/s", "wakeups/s", "migrations/s"] {
+        ask(name, None);
+    }
+    if runs.iter().any(|run| run.engine.periods > 0) {
+        ask("throttled-periods", None);
+        ask("throttled-time", None);
+    }
+    asked
+}
+
+/// The kinds with most of something, and `all` if others are left out.
+fn shown(runs: &[&Run], weight: impl Fn(&OneKind) -> u64) -> Vec<String> {
+    let mut weights: Vec<(String, u64)> = Vec::new();
+    for kind in runs.iter().filter_map(|run| run.folds.figures.as_ref()).flat_map(|f| f.kinds.iter()) {
+        match weights.iter_mut().find(|(name, _)| *name == kind.name) {
+            Some((_, sum)) => *sum += weight(kind),
+            None => weights.push((kind.name.clone(), weight(kind))),
+        }
+    }
+    let total: u64 = weights.iter().map(|(_, n)| n).sum();
+    weights.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    // What has less than a hundredth says little.
+    weights.retain(|&(_, n)| n > 0 && n * 100 >= total);
+    let is_more = weights.len() > KINDS_SHOWN;
+    let mut names: Vec<String> = weights.into_iter().take(KINDS_SHOWN).map(|(name, _)| name).collect();
+    if is_more {
+        names.push(ALL.to_string());
+    }
+    names
+}
+
+/// A table of figures, a column for each of the experiment's. A figure of which no run has a value is left out, and
+/// told in a sentence.
+pub fn table(experiment: &Experiment, results: &Results, asked: &[Asked]) -> (Table, Vec<String>) {
+    let mut table = crate::tables::titled(experiment, results);
+    let mut without = Vec::new();
+    for one in asked {
+        let figure = one.figure;
+        let mut any = false;
+        for (key, by_column) in experiment.keys.iter().zip(&results.runs) {
+            let values: Vec<Vec<Vec<(String, f64)>>> =
+                by_column.iter().map(|runs| runs.iter().map(|run| one.values(run)).collect()).collect();
+            let mut parts: Vec<String> = Vec::new();
+            for (part, _) in values.iter().flatten().flatten() {
+                if !parts.contains(part) {
+                    parts.push(part.clone());
+                }
+            }
+            for part in &parts {
+                let name = [key.as_str(), part.as_str()]
+                    .iter()
+                    .filter(|s| !s.is_empty())
+                    .copied()
+                    .collect::<Vec<_>>()
+                    .join(" ");
+                let metric =
+                    table.metric(figure.name, figure.unit, figure.better.unwrap_or(Direction::Lower));
+                if figure.better.is_none() {
+                    metric.neither_is_better();
+                }
+                metric.row(&name);
+                for (column, runs) in values.iter().enumerate() {
+                    for (run, values) in by_column[column].iter().zip(runs) {
+                        let zero = matches!(figure.of, Of::Each(_)).then_some(0.0);
+                        let value = values.iter().find(|(p, _)| p == part).map(|(_, v)| *v).or(zero);
+                        if let Some(value) = value.filter(|v| v.is_finite()) {
+                            any = true;
+                            metric.record(&name, column, run.seed, value);
+                        }
+                    }
+                }
+            }
+        }
+        if !any {
+            let of = one.of.as_ref().map_or(String::new(), |of| format!(":{of}"));
+            without.push(format!("{}{of} has no figure: no run has any of that", figure.name));
+        }
+    }
+    (table, without)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_alone_by_their_beginning_and_of_a_kind() {
+        let names =
+            |text: &str| Asked::parse(text).map(|all| all.iter().map(Asked::name).collect::<Vec<_>>());
+        assert_eq!(names("cpu-jain").unwrap(), ["cpu-jain"]);
+        assert_eq!(names("latency-*").unwrap().len(), 6);
+        assert_eq!(names("all").unwrap().len(), FIGURES.len());
+        assert_eq!(Asked::parse("run-max:w").unwrap()[0].of.as_deref(), Some("w"));
+        assert!(names("latencyp99").unwrap_err().to_string().contains("did you mean latency-p99?"));
+    }
+}

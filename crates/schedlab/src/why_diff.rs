@@ -1,0 +1,146 @@
+//! Two runs of the same seed, decision by decision: which is the first that falls otherwise, and whose reasons have other
+//! shares.
+//!
+//! Up to the first decision that falls otherwise both runs are the same. After that everything may come at another time, so
+//! each kind of decision is followed by itself: its n-th decision here and there.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::why::Answer;
+
+/// Decisions of a kind that are kept to find the first that differ; later ones are only counted.
+const KEPT: usize = 50_000;
+
+/// What one side decided.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    kinds: BTreeMap<&'static str, Vec<Answer>>,
+    reasons: BTreeMap<(&'static str, String), u64>,
+}
+
+/// The first decisions of a kind that part.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Parting {
+    /// `wakeup`, `balance`, ..
+    pub kind: &'static str,
+    /// How many decisions of the kind came before and are alike.
+    pub alike: usize,
+    /// What was decided here; none if there it was the last.
+    pub base: Option<Answer>,
+    /// What was decided there.
+    pub other: Option<Answer>,
+}
+
+/// A reason with another share of its kind's decisions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Share {
+    /// `wakeup`, `balance`, ..
+    pub kind: &'static str,
+    /// The reason.
+    pub reason: String,
+    /// How often, here and there.
+    pub counts: [u64; 2],
+    /// Percent of the decisions of the kind, here and there.
+    pub percent: [f64; 2],
+}
+
+impl Side {
+    /// Takes a decision.
+    pub fn take(&mut self, answer: Answer) {
+        *self.reasons.entry((answer.kind, answer.reason.clone())).or_default() += 1;
+        let kept = self.kinds.entry(answer.kind).or_default();
+        if kept.len() < KEPT {
+            kept.push(answer);
+        }
+    }
+
+    /// Where the two part first, the earliest first.
+    pub fn partings(&self, other: &Side) -> Vec<Parting> {
+        let mut found: Vec<Parting> = Vec::new();
+        let kinds =
+            self.kinds.keys().chain(other.kinds.keys().filter(|kind| !self.kinds.contains_key(*kind)));
+        for &kind in kinds {
+            let none = Vec::new();
+            let (here, there) =
+                (self.kinds.get(kind).unwrap_or(&none), other.kinds.get(kind).unwrap_or(&none));
+            let alike = here.iter().zip(there).take_while(|(a, b)| a == b).count();
+            let (base, other) = (here.get(alike).cloned(), there.get(alike).cloned());
+            if (base.is_some() || other.is_some()) && alike < KEPT {
+                found.push(Parting { kind, alike, base, other });
+            }
+        }
+        let time = |parting: &Parting| {
+            let times = [&parting.base, &parting.other].into_iter().flatten().map(|answer| answer.time_ns);
+            times.min().unwrap_or(u64::MAX)
+        };
+        found.sort_by_key(time);
+        found
+    }
+
+    /// Reasons whose share differs by `points` percentage points at least, the most first.
+    pub fn shares(&self, other: &Side, points: f64) -> Vec<Share> {
+        let total = |side: &Side, kind: &str| -> u64 {
+            side.reasons.iter().filter(|((k, _), _)| *k == kind).map(|(_, n)| n).sum()
+        };
+        let mut keys: Vec<&(&'static str, String)> =
+            self.reasons.keys().chain(other.reasons.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        let mut found = Vec::new();
+        for key in keys {
+            let counts = [self, other].map(|side| side.reasons.get(key).copied().unwrap_or(0));
+            let totals = [self, other].map(|side| total(side, key.0));
+            let percent = [0, 1]
+                .map(|i| if totals[i] == 0 { 0.0 } else { 100.0 * counts[i] as f64 / totals[i] as f64 });
+            if (percent[0] - percent[1]).abs() >= points {
+                found.push(Share { kind: key.0, reason: key.1.clone(), counts, percent });
+            }
+        }
+        let change = |share: &Share| (share.percent[0] - share.percent[1]).abs();
+        found.sort_by(|a, b| change(b).total_cmp(&change(a)).then_with(|| a.reason.cmp(&b.reason)));
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(time_ns: u64, kind: &'static str, reason: &str) -> Answer {
+        Answer {
+            time_ns,
+            cpu: 0,
+            kind,
+            reason: reason.to_string(),
+            sentence: format!("{reason} at {time_ns}"),
+        }
+    }
+
+    fn side(answers: &[(u64, &'static str, &str)]) -> Side {
+        let mut side = Side::default();
+        answers.iter().for_each(|&(time, kind, reason)| side.take(answer(time, kind, reason)));
+        side
+    }
+
+    #[test]
+    fn each_kind_parts_by_itself_the_earliest_first() {
+        let here = side(&[(1, "wakeup", "A"), (2, "pick", "P"), (3, "wakeup", "A"), (9, "balance", "B")]);
+        let there = side(&[(1, "wakeup", "A"), (2, "pick", "P"), (3, "wakeup", "C"), (5, "wakeup", "C")]);
+        let partings = here.partings(&there);
+        let told: Vec<(&str, usize, bool)> =
+            partings.iter().map(|p| (p.kind, p.alike, p.other.is_some())).collect();
+        assert_eq!(told, [("wakeup", 1, true), ("balance", 0, false)]);
+        assert!(here.partings(&here).is_empty());
+    }
+
+    #[test]
+    fn shares_that_changed_are_told_the_most_first() {
+        let here = side(&[(1, "wakeup", "A"), (2, "wakeup", "A"), (3, "wakeup", "B"), (4, "wakeup", "B")]);
+        let there = side(&[(1, "wakeup", "A"), (2, "wakeup", "C"), (3, "wakeup", "C"), (4, "wakeup", "B")]);
+        let shares = here.shares(&there, 2.0);
+        let told: Vec<(&str, [f64; 2])> = shares.iter().map(|s| (s.reason.as_str(), s.percent)).collect();
+        assert_eq!(told, [("C", [0.0, 50.0]), ("A", [50.0, 25.0]), ("B", [50.0, 25.0])]);
+    }
+}
