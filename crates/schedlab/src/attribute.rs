@@ -66,8 +66,17 @@ impl Account {
     /// Plans the account of the difference between two columns.
     ///
     /// # Errors
-    /// Two kernels that do not differ.
+    /// Two kernels that do not differ, or one that is the code of a tree.
     pub fn plan(base: &Column, other: &Column) -> Result<Account, Error> {
+        for column in [base, other] {
+            if crate::kernels::is_tree(column.kernel()) {
+                return Err(Error::new(format!(
+                    "{} is the code of a tree, and an account turns over rules of ours, one by one; compare trees with one \
+                     patch each, or give the preset nearest to it",
+                    column.name
+                )));
+            }
+        }
         let differences = differences(base.kernel(), other.kernel());
         if differences.is_empty() {
             return Err(Error::new(format!(
@@ -152,5 +161,13 @@ mod tests {
         assert_eq!(names[3], "v6.12+NO_SIS_UTIL+NO_WA_WEIGHT+WA_WEIGHT");
         assert!(account.lines.iter().any(|line| line.what == What::Mechanism("smt")));
         assert!(Account::plan(&columns[0], &columns[0]).is_err());
+        let mut tree = columns[1].clone();
+        tree.scenario.kernels[0].name = "tree:linux+my.patch".into();
+        assert!(Account::plan(&columns[0], &tree).unwrap_err().to_string().contains("code of a tree"));
+        // Two patches of one tree have the same rules beside them and are still two columns.
+        let mut patched = tree.clone();
+        patched.scenario.kernels[0].name = "tree:linux".into();
+        assert!(Experiment::new(vec![tree.clone(), patched]).alike().is_empty());
+        assert_eq!(Experiment::new(vec![tree.clone(), tree]).alike().len(), 1);
     }
 }

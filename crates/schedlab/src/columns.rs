@@ -99,9 +99,10 @@ impl Experiment {
         for (at, one) in self.columns.iter().enumerate() {
             for other in &self.columns[..at] {
                 let named = Kernel { name: other.kernel().name.clone(), ..one.kernel().clone() };
-                let is_tree =
-                    crate::kernels::is_tree(one.kernel()) != crate::kernels::is_tree(other.kernel());
-                if named == *other.kernel() && !is_tree && one.is_same_scenario(other) {
+                // What the code of a tree does is not in its rules: only its name says whether two are one.
+                let is_tree = [one, other].iter().any(|column| crate::kernels::is_tree(column.kernel()));
+                let is_same = named == *other.kernel() && (!is_tree || one.kernel().name == named.name);
+                if is_same && one.is_same_scenario(other) {
                     told.push(format!("{} does the same as {}", one.name, other.name));
                 }
             }
@@ -160,10 +161,10 @@ impl Column {
     fn run(&self, key: &str, seed: u64, figures: bool) -> Result<Run, Error> {
         let scenario = &self.scenario;
         let row = self.row(key).expect("a job has a row");
-        let (machine, kernel, limits) = scenario.setup(self.kernel(), row)?;
+        let (machine, kernel) = (scenario.machine_of(row), scenario.kernel_of(self.kernel(), row)?);
         let folds = Folds::new(&row.workload);
         let folds = if figures { folds.with_figures() } else { folds };
-        let limits = Limits { seed, ..limits };
+        let limits = Limits { seed, ..scenario.limits_of(row) };
         let run = run_folding(machine, &kernel, row, limits, folds, |_| NullSink).map(|(run, _)| run);
         run.map_err(|e| {
             let mut place = scenario.name_of(row, &kernel);

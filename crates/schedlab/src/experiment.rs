@@ -97,8 +97,8 @@ impl Scenario {
         row: &Row,
         sink: impl FnOnce(&Row) -> S,
     ) -> Result<(Run, S), Error> {
-        let (machine, kernel, limits) = self.setup(kernel, row)?;
-        run_one(machine, &kernel, row, limits, sink)
+        let kernel = self.kernel_of(kernel, row)?;
+        run_one(self.machine_of(row), &kernel, row, self.limits_of(row), sink)
             .map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, &kernel))))
     }
 

@@ -138,7 +138,7 @@ impl Scenario {
             setting::set_constants(&mut read.machine, &self.settings)?;
             setting::set_constants(&mut read.machine, &chosen)?;
             let mut key: Vec<String> = chosen.iter().map(Setting::shown).collect();
-            let parts = beside.iter().filter_map(kernel_part).collect::<String>();
+            let parts = beside.iter().filter_map(Setting::kernel_part).collect::<String>();
             for mut row in read.rows {
                 if !row.key.is_empty() {
                     key.push(row.key);
@@ -197,21 +197,33 @@ impl Scenario {
         }
     }
 
-    /// Machine, kernel and limits of a row.
+    /// The machine of a row.
+    pub fn machine_of<'a>(&'a self, row: &'a Row) -> &'a Machine {
+        row.over.as_ref().map_or(&self.machine, |over| &over.machine)
+    }
+
+    /// A kernel with what a row adds to it.
     ///
     /// # Errors
-    /// What the row adds to a kernel that has no such switch.
-    pub(crate) fn setup<'a>(
-        &'a self,
-        kernel: &Kernel,
-        row: &'a Row,
-    ) -> Result<(&'a Machine, Kernel, Limits), Error> {
-        let Some(over) = &row.over else { return Ok((&self.machine, kernel.clone(), self.limits())) };
-        let kernel = match over.parts.as_str() {
-            "" => kernel.clone(),
-            parts => crate::kernels::kernel(&format!("{}{parts}", kernel.name), &mut |_| {})?,
-        };
-        Ok((&over.machine, kernel, Limits { limit: over.limit, ..self.limits() }))
+    /// A switch that this kernel does not have.
+    pub fn kernel_of(&self, kernel: &Kernel, row: &Row) -> Result<Kernel, Error> {
+        match row.over.as_ref().map_or("", |over| over.parts.as_str()) {
+            "" => Ok(kernel.clone()),
+            parts => crate::kernels::kernel(&format!("{}{parts}", kernel.name), &mut |_| {}),
+        }
+    }
+
+    /// The limits of a row.
+    pub fn limits_of(&self, row: &Row) -> Limits {
+        let limit = row.over.as_ref().map_or(self.limit, |over| over.limit);
+        Limits { limit, ..self.limits() }
+    }
+}
+
+impl Over {
+    /// What it sets of machine, kernel and limit.
+    pub fn settings(&self) -> &[Setting] {
+        &self.settings
     }
 }
 
@@ -224,13 +236,6 @@ fn axes_of(text: &str) -> Vec<Vec<Setting>> {
         setting::leaves(table, &[], &mut settings);
     }
     settings.iter().map(Setting::each).collect()
-}
-
-/// What a setting of `kernel.NAME` adds to a kernel's name.
-fn kernel_part(setting: &Setting) -> Option<String> {
-    let path = setting.path();
-    let name = path.strip_prefix("kernel.")?;
-    Some(setting::kernel_part(name, &setting.shown()))
 }
 
 #[cfg(test)]
@@ -253,7 +258,7 @@ mod tests {
         let keys: Vec<&str> = scenario.rows.iter().map(|row| row.key.as_str()).collect();
         assert_eq!(keys, ["1 700000", "1 3000000", "3 700000", "3 3000000"]);
         assert_eq!(scenario.rows[2].workload.tasks.len(), 3);
-        let (_, kernel, _) = scenario.setup(&scenario.kernels[0], &scenario.rows[1]).unwrap();
+        let kernel = scenario.kernel_of(&scenario.kernels[0], &scenario.rows[1]).unwrap();
         assert_eq!(kernel.tunables.base_slice_ns, 3_000_000);
         assert!(parse("[rows]\nkernel = [\"v6.1\"]\n").unwrap_err().contains("columns"));
         assert!(parse("[rows]\nlimit = [\"1ms\", \"1ms\"]\n").unwrap_err().contains("twice"));

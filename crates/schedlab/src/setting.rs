@@ -100,6 +100,12 @@ impl Setting {
         self.path.first().is_none_or(|first| first != "workload")
     }
 
+    /// What a setting of `kernel.NAME` adds to a kernel's name: `+NAME=3`, `+NO_NAME`; none of any other path.
+    pub fn kernel_part(&self) -> Option<String> {
+        let path = self.path();
+        Some(kernel_part(path.strip_prefix("kernel.")?, &self.shown()))
+    }
+
     fn value(&self) -> Value {
         self.value.parse().expect("it was made of a value")
     }
@@ -187,7 +193,7 @@ pub(crate) fn set_constants(machine: &mut Machine, settings: &[Setting]) -> Resu
 
 /// What a setting of `kernel.NAME` adds to the name of a kernel.
 fn switch_kernels(doc: &mut DocumentMut, setting: &Setting) -> Result<(), String> {
-    let part = kernel_part(&setting.path[1..].join("."), &setting.shown());
+    let part = setting.kernel_part().ok_or("a kernel's switch is expected")?;
     let kernels = doc.get_mut("kernels").and_then(Item::as_array_mut).ok_or("kernels are missing")?;
     for kernel in kernels.iter_mut() {
         let name = kernel.as_str().ok_or("kernels are texts")?;

@@ -58,6 +58,9 @@ pub(crate) fn load(machine: &str, row: &Row, limits: Limits) -> [u8; 32] {
     hash.data("prologue", &row.prologue);
     let limits: (Option<Duration>, Duration) = (limits.limit, limits.endless);
     hash.data("limits", &limits);
+    if let Some(over) = &row.over {
+        hash.data("over", &over.settings());
+    }
     hash.bytes()
 }
 

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
-use schedlab::{Files, Limits, Row, Scenario};
-use toml_edit::{DocumentMut, Item, Table};
+use schedlab::{Files, Limits, Overrides, Row, Scenario, Setting};
+use toml_edit::DocumentMut;
 
 use crate::error::Error;
 use crate::figures::{self, Figure};
@@ -43,7 +43,7 @@ pub struct Resolved {
 impl Resolved {
     /// The machine it runs on.
     pub fn machine(&self) -> &Machine {
-        &self.loaded.scenario.machine
+        self.loaded.scenario.machine_of(self.row())
     }
 
     /// What runs.
@@ -58,7 +58,7 @@ impl Resolved {
 
     /// How the run is limited and seeded.
     pub fn limits(&self) -> Limits {
-        Limits { seed: self.seed, ..self.loaded.scenario.limits() }
+        Limits { seed: self.seed, ..self.loaded.scenario.limits_of(self.row()) }
     }
 }
 
@@ -95,6 +95,7 @@ impl<'a> Resolver<'a> {
             }
         };
         let kernel = self.kernel(&point.kernel, &point.settings)?;
+        let kernel = loaded.scenario.kernel_of(&kernel, &rows[row])?;
         let load = &loaded.loads[row];
         let seed = point.seed.unwrap_or_else(|| id::seed(load, self.plan.seed, point.repeat));
         let id = id::of(load, &kernel, seed);
@@ -104,7 +105,8 @@ impl<'a> Resolver<'a> {
     fn load(&self, settings: &[(String, Value)]) -> Result<Loaded, Error> {
         let scenario = self.scenario_with(settings, &PlanFiles(self.plan))?;
         let machine = self.machine_of(settings);
-        let loads = scenario.rows.iter().map(|row| id::load(&machine, row, scenario.limits())).collect();
+        let loads =
+            scenario.rows.iter().map(|row| id::load(&machine, row, scenario.limits_of(row))).collect();
         Ok(Loaded { scenario, loads })
     }
 
@@ -135,61 +137,31 @@ impl<'a> Resolver<'a> {
             self.plan.text.parse().map_err(|error| Error::new(format!("{}: {error}", self.plan.file)))?;
         // What the file expects was said of other values.
         document.remove("expect");
-        for (path, value) in settings {
-            if !path.starts_with("kernel.") && !path.starts_with("machine.") {
-                set(document.as_table_mut(), path, value)?;
-            }
+        let mut over = Overrides::default();
+        // Kernels are the plan's, not the scenario's.
+        for (path, value) in settings.iter().filter(|(path, _)| !path.starts_with("kernel.")) {
+            over.settings.push(setting(path, value)?);
         }
-        let mut scenario = Scenario::parse(&self.plan.file, &document.to_string(), files)?;
-        for (path, value) in settings {
-            if let Some(constant) = path.strip_prefix("machine.") {
-                let Value::Int(number @ 0..) = value else {
-                    return Err(Error::new(format!("{path} is a whole number, not {value}")));
-                };
-                let set = scenario.machine.set(constant, *number as u64);
-                set.map_err(|error| Error::new(error.to_string()))?;
-            }
-        }
-        Ok(scenario)
+        Ok(Scenario::parse_with(&self.plan.file, &document.to_string(), files, &over)?)
     }
 
     /// A kernel with the parts that a combination adds.
     pub(crate) fn kernel(&self, name: &str, settings: &[(String, Value)]) -> Result<Kernel, Error> {
         let mut text = name.to_owned();
         for (path, value) in settings {
-            if let Some(part) = path.strip_prefix("kernel.") {
-                let value = value.to_string();
-                text += &match value.as_str() {
-                    "on" | "true" => format!("+{part}"),
-                    "off" | "false" => format!("+NO_{part}"),
-                    _ => format!("+{part}={value}"),
-                };
-            }
+            text.extend(setting(path, value)?.kernel_part());
         }
         Kernel::parse(&text).map_err(|error| Error::new(error.to_string()))
     }
 }
 
-fn set(table: &mut Table, path: &str, value: &Value) -> Result<(), Error> {
-    let mut parts: Vec<&str> = path.split('.').collect();
-    let key = parts.pop().unwrap_or_default();
-    let mut table: &mut dyn toml_edit::TableLike = table;
-    for part in parts {
-        table = table
-            .get_mut(part)
-            .and_then(Item::as_table_like_mut)
-            .ok_or_else(|| Error::new(format!("{path}: the scenario has no table \"{part}\"")))?;
-    }
-    let is_text = table.get(key).is_some_and(Item::is_str);
+/// A parameter as every other command sets it.
+fn setting(path: &str, value: &Value) -> Result<Setting, Error> {
     let value = match value {
-        Value::Text(text) => toml_edit::value(text.as_str()),
-        value if is_text => toml_edit::value(value.to_string()),
-        Value::Int(int) => toml_edit::value(*int),
-        Value::Float(float) => toml_edit::value(*float),
-        Value::Bool(truth) => toml_edit::value(*truth),
+        Value::Text(text) => toml_edit::Value::from(text.as_str()).to_string(),
+        value => value.to_string(),
     };
-    table.insert(key, value);
-    Ok(())
+    Ok(Setting::parse(&format!("{path}={value}"))?)
 }
 
 /// The files that a plan carries.

@@ -29,6 +29,30 @@ fn try_plan(vary: &[&str], sample: Sample) -> Result<Plan, schedlab_sweep::Error
     Plan::new(Draft { file, text, axes, sample, seeds: None, seed: None, chunk: Some(3) }, &NoFiles)
 }
 
+#[test]
+fn any_parameter_can_vary_and_rows_keep_what_they_set() {
+    let text = "machine = \"2x2\"\nkernels = [\"v6.12\"]\nlimit = \"5ms\"\n[rows]\nkernel.base_slice_ns = [1000000, 4000000]\n\
+                machine.cost.syscall_ns = [100]\n[workload]\n[[workload.task]]\nname = \"w\"\ncount = 1\n\
+                program = \"loop forever; run 1ms; end\"\n";
+    let axes = ["workload.task.w.count=1,3", "workload.task.0.nice=0,5"];
+    let axes = axes.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>().unwrap();
+    let (file, text, sample) = ("small.toml".to_owned(), text.to_owned(), Sample::Grid);
+    let plan =
+        Plan::new(Draft { file, text, axes, sample, seeds: None, seed: Some(7), chunk: None }, &NoFiles);
+    let plan = plan.unwrap();
+    assert_eq!(plan.points(), 8);
+    let mut ids = BTreeSet::new();
+    for index in 0..plan.points() {
+        let point = plan.point(index);
+        let resolved = Resolver::new(&plan).resolve(&point).unwrap();
+        let slice = if point.row.starts_with('1') { 1_000_000 } else { 4_000_000 };
+        assert_eq!(resolved.kernel.tunables.base_slice_ns, slice);
+        assert_eq!(resolved.machine().cost.syscall_ns.get(), 100);
+        ids.insert(resolved.id);
+    }
+    assert_eq!(ids.len(), 8);
+}
+
 fn options() -> RunOptions {
     RunOptions { threads: 2, shard: Shard::ALL, retry: false, cache: None }
 }
