@@ -233,6 +233,8 @@ pub trait Scheduler {
     fn was_balanced(&mut self, at: Time, lately: Lately, draw: impl FnMut() -> u64);
     /// What newly idle balancing is believed to cost at first, ns.
     fn set_newidle_cost(&mut self, ns: u64);
+    /// Searches in the cache of a CPU are bound as a pass would bind them that finds so much of it in use.
+    fn bound_scans(&mut self, cpu: CpuId, sum_util: u64);
     /// What balancing learned before.
     fn has_learned(&mut self, experience: &Experience);
     /// A pass of a CPU over the domain it shares with another is known to come then.
@@ -497,6 +499,9 @@ impl Scheduler for Sched {
     }
     fn was_balanced(&mut self, at: Time, lately: Lately, draw: impl FnMut() -> u64) {
         Sched::was_balanced(self, at, lately, draw);
+    }
+    fn bound_scans(&mut self, cpu: CpuId, sum_util: u64) {
+        self.bound_idle_scans(cpu, sum_util);
     }
     fn set_newidle_cost(&mut self, ns: u64) {
         for sd in &mut self.domains.sds {

@@ -1,6 +1,7 @@
 //! Why two kernels differ: what each did to its tasks, in a few lines.
 
 use schedlab_report::metrics::Cause;
+use schedlab_sim::{OfCpu, Part};
 
 use crate::columns::Experiment;
 use crate::experiment::{Results, Run};
@@ -10,6 +11,9 @@ const LISTED: usize = 16;
 
 /// Share of decisions, in percentage points, that a rule must gain or lose to be named.
 const WORTH_NAMING: f64 = 2.0;
+
+/// Percentage points of the time of busy CPUs that a part of it must gain or lose to be named.
+const WORTH_A_PART: f64 = 1.0;
 
 /// The lines for each row that has something to say.
 pub fn because(experiment: &Experiment, results: &Results) -> Vec<String> {
@@ -36,6 +40,7 @@ fn differences(base: &[Run], runs: &[Run]) -> Vec<String> {
         let name = format!("migrations by {}", cause.name());
         parts.extend(rates(&name, base, runs, |r| r.folds.migrations.of(cause)));
     }
+    parts.extend(times(base, runs));
     for (kind, plural) in [("wakeup", "wake-ups"), ("fork", "forks")] {
         parts.extend(rules(kind, plural, base, runs));
     }
@@ -58,6 +63,22 @@ fn rates(name: &str, base: &[Run], runs: &[Run], count: impl Fn(&Run) -> u64) ->
     let (before, after) = (rate(base), rate(runs));
     let changed = (after - before).abs() > 0.05 * before.max(after) && before.max(after) >= 1.0;
     changed.then(|| format!("{name} {}/s -> {}/s", thousands(before), thousands(after)))
+}
+
+/// Parts of the CPUs' time that grew or shrank by a percentage point or more of the time in which they were busy.
+fn times(base: &[Run], runs: &[Run]) -> Vec<String> {
+    let share = |runs: &[Run], part: Part| {
+        let sum = |of: &dyn Fn(&OfCpu) -> u64| runs.iter().map(|run| of(&run.account.total())).sum::<u64>();
+        let (took, busy) = (sum(&|total| total.part(part)), sum(&OfCpu::busy));
+        100.0 * took as f64 / busy.max(1) as f64
+    };
+    let changed = |&part: &Part| {
+        let (before, after) = (share(base, part), share(runs, part));
+        let name = part.name();
+        ((after - before).abs() >= WORTH_A_PART)
+            .then(|| format!("{name} take {after:.1} % of the time of busy CPUs, before {before:.1} %"))
+    };
+    Part::ALL.iter().filter_map(changed).collect()
 }
 
 /// The rule whose share of decisions grew most, and the one that lost most.

@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
-use schedlab_sim::{Counts, End, Profile, Simulation};
+use schedlab_sim::{Account, Counts, End, Profile, Settled, Simulation};
 use schedlab_trace::{Sink, Tee};
 use schedlab_units::Duration;
 
@@ -39,6 +39,10 @@ pub struct Run {
     pub profile: Profile,
     /// What the engine counted, warm or not.
     pub engine: Counts,
+    /// Where the time of each CPU went.
+    pub account: Account,
+    /// How its figures came to stand still, if it waited for that.
+    pub settled: Option<Settled>,
     /// What was read off it.
     pub folds: Folds,
 }
@@ -48,7 +52,16 @@ impl Run {
     pub fn recorded(nth: u64, mut folds: Folds) -> Run {
         let elapsed = folds.busy.span();
         folds.end(schedlab_units::Time::ZERO);
-        Run { seed: nth, elapsed, ipis: 0, profile: Profile::default(), engine: Counts::default(), folds }
+        Run {
+            seed: nth,
+            elapsed,
+            ipis: 0,
+            profile: Profile::default(),
+            engine: Counts::default(),
+            account: Account::default(),
+            settled: None,
+            folds,
+        }
     }
 }
 
@@ -61,6 +74,8 @@ pub struct Limits {
     pub limit: Option<Duration>,
     /// Virtual time within which a run without a limit must have ended.
     pub endless: Duration,
+    /// Whether it first goes on until its figures stand still.
+    pub settles: bool,
 }
 
 /// The seed of a run, counted from 0. They follow each other from any seed on: behind the greatest comes 0.
@@ -84,7 +99,7 @@ impl Scenario {
 
     /// How its first run is limited and seeded.
     pub fn limits(&self) -> Limits {
-        Limits { seed: self.seed, limit: self.limit, endless: self.endless }
+        Limits { seed: self.seed, limit: self.limit, endless: self.endless, settles: self.settles }
     }
 
     /// One run, for a sink that takes all of it.
@@ -156,6 +171,7 @@ pub fn run_folding<S: Sink>(
     let simulation =
         Simulation::new(machine, kernel, &row.workload).map_err(|e| Error::new(e.to_string()))?;
     let simulation = simulation.seed(limits.seed).limit(limits.limit.unwrap_or(limits.endless));
+    let simulation = if limits.settles { simulation.settle() } else { simulation };
     let outcome = crate::kernels::run(&simulation, machine, kernel, limits.seed, &mut sinks)?;
     let endless = limits.limit.is_none() && row.workload.duration.is_none() && outcome.end == End::Duration;
     if endless {
@@ -174,8 +190,17 @@ pub fn run_folding<S: Sink>(
         Some(steady) => outcome.time.since(steady),
         None => outcome.elapsed().saturating_sub(row.prologue),
     };
-    let (ipis, engine) = (outcome.counts.ipis, outcome.counts);
-    Ok((Run { seed: limits.seed, elapsed, ipis, profile: outcome.profile, engine, folds }, sink))
+    let run = Run {
+        seed: limits.seed,
+        elapsed,
+        ipis: outcome.counts.ipis,
+        profile: outcome.profile,
+        engine: outcome.counts,
+        account: outcome.account,
+        settled: outcome.settled,
+        folds,
+    };
+    Ok((run, sink))
 }
 
 #[cfg(test)]

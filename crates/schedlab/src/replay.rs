@@ -252,6 +252,7 @@ impl Recorded {
             kernels,
             runs,
             seed,
+            settles: false,
             limit: None,
             endless,
             rows,

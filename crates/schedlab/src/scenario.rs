@@ -50,6 +50,8 @@ pub struct Scenario {
     pub seed: u64,
     /// Virtual time after which a run is ended, if it has not ended by itself.
     pub limit: Option<Duration>,
+    /// Whether a run whose workload has a duration first goes on until its figures stand still (`warmup = "auto"`).
+    pub settles: bool,
     /// Virtual time within which a run without a limit must have ended.
     pub endless: Duration,
     /// What runs: one row each.
@@ -134,6 +136,7 @@ struct File {
     #[serde(default = "seed_one")]
     seed: u64,
     limit: Option<Spanned<String>>,
+    warmup: Option<Spanned<String>>,
     /// Read apart, with places of its own.
     #[serde(rename = "workload")]
     _workload: toml::Table,
@@ -195,6 +198,14 @@ impl Scenario {
             .as_ref()
             .map(|text| parse_limit(text.get_ref()).map_err(|e| at.error(Some(text.span()), &e)));
         let limit = limit.transpose()?;
+        let settles = match &raw.warmup {
+            None => false,
+            Some(word) if word.get_ref() == "auto" => true,
+            Some(word) => {
+                let problem = "warmup is \"auto\", or left out; some models have a warmup of their own under [workload]";
+                return Err(at.error(Some(word.span()), problem));
+            }
+        };
         let rows = crate::rows::of(file, text, &machine, files)?;
         let expect = raw.expect.iter().map(|e| at.expect(e)).collect::<Result<Vec<_>, _>>()?;
         Ok(Scenario {
@@ -205,6 +216,7 @@ impl Scenario {
             runs: raw.runs.into_inner(),
             seed: raw.seed,
             limit,
+            settles,
             endless: ENDLESS,
             rows,
             expect,
@@ -226,6 +238,7 @@ impl Scenario {
             runs: 1,
             seed: 1,
             limit: None,
+            settles: false,
             endless: ENDLESS,
             rows: vec![row],
             expect: Vec::new(),
@@ -249,6 +262,7 @@ impl Scenario {
             runs: 1,
             seed: 0,
             limit: None,
+            settles: false,
             endless: ENDLESS,
             rows: vec![Row { key, workload, notes, prologue, over: None }],
             expect: Vec::new(),

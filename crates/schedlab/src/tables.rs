@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use schedlab_report::metrics::Cause;
 use schedlab_report::{Direction, Elapsed, PerfRow, PerfStat, Table};
+use schedlab_sim::{OfCpu, Part};
 use schedlab_workload::Measure;
 
 use crate::columns::{Column, Experiment};
@@ -125,7 +126,19 @@ impl Results {
                 }
             }
         }
+        told.extend(self.unsettled());
         told
+    }
+
+    /// Says so if figures did not come to stand still in some runs that waited for that.
+    fn unsettled(&self) -> Option<String> {
+        let settled = self.runs.iter().flatten().flatten().filter_map(|run| run.settled);
+        let given_up: Vec<_> = settled.filter(|settled| !settled.stands).collect();
+        let longest = given_up.iter().map(|settled| settled.after).max()?;
+        let count = given_up.len();
+        Some(format!(
+            "figures did not stand still within {longest} of warm-up in {count} runs: they still change with time"
+        ))
     }
 
     /// Switches, migrations by cause and latencies of each row and column.
@@ -166,6 +179,7 @@ fn perf_stat(title: String, runs: &[Run]) -> PerfStat {
         rows.push(row(&name, "", &|r| r.folds.migrations.of(cause) as f64).share_of(&migrations));
     }
     rows.push(row("wake-ups", "", &|r| r.folds.counts.wakeups as f64).per_second(seconds));
+    rows.extend(account(runs));
     rows.push(row("forks", "", &|r| r.folds.counts.forks as f64));
     for percent in PERCENTILES {
         let name = format!("wake-up latency p{percent}");
@@ -175,6 +189,20 @@ fn perf_stat(title: String, runs: &[Run]) -> PerfStat {
     }
     let elapsed = Elapsed::new(runs.iter().map(|r| r.elapsed.0 as f64 / 1e9));
     PerfStat { title, runs: runs.len(), rows, elapsed: Some(elapsed) }
+}
+
+/// Where the CPUs' time went, of the time in which they were busy.
+fn account(runs: &[Run]) -> Vec<PerfRow> {
+    let share = |name: &str, of: &dyn Fn(&OfCpu) -> u64| {
+        let values = runs.iter().filter_map(|run| {
+            let total = run.account.total();
+            (total.busy() > 0).then(|| of(&total) as f64 * 100.0 / total.busy() as f64)
+        });
+        PerfRow::new(name, "%", values)
+    };
+    let parts =
+        Part::ALL.iter().map(|&part| share(&format!("  time: {}", part.name()), &|total| total.part(part)));
+    std::iter::once(share("time: own work", &OfCpu::own_work)).chain(parts).collect()
 }
 
 /// What a profile shows of groups' contended lines: accesses, and shares of busy time by node.

@@ -20,6 +20,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Duration, TaskId};
 use schedlab_workload::{ChannelId, Dist, Section};
 
+use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::{Channel, Engine};
 use crate::locks::KernelLock;
@@ -99,8 +100,12 @@ impl<S: Scheduler> Engine<'_, S> {
         };
         let last = pipe.used_on(cpu).filter(|&last| last != cpu && self.machine.has(Mechanism::CacheLines));
         let lines = last.map_or(0, |last| self.machine.cost.pipe_lines.get() * self.line_ns(cpu, last));
+        let held = Work::nanos(held);
+        let entry = &mut self.cpus[cpu];
+        entry.account.charge_within(Part::Lines, lines);
+        entry.account.charge_within(Part::Call, held.time_at(entry.rate));
         let entry = &mut self.tasks[task.index()];
-        entry.work = Work::nanos(held).plus(Work::done_in(lines, self.cpus[cpu].rate));
+        entry.work = held.plus(Work::done_in(lines, self.cpus[cpu].rate));
         entry.mode = Mode::Kernel(Section { preempt_off: false, cond_resched_ns: 0 });
         entry.stage = Stage::PipeHeld(id);
     }

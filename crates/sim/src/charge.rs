@@ -7,6 +7,7 @@ use schedlab_sched::{Effect, MigrationCause, Scheduler};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
+use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::event::Event;
@@ -85,12 +86,12 @@ impl<S: Scheduler> Engine<'_, S> {
                 let ns = prices.balance_pass
                     + u64::from(examined) * prices.balance_cpu
                     + u64::from(moved) * prices.balance_task;
-                self.charge(cpu, ns);
+                self.charge_to(cpu, Part::Pass, ns);
             }
             Effect::RqLock { by, of } => {
                 if by != of && self.machine.has(Mechanism::CacheLines) {
                     let ns = self.line_ns(by, of);
-                    self.charge(by, ns);
+                    self.charge_to(by, Part::Lines, ns);
                 }
             }
             Effect::TgLoadAvgWrite { tg, cpu } => self.tg_load_avg(tg, cpu, true),

@@ -12,6 +12,8 @@ use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, TaskId, Time};
 
+use crate::account::{OfCpu, Part};
+
 /// One CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Cpu {
@@ -69,6 +71,8 @@ pub(crate) struct Cpu {
     pub predictor: IdlePredictor,
     /// Up to when its time is counted in the profile.
     pub counted: Time,
+    /// Where its time went.
+    pub account: OfCpu,
     /// Earliest timer known to be set here.
     pub next_timer: Time,
     /// Active balancing and other work for the stopper.
@@ -112,6 +116,7 @@ impl Cpu {
             awake_at: None,
             predictor: IdlePredictor::new(),
             counted: now,
+            account: OfCpu::default(),
             next_timer: Time::MAX,
             stopper: None,
             busy_ns: 0,
@@ -124,7 +129,15 @@ impl Cpu {
     pub fn advance(&mut self, now: Time, work: Option<&mut Work>) {
         let mut ns = now.0 - self.since.0;
         self.since = now;
-        if ns == 0 || self.stands_still() {
+        if ns == 0 {
+            return;
+        }
+        if self.stands_still() {
+            if self.stands {
+                self.account.charge(Part::Waiting, ns);
+            } else {
+                self.account.passed(ns, false);
+            }
             return;
         }
         if self.overhead != Work::NONE {
@@ -139,6 +152,7 @@ impl Cpu {
         if ns > 0 {
             // Nothing was pending at the end of the kernel's path, or an event had been armed.
             self.in_kernel = false;
+            self.account.passed(ns, work.is_some());
         }
         if let Some(work) = work {
             *work = work.after(ns, self.work_rate);

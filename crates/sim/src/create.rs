@@ -10,6 +10,7 @@ use schedlab_trace::{Comm, How, Kind, What};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 use schedlab_workload::{CommId, Cursor, Naming, Pc, Placed, Process, SpecId};
 
+use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::{Engine, FIRST_USER_PID};
 use crate::outcome::{End, Stuck};
@@ -244,7 +245,8 @@ impl<S: Scheduler> Engine<'_, S> {
         if fixed.is_none() {
             self.decided(What::Placement(How::Fork), chosen.reason);
         }
-        self.charge(cpu, self.paths.wakeup + u64::from(chosen.examined) * self.paths.idle_scan_cpu);
+        self.charge_to(cpu, Part::Wakeup, self.paths.wakeup);
+        self.charge_to(cpu, Part::Search, u64::from(chosen.examined) * self.paths.idle_scan_cpu);
         self.sched.apply_fork(task, chosen.cpu, self.now);
         self.cpus[chosen.cpu].heard = self.tasks[task.index()].heard.take();
         self.effects(cpu, Context::Task);

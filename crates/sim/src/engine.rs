@@ -20,6 +20,7 @@ use schedlab_trace::Sink;
 use schedlab_units::{Duration, TaskId, Time};
 use schedlab_workload::{ChannelKind, Start, Workload};
 
+use crate::account::{Account, Part};
 use crate::change::Change;
 use crate::cpu::{CoreState, Cpu};
 use crate::event::Event;
@@ -208,6 +209,12 @@ pub(crate) struct Engine<'a, S> {
     pub cpus: PerCpu<Cpu>,
     pub cores: Vec<CoreState>,
     pub llcs: Vec<CoreState>,
+    /// How figures came to stand still.
+    pub settled: Option<crate::settle::Settled>,
+    /// Where time had gone when what counts began.
+    pub begun: Account,
+    /// When that was.
+    pub begun_at: Time,
     pub tasks: Vec<Task>,
     pub objects: Objects,
     pub memory: Memory,
@@ -320,6 +327,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             cpus: PerCpu::new(topology.nr_cpus(), |cpu| Cpu::new(cpu, UPTIME)),
             cores: vec![CoreState::default(); topology.cores().len()],
             llcs: vec![CoreState::default(); topology.llcs().len()],
+            settled: None,
+            begun: Account::default(),
+            begun_at: UPTIME,
             tasks: Vec::new(),
             objects: Objects::new(workload, machine, seed),
             memory: Memory::new(workload, topology),
@@ -405,6 +415,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.passes = past.passes.clone();
         self.began = begin;
         self.zero = begin;
+        self.begun = Account::idle(self.machine.topology.nr_cpus(), begin.since(UPTIME).0);
         let cpus: Vec<CpuId> = self.machine.topology.online().iter().collect();
         for &cpu in &cpus {
             self.cpus[cpu].rate = self.rate_of(cpu);
@@ -449,7 +460,15 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         for &since in self.throttled.values() {
             counts.throttled_ns += self.now.since(since).0;
         }
-        Outcome { end, began: self.began, time: self.now, counts, profile }
+        Outcome {
+            end,
+            began: self.began,
+            time: self.now,
+            counts,
+            profile,
+            account: self.account().since(&self.begun),
+            settled: self.settled,
+        }
     }
 
     /// Handles events until the run ends.
@@ -584,17 +603,26 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.cpus[cpu].advance(self.now, work);
     }
 
-    /// Time the CPU spends in the kernel before it goes on.
+    /// Time the CPU spends in the kernel before it goes on, as work of a call.
     #[inline]
     pub fn charge(&mut self, cpu: CpuId, ns: u64) {
+        self.charge_to(cpu, Part::Call, ns);
+    }
+
+    /// The same for another part of the account.
+    #[inline]
+    pub fn charge_to(&mut self, cpu: CpuId, part: Part, ns: u64) {
         let entry = &mut self.cpus[cpu];
-        entry.overhead = entry.overhead.plus_nanos(ns);
+        let work = Work::nanos(ns);
+        entry.overhead = entry.overhead.plus(work);
+        entry.account.charge(part, work.time_at(entry.rate));
     }
 
     /// The same for what takes as long at any clock, such as the way of a line.
-    pub fn charge_time(&mut self, cpu: CpuId, ns: u64) {
+    pub fn charge_time(&mut self, cpu: CpuId, part: Part, ns: u64) {
         let entry = &mut self.cpus[cpu];
         entry.overhead = entry.overhead.plus(Work::done_in(ns, entry.rate));
+        entry.account.charge(part, ns);
     }
 
     /// Arms the CPU's next event at a time; one armed earlier is left alone.

@@ -12,6 +12,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{IDLE_EXIT, Kind};
 use schedlab_units::{Duration, Time};
 
+use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::event::Event;
@@ -23,7 +24,9 @@ impl<S: Scheduler> Engine<'_, S> {
         let now = self.now;
         let entry = &mut self.cpus[cpu];
         // What is left to pay for is paid before the CPU sleeps.
-        let begin = now + Duration(entry.overhead_ns());
+        let left = entry.overhead_ns();
+        let begin = now + Duration(left);
+        entry.account.path_ends(left);
         entry.overhead = schedlab_machine::Work::NONE;
         entry.idle_since = begin;
         entry.awake_at = None;
@@ -76,6 +79,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let slept = self.now.since(self.cpus[cpu].idle_since).0;
         let entry = &mut self.cpus[cpu];
         entry.predictor.note(slept);
+        entry.account.charge(Part::IdleExit, self.machine.idle.exit_ns(entry.idle_state).min(slept));
         if let Some(state) = entry.idle_state.take() {
             let state = &self.machine.idle.states()[state];
             if state.flushes && slept >= state.residency_ns && self.warmth {
@@ -94,8 +98,10 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// The CPU switches away from its idle task.
     pub fn leave_idle(&mut self, cpu: CpuId) {
-        self.cpus[cpu].since = self.now;
-        self.cpus[cpu].awake_at = None;
+        let entry = &mut self.cpus[cpu];
+        entry.account.passed(self.now.since(entry.since).0, false);
+        entry.since = self.now;
+        entry.awake_at = None;
         self.sched.set_polling(cpu, false);
         self.restart_tick(cpu);
         self.set_busy(cpu, true);

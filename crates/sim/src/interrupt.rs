@@ -12,6 +12,7 @@ use schedlab_sched::{Deactivate, Scheduler};
 use schedlab_topology::CpuId;
 use schedlab_units::{Duration, TaskId};
 
+use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::event::Event;
@@ -65,7 +66,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Interrupts take time from a CPU.
     pub fn take_time(&mut self, cpu: CpuId, ns: u64) {
         if ns > 0 {
-            self.charge(cpu, ns);
+            self.charge_to(cpu, Part::Irq, ns);
             self.sched.steal(cpu, ns, self.now);
         }
     }
@@ -104,12 +105,11 @@ impl<S: Scheduler> Engine<'_, S> {
             }
         } else {
             self.counts.ipis += 1;
-            self.charge(by, self.paths.ipi_send);
+            self.charge_to(by, Part::Irq, self.paths.ipi_send);
             delay += self.paths.ipi_send + self.paths.ipi_deliver;
         }
         if idle {
-            let latency = self.exit_latency(cpu);
-            delay += latency;
+            delay += self.exit_latency(cpu);
         }
         if let Some(heard) = self.cpus[cpu].heard {
             delay = heard.0;

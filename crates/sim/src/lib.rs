@@ -15,6 +15,7 @@
 //! | `charge.rs` | effects become time and notices |
 //! | `wait/` | objects that tasks wait for |
 
+mod account;
 mod attributes;
 mod change;
 mod channels;
@@ -46,6 +47,7 @@ mod preempt_point;
 mod profile;
 mod queue;
 mod rng;
+mod settle;
 mod simulation;
 mod softirq;
 mod sources;
@@ -60,11 +62,13 @@ mod wakeup;
 mod warm;
 mod workers;
 
+pub use account::{Account, OfCpu, Part, Parts};
 pub use change::{Change, Timed};
 pub use engine::prices;
 pub use noise::Noise;
 pub use outcome::{Counts, End, Outcome, Stuck};
 pub use past::{LateTick, Pass, Past};
 pub use profile::{NodeProfile, Profile};
+pub use settle::Settled;
 pub use simulation::{SimError, Simulation};
 pub use warm::Warm;

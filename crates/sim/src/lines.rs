@@ -20,6 +20,7 @@ use schedlab_sched::{Scheduler, TgId};
 use schedlab_topology::{CpuId, NodeId, PerCpu};
 use schedlab_units::{Duration, Time};
 
+use crate::account::Part;
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::profile::Profile;
@@ -127,7 +128,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 return self.start_transfer(line);
             };
             self.accessed(cpu, write, ns);
-            self.charge_time(cpu, ns);
+            self.charge_time(cpu, Part::Lines, ns);
             self.lines.paths[cpu].ahead.pop_front();
         }
     }

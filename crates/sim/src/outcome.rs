@@ -2,7 +2,9 @@
 
 use schedlab_units::{Duration, Pid, Time};
 
+use crate::account::Account;
 use crate::profile::Profile;
+use crate::settle::Settled;
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +128,10 @@ pub struct Outcome {
     pub counts: Counts,
     /// What time went into.
     pub profile: Profile,
+    /// Where the time of each CPU went, counted from the same mark.
+    pub account: Account,
+    /// How its figures came to stand still, if it was asked to wait for that.
+    pub settled: Option<Settled>,
 }
 
 impl Outcome {

@@ -43,6 +43,8 @@ impl<S: Scheduler> Engine<'_, S> {
         for cpu in self.machine.topology.online().iter() {
             self.cpus[cpu].counted = self.now;
         }
+        self.begun = self.account();
+        self.begun_at = self.now;
         self.lines.profile = Profile::new(self.machine.topology.nr_nodes());
     }
 

@@ -44,6 +44,7 @@ pub struct Simulation<'a> {
     noise: Noise,
     past: Past,
     changes: Arc<[Timed]>,
+    settles: bool,
 }
 
 impl<'a> Simulation<'a> {
@@ -73,6 +74,7 @@ impl<'a> Simulation<'a> {
             noise: Noise::QUIET,
             past: Past::default(),
             changes: Arc::from([]),
+            settles: false,
         })
     }
 
@@ -140,19 +142,36 @@ impl<'a> Simulation<'a> {
         Limits { until: engine.began + self.limit, events: self.events, tasks: self.tasks, when_warm: false }
     }
 
+    /// The same, whose time begins when its figures stand still: the mark `steady`. Only a workload with a duration waits
+    /// for that.
+    #[must_use]
+    pub fn settle(self) -> Self {
+        Simulation { settles: true, ..self }
+    }
+
     /// Runs, and tells the sink what happens.
     pub fn run(&self, sink: &mut dyn Sink) -> Outcome {
-        let mut engine = self.engine(Listens::of(sink));
-        let end = engine.run(self.limits(&engine), sink);
+        let engine = self.engine(Listens::of(sink));
+        self.run_engine(engine, sink)
+    }
+
+    fn run_engine<S: Scheduler>(&self, mut engine: Engine<'_, S>, sink: &mut dyn Sink) -> Outcome {
+        let mut limits = self.limits(&engine);
+        if self.settles && self.workload.duration.is_some() {
+            if let Some(end) = engine.stand_still(self.limit, limits, sink) {
+                return engine.outcome(end);
+            }
+            limits.until = engine.now + self.limit;
+        }
+        let end = engine.run(limits, sink);
         engine.outcome(end)
     }
 
     /// Runs as [`Simulation::run`] with another scheduler than that of the kernel's rules. It must be one of an idle machine
     /// at time 0, with the [`prices`] of this one.
     pub fn run_on<S: Scheduler>(&self, sched: S, sink: &mut dyn Sink) -> Outcome {
-        let mut engine = self.engine_on(sched, Listens::of(sink));
-        let end = engine.run(self.limits(&engine), sink);
-        engine.outcome(end)
+        let engine = self.engine_on(sched, Listens::of(sink));
+        self.run_engine(engine, sink)
     }
 
     /// Runs as [`Simulation::run`], and says what balancing has learned by the end.

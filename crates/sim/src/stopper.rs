@@ -11,6 +11,7 @@ use schedlab_trace::{Comm, How, What};
 use schedlab_units::TaskId;
 use schedlab_workload::Pc;
 
+use crate::account::Part;
 use crate::create::Birth;
 use crate::emit::Context;
 use crate::engine::Engine;
@@ -123,7 +124,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.sched.decide_exec(task, self.now, None)
         };
         self.decided(What::Placement(How::Exec), chosen.reason);
-        self.charge(cpu, u64::from(chosen.examined) * self.paths.idle_scan_cpu);
+        self.charge_to(cpu, Part::Search, u64::from(chosen.examined) * self.paths.idle_scan_cpu);
         if chosen.cpu != cpu {
             self.ask_to_move(cpu, task, chosen.cpu, MigrationCause::Exec);
             if !self.preempt_enable(cpu) {

@@ -6,6 +6,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::TaskState as Shown;
 use schedlab_units::{Duration, TaskId};
 
+use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::task::{Role, Stage, Wait};
@@ -21,7 +22,7 @@ impl<S: Scheduler> Engine<'_, S> {
         {
             self.worker_sleeps(cpu, task);
         }
-        self.charge(cpu, self.paths.sleep);
+        self.charge_to(cpu, Part::Switch, self.paths.sleep);
         self.reschedule(cpu, Deactivate::Sleep(state));
     }
 
@@ -101,7 +102,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     fn arrives(&mut self, cpu: CpuId, next: TaskId) {
-        self.charge(cpu, self.paths.context_switch);
+        self.charge_to(cpu, Part::Switch, self.paths.context_switch);
         let task = &mut self.tasks[next.index()];
         task.since = self.now;
         let streams = task.streams && task.work != Work::NONE;
@@ -119,9 +120,10 @@ impl<S: Scheduler> Engine<'_, S> {
             };
             let stall = self.machine.cache.arrive(&mut task.warmth, task.footprint, &at);
             if streams {
-                self.charge(cpu, stall);
+                self.charge_to(cpu, Part::Refill, stall);
             } else {
                 task.work = task.work.plus_nanos(stall);
+                self.cpus[cpu].account.charge_within(Part::Refill, stall);
             }
         }
         if self.smt {

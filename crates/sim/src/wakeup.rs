@@ -7,6 +7,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{How, Kind, What};
 use schedlab_units::{Duration, TaskId};
 
+use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::explain::wakeup_reason;
@@ -93,7 +94,8 @@ impl<S: Scheduler> Engine<'_, S> {
         };
         self.decided(What::Placement(How::Wakeup), wakeup_reason(&decision));
         let examined = decision.placement.as_ref().map_or(0, |placement| placement.examined);
-        self.charge(cpu, self.paths.wakeup + u64::from(examined) * self.paths.idle_scan_cpu);
+        self.charge_to(cpu, Part::Wakeup, self.paths.wakeup);
+        self.charge_to(cpu, Part::Search, u64::from(examined) * self.paths.idle_scan_cpu);
         let preempt = self.sched.apply_wakeup(&wakeup, &decision, self.now);
         if let Some(preempt) = preempt {
             self.decided(What::Preemption, preempt.reason);

@@ -59,7 +59,9 @@ impl<'a> Warm<'a> {
     pub fn run(&mut self, span: Duration, sink: &mut dyn Sink) -> Outcome {
         let engine = &mut self.engine;
         engine.listen(Listens::of(sink));
-        engine.begin_profile();
+        if engine.begun_at != engine.now {
+            engine.begin_profile();
+        }
         let limits =
             Limits { until: engine.now + span, events: u64::MAX, tasks: TASKS_MAX, when_warm: false };
         let end = engine.run(limits, sink);

@@ -638,6 +638,10 @@ impl Scheduler for TreeSched {
     fn set_newidle_cost(&mut self, ns: u64) {
         self.rules.set_newidle_cost(ns);
     }
+    fn bound_scans(&mut self, cpu: CpuId, sum_util: u64) {
+        // The tree's own bound is set by its own passes.
+        self.rules.bound_scans(cpu, sum_util);
+    }
     fn has_learned(&mut self, experience: &Experience) {
         self.rules.has_learned(experience);
     }

@@ -4,8 +4,10 @@
 //! worth. The balancer sums up utilisation anyway, so it leaves the limit behind: all
 //! CPUs when nothing runs, none from 85 % on, a falling parabola between.
 
+use schedlab_topology::CpuId;
+
 use super::env::LbEnv;
-use crate::{Feature, IdleType};
+use crate::{Feature, IdleType, Sched};
 
 /// CPUs a search may look at in a span of `weight` CPUs.
 ///
@@ -14,6 +16,20 @@ pub fn nr_idle_scan(sum_util: u64, weight: u64, imbalance_pct: u64) -> u32 {
     let x = sum_util / weight;
     let used = (x * x * imbalance_pct * imbalance_pct / (10_000 * 1024)).min(1024);
     ((1024 - used) * weight / 1024) as u32
+}
+
+impl Sched {
+    /// Sets the limit in the last-level cache of a CPU as a pass would that finds so much in use.
+    pub fn bound_idle_scans(&mut self, cpu: CpuId, sum_util: u64) {
+        let shortcuts = &self.domains.per_cpu[cpu];
+        if let (true, Some(llc), Some(shared)) =
+            (self.kernel.has(Feature::SisUtil), shortcuts.llc, shortcuts.llc_shared)
+        {
+            let sd = self.domains.sd(llc);
+            let scan = nr_idle_scan(sum_util, sd.span_weight.into(), sd.imbalance_pct.into());
+            self.domains.shared[shared.0 as usize].nr_idle_scan = scan;
+        }
+    }
 }
 
 impl LbEnv<'_> {

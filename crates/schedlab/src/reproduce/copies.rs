@@ -84,6 +84,8 @@ pub fn run_copy(mut copy: Warm, spans: Spans, row: &Row, seed: u64) -> Result<Ru
         ipis: outcome.counts.ipis,
         profile: outcome.profile,
         engine: outcome.counts,
+        account: outcome.account,
+        settled: outcome.settled,
         folds,
     })
 }

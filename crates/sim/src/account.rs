@@ -1,0 +1,254 @@
+//! Where simulated time went.
+//!
+//! What a CPU does for the kernel is charged to it part by part, where it is priced. Its tasks' own work and its
+//! idle time are counted apart, where time passes. So the three can be checked: they make up the time of the run,
+//! but for a path of the kernel that it ends in. The way back from an idle state is a part of the idle time.
+
+use schedlab_machine::Work;
+use schedlab_sched::Scheduler;
+use schedlab_topology::CpuId;
+
+use crate::cpu::Cpu;
+use crate::engine::Engine;
+
+macro_rules! parts {
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal,)*) => {
+        /// A part of the time.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Part { $($(#[doc = $doc])* $variant,)* }
+
+        impl Part {
+            /// All of them, in order.
+            pub const ALL: &'static [Part] = &[$(Part::$variant,)*];
+
+            /// Its name in tables.
+            pub fn name(self) -> &'static str {
+                match self { $(Part::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+parts! {
+    /// System calls, what they do and what they copy.
+    Call = "calls",
+    /// Waking tasks and queueing them, searches apart.
+    Wakeup = "wake-ups",
+    /// Searching for an idle CPU.
+    Search = "searches",
+    /// Balance passes.
+    Pass = "balance passes",
+    /// Lines on their way from other caches.
+    Lines = "lines from other caches",
+    /// Waiting for lines that others have.
+    Waiting = "waiting for lines",
+    /// Caches filled again after a move or after others ran.
+    Refill = "refilling caches",
+    /// Going to sleep and switching.
+    Switch = "switches of tasks",
+    /// Interrupts, ticks and telling other CPUs.
+    Irq = "interrupts",
+    /// On the way back from an idle state; the CPU counts as idle.
+    IdleExit = "ways back from idle",
+}
+
+/// How long each part took, ns.
+pub type Parts = [u64; Part::ALL.len()];
+
+/// The account of each CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// By CPU.
+    pub cpus: Vec<OfCpu>,
+}
+
+/// The account of one CPU, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfCpu {
+    parts: Parts,
+    /// Time in which a task's work went on.
+    worked: u64,
+    /// What of that is in the parts already.
+    within: u64,
+    /// Time without a task or a path of the kernel.
+    idle: u64,
+    /// What of that was the end of a path.
+    ended: u64,
+}
+
+impl OfCpu {
+    /// How long a part took.
+    pub fn part(&self, part: Part) -> u64 {
+        self.parts[part as usize]
+    }
+
+    /// What its tasks did themselves.
+    pub fn own_work(&self) -> u64 {
+        self.worked.saturating_sub(self.within)
+    }
+
+    /// Time in which it ran neither a task nor the kernel; ways back from idle states included.
+    pub fn idle(&self) -> u64 {
+        self.idle.saturating_sub(self.ended)
+    }
+
+    /// Time in which it was not idle: its tasks' own work, and all parts but the way back from idle.
+    pub fn busy(&self) -> u64 {
+        self.own_work() + self.parts.iter().sum::<u64>() - self.part(Part::IdleExit)
+    }
+
+    /// Charged by the kernel.
+    #[inline]
+    pub(crate) fn charge(&mut self, part: Part, ns: u64) {
+        self.parts[part as usize] += ns;
+    }
+
+    /// The same for what passes as a task's work.
+    pub(crate) fn charge_within(&mut self, part: Part, ns: u64) {
+        self.charge(part, ns);
+        self.within += ns;
+    }
+
+    /// A task's work went on, or nothing did.
+    #[inline]
+    pub(crate) fn passed(&mut self, ns: u64, works: bool) {
+        *if works { &mut self.worked } else { &mut self.idle } += ns;
+    }
+
+    /// It is idle from now on, but for the end of a path.
+    #[inline]
+    pub(crate) fn path_ends(&mut self, ns: u64) {
+        self.ended += ns;
+    }
+
+    /// What came since.
+    fn since(&self, begun: &OfCpu) -> OfCpu {
+        let mut parts = self.parts;
+        for (part, before) in parts.iter_mut().zip(begun.parts) {
+            *part -= before;
+        }
+        OfCpu {
+            parts,
+            worked: self.worked - begun.worked,
+            within: self.within - begun.within,
+            idle: self.idle - begun.idle,
+            ended: self.ended - begun.ended,
+        }
+    }
+}
+
+impl Account {
+    /// All CPUs together.
+    pub fn total(&self) -> OfCpu {
+        let mut total = OfCpu::default();
+        for cpu in &self.cpus {
+            for (sum, part) in total.parts.iter_mut().zip(cpu.parts) {
+                *sum += part;
+            }
+            total.worked += cpu.worked;
+            total.within += cpu.within;
+            total.idle += cpu.idle;
+            total.ended += cpu.ended;
+        }
+        total
+    }
+
+    /// CPUs that were idle for so long.
+    pub(crate) fn idle(nr_cpus: usize, ns: u64) -> Account {
+        Account { cpus: vec![OfCpu { idle: ns, ..OfCpu::default() }; nr_cpus] }
+    }
+
+    /// What came since another was taken.
+    pub(crate) fn since(&self, begun: &Account) -> Account {
+        let before = |at: usize| begun.cpus.get(at).copied().unwrap_or_default();
+        Account { cpus: self.cpus.iter().enumerate().map(|(at, cpu)| cpu.since(&before(at))).collect() }
+    }
+}
+
+impl<S: Scheduler> Engine<'_, S> {
+    /// The account since the start of the run, as it stands now.
+    pub fn account(&self) -> Account {
+        let now = |(cpu, entry): (CpuId, &Cpu)| {
+            // The run itself does not notice: a step less or more would round otherwise.
+            let mut entry = entry.clone();
+            let mut work = Work::NONE;
+            entry.advance(self.now, (!self.is_idle(cpu)).then_some(&mut work));
+            entry.account
+        };
+        Account { cpus: self.cpus.iter().map(now).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schedlab_machine::Machine;
+    use schedlab_sched::Kernel;
+    use schedlab_trace::NullSink;
+    use schedlab_units::Duration;
+    use schedlab_workload::{FOREVER, Op, Pc, TaskSpec, Workload, WorkloadBuilder};
+
+    use super::{Account, Part};
+    use crate::Simulation;
+
+    fn account(machine: &str, workload: &Workload) -> (Account, u64) {
+        let (machine, kernel) = (Machine::preset(machine).unwrap(), Kernel::parse("v6.12").unwrap());
+        let outcome = Simulation::new(&machine, &kernel, workload).unwrap().run(&mut NullSink);
+        let elapsed = outcome.time.since(outcome.began).0;
+        (outcome.account, elapsed)
+    }
+
+    /// Tasks that run 100 us and sleep 300 us.
+    fn sleepers(tasks: usize) -> Workload {
+        let mut w = WorkloadBuilder::new("test");
+        let program = w.program("sleeps", |p| {
+            p.op(Op::Loop { times: FOREVER, slot: 0, end: Pc(3) }).run(Duration::micros(100));
+            p.op(Op::Sleep { span: Duration::micros(300) });
+            p.op(Op::EndLoop { times: FOREVER, slot: 0, begin: Pc(0) });
+        });
+        for _ in 0..tasks {
+            w.task(TaskSpec::root("sleeps", program));
+        }
+        w.stop_after(Duration::millis(40));
+        w.finish().unwrap()
+    }
+
+    /// Own work, parts and idle time are counted in three places; each CPU has them add up to the time of the run.
+    fn adds_up(machine: &str, workload: &Workload) -> Account {
+        let (account, elapsed) = account(machine, workload);
+        for (at, cpu) in account.cpus.iter().enumerate() {
+            let sum = cpu.busy() + cpu.idle();
+            assert!(
+                sum.abs_diff(elapsed) < 20_000 + elapsed / 1000,
+                "CPU {at} of {machine}: {sum} of {elapsed}: {cpu:?}"
+            );
+            assert!(cpu.part(Part::IdleExit) <= cpu.idle(), "{cpu:?}");
+        }
+        account
+    }
+
+    #[test]
+    fn the_parts_of_each_cpu_make_up_the_time_of_the_run() {
+        for machine in ["2", "1x2x2", "2x4x2"] {
+            for tasks in [1, 5, 40] {
+                let total = adds_up(machine, &sleepers(tasks)).total();
+                let part = |part| total.part(part);
+                assert!(part(Part::Call) > 0 && part(Part::Wakeup) > 0 && part(Part::Switch) > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn own_work_is_what_the_program_says() {
+        let mut w = WorkloadBuilder::new("test");
+        let program = w.program("runs", |p| {
+            p.op(Op::Loop { times: 100, slot: 0, end: Pc(3) }).run(Duration::micros(100));
+            p.op(Op::Sleep { span: Duration::micros(300) });
+            p.op(Op::EndLoop { times: 100, slot: 0, begin: Pc(0) });
+        });
+        w.task(TaskSpec::root("runs", program));
+        let (account, _) = account("2", &w.finish().unwrap());
+        let own = account.total().own_work();
+        assert!(own.abs_diff(10_000_000) < 100_000, "{own}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Bringing a workload that runs on and on to where its figures stand still.
+//!
+//! State that is slow reaches its level long after a short run is over: averages take a tenth of a second, and the
+//! bound of idle searches is set by passes of the cache's domain, which a large busy machine makes every other second. So
+//! a run that settles begins nearer to the end: after a while the bound is set from how busy each cache was found to
+//! be, as a pass then would. From there on spans of time are compared until one is like the one before:
+//!
+//! ```text
+//!   begun |--- first look ---| guess |-- span --|-- span --|-- span --| steady, what counts begins
+//!                                        wake-ups and switches alike? ^
+//! ```
+//!
+//! Left out: other slow state, such as intervals of domains that no pass has doubled yet, and averages of tasks, which
+//! begin with what the kernel gives a new task.
+
+use schedlab_sched::Scheduler;
+use schedlab_topology::CpuId;
+use schedlab_trace::{Kind, Label, Sink};
+use schedlab_units::Duration;
+use schedlab_workload::STEADY;
+
+use crate::account::Account;
+use crate::emit::Context;
+use crate::engine::{Engine, Limits};
+use crate::outcome::End;
+
+/// How a run came to stand still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// After so long.
+    pub after: Duration,
+    /// Whether the last span was like the one before. If not, it was given up.
+    pub stands: bool,
+}
+
+/// Until the first guess.
+const FIRST_LOOK: Duration = Duration::millis(10);
+/// Spans that are compared at most.
+const SPANS_MAX: u32 = 12;
+/// Shortest span.
+const SPAN_MIN: Duration = Duration::millis(5);
+/// How much the counts of two spans that are alike may differ, permille.
+const ALIKE_PERMILLE: u64 = 30;
+
+impl<S: Scheduler> Engine<'_, S> {
+    /// Goes on until figures stand still; the end of a run that ended before.
+    pub fn stand_still(&mut self, span: Duration, limits: Limits, sink: &mut dyn Sink) -> Option<End> {
+        let span = Duration(span.0 / 2).max(SPAN_MIN);
+        let go_on = |engine: &mut Self, by: Duration, sink: &mut dyn Sink| {
+            let until = engine.now.max(engine.began) + by;
+            match engine.run(Limits { until, ..limits }, sink) {
+                End::Duration => None,
+                end => Some(end),
+            }
+        };
+        if let Some(end) = go_on(self, FIRST_LOOK, sink) {
+            return Some(end);
+        }
+        let before = self.account();
+        if let Some(end) = go_on(self, FIRST_LOOK, sink) {
+            return Some(end);
+        }
+        self.guess(&self.account().since(&before));
+        let mut before = None;
+        let mut stands = false;
+        for _ in 0..SPANS_MAX {
+            let begun = self.counts;
+            if let Some(end) = go_on(self, span, sink) {
+                return Some(end);
+            }
+            let counts = [self.counts.wakeups - begun.wakeups, self.counts.switches - begun.switches];
+            stands = before.is_some_and(|before| alike(before, counts));
+            before = Some(counts);
+            if stands {
+                break;
+            }
+        }
+        self.settled = Some(Settled { after: self.now.since(self.began), stands });
+        self.warm = true;
+        self.begin_profile();
+        if self.tracing {
+            self.emit(CpuId(0), Context::Task, Kind::Mark { label: Label::new(STEADY), value: 0 });
+        }
+        None
+    }
+
+    /// Sets the bound of searches in each cache by how long its CPUs were busy in the last span.
+    fn guess(&mut self, lately: &Account) {
+        for llc in self.machine.topology.llcs() {
+            let share = |cpu: CpuId| lately.cpus[cpu.index()].busy().min(FIRST_LOOK.0) * 1024 / FIRST_LOOK.0;
+            let util = llc.iter().map(share).sum();
+            if let Some(first) = llc.first() {
+                self.sched.bound_scans(first, util);
+            }
+        }
+    }
+}
+
+fn alike(a: [u64; 2], b: [u64; 2]) -> bool {
+    a.iter().zip(b).all(|(&a, b)| a.abs_diff(b) * 1000 <= a.max(b).max(1) * ALIKE_PERMILLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use schedlab_machine::Machine;
+    use schedlab_sched::Kernel;
+    use schedlab_trace::{Event, Kind, Label};
+    use schedlab_units::Duration;
+    use schedlab_workload::{FOREVER, Op, Pc, STEADY, TaskSpec, WorkloadBuilder};
+
+    use super::alike;
+    use crate::Simulation;
+
+    #[test]
+    fn spans_are_alike_within_three_percent() {
+        assert!(alike([1000, 500], [1020, 490]) && alike([0, 0], [0, 0]));
+        assert!(!alike([1000, 500], [1000, 520]) && !alike([0, 0], [1, 0]));
+    }
+
+    #[test]
+    fn what_counts_begins_when_figures_stand_still() {
+        let mut w = WorkloadBuilder::new("test");
+        let program = w.program("sleeps", |p| {
+            p.op(Op::Loop { times: FOREVER, slot: 0, end: Pc(3) }).run(Duration::micros(100));
+            p.op(Op::Sleep { span: Duration::micros(300) });
+            p.op(Op::EndLoop { times: FOREVER, slot: 0, begin: Pc(0) });
+        });
+        w.task(TaskSpec::root("sleeps", program));
+        w.stop_after(Duration::millis(40));
+        let workload = w.finish().unwrap();
+        let (machine, kernel) = (Machine::preset("2").unwrap(), Kernel::parse("v6.12").unwrap());
+        let mut events: Vec<Event> = Vec::new();
+        let outcome = Simulation::new(&machine, &kernel, &workload).unwrap().settle().run(&mut events);
+        let settled = outcome.settled.expect("it settled");
+        assert!(settled.stands && settled.after < Duration::millis(200), "{settled:?}");
+        let steady =
+            |event: &&Event| matches!(event.kind, Kind::Mark { label, .. } if label == Label::new(STEADY));
+        let mark = events.iter().find(steady).expect("a mark");
+        assert_eq!(outcome.time.since(mark.time), Duration::millis(40), "the duration begins there");
+    }
+}
