@@ -5,7 +5,7 @@ use std::fs;
 use crate::{kernel_map, links, source};
 
 /// Crates in the order in which they may use each other: each uses only what stands before it.
-const ORDER: [(&str, &[&str]); 20] = [
+const ORDER: [(&str, &[&str]); 21] = [
     ("units", &[]),
     ("topology", &["units"]),
     ("sched", &["units", "topology"]),
@@ -45,7 +45,8 @@ const ORDER: [(&str, &[&str]); 20] = [
             "tree-sched",
         ],
     ),
-    ("sweep", &["units", "stats", "schedlab"]),
+    ("columns", &[]),
+    ("sweep", &["units", "stats", "columns", "schedlab"]),
     (
         "closed-loop",
         &["units", "topology", "sched", "machine", "workload", "trace", "sim", "report", "audit", "replay"],

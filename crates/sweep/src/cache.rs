@@ -86,7 +86,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::Cell;
+    use schedlab_columns::Cell;
 
     fn figures(value: f64) -> Vec<Figure> {
         vec![

@@ -1,11 +1,10 @@
 //! A chunk: neighbouring points whose rows are one file.
 
-use crate::columns::Table;
 use crate::error::Error;
 use crate::figures::{self, PointRow};
-use crate::parquet_file;
 use crate::plan::Plan;
 use crate::resolve::Resolver;
+use schedlab_columns::Table;
 
 /// Runs a chunk: the bytes of its file, and how many of its points failed.
 ///
@@ -25,7 +24,7 @@ pub fn run_chunk(plan: &Plan, chunk: u64) -> Result<(Vec<u8>, usize), Error> {
 /// The bytes of a chunk's file.
 pub(crate) fn chunk_bytes(plan: &Plan, chunk: u64, rows: &[PointRow]) -> Result<Vec<u8>, Error> {
     let points = plan.points_of(chunk);
-    parquet_file::to_bytes(&table(plan, points.zip(rows), notes(plan, rows)))
+    Ok(schedlab_columns::to_bytes(&table(plan, points.zip(rows), notes(plan, rows)))?)
 }
 
 fn table<'a>(plan: &Plan, rows: impl Iterator<Item = (u64, &'a PointRow)>, notes: Notes) -> Table {

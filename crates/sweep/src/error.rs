@@ -24,3 +24,9 @@ impl From<schedlab::Error> for Error {
         Error(error.to_string())
     }
 }
+
+impl From<schedlab_columns::Error> for Error {
+    fn from(error: schedlab_columns::Error) -> Error {
+        Error(error.to_string())
+    }
+}

@@ -9,11 +9,11 @@ use schedlab::trace::NullSink;
 use schedlab::{Folds, Limits, Row, Run, run_folding};
 
 use crate::axis::{Axis, Spread};
-use crate::columns::{Cell, Kind};
 use crate::plan::Plan;
 use crate::point::Point;
 use crate::resolve::Resolver;
 use crate::value::Value;
+use schedlab_columns::{Cell, Kind};
 
 /// A row of a point.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Figures of a point as lines of text, whose numbers read back to the last bit.
 
-use crate::columns::Cell;
 use crate::figures::Figure;
+use schedlab_columns::Cell;
 
 /// A line for each figure: name, unit, `lower` or `higher`, value.
 pub(crate) fn lines(figures: &[Figure]) -> String {

@@ -7,10 +7,10 @@ use schedlab_stats::{Direction, Judge, Paired, Verdict, mean_t};
 use serde::Serialize;
 
 use crate::chunk::measures;
-use crate::columns::{Cell, Table};
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::store::Store;
+use schedlab_columns::{Cell, Table};
 
 /// Confidence of all intervals.
 const CONFIDENCE: f64 = 0.95;

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use crate::columns::{Cell, Kind, Table, Values};
+use schedlab_columns::{Cell, Kind, Reader, Table, Values, Writer};
+
 use crate::error::Error;
 use crate::figures::Figure;
-use crate::parquet_file::{Reader, Writer};
 use crate::plan::Plan;
 use crate::point_text;
 
@@ -278,19 +278,15 @@ impl Store {
             return Err(Error::new(format!("{}: no chunk is finished yet", self.folder.display())));
         }
         let columns = all.columns.iter().map(|column| (column.name.clone(), column.kind())).collect();
-        let wrong = |error: &dyn std::fmt::Display| Error::file(path, error);
         let write = || -> Result<u64, Error> {
-            let file = fs::File::create(&beside).map_err(|error| wrong(&error))?;
-            let mut writer =
-                Writer::new(io::BufWriter::new(file), columns, &all.notes).map_err(|e| wrong(&e))?;
+            let mut writer = Writer::create(&beside, columns, &all.notes)?;
             let mut rows = 0;
             self.each(|table| {
                 rows += table.rows as u64;
-                writer.write(&table).map_err(|error| wrong(&error))
+                Ok(writer.write(&table)?)
             })?;
-            let file = writer.finish().map_err(|error| wrong(&error))?;
-            file.into_inner().map_err(|error| wrong(&error))?.sync_all().map_err(|error| wrong(&error))?;
-            fs::rename(&beside, path).map_err(|error| wrong(&error))?;
+            writer.finish()?;
+            fs::rename(&beside, path).map_err(|error| Error::file(path, &error))?;
             Ok(rows)
         };
         write().inspect_err(|_| drop(fs::remove_file(&beside)))

@@ -10,9 +10,9 @@ use schedlab::sched::Kernel;
 use schedlab::{Limits, Row};
 
 use super::{Part, Probe, kernel_with};
-use crate::columns::Cell;
 use crate::error::Error;
 use crate::figures::{self, Figure};
+use schedlab_columns::Cell;
 
 /// One row of a scenario on a machine, under kernels between two.
 pub struct Simulated<'a> {

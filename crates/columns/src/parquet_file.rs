@@ -1,7 +1,7 @@
 //! Columns as Parquet, and back: the only place that knows the format and its crate.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,22 +15,56 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use crate::columns::{Column, Kind, Table, Values};
 use crate::error::Error;
+use crate::table::{Column, Kind, Table, Values};
 
 /// A file that is written one table after the other, all of the same columns.
-pub(crate) struct Writer<W: Write + Send> {
+pub struct Writer {
+    to: To<BufWriter<File>>,
+    name: String,
+}
+
+impl Writer {
+    /// Creates a file of these columns, with notes beside them.
+    ///
+    /// # Errors
+    /// The file cannot be created or written.
+    pub fn create(
+        path: &Path,
+        columns: Vec<(String, Kind)>,
+        notes: &[(String, String)],
+    ) -> Result<Writer, Error> {
+        let file = File::create(path).map_err(|error| Error::file(path, &error))?;
+        let to = To::new(BufWriter::new(file), columns, notes).map_err(|error| Error::file(path, &error))?;
+        Ok(Writer { to, name: path.display().to_string() })
+    }
+
+    /// Adds a table. Columns that it lacks are empty.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&mut self, table: &Table) -> Result<(), Error> {
+        self.to.write(table).map_err(|error| Error::new(format!("{}: {error}", self.name)))
+    }
+
+    /// Writes the end of the file and waits until it is on the disk.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(self) -> Result<(), Error> {
+        let wrong = |error: &dyn std::fmt::Display| Error::new(format!("{}: {error}", self.name));
+        let file = self.to.inner.into_inner().map_err(|error| wrong(&error))?;
+        file.into_inner().map_err(|error| wrong(&error))?.sync_all().map_err(|error| wrong(&error))
+    }
+}
+
+struct To<W: Write + Send> {
     inner: SerializedFileWriter<W>,
     columns: Vec<(String, Kind)>,
 }
 
-impl<W: Write + Send> Writer<W> {
-    /// A file of these columns, with notes beside them.
-    pub fn new(
-        to: W,
-        columns: Vec<(String, Kind)>,
-        notes: &[(String, String)],
-    ) -> Result<Writer<W>, ParquetError> {
+impl<W: Write + Send> To<W> {
+    fn new(to: W, columns: Vec<(String, Kind)>, notes: &[(String, String)]) -> Result<To<W>, ParquetError> {
         let fields = columns.iter().map(|(name, kind)| field(name, *kind)).collect::<Result<Vec<_>, _>>()?;
         let schema = Type::group_type_builder("schedlab").with_fields(fields).build()?;
         let notes = notes.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
@@ -42,11 +76,10 @@ impl<W: Write + Send> Writer<W> {
             .set_key_value_metadata(Some(notes))
             .build();
         let inner = SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties))?;
-        Ok(Writer { inner, columns })
+        Ok(To { inner, columns })
     }
 
-    /// Adds a table. Columns that it lacks are empty.
-    pub fn write(&mut self, table: &Table) -> Result<(), ParquetError> {
+    fn write(&mut self, table: &Table) -> Result<(), ParquetError> {
         let mut group = self.inner.next_row_group()?;
         for (name, kind) in &self.columns {
             let mut writer = group.next_column()?.expect("as many columns as the schema has");
@@ -83,11 +116,6 @@ impl<W: Write + Send> Writer<W> {
         group.close()?;
         Ok(())
     }
-
-    /// Writes the end of the file.
-    pub fn finish(self) -> Result<W, ParquetError> {
-        self.inner.into_inner()
-    }
 }
 
 fn field(name: &str, kind: Kind) -> Result<TypePtr, ParquetError> {
@@ -110,24 +138,30 @@ fn split<T, U>(values: &[Option<T>], as_stored: impl Fn(&T) -> U) -> (Vec<i16>, 
 }
 
 /// A table as the bytes of a file.
-pub(crate) fn to_bytes(table: &Table) -> Result<Vec<u8>, Error> {
+///
+/// # Errors
+/// The library refuses the columns.
+pub fn to_bytes(table: &Table) -> Result<Vec<u8>, Error> {
     let columns = table.columns.iter().map(|column| (column.name.clone(), column.kind())).collect();
     let write = || {
-        let mut writer = Writer::new(Vec::new(), columns, &table.notes)?;
-        writer.write(table)?;
-        writer.finish()
+        let mut to = To::new(Vec::new(), columns, &table.notes)?;
+        to.write(table)?;
+        to.inner.into_inner()
     };
     write().map_err(|error: ParquetError| Error::new(format!("cannot write Parquet: {error}")))
 }
 
 /// A file that is read one row group after the other.
-pub(crate) struct Reader {
+pub struct Reader {
     inner: SerializedFileReader<File>,
     name: String,
 }
 
 impl Reader {
     /// Opens a file and reads its end.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not a whole Parquet file.
     pub fn open(path: &Path) -> Result<Reader, Error> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| Error::file(path, &error))?;
@@ -168,6 +202,9 @@ impl Reader {
     }
 
     /// The rows of one group.
+    ///
+    /// # Errors
+    /// The file is damaged.
     pub fn group(&self, group: usize) -> Result<Table, Error> {
         let damaged = |error: ParquetError| {
             Error::new(format!(
@@ -215,7 +252,7 @@ fn read(reader: ColumnReader, rows: usize) -> Result<Values, ParquetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::Cell;
+    use crate::table::Cell;
 
     fn table() -> Table {
         let mut table = Table { notes: vec![("units".into(), "x".into())], ..Table::default() };
