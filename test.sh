@@ -14,14 +14,19 @@ step() {
     "$@"
 }
 
+# Simulations and recordings are long: what runs them is built for speed, without the minutes that a release takes.
+xtask() {
+    step cargo run --quiet --locked --profile quick --package xtask -- "$@"
+}
+
 step cargo fmt --all --check
-step cargo xtask tidy
-step cargo xtask fidelity --check
-step cargo xtask predictions --quick
+xtask tidy
+xtask fidelity --check
+xtask predictions --quick
 step cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step cargo test --workspace --locked --quiet
 step fuzz/run.sh --short
 step tools/same-bytes.sh
-step cargo run --quiet --locked --release --package schedlab-cli -- reproduce --quick
-step cargo xtask instructions --check
+step cargo run --quiet --locked --profile quick --package schedlab-cli -- reproduce --quick
+xtask instructions --check
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --quiet

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A debug and a release build must write the same trace, byte for byte.
+# A debug and an optimized build must write the same trace, byte for byte.
 set -eu
 cd "$(dirname "$0")/.."
 sum() {
@@ -7,10 +7,10 @@ sum() {
 }
 for kernel in v5.18 v7.2; do
     debug=$(sum "" "$kernel")
-    release=$(sum --release "$kernel")
-    if [ "$debug" != "$release" ]; then
-        echo "same-bytes: under $kernel a debug build writes $debug and a release build $release" >&2
+    optimized=$(sum "--profile quick" "$kernel")
+    if [ "$debug" != "$optimized" ]; then
+        echo "same-bytes: under $kernel a debug build writes $debug and an optimized build $optimized" >&2
         exit 1
     fi
 done
-echo "same-bytes: debug and release agree"
+echo "same-bytes: debug and optimized builds agree"
