@@ -1,8 +1,7 @@
-//! How fast recordings are read and audited: `speed [--events=N] traces/6.1/2x2x4/pipes ...`, events
-//! per second of CPU time of reading alone, of auditing alone, of both by the sum of their times, and of
-//! both in one go, event by event, the recording repeated in time until it has so many; then of reading
-//! the same events from a trace.dat and a perf.data. The last line is for all recordings together, as
-//! they are.
+//! Measures how fast recordings are read and audited: `speed [--events=N] traces/6.1/2x2x4/pipes ...`. It prints events
+//! per second of CPU time for reading alone, for auditing alone, for both by the sum of their times, and for both in
+//! one pass, event by event, with the recording repeated in time until it has N events; then for reading the same
+//! events from a trace.dat and a perf.data. The last line covers all recordings together, unrepeated.
 
 mod recording;
 
@@ -19,17 +18,17 @@ use schedlab_units::Duration;
 
 use recording::Recording;
 
-/// Events that each measurement is made of, at least, if nothing else is asked for.
+/// Minimum number of events in each measurement, by default.
 const EVENTS: usize = 400_000;
 
-/// CPU time of this process, s. It is brought up to date at ticks, and where a task yields.
+/// CPU time of this process, s. The kernel updates it at ticks and when a task yields.
 fn cpu_time() -> f64 {
     thread::yield_now();
     let text = fs::read_to_string("/proc/self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// Reads a file again and again; the time that took.
+/// Reads a file again and again; returns the time taken.
 fn reading<I: Iterator<Item = Result<Record, Error>>>(rounds: usize, open: impl Fn() -> I) -> f64 {
     let start = cpu_time();
     for _ in 0..rounds {
@@ -40,7 +39,7 @@ fn reading<I: Iterator<Item = Result<Record, Error>>>(rounds: usize, open: impl 
 
 fn main() {
     let mut at_least = EVENTS;
-    // Events of all recordings, and the time for reading and for auditing each once, and in one go, s.
+    // Totals over all recordings: number of events, and seconds for reading, for auditing and for both in one pass.
     let (mut nr_all, mut all_read, mut all_audited, mut all_in_one) = (0, 0.0, 0.0, 0.0);
     for folder in std::env::args().skip(1) {
         if let Some(events) = folder.strip_prefix("--events=") {

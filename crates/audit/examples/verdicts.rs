@@ -1,7 +1,7 @@
-//! Every verdict over recordings, to be compared before and after a change that may not change
-//! any: `verdicts [--text] [--groups] [--perf] traces/6.1/2x2x4/pipes ...` prints a hash for each
-//! recording, or the verdicts; as if groups were hidden, or as if `perf sched record` had
-//! made the recording, which leaves out `sched_wakeup`.
+//! Prints every verdict over recordings, to compare before and after a change that must not change any: `verdicts
+//! [--text] [--groups] [--perf] traces/6.1/2x2x4/pipes ...` prints a hash for each recording, or the verdicts.
+//! `--groups` assumes that groups are hidden; `--perf` assumes a recording by `perf sched record`, which leaves out
+//! `sched_wakeup`.
 
 mod recording;
 

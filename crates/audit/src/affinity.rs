@@ -1,24 +1,25 @@
-//! Which CPUs a task may use, as far as its name or the user tells.
+//! Which CPUs a task may use, as far as its name or the user says.
 //!
-//! No tracepoint shows a mask. Kernel threads of one CPU carry its number in their name
-//! ([`schedlab_trace::bound_kthread`]); of any task the user may say (`--affinity 'st-*=0,4,8,12'`), or a list of tasks made
-//! with the recording, and both come before the name. Who is not named so is taken to be free, which a recording can
-//! contradict; and so it can a name, where its task runs on another CPU.
+//! No tracepoint shows a CPU mask. Per-CPU kernel threads carry the CPU's number in their name
+//! ([`schedlab_trace::bound_kthread`]). For any other task the user can give the mask (`--affinity 'st-*=0,4,8,12'`),
+//! or a list of tasks made with the recording does; both take precedence over the name. A task without a known mask is
+//! assumed to be free to use any CPU. A recording can contradict this, and it can contradict a name too, when the task
+//! runs on another CPU.
 
 use schedlab_topology::CpuMask;
 use schedlab_trace::Comm;
 
-/// The CPUs that tasks of a name may use.
+/// The CPUs that tasks with a given name may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffinityHint {
-    /// Name of the tasks; a `*` at the end stands for any rest.
+    /// Name of the tasks; a `*` at the end matches any suffix.
     pub comm: String,
     /// Their CPUs.
     pub allowed: CpuMask,
 }
 
 impl AffinityHint {
-    /// Whether it speaks of a task.
+    /// Whether this hint applies to a task with that name.
     pub fn matches(&self, comm: &Comm) -> bool {
         match self.comm.strip_suffix('*') {
             Some(prefix) => comm.as_bytes().starts_with(prefix.as_bytes()),

@@ -1,5 +1,5 @@
-//! What may come of a task's arrival where another runs, within the errors of virtual times; and what the kernel's
-//! answer teaches of these.
+//! Whether a task that arrives may preempt the running one, given how far virtual times may be off; and what the
+//! kernel's answer says about those errors.
 
 use schedlab_sched::{
     CfsRqId, Curr, FairPolicy, Feature, PreemptDecision, Reason, SeId, calc_delta_fair, wf,
@@ -11,10 +11,11 @@ use crate::preempt::Before;
 use crate::shadow::Shadow;
 use crate::verdict::{Choice, Hidden, Possible};
 
-/// Parts of their errors by which times are moved one by one.
+/// Fractions of the error by which a single virtual time is moved.
 const PARTS: [i64; 2] = [1, 8];
 
-/// What may come of a task's arrival: our decision, and others if times were a little off.
+/// The possible outcomes when a task arrives: our decision, and the opposite one if small errors in virtual times could
+/// cause it.
 pub fn possible(
     shadow: &mut Shadow,
     before: Before,
@@ -51,7 +52,7 @@ pub fn possible(
     };
     let times = [running, woken].map(|se| (shadow.sched.se(se).vruntime, shadow.sched.se(se).deadline));
     let set = |shadow: &mut Shadow, by: [i64; 2]| {
-        // The deadline of the one that was just placed moves with it.
+        // The deadline of the task that was just placed moves with its virtual time.
         let (curr, placed) = (times[0].0.wrapping_add(by[0] as u64), by[1] as u64);
         shadow.sched.set_virtual_time(running, curr, times[0].1);
         shadow.sched.set_virtual_time(
@@ -60,7 +61,7 @@ pub fn possible(
             times[1].1.wrapping_add(placed),
         );
     };
-    // The later the one and the earlier the other, the more speaks for it to make way.
+    // The later the running task and the earlier the new one, the stronger the case for preemption.
     let directions = [(1, -1), (-1, 1)];
     let directions = match (shadow.sched.preempt_is_monotone(running), decided.preempt) {
         (false, _) => &directions[..],
@@ -82,7 +83,8 @@ pub fn possible(
         set(shadow, [one * errors[0], two * errors[1]]);
         ask(shadow) || by_others(shadow)
     });
-    // Where others are in between, less may turn the answer that more turns back: they are owed service then.
+    // With other tasks in between, a small shift may change the answer although a large shift changes it back: by then
+    // the other tasks are owed service.
     let less = |shadow: &mut Shadow| {
         let moves = [(1, 0), (-1, 0), (0, 1), (0, -1)].into_iter();
         let mut moves = moves.flat_map(|signs| PARTS.map(|part| (signs, part)));
@@ -103,7 +105,8 @@ pub fn possible(
     found
 }
 
-/// Who waits beside two in their queue, with their errors: these move the average by which all are eligible (EEVDF).
+/// The tasks that wait in the same queue beside these two, with their errors. Under EEVDF they move the average that
+/// decides eligibility.
 fn others(shadow: &mut Shadow, cfs: CfsRqId, running: SeId, woken: SeId) -> Vec<(SeId, i64)> {
     let mut others = std::mem::take(&mut shadow.spare.others);
     others.clear();
@@ -115,7 +118,7 @@ fn others(shadow: &mut Shadow, cfs: CfsRqId, running: SeId, woken: SeId) -> Vec<
     others
 }
 
-/// Whether virtual times decided.
+/// Whether virtual times made the decision.
 pub fn is_by_time(reason: Reason) -> bool {
     matches!(
         reason,
@@ -130,8 +133,8 @@ pub fn is_by_time(reason: Reason) -> bool {
     )
 }
 
-/// Under CFS the kernel's answer says on which side of the granularity two virtual times are: if they are on the
-/// other here, both are moved there, each by the part that its error has in both.
+/// Under CFS the kernel's answer shows on which side of the granularity the difference of two virtual times lies. If
+/// ours lies on the other side, both times are moved there, each in proportion to its error.
 pub fn learn(shadow: &mut Shadow, at: CpuId, task: TaskId, asked: bool) {
     let Curr::Task(curr) = shadow.sched.rqs[at].curr else { return };
     let (running, woken) = shadow.sched.find_matching_se(SeId(curr.0), SeId(task.0));

@@ -1,4 +1,4 @@
-//! Following a trace: what each event says, who must be asked, what is applied.
+//! Follows a trace: what each event means, which decisions it shows, and what is applied to the shadow.
 
 use std::collections::VecDeque;
 
@@ -26,10 +26,10 @@ use crate::shadow::Shadow;
 use crate::steady::Steady;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
 
-/// A task that was taken from a queue is put on the other within this time.
+/// A task that was detached from one queue is attached to another within this time.
 pub(crate) const ATTACH_PATIENCE: Duration = Duration::millis(1);
 
-/// Judges a trace; the events go on to `sink`.
+/// Judges a trace and passes the events on to `sink`.
 pub struct Audit<S = NullSink> {
     pub(crate) options: Options,
     pub(crate) shadow: Shadow,
@@ -37,29 +37,29 @@ pub struct Audit<S = NullSink> {
     pub(crate) open: Opens,
     pub(crate) forking: Vec<Forking>,
     pub(crate) execs: Execs,
-    /// By CPU, whether its task has to make way, which is yet to be seen.
+    /// For each CPU, whether its task has been asked to make way and the trace has not yet shown whether it did.
     pub(crate) asked: PerCpu<Asked>,
-    /// By CPU, tasks whose move was judged with that of the first of its pass.
+    /// For each CPU, tasks whose move was judged together with the first move of the same pass.
     pub(crate) passed: PerCpu<Vec<TaskId>>,
-    /// Generation in which what is open was judged last.
+    /// Generation of the state in which open decisions were last judged.
     judged: u64,
     steady: Steady,
     hotplugs: Hotplugs,
-    /// Events that were taken.
+    /// Number of events processed.
     taken: u64,
-    /// Where the recorder lost events: after how many that were taken, and on which CPU, if it says.
+    /// Where the recorder lost events: the number of events processed before the loss, and the CPU if known.
     losses: VecDeque<(u64, Option<CpuId>)>,
     begun: bool,
-    /// By kind of decision, in its order.
+    /// Indexed by kind of decision.
     tallies: [Tally; Decision::ALL.len()],
-    /// With what probes saw.
+    /// Comparison with the values that probes recorded.
     compared: Comparison,
     pub(crate) report: AuditReport,
     sink: S,
 }
 
 impl Audit {
-    /// An audit of a recording of a machine against the rules of a kernel.
+    /// Creates an audit of a recording of a machine against the rules of a kernel.
     pub fn new(topology: &Topology, kernel: &Kernel, options: Options) -> Audit {
         Audit::with_sink(topology, kernel, options, NullSink)
     }
@@ -83,7 +83,7 @@ impl<S: Listener> Sink for Audit<S> {
 }
 
 impl<S: Listener> Audit<S> {
-    /// An audit that hands the events on.
+    /// Creates an audit that passes the events on.
     pub fn with_sink(topology: &Topology, kernel: &Kernel, options: Options, sink: S) -> Audit<S> {
         let mut shadow = Shadow::new(topology, kernel, options.affinity.clone());
         shadow.groups_hidden = options.groups_hidden;
@@ -111,7 +111,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// The end of the trace.
+    /// Finishes at the end of the trace.
     pub fn finish(mut self) -> (AuditReport, S) {
         self.follow_all(true);
         for cpu in self.shadow.cpus() {
@@ -128,7 +128,7 @@ impl<S: Listener> Audit<S> {
         (self.report, self.sink)
     }
 
-    /// Follows the events that need not wait.
+    /// Processes the events that need not wait.
     fn follow_all(&mut self, end: bool) {
         while let Some(known) = self.pairing.pop(end) {
             self.follow(&known);
@@ -143,7 +143,7 @@ impl<S: Listener> Audit<S> {
             self.shadow.events_lost(cpu);
         }
         self.report.events += 1;
-        // What a simulated trace says of decisions is no evidence: its flags are those of before them.
+        // Decision events of a simulated trace are no evidence: their flags describe the state before the decision.
         if self.shadow.has_cpu(event.cpu) && !event.kind.is_decision() {
             if !std::mem::replace(&mut self.begun, true) {
                 self.shadow.begin(event.time);
@@ -170,7 +170,7 @@ impl<S: Listener> Audit<S> {
         self.sink.event(event);
     }
 
-    /// Who runs and was not met before, with the priority that a later event shows.
+    /// Registers a running task that was not seen before, with the priority that a later event shows.
     fn meet_running(&mut self, event: &Event) {
         if event.pid != Pid::IDLE && self.shadow.find(event.pid).is_none() {
             let prio = self.pairing.prio_ahead(event.pid);
@@ -178,7 +178,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// The state has changed: what is open may have been decided in the new one.
+    /// The state has changed, so open decisions may have been made in the new state.
     fn rejudge(&mut self, now: Time) {
         self.rejudge_forks(now);
         self.rejudge_wakeups(now);
@@ -239,7 +239,7 @@ impl<S: Listener> Audit<S> {
                 if prev_pid != Pid::IDLE {
                     let prev = self.shadow.task(prev_pid, &prev_comm, Some(prev_prio), cpu, now);
                     if prev_state.is_runnable() {
-                        // Who could go on and gives way to idling is out of quota.
+                        // A task that is runnable and still gives way to the idle task is out of quota.
                         self.shadow.quota_shown |= next_pid == Pid::IDLE;
                     } else {
                         self.shadow.leave(prev, leaving::left_as(prev_state), clock.read);
@@ -278,7 +278,8 @@ impl<S: Listener> Audit<S> {
                         self.shadow.expire_slice_timer(cpu, now);
                     }
                     if pid == event.pid && by_itself(event.flags) {
-                        // No tick and no switch: it asked for something, such as another priority.
+                        // Neither a tick nor a switch caused this charge, so the task made a system call, such as one
+                        // that changes its priority.
                         let known = self.shadow.known_mut(task);
                         known.later_prio = later_prio.or(known.later_prio);
                         self.shadow.reprioritise(task, now);
@@ -317,7 +318,8 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Whether a pick that differs follows with all that virtual times may be off, or from what is in no event.
+    /// Whether a pick that differs is explained by the largest errors of virtual times, or by a fact that no event
+    /// shows.
     fn judge_pick_otherwise(
         &mut self,
         verdict: &mut Verdict,
@@ -350,7 +352,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// A CPU switches; its scheduler went by `clock`.
+    /// A CPU switches; its scheduler used the time `clock`.
     fn switching(&mut self, event: &Event, next: Curr, clock: Time) {
         let Kind::SchedSwitch { prev_pid, prev_comm, .. } = event.kind else { return };
         let (cpu, now) = (event.cpu, event.time);
@@ -386,7 +388,7 @@ impl<S: Listener> Audit<S> {
             self.shadow.trusts = true;
         }
         if self.shadow.groups_hidden {
-            // Whoever waits may come first.
+            // Any waiting task may come first.
             verdict.doubt(verdict.ours.len());
         }
         if has_budget_again {
@@ -437,14 +439,14 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Which fact that no event showed may have led the kernel elsewhere, whatever our rules say.
+    /// The fact, shown by no event, that may have led the kernel to another choice whatever the rules say.
     pub(crate) fn hangs_on(&self, verdict: &Verdict) -> Option<Hidden> {
         if let (Decision::Wakeup | Decision::Fork | Decision::Exec, Some(ours)) =
             (verdict.decision, verdict.ours.first())
             && let Choice::Cpu(cpu) = ours.choice
             && !self.shadow.cpu_known[cpu]
         {
-            // It may have been busy all the time.
+            // It may have been busy all along.
             return Some(Hidden::Unmet);
         }
         if self.shadow.is_unseen(verdict) {
@@ -468,7 +470,7 @@ impl<S: Listener> Audit<S> {
     }
 }
 
-/// The CPUs of a machine that are not in use.
+/// CPUs of a machine that are offline.
 fn offline(topology: &Topology) -> impl Iterator<Item = CpuId> {
     (0..topology.nr_cpus()).map(CpuId::from).filter(|&cpu| !topology.cpu(cpu).online)
 }

@@ -1,9 +1,8 @@
-//! Between which bounds the averages of a CPU lie, as far as a trace tells.
+//! Bounds on the averages of a CPU, as far as a trace determines them.
 //!
-//! Three things are hidden. What a CPU had before the recording decays, but is there for
-//! the first few hundred milliseconds. Averages of an idle CPU are aged now and then by
-//! ticks and balancing that leave no event. And the time of an event is not quite the time
-//! at which the averages were updated.
+//! Three things are hidden. The averages a CPU had before the recording decay, but they still count for the first few
+//! hundred milliseconds. Averages of an idle CPU are sometimes updated by ticks and balancing that leave no event. And
+//! the time of an event is not exactly the time at which the averages were updated.
 
 use schedlab_sched::wakeup::ForkFacts;
 use schedlab_sched::{CfsRq, Curr, decay_load};
@@ -24,17 +23,17 @@ pub struct Averages {
 }
 
 impl Averages {
-    /// Those of a queue.
+    /// Averages of a queue.
     pub fn of(cfs: &CfsRq) -> Averages {
         Averages { load: cfs.avg.load_avg, runnable: cfs.avg.runnable_avg, util: cfs.avg.util_avg }
     }
 
-    /// Lets a new task be placed as if a CPU had these.
+    /// Sets the facts of a fork so that a CPU has these averages.
     pub fn give(self, shadow: &Shadow, facts: &mut ForkFacts, cpu: CpuId) {
         facts.set_averages(&shadow.sched, cpu, self.load, self.runnable, self.util);
     }
 
-    /// Raised above others where possible.
+    /// As far above `others` as the bound `most` allows.
     pub fn above(self, others: Averages, most: Averages) -> Averages {
         self.with(others, |average, other| average.max(other + 1)).with(most, u64::min)
     }
@@ -56,12 +55,12 @@ impl Averages {
 const WEIGHT_LEAST: u64 = 15;
 const WEIGHT_MOST: u64 = 88_761;
 
-/// How wide bounds are.
+/// How wide the bounds are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// As averages mostly are where probes show them.
+    /// Covers the averages that probes usually show.
     Likely,
-    /// As they can be.
+    /// Covers all averages that are possible.
     Widest,
 }
 
@@ -75,7 +74,7 @@ impl Width {
             }
     }
 
-    /// What may be left from before the recording.
+    /// What may remain from before the recording.
     fn residue(self, residue: u64) -> u64 {
         match self {
             Width::Likely => residue / 8,
@@ -84,7 +83,7 @@ impl Width {
     }
 }
 
-/// The least and the most that a CPU's averages can be.
+/// Lower and upper bounds of a CPU's averages.
 pub fn bounds(shadow: &Shadow, cpu: CpuId, width: Width, now: Time) -> (Averages, Averages) {
     let sched = &shadow.sched;
     let cfs = sched.root_cfs(cpu);
@@ -94,7 +93,7 @@ pub fn bounds(shadow: &Shadow, cpu: CpuId, width: Width, now: Time) -> (Averages
         let mut least = ours.each(|average| average.saturating_sub(width.error(shadow, average)));
         let mut most = ours.each(|average| average + width.error(shadow, average) + residue);
         if shadow.known(curr).first_run && !shadow.known(curr).nice_told {
-            // It may have changed its nice level, which no event tells before it is switched out.
+            // The task may have changed its nice level; no event shows that before it is switched out.
             least.load = least.load * WEIGHT_LEAST / 1024;
             most.load = most.load * WEIGHT_MOST / 1024;
         }
@@ -106,7 +105,7 @@ pub fn bounds(shadow: &Shadow, cpu: CpuId, width: Width, now: Time) -> (Averages
         util: cfs.removed.util_avg,
     };
     let periods = now.0.saturating_sub(shadow.updated_at(cpu)) >> 20;
-    // Rounding leaves a little of each task that goes, which the times of updates decide.
+    // Rounding leaves a small remainder of each task that goes; its size depends on the times of updates.
     let before = shadow.at_idle[cpu];
     let least = ours
         .with(gone, u64::saturating_sub)
@@ -117,7 +116,7 @@ pub fn bounds(shadow: &Shadow, cpu: CpuId, width: Width, now: Time) -> (Averages
     with_groups(shadow, least, most)
 }
 
-/// A group shares its weight out among its tasks, so where groups are hidden any load is possible.
+/// A group divides its weight among its tasks, so any load is possible where groups are hidden.
 fn with_groups(shadow: &Shadow, least: Averages, most: Averages) -> (Averages, Averages) {
     if !shadow.groups_hidden {
         return (least, most);
@@ -125,7 +124,7 @@ fn with_groups(shadow: &Shadow, least: Averages, most: Averages) -> (Averages, A
     (Averages { load: 0, ..least }, Averages { load: most.load.max(1) * (WEIGHT_MOST / 1024), ..most })
 }
 
-/// Looks at the shadow with other averages of all CPUs.
+/// Runs `look` on the shadow with other averages for all CPUs.
 pub fn as_if<T>(shadow: &mut Shadow, averages: &[Averages], look: impl FnOnce(&mut Shadow) -> T) -> T {
     let swap = |shadow: &mut Shadow, values: &[Averages]| -> Vec<Averages> {
         let queues = shadow.sched.cfs_rqs.iter_mut().zip(values);

@@ -1,11 +1,9 @@
-//! Which task balancing moves, from where to where, under all that the trace leaves open.
+//! Which task balancing moves, from where to where, given everything that the trace leaves open.
 //!
-//! A recorded move says for whom a pass was made and over which domain: the lowest of the
-//! destination that spans the source, as in any higher one both are in one group. What
-//! it does not say is how often the domain's passes failed before, averages to the last
-//! bit, in which order tasks stand in the source's list, and the mark that affinity
-//! leaves on a group. The balancer is asked with the shadow's values, then with others as
-//! far as these facts may be otherwise.
+//! A recorded move shows for which CPU a pass was made and over which domain: the lowest domain of the destination that
+//! spans the source, because in any higher one both are in the same group. It does not show how often the domain's
+//! passes failed before, the exact averages, the order of tasks in the source's list, or the mark that affinity leaves
+//! on a group. The balancer is asked with the shadow's values first, then with other values that these facts may have.
 
 use schedlab_sched::{BalanceDecision, Curr, IdleType, SdId};
 use schedlab_topology::{CpuId, CpuMask};
@@ -20,28 +18,28 @@ use crate::verdict::{Choice, Hidden, Possible};
 /// How a move was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// By a pass for this CPU on this occasion.
+    /// A balancing pass for this CPU, with this idle type.
     Pass(CpuId, IdleType),
-    /// By the stopper of the source, at the request of a pass.
+    /// The source's stopper, asked by a pass.
     Active,
-    /// A real-time or deadline task, by its class.
+    /// The push or pull of a real-time or deadline task.
     PushPull,
-    /// Not by balancing: affinity or exec.
+    /// Not balancing: a change of affinity or an exec.
     Other,
 }
 
-/// A move that was recorded.
+/// A recorded move.
 #[derive(Clone, Copy, Debug)]
 pub struct Moved {
-    /// Who.
+    /// The task.
     pub task: TaskId,
-    /// From.
+    /// The source.
     pub from: CpuId,
-    /// To.
+    /// The destination.
     pub to: CpuId,
 }
 
-/// On which occasion a move was made. `ahead` is what follows.
+/// What caused a move. `ahead` contains the events that follow.
 pub fn occasion<'a>(
     shadow: &Shadow,
     event: &Event,
@@ -60,13 +58,14 @@ pub fn occasion<'a>(
     }
     if event.flags.in_interrupt() || event.comm.as_bytes().starts_with(b"ksoftirqd/") {
         let idles = |cpu| shadow.sched.idle_cpu(cpu) || shadow.sched.rqs[cpu].curr == Curr::Idle;
-        // A CPU that balances for others does so for idle ones, by whether those are idle. Where else it put a task is
-        // one that the task may use, if it may not use its own (LBF_DST_PINNED).
+        // A CPU that balances for others does so for idle CPUs, so the state of the destination shows it. If the
+        // destination is busy and the task may not run on this CPU, the pass was for this CPU and picked a destination
+        // that the task may use (LBF_DST_PINNED).
         let pinned = !idles(to) && !shadow.sched.task(task).allowed.contains(event.cpu);
         let by = if pinned { event.cpu } else { to };
         return Occasion::Pass(by, if idles(by) { IdleType::Idle } else { IdleType::NotIdle });
     }
-    // Also an idle CPU that was asked to make way may find nobody there.
+    // An idle CPU that was asked to make way can also find an empty queue.
     if to == event.cpu && (event.pid == Pid::IDLE || leaving::leaves(event, ahead).is_some()) {
         Occasion::Pass(to, IdleType::NewlyIdle)
     } else {
@@ -74,7 +73,8 @@ pub fn occasion<'a>(
     }
 }
 
-/// Idle CPUs for which a pass may have been made that put a task on another CPU of their group, as it may not use theirs.
+/// Idle CPUs for which a pass may have moved the task to another CPU of their group because the task may not run on
+/// them.
 pub fn idle_beside(shadow: &Shadow, moved: Moved) -> Vec<CpuId> {
     let below = shadow.sched.domains.walk(moved.to).map(|(_, sd)| &sd.span);
     let group = below.take_while(|span| !span.contains(moved.from)).last();
@@ -83,15 +83,14 @@ pub fn idle_beside(shadow: &Shadow, moved: Moved) -> Vec<CpuId> {
     group.map_or_else(Vec::new, |group| group.iter().filter(beside).collect())
 }
 
-/// What a pass may move, the likeliest first; readings are tried until one leads to what
-/// was moved.
+/// What a pass may move, the most likely first. Hidden facts are varied until one value leads to the recorded move.
 pub fn of_pass(shadow: &mut Shadow, asked: Asked, moved: Moved, now: Time) -> Vec<Possible> {
     let both = |span: &CpuMask| span.contains(moved.from) && span.contains(moved.to);
     let common = shadow.sched.domains.walk(asked.by).find(|(_, sd)| both(&sd.span)).map(|(id, _)| id);
     let Some(sd) = common else { return Vec::new() };
     let pass = Pass { sd, asked, moved, now };
     let mut found = Vec::new();
-    // Who does not balance for its group does not under any reading.
+    // A CPU that does not balance on behalf of its group does not do so whatever the hidden facts are.
     let makes = pass.ask_all(shadow, None, &mut found);
     if makes && !pass.is_in(shadow, &found) {
         pass.with_mark(shadow, &mut found);
@@ -102,26 +101,26 @@ pub fn of_pass(shadow: &mut Shadow, asked: Asked, moved: Moved, now: Time) -> Ve
     found
 }
 
-/// Whether some reading of a pass may lead to what was moved, at a glance: the task is queued there and does not run,
-/// and is not alone.
+/// A quick check whether a pass can lead to the recorded move at all: the task is queued there, is not running and is
+/// not alone.
 pub fn may_move(shadow: &Shadow, asked: Asked, moved: Moved) -> bool {
     let Moved { task, from, .. } = moved;
     let (entry, rq) = (shadow.sched.task(task), &shadow.sched.rqs[from]);
     asked.active || entry.on_rq && entry.cpu == from && rq.curr != Curr::Task(task) && rq.nr_running > 1
 }
 
-/// For whom and how a pass is made.
+/// The CPU for which a pass is made, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// The CPU it is made for.
+    /// The CPU that pulls.
     pub by: CpuId,
-    /// The occasion.
+    /// Its idle type.
     pub idle: IdleType,
-    /// Whether it asks the stopper.
+    /// Whether the pass asks the stopper to move the running task.
     pub active: bool,
 }
 
-/// One pass, asked under several readings.
+/// One pass, evaluated under several assumptions.
 struct Pass {
     sd: SdId,
     asked: Asked,
@@ -135,8 +134,8 @@ impl Pass {
         found.iter().any(|possible| possible.choice == choice)
     }
 
-    /// Adds what the pass does in the state of now, and after more or fewer failures if that does not lead to what was moved.
-    /// Gives whether the pass is made at all.
+    /// Adds what the pass does in the current state. If that does not lead to the recorded move, also tries other
+    /// numbers of failed passes. Returns whether the pass is made at all.
     fn ask_all(&self, shadow: &mut Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) -> bool {
         let (src, makes) = self.ask(shadow, hidden, found);
         let may_hang = src.is_some() || makes && shadow.sched.sched_cache_active();
@@ -146,7 +145,8 @@ impl Pass {
         makes
     }
 
-    /// Adds what the pass does in the state of now; from which CPU it takes, and whether it is made at all.
+    /// Adds what the pass does in the current state. Returns the source CPU, if any, and whether the pass is made at
+    /// all.
     fn ask(
         &self,
         shadow: &Shadow,
@@ -167,7 +167,7 @@ impl Pass {
     ) {
         let Moved { task, from, to } = self.moved;
         if self.asked.active {
-            // The stopper comes later; who runs there by then is moved if it may be.
+            // The stopper runs later; the task that is running by then is moved if it may be.
             let choice = match (decision.active, decision.src) {
                 (true, Some(src)) if src == from => choice(shadow, self.moved),
                 (true, Some(src)) => nobody(src, to),
@@ -192,18 +192,19 @@ impl Pass {
         }
         let may_move = decision.moves().any(|(_, cpu)| cpu == to) && self.may_move(shadow);
         if src == from && may_move {
-            // Which of its tasks is the order of a list that the trace shows in part.
+            // Which task it takes depends on the order of a list, which the trace shows only in part.
             add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Hidden::TaskOrder)));
         }
     }
 
-    /// Whether a pass looks at fewer tasks than its list has: those that are out of quota stand there and do not count.
+    /// Whether a pass examines fewer tasks than the list contains: tasks that are out of quota are on the list and do
+    /// not count.
     fn ends_before_all(&self, shadow: &Shadow) -> bool {
         let from = self.moved.from;
         shadow.sched.cfs_tasks(from).count() > shadow.sched.rqs[from].nr_running as usize
     }
 
-    /// Whether the task that was moved is one the pass could take.
+    /// Whether the pass could take the task that was moved.
     fn may_move(&self, shadow: &Shadow) -> bool {
         let Moved { task, from, to } = self.moved;
         let entry = shadow.sched.task(task);
@@ -211,8 +212,9 @@ impl Pass {
         entry.on_rq && entry.cpu == from && entry.allowed.contains(to) && !runs
     }
 
-    /// With other counts of failed passes: they let a pass take what is hot or large, and at last ask for the stopper. From which
-    /// CPU it takes, which is `src` now, hangs only on whether any failed, and more than tasks may be kept for their cache's sake.
+    /// Tries other counts of failed passes. They allow a pass to take hot or large tasks, and in the end to ask for the
+    /// stopper. The source CPU, now `src`, depends only on whether any pass failed, or more than are needed to ignore
+    /// cache hotness.
     fn with_failures(
         &self,
         shadow: &mut Shadow,
@@ -239,7 +241,7 @@ impl Pass {
         shadow.sched.domains.sd_mut(self.sd).nr_balance_failed = before;
     }
 
-    /// With the mark of an imbalance by affinity on the source's group, or without it.
+    /// Tries with and without the mark of an affinity imbalance on the source's group.
     fn with_mark(&self, shadow: &mut Shadow, found: &mut Vec<Possible>) {
         let domains = &shadow.sched.domains;
         let sd = domains.sd(self.sd);
@@ -252,8 +254,8 @@ impl Pass {
         shadow.sched.domains.sgcs[capacity].imbalance = before;
     }
 
-    /// With the most load where the task came from and the least where it went; around the
-    /// source alone, or in all of its group.
+    /// Tries the highest load at the source and the lowest at the destination, first for the source alone, then for its
+    /// whole group.
     fn with_averages(&self, shadow: &mut Shadow, found: &mut Vec<Possible>) {
         let Moved { from, to, .. } = self.moved;
         let cpus: Vec<CpuId> = shadow.cpus().collect();
@@ -291,7 +293,7 @@ fn add(found: &mut Vec<Possible>, choice: Choice, decision: &BalanceDecision, hi
     found.push(Possible { choice, reason: decision.reason.name(), hidden, numbers });
 }
 
-/// The choice as it is printed.
+/// The choice in printable form.
 pub fn choice(shadow: &Shadow, moved: Moved) -> Choice {
     Choice::Move { pid: shadow.known(moved.task).pid, from: moved.from, to: moved.to }
 }

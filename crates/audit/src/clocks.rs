@@ -1,35 +1,34 @@
-//! How long before its event the clock of a CPU may have been read.
+//! How long before its event a CPU may have read its clock.
 //!
-//! A CPU reads its clock, does what it has to do and writes the event. Emulated CPUs take
-//! turns, so in between others may have had theirs: one that was not seen to act while
-//! another was may have been held up just after it read the clock.
+//! A CPU reads its clock, does its work and writes the event. Emulated CPUs take turns, so other CPUs may run between
+//! these steps: a CPU that was silent while another acted may have been held up just after it read the clock.
 
 use schedlab_topology::{CpuId, PerCpu};
 use schedlab_units::{Duration, Time};
 
-/// The clock of a CPU by which its scheduler goes.
+/// The clock that a CPU's scheduler used.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// When it was read, by the events.
+    /// Time of the reading, according to the events.
     pub read: Time,
-    /// How long before that it may have been, as far as errors go.
+    /// How much earlier it may have been, given the usual errors.
     pub held: Duration,
-    /// How long before that it may have been at most, if the CPU lost its turn just then.
+    /// How much earlier it may have been at most, if the CPU lost its turn just then.
     pub most: Duration,
 }
 
-/// What is known of one CPU's clock.
+/// What is known about one CPU's clock.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// When the CPU acted last.
+    /// When the CPU last acted.
     acted: Time,
-    /// When somebody was queued there last, and how long before that the clock may have been read.
+    /// When a task was last queued there, and how much earlier the clock may have been read.
     queued: Time,
     queued_held: Duration,
-    /// When the CPU went idle last, and how much earlier that may have been.
+    /// When the CPU last went idle, and how much earlier that may have been.
     went_idle: Time,
     idle_held: Duration,
-    /// When it ran a task last after it was idle.
+    /// When it last ran a task after it was idle.
     roused: Time,
 }
 
@@ -37,12 +36,12 @@ struct Known {
 #[derive(Clone, Debug)]
 pub struct Clocks {
     cpus: PerCpu<Known>,
-    /// The CPU of the latest event, and when another than that acted last.
+    /// The CPU of the latest event, and when another CPU last acted.
     last: (CpuId, Time),
 }
 
 impl Clocks {
-    /// Nobody acted yet.
+    /// Creates the clocks of CPUs that have not acted yet.
     pub fn new(cpus: usize) -> Clocks {
         Clocks { cpus: PerCpu::new(cpus, |_| Known::default()), last: (CpuId(0), Time::ZERO) }
     }
@@ -55,30 +54,30 @@ impl Clocks {
         self.cpus[cpu].acted = now;
     }
 
-    /// When a CPU acted last.
+    /// When a CPU last acted.
     pub fn acted(&self, cpu: CpuId) -> Time {
         self.cpus[cpu].acted
     }
 
-    /// How long before its event, which is told next, a CPU that acts may have been held up.
+    /// How long a CPU may have been held up before its event, which is processed next.
     pub fn held(&self, cpu: CpuId, now: Time) -> Duration {
         let before = self.cpus[cpu].acted;
         let others = if self.last.0 == cpu { self.last.1 } else { self.cpus[self.last.0].acted };
         if others > before { now.since(before) } else { Duration::ZERO }
     }
 
-    /// Somebody is queued on a CPU by one that may have been held up so long.
+    /// A task is queued on a CPU by another CPU that may have been held up for `held`.
     pub fn queued(&mut self, cpu: CpuId, held: Duration, now: Time) {
         let known = &mut self.cpus[cpu];
         (known.queued, known.queued_held) = (now, held);
     }
 
-    /// When somebody was queued on a CPU last.
+    /// When a task was last queued on a CPU.
     pub fn queued_at(&self, cpu: CpuId) -> Time {
         self.cpus[cpu].queued
     }
 
-    /// How long who queued somebody on a CPU last may have been held up.
+    /// How long the CPU that last queued a task there may have been held up.
     pub fn queued_held(&self, cpu: CpuId) -> Duration {
         self.cpus[cpu].queued_held
     }
@@ -88,7 +87,7 @@ impl Clocks {
         self.cpus[cpu].roused = now;
     }
 
-    /// When a CPU that was idle ran a task last.
+    /// When a CPU that was idle last ran a task.
     pub fn roused(&self, cpu: CpuId) -> Time {
         self.cpus[cpu].roused
     }
@@ -99,12 +98,12 @@ impl Clocks {
         (known.went_idle, known.idle_held) = (now, held);
     }
 
-    /// When a CPU went idle last.
+    /// When a CPU last went idle.
     pub fn went_idle(&self, cpu: CpuId) -> Time {
         self.cpus[cpu].went_idle
     }
 
-    /// How much earlier than its event says a CPU may have gone idle.
+    /// How much earlier than its event a CPU may have gone idle.
     pub fn idle_held(&self, cpu: CpuId) -> Duration {
         self.cpus[cpu].idle_held
     }

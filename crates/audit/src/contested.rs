@@ -1,8 +1,8 @@
-//! Decisions that tell kernels apart.
+//! Decisions that distinguish kernels.
 //!
-//! Most decisions have one candidate, or fall alike under every kernel: agreement on them says nothing of the rules.
-//! A decision is *contested* if the rules of at least two kernels lead to choices of which none is in common. Only on
-//! those can an audit fail, so the figures of the kernel that was recorded are read beside those of the others.
+//! Most decisions have only one candidate, or come out the same under every kernel, so agreement on them proves nothing
+//! about the rules. A decision is *contested* if the rules of at least two kernels lead to disjoint sets of choices. An
+//! audit can fail only on those, so the figures of the recorded kernel are shown beside those of the other kernels.
 
 use std::collections::BTreeMap;
 
@@ -11,33 +11,33 @@ use schedlab_units::{Pid, Time};
 
 use crate::verdict::{Answer, Choice, Decision, Verdict};
 
-/// What one kernel's rules say of the contested decisions of a kind.
+/// How one kernel's rules do on the contested decisions of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contested {
-    /// They lead to one choice, and the recorded kernel made it.
+    /// The rules lead to one choice, and the recorded kernel made it.
     pub exact: u64,
-    /// They leave several open, and the recorded kernel made one of them.
+    /// The rules leave several choices open, and the recorded kernel made one of them.
     pub in_set: u64,
-    /// The choices of those sets, added up.
+    /// Total size of those sets.
     pub set_sizes: u64,
-    /// They do not lead to what was recorded.
+    /// The rules do not lead to the recorded choice.
     pub wrong: u64,
-    /// A missing fact forbids a judgement.
+    /// A missing fact prevents a judgement.
     pub undecided: u64,
 }
 
 impl Contested {
-    /// Decisions that were judged.
+    /// Number of decisions that were judged.
     pub fn judged(&self) -> u64 {
         self.exact + self.in_set + self.wrong
     }
 
-    /// The share of judged decisions that agree, percent; none if nothing was judged.
+    /// Share of judged decisions that agree, in percent; `None` if nothing was judged.
     pub fn agreement(&self) -> Option<f64> {
         (self.judged() > 0).then(|| (self.exact + self.in_set) as f64 * 100.0 / self.judged() as f64)
     }
 
-    /// Adds those of another recording.
+    /// Adds the counts of another recording.
     pub fn add(&mut self, other: &Contested) {
         self.exact += other.exact;
         self.in_set += other.in_set;
@@ -50,16 +50,17 @@ impl Contested {
 /// The contested decisions of one recording, by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contest {
-    /// How many decisions of each kind all kernels were asked about, contested or not.
+    /// For each kind, how many decisions were compared between the kernels, contested or not.
     pub asked: BTreeMap<Decision, u64>,
-    /// Of each kind, what each kernel says, in the order in which they were given.
+    /// For each kind, the counts of each kernel, in the given order of kernels.
     pub of: BTreeMap<Decision, Vec<Contested>>,
 }
 
 impl Contest {
-    /// Compares what several kernels' rules say of the same recording; an audit that keeps its verdicts for each.
+    /// Compares the verdicts of several kernels' rules on the same recording; each list comes from an audit that keeps
+    /// its verdicts.
     pub fn between(verdicts: &[Vec<Verdict>]) -> Contest {
-        // Several decisions about one task may fall at one time on one CPU: they are told apart by their order.
+        // Several decisions about one task may have the same time and CPU; their order distinguishes them.
         type Key = (Time, CpuId, Decision, Pid, u32);
         let kernels = verdicts.len();
         let mut by_key: BTreeMap<Key, Vec<Option<&Verdict>>> = BTreeMap::new();
@@ -76,7 +77,7 @@ impl Contest {
         }
         let mut contest = Contest::default();
         for ((_, _, decision, ..), of_kernels) in by_key {
-            // A decision that one of them did not see as one says nothing.
+            // Skip a decision that one of the kernels did not recognise as a decision.
             let Some(all) = of_kernels.into_iter().collect::<Option<Vec<&Verdict>>>() else { continue };
             *contest.asked.entry(decision).or_default() += 1;
             if !part(&all) {
@@ -98,7 +99,7 @@ impl Contest {
         contest
     }
 
-    /// Adds those of another recording, by the same kernels.
+    /// Adds the counts of another recording, with the same kernels.
     pub fn add(&mut self, other: &Contest) {
         for (&decision, &asked) in &other.asked {
             *self.asked.entry(decision).or_default() += asked;
@@ -109,7 +110,7 @@ impl Contest {
         }
     }
 
-    /// What each kernel says of all kinds together.
+    /// The counts of each kernel over all kinds.
     pub fn total(&self) -> Vec<Contested> {
         let mut total: Vec<Contested> = Vec::new();
         for kernels in self.of.values() {
@@ -120,7 +121,7 @@ impl Contest {
     }
 }
 
-/// Whether two of the verdicts lead to choices of which none is in common.
+/// Whether two of the verdicts have no choice in common.
 fn part(all: &[&Verdict]) -> bool {
     let choices = |verdict: &Verdict| -> Vec<Choice> {
         let decided = verdict.answer != Answer::Undecided;

@@ -1,16 +1,16 @@
-//! Places of tasks that died, for those that are born.
+//! Reuses the slots of dead tasks for new ones.
 //!
-//! A recording of builds has forks by the million, and each task takes more than half a kilobyte
-//! here. So a new task is put in the place of one that has been dead for a while.
+//! A recording of builds can contain millions of forks, and each task takes more than half a kilobyte here. So a new
+//! task gets the slot of a task that has been dead for a while.
 
 use std::collections::VecDeque;
 
 use schedlab_units::{Duration, TaskId, Time};
 
-/// For so long questions about a task may still be open.
+/// How long decisions about a dead task may still be open.
 const REST: Duration = Duration::secs(1);
 
-/// Who died when, the earliest first.
+/// Which task died when, the earliest first.
 #[derive(Debug, Default)]
 pub struct Dead(VecDeque<(Time, TaskId)>);
 
@@ -20,8 +20,8 @@ impl Dead {
         self.0.push_back((now, task));
     }
 
-    /// The place of one that has been dead for long. It may have come to life meanwhile, where
-    /// the recording has lost what lies between.
+    /// The slot of a task that has been dead for long enough. The caller must check that the task has not come back to
+    /// life, which can happen where events were lost.
     pub fn place(&mut self, now: Time) -> Option<TaskId> {
         let &(died, task) = self.0.front()?;
         (died + REST <= now).then(|| {
@@ -42,7 +42,7 @@ mod tests {
 
     use super::*;
 
-    /// A shell makes a task ten times a second, which runs on another CPU and ends.
+    /// A shell forks a task ten times a second; the task runs on another CPU and exits.
     fn births(count: u32) -> String {
         let birth = |number: u32| {
             let (pid, at) = (100 + number, format!("{}.{}", 1 + number / 10, number % 10));

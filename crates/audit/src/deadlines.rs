@@ -1,10 +1,11 @@
-//! Deadline tasks and their budgets, which no event tells.
+//! Deadline tasks and their budgets, which no event shows.
 //!
-//! One that is out of budget waits in no queue until its next period. That shows when its CPU does something lower: it
-//! makes way though it could go on, or is passed over after it was woken. That it has a budget again shows when it runs,
-//! or is pushed. The deadlines are not told either: of several that wait any may be the earliest.
+//! A deadline task that is out of budget is in no queue until its next period. This shows when its CPU runs something
+//! of a lower class: the task makes way although it is runnable, or is passed over after its wake-up. That it has a
+//! budget again shows when it runs or is pushed. Deadlines are not shown either, so of several waiting tasks any may
+//! have the earliest one.
 //!
-//! Where a timer ends the budget and is not taken back when the task leaves before, it ends the turn of another.
+//! Where the timer that ends a budget is not cancelled when the task leaves early, it ends the turn of another task.
 
 use schedlab_sched::{Class, Curr, Feature, HrtickEnd, Kernel, Reason};
 use schedlab_topology::{CpuId, PerCpu};
@@ -16,34 +17,34 @@ use crate::listener::Listener;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Hidden, Numbers, Possible, Verdict};
 
-/// By CPU, whether the slice timer may be set to the end of the budget of a deadline task, who knows when.
+/// For each CPU, whether the slice timer may be set to the time, unknown to us, at which a deadline task's budget ends.
 pub struct BudgetTimers {
     set: PerCpu<bool>,
-    /// Whether there are such timers that outlive the turn for which they were set.
+    /// Whether this kernel has timers that outlive the turn for which they were set.
     outlive: bool,
 }
 
 impl BudgetTimers {
-    /// None is set.
+    /// Creates them with no timer set.
     pub fn new(nr_cpus: usize, kernel: &Kernel) -> BudgetTimers {
         let outlive = kernel.has(Feature::HrtickDl) && kernel.rules.hrtick_end == HrtickEnd::Deadline;
         BudgetTimers { set: PerCpu::new(nr_cpus, |_| false), outlive }
     }
 
-    /// Whether that of a CPU may be set.
+    /// Whether a CPU's timer may be set.
     pub fn may_be_set(&self, cpu: CpuId) -> bool {
         self.set[cpu]
     }
 
-    /// That of a CPU went off, or was taken back.
+    /// A CPU's timer fired or was cancelled.
     pub fn ended(&mut self, cpu: CpuId) {
         self.set[cpu] = false;
     }
 }
 
 impl Shadow {
-    /// A CPU has switched: a deadline task sets the timer, a fair one that is not alone sets it anew, and an idle CPU takes
-    /// it back.
+    /// A CPU has switched. A deadline task sets the timer, a fair task that is not alone sets it again, and an idle CPU
+    /// cancels it.
     pub(crate) fn sets_budget_timer(&mut self, cpu: CpuId, next: Curr) {
         if !self.budget_timers.outlive {
             return;
@@ -60,8 +61,8 @@ impl Shadow {
         }
     }
 
-    /// A CPU goes on with `next`. If that is of a lower class than the deadline tasks that are queued there, they are out
-    /// of budget, all but those it made way for before. Gives who waited.
+    /// A CPU goes on with `next`. If `next` has a lower class than the deadline tasks queued there, those are out of
+    /// budget, except the tasks that it made way for before. Returns the tasks that waited.
     pub(crate) fn passes_over(&mut self, cpu: CpuId, next: Curr, now: Time) -> Vec<TaskId> {
         let lower = match next {
             Curr::Idle => true,
@@ -81,7 +82,7 @@ impl Shadow {
         queued.into_iter().filter(|&task| !self.runs(task)).collect()
     }
 
-    /// A deadline task may be picked, who knows its budget and its deadline.
+    /// A deadline task may be picked, since its budget and deadline are unknown.
     pub(crate) fn may_be_first(&self, task: TaskId) -> Possible {
         Possible {
             choice: Choice::Task(self.known(task).pid),
@@ -91,7 +92,7 @@ impl Shadow {
         }
     }
 
-    /// A deadline task runs, or is pushed: if it was out of budget, it has one again. Whether it was.
+    /// A deadline task runs or is pushed: if it was out of budget, it has one again. Returns whether it was.
     pub(crate) fn replenish(&mut self, task: TaskId, now: Time) -> bool {
         let was = self.sched.task(task).dl_throttled && self.sched.class_of(task) == Class::Dl;
         if was {
@@ -103,7 +104,7 @@ impl Shadow {
 }
 
 impl<S: Listener> Audit<S> {
-    /// Of a pick that passed these over: whether they had a budget hung on no event.
+    /// Notes on a pick that no event shows whether the tasks it passed over had a budget.
     pub(crate) fn may_have_budget(&self, verdict: &mut Verdict, passed_over: &[TaskId]) {
         if passed_over.is_empty() || !matches!(verdict.answer, Answer::Agrees | Answer::AgreesInSet) {
             return;
@@ -112,7 +113,7 @@ impl<S: Listener> Audit<S> {
         (verdict.answer, verdict.hidden) = (Answer::AgreesInSet, Some(Hidden::Deadlines));
     }
 
-    /// An idle CPU goes to sleep, so nobody waits there who could run.
+    /// An idle CPU goes to sleep, so no task that could run is waiting there.
     pub(crate) fn stays_idle(&mut self, event: &Event, state: u32) {
         let cpu = event.cpu;
         if state != IDLE_EXIT && self.shadow.sched.rqs[cpu].curr == Curr::Idle {

@@ -1,8 +1,8 @@
 //! Ticks that wait for their charge.
 //!
-//! A tick charges what runs, and then weighs the groups of its task anew. Where charges are told, that of the tick is an event
-//! at its time or soon after, so the tick waits for it: a group whose time was charged by its next weight would be off by
-//! more with each tick.
+//! A tick first charges the running task and then updates the weights of its groups. Where the recording contains
+//! charges, the tick's charge is an event at the same time or soon after, so the tick waits for it. Otherwise a group's
+//! time would be charged with its next weight, and the error would grow with each tick.
 //!
 //! Kernel: entity_tick(), kernel/sched/fair.c, v6.12.
 
@@ -13,11 +13,11 @@ use schedlab_units::{Duration, Time};
 use crate::runtime;
 use crate::shadow::Shadow;
 
-/// A charge that comes later is not that of the tick.
+/// A charge that comes later than this does not belong to the tick.
 const PATIENCE: Duration = Duration::micros(100);
 
 impl Shadow {
-    /// A CPU ticks: at once, or with the charge of what runs there.
+    /// Handles a tick of a CPU: at once, or together with the charge of the running task.
     pub fn tick_in_turn(&mut self, cpu: CpuId, at: Time) {
         self.come_due(|due, _| due == cpu);
         if runtime::tells_clock(self, cpu) {
@@ -27,7 +27,7 @@ impl Shadow {
         }
     }
 
-    /// Ticks for whose charge nobody waits any more as an event comes.
+    /// Handles the ticks whose charge can no longer come, before the given event.
     #[inline]
     pub fn ticks_before(&mut self, event: &Event) {
         if !self.due_ticks.is_empty() {
@@ -38,7 +38,7 @@ impl Shadow {
         }
     }
 
-    /// The task of a CPU was charged; it was `asked` to make way before or not.
+    /// The task of a CPU was charged; `asked` says whether it had been asked to make way before.
     pub fn ticks_with(&mut self, cpu: CpuId, asked: bool) {
         if let Some(place) = self.due_ticks.iter().position(|&(due, _)| due == cpu) {
             let (_, at) = self.due_ticks.remove(place);
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the tick of CPU 0 at 1.004 still waits as an event comes, and when its charge was heeded.
+    /// Whether the tick of CPU 0 at 1.004 still waits when an event comes, and after its charge was processed.
     fn waits(line: &str) -> [bool; 2] {
         let us = |us: u64| Time(1_000_000_000 + us * 1000);
         let (mut shadow, task) = Shadow::with_one("v6.12", us(100));

@@ -1,9 +1,8 @@
 //! How far the virtual times here may be from the kernel's.
 //!
-//! A virtual time is a sum of many spans and of averages over queues, each known from the
-//! times of events. What is not in the trace makes an error, and where it can be bounded,
-//! the bound is carried with the task: whoever could come first within the bounds is a
-//! possible pick.
+//! A virtual time is a sum of many time spans and of averages over queues, each derived from event times. Whatever the
+//! trace does not contain causes an error. Where that error can be bounded, the bound is kept with the task: every task
+//! that could come first within the bounds is a possible pick.
 
 use schedlab_sched::{CfsRqId, FairPolicy, Feature, LoadWeight, NICE_0_LOAD, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
@@ -11,26 +10,28 @@ use schedlab_units::{Duration, TaskId, Time};
 
 use crate::shadow::Shadow;
 
-/// By how much a span between events may differ from what the kernel charged, ns.
+/// How much a time span between events may differ from what the kernel charged, ns.
 const EVENT_ERROR: u64 = 5_000;
 
-/// By how much virtual times differ under EEVDF where all charges are told: an average rounds by which point it is
-/// taken from, which moves at updates that are in no event, and each task that is placed by it keeps that, ns.
+/// Error of virtual times under EEVDF where the recording contains all charges, ns. An average is rounded relative to a
+/// base that moves at updates which leave no event, and each task placed by that average keeps the error.
 const ROUNDING: u64 = 64;
 
-/// Part of a group's weight by which it may be off: averages are off by more than a twentieth
-/// in one look of four.
+/// A group's weight may be off by this fraction (1/16): averages are off by more than a twentieth in one sample of
+/// four.
 const WEIGHT_PART: u64 = 16;
 
-/// The same under EEVDF where charges are told: nine of ten weights of simulated groups are off by less than a two
-/// hundredth, and one of a hundred by a fifth. Under CFS, where errors do not lead to each other, few answers are open.
+/// The same under EEVDF where charges are recorded: nine of ten weights of simulated groups are off by less than one
+/// part in two hundred, and one in a hundred by a fifth. Under CFS errors do not cause further errors, and few answers
+/// are open.
 const WEIGHT_PART_TOLD: u64 = 64;
 
-/// Largest error of a virtual time, of an entity of nice 0: placing keeps all within some slices, ns.
+/// Largest error of the virtual time of a nice 0 entity, ns: placement keeps all entities within a few slices of each
+/// other.
 const ERROR_MAX: u64 = 10_000_000;
 
-/// A task that gives itself another priority does so within this time from its first run,
-/// and for all we know in the middle.
+/// A task that changes its own priority does so within this time after it first runs; the middle of that interval is
+/// assumed.
 const PRIORITY_DELAY: Duration = Duration::millis(2);
 
 impl Shadow {
@@ -42,10 +43,10 @@ impl Shadow {
         self.group_errors.get(&se).copied().unwrap_or(0)
     }
 
-    /// How far the virtual time of an entity is likely to be off. What its errors add up to at most grows with each switch,
-    /// but picks and answers set right what is off by more than they leave room for, so a CPU that lost its turn at
-    /// the wrong moment is seen before it has lost many: the charges of a task are likely to be off by no more than
-    /// one turn. What it brings from before the recording comes on top, and what a change of its weight left open.
+    /// How far the virtual time of an entity is likely to be off. The upper bound of its errors grows with each switch,
+    /// but picks and preemption answers correct a time that is off by more than they allow, so a CPU that loses its
+    /// turn at a bad moment is noticed before that happens often. A task's charges are therefore likely to be off by
+    /// one turn at most. The error from before the recording is added, and so is the one left by a change of weight.
     pub fn likely_error(&self, se: SeId) -> u64 {
         let most = self.error_of(se);
         if self.sched.se(se).parent.is_some() || !se.is_task() || self.runtime_told {
@@ -62,9 +63,8 @@ impl Shadow {
         self.group_errors.entry(se).or_insert(0)
     }
 
-    /// An error is added to that of an entity. They have nothing to do with each other, so
-    /// their squares add up; but where sleepers may stay queued, and which did is not known, each
-    /// error leads to the next.
+    /// Adds an error to that of an entity. Errors are independent, so their squares are added; but where sleepers may
+    /// stay queued and it is unknown which did, each error causes the next, and the errors themselves are added.
     fn add_error(&mut self, se: SeId, error: u64) {
         if error == 0 {
             return;
@@ -73,14 +73,15 @@ impl Shadow {
         let most = calc_delta_fair(ERROR_MAX, &self.sched.se(se).load);
         let known = self.error_mut(se);
         let (before, error) = ((*known).min(most), error.min(most));
-        // Squares of what an entity of the least weight may be off are too large for a number.
+        // The square of the error of an entity with the lowest weight can overflow.
         let square = |error: u64| error.saturating_mul(error);
         let sum =
             if leads_on { before + error } else { square(before).saturating_add(square(error)).isqrt() };
         *known = sum.min(most);
     }
 
-    /// How far the virtual time of an entity is held to be off: as far as is likely, or at most where nothing follows from that.
+    /// The error that is assumed for an entity's virtual time: the likely one, or the largest one where nothing is
+    /// inferred from it.
     pub fn trusted_error(&self, se: SeId) -> u64 {
         if self.trusts {
             return self.likely_error(se);
@@ -89,12 +90,12 @@ impl Shadow {
         self.error_of(se) + if rounds { ROUNDING } else { 0 }
     }
 
-    /// What the errors of a queue make of its average.
+    /// The error of a queue's average that follows from the errors of its members.
     pub fn average_error(&self, cfs: CfsRqId) -> u64 {
         self.average_of(cfs, |se| self.error_of(se))
     }
 
-    /// The mean of something over the members of a queue, by their weights.
+    /// The mean of a quantity over the members of a queue, weighted by their load weights.
     pub fn average_of(&self, cfs: CfsRqId, of: impl Fn(SeId) -> u64) -> u64 {
         let queue = self.sched.cfs(cfs);
         let tree = queue.timeline.entries().iter().map(|entry| entry.se);
@@ -107,7 +108,7 @@ impl Shadow {
         sum / weights.max(1)
     }
 
-    /// Whether an entity is owed service within all errors, so that its dequeue is not delayed.
+    /// Whether an entity is owed service whatever the errors are, so that its dequeue is not delayed.
     pub fn is_surely_owed(&self, se: SeId) -> bool {
         let cfs = self.sched.cfs_rq_of(se);
         if !self.sched.kernel.has(Feature::DelayDequeue) || self.sched.cfs(cfs).nr_queued < 2 {
@@ -117,27 +118,26 @@ impl Shadow {
         lag > error
     }
 
-    /// Whether an entity has had more service than its part within all errors, so that it is not picked.
+    /// Whether an entity has had more than its share of service whatever the errors are, so that it is not picked.
     pub fn is_surely_ahead(&self, se: SeId) -> bool {
         let (lag, error) = self.lag_of(se);
         lag < -error
     }
 
-    /// What an entity is owed, and how far off that may be.
+    /// The lag of an entity and how far it may be off.
     fn lag_of(&self, se: SeId) -> (i64, i64) {
         let cfs = self.sched.cfs_rq_of(se);
         let lag = self.sched.avg_sums(cfs).average().wrapping_sub(self.sched.se(se).vruntime) as i64;
         (lag, (self.error_of(se) + self.average_error(cfs)) as i64)
     }
 
-    /// The entities of the groups that a task is in, the lowest first.
+    /// The entities of the groups that contain a task, the innermost first.
     fn group_entities(&self, task: TaskId) -> impl Iterator<Item = SeId> + '_ {
         std::iter::successors(self.sched.task(task).se.parent, |&se| self.sched.se(se).parent)
     }
 
-    /// A task comes to another CPU, and is not there yet: its virtual time is taken off one clock and put on
-    /// another, both read at times that are not quite known. `left` is the error of the
-    /// average where it was.
+    /// A task leaves for another CPU and has not arrived yet: its virtual time is taken relative to one clock and added
+    /// to another, and neither reading time is known exactly. `left` is the error of the average that it leaves.
     pub fn moved(&mut self, task: TaskId, left: u64) {
         let slack = if self.runtime_told { 0 } else { self.slack.time().0 };
         let floor = self.floor_error(self.sched.cfs_rq_of(SeId(task.0)));
@@ -146,8 +146,8 @@ impl Shadow {
         (known.by_floor, known.told_on) = (false, None);
     }
 
-    /// A task was queued by a CPU that read the clock some time since `from`: its place is
-    /// relative to what runs there, which went on.
+    /// A task was queued by a CPU that read the clock some time after `from`: it is placed relative to the running
+    /// task, which has run on since.
     pub fn placed(&mut self, task: TaskId, from: Time, now: Time) {
         if self.sched.kernel.rules.policy != FairPolicy::Eevdf || !self.sched.task(task).policy.is_fair() {
             return;
@@ -155,7 +155,7 @@ impl Shadow {
         self.placed_entity(SeId(task.0), from, now);
         let groups: Vec<SeId> = self.group_entities(task).collect();
         for se in groups {
-            // A group that had others was queued before.
+            // A group that has other members was queued before.
             let below = self.sched.se(se).my_q.expect("a group has a queue");
             if self.sched.cfs(below).nr_queued > 1 {
                 break;
@@ -178,11 +178,11 @@ impl Shadow {
         self.add_error(se, error);
     }
 
-    /// A task stopped running. The switch read the clock some time within `held` before its
-    /// event: what was left is charged to the task that runs next.
+    /// A task stopped running. The switch read the clock at some time within `held` before its event; the remaining
+    /// time is charged to the task that runs next.
     pub fn ran(&mut self, task: TaskId, held: Duration, now: Time) {
         self.charged_about(task, EVENT_ERROR + held.0);
-        // A group's weight is its part of averages, each a little off.
+        // A group's weight is its share of averages, and each of those is slightly off.
         let span = now.since(self.known(task).began).0;
         let off = match self.runtime_told && self.sched.kernel.rules.policy == FairPolicy::Eevdf {
             true => span / WEIGHT_PART_TOLD + EVENT_ERROR,
@@ -196,19 +196,18 @@ impl Shadow {
         }
     }
 
-    /// A task began to run at a switch that read the clock some time within `held` before
-    /// its event.
+    /// A task began to run at a switch that read the clock at some time within `held` before its event.
     pub fn begins(&mut self, task: TaskId, held: Duration) {
         self.charged_about(task, held.0);
         if self.known(task).yields() && self.sched.kernel.rules.policy == FairPolicy::Eevdf {
-            // Who yields and comes first again leaves no event, but has given up a turn.
+            // A task that yields and is picked again leaves no event, but has given up a turn.
             let entity = &self.sched.task(task).se;
             self.add_error(SeId(task.0), calc_delta_fair(entity.slice, &entity.load));
         }
     }
 
-    /// A virtual time was so far off that what happened did not follow within its error: something is in no event,
-    /// and the time was moved only as far as it had to be.
+    /// A virtual time was so far off that the error bound did not explain what happened. Something left no event, and
+    /// the time was moved only as far as necessary.
     pub fn contradicted(&mut self, se: SeId, by: u64) {
         self.add_error(se, by);
         if se.is_task() {
@@ -224,20 +223,19 @@ impl Shadow {
         }
     }
 
-    /// When a task that runs for the first time changes its priority, if that was seen ahead
-    /// and no event tells when.
+    /// When a task that runs for the first time changes its priority, if a later event shows the change and none shows
+    /// its time.
     pub fn changes_priority(&self, task: TaskId) -> Option<Time> {
         let known = self.known(task);
         let later = known.later_prio.is_some_and(|later| !later.in_second_turn);
         let untold = later && known.first_run && !self.runtime_told && self.runs(task);
-        // It came some way before if it was preempted, but not so far.
+        // A preempted task had already used part of this delay, but not all of it.
         let ran = self.sched.task(task).se.prev_sum_exec_runtime;
         let delay = (PRIORITY_DELAY.0 / 2).saturating_sub(ran).max(PRIORITY_DELAY.0 / 8);
         untold.then(|| known.began + Duration(delay))
     }
 
-    /// A task changed its priority some time since it began to run: its virtual time went on
-    /// by the one weight or the other.
+    /// A task changed its priority at some time since it began to run, so its virtual time advanced by either weight.
     pub fn changed_weight(&mut self, task: TaskId, before: LoadWeight, now: Time) {
         if self.runtime_told {
             return;
@@ -246,8 +244,9 @@ impl Shadow {
         self.had_weight(task, before, span);
     }
 
-    /// Another changed the weight of a task some time before an event that shows it. Who runs was charged by the one weight
-    /// or the other; the lag of who waits was scaled, under EEVDF, from an average that has gone on since.
+    /// Another task changed the weight of a task at some time before the event that shows it. A running task was
+    /// charged by either weight. Under EEVDF the lag of a waiting task was scaled relative to an average that has
+    /// advanced since.
     pub fn weight_was_changed(&mut self, task: TaskId, before: LoadWeight, now: Time) {
         let known = self.known(task);
         let since = match self.sched.kernel.rules.policy {
@@ -268,8 +267,8 @@ impl Shadow {
         error
     }
 
-    /// A task whose virtual time is known from others': it is alone in its queue, so its lag
-    /// is nothing, or the floor follows it. Who may have had a sleeper beside it may be owed something.
+    /// The virtual time of a task is known from others: it is alone in its queue, so its lag is zero, or the floor
+    /// follows it. A task that may have had a delayed sleeper beside it may still be owed something.
     pub fn steady(&mut self, task: TaskId) {
         if !self.sched.task(task).policy.is_fair() {
             return;
@@ -288,7 +287,7 @@ impl Shadow {
         }
     }
 
-    /// How far off a time is that was just read off an event; none is where charges are told.
+    /// The error of a time that was just read from an event; zero where charges are recorded.
     fn event_error(&self) -> u64 {
         if self.runtime_told { 0 } else { EVENT_ERROR }
     }
@@ -301,8 +300,8 @@ impl Shadow {
         }
     }
 
-    /// A task was queued. Under CFS it may have been put to the earliest time that sleepers
-    /// get, which leaves no error but that of the floor.
+    /// A task was queued. Under CFS it may have been placed at the earliest time that sleepers get; then only the
+    /// floor's error remains.
     pub fn queued(&mut self, task: TaskId) {
         let kernel = &self.sched.kernel;
         let entry = self.sched.task(task);
@@ -316,7 +315,7 @@ impl Shadow {
         if earliest {
             let told = self.floors_told.contains_key(&cfs);
             let slack = if told { self.floor_error(cfs) } else { self.slack.time().0 };
-            // Who fell asleep before the recording began may have done so just then, and come later.
+            // A task that fell asleep before the recording began may have done so just before, and be placed later.
             let known = std::mem::replace(&mut self.known_mut(task).lag_known, true);
             let later = if known || told { 0 } else { self.later_than_floor(cfs) };
             let known = self.known_mut(task);
@@ -332,8 +331,8 @@ impl Shadow {
         }
     }
 
-    /// A task is queued for the first time since the recording began: it brings the lag it
-    /// had when it left some queue before, within its bounds.
+    /// A task is queued for the first time in the recording: it keeps, within bounds, the lag that it had when it last
+    /// left a queue.
     fn first_placed(&mut self, task: TaskId) {
         if std::mem::replace(&mut self.known_mut(task).lag_known, true) {
             return;
@@ -341,7 +340,7 @@ impl Shadow {
         self.lag_is_unknown(task);
     }
 
-    /// What an entity may be owed, or owe.
+    /// Bound on the lag of an entity, positive or negative.
     fn lag_bound(&self, se: SeId) -> u64 {
         let entity = self.sched.se(se);
         calc_delta_fair(entity.slice + self.sched.tick_ns(), &entity.load)
@@ -353,7 +352,7 @@ impl Shadow {
         self.add_error(SeId(task.0), bound);
     }
 
-    /// What those are owed who are queued on a CPU is not known any more.
+    /// The lags of the tasks queued on a CPU are no longer known.
     pub fn lags_are_unknown(&mut self, cpu: CpuId) {
         let mut queues = vec![self.sched.root_cfs_id(cpu)];
         while let Some(cfs) = queues.pop() {

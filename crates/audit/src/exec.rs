@@ -1,9 +1,9 @@
-//! Where a task goes on that executes another program.
+//! Where a task continues after it executes another program.
 //!
-//! It is alone then, with no cache to lose, so the slow path looks for a CPU. If that is
-//! another one, the task asks the stopper of its own to move it. If not, nothing is
-//! written before the new program is loaded, some hundred microseconds later: so the CPU is
-//! asked for in each state between, and any answer may have been the kernel's.
+//! At an exec the task has no cache to lose, so the slow path looks for a CPU. If it finds another CPU, the task asks
+//! its own CPU's stopper to move it. If not, no event follows until the new program is loaded, some hundred
+//! microseconds later. So the decision is evaluated in each state in between, and any of the answers may have been the
+//! kernel's.
 
 use schedlab_sched::Curr;
 use schedlab_topology::CpuId;
@@ -17,22 +17,22 @@ use crate::possibilities::Possibilities;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Numbers, Verdict};
 
-/// A stopper that was asked begins within this time.
+/// A stopper that was asked starts within this time.
 const STOPPER_PATIENCE: Duration = Duration::millis(10);
 
-/// Loading a program takes no longer than this, as a rule.
+/// Loading a program rarely takes longer than this.
 const LOADING: Duration = Duration::millis(1);
 
-/// Execs under way, and what they may lead to so far.
+/// Execs in progress, and their possible outcomes so far.
 #[derive(Default)]
 pub struct Execs {
-    /// Tasks that were moved by the stopper they asked.
+    /// Tasks that were moved by a stopper at their own request.
     moved: Vec<(TaskId, Verdict)>,
-    /// Tasks that will be seen to have executed a program, with what was possible so far.
+    /// Tasks that a later event shows to have executed a program, with the possible outcomes so far.
     ahead: Vec<(TaskId, Vec<CpuId>)>,
 }
 
-/// All that an exec may lead to, as far as it is asked for: `chosen` is what the kernel did.
+/// All possible outcomes of an exec, evaluated only as far as needed: `chosen` is what the kernel did.
 pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> Possibilities {
     let mut found = Possibilities::default();
     let plain = shadow.sched.decide_exec(task, now, None);
@@ -42,7 +42,7 @@ pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> P
     }
     let local = shadow.sched.task(task).cpu;
     if shadow.may_keep_sleepers(local) {
-        // Who sleeps there and is still queued counts as running.
+        // A task that sleeps there and is still queued counts as running.
         shadow.sched.rqs[local].nr_running += 1;
         let placement = shadow.sched.decide_exec(task, now, None);
         shadow.sched.rqs[local].nr_running -= 1;
@@ -71,7 +71,7 @@ pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> P
 }
 
 impl<S: Listener> Audit<S> {
-    /// A stopper is asked by the task that runs on its CPU, which is then moved.
+    /// The task running on a CPU asks the CPU's stopper, which then moves it.
     pub(crate) fn exec_asked(&mut self, event: &Event, of: CpuId) {
         if event.cpu != of || event.flags.in_interrupt() {
             return;
@@ -90,7 +90,7 @@ impl<S: Listener> Audit<S> {
         verdict.ours = of_exec(&mut self.shadow, task, to, event.time).list;
         verdict.judge();
         verdict.nearest = self.why(&verdict, |audit| {
-            // One that changed its own mask asks in the same way.
+            // A task that changes its own mask asks in the same way.
             let executes = audit.pairing.execs(event.time + STOPPER_PATIENCE).any(|pid| pid == event.pid);
             if executes { audit.nearest_of_exec(task, to, event.time, &verdict.ours) } else { None }
         });
@@ -98,7 +98,7 @@ impl<S: Listener> Audit<S> {
         self.execs.moved.push((task, verdict));
     }
 
-    /// A program is about to be loaded: the CPU is asked for in the state of now.
+    /// A program is about to be loaded: evaluates the decision in the current state.
     pub(crate) fn ask_execs(&mut self, now: Time) {
         let loading: Vec<Pid> = self.pairing.execs(now + LOADING).collect();
         for pid in loading {

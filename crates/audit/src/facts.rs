@@ -1,7 +1,7 @@
-//! What lies beside a recording: files of facts, a parser for each.
+//! Files of facts that accompany a recording, with one parser for each.
 //!
-//! `schedlab record` writes them; those of the recordings in `traces/` have the same form. What an audit and a replay
-//! take from them is the same knowledge, so it is read here alone.
+//! `schedlab record` writes them; the recordings in `traces/` have them in the same form. The audit and the replay need
+//! the same facts, so only this module parses them.
 
 pub mod cgroups;
 pub mod command;

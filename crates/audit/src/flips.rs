@@ -1,13 +1,11 @@
-//! Wakee flips that began before the recording.
+//! Wakee flips from before the recording.
 //!
-//! A task is born with the flips of its parent, so one number that no event shows, how
-//! often the ancestor had changed its wakee by the start, is part of the flips of all its
-//! descendants; and when the ancestor's flips were halved last says when theirs will be.
-//! Both are carried as a small family of guesses. Each wake-up whose outcome depends on
-//! them speaks for some guesses and against others, and those that were contradicted most
-//! are no longer asked. When the first halving was is known to the jiffy only by what comes
-//! after it: where the best guesses by which it is still to come are contradicted and would not
-//! be by a halving just then, it becomes a guess.
+//! A new task inherits the flips of its parent. So one hidden number, the ancestor's flips at the start of the
+//! recording, is part of the flips of all its descendants; and the time of the ancestor's last halving determines
+//! theirs. Both are represented as a small family of guesses. Each wake-up whose outcome depends on them supports some
+//! guesses and contradicts others, and the guesses that were contradicted most are no longer used. The time of the
+//! first halving shows only in what follows it: where the best guesses expect it later and are contradicted, and a
+//! halving at just that moment would explain the wake-up, that moment becomes a guess.
 
 use schedlab_sched::Wakees;
 use schedlab_units::{Duration, TaskId};
@@ -15,21 +13,21 @@ use schedlab_units::{Duration, TaskId};
 /// Guesses of the flips at the start: 0 to 63, one bit each.
 const BASES: usize = u64::BITS as usize;
 
-/// Guesses of the next halving: at the first wake-up, or so many quarters of a second after
-/// the start; those between make room for what wake-ups tell.
+/// Guesses of the next halving: at the first wake-up, or some quarters of a second after the start. The ones in between
+/// are replaced by what wake-ups show.
 const HALVINGS: usize = 5;
 
-/// The guess by which it is latest.
+/// The guess with the latest halving.
 const LATEST: usize = HALVINGS - 1;
 
-/// Contradictions that a guess may have more than the best one: the shadow errs as well.
+/// How many more contradictions than the best guess a guess may have and still be used: the shadow makes errors too.
 const TOLERANCE: usize = 2;
 
-/// Contradictions that a guess may have more than the best one to be looked at ever again.
+/// How many more contradictions than the best guess a guess may have before it is dropped for good.
 const PATIENCE: u32 = 100;
 
-/// A task's flips under each guess of the flips at the start. They are halved and grow together, so
-/// each is `least + ((guess + part) >> shift)`.
+/// A task's flips under each guess of the flips at the start. All are halved and grow together, so each is `least +
+/// ((guess + part) >> shift)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counts {
     least: u32,
@@ -39,7 +37,7 @@ struct Counts {
     shift: u16,
 }
 
-/// With so many halvings two neighbours at most are left, and further ones leave them or join them.
+/// After this many halvings at most two neighbouring values remain, and further halvings keep or merge them.
 const SHIFT_MAX: u16 = 7;
 
 impl Counts {
@@ -60,7 +58,7 @@ impl Counts {
         }
     }
 
-    /// What a wake-up makes of it.
+    /// The flips after a wake-up.
     fn recorded(mut self, changes: bool, halves: bool) -> Counts {
         if halves {
             self.halve();
@@ -69,23 +67,23 @@ impl Counts {
         self
     }
 
-    /// The first guess that adds so many to the least.
+    /// The first guess that adds `added` to the least.
     fn adding(self, added: u32) -> usize {
         (u64::from(added) << self.shift).saturating_sub(u64::from(self.part)) as usize
     }
 
-    /// The first guess that has so many.
+    /// The first guess whose flips reach `flips`.
     fn reaches(self, flips: u32) -> usize {
         self.adding(flips.saturating_sub(self.least))
     }
 }
 
-/// What a task had inherited when it was born, as far as wake-ups told since.
+/// What a task had inherited at birth, as far as later wake-ups show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inherited {
-    /// Changes of the wakee.
+    /// Number of changes of the wakee.
     pub flips: u32,
-    /// How long before its birth they were halved last.
+    /// How long before its birth they were last halved.
     pub halved: Duration,
 }
 
@@ -97,17 +95,17 @@ pub struct Flips {
     last: Option<TaskId>,
 }
 
-/// How often the guesses of one halving were contradicted.
+/// How often the guesses that share one halving time were contradicted.
 #[derive(Clone, Debug)]
 struct Record {
     contradicted: [u32; BASES],
-    /// Guesses that may still turn out right.
+    /// Guesses that may still be right.
     live: u64,
-    /// Those of them that have so many contradictions more than the best one.
+    /// Those of them with this many more contradictions than the best one.
     asked: [u64; TOLERANCE + 1],
-    /// All that are asked.
+    /// All guesses that are used.
     any: u64,
-    /// How much those below each guess are asked together, and at last all.
+    /// Total weight of the guesses below each guess; the last entry is the weight of all.
     below: [u32; BASES + 1],
 }
 
@@ -121,8 +119,8 @@ impl Record {
         record
     };
 
-    /// How much these guesses are asked together: not at all if they were contradicted too often. They stand beside
-    /// each other as a rule.
+    /// Total weight of these guesses; a guess that was contradicted too often has none. The guesses are usually
+    /// adjacent.
     fn weight(&self, mut guesses: u64) -> u32 {
         let mut sum = 0;
         while guesses != 0 {
@@ -155,19 +153,19 @@ impl Record {
     }
 }
 
-/// The guesses and what spoke against them.
+/// The guesses and the evidence against them.
 #[derive(Clone, Debug)]
 pub struct Guesses {
     hz: u64,
-    /// When flips from before the recording were halved last, by each halving; 0 if long ago.
+    /// For each halving guess, when flips from before the recording were last halved; 0 if long ago.
     halved: [u64; HALVINGS],
     by_halving: [Record; HALVINGS],
-    /// Contradictions of the best guess.
+    /// Number of contradictions of the best guess.
     least: u32,
 }
 
 impl Guesses {
-    /// Nothing is known; the recording starts at this jiffy.
+    /// Creates guesses when nothing is known yet; the recording starts at jiffy `start`.
     pub fn new(hz: u64, start: u64) -> Guesses {
         let halved = std::array::from_fn(|halving| match halving as u64 {
             0 => 0,
@@ -176,7 +174,7 @@ impl Guesses {
         Guesses { hz, halved, by_halving: [Record::NEW; HALVINGS], least: 0 }
     }
 
-    /// The flips of a task that lived before.
+    /// The flips of a task that existed before the recording.
     pub fn ancestor(&self) -> Flips {
         Flips { counts: [Counts::START; HALVINGS], decay: self.halved, last: None }
     }
@@ -192,8 +190,8 @@ impl Guesses {
         flips.last = Some(wakee);
     }
 
-    /// Whether a wake-up spreads under the guesses that are still asked: likeliest answer,
-    /// and whether all of them give it.
+    /// Whether a wake-up spreads, according to the guesses still in use: the likeliest answer, and whether all of them
+    /// agree.
     pub fn spread(
         &self,
         waker: &Flips,
@@ -204,20 +202,20 @@ impl Guesses {
     ) -> Spread {
         let changes = waker.last != Some(wakee_id);
         let mut by_guess = [0u64; HALVINGS];
-        // Guesses that are asked and by which it spreads, and the others; then all that are live.
+        // Weight of the guesses by which it spreads and of the others; then masks of all live guesses.
         let (mut some, mut others, mut spreads, mut stays) = (0, 0, 0, 0);
         let mut before = None;
         for (halving, (record, wide)) in self.by_halving.iter().zip(&mut by_guess).enumerate() {
             if record.live == 0 {
                 continue;
             }
-            // Until something is halved it is the same for all halvings.
+            // Until the first halving all halving guesses give the same flips.
             let halves = jiffies > waker.decay[halving] + self.hz;
             let asked = (waker.counts[halving], wakee.counts[halving], halves);
             let all = match before {
                 Some((same, all)) if same == asked => all,
                 _ => {
-                    // As if the wake-up had been recorded already.
+                    // Evaluated as if the wake-up had been recorded already.
                     spreading(asked.0.recorded(changes, halves), asked.1, u64::MAX, factor)
                 }
             };
@@ -235,7 +233,7 @@ impl Guesses {
         Spread { wide, open, tells, by_guess, now }
     }
 
-    /// Whether the guesses that spread are asked more than the others.
+    /// Whether the guesses by which it spreads outweigh the others.
     fn mostly(&self, by_guess: &[u64; HALVINGS]) -> bool {
         let (mut yes, mut all) = (0, 0);
         for (record, wide) in self.by_halving.iter().zip(by_guess) {
@@ -245,8 +243,8 @@ impl Guesses {
         2 * yes > all
     }
 
-    /// The kernel spread (or did not): counts against the guesses that say otherwise. Gives a halving that was
-    /// guessed anew, which is to be made known to the flips of each task.
+    /// Learns whether the kernel spread: counts against the guesses that say otherwise. Returns a halving guess that
+    /// was replaced; the caller must then update the flips of each task.
     #[must_use]
     pub fn learn(&mut self, spread: &Spread, wide: bool) -> Option<Halving> {
         let best = self.by_halving[LATEST].asked[0];
@@ -276,8 +274,8 @@ impl Guesses {
         Some(Halving(halving))
     }
 
-    /// The halving that is given up for another: one that is still to come, as the latest is for all of those, or
-    /// the one that was contradicted most.
+    /// The halving guess to be replaced: one that still lies ahead, since the latest guess gives the same result as
+    /// those, or the one that was contradicted most.
     fn least_of_use(&self, jiffies: u64) -> usize {
         let use_of = |&halving: &usize| {
             let record = &self.by_halving[halving];
@@ -288,7 +286,7 @@ impl Guesses {
         (0..LATEST).min_by_key(use_of).expect("there are several")
     }
 
-    /// A halving was guessed anew: what a task's flips are by it.
+    /// Updates a task's flips after a halving guess was replaced.
     pub fn adopt(&self, flips: &mut Flips, Halving(halving): Halving) {
         let before = flips.decay[LATEST];
         flips.counts[halving] = flips.counts[LATEST];
@@ -321,8 +319,8 @@ impl Guesses {
         }
     }
 
-    /// Ranks the guesses anew, as the best ones were contradicted. Only those that are live: others
-    /// are no longer counted against, so they may have the least.
+    /// Ranks the guesses again after the best ones were contradicted. Considers only live guesses: others are no longer
+    /// counted against, so they may have the fewest contradictions.
     fn rank(&mut self) {
         let live = |record: &Record| bits(record.live).map(|base| record.contradicted[base]).min();
         let Some(least) = self.by_halving.iter().filter_map(live).min() else { return };
@@ -345,8 +343,8 @@ impl Guesses {
         Inherited { flips, halved: Duration((jiffies - flip_decay) * (1_000_000_000 / self.hz)) }
     }
 
-    /// The likeliest flips of a task, for its state in the scheduler: by the first of the guesses
-    /// that were contradicted least.
+    /// The likeliest flips of a task, for its state in the scheduler: those of the first guess with the fewest
+    /// contradictions.
     pub fn likeliest(&self, flips: &Flips) -> Wakees {
         let halving = self.by_halving.iter().position(|record| record.asked[0] != 0).unwrap_or_default();
         let base = self.by_halving[halving].asked[0].trailing_zeros() % u64::BITS;
@@ -363,26 +361,26 @@ impl Guesses {
 pub struct Spread {
     /// The likeliest answer.
     pub wide: bool,
-    /// Guesses that are still asked give both answers.
+    /// Guesses that are still used disagree.
     pub open: bool,
-    /// Some guess gives another answer than others, so that the outcome may tell them apart.
+    /// Some live guesses disagree, so the outcome may rule some out.
     pub tells: bool,
-    /// Guesses by which it spreads.
+    /// For each halving guess, the guesses by which it spreads.
     by_guess: [u64; HALVINGS],
     now: Now,
 }
 
-/// The guesses that say otherwise than the kernel did, of those by which a wake-up spreads.
+/// The guesses that contradict the kernel, given those by which a wake-up spreads.
 fn against(by_guess: u64, wide: bool) -> u64 {
     if wide { !by_guess } else { by_guess }
 }
 
-/// What a wake-up asks by the latest halving, should it be just now.
+/// What a wake-up needs to know if the latest halving happens just now.
 #[derive(Clone, Debug)]
 struct Now {
-    /// Before the wake-up.
+    /// The waker's flips before the wake-up.
     waker: Counts,
-    /// The waker's flips grow by it.
+    /// Whether the wake-up adds to the waker's flips.
     changes: bool,
     wakee: Counts,
     factor: u32,
@@ -393,12 +391,12 @@ struct Now {
 #[derive(Clone, Copy, Debug)]
 pub struct Halving(usize);
 
-/// The live guesses of one halving under which a wake-up spreads; there are some.
+/// The live guesses, of which there is at least one, under which a wake-up spreads for one halving guess.
 fn spreading(waker: Counts, wakee: Counts, live: u64, factor: u32) -> u64 {
     if (waker.part, waker.shift) == (wakee.part, wakee.shift) {
         return spreading_alike(waker, wakee, factor) & live;
     }
-    // Flips grow with the guess, so from some guess on they come to the factor on both sides.
+    // Flips grow with the guess, so from some guess on both sides reach the factor.
     let mut base = waker.reaches(factor).max(wakee.reaches(factor)).max(live.trailing_zeros() as usize);
     let last = live.ilog2() as usize;
     let mut wide = 0;
@@ -407,12 +405,12 @@ fn spreading(waker: Counts, wakee: Counts, live: u64, factor: u32) -> u64 {
         let ((lesser, less), (greater, more)) =
             if a < b { ((waker, a), (wakee, b)) } else { ((wakee, b), (waker, a)) };
         let next = if u64::from(more) >= u64::from(less) * u64::from(factor) {
-            // So it stays until the lesser is too much.
+            // The answer stays the same until the smaller side becomes too large.
             let next = lesser.reaches(more / factor + 1);
             wide |= below(next) & !below(base);
             next
         } else {
-            // Until one of them is enough for what the other is already.
+            // The answer stays the same until one side is large enough for the other's current value.
             greater.reaches(less.saturating_mul(factor)).min(lesser.reaches(more.saturating_mul(factor)))
         };
         base = next;
@@ -420,9 +418,9 @@ fn spreading(waker: Counts, wakee: Counts, live: u64, factor: u32) -> u64 {
     wide & live
 }
 
-/// The guesses under which a wake-up spreads where both sides were halved alike, as most are: each
-/// adds the same to both flips, so it must be enough for the less ones to come to the factor and
-/// not so much that the others are no longer that many times more.
+/// The guesses under which a wake-up spreads if both sides were halved alike, as most are. Each guess adds the same to
+/// both flips. So the addition must be large enough for the smaller side to reach the factor, and small enough for the
+/// larger side to remain that many times larger.
 fn spreading_alike(waker: Counts, wakee: Counts, factor: u32) -> u64 {
     let (less, more) = (waker.least.min(wakee.least), waker.least.max(wakee.least));
     let enough = waker.adding(factor.saturating_sub(less));
@@ -438,7 +436,7 @@ fn below(base: usize) -> u64 {
     if base < BASES { (1 << base) - 1 } else { u64::MAX }
 }
 
-/// The places of the bits that are set.
+/// Positions of the bits that are set.
 fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lowest = mask.trailing_zeros();
@@ -453,7 +451,7 @@ mod tests {
 
     use super::*;
 
-    /// The flips under each guess, one by one.
+    /// The flips under each guess, evaluated one by one.
     fn each(counts: Counts) -> Vec<u32> {
         (0..BASES).map(|base| counts.at(base)).collect()
     }
@@ -509,8 +507,8 @@ mod tests {
         }
     }
 
-    /// What is learned of one waker may be wrong of another, and a guess that was given up
-    /// does not come back because all others are contradicted as often later.
+    /// What one waker shows may be wrong for another, and a dropped guess does not come back when all others are
+    /// contradicted as often later.
     #[test]
     fn a_guess_that_was_given_up_stays_so_whatever_comes() {
         let mut guesses = Guesses::new(250, 1000);
@@ -555,8 +553,7 @@ mod tests {
         assert_eq!(flips, 4, "the first that lets it spread over the four");
         assert_eq!(halved, Duration::millis(4040), "never seen, so before jiffy 0");
     }
-    /// 30 flips and 5 to 10 of before spread over these until they are halved, before a quarter of a second is
-    /// over.
+    /// 30 flips plus 5 to 10 inherited ones spread until they are halved, within less than a quarter of a second.
     #[test]
     fn a_halving_that_explains_what_the_best_guesses_do_not_is_guessed() {
         let mut guesses = Guesses::new(250, 1000);

@@ -1,21 +1,21 @@
-//! Virtual times that the kernel tells, and the floors of queues that follow from them.
+//! Virtual times that the recording contains, and the queue floors that follow from them.
 //!
-//! Up to v6.8 `sched_stat_runtime` says to which virtual time the task that it charges has come. It is the queue's own
-//! clock, which began long before the recording, so the first that is told of a queue brings all of it there. What
-//! was told is exact. Those who wait are known by the floor of their queue, which is known once one is told that was
-//! put there by it: a new task, or one that slept for long.
+//! Up to v6.8 `sched_stat_runtime` contains the virtual time of the task that it charges. It is relative to the queue's
+//! own clock, which began long before the recording, so the first value for a queue shifts the whole queue to it.
+//! Recorded values are exact. The virtual times of waiting tasks follow from the floor of their queue. The floor is
+//! known once a value is recorded for a task that was placed at the floor: a new task, or one that slept for long.
 
 use schedlab_sched::{CfsRqId, Feature, MIN_VRUNTIME_START, SeId};
 use schedlab_units::TaskId;
 
 use crate::shadow::Shadow;
 
-/// How far what follows from a floor may be from what is told, ns: what is charged before the first charge that is told goes by
-/// the times of events.
+/// How far values derived from a floor may be off, ns: before a task's first recorded charge, its time is computed from
+/// event times.
 const ROUNDED: u64 = 20_000;
 
 impl Shadow {
-    /// A task that was charged has come to a virtual time.
+    /// A charge shows the virtual time that a task has reached.
     pub fn come_to(&mut self, task: TaskId, vruntime: u64) {
         let se = SeId(task.0);
         let cfs = self.sched.cfs_rq_of(se);
@@ -36,24 +36,24 @@ impl Shadow {
         if by_floor {
             self.floors_told.insert(cfs, self.sched.cfs(cfs).min_vruntime);
         } else if is_first {
-            // Who runs was put no farther before the floor than sleepers are.
+            // The running task was placed at most the sleepers' credit before the floor.
             self.floors_told.insert(cfs, vruntime.wrapping_add(self.sleepers_credit()));
         }
         let known = self.known_mut(task);
         (known.vruntime_error, known.told_on) = (0, Some(cfs));
     }
 
-    /// How much later than here the floor of a queue may be of which virtual times are told: by nothing once those who
-    /// run have come to the latest that it can have been.
+    /// How much later than ours the floor of a queue may be, if its virtual times are recorded. The error is zero once
+    /// the running tasks have reached the latest value that the floor can have.
     pub fn floor_error(&self, cfs: CfsRqId) -> u64 {
         let latest = self.floors_told.get(&cfs);
         latest
             .map_or(0, |latest| (latest.wrapping_sub(self.sched.cfs(cfs).min_vruntime) as i64).max(0) as u64)
     }
 
-    /// How much later than by the floor a task may be placed that fell asleep before the recording: it was not further
-    /// behind the floor than the targeted latency, and that has gone on since. On a CPU that idled when the recording began
-    /// it is taken to have slept for long.
+    /// How much later than the floor says a task may be placed if it fell asleep before the recording. It was at most
+    /// the targeted latency behind the floor, and the floor has advanced since. On a CPU that was idle at the start the
+    /// task is assumed to have slept for long.
     pub fn later_than_floor(&self, cfs: CfsRqId) -> u64 {
         let queue = self.sched.cfs(cfs);
         if !self.began_busy[queue.cpu] {
@@ -63,7 +63,7 @@ impl Shadow {
         (self.sleepers_credit() + self.sched.scaled.latency).saturating_sub(gone_on)
     }
 
-    /// How far before the floor of a queue sleepers are put at most.
+    /// How far before the floor of a queue sleepers are placed at most.
     ///
     /// Kernel: place_entity(), kernel/sched/fair.c, v6.1.
     pub fn sleepers_credit(&self) -> u64 {
@@ -77,7 +77,7 @@ mod tests {
     use schedlab_topology::CpuId;
     use schedlab_units::Time;
 
-    /// A task that runs, which the floor did not place.
+    /// A running task that was not placed at the floor.
     fn runs() -> (Shadow, TaskId) {
         let (mut shadow, task) = Shadow::with_one("v6.1", Time(1_000_000_000));
         shadow.known_mut(task).by_floor = false;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_is_told_brings_the_queue_there_and_later_ones_the_task_alone() {
+    fn the_first_recorded_time_shifts_the_queue_and_later_ones_only_the_task() {
         let (mut shadow, task) = runs();
         let lead = floor(&shadow).wrapping_sub(shadow.sched.task(task).se.vruntime);
         shadow.come_to(task, 7_000_000_000);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_is_known_once_one_is_told_whom_it_has_placed() {
+    fn a_floor_is_known_once_a_task_placed_by_it_is_recorded() {
         let (mut shadow, task) = runs();
         let cfs = shadow.sched.root_cfs_id(CpuId(0));
         shadow.come_to(task, 7_000_000_000);

@@ -1,11 +1,10 @@
-//! Where a fork may lead, under all that the trace leaves open.
+//! Where a fork may lead, given everything that the trace leaves open.
 //!
-//! Groups are compared by idle CPUs, then by averages; within a group the CPU that went
-//! idle last is taken. Averages are known within bounds, and CPUs that were idle before
-//! the recording have no stamp. So the deciders are asked what follows from our best
-//! knowledge, and then, for each CPU that could be meant, whether the bounds allow for it:
-//! with the least averages around that CPU, and the most elsewhere. A CPU that no averages
-//! within the bounds lead to is not asked about.
+//! Groups are compared by idle CPUs, then by averages; within a group the CPU that went idle last is chosen. Averages
+//! are known only within bounds, and CPUs that were idle before the recording have no idle stamp. So the decider is
+//! asked first with the best known values. Then, for each candidate CPU, it is asked whether the bounds allow that CPU:
+//! with the lowest averages around it and the highest elsewhere. A CPU that no averages within the bounds lead to is
+//! not asked about.
 
 use schedlab_sched::Placement;
 use schedlab_sched::wakeup::ForkFacts;
@@ -17,13 +16,13 @@ use crate::possibilities::Possibilities;
 use crate::shadow::Shadow;
 use crate::verdict::{Hidden, Numbers};
 
-/// Machines up to this size have all CPUs tried; on larger ones only the recorded choice.
+/// On machines up to this size every CPU is tried; on larger ones only the recorded choice.
 const CPUS_TRIED: usize = 64;
 
 /// A fork of the recording.
 #[derive(Clone, Copy)]
 pub struct Forked {
-    /// Who was born.
+    /// The new task.
     pub task: TaskId,
     /// The CPU of the parent.
     pub this: CpuId,
@@ -33,13 +32,13 @@ pub struct Forked {
     pub now: Time,
 }
 
-/// All that a fork may lead to.
+/// Everything that a fork may lead to.
 pub fn of_fork(shadow: &mut Shadow, fork: Forked) -> Possibilities {
     let only = (shadow.sched.rqs.len() > CPUS_TRIED).then_some(fork.chosen);
     with_tried(shadow, fork, only, &LIKELY)
 }
 
-/// What a fork may lead to, if the choice of the kernel is among it.
+/// What a fork may lead to, if that includes the kernel's choice.
 pub fn if_possible(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
     let found = with_tried(shadow, fork, Some(fork.chosen), &WIDEST);
     if found.has(fork.chosen) {
@@ -49,8 +48,8 @@ pub fn if_possible(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
     None
 }
 
-/// What a fork may lead to if affinity left the mark of an imbalance on a group above the
-/// forker, or took it away, which no event tells; or if that group alone has it.
+/// What a fork may lead to if affinity set or cleared the imbalance mark of a group above the forker, which no event
+/// shows; or if only that group has the mark.
 pub fn with_mark(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
     let marks = marks(shadow, fork.this);
     let known: Vec<bool> = marks.iter().map(|&at| shadow.sched.domains.sgcs[at].imbalance).collect();
@@ -77,8 +76,8 @@ pub fn with_mark(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
     Some(found)
 }
 
-/// What a fork may lead to if the CPUs that were held up on their way to idle went there as early
-/// as they may have, but for the chosen one.
+/// What a fork may lead to if every CPU that was held up on its way to idle, except the chosen one, went idle as early
+/// as it may have.
 pub fn with_held(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
     let stamps: Vec<u64> = shadow.cpus().map(|cpu| shadow.sched.rqs[cpu].idle_stamp).collect();
     for (cpu, &stamp) in shadow.cpus().zip(&stamps).filter(|&(cpu, _)| cpu != fork.chosen) {
@@ -92,8 +91,7 @@ pub fn with_held(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
     found
 }
 
-/// Groups of more than one CPU in the domains of a CPU, the widest first, by the place of
-/// what they keep.
+/// Groups of more than one CPU in the domains of a CPU, the widest first, as indices of their state.
 fn marks(shadow: &Shadow, this: CpuId) -> Vec<usize> {
     let domains = &shadow.sched.domains;
     let groups = domains.walk(this).flat_map(|(_, sd)| sd.groups.iter());
@@ -103,7 +101,7 @@ fn marks(shadow: &Shadow, this: CpuId) -> Vec<usize> {
     marks
 }
 
-/// All CPUs are tried, or `only` one.
+/// Tries all CPUs, or `only` one.
 fn with_tried(shadow: &mut Shadow, fork: Forked, only: Option<CpuId>, readings: &Readings) -> Possibilities {
     let Forked { task, this, now, .. } = fork;
     let mut found = shadow.spare.possibilities();
@@ -137,18 +135,18 @@ fn with_tried(shadow: &mut Shadow, fork: Forked, only: Option<CpuId>, readings: 
     found
 }
 
-/// Averages of those around the CPU that is to be chosen.
+/// Averages of the CPUs around the candidate.
 #[derive(Clone, Copy)]
 enum Around {
-    /// As the shadow has them.
+    /// The shadow's values.
     Ours,
-    /// At their least.
+    /// The lowest values.
     Least,
-    /// At their least, but for the forker's own at its most, which drives the child away.
+    /// The lowest values, but the highest for the forker's own CPU, which pushes the child away.
     LocalMost,
 }
 
-/// Readings of averages: what is asked of every CPU, and what only of the one that was chosen.
+/// Assumptions about averages: those tried for every CPU, and those tried only for the chosen one.
 struct Readings {
     width: Width,
     arounds: &'static [Around],
@@ -158,16 +156,16 @@ const LIKELY: Readings = Readings { width: Width::Likely, arounds: &[Around::Our
 const WIDEST: Readings =
     Readings { width: Width::Widest, arounds: &[Around::Ours, Around::Least, Around::LocalMost] };
 
-/// What is read of each CPU, under several readings. The tables are filled again for each fork.
+/// The facts of each CPU under several assumptions. The tables are refilled for each fork.
 #[derive(Default)]
 pub struct ForkTables {
     bounds: Vec<(Averages, Averages)>,
-    /// As the shadow has them.
+    /// The shadow's values.
     ours: ForkFacts,
-    /// All averages at their least, and at their most.
+    /// All averages at their lowest, and at their highest.
     least: ForkFacts,
     most: ForkFacts,
-    /// For a reading of more than one CPU.
+    /// For assumptions that change more than one CPU.
     wider: ForkFacts,
 }
 
@@ -185,13 +183,13 @@ impl ForkTables {
     }
 }
 
-/// A fork, about which many things are asked in one state.
+/// A fork for which many assumptions are tried in one state.
 struct Question<'a> {
     shadow: &'a Shadow,
     fork: Forked,
     readings: &'a Readings,
     tables: &'a mut ForkTables,
-    /// CPUs that can be chosen at all within the bounds, once that was asked.
+    /// CPUs that can be chosen at all within the bounds, once computed.
     reach: Option<CpuMask>,
 }
 
@@ -205,15 +203,15 @@ impl Question<'_> {
         })
     }
 
-    /// The CPU is chosen if it went idle last of those that were idle before the recording.
+    /// The placement on this CPU if it was the last to go idle of those that were idle before the recording.
     fn with_stamp(&mut self, cpu: CpuId) -> Option<Placement> {
         with_stamp(self.shadow, self.fork, &mut self.tables.ours, cpu)
     }
 
-    /// The CPU is chosen if its averages are at their least, or all those around it, and others
-    /// at their most.
+    /// The placement on this CPU if its averages, or those of all CPUs around it, are at their lowest and others at
+    /// their highest.
     fn with_averages(&mut self, cpu: CpuId) -> Option<Placement> {
-        // Around one CPU alone all readings are the same: only its own averages are low.
+        // Around one CPU alone all assumptions are the same: only its own averages are low.
         let ForkTables { least, most, .. } = &mut *self.tables;
         most.swap(least, cpu);
         let found = chosen(self.shadow, self.fork, most, cpu);
@@ -252,7 +250,7 @@ fn with_stamp(shadow: &Shadow, fork: Forked, facts: &mut ForkFacts, cpu: CpuId) 
     (placement.cpu == cpu).then_some(placement)
 }
 
-/// Gives all CPUs the averages of a reading.
+/// Gives all CPUs the averages of an assumption.
 fn read(
     shadow: &Shadow,
     this: CpuId,
@@ -268,7 +266,7 @@ fn read(
             (false, false, _) => most,
             (false, true, Around::Ours) => Averages::of(shadow.sched.root_cfs(cpu)),
             (false, true, Around::LocalMost) if cpu == this => most,
-            // Not below the one that is to be chosen.
+            // Not below the candidate.
             _ => least.above(bounds[chosen.index()].0, most),
         };
         averages.give(shadow, facts, cpu);

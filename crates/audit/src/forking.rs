@@ -1,7 +1,7 @@
-//! A recorded fork, from the birth of a task to where it is queued.
+//! A recorded fork, from the birth of a task to its first queueing.
 //!
-//! The choice comes just before the task is queued, so the state of then is asked first; what an
-//! earlier one since its birth would have led to counts where that does not explain the choice.
+//! The kernel chooses just before the task is queued, so the state at that time is tried first. If it does not explain
+//! the choice, the earlier states since the birth are considered.
 
 use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Kind};
@@ -18,20 +18,20 @@ use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
 /// A new task is woken within this time.
 const FORK_PATIENCE: Duration = Duration::millis(10);
 
-/// A fork that was traced and whose child is not queued yet.
+/// A fork whose child is not queued yet.
 pub(crate) struct Forking {
     task: TaskId,
     this: CpuId,
-    /// When.
+    /// When the fork was traced.
     at: Time,
-    /// Where it will go, seen ahead.
+    /// The CPU it will go to, seen ahead.
     chosen: Option<CpuId>,
-    /// What was possible in the last state that allowed for it.
+    /// The possible outcomes in the last state that allowed the chosen CPU.
     possible: Option<Possibilities>,
 }
 
 impl<S: Listener> Audit<S> {
-    /// A task is born; where it will go and of which priority is seen ahead.
+    /// A task is born; a look ahead shows where it will go and its priority.
     pub(crate) fn forked(&mut self, event: &Event, parent: TaskId, pid: Pid, comm: Comm) {
         let (this, now) = (event.cpu, event.time);
         let woken = self.pairing.ahead(now + FORK_PATIENCE).find_map(|next| match next.kind {
@@ -45,9 +45,9 @@ impl<S: Listener> Audit<S> {
         self.forking.push(Forking { task, this, at: now, chosen, possible: None });
     }
 
-    /// What was forked and is not queued yet may have been placed in the state of now.
+    /// Forks that are not queued yet may have been placed in the current state.
     pub(crate) fn rejudge_forks(&mut self, now: Time) {
-        // A trace without sched_wakeup_new never says that they woke.
+        // A trace without sched_wakeup_new never shows these wake-ups.
         self.forking.retain(|forking| now.since(forking.at) <= FORK_PATIENCE * 2);
         for at in 0..self.forking.len() {
             let Forking { task, this, chosen, ref possible, .. } = self.forking[at];
@@ -66,8 +66,8 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Where a fork may lead if a CPU that is just changing its state was seen in the new
-    /// one, if the choice of the kernel is among it.
+    /// Where a fork may lead if a CPU that is just changing its state was seen in the new one; `None` if that does not
+    /// include the kernel's choice.
     fn fork_in_motion(&mut self, fork: Forked) -> Option<Possibilities> {
         let ahead = self.pairing.shown(motion::until(fork.now, self.shadow.slack));
         motion::changing(&self.shadow, fork.this, ahead).into_iter().find_map(|changing| {
@@ -89,7 +89,7 @@ impl<S: Listener> Audit<S> {
         self.shadow.spare.give_back_all(last);
         verdict.judge();
         self.learn_of_fork(&verdict);
-        // The last state is the likeliest, as the choice comes just before the event.
+        // The last state is the likeliest, since the choice comes just before the event.
         if verdict.answer == Answer::Differs {
             let shadow = &mut self.shadow;
             let explained = fork::if_possible(shadow, fork).map(|found| (found, Hidden::Loads));
@@ -117,8 +117,8 @@ impl<S: Listener> Audit<S> {
         self.shadow.queued_on(target, this, None, now);
     }
 
-    /// A choice among several that averages leave open tells of those from before the recording:
-    /// that they are nothing, if it is the likeliest, and that they are not, if it is none.
+    /// A choice among several that averages leave open says something about averages from before the recording: that
+    /// nothing is left of them if it is the likeliest choice, and that something is left otherwise.
     fn learn_of_fork(&mut self, verdict: &Verdict) {
         let open = verdict.ours.iter().filter(|ours| ours.hidden == Some(Hidden::Loads)).count();
         let before = &mut self.shadow.nothing_before;

@@ -1,9 +1,9 @@
-//! Keeping tasks in their groups.
+//! Keeps tasks in their groups.
 //!
-//! Groups are made when the first task is met in them. A task is in its cgroup, or, if that
-//! is the root, in the group of its session; when it ends it leaves the latter. Who begins a
-//! session of his own does so as a rule between his birth and the program he goes on with:
-//! where no event tells, it is then that a task enters the session in which it was last seen.
+//! A group is created when the first task in it is seen. A task is in its cgroup, or, if that is the root, in the group
+//! of its session, which it leaves when it exits. A task that begins a session of its own usually does so between its
+//! birth and its exec. Where no event shows the time, the task enters the session in which it was last seen at its
+//! exec.
 
 use std::collections::BTreeMap;
 
@@ -17,28 +17,28 @@ use crate::facts::groups::{Groups, moves_with};
 use crate::runtime;
 use crate::shadow::Shadow;
 
-/// The groups that were made.
+/// The groups that exist.
 #[derive(Clone, Debug, Default)]
 pub struct Grouping {
     facts: Groups,
     cgroups: BTreeMap<String, TgId>,
     made: MadeGroups,
-    /// Cgroups of tasks that were moved there before they were met.
+    /// Cgroups of tasks that were moved there before their first event.
     ahead: BTreeMap<Pid, String>,
-    /// The lowest group with a quota at or above each that is below one.
+    /// For each group below a quota, the lowest group with a quota at or above it.
     limits: BTreeMap<TgId, TgId>,
     sessions: BTreeMap<u32, TgId>,
-    /// Sessions without a number, which began in the trace.
+    /// Number of sessions that began in the trace and have no number.
     unnumbered: u32,
-    /// The trace tells when sessions begin.
+    /// Whether the trace shows when sessions begin.
     told: bool,
     clones: Clones,
 }
 
-/// Who is a thread of its parent's process, as `task_newtask` tells just before a birth.
+/// Which tasks are threads of their parent's process, as `task_newtask` reports just before a birth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clones {
-    /// Who was cloned last, and whether as a thread.
+    /// The task that was cloned last, and whether as a thread.
     last: Option<(Pid, bool)>,
 }
 
@@ -48,40 +48,41 @@ impl Clones {
         self.last = Some((pid, clone_flags & CLONE_THREAD != 0));
     }
 
-    /// Whether a task that is born now is a thread; none if no event told.
+    /// Whether a task that is born now is a thread; `None` if no event showed it.
     pub fn is_thread(&self, child: Pid) -> Option<bool> {
         self.last.filter(|&(pid, _)| pid == child).map(|(_, is_thread)| is_thread)
     }
 
-    /// Whether any event tells who is.
+    /// Whether any event shows threads.
     pub fn tell(&self) -> bool {
         self.last.is_some()
     }
 }
 
-/// The groups of a task: what it is in follows from both.
+/// The groups of a task; both together determine its task group.
 #[derive(Clone, Debug, Default)]
 pub struct InGroups {
     process: Pid,
-    /// The process whose memory it uses. Where no event tells threads from children, whoever executes no program is a thread.
+    /// The process whose memory it uses. Where no event distinguishes threads from children, a task that executes no
+    /// program counts as a thread.
     memory: Pid,
     cgroup: String,
     session: Option<u32>,
-    /// The session in which it will have been seen.
+    /// The session in which it will be seen later.
     later: Option<u32>,
-    /// It left the group of a session when it ended.
+    /// It left the group of a session when it exited.
     left: bool,
 }
 
 impl InGroups {
-    /// The process whose memory the task uses, as the scheduler numbers it.
+    /// The process whose memory the task uses, as numbered in the scheduler.
     pub fn process(&self) -> u32 {
         self.memory.0 as u32
     }
 }
 
-/// Whether the end of setsid() says that it began a session: it gives the session's number, and a
-/// negative one where it failed. `0x1f4` or `__syscall_nr=112 ret=500`.
+/// Whether the return of setsid() shows that a session began: it returns the session's number, or a negative number on
+/// failure. `0x1f4` or `__syscall_nr=112 ret=500`.
 pub fn is_session(text: &str) -> bool {
     let given = text.rsplit(['=', ' ']).next().unwrap_or_default();
     let number = match given.strip_prefix("0x") {
@@ -92,12 +93,12 @@ pub fn is_session(text: &str) -> bool {
 }
 
 impl Grouping {
-    /// Groups as the files tell.
+    /// Creates the groups from the fact files.
     pub fn new(facts: Groups) -> Grouping {
         Grouping { facts, ..Grouping::default() }
     }
 
-    /// Those of a task that lived before it was met.
+    /// The groups of a task that existed before its first event.
     fn of_old(&self, pid: Pid, comm: &Comm) -> InGroups {
         let Some(member) = self.facts.member(pid, comm) else {
             return InGroups { process: pid, memory: pid, ..InGroups::default() };
@@ -111,7 +112,7 @@ impl Grouping {
         }
     }
 
-    /// Those of a new task: its parent's, until it begins a session.
+    /// The groups of a new task: its parent's, until it begins a session.
     fn of_child(&self, child: Pid, parent: &InGroups) -> InGroups {
         let later = self.facts.after.get(&child).filter(|_| !self.facts.before.contains_key(&child));
         let later =
@@ -122,7 +123,7 @@ impl Grouping {
         InGroups { process, memory, later, ..parent.clone() }
     }
 
-    /// The lowest group with a quota that is a group or above it.
+    /// The lowest group with a quota at or above a group.
     pub fn limit(&self, tg: TgId) -> Option<TgId> {
         if self.limits.is_empty() { None } else { self.limits.get(&tg).copied() }
     }
@@ -132,14 +133,14 @@ impl Grouping {
         self.clones.cloned(pid, clone_flags);
     }
 
-    /// A cgroup is made.
+    /// A cgroup is created.
     pub fn made(&mut self, hierarchy: i32, id: u64, path: &str) {
         if hierarchy == self.facts.hierarchy {
             self.made.made(id, path);
         }
     }
 
-    /// Tasks that were not met yet are in another group by now.
+    /// Records the new cgroup of tasks that have not been seen yet.
     fn attach_unmet(&mut self, named: Pid, cgroup: &str) {
         let members = self.facts.before.iter_mut();
         for (_, member) in members.filter(|(pid, member)| moves_with(**pid, member.process, named)) {
@@ -149,7 +150,7 @@ impl Grouping {
 }
 
 impl Shadow {
-    /// The groups of a task that is met: those it has been in, or its parent's, unless it was moved before.
+    /// The groups of a task at its first event: the listed ones, or its parent's, unless it was moved before.
     pub fn groups_of(&mut self, pid: Pid, comm: &Comm, parent: Option<TaskId>) -> InGroups {
         let mut groups = match parent {
             Some(parent) => self.grouping.of_child(pid, &self.known(parent).groups),
@@ -161,7 +162,7 @@ impl Shadow {
         groups
     }
 
-    /// The group that a task is in.
+    /// The task group of a task.
     pub fn tg_of(&mut self, groups: &InGroups, now: Time) -> TgId {
         let cgroup = self.cgroup(&groups.cgroup, now);
         match groups.session.filter(|_| cgroup == TgId::ROOT && self.grouping.facts.autogroup) {
@@ -170,8 +171,8 @@ impl Shadow {
         }
     }
 
-    /// A simulated trace tells what a cgroup is given, before anybody is in it: it is made then, as what one is given moves
-    /// the weights of those above.
+    /// A simulated trace reports the settings of a cgroup before any task is in it. The group is created at that
+    /// moment, because its settings change the weights of the groups above.
     pub fn given(&mut self, told: &Group, now: Time) {
         if let Some((path, given)) = self.grouping.made.given(told) {
             let path = path.to_owned();
@@ -212,7 +213,7 @@ impl Shadow {
         tg
     }
 
-    /// Puts a task into the group that it is in by now.
+    /// Puts a task into its current group.
     fn regroup(&mut self, task: TaskId, now: Time) {
         let groups = self.known(task).groups.clone();
         let tg = self.tg_of(&groups, now);
@@ -233,7 +234,7 @@ impl Shadow {
         self.generation += 1;
     }
 
-    /// A task goes on with another program, in memory of its own.
+    /// A task executes another program, in memory of its own.
     pub fn new_program(&mut self, task: TaskId, now: Time) {
         let known = self.known_mut(task);
         known.groups.memory = known.pid;
@@ -242,8 +243,8 @@ impl Shadow {
         self.settled(task, now);
     }
 
-    /// A task goes on with another program, or leaves a CPU for the first time: by now it has
-    /// begun the session in which it was last seen.
+    /// A task executes another program or leaves a CPU for the first time: by now it has begun the session in which it
+    /// was last seen.
     pub fn settled(&mut self, task: TaskId, now: Time) {
         let told = self.grouping.told;
         let groups = &mut self.known_mut(task).groups;
@@ -266,8 +267,8 @@ impl Shadow {
         self.regroup(task, now);
     }
 
-    /// A task ends: it is no longer in the group of its session. It is taken out and queued again even if that is the
-    /// one it is in, by most kernels (`REGROUP_SAME`).
+    /// A task exits, so it is no longer in the group of its session. Most kernels dequeue and enqueue it even if its
+    /// group stays the same (`REGROUP_SAME`).
     ///
     /// Kernel: sched_autogroup_exit_task(), kernel/sched/autogroup.c, v6.1, v6.12.
     pub fn left_session(&mut self, task: TaskId, now: Time) {
@@ -280,7 +281,7 @@ impl Shadow {
         self.known_mut(task).groups.left = tg != before;
     }
 
-    /// Whether a task ends and has itself make way when it leaves its session's group.
+    /// Whether an exiting task makes way as it leaves its session's group.
     ///
     /// Kernel: sched_autogroup_exit_task(), kernel/sched/autogroup.c, v6.1, v6.12.
     pub fn made_way_to_end(&self, task: TaskId) -> bool {
@@ -289,7 +290,7 @@ impl Shadow {
         self.sched.task(task).exiting && moved && has(Feature::RegroupAsks)
     }
 
-    /// A process, by its leader, or a single thread is moved to another cgroup.
+    /// A process, named by its leader, or a single thread is moved to another cgroup.
     pub fn attached(&mut self, hierarchy: i32, named: Pid, path: &str, now: Time) {
         if hierarchy != self.grouping.facts.hierarchy {
             return;
@@ -305,7 +306,7 @@ impl Shadow {
         }
     }
 
-    /// Those that were met and have not ended, of all that are moved.
+    /// All moved tasks that have been seen and have not exited.
     fn moved_with(&self, named: Pid) -> Vec<TaskId> {
         let tasks = (0..self.sched.tasks.len() as u32).map(TaskId);
         let alive = |task: &TaskId| !self.sched.task(*task).exiting;
@@ -333,7 +334,7 @@ mod tests {
     const AFTER: &str = "hierarchy 0\n10 10 /a/below 47 0 sh\n11 11 / 50 0 daemon\n12 10 /a 47 0 sh\n";
     const SYSCTL: &str = "/proc/sys/kernel/sched_autogroup_enabled 1\n";
 
-    /// Follows the lines up to each that is empty, and says then something of each of tasks 10 to 12.
+    /// Follows the lines up to each empty one and then prints something about each of tasks 10 to 12.
     fn of_each(trace: &str, of: fn(&Shadow, Pid) -> String) -> Vec<String> {
         let files = GroupFiles {
             before: BEFORE,
@@ -347,7 +348,7 @@ mod tests {
         let mut audit = Audit::new(&topology, &Kernel::parse("v6.12").unwrap(), options);
         let mut told = Vec::new();
         for part in trace.split("\n\n") {
-            // Events wait for those that follow, so a late one lets the others through.
+            // Events wait for later ones, so a late event releases the others.
             let end = format!(
                 "{part}\n x-9 [001] ..... {}.050000: sched_process_wait: comm=x pid=9 prio=120\n",
                 told.len() + 3
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_simulated_trace_tells_groups_and_who_is_born_in_which() {
+    fn a_simulated_trace_shows_groups_and_the_groups_of_new_tasks() {
         let trace = |given: &str| {
             format!(
                 "\
@@ -432,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn who_executes_no_program_uses_the_memory_of_his_parent_unless_clones_are_told() {
+    fn a_task_that_executes_no_program_shares_memory_with_its_parent_unless_clones_are_recorded() {
         let process = |shadow: &Shadow, pid: Pid| {
             shadow.find(pid).map_or("-".to_owned(), |task| shadow.sched.task(task).process.to_string())
         };

@@ -1,6 +1,7 @@
-//! CPUs that leave and come back while a recording runs.
+//! CPUs that go offline and come back during a recording.
 //!
-//! Their threads tell ([`Hotplugs`](schedlab_trace::Hotplugs)). Whoever is moved away or comes back is in the trace.
+//! Their per-CPU threads show it ([`Hotplugs`](schedlab_trace::Hotplugs)). The trace contains the tasks that are moved
+//! away or come back.
 
 use schedlab_sched::{Curr, TaskState};
 use schedlab_topology::CpuId;
@@ -10,11 +11,11 @@ use schedlab_units::Pid;
 use crate::shadow::Shadow;
 
 impl Shadow {
-    /// A CPU went a step, by an event.
+    /// A CPU goes one step on its way offline or online.
     pub fn hotplug(&mut self, cpu: CpuId, step: Hotplug, event: &Event) {
         let now = event.time;
         if matches!(step, Hotplug::Deactivating | Hotplug::Dead) {
-            // Its stopper was asked for that, by no pass.
+            // Its stopper was asked for that, not by a balancing pass.
             self.asked[cpu] = None;
         }
         match step {
@@ -23,7 +24,7 @@ impl Shadow {
             Hotplug::Dead => self.sched.cpu_dying(cpu, now),
             Hotplug::Starting => {
                 if let (Curr::Task(stopper), Pid::IDLE) = (self.sched.rqs[cpu].curr, event.shown()) {
-                    // It stopped the CPU, for good.
+                    // It stopped the CPU for good.
                     self.leave(stopper, TaskState::Interruptible, now);
                     self.run(cpu, Curr::Idle, self.clock_at(cpu, now), now);
                 }

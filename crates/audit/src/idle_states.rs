@@ -1,9 +1,9 @@
-//! How deep idle CPUs sleep, where a trace tells (`power:cpu_idle`).
+//! Depth of the idle states of CPUs, where the trace contains them (`power:cpu_idle`).
 //!
-//! A new task goes to the CPU that wakes soonest. How long that takes from a state is in no event; but states are numbered from
-//! the shallowest, so their numbers order CPUs as their exit latencies do. A kernel without a driver for idle states tells one
-//! number of all, and knows of none: so they count from when a second one is seen. A CPU of which none was told by then
-//! has been idle for long, and counts as deepest.
+//! A new task goes to the CPU with the lowest exit latency. No event contains that latency, but states are numbered
+//! from the shallowest, so their numbers order CPUs in the same way. A kernel without a cpuidle driver reports the same
+//! number for all CPUs and knows no latencies, so the numbers count only from when a second one is seen. A CPU without
+//! any such event by then has been idle for long and counts as deepest.
 //!
 //! Kernel: idle_set_state(), kernel/sched/sched.h, cpuidle_enter_state(), drivers/cpuidle/cpuidle.c, v6.12.
 
@@ -15,11 +15,11 @@ use crate::shadow::Shadow;
 /// The idle states of CPUs.
 #[derive(Clone, Debug)]
 pub struct IdleStates {
-    /// What was told of each last.
+    /// The last state recorded for each.
     last: PerCpu<Option<u32>>,
-    /// The first state that was told.
+    /// The first state recorded.
     first: Option<u32>,
-    /// Another one was told as well.
+    /// Whether another state was recorded too.
     driven: bool,
 }
 
@@ -30,7 +30,7 @@ impl IdleStates {
 }
 
 impl Shadow {
-    /// A CPU goes into an idle state, or leaves it.
+    /// A CPU enters or leaves an idle state.
     pub fn idle_state(&mut self, cpu: CpuId, state: u32) {
         let states = &mut self.idle_states;
         states.last[cpu] = Some(state);
@@ -46,7 +46,7 @@ impl Shadow {
     }
 }
 
-/// A number that orders states as their exit latencies do; none of a CPU that is not idle.
+/// A number that orders states as their exit latencies do; `None` for a CPU that is not idle.
 fn latency(state: Option<u32>) -> Option<u64> {
     match state {
         Some(IDLE_EXIT) => None,

@@ -1,8 +1,8 @@
-//! Who has left a queue though the event that says so is still to come.
+//! Tasks that have left a queue before the event that shows it.
 //!
-//! A task that goes to sleep leaves its queue first. Then its CPU looks for another, lets sleepers go whose dequeue
-//! was delayed, and may balance for long; only the switch at the end is told. What was seen meanwhile says that the
-//! task was gone by then: its CPU takes tasks from others, or a sleeper beside it is no longer queued.
+//! A task that goes to sleep leaves its queue first. Then its CPU picks another task, dequeues sleepers whose dequeue
+//! was delayed, and may balance for long; only the switch at the end is traced. Events in between show that the task
+//! was gone by then: its CPU pulls tasks, or a sleeper beside it is no longer queued.
 
 use schedlab_sched::{SeId, TaskState};
 use schedlab_topology::CpuId;
@@ -16,9 +16,9 @@ use crate::listener::Listener;
 const PATIENCE: Duration = Duration::millis(10);
 
 impl<S: Listener> Audit<S> {
-    /// A sleeper whose dequeue was delayed has left its queue: its CPU has looked for whom to run. If the sleeper could
-    /// not come first beside who runs there, and that one does nothing more but leave, it had left before, with what it
-    /// was owed beside the sleeper.
+    /// A sleeper whose dequeue was delayed has left its queue, so its CPU has picked a task. If the sleeper could not
+    /// come before the running task, and that task only leaves next, then the running task had already left, with the
+    /// lag that it had beside the sleeper.
     pub(crate) fn let_go(&mut self, sleeper: TaskId, now: Time) {
         let cpu = self.shadow.sched.task(sleeper).cpu;
         if self.shadow.is_surely_ahead(SeId(sleeper.0))
@@ -31,15 +31,15 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// A task leaves its queue before the event of its switch. Its CPU looks for another, and so lets sleepers go that
-    /// come first.
+    /// A task leaves its queue before its switch event. Its CPU picks another task and so dequeues delayed sleepers
+    /// that come first.
     pub(crate) fn leave_early(&mut self, task: TaskId, cpu: CpuId, state: TaskState, now: Time) {
         self.shadow.leave(task, state, now);
         self.shadow.sched.choose_next(cpu);
     }
 
-    /// Who runs on a CPU, and how it leaves, if that is the next it does. Where charges are told, one comes just before
-    /// a task leaves its queue.
+    /// The task that runs on a CPU and how it leaves, if leaving is its next action. Where the recording contains
+    /// charges, one comes just before a task leaves its queue.
     fn is_leaving(&self, cpu: CpuId, now: Time) -> Option<(TaskId, TaskState)> {
         let curr = self.shadow.sched.rqs[cpu].curr.task()?;
         let pid = self.shadow.known(curr).pid;
@@ -58,8 +58,7 @@ impl<S: Listener> Audit<S> {
     }
 }
 
-/// How the running task is about to leave its CPU, if it moves another in task context and
-/// goes to sleep then.
+/// How the running task is about to leave its CPU, if it moves another task in task context and then goes to sleep.
 pub fn leaves<'a>(event: &Event, mut ahead: impl Iterator<Item = &'a Event>) -> Option<TaskState> {
     if event.flags.in_interrupt() || event.pid == Pid::IDLE {
         return None;
@@ -68,7 +67,7 @@ pub fn leaves<'a>(event: &Event, mut ahead: impl Iterator<Item = &'a Event>) -> 
     left_by(switch, event.pid)
 }
 
-/// How a task leaves its CPU by a switch, if it goes to sleep.
+/// How a task leaves its CPU in a switch, if it goes to sleep.
 fn left_by(switch: &Event, pid: Pid) -> Option<TaskState> {
     match switch.kind {
         Kind::SchedSwitch { prev_pid, prev_state, .. } if prev_pid == pid && !prev_state.is_runnable() => {
@@ -78,7 +77,7 @@ fn left_by(switch: &Event, pid: Pid) -> Option<TaskState> {
     }
 }
 
-/// The state of a task that leaves its CPU so.
+/// The scheduler's state for a task that leaves with this recorded state.
 pub fn left_as(state: trace::TaskState) -> TaskState {
     if state.is_dead() { TaskState::Dead } else { TaskState::Interruptible }
 }

@@ -1,11 +1,9 @@
 //! The shadow scheduler: follows a recorded trace and judges each decision in it.
 //!
-//! A [`Sched`](schedlab_sched::Sched) is kept in step with the recording. Wherever the
-//! kernel decided something, our deciders are asked in the shadow's state, the answer is
-//! compared with what happened, and then what happened is applied. A trace hides much:
-//! where a hidden fact leaves several choices open, agreement means that one of them
-//! happened, and is counted apart; where a fact is missing altogether, the verdict is
-//! undecided and names it.
+//! A [`Sched`](schedlab_sched::Sched) is kept in step with the recording. At each decision of the kernel, our deciders
+//! are asked in the shadow's state, the answer is compared with what happened, and then what happened is applied. A
+//! trace hides much. Where a hidden fact leaves several choices open, agreement means that one of them happened, and it
+//! is counted separately. Where a fact is missing altogether, the verdict is undecided and names the fact.
 
 mod affinity;
 mod arrival;

@@ -1,13 +1,13 @@
-//! Who hears the verdicts as they fall: a writer that marks them in a trace, say.
+//! Receivers of verdicts, such as a writer that marks them in a trace.
 
 use schedlab_trace::{NullSink, Sink};
 
 use crate::verdict::Verdict;
 
-/// Takes the events of the trace, and the verdicts. Verdicts come a little after the events
-/// they are about, because what became of a decision is seen later.
+/// Receives the events of the trace and the verdicts. A verdict comes a little after the event it is about, because the
+/// outcome of a decision is seen later.
 pub trait Listener: Sink {
-    /// Takes one verdict.
+    /// Receives one verdict.
     fn verdict(&mut self, verdict: &Verdict);
 }
 

@@ -1,4 +1,4 @@
-//! Tasks as the recording names them: who is met, born, renamed or given another priority.
+//! Tasks as the recording names them: their first events, births, names and priorities.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::runtime::{self, Charged};
 use crate::shadow::{Known, Shadow};
 use crate::sync_flags::SyncFlags;
 
-/// What a deadline task is taken for: no event tells its budget, so none is used up here.
+/// The policy assumed for a deadline task: no event shows its budget, so it never runs out here.
 const DEADLINE: Policy = Policy::Deadline { runtime: 1 << 40, deadline: 1 << 40, period: 1 << 40 };
 
 /// The priority of nice 0.
@@ -22,7 +22,7 @@ const USUAL_PRIO: i32 = 120;
 /// The parent of all kernel threads.
 const KTHREADD: Pid = Pid(2);
 
-/// The policy of a priority as traces print it, by the name of who has it; none in a damaged line.
+/// The policy for a priority as traces print it, given the task's name; `None` in a damaged line.
 fn policy_of(kind: PolicyKind, comm: &Comm, prio: i32) -> Option<Policy> {
     match prio {
         0 if comm.as_bytes().starts_with(b"migration/") => Some(Policy::Stop),
@@ -38,7 +38,7 @@ fn nice_of(prio: i32) -> Option<i8> {
 }
 
 impl Shadow {
-    /// The task of an event, made if it was not met before; then it slept on `cpu`.
+    /// The task of an event. It is created at its first event, asleep on `cpu` until then.
     #[inline]
     pub fn task(&mut self, pid: Pid, comm: &Comm, prio: Option<i32>, cpu: CpuId, now: Time) -> TaskId {
         if let Some(task) = self.find(pid) {
@@ -50,7 +50,7 @@ impl Shadow {
         self.task_anew(pid, comm, prio, cpu, now)
     }
 
-    /// The same of one that is new, or has another name or priority.
+    /// The same for a task that is new, or has another name or priority.
     fn task_anew(&mut self, pid: Pid, comm: &Comm, prio: Option<i32>, cpu: CpuId, now: Time) -> TaskId {
         let task = match self.find(pid) {
             Some(task) => task,
@@ -69,8 +69,8 @@ impl Shadow {
         task
     }
 
-    /// The task that an event says is new, made if its fork was not seen: who wakes it has just made it, and it has the
-    /// name of its parent.
+    /// The task that an event reports as new. If its fork was not seen it is created here: its waker has just forked
+    /// it, and it has its parent's name.
     pub fn new_task(&mut self, event: &Event, pid: Pid, comm: &Comm, prio: i32) -> TaskId {
         let (cpu, now) = (event.cpu, event.time);
         if !self.find(pid).is_some_and(|task| self.sched.task(task).state == TaskState::New) {
@@ -92,21 +92,21 @@ impl Shadow {
         (known.recent_known, known.lag_known) = (true, true);
     }
 
-    /// A task that lived before the recording began.
+    /// A task that existed before the recording began.
     fn meet(&mut self, pid: Pid, comm: &Comm, cpu: CpuId, now: Time) -> TaskId {
         let task = self.make(pid, comm, None, None, now);
         self.sched.set_cpu(task, cpu);
         let queue = self.sched.cfs_rq_of(SeId(task.0));
         let floor = self.sched.cfs(queue).min_vruntime;
         let entry = self.sched.task_mut(task);
-        // Asleep for long: nothing is left of its averages, and of any lag.
+        // It has slept for long, so its averages and any lag have decayed.
         entry.se.avg = Default::default();
         entry.se.vruntime = floor.wrapping_sub(1 << 40);
         entry.state = TaskState::Interruptible;
         task
     }
 
-    /// A task, with the priority that an event shows if one does, else that of its parent or what is told of it.
+    /// Creates a task with the priority that an event shows, or else its parent's or the listed one.
     fn make(
         &mut self,
         pid: Pid,
@@ -116,7 +116,7 @@ impl Shadow {
         now: Time,
     ) -> TaskId {
         let nr_cpus = self.sched.rqs.len();
-        // A kernel thread is bound after it was born.
+        // A kernel thread is bound after its birth.
         let kthreadd = parent.is_some_and(|parent| self.known(parent).pid == KTHREADD);
         let told = self.told_masks.remove(&pid).map(|allowed| (allowed, false));
         let (allowed, bound, kthread) = match told.or_else(|| self.allowed(comm).filter(|_| !kthreadd)) {
@@ -193,7 +193,7 @@ impl Shadow {
         task
     }
 
-    /// The mask that is told of a name, or by it, and whether it is that of a kernel thread.
+    /// The mask given for a name or implied by it, and whether it is a kernel thread's.
     fn allowed(&self, comm: &Comm) -> Option<(CpuMask, bool)> {
         let nr_cpus = self.sched.rqs.len();
         let cpu = bound_kthread(comm).filter(|cpu| cpu.index() < nr_cpus);
@@ -204,7 +204,7 @@ impl Shadow {
         }
     }
 
-    /// A task runs on a CPU: if it cannot be the kernel thread that it is called, it is like any other.
+    /// A task runs on a CPU that its name does not allow: it is no per-CPU kernel thread but an ordinary task.
     #[inline]
     pub(crate) fn runs_where_it_may(&mut self, task: TaskId, cpu: CpuId) {
         if self.sched.task(task).kthread && is_disproved(&self.known(task).comm, cpu) {
@@ -219,14 +219,14 @@ impl Shadow {
             return;
         }
         let known = self.known_mut(task);
-        // The name says what a priority of 0 is.
+        // The name decides what a priority of 0 means.
         (known.comm, known.prio) = (*comm, None);
         if !self.known(task).newborn {
             self.bind(task, comm);
         }
     }
 
-    /// A task's first wake-up after it was born: by now a kernel thread is bound.
+    /// A task's first wake-up after its birth: by now a kernel thread is bound.
     pub fn grown(&mut self, task: TaskId) {
         if std::mem::take(&mut self.known_mut(task).newborn) {
             let comm = self.known(task).comm;
@@ -234,7 +234,8 @@ impl Shadow {
         }
     }
 
-    /// A simulated trace tells a mask, set on `by`; of a new task before it is born. Setting one takes a turn of that CPU.
+    /// A simulated trace reports a mask that was set on CPU `by`; for a new task it does so before the birth. Setting a
+    /// mask takes a turn of that CPU.
     pub fn told_mask(&mut self, pid: Pid, allowed: &CpuMask, by: CpuId) {
         let nr_cpus = self.sched.rqs.len();
         let allowed = CpuMask::of(nr_cpus, allowed.iter().filter(|cpu| cpu.index() < nr_cpus));
@@ -247,7 +248,7 @@ impl Shadow {
         }
     }
 
-    /// The mask that a name tells.
+    /// Sets the mask that a name implies.
     fn bind(&mut self, task: TaskId, comm: &Comm) {
         if let Some((allowed, kthread)) = self.allowed(comm) {
             self.bind_to(task, allowed, kthread);
@@ -259,13 +260,13 @@ impl Shadow {
         let entry = self.sched.task_mut(task);
         entry.kthread |= kthread;
         if *entry.allowed != allowed {
-            // What the trace does not show is not moved here either.
+            // The task is not moved here: the trace shows when it moves.
             entry.nr_cpus_allowed = allowed.weight() as u32;
             entry.allowed = Arc::new(allowed);
         }
     }
 
-    /// A task shows a priority.
+    /// An event shows a task's priority.
     fn set_prio(&mut self, task: TaskId, prio: i32, now: Time) {
         let runs = self.runs(task);
         let known = self.known_mut(task);
@@ -274,7 +275,7 @@ impl Shadow {
         let Some(policy) = policy_of(known.kind, &known.comm, prio) else { return };
         let entry = self.sched.task(task);
         if entry.policy != policy {
-            // Who goes to sleep is off its queue before it is off its CPU.
+            // A task that goes to sleep is off its queue before it is off its CPU.
             if entry.on_rq || self.runs(task) {
                 if policy == Policy::Stop {
                     self.stopper_left(self.sched.task(task).cpu, task, now);
@@ -292,7 +293,7 @@ impl Shadow {
         }
     }
 
-    /// The task changes its priority now, if it was seen ahead that it will.
+    /// The task changes its priority now, if a look ahead showed that it will.
     pub fn reprioritise(&mut self, task: TaskId, now: Time) {
         if let Some(LaterPrio { prio, .. }) =
             self.known_mut(task).later_prio.take_if(|later| !later.in_second_turn)
@@ -311,7 +312,7 @@ impl Shadow {
         }
     }
 
-    /// Lets those change their priority of whom it was seen ahead.
+    /// Changes the priority of the tasks that a look ahead showed to do so about now.
     pub(crate) fn change_priorities(&mut self, now: Time) {
         if self.changing.is_empty() {
             return;
@@ -328,9 +329,9 @@ impl Shadow {
         self.changing = changing;
     }
 
-    /// A task is born on the CPU of its parent, of whose priority it is if no event shows its own; it waits to be woken.
+    /// A task is born on its parent's CPU, with its parent's priority if no event shows its own; it waits to be woken.
     pub fn fork(&mut self, parent: TaskId, child: Pid, comm: &Comm, prio: Option<i32>, now: Time) -> TaskId {
-        // The first to fork is the ancestor of what is recorded; kthreadd never is.
+        // The first task to fork is the ancestor of the recorded workload; kthreadd never is.
         if !self.family && self.known(parent).pid != KTHREADD {
             self.family = true;
             let flips = self.guesses.ancestor();
@@ -358,7 +359,7 @@ mod tests {
     use crate::facts::tasks::hints_of_tasks;
     use crate::options::Options;
 
-    /// Where a task of this name may run, after it ran on these CPUs of two, and whether it is a kernel thread.
+    /// Where a task with this name may run after it ran on these CPUs, of two, and whether it is a kernel thread.
     fn known(comm: &str, affinity: Vec<AffinityHint>, ran_on: &[u16]) -> (String, bool) {
         let options = Options { affinity, ..Options::default() };
         let topology = Topology::regular("1x1x2").unwrap();
@@ -372,7 +373,7 @@ mod tests {
                 turn + 1
             );
         }
-        // Events wait for those that follow, so a late one lets the others through.
+        // Events wait for later ones, so a late event releases the others.
         trace += "  x-9 [000] ..... 2.000000: sched_process_wait: comm=x pid=9 prio=120\n";
         for record in ftrace::Reader::new(trace.as_bytes()) {
             let Record::Event(event) = record.unwrap() else { continue };
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_task_ran_and_what_is_told_of_it_come_before_its_name() {
+    fn where_a_task_ran_and_given_masks_precede_its_name() {
         let tasks = |cpus: &str| hints_of_tasks(&format!("7 7 OTHER 0 0 {cpus} / watchdog/0\n"), 2);
         for (comm, told, ran_on, expected) in [
             ("watchdog/0", vec![], &[0][..], ("0", true)),
@@ -401,7 +402,7 @@ mod tests {
         }
     }
 
-    /// What is known of two tasks after these lines, by a list of tasks.
+    /// What is known about two tasks after these lines, given a list of tasks.
     fn born(kernel: &str, lines: &[&str], tasks: &str, pids: [i32; 2]) -> [String; 2] {
         let options = Options { policies: Policies::of_tasks(tasks), ..Options::default() };
         let topology = Topology::regular("1x1x2").unwrap();
@@ -428,7 +429,7 @@ mod tests {
     const TASKS: &str = "7 7 BATCH 5 0 0 / sh\n";
 
     #[test]
-    fn who_wakes_a_new_task_has_made_it() {
+    fn the_waker_of_a_new_task_has_forked_it() {
         let wakes = |prio: i32| {
             format!("  sh-7 [000] d..2. 1.002000: sched_wakeup_new: comm=sh pid=8 prio={prio} target_cpu=000")
         };
@@ -451,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_first_has_the_priority_that_it_shows_later_or_with_which_it_was_seen() {
+    fn a_task_that_runs_first_has_the_priority_that_it_shows_later_or_was_listed_with() {
         let waits = "  a-7 [000] d..2. 1.000000: sched_waking: comm=b pid=8 prio=120 target_cpu=000";
         let leaves = "  a-7 [000] d..2. 1.000400: sched_switch: prev_comm=a prev_pid=7 prev_prio=89 prev_state=S ==> \
                       next_comm=swapper/0 next_pid=0 next_prio=120";

@@ -1,9 +1,9 @@
-//! CPUs whose state is changing just now.
+//! CPUs whose state is just changing.
 //!
-//! A CPU is idle for others a moment before its switch is traced, and has a task queued a
-//! moment before the wake-up is. How long such a moment may be depends on the machine: on
-//! emulated CPUs that take turns it is a turn. It is learned from how long wake-ups by
-//! interrupt take, and what happens on a CPU within that time may have been seen already.
+//! Other CPUs see a CPU as idle a moment before its switch is traced, and see a queued task a moment before its wake-up
+//! is traced. The length of that moment depends on the machine; on emulated CPUs that take turns it is a turn. It is
+//! learned from how long wake-ups by interrupt take. Whatever happens on a CPU within that time may have been visible
+//! already.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl Default for Slack {
 }
 
 impl Slack {
-    /// A wake-up by interrupt on an idle CPU took so long.
+    /// A wake-up by interrupt of an idle CPU took `delay`.
     pub fn learn(&mut self, delay: Duration) {
         let delay = delay.0.min(1_000_000);
         self.delay = (15 * self.delay + delay) / 16;
@@ -41,17 +41,17 @@ impl Slack {
     }
 }
 
-/// A CPU that may be seen in another state than the shadow has it.
+/// A CPU that others may see in another state than the shadow's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changing {
-    /// Which.
+    /// The CPU.
     pub cpu: CpuId,
     /// Idle already, or no longer.
     pub idle: bool,
 }
 
-/// The CPUs whose next event is a change between idle and busy. The executing CPU knows
-/// itself.
+/// The CPUs whose next event is a change between idle and busy. The executing CPU, which knows its own state, is left
+/// out.
 pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'a Shown>) -> Vec<Changing> {
     let nr_cpus = shadow.sched.rqs.len();
     let mut seen = vec![false; nr_cpus];
@@ -59,7 +59,7 @@ pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'
     let mut unseen = nr_cpus - 1;
     let mut changing = Vec::new();
     for &Shown { cpu, idle, .. } in ahead {
-        // Most of what is shown is of CPUs that were seen already.
+        // Most shown events concern CPUs that were handled already.
         match seen.get_mut(cpu.index()) {
             Some(seen) if !*seen => *seen = true,
             _ => continue,
@@ -69,7 +69,7 @@ pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'
             if shadow.sched.idle_cpu(cpu) != idle {
                 changing.push(Changing { cpu, idle });
             }
-            // Cleared before what it stood for is queued (v6.1).
+            // The flag is cleared before the task it stands for is queued (v6.1).
             if !idle && shadow.sched.rqs[cpu].ttwu_pending && shadow.sched.rqs[cpu].curr == Curr::Idle {
                 changing.push(Changing { cpu, idle: true });
             }
@@ -81,23 +81,22 @@ pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'
     changing
 }
 
-/// The CPUs that changed between idle and busy since `from`, as others may still have seen
-/// them.
+/// The CPUs that changed between idle and busy since `from`; others may still have seen the old state.
 pub fn changed(shadow: &Shadow, from: Time) -> Vec<Changing> {
     let recent = shadow.cpus().filter(|&cpu| state_since(shadow, cpu) >= from);
     recent.map(|cpu| Changing { cpu, idle: !shadow.sched.idle_cpu(cpu) }).collect()
 }
 
-/// A CPU whose queue may be seen with one task more or less than the shadow has there.
+/// A CPU whose queue others may see with one task more or less than the shadow's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// Which.
+    /// The CPU.
     pub cpu: CpuId,
-    /// One more.
+    /// One more; otherwise one less.
     pub more: bool,
 }
 
-/// When somebody next comes to the queue of each CPU, and when somebody next leaves it.
+/// When a task next enters the queue of each CPU, and when one next leaves it.
 #[derive(Debug, Default)]
 pub struct Moves {
     /// Comes.
@@ -107,7 +106,7 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// Of what is ahead. What `this` CPU does comes after what it did.
+    /// Collects the moves in the events ahead. Those of `this` CPU are left out: they come after what it has just done.
     pub fn of<'a>(this: CpuId, ahead: impl Iterator<Item = &'a Event>) -> Moves {
         let mut moves = Moves::default();
         for event in ahead.filter(|event| event.cpu != this) {
@@ -131,7 +130,7 @@ impl Moves {
     }
 }
 
-/// CPUs to which somebody came since `from`, or who comes or leaves ahead: others may count one less or one more.
+/// CPUs where a task arrived since `from`, or arrives or leaves soon: others may count one task less or more.
 pub fn counted<'a>(
     shadow: &Shadow,
     this: CpuId,
@@ -151,7 +150,7 @@ pub fn counted<'a>(
     less.chain(comes.into_keys().map(|cpu| Counted { cpu, more: true })).collect()
 }
 
-/// Looks at the shadow as if one task more or less were queued on a CPU.
+/// Runs `look` on the shadow with one task more or less on a CPU.
 pub fn as_if_counted<T>(shadow: &mut Shadow, counted: Counted, look: impl FnOnce(&mut Shadow) -> T) -> T {
     let Counted { cpu, more } = counted;
     let before = counts(shadow, cpu);
@@ -161,20 +160,21 @@ pub fn as_if_counted<T>(shadow: &mut Shadow, counted: Counted, look: impl FnOnce
     result
 }
 
-/// How many are on a CPU: all, and of its fair tasks those in its queue, in all queues below, and without sleepers.
+/// Numbers of tasks on a CPU: all tasks; fair tasks in its root queue; fair tasks in all queues below; the same without
+/// sleepers.
 pub fn counts(shadow: &Shadow, cpu: CpuId) -> [u32; 4] {
     let cfs = shadow.sched.root_cfs(cpu);
     [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable]
 }
 
-/// Sets how many are on a CPU.
+/// Sets the numbers of tasks on a CPU.
 pub fn set_counts(shadow: &mut Shadow, cpu: CpuId, counts: [u32; 4]) {
     let root = shadow.sched.root_cfs_id(cpu).0 as usize;
     let cfs = &mut shadow.sched.cfs_rqs[root];
     [shadow.sched.rqs[cpu].nr_running, cfs.nr_queued, cfs.h_nr_queued, cfs.h_nr_runnable] = counts;
 }
 
-/// Since when a CPU is idle, or busy.
+/// Since when a CPU has been idle or busy.
 pub fn state_since(shadow: &Shadow, cpu: CpuId) -> Time {
     match (shadow.sched.rqs[cpu].curr, shadow.sched.idle_cpu(cpu)) {
         (Curr::Task(_), _) => shadow.clocks.roused(cpu),
@@ -191,7 +191,7 @@ pub fn changed_at(shadow: &Shadow, cpu: CpuId) -> Time {
     }
 }
 
-/// Looks at the shadow as if a CPU had changed already. One that is idle has let its sleepers go.
+/// Runs `look` on the shadow with a CPU already changed. A CPU that is idle has dequeued its sleepers.
 pub fn as_if<T>(shadow: &mut Shadow, changing: Changing, look: impl FnOnce(&mut Shadow) -> T) -> T {
     let cpu = changing.cpu;
     let counted = counts(shadow, cpu);
@@ -210,7 +210,7 @@ pub fn as_if<T>(shadow: &mut Shadow, changing: Changing, look: impl FnOnce(&mut 
     result
 }
 
-/// The begin of the time that is looked back from an instant.
+/// The start of the time that is looked back from an instant.
 pub fn from(now: Time, slack: Slack) -> Time {
     Time(now.0.saturating_sub(slack.time().0))
 }

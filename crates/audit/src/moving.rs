@@ -1,4 +1,4 @@
-//! Recorded moves between queues: which are balancing, and what our balancer says to them.
+//! Recorded moves between queues: which of them are balancing, and whether our balancer makes them.
 
 use schedlab_sched::{Curr, IdleType};
 use schedlab_topology::CpuId;
@@ -13,10 +13,10 @@ use crate::motion;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Decision, Hidden, Possible, Verdict};
 
-/// A stopper that was asked begins within this time.
+/// A stopper that was asked starts within this time.
 const STOPPER_PATIENCE: Duration = Duration::millis(10);
 
-/// Most moves of one pass (sched_nr_migrate), by which the look ahead for them ends.
+/// The most moves in one pass (sched_nr_migrate), which ends the look ahead for them.
 const MOVES_MAX: usize = 32;
 
 impl<S: Listener> Audit<S> {
@@ -28,7 +28,7 @@ impl<S: Listener> Audit<S> {
         if let Some(state) = leaves.filter(|_| moved.to == event.cpu)
             && let Some(prev) = self.shadow.find(event.pid)
         {
-            // Only a CPU whose last task has left its queue takes one from another on the way.
+            // Only a CPU whose last task has left its queue pulls a task on its way to idle.
             self.leave_early(prev, event.cpu, state, event.time);
         }
     }
@@ -53,7 +53,7 @@ impl<S: Listener> Audit<S> {
             }
             Occasion::Pass(by, idle) => {
                 if idle == IdleType::NewlyIdle && self.shadow.sched.rqs[by].curr == Curr::Idle {
-                    // It has looked whom to run, so sleepers that were put on its queue are gone.
+                    // It has picked its next task, so delayed sleepers on its queue are gone.
                     self.shadow.sched.choose_next(by);
                 }
                 let asked = Asked { by, idle, active: false };
@@ -67,7 +67,7 @@ impl<S: Listener> Audit<S> {
                         verdict = others.find(|other| other.answer != Answer::Differs).unwrap_or(verdict);
                     }
                     if verdict.answer == Answer::Differs && self.shadow.was_never_queued(moved.task) {
-                        // It waited there since before the recording, and so may others.
+                        // The task has waited there since before the recording, and so may others.
                         verdict.without(Hidden::Unmet);
                     }
                     verdict.nearest =
@@ -80,7 +80,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Moves between the same CPUs that follow at once: one pass decided them all.
+    /// Moves between the same CPUs that follow immediately: one pass decided them all.
     fn rest_of_pass(&self, event: &Event, moved: Moved) -> Vec<Moved> {
         let own = self.pairing.ahead(event.time + STOPPER_PATIENCE).filter(|next| next.cpu == event.cpu);
         own.map_while(|next| match next.kind {
@@ -95,8 +95,8 @@ impl<S: Listener> Audit<S> {
         .collect()
     }
 
-    /// A stopper is woken. If it moves a task, what asked for that is judged now: once it
-    /// runs, the task it interrupted no longer does.
+    /// A stopper is woken. If it moves a task, the decision to ask for it is judged now: once the stopper runs, the
+    /// interrupted task no longer does.
     pub(crate) fn stopper_asked(&mut self, event: &Event, comm: Comm, of: CpuId) {
         if !comm.as_bytes().starts_with(b"migration/") {
             return;
@@ -117,7 +117,7 @@ impl<S: Listener> Audit<S> {
         let Some(task) = self.shadow.find(pid).filter(|_| self.shadow.has_cpu(to)) else { return };
         let idle = match (event.flags.in_interrupt(), self.shadow.sched.rqs[to].curr) {
             (false, _) if to == event.cpu => IdleType::NewlyIdle,
-            // In task context and for another CPU: an affinity that was changed.
+            // A stopper asked in task context for another CPU: an affinity was changed.
             (false, _) => return,
             (true, Curr::Idle) => IdleType::Idle,
             (true, _) => IdleType::NotIdle,
@@ -149,9 +149,9 @@ impl<S: Listener> Audit<S> {
         verdict
     }
 
-    /// Whether the move follows if the task's process ran most in the cache where it goes, or in none more than in another.
-    /// The kernel looks at that when the first tick of an epoch comes to one of its threads, by what was charged until then;
-    /// what explains a move is kept until the next look.
+    /// Whether the move follows if the task's process ran most in the destination's cache, or in no cache more than in
+    /// others. The kernel evaluates this at the first tick of an epoch in one of the process's threads, from the
+    /// charges up to then; whatever explains a move is kept until the next evaluation.
     fn judge_move_to_home(&mut self, verdict: &mut Verdict, moved: Moved, asked: Asked, now: Time) {
         let process = self.shadow.sched.task(moved.task).process;
         let Some(before) = self.shadow.sched.preference(process) else { return };
@@ -165,8 +165,7 @@ impl<S: Listener> Audit<S> {
         self.shadow.sched.set_preference(process, &before);
     }
 
-    /// Whether the move follows if the task is a sleeper whose dequeue was delayed, which balancing may take as any
-    /// other.
+    /// Whether the move follows if the task is a delayed sleeper, which balancing may take like any other task.
     fn judge_move_of_sleeper(&mut self, verdict: &mut Verdict, moved: Moved, asked: Asked, now: Time) {
         let task = moved.task;
         if self.shadow.sched.task(task).on_rq || !self.shadow.may_be_queued(task) {
@@ -179,9 +178,9 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Whether the move follows if a CPU that is just changing its state was seen in the new one, or
-    /// one that just did in the old one, or with one task more or less: a pass begins some time before its moves. So it
-    /// may begin before a wake-up was on its way to the CPU, or before a hard interrupt queued somebody on its own.
+    /// Whether the move follows if a CPU was seen in the state before or after its latest change, or with one task more
+    /// or less: a pass begins some time before its moves. So it may begin before a wake-up was on its way to the CPU,
+    /// or before a hard interrupt queued a task on the pass's own CPU.
     fn judge_move_in_motion(
         &mut self,
         verdict: &mut Verdict,
@@ -221,8 +220,8 @@ pub(crate) fn ask_pass(shadow: &mut Shadow, moved: Moved, asked: Asked, now: Tim
     }
 }
 
-/// Looks at the shadow as if the last task of a CPU had left its queue already: a CPU that
-/// balances because it becomes idle has let go of it, and the trace tells only at the switch.
+/// Runs `look` on the shadow with the last task of a CPU already off its queue: a CPU that balances because it becomes
+/// idle has dequeued the task, and the trace shows that only at the switch.
 fn as_if_left<T>(shadow: &mut Shadow, cpu: CpuId, look: impl FnOnce(&mut Shadow) -> T) -> T {
     let before = motion::counts(shadow, cpu);
     motion::set_counts(shadow, cpu, [0; 4]);

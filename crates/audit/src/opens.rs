@@ -1,15 +1,16 @@
-//! The wake-ups that were begun and are not committed yet, by the CPU that began them.
+//! Wake-ups that have begun and are not committed yet, by the CPU that began them.
 
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 
 use crate::waking::Open;
 
-/// By CPU, the wake-up it began and did not commit yet. They are large, so each stays where it is.
+/// For each CPU, the wake-up that it began and has not committed yet. They are large, so each is boxed and stays where
+/// it is.
 pub(crate) struct Opens {
     by_cpu: PerCpu<Option<Box<Open>>>,
-    /// Which have one: every event looks for them.
+    /// The CPUs that have one; every event checks this mask.
     which: CpuMask,
-    /// Places of those that were committed, to be filled again.
+    /// Boxes of committed wake-ups, for reuse.
     #[allow(clippy::vec_box)]
     spare: Vec<Box<Open>>,
 }
@@ -19,7 +20,7 @@ impl Opens {
         Opens { by_cpu: PerCpu::new(nr_cpus, |_| None), which: CpuMask::new(nr_cpus), spare: Vec::new() }
     }
 
-    /// A place for one that begins.
+    /// Takes a box for a wake-up that begins.
     pub fn begin(&mut self, open: Open) -> Box<Open> {
         match self.spare.pop() {
             Some(mut place) => {
@@ -30,7 +31,7 @@ impl Opens {
         }
     }
 
-    /// One was committed.
+    /// Returns the box of a committed wake-up.
     pub fn give_back(&mut self, place: Box<Open>) {
         self.spare.push(place);
     }
@@ -49,7 +50,7 @@ impl Opens {
         self.by_cpu[cpu].take()
     }
 
-    /// The first CPU from one on whose wake-up is such.
+    /// The first CPU at or after `from` whose wake-up satisfies `is`.
     pub fn find(&self, from: usize, is: impl Fn(&Open) -> bool) -> Option<CpuId> {
         let mut from = from;
         loop {

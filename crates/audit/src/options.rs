@@ -1,4 +1,4 @@
-//! What an audit is told besides the trace.
+//! What an audit needs to know besides the trace.
 
 use crate::affinity::AffinityHint;
 use crate::facts::groups::Groups;
@@ -11,16 +11,16 @@ pub struct Options {
     pub affinity: Vec<AffinityHint>,
     /// Policies of tasks.
     pub policies: Policies,
-    /// In which groups tasks were.
+    /// Which groups tasks were in.
     pub groups: Groups,
-    /// Tasks were in groups, by cgroup or session, and which is not known. Then loads and
-    /// virtual times, which are shared out between groups first, say nothing.
+    /// Tasks were in cgroups or session groups, and it is not known in which. Loads and virtual times, which are
+    /// divided among groups first, then prove nothing.
     pub groups_hidden: bool,
     /// Keep every verdict in the report.
     pub keep_verdicts: bool,
-    /// Ask of every disagreement what would have led to the kernel's choice; else only of those that are told.
+    /// Look for the nearest fact of every disagreement; otherwise only of those whose story is printed.
     pub nearest: bool,
-    /// Disagreements that are told of each kind and rule.
+    /// How many disagreements of each kind and rule are printed as stories.
     pub stories: usize,
 }
 

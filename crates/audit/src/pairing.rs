@@ -1,14 +1,12 @@
-//! What became of each wake-up: a look ahead in the trace.
+//! Pairs each wake-up with its outcome by looking ahead in the trace.
 //!
-//! `sched_waking` says that a wake-up begins, `sched_migrate_task` and `sched_wakeup` say
-//! what was chosen, the latter on the target when the wake-up was queued by interrupt. A
-//! shadow that follows the trace must know the choice when it is made, since from then on
-//! the target counts as busy. So events wait here until the fate of each wake-up before
-//! them is known, or until they have waited too long.
+//! `sched_waking` shows that a wake-up begins; `sched_migrate_task` and `sched_wakeup` show what was chosen, the latter
+//! on the target CPU when the wake-up was queued by interrupt. The shadow must know the choice when it is made, because
+//! the target counts as busy from then on. So events wait here until the outcome of each earlier wake-up is known, or
+//! until they have waited too long.
 //!
-//! `perf sched record` leaves `sched_wakeup` out. In such a trace a wake-up ends where the
-//! task is next seen to run: it was queued on its previous CPU, or on the one to which the
-//! waker moved it right after `sched_waking`.
+//! `perf sched record` leaves `sched_wakeup` out. In such a trace a wake-up ends where the task is next seen to run: it
+//! was queued on its previous CPU, or on the one to which the waker moved it right after `sched_waking`.
 
 use std::collections::VecDeque;
 
@@ -16,78 +14,78 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Flags, Kind};
 use schedlab_units::{Duration, Pid, Time};
 
-/// Longest wait for the end of a wake-up; one without end was lost.
+/// Longest wait for the end of a wake-up; a wake-up without an end was lost.
 const PATIENCE: Duration = Duration::millis(200);
 
 /// Longest wait for the end of a turn in which a task may have changed its priority.
 const TURN: Duration = Duration::millis(20);
 
-/// Longest wait for a new task to leave a CPU, or to be moved.
+/// Longest wait for a new task to leave a CPU or to be moved.
 const CHILDHOOD: Duration = Duration::millis(1_000);
 
-/// Every event waits so long, so that what is about to happen can be looked at.
+/// Every event waits this long, so that its near future can be examined.
 const HORIZON: Duration = Duration::millis(1);
 
-/// Most events that wait, whatever the time they span.
+/// Maximum number of waiting events, whatever time they span.
 const EVENTS_MAX: usize = 1 << 17;
 
 /// How a wake-up ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// Where the task was queued.
+    /// The CPU where the task was queued.
     pub cpu: CpuId,
-    /// CPU that executed the end: the waker's, or `cpu` when it was queued by interrupt.
+    /// The CPU that completed it: the waker's, or `cpu` when it was queued by interrupt.
     pub by: CpuId,
-    /// When.
+    /// When it was queued.
     pub at: Time,
-    /// The task changed its CPU on the way.
+    /// The wake-up moved the task to another CPU.
     pub migrated: bool,
 }
 
 impl Fate {
-    /// Whether the task was queued on the CPU where it was, without a move.
+    /// Whether the task was queued on `cpu`, without a move.
     pub fn stays_on(self, cpu: CpuId) -> bool {
         self.cpu == cpu && !self.migrated
     }
 }
 
-/// An event whose wake-up, if it begins one, is known to its end.
+/// An event; if it begins a wake-up, the outcome is known.
 #[derive(Debug)]
 pub struct Known {
     /// The event.
     pub event: Event,
-    /// Of a `sched_waking`: how it ended; none if the trace does not say.
+    /// For a `sched_waking`: how it ended; `None` if the trace does not show it.
     pub fate: Option<Fate>,
-    /// Of a `sched_wakeup_new`: the priority with which the task first left a CPU, or next if it was
-    /// preempted as it was born. It sets its own as a rule when it begins to run, which no event tells. Of a
-    /// `sched_stat_runtime` of a task by itself: the priority with which it leaves the CPU, if it is another than that with
-    /// which it began.
+    /// For a `sched_wakeup_new`: the priority with which the task first left a CPU, or left it the next time if it was
+    /// preempted with the priority of its birth. A task usually sets its own priority when it begins to run, and no
+    /// event shows that. For a `sched_stat_runtime` that the task itself caused: the priority with which it leaves the
+    /// CPU, if that differs from the one with which it began.
     pub later_prio: Option<LaterPrio>,
-    /// Of a `sched_migrate_task`: it is part of a wake-up.
+    /// For a `sched_migrate_task`: it is part of a wake-up.
     pub of_wakeup: bool,
-    /// Its end was not met yet.
+    /// Its end has not been seen yet.
     open: bool,
-    /// Where a wake-up that it begins has moved its task.
+    /// Where the wake-up that it begins has moved the task.
     moved_to: Option<CpuId>,
 }
 
 /// The priority that a task gives itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaterPrio {
-    /// As traces print it.
+    /// The priority as traces print it.
     pub prio: i32,
-    /// The task was preempted before it came so far.
+    /// The task was preempted before it set the priority.
     pub in_second_turn: bool,
 }
 
-/// What an event shows of a CPU.
+/// What an event shows about a CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// When.
+    /// Time of the event.
     pub time: Time,
-    /// Which.
+    /// The CPU.
     pub cpu: CpuId,
-    /// Whether it is idle then, if the event tells.
+    /// Whether the CPU is idle then, if the event shows it.
     pub idle: Option<bool>,
 }
 
@@ -104,49 +102,49 @@ impl Shown {
     }
 }
 
-/// Events in waiting.
+/// Events that are waiting.
 #[derive(Debug, Default)]
 pub struct Pairing {
-    /// An event is large, so it stays where it was put until it was followed.
+    /// An event is large, so it stays in its box until it has been followed.
     waiting: VecDeque<Box<Known>>,
-    /// Places of events that were followed, to be filled again.
+    /// Boxes of events that were followed, for reuse.
     #[allow(clippy::vec_box)]
     spare: Vec<Box<Known>>,
-    /// Of each event in `waiting`: one look ahead takes many of them.
+    /// The same for each event in `waiting`: one look ahead reads many of them.
     shown: VecDeque<Shown>,
     /// Number of the first event in `waiting`.
     first: u64,
-    /// Until when that one waits at least.
+    /// That event waits at least until this time.
     due: Time,
     /// Time of the last event.
     newest: Time,
-    /// Wake-ups without end so far, with the number of their event.
+    /// Wake-ups without an end so far, with the number of their event.
     open: ByPid,
-    /// Tasks that were born and did not leave a CPU yet.
+    /// Tasks that were born and have not left a CPU yet.
     newborn: ByPid,
-    /// By CPU, who runs there.
+    /// For each CPU, the task that runs there.
     turns: Vec<Turn>,
-    /// The trace says how wake-ups end.
+    /// Whether the trace shows how wake-ups end.
     told: bool,
-    /// By CPU, the number of its last event.
+    /// For each CPU, the number of its last event.
     last: Vec<u64>,
-    /// Tasks that will have executed a program, and when, by the number of their event; some of those that have.
+    /// Upcoming execs, with event number, time and task; also some past ones.
     execs: VecDeque<(u64, Time, Pid)>,
 }
 
-/// Who runs on a CPU.
+/// The task that runs on a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
-    /// None if it was not seen to begin.
+    /// `None` if its start was not seen.
     pid: Option<Pid>,
-    /// Its priority when it began.
+    /// Its priority at the start.
     prio: i32,
-    /// The number of the event by which it was first charged, by no interrupt and no switch: it may have changed its
-    /// priority then.
+    /// The number of the event that first charged it outside interrupts and switches: it may have changed its priority
+    /// then.
     charged: Option<u64>,
 }
 
-/// Numbers of events by task, in the order of the tasks: they are few at a time.
+/// Event numbers by task, sorted by task; there are few at a time.
 #[derive(Debug, Default)]
 struct ByPid(Vec<(Pid, u64)>);
 
@@ -163,7 +161,7 @@ impl ByPid {
         self.place(pid).ok().map(|place| self.0[place].1)
     }
 
-    /// Gives the number that stood there.
+    /// Returns the previous number.
     fn insert(&mut self, pid: Pid, number: u64) -> Option<u64> {
         match self.place(pid) {
             Ok(place) => Some(std::mem::replace(&mut self.0[place].1, number)),
@@ -179,7 +177,7 @@ impl ByPid {
     }
 }
 
-/// Whether a task does something itself, and was not asked to make way by it.
+/// Whether a task caused the event itself, without having been asked to make way.
 pub fn by_itself(flags: Flags) -> bool {
     !flags.in_interrupt() && !flags.has(Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY)
 }
@@ -216,7 +214,7 @@ impl Pairing {
                 }
             }
             Kind::SchedMigrateTask { pid, prio, dest_cpu, .. } => {
-                // Who has the priority with which it was born may not have run yet.
+                // A task that has the priority of its birth may not have run yet.
                 let as_born = |born: &mut Known| matches!(born.event.kind, Kind::SchedWakeupNew { prio: own, .. } if own == prio);
                 if !self.birth(pid).is_some_and(as_born) {
                     self.grown(pid, prio, None);
@@ -274,13 +272,13 @@ impl Pairing {
         self.waiting.push_back(known);
     }
 
-    /// An event was followed.
+    /// An event was followed; its box can be reused.
     #[inline]
     pub fn give_back(&mut self, known: Box<Known>) {
         self.spare.push(known);
     }
 
-    /// A task is awake, so a wake-up of it that was begun has ended, as its waker meant.
+    /// A task is awake, so its open wake-up has ended as its waker intended.
     fn is_awake(&mut self, pid: Pid) {
         if let Some(waking) = self.open.remove(pid)
             && let Some(Known { event, moved_to, .. }) = self.at(waking)
@@ -292,8 +290,8 @@ impl Pairing {
         }
     }
 
-    /// A task shows the priority that it has some time after it was born. One that was preempted, once, by the name and
-    /// priority with which it was born may not have come to set its own.
+    /// An event shows the priority of a task some time after its birth. A task that was preempted once, with the name
+    /// and priority of its birth, may not have set its own yet.
     fn grown(&mut self, pid: Pid, prio: i32, preempted: Option<Comm>) {
         if let Some(waiting) = self.birth(pid) {
             let as_born = |name| matches!(waiting.event.kind, Kind::SchedWakeupNew { comm, prio: own, .. } if (comm, own) == (name, prio));
@@ -314,7 +312,7 @@ impl Pairing {
         &mut self.turns[cpu]
     }
 
-    /// A turn ends, with a priority that may not be the one with which it began, and another begins.
+    /// A turn ends, perhaps with another priority than it began with, and the next turn begins.
     fn turn(&mut self, cpu: CpuId, pid: Pid, prio: i32, next: Turn) {
         let ends = std::mem::replace(self.turn_on(cpu), next);
         let Some(charged) = ends.charged else { return };
@@ -327,7 +325,7 @@ impl Pairing {
         }
     }
 
-    /// The birth of a task that has not shown yet with which priority it grew up.
+    /// The birth event of a task whose later priority has not been seen yet.
     fn birth(&mut self, pid: Pid) -> Option<&mut Known> {
         let born = if self.newborn.is_empty() { None } else { self.newborn.get(pid) };
         self.at(born?)
@@ -345,7 +343,7 @@ impl Pairing {
         }
     }
 
-    /// The next event, if it need not wait; at the `end` of the trace none does.
+    /// The next event, if it need not wait; at the `end` of the trace none has to.
     #[inline]
     pub fn pop(&mut self, end: bool) -> Option<Box<Known>> {
         let must_go = end || self.waiting.len() >= EVENTS_MAX;
@@ -372,13 +370,13 @@ impl Pairing {
         self.waiting.pop_front()
     }
 
-    /// Tasks that will have executed a program by then.
+    /// Tasks that will have executed a program by `until`.
     pub fn execs(&self, until: Time) -> impl Iterator<Item = Pid> {
         let ahead = self.execs.iter().skip_while(|&&(number, ..)| number < self.first);
         ahead.take_while(move |&&(_, time, _)| time <= until).map(|&(.., pid)| pid)
     }
 
-    /// What events until then show of CPUs, as far as they are here.
+    /// What the waiting events up to `until` show about CPUs.
     pub fn shown(&self, until: Time) -> impl Iterator<Item = &Shown> {
         let (first, second) = self.shown.as_slices();
         let [first, second] =
@@ -386,7 +384,7 @@ impl Pairing {
         first.iter().chain(second)
     }
 
-    /// The priority of a task by the next event here that shows it.
+    /// The priority of a task according to the next waiting event that shows it.
     pub fn prio_ahead(&self, task: Pid) -> Option<i32> {
         self.waiting.iter().find_map(|waiting| match waiting.event.kind {
             Kind::SchedSwitch { prev_pid, prev_prio, .. } if prev_pid == task => Some(prev_prio),
@@ -403,7 +401,7 @@ impl Pairing {
         })
     }
 
-    /// What will happen until then, as far as it is here.
+    /// The waiting events up to `until`.
     pub fn ahead(&self, until: Time) -> impl Iterator<Item = &Event> {
         self.waiting.iter().map(|waiting| &waiting.event).take_while(move |event| event.time <= until)
     }
@@ -414,7 +412,7 @@ mod tests {
     use super::*;
     use schedlab_trace::read::{Record, ftrace};
 
-    /// The events of a text, each when it is known.
+    /// The events of a text, each when its outcome is known.
     fn followed(text: &str) -> Vec<Known> {
         let mut pairing = Pairing::default();
         let mut followed = Vec::new();
@@ -500,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_ends_with_another_priority_tells_it_where_that_may_have_been_set() {
+    fn a_turn_that_ends_with_another_priority_shows_it_where_it_may_have_been_set() {
         let begins = "x-0 [001] d..2. 1.000001: sched_switch: prev_comm=x prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=8 next_prio=120\n";
         let charged = |flags: &str| {
             format!("a-8 [001] {flags} 1.000002: sched_stat_runtime: comm=a pid=8 runtime=5 [ns]\n")

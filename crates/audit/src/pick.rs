@@ -1,10 +1,9 @@
-//! Who runs next, under all that the trace leaves open.
+//! Which task runs next, given everything that the trace leaves open.
 //!
-//! Virtual times are sums of many small spans, each known from the times of events, which
-//! are not quite the times at which the kernel charged a task. So each task's virtual time
-//! here has an error, and whoever could come first within the errors is possible. A pick
-//! also tells: the one that was chosen came first, so its virtual time is moved to where
-//! that is so.
+//! Virtual times are sums of many small time spans, each derived from event times, which are not exactly the times at
+//! which the kernel charged a task. So each task's virtual time has an error here, and any task that could come first
+//! within the errors is a possible pick. A pick also shows something: the chosen task came first, so its virtual time
+//! is moved to where that holds.
 
 use schedlab_sched::{CfsRqId, Class, Curr, FairPolicy, Kernel, Pick, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
@@ -13,17 +12,17 @@ use schedlab_units::{Pid, TaskId, Time};
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Hidden, Numbers, Possible};
 
-/// One of those who wait in a queue, or its current entity if that can go on.
+/// An entity that waits in a queue, or the queue's current entity if that may go on.
 #[derive(Clone, Copy)]
 pub struct Waiting {
     se: SeId,
     vruntime: u64,
     deadline: u64,
-    /// How far both may be off.
+    /// How far its virtual time and deadline may be off.
     error: i64,
 }
 
-/// What a CPU may switch to. Sleepers that are still queued and come first leave the queue.
+/// What a CPU may switch to. Delayed sleepers that come first leave the queue.
 pub fn of_switch(shadow: &mut Shadow, cpu: CpuId, chosen: Curr, now: Time) -> Vec<Possible> {
     shadow.sched.update_rq_clock(cpu, now);
     let pick = shadow.sched.choose_next(cpu);
@@ -77,7 +76,7 @@ fn possible(shadow: &Shadow, pick: &Pick) -> Possible {
     }
 }
 
-/// All that can be picked in a queue, with their errors.
+/// Everything that can be picked in a queue, with errors.
 fn waiting(shadow: &Shadow, cfs: CfsRqId, error: impl Fn(SeId) -> u64) -> impl Iterator<Item = Waiting> {
     let queue = shadow.sched.cfs(cfs);
     let curr = queue.curr.filter(|&curr| shadow.sched.se(curr).on_rq);
@@ -89,8 +88,8 @@ fn waiting(shadow: &Shadow, cfs: CfsRqId, error: impl Fn(SeId) -> u64) -> impl I
     })
 }
 
-/// Gives the tasks in a queue and below that may come first within the errors. Those of the queues above
-/// are in the list.
+/// Calls `give` with the tasks in a queue and below that may come first within the errors. `list` contains the entities
+/// of the queues above.
 fn may_come_first(shadow: &Shadow, cfs: CfsRqId, list: &mut Vec<Waiting>, give: &mut dyn FnMut(TaskId)) {
     let above = list.len();
     list.extend(waiting(shadow, cfs, |se| shadow.trusted_error(se)));
@@ -108,14 +107,14 @@ fn may_come_first(shadow: &Shadow, cfs: CfsRqId, list: &mut Vec<Waiting>, give: 
     list.truncate(above);
 }
 
-/// Who may come first in a queue.
+/// Which entities may come first in a queue.
 enum First {
-    /// Anyone.
+    /// Any of them.
     Any,
-    /// Whose virtual time may be as early as `latest`, after the queue's zero point, or a buddy for whom `near`
-    /// is enough.
+    /// Those whose virtual time may be as early as `latest`, relative to the queue's zero point, and buddies whose
+    /// virtual time may be as early as `near`.
     Earliest { zero: u64, latest: i64, near: i64, buddies: [Option<SeId>; 2] },
-    /// Who may be eligible, not later than `average`, and have as early a deadline as this one.
+    /// Those that may be eligible (not later than `average`) and whose deadline may be as early as `latest`.
     Eligible { zero: u64, average: i64, latest: i64 },
 }
 
@@ -134,7 +133,7 @@ impl First {
             let near = if buddies == [None; 2] { latest } else { latest + allowance(shadow, left) };
             return First::Earliest { zero, latest, near, buddies };
         }
-        // The average moves by the mean of the errors, those of sleepers still queued among them.
+        // The average moves by the mean of the errors, including those of delayed sleepers.
         let average = shadow.sched.avg_sums(cfs).offset();
         let spread = shadow.average_of(cfs, |se| shadow.trusted_error(se)) as i64;
         let must = |w: &&Waiting| after(zero, w.vruntime) + w.error <= average - spread;
@@ -156,17 +155,17 @@ impl First {
     }
 }
 
-/// How far behind an entity a buddy may be and is still picked.
+/// How far a buddy may be behind an entity and still be picked.
 fn allowance(shadow: &Shadow, left: SeId) -> i64 {
     calc_delta_fair(shadow.sched.scaled.wakeup_granularity, &shadow.sched.se(left).load) as i64
 }
 
-/// How long after a queue's zero point a virtual time is.
+/// How far a virtual time is after a queue's zero point.
 fn after(zero: u64, time: u64) -> i64 {
     time.wrapping_sub(zero) as i64
 }
 
-/// The one that was chosen came first, in its queue and with its groups in those above.
+/// The chosen task came first, in its queue and with its groups in the queues above.
 pub fn learn(shadow: &mut Shadow, chosen: TaskId, answer: Answer) {
     if !shadow.sched.task(chosen).policy.is_fair() {
         return;
@@ -178,10 +177,9 @@ pub fn learn(shadow: &mut Shadow, chosen: TaskId, answer: Answer) {
     }
 }
 
-/// The one that was chosen is moved back, and those who seemed to come first are moved on,
-/// to where it came first. Each takes the part that its error has in both; where
-/// neither has one, it was the average that is off, or nothing known explains it. If that was
-/// beyond all errors, each may be as far off from then on.
+/// The chosen entity is moved back, and those that seemed to come first are moved forward, until the chosen one comes
+/// first. Each moves in proportion to its error. Where neither has an error, the average was off, or nothing known
+/// explains the pick. If the difference was beyond all errors, each is allowed to be that far off from then on.
 fn learn_in_queue(shadow: &mut Shadow, chosen: SeId, answer: Answer) {
     let (explained, contradicted) = (answer == Answer::AgreesInSet, answer == Answer::Differs);
     let entity = shadow.sched.se(chosen).clone();

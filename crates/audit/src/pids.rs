@@ -1,19 +1,19 @@
-//! Tasks by number.
+//! Tasks by pid.
 //!
-//! Every event asks for two or three of them, so a table is worth its place: Linux numbers
-//! tasks below four million. What is beyond, in a damaged recording, is kept apart.
+//! Every event looks up two or three tasks, so a flat table is worth its memory: Linux pids are below four million.
+//! Larger numbers, in a damaged recording, are kept separately.
 
 use std::collections::BTreeMap;
 
 use schedlab_units::{Pid, TaskId};
 
-/// PID_MAX_LIMIT: numbers of tasks are smaller.
+/// PID_MAX_LIMIT: pids are smaller.
 const PID_MAX: usize = 1 << 22;
 
-/// A map from numbers to tasks.
+/// A map from pids to tasks.
 #[derive(Debug, Default)]
 pub struct Pids {
-    /// By number: the task's place and one, 0 for none.
+    /// By pid: the task's index plus one, 0 for none.
     table: Vec<u32>,
     beyond: BTreeMap<Pid, TaskId>,
 }
@@ -23,13 +23,13 @@ impl Pids {
         usize::try_from(pid.0).ok().filter(|&place| place < PID_MAX)
     }
 
-    /// The task of a number.
+    /// The task with a pid.
     pub fn get(&self, pid: Pid) -> Option<TaskId> {
         let Some(place) = Pids::place(pid) else { return self.beyond.get(&pid).copied() };
         self.table.get(place).and_then(|&task| task.checked_sub(1)).map(TaskId)
     }
 
-    /// A number is that of this task from now on.
+    /// Assigns a pid to this task from now on.
     pub fn insert(&mut self, pid: Pid, task: TaskId) {
         let Some(place) = Pids::place(pid) else {
             self.beyond.insert(pid, task);
@@ -41,7 +41,7 @@ impl Pids {
         self.table[place] = task.0 + 1;
     }
 
-    /// A task is gone; its number may be another's by now.
+    /// A task is gone; its pid may belong to another task by now.
     pub fn forget(&mut self, pid: Pid, task: TaskId) {
         if self.get(pid) != Some(task) {
             return;

@@ -1,8 +1,8 @@
-//! Where a wake-up may lead, under all that the trace leaves open.
+//! Where a wake-up may lead, given everything that the trace leaves open.
 //!
-//! The deciders are asked once for each reading of the hidden facts that can matter at
-//! this wake-up: the waker's sync flag where there may be one, loads that are close, the scan limit, a recently
-//! used CPU from before the recording. The likeliest reading comes first.
+//! The deciders are asked once for each combination of hidden facts that can matter at this wake-up: the waker's sync
+//! flag if it may be set, loads that are close, the scan limit, a recently used CPU from before the recording. The
+//! likeliest combination comes first.
 
 use schedlab_sched::wakeup::{self, Affine, EffectiveLoads};
 use schedlab_sched::{Class, Feature, Placement, Reason, SchedDomain, SdFlags, SdId, View, WakePath, Wakeup};
@@ -15,7 +15,7 @@ use crate::search::{Reading, Search, Target};
 use crate::shadow::Shadow;
 use crate::verdict::{Hidden, Numbers};
 
-/// All that a wake-up may lead to, in the shadow's state of now.
+/// Everything that a wake-up may lead to in the shadow's current state.
 pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibilities {
     let mut found = shadow.spare.possibilities();
     let reason = match shadow.sched.wake_path(wakeup) {
@@ -26,7 +26,8 @@ pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibiliti
         WakePath::Select => {
             selections(shadow, wakeup, true, now, &mut found);
             if found.telling.is_some() && shadow.trusts && found.list.len() > 1 {
-                // That was asked without trust, as guesses are ruled out by it for good; what is possible is asked again.
+                // That run ignored untrusted guesses, because it may rule guesses out for good; now ask again for
+                // everything that is possible.
                 let mut trusted = shadow.spare.possibilities();
                 selections(shadow, wakeup, false, now, &mut trusted);
                 std::mem::swap(&mut found.list, &mut trusted.list);
@@ -41,7 +42,7 @@ pub fn of_wakeup(shadow: &mut Shadow, wakeup: &Wakeup, now: Time) -> Possibiliti
     found
 }
 
-/// A CPU is chosen for a real-time task: the nearest that runs something lower, each in turn.
+/// Candidates for a real-time task: the nearest CPU that runs something of lower priority, each in turn.
 fn of_rt(shadow: &Shadow, wakeup: &Wakeup, found: &mut Possibilities) {
     let (sched, this) = (&shadow.sched, wakeup.this_cpu);
     found.add(sched.select_task_rq_rt(wakeup.task, this), None, Numbers::default());
@@ -53,7 +54,8 @@ fn of_rt(shadow: &Shadow, wakeup: &Wakeup, found: &mut Possibilities) {
     }
 }
 
-/// A CPU is chosen for a deadline task: its own, or if a deadline task runs there that may be earlier, another.
+/// Candidates for a deadline task: its own CPU, or another one if the deadline task running there may have an earlier
+/// deadline.
 fn of_dl(shadow: &Shadow, wakeup: &Wakeup, found: &mut Possibilities) {
     let (sched, this) = (&shadow.sched, wakeup.this_cpu);
     let prev = sched.task(wakeup.task).wake_cpu;
@@ -67,7 +69,7 @@ fn of_dl(shadow: &Shadow, wakeup: &Wakeup, found: &mut Possibilities) {
     }
 }
 
-/// A CPU is chosen: the readings; if `tells`, those too that tell guesses of the flips apart.
+/// Evaluates the candidate assumptions; with `tells`, also those that distinguish guesses of the flips.
 fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, found: &mut Possibilities) {
     let task = shadow.sched.task(wakeup.task);
     let (prev, this) = (task.wake_cpu, wakeup.this_cpu);
@@ -106,8 +108,8 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
     shadow.trusts &= found.telling.is_none();
     let flag = shadow.sync_flag(wakeup).filter(|_| asks_sync);
     let mut by_flag = [[false; 2]; 2];
-    // Whether the wake-up leads around the previous CPU or the waker's, if it does not spread and if it
-    // does, and which of the two were searched for what is possible, or at all.
+    // Whether the wake-up leads to a search around the previous CPU or the waker's, without and with spreading; and
+    // which of the two were searched for the possible choices, or at all.
     let (mut leads, mut counted, mut searched) = ([[false; 2]; 2], [false; 2], [false; 2]);
     for sync in [false, true] {
         if sync && !asks_sync {
@@ -115,7 +117,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
         }
         for spreads in [wide, !wide] {
             let counts = spreads == wide || open;
-            // A wake-up that spreads does not heed the flag.
+            // A wake-up that spreads ignores the flag.
             if !counts && found.telling.is_none() || sync && spreads || !spreads && flag == Some(!sync) {
                 continue;
             }
@@ -150,26 +152,24 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
     if let Some(telling) = &mut found.telling {
         telling.leads = leads;
     }
-    // Where it may also spread, the flag is not told from that.
+    // Where the wake-up may also spread, the flag's effect cannot be separated from that.
     found.by_flag = Some(by_flag).filter(|_| asks_sync && flag.is_none() && !wide && !asks_other);
 }
 
-/// Does what the affine step over a domain leaves behind: loads that it weighs keep their factor for a jiffy.
+/// Applies the side effect of the affine step over a domain: loads that it weighs keep their factor for a jiffy.
 pub fn weigh(shadow: &Shadow, wakeup: &Wakeup, over: SdId, now: Time) {
     let (sched, prev) = (&shadow.sched, shadow.sched.task(wakeup.task).wake_cpu);
     wakeup::wake_affine(&View::new(sched, now, None), wakeup, sched.domains.sd(over), prev, wakeup.sync);
 }
 
-/// Whether the wake-up may carry the sync flag, and it is heeded: that of a waker that exits
-/// is not.
+/// Whether the wake-up may carry a sync flag that counts; the flag of a waker that exits does not.
 pub fn may_be_sync(shadow: &Shadow, wakeup: &Wakeup) -> bool {
     let exits = shadow.sched.kernel.has(Feature::SyncWakerExiting)
         && wakeup.waker.is_some_and(|waker| shadow.sched.task(waker).exiting);
     !exits && !shadow.known(wakeup.task).plainly_woken
 }
 
-/// What the guesses of the flips say, where both sides descend from a task whose flips are
-/// guessed.
+/// What the guesses of the flips say, if both tasks descend from a task whose flips are guessed.
 fn spread(shadow: &Shadow, wakeup: &Wakeup, now: Time) -> Option<Spread> {
     let waker = shadow.known(wakeup.waker?).flips.as_ref()?;
     let wakee = shadow.known(wakeup.task).flips.as_ref()?;
@@ -178,8 +178,8 @@ fn spread(shadow: &Shadow, wakeup: &Wakeup, now: Time) -> Option<Spread> {
     Some(shadow.guesses.spread(waker, wakeup.task, wakee, factor, jiffies))
 }
 
-/// Whether flips from before the recording may make the difference: those of one side are
-/// not known, and the other side changes its partners often enough.
+/// Whether flips from before the recording may matter: those of one side are unknown, and the other side changes its
+/// wakees often enough.
 fn flips_hidden(shadow: &Shadow, wakeup: &Wakeup) -> bool {
     let factor = shadow.sched.domains.per_cpu[wakeup.this_cpu].llc_size;
     let guessed = |task| {
@@ -192,7 +192,7 @@ fn flips_hidden(shadow: &Shadow, wakeup: &Wakeup) -> bool {
     }
 }
 
-/// Around whom is looked where the wake-up spreads.
+/// Where the search starts if the wake-up spreads.
 fn spreading(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId) -> Target {
     let flips = |task| {
         let known = shadow.known(task).flips.as_ref().map(|flips| shadow.guesses.likeliest(flips).flips);
@@ -203,8 +203,8 @@ fn spreading(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId) -> Target {
     Target { cpu: prev, affine: Reason::WakeWide, hidden: None, numbers }
 }
 
-/// The domain over which the affine step weighs the waker's CPU against the previous one; it alone
-/// heeds the sync flag.
+/// The domain over which the affine step compares the waker's CPU with the previous one; only this step considers the
+/// sync flag.
 fn affine_domain(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId) -> Option<SdId> {
     let this = wakeup.this_cpu;
     if this == prev || !shadow.sched.task(wakeup.task).allowed.contains(this) {
@@ -214,7 +214,7 @@ fn affine_domain(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId) -> Option<SdId> 
     shadow.sched.domains.walk(this).find(|(_, sd)| spans(sd)).map(|(id, _)| id)
 }
 
-/// The answers of the affine step over a domain, one or two.
+/// The possible answers of the affine step over a domain, one or two.
 fn affine(
     shadow: &Shadow,
     wakeup: &Wakeup,
@@ -232,13 +232,13 @@ fn affine(
     let Some(EffectiveLoads::Compared { this: this_load, prev: prev_load }) = loads else {
         return (plain(reason, cpu), None);
     };
-    // Back in the unit of a load average.
+    // Convert back to the unit of a load average.
     let bias = 100 + (i64::from(sd.imbalance_pct) - 100) / 2;
     let this_load = this_load / (100 * sched.capacity_of(prev) as i64);
     let prev_load = prev_load / (bias * sched.capacity_of(this) as i64);
     let numbers = Numbers::from_iter([("load of waker's CPU", this_load), ("of previous", prev_load)]);
     let target = Target { numbers, ..plain(reason, cpu) };
-    // The wakee is added to one side and taken off the other.
+    // The wakee is added to one side and subtracted from the other.
     let wakee = 2 * shadow.sleeper_load_error(wakeup.task, now);
     let open = shadow.load_errors * (shadow.load_error(this) + shadow.load_error(prev) + wakee);
     let close = (this_load - prev_load * bias / 100).unsigned_abs() <= open;

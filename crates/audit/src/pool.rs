@@ -1,8 +1,8 @@
 //! Workers of unbound workqueues, which are sent back to the CPUs of their pool.
 //!
-//! A pool has the CPUs of a cache, unless the administrator says otherwise, but its workers may go elsewhere.
-//! Since v6.6 one that is found elsewhere when there is work is woken as if it had slept on a CPU of its pool,
-//! each CPU in turn, and no event shows which.
+//! A pool has the CPUs of a cache unless the administrator changes that, but its workers may run elsewhere. Since v6.6,
+//! when there is work for a worker that is elsewhere, it is woken as if it had slept on a CPU of its pool. Each CPU
+//! takes its turn, and no event shows which.
 //!
 //! Kernel: kick_pool(), kernel/workqueue.c, v6.12.
 
@@ -25,7 +25,7 @@ impl Shadow {
 }
 
 impl<S: Listener> Audit<S> {
-    /// Whether what happened follows if a worker was sent back to another cache.
+    /// Whether the choice follows if a worker was sent back to another cache.
     pub(crate) fn judge_sent_back(&mut self, open: &mut Open, now: Time) {
         let task = open.wakeup.task;
         if !self.shadow.may_be_sent_back(task) {

@@ -1,10 +1,10 @@
 //! Whether the running task has to make way for one that arrives.
 //!
-//! The kernel answers a wake-up by setting a bit of the running task, or not. Events show the
-//! bit of the CPU that they happen on, so where a wake-up ends on the target itself the answer
-//! stands in its own event. Otherwise it is in the next event of the target: a bit in its
-//! flags, or a switch away from a task that could go on. A task that goes to sleep first does
-//! not show it. A switch for which no wake-up asked is a matter of [turns](crate::slices).
+//! The kernel answers a wake-up by setting, or not setting, the need-resched bit of the running task. Events show the
+//! bit of the CPU that they happen on, so where a wake-up ends on the target itself, its own event contains the answer.
+//! Otherwise the target's next event contains it: a bit in its flags, or a switch away from a task that is still
+//! runnable. A task that goes to sleep first does not show it. A switch that no wake-up asked for is judged in
+//! [turns](crate::slices).
 
 use std::mem::take;
 
@@ -26,60 +26,61 @@ use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 #[derive(Debug, Default)]
 pub struct Asked {
     verdicts: Vec<Question>,
-    /// Somebody asked the running task to make way, and it is known that it was told to.
+    /// A task has asked the running one to make way, and it is known that the request was made.
     told: bool,
-    /// An event has shown that the running task is to make way, so what is asked from now on does not show.
+    /// An event has shown that the running task is to make way, so later requests are not visible.
     pending: bool,
-    /// Its task was woken while it ran: it meant to sleep, and calls the scheduler of itself.
+    /// Its task was woken while it ran: it meant to sleep and calls the scheduler by itself.
     meant_to_sleep: bool,
-    /// Somebody was moved there, or from there, who may have asked.
+    /// A task that was moved to or from this CPU may have asked.
     moved_there: bool,
 }
 
 impl Asked {
-    /// Its task leaves the CPU: whether it is known that it was told to, and whether it may do so for a reason that
-    /// is not asked after.
+    /// Its task leaves the CPU. Returns whether it is known to have been asked, and whether it may leave for a reason
+    /// that is not judged here.
     pub fn left(&mut self) -> (bool, bool) {
         let otherwise = take(&mut self.meant_to_sleep) | take(&mut self.moved_there);
         (take(&mut self.told), otherwise)
     }
 }
 
-/// Whether somebody who arrived has the running task make way.
+/// Whether a task that arrived makes the running task give way.
 #[derive(Debug)]
 struct Question {
     verdict: Verdict,
-    /// Who arrived.
+    /// The task that arrived.
     task: TaskId,
-    /// What our answer was, if it was by virtual times.
+    /// Our answer, if virtual times decided it.
     by_time: Option<bool>,
-    /// If our answer was that the turn of the running task was over: by how much at least, and its error, ns.
+    /// If our answer was that the turn of the running task was over: the least time by which it was over, and the error
+    /// of that time, ns.
     over: Option<(u64, u64)>,
 }
 
-/// Who ran on a CPU before a task was queued there, if it may be asked to make way.
+/// The task that ran on a CPU before another was queued there, if it may be asked to make way.
 #[derive(Clone, Copy, Debug)]
 pub struct Before {
     pub curr: TaskId,
     pub at: CpuId,
-    /// How long it has run.
+    /// How long it had run.
     ran: u64,
-    /// How far the end of its turn is at least.
+    /// Lower bound on the time left in its turn.
     left: i64,
 }
 
-/// A task that was moved to where another runs.
+/// A task that was moved to a busy CPU.
 pub struct Arrived {
-    /// Who ran there.
+    /// The task that ran there.
     pub before: Before,
-    /// Who came.
+    /// The task that arrived.
     pub task: TaskId,
-    /// What we decide.
+    /// Our decision.
     pub decided: PreemptDecision,
 }
 
-/// The running task of a CPU where another is about to be queued. None where there is nothing
-/// to decide: the CPU is idle, its task makes way already, or is of a class of its own.
+/// The running task of a CPU where another is about to be queued. `None` where there is nothing to decide: the CPU is
+/// idle, its task already makes way, or it is of a class of its own.
 pub fn before(shadow: &Shadow, at: CpuId, task: TaskId) -> Option<Before> {
     let Curr::Task(curr) = shadow.sched.rqs[at].curr else { return None };
     let fair = |task| shadow.sched.task(task).policy.is_fair();
@@ -92,7 +93,8 @@ pub fn before(shadow: &Shadow, at: CpuId, task: TaskId) -> Option<Before> {
 }
 
 impl Before {
-    /// How far from its end its turn may have been that was over when it was charged for another's arrival.
+    /// Upper bound on the time that was left in a turn before the charge, made for another task's arrival, that ended
+    /// it.
     fn left_at_most(&self, shadow: &Shadow) -> i64 {
         let entry = shadow.sched.task(self.curr);
         let ran = entry.se.sum_exec_runtime - self.ran;
@@ -105,13 +107,13 @@ impl Before {
     }
 }
 
-/// Whether the flags of an event say that the running task is to make way at once.
+/// Whether the flags of an event show that the running task is to make way at once.
 pub fn bit_full(flags: Flags) -> Option<bool> {
     flags.is_known().then(|| flags.has(Flags::NEED_RESCHED))
 }
 
-/// Whether the flags of an event, if it has any, say that the running task was asked by one who arrived to make way.
-/// Where those ask lazily, a full request alone is another's, and hides what they asked.
+/// Whether the flags of an event, if it has any, show that an arriving task asked the running one to make way. Where
+/// arriving tasks ask lazily, a full request alone comes from elsewhere and hides theirs.
 fn bit(shadow: &Shadow, flags: Flags) -> Option<Option<bool>> {
     let full = flags.has(Flags::NEED_RESCHED) || flags.has(Flags::PREEMPT_RESCHED);
     let lazy = flags.has(Flags::NEED_RESCHED_LAZY);
@@ -130,7 +132,7 @@ impl<S: Listener> Audit<S> {
     ) {
         let Some(before) = before else { return };
         let Some(decided) = decided else {
-            // How it was woken was not seen, so neither is what was asked.
+            // The event that woke it was not seen, so neither was a request.
             self.asked[before.at].told = true;
             return;
         };
@@ -142,7 +144,7 @@ impl<S: Listener> Audit<S> {
         verdict.hidden = Some(Hidden::Request);
         let mut over = None;
         verdict.ours = if !decided.preempt && self.shadow.is_asked(before.at) {
-            // Its slice, or that of its group, was found to be over when it was charged.
+            // The charge found the slice of the task, or that of its group, to be over.
             let mut found = slice(&mut self.shadow, true, Reason::SliceEnd);
             let left = before.left_at_most(&self.shadow);
             if left > 0 {
@@ -157,7 +159,7 @@ impl<S: Listener> Audit<S> {
         };
         let by_time = is_by_time(decided.reason).then_some(decided.preempt);
         let question = Question { verdict, task, by_time, over };
-        // A new task's event is written before it is asked.
+        // A new task's event is written before the request.
         let shown = event.cpu == before.at && !matches!(event.kind, Kind::SchedWakeupNew { .. });
         match bit(&self.shadow, event.flags).filter(|_| shown) {
             Some(Some(asked)) => self.answered(question, asked, false, true, event.time),
@@ -166,7 +168,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Tasks were moved to where another runs, which may have been asked to make way.
+    /// Tasks were moved to busy CPUs, whose tasks may have been asked to make way.
     pub(crate) fn moved_there(&mut self, arrived: Vec<Arrived>) {
         for Arrived { before, task, decided } in arrived {
             let found = possible(&mut self.shadow, before, task, &decided);
@@ -176,18 +178,18 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Who runs on a CPU was asked to make way for one that has been pushed elsewhere meanwhile.
+    /// The running task was asked to make way for one that has been pushed elsewhere since.
     pub(crate) fn asked_in_vain(&mut self, at: CpuId) {
         self.shadow.sched.rqs[at].need_resched.full = true;
         self.asked[at].moved_there = true;
     }
 
-    /// A task is woken; if it runs, it was about to sleep.
+    /// A task is woken; if it is running, it was about to sleep.
     pub(crate) fn woken_running(&mut self, task: TaskId, at: CpuId) {
         self.asked[at].meant_to_sleep |= self.shadow.sched.rqs[at].curr == Curr::Task(task);
     }
 
-    /// Whoever preempts is a buddy.
+    /// A task that preempts becomes a buddy.
     fn apply_answer(&mut self, at: CpuId, task: TaskId, ours: bool, asked: bool) {
         let sched = &mut self.shadow.sched;
         if ours != asked && sched.kernel.rules.policy == FairPolicy::Cfs {
@@ -205,7 +207,8 @@ impl<S: Listener> Audit<S> {
         found
     }
 
-    /// The kernel's answer is known. `else_asked`: somebody else may have asked as well. `alone`: nobody else arrived.
+    /// The kernel's answer is known. `else_asked`: something else may have asked as well. `alone`: no other task
+    /// arrived.
     fn answered(&mut self, question: Question, asked: bool, else_asked: bool, alone: bool, now: Time) {
         let Question { mut verdict, task, by_time, over } = question;
         let at = verdict.cpu;
@@ -239,7 +242,7 @@ impl<S: Listener> Audit<S> {
         self.give(verdict);
     }
 
-    /// Whether who arrived is queued on another CPU by now.
+    /// Whether the task that arrived has been queued on another CPU since.
     fn has_left(&self, question: &Question) -> bool {
         let task = self.shadow.sched.task(question.task);
         task.on_rq && task.cpu != question.verdict.cpu
@@ -255,7 +258,7 @@ impl<S: Listener> Audit<S> {
     pub(crate) fn shown(&mut self, event: &Event) {
         let cpu = event.cpu;
         let answer = match event.kind {
-            // Who meant to sleep, or yields, calls the scheduler whether asked or not.
+            // A task that meant to sleep or that yields calls the scheduler whether it was asked or not.
             Kind::SchedSwitch { prev_state, prev_pid, .. } => {
                 let of_itself = self.asked[cpu].meant_to_sleep
                     || !prev_state.is_preempted()
@@ -272,11 +275,11 @@ impl<S: Listener> Audit<S> {
         }
         match event.kind {
             Kind::SchedSwitch { .. } => self.asked[cpu].pending = false,
-            // Which may be what asks.
+            // This event itself may be the request.
             Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. } => {}
             _ => self.asked[cpu].pending = answer == Some(true),
         }
-        // A probe within an interrupt may come before what that asks for.
+        // A probe within an interrupt may come before the request that the interrupt makes.
         let within = matches!(event.kind, Kind::Unknown(_)) && event.flags.has(Flags::HARDIRQ);
         if answer == Some(false)
             && !within
@@ -285,22 +288,22 @@ impl<S: Listener> Audit<S> {
         {
             self.shadow.passes_over(cpu, self.shadow.sched.rqs[cpu].curr, event.time);
             self.overrun(event);
-            // Who was asked for has been taken away.
+            // The task for which it was asked to make way has been taken away.
             self.shadow.goes_on(cpu, event.time);
-            // What was not asked for here is not pending in the kernel either.
+            // If no request shows here, none is pending in the kernel either.
             let rq = &mut self.shadow.sched.rqs[cpu];
             (rq.need_resched, rq.skip_clock_update) = Default::default();
         }
     }
 
-    /// Whether an event charges a task that ends, which is asked to make way just after that.
+    /// Whether an event charges a task that exits, which is asked to make way just after that.
     fn ends(&self, event: &Event) -> bool {
         let charged = matches!(event.kind, Kind::SchedStatRuntime { pid, .. } if pid == event.pid);
         let curr = self.shadow.sched.rqs[event.cpu].curr.task();
         charged && by_itself(event.flags) && curr.is_some_and(|curr| self.shadow.sched.task(curr).exiting)
     }
 
-    /// A CPU's answer to all that it was asked; none if its task went to sleep instead.
+    /// A CPU's answer to all that it was asked; `None` if its task went to sleep instead.
     fn show_all(&mut self, event: &Event, answer: Option<bool>) {
         let cpu = event.cpu;
         let asks = matches!(event.kind, Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. });
@@ -311,12 +314,14 @@ impl<S: Listener> Audit<S> {
         let several = verdicts.len() > 1;
         for question in verdicts.drain(..) {
             match answer {
-                // It may have been asked, and have called the scheduler when who arrived had been taken away again.
+                // The task may have been asked, and may have called the scheduler after the arrived task had been taken
+                // away.
                 Some(false) if question.by_time.is_some() && self.has_left(&question) => {
                     self.unanswered(question.verdict);
                 }
                 Some(asked) => {
-                    // Who runs is charged when another is taken away, by which its turn may be found to be over.
+                    // The running task is charged when another task is taken away, and that charge may find its turn to
+                    // be over.
                     let over = asked && (self.turn_over(event) || self.has_left(&question));
                     self.answered(question, asked, asks || several || over, !several, event.time);
                 }

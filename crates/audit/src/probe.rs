@@ -1,8 +1,8 @@
-//! What the shadow carries against what probes on a real kernel saw.
+//! Compares the shadow's state with what probes on a real kernel saw.
 //!
-//! A white-box recording prints the scheduler's own numbers beside its decisions: queue
-//! lengths, loads, flips, idle stamps. No verdict uses them. They tell how well the shadow
-//! carries each fact, and so how much a verdict may lean on it.
+//! A white-box recording prints the scheduler's own numbers beside its decisions: queue lengths, loads, flips, idle
+//! stamps. No verdict uses them. They show how accurately the shadow tracks each fact, and so how far a verdict may
+//! rely on it.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use crate::shadow::Shadow;
 
-/// How well a fact is carried.
+/// How accurately a fact is tracked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Carried {
-    /// Equal to what the probe saw.
+    /// Equal to the probe's value.
     pub equal: u64,
-    /// Off by a twentieth at most.
+    /// Off by at most a twentieth.
     pub near: u64,
     /// Off by more.
     pub off: u64,
@@ -27,7 +27,7 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// Adds what another recording gave.
+    /// Adds the counts of another recording.
     pub fn add(&mut self, other: Carried) {
         self.equal += other.equal;
         self.near += other.near;
@@ -48,10 +48,10 @@ impl Carried {
     }
 }
 
-/// Facts by name.
+/// Accuracy by name of the fact.
 pub type CarriedFacts = BTreeMap<&'static str, Carried>;
 
-/// What the shadow carries and a probe may see.
+/// A fact that the shadow tracks and a probe may show.
 #[derive(Clone, Copy)]
 enum Fact {
     CurrentTask,
@@ -73,7 +73,7 @@ enum Fact {
 }
 
 impl Fact {
-    /// The names, in the order of the facts.
+    /// Names, in the order of the facts.
     const NAMES: [&str; Fact::Overload as usize + 1] = [
         "current task",
         "nr_running",
@@ -94,29 +94,29 @@ impl Fact {
     ];
 }
 
-/// What was compared so far.
+/// What has been compared so far.
 #[derive(Default)]
 pub struct Comparison {
     carried: Carrieds,
-    /// What the keys of each probe tell.
+    /// The meaning of the keys of each probe.
     cpus: Keys<(Fact, CpuId)>,
     fork_cpus: Keys<(Fact, CpuId)>,
     sel: Keys<OfTask>,
     newidle: Keys<OfCpu>,
 }
 
-/// How well each fact is carried, in their order.
+/// Accuracy of each fact, in the order of the facts.
 #[derive(Default)]
 struct Carrieds([Carried; Fact::NAMES.len()]);
 
-/// What a probe tells of the task that it tells first.
+/// A value that a probe prints about the task that it names first.
 #[derive(Clone, Copy)]
 enum OfTask {
     Pid,
     Is(Fact),
 }
 
-/// What a probe tells of the CPU that it tells first.
+/// A value that a probe prints about the CPU that it names first.
 #[derive(Clone, Copy)]
 enum OfCpu {
     Cpu,
@@ -137,7 +137,7 @@ impl Comparison {
         facts.filter(|(_, carried)| carried.equal + carried.near + carried.off > 0).collect()
     }
 
-    /// Compares the shadow with a probe's event; others are passed over.
+    /// Compares the shadow with a probe's event; ignores other events.
     pub fn add(&mut self, shadow: &Shadow, event: &Unknown) {
         match event.name_bytes() {
             b"cpus" => self.cpus(shadow, event),
@@ -259,7 +259,7 @@ impl Comparison {
     }
 }
 
-/// The letters of a key that tells of a CPU, and which CPU: `nis12`.
+/// The letters of a key about a CPU, and that CPU: `nis12`.
 fn of_cpu<'a>(shadow: &Shadow, key: &'a [u8]) -> Option<(&'a [u8], CpuId)> {
     let (letters, cpu) = key.split_at(key.iter().position(u8::is_ascii_digit)?);
     let cpu = CpuId(str::from_utf8(cpu).ok()?.parse().ok()?);

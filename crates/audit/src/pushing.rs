@@ -1,7 +1,7 @@
-//! Real-time and deadline tasks that their class pushes or pulls, and what our rules say to that.
+//! Pushes and pulls of real-time and deadline tasks, compared with our rules.
 //!
-//! Of several CPUs that would do, each CPU takes the next after the one that it took last; which that was is
-//! known once one was seen. Deadlines are in no event: of several deadline tasks that wait any may be the earliest.
+//! Of several suitable CPUs, each CPU picks the one after its previous pick; the previous pick is known once one has
+//! been seen. Deadlines are in no event: of several deadline tasks that wait, any may have the earliest.
 
 use schedlab_sched::{Class, Curr, Push, Reason};
 use schedlab_topology::CpuId;
@@ -15,10 +15,11 @@ use crate::shadow::Shadow;
 use crate::verdict::{Choice, Decision, Hidden, Numbers, Possible, Verdict};
 
 impl<S: Listener> Audit<S> {
-    /// A real-time or deadline task that waits is moved, by the CPU on which it waits or the one that takes it.
+    /// A waiting real-time or deadline task is moved, by the CPU on which it waits or by the one that pulls it.
     pub(crate) fn judge_push(&mut self, event: &Event, moved: Moved) {
         if self.shadow.sched.class_of(moved.task) == Class::Dl {
-            // Only who has a budget is pushed. Its timer asks who runs to make way, and pushes it then.
+            // Only a task with budget is pushed. The timer that replenishes it asks the running task to make way and
+            // then pushes.
             self.shadow.replenish(moved.task, event.time);
             if self.shadow.sched.curr_class(moved.from) < Class::Dl {
                 self.asked_in_vain(moved.from);
@@ -37,7 +38,7 @@ impl<S: Listener> Audit<S> {
     }
 }
 
-/// What the CPU from which a task was moved may push. Whose turn it is next is known then.
+/// What the source CPU may push. After this, its previous pick is known.
 fn pushed(shadow: &mut Shadow, moved: Moved) -> Vec<Possible> {
     let (from, to) = (moved.from, moved.to);
     let pushes = match shadow.sched.class_of(moved.task) {
@@ -54,8 +55,8 @@ fn pushed(shadow: &mut Shadow, moved: Moved) -> Vec<Possible> {
     found
 }
 
-/// Pushes of deadline tasks, any of which may be the earliest. One that was not met before waits there all the same.
-/// Those that wait elsewhere beside something lower are about to run there, or out of budget.
+/// Pushes of deadline tasks, any of which may have the earliest deadline. A task that was not seen before waits there
+/// too. Tasks that wait elsewhere while a lower class runs are about to run there or are out of budget.
 fn deadline_pushes(shadow: &mut Shadow, moved: Moved) -> Vec<Push> {
     let Moved { task, from, .. } = moved;
     let waited = shadow.sched.rqs[from].dl_queue.contains(&task);
@@ -105,7 +106,8 @@ fn of_push(shadow: &Shadow, moved: Moved, push: &Push, hidden: Option<Hidden>) -
     found
 }
 
-/// Whom the CPU to which a task was moved may pull from there. The task that leaves it is still current in the shadow.
+/// The task that the destination may pull from the source. The task that leaves the destination is still current in the
+/// shadow.
 fn pulled(shadow: &mut Shadow, Moved { from, to, task }: Moved) -> Vec<Possible> {
     let at = |shadow: &Shadow, task| choice(shadow, Moved { task, from, to });
     if shadow.sched.class_of(task) == Class::Dl {

@@ -1,4 +1,4 @@
-//! Queues kept in step with the recording: who joins and leaves them, who moves, who runs.
+//! Keeps the queues in step with the recording: which tasks join and leave them, move and run.
 
 use schedlab_sched::{Curr, DequeueFlags, EnqueueFlags, Feature, MigrationCause, SeId, TaskState};
 use schedlab_topology::CpuId;
@@ -11,11 +11,11 @@ use crate::preempt::{self, Arrived};
 use crate::runtime;
 use crate::shadow::Shadow;
 
-/// Utilisation of a task that ran when the recording began: a guess, but not nothing.
+/// Utilisation assumed for a task that was running when the recording began; it is unlikely to be zero.
 const UTIL_BEFORE: u64 = 256;
 
 impl Shadow {
-    /// Makes sure that a CPU runs what an event says it ran, as it nearly always does.
+    /// Makes sure that a CPU runs the task that an event names as running. It nearly always does.
     #[inline]
     pub fn sync_curr(&mut self, cpu: CpuId, pid: Pid, comm: &Comm, now: Time) {
         let first = !std::mem::replace(&mut self.cpu_known[cpu], true);
@@ -28,7 +28,8 @@ impl Shadow {
         }
     }
 
-    /// A CPU runs another task than it did here, or one of another name; `first`: it was not known what it runs.
+    /// A CPU turns out to run another task than in the shadow, or one of another name; `first`: its task was not known
+    /// yet.
     fn set_curr(&mut self, cpu: CpuId, pid: Pid, comm: &Comm, first: bool, now: Time) {
         let curr = self.sched.rqs[cpu].curr;
         if pid == Pid::IDLE {
@@ -51,7 +52,7 @@ impl Shadow {
             self.leave(other, TaskState::Interruptible, now);
         }
         if first && !self.sched.task(task).on_rq {
-            // It ran when the recording began, for all we know for a while.
+            // It was running when the recording began, and presumably had been for a while.
             let entry = self.sched.task_mut(task);
             entry.se.avg.load_avg = entry.se.load.weight >> 10;
             (entry.se.avg.util_avg, entry.se.avg.runnable_avg) = (UTIL_BEFORE, UTIL_BEFORE);
@@ -60,7 +61,7 @@ impl Shadow {
         self.run(cpu, Curr::Task(task), self.clock_at(cpu, now), now);
     }
 
-    /// A task joins the queue of a CPU by no decision that was seen.
+    /// A task joins the queue of a CPU without any decision that was seen.
     pub fn join(&mut self, task: TaskId, cpu: CpuId, now: Time) {
         self.replenish(task, now);
         let on = self.sched.task(task).cpu;
@@ -75,7 +76,7 @@ impl Shadow {
                 self.migrate(&[task], cpu, now);
                 return;
             }
-            // Also one that just left may still be queued.
+            // A task that has just left may still be queued, too.
             if self.sched.task(task).se.sched_delayed {
                 self.sched.complete_delayed_dequeue(task, now);
             }
@@ -97,7 +98,7 @@ impl Shadow {
         self.generation += 1;
     }
 
-    /// A task that has left its queue but not its CPU, as far as was seen, is seen elsewhere: the CPU idles now.
+    /// A task that was last seen leaving its queue but not its CPU shows up elsewhere, so the CPU is idle now.
     pub(crate) fn gets_off(&mut self, task: TaskId, now: Time) {
         if self.runs(task) {
             let on = self.sched.task(task).cpu;
@@ -124,7 +125,7 @@ impl Shadow {
         self.charge_levels(task);
         self.steady(task);
         self.sched.task_mut(task).state = state;
-        // A wake-up that was handed to this CPU found the task gone, not just asleep.
+        // A wake-up that was handed to this CPU found the task off its queue, and not just delayed.
         let special = state == TaskState::Dead || self.known(task).handed_over;
         let owed = !self.sched.task(task).policy.is_fair() || self.is_surely_owed(SeId(task.0));
         self.sched.deactivate(task, DequeueFlags { sleep: true, special, ..DequeueFlags::default() }, now);
@@ -132,22 +133,22 @@ impl Shadow {
         self.generation += 1;
     }
 
-    /// Whether a task that sleeps may still be queued: it may not have been owed service when it fell
-    /// asleep, and its CPU did not idle since, which would have taken it out.
+    /// Whether a sleeping task may still be queued: it may not have been owed service when it fell asleep, and its CPU
+    /// has not been idle since, which would have dequeued it.
     pub fn may_be_queued(&self, task: TaskId) -> bool {
         self.known(task)
             .may_stay
             .is_some_and(|since| since > self.clocks.went_idle(self.sched.task(task).cpu))
     }
 
-    /// Whether a task that was switched out may not have got off its CPU yet, which does so a little after the
-    /// event and did not act since.
+    /// Whether a task that was switched out may still be on its CPU. The CPU finishes the switch a little after the
+    /// event, and has not acted since.
     pub fn may_be_on_cpu(&self, task: TaskId, now: Time) -> bool {
         let (left, cpu) = (self.known(task).left, self.sched.task(task).cpu);
         self.clocks.acted(cpu) <= left && now.since(left) <= self.slack.time()
     }
 
-    /// Sleepers on some CPUs of which it is not certain whether they are still queued, and whether they are here.
+    /// Sleepers on some CPUs of which it is uncertain whether they are still queued, and whether they are queued here.
     pub fn doubtful_sleepers(&self, on: impl Fn(CpuId) -> bool) -> Vec<(TaskId, bool)> {
         let tasks = (0..self.known.len() as u32).map(TaskId);
         tasks
@@ -160,7 +161,7 @@ impl Shadow {
             .collect()
     }
 
-    /// Takes a sleeper that is still queued out, or puts one back that is not.
+    /// Dequeues a delayed sleeper, or queues it again if it is not queued.
     pub fn turn_sleeper(&mut self, task: TaskId, now: Time) {
         if self.sched.task(task).se.sched_delayed {
             self.sched.complete_delayed_dequeue(task, now);
@@ -169,7 +170,7 @@ impl Shadow {
         }
     }
 
-    /// Whether some sleeper may still be queued on a CPU that is not here.
+    /// Whether a sleeper that is not queued here may still be queued on a CPU.
     pub fn may_keep_sleepers(&self, cpu: CpuId) -> bool {
         let mut tasks = (0..self.known.len() as u32).map(TaskId);
         tasks.any(|task| {
@@ -178,8 +179,7 @@ impl Shadow {
         })
     }
 
-    /// A task that was woken while it was leaving its CPU has left it: now the wake-up waits
-    /// on that CPU's wake list.
+    /// A task that was woken while it was leaving its CPU has left: the wake-up now waits on that CPU's wake list.
     pub fn hand_over(&mut self, task: TaskId) {
         if std::mem::take(&mut self.known_mut(task).handed_over) {
             self.sched.task_mut(task).state = TaskState::Waking;
@@ -190,8 +190,8 @@ impl Shadow {
         }
     }
 
-    /// Tasks are moved, by one pass if there are several: all leave their queue before the
-    /// last to leave is the first to be queued again. Gives those who were asked about against who runs there.
+    /// Tasks are moved, by one pass if there are several: all leave their queue before the first is queued again.
+    /// Returns the tasks whose arrival may preempt the task running there.
     pub fn migrate(&mut self, tasks: &[TaskId], to: CpuId, now: Time) -> Vec<Arrived> {
         let mut queued = Vec::new();
         for &task in tasks {
@@ -224,8 +224,7 @@ impl Shadow {
         arrived
     }
 
-    /// An idle CPU that got nobody but sleepers who were still queued looks for whom to run, lets them go and
-    /// stays idle: no event tells.
+    /// An idle CPU that got only delayed sleepers picks a task, dequeues them and stays idle; no event shows that.
     #[inline]
     pub fn let_sleepers_go(&mut self, now: Time) {
         while let Some(&(cpu, since)) = self.roused.first().filter(|(_, since)| *since < now) {
@@ -242,7 +241,7 @@ impl Shadow {
         }
     }
 
-    /// By which clock the scheduler goes that an event of `now` speaks of.
+    /// The clock that the scheduler used for the event at `now`.
     pub fn schedule_clock(&mut self, cpu: CpuId, now: Time) -> Clock {
         if runtime::tells_clock(self, cpu) {
             let read = Time(self.sched.rqs[cpu].clock.min(now.0));
@@ -259,13 +258,13 @@ impl Shadow {
         self.clock(now, self.clocks.held(cpu, now))
     }
 
-    /// A clock that was read within `most` before its event, by the others' turns.
+    /// A clock that was read within `most` before its event, given the other CPUs' turns.
     fn clock(&self, read: Time, most: Duration) -> Clock {
         Clock { read, held: most.min(self.slack.time()), most }
     }
 
-    /// Somebody was queued on a CPU by another, or by itself, that read the clock for it before its event.
-    /// `asked` is what the trace says, if it does: whether the task that runs there makes way.
+    /// A task was queued on a CPU by `by`, which read the clock before its event. `asked`: whether the running task
+    /// makes way, if the trace shows it.
     pub fn queued_on(&mut self, cpu: CpuId, by: CpuId, asked: Option<bool>, now: Time) {
         self.clocks.queued(cpu, self.clocks.held(by, now), now);
         if let Some(asked) = asked {
@@ -273,7 +272,7 @@ impl Shadow {
         }
     }
 
-    /// A CPU switches to what the trace says.
+    /// A CPU switches to the task that the trace names.
     pub fn run(&mut self, cpu: CpuId, next: Curr, clock: Clock, now: Time) {
         let prev = self.sched.rqs[cpu].curr;
         let held = clock.held;
@@ -306,7 +305,7 @@ impl Shadow {
         }
         self.sched.switch_to(cpu, next, clock.read);
         if next == Curr::Idle {
-            // A charge that was heeded before its turn may have brought the clock further.
+            // A charge that was processed ahead of its event may have advanced the clock.
             let rq = &mut self.sched.rqs[cpu];
             rq.clock_idle = rq.clock_idle.min(now.0);
         }

@@ -1,7 +1,8 @@
-//! Groups with a quota of CPU time, and when they are out of it.
+//! Groups with a CPU quota, and when they run out of it.
 //!
-//! No event tells that a group is throttled on a CPU, nor that it may go on. Both show in who runs: a task of such a group
-//! makes way unasked, or is passed over, or waits on a CPU that idles; and later it runs without having been woken.
+//! No event shows that a group is throttled on a CPU, or unthrottled. Both show in which task runs: a task of a
+//! throttled group makes way without a request, is passed over, or waits on an idle CPU; later it runs without a
+//! wake-up.
 
 use schedlab_sched::{Curr, TgId};
 use schedlab_topology::CpuId;
@@ -13,16 +14,16 @@ use crate::pick;
 use crate::shadow::Shadow;
 use crate::verdict::{Choice, Decision, Hidden, Possible, Verdict};
 
-/// So many queues of a CPU may be found to be throttled at one switch.
+/// Maximum number of queues on a CPU that may be found throttled at one switch.
 const PASSED_OVER_MAX: usize = 8;
 
 impl Shadow {
-    /// The group whose quota a task may use up.
+    /// The group whose quota limits a task.
     pub fn limit_of(&self, task: TaskId) -> Option<TgId> {
         self.grouping.limit(self.sched.task(task).tg).filter(|_| self.sched.task(task).policy.is_fair())
     }
 
-    /// A task could go on and does not; if its group has a quota, it is out of it.
+    /// A task is runnable and does not run on; if its group has a quota, the group is out of it.
     pub fn throttle(&mut self, task: TaskId, now: Time) {
         if let Some(tg) = self.limit_of(task) {
             self.sched.throttle_as_recorded(task, tg, now);
@@ -30,7 +31,7 @@ impl Shadow {
         }
     }
 
-    /// A CPU switches to a task; if its group was out of quota, it has some again. Whether that is so.
+    /// A CPU switches to a task; if its group was out of quota, it has some again. Returns whether that is so.
     pub fn unthrottle(&mut self, next: Curr, cpu: CpuId, now: Time) -> bool {
         let Curr::Task(task) = next else { return false };
         let was = self.limit_of(task).is_some()
@@ -42,7 +43,7 @@ impl Shadow {
         was
     }
 
-    /// Whether a verdict hangs on a quota: that of a task it is about, or of the one we would have chosen.
+    /// Whether a verdict depends on a quota: that of its task, or of the task that we would have picked.
     pub fn hangs_on_quota(&self, verdict: &Verdict) -> bool {
         let decides = matches!(verdict.decision, Decision::Preempt | Decision::Balance);
         let of = |choice: Choice| match choice {
@@ -59,7 +60,7 @@ impl Shadow {
 }
 
 impl<S: Listener> Audit<S> {
-    /// Whether a pick follows if those who come first here were out of quota, one after the other.
+    /// Whether a pick follows if the tasks that come first here were out of quota, one after the other.
     pub(crate) fn judge_throttled(&mut self, verdict: &mut Verdict, next: Curr, clock: Time) {
         let of = |shadow: &Shadow, found: &[Possible]| match found.first()?.choice {
             Choice::Task(pid) => shadow.find(pid).filter(|&task| shadow.limit_of(task).is_some()),

@@ -1,9 +1,9 @@
-//! Which CPU a task used recently, where a wake-up does not tell.
+//! Which CPU a task used recently, where a wake-up leaves that open.
 //!
-//! A search that comes as far as the recently used CPU leaves the previous one in its place; one that ends
-//! before, as its target or the previous CPU idles, leaves it as it was. A wake-up that stays on the previous CPU
-//! may be either, if that CPU was just changing its state. The likelier is taken; the other is asked where nothing else leads to
-//! what happens later.
+//! A search that gets as far as the recently used CPU replaces it with the previous one; a search that ends earlier,
+//! because its target or the previous CPU is idle, leaves it unchanged. A wake-up that stays on the previous CPU may be
+//! either, if that CPU was just changing its state. The likelier value is used; the other is tried where nothing else
+//! explains a later choice.
 
 use schedlab_sched::{Curr, Placement};
 use schedlab_topology::CpuId;
@@ -17,7 +17,7 @@ use crate::verdict::Hidden;
 use crate::waking::Open;
 
 impl<S: Listener> Audit<S> {
-    /// What a wake-up that places a task tells of the CPU that it used recently.
+    /// Learns from a wake-up that places a task which CPU it used recently.
     pub(crate) fn learn_recent_cpu(&mut self, open: &Open, placement: Option<&Placement>, now: Time) {
         let Some(placement) = placement else { return };
         let other = self.other_recent_cpu(open, placement, now);
@@ -26,27 +26,28 @@ impl<S: Listener> Audit<S> {
         known.other_recent_cpu = other;
     }
 
-    /// What else it may have used recently then.
+    /// The other CPU that may be the recently used one after this wake-up.
     fn other_recent_cpu(&self, open: &Open, placement: &Placement, now: Time) -> Option<CpuId> {
         let task = open.wakeup.task;
         let entry = self.shadow.sched.task(task);
         let prev = entry.wake_cpu;
         let open_still = self.shadow.known(task).other_recent_cpu;
-        // One and the same, whatever the wake-up saw.
+        // Both alternatives are the same, whatever the wake-up saw.
         if open_still.is_none() && entry.recent_used_cpu == Some(prev) {
             return None;
         }
         let may_be_either = placement.cpu == prev && self.changes(prev, open, now);
         match placement.recent_used_cpu {
             Some(_) if !may_be_either => None,
-            // One and the same.
+            // Both alternatives are the same.
             _ if !may_be_either || entry.recent_used_cpu == Some(prev) => open_still,
             Some(_) => entry.recent_used_cpu,
             None => Some(prev),
         }
     }
 
-    /// Whether a waker may have seen a CPU in another state than it has here: in that of before, or in one that it
+    /// Whether a waker may have seen a CPU in another state than the shadow's: in the previous state, or in one that
+    /// the CPU entered before the waker finished.
     /// came to before the waker went on.
     fn changes(&self, cpu: CpuId, open: &Open, now: Time) -> bool {
         let idle = self.shadow.sched.rqs[cpu].curr == Curr::Idle;
@@ -59,7 +60,7 @@ impl<S: Listener> Audit<S> {
         motion::changed_at(&self.shadow, cpu) >= motion::from(now, self.shadow.slack) || comes()
     }
 
-    /// Whether what happened follows if an earlier wake-up left another recently used CPU than was taken.
+    /// Whether the choice follows if an earlier wake-up left the other recently used CPU.
     pub(crate) fn judge_other_recent_cpu(&mut self, open: &mut Open, now: Time) {
         let task = open.wakeup.task;
         let Some(other) = self.shadow.known(task).other_recent_cpu else { return };

@@ -1,4 +1,4 @@
-//! The sum of an audit: how often our rules led to what happened, by kind, rule and fact.
+//! The result of an audit: how often our rules led to what happened, by kind, rule and fact.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::verdict::{Answer, Decision, Verdict};
 /// How often each answer was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// The one choice of our rules happened.
+    /// Our rules lead to one choice, and it happened.
     pub agrees: u64,
     /// One of the choices that hidden facts leave open happened.
     pub agrees_in_set: u64,
@@ -40,22 +40,22 @@ impl Counts {
         self.undecided += other.undecided;
     }
 
-    /// All decisions.
+    /// Number of all decisions.
     pub fn all(&self) -> u64 {
         self.decided() + self.undecided
     }
 
-    /// Decisions that were judged.
+    /// Number of decisions that were judged.
     pub fn decided(&self) -> u64 {
         self.agrees + self.agrees_in_set + self.differs
     }
 
-    /// Part of the decided ones that agree, exactly or in a set; none if there are none.
+    /// Share of judged decisions that agree, exactly or in a set; `None` if none was judged.
     pub fn agreement(&self) -> Option<f64> {
         (self.decided() > 0).then(|| (self.agrees + self.agrees_in_set) as f64 / self.decided() as f64)
     }
 
-    /// Part of all that is undecided; none if there are none.
+    /// Share of all decisions that are undecided; `None` if there are none.
     pub fn undecided_part(&self) -> Option<f64> {
         (self.all() > 0).then(|| self.undecided as f64 / self.all() as f64)
     }
@@ -64,23 +64,23 @@ impl Counts {
 /// The counts of one kind of decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DecisionReport {
-    /// In all.
+    /// All decisions of the kind.
     #[serde(flatten)]
     pub counts: Counts,
-    /// By the rule that spoke.
+    /// By the rule that decided.
     pub by_reason: BTreeMap<&'static str, Counts>,
-    /// By the fact that was hidden, where one was.
+    /// By the hidden fact, where there was one.
     pub by_hidden: BTreeMap<&'static str, Counts>,
-    /// Choices left open in all agreements in a set together.
+    /// Total number of choices left open in agreements in a set.
     pub choices_in_sets: u64,
     /// Disagreements by our rule.
     pub differs_by_reason: BTreeMap<&'static str, u64>,
-    /// What could not be judged, by the fact that is missing.
+    /// Undecided decisions by the missing fact.
     pub undecided_by_fact: BTreeMap<&'static str, u64>,
 }
 
-/// The counter of a name. Names are few and each comes from one place, so nearly always its
-/// address is enough, and what is counted often comes to the front half; the map is for the report.
+/// Finds the counter of a name. There are few names and each comes from one place, so comparing addresses is nearly
+/// always enough, and frequent names move to the front half; the map is for the report.
 #[derive(Clone, Debug, Default)]
 struct ByName(Vec<(&'static str, Counts)>);
 
@@ -165,7 +165,7 @@ impl DecisionReport {
     }
 }
 
-/// The sum of an audit.
+/// The result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AuditReport {
     /// Placement of woken tasks.
@@ -174,7 +174,7 @@ pub struct AuditReport {
     pub fork: DecisionReport,
     /// Placement of tasks that execute another program.
     pub exec: DecisionReport,
-    /// Choice of who runs next.
+    /// Choice of the next task to run.
     pub pick: DecisionReport,
     /// Preemption.
     pub preempt: DecisionReport,
@@ -182,7 +182,7 @@ pub struct AuditReport {
     pub balance: DecisionReport,
     /// Moves by pushing and pulling of real-time and deadline tasks.
     pub push: DecisionReport,
-    /// How well the shadow carries what probes of a white-box recording saw.
+    /// How accurately the shadow tracks what probes of a white-box recording saw.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub carried: CarriedFacts,
     /// What the first new task had inherited from before the recording.
@@ -190,11 +190,11 @@ pub struct AuditReport {
     pub inherited: Option<Inherited>,
     /// Events followed.
     pub events: u64,
-    /// Switches that cannot have been seen: a CPU runs somebody else than it was last switched to.
+    /// Number of missing switches: a CPU runs another task than the one it last switched to.
     pub unseen_switches: u64,
     /// The first disagreements of each kind and rule.
     pub stories: Vec<Verdict>,
-    /// All verdicts, if they were asked for.
+    /// All verdicts, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<Verdict>,
 }
@@ -225,7 +225,7 @@ impl AuditReport {
         }
     }
 
-    /// Whether a disagreement of such gravity is one of those that are told so far.
+    /// Whether a disagreement is grave enough to be among the stories kept so far.
     pub(crate) fn would_tell(&self, verdict: &Verdict, gravity: u64, stories: usize) -> bool {
         let key = |verdict: &Verdict| (verdict.decision, verdict.reason());
         let same = self.stories.iter().filter(|story| key(story) == key(verdict));
@@ -234,14 +234,14 @@ impl AuditReport {
         told < stories || stories > 0 && least < gravity
     }
 
-    /// Keeps a disagreement, if it is one of the `stories` gravest of its kind and rule.
+    /// Keeps a disagreement if it is one of the `stories` gravest of its kind and rule.
     pub(crate) fn tell(&mut self, verdict: &Verdict, stories: usize) {
         let key = |verdict: &Verdict| (verdict.decision, verdict.reason());
         let same = || self.stories.iter().enumerate().filter(|(_, story)| key(story) == key(verdict));
         if same().count() < stories {
             return self.stories.push(verdict.clone());
         }
-        // The latest of the least grave makes way.
+        // The latest of the least grave is dropped.
         let least = same().map(|(at, story)| (story.gravity, std::cmp::Reverse(at))).min();
         if let Some((gravity, std::cmp::Reverse(at))) = least
             && gravity < verdict.gravity
@@ -251,7 +251,7 @@ impl AuditReport {
         }
     }
 
-    /// Adds what another recording gave.
+    /// Adds the result of another recording.
     pub fn add(&mut self, other: AuditReport, stories: usize) {
         for decision in Decision::ALL {
             self.of_mut(decision).add(other.of(decision));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_disagreements_are_told() {
+    fn the_gravest_disagreements_are_reported() {
         let (mut report, mut tally) = (AuditReport::default(), Tally::default());
         for (time, gravity) in [(1, 3), (2, 1), (3, 2), (4, 1)] {
             tally.count(&verdict(time, gravity, Answer::Differs));

@@ -1,11 +1,10 @@
-//! Run times as the kernel charged them, where the trace has them.
+//! Run times as the kernel charged them, where the trace contains them.
 //!
-//! The time between two events is a little more than what a task was charged: interrupts
-//! take their part, and a clock is read before its event is written; where a CPU may be
-//! held up in between, long before. `sched_stat_runtime` says what was charged, to the
-//! nanosecond, and when: whatever the kernel does to a queue, it charges the running task first.
-//! So in such a trace nothing else charges a task: its clock is pinned. Up to v6.8 it also says to which virtual time
-//! that has brought the task.
+//! The time between two events is a little more than what a task was charged: interrupts take their part, and a clock
+//! is read before its event is written, long before it if the CPU is held up in between. `sched_stat_runtime` contains
+//! the charge to the nanosecond, and its time: whatever the kernel does to a queue, it charges the running task first.
+//! So in such a trace nothing else charges a task: its clock is pinned. Up to v6.8 the event also contains the virtual
+//! time that the task has reached.
 
 use schedlab_sched::{Curr, FairPolicy, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
@@ -14,40 +13,40 @@ use schedlab_units::{TaskId, Time};
 
 use crate::shadow::Shadow;
 
-/// When a task was charged last that is charged by events alone: never before any clock.
+/// Time of the last charge for a task that only events charge: never before any clock.
 const PINNED: u64 = i64::MAX as u64;
 
-/// Time without a charge after which a running task is no longer taken to be told of: ticks
+/// Time without a charge after which a running task is no longer assumed to be covered by charge events; ticks normally
 /// charge it more often.
 const SILENCE_NS: u64 = 50_000_000;
 
-/// What is charged at once may be so much more than the time since the last charge, as clocks differ.
+/// How much more than the time since the last charge one charge may be, as clocks differ.
 const CHARGED_BESIDE: u64 = 1_000_000_000;
 
 /// Charges so far, by two clocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Charged {
-    /// Run time of the task here when the kernel said last what it charged.
+    /// Run time of the task here at its last charge event.
     at: Option<u64>,
-    /// Clock of its CPU then, or when it began to run.
+    /// Clock of its CPU at that time, or when it began to run.
     when: u64,
-    /// It is charged by events alone.
+    /// Only events charge it.
     pinned: bool,
-    /// Time of an event that was heeded before its turn.
+    /// Time of an event that was processed ahead of its turn.
     heeded: Option<Time>,
 }
 
 impl Charged {
-    /// Whether the kernel says what it charges.
+    /// Whether charge events exist for the task.
     pub fn is_told(self) -> bool {
         self.at.is_some()
     }
 }
 
-/// A charge that comes just after what it came before: a queue's running task is charged
-/// when another is put there, and the event of the `moving` is written when that one is taken
-/// from where it was. Who runs there may be charged next by its own switch or tick instead, outside of the interrupt
-/// that moves.
+/// Finds a charge that is recorded just after the event that it preceded. A queue's running task is charged when
+/// another task is put there, while the `moving` event is written when that task is taken from its old queue. The
+/// running task may also be charged next by its own switch or tick, outside of the interrupt that moves; such a charge
+/// does not count.
 pub fn charge_ahead<'a>(
     shadow: &mut Shadow,
     to: CpuId,
@@ -71,7 +70,7 @@ pub fn charge_ahead<'a>(
     }
 }
 
-/// The kernel charged a task so much since it said so last, which brought it to a virtual time.
+/// The kernel charged a task `runtime` since its last charge event, which brought it to a virtual time.
 pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<u64>, now: Time) {
     shadow.runtime_told = true;
     if shadow.known_mut(task).charged.heeded.take_if(|heeded| *heeded == now).is_some() {
@@ -82,7 +81,7 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<
         return;
     }
     if !shadow.sched.task(task).policy.is_fair() {
-        // What it has run in another class is no part of what it is charged when it is fair again.
+        // What it ran in another class is not charged when it is fair again.
         shadow.known_mut(task).charged.at = None;
         return;
     }
@@ -94,7 +93,7 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<
         Some(at) => {
             let clock = shadow.sched.rqs[cpu].clock_task;
             let rest = (runtime.min(i64::MAX as u64) as i64).saturating_sub(ran.wrapping_sub(at) as i64);
-            // Nobody runs for longer than time passes, but in a damaged line.
+            // No task runs for longer than time passes; only a damaged line says so.
             let most = (clock.saturating_sub(shadow.known(task).charged.when) + CHARGED_BESIDE).min(clock);
             let began = clock - (rest.max(0) as u64).min(most);
             groups_since(shadow, task, began, clock);
@@ -115,8 +114,8 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<
     }
 }
 
-/// When the clock was read by which a task is charged: if its CPU may have been held up before the event, as much earlier
-/// as less was charged than time has passed.
+/// When the clock was read for the charge of a task. If its CPU may have been held up before the event, the reading is
+/// earlier by as much as the charge is less than the time passed.
 fn read_before(shadow: &Shadow, task: TaskId, runtime: u64, now: Time) -> Time {
     let entry = shadow.sched.task(task);
     let charged = shadow.known(task).charged;
@@ -129,7 +128,7 @@ fn read_before(shadow: &Shadow, task: TaskId, runtime: u64, now: Time) -> Time {
     Time(now.0 - passed.saturating_sub(runtime).min(held))
 }
 
-/// From now on events alone charge a task that runs.
+/// From now on only events charge a running task.
 pub fn pin(shadow: &mut Shadow, task: TaskId) {
     let entry = shadow.sched.task(task);
     if !shadow.runtime_told || !entry.policy.is_fair() {
@@ -142,8 +141,8 @@ pub fn pin(shadow: &mut Shadow, task: TaskId) {
     shadow.sched.task_mut(task).se.exec_start = PINNED;
 }
 
-/// The groups of a task are charged by the clock when somebody is queued beside them, which is no event. What they were charged since
-/// their task was counts when that one is charged for a span that began then.
+/// The groups of a task are charged by the clock when a task is queued beside them, which is no event. What they were
+/// charged since their task's last charge is taken into account when that task is charged for a span that began then.
 fn groups_since(shadow: &mut Shadow, task: TaskId, began: u64, clock: u64) {
     let Charged { when, pinned, .. } = shadow.known(task).charged;
     let mut level = shadow.sched.task(task).se.parent;
@@ -159,13 +158,13 @@ fn groups_since(shadow: &mut Shadow, task: TaskId, began: u64, clock: u64) {
     }
 }
 
-/// Whether what runs on a CPU is charged by events alone: then the clock that its scheduler goes by
-/// is that of the last one, which is written as soon as it was read.
+/// Whether the task on a CPU is charged by events only. Then the scheduler's clock is that of the last charge event,
+/// which is written as soon as the clock is read.
 pub fn tells_clock(shadow: &Shadow, cpu: CpuId) -> bool {
     matches!(shadow.sched.rqs[cpu].curr, Curr::Task(task) if shadow.known(task).charged.pinned)
 }
 
-/// A task that ran no longer does, or no event has charged it for long.
+/// A task has stopped running, or no event has charged it for long.
 pub fn unpin(shadow: &mut Shadow, task: TaskId) {
     let charged = &mut shadow.known_mut(task).charged;
     if std::mem::take(&mut charged.pinned) {
@@ -174,7 +173,7 @@ pub fn unpin(shadow: &mut Shadow, task: TaskId) {
     }
 }
 
-/// Gives up on the task that runs on a CPU if events should have charged it and did not.
+/// Unpins the task that runs on a CPU if events should have charged it and did not.
 pub fn doubt(shadow: &mut Shadow, cpu: CpuId) {
     if let Curr::Task(task) = shadow.sched.rqs[cpu].curr
         && shadow.known(task).charged.pinned
@@ -184,11 +183,11 @@ pub fn doubt(shadow: &mut Shadow, cpu: CpuId) {
     }
 }
 
-/// An entity was charged too much.
+/// Takes back what an entity was charged too much.
 fn give_back(shadow: &mut Shadow, se: SeId, time: u64) {
     let entity = shadow.sched.se_mut(se);
     entity.sum_exec_runtime -= time.min(entity.sum_exec_runtime);
-    // Some of it may have been charged before the task was picked.
+    // Part of it may have been charged before the task was picked.
     entity.prev_sum_exec_runtime = entity.prev_sum_exec_runtime.min(entity.sum_exec_runtime);
     let vruntime = entity.vruntime.wrapping_sub(calc_delta_fair(time, &entity.load));
     let deadline = entity.deadline;
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_ran_in_another_class_is_not_charged() {
+    fn run_time_in_another_class_is_not_charged() {
         let ms = |ms: u64| Time(1_000_000_000 + ms * 1_000_000);
         let (mut shadow, task) = Shadow::with_one("v6.12", ms(0));
         let comm = Comm::from("a");
@@ -247,7 +246,7 @@ mod tests {
         };
         let before = ran(&shadow);
         let since = |shadow: &Shadow| [0, 1].map(|level| (ran(shadow)[level] - before[level]) / 1000);
-        // Somebody is queued beside the group.
+        // A task is queued beside the group.
         shadow.sched.update_rq_clock(CpuId(0), us(1600));
         shadow.sched.update_curr(shadow.sched.root_cfs_id(CpuId(0)));
         assert_eq!(since(&shadow), [0, 600]);

@@ -1,8 +1,8 @@
-//! How many CPUs of a cache a search for an idle one may have been allowed to look at.
+//! How many CPUs of a cache a search for an idle one may have been allowed to examine.
 //!
-//! The balancer leaves the limit behind (SIS_UTIL) in passes that no event shows, and what it leaves follows from the utilisation
-//! of the cache. So the limit lies between the least and the most that a pass of the last while would have left. Passes over a
-//! cache whose CPUs are busy come every few dozen milliseconds; one whose CPUs idle may keep its limit for as long as they do.
+//! The balancer sets the limit (SIS_UTIL) in passes that no event shows, from the utilisation of the cache. So the
+//! limit lies between the least and the most that a recent pass would have set. Passes over a cache with busy CPUs come
+//! every few dozen milliseconds; a cache whose CPUs are idle may keep its limit for as long as they stay idle.
 
 use schedlab_sched::{Curr, Feature, SdId, SharedId, nr_idle_scan};
 use schedlab_topology::CpuId;
@@ -12,35 +12,35 @@ use crate::averages::{self, Width};
 use crate::possibilities::ByLimit;
 use crate::shadow::Shadow;
 
-/// Within so many looks at a busy cache there was a pass.
+/// Within this many samples of a busy cache there was a pass.
 const LOOKS: usize = 16;
 
-/// From look to look, ns.
+/// Time between samples, ns.
 const BETWEEN: u64 = 8_000_000;
 
 /// The limits of each last-level cache.
 #[derive(Clone, Debug, Default)]
 pub struct ScanLimits(Vec<Limits>);
 
-/// Those of one cache.
+/// The limits of one cache.
 #[derive(Clone, Debug)]
 struct Limits {
-    /// What a pass would have left at each of the last looks.
+    /// What a pass would have set at each of the last samples.
     looks: [Range; LOOKS],
-    /// The look that is forgotten next.
+    /// The sample that is replaced next.
     oldest: usize,
-    /// What covers all looks.
+    /// Range that covers all samples.
     range: Range,
-    /// What searches since the last tick told of it: only the balancing of ticks changes it.
+    /// What searches since the last tick show about the limit: only balancing at ticks changes it.
     told: Range,
 }
 
-/// The least and the most that a limit may be.
+/// The lowest and the highest value that a limit may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The least.
+    /// Lowest value.
     pub least: u32,
-    /// The most.
+    /// Highest value.
     pub most: u32,
 }
 
@@ -52,7 +52,7 @@ impl Range {
         Range { least: self.least.min(other.least), most: self.most.max(other.most) }
     }
 
-    /// What both allow; this one if they have nothing in common.
+    /// The intersection; `self` if the two are disjoint.
     fn within(self, other: Range) -> Range {
         let common = Range { least: self.least.max(other.least), most: self.most.min(other.most) };
         if common.least <= common.most { common } else { self }
@@ -60,7 +60,7 @@ impl Range {
 }
 
 impl ScanLimits {
-    /// What the limit of a cache may be.
+    /// The range of a cache's limit.
     fn of(&self, llc: SharedId) -> Range {
         self.0.get(llc.0 as usize).map_or(Range::ANY, |limits| limits.range.within(limits.told))
     }
@@ -75,7 +75,7 @@ impl ScanLimits {
         &mut self.0[at]
     }
 
-    /// Adds what a pass would leave now. While all CPUs idle nothing is forgotten.
+    /// Adds what a pass would set now. While all CPUs are idle nothing is dropped.
     fn note(&mut self, llc: SharedId, look: Range, busy: bool) {
         let Limits { looks, oldest, range, .. } = self.limits(llc);
         if busy {
@@ -90,12 +90,12 @@ impl ScanLimits {
 }
 
 impl Shadow {
-    /// What the limit of a cache may be.
+    /// The range of a cache's limit.
     pub fn scan_range(&self, llc: SharedId) -> Range {
         if self.trusts { self.scan_limits.of(llc) } else { Range::ANY }
     }
 
-    /// A wake-up that would end at another CPU under another limit ended at this one.
+    /// Learns from a wake-up that ended at this CPU and would have ended at another one under another limit.
     pub(crate) fn learn_scan_limit(&mut self, by: ByLimit, cpu: CpuId) {
         let told = &mut self.scan_limits.limits(by.llc).told;
         if cpu == by.finds {
@@ -105,7 +105,7 @@ impl Shadow {
         }
     }
 
-    /// Looks at what passes over caches would leave at this tick, if it is time.
+    /// If it is time, samples what passes over caches would set at this tick.
     pub(crate) fn look_at_scan_limits(&mut self, at: Time) {
         self.scan_limits.0.iter_mut().for_each(|limits| limits.told = Range::ANY);
         let before = at.0.saturating_sub(self.sched.tick_ns());
@@ -124,7 +124,7 @@ impl Shadow {
         }
     }
 
-    /// What a pass over a cache would leave, and whether one of its CPUs is busy.
+    /// What a pass over a cache would set, and whether one of its CPUs is busy.
     fn scan_limit(&self, sd: SdId, at: Time) -> (Range, bool) {
         let sd = self.sched.domains.sd(sd);
         let (mut least, mut most, mut busy) = (0, 0, false);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn searches_tell_of_the_limit_until_the_next_tick() {
+    fn searches_narrow_the_limit_until_the_next_tick() {
         let mut shadow =
             Shadow::new(&Topology::regular("1x1x8").unwrap(), &Kernel::parse("v6.12").unwrap(), Vec::new());
         let (llc, finds, else_takes) = (SharedId(0), CpuId(3), CpuId(0));

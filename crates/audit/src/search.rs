@@ -1,4 +1,4 @@
-//! The search for an idle CPU around a target, under what is hidden of it.
+//! The search for an idle CPU around a target, given the facts that are hidden.
 
 use schedlab_sched::{Feature, Reason, RecentUsedCpu, SharedId, View, Wakeup, wakeup};
 use schedlab_topology::CpuId;
@@ -8,38 +8,38 @@ use crate::possibilities::{ByLimit, Possibilities};
 use crate::shadow::Shadow;
 use crate::verdict::{Hidden, Numbers};
 
-/// A CPU around which an idle one is looked for.
+/// A CPU around which an idle one is searched.
 pub struct Target {
     pub cpu: CpuId,
-    /// What made it the target.
+    /// The reason why it is the target.
     pub affine: Reason,
-    /// The hidden fact by which it is, if another may be as well.
+    /// The hidden fact that makes it the target, if another CPU may be it as well.
     pub hidden: Option<Hidden>,
     pub numbers: Numbers,
 }
 
-/// One reading of what is hidden.
+/// One assumption about what is hidden.
 pub struct Reading {
-    /// The fact that it takes; none for the likeliest.
+    /// The fact that it assumes; `None` for the likeliest case.
     pub takes: Option<Hidden>,
-    /// What it leads to is possible; else it is only asked to tell guesses apart.
+    /// Whether its outcome counts as possible; otherwise it only serves to distinguish guesses.
     pub counts: bool,
-    /// It led nowhere yet.
+    /// It has led to no CPU yet.
     pub first: bool,
 }
 
 impl Reading {
-    /// What it takes to be led to a CPU, by a fact of the way there.
+    /// The hidden fact that is needed to reach a CPU, given the fact needed on the way there.
     fn hidden(&mut self, on_the_way: Option<Hidden>) -> Option<Hidden> {
         let first = std::mem::replace(&mut self.first, false);
         on_the_way.filter(|_| !first).or(self.takes)
     }
 }
 
-/// What a search costs that is not worth it, ns.
+/// A search cost at which searching is not worthwhile, ns.
 const DEAR: u64 = 1 << 40;
 
-/// A search of a wake-up, under one reading of what leads to it.
+/// A wake-up's search, under one assumption about what leads to it.
 pub struct Search<'a> {
     pub wakeup: &'a Wakeup,
     pub prev: CpuId,
@@ -52,7 +52,7 @@ pub struct Search<'a> {
 struct Ended {
     reason: Reason,
     cpu: CpuId,
-    /// CPUs it looked at.
+    /// How many CPUs it examined.
     looks: u32,
 }
 
@@ -81,14 +81,14 @@ impl Search<'_> {
         shadow.sched.domains.shared[llc.0 as usize].nr_idle_scan = before.nr_idle_scan;
         let core = matches!(ended.reason, Reason::IdleCore | Reason::IdleCoreFallback | Reason::IdleSmt);
         if (scans || core) && shadow.sched.domains.smt_active {
-            // Searches that failed took the mark away, and which of them were made is not known.
+            // Failed searches clear the mark, and it is unknown which of them were made.
             shadow.sched.domains.shared[llc.0 as usize].has_idle_cores = !before.has_idle_cores;
             self.add(shadow, Some(Hidden::IdleCores), found);
             shadow.sched.domains.shared[llc.0 as usize].has_idle_cores = before.has_idle_cores;
         }
     }
 
-    /// Where it ends with the marks of the cache as they are, and by which recently used CPU it may end before.
+    /// Where it ends with the marks of the cache as they are, and the recently used CPUs where it may end earlier.
     fn add_without_marks(&mut self, shadow: &mut Shadow, found: &mut Possibilities) -> Ended {
         let ended = self.add(shadow, None, found);
         let early = matches!(ended.reason, Reason::TargetIdle | Reason::PrevIdle | Reason::KthreadStack);
@@ -100,8 +100,8 @@ impl Search<'_> {
         ended
     }
 
-    /// Where it ends under another limit. One that found somebody does so under any limit that lets it come so far;
-    /// one that did not finds nobody in less, nor in more once it has seen all.
+    /// Where it ends under another limit. A search that found a CPU finds it under any limit that reaches that far. One
+    /// that found none finds none under a lower limit, nor under a higher one once it has examined all.
     fn add_by_limit(&mut self, shadow: &mut Shadow, llc: SharedId, ended: &Ended, found: &mut Possibilities) {
         let (at, range) = (llc.0 as usize, shadow.scan_range(llc));
         let found_some = matches!(ended.reason, Reason::IdleCpu | Reason::IdleClusterCpu);
@@ -118,8 +118,8 @@ impl Search<'_> {
         }
     }
 
-    /// Where it ends if earlier searches cost so much that this one may look at few, or so little that it may look at
-    /// all: the kernel measured them, which no event shows.
+    /// Where it ends if earlier searches were so expensive that this one may examine few CPUs, or so cheap that it may
+    /// examine all. The kernel measures the cost, and no event shows it.
     fn add_by_cost(&mut self, shadow: &mut Shadow, ended: &Ended, found: &mut Possibilities) {
         let cost = match ended.reason {
             Reason::IdleCpu => DEAR,
@@ -132,7 +132,7 @@ impl Search<'_> {
         shadow.sched.domains.sd_mut(own).avg_scan_cost = before;
     }
 
-    /// Adds where it ends in the state of now.
+    /// Adds where it ends in the current state.
     fn add(&mut self, shadow: &Shadow, hidden: Option<Hidden>, found: &mut Possibilities) -> Ended {
         let Search { wakeup, prev, target, now, .. } = *self;
         let view = View::new(&shadow.sched, now, None);
@@ -149,7 +149,7 @@ impl Search<'_> {
         ended
     }
 
-    /// The recently used CPU that the waker is given where it is asked for affinity.
+    /// The recently used CPU that is passed to the waker's affinity check.
     fn waker_recent(&self, shadow: &Shadow) -> Option<CpuId> {
         let this = self.wakeup.this_cpu;
         let by_waker = shadow.sched.kernel.rules.recent_used_cpu == RecentUsedCpu::Waker;

@@ -1,9 +1,8 @@
 //! A scheduler that is kept in step with a recording.
 //!
-//! What the trace tells is applied to a [`Sched`]: who joins and leaves a queue, who runs,
-//! who moves. From that the shadow carries what no event shows: averages, virtual times,
-//! idle stamps, recently used CPUs, wakee flips. Ticks are not in a trace; they are made
-//! up where a busy CPU must have had them.
+//! What the trace shows is applied to a [`Sched`]: which tasks join and leave a queue, run and move. From that the
+//! shadow derives what no event shows: averages, virtual times, idle stamps, recently used CPUs, wakee flips. A trace
+//! does not contain ticks; they are simulated where a busy CPU must have had them.
 
 use std::collections::BTreeMap;
 
@@ -31,77 +30,77 @@ use crate::sync_flags::SyncFlags;
 use crate::turns::Turns;
 use crate::verdict::Verdict;
 
-/// Idle stamp of a CPU that went idle before the recording, who knows when.
+/// Idle stamp of a CPU that went idle at an unknown time before the recording.
 const IDLE_BEFORE: u64 = 1;
 
-/// What is known of a task besides its state in the scheduler.
+/// What is known about a task besides its state in the scheduler.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// Its number.
+    /// Its pid.
     pub pid: Pid,
     /// Its name, as last seen.
     pub comm: Comm,
-    /// Its priority, if it was heeded since it has its name.
+    /// Its priority, if one was applied since the task got its name.
     pub prio: Option<i32>,
-    /// Which of the policies with its priority it has.
+    /// Which of the policies that share its priority it has.
     pub kind: PolicyKind,
-    /// Its mask is known by its name, by a hint or from a parent.
+    /// Its mask is known from its name, from a hint or from its parent.
     pub bound: bool,
-    /// It lived before the recording began.
+    /// It existed before the recording began.
     pub lived_before: bool,
     /// Its recently used CPU is known.
     pub recent_known: bool,
-    /// The CPU that it used recently instead, if that is open.
+    /// The other CPU that may be the recently used one, if that is open.
     pub other_recent_cpu: Option<CpuId>,
-    /// Whom it wakes, where its ancestor's flips are guessed.
+    /// Its wakee flips, if those of its ancestor are guessed.
     pub flips: Option<Flips>,
-    /// Born while the recording ran, and not switched out since.
+    /// It was born during the recording and has not been switched out since.
     pub first_run: bool,
-    /// The priority it will have given itself when it first leaves a CPU.
+    /// The priority that it will have given itself when it first leaves a CPU.
     pub later_prio: Option<LaterPrio>,
-    /// The priority it gives itself was seen ahead.
+    /// A look ahead has shown the priority that it gives itself.
     pub nice_told: bool,
     /// Its priority has changed since it began to run.
     pub other_prio: bool,
-    /// How far its virtual time may be from the one here, ns.
+    /// How far its virtual time may be from the shadow's, ns.
     pub vruntime_error: u64,
-    /// How much of that comes of what it was owed before the recording began, or of a weight that another changed, ns.
+    /// How much of that error comes from its lag before the recording, or from a weight that another task changed, ns.
     pub lag_error: u64,
-    /// The floor of its queue has put it where it is.
+    /// It was placed at the floor of its queue.
     pub by_floor: bool,
-    /// The queue of which it was told its virtual time, since it came there.
+    /// The queue for which a recorded virtual time of this task is known, since it came there.
     pub told_on: Option<CfsRqId>,
-    /// What it was owed when it last left a queue is known.
+    /// Its lag when it last left a queue is known.
     pub lag_known: bool,
     /// When it began to run.
     pub began: Time,
     /// When it was switched out.
     pub left: Time,
-    /// What the kernel said of its run time.
+    /// What charge events show about its run time.
     pub charged: Charged,
-    /// A kernel thread that was not woken since it was born, and so is not bound yet.
+    /// A kernel thread that has not been woken since its birth, and so is not bound yet.
     pub newborn: bool,
-    /// It was woken while it was leaving its CPU, which is to finish the wake-up.
+    /// It was woken while it was leaving its CPU, which will complete the wake-up.
     pub handed_over: bool,
     /// When it fell asleep, if its dequeue may have been delayed.
     pub may_stay: Option<Time>,
-    /// Whom it took the CPU from last may have stayed queued beside it.
+    /// The task that it replaced on the CPU may still be queued beside it.
     pub beside_sleeper: bool,
-    /// Its next wake-up comes without the sync flag, which is for interruptible sleepers and not
-    /// given by hard interrupts.
+    /// Its next wake-up comes without the sync flag: the flag is set only for interruptible sleepers, and not by hard
+    /// interrupts.
     pub plainly_woken: bool,
-    /// Whether those who wake it say that they will sleep.
+    /// Whether its wakers set the sync flag.
     pub sync_flags: SyncFlags,
-    /// CPUs it was seen on.
+    /// CPUs on which it was seen.
     pub seen_on: CpuMask,
-    /// How often it made way early though nobody asked, up to where it is taken to yield.
+    /// How often it made way early without a request, up to the number from which it is assumed to yield.
     pub left_early: u8,
     /// Its groups.
     pub groups: InGroups,
 }
 
 impl Known {
-    /// Who it is, for a verdict.
+    /// Its pid and name, for a verdict.
     pub fn who(&self) -> (Pid, Comm) {
         (self.pid, self.comm)
     }
@@ -110,9 +109,9 @@ impl Known {
 /// A tick or the slice timer asked a task to make way.
 #[derive(Clone, Copy, Debug)]
 pub struct SliceEnded {
-    /// When.
+    /// When it asked.
     pub at: Time,
-    /// A switch up to then may be the answer, even if here the same task would go on.
+    /// A switch up to this time may be the answer, even if the same task would go on here.
     pub until: Time,
     /// It was the timer, which is answered at once.
     pub by_timer: bool,
@@ -123,23 +122,23 @@ fn tick_from(time: u64, tick: u64) -> Time {
     Time(time.div_ceil(tick).saturating_mul(tick))
 }
 
-/// A scheduler and what the recording told of its tasks.
+/// A scheduler and what the recording shows about its tasks.
 pub struct Shadow {
     /// The state.
     pub sched: Sched,
-    /// Begin of the recording.
+    /// Start of the recording.
     pub start: Time,
     /// Changes each time an event changes the state.
     pub generation: u64,
-    /// In which groups tasks are is not known.
+    /// It is not known which groups tasks are in.
     pub groups_hidden: bool,
-    /// In which groups tasks are.
+    /// Which groups tasks are in.
     pub grouping: Grouping,
-    /// How far the virtual times of groups' entities may be from those here, ns.
+    /// How far the virtual times of group entities may be from the shadow's, ns.
     pub group_errors: BTreeMap<SeId, u64>,
-    /// The trace says what tasks are charged.
+    /// The trace contains charges (`sched_stat_runtime`).
     pub runtime_told: bool,
-    /// Queues of which it says virtual times, and how late their floors may have been when it first did.
+    /// Queues with recorded virtual times, and the latest value of their floors when the first was recorded.
     pub floors_told: BTreeMap<CfsRqId, u64>,
     /// How far apart events of different CPUs can be and still overlap.
     pub slack: Slack,
@@ -147,50 +146,51 @@ pub struct Shadow {
     pub clocks: Clocks,
     /// Guesses of flips from before the recording.
     pub guesses: Guesses,
-    /// Choices among several CPUs that followed as if all averages had been nothing when the
-    /// recording began.
+    /// Number of choices among several CPUs that fit the assumption that all averages were zero when the recording
+    /// began.
     pub nothing_before: u32,
-    /// How many times their errors load averages may be off: once, but where it is asked what would explain a
+    /// By how many times their error load averages may be off: one, except when looking for what would explain a
     /// disagreement.
     pub load_errors: u64,
-    /// The move for which the stopper of a CPU was asked, judged then.
+    /// For each CPU, the move for which its stopper was asked, judged at that time.
     pub asked: PerCpu<Option<Verdict>>,
-    /// By CPU, its last switches by a clock that it may have read long before.
+    /// For each CPU, its latest switches whose clock may have been read long before.
     pub turns: PerCpu<Turns>,
     /// When a tick or the slice timer asked the task of a CPU to make way.
     pub slice_ended: PerCpu<Option<SliceEnded>>,
-    /// Where the slice timer of a deadline task may be set.
+    /// Where the slice timer may be set for a deadline task.
     pub(crate) budget_timers: BudgetTimers,
-    /// Whether it is known what a CPU runs.
+    /// Whether the current task of a CPU is known.
     pub cpu_known: PerCpu<bool>,
-    /// Whether it is known which CPU each took last of several that would do (`any_cpu`).
+    /// Whether the CPU that each CPU last picked out of several suitable ones is known (`any_cpu`).
     pub any_cpu_known: PerCpu<bool>,
     /// Whether a CPU was busy when the recording began.
     pub began_busy: PerCpu<bool>,
-    /// By CPU, whether it switched unseen since it was last seen idle.
+    /// For each CPU, whether it switched unseen since it was last seen idle.
     pub unseen: PerCpu<bool>,
-    /// How many switches cannot have been seen.
+    /// Number of switches that must be missing.
     pub unseen_switches: u64,
-    /// How deep idle CPUs sleep.
+    /// Depth of the idle states of idle CPUs.
     pub(crate) idle_states: IdleStates,
-    /// Tasks gave way to idling though they could go on: some group has a quota.
+    /// Runnable tasks gave way to the idle task, so some group has a quota.
     pub quota_shown: bool,
-    /// Lists of what is possible, to be filled again.
+    /// Lists of possible choices, for reuse.
     pub spare: Spare,
-    /// Hidden facts are what earlier events say of them; no longer where nothing that happened follows from that.
+    /// Hidden facts have the values that earlier events suggest; switched off where nothing is inferred from the
+    /// outcome.
     pub trusts: bool,
-    /// How far searches may have been allowed to look.
+    /// How many CPUs searches may have been allowed to examine.
     pub scan_limits: ScanLimits,
     pub(crate) tasks: Pids,
     pub(crate) known: Vec<Known>,
     pub(crate) dead: Dead,
     pub(crate) hints: Vec<AffinityHint>,
     pub(crate) policies: Policies,
-    /// Masks that a simulated trace told of tasks not met yet.
+    /// Masks that a simulated trace reported for tasks not seen yet.
     pub(crate) told_masks: BTreeMap<Pid, CpuMask>,
     /// The flips that the first new task inherited, and the jiffy of its birth.
     pub first_born: Option<(Flips, u64)>,
-    /// Some task's flips are guessed.
+    /// The flips of some tasks are guessed.
     pub(crate) family: bool,
     /// Tasks that run for the first time and are about to change their priority.
     pub(crate) changing: Vec<TaskId>,
@@ -199,19 +199,19 @@ pub struct Shadow {
     next_tick: Time,
     /// Ticks that wait for their charge.
     pub(crate) due_ticks: Vec<(CpuId, Time)>,
-    /// Averages of each CPU when it went idle last.
+    /// Averages of each CPU when it last went idle.
     pub at_idle: PerCpu<Averages>,
-    /// Clock of the averages of each CPU when the recording began.
+    /// Clock of the averages of each CPU at the start of the recording.
     pelt_start: PerCpu<u64>,
 }
 
 impl Shadow {
-    /// A machine of which nothing is known.
+    /// A machine about which nothing is known yet.
     pub fn new(topology: &Topology, kernel: &Kernel, hints: Vec<AffinityHint>) -> Shadow {
         let mut sched = Sched::new(topology, kernel, Prices::default(), 1);
         sched.balance_watches = true;
-        // No event tells when the kernel keeps real-time tasks from running, and no timer would let them run again here.
-        // Nor does any tell a budget, which might end by a timer: `budget_timers` keeps account of those.
+        // No event shows when the kernel throttles real-time tasks, and no timer would unthrottle them here. No event
+        // shows a budget either, which may end by a timer: `budget_timers` keeps track of those.
         sched.kernel.features.set(Feature::HrtickDl, false);
         let tunables = &mut sched.kernel.tunables;
         (tunables.rt_runtime_us, tunables.fair_server_runtime_ns) = (tunables.rt_period_us, 0);
@@ -260,7 +260,7 @@ impl Shadow {
         }
     }
 
-    /// The recording begins: all CPUs idle until it says otherwise.
+    /// The recording begins: all CPUs are idle until it shows otherwise.
     pub fn begin(&mut self, now: Time) {
         self.start = now;
         self.guesses = Guesses::new(self.sched.kernel.tunables.hz, self.sched.jiffies(now));
@@ -285,22 +285,22 @@ impl Shadow {
         cpu.index() < self.sched.rqs.len()
     }
 
-    /// What is known of a task.
+    /// What is known about a task.
     pub fn known(&self, task: TaskId) -> &Known {
         &self.known[task.index()]
     }
 
-    /// What is known of a task, to change.
+    /// What is known about a task, for changes.
     pub fn known_mut(&mut self, task: TaskId) -> &mut Known {
         &mut self.known[task.index()]
     }
 
-    /// The task of a number, if it was met.
+    /// The task with a pid, if it has been seen.
     pub fn find(&self, pid: Pid) -> Option<TaskId> {
         self.tasks.get(pid)
     }
 
-    /// Lets time pass: the ticks of busy CPUs.
+    /// Advances time: runs the ticks of busy CPUs.
     #[inline]
     pub fn advance(&mut self, now: Time) {
         if self.next_tick <= now || !self.changing.is_empty() {
@@ -311,7 +311,7 @@ impl Shadow {
 
     fn pass(&mut self, now: Time) {
         let tick = self.sched.tick_ns();
-        // A recording may stand still for hours; averages are gone after a few seconds.
+        // A recording may contain a gap of hours; averages are zero after a few seconds.
         let gap = 2_000_000_000;
         if now.since(self.next_tick).0 > gap {
             self.next_tick = tick_from(now.0 - gap, tick);
@@ -331,8 +331,8 @@ impl Shadow {
         }
     }
 
-    /// A tick of a busy CPU, and the balancing it leads to, which only leaves its marks. Whether its charge, if that was told,
-    /// has `just_asked` the task to make way.
+    /// A tick of a busy CPU and the balancing that it causes, which only leaves its marks. `just_asked`: whether the
+    /// tick's charge, if it is recorded, has asked the task to make way.
     pub(crate) fn tick(&mut self, cpu: CpuId, at: Time, just_asked: bool) {
         runtime::doubt(self, cpu);
         let asked = self.is_asked(cpu);
@@ -354,12 +354,12 @@ impl Shadow {
         }
     }
 
-    /// Whether the task of a CPU is asked to make way.
+    /// Whether the task of a CPU has been asked to make way.
     pub fn is_asked(&self, cpu: CpuId) -> bool {
         self.sched.rqs[cpu].need_resched.any()
     }
 
-    /// The slice timer of a CPU has gone off since it was looked at.
+    /// Runs the slice timer of a CPU if it has expired since the last check.
     #[inline]
     pub fn slice_timer(&mut self, cpu: CpuId, now: Time) {
         if self.slice_ended[cpu].is_some() || self.sched.hrtick_at(cpu).is_some() {
@@ -372,18 +372,18 @@ impl Shadow {
             && self.is_asked(cpu)
             && now > at + self.slack.time()
         {
-            // It made way at once to nobody: no event tells.
+            // The task made way and was picked again at once, which no event shows.
             self.sched.switch_to(cpu, self.sched.rqs[cpu].curr, at);
         }
-        // Where charges are told, the timer's own comes first.
+        // Where charges are recorded, the timer's own charge comes first.
         if !runtime::tells_clock(self, cpu) {
             self.expire_slice_timer(cpu, now);
         }
     }
 
-    /// The slice timer of a CPU goes off, if it is due.
+    /// The slice timer of a CPU fires, if it is due.
     pub fn expire_slice_timer(&mut self, cpu: CpuId, now: Time) {
-        // Where charges are told, the one of now is the timer's own.
+        // Where charges are recorded, the current one is the timer's own.
         let told = runtime::tells_clock(self, cpu);
         while let Some(at) = self.sched.hrtick_at(cpu).filter(|&at| at <= now.0).map(Time) {
             let at = if told { now } else { at };
@@ -398,8 +398,8 @@ impl Shadow {
         }
     }
 
-    /// If the task of a CPU was asked to make way but comes first again, it goes on: no event tells.
-    /// Sleepers that came first left their queue.
+    /// If the task of a CPU was asked to make way but is picked again, it goes on; no event shows that. Sleepers that
+    /// came first have left their queue.
     pub fn goes_on(&mut self, cpu: CpuId, now: Time) {
         let curr = self.sched.rqs[cpu].curr;
         if self.is_asked(cpu) && self.sched.choose_next(cpu).next == curr {
@@ -407,7 +407,7 @@ impl Shadow {
         }
     }
 
-    /// Looks as if something were otherwise: nothing is kept of what is asked.
+    /// Runs `look` under an assumption, without keeping what it learns.
     pub fn suppose<T>(&mut self, look: impl FnOnce(&mut Shadow) -> T) -> T {
         let before = std::mem::replace(&mut self.sched.supposes, true);
         let result = look(self);
@@ -420,7 +420,7 @@ impl Shadow {
         self.sched.rqs[self.sched.task(task).cpu].curr == Curr::Task(task)
     }
 
-    /// Notes who wakes whom.
+    /// Records a wake-up between two tasks.
     pub fn record_wakee(&mut self, waker: TaskId, wakee: TaskId, now: Time) {
         let jiffies = self.sched.jiffies(now);
         if let Some(flips) = &mut self.known[waker.index()].flips {
@@ -428,7 +428,7 @@ impl Shadow {
         }
     }
 
-    /// A wake-up spread, or did not.
+    /// Learns whether a wake-up spread.
     pub(crate) fn learn_flips(&mut self, spread: &Spread, wide: bool) {
         let Some(halving) = self.guesses.learn(spread, wide) else { return };
         let of_tasks = self.known.iter_mut().filter_map(|known| known.flips.as_mut());
@@ -437,7 +437,7 @@ impl Shadow {
         }
     }
 
-    /// Charges what runs in the queues of a task and those above.
+    /// Charges the current entities in the queues of a task and above.
     pub fn charge_levels(&mut self, task: TaskId) {
         let mut level = Some(SeId(task.0));
         while let Some(se) = level {
@@ -446,30 +446,29 @@ impl Shadow {
         }
     }
 
-    /// How far the load of a CPU may be from what the shadow has: what may still be left
-    /// from before the recording, what the times of events leave uncertain, and the load of
-    /// those who left for good, which is taken out by a tick that no event shows.
+    /// How far the load of a CPU may be from the shadow's. Three things add up: what may remain from before the
+    /// recording, the uncertainty of event times, and the load of tasks that left for good, which a tick removes
+    /// without an event.
     pub fn load_error(&self, cpu: CpuId) -> u64 {
         let root = self.sched.root_cfs(cpu);
         self.residue(cpu) + root.avg.load_avg / 16 + 16 + root.removed.load_avg
     }
 
-    /// Average of one task that may still be in those of a CPU from before the recording:
-    /// half of it goes with every 32 ms that they have aged since. Choices that follow without
-    /// it speak for less.
+    /// The part of one task's average that a CPU may still have from before the recording; it halves with every 32 ms
+    /// of decay. Choices that follow without it are weaker evidence.
     pub fn residue(&self, cpu: CpuId) -> u64 {
         let aged = self.sched.root_cfs(cpu).avg.last_update_time.saturating_sub(self.pelt_start[cpu]);
         (1024 >> (aged >> 25).min(63)) >> self.nothing_before
     }
 
-    /// Whether a task that lived before the recording was in no queue yet.
+    /// Whether a task from before the recording has not been in any queue yet.
     pub fn was_never_queued(&self, task: TaskId) -> bool {
         let entry = self.sched.task(task);
         self.known(task).lived_before && !entry.on_rq && entry.se.avg.last_update_time == 0
     }
 
-    /// How far the load of a sleeper may be from what the shadow has: what it had when it fell
-    /// asleep before the recording, which ages only when it is queued again.
+    /// How far the load of a sleeper may be from the shadow's: the load it had when it fell asleep before the recording
+    /// decays only when it is queued again.
     pub fn sleeper_load_error(&self, task: TaskId, now: Time) -> u64 {
         let entity = &self.sched.task(task).se;
         if !self.known(task).lived_before {
@@ -480,7 +479,7 @@ impl Shadow {
         (entity.load.weight >> 10) >> (aged >> 25).min(63)
     }
 
-    /// When the averages of a CPU were aged last.
+    /// When the averages of a CPU were last updated.
     pub fn updated_at(&self, cpu: CpuId) -> u64 {
         let last = self.sched.root_cfs(cpu).avg.last_update_time;
         self.start.0 + last.saturating_sub(self.pelt_start[cpu])
@@ -491,7 +490,7 @@ impl Shadow {
         self.start.0.max(IDLE_BEFORE + 1)
     }
 
-    /// Whether a CPU was idle before the recording and is since.
+    /// Whether a CPU was idle before the recording and has been since.
     pub fn idle_before(&self, cpu: CpuId) -> bool {
         self.sched.rqs[cpu].idle_stamp == IDLE_BEFORE
     }
@@ -499,7 +498,7 @@ impl Shadow {
 
 #[cfg(test)]
 impl Shadow {
-    /// For tests: `a` runs alone on CPU 0 of two since `at`, when the recording began.
+    /// For tests: `a` has run alone on CPU 0 of two since `at`, when the recording began.
     pub(crate) fn with_one(kernel: &str, at: Time) -> (Shadow, TaskId) {
         let topology = Topology::regular("1x1x2").unwrap();
         let mut shadow = Shadow::new(&topology, &Kernel::parse(kernel).unwrap(), Vec::new());

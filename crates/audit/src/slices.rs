@@ -1,7 +1,7 @@
 //! Whether the turn of a running task is over.
 //!
-//! No event tells of a tick or of the slice timer. A task that could go on and makes way though nobody who arrived asked for it
-//! was asked by one of those, or let others go of itself.
+//! No event shows a tick or the slice timer. A runnable task that makes way without a request from an arriving task was
+//! asked by one of those, or yielded.
 
 use schedlab_sched::{Curr, FairPolicy, Feature, Protection, Reason, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
@@ -14,11 +14,11 @@ use crate::nearest::Nearest;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 
-/// A task that moved to a control group says so within this time.
+/// The event of a task that moves itself to a control group follows within this time.
 const GROUP_PATIENCE: Duration = Duration::millis(1);
 
-/// Whether the turn of a CPU's task is over, and otherwise how far its end is, in virtual
-/// time. Its queues are charged up to now.
+/// Whether the turn of a CPU's task is over; otherwise the virtual time left in it. Its queues must be charged up to
+/// now.
 pub fn slice_left(shadow: &Shadow, at: CpuId, task: TaskId) -> Result<Reason, i64> {
     if shadow.is_asked(at) {
         return Ok(Reason::SliceEnd);
@@ -55,7 +55,7 @@ pub fn slice_left(shadow: &Shadow, at: CpuId, task: TaskId) -> Result<Reason, i6
     Err(left)
 }
 
-/// Whether a task began its request so little ago that the kernel may only now have found the one before to be over.
+/// Whether a task began its request so recently that the kernel may only just have found the previous one to be over.
 fn just_renewed(shadow: &Shadow, task: TaskId) -> bool {
     let mut levels = std::iter::successors(Some(SeId(task.0)), |&se| shadow.sched.se(se).parent);
     levels.any(|se| {
@@ -68,7 +68,7 @@ fn just_renewed(shadow: &Shadow, task: TaskId) -> bool {
 }
 
 impl<S: Listener> Audit<S> {
-    /// Whether the turn of a CPU's task is over by now, for all we know.
+    /// Whether the turn of a CPU's task may be over by now.
     pub(crate) fn turn_over(&mut self, event: &Event) -> bool {
         let Curr::Task(curr) = self.shadow.sched.rqs[event.cpu].curr else { return false };
         if !self.shadow.sched.rqs[event.cpu].skip_clock_update {
@@ -78,7 +78,7 @@ impl<S: Listener> Audit<S> {
         slice_left(&self.shadow, event.cpu, curr).map_or_else(|left| left <= 0, |_| true)
     }
 
-    /// A CPU whose task should have made way some time ago says that it need not.
+    /// A CPU whose task should have made way some time ago shows that it was not asked to.
     pub(crate) fn overrun(&mut self, event: &Event) {
         let cpu = event.cpu;
         let Some(ended) = self.shadow.slice_ended[cpu].take() else { return };
@@ -96,7 +96,7 @@ impl<S: Listener> Audit<S> {
         verdict.judge();
         verdict.doubt(2);
         if verdict.answer == Answer::Differs && ended.by_timer && self.shadow.budget_timers.may_be_set(cpu) {
-            // It was not set anew while another was set.
+            // The slice timer was not set again while it was set for a deadline task.
             verdict.without(Hidden::Deadlines);
         }
         if verdict.answer == Answer::Differs {
@@ -105,7 +105,7 @@ impl<S: Listener> Audit<S> {
         self.give(verdict);
     }
 
-    /// A task that could go on makes way: if nobody who arrived asked for it, its turn is over.
+    /// A runnable task makes way: if no arriving task asked for that, its turn is over.
     pub(crate) fn judge_slice(&mut self, event: &Event, next: Curr, clock: Time) -> Option<Verdict> {
         let cpu = event.cpu;
         let (told, by_another_way) = self.asked[cpu].left();
@@ -115,7 +115,7 @@ impl<S: Listener> Audit<S> {
         let fair = |task| self.shadow.sched.task(task).policy.is_fair();
         let entry = self.shadow.sched.task(prev);
         let goes_on = prev_state.is_runnable() && prev_pid != Pid::IDLE && entry.on_rq && entry.cpu == cpu;
-        // Who comes from nowhere arrived unseen, and may have asked.
+        // A task that appears from nowhere arrived unseen and may have asked.
         let next_entry = self.shadow.sched.task(next);
         let arrived = !next_entry.on_rq || next_entry.se.sched_delayed || next_entry.cpu != cpu;
         if told || !goes_on || !fair(prev) || !fair(next) || arrived {
@@ -123,12 +123,12 @@ impl<S: Listener> Audit<S> {
         }
         self.shadow.sched.update_rq_clock(cpu, clock);
         self.shadow.charge_levels(prev);
-        // Who has itself served later asks itself to make way.
+        // A task that asks to be served later makes itself give way.
         let by_another_way = by_another_way || self.shadow.known(prev).other_prio;
         let mut verdict = self.of_slice(event.time, cpu, prev, true);
-        // Also one after which we would have gone on with the same task.
+        // A request also counts if we would have gone on with the same task.
         let ended = ended.filter(|ended| event.time <= ended.until).map(|_| Reason::SliceEnd);
-        // When in its exit it leaves its group is not told.
+        // No event shows when during its exit it leaves its group.
         let exits = self.shadow.made_way_to_end(prev).then_some(Reason::GroupChange);
         let mut end = None;
         match ended.or(exits).map_or_else(|| slice_left(&self.shadow, cpu, prev), Ok) {
@@ -169,9 +169,9 @@ impl<S: Listener> Audit<S> {
         Some(verdict)
     }
 
-    /// Whether a task is just moving itself to a control group, of which the event comes when that is done.
+    /// Whether a task is just moving itself to a control group; the event comes when that is done.
     ///
-    /// Kernel: sched_move_task(), kernel/sched/core.c, v6.1 and v6.12, has a running task make way.
+    /// Kernel: sched_move_task(), kernel/sched/core.c, v6.1 and v6.12, which makes a running task give way.
     fn joins_group(&self, task: Pid, now: Time) -> bool {
         let asks = self.shadow.sched.kernel.has(Feature::RegroupAsks);
         asks && self.pairing.ahead(now + GROUP_PATIENCE).any(|event| {
@@ -185,7 +185,7 @@ impl<S: Listener> Audit<S> {
     }
 }
 
-/// The one answer that a turn is over, or is not.
+/// The single answer that a turn is over, or is not.
 pub fn slice(shadow: &mut Shadow, over: bool, reason: Reason) -> Vec<Possible> {
     let mut found = shadow.spare.list();
     found.push(turn(over, reason, None));

@@ -1,7 +1,7 @@
-//! Lists that are filled again.
+//! Lists for reuse.
 //!
-//! A verdict is made at every third event, and each lists what was possible. Most are counted and
-//! forgotten, so their lists come back here and need not be allocated anew.
+//! Every third event leads to a verdict, and each verdict lists the possible choices. Most are counted and dropped, so
+//! their lists come back here instead of being allocated again.
 
 use std::mem::take;
 
@@ -13,7 +13,7 @@ use crate::pick::Waiting;
 use crate::possibilities::Possibilities;
 use crate::verdict::Possible;
 
-/// Most lists of a kind that are kept: a few are in use at a time.
+/// Maximum number of lists of a kind that are kept; a few are in use at a time.
 const LISTS_MAX: usize = 64;
 
 /// Emptied lists.
@@ -22,11 +22,11 @@ pub struct Spare {
     possible: Vec<Vec<Possible>>,
     placements: Vec<Vec<Placement>>,
     cpus: Vec<Vec<CpuId>>,
-    /// Who else waits where one arrives, with their errors.
+    /// The other waiting tasks where one arrives, with their errors.
     pub others: Vec<(SeId, i64)>,
-    /// Who waits in queues, while it is asked who comes first.
+    /// The entities waiting in queues, while looking for the first.
     pub waiting: Vec<Waiting>,
-    /// What a fork is asked with.
+    /// The facts with which a fork is evaluated.
     pub fork_tables: ForkTables,
 }
 
@@ -36,24 +36,24 @@ impl Spare {
         self.possible.pop().unwrap_or_default()
     }
 
-    /// Empty lists.
+    /// Empty lists of possibilities.
     pub fn possibilities(&mut self) -> Possibilities {
         let placements = self.placements.pop().unwrap_or_default();
         let around = [(); 2].map(|()| self.cpus.pop().unwrap_or_default());
         Possibilities { list: self.list(), placements, around, ..Possibilities::default() }
     }
 
-    /// A list is no longer needed.
+    /// Takes back a list.
     pub fn give_back(&mut self, list: Vec<Possible>) {
         keep(&mut self.possible, list);
     }
 
-    /// Lists are no longer needed.
+    /// Takes back the lists.
     pub fn give_back_all(&mut self, mut possibilities: Possibilities) {
         self.empty(&mut possibilities);
     }
 
-    /// The lists are no longer needed; where they were stays.
+    /// Takes back the lists but leaves the struct in place.
     pub fn empty(&mut self, possibilities: &mut Possibilities) {
         self.give_back(take(&mut possibilities.list));
         keep(&mut self.placements, take(&mut possibilities.placements));

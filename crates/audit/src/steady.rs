@@ -1,31 +1,31 @@
 //! A clock that never goes back.
 //!
-//! That of one recording does not, but several may stand in one file, and a damaged line may
-//! say anything. Averages and virtual times cannot be taken back, so time stands still for
-//! a small step back, and goes on from where it was after a large one. It stands still too for one
-//! event that is far ahead of those around it: only if the next one is there as well, time was.
+//! The clock of one recording does not go back, but one file may contain several recordings, and a damaged line may
+//! contain any time. Averages and virtual times cannot be rewound. So time stands still for a small step back, and
+//! after a large one continues from where it was. Time also stands still for a single event far ahead of its
+//! neighbours; only if the next event is there too has the time really passed.
 
 use schedlab_units::{Duration, Time};
 
-/// A larger step back is another recording.
+/// A larger step back begins another recording.
 const RESET: Duration = Duration::millis(100);
 
-/// A larger step forward is one only if two events make it, and then another recording too.
+/// A larger step forward counts only if two events confirm it, and then begins another recording too.
 const LEAP: Duration = Duration::secs(86_400);
 
-/// No recording is longer: then time stands still, as long as sums of virtual times are still far from any overflow.
+/// No recording is longer. After that time stands still, while sums of virtual times are still far from overflow.
 const LONGEST: Duration = Duration::secs(30 * 86_400);
 
-/// No clock comes so far, in 146 years: a later time is a damaged one.
+/// No clock gets this far, which is 146 years: a later time is damaged.
 const RECORDED_MAX: Time = Time(1 << 62);
 
-/// The time of the last event, and what is added to those of the recording.
+/// The time of the last event, and the offset added to recorded times.
 #[derive(Debug, Default)]
 pub struct Steady {
     last: Time,
     /// Wraps: it is negative after a leap.
     ahead: u64,
-    /// So long after the first event time ends; zero before it.
+    /// Time ends this long after the first event; zero before the first event.
     end: Time,
     /// The last event was far ahead.
     leapt: bool,
@@ -43,7 +43,7 @@ impl Steady {
         time
     }
 
-    /// The same of one that does not simply come a little later.
+    /// The same for an event that does not simply come a little later.
     #[cold]
     fn step(&mut self, recorded: Time) -> Time {
         if self.end == Time::ZERO {
@@ -71,7 +71,7 @@ impl Steady {
 mod tests {
     use super::*;
 
-    /// When events are followed that are recorded at these times.
+    /// When events with these recorded times are followed.
     fn followed<const N: usize>(millis: [u64; N]) -> [u64; N] {
         let mut steady = Steady::default();
         millis.map(|ms| steady.at(Time(ms.saturating_mul(1_000_000))).0 / 1_000_000)

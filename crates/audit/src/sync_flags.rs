@@ -1,21 +1,22 @@
-//! Whether wake-ups carry the sync flag, by what became of earlier ones.
+//! Whether wake-ups carry the sync flag, judged by the outcome of earlier ones.
 //!
-//! No event shows the flag, but a task is mostly woken at the same place of the same programs: of 24,051 wake-ups by tasks in the
-//! white-box recordings, whose probes show it, 38 carry another flag than most of their wakee. Where one flag alone leads to what
-//! happened it is likely that this was the one. Not sure: a flag may also be without effect for a reason that is hidden.
+//! No event shows the flag, but a task is mostly woken at the same place of the same programs: of 24,051 wake-ups by
+//! tasks in the white-box recordings, whose probes show it, 38 carry another flag than most wake-ups of the same wakee.
+//! If only one value of the flag explains the outcome, it was probably that value. This is not certain: the flag may
+//! also have no effect for a hidden reason.
 
 use schedlab_sched::Wakeup;
 
 use crate::placement::may_be_sync;
 use crate::shadow::Shadow;
 
-/// So many more wake-ups than had the other flag tell that it is this one.
+/// A value is assumed if it has been seen this many times more than the other.
 const SURE: i8 = 3;
 
-/// More are not counted, so that who is woken otherwise from some time on is soon known for it.
+/// The count is limited, so that a change in how a task is woken is noticed soon.
 const MOST: i8 = 4;
 
-/// How many more wake-ups of a task seem to have had the flag than not: of those by interrupts, and by tasks.
+/// How many more wake-ups of a task seem to have had the flag than not: by interrupts, and by tasks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SyncFlags([i8; 2]);
 
@@ -32,19 +33,19 @@ impl SyncFlags {
 }
 
 impl Shadow {
-    /// The flag that a wake-up carries, if earlier ones tell.
+    /// The flag that a wake-up carries, if earlier ones show it.
     pub fn sync_flag(&self, wakeup: &Wakeup) -> Option<bool> {
         self.known(wakeup.task).sync_flags.of(wakeup.in_task).filter(|_| self.trusts)
     }
 
-    /// Whether a wake-up may carry no flag, and whether it may carry it, as far as more of the earlier ones tell.
+    /// Whether a wake-up may carry no flag, and whether it may carry the flag, if more of the earlier ones agree.
     pub fn likely_sync_flags(&self, wakeup: &Wakeup) -> [bool; 2] {
         let more = self.known(wakeup.task).sync_flags.0[usize::from(wakeup.in_task)];
         let may = may_be_sync(self, wakeup);
         [!may || more <= 0, may && more >= 0]
     }
 
-    /// Only with this flag a wake-up leads where it led.
+    /// Learns from a wake-up whose outcome follows only with this flag.
     pub fn learn_sync_flag(&mut self, wakeup: &Wakeup, sync: bool) {
         self.known_mut(wakeup.task).sync_flags.learn(wakeup.in_task, sync);
     }

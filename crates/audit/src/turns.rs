@@ -1,11 +1,11 @@
 //! Turns that a CPU lost between reading its clock for a switch and writing the event.
 //!
-//! An emulated CPU that loses its turn just there has read a clock that is as much too early as the
-//! others' turns took, up to milliseconds: what seems to be the time of the task that stopped
-//! is charged to the one that runs next. That is rare, a few instructions of many, and no event tells. So
-//! it is a reading, asked where nothing else leads to what happened, and then kept. Only under CFS: under
-//! EEVDF the deadlines and the average go with the virtual times, and sleepers still queued, of which no event
-//! tells either, lead to the same disagreements.
+//! An emulated CPU that loses its turn at that point has read a clock that is too early by the length of the others'
+//! turns, up to milliseconds: time that seems to belong to the task that stopped is charged to the next one. That is
+//! rare, since it needs a few particular instructions, and no event shows it. So it is an assumption that is tried
+//! where nothing else explains the outcome, and then kept. It is used only under CFS. Under EEVDF deadlines and the
+//! average move with the virtual times, and delayed sleepers, which no event shows either, cause the same
+//! disagreements.
 
 use schedlab_sched::{Curr, FairPolicy, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
@@ -14,32 +14,32 @@ use schedlab_units::TaskId;
 use crate::clocks::Clock;
 use crate::shadow::Shadow;
 
-/// Switches that are remembered of each CPU.
+/// Number of switches remembered for each CPU.
 const SWITCHES: usize = 8;
 
-/// A turn of less than this is not worth a reading, ns.
+/// Shorter turns are not considered, ns.
 const LEAST: u64 = 50_000;
 
-/// How long a switch is remembered, ns: by then most sleepers have been placed anew.
+/// How long a switch is remembered, ns: after that most sleepers have been placed again.
 const AGE: u64 = 100_000_000;
 
-/// Parts of the time in which a turn may have been lost that are asked, the smallest first.
+/// Fractions of the time in which a turn may have been lost that are tried, the smallest first.
 const PARTS: u64 = 8;
 
 /// A switch whose clock may have been read long before its event.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// Who stopped, if it was a task, and may have run less.
+    /// The task that stopped, if any; it may have run less.
     pub prev: Option<TaskId>,
-    /// Who ran next, and may have been charged more.
+    /// The task that ran next; it may have been charged more.
     pub next: Option<TaskId>,
-    /// How much at most, ns.
+    /// Largest lost time, ns.
     pub most: u64,
     /// Clock of the CPU then.
     pub at: u64,
 }
 
-/// The last switches of a CPU in which others had their turns, the latest last.
+/// The latest switches of a CPU during which others had their turns, the latest last.
 pub type Turns = Vec<Turn>;
 
 impl Shadow {
@@ -71,8 +71,7 @@ impl Shadow {
         turns.push(turn);
     }
 
-    /// Looks for a lost turn of a CPU by which what is asked for comes true, and keeps it: the latest, and the
-    /// least time.
+    /// Looks for a lost turn of a CPU that makes `is_so` true, and keeps it: the latest switch, and the least time.
     pub fn find_lost_turn(&mut self, cpu: CpuId, is_so: impl Fn(&mut Shadow) -> bool) -> bool {
         for at in (0..self.turns[cpu].len()).rev() {
             let turn = self.turns[cpu][at];
@@ -92,14 +91,14 @@ impl Shadow {
         false
     }
 
-    /// Charges the second task of a switch what the first one was charged, as far as they are still there. Gives
-    /// what was before.
+    /// Moves a charge from the first task of a switch to the second, as far as both still exist. Returns the previous
+    /// state.
     fn lose(&mut self, cpu: CpuId, turn: Turn, time: u64) -> Vec<(SeId, u64)> {
         let here = |task: Option<TaskId>| task.filter(|&task| self.sched.task(task).cpu == cpu);
         let (prev, next) = (here(turn.prev), here(turn.next));
         let (prev_top, next_top) = match (prev, next) {
             (Some(prev), Some(next)) => self.sched.find_matching_se(SeId(prev.0), SeId(next.0)),
-            // Of groups nothing is known any more.
+            // The virtual times of groups are no longer known.
             _ => (SeId(prev.map_or(0, |task| task.0)), SeId(next.map_or(0, |task| task.0))),
         };
         let mut before = Vec::new();

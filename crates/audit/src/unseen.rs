@@ -1,10 +1,10 @@
-//! Switches that are not in a trace.
+//! Switches that are missing from a trace.
 //!
-//! A recording may lack events without a word: a filter, a tool that lost some and does not tell, a kernel that leaves
-//! some out. Then a CPU runs somebody whom no switch put there, or idles while others seem to wait for it. Who is
-//! shown to run does run, and what waits on an idle CPU that is not asked to make way has run and gone.
-//! From such a switch on, who waits on the CPU is not known until it is next seen idle, and what those who did are
-//! owed not even then.
+//! A recording may lack events without notice: a filter, a tool that lost some and does not report it, a kernel that
+//! leaves some out. Then a CPU runs a task that no switch put there, or is idle while others seem to wait for it. A
+//! task that is shown to run does run; and whatever waits on an idle CPU that has no request to reschedule has run and
+//! gone. After such a switch the tasks waiting on the CPU are unknown until it is next seen idle, and the lags of those
+//! that waited remain unknown even then.
 
 use schedlab_sched::{Curr, Policy, TaskState};
 use schedlab_topology::CpuId;
@@ -16,18 +16,18 @@ use crate::shadow::Shadow;
 use crate::verdict::{Choice, Verdict};
 
 impl Shadow {
-    /// What an event says of switches before it that are not in the trace: a CPU idles and is not asked to make way.
+    /// What an event shows about missing switches before it: a CPU is idle and has no request to reschedule.
     pub fn idles(&mut self, event: &Event) {
         let asked = event.flags.has(Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY);
-        // A switch takes the flag away before it is recorded.
+        // A switch clears the flag before it is recorded.
         let switches = matches!(event.kind, Kind::SchedSwitch { .. });
         if event.pid == Pid::IDLE && event.flags.is_known() && !asked && !switches {
             self.emptied(event.cpu, event.time);
         }
     }
 
-    /// Nobody waits on a CPU: it idles. Whoever seems to has run meanwhile and gone to sleep, but for those who were
-    /// just taken from another queue and are not yet put on this one, as long as no switch was missed.
+    /// A CPU is idle, so no task waits there. Tasks that seem to wait have run and gone to sleep since, except those
+    /// that were just taken from another queue and are not yet on this one, as long as no switch was missed.
     pub fn emptied(&mut self, cpu: CpuId, now: Time) {
         let moving = now.since(self.clocks.queued_at(cpu)) <= ATTACH_PATIENCE;
         if self.sched.rqs[cpu].nr_running > 0 && (!moving || self.unseen[cpu]) {
@@ -38,7 +38,7 @@ impl Shadow {
             for task in out_of_quota {
                 self.throttle(task, now);
             }
-            // Where quotas are at work they may be out of it, whatever group they are in.
+            // Where quotas are in use, the tasks may be out of quota, whatever group they are in.
             self.unseen_switches += u64::from(!gone.is_empty() && !self.quota_shown);
             for task in gone {
                 self.leave(task, TaskState::Interruptible, now);
@@ -50,26 +50,26 @@ impl Shadow {
         self.unseen[cpu] = false;
     }
 
-    /// A task was switched to, or from, unseen.
+    /// A switch to or from a task was not seen.
     pub fn switched_unseen(&mut self, cpu: CpuId) {
         self.unseen_switches += 1;
         self.loses_sight(cpu);
     }
 
-    /// Who waits on a CPU, and what they are owed, is not known from now on.
+    /// The tasks waiting on a CPU and their lags are unknown from now on.
     fn loses_sight(&mut self, cpu: CpuId) {
         self.unseen[cpu] = true;
         self.lags_are_unknown(cpu);
     }
 
-    /// The recorder lost events of a CPU, or of some that is not known.
+    /// The recorder lost events of a CPU, or of an unknown one.
     pub fn events_lost(&mut self, cpu: Option<CpuId>) {
         for other in self.cpus().filter(|&other| cpu.is_none_or(|cpu| cpu == other)) {
             self.loses_sight(other);
         }
     }
 
-    /// A task is about to be queued: if it is a CPU's stopper, no other one is there any more.
+    /// A task is about to be queued: if it is a CPU's stopper, no other stopper is there any more.
     #[inline]
     pub fn no_other_stopper(&mut self, task: TaskId, cpu: CpuId, now: Time) {
         if self.sched.task(task).policy == Policy::Stop {
@@ -77,7 +77,7 @@ impl Shadow {
         }
     }
 
-    /// The stopper that is queued on a CPU, if that is another task than this one, has left it.
+    /// If another task is queued as the stopper of a CPU, it has left.
     pub fn stopper_left(&mut self, cpu: CpuId, for_task: TaskId, now: Time) {
         if let Some(stopper) = self.sched.rqs[cpu].stop.filter(|&stopper| stopper != for_task) {
             self.switched_unseen(cpu);
@@ -85,7 +85,7 @@ impl Shadow {
         }
     }
 
-    /// A number is a new task's: whoever had it has ended, whether that was seen or not.
+    /// A pid is a new task's: the previous task with it has exited, whether that was seen or not.
     pub fn ended_unseen(&mut self, pid: Pid, now: Time) {
         let Some(task) = self.find(pid).filter(|&task| !self.sched.task(task).is_gone()) else { return };
         self.leave(task, TaskState::Dead, now);
@@ -102,7 +102,7 @@ impl Shadow {
         self.dead.died(task, now);
     }
 
-    /// Whether what a verdict is about hangs on a CPU that switched unseen.
+    /// Whether a verdict depends on a CPU that switched unseen.
     pub fn is_unseen(&self, verdict: &Verdict) -> bool {
         let of = |choice: Option<Choice>| match choice {
             Some(Choice::Cpu(cpu)) => self.unseen[cpu],

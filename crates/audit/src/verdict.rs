@@ -1,4 +1,4 @@
-//! What an audit says of one decision of a recorded kernel.
+//! What an audit says about one decision of a recorded kernel.
 
 use std::fmt;
 use std::ops::Deref;
@@ -18,9 +18,9 @@ pub enum Decision {
     Wakeup,
     /// Where a new task goes.
     Fork,
-    /// Where a task goes that executes another program.
+    /// Where a task goes when it executes another program.
     Exec,
-    /// Who runs next.
+    /// Which task runs next.
     Pick,
     /// Whether a task that arrives interrupts the running one, and why a task had to make way.
     Preempt,
@@ -66,7 +66,7 @@ pub enum Answer {
     AgreesInSet,
     /// Our rules do not lead to what happened.
     Differs,
-    /// A missing fact forbids a judgement.
+    /// A missing fact prevents a judgement.
     Undecided,
 }
 
@@ -82,61 +82,60 @@ impl Answer {
     }
 }
 
-/// A fact that no event shows. In a set it is what leaves the choice open; in an undecided
-/// verdict it is what is missing.
+/// A fact that no event shows. In a set it leaves the choice open; in an undecided verdict it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hidden {
-    /// Whether the waker said that it will sleep.
+    /// Whether the waker set the sync flag.
     SyncFlag,
-    /// How many CPUs a search may look at.
+    /// How many CPUs a search may examine.
     IdleScanLimit,
-    /// Averages: loads that are close, or still hold what was before the recording.
+    /// Averages: loads that are close, or that still contain remains from before the recording.
     Loads,
     /// Whether a sleeper was still queued.
     DelayedDequeue,
     /// Which of the CPUs that were idle before the recording went idle last.
     IdleStamp,
-    /// Which CPU the task used recently: before the recording, or where a wake-up does not tell.
+    /// Which CPU the task used recently: before the recording, or where a wake-up leaves it open.
     RecentCpu,
-    /// Which of several CPUs that would do for a real-time or deadline task has its turn.
+    /// Which of several suitable CPUs for a real-time or deadline task is next in turn.
     CpuRotation,
     /// The deadlines and budgets of deadline tasks.
     Deadlines,
     /// Which CPUs the pool of a workqueue's worker has.
     WorkerPool,
-    /// How often a task that lived before the recording changed its wakee.
+    /// How often a task that existed before the recording changed its wakee.
     WakeeFlips,
     /// Whether some core of a cache is known to be idle.
     IdleCores,
     /// The state changed while the decision was made.
     InMotion,
-    /// Virtual times are too close to tell apart by the times of events.
+    /// Virtual times that are closer than event times can distinguish.
     VirtualTime,
     /// How long before a switch its clock was read: the CPU may have lost its turn in between.
     LostTurn,
-    /// Whether a slice ended: the tick or timer that looked is not in the trace.
+    /// Whether a slice ended: the trace does not contain the tick or timer that checked.
     SliceEnd,
     /// Whether the task yielded.
     Yield,
     /// Whether a group was out of its quota.
     Quota,
-    /// Which CPU balances when: its intervals and failures so far.
+    /// When each CPU balances: its intervals and failures so far.
     BalanceTime,
-    /// In which order tasks stand in the list from which balancing takes them.
+    /// The order of tasks in the list from which balancing takes them.
     TaskOrder,
-    /// Whether affinity left the mark of an imbalance on a group.
+    /// Whether affinity set the imbalance mark of a group.
     ImbalanceMark,
-    /// In which cache a process ran most when that was looked at.
+    /// In which cache a process ran most at the kernel's last evaluation.
     CacheHome,
-    /// In which groups tasks were, and with which shares.
+    /// Which groups tasks were in, and with which shares.
     Groups,
-    /// What became of the wake-up; its end is not in the trace.
+    /// The outcome of the wake-up; its end is not in the trace.
     Fate,
-    /// Whether the running task was asked to make way: it went to sleep before that showed.
+    /// Whether the running task was asked to make way; it went to sleep before that showed.
     Request,
-    /// A task that was not met before.
+    /// A task that was not seen before.
     Unmet,
-    /// Who runs on a CPU, or waits there, since a switch that is not in the trace.
+    /// Which tasks run or wait on a CPU since a switch that is not in the trace.
     UnseenSwitch,
 }
 
@@ -203,38 +202,40 @@ impl Hidden {
         }
     }
 
-    /// What it is, for people.
+    /// Description for people.
     pub fn sentence(self) -> &'static str {
         match self {
-            Hidden::SyncFlag => "whether the waker said that it will sleep",
-            Hidden::IdleScanLimit => "how many CPUs the search may look at",
-            Hidden::Loads => "load averages to the last bit",
+            Hidden::SyncFlag => "whether the wake-up carried the sync flag",
+            Hidden::IdleScanLimit => "how many CPUs the search was allowed to examine",
+            Hidden::Loads => "the exact load averages",
             Hidden::DelayedDequeue => "whether the sleeper was still queued",
             Hidden::IdleStamp => "which of the CPUs idle since before the recording went idle last",
             Hidden::RecentCpu => "which CPU the task used recently",
-            Hidden::CpuRotation => "which of several CPUs that would do has its turn",
+            Hidden::CpuRotation => "which of several suitable CPUs was next in turn",
             Hidden::Deadlines => "the deadlines and budgets of deadline tasks",
             Hidden::WorkerPool => "on which CPU of its pool a worker was woken",
             Hidden::WakeeFlips => "how often tasks changed their wakee before the recording",
             Hidden::IdleCores => "whether an idle core is known",
-            Hidden::InMotion => "the state at the very moment, which was just changing",
-            Hidden::VirtualTime => "virtual times closer than the times of events tell",
+            Hidden::InMotion => "a state that was changing at that moment",
+            Hidden::VirtualTime => "virtual times that are closer than event times can distinguish",
             Hidden::LostTurn => {
-                "when a switch read its clock, of a CPU that may have lost its turn just then"
+                "when a switch read its clock, on a CPU that may have lost its turn just then"
             }
-            Hidden::SliceEnd => "when a tick or timer looked at the slice",
+            Hidden::SliceEnd => "when a tick or timer checked the slice",
             Hidden::Yield => "whether the task called sched_yield(), as it seems to do",
             Hidden::Quota => "whether a group was out of its quota",
             Hidden::BalanceTime => "when each CPU balances, and how often it failed",
-            Hidden::TaskOrder => "the order of the list from which balancing takes tasks",
-            Hidden::ImbalanceMark => "whether affinity left the mark of an imbalance on a group",
-            Hidden::CacheHome => "in which cache the threads of a process ran most when the kernel looked",
-            Hidden::Groups => "in which groups tasks were: cgroups, or sessions by autogroup",
-            Hidden::Request => "whether the running task was asked to make way, which it did not show",
+            Hidden::TaskOrder => "the order of tasks in the list from which balancing takes them",
+            Hidden::ImbalanceMark => "whether affinity set the imbalance mark of a group",
+            Hidden::CacheHome => {
+                "in which cache the threads of a process ran most at the kernel's last evaluation"
+            }
+            Hidden::Groups => "which groups tasks were in: cgroups, or autogroups of sessions",
+            Hidden::Request => "whether the running task was asked to make way, which no event showed",
             Hidden::Fate => "the end of the wake-up, which is not in the trace",
-            Hidden::Unmet => "what there was before it was first seen",
+            Hidden::Unmet => "what happened before it was first seen",
             Hidden::UnseenSwitch => {
-                "who ran and who waited on the CPU, since a switch that is not in the trace"
+                "which tasks ran and waited on the CPU after a switch that is not in the trace"
             }
         }
     }
@@ -253,15 +254,15 @@ pub enum Choice {
     Cpu(CpuId),
     /// A task; 0 is idle.
     Task(Pid),
-    /// To interrupt the running task, or not.
+    /// Whether to interrupt the running task.
     Preempt(bool),
     /// A task moved between CPUs.
     Move {
-        /// Who.
+        /// The task.
         pid: Pid,
-        /// From.
+        /// The source.
         from: CpuId,
-        /// To.
+        /// The destination.
         to: CpuId,
     },
     /// Nothing.
@@ -305,11 +306,11 @@ impl Serialize for Choice {
 /// A choice that our rules lead to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Possible {
-    /// What.
+    /// The choice.
     pub choice: Choice,
-    /// By which rule.
+    /// The rule.
     pub reason: &'static str,
-    /// If it takes a hidden fact to lead there: which.
+    /// The hidden fact that is needed to reach this choice, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Hidden>,
     /// The numbers that decided.
@@ -317,7 +318,7 @@ pub struct Possible {
     pub numbers: Numbers,
 }
 
-/// A few numbers with their names, kept in place: a verdict is made at every third event.
+/// A few numbers with their names, stored inline: every third event leads to a verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
     len: u8,
@@ -325,15 +326,15 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Most numbers that decide one thing.
+    /// Maximum number of values.
     const MAX: usize = 3;
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds one; a fourth is left out.
+    /// Adds one; a fourth is dropped.
     pub fn push(&mut self, number: (&'static str, i64)) {
         if let Some(place) = self.numbers.get_mut(usize::from(self.len)) {
             *place = number;
@@ -386,35 +387,35 @@ impl fmt::Display for Possible {
 /// One judgement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// When.
+    /// Time of the decision.
     #[serde(serialize_with = "seconds")]
     pub time: Time,
-    /// CPU that decided.
+    /// The CPU that decided.
     #[serde(serialize_with = "cpu")]
     pub cpu: CpuId,
-    /// What was decided.
+    /// The kind of decision.
     pub decision: Decision,
-    /// About whom.
+    /// The task that it concerns.
     #[serde(serialize_with = "pid")]
     pub pid: Pid,
-    /// Its name.
+    /// The task's name.
     #[serde(serialize_with = "comm")]
     pub comm: Comm,
     /// The judgement.
     pub answer: Answer,
     /// What the kernel chose.
     pub kernel: Choice,
-    /// What our rules choose: the likeliest first. The first one's reason stands for the verdict.
+    /// The choices that our rules lead to, the likeliest first. Its reason stands for the verdict.
     pub ours: Vec<Possible>,
     /// What is hidden or missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Hidden>,
-    /// How far the kernel's choice is from ours: domains that hold our CPU and not the
-    /// kernel's, or the difference in virtual time. Worse disagreements are told first.
+    /// Distance between the kernel's choice and ours: the number of domains that contain our CPU and not the kernel's,
+    /// or the difference in virtual time. Graver disagreements are reported first.
     #[serde(skip)]
     pub gravity: u64,
-    /// Of a decision that differs: what would have led our rules to the kernel's choice, if it was asked for and
-    /// something was found.
+    /// For a decision that differs: what would have led our rules to the kernel's choice, if that was looked for and
+    /// found.
     #[serde(rename = "would_agree_if", skip_serializing_if = "Option::is_none")]
     pub nearest: Option<Box<Nearest>>,
 }
@@ -436,7 +437,7 @@ fn comm<S: Serializer>(comm: &Comm, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Verdict {
-    /// Of a decision about a task, of which nothing is said yet.
+    /// A new verdict on a decision about a task, without any choice of ours yet.
     pub(crate) fn begun(
         time: Time,
         cpu: CpuId,
@@ -449,7 +450,7 @@ impl Verdict {
         Verdict { time, cpu, decision, pid, comm, answer, kernel, ours, hidden, gravity, nearest }
     }
 
-    /// The rule that speaks: of the possibility that happened, else of the likeliest.
+    /// The rule of the choice that happened, or else of the likeliest one.
     pub fn reason(&self) -> &'static str {
         match &self.ours[..] {
             [] => "NONE",
@@ -462,8 +463,8 @@ impl Verdict {
         }
     }
 
-    /// The judgement over what our rules lead to: agreement if all that is possible is what
-    /// happened, agreement in a set if some of it is.
+    /// Judges by the choices that our rules lead to: agreement if the only one happened, agreement in a set if one of
+    /// them did.
     pub fn judge(&mut self) {
         let happened = |possible: &Possible| possible.choice == self.kernel;
         let (mut some, mut others) = (false, false);
@@ -479,7 +480,7 @@ impl Verdict {
         };
     }
 
-    /// Takes what follows if a hidden fact is otherwise, provided that it is what happened.
+    /// Accepts the choices that follow from another value of a hidden fact, if what happened is among them.
     pub fn takes(&mut self, possible: &[Possible], hidden: Hidden) -> bool {
         let explains = possible.iter().any(|possible| possible.choice == self.kernel);
         if explains {
@@ -493,15 +494,15 @@ impl Verdict {
         explains
     }
 
-    /// Where every CPU of those that could be chosen at all is possible, agreement says
-    /// nothing: what is hidden is missing.
+    /// If every CPU that could be chosen at all is possible, agreement proves nothing: the hidden fact counts as
+    /// missing.
     pub fn doubt(&mut self, choices: usize) {
         if self.answer == Answer::AgreesInSet && self.ours.len() >= choices {
             self.answer = Answer::Undecided;
         }
     }
 
-    /// Without a fact there is no judgement.
+    /// Makes the verdict undecided because a fact is missing.
     pub fn without(&mut self, missing: Hidden) {
         self.answer = Answer::Undecided;
         self.hidden = Some(missing);

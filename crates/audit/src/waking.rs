@@ -1,8 +1,8 @@
-//! A recorded wake-up, from where it begins to where its task is queued.
+//! A recorded wake-up, from its start to the queueing of its task.
 //!
-//! What our rules say is asked when it begins. Its end may come later and on another CPU, and until
-//! then others may change what the waker looked at: so if the kernel's choice does not follow, it is
-//! asked again after each change, until the CPU that began it goes on.
+//! Our rules are asked when the wake-up begins. Its end may come later and on another CPU, and until then other CPUs
+//! may change what the waker looked at. So if the kernel's choice does not follow, the rules are asked again after each
+//! change, until the CPU that began the wake-up goes on.
 
 use std::mem::take;
 
@@ -31,16 +31,16 @@ pub(crate) struct Open {
     /// Generation of the state in which it was judged.
     judged: u64,
     applied: bool,
-    /// The task may not have got off its CPU yet, which then queued it without a choice.
+    /// The task may still be on its CPU, which then queued it without a choice.
     may_be_on_cpu: bool,
-    /// So likely that the choice tells nothing.
+    /// That is so likely that the choice is no evidence.
     likely_on_cpu: bool,
-    /// It can only have happened without a choice: the task was still queued, or on its CPU.
+    /// It must have happened without a choice: the task was still queued or still on its CPU.
     nobody_chose: bool,
 }
 
 impl Open {
-    /// The task stays where it is, without a choice, if `hidden` is so.
+    /// The task stays where it is, without a choice, if `hidden` holds.
     fn stays(&mut self, reason: Reason, hidden: Hidden) {
         let choice = Choice::Cpu(self.fate.cpu);
         let numbers = Default::default();
@@ -51,14 +51,14 @@ impl Open {
     }
 }
 
-/// The sync flag and the limit of searches are learned from wake-ups of which at most these facts were hidden.
+/// The sync flag and the scan limit are learned only from wake-ups with no other hidden facts than these.
 const LEARNED_BESIDE: [Hidden; 4] =
     [Hidden::SyncFlag, Hidden::IdleScanLimit, Hidden::Loads, Hidden::IdleCores];
 
-/// A task that wakes those who wait for its end is gone so soon after.
+/// An exiting task that wakes the tasks waiting for its end is gone within this time.
 const EXIT_PATIENCE: Duration = Duration::micros(3);
 
-/// A task has mostly got off its CPU so soon after the event that tells of its switch.
+/// A switch is usually complete within this time after its event.
 const SWITCH_TIME: Duration = Duration::micros(5);
 
 impl<S: Listener> Audit<S> {
@@ -73,7 +73,7 @@ impl<S: Listener> Audit<S> {
             self.shadow.slack.learn(fate.at.since(now));
         }
         if self.shadow.sched.task(task).cpu != prev && !self.shadow.sched.task(task).on_rq {
-            // It moved without being seen.
+            // It moved without an event.
             self.shadow.gets_off(task, now);
             self.shadow.sched.set_cpu(task, prev);
         }
@@ -111,9 +111,8 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// What the end of a wake-up tells of its beginning: a task that was still queued is not
-    /// sent over a wake list, and one that was not can change its CPU. It may have gone to sleep
-    /// since the wake-up began.
+    /// What the end of a wake-up shows about its beginning: a task that was still queued is not sent over a wake list,
+    /// and one that was not can change its CPU. It may have gone to sleep since the wake-up began.
     fn recognise(&mut self, open: &Open, now: Time) {
         let (task, fate) = (open.wakeup.task, open.fate);
         let leaves = fate.migrated || fate.by != open.wakeup.this_cpu;
@@ -136,7 +135,8 @@ impl<S: Listener> Audit<S> {
         open.judged = self.shadow.generation.max(1);
     }
 
-    /// Whether what happened follows in the state of now. A state that came after the wake-up began only adds to what is possible.
+    /// Whether the choice follows in the current state. A state reached after the wake-up began only adds
+    /// possibilities.
     fn judge_plainly(&mut self, open: &mut Open, now: Time) {
         let mut possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
         let before = std::mem::replace(&mut open.verdict.ours, std::mem::take(&mut possible.list));
@@ -160,7 +160,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Loads that the wake-up likely weighed keep their factor for a jiffy.
+    /// Loads that the wake-up probably weighed keep their factor for a jiffy.
     fn weigh(&self, open: &Open, now: Time) {
         let (possible, cpu) = (&open.possible, open.fate.cpu);
         if let Some(over) = possible.affine
@@ -176,7 +176,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Whether what happened follows under another reading, the likelier ones first.
+    /// Whether the choice follows under other assumptions, the likelier ones first.
     fn judge_otherwise(&mut self, open: &mut Open, now: Time) {
         let readings: [fn(&mut Self, &mut Open, Time); 6] = [
             |audit, open, _| audit.judge_on_cpu(open),
@@ -194,7 +194,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Whether what happened follows if the dequeue of the task was delayed, or more so than here.
+    /// Whether the choice follows if the dequeue of the task was delayed, or was delayed for longer than here.
     fn judge_still_queued(&mut self, open: &mut Open) {
         let (task, fate) = (open.wakeup.task, open.fate);
         if fate.stays_on(self.shadow.sched.task(task).cpu)
@@ -205,7 +205,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Whether what happened follows if the task had not got off its CPU yet.
+    /// Whether the choice follows if the task was still on its CPU.
     fn judge_on_cpu(&mut self, open: &mut Open) {
         let task = open.wakeup.task;
         if open.may_be_on_cpu {
@@ -218,8 +218,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Whether what happened follows if a CPU that is just changing its state was seen in
-    /// the new one.
+    /// Whether the choice follows if a CPU that is just changing its state was seen in the new one.
     fn judge_in_motion(&mut self, open: &mut Open, now: Time) {
         let ahead = self.pairing.shown(motion::until(now, self.shadow.slack));
         for changing in motion::changing(&self.shadow, open.wakeup.this_cpu, ahead) {
@@ -232,7 +231,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Takes what another reading leads to, if that is what happened.
+    /// Accepts the outcome of another assumption, if what happened is among it.
     pub(crate) fn takes(&mut self, open: &mut Open, possible: Possibilities, hidden: Hidden) -> bool {
         let explains = open.verdict.takes(&possible.list, hidden);
         if explains {
@@ -243,8 +242,8 @@ impl<S: Listener> Audit<S> {
         explains
     }
 
-    /// Whether what happened follows if the mark of idle cores was gone and the limit left nothing to scan: each alone
-    /// is among the usual readings.
+    /// Whether the choice follows if the idle-cores mark was clear and the limit left nothing to scan; each alone is
+    /// among the usual assumptions.
     fn judge_without_search(&mut self, open: &mut Open, now: Time) {
         if !self.shadow.sched.domains.smt_active {
             return;
@@ -264,7 +263,7 @@ impl<S: Listener> Audit<S> {
             .is_some_and(|open| matches!(open.verdict.answer, Answer::Agrees | Answer::AgreesInSet))
     }
 
-    /// A CPU goes on: what it began before is decided by now.
+    /// A CPU goes on, so any wake-up that it began before is decided by now.
     pub(crate) fn rejudge_on(&mut self, event: &Event) {
         let ends = match (self.open.get(event.cpu), &event.kind) {
             (None, _) => return,
@@ -274,8 +273,8 @@ impl<S: Listener> Audit<S> {
             // A probe within the wake-up.
             (Some(_), Kind::Unknown(_)) => false,
             (Some(_), Kind::SchedSwitch { .. } | Kind::SchedWaking { .. }) => true,
-            // Interrupts are off until the task is queued: what it slept, what is charged to the
-            // task that runs where it goes, and the interrupt that is sent there are part of it.
+            // Interrupts are off until the task is queued. So the events for its sleep time, for the charge of the task
+            // running at the destination and for the interrupt sent there belong to the wake-up.
             (Some(open), _) => open.fate.by != event.cpu,
         };
         if ends {
@@ -283,7 +282,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// What is open may have been decided in the state of now.
+    /// Open wake-ups may have been decided in the current state.
     pub(crate) fn rejudge_wakeups(&mut self, now: Time) {
         let generation = self.shadow.generation;
         let differs = |open: &Open| open.judged != generation && open.verdict.answer == Answer::Differs;
@@ -297,8 +296,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// The wake-up that a CPU began is decided: it is told, and applied if it goes over a
-    /// wake list.
+    /// The wake-up that a CPU began is decided: reports it, and applies it if it goes over a wake list.
     pub(crate) fn commit(&mut self, cpu: CpuId, now: Time) -> Option<PreemptDecision> {
         let mut open = self.open.take(cpu)?;
         if now != Time::MAX {
@@ -312,7 +310,7 @@ impl<S: Listener> Audit<S> {
         preempt
     }
 
-    /// Applies a wake-up; what it does to the task that runs where it ends.
+    /// Applies a wake-up. Returns what it does to the task running at its destination.
     fn settle(&mut self, open: &Open, now: Time) -> Option<PreemptDecision> {
         let told = !open.nobody_chose && !open.likely_on_cpu;
         if let Some(telling) = &open.possible.telling
@@ -337,7 +335,7 @@ impl<S: Listener> Audit<S> {
         let (on_rq, on_cpu) = (entry.on_rq, entry.cpu);
         let cpu = open.fate.cpu;
         if !on_rq && self.shadow.runs(task) {
-            // It has left its queue and is about to leave its CPU, which is waited for.
+            // The task has left its queue and is about to leave its CPU; the wake-up waits for that.
             self.shadow.known_mut(task).handed_over |= cpu == on_cpu && open.fate.by == on_cpu;
             return None;
         }
@@ -378,7 +376,7 @@ impl<S: Listener> Audit<S> {
             WakeupDecision { path, placement, cpu, remote: open.fate.by != open.wakeup.this_cpu };
         let mut wakeup = open.wakeup;
         if open.nobody_chose {
-            // Nobody chose, and it is no flip.
+            // No CPU was chosen, and the wake-up counts no flip.
             (wakeup.waker, decision.placement) = (None, None);
         } else if path == WakePath::Select {
             self.learn_recent_cpu(open, decision.placement.as_ref(), now);
@@ -402,8 +400,8 @@ impl<S: Listener> Audit<S> {
         preempt
     }
 
-    /// A waker charges a task. If it wakes a sleeper that is still queued beside that one, or whose group is, it has
-    /// looked at the sleeper's lag before, and put it elsewhere by that.
+    /// A waker charges a task. If it wakes a delayed sleeper queued beside that task, or whose group is, it has
+    /// evaluated the sleeper's lag before and requeued it accordingly.
     ///
     /// Kernel: ttwu_runnable(), kernel/sched/core.c; requeue_delayed_entity(), kernel/sched/fair.c, v6.12.
     pub(crate) fn requeue(&mut self, event: &Event, charged: TaskId) {
@@ -426,7 +424,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// A task is queued: at once by its waker, or from a wake list.
+    /// A task is queued: directly by its waker, or from a wake list.
     pub(crate) fn woken(&mut self, event: &Event, task: TaskId, target: CpuId) {
         let now = event.time;
         self.woken_running(task, target);

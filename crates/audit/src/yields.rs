@@ -1,7 +1,7 @@
-//! Tasks that leave their CPU though they could go on and nobody asked: by sched_yield().
+//! Tasks that leave their CPU while runnable and without a request: by sched_yield().
 //!
-//! A call of sched_yield() is no event of the scheduler. It shows in who does it again and again: he makes way soon after he
-//! began, for somebody who waited all the time, far from the end of his turn.
+//! A call of sched_yield() is no scheduler event. It shows in a task that does it repeatedly: it makes way soon after
+//! it began, for a task that has waited all the time, far from the end of its turn.
 
 use schedlab_sched::FairPolicy;
 use schedlab_trace::Kind;
@@ -11,18 +11,18 @@ use crate::audit::Audit;
 use crate::listener::Listener;
 use crate::shadow::{Known, Shadow};
 
-/// Who made way early so often is taken to yield.
+/// A task that made way early this often is assumed to yield.
 const OFTEN: u8 = 2;
 
 impl Known {
-    /// Whether a task is taken to yield.
+    /// Whether a task is assumed to yield.
     pub fn yields(&self) -> bool {
         self.left_early >= OFTEN
     }
 }
 
 impl Shadow {
-    /// Whether a turn of a task is over early: after less than half of the least turn.
+    /// Whether a turn of a task ended early: after less than half of the shortest turn.
     fn is_early(&self, task: TaskId, ran: Duration) -> bool {
         let least = match self.sched.kernel.rules.policy {
             FairPolicy::Cfs => self.sched.scaled.min_granularity,
@@ -33,8 +33,8 @@ impl Shadow {
 }
 
 impl<S: Listener> Audit<S> {
-    /// A task makes way before its turn is over, which nobody asked of it. If it does so often, also in its next turn as
-    /// far as that is seen, it is taken to yield.
+    /// A task makes way before its turn is over without a request. If it does so often, including in its next turn as
+    /// far as that is seen, it is assumed to yield.
     pub(crate) fn left_early(&mut self, task: TaskId, now: Time) -> bool {
         let ran = now.since(self.shadow.known(task).began);
         if !self.shadow.is_early(task, ran) {
@@ -46,7 +46,7 @@ impl<S: Listener> Audit<S> {
         again
     }
 
-    /// Whether a task makes way early in its next turn though nobody arrives.
+    /// Whether a task makes way early in its next turn although no task arrives.
     fn leaves_early_again(&self, task: TaskId) -> bool {
         let pid = self.shadow.known(task).pid;
         let mut began = None;

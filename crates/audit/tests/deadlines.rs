@@ -1,4 +1,4 @@
-//! Deadline tasks in short drawn traces: their budgets are in no event, but show in what is done without them.
+//! Deadline tasks in short drawn traces: no event shows their budgets, but what happens without a budget does.
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::judged;
 use expect_test::expect;
 use schedlab_audit::Decision;
 
-/// Verdicts of one kind, each with its answer and what it hangs on.
+/// Verdicts of one kind, each with its answer and the fact it depends on.
 fn verdicts(kernel: &str, of: Decision, trace: &str) -> String {
     let mut told = String::new();
     for verdict in judged("1x1x4", kernel, trace).iter().filter(|verdict| verdict.decision == of) {
@@ -20,7 +20,7 @@ fn verdicts(kernel: &str, of: Decision, trace: &str) -> String {
     told
 }
 
-/// `d`, of a deadline, leaves CPU 0 to `a` and comes back though nobody woke it. Meanwhile `a` sleeps.
+/// `d`, a deadline task, leaves CPU 0 to `a` and comes back without a wake-up. Meanwhile `a` sleeps.
 const OUT_OF_BUDGET: &str = "\
    d-10 [000] d..2. 1.000000: sched_switch: prev_comm=d prev_pid=10 prev_prio=-1 prev_state=R ==> next_comm=a next_pid=11 next_prio=120
    a-11 [000] d..2. 1.003000: sched_switch: prev_comm=a prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
@@ -31,7 +31,7 @@ const OUT_OF_BUDGET: &str = "\
 ";
 
 #[test]
-fn who_is_out_of_budget_waits_in_no_queue() {
+fn a_task_that_is_out_of_budget_waits_in_no_queue() {
     expect![[r#"
         d: task 11, ours idle: undecided by UNMET
         a: idle, ours idle: agrees
@@ -41,8 +41,8 @@ fn who_is_out_of_budget_waits_in_no_queue() {
     .assert_eq(&verdicts("v6.12", Decision::Pick, OUT_OF_BUDGET));
 }
 
-/// `d` sleeps with nothing left of its budget, is woken and passed over, first for `a`, which goes on, then for `b`. Then `e`
-/// is woken to wait beside it, and either runs first.
+/// `d` sleeps with no budget left, is woken and passed over, first for `a`, which goes on, then for `b`. Then `e` is
+/// woken to wait beside it, and either may run first.
 const WOKEN_WITHOUT: &str = "\
    <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=d next_pid=10 next_prio=-1
    d-10 [000] d..2. 1.002000: sched_switch: prev_comm=d prev_pid=10 prev_prio=-1 prev_state=S ==> next_comm=a next_pid=11 next_prio=120
@@ -60,7 +60,7 @@ const WOKEN_WITHOUT: &str = "\
 ";
 
 #[test]
-fn who_wakes_without_a_budget_is_passed_over_until_it_runs() {
+fn a_task_that_wakes_without_a_budget_is_passed_over_until_it_runs() {
     expect![[r#"
         swapper/0: task 10, ours idle: undecided by UNMET
         d: task 11, ours idle: undecided by UNMET
@@ -87,7 +87,7 @@ fn who_wakes_without_a_budget_is_passed_over_until_it_runs() {
     .assert_eq(&verdicts("v6.12", Decision::Pick, &sooner));
 }
 
-/// The timer that was set for the end of `d`'s budget goes off in the turn of `a`, which `b` waits for.
+/// The timer that was set for the end of `d`'s budget fires in the turn of `a`, for which `b` waits.
 const STALE_TIMER: &str = "\
    <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=d next_pid=10 next_prio=-1
    d-10 [000] d..2. 1.000500: sched_switch: prev_comm=d prev_pid=10 prev_prio=-1 prev_state=S ==> next_comm=a next_pid=11 next_prio=120

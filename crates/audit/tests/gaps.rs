@@ -1,5 +1,5 @@
-//! Recordings with holes: events of a kind that were not asked for, events that were lost. The
-//! audit may be left undecided, but it follows them to their end.
+//! Recordings with holes: kinds of events that were not recorded, and events that were lost. An audit may leave
+//! decisions undecided, but it follows such recordings to their end.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,7 +10,7 @@ use schedlab_topology::Topology;
 use schedlab_trace::read::{Record, ftrace};
 use schedlab_trace::{Event, Sink};
 
-/// Short ones, of tasks that sleep, fork, are moved and bound.
+/// Short recordings of tasks that sleep, fork, are moved and bound.
 const RECORDINGS: [(&str, &str); 4] = [
     ("6.1/1x1x8", "fork"),
     ("6.12/2x2x2x2-smt", "barrier-nospin"),
@@ -18,7 +18,7 @@ const RECORDINGS: [(&str, &str); 4] = [
     ("7.2/2x1x8-cluster", "stream-half"),
 ];
 
-/// Events of one recording to audit at most.
+/// Maximum number of events of one recording to audit.
 const EVENTS_MAX: usize = 300;
 
 fn events(folder: &Path) -> Vec<Event> {
@@ -32,10 +32,10 @@ fn events(folder: &Path) -> Vec<Event> {
     ftrace::Reader::new(&text[..]).filter_map(event).take(EVENTS_MAX).collect()
 }
 
-/// Which events, by number and content, are still there.
+/// Which events remain, by number and content.
 type Keep<'a> = &'a dyn Fn(usize, &Event) -> bool;
 
-/// The audit of those that are kept.
+/// The audit of the events that remain.
 fn audited(topology: &Topology, kernel: &str, events: &[Event], keep: Keep<'_>) -> AuditReport {
     let mut audit = Audit::new(topology, &Kernel::parse(kernel).unwrap(), Options::default());
     let kept = events.iter().enumerate().filter(|(number, event)| keep(*number, event));
@@ -83,7 +83,7 @@ fn a_task_that_ran_on_may_turn_up_elsewhere() {
     }
 }
 
-/// A kernel was met that recorded no switch by some tasks, idle ones among them: b runs and sleeps unseen.
+/// One recorded kernel left out switches of some tasks, including idle ones: b runs and sleeps unseen.
 #[test]
 fn a_task_that_ran_unseen_does_not_seem_to_wait() {
     let text = "\
@@ -101,9 +101,9 @@ fn a_task_that_ran_unseen_does_not_seem_to_wait() {
     }
 }
 
-/// Both are of a group without quota left, which the trace does not tell: a makes way for nobody while b waits.
+/// Both are in a group without quota left, which the trace does not show: a makes way for the idle task while b waits.
 #[test]
-fn who_is_out_of_quota_was_not_switched_unseen() {
+fn a_task_that_is_out_of_quota_was_not_switched_unseen() {
     let text = "\
              a-7 [000] d..2. 1.000001: sched_waking: comm=b pid=8 prio=120 target_cpu=000\n\
              a-7 [000] d..2. 1.000002: sched_wakeup: comm=b pid=8 prio=120 target_cpu=000\n\
@@ -114,10 +114,10 @@ fn who_is_out_of_quota_was_not_switched_unseen() {
     assert_eq!(unseen(&text.replace("prev_state=R", "prev_state=S")), 1);
 }
 
-/// Who runs is who an event says, and whom it took the CPU from may wait or sleep: until the CPU idles
-/// nobody knows who waits there.
+/// The running task is the one that an event names, and the task it replaced may wait or sleep: until the CPU is idle,
+/// the tasks waiting there are unknown.
 #[test]
-fn what_hangs_on_a_switch_that_was_not_seen_is_undecided() {
+fn decisions_that_depend_on_an_unseen_switch_are_undecided() {
     let text = "\
              a-7 [000] d..2. 1.000001: sched_waking: comm=b pid=8 prio=120 target_cpu=000\n\
              a-7 [000] d..2. 1.000002: sched_wakeup: comm=b pid=8 prio=120 target_cpu=000\n\
@@ -146,9 +146,9 @@ fn what_hangs_on_a_switch_that_was_not_seen_is_undecided() {
     .assert_debug_eq(&(report.unseen_switches, picks.counts, &picks.undecided_by_fact));
 }
 
-/// While the events are missing b ran on CPU 0 and fell asleep.
+/// While events are missing b ran on CPU 0 and fell asleep.
 #[test]
-fn what_hangs_on_a_cpu_of_which_events_were_lost_is_undecided() {
+fn decisions_on_a_cpu_that_lost_events_are_undecided() {
     let wakeups = |told: &str| {
         let text = format!(
             "\

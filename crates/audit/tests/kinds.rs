@@ -1,5 +1,4 @@
-//! Exec placement and preemption in short drawn traces: what shows the kernel's answer, and when
-//! nothing does.
+//! Exec placement and preemption in short drawn traces: what shows the kernel's answer, and when nothing does.
 
 use std::fmt::Write;
 
@@ -37,7 +36,7 @@ fn verdicts_on(machine: &str, kernel: &str, of: Decision, trace: &str) -> String
     told
 }
 
-/// What comes of `b`, queued beside `a`, that slept for long and so comes first.
+/// The verdict on `b`, which slept for long and so comes first, when it is queued beside `a`.
 fn asked(rest: &str) -> String {
     verdicts("v6.1", Decision::Preempt, rest)
 }
@@ -78,7 +77,7 @@ fn a_charge_within_the_wake_up_does_not_hide_what_it_asks() {
 }
 
 #[test]
-fn who_arrived_unseen_may_have_asked() {
+fn a_task_that_arrived_unseen_may_have_asked() {
     let switch = "a-10 [000] d..2. 1.010004: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120\n";
     let woken = "a-10 [000] dN.3. 1.010002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000\n";
     expect![""].assert_eq(&asked(switch));
@@ -86,7 +85,7 @@ fn who_arrived_unseen_may_have_asked() {
 }
 
 #[test]
-fn who_is_woken_while_it_runs_meant_to_sleep_and_makes_way_of_itself() {
+fn a_task_that_is_woken_while_it_runs_meant_to_sleep_and_makes_way_by_itself() {
     let trace = |woken: &str| {
         format!(
             "\
@@ -111,7 +110,7 @@ fn who_is_woken_while_it_runs_meant_to_sleep_and_makes_way_of_itself() {
 }
 
 #[test]
-fn where_those_who_arrive_ask_lazily_a_full_request_is_anothers() {
+fn where_arriving_tasks_ask_lazily_a_full_request_comes_from_elsewhere() {
     let wakes = |flags: &str| {
         let trace = format!(
             "\
@@ -130,7 +129,7 @@ fn where_those_who_arrive_ask_lazily_a_full_request_is_anothers() {
     .assert_eq(&["d..3.", "dl.3.", "dN.3.", "dB.3."].map(wakes).concat());
 }
 
-/// Times may be counted from the beginning, and start anew.
+/// A clock may start at zero, and start again.
 #[test]
 fn a_clock_may_begin_at_nothing_and_go_back() {
     let lines = |from: u64| -> String {
@@ -156,7 +155,7 @@ fn a_clock_may_begin_at_nothing_and_go_back() {
 }
 
 #[test]
-fn a_priority_that_cannot_be_is_not_heeded() {
+fn an_impossible_priority_is_ignored() {
     let woken = "a-10 [000] d..3. 1.010002: sched_wakeup: comm=b pid=11 prio=1200 target_cpu=001\n";
     expect![""].assert_eq(&asked(woken));
 }
@@ -222,7 +221,7 @@ fn a_program_is_executed_where_the_stopper_moves_it_or_where_it_stays() {
     .assert_eq(&verdicts("v6.12", Decision::Exec, moves));
 }
 
-/// A FIFO task of priority 10 runs on CPU 0, another of the same priority slept there and is woken.
+/// A FIFO task of priority 10 runs on CPU 0; another of the same priority slept there and is woken.
 #[test]
 fn a_real_time_task_goes_where_nothing_outranks_it_each_cpu_in_turn() {
     let trace = |to: u32| {
@@ -252,9 +251,9 @@ fn a_real_time_task_goes_where_nothing_outranks_it_each_cpu_in_turn() {
     .assert_eq(&of(3));
 }
 
-/// `z` is first heard of when it is moved from the queue of CPU 1 to CPU 0, by a softirq there.
+/// `z` is first seen when a softirq on CPU 0 moves it there from the queue of CPU 1.
 #[test]
-fn who_waited_since_before_the_recording_is_not_known() {
+fn tasks_that_waited_since_before_the_recording_are_unknown() {
     let trace = "\
         a-10 [000] d.s1. 1.040000: sched_migrate_task: comm=z pid=30 prio=120 orig_cpu=1 dest_cpu=0
         a-10 [000] d..2. 1.044000: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=z next_pid=30 next_prio=120
@@ -265,7 +264,7 @@ fn who_waited_since_before_the_recording_is_not_known() {
     .assert_eq(&verdicts("v6.12", Decision::Balance, trace));
 }
 
-/// A task of real time that runs on CPU 0 is interrupted by a higher one there, and pushed to another CPU.
+/// A higher real-time task preempts the one running on CPU 0, which is pushed to another CPU.
 fn pushed(at: &str, comm: &str, pid: u32, to: u32) -> String {
     format!(
         "\
@@ -364,7 +363,7 @@ fn new_task(states: [u32; 3], target: u32) -> String {
 }
 
 #[test]
-fn a_new_task_goes_to_the_cpu_that_wakes_soonest_where_a_trace_tells() {
+fn a_new_task_goes_to_the_cpu_that_wakes_soonest_where_a_trace_shows_it() {
     let forks = |states, target| verdicts_on("2x1x3", "v6.12", Decision::Fork, &new_task(states, target));
     // CPU 4 sleeps less deeply than those that went idle before and after it.
     expect![[r#"

@@ -1,4 +1,4 @@
-//! Short drawn traces in which a kernel does something else than our rules, and what would have led there.
+//! Short drawn traces in which a kernel differs from our rules, and what would have led to its choice.
 
 use std::fmt::Write;
 
@@ -40,7 +40,7 @@ fn differs(kernel: &str, trace: &str) -> String {
     told
 }
 
-/// `b` is woken 8 us after it fell asleep, and sent to CPU 3 though its own has gone idle.
+/// `b` is woken 8 us after it fell asleep, and sent to CPU 3 although its own CPU is idle.
 const SENT_ELSEWHERE: &str = "\
         a-10 [000] d.h2. 1.001008: sched_waking: comm=b pid=11 prio=120 target_cpu=002
         a-10 [000] d.h2. 1.001009: sched_migrate_task: comm=b pid=11 prio=120 orig_cpu=2 dest_cpu=3
@@ -63,13 +63,13 @@ fn an_answer_is_explained_by_the_time_that_is_off_least() {
         a-10 [000] d..3. 1.010002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
 ";
     expect![[r#"
-        CPU 0, ours CPU 2: would agree if one task more had been queued on CPU 2
+        CPU 0, ours CPU 2: would agree if one more task had been queued on CPU 2
         let run, ours preempt: would agree if the virtual time of task 10 had been earlier by 5111 us, 63 times its error
     "#]].assert_eq(&differs("v6.1", trace));
 }
 
 #[test]
-fn it_is_asked_for_what_is_told_alone_unless_for_all() {
+fn nearest_facts_are_found_only_for_stories_unless_for_all() {
     let count = |options: Options| {
         let report = audit("v6.1", SENT_ELSEWHERE, Options { keep_verdicts: true, ..options });
         assert!(report.wakeup.counts.differs > 0);

@@ -1,4 +1,4 @@
-//! Drawn traces of tasks whose group has a quota, which no event speaks of.
+//! Drawn traces of tasks whose group has a quota, which no event shows.
 
 use std::fmt::Write;
 
@@ -9,8 +9,8 @@ use schedlab_topology::Topology;
 use schedlab_trace::Sink;
 use schedlab_trace::read::{Record, ftrace};
 
-/// `a` and `c` are in a group, `b` is not. `a` makes way to `b` though nobody asks, then `c` waits while the CPU idles,
-/// and both run again though nobody woke them.
+/// `a` and `c` are in a group, `b` is not. `a` makes way to `b` without a request, then `c` waits while the CPU is
+/// idle, and both run again without a wake-up.
 const TRACE: &str = "\
    <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
         a-10 [000] d.h3. 1.000100: sched_waking: comm=b pid=11 prio=120 target_cpu=000
@@ -61,7 +61,7 @@ fn picks(kernel: &str, max: &str) -> String {
 }
 
 #[test]
-fn who_is_out_of_quota_is_passed_over_until_he_runs_again() {
+fn a_task_that_is_out_of_quota_is_passed_over_until_it_runs_again() {
     let cases =
         [("v6.12", "max 100000"), ("v6.1", "20000 50000"), ("v6.12", "20000 50000"), ("v7.2", "20000 50000")];
     let told: String = cases.into_iter().map(|(kernel, max)| picks(kernel, max)).collect();

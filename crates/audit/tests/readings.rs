@@ -1,5 +1,4 @@
-//! Short drawn traces, and which choices each leaves possible: what a hidden fact opens, and what a
-//! seen one closes.
+//! Short drawn traces and the choices that each leaves open: hidden facts add choices, visible facts remove them.
 
 mod common;
 
@@ -9,8 +8,8 @@ use common::judged;
 use expect_test::expect;
 use schedlab_audit::{Answer, Decision, Hidden};
 
-/// Verdicts of one kind in a trace on two caches of two CPUs: what the kernel chose, what our
-/// rules lead to.
+/// Verdicts of one kind in a trace on two caches of two CPUs: the kernel's choice and the choices that our rules lead
+/// to.
 fn verdicts(kernel: &str, of: Decision, trace: &str) -> String {
     verdicts_on("1x2x2", kernel, of, trace)
 }
@@ -60,8 +59,8 @@ fn sync_wakeups_are_for_interruptible_sleepers_and_not_from_hard_interrupts() {
     .assert_eq(&told);
 }
 
-/// A wake-up on an idle CPU takes a millisecond, so CPUs may be held up for long. Each of `a` and `b` has run
-/// alone on CPU 0. Then they take turns, and CPU 1 acts or not while `a` goes to sleep.
+/// A wake-up on an idle CPU takes a millisecond, so CPUs may be held up for long. `a` and `b` have each run alone on
+/// CPU 0. Then they take turns, and CPU 1 acts or does not act while `a` goes to sleep.
 fn takes_turns(other: &str) -> String {
     format!(
         "\
@@ -142,7 +141,7 @@ fn a_sleeper_may_be_queued_still_unless_its_cpu_idled() {
 
 #[test]
 fn a_buddy_is_possible_if_it_may_be_within_the_granularity_of_the_first() {
-    // `c` ran so long that it is 3 ms after `b` and some microseconds, where the granularity is 3 ms.
+    // `c` ran so long that it is 3 ms and some microseconds after `b`, where the granularity is 3 ms.
     let trace = "\
    <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
         a-10 [000] d.h2. 1.010000: sched_waking: comm=c pid=12 prio=120 target_cpu=000
@@ -164,8 +163,8 @@ fn a_buddy_is_possible_if_it_may_be_within_the_granularity_of_the_first() {
     .assert_eq(&verdicts("v6.1", Decision::Pick, trace));
 }
 
-/// `b` slept on CPU 1, was sent to CPU 2, and is woken there while all are busy: CPU 2 with `d`, since `d_began`. Then CPUs 1
-/// and 3 idle, and it is sent to CPU 1.
+/// `b` slept on CPU 1, was sent to CPU 2, and is woken there while all are busy: CPU 2 with `d`, since `d_began`. Then
+/// CPUs 1 and 3 go idle, and it is sent to CPU 1.
 fn goes_back(d_began: &str) -> String {
     format!(
         "\
@@ -299,7 +298,7 @@ fn a_task_that_joins_a_control_group_asks_itself_to_make_way() {
     .assert_eq(&told);
 }
 
-/// `a` and `b` are new and take turns on CPU 0 of so many us, though neither is asked to make way.
+/// `a` and `b` are new and take turns of these lengths (us) on CPU 0, without requests to make way.
 fn take_turns_of(spans: &[u32], state: &str) -> String {
     let mut trace = String::from(
         "\
@@ -326,7 +325,7 @@ fn take_turns_of(spans: &[u32], state: &str) -> String {
 }
 
 #[test]
-fn who_makes_way_early_again_and_again_yields() {
+fn a_task_that_makes_way_early_again_and_again_yields() {
     let mut told = String::new();
     for (kernel, span, state) in
         [("v6.1", 100, "R"), ("v6.1", 100, "R+"), ("v6.12", 100, "R"), ("v6.12", 2_800, "R")]
@@ -351,7 +350,7 @@ fn who_makes_way_early_again_and_again_yields() {
 }
 
 #[test]
-fn who_was_picked_against_all_errors_is_known_no_better_than_that() {
+fn a_task_picked_against_all_errors_has_an_error_as_large() {
     let mut told = String::new();
     for spans in [[4000, 3800, 1000, 700], [4000, 1000, 1000, 700]] {
         let verdicts = judged("1x2x2", "v6.12", &take_turns_of(&spans, "R"));
@@ -366,7 +365,7 @@ fn who_was_picked_against_all_errors_is_known_no_better_than_that() {
     .assert_eq(&told);
 }
 
-/// `r`, of real time, runs for a second and a half in all, and `a` between.
+/// `r`, a real-time task, runs for a second and a half in total, and `a` in between.
 fn runs_long() -> String {
     let mut trace = String::new();
     for turn in 0..15 {
@@ -399,7 +398,7 @@ fn real_time_tasks_are_not_throttled_in_the_shadow() {
 }
 
 #[test]
-fn who_slept_before_a_recording_that_begins_on_a_busy_cpu_may_have_done_so_shortly() {
+fn a_task_asleep_at_the_start_on_a_busy_cpu_may_have_slept_shortly() {
     let wakes = "\
    a-10 [000] d..3. 1.001000: sched_waking: comm=b pid=11 prio=120 target_cpu=000
    a-10 [000] d..4. 1.001002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000
@@ -418,8 +417,8 @@ fn who_slept_before_a_recording_that_begins_on_a_busy_cpu_may_have_done_so_short
     assert_eq!(answers, [Answer::Undecided, Answer::Agrees]);
 }
 
-/// `b` leaves CPU 0, where `a` went to sleep ahead of it and stayed in the queue, and is woken beside `c`. That `a` can be
-/// sent to another CPU, `meanwhile`, shows that `b` had left by then.
+/// `b` leaves CPU 0, where `a` went to sleep before it and stayed in the queue, and is woken beside `c`. That `a` can
+/// be sent to another CPU, `meanwhile`, shows that `b` had left by then.
 fn leaves_a_sleeper(meanwhile: &str) -> String {
     format!(
         "\
@@ -446,7 +445,7 @@ fn leaves_a_sleeper(meanwhile: &str) -> String {
 }
 
 #[test]
-fn who_ran_beside_a_sleeper_that_is_gone_has_left_before() {
+fn a_task_that_ran_beside_a_sleeper_that_is_gone_has_left_before() {
     let woken = "\
         c-12 [001] d..2. 1.002100: sched_waking: comm=a pid=10 prio=120 target_cpu=000
         c-12 [001] d..2. 1.002101: sched_migrate_task: comm=a pid=10 prio=120 orig_cpu=0 dest_cpu=2

@@ -259,7 +259,7 @@ impl Recording {
     }
 }
 
-const NO_SWITCH: &str = "there is no sched_switch in it, so nothing tells how long tasks ran; record it again with \
+const NO_SWITCH: &str = "there is no sched_switch in it, so nothing shows how long tasks ran; record it again with \
                          `trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new \
                          -e sched_migrate_task -e sched_process_fork -e sched_process_exec -e sched_process_exit`";
 

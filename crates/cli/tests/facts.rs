@@ -51,12 +51,12 @@ fn nonsense_among_the_facts_is_told() {
         "config",
     ] {
         let told = with_facts(name, &[(&format!("{name}.txt"), NONSENSE)], &["audit"]);
-        let expected = format!("FOLDER/facts/{name}.txt:1: \"hello world\" is no line of such a file");
+        let expected = format!("FOLDER/facts/{name}.txt:1: \"hello world\" is not a line of this file");
         assert!(told.contains(&expected) && told.contains("nothing in it is understood"), "{told}");
     }
     let some = with_facts("some", &[("sched_features.txt", "NO_SIS_UTIL\nwhat\n")], &["detect"]);
     expect![[r#"
-        schedlab: FOLDER/facts/sched_features.txt:2: "what" is no line of such a file, as "NO_HRTICK WAKEUP_PREEMPTION" is one: 1 line of 2 is passed over
+        schedlab: FOLDER/facts/sched_features.txt:2: "what" is not a line of this file; "NO_HRTICK WAKEUP_PREEMPTION" would be one: 1 line of 2 is ignored
     "#]].assert_eq(&some);
 }
 

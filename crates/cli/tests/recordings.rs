@@ -200,7 +200,7 @@ fn bad_input_is_a_sentence() {
             args,
             TRACE,
             expect![[r#"
-                schedlab: FILE: there is no sched_switch in it, so nothing tells how long tasks ran; record it again with `trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new -e sched_migrate_task -e sched_process_fork -e sched_process_exec -e sched_process_exit`
+                schedlab: FILE: there is no sched_switch in it, so nothing shows how long tasks ran; record it again with `trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new -e sched_migrate_task -e sched_process_fork -e sched_process_exec -e sched_process_exit`
             "#]],
         );
     }
@@ -365,7 +365,7 @@ fn a_replay_needs_switches_and_wakeups() {
         &["replay", "--recorded-on", "1x4", "--as-recorded", "v6.12"],
         b"            sh-7       [001] d..2.     1.000001: sched_wakeup: comm=a pid=8 prio=120 target_cpu=001\n",
         expect![[r#"
-            schedlab: FILE: there is no sched_switch in it, so nothing tells how long tasks ran; record it again with `trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new -e sched_migrate_task -e sched_process_fork -e sched_process_exec -e sched_process_exit`
+            schedlab: FILE: there is no sched_switch in it, so nothing shows how long tasks ran; record it again with `trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new -e sched_migrate_task -e sched_process_fork -e sched_process_exec -e sched_process_exit`
         "#]],
     );
     check_error(
@@ -596,7 +596,7 @@ fn rows_of_an_audit_and_detectors_are_explained() {
             "UNSEEN_SWITCH",
             expect![[r#"
             UNSEEN_SWITCH (fact an audit lacks)
-            A recording does not tell who ran and who waited on the CPU, since a switch that is not in the trace.
+            A recording does not show which tasks ran and waited on the CPU after a switch that is not in the trace.
         "#]],
         ),
         (

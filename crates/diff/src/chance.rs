@@ -1,8 +1,8 @@
 //! What chance alone would change.
 //!
-//! A trace is one run. If things happened independently of each other, a count would scatter by its square root from run to
-//! run, and a share by that of a draw of so many. That is the least that chance does: runs of one kernel often scatter by more,
-//! which only several runs can show.
+//! A trace is one run. If events were independent of each other, a count would vary between runs by its square root,
+//! and a share by the variation of a random draw of that size. That is the minimum that chance causes: runs of one
+//! kernel often vary by more, which only several runs can show.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub struct Chance {
 const TWO_SIDED_95: f64 = 1.96;
 
 impl Chance {
-    /// Of two counts in so many seconds each, as rates per second.
+    /// For two counts, each over a number of seconds, as rates per second.
     pub fn of_rates(a: u64, seconds_a: f64, b: u64, seconds_b: f64) -> Chance {
         let rate = |count: u64, seconds: f64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let variance =
@@ -30,7 +30,7 @@ impl Chance {
         }
     }
 
-    /// Of two shares, in percentage points.
+    /// For two shares, in percentage points.
     pub fn of_shares(a: u64, total_a: u64, b: u64, total_b: u64) -> Chance {
         let share = |count: u64, total: u64| if total > 0 { count as f64 / total as f64 } else { 0.0 };
         let pooled = share(a + b, total_a + total_b);
@@ -46,7 +46,7 @@ impl Chance {
         self.difference.abs() > self.within
     }
 
-    /// In a few words.
+    /// The result in a few words.
     pub fn word(&self) -> &'static str {
         if self.stands_out() { "more than chance" } else { "within chance" }
     }

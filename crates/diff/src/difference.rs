@@ -13,7 +13,7 @@ use crate::side::{Side, Step, TaskOfSide};
 /// Two traces compared. `a` and `b` in names of fields are the first and the second.
 #[derive(Clone, Debug, Serialize)]
 pub struct Difference {
-    /// What the traces are called.
+    /// Names of the traces.
     pub names: [String; 2],
     /// Length of each, s.
     pub seconds: [f64; 2],
@@ -23,11 +23,11 @@ pub struct Difference {
     pub only_a: BTreeMap<String, usize>,
     /// Names of tasks that only the second has, and how many of each.
     pub only_b: BTreeMap<String, usize>,
-    /// The first decision that parts, by the clock of the first trace; none if no task parts.
+    /// The first decision on which the traces differ, by the clock of the first trace; `None` if no task differs.
     pub first: Option<Parting>,
-    /// Matched tasks that part somewhere.
+    /// Number of matched tasks that differ somewhere.
     pub parted: usize,
-    /// Reasons of decisions whose share changed, the largest change first; empty where not both traces have decisions.
+    /// Reasons of decisions whose share changed, the largest change first; empty unless both traces contain decisions.
     pub reasons: Vec<ReasonShare>,
     /// Kinds of tasks that both traces have, the one that ran longest first.
     pub kinds: Vec<KindOfTask>,
@@ -35,18 +35,18 @@ pub struct Difference {
     pub counts: Vec<Counted>,
 }
 
-/// A decision on which the traces part.
+/// A decision on which the traces differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parting {
     /// The task, with its pid in each trace.
     pub task: String,
     /// Its pids.
     pub pids: [i32; 2],
-    /// Which decision about it, counted from 1; those before are alike.
+    /// The number of the decision about this task, counted from 1; earlier ones are alike.
     pub step: usize,
     /// When, s since the start of each trace.
     pub at: [f64; 2],
-    /// What was decided in each, in words.
+    /// The decision in each trace, in words.
     pub what: [String; 2],
 }
 
@@ -65,18 +65,18 @@ pub struct ReasonShare {
     pub chance: Chance,
 }
 
-/// Tasks of one name, but for the number at its end.
+/// Tasks with the same name, except for a number at its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KindOfTask {
     /// The name: `stream-*` for `stream-1` and `stream-2`.
     pub name: String,
-    /// How many are matched.
+    /// Number of matched tasks.
     pub tasks: usize,
     /// CPU time in each trace, ms.
     pub ran_ms: [f64; 2],
     /// Wake-ups after which it ran.
     pub wakeups: [u64; 2],
-    /// Median of the wait from wake-up to run, us; none without a wake-up.
+    /// Median of the wait from wake-up to run, us; `None` without a wake-up.
     pub wait_p50_us: [Option<f64>; 2],
     /// 99th percentile of it, us.
     pub wait_p99_us: [Option<f64>; 2],
@@ -103,10 +103,10 @@ pub struct Counted {
     pub chance: Chance,
 }
 
-/// Places told of a kind of task.
+/// How many places are printed for a kind of task.
 const PLACES: usize = 4;
 
-/// The kind of a name: what stands before the number at its end.
+/// The kind of a name: the part before the number at its end.
 fn kind_of(name: &str) -> String {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == ':' || c == '/');
     if stem.is_empty() || stem == name { name.to_owned() } else { format!("{stem}*") }

@@ -1,7 +1,8 @@
-//! Which task of one trace is which of another.
+//! Matches the tasks of one trace with those of another.
 //!
-//! Pids differ from run to run. Two tasks are the same if they have the same name, their parents are the same or have the same
-//! name, and they are of equal rank in the order of creation among those. What is left is matched by name and order alone.
+//! Pids differ between runs. Two tasks match if they have the same name, their parents match or have the same name, and
+//! they have the same rank in the order of creation among such tasks. The remaining tasks are matched by name and order
+//! only.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use schedlab_trace::Comm;
 
 use crate::side::{Side, TaskOfSide};
 
-/// A task of both traces, by its index in each.
+/// A task that is in both traces, by its index in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
     /// In the first.

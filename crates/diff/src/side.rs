@@ -1,4 +1,4 @@
-//! What one trace says of its tasks: where the scheduler put them, step by step, and what that came to.
+//! What one trace shows about its tasks: where the scheduler put them, step by step, and the totals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,31 +8,31 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Kind, Sink};
 use schedlab_units::{Pid, Time};
 
-/// Steps kept of one task. What parts after so many is no longer told, which bounds memory.
+/// Number of steps kept for one task. Later differences are not found, which bounds memory.
 const STEPS: usize = 1 << 16;
 
 /// A decision about a task, as any trace shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It was placed on a CPU as it was born or woken; with the reason where the trace has it.
+    /// It was placed on a CPU when it was born or woken; with the reason if the trace contains it.
     Placed {
         /// Whether it was born.
         born: bool,
         /// The CPU chosen.
         cpu: CpuId,
-        /// The rule that chose it; empty where the trace does not have it.
+        /// The rule that chose it; empty if the trace does not contain it.
         reason: String,
     },
     /// It was moved to another CPU while it waited.
     Moved(CpuId),
-    /// It had to leave its CPU although it wanted to go on.
+    /// It had to leave its CPU while runnable.
     Preempted,
     /// It left its CPU by itself.
     Left,
 }
 
 impl Step {
-    /// Whether another trace has the same step. Reasons may differ where the outcome does not.
+    /// Whether another trace has the same step. Reasons may differ if the outcome is the same.
     fn is_like(&self, other: &Step) -> bool {
         match (self, other) {
             (Step::Placed { born, cpu, .. }, Step::Placed { born: other_born, cpu: other_cpu, .. }) => {
@@ -48,9 +48,9 @@ impl Step {
 pub struct TaskOfSide {
     /// Its pid.
     pub pid: Pid,
-    /// Its name: the last it had.
+    /// Its latest name.
     pub comm: Comm,
-    /// The index of its parent, where the trace shows its birth.
+    /// The index of its parent, if the trace shows its birth.
     pub parent: Option<usize>,
     /// Its decisions in order, each with its time.
     pub steps: Vec<(Time, Step)>,
@@ -62,7 +62,7 @@ pub struct TaskOfSide {
     pub preempted: u64,
     /// How often it was moved.
     pub moved: u64,
-    /// It runs, or waits to go on.
+    /// It runs, or waits to run.
     awake: bool,
     dead: bool,
 }
@@ -72,7 +72,7 @@ pub struct TaskOfSide {
 pub struct Counts {
     /// Switches between tasks.
     pub switches: u64,
-    /// Tasks that had to leave although they wanted to go on.
+    /// Tasks that had to leave while runnable.
     pub preemptions: u64,
     /// Wake-ups.
     pub wakeups: u64,
@@ -85,19 +85,19 @@ pub struct Counts {
 /// Folds one trace.
 #[derive(Debug, Default)]
 pub struct Side {
-    /// Tasks in the order in which the trace first has them.
+    /// Tasks in the order of their first event.
     pub tasks: Vec<TaskOfSide>,
-    /// How often each rule decided, where the trace has decisions.
+    /// How often each rule decided, if the trace contains decisions.
     pub reasons: Reasons,
     /// How often things happened.
     pub counts: Counts,
     /// The first and the last instant.
     pub span: Option<(Time, Time)>,
     by_pid: BTreeMap<Pid, usize>,
-    /// Who runs on each CPU, and since when.
+    /// The task that runs on each CPU, and since when.
     running: BTreeMap<CpuId, (Pid, Time)>,
     wakes: Wakes,
-    /// Reasons of placements that are not over.
+    /// Reasons of placements that are not complete yet.
     placing: BTreeMap<Pid, String>,
     /// Tasks whose wake-up has begun and not ended.
     waking: BTreeSet<Pid>,
@@ -109,7 +109,8 @@ impl Side {
         self.span.map_or(0.0, |(first, last)| last.since(first).0 as f64 / 1e9)
     }
 
-    /// The first step of two tasks that differs, by its number. Where one has fewer, nothing is said of the rest.
+    /// The number of the first step in which two tasks differ. If one has fewer steps, the rest of the other is
+    /// ignored.
     pub fn parts(a: &TaskOfSide, b: &TaskOfSide) -> Option<usize> {
         a.steps.iter().zip(&b.steps).position(|((_, a), (_, b))| !a.is_like(b))
     }
@@ -181,7 +182,7 @@ impl Side {
         self.running.insert(event.cpu, (next_pid, now));
         if next_pid != Pid::IDLE {
             self.task(next_pid, next_comm).awake = true;
-            // Where the end of the wake-up was not recorded, the task is where it runs.
+            // If the end of the wake-up was not recorded, the task was placed where it runs.
             if self.waking.remove(&next_pid) {
                 self.placed(next_pid, now, false, event.cpu);
             }
@@ -217,7 +218,7 @@ impl Sink for Side {
                 self.born(pid, comm, event.pid);
                 self.placed(pid, now, true, target_cpu);
             }
-            // Wakings hit tasks that are awake as well.
+            // A waking may also concern a task that is awake.
             Kind::SchedWaking { comm, pid, .. } if pid != Pid::IDLE && !self.task(pid, comm).awake => {
                 self.waking.insert(pid);
             }
@@ -230,7 +231,7 @@ impl Sink for Side {
             Kind::SchedMigrateTask { comm, pid, dest_cpu, .. } => {
                 self.counts.migrations += 1;
                 self.task(pid, comm).moved += 1;
-                // One that is being woken is placed, which its wake-up tells.
+                // A task that is being woken is placed, which its wake-up reports.
                 if !self.waking.contains(&pid) {
                     self.step(pid, now, Step::Moved(dest_cpu));
                 }

@@ -1,4 +1,4 @@
-//! Two short traces, and what is said of them.
+//! Two short traces and their difference.
 
 use expect_test::expect;
 use schedlab_trace::Sink;
@@ -19,7 +19,7 @@ fn compare(a: &str, b: &str) -> Difference {
     Difference::of(["a".to_owned(), "b".to_owned()], &side(a), &side(b), None)
 }
 
-/// A parent with a pid starts two tasks, which go to these CPUs.
+/// A parent starts two tasks, which go to these CPUs.
 fn forks(parent: u32, reason: &str, cpus: [u32; 2]) -> String {
     let mut text = String::new();
     for (nth, cpu) in cpus.into_iter().enumerate() {

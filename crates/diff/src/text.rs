@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 
 use crate::difference::{Difference, KindOfTask};
 
-/// Reasons and kinds of tasks that are told.
+/// Maximum number of reasons and kinds of tasks that are printed.
 const TOLD: usize = 12;
 
 impl Display for Difference {
@@ -66,7 +66,7 @@ impl Display for Difference {
         } else {
             writeln!(
                 f,
-                "\nreasons cannot be compared: not both traces have decisions, which only simulated ones do"
+                "\nreasons cannot be compared: only simulated traces contain decisions, and at least one of these contains none"
             )?;
         }
         writeln!(f, "\n{}", Difference::NOTE)
@@ -74,9 +74,9 @@ impl Display for Difference {
 }
 
 impl Difference {
-    /// What must be known to read the figures.
+    /// What a reader must know to read the figures.
     pub const NOTE: &str = "Each trace is one run. \"Chance alone\" is what independent events would scatter by in 95 of 100 cases; \
-                            runs of one kernel often scatter by more. `schedlab compare` tells over several runs.";
+                            runs of one kernel often scatter by more. `schedlab compare` compares several runs.";
 
     /// How many tasks are matched, and which are not.
     pub fn tasks_in_words(&self) -> String {
@@ -89,7 +89,7 @@ impl Difference {
         text
     }
 
-    /// The first decision that parts, in a sentence.
+    /// The first decision that differs, in a sentence.
     pub fn first_in_words(&self) -> String {
         match &self.first {
             None => "No decision parts: every matched task was placed, moved and preempted alike as far as both traces go.".to_owned(),
@@ -102,7 +102,7 @@ impl Difference {
 }
 
 impl KindOfTask {
-    /// Where the tasks were, in a few words.
+    /// Where the tasks ran, in a few words.
     pub fn places_in_words(&self) -> String {
         let side = |places: &[(String, f64)]| {
             let parts: Vec<String> =

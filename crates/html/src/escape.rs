@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-/// Text in which nothing is taken for markup.
+/// Text without anything that browsers interpret as markup.
 pub(crate) struct Escaped<T>(pub T);
 
 impl<T: Display> Display for Escaped<T> {
@@ -22,7 +22,7 @@ impl Write for Escaping<'_, '_> {
                 '&' => self.0.write_str("&amp;")?,
                 '"' => self.0.write_str("&quot;")?,
                 '\'' => self.0.write_str("&#39;")?,
-                // A name may hold any byte; XML and some browsers refuse these.
+                // A name may contain any byte; XML and some browsers refuse these.
                 c if c.is_control() && c != '\n' && c != '\t' => self.0.write_char('\u{fffd}')?,
                 c => self.0.write_char(c)?,
             }
@@ -31,7 +31,7 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
-/// JSON that may stand in a script element: no tag can end it.
+/// JSON for a script element: no tag in it can end the element.
 pub(crate) fn json_in_script(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("plain data").replace('<', "\\u003c")
 }

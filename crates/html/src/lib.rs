@@ -1,9 +1,9 @@
 //! Reports as one self-contained page.
 //!
-//! A [`Page`] is a list of blocks: sentences, tables, pictures, timelines. It is written as one HTML file that loads nothing,
-//! so it opens from disk and from a mail. Sentences, tables and most pictures are plain HTML and SVG and need no script.
-//! Timelines are columns, deflated and in base64, which the scripts in `assets/` decode and draw; where scripts are off, tables
-//! say what each CPU and task did. The same input gives the same bytes.
+//! A [`Page`] is a list of blocks: sentences, tables, pictures, timelines. It is written as one HTML file that loads
+//! nothing, so it opens from disk and from a mail. Sentences, tables and most pictures are plain HTML and SVG and need
+//! no script. Timelines are columns, deflated and in base64, which the scripts in `assets/` decode and draw; without
+//! scripts, tables show what each CPU and task did. The same input gives the same bytes.
 
 mod escape;
 mod pack;

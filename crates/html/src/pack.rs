@@ -1,7 +1,7 @@
-//! Chunks deflated for a page, within the room that it has.
+//! Chunks deflated for a page, within its size limit.
 //!
-//! Sections differ in worth ([`Class`]): where the room does not suffice, the sections of the least worth go first, and of
-//! those the latest in time. What was left out is said in sentences. Memory is bounded by the room.
+//! Sections differ in value ([`Class`]): if the limit is exceeded, the least valuable sections are dropped first, and
+//! of those the latest. Sentences report what was left out. Memory is bounded by the limit.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use schedlab_timeline::{Chunk, ChunkHead, Class, Head};
 
-/// Bytes of a page that data may take: 20 MB less what scripts and tables need.
+/// Size limit of a page's data: 20 MB less what scripts and tables need.
 pub const ROOM: usize = 19_000_000;
 
 /// Bytes as deflated by zlib.
@@ -19,19 +19,19 @@ pub(crate) fn deflate(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory takes everything")
 }
 
-/// Bytes that so many take in base64.
+/// Size of `bytes` bytes in base64.
 fn in_base64(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
-/// Takes chunks and keeps what there is room for.
+/// Takes chunks and keeps those that fit.
 #[derive(Debug)]
 pub struct Packer {
     room: usize,
     used: usize,
     /// Chunks outside this span are left out.
     span: (u64, u64),
-    /// Deflated sections by chunk and class; `None` where one was left out.
+    /// Deflated sections by chunk and class; `None` if one was left out.
     chunks: Vec<[Option<Vec<u8>>; Class::ALL.len()]>,
 }
 
@@ -47,7 +47,7 @@ pub struct Packed {
 }
 
 impl Packer {
-    /// A packer for so many bytes of a page.
+    /// A packer for `room` bytes of a page.
     pub fn new(room: usize) -> Packer {
         Packer { room, used: 0, span: (0, u64::MAX), chunks: Vec::new() }
     }
@@ -57,7 +57,7 @@ impl Packer {
         Packer { span: (from, to), ..self }
     }
 
-    /// Adds a chunk, and leaves out what is worth least if the room does not suffice.
+    /// Adds a chunk, and drops the least valuable sections if the limit is exceeded.
     pub fn add(&mut self, chunk: Chunk) {
         if chunk.to <= self.span.0 || chunk.from > self.span.1 {
             self.chunks.push(std::array::from_fn(|_| None));
@@ -72,7 +72,7 @@ impl Packer {
         self.shrink(0);
     }
 
-    /// Leaves sections out until what is used and so many bytes more fit.
+    /// Drops sections until the used bytes and `more` additional ones fit.
     fn shrink(&mut self, more: usize) {
         for class in Class::ALL.into_iter().rev() {
             for sections in self.chunks.iter_mut().rev() {
@@ -80,7 +80,7 @@ impl Packer {
                     return;
                 }
                 let section = &mut sections[class as usize];
-                // An empty one takes no room.
+                // An empty section takes no room.
                 if section.as_ref().is_some_and(|section| !section.is_empty()) {
                     self.used -= in_base64(section.take().map_or(0, |section| section.len()));
                 }

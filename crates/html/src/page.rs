@@ -31,13 +31,13 @@ const UPLOT_LICENCE: &str = include_str!("../assets/uplot.LICENSE");
 /// A part of a page.
 #[derive(Debug)]
 pub enum Block {
-    /// The answer, which stands first.
+    /// The answer, which comes first.
     Verdict(String),
     /// A heading.
     Heading(String),
     /// A sentence or several.
     Text(String),
-    /// A remark in smaller voice.
+    /// A remark in smaller print.
     Note(String),
     /// Text whose lines stay as they are.
     Preformatted(String),
@@ -51,11 +51,11 @@ pub enum Block {
     Cumulative(Cumulative),
     /// Shares before and after.
     Shares(Shares),
-    /// How often something went from one to another.
+    /// How often something moved from one place to another.
     Matrix(Matrix),
     /// Places in the timeline, the worst first.
     Places(Vec<Place>),
-    /// Traces under one zoom.
+    /// Traces that share one zoom.
     Timelines(Vec<Packed>),
 }
 
@@ -68,9 +68,9 @@ pub struct Place {
     pub to: f64,
     /// A CPU to look at.
     pub cpu: Option<u16>,
-    /// What is there, in a sentence.
+    /// A description of what is there, in a sentence.
     pub what: String,
-    /// What is to be said of it.
+    /// Details about it.
     pub lines: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn begin(out: &mut dyn Write, title: &str) -> io::Result<()> {
     )
 }
 
-/// The page behind its last block.
+/// The page after its last block.
 pub(crate) fn end(out: &mut dyn Write, reasons: &BTreeMap<String, String>) -> io::Result<()> {
     writeln!(out, "<script>\n/*\n{UPLOT_LICENCE}*/\n{UPLOT}\n</script>")?;
     writeln!(out, "<script>\n\"use strict\";\nwindow.schedlabReasons = {};", json_in_script(reasons))?;
@@ -213,7 +213,7 @@ fn write_timelines(out: &mut dyn Write, timelines: &[Packed]) -> io::Result<()> 
     Ok(())
 }
 
-/// Bytes in the page, which scripts find by their name.
+/// Bytes in the page, which scripts find by name.
 fn data(out: &mut dyn Write, id: &str, bytes: &[u8]) -> io::Result<()> {
     writeln!(out, "<script type=\"text/plain\" id=\"{id}\">{}</script>", STANDARD.encode(bytes))
 }

@@ -1,4 +1,4 @@
-//! Pictures of numbers that need no script, and cumulative curves, which have a table where scripts are off.
+//! Pictures of numbers that need no script, and cumulative curves, which become a table without scripts.
 
 use std::fmt::{self, Display};
 
@@ -27,7 +27,7 @@ pub struct Dots {
 /// Cumulative curves on a logarithmic axis.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cumulative {
-    /// Unit of the values; `ns` is shown as us and ms where that reads better.
+    /// Unit of the values; `ns` is shown as us and ms where that is easier to read.
     pub unit: String,
     /// A curve for each side.
     pub curves: Vec<Curve>,
@@ -38,35 +38,35 @@ pub struct Cumulative {
 pub struct Curve {
     /// The side.
     pub name: String,
-    /// Values in order, each with the share of all that are not above it, in percent.
+    /// Values in order, each with the percentage of all values that are not above it.
     pub points: Vec<(f64, f64)>,
 }
 
 /// Shares of each side as bars of one length.
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
-    /// Of what.
+    /// What the shares are of.
     pub name: String,
     /// The sides.
     pub sides: Vec<String>,
-    /// What shares, with a value for each side, in percent.
+    /// The parts, each with a value for each side, in percent.
     pub parts: Vec<(String, Vec<f64>)>,
 }
 
-/// How often something went from one to another.
+/// How often something moved from one place to another.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix {
-    /// Of what.
+    /// What is counted.
     pub name: String,
     /// What rows and columns stand for: `LLC`.
     pub of: String,
     /// Names of rows and columns.
     pub places: Vec<String>,
-    /// Counts, row by row: from the row to the column.
+    /// Counts, row by row: moves from the row's place to the column's.
     pub counts: Vec<u64>,
 }
 
-/// Ticks that a person would choose between two values.
+/// Round tick values between two values.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let range = high - low;
     if range <= 0.0 || !range.is_finite() {
@@ -83,7 +83,7 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
     (first..).map(|nth| nth as f64 * step).take_while(|tick| *tick <= high).collect()
 }
 
-/// A number of four digits or so.
+/// A number with about four digits.
 pub(crate) fn short(value: f64) -> String {
     let text = match value.abs() {
         size if size >= 1000.0 => return format!("{value:.0}"),
@@ -102,7 +102,7 @@ impl Display for Dots {
         if low > high {
             return Ok(());
         }
-        // From zero where that costs little room, so that lengths compare.
+        // Start at zero if that costs little room, so that lengths can be compared.
         let low = if low > 0.0 && low < 0.5 * high { 0.0 } else { low };
         let margin = if high > low { (high - low) * 0.04 } else { high.abs().max(1.0) * 0.04 };
         let (low, high) = (if low == 0.0 { 0.0 } else { low - margin }, high + margin);
@@ -132,7 +132,7 @@ impl Display for Dots {
             write!(f, "<text x=\"8\" y=\"{:.1}\">{}</text>", y + 4.0, Escaped(name))?;
             let own: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
             for (nth, value) in own.iter().enumerate() {
-                // A little up and down, by turns, keeps equal runs apart.
+                // A small vertical offset keeps equal runs apart.
                 let dy = (nth % 5) as f64 * 3.0 - 6.0;
                 write!(
                     f,
@@ -161,7 +161,7 @@ impl Display for Dots {
 }
 
 impl Cumulative {
-    /// Percentiles for whoever has no scripts.
+    /// Percentiles for readers without scripts.
     pub(crate) fn table(&self) -> Table {
         let mut table = Table::new(["share", "at most"]);
         table.columns = std::iter::once("share of all".to_owned())

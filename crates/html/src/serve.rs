@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::pack::deflate;
 use crate::page::{begin, end};
 
-/// Where the sections of each chunk lie in a file.
+/// Where the sections of each chunk are in a file.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     chunks: Vec<[(u64, u64); Class::ALL.len()]>,
@@ -44,7 +44,7 @@ impl Places {
         Ok(())
     }
 
-    /// What the page asks for first, as JSON.
+    /// What the page requests first, as JSON.
     pub fn head(&self, head: &Head) -> Vec<u8> {
         serde_json::to_vec(&Placed { head, places: &self.chunks }).expect("plain data")
     }
@@ -55,7 +55,7 @@ impl Places {
     }
 }
 
-/// The page that asks a server for a timeline.
+/// A page that requests its timeline from a server.
 pub fn served_page(title: &str, reasons: &BTreeMap<String, String>) -> Vec<u8> {
     let mut page = Vec::new();
     let written = begin(&mut page, title)

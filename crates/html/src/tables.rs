@@ -1,4 +1,4 @@
-//! Tables, for whoever reads the page without scripts too.
+//! Tables, also for readers without scripts.
 
 use std::fmt::{self, Display};
 
@@ -13,7 +13,7 @@ pub struct Table {
     pub columns: Vec<String>,
     /// Rows of cells.
     pub rows: Vec<Vec<String>>,
-    /// Columns that are text, beside the first.
+    /// Columns of text, besides the first.
     pub text_columns: Vec<usize>,
 }
 
@@ -60,17 +60,17 @@ impl Display for Table {
     }
 }
 
-/// CPUs from which on a table has a line for each LLC instead.
+/// Number of CPUs above which a table has a line for each LLC instead.
 const CPUS: usize = 64;
 
-/// Tasks of a table.
+/// Maximum number of tasks in a table.
 const TASKS: usize = 40;
 
 fn milliseconds(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e6)
 }
 
-/// What each CPU did, or the CPUs of each LLC where they are many.
+/// What each CPU did, or the CPUs of each LLC if there are many.
 pub(crate) fn of_cpus(head: &Head) -> Table {
     let cpus = &head.cpus;
     let nr_cpus = cpus.node.len();
@@ -111,7 +111,7 @@ pub(crate) fn of_cpus(head: &Head) -> Table {
     table
 }
 
-/// What the tasks did that ran longest.
+/// What the longest-running tasks did.
 pub(crate) fn of_tasks(head: &Head) -> Table {
     let tasks = &head.tasks;
     let mut table = Table::new([

@@ -1,16 +1,15 @@
-//! Makes a workload of what was learned.
+//! Builds a workload from what was learned.
 //!
-//! Each task becomes a program of its own. Where one task woke another, both meet, each at the
-//! same point of its own work as in the recording: who comes first sleeps, who comes second
-//! wakes it. In the recording the wakee came first. When it is late in a replay, the waker
-//! sleeps instead of running ahead, so that every recorded sleep has its counterpart; with a
-//! semaphore, wakee after wakee would find its wake-up there already and a third to three
-//! quarters of all sleeps would be gone. Or wakers do not wait: the wake-up is owed to the wakee, and
-//! it sleeps before it gets what it is owed. Nobody can wait for ever: what stands before a meeting
-//! in either program comes before it in the recording, and so do as many wake-ups of a task as it waits for.
+//! Each task becomes a program of its own. Where one task woke another, both meet, each at the same point of its own
+//! work as in the recording: the one that comes first sleeps, the one that comes second wakes it. In the recording the
+//! wakee came first. When it is late in a replay, the waker sleeps instead of running ahead, so that every recorded
+//! sleep has its counterpart. With a semaphore, wakee after wakee would find its wake-up there already, and a third to
+//! three quarters of all sleeps would be lost. Alternatively wakers do not wait: the wake-up is owed to the wakee,
+//! which sleeps until it gets it. No task can wait for ever: everything before a meeting in either program comes before
+//! it in the recording, and so do as many wake-ups of a task as it waits for.
 //!
-//! What was there before the recording begins is there before the replay begins: a prologue, in
-//! which those that sleep fall asleep, and their load has time to fade.
+//! Whatever existed before the recording began exists before the replay begins: a prologue, in which tasks that sleep
+//! fall asleep, and their load has time to decay.
 
 use std::collections::BTreeMap;
 
@@ -29,47 +28,48 @@ use crate::rhythm;
 use crate::wakers::{Share, Wakers};
 use crate::yields::pieces;
 
-/// Time before what was recorded begins.
+/// Time before the start of what was recorded.
 pub const PROLOGUE: Duration = Duration::secs(1);
 
-/// The mark by which a replayed task says which recorded one it is: its place in [`Learned::tasks`].
+/// The mark with which a replayed task names its recorded task: its index in [`Learned::tasks`].
 pub const MARK: &str = "recorded task";
 
-/// Kernel threads never return to user mode, where lazy requests are heeded. How often they offer their CPU by
-/// `cond_resched()` is in no event: between any two pieces of work that are told apart.
+/// Kernel threads never return to user mode, where lazy requests take effect. How often they call `cond_resched()` is
+/// in no event: it is assumed between any two separate pieces of work.
 const OFFERS: Section = Section { preempt_off: false, cond_resched_ns: 1000 };
 
-/// What the recording does not tell.
+/// What a replay needs to know and the recording does not contain.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What people call the workload.
+    /// Name of the workload.
     pub name: String,
-    /// CPUs of the machine it was recorded on.
+    /// Number of CPUs of the recorded machine.
     pub recorded_cpus: usize,
-    /// CPUs of the machine it is to run on. A CPU that is not there is replaced by the one whose number is the rest.
+    /// Number of CPUs of the replay machine. A CPU that does not exist there is replaced by its number modulo this.
     pub nr_cpus: usize,
-    /// Idle CPUs hear of each wake-up as late as in the recording: it is its machine.
+    /// Idle CPUs notice each wake-up with the recorded delay: the machine is the recorded one.
     pub heard: bool,
-    /// Interrupts that end sleeps come to the CPUs where they came in the recording: it is its machine. Otherwise
-    /// to those where tasks fall asleep.
+    /// Interrupts that end sleeps arrive at the recorded CPUs: the machine is the recorded one. Otherwise they arrive
+    /// where tasks fall asleep.
     pub interrupts: bool,
-    /// What tasks do that wake others.
+    /// How tasks behave that wake others.
     pub wakers: Wakers,
-    /// Who calls sched_yield() does so once in so many of its usual times between two calls; 0: only where it was seen.
+    /// A task that calls sched_yield() does so once in this many of its usual times between two calls; 0: only where a
+    /// call was seen.
     pub yields: u8,
-    /// Tasks that are new within this time from the beginning go where they went in the recording, if all is as it
-    /// was then; others where the kernel sends them.
+    /// Tasks that are new within this time from the start are placed as in the recording, if the state is as it was
+    /// then; later ones are placed by the kernel.
     pub placed: Duration,
-    /// Tasks that were there before bring what they had: lag, and the CPU they used last but one.
+    /// Tasks that existed before bring their lag and the CPU that they used before their last one.
     pub past: bool,
-    /// CPUs that tasks of a name may use.
+    /// CPUs that tasks with a given name may use.
     pub affinity: Vec<AffinityHint>,
-    /// What was known of tasks and groups when it was recorded.
+    /// What was known about tasks and groups when it was recorded.
     pub known: Known,
 }
 
 impl Options {
-    /// The CPU that stands for a recorded one.
+    /// The CPU that replaces a recorded one.
     fn there(&self, cpu: CpuId) -> CpuId {
         CpuId::from(cpu.index() % self.nr_cpus)
     }
@@ -79,7 +79,7 @@ impl Learned {
     /// The programs as a workload.
     ///
     /// # Errors
-    /// A workload that contradicts itself, which would be a mistake of the learner.
+    /// The workload contradicts itself, which would be a bug of the learner.
     pub fn workload(&self, options: &Options) -> Result<Workload, WorkloadError> {
         let mut writer = Writer::new(self, options);
         writer.beginner();
@@ -96,12 +96,12 @@ impl Learned {
     }
 }
 
-/// A workload being written.
+/// A workload under construction.
 struct Writer<'a> {
     options: &'a Options,
-    /// Sets of CPUs that the trace told.
+    /// Sets of CPUs from the trace.
     masks: &'a [CpuMask],
-    /// When the recording begins.
+    /// Start of the recording.
     first: Time,
     w: WorkloadBuilder,
     mark: LabelId,
@@ -111,14 +111,14 @@ struct Writer<'a> {
     meetings: BTreeMap<(TaskIndex, TaskIndex), BarrierId>,
     /// Where a task is owed its wake-ups.
     debts: BTreeMap<TaskIndex, SemId>,
-    /// Who is woken by one that will sleep soon.
+    /// Which wakers will sleep soon after the wake-up.
     sync: Share,
     /// The process of each task that shares one.
     processes: Vec<Option<ProcessId>>,
-    /// When each task begins that sleeps when the recording does.
+    /// When each task that is asleep at the start of the recording falls asleep.
     falls_asleep: Vec<Duration>,
     groups: Vec<Option<GroupId>>,
-    /// What was known of each task.
+    /// What was known about each task.
     known: Vec<Option<&'a KnownTask>>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Writer<'a> {
     fn new(learned: &'a Learned, options: &'a Options) -> Writer<'a> {
         let mut w = WorkloadBuilder::new(options.name.clone());
         let mark = w.label(MARK);
-        // The first is the one that begins.
+        // Index 0 is the task that begins.
         let mut next = 1;
         let mut spec = |task: &Task| {
             (!task.is_left_out).then(|| {
@@ -159,7 +159,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A task that begins at once, so that the first event of a run tells when the prologue began.
+    /// A task that begins at once, so that the first event of a run shows when the prologue began.
     fn beginner(&mut self) {
         let program = self.w.program("begins", |_| {});
         self.w.task(TaskSpec::root("replay", program));
@@ -227,8 +227,8 @@ impl<'a> Writer<'a> {
 
     fn ops(&mut self, index: TaskIndex, task: &Task) -> Vec<Op> {
         let spans = rhythm::sleeps_for_spans(&task.steps);
-        // Who is asleep when the recording begins fell asleep in the prologue: a span that
-        // it sleeps from the first, and the first of its periods, are longer by the rest of that.
+        // A task that is asleep when the recording begins fell asleep in the prologue: its first timed sleep, and the
+        // first of its periods, are longer by the rest of the prologue.
         let asleep = match task.begin {
             Begin::Asleep(_) => Duration(PROLOGUE.0 - self.falls_asleep[index.index()].0),
             _ => Duration::ZERO,
@@ -275,7 +275,7 @@ impl<'a> Writer<'a> {
                         (Wakers::Owe { .. }, _) => Op::SemPost { sem: self.debt(other) },
                     });
                 }
-                // A deadline task gives up what is left of its budget by that.
+                // A deadline task gives up the rest of its budget this way.
                 Step::Yield | Step::OutOfBudget => ops.push(Op::Yield),
                 Step::Fork(child) => ops.extend(self.specs[child.index()].map(|task| Op::Fork { task })),
                 Step::Exec(comm) => {
@@ -320,7 +320,7 @@ impl<'a> Writer<'a> {
         *self.meetings.entry(pair).or_insert_with(|| w.barrier(name(), 2, Duration::ZERO))
     }
 
-    /// What is told of a name, or by it, of the CPUs a task may use.
+    /// The mask given for a task's name or implied by it.
     fn mask(&mut self, index: TaskIndex, task: &Task, comm: &Comm) -> Option<CpuListId> {
         let hint = self.options.affinity.iter().find(|hint| hint.matches(comm));
         let cpus: Vec<CpuId> = match hint {
@@ -330,18 +330,18 @@ impl<'a> Writer<'a> {
         CpuList::new(cpus).map(|list| self.w.cpus(list))
     }
 
-    /// The mask that was known of a task, if it leaves out any CPU.
+    /// The mask that was known of a task, if it excludes any CPU.
     fn known_mask(&mut self, known: &KnownTask) -> Option<CpuListId> {
         self.list(&known.allowed)
     }
 
-    /// A mask that the trace told, if it leaves out any CPU.
+    /// A mask from the trace, if it excludes any CPU.
     fn told(&mut self, mask: u32) -> Option<CpuListId> {
         let masks = self.masks;
         self.list(&masks[mask as usize])
     }
 
-    /// What stands for a set of recorded CPUs; none for all.
+    /// The CPUs that replace a set of recorded ones; `None` for all.
     fn list(&mut self, allowed: &CpuMask) -> Option<CpuListId> {
         if allowed.weight() >= self.options.recorded_cpus {
             return None;
@@ -350,8 +350,8 @@ impl<'a> Writer<'a> {
         CpuList::new(cpus).map(|list| self.w.cpus(list))
     }
 
-    /// Attributes of a priority as the kernel prints it. Which of the policies with that
-    /// priority it is, the trace does not tell: the usual one, if nothing more is known.
+    /// Attributes for a priority as the kernel prints it. The trace does not show which of the policies with that
+    /// priority it is: the usual one, if nothing more is known.
     fn attr(&mut self, prio: i32, known: Option<&KnownTask>, budget: Option<Budget>) -> AttrId {
         let policy = match (known.map_or_else(|| usual_policy(prio), |known| known.policy(prio)), budget) {
             (Policy::Deadline(_), Some(Budget { runtime, period })) => {
@@ -363,8 +363,9 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// When in the prologue each task begins that sleeps when the recording does: those of one CPU one after the other in
-/// its first half, and after the task that begins it, so that none waits there, to be taken to another CPU before it sleeps.
+/// When in the prologue each task falls asleep that is asleep when the recording begins. Those of one CPU do so one
+/// after the other in its first half, and after the task that begins it, so that none waits there and is moved to
+/// another CPU before it sleeps.
 fn falls_asleep(tasks: &[Task], options: &Options) -> Vec<Duration> {
     let cpu = |task: &Task| match task.begin {
         Begin::Asleep(cpu) if !task.is_left_out => Some(options.there(cpu).index()),

@@ -1,4 +1,4 @@
-//! What was learned, in words: one line per task.
+//! What was learned, as text: one line per task.
 
 use std::fmt;
 

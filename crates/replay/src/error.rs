@@ -1,14 +1,14 @@
-//! What a recording lacks that a replay cannot do without.
+//! What a recording lacks that a replay needs.
 
 /// What is missing, and how to record it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
-    /// Nobody is seen to run.
+    /// No task is seen to run.
     #[error(
-        "there is no sched_switch in it, so nothing tells how long tasks ran; record it again with {RECORD}"
+        "there is no sched_switch in it, so nothing shows how long tasks ran; record it again with {RECORD}"
     )]
     Switches,
-    /// Nobody is seen to be woken.
+    /// No task is seen to be woken.
     #[error(
         "there is neither sched_waking nor sched_wakeup in it, so nothing tells who wakes whom; record it \
          again with {RECORD}"

@@ -1,7 +1,7 @@
-//! What was known of tasks and groups beside the trace: policies, masks, processes, shares.
+//! What was known about tasks and groups besides the trace: policies, masks, processes, shares.
 //!
-//! `tasks.txt` has a line for each task, `cgroups.txt` says what groups were given, and `groups-before.txt` in which
-//! groups tasks were, sessions' groups included. `schedlab record` writes all of them.
+//! `tasks.txt` has a line for each task, `cgroups.txt` contains the settings of groups, and `groups-before.txt`
+//! contains the groups of tasks, including session groups. `schedlab record` writes all of them.
 
 use std::collections::BTreeMap;
 
@@ -19,16 +19,16 @@ use crate::learned::Task;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     tasks: BTreeMap<Pid, KnownTask>,
-    /// What groups were given.
+    /// Settings of groups.
     groups: BTreeMap<String, Given>,
-    /// In which groups tasks were, if they were listed.
+    /// Which groups tasks were in, if they were listed.
     members: Option<Groups>,
 }
 
-/// What leads the path of a session's group.
+/// Prefix of the path of a session's group.
 const SESSION: &str = "/autogroup-";
 
-/// What was known of a task.
+/// What was known about a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownTask {
     /// Its process.
@@ -36,17 +36,17 @@ pub struct KnownTask {
     policy: PolicyKind,
     /// CPUs it may use.
     pub allowed: CpuMask,
-    /// Its group; none is the root.
+    /// Its group; `None` is the root.
     pub group: Option<String>,
     /// Its name.
     pub comm: String,
 }
 
 impl Known {
-    /// What the files beside a recording say, from which its groups were read.
+    /// Reads the files beside a recording; `groups` was read from them before.
     ///
     /// # Errors
-    /// A line of `tasks.txt` that is not one of a task.
+    /// A line of `tasks.txt` does not describe a task.
     pub fn of(texts: &FactTexts, groups: Groups) -> Result<Known, FactsError> {
         let mut known = Known::default();
         texts.tasks()?.into_iter().for_each(|task| known.saw(task));
@@ -58,7 +58,7 @@ impl Known {
     /// Reads `tasks.txt`.
     ///
     /// # Errors
-    /// The first line that is not one of a task.
+    /// The first line that does not describe a task.
     pub fn tasks(&mut self, text: &str) -> Result<(), BadLine> {
         seen_tasks(text).try_for_each(|task| task.map(|task| self.saw(task)))
     }
@@ -69,7 +69,7 @@ impl Known {
         self.tasks.insert(pid, KnownTask { process, policy, allowed, group, comm });
     }
 
-    /// In which groups tasks were, from `groups-before.txt` and what belongs to it.
+    /// Sets the groups of tasks, from `groups-before.txt` and the files that belong to it.
     pub fn members(&mut self, groups: Groups) {
         self.members = Some(groups).filter(|groups| !groups.before.is_empty());
     }
@@ -79,13 +79,12 @@ impl Known {
         self.groups = cgroups(text);
     }
 
-    /// What was known of the task of this number, if it is the one of this name.
+    /// What was known about the task with this pid, if it has this name.
     pub fn task(&self, pid: Pid, had_name: impl Fn(&str) -> bool) -> Option<&KnownTask> {
         self.tasks.get(&pid).filter(|task| had_name(&task.comm))
     }
 
-    /// The group in which the task of this number was when the recording began, if it is the one of this name; none is
-    /// the root.
+    /// The group of the task with this pid when the recording began, if it has this name; `None` is the root.
     pub fn group_of(&self, pid: Pid, had_name: impl Fn(&str) -> bool) -> Option<String> {
         let Some(members) = &self.members else {
             return self.task(pid, had_name).and_then(|task| task.group.clone());
@@ -97,29 +96,29 @@ impl Known {
         }
     }
 
-    /// What was known of a task that was learned.
+    /// What was known about a learned task.
     pub fn of_task(&self, task: &Task) -> Option<&KnownTask> {
         self.task(task.pid, |name| task.had_name(name))
     }
 
-    /// The process of a task that lived before it was met: its own, if nothing is known of it.
+    /// The process of a task that existed before it was seen: its own, if nothing is known about it.
     pub fn process_of(&self, pid: Pid, comm: &Comm) -> Pid {
         let member = self.members.as_ref().and_then(|members| members.member(pid, comm));
         let seen = || self.task(pid, |name| *comm == name);
         member.map(|member| member.process).or_else(|| Some(seen()?.process)).unwrap_or(pid)
     }
 
-    /// Whether CPUs are shared out among the groups of a hierarchy. There are others, of version 1: `name=systemd`.
+    /// Whether a hierarchy has the CPU controller. Others of version 1, such as `name=systemd`, do not.
     pub fn shares_out(&self, hierarchy: i32) -> bool {
         self.members.as_ref().map_or(0, |members| members.hierarchy) == hierarchy
     }
 
-    /// The group that shares out CPUs among which a task is when it is moved to a cgroup: that or one above it.
+    /// The task group of a task that is moved to a cgroup: the lowest one with the CPU controller at or above it.
     pub fn shared_by(&self, cgroup: &str) -> String {
         self.members.as_ref().map_or(cgroup.to_owned(), |members| members.group_of(cgroup))
     }
 
-    /// Gives a group what was known of it.
+    /// Applies the known settings to a group.
     pub fn limit(&self, group: &mut GroupSpec) {
         let session = group.path.strip_prefix(SESSION).and_then(|number| number.parse().ok());
         if let (Some(session), Some(members)) = (session, &self.members) {
@@ -132,7 +131,7 @@ impl Known {
     }
 }
 
-/// Gives a group what is known of it.
+/// Applies settings to a group.
 pub(crate) fn give(group: &mut GroupSpec, given: &Given) {
     if given.weighed {
         group.shares = given.cpu_shares();
@@ -142,12 +141,12 @@ pub(crate) fn give(group: &mut GroupSpec, given: &Given) {
 }
 
 impl KnownTask {
-    /// Whether it may use that CPU alone.
+    /// Whether it may use only that CPU.
     pub fn is_bound_to(&self, cpu: CpuId) -> bool {
         self.allowed.weight() == 1 && self.allowed.contains(cpu)
     }
 
-    /// The policy of a priority as the kernel prints it.
+    /// The policy for a priority as the kernel prints it.
     pub fn policy(&self, prio: i32) -> Policy {
         match (self.policy, usual_policy(prio)) {
             (PolicyKind::Batch, Policy::Normal { nice }) => Policy::Batch { nice },
@@ -158,7 +157,7 @@ impl KnownTask {
     }
 }
 
-/// The usual policy of a priority, when nothing more is known. A deadline task never runs out of its budget then.
+/// The usual policy for a priority, if nothing more is known. A deadline task then never runs out of budget.
 pub fn usual_policy(prio: i32) -> Policy {
     match prio {
         ..0 => {

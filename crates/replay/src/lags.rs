@@ -1,12 +1,12 @@
-//! Which lag tasks bring from before the recording.
+//! The lag that tasks bring from before the recording.
 //!
-//! Under EEVDF a task that sleeps keeps its lag. One that is owed CPU time takes the CPU from whoever wakes it there,
-//! and what it runs then eats up what it is owed: of two of the same weight the average of both moves by half of what
-//! one of them runs. Turns of some kernel threads last a few us, so that one lag lasts for hundreds of them.
+//! Under EEVDF a sleeping task keeps its lag. A task that is owed CPU time preempts its waker on the same CPU, and what
+//! it then runs reduces the lag: for two tasks of the same weight the average of both moves by half of what one of them
+//! runs. Turns of some kernel threads last a few us, so one lag lasts for hundreds of them.
 //!
-//! A task's first wake-ups tell, as long as each comes from the task that runs where it is woken, of the same priority. While it
-//! takes the CPU at each of them it was owed as much as its turns ate up. The first at which it does not ends that; so
-//! does one that finds its CPU idle, as who leaves an empty queue has no lag.
+//! A task's first wake-ups reveal the lag, as long as each comes from the task running where it is woken, with the same
+//! priority. While it preempts at each of them it was owed as much as its turns consumed. The first wake-up without
+//! preemption ends that. So does one that finds its CPU idle, because a task that leaves an empty queue has no lag.
 
 use schedlab_units::{Duration, Time};
 
@@ -15,13 +15,13 @@ use crate::learned::TaskIndex;
 /// What is known so far.
 #[derive(Debug, Default)]
 pub(crate) struct Lags {
-    /// By task; none if nothing more can be told.
+    /// By task; `None` if nothing more can be learned.
     open: Vec<Option<Duration>>,
-    /// Who was woken on a CPU by the task that runs there, and that task.
+    /// The task that was woken on a CPU by the task running there, and that waker.
     asked: Vec<Option<(TaskIndex, TaskIndex)>>,
-    /// Who took a CPU, and since when.
+    /// The task that took a CPU, and since when.
     took: Vec<Option<(TaskIndex, Time)>>,
-    /// What each was owed.
+    /// What each task was owed.
     owed: Vec<Duration>,
 }
 
@@ -31,7 +31,7 @@ impl Lags {
         self.took.resize(nr_cpus, None);
     }
 
-    /// A task that is seen for the first time.
+    /// A task is seen for the first time.
     pub fn add(&mut self, was_asleep: bool) {
         self.open.push(was_asleep.then_some(Duration::ZERO));
         self.owed.push(Duration::ZERO);
@@ -48,7 +48,7 @@ impl Lags {
         }
     }
 
-    /// A CPU goes over from one task to another.
+    /// A CPU switches from one task to another.
     pub fn switched(
         &mut self,
         cpu: usize,
@@ -85,7 +85,8 @@ mod tests {
     const WAKEE: TaskIndex = TaskIndex(1);
     const WAKER: TaskIndex = TaskIndex(0);
 
-    /// Turns of the wakee in us, with whether it took the CPU from its waker; none for a wake-up on an idle CPU. What it was owed.
+    /// Turns of the wakee in us, with whether it preempted its waker; `None` for a wake-up on an idle CPU. Compares
+    /// what it was owed.
     fn check(turns: &[Option<(u64, bool)>], expected: u64) {
         let mut lags = Lags::default();
         lags.cpus(1);

@@ -1,15 +1,14 @@
-//! Listens to a recording and writes down what each task did.
+//! Learns from a recording what each task did.
 //!
-//! Work is time on a CPU: from switch to switch, with stretches between which the task was
-//! only preempted joined. A sleep is ended by the last `sched_waking` before the task runs
-//! again. One in an interrupt, or on an idle CPU, has no waker: the end of such a sleep is a
-//! time. One in a task's own context is a step of that task.
+//! Work is time on a CPU: from switch to switch, with stretches joined if the task was only preempted in between. A
+//! sleep is ended by the last `sched_waking` before the task runs again. If that came from an interrupt, or on an idle
+//! CPU, there is no waker, and the end of the sleep is a time. If it came in a task's own context, it is a step of that
+//! task.
 //!
-//! A waking may come before its sleep: the waker sees the task on its way out and waits.
-//! And it may hit a task that never went to sleep. So who woke is settled only when the
-//! task is switched in after a sleep; until then a waking is a step that may yet be nothing.
-//! So is a call of sched_yield(), until it is known whether the task does that ([`Yields`]). A deadline
-//! task that could go on and makes way is out of its budget ([`budgets`]).
+//! A waking may come before its sleep: the waker sees the task on its way out and waits. And it may concern a task that
+//! never went to sleep. So the waker is known only when the task is switched in after a sleep; until then a waking is a
+//! step that may become nothing. The same holds for a call of sched_yield(), until it is known whether the task makes
+//! such calls ([`Yields`]). A runnable deadline task that makes way is out of budget ([`budgets`]).
 
 mod before;
 mod budgets;
@@ -45,31 +44,31 @@ use crate::yields::{Yields, between_calls};
 pub struct Learner {
     programs: Programs,
     cpus: Vec<Curr>,
-    /// Since when each CPU is idle, if it is.
+    /// Since when each CPU has been idle, if it is.
     idle_since: Vec<Time>,
     /// Time of the last event of each CPU.
     seen_at: Vec<Time>,
-    /// The new task that each CPU has not heard of yet, if it was busy when that came.
+    /// The new task that each busy CPU has not noticed yet.
     unheard: Vec<Option<TaskIndex>>,
     yields: Yields,
     lags: Lags,
-    /// Changes of priority that may have come later than they are taken to have.
+    /// Changes of priority that may have come later than assumed.
     changes: Vec<Change>,
     hotplugs: Hotplugs,
     clones: Clones,
     known: Known,
-    /// Groups that were moved to, by the leader of the process or the thread that was moved last.
+    /// Groups that tasks were moved to, by the leader of the process or the thread that was moved last.
     moved: BTreeMap<Pid, u32>,
-    /// Groups of those who are yet to be born.
+    /// Groups of tasks that are not born yet.
     unborn: BTreeMap<Pid, u32>,
     made: MadeGroups,
-    /// Masks of those who were not met yet.
+    /// Masks of tasks that have not been seen yet.
     masks: BTreeMap<Pid, u32>,
     has_switches: bool,
     has_wakeups: bool,
 }
 
-/// Who is known to run on a CPU.
+/// The task known to run on a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Curr {
     #[default]
@@ -79,18 +78,18 @@ enum Curr {
 }
 
 impl Learner {
-    /// Nothing learned yet.
+    /// Creates an empty learner.
     pub fn new() -> Learner {
         Learner::default()
     }
 
-    /// Nothing learned yet, of a recording of which something is known: whose thread each task is that was there before,
-    /// and among which groups CPUs are shared out.
+    /// Creates an empty learner for a recording with known facts: the process of each task that existed before, and the
+    /// groups with the CPU controller.
     pub fn knowing(known: Known) -> Learner {
         Learner { known, ..Learner::default() }
     }
 
-    /// All that was learned.
+    /// Everything that was learned.
     ///
     /// # Errors
     /// What the recording lacks.
@@ -118,7 +117,7 @@ impl Learner {
             if awake || matches!(task.begin, Begin::Asleep(_)) {
                 let all = last.since(self.programs.learned.first);
                 let did = self.programs.lives[index].before.did(all, awake);
-                // Whoever is awake is no new task, whose averages begin half full.
+                // An awake task is not a new task, whose averages begin half full.
                 let nothing = awake.then_some(Did { running: 0, runnable: 0, awake });
                 task.did = did.filter(|_| !task.is_kthread(known)).or(nothing);
             }
@@ -131,7 +130,7 @@ impl Learner {
             task.steps.retain(|step| *step != Step::Nothing && (yields || *step != Step::Yield));
             task.yields = between_calls(&task.steps);
             task.budget = self.programs.lives[index].budgets.learned();
-            // What turned out to be nothing no longer parts the work before it from that after it.
+            // A step that became nothing no longer separates the work before and after it.
             task.steps.dedup_by(|step, before| match (step, before) {
                 (Step::Run(more), Step::Run(run)) => {
                     *run += *more;
@@ -143,7 +142,7 @@ impl Learner {
         Ok(self.programs.learned)
     }
 
-    /// A task that is seen for the first time.
+    /// A task is seen for the first time.
     fn meet(&mut self, pid: Pid, comm: Comm, prio: i32, begin: Begin, state: State, now: Time) -> TaskIndex {
         self.lags.add(matches!(begin, Begin::Asleep(_)));
         let task = self.programs.add(pid, comm, prio, begin, state, now);
@@ -158,7 +157,8 @@ impl Learner {
     }
 }
 
-/// Timers come to where their task falls asleep, but for a few that are moved. Only where one in four interrupts comes elsewhere do they
+/// Timer interrupts arrive where their task falls asleep, except for a few that are moved. Only if one in four
+/// interrupts arrives elsewhere do they arrive regardless of the task.
 /// come without regard to the task.
 fn forget_own_interrupts(steps: &mut [Step]) {
     let (mut own, mut elsewhere) = (0, 0);
@@ -257,7 +257,7 @@ impl Sink for Learner {
             Kind::SchedProcessFork { child_comm, child_pid, .. } => self.fork(event, child_comm, child_pid),
             Kind::SchedProcessExec { ref filename, .. } => {
                 if let Some(task) = self.current(event) {
-                    // The name on the line is the last one the task ever took, in text of tracefs.
+                    // The name on the line is the last one that the task ever had, in tracefs text.
                     let comm = Comm::from(filename.rsplit('/').next().unwrap_or_default());
                     self.programs.acts(task, event.time);
                     self.programs.step(task, Step::Exec(comm));

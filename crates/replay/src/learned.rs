@@ -1,4 +1,4 @@
-//! What was learned: tasks and what each did, in order.
+//! What was learned: tasks, and what each did, in order.
 
 use std::collections::BTreeMap;
 
@@ -12,48 +12,49 @@ use crate::known::KnownTask;
 use crate::passes::Passes;
 use crate::ticks::Ticks;
 
-/// A task of the recording, by its place in [`Learned::tasks`].
+/// A task of the recording, as its index in [`Learned::tasks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskIndex(pub u32);
 
 impl TaskIndex {
-    /// The place.
+    /// The index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// All that was learned from a recording.
+/// Everything that was learned from a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Learned {
-    /// Tasks in the order in which they were first seen; who forks stands before its children.
+    /// Tasks in the order in which they were first seen; a parent precedes its children.
     pub tasks: Vec<Task>,
-    /// When the recording begins.
+    /// Start of the recording.
     pub first: Time,
-    /// When it ends.
+    /// End of the recording.
     pub last: Time,
-    /// CPUs on which something happened lie below this number.
+    /// One more than the highest CPU with an event.
     pub nr_cpus: usize,
-    /// How long idle CPUs took to run tasks that another CPU woke, in us, with how often each was seen.
+    /// How long idle CPUs took to run tasks that another CPU woke: us, and how often each time was seen.
     pub idle_wakeups: BTreeMap<u64, u64>,
-    /// It has `sched_waking`. A `sched_wakeup` alone does not tell who woke a task that another CPU queued.
+    /// It contains `sched_waking`. A `sched_wakeup` alone does not show the waker of a task that another CPU queued.
     pub has_waking: bool,
-    /// Wake-ups of tasks that were not asleep: nothing came of them.
+    /// Wake-ups of tasks that were not asleep; they had no effect.
     pub wakeups_of_awake: u64,
-    /// What happened in ticks.
+    /// Events caused by ticks.
     pub ticks: Ticks,
     /// When busy CPUs balanced.
     pub passes: Passes,
     /// Groups that tasks were moved to.
     pub groups: Vec<String>,
-    /// Sets of CPUs that tasks may use, where the trace tells.
+    /// Sets of CPUs that tasks may use, if the trace contains them.
     pub masks: Vec<CpuMask>,
-    /// What groups are given, by path, where the trace tells.
+    /// Settings of groups, by path, if the trace contains them.
     pub given: BTreeMap<String, Given>,
 }
 
 impl Learned {
-    /// So many of a hundred times an idle CPU ran a task that another CPU woke within this; none if it was never seen.
+    /// The time within which an idle CPU ran a task that another CPU woke in `percent` of the cases; `None` if that was
+    /// never seen.
     pub fn idle_wakeup(&self, percent: u64) -> Option<Duration> {
         let part = self.idle_wakeups.values().sum::<u64>() * percent / 100;
         let mut below = 0;
@@ -68,7 +69,7 @@ impl Learned {
 /// A task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Its number in the recording.
+    /// Its pid in the recording.
     pub pid: Pid,
     /// Its name when it was first seen.
     pub comm: Comm,
@@ -76,44 +77,44 @@ pub struct Task {
     pub prio: i32,
     /// How it came into the recording.
     pub begin: Begin,
-    /// Where it went when it was new, and when; none if it was there before, or if that was not recorded.
+    /// Where and when it was placed as a new task; `None` if it existed before, or if that was not recorded.
     pub placed: Option<(Time, Placed)>,
-    /// CPU time that it was owed when the recording began, as far as its first wake-ups tell.
+    /// CPU time that it was owed when the recording began, as far as its first wake-ups show.
     pub lag: Duration,
-    /// The CPU that it used before its own when the recording began (`recent_used_cpu`), as far as its wake-ups tell.
+    /// The CPU that it used before its own when the recording began (`recent_used_cpu`), as far as its wake-ups show.
     pub recent_used_cpu: Option<CpuId>,
-    /// What it did before the recording, as far as what follows tells; none if it was not there, or slept.
+    /// What it did before the recording, as far as later events suggest; `None` if it did not exist, or slept.
     pub did: Option<Did>,
-    /// A kernel thread of one CPU that tasks wake on that CPU alone: each CPU has its own, and they wake that of theirs.
+    /// A per-CPU kernel thread that tasks wake only on its own CPU: each CPU has one, and tasks wake that of their CPU.
     pub of_wakers_cpu: bool,
-    /// Its sleeps that no task ended, if there were any, ended in softirqs, as those of threads of the kernel do.
+    /// Its sleeps without a waker, if any, ended in softirqs, as those of kernel threads do.
     pub wheel: bool,
     /// A thread of the process of the task that forked it.
     pub is_thread: bool,
-    /// It ran on another CPU than its name says: it has that of a kernel thread, and is none.
+    /// It has the name of a per-CPU kernel thread, but ran on another CPU, so it is none.
     pub ran_elsewhere: bool,
     /// It takes no part in a replay: the simulated kernel has its own.
     pub is_left_out: bool,
-    /// How long it usually works between two calls of sched_yield() that were seen; none if it makes no such calls.
+    /// How long it usually works between two calls of sched_yield() that were seen; `None` if it makes no such calls.
     pub yields: Option<Duration>,
-    /// The group in which it was born, if not in that of its parent, by its place in [`Learned::groups`].
+    /// The group in which it was born, if that is not its parent's, as an index in [`Learned::groups`].
     pub group: Option<u32>,
-    /// The CPUs that it may use, if the trace told before it was met, by their place in [`Learned::masks`].
+    /// The CPUs that it may use, if the trace shows them before it is seen, as an index in [`Learned::masks`].
     pub allowed: Option<u32>,
-    /// What it may run as a deadline task; none if it was not seen to be out of it.
+    /// Its budget as a deadline task; `None` if it was not seen to be out of budget.
     pub budget: Option<Budget>,
     /// Its end was recorded.
     pub ended: bool,
-    /// What it did.
+    /// Its steps.
     pub steps: Vec<Step>,
 }
 
-/// What a deadline task may run.
+/// The budget of a deadline task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// So long.
+    /// Run time in each period.
     pub runtime: Duration,
-    /// In each period.
+    /// Length of a period.
     pub period: Duration,
 }
 
@@ -130,21 +131,21 @@ pub enum Begin {
     Forked(TaskIndex),
 }
 
-/// One thing that a task did.
+/// One step of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It worked for so long, however often it was interrupted.
+    /// It worked for this long, however often it was interrupted.
     Run(Duration),
-    /// It slept until nobody in particular woke it.
+    /// It slept until something other than a task woke it.
     Sleep(Sleep),
-    /// An idle CPU heard of the wake-up that ends the next sleep so long after.
+    /// An idle CPU noticed the wake-up that ends the next sleep after this delay.
     Heard(Duration),
-    /// The interrupt that ends the next sleep came to a CPU, while the task had been on another or, where interrupts come without
-    /// regard to that, perhaps on the same.
+    /// The interrupt that ends the next sleep arrived at a CPU, while the task had been on another one; on the same one
+    /// is possible where interrupts arrive regardless of the task.
     InterruptOn {
-        /// Where it came.
+        /// Where it arrived.
         cpu: CpuId,
-        /// Where the task had been.
+        /// The task's previous CPU.
         task_on: CpuId,
     },
     /// It slept until this task woke it.
@@ -153,28 +154,28 @@ pub enum Step {
     Wake(TaskIndex),
     /// It let others run.
     Yield,
-    /// It was out of its budget, as a deadline task, until its next period.
+    /// It was out of its deadline budget until its next period.
     OutOfBudget,
     /// It forked a task.
     Fork(TaskIndex),
-    /// It replaced its program.
+    /// It executed another program.
     Exec(Comm),
-    /// It took another name.
+    /// It changed its name.
     Rename(Comm),
     /// Its priority changed.
     Prio(i32),
-    /// It was moved to a group, by its place in [`Learned::groups`].
+    /// It was moved to a group, an index in [`Learned::groups`].
     Group(u32),
-    /// It may use other CPUs, by their place in [`Learned::masks`].
+    /// Its allowed CPUs changed, an index in [`Learned::masks`].
     Allowed(u32),
-    /// It took a CPU out of use, or brought it back, or went a part of the way.
+    /// It took a CPU offline or online, or part of the way.
     Hotplug {
         /// The CPU.
         cpu: CpuId,
         /// How far.
         to: Plug,
     },
-    /// Something that turned out to be nothing.
+    /// A step that became nothing.
     Nothing,
 }
 
@@ -185,25 +186,25 @@ pub struct Sleep {
     pub span: Duration,
     /// Time since the last such sleep ended, or since the task began.
     pub since_last: Duration,
-    /// It waits for something that takes a time of its own from when it was asked for: a
-    /// device, or a task that is not part of the replay.
+    /// It waits for something that takes its own time from the moment of the request: a device, or a task that is not
+    /// part of the replay.
     pub served: bool,
 }
 
 impl Task {
-    /// The CPU that it is bound to, under the name that it has or takes, as a thread of the kernel: that which the name says,
-    /// if it ran nowhere else and was not known to be free to.
+    /// The CPU to which it is bound as a kernel thread under this name: the one in the name, if it ran nowhere else and
+    /// was not known to be unbound.
     pub fn bound_by(&self, comm: &Comm, known: Option<&KnownTask>) -> Option<CpuId> {
         let is_free = self.ran_elsewhere;
         bound_kthread(comm).filter(|&cpu| !is_free && known.is_none_or(|known| known.is_bound_to(cpu)))
     }
 
-    /// Whether it is a thread of the kernel, as far as is known.
+    /// Whether it is a kernel thread, as far as known.
     pub fn is_kthread(&self, known: Option<&KnownTask>) -> bool {
         is_kworker(&self.comm) || self.bound_by(&self.comm, known).is_some()
     }
 
-    /// Whether it had this name: its number may have been used again by another.
+    /// Whether it had this name: its pid may have been reused.
     pub fn had_name(&self, name: &str) -> bool {
         let took = |step: &Step| match step {
             Step::Exec(comm) | Step::Rename(comm) => *comm == name,
@@ -212,7 +213,7 @@ impl Task {
         self.comm == name || self.steps.iter().any(took)
     }
 
-    /// How long it worked in all.
+    /// Total time that it worked.
     pub fn work(&self) -> Duration {
         self.steps.iter().fold(Duration::ZERO, |sum, step| match step {
             Step::Run(work) => sum + *work,

@@ -1,8 +1,8 @@
 //! When CPUs balance their load.
 //!
-//! A busy CPU balances each of its domains once per interval (some tens to hundreds of milliseconds), counted from
-//! when it did so last. No event tells of a pass but the moves that it makes: in a softirq, of a waiting task, to the CPU that runs it.
-//! The first of them tells where in the interval all others fall.
+//! A busy CPU balances each of its domains once per interval (some tens to hundreds of milliseconds) since its last
+//! pass. The only trace of a pass is the moves that it makes: of a waiting task, in a softirq, to the CPU that runs the
+//! softirq. The first of these moves shows where in the interval all later passes fall.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -10,18 +10,18 @@ use schedlab_units::Time;
 /// A pass of a busy CPU that moved a task to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// Whose it was.
+    /// The CPU that balanced.
     pub cpu: CpuId,
-    /// Where the task came from.
+    /// The CPU of the task.
     pub from: CpuId,
-    /// When it was.
+    /// Time of the move.
     pub at: Time,
 }
 
-/// More say nothing new.
+/// More passes add nothing.
 const PASSES_MAX: usize = 4096;
 
-/// The passes that moved a task, in order of time.
+/// The passes that moved a task, by time.
 #[derive(Clone, Debug, Default)]
 pub struct Passes(Vec<Pass>);
 
@@ -33,12 +33,12 @@ impl Passes {
         }
     }
 
-    /// All.
+    /// All passes.
     pub fn iter(&self) -> impl Iterator<Item = Pass> {
         self.0.iter().copied()
     }
 
-    /// The first of each CPU from each other.
+    /// The first pass from each other CPU, for each CPU.
     pub fn firsts(&self) -> impl Iterator<Item = Pass> {
         let between = |pass: &Pass| (pass.cpu, pass.from);
         let is_first =

@@ -1,14 +1,14 @@
-//! Whether a task sleeps to a clock or for a while.
+//! Whether a task sleeps until fixed times or for fixed spans.
 //!
-//! A sleep that a timer ended may have been asked for as a time (a period: however late the
-//! task is, the next end stays where it is) or as a span from the moment it fell asleep. The
-//! recording does not say which, but of the two the one that was meant is the more regular.
+//! A sleep that a timer ended may have been requested as a time (a period: however late the task is, the next end stays
+//! where it is) or as a span from the moment it fell asleep. The recording does not show which, but the intended one of
+//! the two is more regular.
 
 use schedlab_units::Duration;
 
 use crate::learned::{Sleep, Step};
 
-/// Fewer sleeps than these say nothing of regularity; they keep their times.
+/// Fewer sleeps show no regularity; they keep their times.
 const ENOUGH: usize = 3;
 
 /// Whether the timer sleeps among these steps last for spans rather than until times.
@@ -18,7 +18,7 @@ pub(crate) fn sleeps_for_spans(steps: &[Step]) -> bool {
         _ => None,
     };
     let sleeps: Vec<Sleep> = steps.iter().filter_map(timed).collect();
-    // The first period began before the task was seen, or with its start.
+    // The first period began before the task was seen, or when it started.
     let Some((_, later)) = sleeps.split_first().filter(|_| sleeps.len() >= ENOUGH) else { return false };
     spread(later.iter().map(|sleep| sleep.span)) <= spread(later.iter().map(|sleep| sleep.since_last))
 }

@@ -1,78 +1,78 @@
-//! Where ticks fall on the clock of a recording.
+//! When ticks occur on the clock of a recording.
 //!
-//! Ticks are in no event, but much happens in them: a task loses its CPU that nobody was woken for, tasks are moved by
-//! balancing, timers wake. If most of that falls into one quarter of the time between two ticks, the quarter begins
-//! with the tick. In an emulator it comes late to most CPUs, which wait for their turns, but never early. Where slices have
-//! timers of their own tasks lose their CPUs at any time; then it is enough if nearly all the rest falls into one half. Where that
-//! falls anywhere too, as where devices interrupt all the time, the recording does not tell.
+//! Ticks are in no event, but they cause many: a task loses its CPU without a wake-up, balancing moves tasks, timers
+//! wake tasks. If most of these fall into one quarter of the time between two ticks, that quarter begins with the tick.
+//! In an emulator a tick comes late to most CPUs, which wait for their turns, but never early. Where slices have their
+//! own timers, tasks lose their CPUs at any time; then it is enough if nearly all the rest falls into one half. If the
+//! rest is spread as well, as with devices that interrupt all the time, the tick is unknown.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Duration, Time};
 
-/// More say nothing new.
+/// More marks add nothing.
 const MARKS_MAX: usize = 4096;
 
-/// Between two ticks, by choices of CONFIG_HZ, the longest first.
+/// Time between two ticks for each choice of CONFIG_HZ, the longest first.
 const PERIODS: [Duration; 4] =
     [Duration::millis(10), Duration::millis(4), Duration(10_000_000 / 3), Duration::millis(1)];
 
-/// Something happened that ticks do.
+/// An event of a kind that ticks cause.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     time: Time,
     cpu: CpuId,
-    /// A timer of the task's slice does it as well.
+    /// The timer of a slice causes it as well.
     by_slice: bool,
-    /// Somebody had been queued there: that does it as well, but for a CPU that waits for its turn.
+    /// A task had been queued there, which causes it as well, unless the CPU waits for its turn.
     asked: bool,
 }
 
-/// What happened that ticks do.
+/// The events of kinds that ticks cause.
 #[derive(Clone, Debug, Default)]
 pub struct Ticks(Vec<Mark>);
 
 /// A tick that came late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateTick {
-    /// Where.
+    /// The CPU.
     pub cpu: CpuId,
-    /// When it should have come.
+    /// When it was due.
     pub due: Time,
     /// By how much.
     pub late: Duration,
 }
 
-/// When in each period ticks come, ns.
+/// The phase of ticks in each period, ns.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     at: u64,
     /// They come late by less than this.
     latest: u64,
-    /// Slices have timers of their own.
+    /// Slices have their own timers.
     slices_apart: bool,
 }
 
 impl Ticks {
-    /// What ticks do was done, `by_slice` if a timer of a slice does it as well.
+    /// Records an event that ticks cause; `by_slice` if the timer of a slice causes it as well.
     pub(crate) fn mark(&mut self, time: Time, cpu: CpuId, by_slice: bool) {
         if self.0.len() < MARKS_MAX {
             self.0.push(Mark { time, cpu, by_slice, asked: false });
         }
     }
 
-    /// A task made way, for which it had been asked.
+    /// A task made way after a request.
     pub(crate) fn mark_asked(&mut self, time: Time, cpu: CpuId) {
         if self.0.len() < MARKS_MAX / 2 {
             self.0.push(Mark { time, cpu, by_slice: true, asked: true });
         }
     }
 
-    /// How long after a tick a time is, if ticks come in this period; none if the recording does not tell.
+    /// The time since the last tick, if ticks have this period; `None` if the recording does not show it.
     pub fn since_tick(&self, time: Time, period: Duration) -> Option<Duration> {
         Some(Duration((time.0 + period.0 - self.phase(period)?.at) % period.0))
     }
 
-    /// How late ticks came in which something happened, in their order; none if the recording does not tell.
+    /// How late each tick with an event came, in order; empty if the recording does not show it.
     pub fn late(&self, period: Duration) -> Vec<LateTick> {
         let mut seen: Vec<LateTick> = Vec::new();
         let Some(phase) = self.phase(period) else { return seen };
@@ -87,11 +87,11 @@ impl Ticks {
         seen
     }
 
-    /// Whether a turn may be over at a time: because a tick is due that has not come yet, or, if it is not `early` for that, by a timer
-    /// of its slice. None if the recording does not tell when ticks come.
+    /// Whether a turn may end at a time: because a tick is due that has not come yet or, if it is not `early` for that,
+    /// by the timer of its slice. `None` if the recording does not show the ticks.
     pub(crate) fn may_end_a_turn(&self, time: Time, cpu: CpuId, early: bool) -> Option<bool> {
         let phase = |&period: &Duration| Some((period, self.phase(period)?));
-        // What falls together in one period does in every part of it.
+        // Events that coincide in one period coincide in every fraction of it.
         let (period, phase) = PERIODS.iter().find_map(phase)?;
         let late = (time.0 + period.0 - phase.at) % period.0;
         let due = time.0.saturating_sub(late);
@@ -111,12 +111,12 @@ impl Ticks {
     }
 }
 
-/// Which part of a period, of so many like it, and what has to fall into that to be no chance.
+/// A part of a period, and how many events must fall into it to exclude chance.
 struct Part {
     parts: u64,
-    /// Of all, as a fraction.
+    /// Required share of all events, as a fraction.
     least: [usize; 2],
-    /// More than by chance, in roots of all.
+    /// Required excess over chance, in square roots of the number of events.
     roots: usize,
 }
 
@@ -125,7 +125,7 @@ const QUARTER: Part = Part { parts: 4, least: [3, 4], roots: 6 };
 const HALF: Part = Part { parts: 2, least: [15, 16], roots: 4 };
 
 impl Part {
-    /// Where the part begins into which most of what there is falls.
+    /// Where the part begins that contains most events.
     fn begin(&self, mut phases: Vec<u64>, period: u64) -> Option<u64> {
         phases.sort_unstable();
         let all = phases.len();
@@ -133,7 +133,7 @@ impl Part {
         let phases: Vec<u64> = phases.iter().copied().chain(once_more).collect();
         let within =
             |from: usize, span: u64| phases[from..].partition_point(|&phase| phase < phases[from] + span);
-        // Of equals the first.
+        // If several are equal, the first.
         let (found, mut from) = (0..all)
             .map(|from| (within(from, period / self.parts), from))
             .max_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)))?;
@@ -142,7 +142,7 @@ impl Part {
         if found * of < all * part || more * more < self.roots * self.roots * all {
             return None;
         }
-        // What is there by chance lies thinly before the tick.
+        // Chance events are sparse before the tick.
         while 16 * within(from, period / 16) < found {
             from += 1;
         }
@@ -165,7 +165,7 @@ mod tests {
         ticks
     }
 
-    /// Marks so many us after the ticks at 1 ms, 5 ms and so on; how long after a tick 10 ms is.
+    /// Marks at these us after the ticks at 1 ms, 5 ms and so on; compares the time since the last tick at 10 ms.
     fn check(marks: &[u64], expected: Option<u64>) {
         let ticks = ticks(marks, true);
         assert_eq!(ticks.since_tick(Time(10_000_000), PERIOD), expected.map(Duration::micros), "{marks:?}");

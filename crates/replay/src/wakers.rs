@@ -1,25 +1,26 @@
-//! What wakers do that come before their wakee sleeps.
+//! How wakers behave that come before their wakee sleeps.
 //!
-//! In a recording the wakee was asleep when it was woken. In a replay the waker may be first: what a waker would have done had it
-//! come first, and what it told the kernel of its own plans, are in no event.
+//! In a recording the wakee was asleep when it was woken. In a replay the waker may come first. No event shows what a
+//! waker would have done then, or what it told the kernel about its own plans.
 
 use serde::Serialize;
 
-/// What tasks do that wake others.
+/// How tasks behave that wake others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wakers {
-    /// Two tasks meet: who is first sleeps until the other comes.
+    /// Two tasks meet: the first one sleeps until the other comes.
     Wait,
-    /// A waker that is first goes on and owes the wake-up. The wakee does not mind which of those that owe it one gives it,
-    /// as a reader does not mind whose message it reads.
+    /// A waker that comes first goes on and owes the wake-up. The wakee accepts it from any task that owes it one, as a
+    /// reader accepts a message from any writer.
     Owe {
-        /// So many of a hundred tasks are woken as by one that will sleep soon (`WF_SYNC`), so that they may come to its CPU.
+        /// Percentage of tasks that are woken as by a waker about to sleep (`WF_SYNC`), so that they may come to its
+        /// CPU.
         sync: u8,
     },
 }
 
-/// Hands out something to a share of all who come, spread evenly over them in the order in which they come.
+/// Selects a share of items, spread evenly in the order in which they come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     percent: u64,
@@ -27,12 +28,12 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// To so many of a hundred.
+    /// Selects this percentage.
     pub fn new(percent: u8) -> Share {
         Share { percent: percent.into(), seen: 0 }
     }
 
-    /// Whether the next one has it.
+    /// Whether the next item is selected.
     pub fn next(&mut self) -> bool {
         self.seen += 1;
         self.seen * self.percent / 100 > (self.seen - 1) * self.percent / 100

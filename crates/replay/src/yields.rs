@@ -1,21 +1,23 @@
-//! Calls of sched_yield(), which no event tells.
+//! Calls of sched_yield(), which no event shows.
 //!
-//! Who yields makes way soon after he began, of himself, for somebody who waited all the time. Slices that end early look the
-//! same now and then, those of groups above all, so only a task that mostly leaves that way when it does of itself is taken to do it.
-//! A call shows only where somebody else is switched to. How many more there are between two that show is part of a replay's form.
+//! A task that yields makes way by itself soon after it began, for a task that has waited all the time. Slices that end
+//! early sometimes look the same, above all those of groups. So only a task that usually leaves this way when it leaves
+//! by itself is assumed to yield. A call shows only if another task is switched in. How many more calls there are
+//! between two that show is an option of the replay.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
 use crate::learned::Step;
 
-/// A slice on one CPU, shorter than the kernel's default of any version. It grows with the logarithm of CPUs, eight at most.
+/// A slice on one CPU, shorter than the default of any kernel version. It grows with the logarithm of the number of
+/// CPUs, eight at most.
 const SLICE: Duration = Duration::micros(700);
 
-/// A task that made way early less often does not yield.
+/// A task that made way early less often than this does not yield.
 const OFTEN: u32 = 3;
 
-/// How tasks leave their CPUs of themselves.
+/// How tasks leave their CPUs by themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Yields {
     /// Whether a task was queued on each CPU since it last switched.
@@ -24,10 +26,10 @@ pub(crate) struct Yields {
     left: Vec<Left>,
 }
 
-/// How often one left its CPU of itself.
+/// How often a task left its CPU by itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Left {
-    /// Though it could go on, and had just begun.
+    /// Although it was runnable and had just begun.
     early: u32,
     /// At the end of a slice, or to sleep.
     otherwise: u32,
@@ -41,17 +43,17 @@ impl Yields {
         }
     }
 
-    /// There are so many CPUs.
+    /// Sets the number of CPUs.
     pub fn cpus(&mut self, nr_cpus: usize) {
         self.arrived.resize(nr_cpus, false);
     }
 
-    /// A CPU switches. Whether somebody came since it last did.
+    /// A CPU switches. Returns whether a task was queued there since its last switch.
     pub fn switches(&mut self, cpu: CpuId) -> bool {
         std::mem::take(&mut self.arrived[cpu.index()])
     }
 
-    /// A task makes way after it ran for so long, though nobody had come. Whether that is early.
+    /// A task makes way after it ran for `ran`, although no task had arrived. Returns whether that is early.
     pub fn makes_way(&mut self, task: usize, ran: Duration) -> bool {
         let early = self.is_early(ran);
         let left = self.left(task);
@@ -87,7 +89,7 @@ impl Yields {
     }
 }
 
-/// The median of the work right before each call; none if there is no call.
+/// The median of the work right before each call; `None` if there is no call.
 pub(crate) fn between_calls(steps: &[Step]) -> Option<Duration> {
     let mut works: Vec<Duration> = steps
         .windows(2)
@@ -100,7 +102,7 @@ pub(crate) fn between_calls(steps: &[Step]) -> Option<Duration> {
     works.get(works.len() / 2).copied()
 }
 
-/// Work in pieces of so long, the last of them up to half as long again.
+/// Splits work into pieces of length `long`; the last one is up to half longer.
 pub(crate) fn pieces(work: Duration, long: Duration) -> impl Iterator<Item = Duration> {
     let long = long.max(Duration(1));
     let all = (work.0 + long.0 / 2) / long.0;
@@ -112,7 +114,7 @@ pub(crate) fn pieces(work: Duration, long: Duration) -> impl Iterator<Item = Dur
 mod tests {
     use super::*;
 
-    /// Who makes way so often after so many us, or sleeps, on four CPUs.
+    /// Whether a task yields that makes way after these times, us, or sleeps, on four CPUs.
     fn yields(times: &[u64]) -> bool {
         let mut yields = Yields::default();
         yields.cpus(4);

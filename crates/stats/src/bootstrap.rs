@@ -1,11 +1,9 @@
 //! Intervals by drawing again from the samples themselves.
 //!
-//! For statistics without a formula, and for samples too crooked for one: draw as many
-//! samples as there were, with replacement, compute the statistic, repeat. The plain
-//! percentiles of the results are too narrow and off to one side for few samples; the
-//! bias-corrected and accelerated form (BCa, Efron 1987) shifts them by the median bias
-//! and by how fast the spread changes with the value, which leaving out one sample at a
-//! time tells.
+//! For statistics without a formula, and for samples too skewed for one: draw as many samples as there were, with
+//! replacement, compute the statistic, repeat. For few samples the plain percentiles of the results are too narrow and
+//! biased. The bias-corrected and accelerated form (BCa, Efron 1987) corrects for the median bias and for how fast the
+//! spread changes with the value, which is estimated by leaving out one sample at a time.
 
 use crate::{Estimate, Interval, Rng, normal_quantile, normal_sf};
 
@@ -118,7 +116,7 @@ mod tests {
         drawn.iter().map(|&i| values[i]).sum::<f64>() / drawn.len() as f64
     }
 
-    /// scipy.stats.bootstrap(method="BCa") with 200,000 draws; ours are fewer and others.
+    /// scipy.stats.bootstrap(method="BCa") with 200,000 draws; ours are fewer and different.
     #[track_caller]
     fn check(estimate: Option<Estimate>, low: f64, high: f64) {
         let interval = estimate.unwrap().interval;

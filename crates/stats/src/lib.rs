@@ -1,10 +1,9 @@
 //! Numbers only: summaries, histograms, intervals, tests.
 //!
-//! Two traditions meet here. Scheduler mail prints what mmtests computes, so its
-//! formulas and both generations of its significance star are modelled exactly,
-//! oddities included ([`Stat`], [`Rule`]). Beside them stands what a paired
-//! experiment deserves: runs with the same seed on both sides are compared pair by
-//! pair ([`Paired`]), and the answer is a word ([`Verdict`]).
+//! Two traditions meet here. Scheduler mail prints what mmtests computes, so its formulas and both generations of its
+//! significance star are modelled exactly, oddities included ([`Stat`], [`Rule`]). A paired experiment deserves more:
+//! runs with the same seed on both sides are compared pair by pair ([`Paired`]), and the answer is a word
+//! ([`Verdict`]).
 //!
 //! Floats are welcome here and nowhere further down. The same samples give the same
 //! bits on every host: sums run in a fixed order, `libm` stands in for the C library,

@@ -1,9 +1,9 @@
-//! The rules by which a table earns its stars, by name.
+//! The rules by which a mean in a table gets a star, by name.
 //!
-//! A star on a published table means what mmtests meant when it was printed, and that
-//! changed in silence at the end of 2024. So the rule has a name and is always said:
-//! `t-2020` and `ci-2024` repeat the two generations, `subci-2024` the variant of tests
-//! with many samples per run; `welch`, `rank` and `bootstrap` are what one would choose.
+//! A star in a published table means what mmtests meant when it was printed, and that changed without notice at the end
+//! of 2024. So the rule has a name and is always printed: `t-2020` and `ci-2024` repeat the two generations,
+//! `subci-2024` the variant of tests with many samples per run; `welch`, `rank` and `bootstrap` are the statistician's
+//! choices.
 
 use std::fmt;
 use std::str::FromStr;
@@ -62,7 +62,7 @@ pub enum Rule {
     },
 }
 
-/// What a rule said about two sets of samples.
+/// The result of a rule for two sets of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Star {
     /// Whether the mean is starred.
@@ -89,7 +89,7 @@ impl Rule {
         Rule::Bootstrap { level: 0.05, seed: 1 },
     ];
 
-    /// The name it is asked for by.
+    /// The name that selects it.
     pub fn name(&self) -> &'static str {
         match self {
             Rule::T2020 { .. } => "t-2020",
@@ -184,7 +184,7 @@ fn by_distance(base: (f64, Interval), value: (f64, Interval)) -> Star {
     Star { significant: distance.abs() > 1.0, p: None, distance: Some(distance) }
 }
 
-/// A rule was asked for by a name that is not one.
+/// A rule was requested by an unknown name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownRule(String);
 

@@ -1,4 +1,4 @@
-//! What a set of samples comes to, by the formulas of mmtests.
+//! Summary of a set of samples, by the formulas of mmtests.
 //!
 //! mmtests sorts all samples of one operation, best first, and everything else follows
 //! from that order: sums run along it, percentiles count along it, and the "best 95 %"

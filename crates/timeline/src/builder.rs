@@ -16,16 +16,16 @@ use crate::overview::Overview;
 use crate::tasks::{Tasks, UNKNOWN};
 use crate::wakes::Wakes;
 
-/// Events of a chunk, about.
+/// Approximate number of events per chunk.
 const EVENTS: u64 = 1 << 17;
 
 /// Bins of the middle zoom level for one CPU.
 const SUMMARY_BINS: usize = 256;
 
-/// Stretches per CPU from which on a chunk has a middle zoom level.
+/// Number of stretches per CPU from which a chunk gets a middle zoom level.
 const SUMMARY_FROM: usize = 4 * SUMMARY_BINS;
 
-/// A sink that makes columns of a trace. `give` takes each chunk when it is complete.
+/// A sink that converts a trace to columns. `give` receives each chunk when it is complete.
 pub struct Builder<F> {
     title: String,
     topology: Option<Topology>,
@@ -105,12 +105,12 @@ impl<F: FnMut(Chunk)> Builder<F> {
         Builder { decisions_wanted: false, ..self }
     }
 
-    /// Cuts chunks of so many events.
+    /// Cuts chunks of this many events.
     pub fn chunks_of(self, events: u64) -> Builder<F> {
         Builder { chunk_events: events.max(1), ..self }
     }
 
-    /// Puts a remark of somebody who looked at the trace beside its decisions.
+    /// Adds a remark about the trace beside its decisions.
     pub fn remark(&mut self, remark: &Remark<'_>) {
         self.decisions[0].remark(remark, self.now, &mut self.tasks, &mut self.names);
     }
@@ -153,7 +153,7 @@ impl<F: FnMut(Chunk)> Builder<F> {
         &mut self.cpus[index]
     }
 
-    /// Ends the stretch of a CPU at an instant and begins that of another task.
+    /// Ends the stretch of a CPU and begins that of another task.
     fn switch(&mut self, cpu: CpuId, now: u64, left: Left, next: Option<u32>) {
         let state = self.cpu(cpu);
         let ended = state.end_stretch(left);
@@ -235,7 +235,7 @@ impl<F: FnMut(Chunk)> Builder<F> {
         self.decisions[class].push(event, now, &mut self.tasks, &mut self.names);
     }
 
-    /// Hands on what was gathered since the last chunk.
+    /// Passes on what was collected since the last chunk.
     fn end_chunk(&mut self) {
         let (from, to) = (self.from, self.now);
         for index in 0..self.cpus.len() {
@@ -307,7 +307,7 @@ impl<F: FnMut(Chunk)> Builder<F> {
 impl<F: FnMut(Chunk)> Sink for Builder<F> {
     fn event(&mut self, event: &Event) {
         let start = *self.start.get_or_insert(event.time.0);
-        // Where the clock goes back, everything happens at once until it has caught up.
+        // If the clock goes back, all events get the same time until it has caught up.
         let now = event.time.0.saturating_sub(start).max(self.now);
         if self.in_chunk >= self.chunk_events && now > self.now {
             self.now = now;
@@ -317,7 +317,7 @@ impl<F: FnMut(Chunk)> Sink for Builder<F> {
         self.events += 1;
         self.in_chunk += 1;
         if self.cpu(event.cpu).current.is_none() {
-            // Whom the first event of a CPU shows ran there before it.
+            // The task that the first event of a CPU shows ran there before it.
             let task = self.tasks.number(event.shown(), now);
             let from = self.from;
             let state = self.cpu(event.cpu);
@@ -367,7 +367,7 @@ mod tests {
         work-2 [001] 1.000005000: sched_switch: prev_comm=work prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120\n\
         main-1 [000] 1.000009000: sched_switch: prev_comm=main prev_pid=1 prev_prio=120 prev_state=X ==> next_comm=swapper/0 next_pid=0 next_prio=120\n";
 
-    /// The head and the chunks of a text, cut at so many events.
+    /// The head and the chunks of a text, cut at this many events.
     fn build(text: &str, events: u64) -> (Head, Vec<Chunk>) {
         let mut chunks = Vec::new();
         let mut builder = Builder::new("test", None, |chunk| chunks.push(chunk)).chunks_of(events);

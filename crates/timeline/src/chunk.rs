@@ -1,17 +1,18 @@
 //! A part of a trace, complete in itself.
 
-/// What a section of a chunk has in it. The order is that in which sections are worth their room in a file.
+/// The content of a section of a chunk. The order is that of their value in a file of limited size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// The chunk at the middle zoom level.
     Summary,
-    /// Of each CPU the stretches of its tasks, its queue and what interrupts took; migrations and numbers that workloads report.
+    /// For each CPU the stretches of its tasks, its queue length and its interrupt time; migrations, and numbers that
+    /// workloads report.
     Runs,
     /// Wake-ups.
     Wakes,
     /// Placements and balancing.
     Placements,
-    /// The CPUs that placements looked at.
+    /// The CPUs that placements examined.
     Candidates,
     /// Whether running tasks made way.
     Preemptions,
@@ -31,7 +32,7 @@ impl Class {
         Class::Picks,
     ];
 
-    /// As the page knows it.
+    /// Its name on the page.
     pub fn name(self) -> &'static str {
         match self {
             Class::Summary => "summary",
@@ -44,7 +45,7 @@ impl Class {
         }
     }
 
-    /// What a reader misses where it was left out.
+    /// What a reader misses if it was left out.
     pub fn meaning(self) -> &'static str {
         match self {
             Class::Summary => "the middle zoom level",
@@ -58,7 +59,7 @@ impl Class {
     }
 }
 
-/// A part of a trace: one section for each class, empty where there is nothing to say.
+/// A part of a trace: one section for each class, empty if it has no content.
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
     /// First instant, ns since the start of the trace.

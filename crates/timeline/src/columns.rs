@@ -1,8 +1,8 @@
 //! Columns of whole numbers as bytes.
 //!
-//! Every number is a LEB128: seven bits in a byte, the lowest first, the high bit set where more follow. Times are written as
-//! differences, and numbers with a sign zigzag. Most numbers then take one or two bytes, and similar bytes stand side by side,
-//! which a compressor likes.
+//! Every number is a LEB128: seven bits per byte, the lowest first, the high bit set if more follow. Times are written
+//! as differences, and signed numbers as zigzag. Most numbers then take one or two bytes, and similar bytes are
+//! adjacent, which compresses well.
 
 /// Writes numbers.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         Reader(bytes)
     }
 
-    /// The next number; 0 behind the end.
+    /// The next number; 0 after the end.
     pub fn get(&mut self) -> u64 {
         let mut number = 0;
         let mut shift = 0;
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         (number >> 1) as i64 ^ -((number & 1) as i64)
     }
 
-    /// So many numbers.
+    /// The next `count` numbers.
     pub fn take(&mut self, count: usize) -> Vec<u64> {
         (0..count).map(|_| self.get()).collect()
     }

@@ -1,10 +1,10 @@
-//! What one CPU does: stretches of tasks, the length of its queue, and what interrupts took.
+//! What one CPU does: stretches of tasks, the length of its queue, and its interrupt time.
 
 use schedlab_trace::TaskState;
 
 use crate::columns::Columns;
 
-/// How a task left its CPU, as a column has it.
+/// How a task left its CPU, as stored in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Left {
@@ -16,7 +16,7 @@ pub(crate) enum Left {
     Preempted = 2,
     /// It sleeps.
     Sleeps = 3,
-    /// It sleeps where no signal wakes it.
+    /// It sleeps and no signal wakes it.
     Blocked = 4,
     /// It is gone.
     Dead = 5,
@@ -40,15 +40,15 @@ impl Left {
 /// A CPU, and its columns of the chunk that is being filled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cpu {
-    /// Who runs and since when; none before the first event.
+    /// The running task and its start; `None` before the first event.
     pub current: Option<(u32, u64)>,
-    /// No switch has said so yet, only an event.
+    /// Only an event has shown it so far, no switch.
     pub is_assumed: bool,
-    /// When it was last heard of.
+    /// Time of its last event.
     pub heard: u64,
-    /// The outermost handler that is at work: since when, and its name.
+    /// The outermost active interrupt handler: its start and its name.
     handler: Option<(u64, u32)>,
-    /// Handlers inside each other.
+    /// Nesting depth of handlers.
     depth: u32,
     queue: u32,
     pub busy_ns: u64,
@@ -65,10 +65,10 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    /// Ends a stretch, and gives it if there was one: the task and its start.
+    /// Ends a stretch, and returns it if there was one: the task and its start.
     pub fn end_stretch(&mut self, left: Left) -> Option<(u32, u64)> {
         let (task, since) = self.current.take()?;
-        // One of no length counts as well: clocks of traces are coarse, and it parts two switches.
+        // A stretch of no length counts as well: trace clocks are coarse, and it separates two switches.
         self.starts.push(since);
         self.tasks.push(task);
         self.left.push(left as u8);
@@ -111,7 +111,7 @@ impl Cpu {
         self.stolen_by.push(name);
     }
 
-    /// Cuts what goes on at the end of a chunk.
+    /// Cuts what is still going on at the end of a chunk.
     pub fn cut(&mut self, now: u64) {
         if let Some((since, name)) = self.handler
             && since < now

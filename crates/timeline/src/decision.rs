@@ -1,7 +1,7 @@
 //! Decisions with their reasons, numbers and candidates, as columns.
 //!
-//! What a decision has beside its task and its reason is kept under the names of its fields, so that a new field is shown
-//! without a change here.
+//! Other fields of a decision, besides its task and its reason, are kept by name, so that a new field is shown without
+//! a change here.
 
 use schedlab_trace::write::Remark;
 use schedlab_trace::{Event, Kind, Value};
@@ -17,7 +17,7 @@ pub(crate) struct Decisions {
     cpus: Vec<u16>,
     kinds: Vec<u32>,
     reasons: Vec<u32>,
-    /// Number of the task plus one; 0 if it is about none.
+    /// Number of the task plus one; 0 if the decision is about no task.
     tasks: Vec<u32>,
     nr_numbers: Vec<u32>,
     number_names: Vec<u32>,
@@ -27,7 +27,7 @@ pub(crate) struct Decisions {
     texts: Vec<u32>,
     nr_candidates: Vec<u32>,
     candidates: Vec<u16>,
-    /// Number of the word that says why, plus one; 0 if it was not refused.
+    /// Number of the word for the rejection, plus one; 0 if the CPU was not rejected.
     refused: Vec<u32>,
 }
 
@@ -78,7 +78,7 @@ impl Decisions {
 
     fn field(&mut self, name: &'static str, value: &Value<'_>, names: &mut Names) {
         match (name, value) {
-            // Told by the columns.
+            // Stored in columns of their own.
             ("pid" | "reason" | "how", _) => {}
             (_, Value::Numbers(numbers)) => {
                 for (name, number) in numbers.iter() {
@@ -106,7 +106,7 @@ impl Decisions {
         self.numbers.push(number);
     }
 
-    /// The columns, and apart from them those of the candidates; emptied for the next chunk.
+    /// The columns, and separately those of the candidates; empties both for the next chunk.
     pub fn encode(&mut self, from: u64) -> (Vec<u8>, Vec<u8>) {
         let mut columns = Columns::default();
         columns.put(self.times.len() as u64);

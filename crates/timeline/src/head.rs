@@ -1,14 +1,14 @@
-//! What is known of a whole trace: its machine, tasks and names, and where its chunks lie.
+//! What is known about a whole trace: its machine, tasks and names, and where its chunks are.
 
 use schedlab_topology::{CpuId, Topology};
 use serde::Serialize;
 
-/// The whole of a trace, but for its chunks.
+/// The whole of a trace, except its chunks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Head {
     /// Version of the columns.
     pub version: u32,
-    /// What was recorded, for people.
+    /// Title for people.
     pub title: String,
     /// First instant by the clock of the trace, ns; every other time counts from here.
     pub start_ns: String,
@@ -32,8 +32,8 @@ pub struct Head {
     pub bins: usize,
     /// Width of a bin, ns.
     pub bin_ns: u64,
-    /// The overview: for each CPU and bin the busy share (0 to 255), then likewise the task that ran longest at a stretch, then
-    /// the longest run queue; see [`crate::Columns`].
+    /// The overview: for each CPU and bin the busy share (0 to 255), then in the same way the task with the longest
+    /// single stretch, then the longest run queue; see [`crate::Columns`].
     #[serde(skip)]
     pub overview: Vec<u8>,
 }
@@ -41,7 +41,7 @@ pub struct Head {
 /// Where each CPU sits, and what it did. Every column has one entry per CPU.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cpus {
-    /// Name of the machine; empty where it is not known.
+    /// Name of the machine; empty if it is not known.
     pub machine: String,
     /// NUMA node.
     pub node: Vec<u16>,
@@ -51,14 +51,14 @@ pub struct Cpus {
     pub core: Vec<u16>,
     /// Time with a task, ns.
     pub busy_ns: Vec<u64>,
-    /// Time in interrupts while a task or idling was interrupted, ns.
+    /// Time in interrupts that interrupted a task or the idle task, ns.
     pub stolen_ns: Vec<u64>,
     /// Switches.
     pub switches: Vec<u64>,
 }
 
 impl Cpus {
-    /// The CPUs of a machine, or so many of which nothing is known.
+    /// The CPUs of a machine, or `nr_cpus` CPUs about which nothing is known.
     pub(crate) fn new(topology: Option<&Topology>, nr_cpus: usize) -> Cpus {
         let mut cpus =
             Cpus { machine: topology.map_or(String::new(), |t| t.name.clone()), ..Cpus::default() };
@@ -92,7 +92,7 @@ pub struct TaskColumns {
     pub wait_ns_max: Vec<u64>,
 }
 
-/// Where a chunk lies in time, and how much is in it.
+/// The time span of a chunk, and how much is in it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ChunkHead {
     /// First instant.

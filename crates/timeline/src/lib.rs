@@ -1,8 +1,9 @@
-//! A trace as typed columns with zoom levels, to be looked at.
+//! A trace as typed columns with zoom levels, for display.
 //!
-//! [`Builder`] is a sink. It cuts the trace into chunks of about as many events each and hands every chunk to its owner as
-//! soon as it is complete, so its memory does not grow with the length of the trace. What remains is a [`Head`]: the machine,
-//! the tasks, the names, and the whole trace at one coarse zoom level. Three levels are computed while the trace streams by:
+//! [`Builder`] is a sink. It cuts the trace into chunks with about the same number of events and passes on each chunk
+//! as soon as it is complete, so its memory does not grow with the length of the trace. At the end a [`Head`] remains:
+//! the machine, the tasks, the names, and the whole trace at one coarse zoom level. Three levels are computed while the
+//! trace streams by:
 //!
 //! ```text
 //! Head::overview     the whole span in at most 4,096 bins per CPU
@@ -10,7 +11,7 @@
 //! the other classes  every switch, wake-up and decision of the chunk
 //! ```
 //!
-//! A view takes the finest level that has no more cells than it has pixels to fill. Nothing here knows how the columns are
+//! A view uses the finest level that has no more cells than the view has pixels. Nothing here knows how the columns are
 //! drawn or stored.
 
 mod builder;

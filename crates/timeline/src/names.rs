@@ -1,8 +1,8 @@
-//! Words that occur often, each kept once and known by its number.
+//! Frequent words, each stored once and referred to by number.
 
 use std::collections::HashMap;
 
-/// Words in the order in which they were first met.
+/// Words in the order of their first use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     words: Vec<String>,

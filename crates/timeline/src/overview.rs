@@ -1,7 +1,8 @@
 //! The whole trace at one coarse zoom level, computed while it streams by.
 //!
-//! Nobody knows how long a stream is, so bins start narrow and double their width, two becoming one, whenever the trace grows
-//! out of them. A bin has the time its CPU was busy, the task with the longest single stretch in it, and the longest run queue.
+//! The length of a stream is not known in advance, so bins start narrow, and pairs of bins are merged whenever the
+//! trace outgrows them. A bin contains the time its CPU was busy, the task with the longest single stretch in it, and
+//! the longest run queue.
 
 use crate::columns::Columns;
 use crate::tasks::IDLE;
@@ -23,7 +24,7 @@ pub(crate) struct Overview {
     width: u64,
     nr_bins: usize,
     cpus: Vec<Vec<Bin>>,
-    /// Of each CPU since when its queue has been how long.
+    /// For each CPU, the length of its queue and since when.
     queues: Vec<(u64, u32)>,
 }
 
@@ -39,7 +40,7 @@ impl Overview {
         Overview { from: 0, width: 1 << 10, nr_bins: BINS, cpus: Vec::new(), queues: Vec::new() }
     }
 
-    /// An overview of a span in so many bins.
+    /// An overview of a span in a given number of bins.
     pub fn of_span(from: u64, to: u64, nr_bins: usize) -> Overview {
         let width = (to.saturating_sub(from) / nr_bins as u64 + 1).max(1);
         Overview { from, width, nr_bins, cpus: Vec::new(), queues: Vec::new() }
@@ -49,7 +50,7 @@ impl Overview {
         if self.cpus.len() <= cpu {
             self.cpus.resize_with(cpu + 1, Vec::new);
             self.queues.resize(cpu + 1, (self.from, 0));
-            // Many CPUs have fewer bins each.
+            // Many CPUs get fewer bins each.
             while self.nr_bins > 256 && self.nr_bins * self.cpus.len() > CELLS {
                 self.nr_bins /= 2;
                 self.refit();
@@ -58,7 +59,7 @@ impl Overview {
         &mut self.cpus[cpu]
     }
 
-    /// Doubles the width while the bins are too many.
+    /// Doubles the width while there are too many bins.
     fn refit(&mut self) {
         while self.cpus.iter().any(|row| row.len() > self.nr_bins) {
             self.double();
@@ -78,7 +79,7 @@ impl Overview {
         }
     }
 
-    /// Makes room up to an instant, and gives the bin it falls into.
+    /// Makes room up to an instant, and returns its bin.
     fn bin_of(&mut self, time: u64) -> usize {
         loop {
             let bin = (time.saturating_sub(self.from) / self.width) as usize;
@@ -89,7 +90,7 @@ impl Overview {
         }
     }
 
-    /// A task had a CPU from one instant to another.
+    /// A task ran on a CPU from one instant to another.
     pub fn ran(&mut self, cpu: usize, task: u32, from: u64, to: u64) {
         self.row(cpu);
         if task == IDLE || to <= from {
@@ -134,7 +135,7 @@ impl Overview {
         row[first..=last].iter_mut().for_each(|bin| bin.queue = bin.queue.max(length));
     }
 
-    /// The number of bins that a span takes, their width, and the columns of so many CPUs.
+    /// The number of bins in a span, their width, and the columns of `nr_cpus` CPUs.
     pub fn finish(mut self, nr_cpus: usize, to: u64) -> (usize, u64, Vec<u8>) {
         for cpu in 0..nr_cpus {
             self.row(cpu);

@@ -1,7 +1,7 @@
 //! The tasks of a trace, each with a number of its own.
 //!
-//! A pid may be used again: a task that is born under a number that another had is another task. Two numbers are set aside:
-//! [`IDLE`] is the idle task of every CPU, [`UNKNOWN`] is whoever ran while the recording lost events.
+//! A pid may be reused: a task born with a pid that another task had is a different task. Two numbers are reserved:
+//! [`IDLE`] is the idle task of every CPU, [`UNKNOWN`] any task that ran while the recording lost events.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use crate::head::TaskColumns;
 /// The number of the idle task of every CPU.
 pub const IDLE: u32 = 0;
 
-/// The number of whoever ran where the trace does not say.
+/// The number of a task that the trace does not show.
 pub const UNKNOWN: u32 = 1;
 
-/// What is known of a task.
+/// What is known about a task.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Task {
     pid: Pid,
@@ -31,13 +31,13 @@ pub(crate) struct Task {
     pub migrations: u64,
     pub wait_ns: u64,
     pub wait_ns_max: u64,
-    /// It runs, or waits to go on.
+    /// It runs, or waits to run.
     pub awake: bool,
     /// It has left its CPU for good, so its pid may come back.
     pub dead: bool,
 }
 
-/// All tasks met so far.
+/// All tasks seen so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Tasks {
     all: Vec<Task>,
@@ -51,7 +51,7 @@ impl Tasks {
         Tasks { all: vec![named("idle"), unknown], by_pid: HashMap::new() }
     }
 
-    /// The number of a task that is met at a time.
+    /// The number of a task that is seen at a time.
     pub fn number(&mut self, pid: Pid, now: u64) -> u32 {
         if pid == Pid::IDLE {
             return IDLE;
@@ -112,7 +112,7 @@ impl Tasks {
         }
     }
 
-    /// A task that is born is not the one that had its pid before.
+    /// A newly born task is not the one that had its pid before.
     fn born(&mut self, pid: Pid, now: u64) {
         let is_old = |&number: &u32| self.all[number as usize].dead;
         if self.by_pid.get(&pid).is_some_and(is_old) {

@@ -1,4 +1,4 @@
-//! Wake-ups: who woke whom where, and when the woken task ran.
+//! Wake-ups: waker, wakee, where they were, and when the woken task ran.
 //!
 //! A wake-up is written when the woken task first runs, into the chunk of that instant: only then is its latency known.
 
@@ -10,7 +10,7 @@ use schedlab_units::Pid;
 use crate::columns::Columns;
 use crate::tasks::{IDLE, Tasks};
 
-/// A wake-up under way.
+/// A wake-up whose task has not run yet.
 #[derive(Clone, Copy, Debug)]
 struct Wake {
     since: u64,
@@ -20,7 +20,7 @@ struct Wake {
     is_new: bool,
 }
 
-/// Wake-ups that are under way, and the columns of those that are over.
+/// Open wake-ups, and the columns of completed ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wakes {
     pending: BTreeMap<u32, Wake>,
@@ -34,7 +34,7 @@ pub(crate) struct Wakes {
 }
 
 impl Wakes {
-    /// Follows an event that is no switch.
+    /// Follows an event other than a switch.
     pub fn event(&mut self, event: &Event, now: u64, tasks: &mut Tasks) {
         let (pid, is_new) = match event.kind {
             Kind::SchedWaking { pid, .. } | Kind::SchedWakeup { pid, .. } => (pid, false),
@@ -42,13 +42,13 @@ impl Wakes {
             _ => return,
         };
         let wakee = tasks.number(pid, now);
-        // sched_wakeup only ends what sched_waking began, where both are recorded.
+        // sched_wakeup only ends what sched_waking began, if both are recorded.
         if pid == Pid::IDLE
             || matches!(event.kind, Kind::SchedWakeup { .. }) && self.pending.contains_key(&wakee)
         {
             return;
         }
-        // Wakings hit tasks that are awake as well; those wait for nothing.
+        // A waking may concern a task that is awake as well; it does not wait.
         if tasks.get(wakee).awake {
             return;
         }

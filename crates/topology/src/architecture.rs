@@ -1,12 +1,12 @@
-//! Which architecture a machine is of: kernels build scheduling domains differently on each.
+//! The architecture of a machine: kernels build scheduling domains differently on each.
 
 use crate::validate::CAPACITY_SCALE;
 use crate::{Cpu, CpuMask};
 
-/// An architecture, as far as its kernel builds domains in a way of its own.
+/// An architecture, as far as its kernel has its own way of building domains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Architecture {
-    /// x86, and whatever is not named below.
+    /// x86, and any architecture that is not listed below.
     #[default]
     X86,
     /// arm and arm64: groups by `drivers/base/arch_topology.c`.
@@ -20,8 +20,8 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// The architecture by a name that `uname -m`, hwloc, perf.data or a device's modalias gives it; none if
-    /// the name is not known, and then the rules of x86 are the nearest.
+    /// The architecture with a name from `uname -m`, hwloc, perf.data or a device's modalias; `None` if the name is not
+    /// known, in which case x86 rules are the closest.
     pub fn named(name: &str) -> Option<Architecture> {
         let name = name.trim().to_ascii_lowercase();
         let x86 = ["x86", "amd64", "i386", "i486", "i586", "i686"];
@@ -56,16 +56,16 @@ impl Architecture {
         matches!(self, Architecture::Arm64 | Architecture::Riscv)
     }
 
-    /// The architecture of CPUs of which nothing is said: cores of more than two threads are POWER's.
+    /// The architecture to assume if none is recorded: cores of more than two threads are POWER's.
     pub(crate) fn guessed(cores: &[CpuMask]) -> Architecture {
         if cores.iter().any(|core| core.weight() > 2) { Architecture::Power } else { Architecture::X86 }
     }
 }
 
-/// Capacities of which the largest is below 1024 are scaled so that it is 1024, as the kernel normalises them; gives
-/// the largest as it was, if it was another.
+/// Scales capacities so that the largest becomes 1024, as the kernel normalises them. Returns the previous largest
+/// value if it was lower.
 ///
-/// hwloc averages the capacities of the CPUs of a kind, and a list may leave the largest CPUs out.
+/// hwloc averages the capacities of CPUs of one kind, and a list may leave out the largest CPUs.
 ///
 /// Kernel: topology_normalize_cpu_scale(), drivers/base/arch_topology.c, v6.12.
 pub(crate) fn normalize_capacities(cpus: &mut [Cpu]) -> Option<u16> {

@@ -1,8 +1,7 @@
 //! A machine as people read it: a tree of packages, nodes, LLCs and cores.
 //!
-//! Groups of the same CPUs share a line, and so do alike neighbours below the
-//! packages and nodes; what they hold is drawn for the first of them. Only CPUs
-//! that are online are in the tree.
+//! Groups with the same CPUs share a line, and so do identical neighbours below packages and nodes; their content is
+//! drawn for the first of them. Only online CPUs are in the tree.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -179,7 +178,7 @@ impl Tree {
         same
     }
 
-    /// Draws a group and what it holds, or groups that are alike with what the first of them holds.
+    /// Draws a group and its content, or several identical groups with the content of the first.
     fn draw(&self, text: &mut String, alike: &[usize], depth: usize, each: &str) {
         let same = self.same(alike[0]);
         let labels = if alike.len() > 1 {
@@ -199,7 +198,7 @@ impl Tree {
         }
     }
 
-    /// Whether two groups differ in nothing but their CPUs. Packages and nodes are always told apart.
+    /// Whether two groups differ only in their CPUs. Packages and nodes are always drawn separately.
     fn is_alike(&self, a: usize, b: usize) -> bool {
         let (left, right) = (&self.groups[a], &self.groups[b]);
         if ["package", "node", "die"].contains(&left.kind)

@@ -1,9 +1,8 @@
 //! A machine from the XML of hwloc, as `lstopo --of xml` writes it (2.x and 1.x).
 //!
-//! Which object lies within which does not matter here, only the CPUs each has:
-//! in 2.x a NUMA node hangs beside the tree, in 1.x it is part of it. A CPU of
-//! the machine without a PU is offline, or was denied to lstopo, which comes to
-//! the same.
+//! The nesting of objects does not matter here, only the CPUs of each: in 2.x a NUMA node is beside the tree, in 1.x it
+//! is part of it. A CPU of the machine without a PU is offline, or lstopo was not allowed to use it, which has the same
+//! effect.
 
 mod export;
 
@@ -25,14 +24,14 @@ impl Topology {
     /// Reads an XML file of hwloc; `name` names the machine, and its file in errors.
     ///
     /// # Errors
-    /// What cannot be read or cannot be, with its line where it has one.
+    /// The file cannot be read or describes an impossible machine; with the line if there is one.
     pub fn from_hwloc(name: &str, xml: &str) -> Result<Topology, TopologyError> {
         let (places, distances, architecture) = parse(xml).map_err(|error| error.in_place(name))?;
         places::build(name, &places, distances, architecture)
     }
 }
 
-/// What an object is to the scheduler.
+/// The role of an object for the scheduler.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Package,
@@ -62,7 +61,7 @@ struct Object {
 
 type Distances = Vec<Vec<u32>>;
 
-/// Refuses what a machine's file never has, and what would take a parser's stack or all of the memory.
+/// Refuses XML that no machine's file contains and that would exhaust the parser's stack or memory.
 fn check_form(xml: &str) -> Result<(), TopologyError> {
     let wrong = |what: String, offset: usize| {
         let line = xml[..offset].matches('\n').count() + 1;
@@ -141,7 +140,7 @@ fn object(node: Node) -> Result<Option<Object>, TopologyError> {
         let infos = node.children().filter(|child| child.has_tag_name("info"));
         infos.filter(|child| child.attribute("name") == Some(name)).find_map(|child| child.attribute("value"))
     };
-    // A cache in front of memory is no cache of CPUs to the kernel.
+    // The kernel does not count a cache in front of memory as a CPU cache.
     if [node.attribute("subtype"), info("Type")].contains(&Some("MemorySideCache")) {
         return Ok(None);
     }
@@ -202,7 +201,7 @@ fn nodes(
     if nodes.len() > NR_NODES_MAX {
         return Err(TopologyError::new(format!("there are {} NUMA nodes", nodes.len()), WAY_OUT));
     }
-    // Within a cpuset lstopo leaves out the nodes that are denied, not the CPUs on them.
+    // Inside a cpuset lstopo leaves out the nodes that are not allowed, but not the CPUs on them.
     let mut cpus_of: BTreeMap<u64, CpuMask> = BTreeMap::new();
     let mut listed = CpuMask::new(NR_CPUS_MAX);
     nodes.iter().for_each(|node| listed.or_with(&node.cpus));
@@ -228,7 +227,7 @@ fn nodes(
     let mut node_of = vec![None; nr_cpus];
     for (id, node) in nodes.iter().enumerate() {
         for cpu in node.cpus.iter().filter(|cpu| cpu.index() < nr_cpus) {
-            // Memory of another kind near the same CPUs is a node without CPUs to the kernel.
+            // The kernel treats memory of another kind near the same CPUs as a node without CPUs.
             node_of[cpu.index()].get_or_insert(NodeId(id as u16));
         }
     }
@@ -239,7 +238,7 @@ fn nodes(
     Ok((node_of, distances.unwrap_or_else(|| default_distances(nodes.len(), 20))))
 }
 
-/// Kernel's distances in the form of 2.x: indexes of nodes, then the values row by row.
+/// The kernel's distances in the form of 2.x: indexes of nodes, then the values row by row.
 fn distances_v2(root: Node, nodes: &[&Object]) -> Result<Option<Distances>, TopologyError> {
     const MEANS_LATENCY: u64 = 4;
     let is_latency = |node: &Node| {
@@ -274,7 +273,7 @@ fn distances_v2(root: Node, nodes: &[&Object]) -> Result<Option<Distances>, Topo
     Ok(Some(rows))
 }
 
-/// Distances in the form of 1.x, if they are of as many objects as there are nodes.
+/// Distances in the form of 1.x, if their number of objects is the number of nodes.
 fn distances_v1(root: Node, nr_nodes: usize) -> Option<Distances> {
     let number = |node: Node, name: &str| node.attribute(name).and_then(|text| text.parse::<f64>().ok());
     let table = root
@@ -290,7 +289,7 @@ fn distances_v1(root: Node, nr_nodes: usize) -> Option<Distances> {
     (values.len() == nr_nodes * nr_nodes).then(|| values.chunks(nr_nodes).map(<[u32]>::to_vec).collect())
 }
 
-/// The objects each CPU is in, as indices; what is met later is the narrower.
+/// The objects that contain each CPU, as indices; later ones are narrower.
 fn places(objects: &[Object], node_of: &[Option<NodeId>], online: &CpuMask) -> Vec<Place> {
     let place = |(cpu, &node): (usize, &Option<NodeId>)| {
         let online = online.contains(CpuId::from(cpu));
@@ -348,7 +347,7 @@ fn set_capacities(root: Node, places: &mut [Place]) -> Result<(), TopologyError>
 mod tests {
     use super::*;
 
-    /// `<object>` elements, and what is said of them inside a topology.
+    /// `<object>` elements inside a topology, and the expected error.
     #[track_caller]
     fn check_refused(inside: &str, said: &str) {
         let xml = format!("<topology version=\"2.0\">\n{inside}\n</topology>");

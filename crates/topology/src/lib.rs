@@ -1,4 +1,4 @@
-//! CPUs, cores, caches and nodes: what the machine looks like to the scheduler.
+//! CPUs, cores, caches and nodes: the machine as the scheduler sees it.
 //!
 //! A [`Topology`] is plain data. It is the same whether it was read from a host,
 //! from a file or written as `2x8x8x2`; scheduling domains are built from it by

@@ -1,9 +1,8 @@
 //! A machine from `lscpu -p`, and the other way round.
 //!
-//! The table names its columns in the last line that begins with `#`; any set
-//! will do that has `CPU`. It does not show dies, distances, cache sizes and
-//! capacities: a package is a die, nodes are at distance 20, which is what a
-//! kernel assumes whom the firmware tells nothing.
+//! The last line that begins with `#` names the columns; any set that includes `CPU` is accepted. The table does not
+//! contain dies, distances, cache sizes or capacities: a package counts as a die, and nodes have distance 20, which a
+//! kernel assumes if the firmware provides none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -60,7 +59,7 @@ impl Topology {
 
 const WAY_OUT: &str = "save the whole output of lscpu -p";
 
-/// What a column says of a CPU; others are passed over.
+/// The meaning of a column; others are ignored.
 #[derive(Clone, Copy, PartialEq)]
 enum Column {
     Cpu,
@@ -179,10 +178,11 @@ fn parse_row(line: &str, columns: &[Column]) -> Result<Row, TopologyError> {
     Ok(row)
 }
 
-/// Whether core ids repeat between clusters, as on phones: CPUs of one id share neither first- nor second-level cache.
+/// Whether core ids repeat between clusters, as on phones: CPUs with the same id share neither a first- nor a
+/// second-level cache.
 ///
-/// Threads that come in pairs beside each other and share no cache are a virtual machine's mistake, and there the kernel
-/// goes by the ids.
+/// If adjacent threads come in pairs and share no cache, a virtual machine describes its caches wrongly, and the kernel
+/// uses the ids.
 fn cores_repeat(listed: &[Option<Row>]) -> bool {
     let mut cores: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
     for row in listed.iter().flatten() {
@@ -203,7 +203,7 @@ fn cores_repeat(listed: &[Option<Row>]) -> bool {
             || listed.iter().flatten().all(|row| row.caches.is_empty()))
 }
 
-/// Cores and clusters are numbered in the socket by `lscpu -y`, so the socket is part of their ids.
+/// `lscpu -y` numbers cores and clusters within the socket, so the socket becomes part of their ids.
 fn places(listed: &[Option<Row>]) -> (Vec<Place>, usize) {
     let mut nodes: Vec<u16> = listed.iter().flatten().filter_map(|row| row.node).collect();
     nodes.sort_unstable();
@@ -274,7 +274,7 @@ mod tests {
     fn any_columns_do_and_missing_ones_are_single() {
         let t = Topology::from_lscpu("m", "# CPU\n0\n1\n").unwrap();
         assert_eq!((lists(t.cores()), lists(t.llcs()), t.nr_nodes()), ("0 1".into(), "0-1".into(), 1));
-        // Physical ids: cores are numbered in each socket, nodes have gaps.
+        // Physical ids: cores are numbered within each socket, nodes have gaps.
         let text = "# CPU,CORE,MHZ,SOCKET,NODE,L1d:L1i:L2\n0,8,2000,1,0,0:0:0\n1,8,,2,8,1:1:1\n";
         let t = Topology::from_lscpu("m", text).unwrap();
         assert_eq!(

@@ -24,7 +24,7 @@
 //! llc_size = "32M"
 //! ```
 //!
-//! All other tables of the file are somebody else's.
+//! All other tables of the file belong to other readers.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -73,7 +73,7 @@ impl Topology {
     /// Reads the `[topology]` table of a machine file; `file` is what errors call it.
     ///
     /// # Errors
-    /// What cannot be read or cannot be, with its line.
+    /// The file cannot be read or describes an impossible machine; with the line.
     pub fn from_toml(file: &str, text: &str) -> Result<Topology, TopologyError> {
         parse(file, text).map_err(|error| error.in_place(file))
     }
@@ -129,7 +129,7 @@ impl Table {
     }
 }
 
-/// Builds a machine from lists, knowing where in the file they are.
+/// Builds a machine from lists, with the line of each list for errors.
 struct Lists<'a> {
     line_at: &'a dyn Fn(usize) -> usize,
     table_line: usize,

@@ -1,12 +1,12 @@
-//! The known word that a misspelt one is nearest to.
+//! The known word closest to a misspelt one.
 
-/// The word of fewest edits from `word`, if these are few for its length.
+/// The word with the fewest edits from `word`, if these are few for its length.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let most = word.chars().count() / 3 + 1;
     known.map(|k| (edits(word, k), k)).filter(|&(n, _)| n <= most).min_by_key(|&(n, _)| n).map(|(_, k)| k)
 }
 
-/// How many letters must be put in, taken out or changed to make `b` of `a`.
+/// How many letters must be inserted, removed or changed to turn `a` into `b`.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,8 +1,7 @@
-//! A machine from what perf.data says in its header: sibling lists, nodes and caches.
+//! A machine from the header of a perf.data: sibling lists, nodes and caches.
 //!
-//! perf writes three sections, each of numbers of 32 bits and of texts behind their
-//! length. Distances, clusters and capacities are in none of them: nodes are taken to be
-//! at distance 20, clusters to be the second-level caches.
+//! perf writes three sections of 32-bit numbers and of texts after their length. They do not contain distances,
+//! clusters or capacities: nodes are assumed to have distance 20, and second-level caches to be clusters.
 //!
 //! Source: tools/perf/Documentation/perf.data-file-format.txt, HEADER_CPU_TOPOLOGY,
 //! HEADER_NUMA_TOPOLOGY and HEADER_CACHE.
@@ -11,7 +10,7 @@ use crate::places::{self, Place, default_distances};
 use crate::validate::NR_CPUS_MAX;
 use crate::{Architecture, CpuMask, NodeId, Topology, TopologyError, size};
 
-/// The sections of a perf.data that tell of the machine.
+/// The sections of a perf.data that describe the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PerfSections<'a> {
     /// Section 13: which CPUs share a package, a core and a die.
@@ -20,7 +19,7 @@ pub struct PerfSections<'a> {
     pub numa_topology: &'a [u8],
     /// Section 20: the caches, with the CPUs that share them.
     pub cache: &'a [u8],
-    /// Section 6: the architecture, where it is one of ours.
+    /// Section 6: the architecture, if it is known here.
     pub architecture: Option<Architecture>,
     /// Whether numbers have their highest byte first.
     pub big_endian: bool,
@@ -32,7 +31,7 @@ impl Topology {
     /// Reads the sections; `name` names the machine. CPUs that are in no list of siblings are offline.
     ///
     /// # Errors
-    /// Sections that are not whole, or contradict each other.
+    /// The sections are incomplete or contradict each other.
     pub fn from_perf_data(name: &str, sections: &PerfSections<'_>) -> Result<Topology, TopologyError> {
         let (places, nr_nodes) = read(sections).map_err(|what| {
             TopologyError::new(format!("the topology in the header: {what}"), WAY_OUT).in_place(name)
@@ -63,8 +62,8 @@ fn read(sections: &PerfSections<'_>) -> Result<(Vec<Place>, usize), String> {
         place.core = Some(id);
         place.online = true;
     });
-    // Numbers of core and package of each CPU, which the lists told already, then lists of dies
-    // and the number of each CPU's die; old perfs end before any of them.
+    // Core and package of each CPU, which the lists already gave, then lists of dies and the die of each CPU; old perfs
+    // end before any of these.
     let rest = parser_of_cpus.bytes.len();
     if rest > 8 * nr_cpus {
         parser_of_cpus.skip(8 * nr_cpus)?;
@@ -145,7 +144,7 @@ impl<'a> Parser<'a> {
         Ok(if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
     }
 
-    /// Text behind its length, with NULs behind it.
+    /// Text after its length, padded with NULs.
     fn text(&mut self) -> Result<String, String> {
         let len = self.number()? as usize;
         let bytes = self.take(len)?;
@@ -171,7 +170,7 @@ mod tests {
         out.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Text as perf writes it, filled up to a multiple of 64.
+    /// Text as perf writes it, padded to a multiple of 64.
     fn text(out: &mut Vec<u8>, text: &str) {
         let len = (text.len() + 1).next_multiple_of(64);
         number(out, len as u32);
@@ -196,7 +195,7 @@ mod tests {
         texts(&mut cpus, &["0-1,4-5", "2-3,6-7"]);
         (0..8).for_each(|cpu| number(&mut cpus, cpu / 2 % 2));
         number(&mut numa, 3);
-        // A node of memory alone stands in between.
+        // A node with memory only is in between.
         for (node, list) in [(0, "0-1,4-5"), (1, ""), (2, "2-3,6-7")] {
             number(&mut numa, node);
             numa.extend_from_slice(&[0; 16]);

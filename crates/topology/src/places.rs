@@ -1,4 +1,4 @@
-//! What importers of several formats need to turn their groups into a machine.
+//! What importers of several formats need to build a machine from groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::architecture::normalize_capacities;
 use crate::validate::CAPACITY_SCALE;
 use crate::{Architecture, CacheSizes, Cpu, CpuId, CpuMask, NodeId, Topology, TopologyError};
 
-/// Gives each key an id, the same key the same one.
+/// Assigns an id to each key, the same id for the same key.
 pub(crate) struct Ids<K>(BTreeMap<K, u16>);
 
 impl<K: Ord> Ids<K> {
@@ -20,14 +20,13 @@ impl<K: Ord> Ids<K> {
     }
 }
 
-/// Distances of a machine that says none: 10, and `remote` between any two nodes.
+/// Default distances of a machine: 10 locally, and `remote` between any two nodes.
 pub(crate) fn default_distances(nr_nodes: usize, remote: u32) -> Vec<Vec<u32>> {
     let distance = |a, b| if a == b { 10 } else { remote };
     (0..nr_nodes).map(|a| (0..nr_nodes).map(|b| distance(a, b)).collect()).collect()
 }
 
-/// What a file says of one CPU: an id of each group it is in, any as long as the
-/// CPUs of the group have the same.
+/// The groups of one CPU, as ids; the values do not matter as long as the CPUs of a group have the same one.
 #[derive(Clone, Default)]
 pub(crate) struct Place {
     pub(crate) package: Option<u32>,
@@ -40,7 +39,7 @@ pub(crate) struct Place {
     pub(crate) core: Option<u32>,
     /// First-level data cache.
     pub(crate) l1: Option<u32>,
-    /// Second-level cache, which is a cluster where nothing else is said.
+    /// Second-level cache, which is the cluster if no cluster is given.
     pub(crate) l2: Option<u32>,
     /// Highest unified cache.
     pub(crate) llc: Option<u32>,
@@ -50,7 +49,7 @@ pub(crate) struct Place {
     pub(crate) online: bool,
 }
 
-/// What an id was made from: a group of its own kind, or what stands for one that is missing.
+/// The source of an id: a group of its own kind, or the substitute for a missing one.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Group(u32),
@@ -61,12 +60,12 @@ enum Key {
     Machine,
 }
 
-/// Builds a machine from what a file says of its CPUs.
+/// Builds a machine from the groups of its CPUs.
 ///
-/// A die that is not said is the package, a cluster the L2 or else the core, an LLC
-/// the package. An offline CPU of which nothing is said is a core and an LLC of its
-/// own, in the package and on the node of the nearest CPU below, or above if there
-/// is none. Without an architecture the machine is taken for x86, or for POWER by its cores.
+/// A missing die is the package, a missing cluster the L2 or else the core, a missing LLC the package. An offline CPU
+/// without any groups is a core and an LLC of its own, in the package and on the node of the nearest lower CPU, or of
+/// the nearest higher one if there is none. Without an architecture the machine counts as x86, or as POWER because of
+/// its cores.
 pub(crate) fn build(
     name: &str,
     places: &[Place],
@@ -89,7 +88,7 @@ pub(crate) fn build(
         }
         let package = packages.id(neighbour.package.map_or(Key::Machine, Key::Group));
         let core = || place.core.filter(|_| known).map_or(Key::Cpu(i), Key::Core);
-        // On arm64 and riscv a cluster is what firmware calls one, whatever the caches.
+        // On arm64 and riscv the firmware defines clusters, whatever the caches are.
         let l2 = place.l2.filter(|_| !architecture.is_some_and(Architecture::has_arch_topology));
         let cluster = place.cluster.map(Key::Group).or(l2.map(Key::Cache)).filter(|_| known);
         cpus.push(Cpu {
@@ -135,7 +134,7 @@ pub(crate) fn build(
     topology.with_books(masks_of(places, |place| place.book), masks_of(places, |place| place.drawer))
 }
 
-/// Sizes of caches of each CPU. Where the CPUs of one LLC to the scheduler have caches of several sizes, it has none.
+/// Sizes of caches of each CPU. If the CPUs of one LLC have caches of several sizes, the LLC has no size.
 fn sizes_by_llc(cpus: &[Cpu], places: &[Place]) -> Vec<CacheSizes> {
     let mut of: BTreeMap<u16, Option<u64>> = BTreeMap::new();
     for (cpu, place) in cpus.iter().zip(places) {
@@ -147,7 +146,7 @@ fn sizes_by_llc(cpus: &[Cpu], places: &[Place]) -> Vec<CacheSizes> {
     cpus.iter().zip(places).map(|(cpu, place)| CacheSizes { llc: of[&cpu.llc], ..place.sizes }).collect()
 }
 
-/// The CPUs of each group, in the order of their first CPUs; none if some CPU that is online is in no group.
+/// The CPUs of each group, in the order of their first CPUs; empty if some online CPU is in no group.
 fn masks_of(places: &[Place], group: impl Fn(&Place) -> Option<u32>) -> Vec<CpuMask> {
     let mut masks: Vec<(u32, CpuMask)> = Vec::new();
     for (cpu, place) in places.iter().enumerate() {
@@ -166,11 +165,11 @@ fn masks_of(places: &[Place], group: impl Fn(&Place) -> Option<u32>) -> Vec<CpuM
     masks.into_iter().map(|(_, mask)| mask).collect()
 }
 
-/// Groups CPUs as arm64 and riscv do. What shares the last cache to the scheduler is the smallest of node, package and
-/// cache that nest: a cache that reaches over packages does not count, the package does. Where a cluster is larger
-/// than that, the cluster takes its place; where it is as large, there are no clusters.
+/// Groups CPUs as arm64 and riscv do. The group that shares the last cache, for the scheduler, is the smallest of node,
+/// package and cache that nests: a cache that spans packages is ignored, and the package is used. If a cluster is
+/// larger than that group, the cluster takes its place; if it is equal, there are no clusters.
 ///
-/// Up to v5.18 a cluster as large as the last cache was kept, and the domain of the cache went instead.
+/// Up to v5.18 a cluster equal to the last cache was kept, and the domain of the cache was dropped instead.
 ///
 /// Kernel: cpu_coregroup_mask() and cpu_clustergroup_mask(), drivers/base/arch_topology.c, v6.12.
 fn group_as_arch_topology(cpus: &mut [Cpu]) {

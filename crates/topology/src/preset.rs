@@ -31,7 +31,7 @@ impl Topology {
     /// The machine of the given name.
     ///
     /// # Errors
-    /// A name that is not known, with those that are.
+    /// The name is not known; the error lists the known ones.
     pub fn preset(name: &str) -> Result<Topology, TopologyError> {
         let (file, text) = find(name)?;
         Ok(Topology::from_toml(file, text)?.named(name))
@@ -55,7 +55,7 @@ pub fn preset_names() -> impl Iterator<Item = &'static str> {
     PRESETS.iter().map(|(name, _, _)| *name)
 }
 
-/// The file of a preset, for those who read more of it than its topology.
+/// The file of a preset, for readers of its other tables.
 ///
 /// # Errors
 /// As of [`Topology::preset`].

@@ -1,9 +1,8 @@
 //! A regular machine in a few characters: `2x8x8x2:smt=interleaved,distance=10/32`.
 //!
-//! The numbers are sockets x LLCs of a socket x cores of an LLC x threads of a
-//! core. Fewer numbers leave out what is one: `8` is cores, `2x8` sockets x
-//! cores, `2x2x4` sockets x LLCs x cores. CPUs are numbered in that order unless
-//! an option says otherwise. Options follow a colon, separated by commas:
+//! The numbers are sockets x LLCs per socket x cores per LLC x threads per core. Fewer numbers leave out levels that
+//! are one: `8` is cores, `2x8` sockets x cores, `2x2x4` sockets x LLCs x cores. CPUs are numbered in that order unless
+//! an option changes it. Options follow a colon, separated by commas:
 //!
 //! | option | meaning |
 //! | --- | --- |
@@ -32,7 +31,7 @@ impl Topology {
     /// Makes the regular machine that `text` describes, and names it so.
     ///
     /// # Errors
-    /// The part that cannot be read or does not fit the others.
+    /// A part cannot be read, or does not fit the others.
     pub fn regular(text: &str) -> Result<Topology, TopologyError> {
         parse(text).and_then(|regular| regular.build(text)).map_err(|error| error.in_place(text))
     }

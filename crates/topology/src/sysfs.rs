@@ -1,8 +1,7 @@
 //! A machine from the files under `/sys/devices/system/{cpu,node}`.
 //!
-//! The files are seen through [`SysfsTree`], so that a running host, a saved
-//! folder, a tar and a recording's list of lines are all the same here. A host
-//! or a folder needs no more than a closure that joins a root and reads:
+//! The files are read through [`SysfsTree`], so that a running host, a saved folder, a tar and a recording's list of
+//! lines are all handled alike. For a host or a folder a closure is enough that joins a root and reads:
 //!
 //! ```
 //! # use schedlab_topology::Topology;
@@ -11,9 +10,9 @@
 //! let host = Topology::from_sysfs("host", &read);
 //! ```
 //!
-//! The LLC is the highest cache that holds data, as on x86; arm64, riscv and s390 have
-//! rules of their own (`places.rs`). A POWER9 kernel takes its L2 instead, which the files do not say.
-//! The architecture is known by the modalias of the CPUs, or by files that only one of them has.
+//! The LLC is the highest cache that contains data, as on x86; arm64, riscv and s390 have their own rules
+//! (`places.rs`). A POWER9 kernel uses its L2 instead, which the files do not show. The architecture is known from the
+//! modalias of the CPUs, or from files that only one architecture has.
 //!
 //! Kernel: cpu_llc_shared_map, cpu_l2c_shared_map, arch/x86/kernel/smpboot.c;
 //! Documentation/admin-guide/cputopology.rst.
@@ -31,9 +30,9 @@ pub use saved::SavedSysfs;
 
 /// Files by their full path, such as `/sys/devices/system/cpu/online`.
 ///
-/// A tree that begins further down, at `/devices`, `/system` or `/cpu`, will do.
+/// The tree may also begin further down, at `/devices`, `/system` or `/cpu`.
 pub trait SysfsTree {
-    /// The text of a file, if there is one.
+    /// The text of a file, if it exists.
     fn read(&self, path: &str) -> Option<String>;
 }
 
@@ -46,12 +45,11 @@ impl<F: Fn(&str) -> Option<String>> SysfsTree for F {
 impl Topology {
     /// Reads a machine from its sysfs files and names it.
     ///
-    /// Old files hold masks where new ones hold lists, and some are missing;
-    /// what is there is used. A CPU that is offline and has no files is a core
-    /// and an LLC of its own beside its neighbour.
+    /// Old files contain masks where new ones contain lists, and some are missing; whatever exists is used. An offline
+    /// CPU without files is a core and an LLC of its own beside its neighbour.
     ///
     /// # Errors
-    /// No such files, a file that cannot be read, or files that contradict each other.
+    /// There are no such files, one cannot be read, or they contradict each other.
     pub fn from_sysfs(name: &str, tree: &dyn SysfsTree) -> Result<Topology, TopologyError> {
         import(name, tree).map_err(|error| error.in_place(name))
     }
@@ -70,7 +68,7 @@ const ROOTS: [&str; 4] = ["/sys/devices/system", "/devices/system", "/system", "
 
 fn import(name: &str, tree: &dyn SysfsTree) -> Result<Topology, TopologyError> {
     let has = |path: &str| ROOTS.iter().find(|root| tree.read(&format!("{root}{path}")).is_some());
-    // Kernels without hotplug have no list of CPUs that are online.
+    // Kernels without hotplug have no list of online CPUs.
     let root = ["/cpu/online", "/cpu/possible", "/cpu/present", "/cpu/cpu0/topology/core_id"]
         .into_iter()
         .find_map(has);
@@ -146,7 +144,7 @@ struct Reader<'a> {
     tree: &'a dyn SysfsTree,
     root: &'a str,
     nr_cpus: usize,
-    /// Every set of CPUs met, once.
+    /// Every distinct set of CPUs.
     masks: Vec<CpuMask>,
     by_mask: BTreeMap<CpuMask, u32>,
     /// Machines have few sets and many files, so each text is read once.
@@ -154,7 +152,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The text of a file without what surrounds it; saved files may be padded with zeros.
+    /// The text of a file, trimmed; saved files may be padded with zeros.
     fn text(&self, path: &str) -> Option<String> {
         let text = self.tree.read(&format!("{}{path}", self.root))?;
         Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_string())
@@ -170,7 +168,7 @@ impl Reader<'_> {
         mask.map(Some).map_err(|what| self.wrong(path, what, "save the file again"))
     }
 
-    /// The first of some files that is there, as an index of `masks`.
+    /// The first file that exists, as an index into `masks`.
     fn group(&mut self, dir: &str, files: &[(&str, Form)]) -> Result<Option<u32>, TopologyError> {
         for &(file, form) in files {
             let path = format!("{dir}/{file}");
@@ -203,7 +201,7 @@ impl Reader<'_> {
         CpuMask::of(NR_CPUS_MAX, (0..NR_CPUS_MAX).map(CpuId::from).filter(has))
     }
 
-    /// The architecture, where a file says it or is of one alone.
+    /// The architecture, if a file names it or exists only there.
     ///
     /// Kernel: print_cpu_modalias(), drivers/base/cpu.c; cpu_capacity, drivers/base/arch_topology.c;
     /// book_siblings, drivers/base/topology.c, v6.12.
@@ -246,7 +244,7 @@ impl Reader<'_> {
                     ("core_siblings", Mask),
                 ],
             )?,
-            // Kernels number a die -1 where the architecture has none.
+            // Kernels use -1 for the die if the architecture has none.
             die: match self.text(&format!("{dir}/die_id")).as_deref() {
                 Some("-1") => None,
                 _ => self.group(&dir, &[("die_cpus_list", List), ("die_cpus", Mask)])?,
@@ -285,7 +283,7 @@ impl Reader<'_> {
                 let what = format!("\"{level}\" is no cache level");
                 return Err(self.wrong(&format!("{dir}/level"), what, "save the file again"));
             };
-            // Second-level caches of data alone exist (Xeon Phi); those of instructions say nothing here.
+            // Second-level caches with data only exist (Xeon Phi); those with instructions only are irrelevant here.
             let has_data = self.text(&format!("{dir}/type")).is_none_or(|kind| kind != "Instruction");
             let shared = [("shared_cpu_list", Form::List), ("shared_cpu_map", Form::Mask)];
             let Some(group) = self.group(&dir, &shared)? else { continue };
@@ -306,7 +304,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The nodes there are: those that are online, or whose folders are there.
+    /// The nodes that exist: those that are online, or that have folders.
     fn node_ids(&self) -> Result<Vec<usize>, TopologyError> {
         if let Some(text) = self.text("/node/online") {
             let mask = CpuMask::parse_list(&text, NR_NODES_MAX);
@@ -341,7 +339,7 @@ impl Reader<'_> {
                 }
             };
             let mask = mask.map_err(|what| self.wrong(&path, what, "save the file again"))?;
-            // A node may list CPUs that are possible and not present.
+            // A node may list CPUs that are possible but not present.
             for cpu in mask.iter().filter(|cpu| cpu.index() < self.nr_cpus) {
                 if node_of[cpu.index()].replace(NodeId(node as u16)).is_some() {
                     let what = format!("CPU {cpu} is on another node too");
@@ -361,13 +359,13 @@ impl Reader<'_> {
             distances.push(row);
         }
         if !says_distances {
-            // What a kernel assumes without a table of the firmware.
+            // What a kernel assumes without a firmware table.
             distances = places::default_distances(nr_nodes, 20);
         }
         Ok((node_of, distances))
     }
 
-    /// The CPUs of a group name that same group, each with itself in it.
+    /// Checks that the CPUs of a group have that same group, and that each is in its own.
     fn check_agreement(&self, places: &[Place], what: &str, group: Group) -> Result<(), TopologyError> {
         let disagree = |cpu: usize, other: usize| {
             let said = |cpu: usize| match group(&places[cpu]) {
@@ -410,7 +408,7 @@ mod tests {
     use super::*;
     use crate::CacheSizes;
 
-    /// A tree of lines of a path below /sys/devices/system and a text.
+    /// A tree made of lines with a path below /sys/devices/system and a text.
     fn tree(lines: &str) -> SavedSysfs {
         let mut saved = SavedSysfs::new();
         for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {

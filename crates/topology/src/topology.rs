@@ -10,9 +10,9 @@ const RECLAIM_DISTANCE: u32 = 30;
 
 /// Where one CPU sits.
 ///
-/// Ids say which CPUs belong together, over the whole machine and not only inside
-/// the parent. [`Topology::new`] takes any and numbers them anew in the order of
-/// their first CPUs, so that two descriptions of one machine are equal.
+/// Ids show which CPUs belong together, over the whole machine and not only within the parent. [`Topology::new`]
+/// accepts any ids and renumbers them in the order of their first CPUs, so that two descriptions of one machine are
+/// equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
     /// Socket.
@@ -23,9 +23,9 @@ pub struct Cpu {
     pub cluster: u16,
     /// CPUs sharing the last-level cache.
     pub llc: u16,
-    /// Physical core; where a core is two to the scheduler, as on POWER9, its half.
+    /// Physical core; if the scheduler treats a core as two, as on POWER9, its half.
     pub core: u16,
-    /// Place among the threads of the core, from 0, in the order of CPU numbers.
+    /// Position among the threads of the core, from 0, in the order of CPU numbers.
     pub thread: u8,
     /// NUMA node.
     pub node: NodeId,
@@ -47,11 +47,11 @@ pub struct CacheSizes {
 /// CPUs, their places and the distances between nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// What people call the machine.
+    /// Name of the machine.
     pub name: String,
-    /// What a reader of its description changed, in sentences for the user.
+    /// What a reader changed in the description, in sentences for the user.
     pub notes: Vec<String>,
-    /// Whose rules the kernel builds domains by.
+    /// The architecture whose kernel rules build the domains.
     architecture: Architecture,
     /// Invariant: 1 to 4096 CPUs; ids dense, in the order of their first CPUs; see `validate.rs`.
     cpus: PerCpu<Cpu>,
@@ -79,7 +79,7 @@ impl Topology {
     /// Puts a machine together; ids and thread numbers are made canonical.
     ///
     /// # Errors
-    /// What cannot be, with the CPUs it was seen at.
+    /// The machine is impossible; the error names the CPUs.
     pub fn new(name: &str, cpus: Vec<Cpu>, distances: Vec<Vec<u32>>) -> Result<Topology, TopologyError> {
         Topology::assemble(name, cpus, distances).map_err(|error| error.in_place(name))
     }
@@ -132,7 +132,7 @@ impl Topology {
     /// The same machine, booted with `isolcpus=`: these CPUs are in no scheduling domain.
     ///
     /// # Errors
-    /// No CPU that is online is left to the domains.
+    /// No online CPU is left in the domains.
     pub fn with_isolated(mut self, isolated: CpuMask) -> Result<Topology, TopologyError> {
         self.isolated = isolated;
         if self.in_domains().is_empty() {
@@ -142,17 +142,17 @@ impl Topology {
         Ok(self)
     }
 
-    /// The same machine, of this architecture. Without it, cores of more than two threads make a POWER machine, and
+    /// The same machine with this architecture. Without it, cores of more than two threads make a POWER machine, and
     /// all others are x86.
     pub fn of_architecture(mut self, architecture: Architecture) -> Topology {
         self.architecture = architecture;
         self
     }
 
-    /// The same machine with the books and drawers of s390; each holds whole packages, and each drawer whole books.
+    /// The same machine with the books and drawers of s390; each contains whole packages, and each drawer whole books.
     ///
     /// # Errors
-    /// A CPU that is in none of them, or in two, or a package or book that is cut.
+    /// A CPU is in none of them or in two, or a package or book is split.
     pub fn with_books(
         mut self,
         books: Vec<CpuMask>,
@@ -171,7 +171,7 @@ impl Topology {
     /// The same machine with the sizes of its caches.
     ///
     /// # Errors
-    /// Two CPUs of one LLC with different sizes of it.
+    /// Two CPUs of one LLC have different sizes of it.
     pub fn with_cache_sizes(
         mut self,
         size: impl FnMut(CpuId) -> CacheSizes,
@@ -252,14 +252,14 @@ impl Topology {
         &self.online
     }
 
-    /// The CPUs that are in no scheduling domain: only who is sent there runs there.
+    /// The CPUs that are in no scheduling domain: a task runs there only if it is sent there.
     ///
     /// Kernel: /sys/devices/system/cpu/isolated; housekeeping_isolcpus_setup(), kernel/sched/isolation.c, v6.12.
     pub fn isolated(&self) -> &CpuMask {
         &self.isolated
     }
 
-    /// The CPUs that are in scheduling domains while they are online, which tasks may use that were given no others.
+    /// The CPUs that are in scheduling domains while online; tasks without another mask may use these.
     ///
     /// Kernel: housekeeping_cpumask(HK_TYPE_DOMAIN), kernel/sched/isolation.c, v6.12.
     pub fn housekeeping(&self) -> CpuMask {
@@ -298,7 +298,7 @@ impl Topology {
         &self.packages[self.cpus[cpu].package as usize]
     }
 
-    /// The CPUs of a node, online or not; none on a node of memory alone.
+    /// The CPUs of a node, online or not; empty for a node with memory only.
     pub fn node_mask(&self, node: NodeId) -> &CpuMask {
         &self.nodes[node.0 as usize]
     }
@@ -328,7 +328,7 @@ impl Topology {
         &self.packages
     }
 
-    /// Whose rules the kernel builds domains by.
+    /// The architecture whose kernel rules build the domains.
     pub fn architecture(&self) -> Architecture {
         self.architecture
     }
@@ -349,7 +349,7 @@ impl Topology {
     }
 }
 
-/// Numbers one kind of id densely in the order of first CPUs; gives each id's CPUs.
+/// Renumbers one kind of id densely in the order of first CPUs; returns the CPUs of each id.
 fn renumber(cpus: &mut [Cpu], id: impl Fn(&mut Cpu) -> &mut u16) -> Vec<CpuMask> {
     let nr_cpus = cpus.len();
     let mut new_of: Vec<Option<u16>> = vec![None; u16::MAX as usize + 1];
@@ -384,7 +384,7 @@ mod tests {
         }
     }
 
-    /// Four CPUs of one LLC, changed by `change`, against what is said of them.
+    /// Four CPUs of one LLC, changed by `change`, and the expected error.
     #[track_caller]
     fn check_refused(change: impl Fn(&mut Vec<Cpu>, &mut Vec<Vec<u32>>), said: &str) {
         let mut cpus = (0..4).map(lone).collect();

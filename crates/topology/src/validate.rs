@@ -1,8 +1,7 @@
-//! The one place that says which machines can be.
+//! The only place that decides which machines are possible.
 //!
-//! Groups of CPUs nest in two chains, as the scheduler assumes when it stacks
-//! its domains: core, cluster, LLC, node; and core, die, package. Packages and
-//! nodes stand in any order: a node may hold several packages and a package
+//! Groups of CPUs nest in two chains, as the scheduler assumes when it stacks its domains: core, cluster, LLC, node;
+//! and core, die, package. The order of packages and nodes is free: a node may contain several packages, and a package
 //! several nodes.
 
 use crate::{CacheSizes, Cpu, CpuId, CpuMask, PerCpu, TopologyError};
@@ -18,7 +17,7 @@ pub(crate) const NR_THREADS_MAX: usize = 8;
 /// Kernel: SCHED_CAPACITY_SCALE, include/linux/sched.h.
 pub(crate) const CAPACITY_SCALE: u16 = 1024;
 
-/// What must hold before anything is computed from the CPUs.
+/// Checks what must hold before anything is computed from the CPUs.
 pub(crate) fn check_size(nr_cpus: usize) -> Result<(), TopologyError> {
     if (1..=NR_CPUS_MAX).contains(&nr_cpus) {
         return Ok(());
@@ -27,7 +26,7 @@ pub(crate) fn check_size(nr_cpus: usize) -> Result<(), TopologyError> {
     Err(TopologyError::new(what, format!("it may have 1 to {NR_CPUS_MAX}")))
 }
 
-/// What must hold of CPUs whose ids have been made dense.
+/// Checks CPUs whose ids have been made dense.
 pub(crate) fn check_cpus(cpus: &PerCpu<Cpu>, nr_nodes: usize) -> Result<(), TopologyError> {
     for (id, cpu) in cpus.iter() {
         if cpu.node.0 as usize >= nr_nodes {
@@ -66,7 +65,7 @@ pub(crate) fn check_cpus(cpus: &PerCpu<Cpu>, nr_nodes: usize) -> Result<(), Topo
     Ok(())
 }
 
-/// Each group lies in one group of the next level of its chain.
+/// Each group is within one group of the next level of its chain.
 fn check_nesting(cpus: &PerCpu<Cpu>) -> Result<(), TopologyError> {
     type Get = fn(&Cpu) -> u16;
     let chains: [(&str, Get, &str, Get); 5] = [
@@ -91,7 +90,7 @@ fn check_nesting(cpus: &PerCpu<Cpu>) -> Result<(), TopologyError> {
     Ok(())
 }
 
-/// Each outer group holds whole inner ones, and each CPU is in one of them. No outer groups are fine.
+/// Each outer group contains whole inner ones, and each CPU is in one of them. Having no outer groups is allowed.
 pub(crate) fn check_outer(
     inner: &str,
     inners: &[CpuMask],
@@ -118,8 +117,8 @@ pub(crate) fn check_outer(
 
 /// The table is square, 10 for a node itself, 10 to 254 between two.
 ///
-/// Kernel: slit_valid(), drivers/acpi/numa/srat.c, is stricter by one: two nodes
-/// at distance 10 are what `numa=fake` makes of one.
+/// Kernel: slit_valid(), drivers/acpi/numa/srat.c, is stricter by one: `numa=fake` splits one node into nodes at
+/// distance 10.
 pub(crate) fn check_distances(distances: &[Vec<u32>]) -> Result<(), TopologyError> {
     let nr_nodes = distances.len();
     if !(1..=NR_NODES_MAX).contains(&nr_nodes) {

@@ -1,12 +1,11 @@
-//! The machines of recorded kernels come out of their sysfs as they were made.
+//! The machines of recorded kernels, read from their sysfs, match how they were made.
 
 use std::fs;
 use std::path::Path;
 
 use schedlab_topology::{SavedSysfs, Topology};
 
-/// The machine a recording's folder is named after. QEMU made each LLC of the
-/// machines with several in a node a package.
+/// The machine that a recording's folder is named after. If a node has several LLCs, QEMU made each of them a package.
 fn made_as(folder: &str) -> &'static str {
     const MADE: [&str; 6] = ["-whitebox", "-tracedat", "-scx-fifo", "-groups", "-programs", "-switches"];
     let shape = MADE.iter().fold(folder, |shape, made| shape.trim_end_matches(made));

@@ -61,7 +61,7 @@ fn odd_machine() -> impl Strategy<Value = Topology> {
         })
 }
 
-/// The machine without what a format cannot say, by a change to each CPU.
+/// The machine without what a format cannot express, by a change to each CPU.
 fn reduced(machine: &Topology, change: impl Fn(&Cpu) -> Cpu, distances: Vec<Vec<u32>>) -> Topology {
     let cpus = machine.cpus().map(|(_, cpu)| change(cpu)).collect();
     let made = Topology::new("m", cpus, distances).unwrap();

@@ -84,7 +84,7 @@ fn rate(count: usize, begin: f64) -> f64 {
     count as f64 / (cpu_seconds() - begin) / 1e6
 }
 
-/// CPU time of this thread so far, as the system counts it: other programs do not disturb it.
+/// CPU time of this thread so far, from the system, so that other programs do not disturb it.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9

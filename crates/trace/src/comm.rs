@@ -14,7 +14,7 @@ pub const COMM_LEN: usize = 16;
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Comm([u8; COMM_LEN]);
 
-/// All bits of so many bytes.
+/// Masks of the first N bytes.
 static FIRST: [u128; COMM_LEN] = {
     let mut first = [0; COMM_LEN];
     let mut len = 1;
@@ -28,8 +28,7 @@ static FIRST: [u128; COMM_LEN] = {
 /// A 1 in each byte.
 const ONES: u128 = u128::MAX / 0xff;
 
-/// Whether there is no control character among the bytes, a NUL or a tab: nothing is borrowed but
-/// by a byte below a space.
+/// Whether the bytes contain no control character such as a NUL or a tab: only a byte below a space causes a borrow.
 #[inline(always)]
 const fn is_plain(all: u128) -> bool {
     let (first, last) = (all as u64, (all >> 64) as u64);
@@ -40,14 +39,14 @@ const fn is_plain(all: u128) -> bool {
 /// Eight spaces.
 const SPACES: u64 = u64::from_le_bytes(*b"        ");
 
-/// Bytes before the first NUL, found in all of them at once: a byte from which 1 borrows was 0,
-/// and the lowest such byte is the first.
+/// Number of bytes before the first NUL, checking all at once: a byte from which 1 borrows was 0, and the lowest such
+/// byte is the first.
 const fn length(bytes: [u8; COMM_LEN]) -> usize {
     let all = u128::from_le_bytes(bytes);
     ((all.wrapping_sub(ONES) & !all & (ONES << 7)).trailing_zeros() / 8) as usize
 }
 
-/// All zeros from the first NUL on.
+/// Zeroes everything from the first NUL on.
 #[inline]
 const fn up_to_nul(bytes: [u8; COMM_LEN]) -> [u8; COMM_LEN] {
     let len = length(bytes);
@@ -72,8 +71,7 @@ impl Comm {
         Comm(up_to_nul(bytes))
     }
 
-    /// The name in front of a text, which goes on behind it: [`Comm::new`] of so many bytes, taken
-    /// at once where there are enough.
+    /// The name at the start of a longer text: [`Comm::new`] of `len` bytes, copied at once if there are enough bytes.
     #[inline(always)]
     pub fn in_front(text: &[u8], len: usize) -> Comm {
         match text.first_chunk::<COMM_LEN>().map(|&bytes| u128::from_le_bytes(bytes)) {
@@ -82,7 +80,7 @@ impl Comm {
         }
     }
 
-    /// The name at the end of a column of 16 bytes, with spaces before it.
+    /// The name at the end of a 16-byte column, with spaces before it.
     #[inline(always)]
     pub fn aligned(column: &[u8; COMM_LEN]) -> Comm {
         let all = u128::from_le_bytes(*column);
@@ -103,13 +101,13 @@ impl Comm {
         }
     }
 
-    /// [`Comm::new`] where nothing can be taken at once.
+    /// [`Comm::new`] where too few bytes follow to copy at once.
     #[cold]
     fn apart(name: &[u8]) -> Comm {
         Comm::new(name)
     }
 
-    /// [`Comm::aligned`] where nothing can be taken at once.
+    /// [`Comm::aligned`] where too few bytes follow to copy at once.
     #[cold]
     #[inline(never)]
     fn trimmed(column: &[u8]) -> Comm {
@@ -139,12 +137,12 @@ impl Comm {
         &self.0[..length(self.0)]
     }
 
-    /// The name as text, with a mark for each byte that is none.
+    /// The name as text, with a replacement mark for each invalid byte.
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.as_bytes())
     }
 
-    /// Whether nothing is known of the name.
+    /// Whether the name is unknown.
     pub fn is_empty(&self) -> bool {
         self.0[0] == 0
     }
@@ -176,8 +174,8 @@ impl fmt::Debug for Comm {
 
 /// What a workload's mark counts: `ops`, `latency_ns`; at most 16 bytes.
 ///
-/// Invariant: UTF-8 without control characters and without `|`, which parts the
-/// fields of a marker line.
+/// Invariant: UTF-8 without control characters and without `
+/// `, which separates the fields of a marker line.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label([u8; Label::MAX]);
 
@@ -185,7 +183,7 @@ impl Label {
     /// The longest label in bytes.
     pub const MAX: usize = 16;
 
-    /// The label, cut to 16 bytes at a character, with `_` for what it may not hold.
+    /// The label, cut to 16 bytes at a character, with `_` for each character that it may not contain.
     pub fn new(text: &str) -> Label {
         let mut bytes = [0; Label::MAX];
         let mut len = 0;

@@ -1,10 +1,9 @@
 //! Annotations: what a decider chose, and why. Not kernel events.
 //!
-//! A simulator can tell what no tracepoint tells: which CPUs a wake-up looked at,
-//! the rule that ended the search, the number that tipped it. Each annotation is
-//! an event of its own, emitted just before the kernel event it explains, under
-//! a name that begins with `schedlab_`. Reasons travel as names, so that a file
-//! written by one version is read by the next.
+//! A simulator knows what no tracepoint shows: which CPUs a wake-up examined, the rule that ended the search, the
+//! number that tipped it. Each annotation is an event of its own, emitted just before the kernel event it explains,
+//! under a name that begins with `schedlab_`. Reasons are stored as names, so that a file written by one version can be
+//! read by the next.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,22 +12,22 @@ use schedlab_sched::Reason;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{Pid, Time};
 
-/// A word from a closed set at its source, or read back from a file.
+/// A word from a closed set when it is created, or any word read from a file.
 pub type Name = Cow<'static, str>;
 
 /// A number that decided, under its name: `nr_idle_scan` 4.
 pub type Number = (Name, i64);
 
-/// Where a task was put as it woke, was born or changed its program.
+/// Where a task was placed when it was woken, forked or executed a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// The task placed.
     pub pid: Pid,
-    /// At which moment of its life.
+    /// On which occasion.
     pub how: How,
     /// The CPU it ran on before.
     pub prev_cpu: CpuId,
-    /// Where the search began, after wake_affine had its say.
+    /// Where the search began, after wake_affine().
     pub target: CpuId,
     /// The CPU chosen.
     pub cpu: CpuId,
@@ -36,13 +35,13 @@ pub struct Placement {
     pub reason: Name,
     /// The numbers that decided.
     pub numbers: Vec<Number>,
-    /// The CPUs looked at, in the order of the search.
+    /// The CPUs examined, in the order of the search.
     pub examined: Vec<Candidate>,
     /// Whether the task is queued on the chosen CPU by an interrupt there.
     pub remote: bool,
 }
 
-/// The moment at which a task is placed.
+/// The occasion on which a task is placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum How {
     /// It was woken.
@@ -50,22 +49,22 @@ pub enum How {
     Wakeup,
     /// It was born.
     Fork,
-    /// It changed its program.
+    /// It executed another program.
     Exec,
-    /// It waited, and the CPU where it did sent it elsewhere.
+    /// It waited, and its CPU pushed it elsewhere.
     Push,
-    /// It waited, and another CPU took it.
+    /// It waited, and another CPU pulled it.
     Pull,
 }
 
-/// A decision by its rule alone: all that a sink needs which counts them.
+/// A decision reduced to its rule, for sinks that only count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decided {
-    /// When.
+    /// Time of the decision.
     pub time: Time,
-    /// What was decided.
+    /// The kind of decision.
     pub what: What,
-    /// The rule that did it.
+    /// The rule that decided.
     pub reason: Reason,
 }
 
@@ -114,12 +113,12 @@ impl What {
     }
 }
 
-/// A CPU that a search looked at.
+/// A CPU that a search examined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The CPU.
     pub cpu: CpuId,
-    /// Why it was passed over; empty when it was not.
+    /// Why it was rejected; empty if it was not.
     pub refused: Name,
 }
 
@@ -146,11 +145,11 @@ pub struct Balance {
     pub imbalance: i64,
     /// Other numbers that decided.
     pub numbers: Vec<Number>,
-    /// The tasks moved, in order.
+    /// The tasks moved, in this order.
     pub moved: Vec<Pid>,
 }
 
-/// How idle a CPU is that balances. Kernel: enum cpu_idle_type.
+/// The idle type of the CPU that balances. Kernel: enum cpu_idle_type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IdleType {
     /// It runs a task.
@@ -211,16 +210,16 @@ pub struct Affinity {
     pub allowed: CpuMask,
 }
 
-/// What a control group is given from now on.
+/// The new settings of a control group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// Its number, by which `cgroup_mkdir` told its path.
+    /// Its number; `cgroup_mkdir` gives the path for it.
     pub id: u64,
-    /// Its weight as `cpu.shares`, 1024 being what a task of nice 0 has.
+    /// Its weight as in `cpu.shares`, 1024 for a task of nice 0.
     pub shares: u64,
     /// It counts as SCHED_IDLE.
     pub idle: bool,
-    /// CPU time that it may use in each period, ns; none where there is no limit.
+    /// CPU time that it may use in each period, ns; `None` if there is no limit.
     pub quota_ns: Option<u64>,
     /// The period, ns.
     pub period_ns: Option<u64>,

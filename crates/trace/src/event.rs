@@ -1,14 +1,12 @@
 //! The event vocabulary: what can happen on a CPU, in the words of the kernel's tracepoints.
 //!
-//! Recorded and simulated traces are made of the same events, so a report never
-//! knows which one it reads. An event is small and mostly copied; only rare kinds
-//! own memory. A tracepoint that is not in the vocabulary is kept as text, with
-//! its fields to be asked for by name.
+//! Recorded and simulated traces consist of the same events, so a report never knows which one it reads. An event is
+//! small and mostly copied; only rare kinds own memory. A tracepoint that is not in the vocabulary is kept as text,
+//! with its fields accessible by name.
 //!
-//! Mind two traps. `sched_waking` fires before the CPU is chosen, so its
-//! `target_cpu` is the previous one; `sched_wakeup` and `sched_wakeup_new` carry
-//! the CPU chosen. And the task of a line is the one that ran where the event
-//! happened, which for a wake-up in an interrupt is whatever the interrupt hit.
+//! Two traps. `sched_waking` fires before the CPU is chosen, so its `target_cpu` is the previous one; `sched_wakeup`
+//! and `sched_wakeup_new` contain the chosen CPU. And the task of a line is the one that ran where the event happened,
+//! which for a wake-up in an interrupt is whichever task was interrupted.
 //!
 //! Kernel: include/trace/events/{sched,irq,ipi,power,workqueue,task,cgroup,cpuhp}.h.
 
@@ -22,20 +20,20 @@ use crate::kernel_state::State;
 use crate::state::TaskState;
 use crate::unknown::Unknown;
 
-/// Bit of the flags of `task_newtask` by which the new task is a thread of its parent's process.
-/// Kernel: CLONE_THREAD, include/uapi/linux/sched.h.
+/// Flag of `task_newtask` that makes the new task a thread of its parent's process. Kernel: CLONE_THREAD,
+/// include/uapi/linux/sched.h.
 pub const CLONE_THREAD: u64 = 0x10000;
 
-/// One thing that happened: when, where, under which task, and what.
+/// One event: its time, CPU, current task, context and content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, by the clock of the trace.
+    /// Time, by the clock of the trace.
     pub time: Time,
     /// The CPU that executed it.
     pub cpu: CpuId,
     /// The task that ran there.
     pub pid: Pid,
-    /// The process of that task, where the recording says.
+    /// The process of that task, if recorded.
     pub tgid: Option<Pid>,
     /// The name of that task; empty when the recording lost it.
     pub comm: Comm,
@@ -46,7 +44,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whom it shows to run on its CPU as it happens: of a switch, who is switched from.
+    /// The task that runs on the CPU as the event happens; for a switch, the previous task.
     pub fn shown(&self) -> Pid {
         match self.kind {
             Kind::SchedSwitch { prev_pid, .. } => prev_pid,
@@ -54,7 +52,7 @@ impl Event {
         }
     }
 
-    /// The higher of the CPU that executed it and the one to which it sends a task: the machine that made it has both.
+    /// The higher of the event's CPU and the CPU to which it sends a task: the machine has both.
     pub fn highest_cpu(&self) -> CpuId {
         let target = match self.kind {
             Kind::SchedWakeup { target_cpu, .. } | Kind::SchedWakeupNew { target_cpu, .. } => target_cpu,
@@ -91,9 +89,9 @@ pub enum Kind {
     SchedProcessFork { comm: Comm, pid: Pid, child_comm: Comm, child_pid: Pid },
     /// A task changes its program.
     SchedProcessExec { filename: Box<str>, pid: Pid, old_pid: Pid },
-    /// A task ends; since 6.16 with whether it was its group's last.
+    /// A task exits; since 6.16 with whether it was the last of its group.
     SchedProcessExit { comm: Comm, pid: Pid, prio: i32, group_dead: Option<bool> },
-    /// A dead task is forgotten.
+    /// A dead task is freed.
     SchedProcessFree { comm: Comm, pid: Pid, prio: i32 },
     /// A task waits for a child.
     SchedProcessWait { comm: Comm, pid: Pid, prio: i32 },
@@ -109,11 +107,11 @@ pub enum Kind {
     SchedStatBlocked { comm: Comm, pid: Pid, delay: u64 },
     /// An idle CPU that polls was woken without an interrupt.
     SchedWakeIdleWithoutIpi { cpu: CpuId },
-    /// A task's priority changes with that of whom it holds up.
+    /// A task's priority changes to that of a task that waits for it.
     SchedPiSetprio { comm: Comm, pid: Pid, oldprio: i32, newprio: i32 },
-    /// A task is made; sched_process_fork follows.
+    /// A task is created; sched_process_fork follows.
     TaskNewtask { pid: Pid, comm: Comm, clone_flags: u64, oom_score_adj: i16 },
-    /// A task takes another name.
+    /// A task changes its name.
     TaskRename { pid: Pid, oldcomm: Comm, newcomm: Comm, oom_score_adj: i16 },
     /// An interrupt is sent to CPUs (the mask as the kernel prints it, in hexadecimal).
     IpiRaise { target_mask: Box<str>, reason: Name },
@@ -145,13 +143,13 @@ pub enum Kind {
     WorkqueueExecuteStart { work: u64, function: Name },
     /// Work ends.
     WorkqueueExecuteEnd { work: u64, function: Name },
-    /// A control group is made.
+    /// A control group is created.
     CgroupMkdir { root: i32, id: u64, level: i32, path: Box<str> },
     /// A task moves to a control group.
     CgroupAttachTask { dst_root: i32, dst_id: u64, dst_level: i32, dst_path: Box<str>, pid: Pid, comm: Comm },
-    /// A callback of CPU hotplug begins, on the way of a CPU to a state.
+    /// A CPU hotplug callback begins, on a CPU's way to a target state.
     CpuhpEnter { cpu: CpuId, target: i32, idx: i32, fun: Name },
-    /// It has ended, and the CPU is in a state.
+    /// The callback has ended, and the CPU is in this state.
     CpuhpExit { cpu: CpuId, state: i32, idx: i32, ret: i32 },
     /// A number that a workload reports, printed as a counter in a trace marker.
     Mark { label: Label, value: i64 },
@@ -167,7 +165,7 @@ pub enum Kind {
     Pick(Box<Pick>),
     /// Which CPUs a task may use.
     Affinity(Box<Affinity>),
-    /// What a control group is given.
+    /// The settings of a control group.
     Group(Box<Group>),
     /// A value of the scheduler's state that changed.
     State(Box<State>),
@@ -204,7 +202,7 @@ impl Softirq {
 }
 
 impl Kind {
-    /// The names of all that are in the vocabulary.
+    /// The names of all events in the vocabulary.
     pub const NAMES: [&str; 45] = [
         "sched_switch",
         "sched_waking",
@@ -306,12 +304,12 @@ impl Kind {
         }
     }
 
-    /// Whether this tells state, which a sink has to ask for.
+    /// Whether this reports state; a sink has to request such events.
     pub fn is_state(&self) -> bool {
         matches!(self, Kind::State(_))
     }
 
-    /// Whether this explains a decision, which a sink has to ask for.
+    /// Whether this explains a decision; a sink has to request such events.
     pub fn is_decision(&self) -> bool {
         matches!(self, Kind::Placement(_) | Kind::Balance(_) | Kind::Preemption(_) | Kind::Pick(_))
     }

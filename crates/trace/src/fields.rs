@@ -1,8 +1,7 @@
 //! An event's fields as names and values, for formats that keep them apart.
 //!
-//! JSON, protobuf and binary records all hold the same fields and differ in how
-//! they put a value into bytes. Each of them walks over [`Kind::fields`] to
-//! write, and answers a question per field to read.
+//! JSON, protobuf and binary records all contain the same fields and differ only in how they encode a value. To write,
+//! each walks over [`Kind::fields`]; to read, each answers a question per field.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,11 +19,11 @@ use crate::state::TaskState;
 pub enum Value<'a> {
     /// A number with a sign.
     Int(i64),
-    /// A number without one.
+    /// A number without a sign.
     Uint(u64),
     /// Yes or no.
     Bool(bool),
-    /// Text; of a task's name any bytes.
+    /// Text; a task's name may contain any bytes.
     Text(Cow<'a, [u8]>),
     /// The state in which a task left its CPU.
     State(TaskState),
@@ -39,13 +38,13 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Text that is no name of a task.
+    /// Text other than a task's name.
     pub fn text(text: &'a str) -> Value<'a> {
         Value::Text(Cow::Borrowed(text.as_bytes()))
     }
 
-    /// The number, also of text that shows one. A huge one without sign is a negative one
-    /// that lost its sign on the way, as 64-bit fields of binary formats do.
+    /// The number, also if it is given as text. A huge unsigned number is a negative one that lost its sign on the way,
+    /// as 64-bit fields of binary formats do.
     pub fn int(&self) -> Option<i64> {
         match self {
             Value::Int(n) => Some(*n),
@@ -59,7 +58,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text, with marks for bytes that are none.
+    /// The text, with replacement marks for invalid bytes.
     pub fn str(&self) -> Option<Cow<'_, str>> {
         match self {
             Value::Text(text) => Some(String::from_utf8_lossy(text)),
@@ -68,12 +67,12 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A type that fields have.
+/// A type of fields.
 pub(crate) trait Field: Sized {
-    /// The value to write; None when there is nothing to write.
+    /// The value to write; `None` if there is nothing to write.
     fn value(&self) -> Option<Value<'_>>;
 
-    /// The field of the value that was read, if there was one.
+    /// The field for the value that was read, if there was one.
     fn from_value(value: Option<Value<'_>>) -> Option<Self>;
 }
 
@@ -106,7 +105,7 @@ impl Field for u32 {
         Some(Value::Uint((*self).into()))
     }
 
-    /// Takes -1 for the largest: an idle state's end is written either way.
+    /// Accepts -1 for the largest value: the end of an idle state is written either way.
     fn from_value(value: Option<Value<'_>>) -> Option<u32> {
         let n = value?.int()?;
         n.try_into().ok().or_else(|| i32::try_from(n).ok().map(|n| n as u32))
@@ -194,7 +193,7 @@ impl Field for Box<str> {
     }
 }
 
-/// A name, or the address that stands for it where a format has only that.
+/// A name, or the address in place of it if the format has only that.
 fn name(value: &Value<'_>) -> Option<String> {
     match value {
         Value::Uint(address) => Some(format!("{address:#x}")),
@@ -212,7 +211,7 @@ impl Field for Label {
     }
 }
 
-/// Fields that are words of a closed set.
+/// Fields that contain a word of a closed set.
 macro_rules! word_fields {
     ($($type:ty)+) => {$(
         impl Field for $type {
@@ -229,8 +228,8 @@ macro_rules! word_fields {
 
 word_fields! { How IdleType Resched }
 
-/// Fields that are lists, which are not written when they are empty. A format without lists
-/// has them as one text, which [`Value`] displays.
+/// Fields that are lists; an empty list is not written. A format without lists writes them as one text, as [`Value`]
+/// displays it.
 macro_rules! list_fields {
     ($($variant:ident: $type:ty, $parse:expr;)+) => {$(
         impl Field for $type {
@@ -275,7 +274,7 @@ fn cpus(list: &str) -> Option<CpuMask> {
 }
 
 impl fmt::Display for Value<'_> {
-    /// A word without spaces: lists are parted by commas, names and numbers by colons.
+    /// A word without spaces: commas separate list items, and colons separate names from numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fn list<T>(
             f: &mut fmt::Formatter<'_>,
@@ -306,15 +305,15 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// A name in which nothing parts fields or the items of a list.
+/// A name without characters that separate fields or list items.
 fn word(name: &str) -> String {
     let parts = |c: char| c.is_whitespace() || c.is_control() || ",:=".contains(c);
     name.chars().map(|c| if parts(c) { '_' } else { c }).collect()
 }
 
 impl Kind {
-    /// Gives each field with its name, in the order of the tracepoint. Fields that a kernel
-    /// does not have, and empty lists, are left out.
+    /// Passes each field with its name to `field`, in the order of the tracepoint. Leaves out empty lists and fields
+    /// that a kernel does not have.
     pub fn fields(&self, mut field: impl FnMut(&'static str, Value<'_>)) {
         match self {
             Kind::Mark { label, value } => {
@@ -333,8 +332,8 @@ impl Kind {
         crate::args::is_known(name)
     }
 
-    /// The event of that name whose fields the function gives. None when one is missing or
-    /// of another type; a name that is not known gives an unknown event of the field `text`.
+    /// The event with that name, whose fields the function provides. `None` if a field is missing or has another type.
+    /// An unknown name gives an unknown event made from the field `text`.
     pub fn from_fields<'a>(name: &str, mut field: impl FnMut(&str) -> Option<Value<'a>>) -> Option<Kind> {
         if let Some(kind) = crate::args::build(name, &mut field) {
             return kind;

@@ -1,11 +1,10 @@
-//! The column of flags in a trace line: in which context its event happened.
+//! The flags column of a trace line: the context of the event.
 //!
 //! ```text
 //!   d..2.    irqs off, need-resched, hard or soft interrupt, preempt depth, migrate disable
 //! ```
 //!
-//! The bits are those of the common header of each binary record, so both forms
-//! of a trace share this type.
+//! The bits are those of the common header of each binary record, so text and binary traces share this type.
 //!
 //! Kernel: trace_print_lat_fmt(), kernel/trace/trace_output.c; enum
 //! trace_flag_type, include/linux/trace_events.h.
@@ -23,12 +22,12 @@ pub struct Flags {
 impl Flags {
     /// Task context, interrupts and preemption on, nothing pending.
     pub const NONE: Flags = Flags::new(0, 0, 0);
-    /// The recording does not say; every question is answered with no.
+    /// Not recorded; every question is answered with no.
     pub const UNKNOWN: Flags = Flags { bits: 1 << 15, preempt_depth: 0, migrate_disable: 0 };
 
     /// Interrupts are off.
     pub const IRQS_OFF: u8 = 1;
-    /// The lazy need-resched bit is set (6.13; before that the bit had another meaning, rarely met).
+    /// The lazy need-resched bit is set (6.13; before that the bit had another, rare meaning).
     pub const NEED_RESCHED_LAZY: u8 = 2;
     /// The need-resched bit is set.
     pub const NEED_RESCHED: u8 = 4;
@@ -43,7 +42,7 @@ impl Flags {
     /// Soft interrupts are off.
     pub const BH_OFF: u8 = 128;
 
-    /// Flags of their bits and depths; a depth over 15 is kept as 15, as in the record.
+    /// Flags from bits and depths; a depth over 15 is stored as 15, as in the record.
     pub const fn new(bits: u8, preempt_depth: u8, migrate_disable: u8) -> Flags {
         const fn nibble(depth: u8) -> u8 {
             if depth > 15 { 15 } else { depth }
@@ -65,7 +64,7 @@ impl Flags {
         (self.bits as u8, self.migrate_disable << 4 | self.preempt_depth)
     }
 
-    /// Whether the recording has them.
+    /// Whether flags were recorded.
     pub const fn is_known(self) -> bool {
         self.bits < 1 << 15
     }
@@ -85,14 +84,14 @@ impl Flags {
         self.migrate_disable
     }
 
-    /// Whether an interrupt of any kind runs here, so that the line's task is only what it hit.
+    /// Whether an interrupt of any kind runs here, so that the line's task was only interrupted by it.
     pub const fn in_interrupt(self) -> bool {
         self.has(Flags::HARDIRQ | Flags::SOFTIRQ | Flags::NMI)
     }
 
-    /// Reads the column: four characters before 5.17, five since. Kernels built with the PREEMPT_RT patches print six or
-    /// seven: the lazy need-resched bit has a column of its own behind the other, and the depth of lazy preemption may
-    /// have one behind that of preemption. None if it is no such column.
+    /// Parses the column: four characters before 5.17, five since. Kernels built with the PREEMPT_RT patches print six
+    /// or seven: the lazy need-resched bit has its own column after the other, and the depth of lazy preemption may
+    /// have one after that of preemption. `None` if it is not such a column.
     pub fn parse(text: &[u8]) -> Option<Flags> {
         match *text {
             [a, b, c, d] => Flags::column([a, b, c, d, b'.']),
@@ -105,7 +104,7 @@ impl Flags {
         }
     }
 
-    /// Flags of a column with a letter of its own for the lazy need-resched bit.
+    /// Flags of a column with a separate letter for the lazy need-resched bit.
     fn with_lazy(letters: [u8; 5], lazy: u8) -> Option<Flags> {
         let bits = match lazy {
             b'.' => 0,
@@ -115,7 +114,7 @@ impl Flags {
         Flags::column(letters).map(|flags| Flags { bits: flags.bits | bits, ..flags })
     }
 
-    /// Reads a column of five characters.
+    /// Parses a column of five characters.
     #[inline]
     pub fn column(letters: [u8; 5]) -> Option<Flags> {
         let [irqs, resched, interrupt, depth, migrate] = letters.map(usize::from);
@@ -162,10 +161,10 @@ impl Flags {
     }
 }
 
-/// What stands in a table for a character that its column cannot hold.
+/// Table entry for a character that its column cannot contain.
 const NO_LETTER: u16 = 1 << 15;
 
-/// What each character of a column stands for: the value at its place in the list.
+/// The meaning of each character of a column: the value at its position in the list.
 const fn letters<const N: usize>(values: [(u8, u8); N]) -> [u16; 256] {
     let mut table = [NO_LETTER; 256];
     let mut i = 0;

@@ -1,8 +1,7 @@
-//! What a trace says of the state behind it: how long each run queue is.
+//! What a trace shows about run queues: how long each is.
 //!
-//! The counts are those of tasks that are runnable or running, without the idle
-//! task. A recording that begins in the middle does not tell of a task before
-//! its first event, so counts are too low until every waiting task has run.
+//! The counts include tasks that are runnable or running, without the idle task. A recording that begins in the middle
+//! does not show a task before its first event, so counts are too low until every waiting task has run.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +40,7 @@ impl QueueLengths {
         self.nr_running.get(cpu.index()).copied().unwrap_or(0)
     }
 
-    /// Puts a task on a queue, or on none.
+    /// Puts a task on a queue, or takes it off.
     fn put(&mut self, pid: Pid, cpu: Option<CpuId>, changed: &mut impl FnMut(CpuId, u32)) {
         if pid == Pid::IDLE {
             return;

@@ -1,11 +1,12 @@
-//! CPUs that leave and come back.
+//! CPUs that go offline and come back.
 //!
-//! No tracepoint of the scheduler tells, but the thread that takes a CPU out and brings it back (`cpuhp/3`) does, and
-//! its stopper. Leaving, the thread first forbids tasks to come and waits for RCU; when all is done it is parked, and the
-//! stopper runs and never returns. Coming, the CPU acts again, and its thread wakes who asked for it when tasks may come.
+//! No scheduler tracepoint reports this, but the thread that takes a CPU offline and online (`cpuhp/3`) and the CPU's
+//! stopper show it. To take the CPU offline, the thread first closes it to tasks and waits for RCU; at the end it is
+//! parked, and the stopper runs and never returns. On the way back the CPU acts again, and its thread wakes the task
+//! that asked for the change when other tasks may run there.
 //!
-//! Where these threads are not seen, the tracepoints cpuhp:cpuhp_enter and cpuhp_exit tell, as in simulated traces: the callbacks
-//! of the scheduler have the names of its functions.
+//! Where these threads are not seen, as in simulated traces, the tracepoints cpuhp:cpuhp_enter and cpuhp_exit show it:
+//! the scheduler's callbacks have the names of its functions.
 //!
 //! Kernel: sched_cpu_deactivate(), takedown_cpu(), take_cpu_down(), sched_cpu_activate(), v4.13, v5.5, v6.1, v6.12, v7.2.
 
@@ -17,24 +18,24 @@ use crate::event::{Event, Kind};
 use crate::kthread::bound_kthread;
 use crate::state::TaskState;
 
-/// How far a CPU has left, or come back.
+/// How far a CPU is on its way offline or online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hotplug {
-    /// No more tasks may come but kernel threads that are bound to it.
+    /// No more tasks may come, except kernel threads bound to it.
     Deactivating,
     /// RCU has seen that; domains may leave it out.
     Deactivated,
-    /// Its thread has done its part.
+    /// Its thread has finished its part.
     Parked,
-    /// It is gone.
+    /// It is offline.
     Dead,
-    /// It is there again, for kernel threads that are bound to it.
+    /// It is back, for kernel threads bound to it.
     Starting,
-    /// Its thread is woken, to let tasks come.
+    /// Its thread is woken to open it to tasks.
     Called,
     /// Tasks may come.
     Active,
-    /// Who asked for it goes on, after it is gone or there: work that was put off until then runs.
+    /// The task that asked goes on after the CPU is offline or online, and deferred work runs.
     Done,
 }
 
@@ -44,11 +45,11 @@ enum State {
     Up,
     Leaving,
     Unplugged,
-    /// Its thread is parked, the CPU itself still there.
+    /// Its thread is parked; the CPU itself is still running.
     Parked,
-    /// Its stopper runs, and nothing was heard since.
+    /// Its stopper runs, and no event has followed.
     Off,
-    /// It is there again, its thread still parked.
+    /// It is back; its thread is still parked.
     Started,
     Coming,
 }
@@ -56,26 +57,26 @@ enum State {
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     state: State,
-    /// Who woke its thread last.
+    /// The task that last woke its thread.
     asked_by: Pid,
-    /// Its thread was seen to be woken.
+    /// A wake-up of its thread was seen.
     has_thread: bool,
     /// The step of a callback that has not ended, and its number.
     callback: Option<(i32, Hotplug)>,
-    /// Who asked has not gone on yet.
+    /// The task that asked has not gone on yet.
     not_done: bool,
 }
 
-/// Reads from a trace which CPUs leave and come back.
+/// Reads from a trace which CPUs go offline and come back.
 #[derive(Clone, Debug, Default)]
 pub struct Hotplugs {
     cpus: Vec<Cpu>,
-    /// How many CPUs are not just up.
+    /// Number of CPUs that are not simply online.
     under_way: usize,
 }
 
 impl Hotplugs {
-    /// Of a machine on which these CPUs are offline when the recording begins.
+    /// Starts with these CPUs offline.
     pub fn new(offline: impl IntoIterator<Item = CpuId>) -> Hotplugs {
         let mut hotplugs = Hotplugs::default();
         for cpu in offline {
@@ -85,7 +86,7 @@ impl Hotplugs {
         hotplugs
     }
 
-    /// The CPU that went a step with this event, and which.
+    /// The CPU that took a step with this event, and the step.
     #[inline]
     pub fn event(&mut self, event: &Event) -> Option<(CpuId, Hotplug)> {
         let thread_of = match event.kind {
@@ -104,7 +105,7 @@ impl Hotplugs {
         self.step_of(event).inspect(|_| self.count())
     }
 
-    /// Which step a callback of a CPU whose thread is not seen goes.
+    /// The step that a callback shows for a CPU whose thread is not seen.
     fn told(&mut self, event: &Event) -> Option<(CpuId, Hotplug)> {
         let (cpu, step) = match event.kind {
             Kind::CpuhpEnter { cpu, idx, ref fun, .. } => {
@@ -153,7 +154,7 @@ impl Hotplugs {
         if let Some(cpu) = got_another(event)
             && !matches!(self.cpu(cpu).state, State::Up | State::Off)
         {
-            // It stayed after all, or it came before it was looked at.
+            // The CPU stayed online after all, or came online before it was tracked.
             self.cpu(cpu).state = State::Up;
             return Some((cpu, Hotplug::Active));
         }
@@ -163,7 +164,7 @@ impl Hotplugs {
         Some((event.cpu, step))
     }
 
-    /// Which step the CPU of an event went.
+    /// The step that the event's CPU took.
     fn step_on(&mut self, event: &Event) -> Option<Hotplug> {
         let cpu = self.cpu(event.cpu);
         let by_thread = cpu_of_thread(&event.comm) == Some(event.cpu);
@@ -184,7 +185,7 @@ impl Hotplugs {
             {
                 (State::Off, (cpu.state == State::Parked).then_some(Hotplug::Dead))
             }
-            // Where the stopper itself goes on, it had something else to do.
+            // If the stopper itself goes on, it had another job.
             (State::Off, _) if event.shown() != Pid::IDLE => (State::Parked, Some(Hotplug::Starting)),
             (State::Off, _) => (State::Started, Some(Hotplug::Starting)),
             (State::Parked | State::Started, Kind::SchedSwitch { next_comm, .. })
@@ -209,17 +210,17 @@ impl Hotplugs {
     }
 }
 
-/// The CPU that a thread takes out and brings back.
+/// The CPU that a hotplug thread serves.
 fn cpu_of_thread(comm: &Comm) -> Option<CpuId> {
     cpu_of(comm, b"cpuhp/")
 }
 
-/// The CPU of a kernel thread whose name begins so.
+/// The CPU of a kernel thread whose name begins with `name`.
 fn cpu_of(comm: &Comm, name: &[u8]) -> Option<CpuId> {
     if comm.as_bytes().starts_with(name) { bound_kthread(comm) } else { None }
 }
 
-/// The CPU to which a task was sent that is no kernel thread of its own.
+/// The CPU to which a task other than its own kernel threads was sent.
 fn got_another(event: &Event) -> Option<CpuId> {
     let (comm, cpu) = match event.kind {
         Kind::SchedWakeupNew { comm, target_cpu, .. } => (comm, target_cpu),
@@ -277,7 +278,7 @@ mod tests {
         }
     }
 
-    /// The steps that lines tell, each with the number of its line.
+    /// The steps that lines show, each with the number of its line.
     fn told(lines: &[String]) -> String {
         let mut hotplugs = Hotplugs::default();
         let steps = lines.iter().enumerate().filter_map(|(line, text)| {
@@ -350,7 +351,7 @@ mod tests {
         let told_by_callbacks =
             "0 3 Deactivating, 2 3 Deactivated, 3 3 Dead, 5 3 Done, 6 3 Starting, 11 3 Active, 12 3 Done";
         assert_eq!(told(&lines), told_by_callbacks);
-        // The thread tells more.
+        // The thread shows more than the callbacks.
         lines.insert(0, wakes(0, "init", "cpuhp/3"));
         assert_eq!(told(&lines), "");
     }
@@ -385,7 +386,7 @@ mod tests {
         let mut hotplugs = Hotplugs::new([CpuId(3)]);
         let event = read(&wakes(3, "swapper/3", "migration/3"));
         assert_eq!(hotplugs.event(&event), Some((CpuId(3), Hotplug::Starting)));
-        // Who is sent there tells that it is in use, whatever was not seen.
+        // A task that is sent there shows that the CPU is online, whatever was not seen.
         assert_eq!(hotplugs.event(&read(&moves("a", 3))), Some((CpuId(3), Hotplug::Active)));
     }
 }

@@ -1,12 +1,14 @@
-//! Ends of idling that are not in a trace.
+//! Ends of idle periods that are missing from a trace.
 //!
-//! A machine may record nothing of what its idle tasks do outside interrupts (seen in a guest of v6.18, on all CPUs but the
-//! first): who ran last there went to sleep, was woken, and acts again, but no switch let it run, and where the idle task itself
-//! looks who was woken, no wake-up ended either. Both must have been, between the last event of the CPU or of the
-//! task and the first that shows it run, and soon after the former, as nothing else is to be done there. From the first that
-//! is missing on, events wait for a moment, so that what follows can put it in its place.
+//! A machine may record nothing that its idle tasks do outside interrupts (seen in a guest of v6.18, on all CPUs but
+//! the first). A task on such a CPU goes to sleep, is woken and acts again, but no switch to it is recorded. Where the
+//! idle task itself completes wake-ups, the end of the wake-up is missing too. Both must have happened between the last
+//! event of the CPU or the task and the first that shows the task running, and soon after the former, because the CPU
+//! had nothing else to do. From the first missing one on, events wait for a moment, so that later events can put it in
+//! its place.
 //!
-//! Who is not known to be awake is not let run: where one task alone was recorded, each of its sleeps looks like this.
+//! A task that is not known to be awake is not switched in: in a recording of a single task, each of its sleeps looks
+//! like this.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,14 +21,14 @@ use crate::flags::Flags;
 use crate::state::TaskState;
 use crate::unseen::UnseenSwitches;
 
-/// How long an event waits: a tick at 100 Hz, by which a task that runs is shown.
+/// How long an event waits: a tick at 100 Hz, within which a running task shows.
 const WAITS: Duration = Duration::millis(10);
 
-/// Puts ends of idling back that are not in a trace.
+/// Restores ends of idle periods that are missing from a trace.
 #[derive(Debug, Default)]
 pub struct IdleExits {
     unseen: UnseenSwitches,
-    /// What is known of tasks since the first that was missing.
+    /// What is known about tasks since the first missing switch.
     tasks: Option<BTreeMap<Pid, Known>>,
     waiting: VecDeque<Event>,
     newest: Time,
@@ -34,7 +36,7 @@ pub struct IdleExits {
     wakeups: u64,
 }
 
-/// A task as events tell of it.
+/// A task according to its events.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     comm: Comm,
@@ -45,13 +47,14 @@ struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Asleep,
-    /// Its wake-up began and did not end.
+    /// Its wake-up began and has not ended.
     Waking,
     On(CpuId),
 }
 
 impl IdleExits {
-    /// Takes the next event of the trace, and passes on what nothing more is put before: this one, if nothing was missing yet.
+    /// Takes the next event of the trace and passes on the events before which nothing will be inserted; the event
+    /// itself if nothing was missing yet.
     pub fn pass(&mut self, event: Event, mut on: impl FnMut(Event)) {
         match self.push(event) {
             Some(event) => on(event),
@@ -59,12 +62,12 @@ impl IdleExits {
         }
     }
 
-    /// Passes on all that waits, at the end of the trace.
+    /// Passes on all waiting events, at the end of the trace.
     pub fn end(&mut self, on: impl FnMut(Event)) {
         std::iter::from_fn(|| self.pop(true)).for_each(on);
     }
 
-    /// Takes the next event, and gives it back if nothing was missing yet.
+    /// Takes the next event, and returns it if nothing was missing yet.
     fn push(&mut self, event: Event) -> Option<Event> {
         let idled = self.unseen.runs(event.cpu) == Some(Pid::IDLE);
         let missing = self.unseen.event(&event).is_some() && idled;
@@ -80,36 +83,36 @@ impl IdleExits {
         None
     }
 
-    /// The next event before which nothing more is put; at the `end` of the trace all are. Where the clock goes back, as where
-    /// another recording follows, none waits until it is as late again.
+    /// The next event before which nothing will be inserted; at the `end` of the trace, any event. If the clock goes
+    /// back, as at the start of another recording, no event waits until the old time is reached again.
     fn pop(&mut self, end: bool) -> Option<Event> {
         let ready = end || self.newest.0.abs_diff(self.waiting.front()?.time.0) > WAITS.0;
         if ready { self.waiting.pop_front() } else { None }
     }
 
-    /// Events were lost: of no task it is known whether it sleeps.
+    /// Events were lost: no task is known to sleep or to be awake.
     pub fn lost(&mut self) {
         if let Some(tasks) = &mut self.tasks {
             tasks.clear();
         }
     }
 
-    /// How many switches are missing, at least, that were not put back.
+    /// Minimum number of switches that are missing and were not restored.
     pub fn unseen_switches(&self) -> u64 {
         self.unseen.count() - self.switches
     }
 
-    /// How many switches were put back.
+    /// Number of switches that were restored.
     pub fn switches(&self) -> u64 {
         self.switches
     }
 
-    /// How many ends of wake-ups were put back.
+    /// Number of ends of wake-ups that were restored.
     pub fn wakeups(&self) -> u64 {
         self.wakeups
     }
 
-    /// Lets a task run on an idle CPU, if it can have been woken there.
+    /// Switches a task in on an idle CPU, if it can have been woken there.
     fn restore(&mut self, cpu: CpuId, pid: Pid, now: Time) {
         let Some(known) = self.tasks.as_mut().and_then(|tasks| tasks.get_mut(&pid)) else { return };
         let Known { comm, prio, state } = *known;
@@ -181,7 +184,7 @@ impl IdleExits {
     }
 }
 
-/// Of which task an event tells that it can run, or where it left its CPU.
+/// The task that an event shows to be runnable, or to leave its CPU.
 fn told(event: &Event) -> Option<Pid> {
     match event.kind {
         Kind::SchedWaking { pid, .. }
@@ -200,7 +203,7 @@ mod tests {
     use crate::sink::Sink;
     use crate::write::{Ftrace, Precision};
 
-    /// What CPU 1 and who wakes its tasks leave, where its idle task leaves nothing.
+    /// The events of CPU 1 and of the task that wakes its tasks, when its idle task records nothing.
     fn put_back(lines: &[&str]) -> (String, [u64; 3]) {
         let text = lines.join("\n") + "\n";
         let mut exits = IdleExits::default();
@@ -219,7 +222,7 @@ mod tests {
     }
 
     const IDLES: &str = "i-0 [001] d..2. 1.000: sched_switch: prev_comm=x prev_pid=9 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120";
-    /// The first that is missing tells of the others.
+    /// The first missing switch reveals that others may be missing.
     const FIRST: &str = "b-2 [001] d..3. 1.001: sched_waking: comm=a pid=1 prio=120 target_cpu=000";
     const SLEEPS: &str = "b-2 [001] d..2. 1.002: sched_switch: prev_comm=b prev_pid=2 prev_prio=110 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120";
     const WAKING: &str = "a-1 [000] d..3. 1.003: sched_waking: comm=b pid=2 prio=110 target_cpu=001";
@@ -229,7 +232,7 @@ mod tests {
     const SWITCH: &str = "sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=2 next_prio=110";
     const WOKEN: &str = "sched_wakeup: comm=b pid=2 prio=110 target_cpu=001";
 
-    /// What is put back: after which line, and what.
+    /// What is restored, and after which line.
     fn check(lines: &[&str], expected: &[(&str, &str)], missing: [u64; 3]) {
         let (text, counts) = put_back(lines);
         let (mut last, mut before) = (String::new(), String::new());

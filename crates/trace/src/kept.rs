@@ -1,8 +1,7 @@
-//! A filter that leaves of a trace what happens to some of its tasks.
+//! A filter that keeps only the events of some tasks of a trace.
 //!
-//! They are known by name. All others count as idle: a switch from a kworker to a task that is
-//! kept becomes one from the idle task, so that folds over the rest see a machine that runs
-//! those tasks alone.
+//! The tasks are selected by name. All others count as idle: a switch from a kworker to a selected task becomes one
+//! from the idle task, so that reports see a machine that runs only the selected tasks.
 
 use schedlab_units::Pid;
 
@@ -17,7 +16,7 @@ pub struct Kept<F, S> {
 }
 
 impl<F: Fn(Comm) -> bool, S: Sink> Kept<F, S> {
-    /// Passes on what concerns tasks whose name is kept.
+    /// Passes on the events of tasks whose name is selected.
     pub fn new(keeps: F, inner: S) -> Kept<F, S> {
         Kept { keeps, inner }
     }

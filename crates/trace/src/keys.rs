@@ -1,21 +1,21 @@
 //! The numbers of an event whose keys are the same each time.
 //!
-//! A probe prints the same keys in the same order whenever it is hit, a hundred of them. So what a key
-//! means is asked once; from then on it is only seen that it stands where it stood in the event before.
+//! A probe prints the same keys in the same order whenever it is hit, a hundred of them. So the meaning of a key is
+//! looked up once; after that it is only checked that the key is where it was in the previous event.
 
 use crate::read::eight;
 use crate::unknown::Unknown;
 
-/// The keys of a probe in their order, and what each means to whoever asks.
+/// The keys of a probe in their order, and the meaning of each for the caller.
 #[derive(Clone, Debug)]
 pub struct Keys<T>(Vec<Key<T>>);
 
-/// One key, with all that stands between it and the value before.
+/// One key, with everything between it and the previous value.
 #[derive(Clone, Debug)]
 struct Key<T> {
-    /// Its first eight bytes; the last of all is the equal sign.
+    /// Its first eight bytes; the last byte of all is the equals sign.
     start: u64,
-    /// Which of these there are.
+    /// Which of these bytes exist.
     mask: u64,
     /// What follows them.
     rest: Box<[u8]>,
@@ -30,8 +30,8 @@ impl<T> Default for Keys<T> {
 }
 
 impl<T: Copy> Keys<T> {
-    /// Gives the numbers of the fields that mean something, in their order. Values that are no numbers
-    /// are passed over.
+    /// Passes the numbers of the fields that have a meaning to `give`, in their order. Skips values that are not
+    /// numbers.
     #[inline(always)]
     pub fn each(
         &mut self,
@@ -59,7 +59,7 @@ impl<T: Copy> Keys<T> {
                 continue;
             };
             let number = match *pairs.0 {
-                // As many numbers are.
+                // Most numbers look like this.
                 [digit @ b'0'..=b'9', b' ', ..] => {
                     pairs.0 = &pairs.0[1..];
                     Some(i64::from(digit - b'0'))
@@ -92,7 +92,7 @@ impl<T> Key<T> {
         }
     }
 
-    /// Whether a text begins so, if it is not too short to tell at a glance.
+    /// Whether a text begins with the key, if it is long enough to compare at once.
     #[inline(always)]
     fn begins(&self, text: &[u8]) -> bool {
         text.split_first_chunk().is_some_and(|(&start, rest)| {
@@ -107,12 +107,12 @@ mod tests {
     use super::*;
     use crate::pairs::int;
 
-    /// The numbers that are found among the fields, again and again with the keys of the events before.
+    /// The numbers found in the fields, with the keys of the previous event reused.
     fn check(texts: &[&str]) {
         let mut keys = Keys::default();
         for text in texts.iter().chain(texts) {
             let event = Unknown::new("x", text);
-            // A key means its second byte, and those without one nothing.
+            // A key stands for its second byte; a key without one has no meaning.
             let meaning = |key: &[u8]| key.get(1).copied();
             let mut found = Vec::new();
             keys.each(&event, meaning, |byte, number| found.push((byte, number)));

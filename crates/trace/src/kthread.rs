@@ -1,13 +1,13 @@
-//! What names tell of threads of the kernel.
+//! What the names of kernel threads show.
 
 use schedlab_topology::CpuId;
 
 use crate::comm::Comm;
 
-/// Threads that the kernel has for each CPU, named after it, but for its workers.
-///
-/// Others have such names too and are bound to nothing: `rcuop/4` and `rcub/0` of the kernel, and whatever a program calls
-/// its threads, or is left of a longer name: `dmcrypt_write/2`. `ktimersoftd` is of PREEMPT_RT, `erofs_worker` of a file system.
+/// Per-CPU threads of the kernel, named after their CPU, except for workers.
+/// Other threads have such names too and are not bound: `rcuop/4` and `rcub/0` of the kernel, whatever a program calls
+/// its threads, and what is left of a longer name: `dmcrypt_write/2`. `ktimersoftd` is from PREEMPT_RT, `erofs_worker`
+/// from a file system.
 ///
 /// Kernel: smp_hotplug_thread, include/linux/smpboot.h, v4.13, v6.12, v7.2.
 const PER_CPU: [&[u8]; 11] = [
@@ -40,13 +40,13 @@ pub fn bound_kthread(comm: &Comm) -> Option<CpuId> {
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok().map(CpuId)
 }
 
-/// Whether a name is that of a worker of the kernel, bound to a CPU or not.
+/// Whether a name is that of a kernel worker, bound to a CPU or not.
 pub fn is_kworker(comm: &Comm) -> bool {
     comm.as_bytes().starts_with(b"kworker/")
 }
 
-/// Whether a name is shown to be none of a kernel thread by where its task runs: it is that of another CPU. Workers do run
-/// elsewhere, while their CPU is offline and before they are bound.
+/// Whether a task cannot be the kernel thread that its name says, because it runs on another CPU than that in the name.
+/// Workers do run elsewhere, while their CPU is offline and before they are bound.
 pub fn is_disproved(comm: &Comm, runs_on: CpuId) -> bool {
     !is_kworker(comm) && bound_kthread(comm).is_some_and(|cpu| cpu != runs_on)
 }

@@ -1,16 +1,16 @@
-//! The state of who leaves a CPU, where it was read too late.
+//! The state in which a task leaves a CPU, where the kernel read it too late.
 //!
-//! Up to v5.17 the kernel reads the state for `sched_switch` when it writes the event, after the task has left its queue. A
-//! waker that is as quick has made it TASK_WAKING by then, which prints as runnable: a sleeper seems to wait for its CPU.
-//! Events wait here for a moment until what follows tells, and go on as they should have been.
+//! Up to v5.17 the kernel reads the state for `sched_switch` when it writes the event, after the task has left its
+//! queue. A quick waker has already set it to TASK_WAKING, which prints as runnable: a sleeper seems to wait for its
+//! CPU. Events wait here until later ones show the true state, and are passed on corrected.
 //!
-//! Who leaves as runnable for an idle CPU need not be such a sleeper: the quota of its group may be used up, its own budget of
-//! real time may be, or core scheduling may keep it off. The sleeper is woken before it runs again, and the other is
-//! not; so there events wait for the longer time after which quotas come back.
+//! A task that leaves its CPU runnable for the idle task need not be such a sleeper: the quota of its group or its own
+//! real-time budget may be used up, or core scheduling may keep it off. The sleeper is woken before it runs again, and
+//! the other task is not. So in this case events wait for the longer time after which quotas are refilled.
 //!
-//! Not decided, and left as the event says, is whose wake-up is not in the trace, as it was lost or none are recorded. Where
-//! only beginnings of wake-ups are recorded, as by `perf sched record`, one that began just before the CPU idles is taken to be
-//! that of a sleeper, though it may have come while the task still ran.
+//! A task whose wake-up is not in the trace, because it was lost or wake-ups are not recorded, is left as the event
+//! shows it. Where only the starts of wake-ups are recorded, as by `perf sched record`, a wake-up that began just
+//! before the CPU went idle is assumed to be that of a sleeper, although it may have come while the task still ran.
 //!
 //! Kernel: __trace_sched_switch_state(), include/trace/events/sched.h, v5.10; v5.18 passes the state along.
 
@@ -21,25 +21,25 @@ use schedlab_units::{Duration, Pid, Time};
 use crate::event::{Event, Kind};
 use crate::state::TaskState;
 
-/// How long an event waits. The clocks of CPUs and their events are not so far apart.
+/// How long an event waits. The clocks of CPUs and their events differ by less.
 const WAITS: Duration = Duration::millis(1);
 
-/// How long one waits that leaves a CPU idle: the usual period of quotas.
+/// How long an event waits if the task leaves its CPU idle: the usual period of quotas.
 const WAITS_IDLE: Duration = Duration::millis(100);
 
-/// No more events than this wait for one that leaves a CPU idle.
+/// At most this many events wait for a task that leaves a CPU idle.
 const WAITING_MAX: usize = 1 << 16;
 
-/// Events of a kernel that reads states late.
+/// The events of a kernel that reads states late.
 #[derive(Debug, Default)]
 pub struct LateStates {
     waiting: VecDeque<Event>,
     newest: Time,
-    /// Whose wake-up has begun and not ended, and when it did.
+    /// Tasks whose wake-up has begun and not ended, and when it began.
     woken: Vec<(Pid, Time)>,
-    /// Who left a CPU idle as runnable, and neither was woken nor ran since.
+    /// Tasks that left a CPU idle while runnable, and were neither woken nor ran since.
     held: Vec<Pid>,
-    /// The trace has the ends of wake-ups.
+    /// The trace contains the ends of wake-ups.
     told: bool,
 }
 
@@ -62,7 +62,7 @@ impl LateStates {
                 self.held.retain(|held| held != next_pid);
                 let idles = *next_pid == Pid::IDLE;
                 if *prev_state == TaskState::RUNNING && *prev_pid != Pid::IDLE {
-                    // Nobody begins to wake who does not mean to sleep.
+                    // A wake-up begins only for a task that means to sleep.
                     let began = self.woken.iter().find(|(woken, _)| woken == prev_pid);
                     if began.is_some_and(|(_, at)| self.told || idles && event.time.since(*at) <= WAITS) {
                         *prev_state = TaskState::INTERRUPTIBLE;
@@ -77,8 +77,8 @@ impl LateStates {
         self.waiting.push_back(event);
     }
 
-    /// The next event that nothing more is told of; at the `end` of the trace all are. Where the clock goes back, as where
-    /// another recording follows, none waits until it is as late again.
+    /// The next event that later ones cannot correct any more; at the `end` of the trace, any event. If the clock goes
+    /// back, as at the start of another recording, no event waits until the old time is reached again.
     pub fn pop(&mut self, end: bool) -> Option<Event> {
         let front = self.waiting.front()?;
         let waits = if self.is_held(front) { WAITS_IDLE } else { WAITS };
@@ -87,7 +87,7 @@ impl LateStates {
         if ready { self.waiting.pop_front() } else { None }
     }
 
-    /// Whether it is still open if who leaves by this event sleeps.
+    /// Whether it is still open that the task which leaves in this event sleeps.
     fn is_held(&self, event: &Event) -> bool {
         match &event.kind {
             Kind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
@@ -97,7 +97,7 @@ impl LateStates {
         }
     }
 
-    /// A task that is woken has been asleep since it left its CPU, if that still waits here.
+    /// A task that is woken has been asleep since it left its CPU, if that event still waits here.
     fn meant_to_sleep(&mut self, task: Pid) {
         self.held.retain(|held| *held != task);
         let mut switches = self.waiting.iter_mut().rev().filter_map(|event| match &mut event.kind {
@@ -121,7 +121,8 @@ mod tests {
     use super::*;
     use crate::read::{Record, ftrace};
 
-    /// An event: `TIME waking|wakeup TASK`, or `TIME PREV > NEXT` for a switch from one that seems runnable; times in us.
+    /// An event: `TIME waking
+    /// wakeup TASK`, or `TIME PREV > NEXT` for a switch from a task that seems runnable; times in us.
     fn event(text: &str) -> Event {
         let pid = |comm: &str| if comm == "idle" { 0 } else { comm.len() };
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Passes events on and tells, as `R` and `S`, how those who are no idle task left.
+    /// Passes events on and prints, as `R` and `S`, how each task but idle tasks left.
     fn left(events: impl Iterator<Item = Event>) -> String {
         let mut late = LateStates::default();
         let mut states = String::new();

@@ -1,9 +1,8 @@
 //! The event vocabulary, and its formats in and out.
 //!
-//! A trace is the only thing a run leaves, and the only thing a report reads.
-//! Its events carry the names and fields of the kernel's tracepoints, so a
-//! recorded trace and a simulated one are equals. Everything here streams:
-//! a [`Sink`] takes events one by one, readers feed one, writers are one.
+//! A trace is the only thing a run leaves, and the only thing a report reads. Its events have the names and fields of
+//! the kernel's tracepoints, so a recorded and a simulated trace are equals. Everything here streams: a [`Sink`] takes
+//! events one by one, readers feed one, writers are one.
 
 mod args;
 mod binary;

@@ -2,7 +2,7 @@
 
 use crate::read::{blank, digits_in, eight, position};
 
-/// A text that is gone through pair by pair: what is left of it.
+/// A text that is read pair by pair: the part that is left.
 pub(crate) struct Pairs<'a>(pub &'a [u8]);
 
 impl<'a> Pairs<'a> {

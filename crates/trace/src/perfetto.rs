@@ -25,7 +25,7 @@ pub(crate) mod bundle {
     pub const COMPACT_SCHED: u32 = 4;
 }
 
-/// Fields of FtraceEvent, and of its two payloads that hold something else than fields.
+/// Fields of FtraceEvent, and of its two payloads that do not contain tracepoint fields.
 pub(crate) mod event {
     pub const TIMESTAMP: u32 = 1;
     pub const PID: u32 = 2;
@@ -50,7 +50,7 @@ macro_rules! payloads {
     };
 }
 
-/// Payloads that hold all that the vocabulary knows of the event, but for `group_dead` of a task that ends.
+/// Payloads that contain everything the vocabulary has of the event, except `group_dead` of an exiting task.
 pub(crate) const PAYLOADS: &[Payload] = payloads! {
     "sched_switch" 4: prev_comm 1 prev_pid 2 prev_prio 3 prev_state 4 next_comm 5 next_pid 6 next_prio 7;
     "sched_wakeup" 17: comm 1 pid 2 prio 3 target_cpu 5;
@@ -77,8 +77,8 @@ pub(crate) const PAYLOADS: &[Payload] = payloads! {
     "cpuhp_exit" 343: cpu 1 idx 2 ret 3 state 4;
 };
 
-/// Payloads that hold addresses or a part where the vocabulary has names. They are read; to
-/// write such an event the generic payload is taken, which keeps everything.
+/// Payloads that contain addresses where the vocabulary has names, or only part of the fields. They are read; such an
+/// event is written as the generic payload, which keeps everything.
 pub(crate) const LOSSY_PAYLOADS: &[Payload] = payloads! {
     "ipi_raise" 23: target_mask 1 reason 2;
     "workqueue_activate_work" 56: work 1 function 2;

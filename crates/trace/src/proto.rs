@@ -1,8 +1,7 @@
-//! Protobuf's wire format, as much of it as a trace needs.
+//! Protobuf's wire format, as far as a trace needs it.
 //!
-//! A message is a run of fields, each a tag (number and wire type) and a value:
-//! a varint, eight bytes, four bytes, or a length and as many bytes. Fields that
-//! are not known are passed over, which is how the format grows.
+//! A message is a sequence of fields, each a tag (number and wire type) and a value: a varint, eight bytes, four bytes,
+//! or a length and that many bytes. Unknown fields are skipped, which is how the format grows.
 
 /// Appends fields to a message.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +15,7 @@ impl Encoder {
         &self.bytes
     }
 
-    /// Forgets the message and keeps its memory.
+    /// Clears the message and keeps its memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
@@ -38,7 +37,7 @@ impl Encoder {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Text. Readers refuse text that is not UTF-8, so bytes that are not get a mark.
+    /// Text. Readers refuse text that is not UTF-8, so invalid bytes are replaced.
     pub fn text(&mut self, field: u32, text: &[u8]) {
         self.raw(field, String::from_utf8_lossy(text).as_bytes());
     }
@@ -61,7 +60,7 @@ impl Encoder {
         let start = self.bytes.len();
         fill(self);
         let len = self.bytes.len() - start;
-        // The length stands before the content, so the content moves up to make room.
+        // The length precedes the content, so the content moves up to make room.
         self.varint(len as u64);
         self.bytes[start..].rotate_left(len);
     }
@@ -90,7 +89,7 @@ pub(crate) enum Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    /// The number; 0 when it is none.
+    /// The number; 0 if it is not a number.
     pub fn uint(self) -> u64 {
         match self {
             Wire::Varint(n) | Wire::Fixed64(n) => n,
@@ -116,7 +115,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Reads the fields of a message. Where the bytes make no sense, it ends; [`Decoder::failed`] tells.
+/// Reads the fields of a message. It ends where the bytes are not valid; [`Decoder::failed`] reports that.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder<'a> {
     bytes: &'a [u8],
@@ -182,7 +181,7 @@ impl Iterator for Numbers<'_> {
     }
 }
 
-/// Takes a varint off the front. None, and nothing sensible left, when it does not end.
+/// Takes a varint off the front. `None` if it does not end; the rest is then unusable.
 pub(crate) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (i, &byte) in bytes.iter().enumerate().take(10) {

@@ -1,8 +1,7 @@
 //! Where events go: one at a time, as they happen.
 //!
-//! A run has one sink and keeps nothing else, so its memory does not grow with
-//! its length. Reports, checkers and writers are sinks; [`Tee`] joins two and
-//! [`Filter`] lets through what was asked for by name.
+//! A run has one sink and keeps nothing else, so its memory does not grow with its length. Reports, checkers and
+//! writers are sinks; [`Tee`] joins two and [`Filter`] passes events with the requested names.
 
 use crate::decision::Decided;
 use crate::event::Event;
@@ -15,34 +14,34 @@ pub trait Sink {
     /// Takes one event. Times never go back.
     fn event(&mut self, event: &Event);
 
-    /// Takes one event that nobody else wants: who keeps it need not copy it.
+    /// Takes one event that nothing else uses, so a sink that keeps it need not copy it.
     fn take(&mut self, event: Event) {
         self.event(&event);
     }
 
-    /// Hears that the recorder lost events before the next one.
+    /// Called when the recorder lost events before the next one.
     fn lost(&mut self, _: &Lost) {}
 
-    /// Whether to make the annotations that explain decisions; they cost time.
+    /// Whether to create the annotations that explain decisions, which takes time.
     fn wants_decisions(&self) -> bool {
         false
     }
 
-    /// Hears of a decision by its rule alone, if it wants to; the events around it come in order.
+    /// Called with the rule of each decision if the sink wants reasons; in order with the events around it.
     fn decided(&mut self, _: &Decided) {}
 
-    /// Whether to tell the rules of decisions, which costs little; annotations have them too.
+    /// Whether to report the rules of decisions, which is cheap; annotations contain them too.
     fn wants_reasons(&self) -> bool {
         false
     }
 
-    /// Whether it wants events besides those that say which tasks run and wait: times charged
+    /// Whether it wants events other than those that show which tasks run and wait: charged times
     /// (`sched_stat_runtime`) and what idle CPUs do (`cpu_idle`, `sched_wake_idle_without_ipi`).
     fn wants_details(&self) -> bool {
         true
     }
 
-    /// Hears how many details were left out since it last heard, and when the last of them was.
+    /// Called with the number of details that were left out since the last call, and the time of the last one.
     fn omitted(&mut self, _number: u64, _last: Time) {}
 
     /// Whether to tell the scheduler's state as it changes; that takes much time.
@@ -56,7 +55,7 @@ pub trait Sink {
     }
 }
 
-/// Forgets everything.
+/// Discards everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullSink;
 
@@ -167,7 +166,7 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
     }
 }
 
-/// Nothing, or a sink: for what an option switches on.
+/// A sink that is optional.
 impl<S: Sink> Sink for Option<S> {
     fn event(&mut self, event: &Event) {
         if let Some(sink) = self {
@@ -224,7 +223,7 @@ impl<F: FnMut(&Event)> Sink for Each<F> {
     }
 }
 
-/// Two sinks fed alike.
+/// Two sinks that receive the same events.
 #[derive(Debug, Default)]
 pub struct Tee<A, B>(pub A, pub B);
 
@@ -270,7 +269,7 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
     }
 }
 
-/// A decision goes only to the sink that wants it, whoever else is listening.
+/// Passes a decision only to the sink that wants it, whatever the other one wants.
 fn offer(sink: &mut impl Sink, event: &Event) {
     let wanted = (!event.kind.is_decision() || sink.wants_decisions())
         && (!event.kind.is_state() || sink.wants_state());
@@ -279,7 +278,7 @@ fn offer(sink: &mut impl Sink, event: &Event) {
     }
 }
 
-/// Lets through the events of some names.
+/// Passes events with some names.
 #[derive(Debug)]
 pub struct Filter<S> {
     patterns: Vec<String>,
@@ -287,8 +286,8 @@ pub struct Filter<S> {
 }
 
 impl<S: Sink> Filter<S> {
-    /// Passes on what one of the names matches: `sched_switch`, `sched:sched_switch`, or
-    /// `sched_stat_*`. No name at all passes everything.
+    /// Passes events that match one of the names: `sched_switch`, `sched:sched_switch`, or `sched_stat_*`. An empty
+    /// list passes everything.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>, inner: S) -> Filter<S> {
         let patterns = names.into_iter().map(|name| match name.split_once(':') {
             Some((_, event)) => event.to_owned(),
@@ -307,7 +306,7 @@ impl<S: Sink> Filter<S> {
     }
 }
 
-/// Whether a name fits a pattern, which may end in `*`.
+/// Whether a name matches a pattern, which may end in `*`.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),

@@ -1,11 +1,12 @@
-//! In which state a task left its CPU, as `sched_switch` tells it.
+//! The state in which a task left its CPU, as recorded in `sched_switch`.
 //!
 //! Kernel: __trace_sched_switch_state(), include/trace/events/sched.h; TASK_REPORT,
 //! include/linux/sched.h.
 
 use std::fmt;
 
-/// The `prev_state` of a switch: no bit is runnable, several print joined by `|`.
+/// The `prev_state` of a switch: no bit means runnable, several are printed joined by `
+/// `.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskState(u16);
 
@@ -20,24 +21,24 @@ impl TaskState {
     pub const STOPPED: TaskState = TaskState(0x04);
     /// Stopped by a tracer.
     pub const TRACED: TaskState = TaskState(0x08);
-    /// Dead, and its parent does not care.
+    /// Dead, and its parent does not wait for it.
     pub const DEAD: TaskState = TaskState(0x10);
-    /// Dead, and its parent has yet to ask.
+    /// Dead, and its parent has yet to wait for it.
     pub const ZOMBIE: TaskState = TaskState(0x20);
-    /// A kthread set aside.
+    /// A kthread that is parked.
     pub const PARKED: TaskState = TaskState(0x40);
     /// Asleep until an event, not counted as load.
     pub const IDLE: TaskState = TaskState(0x80);
     /// Preempted: it did not call schedule() itself. A runnable task preempted is `R+`.
     pub const PREEMPTED: TaskState = TaskState(0x100);
 
-    /// Dead, as kernels before 4.14 tell it.
+    /// Dead, as recorded by kernels before 4.14.
     const DEAD_BEFORE_4_14: TaskState = TaskState(0x200);
-    /// Bits that kernels before 4.14 alone tell. Of these `K`, `N` and `W` stand beside another bit as a rule; `W` is a
-    /// sleeper whose wake-up has begun.
+    /// Bits that only kernels before 4.14 record. Of these `K`, `N` and `W` usually occur together with another bit;
+    /// `W` is a sleeper whose wake-up has begun.
     const BEFORE_4_14: u16 = 0x1e00;
 
-    /// Letters in the order of their bits; the last four were printed before 4.14 only.
+    /// Letters in the order of their bits; the last four were printed only before 4.14.
     const LETTERS: [(u16, u8); 12] = [
         (0x01, b'S'),
         (0x02, b'D'),
@@ -53,13 +54,13 @@ impl TaskState {
         (0x1000, b'N'),
     ];
 
-    /// The state as binary records keep it, of 4.14 and later kernels.
+    /// The state in binary records of 4.14 and later kernels.
     pub const fn from_bits(bits: u64) -> TaskState {
         TaskState((bits & 0x1ff) as u16)
     }
 
-    /// The state as binary records of 4.14 and later kernels keep it. What was printed before that only becomes what is next to
-    /// it: `x` is `X`, and who sleeps by nothing but `K`, `N` or `W` is `S`.
+    /// The bits in binary records of 4.14 and later kernels. Letters of older kernels become the nearest newer ones:
+    /// `x` becomes `X`, and a sleeper with nothing but `K`, `N` or `W` becomes `S`.
     pub const fn bits(self) -> u64 {
         let bits = self.0 & 0x1ff;
         let bits = match self.0 & Self::BEFORE_4_14 {
@@ -76,12 +77,13 @@ impl TaskState {
         TaskState(self.0 | other.0)
     }
 
-    /// Whether the task stays on its run queue: it still runs, or was preempted on its way to sleep. Any other bit took it off.
+    /// Whether the task stays on its run queue: it still runs, or was preempted on its way to sleep. Any other bit
+    /// means that it left the queue.
     pub const fn is_runnable(self) -> bool {
         self.0 == 0 || self.is_preempted()
     }
 
-    /// Whether the task sleeps where no signal wakes it.
+    /// Whether the task sleeps and no signal wakes it.
     pub const fn is_uninterruptible(self) -> bool {
         self.0 & (Self::UNINTERRUPTIBLE.0 | Self::IDLE.0) != 0
     }
@@ -106,7 +108,8 @@ impl TaskState {
         })
     }
 
-    /// Reads `S`, `R+`, `D|K`. None for a letter no kernel prints.
+    /// Parses `S`, `R+`, `D
+    /// K`. `None` for a letter that no kernel prints.
     pub fn parse(text: &[u8]) -> Option<TaskState> {
         let (letters, preempted) = match text {
             [letters @ .., b'+'] => (letters, TaskState::PREEMPTED.0),
@@ -129,7 +132,7 @@ impl TaskState {
     }
 }
 
-/// The bit of each letter, 0 where there is none.
+/// The bit of each letter, 0 if there is none.
 static OF_LETTERS: [u16; 256] = {
     let mut bits = [0; 256];
     let mut i = 0;
@@ -190,7 +193,7 @@ mod tests {
 
     #[test]
     fn letters_of_kernels_before_4_14_mean_what_they_meant() {
-        // Whether it stays on its queue, is dead, or sleeps through signals; and as later kernels tell it.
+        // Whether it stays on its queue, is dead, or sleeps uninterruptibly; and its letters in later kernels.
         for (text, is_runnable, is_dead, is_uninterruptible, later) in [
             ("x", false, true, false, "X"),
             ("W", false, false, false, "S"),

@@ -1,13 +1,13 @@
-//! What a CPU does between two tasks.
+//! Events in the middle of a switch.
 //!
-//! `sched_switch` is written before the switch itself: the queue has its next task already, the stack is still that of the last.
-//! What is traced in between is written under the name of who leaves, who seems to run once more with no switch to let it:
-//! `tlb_flush` and `x86_fpu_regs_deactivated`, where all events are recorded, and with each switch its own stack
-//! (`trace-cmd record -T`, the trigger `stacktrace`). Such an event is said to be of the task that comes, so that
-//! it is no evidence of a switch that nobody saw.
+//! `sched_switch` is written before the switch itself: the queue already has its next task, the stack is still that of
+//! the previous one. Events in between are recorded for the task that leaves, which then seems to run again without a
+//! switch: `tlb_flush` and `x86_fpu_regs_deactivated`, if all events are recorded, and the stack of each switch
+//! (`trace-cmd record -T`, the trigger `stacktrace`). Such an event is assigned to the next task, so that it is not
+//! taken for evidence of a missing switch.
 //!
-//! Interrupts are off in between and no event of the scheduler is written; where the recording does not say whether they
-//! are, the event has to follow soon.
+//! Interrupts are off in between and the scheduler writes no event; if the recording does not show whether they are
+//! off, the event has to follow soon.
 //!
 //! Kernel: trace_sched_switch() in __schedule() and context_switch() behind it, kernel/sched/core.c, v6.1, v6.12.
 
@@ -17,13 +17,13 @@ use crate::comm::Comm;
 use crate::event::{Event, Kind};
 use crate::flags::Flags;
 
-/// How soon, where nothing says whether interrupts are off.
+/// How soon, if nothing shows whether interrupts are off.
 const SOON: Duration = Duration::millis(1);
 
-/// Follows a trace and says of events within a switch that they are of the next task.
+/// Follows a trace and assigns events within a switch to the next task.
 #[derive(Clone, Debug, Default)]
 pub struct Switching {
-    /// By CPU, its switch that may go on.
+    /// By CPU, its switch that may not be complete yet.
     cpus: Vec<Option<Switch>>,
 }
 
@@ -36,7 +36,7 @@ struct Switch {
 }
 
 impl Switching {
-    /// Follows one event, and changes whose it is if it is of a switch.
+    /// Follows one event, and changes its task if it belongs to a switch.
     pub fn event(&mut self, event: &mut Event) {
         let cpu = event.cpu.index();
         match event.kind {
@@ -46,7 +46,7 @@ impl Switching {
                 }
                 self.cpus[cpu] = Some(Switch { at: event.time, prev, next, next_comm });
             }
-            // Most traces have few others between two switches.
+            // Most traces have few other events between two switches.
             _ => {
                 let Some(Some(switch)) = self.cpus.get(cpu).copied() else { return };
                 if switch.has(event) {
@@ -60,7 +60,7 @@ impl Switching {
 }
 
 impl Switch {
-    /// Whether an event of the CPU came before the switch was done.
+    /// Whether an event of the CPU came before the switch was complete.
     fn has(&self, event: &Event) -> bool {
         let within = match event.flags.is_known() {
             true => event.flags.has(Flags::IRQS_OFF) && !event.flags.in_interrupt(),
@@ -76,7 +76,7 @@ mod tests {
     use crate::read::{Record, ftrace};
     use crate::unseen::UnseenSwitches;
 
-    /// Whose the events after a switch from 1 to 2 are, and how many switches must be missing.
+    /// The tasks of events after a switch from 1 to 2, and how many switches must be missing.
     fn after_a_switch(lines: &[&str]) -> (Vec<u32>, u64) {
         let switch = "t-1 [000] d..2. 1.0: sched_switch: prev_comm=t prev_pid=1 prev_prio=120 prev_state=S ==> \
                       next_comm=u next_pid=2 next_prio=120";
@@ -98,7 +98,7 @@ mod tests {
         let fpu = "t-1 [000] d..2. 1.000002: x86_fpu_regs_deactivated: x86/fpu: 0xffff88811241d1c0 load: 1";
         let next = "u-2 [000] ..... 1.000003: sys_exit: NR 1 = 1";
         assert_eq!(after_a_switch(&[flush, fpu, next]), (vec![2, 2, 2], 0));
-        // A stack trace takes long where it is the first.
+        // A stack trace takes long the first time.
         let late = "t-1 [000] d..2. 1.002: kernel_stack: <stack trace >";
         assert_eq!(after_a_switch(&[late, next]), (vec![2, 2], 0));
         assert_eq!(after_a_switch(&[next, flush]), (vec![2, 1], 1), "the switch was done");

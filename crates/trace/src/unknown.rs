@@ -1,7 +1,6 @@
 //! An event outside the vocabulary: its text, and its fields by name.
 //!
-//! Probes that somebody placed on the kernel's own functions print what they
-//! read as `key=value` pairs, after the place they sit at:
+//! Probes on the kernel's own functions print what they read as `key=value` pairs, after their location:
 //!
 //! ```text
 //! sel: (select_task_rq_fair+0x4/0x29c0) pid=1333 prev=5 fl=0x4
@@ -17,8 +16,8 @@ use crate::pairs::{Pairs, int};
 /// A tracepoint or probe that has no kind of its own.
 #[derive(Clone)]
 pub struct Unknown {
-    /// Where name and text stand, once for all copies: recordings with probes have millions of these, so a
-    /// reader of text gives what it has at hand.
+    /// Name and text, shared by all copies: recordings with probes contain millions of these, so a reader of text
+    /// shares its own buffer.
     within: Arc<[u8]>,
     /// Invariant: UTF-8, as is the text.
     name: Part,
@@ -44,7 +43,7 @@ impl Part {
     }
 }
 
-/// Whether a text is ASCII. The library looks at up to 63 bytes at its end one by one.
+/// Whether a text is ASCII. The library checks up to 63 bytes at its end one by one.
 fn is_ascii(text: &[u8]) -> bool {
     let Some(&end) = text.last_chunk() else { return text.is_ascii() };
     let (eights, _) = text.as_chunks();
@@ -52,20 +51,20 @@ fn is_ascii(text: &[u8]) -> bool {
     all & (u64::MAX / 0xff * 0x80) == 0
 }
 
-/// Text that was found to be UTF-8.
+/// Text that is known to be UTF-8.
 fn str(text: &[u8]) -> &str {
     std::str::from_utf8(text).expect("it was looked at")
 }
 
 impl Unknown {
-    /// An event of that name and text.
+    /// An event with that name and text.
     pub fn new(name: &str, text: &str) -> Unknown {
         let whole = [name, text].concat();
         let (name, text) = (Part::new(0..name.len()), Part::new(name.len()..whole.len()));
         Unknown { within: whole.into_bytes().into(), name, text }
     }
 
-    /// An event whose name and, behind it, text stand in what a reader has at hand; none if they may be no UTF-8.
+    /// An event whose name and, after it, text are in a reader's buffer; `None` if they may not be UTF-8.
     pub(crate) fn within(whole: &Arc<[u8]>, name: Range<usize>, text: Range<usize>) -> Option<Unknown> {
         is_ascii(&whole[name.start..text.end]).then(|| Unknown {
             within: Arc::clone(whole),
@@ -85,25 +84,24 @@ impl Unknown {
         self.name.of(&self.within)
     }
 
-    /// All that stood behind the name and its colon.
+    /// The text after the name and its colon.
     pub fn text(&self) -> &str {
         str(self.text.of(&self.within))
     }
 
-    /// The `key=value` pairs in their order. Words without `=` are passed over, and a
-    /// value ends at the next space.
+    /// The `key=value` pairs in their order. Words without `=` are skipped, and a value ends at the next space.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut pairs = self.pairs();
         iter::from_fn(move || Some((str(pairs.key()?), str(pairs.value()))))
     }
 
-    /// The value of a key, the first of that name.
+    /// The value of a key; the first one if there are several.
     pub fn field(&self, key: &str) -> Option<&str> {
         self.value(key).map(str)
     }
 
-    /// The value of a key as a number: decimal with sign, or hexadecimal behind `0x`.
-    /// What exceeds an `i64` wraps, as a 64-bit register read with a sign does.
+    /// The value of a key as a number: signed decimal, or hexadecimal after `0x`. A value that exceeds an `i64` wraps,
+    /// like a 64-bit register read as signed.
     pub fn int(&self, key: &str) -> Option<i64> {
         int(self.value(key)?)
     }
@@ -124,7 +122,7 @@ impl Unknown {
         }
     }
 
-    /// The place a probe sits at: the text in the leading parentheses.
+    /// The location of a probe: the text in the leading parentheses.
     pub fn place(&self) -> Option<&str> {
         self.text().trim_start().strip_prefix('(')?.split_once(')').map(|(place, _)| place)
     }

@@ -1,8 +1,8 @@
-//! Switches that are not in a trace.
+//! Switches that are missing from a trace.
 //!
-//! A recording may lack them without a word: a filter, a recording of one task alone, a tool that lost some and does
-//! not tell. But each event shows who runs on its CPU. Where that is not who was switched to last, a switch came in between
-//! that nobody saw, perhaps several, and nothing is known of the CPU since its last event.
+//! A recording may lack switches without notice: a filter, a recording of one task alone, a tool that lost some and
+//! does not report it. But each event shows the task that runs on its CPU. If that is not the task last switched to, at
+//! least one switch in between is missing, and nothing is known about the CPU since its last event.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
@@ -13,14 +13,14 @@ use crate::hotplug::{Hotplug, Hotplugs};
 /// Follows a trace and counts the switches that must be missing in it.
 #[derive(Clone, Debug, Default)]
 pub struct UnseenSwitches {
-    /// By CPU, who ran after its last event, and when that was.
+    /// By CPU, the task that ran after its last event, and the time of that event.
     cpus: Vec<Option<(Pid, Time)>>,
     hotplugs: Hotplugs,
     count: u64,
 }
 
 impl UnseenSwitches {
-    /// The last event of a CPU, if this one shows another task than was left running there.
+    /// The time of a CPU's last event, if this event shows another task than was left running there.
     pub fn before(&self, event: &Event) -> Option<Time> {
         let shown = event.shown();
         let (runs, last) = self.cpus.get(event.cpu.index()).copied().flatten()?;
@@ -28,14 +28,14 @@ impl UnseenSwitches {
         (runs != shown && shown.0 >= 0).then_some(last)
     }
 
-    /// Who was left running on a CPU by its last event, as far as that is known.
+    /// The task left running on a CPU by its last event, if known.
     pub fn runs(&self, cpu: CpuId) -> Option<Pid> {
         self.cpus.get(cpu.index()).copied().flatten().map(|(pid, _)| pid)
     }
 
-    /// Follows one event. Gives what [`UnseenSwitches::before`] does.
+    /// Follows one event. Returns the same as [`UnseenSwitches::before`].
     pub fn event(&mut self, event: &Event) -> Option<Time> {
-        // A CPU that comes does not go on with its stopper.
+        // A CPU that comes online does not go on with its stopper.
         let comes = matches!(self.hotplugs.event(event), Some((_, Hotplug::Starting)));
         let missed = self.before(event).filter(|_| !comes);
         self.count += u64::from(missed.is_some());
@@ -54,7 +54,7 @@ impl UnseenSwitches {
         missed
     }
 
-    /// How many were missing so far, at least.
+    /// Minimum number of missing switches so far.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -42,7 +42,7 @@ fn recordings_of_real_kernels_are_written_as_they_were() {
     }
 }
 
-/// All recordings in the tree: every event is understood, and written as the kernel wrote it.
+/// All recordings in the tree: every event is parsed, and written as the kernel wrote it.
 #[test]
 fn nothing_in_the_recordings_is_lost() {
     let mut traces = 0;
@@ -64,7 +64,7 @@ fn nothing_in_the_recordings_is_lost() {
                     let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.starts_with(b"#"));
                     lines.map(<[u8]>::to_vec).collect()
                 };
-                // Kernels that do not print how often migration is disabled have a flag less.
+                // Kernels that do not print the migrate-disable depth have one flag less.
                 let newer = recorded.windows(15).any(|word| word == b"migrate-disable");
                 let same = if newer {
                     body(&written) == body(&recorded)
@@ -139,7 +139,7 @@ fn an_error_of_the_output_is_told_at_the_end() {
     assert_eq!(error.to_string(), "no space left");
 }
 
-/// The front of a line as Python parsers of trace text commonly match it, spelled out.
+/// The front of a line, as the expression that Python parsers commonly use, spelled out.
 #[test]
 fn a_line_has_the_columns_that_scripts_expect() {
     for line in include_str!("data/tracefs-6.1.txt").lines().filter(|line| !line.starts_with('#')) {

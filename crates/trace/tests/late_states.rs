@@ -1,4 +1,5 @@
-//! Who leaves a CPU idle as runnable, in recordings of kernels: sleepers that were woken too soon, and tasks out of quota.
+//! Tasks that leave a CPU idle while runnable, in recordings of kernels: sleepers that were woken too soon, and tasks
+//! out of quota.
 
 use std::io::BufReader;
 use std::path::Path;
@@ -33,7 +34,7 @@ fn sleepers_are_told_from_tasks_out_of_quota() {
     for (name, recorded, meant) in [
         ("between/5.10/2x2x4/sleepers", 390, 0),
         ("between/5.10/2x2x4/pipes", 53, 0),
-        // These kernels tell the state as it was.
+        // These kernels record the true state.
         ("6.1/1x1x4-programs/quota", 35, 35),
         ("6.1/1x1x4-programs/quota-hidden", 34, 34),
     ] {
@@ -51,6 +52,6 @@ fn sleepers_are_told_from_tasks_out_of_quota() {
             (recorded, meant),
             "{name}"
         );
-        assert!(meant == 0 || passed == events, "{name}: what is told as it was is left as it is");
+        assert!(meant == 0 || passed == events, "{name}: a true state is left unchanged");
     }
 }

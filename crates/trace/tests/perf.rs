@@ -1,4 +1,4 @@
-//! perf.data and the text of perf script: the same recording in both, and what is done to it.
+//! perf.data and the text of perf script: the same recording in both, and damaged versions of it.
 
 use std::io::{Cursor, Read};
 
@@ -24,12 +24,12 @@ fn read(file: &[u8]) -> Vec<Record> {
     records(perf_data::Reader::new(Cursor::new(file)).expect("a perf.data"))
 }
 
-/// The events, without what only one of the two forms has.
+/// The events, without what only one of the two forms contains.
 fn events(records: Vec<Record>) -> Vec<Event> {
     let event = |record| match record {
         Record::Event(mut event) => {
             (event.flags, event.tgid) = (Flags::UNKNOWN, None);
-            // perf shows a kthread's work behind its name, and most other names are taken out.
+            // perf shows a kthread's work after its name, and most other names are removed.
             if !event.comm.as_bytes().starts_with(b"p") {
                 event.comm = Comm::default();
             }
@@ -83,7 +83,7 @@ fn with_data(file: &[u8], data_new: &[u8]) -> Vec<u8> {
     let moved = data_new.len() as i64 - size as i64;
     let mut out = [&file[..start], data_new, &file[start + size..]].concat();
     out[48..56].copy_from_slice(&(data_new.len() as u64).to_le_bytes());
-    // The table behind the records tells where the sections are.
+    // The table after the records contains the positions of the sections.
     let table = start + data_new.len();
     for i in 0..6 {
         let at = table + 16 * i;
@@ -211,7 +211,7 @@ fn a_file_without_its_end_says_why() {
 #[test]
 fn a_file_of_several_is_refused() {
     let mut file = recording();
-    // Of the features with a section the last becomes the one that says so.
+    // The last feature with a section is replaced by the one that marks a folder.
     let word = u64::from_le_bytes(file[72..80].try_into().unwrap());
     let last = 63 - word.leading_zeros();
     file[72..80].copy_from_slice(&(word & !(1 << last) | 1 << 24).to_le_bytes());

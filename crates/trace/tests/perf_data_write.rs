@@ -1,4 +1,4 @@
-//! perf.data as it is written, beside what `perf script` prints of it.
+//! perf.data as it is written, compared with what `perf script` prints for it.
 
 use std::io::Cursor;
 use std::process::Command;

@@ -32,7 +32,7 @@ fn read(file: &[u8]) -> Vec<Event> {
         .collect()
 }
 
-/// What a Perfetto trace cannot hold: depths, a name and a process per event, decisions.
+/// Drops what a Perfetto trace cannot contain: depths, a name and a process per event, decisions.
 fn as_held(events: &[Event]) -> Vec<Event> {
     let mut events: Vec<Event> = events.iter().filter(|event| !event.kind.is_decision()).cloned().collect();
     for event in &mut events {

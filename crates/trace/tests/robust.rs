@@ -11,10 +11,10 @@ use schedlab_trace::read::{
 use schedlab_trace::write::{Extras, Ftrace, Jsonl, Perfetto, Precision, TraceDat};
 use schedlab_trace::{Event, Sink};
 
-/// More records than any of the small files here can hold.
+/// More records than any of the small files here can contain.
 const ENDLESS: usize = 1 << 20;
 
-/// Reads everything by every reader, and asks each event what readers of traces ask.
+/// Reads everything with every reader, and queries each event as readers of traces do.
 fn read_all(bytes: &[u8]) {
     fn exhaust(records: impl Iterator<Item = Result<Record, Error>>) {
         let mut times = 0;

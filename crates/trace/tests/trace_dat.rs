@@ -1,4 +1,4 @@
-//! trace.dat, read and written, beside what trace-cmd makes of the same files.
+//! trace.dat, read and written, compared with trace-cmd's output for the same files.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn read(file: &[u8]) -> Vec<Event> {
     events(trace_dat::Reader::new(Cursor::new(file)).expect("a trace.dat"))
 }
 
-/// A trace.dat has one name for a task, and no processes; of one CPU it keeps the order.
+/// A trace.dat has one name per task, and no processes; it keeps the order of one CPU's events.
 fn as_held(events: &[Event]) -> Vec<Event> {
     let mut events = events.to_vec();
     let names: HashMap<Pid, Comm> = events.iter().map(|event| (event.pid, event.comm)).collect();
@@ -95,7 +95,7 @@ fn a_recording_holds_what_trace_cmd_reports() {
 
 #[test]
 fn a_clock_that_does_not_count_time_is_told() {
-    // Numbers by which cycles become nanoseconds: an option of its own.
+    // The numbers that convert cycles to nanoseconds: an option of its own.
     let known = [&14u16.to_le_bytes()[..], &8u32.to_le_bytes(), &[1, 0, 0, 0, 0, 0, 0, 0]].concat();
     for (clock, option, is_told) in [
         ("local [mono] x86-tsc", &[][..], false),
@@ -120,7 +120,7 @@ fn a_clock_that_does_not_count_time_is_told() {
     }
 }
 
-/// Runs trace-cmd on a file, or tells that it cannot.
+/// Runs trace-cmd on a file, or reports that it cannot.
 fn trace_cmd(args: &[&str], file: &Path) -> Option<Vec<u8>> {
     match Command::new("trace-cmd").args(args).arg(file).output() {
         Ok(output) => {
@@ -152,7 +152,7 @@ impl Drop for Temporary {
     }
 }
 
-/// A file of version 6 whose events are in a buffer of this name, and not in the first.
+/// A file of version 6 whose events are in a buffer with this name, and not in the first.
 fn in_an_instance(file: &[u8], name: &str) -> Vec<u8> {
     let at = |mark: &[u8]| file.windows(mark.len()).position(|bytes| bytes == mark).expect("it is there");
     let (options, table) = (at(b"options  \0") + 10, at(b"flyrecord\0") + 10);
@@ -161,7 +161,7 @@ fn in_an_instance(file: &[u8], name: &str) -> Vec<u8> {
     let shift = 2 + 4 + 8 + name.len() as u64 + 1;
     let words =
         file[table..table_end].chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
-    // Places and sizes in turn.
+    // Positions and sizes in turn.
     let moved: Vec<u8> =
         words.enumerate().flat_map(|(n, word)| (word + [shift, 0][n % 2]).to_le_bytes()).collect();
     let option = [
@@ -222,7 +222,7 @@ fn trace_cmd_reports_what_is_written() {
     }
 }
 
-/// Whether trace-cmd's text of an event can be read back at all: it parts a name at a space.
+/// Whether trace-cmd's text of an event can be read back at all: it splits a name at a space.
 fn plain(kind: &Kind) -> bool {
     !matches!(kind, Kind::Unknown(unknown) if unknown.text().is_empty())
         && !matches!(kind, Kind::Print(text) if text.is_empty())

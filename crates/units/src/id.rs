@@ -1,4 +1,4 @@
-//! Who a task is: a dense index inside a run, and the number people see.
+//! Identity of a task: a dense index within a run, and the pid that people see.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u32);
 
-/// A process id as traces show it. 0 is the idle task of whatever CPU.
+/// A process id as traces show it. 0 is the idle task of any CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pid(pub i32);
 

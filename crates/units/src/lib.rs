@@ -1,9 +1,8 @@
 //! Whole-number types for time, identity and weight that cannot be mixed up.
 //!
-//! Everything in the laboratory counts in integers: nanoseconds, dense ids, and
-//! the scheduler's own fixed-point weights. Bare integers become these types at
-//! the door of each crate; inside a formula that mirrors the kernel's the raw
-//! `u64` is taken out again with `.0`.
+//! Everything in the laboratory counts in integers: nanoseconds, dense ids, and the scheduler's own fixed-point
+//! weights. Plain integers become these types at the boundary of each crate; a formula that mirrors the kernel's
+//! extracts the raw `u64` with `.0`.
 
 #![no_std]
 

@@ -1,7 +1,7 @@
-//! What cgroups are given: `cgroups.txt`, or the events of a simulated trace.
+//! Settings of cgroups: from `cgroups.txt`, or from the events of a simulated trace.
 //!
-//! It has a line for each file of a group, `/user.slice/cpu.weight 200`, of version 2 and of version 1. Those that say
-//! nothing of CPU time are passed over, and so are those of the root, which shares with nobody.
+//! The file has a line for each file of a group, such as `/user.slice/cpu.weight 200`, of cgroup version 2 or 1. Lines
+//! that do not concern CPU time are ignored. So are those of the root, which shares with no other group.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use schedlab_sched::{LOAD_SHIFT, NICE_0_LOAD};
 use schedlab_trace::Group;
 use schedlab_units::Duration;
 
-/// What a cgroup is given.
+/// Settings of a cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Given {
     /// Its weight, in 64-bit scale.
     pub shares: u64,
-    /// Its weight was told: it shares out CPUs.
+    /// Its weight is recorded, so it is a task group.
     pub weighed: bool,
     /// It counts as SCHED_IDLE.
     pub idle: bool,
-    /// It may use no more than that.
+    /// Its CPU limit.
     pub quota: Option<GivenQuota>,
 }
 
-/// So much CPU time in each period.
+/// CPU time allowed in each period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GivenQuota {
     /// The CPU time.
@@ -57,7 +57,7 @@ impl Given {
         given
     }
 
-    /// Its weight in the scale of cgroups, 1024 for nice 0.
+    /// Its weight as in `cpu.shares`, 1024 for nice 0.
     pub fn cpu_shares(&self) -> u64 {
         self.shares >> LOAD_SHIFT
     }
@@ -68,28 +68,28 @@ impl Given {
     }
 }
 
-/// Cgroups that are made in a simulated trace: each has a number, by which another event tells what it is given.
+/// Cgroups that are created in a simulated trace: each has a number, to which a later event with its settings refers.
 #[derive(Clone, Debug, Default)]
 pub struct MadeGroups(BTreeMap<u64, String>);
 
 impl MadeGroups {
-    /// One is made.
+    /// A cgroup is created.
     pub fn made(&mut self, id: u64, path: &str) {
         self.0.insert(id, path.to_owned());
     }
 
-    /// What one is given, by its path; none if it was not seen to be made.
+    /// The path and settings of a cgroup; `None` if the trace does not contain its creation.
     pub fn given(&self, told: &Group) -> Option<(&str, Given)> {
         self.0.get(&told.id).map(|path| (path.as_str(), Given::told(told)))
     }
 }
 
-/// The period of a quota that does not name one.
+/// The period of a quota that does not state one.
 ///
 /// Kernel: default_cfs_period(), kernel/sched/fair.c, v6.12.
 const PERIOD: Duration = Duration::millis(100);
 
-/// What each cgroup is given, by path.
+/// Settings of each cgroup, by path.
 pub fn cgroups(text: &str) -> BTreeMap<String, Given> {
     const FILES: [&str; 6] =
         ["cpu.weight", "cpu.shares", "cpu.idle", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"];
@@ -120,21 +120,21 @@ pub fn cgroups(text: &str) -> BTreeMap<String, Given> {
     groups
 }
 
-/// `50000 100000`; none for `max 100000`.
+/// Parses `50000 100000`; `None` for `max 100000`.
 fn quota(text: &str) -> Option<GivenQuota> {
     let (quota, period) = text.split_once(' ')?;
     let us = |text: &str| text.trim().parse().ok().map(Duration::micros);
     Some(GivenQuota::new(us(quota)?, us(period)?))
 }
 
-/// The shares that a `cpu.weight` stands for.
+/// The shares that correspond to a `cpu.weight`.
 ///
 /// Kernel: sched_weight_from_cgroup(), kernel/sched/sched.h, v6.12.
 fn shares_of_weight(weight: u64) -> u64 {
     weight.saturating_mul(1024).saturating_add(50) / 100
 }
 
-/// Shares as a kernel takes them, whatever a file says.
+/// Clamps shares to the range that a kernel accepts.
 ///
 /// Kernel: MIN_SHARES and MAX_SHARES, kernel/sched/sched.h, v6.12.
 fn shares_within(shares: u64) -> u64 {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_event_tells_is_what_files_would() {
+    fn events_and_files_give_the_same_settings() {
         let mut made = MadeGroups::default();
         made.made(7, "/q");
         let us = |us: u64| Some(us * 1000);

@@ -1,13 +1,13 @@
-//! Masks that the command of a recording tells.
+//! CPU masks that the recorded command shows.
 //!
-//! The programs of the recordings in `traces/` restrict themselves by an argument; the
-//! command stands in `cmd.txt` beside the trace.
+//! Programs of the recordings in `traces/` restrict their own CPUs by an argument; the command is in `cmd.txt` beside
+//! the trace.
 
 use schedlab_topology::CpuMask;
 
 use crate::affinity::AffinityHint;
 
-/// What a command says of its tasks: `wl_stream 0,4,8,12 4 200` binds `st-*`.
+/// What a command shows about its tasks: `wl_stream 0,4,8,12 4 200` binds `st-*`.
 pub fn hints_of_command(command: &str, nr_cpus: usize) -> Vec<AffinityHint> {
     let mut words = command.split_whitespace();
     let program = words.next().unwrap_or_default();
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_binds_itself_tells_its_mask() {
+    fn a_command_that_binds_itself_shows_its_mask() {
         let mask = |command| hints_of_command(command, 16).first().map(|hint| hint.allowed.to_string());
         assert_eq!(mask("wl_stream 0,4,8,12 4 200").as_deref(), Some("0,4,8,12"));
         assert_eq!(mask("wl_stream - 8 200"), None);

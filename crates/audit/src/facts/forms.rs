@@ -1,11 +1,12 @@
-//! Lines in files of facts that have not the form of the file: what is not understood must not pass for what was in force.
+//! Finds lines of fact files that do not have the file's form, so that text which is not understood is not taken for
+//! the recorded settings.
 //!
-//! Only the form is looked at. A file may well name switches and numbers that decide nothing here; but one that was cut,
-//! overwritten or mixed up with another would leave a kernel as it is by default, and nobody would know.
+//! Only the form is checked. A file may contain switches and numbers that have no effect here. But in a file that was
+//! truncated, overwritten or mixed up with another, the settings would silently keep their defaults.
 
 use super::tasks::seen_task;
 
-/// A kind of file: its name, whether a line is one of its own, and such a line.
+/// A kind of file: its name, a check for its lines, and an example line.
 struct Form {
     name: &'static str,
     fits: fn(&str) -> bool,
@@ -25,12 +26,12 @@ const FORMS: [Form; 10] = [
     Form { name: "domains.txt", fits: is_domain, like: "cpu0/domain0/name MC" },
 ];
 
-/// The names of all files whose form is known.
+/// Names of all files whose form is known.
 pub fn formed() -> impl Iterator<Item = &'static str> {
     FORMS.iter().map(|form| form.name)
 }
 
-/// What is to be said of the lines of a file that are none of such a file: `3: "hello" is no line of ...`.
+/// A message about the lines of a file that do not have its form: `3: "hello" is not a line of ...`.
 pub fn strange_lines(name: &str, text: &str) -> Option<String> {
     FORMS.iter().find(|form| form.name == name).and_then(|form| note(form, text))
 }
@@ -41,20 +42,20 @@ fn note(form: &Form, text: &str) -> Option<String> {
     let (first, line) = strange.next()?;
     let (wrong, all) = (1 + strange.count(), lines().count());
     let extent = if wrong == all {
-        "nothing in it is understood, and what holds by default is taken".to_owned()
+        "no line in it is understood, so the defaults are used".to_owned()
     } else {
         let (noun, verb) = if wrong == 1 { ("line", "is") } else { ("lines", "are") };
-        format!("{wrong} {noun} of {all} {verb} passed over")
+        format!("{wrong} {noun} of {all} {verb} ignored")
     };
     let start: String = line.chars().take(40).collect();
     Some(format!(
-        "{}: \"{start}\" is no line of such a file, as \"{}\" is one: {extent}",
+        "{}: \"{start}\" is not a line of this file; \"{}\" would be one: {extent}",
         first + 1,
         form.like
     ))
 }
 
-/// A command that found nothing to write says so where its output goes.
+/// An error message that a command wrote to its output when it found nothing to write.
 fn is_complaint(line: &str) -> bool {
     line.contains(": No such file") || line.contains(": Permission denied")
 }
@@ -88,7 +89,7 @@ fn is_domain(line: &str) -> bool {
     is_complaint(line) || (at(parts.next(), "cpu") && at(parts.next(), "domain"))
 }
 
-/// The task and its process.
+/// The numbers of the task and of its process.
 fn begins_with_numbers(line: &str) -> bool {
     let mut words = line.split(' ');
     let mut number = || words.next().is_some_and(|word| word.parse::<u32>().is_ok());
@@ -109,7 +110,7 @@ mod tests {
             let all = note("hello world\nthis is nonsense 17 = x\n").expect(form.name);
             assert!(all.starts_with("1: \"hello world\"") && all.contains("nothing in it"), "{all}");
             let some = note(&format!("{}\n\nhello world\n", form.like)).expect(form.name);
-            assert!(some.starts_with("3: ") && some.ends_with("1 line of 2 is passed over"), "{some}");
+            assert!(some.starts_with("3: ") && some.ends_with("1 line of 2 is ignored"), "{some}");
         }
     }
 

@@ -1,10 +1,9 @@
-//! In which groups tasks were, as far as the files beside a recording tell.
+//! Which groups tasks were in, as far as the files beside a recording show.
 //!
-//! A cgroup with the CPU controller is a task group; what is in none of them is in the group
-//! of its session, where the kernel has autogroups. No scheduler event tells of either, so
-//! `schedlab record` looks at all tasks and groups before and after. A new task is in the
-//! group of its parent; `cgroup_attach_task` tells of those that are moved, and
-//! `sys_exit_setsid`, if it was asked for, of new sessions.
+//! A cgroup with the CPU controller is a task group. A task in no such cgroup is in the group of its session, if the
+//! kernel has autogroups. No scheduler event shows either, so `schedlab record` lists all tasks and groups before and
+//! after. A new task is in the group of its parent. `cgroup_attach_task` reports tasks that are moved, and
+//! `sys_exit_setsid`, if it was recorded, reports new sessions.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +13,18 @@ use schedlab_units::Pid;
 
 use super::cgroups::{Given, cgroups};
 
-/// Files of facts, each empty where there is none.
+/// Contents of the fact files, each empty if the file does not exist.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GroupFiles<'a> {
-    /// `groups-before.txt`: the tasks and their groups when the recording began.
+    /// `groups-before.txt`: the tasks and their groups at the start of the recording.
     pub before: &'a str,
-    /// `groups-after.txt`: when it ended.
+    /// `groups-after.txt`: the same at the end.
     pub after: &'a str,
-    /// `cgroups.txt`: what groups are given, when the recording began.
+    /// `cgroups.txt`: settings of groups at the start of the recording.
     pub cgroups: &'a str,
-    /// `cgroups-after.txt`: when it ended.
+    /// `cgroups-after.txt`: the same at the end.
     pub cgroups_after: &'a str,
-    /// `sysctl.txt`, which says whether sessions are groups.
+    /// `sysctl.txt`, which shows whether sessions are groups.
     pub sysctl: &'a str,
 }
 
@@ -36,7 +35,7 @@ impl GroupFiles<'_> {
     }
 }
 
-/// Where a task was.
+/// The process, groups and name of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its process.
@@ -49,8 +48,8 @@ pub struct Member {
     pub comm: String,
 }
 
-/// Whether a task is moved by a `cgroup_attach_task` that names another, or itself: a process is moved as a whole, and the
-/// event names its leader; a thread of it alone is named itself.
+/// Whether a `cgroup_attach_task` event that names `named` moves this task. If a process is moved as a whole, the event
+/// names its leader; if one thread is moved, it names the thread.
 ///
 /// Kernel: cgroup_attach_task(), kernel/cgroup/cgroup.c, v6.12.
 pub fn moves_with(pid: Pid, process: Pid, named: Pid) -> bool {
@@ -60,23 +59,23 @@ pub fn moves_with(pid: Pid, process: Pid, named: Pid) -> bool {
 /// The groups of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
-    /// The hierarchy of cgroups that shares out CPUs.
+    /// The hierarchy number of the CPU controller.
     pub hierarchy: i32,
-    /// Sessions are groups.
+    /// Whether sessions are groups.
     pub autogroup: bool,
-    /// Tasks that were there when the recording began.
+    /// Tasks that existed when the recording began.
     pub before: BTreeMap<Pid, Member>,
-    /// And when it ended.
+    /// Tasks that existed when it ended.
     pub after: BTreeMap<Pid, Member>,
-    /// Cgroups by path, but for the root.
+    /// Cgroups by path, without the root.
     pub cgroups: BTreeMap<String, Given>,
-    /// Nice values of sessions that have one.
+    /// Nice values of the sessions that have one.
     pub nice: BTreeMap<u32, i8>,
 }
 
 impl Groups {
-    /// Reads them; none where tasks were not listed. Beside them, why they cannot be followed
-    /// all the same, if they cannot.
+    /// Reads the files; `None` if tasks were not listed. The second value is the reason why groups cannot be followed,
+    /// if they cannot.
     pub fn read(files: &GroupFiles<'_>) -> Option<(Groups, Option<&'static str>)> {
         if files.before.is_empty() || files.after.is_empty() {
             return None;
@@ -84,8 +83,7 @@ impl Groups {
         let (cgroups, later) = (sharing(files.cgroups), sharing(files.cgroups_after));
         let mut hidden = None;
         if cgroups.iter().any(|(path, was)| later.get(path).is_some_and(|is| is_other(was, is))) {
-            hidden =
-                Some("what a cgroup is given changed while the recording was made, and no event tells when");
+            hidden = Some("settings of a cgroup changed during the recording, and no event shows when");
         }
         let mut groups = Groups { autogroup: files.sessions_are_groups(), cgroups, ..Groups::default() };
         groups.cgroups.extend(later);
@@ -94,19 +92,18 @@ impl Groups {
         groups.nice = std::mem::take(&mut nice);
         groups.after = groups.members(files.after, &mut nice);
         if groups.nice.iter().any(|(number, was)| nice.get(number).is_some_and(|is| is != was)) {
-            hidden =
-                Some("a session's nice value changed while the recording was made, and no event tells when");
+            hidden = Some("a session's nice value changed during the recording, and no event shows when");
         }
         groups.nice.extend(nice);
         let mut tasks = groups.before.values().chain(groups.after.values());
         if tasks.any(|task| task.cgroup.starts_with("/..")) {
             hidden =
-                Some("the recording was made within a namespace of cgroups, which hides those around it");
+                Some("the recording was made inside a cgroup namespace, which hides the groups around it");
         }
         Some((groups, hidden))
     }
 
-    /// The lines of tasks, and what they say of their sessions.
+    /// Parses the lines of tasks and the nice values of their sessions.
     fn members(&mut self, text: &str, nice: &mut BTreeMap<u32, i8>) -> BTreeMap<Pid, Member> {
         let mut members = BTreeMap::new();
         for line in text.lines() {
@@ -127,7 +124,7 @@ impl Groups {
         members
     }
 
-    /// What was listed of a task that lived before it was met. Of a number that was used twice the name decides.
+    /// The entry of a task that existed before its first event. If its number was used twice, the name decides.
     pub fn member(&self, pid: Pid, comm: &Comm) -> Option<&Member> {
         let named = |member: &Member| member.comm.as_bytes() == comm.as_bytes();
         match (self.before.get(&pid), self.after.get(&pid)) {
@@ -137,7 +134,7 @@ impl Groups {
         }
     }
 
-    /// The lowest group at or above a path that shares out CPUs; empty for the root.
+    /// The lowest group with the CPU controller at or above a path; empty for the root.
     pub fn group_of(&self, path: &str) -> String {
         let mut path = path.trim_end_matches('/');
         while !path.is_empty() && !path.starts_with("/..") && !self.cgroups.contains_key(path) {
@@ -152,14 +149,14 @@ impl Groups {
     }
 }
 
-/// The cgroups that share out CPUs.
+/// The cgroups that have the CPU controller.
 fn sharing(text: &str) -> BTreeMap<String, Given> {
     let mut groups = cgroups(text);
     groups.retain(|_, given| given.weighed);
     groups
 }
 
-/// Whether an audit has to follow another weight, or another kind of limit.
+/// Whether a change of settings affects the audit: another weight or another kind of limit.
 fn is_other(was: &Given, is: &Given) -> bool {
     let of = |given: &Given| (given.shares, given.idle, given.quota.is_some());
     of(was) != of(is)
@@ -196,9 +193,9 @@ mod tests {
     }
 
     #[test]
-    fn what_no_event_tells_forbids_to_follow_groups() {
+    fn groups_are_not_followed_after_changes_without_events() {
         let why = |cgroups: &str, after: &str| read(cgroups, after).1.unwrap_or_default();
-        assert!(why(CGROUPS, "/a/cpu.weight 200\n").starts_with("what a cgroup is given changed"));
+        assert!(why(CGROUPS, "/a/cpu.weight 200\n").starts_with("settings of a cgroup changed"));
         assert_eq!(why("", ""), "", "no groups are no riddle");
         assert!(Groups::read(&GroupFiles { before: BEFORE, ..GroupFiles::default() }).is_none());
     }

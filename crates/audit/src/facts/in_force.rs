@@ -1,14 +1,13 @@
-//! What a folder of recorded facts says of the kernel's switches and numbers.
+//! Switches and tunables of the recorded kernel, from the fact files.
 //!
-//! `sched_features.txt` is /sys/kernel/debug/sched/features, `debug_sched.txt` the files
-//! beside it, each with its content, `sysctl.txt` those of /proc/sys/kernel, where up to v5.12
-//! most of these numbers are. What stands there was in force while the recording
-//! was made, whatever the kernel of that number has by default. `config.txt` has lines of the
-//! configuration it was built with, `cmdline.txt` what it was booted with.
+//! `sched_features.txt` is /sys/kernel/debug/sched/features. `debug_sched.txt` contains the files beside it, each with
+//! its content. `sysctl.txt` contains those of /proc/sys/kernel, which held most of these tunables up to v5.12. These
+//! values were in force during the recording, whatever the defaults of that kernel are. `config.txt` contains lines of
+//! the kernel's build configuration, and `cmdline.txt` its boot command line.
 
 use schedlab_sched::{Kernel, Scaled, Tunables};
 
-/// Sets the tick and the preemption model with which a kernel was built and booted, where that is recorded.
+/// Sets the tick rate and the preemption model with which a kernel was built and booted, if recorded.
 ///
 /// Kernel: kernel/Kconfig.hz; kernel/Kconfig.preempt; sched_dynamic_mode(), kernel/sched/core.c, v6.1 to v7.2.
 pub fn apply_config(kernel: &mut Kernel, config: &str, command_line: &str) {
@@ -27,27 +26,26 @@ pub fn apply_config(kernel: &mut Kernel, config: &str, command_line: &str) {
     let words = command_line.split_whitespace().take_while(|word| *word != "--");
     let booted = words.filter_map(|word| word.strip_prefix("preempt=")).last().filter(|_| !fixed);
     for model in built.into_iter().chain(booted) {
-        // Lazy preemption is the same for a kernel built without choice.
+        // Lazy preemption is the same in a kernel built without dynamic preemption.
         let build = if fixed && model != "lazy" { "static/" } else { "" };
         let _ = kernel.switch(&format!("preempt={build}{model}"));
     }
 }
 
-/// What an option is set to.
+/// The value of a configuration option.
 fn option<'a>(config: &'a str, name: &str) -> Option<&'a str> {
     config.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=').map(str::trim))
 }
 
-/// Sets the switches of a kernel as recorded. Names it does not know are passed over: they
-/// are of switches that decide nothing here.
+/// Sets the switches of a kernel as recorded. Unknown names are ignored: those switches decide nothing here.
 pub fn apply_features(kernel: &mut Kernel, features: &str) {
     for word in features.split_whitespace() {
         let _ = kernel.switch(word);
     }
 }
 
-/// Sets the numbers of a kernel as recorded in such a file on a machine with so many CPUs online. Those
-/// that grow with the CPUs are recorded as they were in force, with their scaling beside them if it was set.
+/// Sets the tunables of a kernel from such a file, recorded on a machine with `nr_online` CPUs online. Tunables that
+/// scale with the number of CPUs are recorded after scaling, and the scaling itself is recorded if it was set.
 pub fn apply_tunables(kernel: &mut Kernel, file: &str, nr_online: usize) {
     let lines = || file.lines().filter_map(in_force);
     for (_, name, value) in lines() {
@@ -64,7 +62,8 @@ pub fn apply_tunables(kernel: &mut Kernel, file: &str, nr_online: usize) {
     }
 }
 
-/// The word of a kernel string that sets what a recorded file says. Some numbers grew by a factor with the CPUs.
+/// The word of a kernel string that sets a recorded value. Some tunables were scaled by `factor`, which depends on the
+/// number of CPUs.
 fn word_of(folder: &str, name: &str, value: &str, factor: u64) -> Option<String> {
     let number = value.parse::<u64>();
     Some(match name {
@@ -80,7 +79,7 @@ fn word_of(folder: &str, name: &str, value: &str, factor: u64) -> Option<String>
         | "cfs_bandwidth_slice_us"
         | "rt_period_us"
         | "rr_timeslice_ms" => format!("{name}={}", number.ok()?),
-        // -1 is no limit.
+        // -1 means no limit.
         "rt_runtime_us" => format!("{name}={}", number.unwrap_or(i32::MAX as u64)),
         "time_avg_ms" => format!("sched_{name}={}", number.ok()?),
         "preempt" => format!("preempt={}", value.split(['(', ')']).nth(1).unwrap_or_default()),
@@ -88,7 +87,7 @@ fn word_of(folder: &str, name: &str, value: &str, factor: u64) -> Option<String>
     })
 }
 
-/// The folder, name and content of a recorded file; a sysctl has the name that a file of debugfs has for the same.
+/// The folder, name and content of a recorded file. A sysctl gets the name that debugfs uses for the same tunable.
 fn in_force(line: &str) -> Option<(&str, &str, &str)> {
     let (path, value) = line.split_once(' ')?;
     let (folder, name) = path.rsplit_once('/')?;
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_in_force_replaces_the_defaults() {
+    fn settings_in_force_replace_the_defaults() {
         let mut kernel = Kernel::parse("v6.12").unwrap();
         apply_features(&mut kernel, "NO_SIS_UTIL NI_RANDOM NO_SUCH_THING\n");
         assert!(!kernel.has(Feature::SisUtil) && kernel.has(Feature::NiRandom));
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sysctls_set_replaces_the_defaults_too() {
+    fn sysctls_replace_the_defaults_too() {
         let mut kernel = Kernel::parse("v5.10").unwrap();
         let text = "/proc/sys/kernel/sched_latency_ns 24000000\n\
                     /proc/sys/kernel/sched_min_granularity_ns 10000000\n\

@@ -1,8 +1,8 @@
-//! Policies that no event tells: of those with one priority, which a task has.
+//! Policies that no event shows: which of the policies with the same priority a task has.
 //!
-//! Events show a priority. The fair policies share theirs, and so do the two of real time; `tasks.txt` says which it was
-//! (see [`super::tasks`]). Children have their parent's. It also says the priority itself, of which a task that runs may
-//! show nothing for long.
+//! Events show a priority. The fair policies share their priorities, and so do the two real-time policies; `tasks.txt`
+//! contains the policy (see [`super::tasks`]). Children inherit their parent's. The file also contains the priority
+//! itself, which no event may show for a long time while a task runs.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub enum PolicyKind {
 }
 
 impl PolicyKind {
-    /// That of a policy by its name, `BATCH`.
+    /// The policy with this name, such as `BATCH`.
     pub fn named(name: &str) -> PolicyKind {
         match name {
             "BATCH" => PolicyKind::Batch,
@@ -37,7 +37,8 @@ impl PolicyKind {
         }
     }
 
-    /// The policy with a priority as traces print it, below 140 and not a stopper's or a deadline.
+    /// The policy of this kind with a priority as traces print it, below 140 and not that of a stopper or a deadline
+    /// task.
     pub fn policy(self, prio: i32) -> Policy {
         let real_time = (99 - prio).max(1) as u8;
         match self {
@@ -50,22 +51,22 @@ impl PolicyKind {
     }
 }
 
-/// Policies of tasks that were there when a recording was made.
+/// Policies of the tasks that existed when a recording was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies(BTreeMap<Pid, SeenTask>);
 
 impl Policies {
-    /// What `tasks.txt` says.
+    /// Reads `tasks.txt`.
     pub fn of_tasks(tasks: &str) -> Policies {
         Policies(seen_tasks(tasks).flatten().map(|task| (task.pid, task)).collect())
     }
 
-    /// That of a task; a number may have been used again by another name.
+    /// The policy of a task. The name is compared too, because a number may have been reused.
     pub fn of(&self, pid: Pid, comm: &Comm) -> PolicyKind {
         self.seen(pid, comm).map_or(PolicyKind::Usual, |task| task.policy)
     }
 
-    /// Its priority as traces print it, if it was seen.
+    /// Its priority as traces print it, if recorded.
     pub fn prio(&self, pid: Pid, comm: &Comm) -> Option<i32> {
         self.seen(pid, comm)?.prio
     }
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_and_a_name_tell_a_policy() {
+    fn a_number_and_a_name_identify_a_policy() {
         let tasks = "# tid pid policy nice rt_priority cpus cgroup comm\n\
                      1 1 OTHER 0 0 0-3 / init\n7 7 IDLE 0 0 0-3 /a low prio\n8 8 RR 0 5 0-3 / rr\n9 9 BATCH 3 0 0-3 / b\n";
         let policies = Policies::of_tasks(tasks);

@@ -1,10 +1,10 @@
-//! Whether a scheduler of sched_ext made a recording.
+//! Whether a sched_ext scheduler was active during a recording.
 //!
-//! What such a scheduler decides is in no rule of the fair class. `sched_ext.txt` of a folder of facts has the kernel's
-//! files as lines, each with its content; recordings whose scheduler came after the facts have `scx-state.txt`
-//! beside the folder, which is the content alone: the state, and in the next line the scheduler's name.
+//! No rule of the fair class explains what such a scheduler decides. `sched_ext.txt` in a folder of facts contains the
+//! kernel's files as lines, each with its content. If the scheduler was loaded after the facts were written, the
+//! recording has `scx-state.txt` beside the folder: the state on its first line, the scheduler's name on the next.
 
-/// The name of the scheduler of sched_ext that was at work, by `sched_ext.txt` and `scx-state.txt`; none if there was none.
+/// Name of the active sched_ext scheduler, from `sched_ext.txt` and `scx-state.txt`; `None` if there was none.
 pub fn sched_ext(facts: &str, state: &str) -> Option<String> {
     let file = |name: &str| {
         let path = format!("/sys/kernel/sched_ext/{name} ");

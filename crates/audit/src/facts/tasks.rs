@@ -1,7 +1,7 @@
-//! Tasks as they were seen while the recording was made: `tasks.txt`.
+//! The tasks that existed while the recording was made: `tasks.txt`.
 //!
-//! It has a line for each task: its number, its process, policy, nice, priority, the CPUs it may use, its group and last
-//! its name.
+//! The file has a line for each task: its number, process, policy, nice value, priority, allowed CPUs, group and name,
+//! in this order.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,31 @@ use schedlab_units::Pid;
 use super::policies::PolicyKind;
 use crate::affinity::AffinityHint;
 
-/// A task as it was seen.
+/// A task as it was listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenTask {
     /// Its number.
     pub pid: Pid,
     /// Its process.
     pub process: Pid,
-    /// Its policy, of those that share its priority.
+    /// Its policy, among those that share its priority.
     pub policy: PolicyKind,
-    /// Its priority as traces print it: 120 is nice 0, below 100 is real time, -1 a deadline. None if it makes no sense.
+    /// Its priority as traces print it: 120 is nice 0, below 100 is real time, -1 is a deadline task. `None` if the
+    /// value is not valid.
     pub prio: Option<i32>,
     /// CPUs it may use.
     pub allowed: CpuMask,
-    /// The path of its cgroup; `/` is the root, and `-` says that there are none.
+    /// Path of its cgroup; `/` is the root, and `-` means that there are no cgroups.
     pub cgroup: String,
     /// Its name.
     pub comm: String,
 }
 
-/// A line of a file of facts that cannot be understood.
+/// A line of a fact file that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}: {why}")]
 pub struct BadLine {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
     /// What is wrong with it.
     pub why: String,
@@ -47,11 +48,12 @@ pub fn seen_tasks(tasks: &str) -> impl Iterator<Item = Result<SeenTask, BadLine>
     lines.map(|(index, line)| seen_task(line).map_err(|why| BadLine { line: index + 1, why }))
 }
 
-/// One line.
+/// Parses one line.
 pub fn seen_task(line: &str) -> Result<SeenTask, String> {
     let mut words = line.splitn(8, ' ');
-    let mut word = |what: &str| words.next().ok_or(format!("there is no {what} in it"));
-    let number = |text: &str, what: &str| text.parse().map_err(|_| format!("{what} \"{text}\" is no number"));
+    let mut word = |what: &str| words.next().ok_or(format!("{what} is missing"));
+    let number =
+        |text: &str, what: &str| text.parse().map_err(|_| format!("{what} \"{text}\" is not a number"));
     let pid = Pid(number(word("tid")?, "tid")?);
     let process = Pid(number(word("pid")?, "pid")?);
     let name = word("policy")?;
@@ -71,8 +73,8 @@ pub fn seen_task(line: &str) -> Result<SeenTask, String> {
     Ok(SeenTask { pid, process, policy, prio, allowed, cgroup, comm })
 }
 
-/// What the list says of names. Of tasks that share a name but not their CPUs it says nothing, nor of those that may use
-/// every CPU, unless their name is that of a thread which may not.
+/// Masks by task name. Skips names whose tasks have different masks, and tasks that may use every CPU, unless the name
+/// is that of a thread that usually may not.
 pub fn hints_of_tasks(tasks: &str, nr_cpus: usize) -> Vec<AffinityHint> {
     let mut masks: BTreeMap<String, Option<CpuMask>> = BTreeMap::new();
     for SeenTask { allowed, comm, .. } in seen_tasks(tasks).flatten() {
@@ -97,7 +99,7 @@ pub fn hints_of_tasks(tasks: &str, nr_cpus: usize) -> Vec<AffinityHint> {
     masks.into_iter().filter_map(hint).collect()
 }
 
-/// Whether the list has tasks in different groups.
+/// Whether the list contains tasks in different groups.
 pub fn has_groups(tasks: &str) -> bool {
     let mut groups = seen_tasks(tasks).flatten().map(|task| task.cgroup);
     groups.next().is_some_and(|first| groups.any(|other| other != first))
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_tells_the_cpus_of_all_who_have_it() {
+    fn a_name_determines_the_cpus_of_all_tasks_that_have_it() {
         let tasks = "# tid pid policy nice rt_priority cpus cgroup comm\n\
                      1 1 OTHER 0 0 0-3 / init\n\
                      7 7 OTHER 0 0 0,2 /a db writer\n\
@@ -126,12 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_none_is_told_by_its_number() {
+    fn a_bad_line_is_reported_by_its_number() {
         let bad = |text: &str| {
             seen_tasks(text).find_map(Result::err).map(|bad| bad.to_string()).unwrap_or_default()
         };
-        assert_eq!(bad("# x\n8 7 OTHER"), "2: there is no nice in it");
-        assert_eq!(bad("x 7 OTHER 0 0 0 / a"), "1: tid \"x\" is no number");
+        assert_eq!(bad("# x\n8 7 OTHER"), "2: nice is missing");
+        assert_eq!(bad("x 7 OTHER 0 0 0 / a"), "1: tid \"x\" is not a number");
         assert!(bad("8 7 OTHER 0 0 9-1 / a").starts_with("1: cpus \"9-1\": "));
         assert_eq!(bad("8 7 OTHER 0 0 1-9 /a\\x20b a (b) c"), "");
     }

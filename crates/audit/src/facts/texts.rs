@@ -1,7 +1,8 @@
-//! The files of facts of one recording, found and read, and what follows from all of them together.
+//! The fact files of one recording: where they are found, and what they mean together.
 //!
-//! Several recordings on one machine share its facts; those of tasks and groups, and the switches that were turned over
-//! for one alone, lie beside each. So a file is looked for in several places, and the first that has it counts:
+//! Several recordings on one machine share its facts. Those of tasks and groups, and switches that were changed for one
+//! recording alone, are beside that recording. So each file is looked for in several places, and the first place that
+//! has it counts:
 //!
 //! ```text
 //!   MACHINE/facts/topology.txt ...       of all recordings on it
@@ -26,10 +27,10 @@ use super::tasks::{BadLine, SeenTask, has_groups, hints_of_tasks, seen_tasks};
 use crate::affinity::AffinityHint;
 use crate::options::Options;
 
-/// The command that was recorded; it lies beside the trace.
+/// The recorded command; it is beside the trace.
 pub const COMMAND: &str = "cmd.txt";
 
-/// The state of sched_ext; it lies beside the folder of facts.
+/// The state of sched_ext; it is beside the folder of facts.
 pub const SCHED_EXT_STATE: &str = "scx-state.txt";
 
 /// All files that are read.
@@ -50,37 +51,37 @@ const NAMES: [&str; 14] = [
     "cgroups-after.txt",
 ];
 
-/// The files of facts of one recording, by name.
+/// Contents of the fact files of one recording, by name.
 #[derive(Clone, Debug, Default)]
 pub struct FactTexts(BTreeMap<&'static str, (PathBuf, String)>);
 
 /// What is wrong with the facts of a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
-    /// A file that cannot be read.
+    /// A file cannot be read.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     File(PathBuf, io::Error),
-    /// A file that is not there.
+    /// A file does not exist.
     #[error("there is no {0} beside the recording; `schedlab record` writes one into facts/")]
     Missing(&'static str),
-    /// A line that cannot be understood.
+    /// A line cannot be parsed.
     #[error("{path}:{bad}", path = .0.display(), bad = .1)]
     Line(PathBuf, BadLine),
-    /// No kernel.
+    /// The kernel is not known.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// No machine.
+    /// The topology makes no machine.
     #[error(transparent)]
     Machine(#[from] TopologyError),
 }
 
 impl FactTexts {
-    /// The names of the files that lie in a folder of facts.
+    /// Names of the files in a folder of facts.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.into_iter().filter(|name| ![COMMAND, SCHED_EXT_STATE].contains(name)).chain(["uname.txt"])
     }
 
-    /// Reads them. Each is looked for in several places in turn; `read` gives none where there is no file.
+    /// Reads the files. Each is looked for in several places in turn; `read` returns `None` where there is no file.
     ///
     /// # Errors
     /// Those of `read`.
@@ -100,10 +101,10 @@ impl FactTexts {
         Ok(FactTexts(found))
     }
 
-    /// Those of the recording in a folder, as `traces/` has them; `read` is `std::fs::read_to_string`.
+    /// Reads the files of the recording in a folder laid out as in `traces/`; `read` is `std::fs::read_to_string`.
     ///
     /// # Errors
-    /// A file that is there and cannot be read.
+    /// A file exists and cannot be read.
     pub fn beside(
         folder: &Path,
         read: impl Fn(&Path) -> io::Result<String>,
@@ -121,30 +122,30 @@ impl FactTexts {
         })
     }
 
-    /// The text of a file; empty where there is none.
+    /// Content of a file; empty if it does not exist.
     pub fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", |(_, text)| text)
     }
 
-    /// Where a file was found, for messages; its name where it was not.
+    /// Where a file was found, for messages; its bare name if it was not found.
     fn place<'a>(&'a self, name: &'a str) -> &'a Path {
         self.0.get(name).map_or(Path::new(name), |(path, _)| path)
     }
 
-    /// Says something else in place of a file.
+    /// Replaces the content of a file.
     pub fn put(&mut self, name: &'static str, text: String) {
         self.0.insert(name, (PathBuf::from(name), text));
     }
 
-    /// The text of a file that has to be there.
+    /// Content of a file that must exist.
     ///
     /// # Errors
-    /// There is none.
+    /// The file does not exist.
     pub fn need(&self, name: &'static str) -> Result<&str, FactsError> {
         self.0.get(name).map(|(_, text)| text.as_str()).ok_or(FactsError::Missing(name))
     }
 
-    /// The machine, under this name.
+    /// The machine described by the facts, under this name.
     ///
     /// # Errors
     /// There is no `topology.txt`, or it makes no machine.
@@ -154,16 +155,16 @@ impl FactTexts {
         Ok(Topology::from_sysfs(name, &saved)?)
     }
 
-    /// The tasks that were seen.
+    /// The tasks that were listed.
     ///
     /// # Errors
-    /// The first line that is not one of a task.
+    /// The first line that does not describe a task.
     pub fn tasks(&self) -> Result<Vec<SeenTask>, FactsError> {
         let bad = |bad| FactsError::Line(self.place("tasks.txt").to_path_buf(), bad);
         seen_tasks(self.text("tasks.txt")).collect::<Result<_, _>>().map_err(bad)
     }
 
-    /// Sets what was in force when the recording was made.
+    /// Applies the recorded settings to a kernel.
     pub fn set(&self, kernel: &mut Kernel, topology: &Topology) {
         apply_config(kernel, self.text("config.txt"), self.text("cmdline.txt"));
         apply_features(kernel, self.text("sched_features.txt"));
@@ -172,21 +173,21 @@ impl FactTexts {
         }
     }
 
-    /// The scheduler of sched_ext that was at work, if one was.
+    /// The sched_ext scheduler that was active, if any.
     pub fn sched_ext(&self) -> Option<String> {
         sched_ext(self.text("sched_ext.txt"), self.text(SCHED_EXT_STATE))
     }
 
-    /// Masks of tasks that the command and the list of tasks tell.
+    /// Masks of tasks from the command and the list of tasks.
     pub fn affinity(&self, nr_cpus: usize) -> Vec<AffinityHint> {
         let mut hints = hints_of_command(self.text(COMMAND), nr_cpus);
         hints.extend(hints_of_tasks(self.text("tasks.txt"), nr_cpus));
         hints
     }
 
-    /// The groups of the tasks, and why they cannot be followed, if so. A recording without a list
-    /// of tasks had none but its own, which are in one; one with a list but without their groups had
-    /// several if the list says so, or if sessions were groups.
+    /// The groups of the tasks, and the reason why they cannot be followed, if they cannot. A recording without a list
+    /// of tasks had no tasks but its own, all in one group. If a list exists without the tasks' groups, there were
+    /// several groups if the list shows so, or if sessions were groups.
     pub fn groups(&self) -> (Groups, Option<GroupsHidden>) {
         let files = GroupFiles {
             before: self.text("groups-before.txt"),
@@ -203,7 +204,7 @@ impl FactTexts {
         (Groups::default(), several.then_some(GroupsHidden::NotListed))
     }
 
-    /// All that an audit is told of a recording, made on this machine under this kernel.
+    /// Everything that an audit needs to know about a recording made on this machine under this kernel.
     pub fn facts(&self, topology: Topology, kernel: Kernel) -> Facts {
         let affinity = self.affinity(topology.nr_cpus());
         let policies = Policies::of_tasks(self.text("tasks.txt"));
@@ -217,34 +218,34 @@ impl FactTexts {
 pub struct Facts {
     /// The machine.
     pub topology: Topology,
-    /// The kernel with all that was in force.
+    /// The kernel, with the recorded settings.
     pub kernel: Kernel,
     /// Masks of tasks.
     pub affinity: Vec<AffinityHint>,
-    /// Policies of tasks that no event tells.
+    /// Policies of tasks, which no event shows.
     pub policies: Policies,
-    /// In which groups tasks were, as far as it is recorded.
+    /// Which groups tasks were in, as far as recorded.
     pub groups: Groups,
     /// Why groups cannot be followed, if they cannot.
     pub groups_hidden: Option<GroupsHidden>,
-    /// The scheduler of sched_ext that made it, if one did.
+    /// The sched_ext scheduler that was active, if any.
     pub sched_ext: Option<String>,
 }
 
 /// Why groups of tasks cannot be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupsHidden {
-    /// Tasks were in groups, and in which was not written down.
+    /// Tasks were in groups, and their groups were not recorded.
     NotListed,
-    /// Something is not as it was written down.
+    /// Something changed after it was recorded.
     Changed(&'static str),
 }
 
 impl Facts {
-    /// Those of a recording in `traces/KERNEL/MACHINE/LOAD`: the folders name the machine and the kernel.
+    /// Reads the facts of a recording in `traces/KERNEL/MACHINE/LOAD`: the folders give the machine and the kernel.
     ///
     /// # Errors
-    /// What makes no machine, or a kernel without rules.
+    /// The topology makes no machine, or no preset has the kernel's rules.
     pub fn of_trace(folder: &Path, texts: &FactTexts) -> Result<Facts, FactsError> {
         let name = |folder: Option<&Path>| {
             folder.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
@@ -254,7 +255,7 @@ impl Facts {
         let mut kernel = Kernel::parse(&format!("v{}", name(machine.and_then(Path::parent))))?;
         texts.set(&mut kernel, &topology);
         let mut facts = texts.facts(topology, kernel);
-        // Where no groups were listed, all tasks were of the session that the machine began with.
+        // Where no groups were listed, all tasks belonged to the session that the machine booted into.
         facts.groups_hidden = facts.groups_hidden.filter(|hidden| *hidden != GroupsHidden::NotListed);
         Ok(facts)
     }
@@ -292,7 +293,7 @@ mod tests {
     const TASKS: (&str, &str) = ("6.12/1x1x2/load/facts/tasks.txt", "7 7 IDLE 0 0 1 / low\n");
 
     #[test]
-    fn what_is_a_recordings_own_goes_before_what_is_its_machines() {
+    fn facts_of_a_recording_precede_facts_of_its_machine() {
         let of = |files: &[(&str, &str)]| {
             Facts::of_trace(Path::new("6.12/1x1x2/load"), &texts(files).unwrap()).unwrap()
         };
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place_and_the_way_out() {
+    fn errors_name_the_place_and_the_way_out() {
         let told =
             |texts: &FactTexts| Facts::of_trace(Path::new("6.12/1x1x2/load"), texts).unwrap_err().to_string();
         assert_eq!(
@@ -326,7 +327,7 @@ mod tests {
         let bad = texts(&[TOPOLOGY, ("6.12/1x1x2/load/facts/tasks.txt", "# tid\n7 7 OTHER\n")]).unwrap();
         assert_eq!(
             bad.tasks().unwrap_err().to_string(),
-            "6.12/1x1x2/load/facts/tasks.txt:2: there is no nice in it"
+            "6.12/1x1x2/load/facts/tasks.txt:2: nice is missing"
         );
     }
 }

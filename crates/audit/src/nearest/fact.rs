@@ -1,4 +1,4 @@
-//! A fact that would have had to be otherwise, in words and with its size.
+//! A hidden fact that would explain the kernel's choice if it were different, in words and with its size.
 
 use std::fmt;
 
@@ -7,39 +7,39 @@ use schedlab_units::Pid;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-/// What would have had to be otherwise.
+/// What would have had to be different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// A CPU had been idle, or busy: longer than it was, or from earlier on.
+    /// A CPU had been idle, or busy: for longer than it was, or from earlier on.
     Cpu {
-        /// Which.
+        /// The CPU.
         cpu: CpuId,
         /// Idle, or busy.
         idle: bool,
-        /// Longer; else sooner.
+        /// For longer; otherwise from earlier on.
         longer: bool,
     },
-    /// One task more had been queued on a CPU, or one less.
+    /// One more or one fewer task had been queued on a CPU.
     Queued {
-        /// Where.
+        /// The CPU.
         cpu: CpuId,
-        /// One more.
+        /// One more; otherwise one fewer.
         more: bool,
     },
-    /// The search might have looked at no CPU, or at all.
+    /// The search had been allowed to examine no CPU, or every CPU.
     ScanLimit {
-        /// At all.
+        /// Every CPU.
         all: bool,
     },
-    /// An idle core of the cache had been known, or none.
+    /// The mark that the cache has an idle core had been the opposite.
     IdleCores,
-    /// The waker had said that it will sleep.
+    /// The waker had set the sync flag.
     SyncFlag,
     /// The task had used another CPU recently.
     RecentCpu(CpuId),
-    /// Load averages had been off by more than they are held to be.
+    /// Load averages had been off by more than their assumed errors.
     Loads,
-    /// Waker and wakee had changed their wakees so often that the wake-up spreads, or so seldom that it does not.
+    /// Waker and wakee had enough wakee flips for the wake-up to spread, or too few.
     Flips {
         /// It spreads.
         spreads: bool,
@@ -49,26 +49,26 @@ pub enum Fact {
         /// Still queued.
         queued: bool,
     },
-    /// The woken sleeper had not got off its CPU.
+    /// The woken sleeper had still been on its CPU.
     OnCpu,
     /// A CPU had gone idle later than it did.
     IdleStamp(CpuId),
-    /// The virtual time of a task had been another.
+    /// The virtual time of a task had been different.
     Vruntime(Shifted),
-    /// The deadline of a task had been another.
+    /// The deadline of a task had been different.
     Deadline(Shifted),
-    /// A task had been placed elsewhere: its virtual time and its deadline had been others.
+    /// A task had been placed elsewhere: its virtual time and its deadline had been different.
     Placed(Shifted),
-    /// The virtual times of those who wait beside the two had been others.
+    /// The virtual times of the other waiting tasks had been different.
     Average {
         /// Earlier.
         earlier: bool,
     },
-    /// The running task had not been protected any more.
+    /// The running task had no longer been protected.
     Unprotected,
     /// Another sleeper had still been queued, or had left its queue.
     Sleeper {
-        /// Who.
+        /// The sleeper.
         pid: Pid,
         /// Still queued.
         queued: bool,
@@ -78,16 +78,16 @@ pub enum Fact {
         /// Sooner.
         sooner: bool,
     },
-    /// The moved task had waited on the CPU that it was taken from.
+    /// The moved task had waited on the CPU from which it was taken.
     Waited,
-    /// The pass had been one on another occasion: of a CPU that is idle, or busy, or becomes idle.
+    /// The pass had been made with another idle type: for a CPU that is idle, busy, or about to become idle.
     Occasion(&'static str),
 }
 
-/// Whose time is moved, and which way.
+/// The task whose time is moved, and in which direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shifted {
-    /// Whose; none of a group.
+    /// The task; `None` for a group.
     pub pid: Option<Pid>,
     /// Earlier.
     pub earlier: bool,
@@ -124,7 +124,7 @@ impl Fact {
 }
 
 impl Fact {
-    /// Whether tasks are put elsewhere for it, and not only a number is changed.
+    /// Whether the fact moves tasks and does not only change a number.
     pub(super) fn moves_tasks(self) -> bool {
         matches!(self, Fact::DelayedDequeue { .. } | Fact::Sleeper { .. } | Fact::Waited)
     }
@@ -138,27 +138,33 @@ impl fmt::Display for Fact {
                 write!(f, "CPU {cpu} had been {} {}", state(idle), if longer { "longer" } else { "sooner" })
             }
             Fact::Queued { cpu, more } => {
-                write!(f, "one task {} had been queued on CPU {cpu}", if more { "more" } else { "less" })
+                write!(
+                    f,
+                    "{} had been queued on CPU {cpu}",
+                    if more { "one more task" } else { "one task fewer" }
+                )
             }
             Fact::ScanLimit { all: true } => f.write_str("the search had looked at every CPU"),
-            Fact::ScanLimit { all: false } => f.write_str("the search had looked at nobody"),
-            Fact::IdleCores => f.write_str("the mark of idle cores had been the other one"),
+            Fact::ScanLimit { all: false } => f.write_str("the search had looked at no CPU"),
+            Fact::IdleCores => f.write_str("the mark of idle cores had been the opposite"),
             Fact::SyncFlag => f.write_str("the waker had said that it will sleep"),
             Fact::RecentCpu(cpu) => write!(f, "the task had used CPU {cpu} recently"),
             Fact::Loads => f.write_str("load averages had been off"),
-            Fact::Flips { spreads: true } => f.write_str("flips had been so many that the wake-up spreads"),
+            Fact::Flips { spreads: true } => {
+                f.write_str("there had been enough flips for the wake-up to spread")
+            }
             Fact::Flips { spreads: false } => {
-                f.write_str("flips had been so few that the wake-up does not spread")
+                f.write_str("there had been too few flips for the wake-up to spread")
             }
             Fact::DelayedDequeue { queued: true } => f.write_str("the sleeper had still been queued"),
             Fact::DelayedDequeue { queued: false } => f.write_str("the sleeper had left its queue"),
-            Fact::OnCpu => f.write_str("the task had not got off its CPU"),
+            Fact::OnCpu => f.write_str("the task had still been on its CPU"),
             Fact::IdleStamp(cpu) => write!(f, "CPU {cpu} had gone idle later"),
             Fact::Vruntime(shifted) => write!(f, "the virtual time of {shifted}"),
             Fact::Deadline(shifted) => write!(f, "the deadline of {shifted}"),
             Fact::Placed(shifted) => write!(f, "virtual time and deadline of {shifted}"),
             Fact::Average { earlier } => {
-                write!(f, "those beside them had been {}", if earlier { "earlier" } else { "later" })
+                write!(f, "the other waiting tasks had been {}", if earlier { "earlier" } else { "later" })
             }
             Fact::Unprotected => f.write_str("the running task had not been protected"),
             Fact::Sleeper { pid, queued: true } => write!(f, "sleeper {pid} had still been queued"),
@@ -182,38 +188,39 @@ impl fmt::Display for Shifted {
     }
 }
 
-/// A fact that would have had to be otherwise, and by how much.
+/// A fact that would have had to be different, and by how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Otherwise {
-    /// What.
+    /// The fact.
     pub fact: Fact,
-    /// By how much, ns of time or of virtual time, if it has a size.
+    /// By how much, in ns of time or of virtual time, if it has a size.
     pub ns: Option<u64>,
-    /// How many times the error that is held of it that is, rounded up: of a CPU's state the time within which
-    /// events of different CPUs overlap, of averages and virtual times their errors.
+    /// The size in multiples of its error, rounded up. For the state of a CPU the error is the time within which events
+    /// of different CPUs overlap; averages and virtual times have errors of their own.
     pub times: Option<u64>,
 }
 
 impl Otherwise {
-    /// How far facts without a size are, in errors.
+    /// Size, in errors, assumed for facts without one.
     const PLAIN: u64 = 4;
 
-    /// A fact that is so or not.
+    /// A fact without a size.
     pub(super) fn plain(fact: Fact) -> Otherwise {
         Otherwise { fact, ns: None, times: None }
     }
 
-    /// One that is off by so much, where so much of it is not known; 0 if all of it is.
+    /// A fact that is off by `ns`, of which `error` is the uncertainty; 0 if all of it is known.
     pub(super) fn by(fact: Fact, ns: u64, error: u64) -> Otherwise {
         Otherwise { fact, ns: Some(ns), times: (error > 0).then(|| ns.div_ceil(error).max(1)) }
     }
 
-    /// The order in which facts are asked. One without a size stands behind those that are off by a few errors.
+    /// Sort key for the order in which facts are tried. A fact without a size comes after those that are off by a few
+    /// errors.
     pub(super) fn distance(&self) -> (u64, u64) {
         (self.times.unwrap_or(Self::PLAIN), self.ns.unwrap_or(0))
     }
 
-    /// Whether it cannot be so together with another, or is the same one by more.
+    /// Whether it cannot hold together with another fact, or is the same fact with another size.
     pub(super) fn excludes(&self, other: &Otherwise) -> bool {
         self.fact == other.fact || self.fact.name() == other.fact.name() && self.times.is_none()
     }
@@ -246,22 +253,22 @@ impl fmt::Display for Micros {
     }
 }
 
-/// The nearest fact by which our rules would lead to what the kernel did; two of them if none does alone.
+/// The nearest fact that would make our rules lead to what the kernel did; two facts if no single one does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nearest {
-    /// The one.
+    /// The fact.
     pub first: Otherwise,
-    /// The other.
+    /// The second fact.
     pub second: Option<Otherwise>,
 }
 
 impl Nearest {
-    /// The turn of a task had ended sooner or later by so much, ns, of which the error is held to be `error`.
+    /// The turn of a task had ended sooner or later by `by` ns; `error` is the assumed error of that time.
     pub(crate) fn turn_end(sooner: bool, by: u64, error: u64) -> Nearest {
         Nearest::alone(Otherwise::by(Fact::TurnEnd { sooner }, by, error))
     }
 
-    /// One fact.
+    /// A single fact.
     pub(super) fn alone(first: Otherwise) -> Nearest {
         Nearest { first, second: None }
     }

@@ -1,13 +1,13 @@
-//! The least amount by which something comes true.
+//! The smallest amount for which a condition holds.
 
 /// The first amount that is tried, ns.
 const FIRST: u64 = 16;
 
-/// The amount at which the search ends, ns: virtual times that are farther off are not the question.
+/// The amount at which the search ends, ns; virtual times that are off by more are not the cause.
 const LAST: u64 = 1 << 30;
 
-/// The least amount by which something is so, to a thirty-second of it: doubled until it is, then halved between
-/// there and the last by which it was not.
+/// The smallest amount for which a condition holds, to within a thirty-second of it. The amount is doubled until the
+/// condition holds, then bisected.
 pub fn least(mut is_so: impl FnMut(u64) -> bool) -> Option<u64> {
     let mut most = FIRST;
     while !is_so(most) {

@@ -1,9 +1,8 @@
-//! What would have had to be otherwise for our rules to lead to what the kernel did.
+//! What would have had to be different for our rules to lead to the kernel's choice.
 //!
-//! Of a decision that differs the deciders are asked again, each time with one fact of the shadow changed: a CPU
-//! idle that was busy, a load or a virtual time further off than its error, a sleeper still queued. The nearest fact
-//! that leads to the kernel's choice is told with its size. It is a hint and not a reading: the verdict stays what
-//! it was.
+//! When a decision differs, the deciders are asked again, each time with one fact of the shadow changed: a busy CPU
+//! made idle, a load or virtual time beyond its error, a sleeper still queued. The nearest fact that leads to the
+//! kernel's choice is reported with its size. It is a hint and does not change the verdict.
 
 mod fact;
 mod least;
@@ -18,11 +17,11 @@ use crate::audit::Audit;
 use crate::listener::Listener;
 use crate::verdict::{Answer, Verdict};
 
-/// Pairs of facts are asked for the nearest of them only, as many as these.
+/// Pairs are tried only among this many nearest facts.
 const PAIRED: usize = 40;
 
 impl<S: Listener> Audit<S> {
-    /// What `ask` finds to be the nearest fact of a verdict, if that differs and somebody will read why.
+    /// What `ask` finds to be the nearest fact of a verdict, if the verdict differs and its story will be printed.
     pub(crate) fn why(
         &mut self,
         verdict: &Verdict,
@@ -37,7 +36,7 @@ impl<S: Listener> Audit<S> {
         nearest.map(Box::new)
     }
 
-    /// Whether the nearest fact of a verdict is asked for: it differs, and somebody will read why.
+    /// Whether to look for the nearest fact: the verdict differs, and its story will be printed.
     fn asks_nearest(&self, verdict: &Verdict) -> bool {
         verdict.answer == Answer::Differs
             && self.hangs_on(verdict).is_none()
@@ -48,8 +47,8 @@ impl<S: Listener> Audit<S> {
     }
 }
 
-/// The first of some facts that leads to what is asked for, or the first two of which neither does alone. The
-/// nearest fact stands first. They are asked with those first that move tasks, which takes counts that are right.
+/// The first fact for which `leads` is true, or the first two if no single fact is enough. Nearer facts take
+/// precedence. Facts that move tasks are tried before the others, because they need correct counts of tasks.
 fn nearest(mut facts: Vec<Otherwise>, mut leads: impl FnMut(&[Otherwise]) -> bool) -> Option<Nearest> {
     facts.sort_by_key(Otherwise::distance);
     if let Some(&first) = facts.iter().find(|otherwise| leads(&[**otherwise])) {
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_fact_that_leads_there_is_told_and_two_only_if_none_does_alone() {
+    fn the_nearest_fact_is_reported_and_two_only_if_no_single_one_is_enough() {
         let facts = || vec![cpu(3, 7), Otherwise::plain(Fact::SyncFlag), cpu(1, 2), cpu(2, 9)];
         let of = |cpu| Fact::Cpu { cpu: CpuId(cpu), idle: true, longer: true };
         let has = |facts: &[Otherwise], fact| facts.iter().any(|otherwise| otherwise.fact == fact);

@@ -1,4 +1,4 @@
-//! What would have led a pass of balancing to move what the kernel moved.
+//! What would have led a balancing pass to the kernel's move.
 
 use schedlab_sched::{Curr, IdleType};
 use schedlab_topology::CpuId;
@@ -13,15 +13,15 @@ use crate::motion::{self, Changing, Counted};
 use crate::moving::ask_pass;
 use crate::shadow::Shadow;
 
-/// Load averages are asked with so many times their errors.
+/// Multiples of their errors by which load averages are moved.
 const LOAD_ERRORS: [u64; 5] = [2, 3, 4, 8, 16];
 
-/// On which occasion else a pass may have been made.
+/// Other idle types with which a pass may have been made.
 const OCCASIONS: [(IdleType, &str); 3] =
     [(IdleType::Idle, "idle"), (IdleType::NotIdle, "busy"), (IdleType::NewlyIdle, "becoming idle")];
 
 impl<S: Listener> Audit<S> {
-    /// The nearest fact by which a pass makes a move.
+    /// The nearest fact by which a pass makes the recorded move.
     pub(crate) fn nearest_of_move(&mut self, moved: Moved, asked: Asked, now: Time) -> Option<Nearest> {
         let shadow = &self.shadow;
         let (from, by) = (moved.from, asked.by);
@@ -76,7 +76,7 @@ fn as_if(shadow: &mut Shadow, facts: &[Otherwise], moved: Moved, asked: Asked, n
     }
 }
 
-/// As if the moved task had waited where it was taken from.
+/// Runs a look with the moved task waiting on the CPU from which it was taken.
 fn as_if_waiting(
     shadow: &mut Shadow,
     moved: Moved,

@@ -1,4 +1,4 @@
-//! The shadow with a fact changed that placement hangs on; forks and execs, which are asked so.
+//! Changes one fact that a placement depends on; forks and execs that are tried in this way.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use crate::motion::{self, Changing, Counted, Moves};
 use crate::shadow::Shadow;
 use crate::verdict::Possible;
 
-/// Load averages are asked with so many times their errors.
+/// Multiples of their errors by which load averages are moved.
 const LOAD_ERRORS: [u64; 6] = [2, 3, 4, 6, 8, 16];
 
-/// For each of some CPUs, that it had been idle if it is busy, or the other way: how long ago it was so, or
-/// how soon it is.
+/// For each of some CPUs, the fact that a busy one had been idle, or the reverse: how long ago it was so, or how soon
+/// it will be.
 pub(super) fn state_facts<S: Listener>(audit: &Audit<S>, cpus: &[CpuId], now: Time) -> Vec<Otherwise> {
     let shadow = &audit.shadow;
     let error = shadow.slack.time().0;
@@ -34,8 +34,8 @@ pub(super) fn state_facts<S: Listener>(audit: &Audit<S>, cpus: &[CpuId], now: Ti
     facts.collect()
 }
 
-/// For each of some CPUs, that one task more or less had been queued there: how long ago the last came or how soon
-/// one leaves, and how soon one comes.
+/// For each of some CPUs, the fact that one more or one fewer task had been queued there: how long ago the last one
+/// came, how soon one leaves, and how soon one comes.
 pub(super) fn queue_facts<S: Listener>(
     audit: &Audit<S>,
     this: CpuId,
@@ -59,7 +59,7 @@ pub(super) fn queue_facts<S: Listener>(
     facts.collect()
 }
 
-/// Looks at the shadow as if facts were otherwise.
+/// Runs a look on the shadow with facts changed.
 pub(super) fn as_if(
     shadow: &mut Shadow,
     about: &Wakeup,
@@ -105,7 +105,7 @@ pub(super) fn as_if(
         }
         Fact::Loads => with_load_errors(shadow, otherwise.times.unwrap_or(1), look),
         Fact::Flips { spreads } => with_flips(shadow, about, spreads, look),
-        // Then nobody chooses, and it stays.
+        // In that case no CPU is chosen, and the task stays.
         Fact::DelayedDequeue { queued: true } => true,
         Fact::DelayedDequeue { queued: false } => {
             let before = shadow.sched.clone();
@@ -135,7 +135,7 @@ pub(super) fn as_if(
     }
 }
 
-/// With load averages that may be off by so many times what they are held to be.
+/// Runs `look` with load averages that may be off by `times` times their assumed error.
 pub(super) fn with_load_errors<T>(shadow: &mut Shadow, times: u64, look: impl FnOnce(&mut Shadow) -> T) -> T {
     let before = std::mem::replace(&mut shadow.load_errors, times);
     let result = look(shadow);
@@ -143,7 +143,7 @@ pub(super) fn with_load_errors<T>(shadow: &mut Shadow, times: u64, look: impl Fn
     result
 }
 
-/// With flips by which a wake-up spreads, or does not.
+/// Runs a look with flips for which a wake-up spreads or does not.
 fn with_flips(
     shadow: &mut Shadow,
     about: &Wakeup,
@@ -172,7 +172,7 @@ fn wakees(shadow: &Shadow, task: TaskId) -> u32 {
 }
 
 impl<S: Listener> Audit<S> {
-    /// The nearest fact that leads a fork where it went, rather than where ours would.
+    /// The nearest fact that leads a fork to the kernel's choice instead of ours.
     pub(crate) fn nearest_of_fork(&mut self, fork: Forked, ours: &[Possible]) -> Option<Nearest> {
         self.nearest_of_new_place(fork, ours, |shadow| {
             let found = fork::if_possible(shadow, fork);
@@ -180,7 +180,7 @@ impl<S: Listener> Audit<S> {
         })
     }
 
-    /// The nearest fact that leads an exec where it went, rather than where ours would.
+    /// The nearest fact that leads an exec to the kernel's choice instead of ours.
     pub(crate) fn nearest_of_exec(
         &mut self,
         task: TaskId,

@@ -1,6 +1,7 @@
-//! What would have led to the kernel's choice where virtual times decide: who runs next, who makes way.
+//! What would have led to the kernel's choice where virtual times decide: which task runs next, and whether a task is
+//! preempted.
 //!
-//! Of the two entities whose times are compared, each time is moved alone, by the least amount that turns the answer.
+//! Each time of the two compared entities is moved alone, by the smallest amount that changes the answer.
 
 use schedlab_sched::{CfsRqId, Curr, FairPolicy, Feature, SeId, wf};
 use schedlab_topology::CpuId;
@@ -13,7 +14,7 @@ use crate::audit::Audit;
 use crate::listener::Listener;
 use crate::shadow::Shadow;
 
-/// Two siblings in a queue, and what is asked about them.
+/// Two siblings in a queue, and the question about them.
 struct Siblings<'a> {
     cfs: CfsRqId,
     two: [SeId; 2],
@@ -22,7 +23,7 @@ struct Siblings<'a> {
 }
 
 impl<S: Listener> Audit<S> {
-    /// The nearest fact by which `chosen` comes before `ours`, as the kernel picked.
+    /// The nearest fact by which `chosen` comes before `ours`, as in the kernel's pick.
     pub(crate) fn nearest_of_pick(
         &mut self,
         cpu: CpuId,
@@ -50,7 +51,7 @@ impl<S: Listener> Audit<S> {
         siblings.nearest(&mut self.shadow, cpu, now)
     }
 
-    /// The nearest fact by which a task that has arrived has the running one make way, or not.
+    /// The nearest fact by which an arriving task preempts the running one, or does not.
     pub(crate) fn nearest_of_answer(
         &mut self,
         cpu: CpuId,
@@ -81,7 +82,8 @@ impl<S: Listener> Audit<S> {
 
 impl Siblings<'_> {
     fn nearest(&self, shadow: &mut Shadow, cpu: CpuId, now: Time) -> Option<Nearest> {
-        // Who is moved and back comes behind those of its deadline.
+        // An entity that is moved and moved back lands behind others with its deadline, so the order is restored
+        // afterwards.
         let order = shadow.sched.cfs(self.cfs).timeline.clone();
         let moved = self.least_move(shadow);
         shadow.sched.cfs_mut(self.cfs).timeline = order;
@@ -90,7 +92,7 @@ impl Siblings<'_> {
         found.map(Nearest::alone)
     }
 
-    /// The one time that has to be moved least.
+    /// The time that has to be moved least.
     fn least_move(&self, shadow: &mut Shadow) -> Option<Otherwise> {
         let eevdf = shadow.sched.kernel.rules.policy == FairPolicy::Eevdf;
         let error = self.two.map(|se| shadow.error_of(se)).iter().sum::<u64>();
@@ -108,7 +110,7 @@ impl Siblings<'_> {
         for earlier in [true, false] {
             for se in self.two {
                 let pid = se.is_task().then(|| shadow.known(TaskId(se.0)).pid);
-                // Who runs was placed long ago, and its protection hangs on its deadline.
+                // The running task was placed long ago, and its protection depends on its deadline.
                 let kinds = if curr == Some(se) { &kinds[..1] } else { kinds };
                 for kind in kinds {
                     let fact = kind(Shifted { pid, earlier });
@@ -137,7 +139,7 @@ impl Siblings<'_> {
         agrees
     }
 
-    /// Whether our rules lead there with others that much further on or back.
+    /// Whether our rules agree when others are later or earlier by `by`.
     fn agrees_beside(&self, shadow: &mut Shadow, others: &[(SeId, i64)], by: i64) -> bool {
         shadow.sched.shift_vruntimes(self.cfs, others, by);
         let agrees = (self.agrees)(shadow);
@@ -145,7 +147,7 @@ impl Siblings<'_> {
         agrees
     }
 
-    /// Facts without a size that lead there.
+    /// Facts without a size that lead to the kernel's choice.
     fn plain(&self, shadow: &mut Shadow, cpu: CpuId, now: Time) -> Option<Otherwise> {
         if shadow.sched.kernel.rules.policy == FairPolicy::Cfs {
             return None;
@@ -180,7 +182,7 @@ fn signed(by: u64, earlier: bool) -> i64 {
     if earlier { -(by as i64) } else { by as i64 }
 }
 
-/// Moves one in virtual time, and its deadline.
+/// Moves an entity's virtual time and its deadline.
 fn shift(shadow: &mut Shadow, se: SeId, vruntime: i64, deadline: i64) {
     let entity = shadow.sched.se(se);
     let vruntime = entity.vruntime.wrapping_add(vruntime as u64);

@@ -1,4 +1,4 @@
-//! What would have led a wake-up to where the kernel sent it.
+//! What would have led a wake-up to the CPU that the kernel chose.
 
 use schedlab_sched::{Feature, WakePath};
 use schedlab_topology::CpuId;
@@ -12,11 +12,11 @@ use crate::placement;
 use crate::shadow::Shadow;
 use crate::waking::Open;
 
-/// Load averages are asked with so many times their errors.
+/// Multiples of their errors by which load averages are moved.
 const LOAD_ERRORS: [u64; 10] = [2, 3, 4, 6, 8, 12, 16, 32, 64, 128];
 
 impl<S: Listener> Audit<S> {
-    /// The nearest fact that leads a wake-up where it went, in the state of now.
+    /// The nearest fact that leads a wake-up to the kernel's choice, in the current state.
     pub(crate) fn nearest_of_wakeup(&mut self, open: &Open, now: Time) -> Option<Nearest> {
         let to = open.fate.cpu;
         let facts = self.facts_of_wakeup(open, now);
@@ -66,7 +66,7 @@ impl<S: Listener> Audit<S> {
     }
 }
 
-/// Whether the task was switched out so lately that it may have been on its CPU still.
+/// Whether the task was switched out so recently that it may still have been on its CPU.
 fn left_lately(shadow: &Shadow, open: &Open, now: Time) -> bool {
     let left = shadow.known(open.wakeup.task).left;
     now.since(left) <= shadow.slack.time() * 4

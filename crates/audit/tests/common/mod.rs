@@ -1,4 +1,4 @@
-//! What tests of drawn traces share.
+//! Helpers for tests of drawn traces.
 
 use schedlab_audit::{Audit, Options, Verdict};
 use schedlab_sched::Kernel;

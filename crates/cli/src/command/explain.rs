@@ -70,7 +70,7 @@ pub fn run(args: &Explain) -> Result<Status, Error> {
 /// The kind, name and sentence of what tables of audits and reports name besides rules and reasons.
 fn others() -> Vec<(&'static str, &'static str, String)> {
     let hidden = |hidden: &Hidden| {
-        let sentence = format!("A recording does not tell {}.", hidden.sentence());
+        let sentence = format!("A recording does not show {}.", hidden.sentence());
         ("fact an audit lacks", hidden.name(), sentence)
     };
     let none = "By no rule known here can be told what would have been chosen: what it hangs on is hidden.";

@@ -1,4 +1,4 @@
-//! Learned programs and the workloads that are made of them.
+//! Learned programs and the workloads that are built from them.
 
 use expect_test::{Expect, expect};
 use schedlab_units::Pid;

@@ -1,19 +1,20 @@
-//! What tasks did before the recording, guessed from what they did in its beginning.
+//! What tasks did before the recording, guessed from what they did at its start.
 //!
-//! A task's averages forget half of what it did in 32 periods. The guess is that the past mirrors what follows: what it does so long
-//! after the beginning counts as much as the same so long before it.
+//! A task's averages lose half of their value in 32 periods. The guess is that the past mirrors what follows: what a
+//! task does at some time after the start counts as much as the same that long before it.
 
 use schedlab_sched::{LOAD_AVG_MAX, decay_load};
 use schedlab_units::Duration;
 use schedlab_workload::Did;
 
-/// Who ran less, in parts of 1024, is taken to have done nothing: what it waited belongs to the load that just begins.
+/// A task that ran less, in parts of 1024, is assumed to have done nothing: its waiting belongs to load that is just
+/// starting.
 const LEAST: u16 = 64;
 
 /// Averages forget half in this time: 32 periods.
 const HALF_LIFE: Duration = Duration(32 << 20);
 
-/// What a task did, later times counting for less.
+/// What a task did, with lower weight for later times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Before {
     running: u64,
@@ -21,7 +22,7 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// It ran from one time to another, both since the beginning.
+    /// It ran between two times since the start.
     pub fn ran(&mut self, from: Duration, to: Duration) {
         self.running += weight(to).saturating_sub(weight(from));
     }
@@ -31,7 +32,7 @@ impl Before {
         self.waiting += weight(to).saturating_sub(weight(from));
     }
 
-    /// The guess, from a recording of this length; none if it is too short for one.
+    /// The guess, for a recording of length `all`; `None` if it is too short.
     pub fn did(self, all: Duration, awake: bool) -> Option<Did> {
         if all < HALF_LIFE {
             return None;
@@ -43,7 +44,7 @@ impl Before {
     }
 }
 
-/// What all time from the beginning to this counts for.
+/// The total weight of the time from the start to `until`.
 fn weight(until: Duration) -> u64 {
     let (periods, rest) = (until.0 >> 20, (until.0 >> 10) & 1023);
     LOAD_AVG_MAX - decay_load(LOAD_AVG_MAX, periods) + decay_load(rest, periods)
@@ -55,7 +56,7 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::millis;
 
-    /// Of one that ran and waited in these spans, each a beginning and an end in ms, of a second.
+    /// For a task that ran and waited in these spans, each a start and an end in ms, of one second.
     fn did(ran: &[(u64, u64)], waited: &[(u64, u64)]) -> Option<(u16, u16)> {
         let mut before = Before::default();
         ran.iter().for_each(|&(from, to)| before.ran(MS(from), MS(to)));

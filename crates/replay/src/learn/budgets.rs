@@ -1,7 +1,8 @@
 //! What deadline tasks may run in each of their periods.
 //!
-//! No event tells. One that could go on and makes way is out of its budget. It has a new one when an interrupt pushes it to another CPU,
-//! or when it runs again. What it ran before is its budget, and the time between two new budgets its period.
+//! No event shows it. A runnable deadline task that makes way is out of budget. It has a new budget when an interrupt
+//! pushes it to another CPU, or when it runs again. What it ran before is its budget, and the time between two new
+//! budgets its period.
 
 use schedlab_units::{Duration, Time};
 
@@ -12,18 +13,18 @@ use crate::learned::Budget;
 /// Kernel: DL_SCALE of __checkparam_dl(), kernel/sched/deadline.c, v6.12.
 const LEAST: Duration = Duration(1 << 10);
 
-/// What is known of a task's budget.
+/// What is known about a task's budget.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Budgets {
-    /// When its period seems to have begun, and whether by a wake-up: that need not begin one.
+    /// When its period seems to have begun, and whether at a wake-up, which need not begin a period.
     began: Option<(Time, bool)>,
-    /// Run in this period.
+    /// Run time in this period.
     used: Duration,
-    /// It waits for the next.
+    /// It waits for the next period.
     waits: bool,
-    /// Run in a period that used up the budget.
+    /// Run time in a period that used up the budget.
     most: Duration,
-    /// Lengths of periods, as far as known, and of those that may be too short.
+    /// Lengths of periods that are certain, and of those that may be too short.
     periods: [Vec<Duration>; 2],
 }
 
@@ -44,7 +45,7 @@ impl Budgets {
         self.waits = true;
     }
 
-    /// It can run again; gives whether it waited for that.
+    /// It can run again; returns whether it waited for that.
     pub fn renewed(&mut self, now: Time) -> bool {
         if !std::mem::take(&mut self.waits) {
             return false;
@@ -56,13 +57,13 @@ impl Budgets {
         true
     }
 
-    /// What it may run in which period; none if it was never seen to be out of it for a known time.
+    /// Its budget and period; `None` if it was never seen to be out of budget for a known time.
     pub fn learned(&self) -> Option<Budget> {
         let [whole, others] = &self.periods;
         let mut periods = if whole.is_empty() { others.clone() } else { whole.clone() };
         periods.sort();
         let period = (*periods.get(periods.len() / 2)?).max(LEAST);
-        // A replayed task pays for more than its work.
+        // A replayed task is charged for more than its work.
         let runtime = Duration(self.most.0 + self.most.0 / 8);
         Some(Budget { runtime: runtime.clamp(LEAST, period), period })
     }

@@ -1,4 +1,4 @@
-//! Tasks that are moved from group to group, which is a step of each of them wherever it is in its program.
+//! Moves of tasks between groups; each is a step of the task wherever it is in its program.
 
 use schedlab_audit::moves_with;
 use schedlab_units::{Pid, Time};
@@ -7,7 +7,7 @@ use super::Learner;
 use crate::learned::{Step, TaskIndex};
 
 impl Learner {
-    /// A process, by its leader, or a single thread is moved to a cgroup.
+    /// A process, named by its leader, or a single thread is moved to a cgroup.
     pub(super) fn attached(&mut self, hierarchy: i32, named: Pid, path: &str, now: Time) {
         if !self.known.shares_out(hierarchy) {
             return;
@@ -23,7 +23,7 @@ impl Learner {
             moves_with(pid, self.programs.lives[task.index()].process, named)
         };
         for (_, task) in tasks.filter(moves).collect::<Vec<_>>() {
-            // Somebody else may move it while it sleeps, or is just being woken.
+            // Another task may move it while it sleeps or is just being woken.
             self.programs.advance(task, now);
             self.programs.flush(task);
             self.programs.step(task, Step::Group(group));
@@ -34,7 +34,7 @@ impl Learner {
         }
     }
 
-    /// A task that was there before is met: it is where its process was moved meanwhile, or it alone.
+    /// A task from before the recording is seen: it is where it, or its process, was moved meanwhile.
     pub(super) fn was_moved(&mut self, task: TaskIndex) {
         let (pid, process) =
             (self.programs.learned.tasks[task.index()].pid, self.programs.life(task).process);
@@ -52,7 +52,7 @@ mod tests {
     use crate::Known;
     use crate::learn::tests::learn_knowing;
 
-    /// Of a recording before which these tasks were listed.
+    /// For a recording before which these tasks were listed.
     fn check(before: &str, short: &str, expected: Expect) {
         let files = GroupFiles { before, after: before, ..GroupFiles::default() };
         let mut known = Known::default();

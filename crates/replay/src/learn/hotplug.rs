@@ -1,4 +1,4 @@
-//! CPUs that leave and come back: their threads take them out and bring them back in a replay too.
+//! CPUs that go offline and come back: their hotplug threads do the same in a replay.
 
 use schedlab_trace::{Event, Hotplug};
 use schedlab_workload::Plug;
@@ -7,7 +7,7 @@ use super::Learner;
 use crate::learned::Step;
 
 impl Learner {
-    /// A CPU leaves, or is back.
+    /// A CPU goes offline or comes back.
     pub(super) fn plug(&mut self, event: &Event) {
         let Some((cpu, step)) = self.hotplugs.event(event) else { return };
         let to = match step {

@@ -1,4 +1,4 @@
-//! CPUs that tasks may use, which simulated traces tell: of a new task before it is born, and each change.
+//! CPUs that tasks may use, which simulated traces contain: for a new task before its birth, and at each change.
 
 use schedlab_trace::Affinity;
 use schedlab_units::Time;
@@ -7,7 +7,7 @@ use super::Learner;
 use crate::learned::Step;
 
 impl Learner {
-    /// A task may use other CPUs from now on, whoever says so.
+    /// A task may use other CPUs from now on, whichever task set that.
     pub(super) fn allowed(&mut self, told: &Affinity, now: Time) {
         let masks = &mut self.programs.learned.masks;
         let mask = masks.iter().position(|mask| *mask == told.allowed).unwrap_or_else(|| {

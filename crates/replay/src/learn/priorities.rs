@@ -1,8 +1,9 @@
 //! When a new task gave itself another priority.
 //!
-//! No event tells that. What tells it is the task's next switch, so it is taken to have happened when the task began to run. But if the task
-//! makes way in its first run, though nobody came and no tick was due, that was the change: it charges the task, which may find
-//! its turn over, and asks it to make way if it matters less from now on (`set_user_nice()`). So it was at the end of that run.
+//! No event shows that; only the task's next switch does. So the change is assumed to have happened when the task began
+//! to run. But if the task makes way in its first run although no task arrived and no tick was due, the change caused
+//! that: it charges the task, which may find its turn over, and asks the task to make way if its priority gets lower
+//! (`set_user_nice()`). So it happened at the end of that run.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Duration, Time};
@@ -11,21 +12,21 @@ use super::Learner;
 use super::switches::Left;
 use crate::learned::{Begin, Step, TaskIndex};
 
-/// A task made way in its first run, with another priority than it was born with.
+/// A task made way in its first run, with another priority than at its birth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     task: TaskIndex,
-    /// When it made way, and where.
+    /// When and where it made way.
     at: Time,
     cpu: CpuId,
-    /// For how long it had run.
+    /// How long it had run.
     ran: Duration,
     /// That was too short for a turn to be over.
     early: bool,
 }
 
 impl Learner {
-    /// A task leaves its CPU. Notes what may have been a change of its priority.
+    /// A task leaves its CPU. Records a possible change of its priority.
     pub(super) fn changes_priority(&mut self, task: TaskIndex, left: &Left, now: Time, cpu: CpuId) {
         let (life, entry) = (&self.programs.lives[task.index()], &self.programs.learned.tasks[task.index()]);
         let is_first = entry.steps.iter().all(|step| matches!(step, Step::Rename(_)));
@@ -42,7 +43,7 @@ impl Learner {
         }
     }
 
-    /// Puts those changes where they were, now that it is known when ticks come.
+    /// Puts those changes where they were, now that the times of ticks are known.
     pub(super) fn place_changes(&mut self) {
         let learned = &mut self.programs.learned;
         for change in self.changes.drain(..) {
@@ -53,7 +54,7 @@ impl Learner {
     }
 }
 
-/// Puts the first change of priority behind the work that was done first, so much of it.
+/// Moves the first change of priority behind the first piece of work, which lasted `ran`.
 fn put_off(steps: &mut Vec<Step>, ran: Duration) {
     let Some(change) = steps.iter().position(|step| matches!(step, Step::Prio(_))) else { return };
     let Some(work) = steps.iter().position(|step| matches!(step, Step::Run(_))) else { return };

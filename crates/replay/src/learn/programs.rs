@@ -1,4 +1,4 @@
-//! The programs of tasks, written down step by step.
+//! The programs of tasks, recorded step by step.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::before::Before;
 use super::budgets::Budgets;
 use crate::learned::{Begin, Learned, Step, Task, TaskIndex};
 
-/// What was written down so far, and where each task is.
+/// The programs so far, and where each task is.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     pub learned: Learned,
-    /// What is known of each task beside its program.
+    /// What is known about each task besides its program.
     pub lives: Vec<Life>,
     pub by_pid: BTreeMap<Pid, TaskIndex>,
 }
@@ -25,30 +25,30 @@ pub(super) struct Life {
     pub state: State,
     pub comm: Comm,
     pub prio: i32,
-    /// Its process, by the number of its leader.
+    /// Its process, as the pid of its leader.
     pub process: Pid,
-    /// When it was switched in last.
+    /// When it was last switched in.
     pub began: Time,
     /// Work since the last step.
     pub run: Duration,
-    /// Where it was in its program when it was switched in: steps, and work since the last.
+    /// Its position in the program when it was switched in: number of steps, and work since the last one.
     pub stretch: (usize, Duration),
     pub waking: Option<Waking>,
-    /// An event told whether it is a thread.
+    /// An event showed whether it is a thread.
     pub is_thread_told: bool,
-    /// How often tasks woke it on the CPU where it had been, and elsewhere.
+    /// How often tasks woke it on its previous CPU, and elsewhere.
     pub woken: [u32; 2],
     /// When its last sleep without a waker ended.
     pub last_timer: Time,
-    /// How many of those that wait for nobody ended in softirqs, and how many otherwise.
+    /// How many of its sleeps without a waker ended in softirqs, and how many otherwise.
     pub timers: [u32; 2],
-    /// What it does, for a guess at what it did before.
+    /// What it does, to guess what it did before.
     pub before: Before,
     /// Its budgets as a deadline task.
     pub budgets: Budgets,
-    /// Since when it waits to run, if it does.
+    /// Since when it has been waiting to run, if it is.
     pub waits_since: Time,
-    /// The step that says how late a CPU heard of the end of the last of them.
+    /// The step that records how late a CPU noticed the end of the last such sleep.
     pub late: Option<usize>,
 }
 
@@ -74,16 +74,16 @@ pub(super) enum State {
 pub(super) struct Waking {
     pub at: Time,
     pub by: CpuId,
-    /// Where the task had been.
+    /// The task's previous CPU.
     pub prev: CpuId,
-    /// The waker and its step; none for an interrupt.
+    /// The waker and its step; `None` for an interrupt.
     pub waker: Option<(TaskIndex, usize)>,
-    /// A softirq did it.
+    /// It came from a softirq.
     pub in_softirq: bool,
 }
 
 impl Programs {
-    /// A task that is seen for the first time.
+    /// A task is seen for the first time.
     pub fn add(
         &mut self,
         pid: Pid,
@@ -144,7 +144,7 @@ impl Programs {
         &mut self.lives[task.index()]
     }
 
-    /// Whether nothing is known of a task but that it was woken, or moved to a group.
+    /// Whether nothing is known about a task except that it was woken or moved to a group.
     pub fn is_taken_for_asleep(&self, task: TaskIndex) -> bool {
         let entry = &self.learned.tasks[task.index()];
         matches!(entry.begin, Begin::Asleep(_))
@@ -167,7 +167,7 @@ impl Programs {
         }
     }
 
-    /// Writes down the work done so far.
+    /// Records the work done so far.
     pub fn flush(&mut self, task: TaskIndex) {
         let run = std::mem::take(&mut self.life(task).run);
         if run > Duration::ZERO {
@@ -175,7 +175,7 @@ impl Programs {
         }
     }
 
-    /// A task acts now: its work so far comes before that, and who woke it before found it awake.
+    /// A task acts now: its work so far comes before that, and an earlier waking found it awake.
     pub fn acts(&mut self, task: TaskIndex, now: Time) {
         if self.life(task).waking.is_some() {
             self.learned.wakeups_of_awake += 1;
@@ -185,7 +185,7 @@ impl Programs {
         self.flush(task);
     }
 
-    /// A task runs on a CPU, which may show what its name is worth. Who is new is bound only after its first turn.
+    /// A task runs on a CPU, which may disprove its name. A new task is bound only after its first turn.
     pub fn runs_on(&mut self, task: TaskIndex, comm: &Comm, cpu: CpuId) {
         let has_run = self.life(task).run > Duration::ZERO;
         let entry = &mut self.learned.tasks[task.index()];
@@ -193,8 +193,8 @@ impl Programs {
         entry.ran_elsewhere |= !is_new && is_disproved(comm, cpu);
     }
 
-    /// What an event says of a task's name and priority. A change is taken to have come when
-    /// the task began to run, the last time that it was seen to be as before.
+    /// An event shows a task's name and priority. A change is assumed to have come when the task began to run, the last
+    /// time it was seen unchanged.
     pub fn seen(&mut self, task: TaskIndex, comm: Comm, prio: i32) {
         if self.life(task).prio != prio {
             self.life(task).prio = prio;
@@ -211,7 +211,7 @@ impl Programs {
         }
     }
 
-    /// Puts a step where the task was switched in. Wakings that are noted by their place move with it.
+    /// Inserts a step where the task was switched in. Wakings that refer to steps by position move with it.
     fn changed(&mut self, task: TaskIndex, step: Step) {
         let (at, before) = self.life(task).stretch;
         let steps = &mut self.learned.tasks[task.index()].steps;
@@ -239,14 +239,14 @@ impl Programs {
         life.late = life.late.map(|place| if place < at { place } else { place + moved });
     }
 
-    /// A CPU heard so late of the end of a sleep without a waker.
+    /// A CPU noticed the end of a sleep without a waker after this delay.
     pub fn late_timer(&mut self, task: TaskIndex, after: Duration) {
         self.life(task).late = Some(self.learned.tasks[task.index()].steps.len());
         self.step(task, Step::Heard(after));
     }
 
-    /// The next such sleep lasts so long. Where that is less than its CPU was late before, a task that does its work a little
-    /// later would miss the time to which it sleeps, and not sleep at all: it is woken at once.
+    /// The next such sleep lasts for `span`. If that is less than the CPU's last delay, a task that does its work a
+    /// little later would miss the time to which it sleeps, and not sleep at all: it is woken at once instead.
     pub fn sleeps_longer_than_late(&mut self, task: TaskIndex, span: Duration) {
         let Some(place) = self.life(task).late.take() else { return };
         let step = &mut self.learned.tasks[task.index()].steps[place];
@@ -255,7 +255,7 @@ impl Programs {
         }
     }
 
-    /// A waking that came to nothing.
+    /// A waking that had no effect.
     pub fn drop_waking(&mut self, task: TaskIndex) {
         if let Some(Waking { waker: Some((waker, place)), .. }) = self.life(task).waking.take() {
             self.learned.tasks[waker.index()].steps[place] = Step::Nothing;
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn who_runs_on_another_cpu_than_its_name_says_is_no_kernel_thread() {
-        // A new thread of the kernel is bound after its first turn, and a worker may be where it likes when its CPU is gone.
+        // A new kernel thread is bound after its first turn, and a worker may run anywhere when its CPU is gone.
         let short = |comm: &str, cpus: [u16; 2], verb: &str| {
             format!(
                 "0 90 a-10 {verb} {comm}-11

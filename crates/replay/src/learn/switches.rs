@@ -1,4 +1,4 @@
-//! What switches and moves tell of the tasks that run.
+//! What switches and moves show about running tasks.
 
 use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Kind, TaskState};
@@ -10,20 +10,20 @@ use super::{Curr, Learner};
 use crate::learned::{Begin, Step, Task, TaskIndex};
 use crate::passes::Pass;
 
-/// Who leaves a CPU, and how.
+/// The task that leaves a CPU, and how.
 pub(super) struct Left {
     pub pid: Pid,
     pub comm: Comm,
     pub prio: i32,
     pub state: TaskState,
-    /// It could go on, and nobody was queued beside it since it began.
+    /// It is runnable, and no task was queued beside it since it began.
     pub unasked: bool,
-    /// A stopper comes next, before which even a deadline task with a budget makes way.
+    /// A stopper comes next, for which even a deadline task with budget makes way.
     pub for_stopper: bool,
 }
 
 impl Learner {
-    /// The task in whose time an event happened; none for the idle task.
+    /// The task in whose context an event happened; `None` for the idle task.
     pub(super) fn current(&mut self, event: &Event) -> Option<TaskIndex> {
         if event.pid == Pid::IDLE {
             return None;
@@ -35,7 +35,8 @@ impl Learner {
             return Some(task);
         }
         let unknown = self.cpus[event.cpu.index()] == Curr::Unknown;
-        // Who was only ever woken, and runs where nobody was switched to, has been running: the wake-up found it awake.
+        // A task that was only woken so far, and runs on a CPU without a switch to it, has been running: the wake-up
+        // found it awake.
         let was_woken_awake = known.is_some_and(|task| unknown && self.programs.is_taken_for_asleep(task));
         if let Some(task) = known.filter(|_| was_woken_awake) {
             self.programs.learned.tasks[task.index()].begin = Begin::Running(event.cpu);
@@ -128,7 +129,7 @@ impl Learner {
         let waits_since = match (life.waking, life.state) {
             (Some(waking), _) => waking.at,
             (None, State::Runnable) => life.waits_since,
-            // What ended its sleep is not in the recording.
+            // The event that ended its sleep is not in the recording.
             _ => event.time,
         };
         life.before.waited(waits_since.since(first), event.time.since(first));
@@ -156,7 +157,7 @@ impl Learner {
         self.cpus[cpu.index()] = Curr::Task(task);
     }
 
-    /// A task is moved; by a busy CPU's balancing if that CPU gets it and it waited.
+    /// A task is moved; by the balancing of a busy CPU if it waited and that CPU gets it.
     pub(super) fn migrate(&mut self, event: &Event, pid: Pid, from: CpuId, cpu: CpuId) {
         let waited = |task: &TaskIndex| self.programs.lives[task.index()].state == State::Runnable;
         if cpu == event.cpu
@@ -178,7 +179,7 @@ impl Learner {
         }
     }
 
-    /// A task that was out of its budget has a new one, and waits for a CPU from now on.
+    /// A task that was out of budget has a new one, and waits for a CPU from now on.
     fn has_budget(&mut self, task: TaskIndex, now: Time) {
         let life = self.programs.life(task);
         if life.budgets.renewed(now) {
@@ -186,7 +187,7 @@ impl Learner {
         }
     }
 
-    /// Whether a task makes way though nobody was queued beside it meanwhile.
+    /// Whether a task makes way although no task was queued beside it.
     pub(super) fn makes_way_unasked(&mut self, event: &Event) -> bool {
         match event.kind {
             Kind::SchedWakeup { target_cpu: cpu, .. }
@@ -203,8 +204,8 @@ impl Learner {
     }
 }
 
-/// Where its birth does not tell: a thread is forgotten at once when it ends; a process waits for its parent to ask. Up to v4.13
-/// both end alike, and are taken for processes.
+/// If its birth does not show whether it is a thread, its end does: a thread is freed at once; a process waits for its
+/// parent. Up to v4.13 both end alike, and are assumed to be processes.
 fn is_thread(tasks: &[Task], task: TaskIndex, state: TaskState) -> bool {
     let forked = matches!(tasks[task.index()].begin, Begin::Forked(_));
     forked && state == TaskState::DEAD

@@ -1,4 +1,4 @@
-//! Small recordings and the programs that are learned from them.
+//! Small recordings and the programs learned from them.
 
 use expect_test::{Expect, expect};
 use schedlab_trace::read::{feed, ftrace};
@@ -6,7 +6,7 @@ use schedlab_units::Duration;
 
 use crate::{Known, Learned, Learner, Missing, Step};
 
-/// A recording in short: `CPU US TASK VERB ..`, a task being `comm-pid`, one `<idle>-0`.
+/// A recording in short form: `CPU US TASK VERB ..`, where a task is `comm-pid`, and the idle task `<idle>-0`.
 ///
 /// ```text
 ///   0 100 a-10 out S b-11     CPU 0, 100 us: a leaves in state S, b runs
@@ -156,7 +156,7 @@ fn who_wakes_whom_is_kept_at_its_place_in_the_work_of_both() {
 
 #[test]
 fn who_an_event_shows_to_run_was_switched_in_unseen() {
-    // No switch by the idle task is in the recording, and none of b.
+    // No switch by the idle task is in the recording, and none to b.
     check(
         "0 0 a-10 out D <idle>-0
          0 100 <idle>-0 irq a-10
@@ -471,7 +471,7 @@ fn what_comes_at_ticks_tells_how_long_after_a_tick_a_recording_begins() {
     };
     let begun = format!("0 700 a-10 wakes c-12\n{short}");
     assert_eq!(since(&begun, 4), Some(3500));
-    // Who is woken takes the CPU at any time.
+    // A woken task preempts at any time.
     let woken = begun.replace("a-10 out R b-11", "a-10 wakes b-11").replace("b-11 out R", "b-11 out S");
     assert_eq!(since(&woken, 4), None);
 }
@@ -491,7 +491,7 @@ fn the_first_moves_to_a_busy_cpu_tell_when_it_balances() {
                 0 990 d-13 balances 1 a-10
                 0 999 d-13 balances 2 a-10";
     assert_eq!(passes(then), [(0, 1, 900), (2, 0, 950), (0, 2, 999)]);
-    // An idle CPU balances more often, and one that is asleep is moved by the one that wakes it.
+    // An idle CPU balances more often, and a sleeping task is moved by its waker.
     assert_eq!(passes("0 900 <idle>-0 balances 1 a-10\n0 950 d-13 balances 1 c-12"), []);
 }
 
@@ -646,7 +646,7 @@ fn a_deadline_task_out_of_its_budget_waits_until_it_has_a_new_one() {
 
 #[test]
 fn the_first_cpu_that_a_wakeup_sends_a_task_to_was_used_by_it_before() {
-    // Not the waker's own, to which it comes for another reason; and a new task has used none.
+    // Not the waker's own CPU, to which it comes for another reason; and a new task has used none.
     check(
         "0 100 a-10 wakes b-11
          0 101 a-10 sends 0 b-11
@@ -678,7 +678,7 @@ fn the_first_cpu_that_a_wakeup_sends_a_task_to_was_used_by_it_before() {
 
 #[test]
 fn a_kernel_thread_that_tasks_wake_on_its_own_cpu_alone_is_that_of_its_wakers_cpu() {
-    // Of two the second was woken from elsewhere as well, and a task that is bound to nothing is woken where it likes.
+    // Of the two the second was woken from elsewhere as well, and a task that is not bound is woken anywhere.
     check(
         "3 100 a-10 wakes ksoftirqd/3-11
          3 150 a-10 out S ksoftirqd/3-11

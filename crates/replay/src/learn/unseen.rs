@@ -1,8 +1,8 @@
-//! Switches that are not in the recording: filtered, lost, or left out by the kernel.
+//! Switches that are missing from the recording: filtered, lost, or left out by the kernel.
 //!
-//! An event shows who runs on its CPU. Whoever ran there before is gone since the last event of that CPU, for all we know, and
-//! sleeps if somebody wakes him before he runs again. Who runs now came then, or when he was woken if that was later; or as
-//! long ago as `sched_stat_runtime` says that he ran.
+//! An event shows the task that runs on its CPU. The task that ran there before is assumed to have left at the last
+//! event of that CPU, and to sleep if it is woken before it runs again. The running task came at that time, or when it
+//! was woken if that was later; or as long ago as `sched_stat_runtime` shows that it ran.
 
 use schedlab_trace::{Event, Kind};
 use schedlab_units::{Pid, Time};
@@ -12,7 +12,7 @@ use super::{Curr, Learner};
 use crate::learned::TaskIndex;
 
 impl Learner {
-    /// Makes who an event shows to run the current task of its CPU.
+    /// Makes the task that an event shows the current task of its CPU.
     pub(super) fn see_who_runs(&mut self, event: &Event) {
         let pid = event.shown();
         let cpu = event.cpu.index();
@@ -49,7 +49,7 @@ impl Learner {
             }
             _ => life.waking.map_or(event.time, |waking| waking.at),
         };
-        // How long an idle CPU took to hear of it is not known.
+        // How long an idle CPU took to notice it is not known.
         self.cpus[event.cpu.index()] = Curr::Unknown;
         let came = Event { time: since.clamp(last, event.time), ..event.clone() };
         self.switch_in(&came, event.pid, comm, prio, false);

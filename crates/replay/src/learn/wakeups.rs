@@ -1,4 +1,4 @@
-//! What wake-ups and forks tell of those who make them.
+//! What wake-ups and forks show about the tasks that make them.
 
 use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event};
@@ -40,7 +40,7 @@ impl Learner {
             Some(Waking { at: event.time, by: event.cpu, prev, waker, in_softirq });
     }
 
-    /// How long an idle CPU took to hear of a wake-up by another one; none if it had been busy since.
+    /// How long an idle CPU took to notice a wake-up by another CPU; `None` if it has been busy since.
     pub(super) fn heard(&self, waking: Option<Waking>, cpu: CpuId, now: Time) -> Option<Duration> {
         let waking = waking.filter(|waking| waking.by != cpu)?;
         let idle = self.cpus[cpu.index()] == Curr::Idle && self.idle_since[cpu.index()] <= waking.at;
@@ -75,8 +75,8 @@ impl Learner {
                 }
                 let sleep = Sleep { span: Duration(at.0.saturating_sub(slept.0)), since_last, served };
                 self.programs.sleeps_longer_than_late(task, sleep.span);
-                // A timer's CPU hears of it at once, and the time it came holds what it was late; where it sends the task, it
-                // is a wake-up like others.
+                // The timer's own CPU notices it at once, and its time includes the delay. Where it sends the task, it
+                // is a wake-up like any other.
                 if let Some(after) = heard {
                     self.programs.late_timer(task, after);
                 }
@@ -88,7 +88,7 @@ impl Learner {
         }
     }
 
-    /// A task was queued, and whoever runs there may lose the CPU to it.
+    /// A task was queued, and the task running there may be preempted.
     pub(super) fn queued(&mut self, event: &Event, pid: Pid, prio: i32, target: CpuId) {
         let Some(&task) = self.programs.by_pid.get(&pid) else { return };
         let by = match self.cpus[event.cpu.index()] {
@@ -139,7 +139,7 @@ impl Learner {
         }
     }
 
-    /// A busy CPU acts: by now it has heard of a new task.
+    /// A busy CPU acts: by now it has noticed a new task.
     pub(super) fn hears(&mut self, event: &Event) {
         let Some(task) = self.unheard[event.cpu.index()].take() else { return };
         if let Some((at, placed)) = &mut self.programs.learned.tasks[task.index()].placed {

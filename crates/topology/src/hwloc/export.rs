@@ -1,8 +1,7 @@
 //! The XML of a machine that hwloc 2.x reads: `lstopo -i FILE`.
 //!
-//! hwloc's objects form a tree by their CPUs, so ours are put in from the widest
-//! to the narrowest. It has no objects without an online CPU; those of ours are
-//! left out.
+//! hwloc's objects form a tree by their CPUs, so ours are inserted from the widest to the narrowest. hwloc has no
+//! objects without an online CPU, so such objects are left out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,12 +10,11 @@ use crate::nest::{Parent, nest};
 use crate::{CpuId, CpuMask, NodeId, Topology, TopologyError};
 
 impl Topology {
-    /// Writes the XML that [`Topology::from_hwloc`] and hwloc 2.x read. Lost are
-    /// cores without an online CPU, and the reclaim distance.
+    /// Writes the XML that [`Topology::from_hwloc`] and hwloc 2.x read. Cores without an online CPU and the reclaim
+    /// distance are lost.
     ///
     /// # Errors
-    /// Groups of CPUs of which neither holds the other, such as a package and an LLC that
-    /// only overlap.
+    /// Two groups of CPUs overlap without one containing the other, such as a package and an LLC.
     pub fn to_hwloc(&self) -> Result<String, TopologyError> {
         let mut tree = Tree::new(self);
         for (i, mask) in self.drawers().iter().enumerate() {

@@ -1,7 +1,6 @@
 //! The sysfs files of a machine, as its kernel would show them.
 //!
-//! A kernel shows no places of CPUs that are offline; these files do, so that
-//! nothing is lost.
+//! A kernel does not show where offline CPUs are; these files do, so that nothing is lost.
 
 use std::fmt::Write;
 

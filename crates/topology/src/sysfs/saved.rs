@@ -12,14 +12,14 @@ pub struct SavedSysfs {
     files: BTreeMap<String, String>,
 }
 
-/// Where all paths are moved to.
+/// Root below which all paths are stored.
 const ROOT: &str = "/sys/devices/system/";
 /// A sysfs file is at most a page; hosts with pages of 64 KiB exist.
 const FILE_SIZE_MAX: u64 = 64 << 10;
-/// What a tar may unpack to before it is refused.
+/// Maximum size of an unpacked tar.
 const TAR_SIZE_MAX: u64 = 4 << 30;
 
-/// How files begin that are compressed in a way not read here, and what unpacks them.
+/// First bytes of files compressed in ways that are not read here, and the tools that unpack them.
 const PACKED: [(&[u8], &str, &str); 3] =
     [(b"BZh", "bzip2", "bunzip2"), (b"\xfd7zXZ", "xz", "unxz"), (b"\x28\xb5\x2f\xfd", "zstd", "unzstd")];
 
@@ -29,15 +29,15 @@ impl SavedSysfs {
         SavedSysfs::default()
     }
 
-    /// Adds a file. What leads up to `devices/system/` does not matter; without that,
-    /// the path is taken from its last part `cpu/` or `node/` that is one of ours.
+    /// Adds a file. Whatever precedes `devices/system/` in the path is ignored; without it, the path starts at its last
+    /// part `cpu/` or `node/` that is known here.
     pub fn insert(&mut self, path: &str, text: &str) {
         if let Some(path) = below_system(path) {
             self.files.insert(format!("{ROOT}{path}"), text.to_string());
         }
     }
 
-    /// Says of which architecture the machine is, if its files do not.
+    /// Sets the architecture of the machine, if its files do not show it.
     pub fn set_architecture(&mut self, architecture: Architecture) {
         let path = format!("{ROOT}cpu/modalias");
         self.files.entry(path).or_insert_with(|| format!("cpu:type:{}:", architecture.name()));
@@ -48,7 +48,7 @@ impl SavedSysfs {
         self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Reads lines of a path, a space and the file's text; `name` is what errors call them.
+    /// Reads lines with a path, a space and the file's text; errors refer to them as `name`.
     ///
     /// # Errors
     /// A line that does not begin with a path.
@@ -75,10 +75,10 @@ impl SavedSysfs {
         self.iter().map(|(path, text)| format!("{path} {text}\n")).collect()
     }
 
-    /// Reads a tar, plain or compressed by gzip, of a sysfs or any folder that holds one.
+    /// Reads a tar, plain or compressed with gzip, of a sysfs or any folder that contains one.
     ///
     /// # Errors
-    /// Bytes that are no tar, or one without any file of sysfs.
+    /// The bytes are not a tar, or the tar contains no file of sysfs.
     pub fn from_tar(name: &str, bytes: &[u8]) -> Result<SavedSysfs, TopologyError> {
         let packed = PACKED.iter().find(|(magic, ..)| bytes.starts_with(magic));
         if let Some((_, with, unpack)) = packed {
@@ -140,7 +140,7 @@ impl SysfsTree for SavedSysfs {
     }
 }
 
-/// What follows `devices/system/` in a path, or the path itself if it begins below.
+/// The part of a path after `devices/system/`, or the path itself if it begins below.
 fn below_system(path: &str) -> Option<&str> {
     let path = path.trim_start_matches("./").trim_start_matches('/');
     let below = match path.rsplit_once("devices/system/") {

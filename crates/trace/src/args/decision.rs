@@ -1,8 +1,7 @@
 //! The laboratory's own events in text: marks, decisions, affinity, groups.
 //!
-//! They are printed as the kernel prints its own, `key=value` behind a name, so
-//! that tools which know only the form carry them along. A mark is a counter in
-//! the trace marker's notation, which viewers draw:
+//! They are printed like kernel events, `key=value` after a name, so that tools which know only the form pass them
+//! through. A mark is a counter in the trace marker's notation, which viewers draw:
 //!
 //! ```text
 //! tracing_mark_write: C|2711|ops|1200
@@ -23,7 +22,7 @@ macro_rules! annotations {
         /// The names in the table.
         pub(super) const NAMES: &[&str] = &[$($name),+];
 
-        /// Gives the fields of an annotation; false for other kinds.
+        /// Passes the fields of an annotation to `give`; false for other kinds.
         pub(super) fn visit(kind: &Kind, give: &mut dyn FnMut(&'static str, Value<'_>)) -> bool {
             match kind {
                 $(Kind::$type(annotation) => {
@@ -36,7 +35,7 @@ macro_rules! annotations {
             }
         }
 
-        /// The annotation of that name; the outer None says that it is none.
+        /// The annotation with that name; the outer `None` means that there is none.
         pub(super) fn build<'a>(
             name: &str,
             get: &mut dyn FnMut(&str) -> Option<Value<'a>>,
@@ -71,7 +70,7 @@ pub(super) fn print(kind: &Kind, out: &mut Vec<u8>) -> bool {
     })
 }
 
-/// Reads an annotation; the outer None says that it is none.
+/// Parses an annotation; the outer `None` means that it is none.
 pub(super) fn parse(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
     let name = NAMES.iter().find(|known| known.as_bytes() == name)?;
     let text = String::from_utf8_lossy(args);
@@ -86,7 +85,7 @@ pub(super) fn print_mark(process: Pid, label: Label, value: i64, out: &mut Vec<u
     out.extend_from_slice(format!("C|{process}|{label}|{value}").as_bytes());
 }
 
-/// Text that a program wrote: a counter that fits a mark is one.
+/// Text that a program wrote; a counter that has the form of a mark becomes one.
 pub(crate) fn parse_mark(text: &str) -> Kind {
     mark(text).unwrap_or_else(|| Kind::Print(text.into()))
 }

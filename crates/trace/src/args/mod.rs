@@ -1,9 +1,8 @@
-//! The text behind an event's name, both ways: `prev_comm=make prev_pid=7 ...`.
+//! The text after an event's name, both ways: `prev_comm=make prev_pid=7 ...`.
 //!
-//! Each tracepoint's format stands here once, as literal text and fields in
-//! turn. Printer and parser are made from it, and the walk over its fields that
-//! other formats take. Other spellings of the same event, by other kernels or by
-//! trace-cmd's pretty printers, stand in a second table that is only read.
+//! Each tracepoint's format is written here once, as alternating literal text and fields. The printer, the parser and
+//! the walk over fields that other formats use are generated from it. Other spellings of the same event, from other
+//! kernels or from trace-cmd's pretty printers, are in a second table that is only read.
 //!
 //! Kernel: the TP_printk() of each tracepoint, include/trace/events/.
 
@@ -15,7 +14,7 @@ use crate::fields::{Field, Value};
 use crate::unknown::Unknown;
 use style::{Cursor, Style, *};
 
-/// Makes printer, parser, and the walk over the fields both ways from a table of rows:
+/// Generates printer, parser and the walk over the fields in both directions from a table of rows:
 /// `"event_name" Variant: "text" field Style "text" field Style "text";`
 macro_rules! formats {
     ($($name:literal $variant:ident: $first:literal $($field:ident $style:ident $after:literal)*;)+) => {
@@ -31,8 +30,8 @@ macro_rules! formats {
             }
         }
 
-        /// Reads what stands behind the name and its colon. None when a known event's fields are
-        /// not in any form that is known; the outer None says that the event is not known.
+        /// Parses the text after the name and its colon. `None` if a known event's fields have no known form; the outer
+        /// `None` means that the event is not known.
         pub(crate) fn parse_known(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
             $(if name == $name.as_bytes() {
                 #[inline(always)]
@@ -47,7 +46,7 @@ macro_rules! formats {
             parse_own(name, args)
         }
 
-        /// Gives the fields of the tracepoints in the table; false for other kinds.
+        /// Passes the fields of the tracepoints in the table to `give`; false for other kinds.
         fn visit_fields(kind: &Kind, give: &mut dyn FnMut(&'static str, Value<'_>)) -> bool {
             match kind {
                 $(Kind::$variant { $($field),* } => {
@@ -63,7 +62,7 @@ macro_rules! formats {
         /// The names in the table.
         const NAMES: &[&str] = &[$($name),+];
 
-        /// The tracepoint of that name; the outer None says it is not in the table.
+        /// The tracepoint with that name; the outer `None` means that it is not in the table.
         fn build_fields<'a>(
             name: &str,
             get: &mut dyn FnMut(&str) -> Option<Value<'a>>,
@@ -79,7 +78,7 @@ macro_rules! formats {
     };
 }
 
-/// Makes a parser from a table of the same form, in which a name may occur more than once.
+/// Generates a parser from a table of the same form, in which a name may occur more than once.
 macro_rules! dialects {
     ($($name:literal $variant:ident: $first:literal $($field:ident $style:ident $after:literal)*;)+) => {
         #[cold]
@@ -175,20 +174,20 @@ dialects! {
     "softirq_raise" SoftirqRaise: "vec=" vec BareAction "";
     "softirq_entry" SoftirqEntry: "vec=" vec BareAction "";
     "softirq_exit" SoftirqExit: "vec=" vec BareAction "";
-    // Kernels before 4.3 tell whether the wake-up succeeded.
+    // Kernels before 4.3 report whether the wake-up succeeded.
     "sched_waking" SchedWaking: "comm=" comm Task " pid=" pid Number " prio=" prio Number
         " success=1 target_cpu=" target_cpu Cpu3 "";
     "sched_wakeup" SchedWakeup: "comm=" comm Task " pid=" pid Number " prio=" prio Number
         " success=1 target_cpu=" target_cpu Cpu3 "";
     "sched_wakeup_new" SchedWakeupNew: "comm=" comm Task " pid=" pid Number " prio=" prio Number
         " success=1 target_cpu=" target_cpu Cpu3 "";
-    // Where blanks in front of the fields are lost.
+    // For text whose leading blanks were lost.
     "cpuhp_exit" CpuhpExit: "cpu: " cpu Cpu4 "  state: " state Padded " step: " idx Padded " ret: " ret Number "";
     // Kernels before 5.6 do not name the work that ends.
     "workqueue_execute_end" WorkqueueExecuteEnd: "work struct " work Pointer "" function Function "";
 }
 
-/// Prints what stands behind the name and its colon.
+/// Prints the text after the name and its colon.
 pub(crate) fn print(event: &Event, out: &mut Vec<u8>) {
     if print_fields(&event.kind, out) || decision::print(&event.kind, out) {
         return;
@@ -212,7 +211,7 @@ pub(crate) fn print(event: &Event, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the fields of what is not in the kernel's vocabulary but in ours.
+/// Parses the fields of an event of our own vocabulary.
 fn parse_own(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
     if name == b"tracing_mark_write" {
         return Some(Some(decision::parse_mark(&String::from_utf8_lossy(args))));
@@ -220,7 +219,7 @@ fn parse_own(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
     decision::parse(name, args)
 }
 
-/// Reads what stands behind the name and its colon, an event of any name.
+/// Parses the text after the name and its colon, for an event of any name.
 pub(crate) fn parse(name: &[u8], args: &[u8]) -> Option<Kind> {
     parse_known(name, args).unwrap_or_else(|| Some(Kind::Unknown(unknown(name, args))))
 }
@@ -230,13 +229,13 @@ pub(crate) fn unknown(name: &[u8], args: &[u8]) -> Unknown {
     Unknown::new(&String::from_utf8_lossy(name), &String::from_utf8_lossy(args))
 }
 
-/// Gives the fields of an event that has a table row.
+/// Passes the fields of an event that has a table row to `give`.
 pub(crate) fn visit(kind: &Kind, give: &mut dyn FnMut(&'static str, Value<'_>)) {
     let found = visit_fields(kind, give) || decision::visit(kind, give);
     assert!(found, "{} has no fields", kind.name());
 }
 
-/// Whether there is a table row of that name.
+/// Whether there is a table row with that name.
 pub(crate) fn is_known(name: &str) -> bool {
     NAMES.contains(&name) || decision::NAMES.contains(&name)
 }
@@ -247,12 +246,12 @@ pub(crate) fn tracepoints() -> &'static [&'static str] {
     NAMES
 }
 
-/// The event of a table row; the outer None says that there is no such row.
+/// The event of a table row; the outer `None` means that there is no such row.
 pub(crate) fn build<'a>(name: &str, get: &mut dyn FnMut(&str) -> Option<Value<'a>>) -> Option<Option<Kind>> {
     build_fields(name, get).or_else(|| decision::build(name, get))
 }
 
-/// Text with nothing in it that ends a line.
+/// Text without anything that ends a line.
 fn one_line(text: &str, out: &mut Vec<u8>) {
     let text = text.trim_end_matches(['\n', '\r']);
     out.extend(text.bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }));

@@ -9,8 +9,8 @@ use crate::event::Softirq;
 use crate::read::{few_digits, number};
 use crate::state::TaskState;
 
-/// A form that a field of type `T` has in text. Those that most lines are made of are always
-/// inlined, so that the literals that follow fields are compared as the constants they are.
+/// A text form of a field of type `T`. The forms that make up most lines are always inlined, so that the literals after
+/// fields are compared as constants.
 pub(super) trait Style<T> {
     /// Prints the field.
     fn print(field: &T, out: &mut Vec<u8>);
@@ -23,14 +23,14 @@ pub(super) trait Style<T> {
 pub(super) struct Cursor<'a>(pub &'a [u8]);
 
 impl<'a> Cursor<'a> {
-    /// Passes over text that must be there.
+    /// Skips text that must be there.
     #[inline]
     pub fn literal(&mut self, text: &str) -> Option<()> {
         self.0 = self.0.strip_prefix(text.as_bytes())?;
         Some(())
     }
 
-    /// Passes over text that may be there.
+    /// Skips text that may be there.
     #[inline]
     fn optional(&mut self, text: &str) -> bool {
         let found = self.0.strip_prefix(text.as_bytes());
@@ -78,7 +78,7 @@ fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     (0..=last).find(|&at| text[at] == needle[0] && text[at..].starts_with(needle))
 }
 
-/// A number that may have a sign, and any number of digits.
+/// A number with an optional sign and any number of digits.
 #[cold]
 fn signed(text: &[u8]) -> Option<(i128, &[u8])> {
     match text.strip_prefix(b"-") {
@@ -87,8 +87,8 @@ fn signed(text: &[u8]) -> Option<(i128, &[u8])> {
     }
 }
 
-/// The last occurrence of a literal that begins in the first 16 bytes; none is found where there
-/// is not room for it at any of them.
+/// The last occurrence of a literal that begins in the first 16 bytes; `None` if there are too few bytes to check all
+/// positions.
 #[inline(always)]
 fn last_in_16(text: &[u8], literal: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 0xff;
@@ -96,7 +96,7 @@ fn last_in_16(text: &[u8], literal: &[u8]) -> Option<usize> {
     let text = text.get(..15 + literal.len())?;
     for start in [8, 0] {
         let left = u64::from_le_bytes(*text[start..].first_chunk()?) ^ (ONES * u64::from(literal[0]));
-        // Where it stands nothing is left, and only there no carry or own bit sets the highest bit.
+        // Where the literal matches no bits are left, and only there does no carry or own bit set the highest bit.
         let mut found = !(((left & LOW) + LOW) | left | LOW);
         while found != 0 {
             let at = start + 7 - found.leading_zeros() as usize / 8;
@@ -167,8 +167,8 @@ numbers! {
     CpuId: |cpu: CpuId| cpu.0, CpuId;
 }
 
-/// The name of a task, which may hold any bytes, even some of the text that follows it: the
-/// last place at which that text can begin counts, since a name has at most 15 bytes.
+/// The name of a task, which may contain any bytes, even part of the text that follows it. The last position at which
+/// that text can begin counts, since a name has at most 15 bytes.
 pub(super) struct Task;
 
 impl Style<Comm> for Task {
@@ -191,14 +191,14 @@ impl Style<Comm> for Task {
     }
 }
 
-/// Where the name of a task ends, looked for place by place.
+/// Where the name of a task ends, checked position by position.
 #[cold]
 fn name_end(text: &[u8], after: &[u8]) -> Option<usize> {
     let follows = |&at: &usize| text[at..].starts_with(after);
     (0..text.len().min(COMM_LEN)).rev().find(follows).or_else(|| find(text, after))
 }
 
-/// The name of a task before `:pid [`, as pretty printers put it.
+/// The name of a task before `:pid [`, as pretty printers write it.
 pub(super) struct TaskColon;
 
 impl Style<Comm> for TaskColon {
@@ -227,7 +227,7 @@ impl Style<TaskState> for State {
 
     #[inline(always)]
     fn parse(cursor: &mut Cursor<'_>, after: &str) -> Option<TaskState> {
-        // Most are of one letter, and what follows does not begin with one.
+        // Most states have one letter, and the text that follows does not begin with a letter.
         if after.starts_with(' ')
             && let Some((&letter, rest)) = cursor.0.split_first()
             && let Some(state) = TaskState::letter(letter)
@@ -255,9 +255,9 @@ impl Style<TaskState> for RawState {
     }
 }
 
-/// The letters of a task's state as pretty printers know them: by an old order of the bits,
-/// in which a zombie is `X` and an idle wait `W`, and without the `+` of a preemption.
-/// Newer printers use the kernel's letters; the two differ in nothing but which dead is which.
+/// The letters of a task's state as pretty printers print them: by an old order of the bits, in which a zombie is `X`
+/// and an idle wait `W`, and without the `+` of a preemption. Newer printers use the kernel's letters; the two differ
+/// only in the letters for dead tasks.
 pub(super) struct PrettyState;
 
 impl Style<TaskState> for PrettyState {
@@ -278,13 +278,13 @@ impl Style<TaskState> for PrettyState {
     }
 }
 
-/// A CPU in so many digits.
+/// A CPU with a fixed number of digits.
 pub(super) struct CpuDigits<const N: usize>;
 
-/// A CPU in three digits, as most events print it.
+/// A CPU with three digits, as most events print it.
 pub(super) type Cpu3 = CpuDigits<3>;
 
-/// A CPU in four digits, as those of CPU hotplug do.
+/// A CPU with four digits, as CPU hotplug events print it.
 pub(super) type Cpu4 = CpuDigits<4>;
 
 impl<const N: usize> Style<CpuId> for CpuDigits<N> {
@@ -298,7 +298,7 @@ impl<const N: usize> Style<CpuId> for CpuDigits<N> {
     }
 }
 
-/// A number at the end of three places.
+/// A number right-aligned in three columns.
 pub(super) struct Padded;
 
 impl Style<i32> for Padded {
@@ -312,7 +312,7 @@ impl Style<i32> for Padded {
     }
 }
 
-/// A CPU as pretty printers put it: ` CPU:003`, ` success=1 CPU:003`.
+/// A CPU as pretty printers write it: ` CPU:003`, ` success=1 CPU:003`.
 pub(super) struct CpuColon;
 
 impl Style<CpuId> for CpuColon {
@@ -330,7 +330,7 @@ impl Style<CpuId> for CpuColon {
     }
 }
 
-/// Nanoseconds, with their unit behind them where the printer put it.
+/// Nanoseconds, with a unit after them if the printer wrote one.
 pub(super) struct Nanoseconds;
 
 impl Style<u64> for Nanoseconds {
@@ -347,7 +347,7 @@ impl Style<u64> for Nanoseconds {
     }
 }
 
-/// The virtual time that kernels before 6.8 print behind the runtime.
+/// The virtual time that kernels before 6.8 print after the run time.
 pub(super) struct Vruntime;
 
 impl Style<Option<u64>> for Vruntime {
@@ -386,7 +386,7 @@ impl Style<Option<bool>> for GroupDead {
     }
 }
 
-/// Text up to what follows it.
+/// Text up to the literal that follows it.
 pub(super) struct Word;
 
 macro_rules! text {
@@ -406,7 +406,7 @@ macro_rules! text {
 
 text! { Name Box<str> }
 
-/// Text up to the last occurrence of what follows it: a path may hold anything.
+/// Text up to the last occurrence of the literal that follows it: a path may contain anything.
 pub(super) struct Path;
 
 impl Style<Box<str>> for Path {
@@ -420,7 +420,7 @@ impl Style<Box<str>> for Path {
     }
 }
 
-/// A hexadecimal number without a mark.
+/// A hexadecimal number without a prefix.
 pub(super) struct Hex;
 
 impl Style<u64> for Hex {
@@ -468,7 +468,7 @@ impl Style<Name> for Function {
     }
 }
 
-/// Whether an interrupt's handler felt concerned.
+/// Whether an interrupt's handler handled it.
 pub(super) struct Handled;
 
 impl Style<bool> for Handled {

@@ -1,4 +1,4 @@
-//! Where the fields of an event lie, from the text in which the kernel tells it.
+//! Where the fields of an event are, parsed from the text in which the kernel describes them.
 //!
 //! ```text
 //! name: sched_waking
@@ -19,7 +19,7 @@ pub(crate) struct Format {
     pub print: String,
 }
 
-/// Where a field lies and how it is to be read.
+/// Where a field is and how to read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FieldFormat {
     pub name: String,
@@ -28,7 +28,7 @@ pub(crate) struct FieldFormat {
     pub kind: FieldKind,
 }
 
-/// How a field's bytes are to be read.
+/// How to read a field's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldKind {
     /// A number with sign.
@@ -41,13 +41,13 @@ pub(crate) enum FieldKind {
     Chars,
     /// Numbers in place, of this size each.
     Numbers { size: usize },
-    /// The place and length of something behind the fields, counted from the record's
-    /// beginning or from this field's end; characters, or a mask of CPUs.
+    /// The position and length of data after the fields, counted from the start of the record or from the end of this
+    /// field; characters, or a mask of CPUs.
     Elsewhere { relative: bool, chars: bool },
 }
 
 impl Format {
-    /// Reads the text. None when it has no name or no number.
+    /// Parses the text. `None` if it has no name or no number.
     pub fn parse(text: &str) -> Option<Format> {
         let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         Some(Format {
@@ -63,8 +63,8 @@ impl Format {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// Which bits of a task's state have which letters in this kernel, from the list of
-    /// flags that its print format holds, and which bit is a preempted task's.
+    /// The letters of the bits of a task's state in this kernel, from the list of flags in its print format, and the
+    /// bit of a preempted task.
     pub fn states(&self) -> States {
         let mut states = States::default();
         for pair in self.print.split('{').skip(1) {
@@ -77,7 +77,7 @@ impl Format {
             }
         }
         states.preempted = self.preempted().unwrap_or_else(|| {
-            // Since v4.14 it is a longer expression, and the bit above all that have letters.
+            // Since v4.14 it is a longer expression, and the bit is the one above all that have letters.
             let highest = states.letters.iter().map(|(bits, _)| *bits).max();
             highest.and_then(|bits| bits.checked_mul(2)).unwrap_or_default()
         });
@@ -99,7 +99,7 @@ pub(crate) struct States {
 }
 
 impl States {
-    /// The state of a record's bits.
+    /// The state with a record's bits.
     pub fn state(&self, bits: u64) -> TaskState {
         if self.letters.is_empty() {
             return TaskState::from_bits(bits);
@@ -196,7 +196,7 @@ mod tests {
         let (old, new) = (letters("{ 1024, \"N\" }"), letters("{ 0x80, \"I\" }"));
         let or = "((0x0000 | 0x0001 | 0x0040) + 1) << 1";
         for (kernel, print, bits, shown) in [
-            // It has a bit without a letter, that of a new task.
+            // It has a bit without a letter, for new tasks.
             ("v4.13", format!("{old}REC->prev_state & 4096 ? \"+\" : \"\", REC->next_comm"), 4096, "R+"),
             ("v4.13", format!("{old}REC->prev_state & 4096 ? \"+\" : \"\", REC->next_comm"), 2048, "R"),
             ("v4.14", format!("{new}REC->prev_state & ({or}) ? \"+\" : \"\", REC->next_comm"), 0x100, "R+"),

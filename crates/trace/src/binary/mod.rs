@@ -1,8 +1,7 @@
-//! Binary records of the kernel's trace buffers, as trace.dat and perf.data carry them.
+//! Binary records of the kernel's trace buffers, as trace.dat and perf.data contain them.
 //!
-//! A record is the bytes that a tracepoint wrote; where each field lies stands in
-//! the *format* of the event, a text that the file carries along. Nothing about
-//! offsets and ids is assumed.
+//! A record consists of the bytes that a tracepoint wrote. The *format* of the event, a text in the same file,
+//! describes where each field is. No offsets or ids are assumed.
 
 pub(crate) mod format;
 pub(crate) mod page;
@@ -19,7 +18,7 @@ pub(crate) enum Endian {
 }
 
 impl Endian {
-    /// A number of 1 to 8 bytes, without sign. The usual sizes are taken at once.
+    /// An unsigned number of 1 to 8 bytes. The usual sizes are read at once.
     #[inline]
     pub fn uint(self, bytes: &[u8]) -> u64 {
         let join = |n: u64, &byte: &u8| n << 8 | u64::from(byte);
@@ -31,7 +30,7 @@ impl Endian {
         }
     }
 
-    /// A number of 1 to 8 bytes, with sign.
+    /// A signed number of 1 to 8 bytes.
     pub fn int(self, bytes: &[u8]) -> i64 {
         let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
         ((self.uint(bytes) << unused) as i64) >> unused

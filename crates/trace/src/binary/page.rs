@@ -30,7 +30,7 @@ impl Layout {
     /// The layout of 64-bit kernels.
     pub const USUAL: Layout = Layout { endian: Endian::Little, page_size: 4096, commit_size: 8, data: 16 };
 
-    /// Takes sizes and offsets from the text that the kernel gives in `header_page`.
+    /// Parses sizes and offsets from the kernel's `header_page` text.
     pub fn parse(text: &str, endian: Endian, page_size: usize) -> Layout {
         let field = |name: &str, key: &str| -> Option<usize> {
             let line = text.lines().find(|line| line.contains(name))?;
@@ -57,11 +57,11 @@ pub(crate) struct Page<'a> {
 
 /// Events were lost before this page.
 const MISSED: u64 = 1 << 31;
-/// Their number stands behind the records.
+/// Their number is stored after the records.
 const MISSED_STORED: u64 = 1 << 30;
 
 impl<'a> Page<'a> {
-    /// Reads a page's head. None when the page is too short for what it says.
+    /// Reads a page's head. `None` if the page is too short for the size it states.
     pub fn new(layout: Layout, page: &'a [u8]) -> Option<Page<'a>> {
         let endian = layout.endian;
         let time = endian.uint_at(page, 0, 8)?;
@@ -76,7 +76,7 @@ impl<'a> Page<'a> {
         Some(Page { endian, data, at: 0, time, missed })
     }
 
-    /// Whether events were lost before this page, and how many if that is told.
+    /// Whether events were lost before this page, and how many if the page states it.
     pub fn missed(&self) -> Option<Option<u64>> {
         self.missed
     }
@@ -111,7 +111,7 @@ impl<'a> Page<'a> {
                     self.time = self.time.wrapping_add(high << 27 | delta);
                 }
                 31 => {
-                    // The highest five bits do not fit in and stay as they were.
+                    // The highest five bits do not fit in and stay unchanged.
                     let high = u64::from(self.word()?);
                     self.time = self.time & (31 << 59) | high << 27 | delta;
                 }
@@ -132,7 +132,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What follows in the page makes no sense.
+/// The rest of the page is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 
@@ -166,8 +166,8 @@ impl PageWriter {
         self.page.is_empty()
     }
 
-    /// Adds a record; false when it does not fit, or comes so late that its delta does not,
-    /// and the page has to be taken first.
+    /// Adds a record. Returns false if the record does not fit, or comes so late that its delta does not; the page must
+    /// then be taken first.
     pub fn push(&mut self, time: u64, record: &[u8]) -> bool {
         let layout = Layout::USUAL;
         if self.is_empty() {
@@ -205,7 +205,7 @@ impl PageWriter {
         self.page.extend_from_slice(&word.to_le_bytes());
     }
 
-    /// The page, filled up; the next one begins empty.
+    /// The page, padded; the next one begins empty.
     pub fn take(&mut self) -> Vec<u8> {
         let layout = Layout::USUAL;
         let mut page = std::mem::take(&mut self.page);

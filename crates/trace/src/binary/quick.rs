@@ -1,7 +1,7 @@
-//! The records of which a file has most, read at fixed places.
+//! The most frequent records of a file, read at fixed offsets.
 //!
-//! A switch or a wake-up is made of names of 16 bytes and numbers of 4 or 8. Where a file's format says so, the fields are
-//! taken from where they lie, and nothing is asked for by name. Any other layout is read field by field.
+//! A switch or a wake-up consists of names of 16 bytes and numbers of 4 or 8 bytes. Where a file's format confirms
+//! that, the fields are read at their offsets, without a lookup by name. Any other layout is read field by field.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Pid;
@@ -11,15 +11,15 @@ use super::format::{FieldKind, Format, States};
 use crate::comm::{COMM_LEN, Comm};
 use crate::event::Kind;
 
-/// Where the fields of an event lie.
+/// The offsets of an event's fields.
 #[derive(Clone, Debug)]
 pub(super) struct Quick {
     sort: Sort,
     /// In the order of the vocabulary.
     at: [usize; 7],
-    /// Bytes of a task's state.
+    /// Size of a task's state, bytes.
     state_size: usize,
-    /// Bytes that a record has at least.
+    /// Minimum length of a record, bytes.
     len: usize,
 }
 
@@ -30,7 +30,7 @@ enum Sort {
     Wakeup,
     WakeupNew,
     Migrate,
-    /// Until v6.7 with the virtual time.
+    /// Up to v6.7 with the virtual time.
     Runtime {
         vruntime: bool,
     },
@@ -76,7 +76,8 @@ impl Quick {
         Some(quick)
     }
 
-    /// The event of a record; none if it is too short or a number is out of range, which a slower look explains.
+    /// The event of a record; `None` if it is too short or a number is out of range. The slower reader then explains
+    /// why.
     #[inline]
     pub fn read(&self, record: &[u8], states: &States) -> Option<Kind> {
         if record.len() < self.len {
@@ -190,7 +191,7 @@ mod tests {
             let slow = formats.decode_field_by_field(&record);
             let fast = quick.read(&record, &format.states());
             let slow = slow.as_ref().ok().map(|decoded| &decoded.kind);
-            // A record that is cut short is left to the other reader.
+            // A record that is cut short is left to the slower reader.
             assert!(fast.as_ref() == slow || (fast.is_none() && record.len() < len), "{name} {record:?}");
         }
     }

@@ -14,7 +14,7 @@ use crate::fields::Value;
 use crate::flags::Flags;
 use crate::unknown::Unknown;
 
-/// The formats of a file's events, and what addresses in them stand for.
+/// The formats of a file's events, and the names of addresses in them.
 #[derive(Clone, Debug)]
 pub(crate) struct Formats {
     endian: Endian,
@@ -22,7 +22,7 @@ pub(crate) struct Formats {
     pub symbols: Symbols,
 }
 
-/// An event's format, and what is the same in all its records: each is one of millions.
+/// An event's format, and everything that is the same in all its records, of which there may be millions.
 #[derive(Clone, Debug)]
 struct Entry {
     format: Format,
@@ -31,24 +31,24 @@ struct Entry {
     common: [(usize, usize); 3],
     sort: Sort,
     quick: Option<Quick>,
-    /// From what the fields of the vocabulary are answered, in the order in which they are asked for.
+    /// How the fields of the vocabulary are answered, in the order in which they are requested.
     answers: Vec<Answer>,
 }
 
-/// What is made of an event's records.
+/// What an event's records become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
-    /// What programs print.
+    /// Text that programs print.
     Print,
-    /// All of it is one text that our writer made.
+    /// A single text that our writer made.
     Text,
     /// An event of the vocabulary.
     Known,
-    /// Another.
+    /// Another event.
     Unknown,
 }
 
-/// From what a field of the vocabulary is answered.
+/// How a field of the vocabulary is answered.
 #[derive(Clone, Debug)]
 struct Answer {
     field: String,
@@ -91,12 +91,12 @@ impl Answer {
     }
 }
 
-/// The fields that are the event's own.
+/// The event's own fields.
 fn own_fields(format: &Format) -> impl Iterator<Item = &FieldFormat> {
     format.fields.iter().filter(|field| !field.name.starts_with("common_"))
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decoded {
     pub pid: Pid,
@@ -104,7 +104,7 @@ pub(crate) struct Decoded {
     pub kind: Kind,
 }
 
-/// Fields that the vocabulary names by what is printed, and the record otherwise.
+/// Fields whose printed name in the vocabulary differs from their name in the record.
 const NAMES: &[(&str, &str, &str)] = &[
     ("sched_process_fork", "comm", "parent_comm"),
     ("sched_process_fork", "pid", "parent_pid"),
@@ -115,12 +115,12 @@ const NAMES: &[(&str, &str, &str)] = &[
 ];
 
 impl Formats {
-    /// No format yet.
+    /// Creates an empty table of formats.
     pub fn new(endian: Endian) -> Formats {
         Formats { endian, by_id: Vec::new(), symbols: Symbols::default() }
     }
 
-    /// Adds an event's format; false when the text is none.
+    /// Adds an event's format; returns false if the text is not a format.
     pub fn add(&mut self, text: &str) -> bool {
         let Some(format) = Format::parse(text) else { return false };
         let id = usize::from(format.id);
@@ -131,12 +131,12 @@ impl Formats {
         true
     }
 
-    /// Reads a record. An error says what is wrong with it.
+    /// Reads a record. An error describes what is wrong with it.
     pub fn decode(&mut self, record: &[u8]) -> Result<Decoded, String> {
         self.read(record, true)
     }
 
-    /// The same for tests of [`Quick`].
+    /// The same without [`Quick`], for its tests.
     #[cfg(test)]
     pub fn decode_field_by_field(&mut self, record: &[u8]) -> Result<Decoded, String> {
         self.read(record, false)
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
     fn known(&mut self, format: &Format, answers: &mut Vec<Answer>) -> Option<Kind> {
         let mut asked = 0;
         Kind::from_fields(&format.name, |field| {
-            // As the first record asked, all of them do.
+            // All records request the same fields in the same order as the first one.
             if answers.get(asked).is_none_or(|answer| answer.field != field) {
                 answers.truncate(asked);
                 answers.push(Answer::of(format, field));
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The fields of an event that has no kind of its own, as probes print them.
+    /// The fields of an event without a kind of its own, as probes print them.
     fn text(&mut self, format: &Format) -> String {
         let shown = own_fields(format).map(|field| match (self.value(field), field.kind) {
             (Some(Value::Uint(address)), FieldKind::Pointer { .. }) => format!("{}={address:#x}", field.name),

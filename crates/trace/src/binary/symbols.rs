@@ -1,11 +1,10 @@
-//! What addresses in records stand for: functions, and text that the kernel keeps.
+//! Names for addresses in records: functions, and text that the kernel keeps.
 
 use std::collections::BTreeMap;
 
 /// The names of the kernel's functions by their addresses, and its strings by theirs.
 ///
-/// Both come as text of megabytes of which most traces need nothing, so it is read at the
-/// first question.
+/// Both come as megabytes of text that most traces do not need, so it is parsed at the first lookup.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Symbols {
     kallsyms: String,
@@ -25,8 +24,8 @@ impl Symbols {
         (self.printk, self.strings) = (String::from_utf8_lossy(text).into_owned(), None);
     }
 
-    /// The function at an address, with the distance from its beginning when there is one;
-    /// the address itself when no function is known.
+    /// The function at an address, with the offset from its start if there is one; the address itself if no function is
+    /// known.
     pub fn function(&mut self, address: u64) -> String {
         let kallsyms = &self.kallsyms;
         let functions = self.functions.get_or_insert_with(|| functions(kallsyms));
@@ -42,7 +41,7 @@ impl Symbols {
         }
     }
 
-    /// The text at an address, or the address.
+    /// The text at an address, or the address itself.
     pub fn string(&mut self, address: u64) -> String {
         let printk = &self.printk;
         let strings = self.strings.get_or_insert_with(|| printk.lines().filter_map(string).collect());
@@ -50,7 +49,7 @@ impl Symbols {
     }
 }
 
-/// Where each function's name stands in the text, by the function's address.
+/// Where each function's name is in the text, by the function's address.
 fn functions(kallsyms: &str) -> BTreeMap<u64, (u32, u32)> {
     let mut functions = BTreeMap::new();
     for line in kallsyms.lines() {

@@ -1,10 +1,9 @@
-//! The records that the laboratory writes: their formats, and how they are filled.
+//! The records that the laboratory writes: their formats, and how they are filled in.
 //!
-//! A format is told to the reader of a file as the kernel tells it, with offsets
-//! and a printing rule, so that any tool prints our events as it prints the
-//! kernel's. Where the kernel stores an address (of a function, of a message) we
-//! have a name, and store that. Events without a row here, probes and decisions,
-//! become records of one text, under a format made for their name.
+//! A format is written to the file in the kernel's own form, with offsets and a print format, so that any tool prints
+//! our events as it prints the kernel's. Where the kernel stores an address (of a function or a message) we have a name
+//! and store that. Events without a row here, probes and decisions, become records with a single text, under a format
+//! made for their name.
 
 use super::format::{FieldFormat, FieldKind};
 use crate::event::{Event, Kind};
@@ -22,10 +21,10 @@ pub(crate) struct Tracepoint {
     print: &'static str,
 }
 
-/// The first id of those that a table row has; the kernel's own begin near here, too.
+/// The first id of events with a table row; the kernel's own ids begin near here, too.
 const FIRST_ID: u16 = 300;
 
-/// Bytes that every record begins with.
+/// Number of bytes with which every record begins.
 const COMMON: usize = 8;
 
 /// A record of text is cut to this many bytes, so that it fits on a page.
@@ -42,7 +41,7 @@ macro_rules! tracepoints {
     };
 }
 
-/// The rows, those of a system together. An event takes the first row all of whose fields it has.
+/// The rows, grouped by system. An event uses the first row whose fields it has.
 pub(crate) const TRACEPOINTS: &[Tracepoint] = tracepoints! {
     "sched" "sched_switch": "char prev_comm[16]" as prev_comm, "pid_t prev_pid" as prev_pid,
         "int prev_prio" as prev_prio, "long prev_state" as prev_state, "char next_comm[16]" as next_comm,
@@ -139,7 +138,7 @@ pub(crate) const TRACEPOINTS: &[Tracepoint] = tracepoints! {
         => r#"" cpu: %04u  state: %3d step: %3d ret: %d", REC->cpu, REC->state, REC->idx, REC->ret"#;
 };
 
-/// What programs write to the trace marker; the one event of ftrace itself.
+/// Text that programs write to the trace marker; the only event of ftrace itself.
 pub(crate) const PRINT: Tracepoint = Tracepoint {
     system: "ftrace",
     name: "print",
@@ -147,10 +146,10 @@ pub(crate) const PRINT: Tracepoint = Tracepoint {
     print: r#""%ps: %s", (void *)REC->ip, REC->buf"#,
 };
 
-/// The id of [`PRINT`], as kernels have it.
+/// The id of [`PRINT`] in the kernel.
 pub(crate) const PRINT_ID: u16 = 5;
 
-/// Where [`PRINT`] says it was called from: the function named in [`KALLSYMS`].
+/// The address from which [`PRINT`] claims to be called: the function named in [`KALLSYMS`].
 const PRINT_IP: u64 = 0xffff_ffff_8100_0000;
 
 /// The functions that records refer to.
@@ -164,19 +163,19 @@ pub(crate) fn id_of(row: usize) -> u16 {
     FIRST_ID + row as u16
 }
 
-/// The id of the `n`th name that has no row.
+/// The id of the `n`th name without a row.
 pub(crate) fn id_of_text(n: usize) -> u16 {
     id_of(TRACEPOINTS.len() + n)
 }
 
 impl Tracepoint {
-    /// The text that tells the record's format.
+    /// The text that describes the record's format.
     pub fn format(&self, id: u16) -> String {
         format(self.name, id, self.fields, self.print)
     }
 }
 
-/// The text that tells the format of a name that has no row.
+/// The text that describes the format of a name without a row.
 pub(crate) fn text_format(name: &str, id: u16) -> String {
     format(name, id, TEXT, r#""%s", __get_str(text)"#)
 }
@@ -197,7 +196,7 @@ fn format(name: &str, id: u16, fields: Fields, print: &str) -> String {
     text + &format!("\nprint fmt: {print}\n")
 }
 
-/// Each declaration with its field's place; the name is the vocabulary's.
+/// Each declaration with the position of its field; the name is the vocabulary's.
 fn places(fields: Fields) -> impl Iterator<Item = (&'static str, FieldFormat)> {
     let mut at = COMMON;
     fields.iter().map(move |&(declaration, name)| {
@@ -211,7 +210,7 @@ fn places(fields: Fields) -> impl Iterator<Item = (&'static str, FieldFormat)> {
     })
 }
 
-/// Size and sort of what is declared.
+/// Size and kind of a declared field.
 fn sort(declaration: &str) -> (usize, FieldKind) {
     let (kind, name) = declaration.rsplit_once(' ').expect("a declaration has a type and a name");
     match kind {
@@ -232,14 +231,14 @@ fn sort(declaration: &str) -> (usize, FieldKind) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordWriter {
     record: Vec<u8>,
-    /// Texts that stand behind the fields, and where their places are told.
+    /// Texts that follow the fields, and where their positions are stored.
     tails: Vec<(usize, Vec<u8>)>,
-    /// Names that have no row, in the order of their ids.
+    /// Names without a row, in the order of their ids.
     texts: Vec<String>,
 }
 
 impl RecordWriter {
-    /// The names that have no row, in the order of [`id_of_text`].
+    /// The names without a row, in the order of [`id_of_text`].
     pub fn texts(&self) -> &[String] {
         &self.texts
     }
@@ -262,7 +261,7 @@ impl RecordWriter {
         &self.record
     }
 
-    /// Adds the fields and gives the id.
+    /// Adds the fields and returns the id.
     fn fields(&mut self, event: &Event) -> u16 {
         if let Kind::Mark { .. } | Kind::Print(_) = event.kind {
             self.record.extend_from_slice(&PRINT_IP.to_le_bytes());
@@ -287,7 +286,7 @@ impl RecordWriter {
         id_of_text(n)
     }
 
-    /// Adds the fields of a row; false, and nothing added, when the event lacks one.
+    /// Adds the fields of a row; returns false, with nothing added, if the event lacks one.
     fn row(&mut self, event: &Event, row: &Tracepoint) -> bool {
         let mut found = 0;
         event.kind.fields(|name, value| {
@@ -318,7 +317,7 @@ impl RecordWriter {
     }
 }
 
-/// What the text of an event would be, cut where it does not fit: a list at an item.
+/// The text of an event, cut if it does not fit: a list at an item.
 fn text_of(event: &Event) -> Vec<u8> {
     let mut text = Vec::new();
     crate::args::print(event, &mut text);

@@ -1,8 +1,7 @@
-//! Trace text: what tracefs gives, and what `trace-cmd report` prints.
+//! Trace text: the output of tracefs and of `trace-cmd report`.
 //!
-//! Both are lines of *front*, event name and fields. Pretty-printed fields are
-//! read as well as plain ones, microseconds as well as nanoseconds. Between the
-//! lines stand others that say how many events were lost.
+//! Both consist of lines of *front*, event name and fields. Pretty-printed fields are read as well as plain ones,
+//! microseconds as well as nanoseconds. Other lines in between report how many events were lost.
 
 use std::io::BufRead;
 
@@ -21,7 +20,7 @@ pub struct Reader<R> {
     lines: Lines<R>,
     time: Option<Time>,
     nr_cpus: Option<usize>,
-    /// What is to be said before anything else is read.
+    /// A record that precedes anything read later.
     next: Option<Record>,
 }
 
@@ -31,12 +30,12 @@ impl<R: BufRead> Reader<R> {
         Reader { lines: Lines::new(input), time: None, nr_cpus: None, next: None }
     }
 
-    /// Where the last record stands.
+    /// The place of the last record.
     pub fn place(&self) -> Place {
         self.lines.place()
     }
 
-    /// How many CPUs the header names, once it was read.
+    /// How many CPUs the header names, once it has been read.
     pub fn nr_cpus(&self) -> Option<usize> {
         self.nr_cpus
     }
@@ -78,14 +77,14 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-/// How times stand there that are of no clock in seconds.
+/// What to say about times that are of no clock in seconds.
 const NO_SECONDS: &str =
-    "times without a decimal point are of a clock that does not count time (x86-tsc, counter, uptime)";
+    "times without a decimal point come from a clock that does not count time (x86-tsc, counter, uptime)";
 
-/// How they stand there if the report was asked for them raw.
+/// What to say about raw times.
 const RAW: &str = "raw times (trace-cmd report --raw-ts) are taken for nanoseconds, as most clocks have them";
 
-/// What is doubtful about the time that a line's front ends with, if it is none in seconds, or in microseconds.
+/// What is doubtful about the time at the end of a line's front, if it is not in seconds or microseconds.
 #[cold]
 fn doubt_of_time(front: &[u8]) -> Option<String> {
     let time = front.trim_ascii_end().strip_suffix(b":").unwrap_or(front);
@@ -98,7 +97,7 @@ fn doubt_of_time(front: &[u8]) -> Option<String> {
     }
 }
 
-/// What a line says that is no event, if it is of interest; events were read up to a time.
+/// What a line that is not an event reports, if it is of interest; `time` is the time of the last event.
 #[cold]
 fn other(
     line: &Line<'_>,
@@ -135,7 +134,7 @@ fn not_known(name: &[u8], line: &[u8]) -> String {
     format!("the fields of {name} are in no form that is known: {excerpt}{option}")
 }
 
-/// The option of tracefs that would explain a line without its front.
+/// The tracefs option that would explain a line without its front.
 ///
 /// Kernel: print_raw_fmt(), print_hex_fmt(), print_bin_fmt(), kernel/trace/trace.c.
 fn option_of_front(line: &[u8]) -> &'static str {
@@ -159,7 +158,7 @@ fn split_name(rest: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The event of that name, if it is known. trace-cmd calls what programs print `print`.
+/// The event with that name, if it is known. trace-cmd calls text that programs print `print`.
 #[inline(always)]
 fn known(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
     if name == b"print"
@@ -170,7 +169,7 @@ fn known(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
     args::parse_known(name, args)
 }
 
-/// An event that is not known. As a rule it is where its line is.
+/// An event that is not known. Usually its text can be shared with its line.
 fn unknown(line: &Line<'_>, rest: &[u8], name: &[u8], args: &[u8]) -> Unknown {
     let (start, text) = (line.end - rest.len(), line.end - args.len()..line.end);
     let found = if args.len() < rest.len() {
@@ -181,9 +180,9 @@ fn unknown(line: &Line<'_>, rest: &[u8], name: &[u8], args: &[u8]) -> Unknown {
     found.unwrap_or_else(|| args::unknown(name, args))
 }
 
-/// A line that is no event.
+/// A line that is not an event.
 enum Remark {
-    /// It says nothing of the trace.
+    /// It says nothing about the trace.
     Nothing,
     /// trace-cmd's count of CPUs.
     Cpus(usize),
@@ -210,7 +209,7 @@ fn remark(line: &[u8]) -> Remark {
     let known = text.is_empty()
         || text.starts_with('#')
         || text.starts_with("=> ")
-        // The frame around what the kernel dumps.
+        // The lines around a buffer that the kernel dumps.
         || text.ends_with("Dumping ftrace buffer:")
         || text.ends_with("---------------------------------")
         || text.starts_with("version = ")
@@ -218,7 +217,7 @@ fn remark(line: &[u8]) -> Remark {
     if known { Remark::Nothing } else { Remark::None }
 }
 
-/// `17896/17896   #P:16`: what the buffer holds, what was written to it, and the CPUs.
+/// `17896/17896   #P:16`: how many events the buffer contains, how many were written to it, and the CPUs.
 fn header(counts: &str) -> Option<Remark> {
     let mut words = counts.split_ascii_whitespace();
     let (held, written) = words.next()?.split_once('/')?;
@@ -288,7 +287,7 @@ mod tests {
              a-7 [003] d..2. 762950852569027: e: f\n",
             expect![[r#"
                 762950.852559027 [3] e: f
-                line 1: times without a decimal point are of a clock that does not count time (x86-tsc, counter, uptime); they are taken for nanoseconds, and no duration is right; record with another: `echo mono > trace_clock` in tracefs, or trace-cmd record -C mono
+                line 1: times without a decimal point come from a clock that does not count time (x86-tsc, counter, uptime); they are taken for nanoseconds, and no duration is right; record with another: `echo mono > trace_clock` in tracefs, or trace-cmd record -C mono
                 762950.852569027 [3] e: f
             "#]],
         );

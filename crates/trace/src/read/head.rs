@@ -11,11 +11,11 @@
 //!             make-1       [000] dN..213     4.796689: sched_wakeup_new: ...           PREEMPT_RT
 //! ```
 //!
-//! A name may hold dashes, digits and brackets. The writers align it to end in
-//! column 16, so the dash there is tried first, then each dash from the left.
+//! A name may contain dashes, digits and brackets. The writers align it to end in column 16, so the dash there is tried
+//! first, then each dash from the left.
 //!
-//! Nearly every line of tracefs has all of it in its columns. Such a line is read eight bytes at a
-//! time, without a look for anything, and must say the same as the reader that looks.
+//! Nearly every line of tracefs has everything in its columns. Such a line is read eight bytes at a time without any
+//! search, and gives the same result as the reader that searches.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
@@ -35,7 +35,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The event of a front and of what stands behind it.
+    /// The event of a front and of the text after it.
     #[inline(always)]
     pub fn before(self, kind: Kind) -> Event {
         Event {
@@ -53,7 +53,7 @@ impl Head {
 /// The column in which the name ends.
 const NAME_WIDTH: usize = 16;
 
-/// Parts a line into its front and what follows the time.
+/// Splits a line into its front and the text after the time.
 #[inline(always)]
 pub(super) fn parse(line: &[u8]) -> Option<(Head, &[u8])> {
     match in_columns(line) {
@@ -62,16 +62,15 @@ pub(super) fn parse(line: &[u8]) -> Option<(Head, &[u8])> {
     }
 }
 
-/// Parts a line in which all stands where tracefs puts it if no number is too large for its
-/// column, and no column of processes was asked for. Nearly every line is like that, and
-/// nothing has to be looked for in it.
+/// Splits a line in which everything is where tracefs puts it if no number is too large for its column and no process
+/// column was requested. Nearly every line is like that, and needs no search.
 #[inline(always)]
 fn in_columns(line: &[u8]) -> Option<(Head, &[u8])> {
     let (front, rest) = line.split_first_chunk::<37>()?;
     let (pid, digits) = few_digits(&front[17..])?;
     // Spaces from the number to its bracket.
     let after = few_spaces(&front[17..]) >> (8 * digits);
-    // `[003] d.`, and a number joined of its three digits.
+    // `[003] d.`, and the number made from its three digits.
     let bracket = eight(&front[25..]);
     let cpu = (bracket >> 8 & 0xff_ffff) ^ 0x30_3030;
     let others = ((cpu + 0x76_7676) | cpu) & 0x80_8080;
@@ -98,7 +97,7 @@ fn in_columns(line: &[u8]) -> Option<(Head, &[u8])> {
     Some((head, rest))
 }
 
-/// `     4.796689: `, the time as tracefs prints it, and what stands behind it.
+/// `     4.796689: `, the time as tracefs prints it, and the text after it.
 #[inline(always)]
 fn micros(text: &[u8]) -> Option<(Time, &[u8])> {
     let column: &[u8; 24] = text.first_chunk()?;
@@ -116,7 +115,7 @@ fn micros(text: &[u8]) -> Option<(Time, &[u8])> {
     Some((Time(1_000_000_000 * whole + 1000 * joined(values)), rest))
 }
 
-/// Parts a line whose name ends in its column or at some other dash.
+/// Splits a line whose name ends in its column or at some other dash.
 #[cold]
 fn anywhere(line: &[u8]) -> Option<(Head, &[u8])> {
     if line.get(NAME_WIDTH) == Some(&b'-')
@@ -138,7 +137,7 @@ pub(super) fn lacks_task(line: &[u8]) -> bool {
             .is_some_and(|(_, rest)| rest.starts_with(b": "))
 }
 
-/// Parts a line whose name ends at a dash.
+/// Splits a line whose name ends at a given dash.
 fn at_dash(line: &[u8], dash: usize) -> Option<(Head, &[u8])> {
     let (pid, rest) = number(&line[dash + 1..])?;
     let rest = spaces(rest)?;
@@ -162,7 +161,7 @@ fn at_dash(line: &[u8], dash: usize) -> Option<(Head, &[u8])> {
     Some((head, without_difference(without_blanks(rest))))
 }
 
-/// What follows the time, without how long it took from the event before.
+/// The text after the time, without the difference from the previous event.
 fn without_difference(rest: &[u8]) -> &[u8] {
     let behind = |text: &'_ [u8]| -> Option<usize> {
         let (_, rest) = number(text.strip_prefix(b"(+")?)?;
@@ -172,8 +171,8 @@ fn without_difference(rest: &[u8]) -> &[u8] {
     &rest[behind(rest).unwrap_or(0)..]
 }
 
-/// What the latency format, in which the kernel dumps its buffers, has in another way: microseconds, a mark that says how
-/// long it took from the last event, and eight letters of each name. One of eight may be longer.
+/// What differs in the latency format, in which the kernel dumps its buffers: microseconds, a mark for the time since
+/// the last event, and only eight letters of each name. A name of eight letters may have been longer.
 ///
 /// Kernel: trace_print_lat_context(), kernel/trace/trace_output.c.
 #[cold]
@@ -190,9 +189,8 @@ fn printed(text: &[u8]) -> &[u8] {
     behind.unwrap_or(text)
 }
 
-/// Parts a line of `perf script` into its front and what follows the time. The name is
-/// parted from the task's number by spaces, and may hold spaces, so the CPU's bracket is
-/// looked for:
+/// Splits a line of `perf script` into its front and the text after the time. Spaces separate the name from the task's
+/// number, and the name may contain spaces, so the CPU's bracket is searched:
 ///
 /// ```text
 ///     kworker/0:1-eve   812/812   [000]  1319.581649111:       sched:sched_switch: ...
@@ -202,13 +200,13 @@ pub(super) fn parse_perf(line: &[u8]) -> Option<(Head, &[u8])> {
     brackets.filter_map(|(at, _)| at_bracket(line, at)).next()
 }
 
-/// Parts a line of `perf script` whose CPU stands at a bracket.
+/// Splits a line of `perf script` whose CPU is at a given bracket.
 fn at_bracket(line: &[u8], bracket: usize) -> Option<(Head, &[u8])> {
     let before = line[..bracket].trim_ascii_end();
-    // Without a column of names (`-F tid,cpu,...`) nothing stands before the number.
+    // Without a name column (`-F tid,cpu,...`) nothing precedes the number.
     let start = before.iter().rposition(|&byte| byte == b' ').map_or(0, |space| space + 1);
     let (comm, task) = (before[..start].trim_ascii(), std::str::from_utf8(&before[start..]).ok()?);
-    // The thread's number alone, or the process's and the thread's; -1 when perf does not know.
+    // The thread's number alone, or the process's and the thread's; -1 if perf does not know it.
     let (tgid, pid) = match task.split_once('/') {
         Some((tgid, tid)) => (tgid.parse().ok().filter(|tgid| *tgid > 0), tid),
         None => (None, task),
@@ -228,7 +226,7 @@ fn at_bracket(line: &[u8], bracket: usize) -> Option<(Head, &[u8])> {
     Some((head, without_blanks(rest)))
 }
 
-/// The name without what aligns it; `<...>` is a name that the recorder lost.
+/// The name without its alignment; `<...>` is a name that the recorder lost.
 #[inline(always)]
 pub(super) fn name(text: &[u8]) -> Comm {
     const LOST: Comm = Comm::new(b"<...>");
@@ -242,7 +240,7 @@ pub(super) fn name(text: &[u8]) -> Comm {
 /// A 1 in each of eight bytes.
 const ONES: u64 = u64::MAX / 0xff;
 
-/// The first eight bytes, zeros where there are fewer.
+/// The first eight bytes, with zeros where there are fewer.
 #[inline(always)]
 pub(crate) fn eight(text: &[u8]) -> u64 {
     match text.first_chunk() {
@@ -251,18 +249,17 @@ pub(crate) fn eight(text: &[u8]) -> u64 {
     }
 }
 
-/// A decimal number of one to seven digits and how many they are, all read at once; none where
-/// there are none or more.
+/// A decimal number of one to seven digits and its length, read at once; `None` if there are no digits or more.
 #[inline(always)]
 pub(crate) fn few_digits(text: &[u8]) -> Option<(u64, usize)> {
     digits_in(eight(text))
 }
 
-/// The number of the digits that eight bytes begin with, if there are one to seven, and how many they are.
+/// The number made of the leading digits of eight bytes, if there are one to seven, and their count.
 #[inline(always)]
 pub(crate) fn digits_in(bytes: u64) -> Option<(u64, usize)> {
     let values = bytes ^ (ONES * u64::from(b'0'));
-    // From 10 on the highest bit is set here or there; what is carried comes after that byte.
+    // From 10 on the highest bit is set in one of the two terms; any carry comes after that byte.
     let others = (values.wrapping_add(ONES * (0x80 - 10)) | values) & (ONES << 7);
     let digits = others.trailing_zeros() / 8;
     if digits == 0 || digits == 8 {
@@ -280,7 +277,7 @@ fn joined(ones: u64) -> u64 {
     fours.wrapping_mul(10_000 << 32 | 1) >> 32
 }
 
-/// Of the first eight bytes, what is left of each without a space.
+/// For each of the first eight bytes, its bits that differ from a space.
 #[inline(always)]
 fn few_spaces(text: &[u8]) -> u64 {
     eight(text) ^ (ONES * u64::from(b' '))
@@ -306,8 +303,8 @@ fn any_number(text: &[u8]) -> Option<(u64, &[u8])> {
     (digits > 0).then_some((n, &text[digits..]))
 }
 
-/// Where the first of two bytes stands, looked for in eight at once: a byte from which 1 borrows
-/// was 0, and the lowest such byte is the first.
+/// Position of the first of two bytes, searched in eight bytes at once: a byte from which 1 borrows was 0, and the
+/// lowest such byte is the first.
 #[inline(always)]
 pub(crate) fn position(text: &[u8], either: [u8; 2]) -> Option<usize> {
     let mut at = 0;
@@ -323,8 +320,8 @@ pub(crate) fn position(text: &[u8], either: [u8; 2]) -> Option<usize> {
     (at..text.len()).find(|&at| either.contains(&text[at]))
 }
 
-/// Where the first blank stands, or the text ends, looked for in eight bytes at once: one below 0x21
-/// is the first that borrows.
+/// Position of the first blank or of the end of the text, searched in eight bytes at once: the first byte below 0x21 is
+/// the first that borrows.
 #[inline(always)]
 pub(crate) fn blank(text: &[u8]) -> usize {
     let mut at = 0;
@@ -336,7 +333,7 @@ pub(crate) fn blank(text: &[u8]) -> usize {
             break;
         }
     }
-    // The first few bytes of the text's end, or those from a control character that is no blank.
+    // The last few bytes of the text, or those after a control character that is not a blank.
     at + text[at..].iter().position(u8::is_ascii_whitespace).unwrap_or(text.len() - at)
 }
 
@@ -355,13 +352,13 @@ fn many_blanks(text: &[u8]) -> &[u8] {
     text.trim_ascii_start()
 }
 
-/// Passes over one space or more.
+/// Skips one space or more.
 #[inline]
 fn spaces(text: &[u8]) -> Option<&[u8]> {
     text.strip_prefix(b" ").map(without_blanks)
 }
 
-/// The process in parentheses: `(    812) `, `(-------) ` when it is not known, or nothing.
+/// The process in parentheses: `(    812) `, `(-------) ` if it is unknown, or nothing.
 fn tgid(text: &[u8]) -> Option<(Option<Pid>, &[u8])> {
     let Some(inside) = text.strip_prefix(b"(") else { return Some((None, text)) };
     let end = inside.iter().position(|&byte| byte == b')')?;
@@ -373,13 +370,13 @@ fn tgid(text: &[u8]) -> Option<(Option<Pid>, &[u8])> {
     Some((tgid, spaces(&inside[end + 1..])?))
 }
 
-/// The CPU in brackets, or bare right before the flags.
+/// The CPU in brackets, or without them right before the flags.
 fn cpu(text: &[u8]) -> Option<(u64, &[u8])> {
     match text.strip_prefix(b"[") {
         Some(inside) => {
             let (cpu, rest) = number(inside)?;
             let rest = rest.strip_prefix(b"]")?;
-            // Raw times stand right behind it.
+            // Raw times follow it directly.
             let raw = rest.first().is_some_and(u8::is_ascii_digit);
             Some((cpu, if raw { rest } else { spaces(rest)? }))
         }
@@ -387,10 +384,10 @@ fn cpu(text: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
-/// The column of flags, if there is one before the time.
+/// The flags column, if there is one before the time.
 fn flags(text: &[u8]) -> Option<(Flags, &[u8])> {
     if let Some(raw) = text.strip_prefix(b"-0x") {
-        // The bits as they are in the record, without the depths.
+        // The bits as in the record, without the depths.
         let digits = raw.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
         let bits = u8::from_str_radix(std::str::from_utf8(&raw[..digits]).ok()?, 16).ok()?;
         return Some((Flags::new(bits, 0, 0), spaces(&raw[digits..])?));
@@ -402,11 +399,11 @@ fn flags(text: &[u8]) -> Option<(Flags, &[u8])> {
     }
 }
 
-/// What a digit after so many others behind the point is worth, ns, if it is the last.
+/// What the last digit of a fraction with so many digits is worth, ns.
 const NANOS: [u64; 10] =
     [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
-/// Seconds with a fraction of any length, or a bare count from a clock without seconds.
+/// Seconds with a fraction of any length, or a plain count from a clock without seconds.
 #[inline(always)]
 pub(super) fn time(text: &[u8]) -> Option<(Time, &[u8])> {
     let (whole, rest) = number(text)?;
@@ -417,7 +414,7 @@ pub(super) fn time(text: &[u8]) -> Option<(Time, &[u8])> {
     (digits > 0).then_some((Time(time), &fraction[digits..]))
 }
 
-/// The digits of a fraction, of which nine count, and how many they are.
+/// The digits of a fraction, of which nine count, and their number.
 #[cold]
 fn any_fraction(text: &[u8]) -> (u64, usize) {
     let (mut nanos, mut digits) = (0, 0);
@@ -490,7 +487,7 @@ mod tests {
             "         pp-main-332   [006]3921457192: sched_waking:   comm=x",
             expect!["pp-main pid 332 tgid None cpu 6 ????? 3.921457192 | sched_waking:   comm=x"],
         );
-        // The latency format cuts names after eight letters; with the console's time before it, too.
+        // The latency format cuts names to eight letters; the console may put its time before that.
         for mark in [" ", "+", "!"] {
             check(
                 &format!("  rcub/1-17        1d..2. 10607794484us{mark}: x: y"),

@@ -1,8 +1,7 @@
 //! The trace text inside the page that systrace writes.
 //!
-//! The page is a viewer of some megabytes with the text in elements
-//! `<script class="trace-data" type="application/text">`: first what runs, then the trace, which begins
-//! with `# tracer:`.
+//! The page is a viewer of some megabytes and contains the text in elements `<script class="trace-data"
+//! type="application/text">`: first a list of processes, then the trace, which begins with `# tracer:`.
 
 use std::io::{self, BufRead, Read};
 
@@ -21,13 +20,13 @@ pub(super) fn is_page(start: &[u8]) -> bool {
 pub(super) struct Inside<R> {
     page: R,
     line: Vec<u8>,
-    /// What of the line was given.
+    /// How much of the line was returned.
     given: usize,
     ended: bool,
 }
 
 impl<R: BufRead> Inside<R> {
-    /// Passes over what stands before the trace; none if there is no trace in the page.
+    /// Skips everything before the trace; `None` if the page contains no trace.
     pub fn find(mut page: R) -> io::Result<Option<Inside<R>>> {
         let (mut line, mut is_data) = (Vec::new(), false);
         loop {
@@ -38,7 +37,7 @@ impl<R: BufRead> Inside<R> {
             let begins = memchr::memmem::rfind(&line, b"class=\"trace-data\"");
             if let Some(at) = begins {
                 is_data = true;
-                // The first line may stand right behind the tag.
+                // The first line may directly follow the tag.
                 let end = memchr::memchr(b'>', &line[at..]).map_or(line.len(), |end| at + end + 1);
                 line.drain(..end);
             }

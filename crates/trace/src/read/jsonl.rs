@@ -61,7 +61,8 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-/// The event of a line in which all is as we write it and no value is a list: nearly every line. None says that a slower look
+/// The event of a line that looks exactly as we write it, without lists: nearly every line. `None` means that the
+/// slower parser is needed.
 /// is needed.
 fn plain(bytes: &[u8]) -> Option<Event> {
     let Plain { time, cpu, pid, tgid, comm, flags, event, fields } = serde_json::from_slice(bytes).ok()?;
@@ -92,7 +93,7 @@ struct Plain<'a> {
     fields: Fields<'a>,
 }
 
-/// The fields in their order; of several of a name the last counts.
+/// The fields in their order; if a name occurs twice the last one counts.
 struct Fields<'a>(Vec<(&'a str, Value<'a>)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
@@ -117,7 +118,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// A value that is no list.
+/// A value that is not a list.
 struct Scalar<'a>(Value<'a>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {
@@ -150,7 +151,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {
     }
 }
 
-/// The event of an object; an error says what is wrong with it.
+/// The event of an object; an error describes what is wrong with it.
 fn event(json: &Json) -> Result<Event, &'static str> {
     let number = |key: &str| json.get(key).and_then(Json::as_i64);
     let name = json.get("event").and_then(Json::as_str).ok_or("no name under `event`")?;
@@ -205,7 +206,7 @@ fn candidate(json: &Json) -> Option<Candidate> {
 mod tests {
     use super::*;
 
-    /// What both ways make of a line, if they agree.
+    /// The result of both parsers on a line, if they agree.
     fn read(line: &str) -> Option<Event> {
         let slow = serde_json::from_str(line).ok().and_then(|json| event(&json).ok());
         if let Some(plain) = plain(line.as_bytes()) {

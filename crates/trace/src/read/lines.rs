@@ -7,18 +7,18 @@ use memchr::{memchr, memrchr};
 
 use super::{Error, Gap, Place, Record};
 
-/// A line longer than this is no line of a trace.
+/// A longer line is not a line of a trace.
 const LINE_MAX: u64 = 1 << 20;
 
-/// So much is taken of the text at once, if it has as much at hand.
+/// At most this much text is taken at once, if that much is available.
 const CHUNK_MAX: usize = 1 << 14;
 
-/// Gives the lines of a text one by one, and counts them.
+/// Returns the lines of a text one by one and counts them.
 pub(super) struct Lines<R> {
     input: R,
-    /// Whole lines, to be shared by what is made of them.
+    /// Whole lines, shared with the records made from them.
     chunk: Arc<[u8]>,
-    /// Where the next one begins. Changes with the lines: if there are no more of them, it stays behind the last.
+    /// Where the next one begins; after the last line it stays at the end.
     at: usize,
     number: u64,
     done: bool,
@@ -27,15 +27,15 @@ pub(super) struct Lines<R> {
 /// A line without its end.
 pub(super) struct Line<'a> {
     pub bytes: &'a [u8],
-    /// Among which lines it stands.
+    /// The chunk of lines that contains it.
     pub chunk: &'a Arc<[u8]>,
-    /// Where it ends there.
+    /// Where it ends in the chunk.
     pub end: usize,
     number: u64,
 }
 
 impl Line<'_> {
-    /// A record that it makes no sense.
+    /// A gap record for this line.
     #[cold]
     pub fn gap(&self, why: String) -> Result<Record, Error> {
         Ok(Record::Gap(Gap { at: Some(Place::Line(self.number)), why }))
@@ -45,7 +45,7 @@ impl Line<'_> {
 /// What comes next in a text.
 pub(super) enum Next<'a> {
     Line(Line<'a>),
-    /// Something that is no line of a trace.
+    /// Something that is not a line of a trace.
     Other(Result<Record, Error>),
     End,
 }
@@ -55,7 +55,7 @@ impl<R: BufRead> Lines<R> {
         Lines { input, chunk: Arc::default(), at: 0, number: 0, done: false }
     }
 
-    /// Where the last record stands.
+    /// The place of the last record.
     pub fn place(&self) -> Place {
         Place::Line(self.number)
     }
@@ -86,7 +86,7 @@ impl<R: BufRead> Lines<R> {
         Ok(Record::Gap(Gap { at: Some(self.place()), why }))
     }
 
-    /// What comes of bytes that cannot be had. Lines before them are not in vain.
+    /// What to return if bytes cannot be read. Lines before them still count.
     #[cold]
     fn cut(&mut self, error: io::Error) -> Result<Record, Error> {
         self.done = true;
@@ -97,7 +97,7 @@ impl<R: BufRead> Lines<R> {
         Ok(Record::Gap(Gap { at: Some(Place::Line(self.number + 1)), why }))
     }
 
-    /// Takes the lines that stand whole in what was read, as most do.
+    /// Takes the lines that are complete in the buffer, as most are.
     #[cold]
     fn advance(&mut self) -> io::Result<bool> {
         if self.done {
@@ -118,7 +118,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Takes one line, or the first part of one that is too long and passes over its rest.
+    /// Takes one line, or the first part of a line that is too long, skipping the rest.
     fn gather(&mut self) -> io::Result<bool> {
         let mut line = Vec::new();
         let read = (&mut self.input).take(LINE_MAX).read_until(b'\n', &mut line)?;
@@ -131,7 +131,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// The beginning of a line, to be shown.
+/// The start of a line, for messages.
 pub(super) fn excerpt(line: &[u8]) -> String {
     String::from_utf8_lossy(&line[..line.len().min(100)]).escape_debug().to_string()
 }
@@ -160,7 +160,7 @@ mod tests {
             (b"a\nb\n", &["a", "b", "line 3"]),
             (b"half a li", &["error"]),
         ] {
-            // As much at once as there is, and next to nothing.
+            // As much at once as possible, and almost nothing.
             for capacity in [1 << 10, 3] {
                 let mut lines = Lines::new(BufReader::with_capacity(capacity, Cut(text)));
                 let mut found = Vec::new();

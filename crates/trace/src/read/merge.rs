@@ -1,4 +1,4 @@
-//! One stream of records from one per CPU, in the order of their times.
+//! Merges one stream of records per CPU into one, by time.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -9,10 +9,10 @@ use schedlab_units::Time;
 
 use super::{Error, Gap, Record};
 
-/// A CPU's next records, each at its time.
+/// A CPU's next records, each with its time.
 pub(super) type Queue = VecDeque<(Time, Record)>;
 
-/// Merges the CPUs' records. Whoever knows the file fills a CPU's queue when it is empty.
+/// Merges the CPUs' records. The caller fills a CPU's queue when it is empty.
 #[derive(Debug, Default)]
 pub(super) struct Merge {
     /// By CPU.
@@ -23,7 +23,7 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    /// Begins a CPU. `fill` adds its next records to the queue; none means that there are no more.
+    /// Begins a CPU. `fill` adds its next records to the queue; adding none means that there are no more.
     pub fn start(
         &mut self,
         cpu: CpuId,
@@ -40,8 +40,7 @@ impl Merge {
         Ok(())
     }
 
-    /// The record that comes next. An event that is older than one before it becomes a gap,
-    /// so that times never go back.
+    /// The next record. An event that is older than a previous one becomes a gap, so that times never go back.
     pub fn pop(
         &mut self,
         fill: impl FnOnce(CpuId, &mut Queue) -> Result<(), Error>,

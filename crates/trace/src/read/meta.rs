@@ -1,7 +1,6 @@
-//! What a binary recording says before its events: formats, and the names of things.
+//! The part of a binary recording before its events: formats, and names of tasks and functions.
 //!
-//! trace.dat and perf.data hold the same parts in the same form, the second as
-//! one of its sections.
+//! trace.dat and perf.data contain the same parts in the same form; perf.data has them as one of its sections.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Read, Seek, SeekFrom};
@@ -14,11 +13,11 @@ use crate::binary::page::Layout;
 use crate::binary::record::Formats;
 use crate::comm::Comm;
 
-/// All that is needed to understand records.
+/// Everything needed to decode records.
 pub(super) struct Meta {
     pub layout: Layout,
     pub formats: Formats,
-    /// The names of tasks, as the kernel had saved them.
+    /// The names of tasks, as saved by the kernel.
     pub comms: HashMap<Pid, Comm>,
     /// What could not be read, and where.
     pub gaps: Vec<(u64, String)>,
@@ -36,13 +35,13 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// The parts in the order in which they stand in a file.
+    /// The parts in the order of the file.
     pub const ALL: [Part; 6] =
         [Part::Header, Part::FtraceFormats, Part::EventFormats, Part::Kallsyms, Part::Printk, Part::Cmdlines];
 }
 
 impl Meta {
-    /// Nothing known yet.
+    /// Creates an empty one.
     pub fn new(endian: Endian, page_size: usize) -> Meta {
         Meta {
             layout: Layout { endian, page_size, ..Layout::USUAL },
@@ -113,7 +112,7 @@ pub(super) struct Parser<I> {
 }
 
 impl<I: BufRead> Parser<I> {
-    /// Exactly that many bytes. Memory is taken as they arrive, whatever a damaged file promises.
+    /// Exactly `size` bytes. Memory is allocated as they arrive, whatever size a damaged file claims.
     pub fn bytes(&mut self, size: u64) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         (&mut self.input).take(size).read_to_end(&mut bytes)?;
@@ -135,7 +134,7 @@ impl<I: BufRead> Parser<I> {
         }
     }
 
-    /// Bytes behind their count, which has that many bytes itself.
+    /// Bytes after their length, which is itself a number of `size` bytes.
     pub fn sized(&mut self, size: u64) -> Result<Vec<u8>, Error> {
         let len = self.uint(size)?;
         self.bytes(len)
@@ -148,7 +147,7 @@ fn cut_short() -> Error {
     format_error(0, CUT_SHORT)
 }
 
-/// A header that is cut short is so at the end of its file.
+/// For a header that is cut short, reports the end of the file.
 pub(super) fn at_end(error: Error, input: &mut impl Seek) -> Error {
     match error {
         Error::Format { why, .. } if why == CUT_SHORT => {

@@ -1,8 +1,7 @@
 //! Readers: a recording is evidence with gaps.
 //!
-//! Each reader is an iterator that gives events one by one, and in their place
-//! among them what was lost and what could not be understood. Only a file that
-//! cannot be read at all ends in an error; the rest of a damaged one is read.
+//! Each reader is an iterator that returns events one by one, and between them reports what was lost and what could not
+//! be parsed. Only a file that cannot be read at all ends in an error; a damaged one is read as far as possible.
 
 mod head;
 mod html;
@@ -31,45 +30,45 @@ use schedlab_units::Time;
 use crate::event::Event;
 use crate::sink::Sink;
 
-/// What a reader comes upon.
+/// What a reader finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// An event.
     Event(Event),
-    /// Events that the recorder could not keep.
+    /// Events that the recorder lost.
     Lost(Lost),
-    /// A part of the file that the reader does not understand.
+    /// A part of the file that the reader cannot parse.
     Gap(Gap),
 }
 
 /// Events that were never written to the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// On which CPU, if the file says.
+    /// The CPU, if the file states it.
     pub cpu: Option<CpuId>,
-    /// How many, if the file says.
+    /// How many, if the file states it.
     pub count: Option<u64>,
-    /// Not before this time, if it is known.
+    /// Not before this time, if known.
     pub after: Option<Time>,
 }
 
-/// A part of the file that was passed over.
+/// A part of the file that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Where it begins; of events that were put in order, no longer known.
+    /// Where it begins; `None` for events that were sorted, as their place is no longer known.
     pub at: Option<Place>,
     /// What is wrong with it, for people.
     pub why: String,
 }
 
 impl Gap {
-    /// An event whose time comes too late for it to stand in order.
+    /// An event that is older than one before it.
     fn out_of_order(cpu: CpuId, time: Time) -> Gap {
         Gap { at: None, why: format!("an event of CPU {cpu} at {time} is older than those before it") }
     }
 }
 
-/// What to know of times that are of a clock which does not count time.
+/// What to say about times from a clock that does not count time.
 const NO_DURATION: &str = "they are taken for nanoseconds, and no duration is right; record with another: `echo mono > \
                            trace_clock` in tracefs, or trace-cmd record -C mono";
 
@@ -121,38 +120,38 @@ impl fmt::Display for Lost {
 /// Why a file cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The bytes cannot be had.
+    /// The bytes cannot be read.
     #[error("cannot read the trace: {0}")]
     Io(#[from] io::Error),
     /// The bytes are not of this format.
     #[error("{at}: {why}")]
     Format {
-        /// Where that shows.
+        /// Where the error is.
         at: Place,
         /// What is wrong, and what may help.
         why: String,
     },
 }
 
-/// What a reading came upon besides events.
+/// What a reading found besides events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many events there were.
+    /// Number of events.
     pub events: u64,
-    /// How many events are known to be lost.
+    /// Number of events known to be lost.
     pub lost: u64,
-    /// How often events were lost, numbers known or not.
+    /// How many times events were lost, whether the number is known or not.
     pub losses: u64,
-    /// How many parts were not understood.
+    /// Number of parts that could not be parsed.
     pub gaps: u64,
-    /// The first few of those parts.
+    /// The first few gaps.
     pub first_gaps: Vec<Gap>,
-    /// The last of them.
+    /// The last gap.
     pub last_gap: Option<Gap>,
 }
 
 impl Summary {
-    /// How many gaps are kept to be shown.
+    /// Maximum number of gaps kept for display.
     const SHOWN: usize = 10;
 
     /// Counts one record.

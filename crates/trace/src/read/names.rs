@@ -1,4 +1,4 @@
-//! What tasks are called, where a format does not say so with each event.
+//! The names of tasks, where a format does not repeat them with each event.
 
 use std::collections::HashMap;
 
@@ -7,21 +7,21 @@ use schedlab_units::Pid;
 use crate::comm::Comm;
 use crate::event::{Event, Kind};
 
-/// What is known of each task so far. Each event asks for two or three of them, and Linux numbers
-/// tasks below four million; what is beyond, in a damaged recording, is kept apart.
+/// What is known about each task so far. Each event looks up two or three tasks, and Linux pids are below four million;
+/// larger numbers, in a damaged recording, are kept separately.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    /// By number, so many tasks at a time.
+    /// By pid, in pages.
     pages: Vec<Option<Box<[Option<Task>; PAGE]>>>,
     beyond: HashMap<Pid, Task>,
 }
 
 const PAGE: usize = 256;
 
-/// PID_MAX_LIMIT: numbers of tasks are smaller.
+/// PID_MAX_LIMIT: pids are smaller.
 const PID_MAX: usize = 1 << 22;
 
-/// What is known of a task.
+/// What is known about a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Task {
     pub comm: Comm,
@@ -29,7 +29,7 @@ pub(super) struct Task {
 }
 
 impl Names {
-    /// What is known of a task, to be changed.
+    /// What is known about a task, for changes.
     pub fn task(&mut self, pid: Pid) -> &mut Task {
         let Some(place) = place(pid) else { return self.beyond.entry(pid).or_default() };
         let page = place / PAGE;
@@ -45,8 +45,7 @@ impl Names {
         self.pages.get(place / PAGE)?.as_ref()?[place % PAGE].as_ref()
     }
 
-    /// Gives an event the name and process of the task it happened under, and learns the
-    /// names that it holds.
+    /// Sets the name and process of an event's current task, and learns the names that the event contains.
     pub fn name(&mut self, event: &mut Event) {
         match &event.kind {
             Kind::SchedSwitch { prev_comm, prev_pid, .. } => self.task(*prev_pid).comm = *prev_comm,

@@ -9,12 +9,12 @@ use super::{
 };
 use crate::proto::{Decoder, varint};
 
-/// What can be read at any place: a file, or bytes in memory.
+/// Input that can be read at any position: a file, or bytes in memory.
 pub trait Input: Read + Seek {}
 
 impl<T: Read + Seek> Input for T {}
 
-/// Where a compressed file goes that has to be read at any place.
+/// Storage for a decompressed file that must be read at any position.
 pub trait Spool: Read + Write + Seek {}
 
 impl<T: Read + Write + Seek> Spool for T {}
@@ -33,12 +33,12 @@ pub enum Reader {
     TraceDat(Box<trace_dat::Reader<Box<dyn Input>>>),
     /// A perf.data.
     PerfData(Box<perf_data::Reader<Box<dyn Input>>>),
-    /// What could be unpacked of a damaged file, and what became of the rest.
+    /// The part that could be decompressed of a damaged file, and a gap for the rest.
     Cut(Option<Gap>, Box<Reader>),
 }
 
 impl Reader {
-    /// How many CPUs the machine had, if the recording says; text says it once its header was read.
+    /// How many CPUs the machine had, if recorded; in text it is known once the header has been read.
     pub fn nr_cpus(&self) -> Option<usize> {
         match self {
             Reader::Ftrace(reader) => reader.nr_cpus(),
@@ -49,7 +49,7 @@ impl Reader {
         }
     }
 
-    /// Where the last record stands; of text alone, as binary files are not read front to end.
+    /// The place of the last record, for text only: binary files are not read front to back.
     pub fn place(&self) -> Option<Place> {
         match self {
             Reader::Ftrace(reader) => Some(reader.place()),
@@ -59,10 +59,10 @@ impl Reader {
         }
     }
 
-    /// The release of the kernel that was recorded, as in `6.12.95-amd64`, if the recording says.
+    /// The release of the recorded kernel, such as `6.12.95-amd64`, if recorded.
     pub fn release(&self) -> Option<&str> {
         match self {
-            // As `uname` prints it: system, name, release.
+            // As printed by `uname`: system, name, release.
             Reader::TraceDat(reader) => reader.info().uname.split_whitespace().nth(2),
             Reader::PerfData(reader) => {
                 Some(reader.info().os_release.as_str()).filter(|text| !text.is_empty())
@@ -74,10 +74,10 @@ impl Reader {
 }
 
 impl Reader {
-    /// The machine it was recorded on, if the recording says.
+    /// The machine it was recorded on, if recorded.
     ///
     /// # Errors
-    /// What it says that cannot be.
+    /// The recorded topology is not valid.
     pub fn machine(&self, name: &str) -> Option<Result<Topology, TopologyError>> {
         match self {
             Reader::PerfData(reader) => reader.info().machine(name),
@@ -123,11 +123,11 @@ pub enum Format {
     PerfData,
 }
 
-/// So much of a file is looked at to tell its format.
+/// How many bytes of a file are examined to detect its format.
 const LOOK: u64 = 64 << 10;
 
-/// Opens a recording. Text is read as it is decompressed; a compressed binary file is first
-/// unpacked into a spool, which is made only then.
+/// Opens a recording. Text is read as it is decompressed; a compressed binary file is first decompressed into a spool,
+/// which is created only in that case.
 pub fn open<S: Spool + 'static>(
     mut input: impl Input + 'static,
     spool: impl FnOnce() -> io::Result<S>,
@@ -186,13 +186,13 @@ pub fn open<S: Spool + 'static>(
     }
 }
 
-/// How long the mark is that some editors put before a text.
+/// The length of the byte order mark that some editors put before a text.
 fn mark_of_text(start: &[u8]) -> usize {
     const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
     if start.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 }
 }
 
-/// A reader of the trace inside a page of systrace.
+/// A reader of the trace inside a systrace page.
 fn page(page: impl BufRead + 'static) -> Result<Reader, Error> {
     match html::Inside::find(page)? {
         Some(inside) => Ok(text(Format::Ftrace, Box::new(BufReader::with_capacity(1 << 16, inside)))),
@@ -204,12 +204,12 @@ fn page(page: impl BufRead + 'static) -> Result<Reader, Error> {
     }
 }
 
-/// Why no more of a compressed file can be had.
+/// Why the rest of a compressed file cannot be read.
 fn cut_short(error: &io::Error) -> String {
     format!("the compressed file is cut short or damaged: {error}; copy it again, or record again")
 }
 
-/// What was unpacked to tell the format, what ended that early, and all that follows.
+/// What was decompressed to detect the format, the error that ended it early, and the rest.
 struct Whole {
     start: Cursor<Vec<u8>>,
     failed: Option<io::Error>,
@@ -248,7 +248,7 @@ fn look(input: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// How a whole file is compressed.
+/// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compression {
     Gzip,
@@ -272,7 +272,7 @@ impl Compression {
     }
 }
 
-/// Tells the format of a file by its first bytes.
+/// Detects the format of a file from its first bytes.
 pub fn detect(start: &[u8]) -> Result<Format, Error> {
     if start.starts_with(b"\x17\x08\x44tracing") {
         return Ok(Format::TraceDat);
@@ -315,7 +315,7 @@ pub fn detect(start: &[u8]) -> Result<Format, Error> {
     Err(Error::Format { at: Place::Byte(0), why: why.to_owned() })
 }
 
-/// Whether the first bytes are a packet, or the beginning of one.
+/// Whether the first bytes are a packet or the start of one.
 fn is_perfetto(start: &[u8]) -> bool {
     let Some((0x0a, mut rest)) = start.split_first() else { return false };
     let Some(len) = varint(&mut rest) else { return false };

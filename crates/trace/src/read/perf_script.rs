@@ -1,14 +1,15 @@
-//! The text that `perf script` prints of a recording of tracepoints.
+//! The text that `perf script` prints for a recording of tracepoints.
 //!
 //! ```text
 //!     make   812 [000]  1319.581649:       sched:sched_waking: comm=cc1 pid=813 prio=120 target_cpu=003
 //! ```
 //!
-//! Nanoseconds (`--ns`), processes (`-F pid,tid,...`) and periods are read where
-//! they are printed. Call chains below an event are passed over.
+//! Nanoseconds (`--ns`), processes (`-F pid,tid,...`) and periods are read if they are printed. Call chains below an
+//! event are skipped.
 //!
-//! Who runs is the thread in front (`tid`). Where only its process stands there (`-F comm,pid,...`), or its number in a
-//! namespace of perf's own, a switch shows another number; from then on it is taken from the switches.
+//! The running task is the thread in front (`tid`). If only its process is printed there (`-F comm,pid,...`), or its
+//! number in perf's own namespace, a switch shows another number; from then on the running task is taken from the
+//! switches.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -31,7 +32,7 @@ pub struct Reader<R> {
     next: Option<Record>,
 }
 
-/// Who runs.
+/// The running tasks.
 #[derive(Debug, Default)]
 struct Tasks {
     /// The task that each CPU switched to last.
@@ -79,7 +80,7 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-/// What is made of a line, if anything is.
+/// The record made from a line, if any.
 fn made(line: &Line<'_>, time: &mut Option<Time>, tasks: &mut Tasks) -> Option<Result<Record, Error>> {
     let gap = |why: &str| Some(line.gap(format!("{why}: {}", excerpt(line.bytes))));
     if let Some(told) = of_perf(line.bytes) {
@@ -97,17 +98,17 @@ fn made(line: &Line<'_>, time: &mut Option<Time>, tasks: &mut Tasks) -> Option<R
     *time = Some(head.time);
     match tasks.with_task(head.before(kind)) {
         Some(event) => Some(Ok(Record::Event(event))),
-        None => gap("nothing tells which task ran"),
+        None => gap("nothing shows which task ran"),
     }
 }
 
-const OTHER_NUMBERS: &str = "the numbers in front are those of processes, or of a namespace, and not those that switches name: \
-                             from here on who runs is taken from the switches; perf script -F comm,tid,cpu,time,event,trace \
+const OTHER_NUMBERS: &str = "the numbers in front are of processes or of a namespace, and differ from those in switches: \
+                             from here on the running task is taken from the switches; perf script -F comm,tid,cpu,time,event,trace \
                              prints threads";
 
 impl Tasks {
-    /// Fills in the task of an event when perf no longer knew it, which is so while a task dies, or has another number for
-    /// it: it is the one its CPU switched to. None when that was not seen.
+    /// Sets the task of an event if perf did not know it, which happens while a task dies, or has another number for
+    /// it: it is the task to which the CPU last switched. `None` if that was not seen.
     fn with_task(&mut self, mut event: Event) -> Option<Event> {
         let unknown = event.pid.0 < 0;
         match &event.kind {
@@ -146,13 +147,13 @@ fn event(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name, args.trim_ascii_start()))
 }
 
-/// What a line says of perf's own records (`--show-task-events` and the like), from their kind on.
+/// The text of one of perf's own records (`--show-task-events` and the like), from its kind on.
 fn of_perf(line: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(line).ok()?;
     text.split_once("PERF_RECORD_").map(|(_, told)| told)
 }
 
-/// The number of lost events that a record tells; the inner None when it tells none.
+/// The number of lost events in a record; the inner `None` if it contains none.
 fn lost(told: &str) -> Option<Option<u64>> {
     let told = told.strip_prefix("LOST")?;
     Some(told.split_ascii_whitespace().find_map(|word| word.parse().ok()))
@@ -200,7 +201,7 @@ mod tests {
             <idle>-0 1319.610000000 cycles: 12 x
             line 10: the fields of the event are in no form that is known:          swapper     0 [001]  1319.61: sched:sched_waking: comm=a
             migration/0-18 1319.620000000 sched_waking: comm=a pid=18 prio=0 target_cpu=000
-            line 12: nothing tells which task ran:              :-1  9938/-1 [005]  1319.62: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000
+            line 12: nothing shows which task ran:              :-1  9938/-1 [005]  1319.62: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000
             line 13: no task, CPU, time and event in front: nonsense
         "#]]
         .assert_eq(&shown);

@@ -4,9 +4,8 @@
 //!             make-812     [000] d..2.     4.796689012: sched_waking: comm=cc1 pid=813 ...
 //! ```
 //!
-//! Times have nine decimals unless the six of the kernel's own text are asked
-//! for: at microseconds the order of events on different CPUs is lost to
-//! whoever sorts them again. The process of a thread is not told, as in tracefs
+//! Times have nine decimals unless the six of the kernel's own text are requested: with microseconds the order of
+//! events on different CPUs is lost when they are sorted again. The process of a thread is not printed, as in tracefs
 //! while its option `record-tgid` is off.
 //!
 //! Kernel: trace_print_context(), kernel/trace/trace_output.c.
@@ -61,7 +60,7 @@ impl<W: Write> Ftrace<W> {
         self
     }
 
-    /// Ends the text and tells how the writing went.
+    /// Ends the text and returns the result of writing.
     pub fn finish(mut self) -> io::Result<W> {
         self.state?;
         self.output.flush()?;
@@ -83,7 +82,7 @@ impl<W: Write> Sink for Ftrace<W> {
     }
 }
 
-/// Prints one event with its line's end.
+/// Prints one event with its line end.
 fn line(event: &Event, precision: Precision, out: &mut Vec<u8>) {
     let comm: &[u8] = match event.comm.as_bytes() {
         _ if event.pid.0 == 0 => b"<idle>",

@@ -5,10 +5,9 @@
 //!  "fields":{"comm":"cc1","pid":813,"prio":120,"target_cpu":3}}
 //! ```
 //!
-//! Keys do not change their meaning from version to version. `time` is in
-//! nanoseconds; `tgid` and `flags` are left out when the trace does not know
-//! them. The fields are those of the tracepoint by the names it prints; sets of
-//! CPUs are lists as the kernel writes them, `"0-3,8"`.
+//! Keys do not change their meaning between versions. `time` is in nanoseconds; `tgid` and `flags` are left out if the
+//! trace does not have them. The fields are those of the tracepoint, with the names it prints; sets of CPUs are lists
+//! as the kernel writes them, `"0-3,8"`.
 
 use std::io::{self, Write};
 
@@ -26,7 +25,7 @@ pub struct Jsonl<W> {
 }
 
 impl<W: Write> Jsonl<W> {
-    /// A writer of no line yet.
+    /// Creates a writer.
     pub fn new(output: W) -> Jsonl<W> {
         Jsonl { output, line: Vec::with_capacity(512), decisions: false, state: Ok(()) }
     }
@@ -37,7 +36,7 @@ impl<W: Write> Jsonl<W> {
         self
     }
 
-    /// Ends the text and tells how the writing went.
+    /// Ends the text and returns the result of writing.
     pub fn finish(mut self) -> io::Result<W> {
         self.state?;
         self.output.flush()?;
@@ -58,7 +57,7 @@ impl<W: Write> Sink for Jsonl<W> {
     }
 }
 
-/// Prints one event with its line's end.
+/// Prints one event with its line end.
 fn line(event: &Event, out: &mut Vec<u8>) -> io::Result<()> {
     write!(out, "{{\"time\":{},\"cpu\":{},\"pid\":{}", event.time.0, event.cpu, event.pid)?;
     if let Some(tgid) = event.tgid {

@@ -1,4 +1,4 @@
-//! Writers: sinks that put a trace into bytes as it happens.
+//! Writers: sinks that encode a trace as it happens.
 
 mod ftrace;
 mod jsonl;

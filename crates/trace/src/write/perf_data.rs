@@ -4,11 +4,11 @@
 //! header | data: COMM, FORK, EXIT and SAMPLE records | features | attributes | ids
 //! ```
 //!
-//! A sample holds the same binary record as a page of trace.dat, and the feature of tracing
-//! data the same formats. perf takes names and parents of tasks from records of their own,
-//! which are written as events tell of them.
+//! A sample contains the same binary record as a page of trace.dat, and the feature of tracing data contains the same
+//! formats. perf takes names and parents of tasks from records of their own, which are written when an event shows
+//! them.
 //!
-//! The header says how long the data is, so data goes to a spool until the run is over.
+//! The header contains the length of the data, so data goes to a spool until the run is over.
 //!
 //! Kernel: struct perf_event_attr, enum perf_event_type, include/uapi/linux/perf_event.h;
 //! tools/perf/Documentation/perf.data-file-format.txt.
@@ -46,7 +46,7 @@ pub struct PerfData<W, S> {
 }
 
 const HEADER: u64 = 104;
-/// Bytes of an attribute: its first version, which has all that tracepoints need.
+/// Size of an attribute, bytes: its first version, which has everything that tracepoints need.
 const ATTR: u32 = 64;
 
 /// Types of records.
@@ -56,11 +56,11 @@ const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const FINISHED_ROUND: u32 = 68;
 
-/// What a sample holds: address, task, time, CPU, period, the record, and in front the event's id.
+/// The fields of a sample: address, task, time, CPU, period, the record, and first the event's id.
 const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 16;
-/// Task, time and CPU stand behind records that are not samples, too.
+/// Task, time and CPU also follow records other than samples.
 const SAMPLE_ID_ALL: u64 = 1 << 18;
-/// A reader learns the values of counters together with their ids.
+/// A reader gets the ids together with the values of counters.
 const READ_FORMAT_ID: u64 = 4;
 /// It happened in the kernel.
 const MISC_KERNEL: u16 = 1;
@@ -70,11 +70,11 @@ const TRACING_DATA: u32 = 1;
 const NRCPUS: u32 = 7;
 const SAMPLE_TIME: u32 = 21;
 
-/// A reader sorts what stands between two marks of a finished round, so they bound its memory.
+/// A reader sorts what is between two marks of a finished round, so the marks bound its memory.
 const ROUND: u32 = 10_000;
 
 impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
-    /// A writer for a machine of that many CPUs, with an empty spool.
+    /// A writer for a machine with that many CPUs, with an empty spool.
     pub fn new(output: W, spool: S, nr_cpus: usize) -> PerfData<W, S> {
         PerfData {
             output,
@@ -99,7 +99,7 @@ impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
         self
     }
 
-    /// Adds an event, and before it what it tells about tasks.
+    /// Adds an event, preceded by what it shows about tasks.
     fn add(&mut self, event: &Event) -> io::Result<()> {
         self.nr_cpus = self.nr_cpus.max(u32::from(event.cpu.0) + 1);
         self.first.get_or_insert(event.time);
@@ -129,7 +129,7 @@ impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
             }
             _ => {}
         }
-        // The name in front may be a later one; it is better than none.
+        // The name of the current task may be newer; it is better than none.
         if !self.comms.contains_key(&event.pid) {
             self.name(event, event.pid, event.comm)?;
         }
@@ -145,12 +145,12 @@ impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
         Ok(())
     }
 
-    /// The process of a task; one whose process is not known is taken for its own.
+    /// The process of a task; a task whose process is unknown counts as a process.
     fn tgid(&self, pid: Pid) -> Pid {
         self.tgids.get(&pid).copied().unwrap_or(pid)
     }
 
-    /// A task has a name; a record tells when it is a new one.
+    /// A task has a name; writes a record if it is new.
     fn name(&mut self, event: &Event, pid: Pid, comm: Comm) -> io::Result<()> {
         if pid == Pid::IDLE || comm.is_empty() || self.comms.get(&pid) == Some(&comm) {
             return Ok(());
@@ -160,7 +160,7 @@ impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
         name.resize((name.len() + 1).next_multiple_of(8), 0);
         let mut body = ids(&[self.tgid(pid), pid]);
         body.extend_from_slice(&name);
-        // A task names itself; perf counts on it.
+        // The record belongs to the task that it names; perf relies on that.
         self.sample_id(event, pid, &mut body);
         self.put(COMM, 0, &body)
     }
@@ -173,12 +173,12 @@ impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
         self.put(kind, 0, &body)
     }
 
-    /// What stands behind records that are not samples: the task that caused them, time and CPU.
+    /// The end of records other than samples: the task that caused them, time and CPU.
     fn sample_id(&self, event: &Event, pid: Pid, body: &mut Vec<u8>) {
         body.extend_from_slice(&ids(&[self.tgid(pid), pid]));
         body.extend_from_slice(&event.time.0.to_le_bytes());
         body.extend_from_slice(&cpu(event.cpu));
-        // No event's id: the record belongs to none.
+        // No event id: the record belongs to none.
         body.extend_from_slice(&0u64.to_le_bytes());
     }
 
@@ -194,7 +194,7 @@ impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
         body.extend_from_slice(&event.time.0.to_le_bytes());
         body.extend_from_slice(&cpu(event.cpu));
         body.extend_from_slice(&period.to_le_bytes());
-        // The size counts what fills the record up, so that the next one is aligned.
+        // The size includes the padding, so that the next record is aligned.
         let size = (record.len() + 4).next_multiple_of(8) - 4;
         body.extend_from_slice(&(size as u32).to_le_bytes());
         body.extend_from_slice(record);
@@ -215,7 +215,7 @@ impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
         Ok(())
     }
 
-    /// Writes the file and tells how the writing went.
+    /// Writes the file and returns the result of writing.
     pub fn finish(mut self) -> io::Result<W> {
         std::mem::replace(&mut self.state, Ok(()))?;
         let (features, bits) = self.features(HEADER + self.spooled);
@@ -239,7 +239,7 @@ impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
         Ok(self.output)
     }
 
-    /// The features at that place in the file, places first, and which there are.
+    /// The features at that position in the file, positions first, and which features there are.
     fn features(&self, at: u64) -> (Vec<u8>, u64) {
         let numbers = |numbers: &[u32]| numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
         let times = [self.first.unwrap_or_default(), self.last];
@@ -259,7 +259,7 @@ impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
         (features.into_iter().fold(places, |all, (_, content)| [all, content].concat()), bits)
     }
 
-    /// One attribute per event that occurred, at that place in the file, and the ids behind them.
+    /// One attribute per event that occurred, at that position in the file, and the ids after them.
     fn attrs(&self, at: u64) -> (Vec<u8>, Vec<u8>) {
         const TRACEPOINT: u32 = 2;
         let (mut attrs, mut ids) = (Vec::new(), Vec::new());
@@ -274,7 +274,7 @@ impl<W: Write, S: Read + Write + Seek> PerfData<W, S> {
             }
             attrs.extend_from_slice(&(ids_at + ids.len() as u64).to_le_bytes());
             attrs.extend_from_slice(&8u64.to_le_bytes());
-            // The id of a sample is that of its tracepoint; nothing else has to be told apart.
+            // The id of a sample is that of its tracepoint; no other distinction is needed.
             ids.extend_from_slice(&id.to_le_bytes());
         }
         (attrs, ids)
@@ -285,7 +285,7 @@ fn ids(pids: &[Pid]) -> Vec<u8> {
     pids.iter().flat_map(|pid| pid.0.to_le_bytes()).collect()
 }
 
-/// A CPU and the four bytes that fill up its place.
+/// A CPU and four bytes of padding.
 fn cpu(cpu: CpuId) -> [u8; 8] {
     u64::from(cpu.0).to_le_bytes()
 }

@@ -1,11 +1,9 @@
-//! A Perfetto trace: the events as the viewer knows them from real kernels, and
-//! what only a laboratory can add.
+//! A Perfetto trace: the events in the form the viewer knows from real kernels, and what only a simulator can add.
 //!
-//! Events go into bundles, one CPU each, and from them the viewer draws CPUs and
-//! threads. Beside them stand three kinds of tracks: each decision as a point on
-//! its task's track with the reason, the numbers and the CPUs passed over; an
-//! arrow from waker to wakee to the moment it runs; and the length of each run
-//! queue. Memory is bounded by CPUs and live tasks, whatever the length of a run.
+//! Events go into bundles, one CPU each, from which the viewer draws CPUs and threads. Three kinds of tracks are added:
+//! each decision as a point on its task's track with the reason, the numbers and the rejected CPUs; an arrow from waker
+//! to wakee at the moment it runs; and the length of each run queue. Memory is bounded by CPUs and live tasks, whatever
+//! the length of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -20,7 +18,7 @@ use crate::perfetto::{PAYLOADS, bundle, event as ftrace_event, packet};
 use crate::proto::Encoder;
 use crate::sink::Sink;
 
-/// What to put beside the events.
+/// What to add to the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extras {
     /// The decisions, with their reasons.
@@ -38,20 +36,20 @@ impl Extras {
     pub const NONE: Extras = Extras { decisions: false, flows: false, counters: false };
 }
 
-/// A point that is no event of the trace.
+/// A point that is not an event of the trace.
 #[derive(Clone, Debug)]
 pub struct Remark<'a> {
-    /// When.
+    /// Time of the point.
     pub time: Time,
-    /// About which task; if it is the idle task, about its CPU.
+    /// The task that it is about; for the idle task, the CPU.
     pub pid: Pid,
-    /// Which CPU.
+    /// The CPU.
     pub cpu: CpuId,
-    /// Whose remark it is: the viewer can show a category alone.
+    /// Category of the remark: the viewer can show one category alone.
     pub category: &'a str,
-    /// What is shown.
+    /// The text shown.
     pub name: &'a str,
-    /// What is shown on a click.
+    /// The notes shown on a click.
     pub notes: &'a [(&'a str, Value<'a>)],
 }
 
@@ -70,7 +68,7 @@ pub struct Perfetto<W> {
     bundles: Vec<Encoder>,
     payload: Encoder,
     queues: QueueLengths,
-    /// The arrow under way to each task that was woken and has not run since.
+    /// The open arrow to each task that was woken and has not run since.
     flows: BTreeMap<Pid, u64>,
     next_flow: u64,
 }
@@ -109,7 +107,7 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    /// Puts a remark of somebody who looked at the trace on the track of a task, or of a CPU.
+    /// Puts a remark about the trace on the track of a task or of a CPU.
     pub fn remark(&mut self, remark: &Remark<'_>) {
         let track = match remark.pid {
             Pid::IDLE => Track::Cpu(remark.cpu),
@@ -123,7 +121,7 @@ impl<W: Write> Perfetto<W> {
         });
     }
 
-    /// Writes what is still held back and tells how the writing went.
+    /// Writes what is still buffered and returns the result of writing.
     pub fn finish(mut self) -> io::Result<W> {
         for cpu in 0..self.bundles.len() {
             self.flush(cpu);
@@ -168,7 +166,7 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    /// Tells once of which process a task is.
+    /// Writes the process of a task once.
     fn process(&mut self, event: &Event) {
         let Some(tgid) = event.tgid else { return };
         if event.pid == Pid::IDLE || self.packets.tgids.insert(event.pid, tgid) == Some(tgid) {
@@ -192,7 +190,7 @@ impl<W: Write> Perfetto<W> {
         });
     }
 
-    /// Draws the arrow from waker to wakee to the moment it runs.
+    /// Draws the arrow from the waker to the moment when the wakee runs.
     fn flow(&mut self, event: &Event) {
         match &event.kind {
             Kind::SchedWaking { comm, pid, .. } => self.departs(event, *pid, &format!("wakes {comm}")),
@@ -227,7 +225,7 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    /// Puts a decision on the track of whom it is about.
+    /// Puts a decision on the track of its task.
     fn decision(&mut self, event: &Event) {
         let (track, reason) = match &event.kind {
             Kind::Placement(p) => (Track::Thread(p.pid), &p.reason),
@@ -287,7 +285,7 @@ impl<W: Write> Sink for Perfetto<W> {
     }
 }
 
-/// Encodes an event's payload and gives its number.
+/// Encodes an event's payload and returns its number.
 fn payload(event: &Event, out: &mut Encoder) -> u32 {
     if let Kind::Mark { .. } | Kind::Print(_) = event.kind {
         let mut text = Vec::new();
@@ -315,7 +313,7 @@ fn payload(event: &Event, out: &mut Encoder) -> u32 {
     ftrace_event::GENERIC
 }
 
-/// Encodes a value under one of four numbers: with sign, without, text, yes or no.
+/// Encodes a value in one of four fields: signed, unsigned, text, boolean.
 fn scalar(out: &mut Encoder, [int, uint, text, bool]: [u32; 4], value: &Value<'_>) {
     match value {
         Value::Int(n) => out.int(int, *n),
@@ -369,7 +367,7 @@ fn annotation_in(out: &mut Encoder, field: u32, name: Option<&str>, value: &Valu
 const MONOTONIC: u64 = 3;
 const BOOTTIME: u64 = 6;
 
-/// The output, packet by packet, and the tracks it has been told of.
+/// The output, packet by packet, and the tracks described so far.
 #[derive(Debug)]
 struct Packets<W> {
     output: W,
@@ -387,7 +385,7 @@ struct Packets<W> {
 enum Track {
     /// A task.
     Thread(Pid),
-    /// What happens on a CPU under no task: balancing, wake-ups in interrupts.
+    /// What happens on a CPU without a task: balancing, wake-ups in interrupts.
     Cpu(CpuId),
     /// The length of a CPU's run queue.
     Queue(CpuId),
@@ -402,7 +400,7 @@ enum Track {
 }
 
 impl Track {
-    /// The track of the task at work, unless an interrupt only hit it or it is idle.
+    /// The track of the current task, unless it was only interrupted or is the idle task.
     fn of_current(event: &Event) -> Track {
         if event.pid == Pid::IDLE || event.flags.in_interrupt() {
             Track::Cpu(event.cpu)
@@ -452,7 +450,7 @@ struct Point<'a> {
     flow: Option<Flow>,
 }
 
-/// A point's part in an arrow.
+/// A point's role in an arrow.
 #[derive(Clone, Copy)]
 enum Flow {
     Passes(u64),
@@ -473,7 +471,7 @@ impl<W: Write> Packets<W> {
         self.state = self.output.write_all(self.packet.bytes());
     }
 
-    /// Describes a track, and the one it belongs to, before its first use.
+    /// Describes a track, and its parent, before its first use.
     fn describe(&mut self, track: Track) {
         if !self.tracks.insert(track) {
             return;

@@ -1,7 +1,7 @@
-//! A trace.dat of pages as the kernel gave them.
+//! A trace.dat made of pages as the kernel provided them.
 //!
-//! Nothing is decoded: behind a head made of the texts that tracefs has on itself
-//! follow the pages of CPU 0, of CPU 1 and so on, which the caller copies there.
+//! Nothing is decoded: a head made from tracefs's own descriptions is followed by the pages of CPU 0, of CPU 1 and so
+//! on, which the caller copies there.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::trace_dat::head;
 use super::tracing_data::{Descriptions, cmdlines};
 use crate::comm::Comm;
 
-/// What the kernel says of its pages. Texts are those of the files in tracefs.
+/// The kernel's description of its pages. The texts are those of the files in tracefs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Bytes of a page.
@@ -22,20 +22,20 @@ pub struct Recorded {
     pub header_event: Vec<u8>,
     /// `events/SYSTEM/EVENT/format` by system, `ftrace` among them.
     pub formats: BTreeMap<String, Vec<Vec<u8>>>,
-    /// `/proc/kallsyms`; may be empty, then functions are numbers.
+    /// `/proc/kallsyms`; may be empty, then functions are printed as numbers.
     pub kallsyms: Vec<u8>,
     /// `printk_formats`.
     pub printk_formats: Vec<u8>,
     /// The names of tasks.
     pub comms: BTreeMap<Pid, Comm>,
-    /// `trace_clock`, the chosen one in brackets.
+    /// `trace_clock`, with the chosen clock in brackets.
     pub clock: String,
-    /// Kernel and machine, as `uname` prints them.
+    /// Kernel and machine, as printed by `uname`.
     pub uname: String,
 }
 
 impl Recorded {
-    /// The file up to its first page, when each CPU has so many bytes of pages.
+    /// The file up to its first page, given the size of each CPU's pages.
     pub fn head(&self, bytes_of_cpu: &[u64]) -> Vec<u8> {
         let mut systems = self.formats.clone();
         let ftrace = systems.remove("ftrace").unwrap_or_default();

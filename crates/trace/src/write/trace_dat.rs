@@ -1,12 +1,10 @@
 //! trace.dat version 6, which every trace-cmd, KernelShark and LISA reads.
 //!
-//! The file has each CPU's pages in one piece, and before them the names of all
-//! tasks, so nothing of it can be written before the run is over. Until then
-//! pages go to a spool as they fill; what stays in memory is one page per CPU,
-//! the names, and eight bytes for each page.
+//! The file contains each CPU's pages in one piece, and before them the names of all tasks, so none of it can be
+//! written before the run is over. Until then full pages go to a spool; only one page per CPU, the names, and eight
+//! bytes for each page stay in memory.
 //!
-//! A binary record of more than a page cannot be: a decision that examined
-//! hundreds of CPUs keeps as many as fit.
+//! A binary record cannot exceed a page: a decision that examined hundreds of CPUs keeps as many as fit.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -38,19 +36,19 @@ pub struct TraceDat<W, S> {
 #[derive(Debug)]
 struct Cpu {
     page: PageWriter,
-    /// Which pages of the spool are this CPU's.
+    /// Which pages of the spool belong to this CPU.
     pages: Vec<u64>,
 }
 
 const PAGE: usize = Layout::USUAL.page_size;
 
-/// Options that stand before the pages.
+/// Options before the pages.
 const DONE: u16 = 0;
 const TRACECLOCK: u16 = 4;
 const UNAME: u16 = 5;
 
 impl<W: Write, S: Read + Write + Seek> TraceDat<W, S> {
-    /// A writer for a machine of that many CPUs, with an empty spool.
+    /// A writer for a machine with that many CPUs, with an empty spool.
     pub fn new(output: W, spool: S, nr_cpus: usize) -> TraceDat<W, S> {
         let mut writer = TraceDat {
             output,
@@ -92,7 +90,7 @@ impl<W: Write, S: Read + Write + Seek> TraceDat<W, S> {
         Ok(())
     }
 
-    /// Writes the file and tells how the writing went.
+    /// Writes the file and returns the result of writing.
     pub fn finish(mut self) -> io::Result<W> {
         std::mem::replace(&mut self.state, Ok(()))?;
         for cpu in &mut self.cpus {
@@ -117,7 +115,7 @@ impl<W: Write, S: Read + Write + Seek> TraceDat<W, S> {
     }
 }
 
-/// All before the pages, when each CPU has so many bytes of them.
+/// Everything before the pages, given the size of each CPU's pages.
 pub(super) fn head(descriptions: &Descriptions, clock: &str, uname: &str, sizes: &[u64]) -> Vec<u8> {
     let mut head = descriptions.block("6");
     head.extend_from_slice(&(sizes.len() as u32).to_le_bytes());
@@ -132,7 +130,7 @@ pub(super) fn head(descriptions: &Descriptions, clock: &str, uname: &str, sizes:
     }
     head.extend_from_slice(&DONE.to_le_bytes());
     head.extend_from_slice(b"flyrecord\0");
-    // The places of the pages end the head, and the pages begin at a multiple of their size.
+    // The positions of the pages end the head, and the pages begin at a multiple of their size.
     let size = head.len() + 16 * sizes.len();
     let start = size.next_multiple_of(descriptions.page_size);
     let mut place = start as u64;

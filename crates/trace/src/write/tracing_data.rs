@@ -1,5 +1,5 @@
-//! What trace.dat and perf.data begin their descriptions with: how pages, records and
-//! each event's fields are laid out, and what tasks are called.
+//! The descriptions at the start of trace.dat and in perf.data: the layout of pages, records and each event's fields,
+//! and the names of tasks.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::binary::tracepoints::{
 };
 use crate::comm::Comm;
 
-/// The layout of a page, as kernels tell it.
+/// The layout of a page, in the kernel's form.
 const HEADER_PAGE: &str = "\
 \tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
 \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;
@@ -19,7 +19,7 @@ const HEADER_PAGE: &str = "\
 \tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;
 ";
 
-/// The layout of a record's head, as kernels tell it.
+/// The layout of a record's head, in the kernel's form.
 const HEADER_EVENT: &str = "\
 # compressed entry header
 \ttype_len    :    5 bits
@@ -32,7 +32,7 @@ const HEADER_EVENT: &str = "\
 \tdata max type_len  == 28
 ";
 
-/// What is said of the events before they come.
+/// Everything that describes the events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Descriptions {
     /// Bytes of a page.
@@ -50,7 +50,7 @@ pub(super) struct Descriptions {
 }
 
 impl Descriptions {
-    /// Those of the events we write ourselves.
+    /// The descriptions of the events that we write ourselves.
     pub fn own(records: &RecordWriter, comms: &BTreeMap<Pid, Comm>) -> Descriptions {
         Descriptions {
             page_size: Layout::USUAL.page_size,
@@ -64,11 +64,11 @@ impl Descriptions {
         }
     }
 
-    /// The block, of the version that the file's format asks for.
+    /// The block, in the version that the file format needs.
     pub fn block(&self, version: &str) -> Vec<u8> {
         let mut block = b"\x17\x08\x44tracing".to_vec();
         string(&mut block, version);
-        // Little-endian, eight bytes to a long.
+        // Little-endian, eight bytes per long.
         block.extend_from_slice(&[0, 8]);
         block.extend_from_slice(&(self.page_size as u32).to_le_bytes());
         for (name, text) in [("header_page", &self.header_page), ("header_event", &self.header_event)] {
@@ -120,19 +120,19 @@ fn formats(records: &RecordWriter) -> Vec<(String, Vec<Vec<u8>>)> {
     systems
 }
 
-/// Text with a NUL behind it.
+/// Text with a NUL after it.
 fn string(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
     out.push(0);
 }
 
-/// Text behind its length.
+/// Text after its length.
 fn long(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(&(text.len() as u64).to_le_bytes());
     out.extend_from_slice(text);
 }
 
-/// Texts behind their number.
+/// Texts after their number.
 fn list(out: &mut Vec<u8>, texts: &[Vec<u8>]) {
     out.extend_from_slice(&(texts.len() as u32).to_le_bytes());
     texts.iter().for_each(|text| long(out, text));

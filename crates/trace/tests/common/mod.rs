@@ -1,4 +1,4 @@
-//! Random events, for the properties that every format has to keep.
+//! Random events, for properties that every format must keep.
 
 #![allow(dead_code)] // each test binary uses a part
 
@@ -13,7 +13,7 @@ use schedlab_trace::{
 };
 use schedlab_units::{Pid, Time};
 
-/// A task's name, with all that makes parsing hard.
+/// A task's name, with everything that makes parsing hard.
 pub fn comm() -> impl Strategy<Value = Comm> {
     let hard = ["kworker/0:1-eve", "a pid=3 b", "x=y ==> z", "make -j [1] 2:", "a-1 [002] 3.0:x", "é-ü"];
     prop_oneof![
@@ -46,7 +46,7 @@ fn name() -> impl Strategy<Value = Name> {
 }
 
 fn flags() -> impl Strategy<Value = Flags> {
-    // A text cannot tell a soft interrupt below a non-maskable one.
+    // Text cannot distinguish a soft interrupt below a non-maskable one.
     (any::<u8>(), 0..16u8, 0..16u8).prop_map(|(bits, depth, migrate)| {
         let nmi = bits & Flags::NMI != 0;
         Flags::new(if nmi { bits & !Flags::SOFTIRQ } else { bits }, depth, migrate)
@@ -72,7 +72,7 @@ fn mask() -> impl Strategy<Value = CpuMask> {
     })
 }
 
-/// A text that stays on its line.
+/// A text without line breaks.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), "[!-~]|[!-~][ -~é]{0,40}[!-~]"]
 }

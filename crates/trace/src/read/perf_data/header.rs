@@ -11,7 +11,7 @@ use crate::binary::{Endian, until_nul};
 use crate::read::Error;
 use crate::read::meta::{Meta, Parser, Part, format_error};
 
-/// What a perf.data says of the machine it was recorded on.
+/// What a perf.data contains about the recorded machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Info {
     /// The machine's name.
@@ -24,14 +24,13 @@ pub struct Info {
     pub cpu_desc: String,
     /// How many CPUs the machine has.
     pub nr_cpus: Option<usize>,
-    /// The feature sections that describe topology and caches, by their numbers: 13, 14 and 20,
-    /// as they are in the file.
+    /// The raw feature sections that describe topology and caches, by their numbers: 13, 14 and 20.
     pub topology: BTreeMap<u64, Vec<u8>>,
     /// Whether numbers in these sections have their highest byte first.
     pub big_endian: bool,
 }
 
-/// All that is needed to read the records.
+/// Everything needed to read the records.
 pub(super) struct Header {
     pub info: Info,
     pub meta: Meta,
@@ -54,11 +53,11 @@ mod feature {
     pub const DIR_FORMAT: u64 = 24;
 }
 
-/// A recorder that was killed leaves the size of the records at 0, and what stands behind them is not there.
+/// A recorder that was killed leaves the size of the records at 0, and the sections after them are missing.
 const NOT_ENDED: &str = "perf record did not come to its end, at which it writes how much it has recorded and in which form; \
                          record again, and end it by Ctrl-C";
 
-/// `perf record --threads` has a file for each thread, in a folder; perf inject leaves it one.
+/// `perf record --threads` writes a folder with a file for each thread; perf inject leaves such a folder as it is.
 const IN_A_FOLDER: &str = "the recording is spread over a folder; record without --threads, or save the text that \
                            `perf script -i FOLDER --ns -F comm,tid,cpu,time,event,trace` prints";
 
@@ -116,7 +115,7 @@ impl Header {
         if word(6) == 0 {
             return Err(format_error(48, NOT_ENDED));
         }
-        // The table follows the records, one entry for each feature.
+        // The table follows the records, with one entry for each feature.
         let table_size = 16 * features.len() as u64;
         let table = section(input, word(5).saturating_add(word(6)), table_size)?;
         if features.contains(&feature::TRACING_DATA) && (table.len() as u64) < table_size {
@@ -135,7 +134,7 @@ impl Header {
         Ok(())
     }
 
-    /// Reads the formats, which stand there as in a trace.dat.
+    /// Reads the formats, which have the same form as in a trace.dat.
     pub fn tracing_data(&mut self, data: &[u8]) -> Result<(), Error> {
         let mut parser = Parser { input: data, endian: self.endian() };
         if parser.bytes(10)? != b"\x17\x08\x44tracing" {
@@ -146,7 +145,7 @@ impl Header {
         let (_long_size, page_size) = (parser.uint(1)?, parser.uint(4)?);
         self.meta = Meta::new(parser.endian, page_size as usize);
         for part in Part::ALL {
-            // The names of tasks came with 0.6.
+            // Task names were added in version 0.6.
             if part != Part::Cmdlines || version != "0.5" {
                 self.meta.read(part, &mut parser)?;
             }
@@ -156,10 +155,10 @@ impl Header {
 }
 
 impl Info {
-    /// The machine, if all that it takes is there; nothing where the recorder left it out.
+    /// The machine, if all necessary sections exist; `None` if the recorder left them out.
     ///
     /// # Errors
-    /// Sections that are not whole or contradict each other.
+    /// Sections are incomplete or contradict each other.
     pub fn machine(&self, name: &str) -> Option<Result<Topology, TopologyError>> {
         let section = |feature| self.topology.get(&feature).map_or(&[][..], Vec::as_slice);
         let sections = PerfSections {
@@ -172,9 +171,9 @@ impl Info {
         Some(Topology::from_perf_data(name, &sections))
     }
 
-    /// Takes what a feature section says.
+    /// Stores the content of a feature section.
     pub(super) fn feature(&mut self, feature: u64, content: &[u8], endian: Endian) {
-        // Text stands behind its length, with NULs behind it.
+        // A text follows its length and is padded with NULs.
         let text = || String::from_utf8_lossy(until_nul(content.get(4..).unwrap_or_default())).into_owned();
         match feature {
             feature::HOSTNAME => self.hostname = text(),
@@ -190,7 +189,7 @@ impl Info {
     }
 }
 
-/// The bytes of a section, fewer when the file is cut short.
+/// The bytes of a section; fewer if the file is cut short.
 fn section<R: Read + Seek>(input: &mut R, at: u64, size: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     input.seek(SeekFrom::Start(at))?;

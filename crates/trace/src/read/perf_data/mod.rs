@@ -1,9 +1,8 @@
-//! perf.data, as `perf sched record` and `perf record -e 'sched:*'` leave it.
+//! perf.data, as written by `perf sched record` and `perf record -e 'sched:*'`.
 //!
-//! Samples carry the bytes of the kernel's trace records, and a section of the
-//! file their formats. Records of different CPUs are mixed; marks between them
-//! say up to which time everything has been seen, and only that is passed on.
-//! Both the file and its form for pipes are read, compressed or not.
+//! Samples contain the bytes of the kernel's trace records, and a section of the file contains their formats. Records
+//! of different CPUs are mixed; marks between them show up to which time everything has been seen, and only that part
+//! is passed on. Both the file and its form for pipes are read, compressed or not.
 
 mod header;
 mod rounds;
@@ -36,12 +35,12 @@ pub struct Reader<R> {
     first: Vec<Record>,
     /// The time of the last event passed on.
     last: Time,
-    /// How many events the kernel told to be lost that no count at the end has told again.
+    /// How many events the kernel reported as lost and no count at the end has covered yet.
     told_lost: u64,
     done: bool,
 }
 
-/// What waits for its time.
+/// An item that waits for its time.
 enum Item {
     Record(Record),
     /// A task has this name, and perhaps this process, from here on.
@@ -50,7 +49,7 @@ enum Item {
         tgid: Option<Pid>,
         comm: Comm,
     },
-    /// A task was born, and has its parent's name.
+    /// A task was forked and has its parent's name.
     Born {
         pid: Pid,
         tgid: Pid,
@@ -72,7 +71,7 @@ mod kind {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Reads all but the events.
+    /// Reads everything before the events.
     pub fn new(mut input: R) -> Result<Reader<R>, Error> {
         let mut header = Header::read(&mut input).map_err(|error| at_end(error, &mut input))?;
         let gap = |(at, why)| Record::Gap(Gap { at: Some(Place::Byte(at)), why });
@@ -94,8 +93,8 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
-    /// What the file says of its machine. Of a recording through a pipe this is known only
-    /// after its first events.
+    /// What the file contains about its machine. In a recording through a pipe this is known only after its first
+    /// events.
     pub fn info(&self) -> &Info {
         &self.header.info
     }
@@ -117,7 +116,7 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// Passes on what has waited for its time, unless it was only for us.
+    /// Passes on an item whose time has come, unless it only concerns the reader.
     fn pass(&mut self, time: Time, item: Item) -> Option<Record> {
         match item {
             Item::Record(Record::Event(mut event)) => {
@@ -143,7 +142,7 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// Takes one record from the file; false at its end.
+    /// Takes one record from the file; returns false at its end.
     fn take(&mut self) -> Result<bool, Error> {
         let Some((at, kind)) = self.stream.next_record()? else {
             if let Some((at, why)) = self.stream.broken() {
@@ -177,9 +176,9 @@ impl<R: Read + Seek> Reader<R> {
         Ok(true)
     }
 
-    /// Takes a record of lost events. The kernel writes one among the events, on the CPU and as soon as there is space again.
-    /// Since v6.0 it counts them for each event, too, and perf puts these counts at the end, without a time: of them counts
-    /// what was not told before.
+    /// Handles a record of lost events. The kernel writes one among the events, on the CPU and as soon as there is
+    /// space again. Since v6.0 it also counts losses per event, and perf writes these counts at the end, without a
+    /// time; only losses not reported before are counted from them.
     fn take_lost(&mut self, kind: u32) {
         let (attrs, body) = (&self.header.attrs, self.stream.body());
         let count = attrs.endian.uint_at(body, if kind == kind::LOST { 8 } else { 0 }, 8);
@@ -213,7 +212,7 @@ impl<R: Read + Seek> Iterator for Reader<R> {
     }
 }
 
-/// Whether the ends of rounds are marked in a file, to whose first record the input has been brought and is brought back.
+/// Whether a file marks the ends of rounds. The input is moved to the first record and left there.
 fn marks_rounds<R: Read + Seek>(input: &mut R, header: &Header) -> Result<bool, Error> {
     let buffered = BufReader::with_capacity(1 << 16, &mut *input);
     let mut stream = Stream::new(buffered, header.data.clone(), header.endian());
@@ -232,7 +231,7 @@ fn marks_rounds<R: Read + Seek>(input: &mut R, header: &Header) -> Result<bool, 
     Ok(found)
 }
 
-/// What a record of the file says.
+/// The item in a record of the file.
 fn item(kind: u32, at: u64, body: &[u8], header: &mut Header) -> Option<(Time, Item)> {
     let endian = header.endian();
     let pid = |offset| endian.uint_at(body, offset, 4).map(|pid| Pid(pid as i32));
@@ -268,7 +267,7 @@ fn event(sample: &Sample<'_>, at: u64, header: &mut Header) -> Option<(Time, Ite
     };
     match header.meta.formats.decode(raw) {
         Ok(decoded) => {
-            // The task of the record is the one that ran; of a dying one perf no longer knows.
+            // The current task comes from the record; perf no longer knows the process of a dying one.
             let tgid = match sample.task {
                 Some((tgid, tid)) if tid == decoded.pid && tgid.0 > 0 => Some(tgid),
                 _ => None,
@@ -288,7 +287,7 @@ fn event(sample: &Sample<'_>, at: u64, header: &mut Header) -> Option<(Time, Ite
     }
 }
 
-/// A CPU's number, if it can be one.
+/// A CPU's number, if it is valid.
 fn cpu_id(cpu: u64) -> Option<CpuId> {
     cpu.try_into().ok().map(CpuId)
 }

@@ -1,31 +1,30 @@
-//! Puts records in order that come in rounds.
+//! Sorts records that come in rounds.
 //!
-//! A recorder empties one CPU's buffer after the other and then marks the end of
-//! the round. What an event of a later round can be older than is only what the
-//! round before it brought, so up to the newest time of that one all is there.
-//! However much is in two rounds waits, as nothing else tells what is complete.
+//! A recorder empties the buffer of one CPU after the other and then marks the end of the round. An event of a later
+//! round can be older only than events of the round just before it, so everything up to the newest time of the previous
+//! round is complete. However much two rounds contain has to wait, because nothing else shows what is complete.
 
 use std::collections::VecDeque;
 
 use schedlab_units::Time;
 
-/// Where no round is marked, no more than this many wait: a tool that leaves marks out, as `perf inject` does, has put
-/// the records in order.
+/// If no rounds are marked, at most this many items wait: a tool that drops the marks, such as `perf inject`, has
+/// sorted the records.
 const WAITING_MAX: usize = 1 << 20;
 
-/// What waits for its time.
+/// Items that wait for their time.
 pub(super) struct Rounds<T> {
     waiting: VecDeque<(Time, T)>,
-    /// How many in front are in order, with none to come that is older.
+    /// How many items at the front are sorted, with no older ones to come.
     ready: usize,
     waiting_max: usize,
-    /// The newest time of all, and of all but this round.
+    /// The newest time overall, and the newest of the previous rounds.
     newest: Time,
     newest_before: Time,
 }
 
 impl<T> Rounds<T> {
-    /// Of a file in which rounds are marked, or not.
+    /// For a file in which rounds are marked, or are not.
     pub fn new(marked: bool) -> Rounds<T> {
         Rounds {
             waiting: VecDeque::new(),
@@ -46,12 +45,12 @@ impl<T> Rounds<T> {
         }
     }
 
-    /// Adds an item behind all that came so far.
+    /// Adds an item after everything that came so far.
     pub fn push_last(&mut self, item: T) {
         self.push(self.newest, item);
     }
 
-    /// The item that is next, if it is known which one.
+    /// The next item, if it is certain which one that is.
     pub fn pop(&mut self) -> Option<(Time, T)> {
         self.ready = self.ready.checked_sub(1)?;
         self.waiting.pop_front()
@@ -70,7 +69,7 @@ impl<T> Rounds<T> {
         self.finish_round();
     }
 
-    /// What is not ready, put in order.
+    /// Sorts the items that are not ready.
     fn sorted(&mut self) -> &[(Time, T)] {
         let rest = &mut self.waiting.make_contiguous()[self.ready..];
         rest.sort_by_key(|(time, _)| *time);

@@ -1,4 +1,4 @@
-//! The layout of a sample, which follows from what was asked to be recorded.
+//! The layout of a sample, which depends on what was requested when recording.
 
 use std::collections::HashMap;
 
@@ -24,10 +24,10 @@ mod bit {
     pub const IDENTIFIER: u64 = 1 << 16;
 }
 
-/// All other records end with a part of a sample, if this flag of the attributes says so.
+/// If this flag of the attributes is set, all other records end with part of a sample.
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 
-/// What was asked to be recorded.
+/// What was requested when recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attr {
     pub sample_type: u64,
@@ -43,7 +43,7 @@ pub(super) struct Attrs {
     by_id: HashMap<u64, usize>,
 }
 
-/// What is read of a sample.
+/// The fields that are read from a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sample<'a> {
     /// Process and thread.
@@ -67,7 +67,7 @@ impl Attrs {
         }
     }
 
-    /// Adds what a record says: the attributes, whose size they tell themselves, then the ids.
+    /// Adds the content of a record: the attributes, which contain their own size, then the ids.
     pub fn add_record(&mut self, body: &[u8]) {
         let size = self.endian.uint_at(body, 4, 4).unwrap_or(0) as usize;
         if let Some((attr, ids)) = body.split_at_checked(size) {
@@ -75,8 +75,8 @@ impl Attrs {
         }
     }
 
-    /// The attributes of the event that a record is of. Its id stands first in a sample, and
-    /// last in other records, whenever the events were not asked for alike.
+    /// The attributes of a record's event. If the events have different attributes, its id is first in a sample and
+    /// last in other records.
     fn of(&self, body: &[u8], sample: bool) -> Option<Attr> {
         let first = *self.all.first()?;
         if first.sample_type & bit::IDENTIFIER == 0 {
@@ -87,7 +87,7 @@ impl Attrs {
         Some(self.by_id.get(&id).map_or(first, |&i| self.all[i]))
     }
 
-    /// Reads a sample. None when it is shorter than it has to be.
+    /// Reads a sample. `None` if it is too short.
     pub fn sample<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
         let attr = self.of(body, true)?;
         let mut fields = Fields { rest: body, endian: self.endian };
@@ -130,19 +130,19 @@ impl Attrs {
         Some(sample)
     }
 
-    /// The time at the end of a record that is no sample.
+    /// The time at the end of a record other than a sample.
     pub fn time(&self, body: &[u8]) -> Option<Time> {
         self.trailer(body, bit::TIME).map(|word| Time(self.endian.uint(word)))
     }
 
-    /// The CPU at the end of a record that is no sample.
+    /// The CPU at the end of a record other than a sample.
     pub fn cpu(&self, body: &[u8]) -> Option<CpuId> {
-        // The second half of its word means nothing.
+        // The second half of its word is unused.
         let (cpu, _) = self.trailer(body, bit::CPU)?.split_at(4);
         cpu_id(self.endian.uint(cpu))
     }
 
-    /// One of the words that end a record which is no sample.
+    /// One of the words at the end of a record other than a sample.
     fn trailer<'a>(&self, body: &'a [u8], wanted: u64) -> Option<&'a [u8]> {
         const ORDER: [u64; 6] = [bit::TID, bit::TIME, bit::ID, bit::STREAM_ID, bit::CPU, bit::IDENTIFIER];
         let attr = self.of(body, false)?;
@@ -186,7 +186,7 @@ impl Fields<'_> {
         Some((Pid(self.half()? as i32), Pid(self.half()? as i32)))
     }
 
-    /// Passes over the counts that a sample may hold.
+    /// Skips the counts that a sample may contain.
     fn read(&mut self, format: u64) -> Option<()> {
         const TIMES: u64 = 1 | 2;
         const PER_COUNT: u64 = 4 | 16;

@@ -1,4 +1,4 @@
-//! The records of a perf.data, one after the other, out of their compression.
+//! The records of a perf.data, one after the other, decompressed.
 
 use std::io::Read;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 use crate::binary::Endian;
 use crate::read::Error;
 
-/// Types of records that this file deals with itself.
+/// Types of records that this module handles itself.
 const AUXTRACE: u32 = 71;
 const COMPRESSED: u32 = 81;
 const COMPRESSED2: u32 = 83;
@@ -26,7 +26,7 @@ pub(super) struct Stream<I> {
     at: u64,
     end: u64,
     body: Vec<u8>,
-    /// Records that were compressed, with what is left of the last one's beginning.
+    /// Decompressed records, including the start of one that is not complete yet.
     unpacked: Vec<u8>,
     used: usize,
     decoder: Option<Decoder<'static>>,
@@ -34,7 +34,7 @@ pub(super) struct Stream<I> {
 }
 
 impl<I: Read> Stream<I> {
-    /// The records in a part of the file, to whose beginning the input has been brought.
+    /// The records in a part of the file; the input must be at its start.
     pub fn new(input: I, part: Range<u64>, endian: Endian) -> Stream<I> {
         Stream {
             input,
@@ -49,7 +49,7 @@ impl<I: Read> Stream<I> {
         }
     }
 
-    /// Takes the next record: where it begins and its type.
+    /// Takes the next record: its position and its type.
     pub fn next_record(&mut self) -> Result<Option<(u64, u32)>, Error> {
         loop {
             if let Some(kind) = self.next_unpacked() {
@@ -75,7 +75,7 @@ impl<I: Read> Stream<I> {
                 return Ok(None);
             }
             let mut body = std::mem::take(&mut self.body);
-            // A record is shorter than 64 KB, whatever it says.
+            // A record is shorter than 64 KB, whatever size it states.
             body.resize(size as usize - 8, 0);
             let read = self.read_up_to(&mut body)?;
             body.truncate(read);
@@ -107,7 +107,7 @@ impl<I: Read> Stream<I> {
         self.broken.take().map(|(at, why)| (at, why.to_owned()))
     }
 
-    /// Reads what is attached behind a record of formats; its size is the content.
+    /// Reads the data attached to a record of formats; the record contains its size.
     pub fn attached(&mut self) -> Result<Vec<u8>, Error> {
         let size = self.endian.uint_at(&self.body, 0, 4).unwrap_or(0).min(ATTACHED_MAX);
         let mut data = Vec::new();
@@ -116,7 +116,7 @@ impl<I: Read> Stream<I> {
         Ok(data)
     }
 
-    /// Passes over what is attached to a record of another tracer; its size is the content.
+    /// Skips the data attached to a record of another tracer; the record contains its size.
     fn skip(&mut self) -> Result<(), Error> {
         let size = self.endian.uint_at(&self.body, 0, 8).unwrap_or(0);
         let skipped = std::io::copy(&mut (&mut self.input).take(size), &mut std::io::sink())?;
@@ -124,7 +124,7 @@ impl<I: Read> Stream<I> {
         Ok(())
     }
 
-    /// Fills as much of a place as there is in the file.
+    /// Fills as much of a buffer as the file provides.
     fn read_up_to(&mut self, place: &mut [u8]) -> Result<usize, Error> {
         let mut filled = 0;
         while filled < place.len() {
@@ -144,7 +144,7 @@ impl<I: Read> Stream<I> {
         Ok(())
     }
 
-    /// Takes a record out of what was compressed.
+    /// Takes a record out of the decompressed data.
     fn next_unpacked(&mut self) -> Option<u32> {
         let rest = &self.unpacked[self.used..];
         let kind = self.endian.uint_at(rest, 0, 4)?;
@@ -163,8 +163,8 @@ impl<I: Read> Stream<I> {
         Some(kind as u32)
     }
 
-    /// Decompresses a part of the content of a record. All such parts are one stream, and a
-    /// record inside may begin in one and end in the next.
+    /// Decompresses a part of the content of a record. All such parts are one stream, and a record inside may begin in
+    /// one part and end in the next.
     fn unpack(&mut self, at: u64, part: Range<usize>) {
         self.unpacked.drain(..self.used);
         self.used = 0;

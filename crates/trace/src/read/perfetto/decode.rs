@@ -14,14 +14,14 @@ use crate::read::merge::Queue;
 use crate::read::{Gap, Lost, Place, Record};
 use crate::state::TaskState;
 
-/// An event whose current task is still to be filled in.
+/// An event whose current task is not filled in yet.
 enum Partial {
     Whole(Event),
     Switch { prev_state: TaskState, next_comm: Comm, next_pid: Pid, next_prio: i32 },
     Waking { kind: Kind, flags: Flags },
 }
 
-/// The task that runs on a CPU: number, name, priority.
+/// The task that runs on a CPU: pid, name, priority.
 pub(super) type Current = Option<(Pid, Comm, i32)>;
 
 /// Decodes a bundle into a CPU's records.
@@ -61,12 +61,12 @@ pub(super) fn decode(bytes: &[u8], id: CpuId, offset: u64, current: &mut Current
         }
     }
     if unknown > 0 {
-        let why = format!("{unknown} events of CPU {id} before its first switch do not tell who ran");
+        let why = format!("{unknown} events of CPU {id} before its first switch do not show which task ran");
         records.push_front((start, gap(why)));
     }
 }
 
-/// Fills in the task that runs. None when that is not known.
+/// Sets the current task. `None` if it is not known.
 fn complete(time: Time, partial: Partial, cpu: CpuId, current: &mut Current) -> Option<Event> {
     let event = |pid, comm, flags, kind| Event { time, cpu, pid, tgid: None, comm, flags, kind };
     match partial {
@@ -97,7 +97,7 @@ fn complete(time: Time, partial: Partial, cpu: CpuId, current: &mut Current) -> 
     }
 }
 
-/// Decodes one event. None for a payload that is not known.
+/// Decodes one event. `None` for an unknown payload.
 fn whole(bytes: &[u8], cpu: CpuId) -> Result<Option<Event>, ()> {
     let (mut time, mut pid, mut flags, mut kind) = (None, Pid::IDLE, Flags::UNKNOWN, None);
     let mut fields = Decoder::new(bytes);
@@ -120,7 +120,7 @@ fn whole(bytes: &[u8], cpu: CpuId) -> Result<Option<Event>, ()> {
     Ok(kind.map(|kind| Event { time, cpu, pid, tgid: None, comm: Comm::default(), flags, kind }))
 }
 
-/// What a program wrote to the trace marker.
+/// Text that a program wrote to the trace marker.
 fn print(bytes: &[u8]) -> Kind {
     let text = Decoder::new(bytes).find(|(field, _)| *field == ftrace_event::PRINT_BUF);
     let text = String::from_utf8_lossy(text.map_or(b"", |(_, wire)| wire.bytes()));
@@ -134,7 +134,7 @@ fn value(wire: Wire<'_>) -> Value<'_> {
     }
 }
 
-/// A payload of a table row. A field that is missing has its default, 0 or no text.
+/// A payload with a table row. A missing field has its default, 0 or empty text.
 fn known(payload: &Payload, bytes: &[u8]) -> Option<Kind> {
     Kind::from_fields(payload.name, |name| {
         let (_, number) = payload.fields.iter().find(|(field, _)| *field == name)?;
@@ -143,7 +143,7 @@ fn known(payload: &Payload, bytes: &[u8]) -> Option<Kind> {
     })
 }
 
-/// An event with its name and its fields' names.
+/// An event that contains its name and its fields' names.
 fn generic(bytes: &[u8]) -> Option<Kind> {
     let mut name = "generic".into();
     let mut fields: Vec<(String, Wire<'_>)> = Vec::new();
@@ -179,7 +179,7 @@ fn generic(bytes: &[u8]) -> Option<Kind> {
     })
 }
 
-/// Decodes a compact bundle's columns. Gives how many of its entries are not whole.
+/// Decodes a compact bundle's columns. Returns the number of incomplete entries.
 fn compact(bytes: &[u8], partials: &mut Vec<(Time, Partial)>) -> usize {
     const COLUMNS: usize = 13;
     let mut names: Vec<Comm> = Vec::new();

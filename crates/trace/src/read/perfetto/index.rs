@@ -1,4 +1,4 @@
-//! Where each CPU's bundles are in a Perfetto trace, and what tasks are called.
+//! Where each CPU's bundles are in a Perfetto trace, and the names of tasks.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -57,7 +57,7 @@ impl Index {
         self.gaps.push_back(Record::Gap(Gap { at: Some(Place::Byte(at)), why: why.to_owned() }));
     }
 
-    /// Notes what is in a packet.
+    /// Records the content of a packet.
     fn packet(&mut self, bytes: &[u8], packed: Option<Packed>, offset: u64) {
         let mut fields = Decoder::new(bytes);
         for (field, wire) in fields.by_ref() {
@@ -88,7 +88,7 @@ impl Index {
         }
     }
 
-    /// Notes what is in a compressed run of packets.
+    /// Records the content of a compressed run of packets.
     fn packed(&mut self, bytes: &[u8], packed: Packed) {
         match unpack(bytes, packed.zstd) {
             Ok(unpacked) => {
@@ -128,7 +128,7 @@ impl Index {
 
 /// Where a part of some bytes begins in them.
 fn place(whole: &[u8], part: &[u8]) -> u64 {
-    // A field that holds a number where bytes are due has an empty part from elsewhere.
+    // A field that contains a number instead of bytes has an empty part from elsewhere.
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize).min(whole.len()) as u64
 }
 
@@ -137,7 +137,7 @@ fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
-/// The length of the next packet's head and body, or None when there is no sound packet.
+/// The length of the next packet's head and body, or `None` if there is no valid packet.
 fn next_packet(input: &mut impl Read, left: u64) -> Result<Option<(u64, u64)>, Error> {
     let mut head = [0; 11];
     let mut len = 0;

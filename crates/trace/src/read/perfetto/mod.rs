@@ -1,15 +1,12 @@
 //! Perfetto traces: bundles of kernel events, plain and compact.
 //!
-//! A bundle holds one CPU's events in order, but the bundles of different CPUs
-//! follow each other in the file as the recorder got round to them. So the file
-//! is read twice: once to note where each CPU's bundles are, then bundle by
-//! bundle, merging the CPUs by time. What is kept is one bundle per CPU, its place
-//! in the file for each bundle, and the names of tasks.
+//! A bundle contains one CPU's events in order, but the bundles of different CPUs are in the order in which the
+//! recorder wrote them. So the file is read twice: first to find each CPU's bundles, then bundle by bundle, merging the
+//! CPUs by time. One bundle per CPU, the position of each bundle in the file and the names of tasks are kept in memory.
 //!
-//! A compact bundle does not say which task a CPU switched from: it is the one
-//! it switched to before. Until a CPU's first switch this is not known, and what
-//! needs it is a gap. Track events, which include the decisions that the
-//! laboratory writes, are not read back; use trace text or JSON to keep those.
+//! A compact bundle does not contain the task that a CPU switched from: it is the one it switched to before. Before a
+//! CPU's first switch it is unknown, and events that need it become a gap. Track events, which include the decisions
+//! that the laboratory writes, are not read back; use trace text or JSON to keep those.
 
 mod decode;
 mod index;
@@ -30,10 +27,10 @@ pub struct Reader<R> {
     input: R,
     cpus: BTreeMap<CpuId, Cpu>,
     merge: Merge,
-    /// Records that stand before any event.
+    /// Records that come before any event.
     first: VecDeque<Record>,
     names: Names,
-    /// The packets last decompressed, and where they came from.
+    /// The packets decompressed last, and where they came from.
     unpacked: (Option<Packed>, Vec<u8>),
     failed: bool,
 }
@@ -42,7 +39,7 @@ pub struct Reader<R> {
 #[derive(Default)]
 struct Cpu {
     bundles: VecDeque<Location>,
-    /// The task that runs, once that is known.
+    /// The running task, once it is known.
     current: Current,
 }
 
@@ -64,7 +61,7 @@ struct Packed {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Reads through the file once and notes where everything is.
+    /// Reads the file once to find everything.
     pub fn new(mut input: R) -> Result<Reader<R>, Error> {
         let Index { cpus, names, gaps } = Index::of(&mut input)?;
         let mut reader = Reader {
@@ -221,7 +218,7 @@ mod tests {
         check(
             file.bytes(),
             expect![[r#"
-                byte 0x4: 2 events of CPU 1 before its first switch do not tell who ran
+                byte 0x4: 2 events of CPU 1 before its first switch do not show which task ran
                 make-7 (5) [1] d.h.. 1200: sched_waking: comm=make pid=7 prio=-1 target_cpu=002
                 make-7 (5) [1] ????? 1500: sched_switch: prev_comm=make prev_pid=7 prev_prio=120 prev_state=R+ ==> next_comm=swapper/1 next_pid=0 next_prio=120
             "#]],

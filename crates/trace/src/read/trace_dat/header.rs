@@ -1,7 +1,7 @@
 //! The parts of a trace.dat before its events.
 //!
-//! Version 6 has them in a fixed order. In version 7 each is a section of its
-//! own, perhaps compressed, and a chain of options says where each one is.
+//! Version 6 has them in a fixed order. In version 7 each is a section of its own, perhaps compressed, and a chain of
+//! options contains their positions.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -14,7 +14,7 @@ use crate::binary::{Endian, until_nul};
 use crate::read::Error;
 use crate::read::meta::{Meta, Parser, Part, format_error};
 
-/// What a trace.dat says of itself.
+/// What a trace.dat contains about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Info {
     /// The version of the format.
@@ -27,7 +27,7 @@ pub struct Info {
     pub uname: String,
 }
 
-/// All that is needed to read the events.
+/// Everything needed to read the events.
 pub(super) struct Header {
     pub info: Info,
     pub meta: Meta,
@@ -129,7 +129,7 @@ impl Header {
         };
         let mut buffers = vec![read(String::new(), &mut parser)?];
         for (name, place) in others {
-            // Behind its own mark, as the first.
+            // After its own mark, like the first.
             parser.input.seek(SeekFrom::Start(place.saturating_add(10)))?;
             buffers.push(read(name, &mut parser)?);
         }
@@ -213,7 +213,7 @@ impl Header {
         }
     }
 
-    /// Takes the first buffer with events in it, and tells of others with some.
+    /// Takes the first buffer that contains events, and reports the others.
     fn choose(&mut self, buffers: Vec<Buffer>) {
         let mut buffers: Vec<Buffer> = buffers.into_iter().filter(Buffer::has_events).collect();
         if buffers.is_empty() {

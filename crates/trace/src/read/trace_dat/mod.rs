@@ -1,11 +1,11 @@
 //! trace.dat, the binary file of trace-cmd, versions 6 and 7.
 //!
-//! The file begins with everything needed to understand it: the formats of the
-//! events, the names of tasks and functions. Then come, CPU by CPU, pages of the
-//! kernel's ring buffers, in version 7 perhaps compressed. The reader holds one
-//! page (or one compressed chunk) of each CPU and merges them by time.
+//! The file begins with everything needed to decode it: the formats of the events, the names of tasks and functions.
+//! Then, CPU by CPU, come pages of the kernel's ring buffers, in version 7 perhaps compressed. The reader keeps one
+//! page (or one compressed chunk) of each CPU in memory and merges them by time.
 //!
-//! Of several buffers the first with events is read, and the names of others with some are told.
+//! If there are several buffers, the first one with events is read, and the names of the others that contain events are
+//! reported.
 
 mod header;
 mod source;
@@ -39,10 +39,10 @@ pub struct Reader<R> {
     failed: bool,
 }
 
-/// How times in the file become nanoseconds.
+/// How times in the file are converted to nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
-    /// For a counter of cycles: what to multiply by, and by how many bits to shift down.
+    /// For a counter of cycles: multiplier and right shift.
     cycles: Option<(u32, u32)>,
 }
 
@@ -50,10 +50,10 @@ struct Clock {
 const NO_TIME: [&str; 4] = ["x86-tsc", "ppc-tb", "counter", "uptime"];
 
 impl Clock {
-    /// What is wrong with the times of a clock, if it does not count time and nothing says what it counts.
+    /// What is wrong with the times of a clock, if it does not count time and nothing describes its unit.
     fn wrong(self, name: &str) -> Option<String> {
         let wrong = self.cycles.is_none() && NO_TIME.contains(&name);
-        wrong.then(|| format!("times are of the clock {name}, which does not count time; {NO_DURATION}"))
+        wrong.then(|| format!("times come from the clock {name}, which does not count time; {NO_DURATION}"))
     }
 
     fn time(self, raw: u64) -> Time {
@@ -67,7 +67,7 @@ impl Clock {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Reads all but the events.
+    /// Reads everything before the events.
     pub fn new(mut input: R) -> Result<Reader<R>, Error> {
         let Header { info, mut meta, clock, sources } =
             Header::read(&mut input).map_err(|error| at_end(error, &mut input))?;
@@ -93,7 +93,7 @@ impl<R: Read + Seek> Reader<R> {
         Ok(reader)
     }
 
-    /// What the file says of itself.
+    /// What the file contains about itself.
     pub fn info(&self) -> &Info {
         &self.info
     }
@@ -110,7 +110,7 @@ impl<R: Read + Seek> Reader<R> {
     }
 }
 
-/// Decodes pages of a CPU until there is a record, or no page more.
+/// Decodes pages of a CPU until there is a record or no page is left.
 fn fill<R: Read + Seek>(
     cpu: CpuId,
     source: &mut Source,
@@ -139,7 +139,7 @@ impl<R: Read + Seek> Iterator for Reader<R> {
     }
 }
 
-/// What trace-cmd calls idle tasks.
+/// trace-cmd's name for idle tasks.
 const IDLE: Comm = Comm::new(b"<idle>");
 
 /// Decodes one page of a CPU.

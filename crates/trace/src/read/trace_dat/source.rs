@@ -8,13 +8,13 @@ use crate::read::Error;
 /// A CPU's pages, one after the other.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// As they are.
+    /// Uncompressed.
     Plain { at: u64, left: u64, page: Vec<u8> },
     /// In chunks, each compressed by itself.
     Chunks { at: u64, left: u64, end: u64, packing: Packing, chunk: Vec<u8>, used: usize },
 }
 
-/// How a file's compressed parts are to be read.
+/// How to read a file's compressed parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packing {
     pub endian: Endian,
@@ -30,7 +30,7 @@ impl Source {
         Source::Plain { at, left: size, page: Vec::new() }
     }
 
-    /// The chunks between two places in the file; their count stands first.
+    /// The chunks between two positions in the file; their count comes first.
     pub fn chunks<R: Read + Seek>(
         input: &mut R,
         at: u64,
@@ -42,12 +42,12 @@ impl Source {
         Ok(Source::Chunks { at, left, end, packing, chunk: Vec::new(), used: 0 })
     }
 
-    /// Whether it has no page.
+    /// Whether it contains no page.
     pub fn is_empty(&self) -> bool {
         matches!(self, Source::Plain { left: 0, .. } | Source::Chunks { left: 0, .. })
     }
 
-    /// The next page, and where it is or came from.
+    /// The next page, and its position.
     pub fn page<R: Read + Seek>(
         &mut self,
         input: &mut R,
@@ -63,7 +63,7 @@ impl Source {
                 input.seek(SeekFrom::Start(start))?;
                 let read = input.take(size).read_to_end(page)? as u64;
                 *at += read;
-                // A file cut short ends here, whatever it promised.
+                // A file that was cut short ends here, whatever size it states.
                 *left = if read < size { 0 } else { *left - size };
                 Ok((read > 0).then_some((start, page.as_slice())))
             }
@@ -78,7 +78,7 @@ impl Source {
                     let mut bytes = Vec::new();
                     input.take(packed).read_to_end(&mut bytes)?;
                     if bytes.is_empty() {
-                        // A file cut short ends here, whatever it promised.
+                        // A file that was cut short ends here, whatever size it states.
                         *left = 0;
                         return Ok(None);
                     }
@@ -87,7 +87,7 @@ impl Source {
                     *used = 0;
                     *chunk = match packing.unpack(&bytes, size) {
                         Ok(chunk) => chunk,
-                        // What cannot be unpacked is one page that makes no sense.
+                        // Data that cannot be decompressed becomes one invalid page.
                         Err(_) => vec![0xff; 16],
                     };
                 }
@@ -100,7 +100,7 @@ impl Source {
 }
 
 impl Packing {
-    /// Unpacks what was compressed at once.
+    /// Decompresses one chunk or section.
     pub fn unpack(self, bytes: &[u8], size: u64) -> std::io::Result<Vec<u8>> {
         let mut unpacked = Vec::new();
         let limit = size.min(CHUNK_MAX);
@@ -112,7 +112,7 @@ impl Packing {
         Ok(unpacked)
     }
 
-    /// A number of four bytes in the file; 0 behind its end.
+    /// A number of four bytes in the file; 0 after its end.
     fn word<R: Read + Seek>(self, input: &mut R, at: u64) -> Result<u64, Error> {
         let mut bytes = Vec::new();
         input.seek(SeekFrom::Start(at))?;
