@@ -1,8 +1,8 @@
-//! Who wants a CPU beside a program: kernel threads that timers and soft interrupts wake.
+//! Kernel threads that compete with a program for CPUs, woken by timers and soft interrupts.
 //!
-//! What wakes them (grace periods of RCU, statistics of memory, stacks of dead tasks to be freed) is not simulated.
-//! When they wake and how long they run is taken from the recording, as what comes from outside; where they run, and whom
-//! they have make way, is up to the rules.
+//! The causes of their wake-ups (RCU grace periods, memory statistics, freed stacks of dead tasks) are not simulated.
+//! When they wake and how long they run is taken from the recording, as external input. Where they run, and which tasks
+//! they preempt, is decided by the rules.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use schedlab_workload::{CpuList, Did, SchedAttr, Start, TaskSpec, Workload, Work
 
 use crate::course::{Course, Courses};
 
-/// The courses of kernel threads beside a program, from the time on at which it began.
+/// The courses of kernel threads beside a program, from the start of the program.
 #[derive(Clone, Debug, Default)]
 pub struct Bystanders {
     begin: Time,
@@ -21,7 +21,7 @@ pub struct Bystanders {
 }
 
 impl Bystanders {
-    /// Those of a recording: tasks that only interrupts, or others of them, wake or make.
+    /// The kernel threads of a recording that are woken or created only by interrupts or by each other.
     pub fn of(courses: &Courses, begin: Time, own: impl Fn(Comm) -> bool) -> Bystanders {
         let is_stopper = |course: &Course| course.comm.as_bytes().starts_with(b"migration/");
         let first = |course: &Course| own(course.comm) || is_stopper(course);
@@ -40,10 +40,10 @@ impl Bystanders {
         Bystanders { begin, courses: courses.collect() }
     }
 
-    /// The workload with them beside it, begun with it.
+    /// Adds them to a workload, starting when it starts.
     ///
     /// # Errors
-    /// None that a workload without fault could have.
+    /// Only errors that the workload would have by itself.
     pub fn beside(&self, workload: Workload) -> Result<Workload, WorkloadError> {
         let mut w = WorkloadBuilder::from(workload);
         for course in &self.courses {
@@ -55,7 +55,7 @@ impl Bystanders {
     }
 }
 
-/// A task that is awake when it was, for as long as it ran.
+/// A task that is awake when the recorded one was, for as long as that one ran.
 pub(crate) fn as_recorded(
     w: &mut WorkloadBuilder,
     course: &Course,
@@ -80,7 +80,7 @@ pub(crate) fn as_recorded(
         attr: Some(attr),
         cpus,
         background: true,
-        // It has been asleep for long, and has none of a new task's averages.
+        // It has been asleep for long, so it does not have a new task's averages.
         did: (!course.is_new).then_some(Did { running: 0, runnable: 0, awake: true }),
         ..TaskSpec::root(course.comm.to_string(), code)
     }

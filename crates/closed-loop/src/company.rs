@@ -1,9 +1,8 @@
 //! How two tasks share a CPU while they are alone together on it.
 //!
-//! Who shares a CPU with whom is up to the balancer, and a small difference early in a run
-//! changes it for the rest; what each of two gets is up to their weights. So shares are
-//! compared by pair: the time that one of nice value A and one of nice value B ran on a CPU
-//! whose queue held just these two, from the one's turn begun to its end.
+//! The balancer decides which tasks share a CPU, and a small difference early in a run changes that for the rest; the
+//! share of each of two tasks depends on their weights. So shares are compared by pair: the run times of a task of nice
+//! value A and one of nice value B on a CPU whose queue contained only these two, over whole turns.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +10,33 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Kind, Sink};
 use schedlab_units::{Duration, Pid, Time};
 
-/// Run time by nice value of the runner and of the one that waits.
+/// Run time by the nice values of the running and the waiting task.
 #[derive(Clone, Debug, Default)]
 pub struct Company {
     prefix: &'static str,
     nice: Vec<i8>,
     queued: BTreeMap<Pid, CpuId>,
     nice_of: BTreeMap<Pid, i8>,
-    /// When each CPU's company last changed, and when its task began to run.
+    /// When the set of tasks on each CPU last changed, and when its task began to run.
     changed: BTreeMap<CpuId, Time>,
     began: BTreeMap<CpuId, Time>,
     ran: BTreeMap<(i8, i8), Duration>,
 }
 
 impl Company {
-    /// For tasks whose name is a prefix and a number that says which nice value they have.
+    /// For tasks whose name is a prefix and a number; the number selects the nice value.
     pub fn new(prefix: &'static str, nice: Vec<i8>) -> Company {
         Company { prefix, nice, ..Company::default() }
     }
 
-    /// Adds what another run saw.
+    /// Adds the times of another run.
     pub fn merge(&mut self, other: &Company) {
         for (&pair, &ran) in &other.ran {
             *self.ran.entry(pair).or_default() += ran;
         }
     }
 
-    /// Pairs of different nice values, the one that gets more first: its share, and the time
-    /// that both ran together.
+    /// Pairs of different nice values, the one with the larger share first: its share, and the total run time of both.
     pub fn shares(&self) -> Vec<((i8, i8), f64, Duration)> {
         let pairs = self.ran.keys().filter(|(a, b)| a < b);
         pairs

@@ -1,8 +1,7 @@
-//! What a recording says about where each task was, and when: its course.
+//! What a recording shows about where each task was, and when: its course.
 //!
-//! A task is born or first seen on a CPU, is moved now and then, and runs in bursts between
-//! its sleeps. This is what balancing, placement and the programs made of a run; which of the
-//! tasks that were on a CPU had it, and for how long, is left out.
+//! A task is born or first seen on a CPU, is sometimes moved, and runs in bursts between its sleeps. That is the result
+//! of balancing, placement and the programs. Which of the tasks on a CPU ran, and for how long, is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,26 +12,25 @@ use schedlab_units::{Duration, Pid, Time};
 /// One task's course.
 #[derive(Clone, Debug, Default)]
 pub struct Course {
-    /// Its last name.
+    /// Its latest name.
     pub comm: Comm,
-    /// Its last priority, as traces show it.
+    /// Its latest priority, as traces show it.
     pub prio: i32,
     /// Where it was when it was first seen.
     pub cpu: CpuId,
-    /// Who forked it, if that was recorded.
+    /// The task that forked it, if recorded.
     pub parent: Option<Pid>,
-    /// Who woke it, interrupts left out.
+    /// The tasks that woke it; interrupts are left out.
     pub wakers: BTreeSet<Pid>,
     /// Whether it was new then.
     pub is_new: bool,
-    /// From when it wanted to run, and how long it then ran before it slept.
+    /// When it became runnable, and how long it then ran before it slept.
     pub bursts: Vec<(Time, Duration)>,
     /// When it was moved, and where to.
     pub moves: Vec<(Time, CpuId)>,
     /// Its stretches on a CPU.
     pub stretches: Vec<(Time, Time)>,
-    /// How long it had run when it was last seen under another name, and when it was first seen
-    /// under the present one.
+    /// How long it had run when it was last seen under another name, and when it was first seen under its present one.
     pub renamed: (Duration, Duration),
     awake: bool,
     on_cpu_since: Option<Time>,
@@ -46,14 +44,14 @@ pub struct Courses {
     pub tasks: BTreeMap<Pid, Course>,
     /// When each CPU was seen to tick: `sched_stat_runtime` in an interrupt.
     pub ticks: Vec<(Time, CpuId)>,
-    /// When a task that wanted to go on lost a CPU.
+    /// When a CPU was taken from a task that was still runnable.
     pub preempted: Vec<(Time, CpuId)>,
     /// Times of the first and the last event.
     pub span: Option<(Time, Time)>,
 }
 
 impl Courses {
-    /// All CPUs that a task was on.
+    /// All CPUs where a task was.
     pub fn cpus(&self) -> BTreeSet<CpuId> {
         let moved = self.tasks.values().flat_map(|course| course.moves.iter().map(|&(_, cpu)| cpu));
         moved.chain(self.tasks.values().map(|course| course.cpu)).collect()
@@ -68,7 +66,7 @@ impl Courses {
 }
 
 impl Course {
-    /// It is seen under a name, so long into its present stretch on a CPU.
+    /// It is seen under a name, after running for `stretch` since its last switch-in.
     fn named(&mut self, comm: Comm, stretch: Duration) {
         let ran = self.ran() + stretch;
         if comm != self.comm {
@@ -86,7 +84,7 @@ impl Course {
     }
 
     fn stops(&mut self, began: Time, now: Time, sleeps: bool) {
-        // One that ran before the recording began was awake then.
+        // A task that ran before the recording began was awake then.
         self.wakes(began);
         let since = self.on_cpu_since.take().unwrap_or(began);
         self.stretches.push((since, now));

@@ -1,11 +1,9 @@
-//! The simulator led along a recording: hogs are where they were recorded to be, and share
-//! their CPUs by our rules.
+//! The simulator guided by a recording: hogs are on the recorded CPUs, and share them by our rules.
 //!
-//! Who shares a CPU with whom is up to balancing, and a small difference early in a run
-//! changes it for the rest. So the recorded moves are made at their times, and nothing else
-//! moves: forks, moves and, where the recording shows them, ticks come as recorded. Tasks other
-//! than the hogs want to run when they did, for as long as they did. Who of those on a CPU
-//! runs, for how long, and who preempts whom, is the simulator's.
+//! Balancing decides which tasks share a CPU, and a small difference early in a run changes that for the rest. So the
+//! recorded moves are made at their times, and nothing else moves: forks, moves and, if the recording contains them,
+//! ticks come as recorded. Tasks other than the hogs are runnable when they were in the recording, for as long as they
+//! ran there. The simulator decides which of the tasks on a CPU runs, for how long, and which task preempts which.
 
 use std::collections::BTreeMap;
 
@@ -23,24 +21,24 @@ use crate::program::Program;
 use crate::turns;
 use schedlab::Error;
 
-/// How long a hog usually runs before it has its name. `sched_stat_runtime` shows 90 to 110 us for most,
-/// and up to 1.6 ms for those that many others make wait for their turn in the emulator.
+/// How long a hog usually runs before it sets its name. `sched_stat_runtime` shows 90 to 110 us for most hogs, and up
+/// to 1.6 ms for those that wait long for their turn in the emulator.
 const BEFORE_NAME: Duration = Duration::micros(100);
 
-/// How long it usually runs after its span of wall time, for each CPU of the emulator, which all share
-/// one processor: the recordings show 0.1 to 2 ms.
+/// How long it usually runs after its span of wall time, per CPU of the emulator; all CPUs share one processor. The
+/// recordings show 0.1 to 2 ms.
 const AFTER_WALL: Duration = Duration::micros(60);
 
-/// How long the simulator may take longer than the recording.
+/// How much longer than the recording the simulation may take.
 const TAIL: Duration = Duration::millis(100);
 
-/// Longest time that a hog takes to begin, and to end.
+/// The longest time that a hog takes to begin, or to end.
 const AN_END: Duration = Duration::millis(3);
 
-/// Work between two looks at the clock.
+/// Work between two reads of the clock.
 const BLOCK: Duration = Duration::micros(6);
 
-/// What a recording makes of a simulation: the tasks, and what comes from outside.
+/// The simulation that follows a recording: the tasks, and the external events.
 #[derive(Clone, Debug)]
 pub struct Led {
     workload: Workload,
@@ -49,10 +47,10 @@ pub struct Led {
 }
 
 impl Led {
-    /// From the courses of a recorded run of `wl_hogs`.
+    /// Creates one from the courses of a recorded run of `wl_hogs`.
     ///
     /// # Errors
-    /// Another program, or a recording in which no hog is forked.
+    /// The program is another one, or the recording contains no fork of a hog.
     pub fn new(courses: &Courses, program: &Program, tick: Duration) -> Result<Led, Error> {
         let wall = program.wall().ok_or_else(|| Error::new("only hogs can be led"))?;
         let (begin, end) = courses.span.ok_or_else(|| Error::new("the recording is empty"))?;
@@ -102,7 +100,7 @@ impl Led {
     /// Runs it.
     ///
     /// # Errors
-    /// A machine that lacks a CPU of the recording.
+    /// The machine lacks a CPU of the recording.
     pub fn run(&self, machine: &Machine, kernel: &Kernel, sink: &mut dyn Sink) -> Result<(), Error> {
         let wrong = |e: schedlab_sim::SimError| Error::new(e.to_string());
         let simulation = Simulation::new(machine, kernel, &self.workload).map_err(wrong)?;
@@ -112,21 +110,21 @@ impl Led {
     }
 }
 
-/// A machine on which only the kernel's own paths take time: what else the emulator costs is in
-/// the recorded times already.
+/// A machine on which only the kernel's own paths take time: the emulator's other costs are already in the recorded
+/// times.
 ///
 /// # Errors
-/// Facts that make no machine.
+/// The facts do not describe a machine.
 pub fn bare_machine(name: &str, topology: &str) -> Result<Machine, Error> {
     let topology = Topology::from_sysfs_lines(name, topology).map_err(|e| Error::new(e.to_string()))?;
     let off = Mechanism::TABLE.iter().map(|row| row.0).filter(|&m| m != Mechanism::KernelCosts);
     Ok(Machine::of(topology).without(off.fold(Without::NOTHING, Without::with)))
 }
 
-/// How long a hog ran before it took its name and nice value, and before it looked at the clock for
-/// the first time, by what the recording leaves open. One that becomes nicer makes way at once if
-/// another is due: if it lost its CPU in its first few ms it was that. Its span was over when it ended; and it was not
-/// over when it last lost its CPU, or, if it then had it for long, a few ms before its end.
+/// How long a hog ran before it set its name and nice value, and before it first read the clock, estimated from the
+/// recording. A hog that lowers its priority makes way at once if another task is due; if it lost its CPU in its first
+/// few ms, this was the reason. Its span was over when it exited. It was not over when the hog last lost its CPU or, if
+/// it then ran for long, a few ms before its end.
 fn beginning(course: &Course, nice: i8, wall: Duration) -> (Duration, Duration) {
     let (least, most) = course.renamed;
     let made_way = nice > 0 && most < AN_END;
@@ -150,7 +148,7 @@ fn hog(comm: Comm, program: &Program) -> Option<usize> {
     comm.to_str_lossy().strip_prefix(program.prefix())?.parse().ok()
 }
 
-/// The ticks that the recording shows, or, where it shows none, those that explain it.
+/// The ticks that the recording contains or, if it contains none, those that explain it.
 fn ticks(courses: &Courses, (begin, end): (Time, Time), tick: Duration) -> Vec<Timed> {
     let cpus: Vec<CpuId> = courses.cpus().into_iter().collect();
     let explained = || turns::ticks(&courses.preempted, &cpus, (begin, end + TAIL), tick);
@@ -165,28 +163,28 @@ pub struct Share {
     pub hog: usize,
     /// Its nice value.
     pub nice: i8,
-    /// As it was recorded.
+    /// The recorded share.
     pub recorded: f64,
-    /// Ours.
+    /// The simulated share.
     pub simulated: f64,
 }
 
 impl Share {
-    /// How far ours is off, as a part of one CPU.
+    /// The difference between simulated and recorded, as a fraction of one CPU.
     pub fn off(&self) -> f64 {
         (self.simulated - self.recorded).abs()
     }
 
-    /// Whether ours is off by no more than this part of the recorded one.
+    /// Whether the simulated share is off by at most this fraction of the recorded one.
     pub fn is_within(&self, part: f64) -> bool {
         self.off() <= part * self.recorded
     }
 }
 
-/// The shares of a recording's hogs, ours beside theirs.
+/// The shares of a recording's hogs, recorded and simulated.
 ///
 /// # Errors
-/// What cannot be led.
+/// The recording cannot be followed.
 pub fn shares(
     courses: &Courses,
     program: &Program,

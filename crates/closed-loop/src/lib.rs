@@ -1,9 +1,8 @@
-//! The closed loop: a recorded program, run again by the simulator, and both measured alike.
+//! The closed loop: recorded programs are run again by the simulator, and both runs are measured in the same way.
 //!
-//! A recording says which program ran with which arguments (`cmd.txt`), on which machine
-//! (`facts/topology.txt`) and what became of it. The same program as a model, on the same
-//! machine under the same rules, should give the same figures. Both traces pass the same
-//! filter, which leaves only the program's own tasks, and the same folds.
+//! A recording contains the program and its arguments (`cmd.txt`), the machine (`facts/topology.txt`) and the trace.
+//! The same program as a model, on the same machine under the same rules, should give the same figures. Both traces
+//! pass the same filter, which keeps only the program's own tasks, and the same folds.
 //!
 //! The emulator that made the recordings has costs and a clock of its own:
 //! `machines/class/emulator.toml`.
@@ -60,28 +59,28 @@ pub struct Figures {
     pub company: Company,
     /// How the program began.
     pub begun: Begun,
-    /// What balancing had learned when it ended.
+    /// What balancing had learned at its end.
     pub left: Experience,
 }
 
-/// What is known of a program's run that its command line does not tell.
+/// What is known about a program's run besides its command line.
 #[derive(Clone, Debug, Default)]
 pub struct Begun {
     /// When it began.
     pub at: Option<Time>,
     /// Kernel threads that ran beside it.
     pub bystanders: Bystanders,
-    /// The CPU of the task that made the first new one.
+    /// The CPU of the task that created the first new one.
     pub cpu: Option<CpuId>,
-    /// How often its parent had changed whom it wakes: all tasks of the program inherit that. The audit learns
-    /// it from where tasks were woken.
+    /// The wakee flips of its parent, which all tasks of the program inherit. The audit learns them from where tasks
+    /// were woken.
     pub flips: Option<Flips>,
-    /// What balancing had learned by then; nothing if that is not known.
+    /// What balancing had learned by then; `None` if that is not known.
     pub experience: Option<Experience>,
 }
 
 impl Figures {
-    /// Figures of the program's own tasks: `wl_NAME` from the exec on, then what it calls them.
+    /// The figures of the program's own tasks: `wl_NAME` from the exec on, then the names it sets.
     fn of(program: &Program) -> Kept<impl Fn(Comm) -> bool + use<>, Figures> {
         let company = Company::new(program.prefix(), program.nice());
         Kept::new(program.own(), Figures { company, ..Figures::default() })
@@ -93,7 +92,7 @@ impl Sink for Figures {
         self.begun.at.get_or_insert(event.time);
         let is_new = matches!(event.kind, Kind::SchedWakeupNew { .. });
         if is_new && event.pid == Pid::IDLE {
-            // A simulation begins with its first task, which no task made.
+            // A simulation begins with its first task, which no task forked.
             return;
         }
         self.counts.event(event);
@@ -126,7 +125,7 @@ pub const ROWS: [&str; 13] = [
 ];
 
 impl Figures {
-    /// The same of a program that nobody stood beside.
+    /// The same for a program without bystanders.
     #[must_use]
     pub fn alone(mut self) -> Figures {
         self.begun.bystanders = Bystanders::default();
@@ -154,8 +153,8 @@ impl Figures {
         ]
     }
 
-    /// Run time by nice value, as shares of the whole, of tasks whose name is a prefix and
-    /// a number; the number says which of the nice values it has.
+    /// Shares of the total run time by nice value, for tasks whose name is a prefix and a number; the number selects
+    /// the nice value.
     pub fn shares(&self, prefix: &str, nice: &[i8]) -> Vec<(i8, f64)> {
         let mut shares: Vec<(i8, f64)> = Vec::new();
         let mut whole = 0.0;
@@ -182,7 +181,7 @@ impl Figures {
 /// Measures a recorded trace.
 ///
 /// # Errors
-/// What cannot be read.
+/// The trace cannot be read.
 pub fn recorded(
     trace: impl Read + Seek + 'static,
     program: &Program,
@@ -201,10 +200,10 @@ pub fn recorded(
     Ok(figures)
 }
 
-/// What a recorded trace says about where each task was, and when.
+/// What a recorded trace shows about where each task was, and when.
 ///
 /// # Errors
-/// What cannot be read.
+/// The trace cannot be read.
 pub fn courses(trace: impl Read + Seek + 'static) -> Result<Courses, Error> {
     let mut courses = Courses::default();
     read_into(trace, &mut courses)?;
@@ -222,10 +221,10 @@ fn read_into(trace: impl Read + Seek + 'static, sink: &mut dyn Sink) -> Result<(
     Ok(())
 }
 
-/// Runs the program in the simulator, begun as it was and beside whom it was, and measures that.
+/// Runs the program in the simulator, with the same start and bystanders as recorded, and measures that.
 ///
 /// # Errors
-/// A run that does not end.
+/// The run does not end.
 pub fn simulated(
     machine: &Machine,
     kernel: &Kernel,
@@ -238,7 +237,7 @@ pub fn simulated(
         root.flips = begun.flips;
     }
     let workload = begun.bystanders.beside(workload).map_err(|e| Error::new(e.to_string()))?;
-    // What wrote the recording before was at work up to then.
+    // The program that wrote the recording before was active until then.
     let past = Past { experience: begun.experience.clone(), lately: Lately::AtWork, ..Past::default() };
     let simulation = Simulation::new(machine, kernel, &workload).map_err(|e| Error::new(e.to_string()))?;
     let mut own = Figures::of(program);
@@ -252,7 +251,7 @@ pub fn simulated(
 /// The emulated machine of a recording, from its `facts/topology.txt`.
 ///
 /// # Errors
-/// Facts that make no machine.
+/// The facts do not describe a machine.
 pub fn machine(name: &str, topology: &str) -> Result<Machine, Error> {
     let topology = Topology::from_sysfs_lines(name, topology).map_err(|e| Error::new(e.to_string()))?;
     let mut machine = Machine::of(topology);

@@ -1,10 +1,9 @@
-//! Where new threads went: the recorded sequence among the simulated ones.
+//! Where new threads went: compares the recorded sequence with simulated ones.
 //!
-//! What decides between equal CPUs and equal groups is not in a recording: since when each
-//! CPU is idle, and what is left of earlier load. A seed stands for that past. So a recorded
-//! choice is *exact* if all seeds that went the same way so far take the very CPU, and *in the
-//! set* if some take it or one that differs from it in nothing but what is hidden: in the same
-//! LLC, and on a core that is used already or not, as it.
+//! A recording does not contain what decides between equal CPUs and equal groups: since when each CPU is idle, and the
+//! remains of earlier load. A seed stands for that past. So a recorded choice is *exact* if all seeds that followed the
+//! recording so far take that CPU. It is *in the set* if some take it, or a CPU that differs from it only in hidden
+//! facts: one in the same LLC, on a core that is equally free or in use.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +12,24 @@ use schedlab_topology::{CpuId, Topology};
 /// One new thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The recorded CPU, by the name of the lowest that is like it.
+    /// The recorded CPU, represented by the lowest CPU that is equivalent.
     pub recorded: CpuId,
-    /// How many of the seeds below took the very CPU that was recorded.
+    /// How many of the seeds below chose exactly the recorded CPU.
     pub same: u32,
-    /// What the seeds whose steps so far are the recorded ones chose, and how many did; none if
-    /// there was no such seed.
+    /// The choices of the seeds that followed the recording so far, with their counts; empty if there was no such seed.
     pub simulated: BTreeMap<CpuId, u32>,
 }
 
-/// How a step fared.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Placed {
     /// Every seed takes the recorded CPU.
     Exact,
-    /// Some seed takes it or one like it.
+    /// Some seed takes it or an equivalent one.
     InSet,
     /// No seed does.
     Differs,
-    /// No seed came this far on the recorded way.
+    /// No seed followed the recording this far.
     NotReached,
 }
 
@@ -47,8 +45,8 @@ impl Step {
     }
 }
 
-/// Compares a recorded sequence with those of many seeds. CPUs of one LLC that are alike
-/// before a step count as one: it is the LLC that says whether a seed is still on the recorded way.
+/// Compares a recorded sequence with those of many seeds. CPUs of one LLC that are equivalent before a step count as
+/// one: the LLC decides whether a seed still follows the recording.
 pub fn compare(topology: &Topology, forker: CpuId, recorded: &[CpuId], seeds: &[Vec<CpuId>]) -> Vec<Step> {
     let way = |cpus: &[CpuId]| Way::of(topology, forker, cpus);
     let recorded_way = way(recorded);
@@ -68,13 +66,13 @@ pub fn compare(topology: &Topology, forker: CpuId, recorded: &[CpuId], seeds: &[
         .collect()
 }
 
-/// A sequence with CPUs renamed so that sequences that differ only by which of several equal
-/// CPUs came first are the same.
+/// A sequence with renamed CPUs, so that sequences are equal if they differ only in which of several equivalent CPUs
+/// came first.
 struct Way;
 
 impl Way {
-    /// Each CPU is named by the lowest unused CPU of the same LLC, unless it is the forker's;
-    /// LLCs of a remote node by the order of their first use.
+    /// Each CPU is represented by the lowest unused CPU of the same LLC, unless it is the forker's; LLCs of a remote
+    /// node are numbered by the order of their first use.
     fn of(topology: &Topology, forker: CpuId, cpus: &[CpuId]) -> Vec<CpuId> {
         let mut renamed: Vec<(CpuId, CpuId)> = vec![(forker, forker)];
         let mut llcs: Vec<(u16, u16)> = vec![(topology.cpu(forker).llc, topology.cpu(forker).llc)];

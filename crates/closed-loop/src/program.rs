@@ -11,14 +11,14 @@ use schedlab::Error;
 /// An instruction takes a nanosecond, and a turn of the programs' loop three instructions.
 const TURN: Duration = Duration(3);
 
-/// What a new process does before its work: faults on the pages that it shares with its parent, takes its name. Where nobody else
-/// has a turn, a child of `fork` comes to its `sched_process_exit` 149 us after its first switch in 7.2, where that stands before
-/// the memory is given back; 60 are its work and 2 the way in.
+/// What a new process does before its work: it faults on pages shared with its parent and sets its name. If no other
+/// CPU has a turn, a child of `fork` reaches its `sched_process_exit` 149 us after its first switch in 7.2, where that
+/// event precedes freeing the memory; 60 us of that are its work and 2 us the entry.
 const CHILD_BEGINS: Duration = Duration::micros(87);
 
-/// What the host takes for a read of its disk, while the guest's CPUs execute. Calibrated on one row, `io-disk` of 7.2 on
-/// 1x1x8, whose sleeps are the median of the twelve rows; its spread is an estimate. 40 to 80 us make 0.2 to 0.8 of the
-/// reads sleep.
+/// How long the host takes to read its disk while the guest's CPUs execute. Calibrated on one row, `io-disk` of 7.2 on
+/// 1x1x8, whose sleeps are the median of the twelve rows; its spread is an estimate. With 40 to 80 us, 0.2 to 0.8 of
+/// the reads sleep.
 const HOST_READ: Duration = Duration::micros(50);
 const HOST_READ_SD: Duration = Duration::micros(30);
 
@@ -33,18 +33,18 @@ impl Program {
     /// Reads a command line.
     ///
     /// # Errors
-    /// A program that is not one of the recorded ones.
+    /// The program is not one of the recorded ones.
     pub fn parse(cmd: &str) -> Result<Program, Error> {
         let mut words = cmd.split_whitespace().map(str::to_string);
         let name = words.next().unwrap_or_default();
         let program = Program { name, args: words.collect() };
         if program.prefix().is_empty() {
-            return Err(Error::new(format!("\"{}\" is no program that there is a model of", program.name)));
+            return Err(Error::new(format!("\"{}\" is not a program that has a model", program.name)));
         }
         Ok(program)
     }
 
-    /// How the names of its tasks begin.
+    /// Prefix of the names of its tasks.
     pub fn prefix(&self) -> &'static str {
         match self.name.as_str() {
             "wl_stream" => "st-",
@@ -58,13 +58,13 @@ impl Program {
         }
     }
 
-    /// Whether a task of this name is the program's own: `wl_NAME` from the exec on, then what it calls them.
+    /// Whether a task with this name belongs to the program: `wl_NAME` from the exec on, then the names it sets.
     pub fn own(&self) -> impl Fn(Comm) -> bool + Copy + use<> {
         let prefix = self.prefix().as_bytes();
         move |comm| comm.as_bytes().starts_with(prefix) || comm.as_bytes().starts_with(b"wl_")
     }
 
-    /// The nice values of hogs; none for others.
+    /// The nice values of hogs; empty for other programs.
     pub fn nice(&self) -> Vec<i8> {
         match self.name.as_str() {
             "wl_hogs" => self.args.iter().skip(2).filter_map(|arg| arg.parse().ok()).collect(),
@@ -72,7 +72,7 @@ impl Program {
         }
     }
 
-    /// How long hogs compute by the wall; none for others.
+    /// How long hogs compute in wall time; `None` for other programs.
     pub fn wall(&self) -> Option<Duration> {
         let ms = self.number(1).ok().filter(|_| self.name == "wl_hogs")?;
         Some(Duration::millis(ms.into()))
@@ -83,10 +83,10 @@ impl Program {
         arg.ok_or_else(|| Error::new(format!("{}: argument {} is not a number", self.name, at + 1)))
     }
 
-    /// The same as a model, begun on a CPU.
+    /// The same as a model that starts on a CPU.
     ///
     /// # Errors
-    /// Arguments that are missing or wrong.
+    /// Arguments are missing or wrong.
     pub fn model(&self, nr_cpus: usize, start_cpu: Option<CpuId>) -> Result<Workload, Error> {
         let n = |at| self.number(at);
         let work = |at| n(at).map(|turns| TURN * u64::from(turns));
@@ -132,7 +132,7 @@ impl Program {
                 rounds: n(1)?,
                 work: work(2)?,
                 spins: n(3)?,
-                // A pause ends the CPU's turn in the emulator; the others' turns pass meanwhile.
+                // A pause ends the CPU's turn in the emulator; the other CPUs' turns pass meanwhile.
                 pause: Duration::micros(10),
                 start_cpu,
                 ..Barrier::default()

@@ -1,8 +1,8 @@
-//! What a machine has learned when a program begins: the loads of a boot follow each other.
+//! What a machine has learned when a program begins: the loads of a boot run one after the other.
 //!
-//! Newly idle balancing remembers for minutes how dear its passes were, and a dear one keeps a CPU from looking for work
-//! until it is forgotten. So a program is run on a machine that has run those recorded before it, and the first one on what
-//! the facts of the boot say of the domains.
+//! Newly idle balancing remembers for minutes how expensive its passes were, and an expensive pass keeps a CPU from
+//! looking for work until it is forgotten. So a program is run on a machine that has run the earlier loads. The first
+//! load starts with the domain costs in the facts of the boot.
 
 use schedlab_sched::{Experience, Kernel, OfCpu, OfDomain};
 
@@ -23,7 +23,7 @@ pub const SESSION: [&str; 13] = [
     "io-disk",
 ];
 
-/// What newly idle passes cost by a boot's `facts/domains.txt`, taken before its first load.
+/// The cost of newly idle passes from a boot's `facts/domains.txt`, which was written before its first load.
 pub fn learned(domains: &str, kernel: &Kernel) -> Experience {
     let mut experience = Experience::default();
     for (cpu, domain, cost) in domains.lines().filter_map(cost) {
@@ -53,7 +53,7 @@ fn cost(line: &str) -> Option<(usize, usize, u64)> {
     Some((number("cpu")?, number("domain")?, value.trim().parse().ok()?))
 }
 
-/// What each CPU takes newly idle balancing to cost, ns, by a boot's `sched-debug-1.txt`.
+/// The estimated cost of newly idle balancing for each CPU, ns, from a boot's `sched-debug-1.txt`.
 pub fn idle_balance_costs(sched_debug: &str) -> Vec<u64> {
     let of_line = |line: &str| {
         let (name, value) = line.split_once(':')?;

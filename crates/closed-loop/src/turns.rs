@@ -1,8 +1,8 @@
-//! When the CPUs of the emulator tick, in recordings that do not show it.
+//! When the CPUs of the emulator tick, for recordings that do not show it.
 //!
-//! All ticks are due at the same instants, but the CPUs of the emulator have their turns one
-//! after another, and each sees its interrupt at the beginning of its turn. A turn lasts an nth
-//! of the time that is left until the next timer, of n CPUs, so the turns get shorter:
+//! All ticks are due at the same instants, but the CPUs of the emulator take turns, and each sees its interrupt at the
+//! start of its turn. With n CPUs a turn lasts 1/n of the time that is left until the next timer, so the turns get
+//! shorter:
 //!
 //! ```text
 //!   due                                              the timer after it
@@ -10,40 +10,39 @@
 //!    0         a/n      a (1 - (1 - 1/n)^2)               a
 //! ```
 //!
-//! Recordings with `sched_stat_runtime` show just that, to the microsecond: the reach `a` is the same for
-//! all ticks of a boot, between 0.2 and 3.6 ms, and who begins differs from tick to tick. Where
-//! only switches are recorded, both are what explains best that tasks were preempted when they were.
+//! Recordings with `sched_stat_runtime` show exactly that, to the microsecond: the reach `a` is the same for all ticks
+//! of a boot, between 0.2 and 3.6 ms, and the CPU that begins differs from tick to tick. If only switches are recorded,
+//! both are chosen so that they best explain when tasks were preempted.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Duration, Time};
 
-/// From a tick to the switch it makes, ns.
+/// Time from a tick to the switch that it causes, ns.
 const TO_SWITCH: u64 = 3_000;
 
-/// A difference that explains nothing, ns.
+/// A difference above which nothing is explained, ns.
 const FAR: f64 = 30_000.0;
 
-/// How late the CPU ticks that has its turn after so many others, ns.
+/// How late a CPU ticks whose turn comes after `turn` others, ns.
 fn late(reach: f64, nr_cpus: usize, turn: usize) -> f64 {
     reach * (1.0 - (1.0 - 1.0 / nr_cpus as f64).powi(turn as i32))
 }
 
-/// A tick, or rather the time in which one is due, and the preemptions seen in it: which of the
-/// CPUs, and how long after it was due.
+/// The interval in which a tick is due, and the preemptions seen in it: the CPU, and how long after the due time.
 struct Due {
     at: Time,
     seen: Vec<(usize, f64)>,
 }
 
 impl Due {
-    /// How badly a beginning with one of the CPUs explains what was seen.
+    /// How badly a start with one of the CPUs explains the preemptions.
     fn misfit(&self, reach: f64, nr_cpus: usize, first: usize) -> f64 {
         let turn = |cpu: usize| (cpu + nr_cpus - first) % nr_cpus;
         let off = |&(cpu, seen): &(usize, f64)| (seen - late(reach, nr_cpus, turn(cpu))).abs().min(FAR);
         self.seen.iter().map(off).sum()
     }
 
-    /// Who begins, if the one before began with `before`.
+    /// The CPU that begins, if the previous tick began with `before`.
     fn first(&self, reach: f64, nr_cpus: usize, before: usize) -> (usize, f64) {
         let all = (0..nr_cpus).map(|step| (before + step) % nr_cpus);
         let misfits = all.map(|first| (first, self.misfit(reach, nr_cpus, first)));
@@ -51,7 +50,7 @@ impl Due {
     }
 }
 
-/// Ticks of the CPUs between two times, explained by preemptions.
+/// Ticks of the CPUs between two times that explain the preemptions.
 pub(crate) fn ticks(
     preempted: &[(Time, CpuId)],
     cpus: &[CpuId],
@@ -113,7 +112,7 @@ mod tests {
                 let (at, cpu) = turn(number, first, cpu);
                 preempted.push((at + Duration(TO_SWITCH), cpu));
             }
-            // One that a wake-up preempted.
+            // A preemption by a wake-up.
             preempted.push((Time(number * tick.0 + 1_111_000), CpuId(5)));
         }
         let found = ticks(&preempted, &cpus, (Time(1), Time(9 * tick.0 - 1)), tick);

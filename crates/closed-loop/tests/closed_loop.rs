@@ -1,7 +1,7 @@
-//! The recorded programs, run again by the simulator: what must come back as it was.
+//! The recorded programs, run again by the simulator: the figures that must match.
 //!
-//! `cargo xtask fidelity-loop` prints all figures; `docs/fidelity/closed-loop.md` explains those that
-//! are off. Here are the ones that have to hold.
+//! `cargo xtask fidelity-loop` prints all figures; `docs/fidelity/closed-loop.md` explains those that are off. The
+//! figures here must hold.
 
 use std::fs;
 use std::io::Cursor;
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// Two hogs met for so long that their shares can be told from the recording.
+/// How long two hogs must be together for their shares to be meaningful.
 const ENOUGH: Duration = Duration::millis(1000);
 
 #[test]
@@ -69,7 +69,7 @@ fn two_hogs_share_a_cpu_as_recorded() {
         let pairs: Vec<(i8, i8)> = ours.iter().map(|share| share.0).collect();
         assert_eq!(pairs, [(-5, 0), (-5, 5), (0, 5)], "{kernel}");
         for ((pair, recorded, together), (_, simulated, _)) in theirs.into_iter().zip(ours) {
-            // Less is a few dozen slices, and who had the last of each meeting counts.
+            // A shorter time has a few dozen slices, and the last slice of each meeting matters.
             if together < ENOUGH {
                 continue;
             }
@@ -106,7 +106,7 @@ fn cpus_come_to_take_newly_idle_balancing_for_as_dear_as_recorded() {
     }
 }
 
-/// Balancing is led along the recording; picks, slices and preemption are ours.
+/// Balancing follows the recording; picks, slices and preemption are ours.
 #[test]
 fn each_hog_gets_its_recorded_share_of_a_cpu() {
     let (mut hogs, mut within, mut far) = (0, 0, Vec::new());
@@ -132,7 +132,7 @@ fn each_hog_gets_its_recorded_share_of_a_cpu() {
         }
     }
     assert_eq!(hogs, 3 * 2 * (12 + 3 * 24));
-    // docs/fidelity/closed-loop.md has the others.
+    // docs/fidelity/closed-loop.md lists the others.
     assert!(within >= hogs - 12, "{within} of {hogs}");
     assert_eq!(far, ["7.2 1x1x8 hogs-runtime hg-8", "7.2 2x2x2x2-smt hogs-runtime hg-16"]);
 }
@@ -159,7 +159,7 @@ fn new_threads_go_where_they_were_recorded_to_go() {
         }
     }
     assert_eq!(steps, 3 * (4 * 4 + 2 * (3 * 4 + 8) + 3 * 2 + 8));
-    // docs/fidelity/closed-loop.md has the reasons.
+    // docs/fidelity/closed-loop.md gives the reasons.
     assert_eq!(
         differ,
         [
@@ -204,8 +204,8 @@ fn counts_that_do_not_hang_on_small_differences_come_back_within_a_tenth() {
     }
 }
 
-/// The audit learns from the recording how often the shell had changed whom it wakes; all tasks inherit
-/// that. Without it senders pull their readers over two to seventeen times as often as recorded.
+/// The audit learns from the recording the wakee flips of the shell, which all tasks inherit. Without them senders pull
+/// their readers two to seventeen times as often as recorded.
 #[test]
 fn readers_of_pipes_are_pulled_over_about_as_often_as_recorded() {
     for kernel in KERNELS {

@@ -26,14 +26,15 @@ pub(crate) struct Build<'a> {
 }
 
 impl Cache {
-    /// Builds the library of a tree, or finds it built. `step` hears what is done, if anything is.
+    /// Builds the library of a tree, or finds it in the cache. `step` is called with each step that is carried out.
     ///
     /// # Errors
-    /// A tool is missing, the tree cannot be configured, or it does not compile: the compiler's own words, with the file.
+    /// A tool is missing, the tree cannot be configured, or it does not compile: the compiler's own message, with the
+    /// file.
     pub fn build(&self, tree: &Tree, step: &mut dyn FnMut(&str)) -> Result<Built, Error> {
         let tools = Tools::find()?;
         let headers = run(Command::new(&tools.cc).arg("-print-file-name=include"), "the compiler's headers")?;
-        // Headers are the machine; what the shim does decides no configuration.
+        // The configuration depends on the headers; the shim does not affect it.
         let machine = overlay::FILES.iter().filter(|(name, _)| !name.starts_with("shim/"));
         let machine: Vec<&[u8]> =
             machine.flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()]).collect();
@@ -71,7 +72,7 @@ impl Cache {
     }
 }
 
-/// All objects, in the order of their names; what is not kept is compiled, several files at once.
+/// All objects, in the order of their names; those not in the cache are compiled, several at once.
 fn objects(
     build: &Build<'_>,
     config: &std::path::Path,
@@ -110,7 +111,7 @@ fn objects(
         }
     });
     let done = done.into_inner().expect("no thread fails here");
-    // The first that failed says why; those after it were perhaps not begun.
+    // The first failure is reported; later files may not have been started.
     if let Some(Err(error)) = done.iter().flatten().find(|made| made.is_err()) {
         return Err(error.clone());
     }

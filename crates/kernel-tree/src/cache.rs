@@ -1,8 +1,9 @@
-//! Where what was built is kept: each step of a build by the contents of all that it read.
+//! The build cache: each step of a build is stored by the contents of all files that it read.
 //!
-//! A step has a name and a key (what it was told: flags, versions, the outcome of earlier steps), and reads files of the
-//! tree that only it knows: headers, Kconfig files. An outcome stands in `steps/NAME/KEY/N/`, with the files that it read and their
-//! hashes in `read`; it is taken for another tree, or the same later, if all of them are the same there.
+//! A step has a name and a key (its inputs: flags, versions, results of earlier steps), and reads files of the tree
+//! that only the step itself knows: headers, Kconfig files. A result is in `steps/NAME/KEY/N/`, with the files that the
+//! step read and their hashes in `read`. It is reused for another tree, or for the same one later, if all those files
+//! are equal there.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{Error, Tree};
 
-/// A folder in which kernels are kept.
+/// A folder in which built kernels are kept.
 #[derive(Clone, Debug)]
 pub struct Cache {
     dir: PathBuf,
@@ -36,15 +37,15 @@ pub struct Built {
 /// A library in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// It.
+    /// The library.
     pub built: Built,
     /// Its size, bytes.
     pub size: u64,
-    /// When it was last asked for.
+    /// When it was last used.
     pub used: SystemTime,
 }
 
-/// Number that stands for contents.
+/// A hash of contents.
 pub(crate) fn hash(parts: &[&[u8]]) -> String {
     let mut all = Vec::new();
     for part in parts {
@@ -54,7 +55,7 @@ pub(crate) fn hash(parts: &[&[u8]]) -> String {
     format!("{:032x}", xxh3_128(&all))
 }
 
-/// The files of one tree, each read for its hash once.
+/// The files of one tree, each read and hashed once.
 pub(crate) struct Contents<'a> {
     tree: &'a Tree,
     known: Mutex<HashMap<String, Option<u128>>>,
@@ -65,7 +66,7 @@ impl<'a> Contents<'a> {
         Contents { tree, known: Mutex::new(HashMap::new()) }
     }
 
-    /// Hash of a file by its name in the tree; none if it is not there.
+    /// Hash of a file by its name in the tree; `None` if it does not exist.
     fn of(&self, file: &str) -> Option<u128> {
         if let Some(known) = self.known.lock().expect("no thread fails here").get(file) {
             return *known;
@@ -77,10 +78,10 @@ impl<'a> Contents<'a> {
 }
 
 impl Cache {
-    /// The user's: `$SCHEDLAB_CACHE`, or `schedlab` in `$XDG_CACHE_HOME` or `~/.cache`.
+    /// The user's cache: `$SCHEDLAB_CACHE`, or `schedlab` in `$XDG_CACHE_HOME` or `~/.cache`.
     ///
     /// # Errors
-    /// If none of these is set.
+    /// None of these variables is set.
     pub fn of_user() -> Result<Cache, Error> {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let dir = set("SCHEDLAB_CACHE")
@@ -92,7 +93,7 @@ impl Cache {
         Ok(Cache::at(&dir))
     }
 
-    /// In a folder, which need not be there yet.
+    /// A cache in a folder, which need not exist yet.
     pub fn at(dir: &Path) -> Cache {
         Cache { dir: dir.join("kernels") }
     }
@@ -106,7 +107,7 @@ impl Cache {
         self.dir.join("libraries").join(key)
     }
 
-    /// A folder with the overlay's files, written if it is not there.
+    /// A folder with the overlay's files, written if it does not exist.
     pub(crate) fn overlay(&self, key: &str, files: &[(&str, &str)]) -> Result<PathBuf, Error> {
         let dir = self.dir.join("overlay").join(key);
         if !dir.is_dir() {
@@ -122,7 +123,7 @@ impl Cache {
         Ok(dir)
     }
 
-    /// An empty folder for work.
+    /// An empty folder for temporary files.
     pub(crate) fn scratch(&self) -> Result<PathBuf, Error> {
         use std::sync::atomic::{AtomicU32, Ordering};
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -133,7 +134,7 @@ impl Cache {
         Ok(dir)
     }
 
-    /// An outcome of a step that read what this tree has.
+    /// A result of a step that read the same files as this tree has.
     pub(crate) fn find(&self, step: &str, key: &str, contents: &Contents<'_>) -> Option<PathBuf> {
         let entries = fs::read_dir(self.dir.join("steps").join(step).join(key)).ok()?;
         let mut outcomes: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -147,7 +148,8 @@ impl Cache {
         })
     }
 
-    /// Keeps the outcome of a step, a folder that [`Cache::scratch`] made, with the files of the tree that it read.
+    /// Stores the result of a step, a folder that [`Cache::scratch`] made, with the files of the tree that the step
+    /// read.
     pub(crate) fn keep(
         &self,
         step: &str,
@@ -167,7 +169,7 @@ impl Cache {
         Ok(dir)
     }
 
-    /// All libraries, the last used first.
+    /// All libraries, the most recently used first.
     pub fn list(&self) -> Vec<Kept> {
         let entries = fs::read_dir(self.dir.join("libraries")).into_iter().flatten().flatten();
         let mut all: Vec<Kept> = entries.filter_map(|entry| kept(&entry.path())).collect();
@@ -175,10 +177,11 @@ impl Cache {
         all
     }
 
-    /// Removes a library by the beginning of its key or its release, or all with all that was built for them; says how many.
+    /// Removes a library selected by the start of its key or its release, or all libraries with their build results.
+    /// Returns how many.
     ///
     /// # Errors
-    /// If there is no such library, or a file cannot be removed.
+    /// There is no such library, or a file cannot be removed.
     pub fn remove(&self, which: Option<&str>) -> Result<usize, Error> {
         let gone = |dir: &Path| fs::remove_dir_all(dir).map_err(|error| Error::io("remove it", dir, &error));
         let Some(which) = which else {
@@ -202,7 +205,7 @@ impl Cache {
     }
 }
 
-/// Puts a finished folder in its place, where another process may just have put the same.
+/// Moves a finished folder into place; another process may just have done the same.
 fn put(made: &Path, dir: &Path) -> Result<(), Error> {
     let parent = dir.parent().expect("it is in a folder");
     fs::create_dir_all(parent).map_err(|error| Error::io("make it", parent, &error))?;
@@ -214,7 +217,7 @@ fn put(made: &Path, dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// What `about` beside a library says.
+/// The content of `about` beside a library.
 pub(crate) fn about(built: &Built) -> String {
     format!("{}\n{}\n", built.release, built.tree.display())
 }

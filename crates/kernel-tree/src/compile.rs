@@ -1,4 +1,4 @@
-//! Compiling: which files, with which flags, each only if something that it includes has changed.
+//! Compiles the files that are needed, each only if something that it includes has changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::cache::hash;
 use crate::tools::run;
 use crate::{Error, overlay};
 
-/// Files of the tree: all of the scheduler, and what it calls that is worth having as it is.
+/// Files of the tree: all of the scheduler, and the code it calls that is worth compiling unchanged.
 const SOURCES: [&str; 27] = [
     "kernel/sched/fair.c",
     "kernel/sched/core.c",
@@ -60,7 +60,7 @@ const APART: [&str; 16] = [
     "isolation",
 ];
 
-/// What is compiled of a tree.
+/// The files of a tree that are compiled.
 pub(crate) fn sources(build: &Build<'_>) -> Vec<String> {
     let mut all: Vec<String> = SOURCES.map(String::from).into();
     if !build.tree.has("kernel/sched/build_policy.c") {
@@ -70,7 +70,7 @@ pub(crate) fn sources(build: &Build<'_>) -> Vec<String> {
     all
 }
 
-/// Flags as kbuild has them, as far as they matter; the working directory is the tree.
+/// The flags of kbuild, as far as they matter; the working directory is the tree.
 pub(crate) fn flags(build: &Build<'_>, config: &Path) -> Vec<String> {
     let at = |dir: PathBuf| format!("-I{}", dir.display());
     let mut flags: Vec<String> = vec!["-nostdinc".into()];
@@ -91,7 +91,7 @@ pub(crate) fn flags(build: &Build<'_>, config: &Path) -> Vec<String> {
     flags
 }
 
-/// Those that do not say where anything is.
+/// The flags that contain no paths.
 fn plain_flags(build: &Build<'_>) -> Vec<String> {
     let plain = "-D__KERNEL__ -std=gnu11 -O2 -g1 -fPIC -fno-strict-aliasing -fno-common -fshort-wchar -fno-strict-overflow \
         -fno-builtin -ffreestanding -fno-delete-null-pointer-checks -fms-extensions -fno-stack-protector -fcf-protection=none \
@@ -100,7 +100,7 @@ fn plain_flags(build: &Build<'_>) -> Vec<String> {
     for name in ["KBUILD_MODFILE", "KBUILD_MODNAME", "KBUILD_BASENAME"] {
         flags.push(format!("-D{name}=\"lab\""));
     }
-    // Stable kernels take changes over: what a tree has is looked for, not concluded from its version.
+    // Stable kernels backport changes, so the tree's content is checked instead of its version.
     for (name, file, word) in [
         ("LAB_SCHED_CGROUP_FORK", "include/linux/sched/task.h", "sched_cgroup_fork"),
         ("LAB_ZERO_VRUNTIME", "kernel/sched/sched.h", "zero_vruntime"),
@@ -112,7 +112,7 @@ fn plain_flags(build: &Build<'_>) -> Vec<String> {
     flags
 }
 
-/// What an object is kept under.
+/// The cache key of an object.
 fn key(build: &Build<'_>, config: &Path, source: &str) -> String {
     let config_name = config.file_name().unwrap_or_default().to_string_lossy();
     let plain = plain_flags(build).join(" ");
@@ -123,7 +123,7 @@ fn key(build: &Build<'_>, config: &Path, source: &str) -> String {
     hash(&key)
 }
 
-/// The object of a file, if it is kept.
+/// The object of a file, if it is in the cache.
 pub(crate) fn kept(build: &Build<'_>, config: &Path, source: &str) -> Option<PathBuf> {
     let done = build.cache.find("object", &key(build, config, source), &build.contents)?;
     Some(done.join("o.o"))
@@ -148,7 +148,7 @@ pub(crate) fn compile(build: &Build<'_>, config: &Path, source: &str) -> Result<
         command.arg(format!("-fdebug-prefix-map={}=.", build.tree.dir().display()));
         command.args(["-Ikernel/sched", "-MD", "-MF"]).arg(made.join("o.d"));
         if source == "kernel/sched/fair.c" {
-            // It measures what its searches cost by a clock of its own.
+            // It measures the cost of its searches with a clock of its own.
             command.arg("-Dsched_clock_cpu=lab_fair_clock_cpu");
         }
     }
@@ -165,7 +165,7 @@ pub(crate) fn compile(build: &Build<'_>, config: &Path, source: &str) -> Result<
     Ok(build.cache.keep("object", &key(build, config, source), &build.contents, read, &made)?.join("o.o"))
 }
 
-/// The files of the tree in a compiler's list of what it read: those whose names are not absolute.
+/// The files of the tree in a compiler's dependency list: those with relative names.
 pub(crate) fn dependencies(list: &Path) -> Result<Vec<String>, Error> {
     let text = fs::read_to_string(list).map_err(|error| Error::io("read it", list, &error))?;
     let words = text

@@ -9,7 +9,7 @@ use crate::compile::{dependencies, flags};
 use crate::tools::run;
 use crate::{Error, overlay};
 
-/// Builds the tree's `conf`, outside the tree.
+/// Builds the tree's `conf` outside the tree.
 pub(crate) fn conf(build: &Build<'_>) -> Result<PathBuf, Error> {
     let key = crate::cache::hash(&[build.tools.cc_version.as_bytes()]);
     if let Some(done) = build.cache.find("conf", &key, &build.contents) {
@@ -43,7 +43,7 @@ pub(crate) fn conf(build: &Build<'_>) -> Result<PathBuf, Error> {
     Ok(build.cache.keep("conf", &key, &build.contents, read, &made)?.join("conf"))
 }
 
-/// Makes the configuration and its headers: a folder with `.config`, `include` and the wrappers in `asm`.
+/// Creates the configuration and its headers: a folder with `.config`, `include` and the wrappers in `asm`.
 pub(crate) fn configure(build: &Build<'_>) -> Result<PathBuf, Error> {
     let (tree, cache) = (build.tree, build.cache);
     let generic = [tree.headers("include/asm-generic"), tree.headers("include/uapi/asm-generic")].concat();
@@ -71,7 +71,7 @@ pub(crate) fn configure(build: &Build<'_>) -> Result<PathBuf, Error> {
         fs::write(&path, text).map_err(|error| Error::io("write it", &path, &error))
     };
     run_conf(build, &conf, &made)?;
-    // What we do not have comes from asm-generic, as kbuild does it.
+    // Headers that the overlay lacks come from asm-generic, as in kbuild.
     for name in generic.iter().filter(|name| !overlay::has_header(name)) {
         write(&wrappers, name, &format!("#include <asm-generic/{name}>\n"))?;
     }
@@ -152,7 +152,7 @@ fn run_conf(build: &Build<'_>, conf: &Path, made: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Our architecture's folder as seen from the tree's `arch`: that is how Kconfig finds it outside the tree.
+/// The path of our architecture's folder relative to the tree's `arch`, so that Kconfig finds it outside the tree.
 fn from_arch(tree: &Path, ours: &Path) -> PathBuf {
     let ups = tree.join("arch").components().count() - 1;
     let mut path: PathBuf = std::iter::repeat_n("..", ups).collect();
@@ -169,7 +169,7 @@ fn time_constants(build: &Build<'_>, made: &Path) -> Result<String, Error> {
     run(&mut command, "constants of time")
 }
 
-/// Constants that only the compiler knows, out of its assembly as the kernel's own build takes them.
+/// Constants that only the compiler knows, extracted from its assembly as in the kernel's own build.
 fn constants(build: &Build<'_>, made: &Path, source: &str) -> Result<(String, Vec<String>), Error> {
     let (assembly, read) = (made.join("constants.s"), made.join("constants.d"));
     let mut command = Command::new(&build.tools.cc);

@@ -1,4 +1,4 @@
-//! What an engine asks of a kernel besides, which runs whole workloads in it: `shim/engine.c`.
+//! Additional calls for an engine that runs whole workloads in a kernel: `shim/engine.c`.
 
 use std::ffi::c_int;
 
@@ -7,22 +7,22 @@ use schedlab_topology::{CpuId, CpuMask};
 use crate::kernel::words_of;
 use crate::{GroupId, Kernel, KernelTask};
 
-/// Something that a call did or looked at, in order.
+/// Something that a call did or examined, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A CPU was interrupted, as it shall reschedule.
+    /// A CPU was interrupted to reschedule.
     Resched(CpuId),
-    /// A CPU was interrupted, as it shall call something.
+    /// A CPU was interrupted to call a function.
     Call(CpuId),
     /// The lock of another CPU's run queue was taken.
     RqLock(CpuId),
-    /// Another lock was taken, which that CPU had taken last.
+    /// Another lock was taken, last taken by that CPU.
     Line(CpuId),
-    /// The fair class looked at so many other CPUs.
+    /// The fair class examined this many other CPUs.
     Scanned(u32),
     /// The fair class chose a CPU for a task.
     Selected(KernelTask, CpuId),
-    /// A task changed its CPU, from and to.
+    /// A task moved from one CPU to another.
     Migrated(KernelTask, CpuId, CpuId),
     /// The stopper of a CPU was woken.
     Stopper(CpuId),
@@ -33,17 +33,17 @@ pub enum Event {
 pub enum How {
     /// It is preempted.
     Preempted,
-    /// It calls `schedule()`, but can go on; or it is the idle task.
+    /// It calls `schedule()` while runnable; or it is the idle task.
     Yielded,
     /// It sleeps.
     Sleeps,
-    /// It sleeps and heeds no signal.
+    /// It sleeps and ignores signals.
     SleepsDeep,
     /// It ends.
     Exits,
 }
 
-/// What an engine reads of a task.
+/// The state of a task that an engine reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
     /// Its CPU.
@@ -52,7 +52,7 @@ pub struct Read {
     pub on_rq: bool,
     /// On its CPU.
     pub on_cpu: bool,
-    /// Neither running nor about to.
+    /// Neither running nor about to run.
     pub sleeps: bool,
     /// Run time, ns.
     pub sum_exec_runtime: u64,
@@ -66,7 +66,7 @@ pub struct Read {
     pub is_new: bool,
 }
 
-/// What a domain of a CPU has done before, in jiffies and ns.
+/// The balancing history of a domain of a CPU, in jiffies and ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfDomain {
     /// Jiffy of the last pass.
@@ -75,17 +75,17 @@ pub struct OfDomain {
     pub balance_interval: u64,
     /// Longest newly idle pass, ns.
     pub max_newidle_lb_cost: u64,
-    /// Jiffy in which that was lowered last.
+    /// Jiffy in which that was last lowered.
     pub decayed: u64,
 }
 
 impl Kernel {
-    /// From here on, or no longer, events are written down.
+    /// Switches the recording of events on or off.
     pub fn note(&mut self, on: bool) {
         self.raw.lab_note(on.into());
     }
 
-    /// Gives `each` what happened since last asked.
+    /// Passes each event since the last call to `each`.
     #[inline]
     pub fn events(&mut self, mut each: impl FnMut(Event)) {
         self.raw.events(|event| {
@@ -106,7 +106,7 @@ impl Kernel {
         });
     }
 
-    /// What is read of a task.
+    /// The state of a task that an engine reads.
     #[inline]
     pub fn read(&self, task: KernelTask) -> Read {
         let [cpu, on_rq, on_cpu, state, sum_exec_runtime, vruntime, delayed, waking, new] =
@@ -124,23 +124,23 @@ impl Kernel {
         }
     }
 
-    /// As [`Kernel::wake`], of a task that may still be on its way off its CPU.
+    /// Like [`Kernel::wake`], for a task that may still be leaving its CPU.
     pub fn wake_of(&mut self, cpu: CpuId, task: KernelTask, sync: bool, in_irq: bool) -> Option<CpuId> {
         let to = self.raw.lab_wake_of(self.at(cpu), task.0 as c_int, sync.into(), in_irq.into());
         (to >= 0).then(|| self.cpu(to))
     }
 
-    /// The CPU calls the scheduler. Whether the task that left sleeps but is still queued.
+    /// The CPU calls the scheduler. Returns whether the task that left sleeps but is still queued.
     pub fn schedule(&mut self, cpu: CpuId, how: How) -> bool {
         self.raw.lab_schedule(self.at(cpu), how as c_int) != 0
     }
 
-    /// The switch away from a task that sleeps is over; until then it is on its CPU.
+    /// The switch away from a sleeping task is complete; until then the task is on its CPU.
     pub fn left(&mut self, task: KernelTask) {
         self.raw.lab_left(task.0 as c_int);
     }
 
-    /// A task forks another on a CPU, whoever runs there; none: task 1 does.
+    /// A task forks another on a CPU, whatever runs there; without a parent, task 1 forks it.
     pub fn fork_of(&mut self, cpu: CpuId, kthread: bool, parent: Option<KernelTask>) -> KernelTask {
         let task = KernelTask(self.tasks);
         let parent = parent.map_or(-1, |parent| parent.0 as c_int);
@@ -149,7 +149,7 @@ impl Kernel {
         task
     }
 
-    /// Gives the stopper of a CPU the number of the next task.
+    /// Gives the stopper of a CPU the next task number.
     pub fn stopper_task(&mut self, cpu: CpuId) -> KernelTask {
         let task = KernelTask(self.tasks);
         self.raw.lab_is_stopper(self.at(cpu), task.0 as c_int);
@@ -157,39 +157,40 @@ impl Kernel {
         task
     }
 
-    /// A task that was forked sleeps before it was ever woken.
+    /// A forked task sleeps before its first wake-up.
     pub fn sleeps(&mut self, task: KernelTask) {
         self.raw.lab_sleeps(task.0 as c_int);
     }
 
-    /// The CPU that a task used before its own.
+    /// Sets the CPU that a task used before its present one.
     pub fn set_recent_used_cpu(&mut self, task: KernelTask, cpu: CpuId) {
         self.raw.lab_recent_cpu(task.0 as c_int, self.at(cpu));
     }
 
-    /// `wake_up_new_task()`, which goes where `to` says, if it does: the CPU that the task is on.
+    /// `wake_up_new_task()`, placed on `to` if given; returns the CPU of the task.
     pub fn wake_new_at(&mut self, cpu: CpuId, task: KernelTask, to: Option<CpuId>) -> CpuId {
         let to = to.map_or(-1, |to| self.at(to));
         self.cpu(self.raw.lab_wake_new_at(self.at(cpu), task.0 as c_int, to))
     }
 
-    /// Changes which CPUs a task may use. Whether its stopper must move it: then that is awake, and the call goes on behind it.
+    /// Changes the CPUs that a task may use. Returns whether the stopper must move it; the stopper is then awake, and
+    /// the call continues after the stopper.
     pub fn affinity_of(&mut self, cpu: CpuId, task: KernelTask, mask: &CpuMask) -> bool {
         self.raw.affinity_of(self.at(cpu), task.0 as c_int, &words_of(mask))
     }
 
-    /// The current task is about to execute another program: whether the stopper must move it.
+    /// The current task is about to execute another program; returns whether the stopper must move it.
     pub fn exec_of(&mut self, cpu: CpuId) -> bool {
         self.raw.lab_exec_of(self.at(cpu)) != 0
     }
 
-    /// The stopper that runs does its work, but does not sleep yet. Whether it runs.
+    /// The running stopper does its work, but does not sleep yet. Returns whether it is running.
     pub fn stopper_works(&mut self, cpu: CpuId) -> bool {
         self.raw.lab_stopper_works(self.at(cpu)) != 0
     }
 
-    /// Prices of looking at another CPU, in a search and in balancing, and of a balance pass, ns: the fair class measures itself by
-    /// a clock that counts them.
+    /// Costs of examining another CPU in a search and in balancing, and of a balance pass, ns: the fair class measures
+    /// itself with a clock that counts them.
     pub fn set_prices(&mut self, look: u64, balance_look: u64, balance: u64) {
         self.raw.lab_prices(look as c_int, balance_look as c_int, balance as c_int);
     }
@@ -199,23 +200,22 @@ impl Kernel {
         self.raw.lab_balance(self.at(cpu));
     }
 
-    /// The current task offers its CPU to others; it does not call `schedule()` yet.
+    /// The current task gives up its CPU; it does not call `schedule()` yet.
     pub fn yields(&mut self, cpu: CpuId) {
         self.raw.lab_yields(self.at(cpu));
     }
 
-    /// The speed of a CPU, of 1024.
+    /// The speed of a CPU, out of 1024.
     pub fn set_freq_scale(&mut self, cpu: CpuId, scale: u64) {
         self.raw.lab_freq_scale(self.at(cpu), scale);
     }
 
-    /// How long an idle CPU takes to leave its idle state, ns; none if it is awake.
+    /// How long an idle CPU takes to leave its idle state, ns; `None` if it is awake.
     pub fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>) {
         self.raw.lab_idle_state(self.at(cpu), ns.map_or(-1, |ns| ns as i64));
     }
 
-    /// Sets what a CPU brings from the time before: when it went idle, ns, when it balances next, jiffies, and how its cache is
-    /// searched.
+    /// Sets the history of a CPU: when it went idle, ns, when it balances next, jiffies, and how its cache is searched.
     pub fn set_past(
         &mut self,
         cpu: CpuId,
@@ -227,7 +227,7 @@ impl Kernel {
         self.raw.lab_past_cpu(self.at(cpu), idle_stamp, next_balance, idle_scan, idle_cores.into());
     }
 
-    /// The same of a domain, from the lowest: whether there is such a one.
+    /// The same for a domain, counted from the lowest. Returns whether the domain exists.
     pub fn set_past_of_domain(&mut self, cpu: CpuId, level: usize, past: &OfDomain) -> bool {
         let OfDomain { last_balance, balance_interval, max_newidle_lb_cost, decayed } = *past;
         let level = level as c_int;
@@ -241,12 +241,12 @@ impl Kernel {
         ) != 0
     }
 
-    /// A group's tasks run only where nobody else would. Whether the kernel knows that.
+    /// Makes a group SCHED_IDLE. Returns whether the kernel supports that.
     pub fn set_idle_group(&mut self, group: GroupId) -> bool {
         self.raw.lab_group_idle(group.0 as c_int) == 0
     }
 
-    /// What is to be done before a task returns to user mode: whether it must make way.
+    /// The work before a task returns to user mode; returns whether the task must make way.
     pub fn exit_to_user(&mut self, cpu: CpuId) -> bool {
         self.raw.lab_exit_to_user(self.at(cpu)) != 0
     }

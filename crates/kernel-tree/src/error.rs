@@ -1,9 +1,9 @@
-//! What can go wrong before a kernel runs.
+//! Errors before a kernel runs.
 
 use std::fmt;
 use std::path::Path;
 
-/// A sentence, perhaps followed by a compiler's own words.
+/// A sentence, perhaps followed by a compiler's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 

@@ -1,4 +1,4 @@
-//! What ends a kernel: a sentence with its place, raised through the C code as a panic that nobody prints.
+//! A fault that ends a kernel: a sentence with its place, raised through the C code as a panic that is not printed.
 
 use std::fmt;
 use std::fs;
@@ -7,7 +7,8 @@ use std::process::Command;
 
 use crate::tools::run;
 
-/// A `BUG()`, a lock taken twice, a function that the library lacks, or a driver that asked for what there is not.
+/// A `BUG()`, a lock taken twice, a function that the library lacks, or a driver's request for something that does not
+/// exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(String);
 
@@ -19,7 +20,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Runs something that drives kernels, and returns the fault of one if it ends so. Other panics go on.
+/// Runs code that drives kernels, and returns the fault if a kernel ends with one. Other panics continue.
 ///
 /// # Errors
 /// The fault.
@@ -49,7 +50,7 @@ fn place(at: usize) -> Option<String> {
     let holds = |line: &&str| start(line).is_some_and(|s| s <= at) && end(line).is_some_and(|e| at < e);
     let file = maps.lines().find(holds)?.split_whitespace().nth(5)?;
     let base = maps.lines().filter(|line| line.ends_with(file)).filter_map(start).min()?;
-    // What is called stands before the address to which it returns.
+    // The call is just before the address to which it returns.
     let mut command = Command::new("addr2line");
     let words = run(command.args(["-f", "-e", file, &format!("{:#x}", at - base - 1)]), "the place").ok()?;
     let (function, line) = words.trim().split_once('\n')?;

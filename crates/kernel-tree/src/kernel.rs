@@ -1,4 +1,4 @@
-//! A booted kernel and what it can be told.
+//! A booted kernel and its operations.
 
 use std::ffi::c_int;
 
@@ -15,10 +15,10 @@ pub struct KernelTask(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u32);
 
-/// Who runs on a CPU.
+/// The task that runs on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Curr {
-    /// Nobody.
+    /// No task.
     Idle,
     /// The stopper.
     Stopper,
@@ -26,12 +26,12 @@ pub enum Curr {
     Task(KernelTask),
 }
 
-/// What a CPU has to do.
+/// Pending work of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending(c_int);
 
 impl Pending {
-    /// Is anything.
+    /// Whether there is any work.
     pub fn any(self) -> bool {
         self.0 != 0
     }
@@ -47,7 +47,7 @@ impl Pending {
     pub fn softirq(self) -> bool {
         self.0 & 4 != 0
     }
-    /// The stopper runs, and waits for [`Kernel::stopper`].
+    /// The stopper is running and waits for [`Kernel::stopper`].
     pub fn stopper(self) -> bool {
         self.0 & 8 != 0
     }
@@ -57,9 +57,10 @@ impl Pending {
     }
 }
 
-/// A kernel that runs on a machine of its own.
+/// A kernel running on its own machine.
 ///
-/// A method with a CPU is something that this CPU does, as the task that runs there. Wrong numbers raise a [`crate::Fault`].
+/// A method with a CPU is an action of that CPU, in the context of the task running there. Invalid numbers raise a
+/// [`crate::Fault`].
 pub struct Kernel {
     pub(crate) raw: Raw,
     cpus: usize,
@@ -99,7 +100,7 @@ impl Kernel {
         self.raw.lab_now(ns);
     }
 
-    /// Seeds what the kernel draws by `get_random_u32()`.
+    /// Seeds the kernel's `get_random_u32()`.
     pub fn seed(&mut self, seed: u64) {
         self.raw.lab_seed(seed);
     }
@@ -109,19 +110,19 @@ impl Kernel {
         self.raw.lab_cpu_seed(self.at(cpu), seed);
     }
 
-    /// Turns a `sched_feat` on or off. Returns what it was, or none if the kernel has no such feature,
-    /// or has it as a constant: up to 6.14 unless `SCHED_DEBUG` is built in, which it is not here.
+    /// Turns a `sched_feat` on or off. Returns its previous value, or `None` if the kernel has no such feature or has
+    /// it as a constant, as up to 6.14 without `SCHED_DEBUG`, which is not built in here.
     pub fn feature(&mut self, name: &str, on: bool) -> Option<bool> {
         self.raw.feature(name, on)
     }
 
-    /// How many `WARN()`s the kernel has given, and file and line of the first.
+    /// How many `WARN()`s the kernel has issued, and file and line of the first.
     pub fn warnings(&self) -> (u32, String) {
         self.raw.warnings()
     }
 
-    /// The task that runs on a CPU forks another: `sched_fork()`. It inherits policy, nice, mask and group; a child of the idle
-    /// task is as one of task 1.
+    /// The task running on a CPU forks another: `sched_fork()`. The child inherits policy, nice, mask and group; a
+    /// child of the idle task is like one of task 1.
     pub fn fork(&mut self, cpu: CpuId, kthread: bool) -> KernelTask {
         let task = KernelTask(self.tasks);
         self.raw.lab_fork(self.at(cpu), task.0 as c_int, kthread.into());
@@ -129,28 +130,28 @@ impl Kernel {
         task
     }
 
-    /// `wake_up_new_task()`: the CPU that it is on.
+    /// `wake_up_new_task()`; returns the CPU of the task.
     pub fn wake_new(&mut self, cpu: CpuId, task: KernelTask) -> CpuId {
         self.cpu(self.raw.lab_wake_new(self.at(cpu), task.0 as c_int))
     }
 
-    /// `try_to_wake_up()`: the CPU that the task is on, or none if it was awake.
+    /// `try_to_wake_up()`; returns the CPU of the task, or `None` if it was awake.
     pub fn wake(&mut self, cpu: CpuId, task: KernelTask, sync: bool, in_irq: bool) -> Option<CpuId> {
         let to = self.raw.lab_wake(self.at(cpu), task.0 as c_int, sync.into(), in_irq.into());
         (to >= 0).then(|| self.cpu(to))
     }
 
-    /// The current task sleeps: `schedule()`. Whether another now runs.
+    /// The current task sleeps: `schedule()`. Returns whether another task now runs.
     pub fn sleep(&mut self, cpu: CpuId) -> bool {
         self.raw.lab_sleep(self.at(cpu)) != 0
     }
 
-    /// The current task ends; its number means nothing afterwards.
+    /// The current task exits; its number is invalid afterwards.
     pub fn exit(&mut self, cpu: CpuId) {
         self.raw.lab_exit(self.at(cpu));
     }
 
-    /// Where the current task would go as it calls `exec()`.
+    /// Returns where the current task would go when it calls `exec()`.
     pub fn exec(&mut self, cpu: CpuId) -> CpuId {
         self.cpu(self.raw.lab_exec(self.at(cpu)))
     }
@@ -160,7 +161,7 @@ impl Kernel {
         self.raw.lab_yield(self.at(cpu));
     }
 
-    /// Honours a request to reschedule, if there is one. Whether another task now runs.
+    /// Carries out a pending request to reschedule. Returns whether another task now runs.
     pub fn resched(&mut self, cpu: CpuId) -> bool {
         self.raw.lab_resched(self.at(cpu)) != 0
     }
@@ -180,13 +181,13 @@ impl Kernel {
         self.raw.lab_timer(self.at(cpu));
     }
 
-    /// When that is due, ns; `i64::MAX` if never.
+    /// When the next such interrupt is due, ns; `i64::MAX` if never.
     #[inline]
     pub fn timer_at(&self, cpu: CpuId) -> u64 {
         self.raw.lab_timer_at(self.at(cpu))
     }
 
-    /// What a CPU has to do.
+    /// Pending work of a CPU.
     #[inline]
     pub fn pending(&self, cpu: CpuId) -> Pending {
         Pending(self.raw.lab_pending(self.at(cpu)))
@@ -197,7 +198,7 @@ impl Kernel {
         self.raw.lab_softirq(self.at(cpu));
     }
 
-    /// If the stopper runs it does its work and sleeps. Whether it did.
+    /// If the stopper is running it does its work and sleeps. Returns whether it did.
     pub fn stopper(&mut self, cpu: CpuId) -> bool {
         self.raw.lab_stopper(self.at(cpu)) != 0
     }
@@ -207,7 +208,7 @@ impl Kernel {
         self.raw.lab_nohz_enter(self.at(cpu));
     }
 
-    /// Its tick goes on.
+    /// The CPU restarts its tick.
     pub fn nohz_exit(&mut self, cpu: CpuId) {
         self.raw.lab_nohz_exit(self.at(cpu));
     }
@@ -241,7 +242,7 @@ impl Kernel {
         ))
     }
 
-    /// Changes which CPUs a task may use; not of one that runs.
+    /// Changes the CPUs that a task may use; the task must not be running.
     ///
     /// # Errors
     /// The kernel's error number.
@@ -253,7 +254,7 @@ impl Kernel {
         done(self.raw.affinity(self.at(cpu), task.0 as c_int, &words))
     }
 
-    /// Makes a group below another, or below the root; `shares` as in `cpu.shares`.
+    /// Creates a group below another, or below the root; `shares` as in `cpu.shares`.
     pub fn new_group(&mut self, parent: Option<GroupId>, shares: u64) -> GroupId {
         let group = self.raw.lab_group(group_number(parent), shares);
         GroupId(u32::try_from(group).expect("groups are few"))
@@ -264,7 +265,7 @@ impl Kernel {
         self.raw.lab_group_shares(group.0 as c_int, shares);
     }
 
-    /// Limits a group, us in a period of us; none: not at all.
+    /// Limits a group to a run time in us per period in us; `None` removes the limit.
     ///
     /// # Errors
     /// The kernel's error number.
@@ -277,7 +278,7 @@ impl Kernel {
         self.raw.lab_move(self.at(cpu), task.0 as c_int, group_number(group));
     }
 
-    /// Who runs on a CPU.
+    /// The task that runs on a CPU.
     #[inline]
     pub fn curr(&self, cpu: CpuId) -> Curr {
         match self.raw.lab_curr(self.at(cpu)) {
@@ -287,12 +288,12 @@ impl Kernel {
         }
     }
 
-    /// The CPU that a task is on, or was last.
+    /// The present or last CPU of a task.
     pub fn task_cpu(&self, task: KernelTask) -> CpuId {
         self.cpu(self.raw.lab_task_cpu(task.0 as c_int))
     }
 
-    /// Tasks that can run on a CPU.
+    /// Number of runnable tasks on a CPU.
     pub fn nr_running(&self, cpu: CpuId) -> u32 {
         self.raw.lab_nr_running(self.at(cpu)) as u32
     }
@@ -319,7 +320,7 @@ impl Kernel {
         Some((DomainState::of(words), CpuMask::of(self.cpus, cpus.map(CpuId::from))))
     }
 
-    /// A group's part of a CPU.
+    /// The state of a group on a CPU.
     pub fn group_state(&self, group: GroupId, cpu: CpuId) -> GroupState {
         GroupState::of(self.raw.group(group.0 as c_int, self.at(cpu)))
     }

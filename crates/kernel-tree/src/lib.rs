@@ -14,18 +14,18 @@
 //! # Ok::<(), schedlab_kernel_tree::Error>(())
 //! ```
 //!
-//! **Build.** [`Cache::build`] compiles `kernel/sched` and what it needs with an overlay of headers of ours in place of an
-//! architecture (`c/asm`, `c/arch`) and a shim (`c/shim`). It never writes into the tree. Each step is kept by the
-//! contents of the files that it read, so a second edit of `fair.c` compiles that file and links; a copy of a tree costs
-//! what differs.
+//! **Build.** [`Cache::build`] compiles `kernel/sched` and what it needs, with our overlay of headers instead of an
+//! architecture (`c/asm`, `c/arch`) and a shim (`c/shim`). It never writes into the tree. Each step is cached by the
+//! contents of the files that it read, so a second edit of `fair.c` compiles only that file and links; a copy of a tree
+//! compiles only what differs.
 //!
-//! **Drive.** A [`Kernel`] is one booted scheduler with state of its own: any number may live in a process, each used by
-//! one thread at a time. Time stands still until [`Kernel::now`]. Nothing happens by itself: interrupts between CPUs, softirqs,
-//! timers and stoppers are bits ([`Kernel::pending`], [`Kernel::timer_at`]) that the driver delivers, in the order it likes.
-//! A context switch is a change of [`Kernel::curr`].
+//! **Drive.** A [`Kernel`] is one booted scheduler with state of its own: any number may exist in a process, each used
+//! by one thread at a time. Time stands still until [`Kernel::now`]. Nothing happens by itself: interrupts between
+//! CPUs, softirqs, timers and stoppers are bits ([`Kernel::pending`], [`Kernel::timer_at`]) that the driver delivers,
+//! in any order. A context switch is a change of [`Kernel::curr`].
 //!
 //! **Faults.** A `BUG()`, a lock taken twice or a function that the library lacks unwinds as a panic whose payload is a
-//! [`Fault`]; [`guarded`] makes an error of it. After one, the [`Kernel`] must not be used again.
+//! [`Fault`]; [`guarded`] turns it into an error. After that the [`Kernel`] must not be used again.
 
 mod build;
 mod cache;

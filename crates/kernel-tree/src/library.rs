@@ -15,10 +15,10 @@ pub struct Library {
 }
 
 impl Library {
-    /// Takes what [`crate::Cache::build`] made.
+    /// Takes the result of [`crate::Cache::build`].
     ///
     /// # Errors
-    /// If its file is not there.
+    /// The library's file does not exist.
     pub fn load(built: &Built) -> Result<Library, Error> {
         std::fs::metadata(&built.library).map_err(|error| Error::io("read it", &built.library, &error))?;
         Ok(Library { file: built.library.clone() })
@@ -27,7 +27,7 @@ impl Library {
     /// Boots a kernel on a machine, with state of its own: at 1 ns, every CPU idle.
     ///
     /// # Errors
-    /// If the machine is too large. A kernel that cannot boot raises a [`crate::Fault`].
+    /// The machine is too large. A kernel that cannot boot raises a [`crate::Fault`].
     pub fn boot(&self, machine: &Topology) -> Result<Kernel, Error> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

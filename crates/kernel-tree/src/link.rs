@@ -1,4 +1,4 @@
-//! Linking: all objects, stubs for what is undefined, and the sections of which the kernel knows the ends.
+//! Links all objects, stubs for undefined symbols, and the sections whose bounds the kernel refers to.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::build::Build;
 use crate::compile::flags;
 use crate::tools::run;
 
-/// What the host's C library has, or the linker script makes.
+/// Symbols that the host's C library or the linker script provides.
 const KNOWN: [&str; 23] = [
     "getcontext",
     "makecontext",
@@ -37,7 +37,7 @@ const KNOWN: [&str; 23] = [
     "__lab_early_start",
 ];
 
-/// Makes `liblab.so` in a folder.
+/// Creates `liblab.so` in a folder.
 pub(crate) fn link(build: &Build<'_>, config: &Path, objects: &[PathBuf], made: &Path) -> Result<(), Error> {
     let cc = &build.tools.cc;
     let all = made.join("all.o");

@@ -58,7 +58,7 @@ pub(crate) const FILES: [(&str, &str); 46] = files![
 pub(crate) const SHIM: [&str; 6] =
     ["shim/memory.c", "shim/machine.c", "shim/boot.c", "shim/drive.c", "shim/engine.c", "shim/state.c"];
 
-/// Whether we have a header of this name, which then is not taken from the tree's generic ones.
+/// Whether the overlay has a header with this name, which then replaces the tree's generic one.
 pub(crate) fn has_header(name: &str) -> bool {
     FILES.iter().any(|(file, _)| file.strip_prefix("asm/asm/") == Some(name))
 }

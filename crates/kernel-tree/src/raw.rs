@@ -1,8 +1,9 @@
 //! The library's functions: the only unsafe code here.
 //!
-//! Why it is sound: the library is ours, with the types of `lab.h`. All its state is in one private copy, so that nothing
-//! is shared between two of them. It checks numbers of tasks and groups itself, and numbers of CPUs are checked by the caller.
-//! It never keeps a pointer of ours. It may unwind, from [`fatal`] through C code that has nothing to clean up.
+//! Why it is sound: the library is ours, with the types of `lab.h`. All its state is in one private copy, so that
+//! nothing is shared between two of them. It checks the numbers of tasks and groups itself; the caller checks the
+//! numbers of CPUs. It never keeps a pointer of ours. It may unwind from [`fatal`] through C code that has nothing to
+//! clean up.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -46,10 +47,10 @@ macro_rules! functions {
         }
 
         impl Raw {
-            /// Loads a file of which this is the only user; it is removed in the end.
+            /// Loads a file that nothing else uses; the file is removed in the end.
             pub(crate) fn load(file: PathBuf) -> Result<Raw, Error> {
                 let wrong = |error: libloading::Error| Error::new(format!("{}: {error}", file.display()));
-                // SAFETY: the library was built by us and runs nothing as it is loaded; types are those of `lab.h`.
+                // SAFETY: the library was built by us and runs nothing when it is loaded; types are those of `lab.h`.
                 unsafe {
                     let library = libloading::Library::new(&file).map_err(wrong)?;
                     Ok(Raw {
@@ -64,7 +65,7 @@ macro_rules! functions {
             $(
                 #[inline]
                 pub(crate) fn $name(&self, $($arg: $type),*) $(-> $ret)? {
-                    // SAFETY: see above; only numbers pass.
+                    // SAFETY: see above; only numbers are passed.
                     unsafe { (self.$name)($($arg),*) }
                 }
             )*
@@ -148,13 +149,13 @@ impl Drop for Raw {
 }
 
 extern "C-unwind" fn fatal(text: *const c_char, at: *const c_void) -> ! {
-    // SAFETY: the library passes a string that it ended with a zero.
+    // SAFETY: the library passes a string that ends with a zero.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     fault::raise(&text, at as usize)
 }
 
 impl Raw {
-    /// Boots a machine: `levels` are for each CPU its first sibling, cluster, LLC, package, node and its capacity.
+    /// Boots a machine: for each CPU `levels` contains its first sibling, cluster, LLC, package, node and its capacity.
     pub(crate) fn boot(
         &self,
         levels: &[Vec<c_int>; 6],
@@ -188,7 +189,7 @@ impl Raw {
         unsafe { CStr::from_ptr((self.lab_release)()) }.to_string_lossy().into_owned()
     }
 
-    /// Turns a feature of the scheduler on or off; what it was, if there is such a one.
+    /// Turns a feature of the scheduler on or off; returns its previous value, if the feature exists.
     pub(crate) fn feature(&self, name: &str, on: bool) -> Option<bool> {
         let name = CString::new(name).ok()?;
         // SAFETY: the string lives as long as the call.
@@ -196,7 +197,7 @@ impl Raw {
         (was >= 0).then_some(was > 0)
     }
 
-    /// How many warnings there were, and the place of the first.
+    /// Number of warnings, and the place of the first.
     pub(crate) fn warnings(&self) -> (u32, String) {
         let mut text = std::ptr::null();
         // SAFETY: it writes one pointer, to a string of its own.
@@ -205,22 +206,22 @@ impl Raw {
         (count as u32, unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 
-    /// Changes which CPUs a task may use: 0 or a negative error number.
+    /// Changes the CPUs that a task may use; returns 0 or a negative error number.
     pub(crate) fn affinity(&self, cpu: c_int, task: c_int, mask: &[u64; MASK_WORDS]) -> c_int {
         // SAFETY: as many words as the kernel's mask has.
         unsafe { (self.lab_affinity)(cpu, task, mask.as_ptr()) }
     }
 
-    /// The same, also of a task that runs: whether its stopper must move it.
+    /// The same, also for a running task; returns whether the stopper must move it.
     pub(crate) fn affinity_of(&self, cpu: c_int, task: c_int, mask: &[u64; MASK_WORDS]) -> bool {
         // SAFETY: as above.
         unsafe { (self.lab_affinity_of)(cpu, task, mask.as_ptr()) != 0 }
     }
 
-    /// What happened since last asked, given to `each`.
+    /// Passes each event since the last call to `each`.
     pub(crate) fn events(&self, mut each: impl FnMut(&Event)) {
         let mut events = std::ptr::null();
-        // SAFETY: it writes a pointer to an array of its own with as many events as it returns; nothing is called meanwhile.
+        // SAFETY: it writes a pointer to its own array with as many events as it returns; nothing is called meanwhile.
         let all = unsafe {
             let count = (self.lab_events)(&mut events);
             std::slice::from_raw_parts(events, count as usize)
@@ -228,7 +229,7 @@ impl Raw {
         all.iter().for_each(&mut each);
     }
 
-    /// What an engine reads of a task.
+    /// The state of a task that an engine reads.
     pub(crate) fn read(&self, task: c_int) -> [u64; 9] {
         let mut words = [0; 9];
         // SAFETY: it writes nine words.
@@ -236,7 +237,7 @@ impl Raw {
         words
     }
 
-    /// Words of a task.
+    /// State words of a task.
     pub(crate) fn task(&self, task: c_int) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         // SAFETY: no state has more words than this.
@@ -244,7 +245,7 @@ impl Raw {
         words
     }
 
-    /// Words of a CPU.
+    /// State words of a CPU.
     pub(crate) fn cpu(&self, cpu: c_int) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         // SAFETY: as above.
@@ -252,7 +253,7 @@ impl Raw {
         words
     }
 
-    /// Words of a domain of a CPU, from the lowest, and its span.
+    /// State words of a domain of a CPU, counted from the lowest, and its span.
     pub(crate) fn domain(&self, cpu: c_int, level: c_int) -> Option<([u64; WORDS], [u64; MASK_WORDS])> {
         let (mut words, mut span) = ([0; WORDS], [0; MASK_WORDS]);
         // SAFETY: as above; the mask is as long as the kernel's.
@@ -260,7 +261,7 @@ impl Raw {
         (found != 0).then_some((words, span))
     }
 
-    /// Words of a group's part of a CPU.
+    /// State words of a group on a CPU.
     pub(crate) fn group(&self, group: c_int, cpu: c_int) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         // SAFETY: as above.
@@ -269,7 +270,7 @@ impl Raw {
     }
 }
 
-/// Copies a library to a file of its own, so that it has state of its own.
+/// Copies a library to a file of its own, so that it has its own state.
 pub(crate) fn private_copy(library: &Path, to: &Path) -> Result<Raw, Error> {
     std::fs::copy(library, to).map_err(|error| Error::io("copy it", library, &error))?;
     Raw::load(to.to_path_buf())

@@ -1,4 +1,4 @@
-//! What can be read of a kernel, field by field, for comparison.
+//! The state of a kernel, field by field, for comparison.
 
 use crate::raw::WORDS;
 
@@ -19,12 +19,13 @@ macro_rules! states {
 }
 
 states! {
-    /// A task and its entity. Times are ns; what a kernel does not have is 0.
+    /// A task and its entity. Times are ns; a field that a kernel does not have is 0.
     TaskState {
         cpu, on_rq, sched_delayed, on_cpu, vruntime, deadline, slice, sum_exec_runtime, vlag, load_avg, util_avg,
         runnable_avg, last_update_time, recent_used_cpu, wakee_flips, wake_cpu, se_on_rq, prio, util_est,
     }
-    /// A CPU, its run queue and what its LLC shares. `vruntime` is the queue's `zero_vruntime` or `min_vruntime`.
+    /// A CPU, its run queue and the state that its LLC shares. `vruntime` is the queue's `zero_vruntime` or
+    /// `min_vruntime`.
     CpuState {
         nr_running, clock, clock_task, clock_pelt, avg_idle, idle_stamp, next_balance, load_avg, util_avg, runnable_avg,
         cpu_capacity, max_idle_balance_cost, weight, vruntime, h_load, last_h_load_update, nr_idle_scan, has_idle_cores,

@@ -1,4 +1,4 @@
-//! Programs that a build needs, and the Debian package that each is in.
+//! Programs that a build needs, and the Debian package of each.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const NEEDED: [(&str, &str); 6] = [
     ("sh", "dash"),
 ];
 
-/// What a build calls.
+/// The programs that a build calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Tools {
     /// The C compiler.
@@ -29,7 +29,7 @@ impl Tools {
     /// Finds all of them.
     ///
     /// # Errors
-    /// All that are missing, with the packages that have them.
+    /// Programs are missing; the error lists them with their packages.
     pub(crate) fn find() -> Result<Tools, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Tools::find_in(&path, std::env::var_os("CC").as_deref())
@@ -64,10 +64,10 @@ impl Tools {
     }
 }
 
-/// Runs a program and returns what it prints.
+/// Runs a program and returns its output.
 ///
 /// # Errors
-/// Its own words, if it fails.
+/// The program's own message, if it fails.
 pub(crate) fn run(command: &mut Command, what: &str) -> Result<String, Error> {
     let name = Path::new(command.get_program()).display().to_string();
     let output = command.stdin(Stdio::null()).output();

@@ -1,4 +1,4 @@
-//! A kernel tree: whether it is one, and of which version.
+//! A kernel tree: checks that it is one, and reads its version.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Looks whether a folder is a kernel tree that can be built.
+    /// Checks that a folder is a kernel tree that can be built.
     ///
     /// # Errors
-    /// If it is none, or one that is too old.
+    /// It is not a tree, or it is too old.
     pub fn open(dir: &Path) -> Result<Tree, Error> {
         let wrong = |why: &str| Error::new(format!("{} is not a kernel tree: {why}", dir.display()));
         let full = dir.canonicalize().map_err(|error| Error::io("open it", dir, &error))?;
@@ -60,7 +60,7 @@ impl Tree {
         Ok(Tree { dir: full, release: [version, patch, number("SUBLEVEL").unwrap_or(0)] })
     }
 
-    /// Where it is, in full.
+    /// Its full path.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -80,7 +80,7 @@ impl Tree {
         self.dir.join(file).is_file()
     }
 
-    /// Whether a file of it contains a word: stable kernels take changes over, so that the version says little.
+    /// Whether one of its files contains a word: stable kernels backport changes, so the version is not enough.
     pub(crate) fn mentions(&self, file: &str, word: &str) -> bool {
         fs::read(self.dir.join(file)).is_ok_and(|text| String::from_utf8_lossy(&text).contains(word))
     }

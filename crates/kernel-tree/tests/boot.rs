@@ -1,4 +1,4 @@
-//! A real tree, if `SCHEDLAB_TREE` names one: it builds, boots, runs tasks, and its faults are sentences.
+//! Uses a real tree, if `SCHEDLAB_TREE` names one: it builds, boots and runs tasks, and its faults are sentences.
 
 use schedlab_kernel_tree::{Cache, Curr, Kernel, KernelTask, Library, Tree, guarded};
 use schedlab_topology::{CpuId, Topology};

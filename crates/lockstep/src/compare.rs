@@ -1,4 +1,4 @@
-//! The two states, field by field.
+//! Compares the two states, field by field.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use serde::Serialize;
 
 use crate::Pair;
 
-/// A field that is not the same on both sides.
+/// A field that differs between the two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// The kernel's name of the field.
     pub field: &'static str,
-    /// Of what: `CPU 3`, `t5`, `group 1 on CPU 2`.
+    /// The object: `CPU 3`, `t5`, `group 1 on CPU 2`.
     pub of: String,
-    /// In the kernel.
+    /// The kernel's value.
     pub kernel: String,
-    /// In our rules.
+    /// The value of our rules.
     pub ours: String,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Collects what differs.
+/// Collects differences.
 struct Collected(Vec<Difference>);
 
 impl Collected {
@@ -47,7 +47,7 @@ impl Collected {
 }
 
 impl Pair {
-    /// All that differs now.
+    /// All present differences.
     pub(crate) fn differences(&self) -> Vec<Difference> {
         let mut all = Collected(Vec::new());
         for cpu in (0..self.nr_cpus()).map(CpuId::from) {
@@ -64,7 +64,7 @@ impl Pair {
         all.0
     }
 
-    /// Who runs in our rules.
+    /// The running task in our rules.
     pub(crate) fn our_curr(&self, cpu: CpuId) -> tree::Curr {
         match self.sched.rqs[cpu].curr {
             Curr::Idle => tree::Curr::Idle,
@@ -167,7 +167,7 @@ impl Pair {
             ],
         );
         if self.nr_cpus() > 1 {
-            // Alone the kernel counts them, as its mask has room for more CPUs, and no rule reads them.
+            // The kernel counts them even for a single CPU, as its mask has room for more, and no rule reads them.
             all.numbers(&of, &[("wakee_flips", theirs.wakee_flips, u64::from(task.wakee_flips))]);
         }
         if self.sched.kernel.rules.policy == FairPolicy::Eevdf {

@@ -1,4 +1,4 @@
-//! Drawing the next operation of a run.
+//! Draws the next operation of a run.
 
 use schedlab_sched::Policy;
 use schedlab_topology::{CpuId, CpuMask};
@@ -6,10 +6,10 @@ use schedlab_topology::{CpuId, CpuMask};
 use crate::random::Random;
 use crate::{Loads, Operation, Pair};
 
-/// Groups of a run.
+/// Number of groups in a run.
 const GROUPS: usize = 4;
 
-/// What a run is drawn from.
+/// The source of random operations.
 pub(crate) struct Generator {
     random: Random,
     loads: Loads,
@@ -21,13 +21,13 @@ impl Generator {
         Generator { random: Random::new(seed), loads: loads.clone(), tasks }
     }
 
-    /// Time that passes before the next operation, ns: mostly little, sometimes much.
+    /// Time that passes before the next operation, ns: usually little, sometimes much.
     pub(crate) fn pause(&mut self) -> Operation {
         let span = if self.random.once_in(20) { 3_000_000 } else { 60_000 };
         Operation::Pass(1000 + self.random.below(span))
     }
 
-    /// The next operation; it may turn out not to be possible.
+    /// The next operation, which may turn out to be impossible.
     pub(crate) fn next(&mut self, pair: &Pair) -> Operation {
         let nr_cpus = pair.nr_cpus();
         let cpu = CpuId::from(self.random.below(nr_cpus as u64) as usize);
@@ -51,7 +51,7 @@ impl Generator {
         Operation::Wake { cpu, task, sync, in_irq }
     }
 
-    /// What the loads add.
+    /// An operation that the loads add.
     fn special(&mut self, pair: &Pair, cpu: CpuId, task: usize) -> Option<Operation> {
         let nr_cpus = pair.nr_cpus();
         let groups = pair.groups.len();

@@ -1,8 +1,8 @@
-//! Which of our rules a tree has: those under which both sides stay the same the longest.
+//! Finds which of our rules a tree has: those under which both sides stay equal the longest.
 //!
-//! A few short runs are made with the nearest of our kernels. Where one ends in a difference each rule is turned over, one after
-//! the other, and the one with which that run goes on longest without the others becoming shorter is kept; and so on, until all runs
-//! are equal or no rule helps. A rule that no run notices stays as the nearest kernel has it.
+//! A few short runs are made with the nearest of our kernels. If one ends in a difference, each rule is toggled in
+//! turn, and the rule is kept with which that run goes on longest without making others shorter. This is repeated until
+//! all runs are equal or no rule helps. A rule that affects no run stays as in the nearest kernel.
 
 use schedlab_kernel_tree::{Fault, Library};
 use schedlab_sched::{Feature, Kernel, KernelError, Rules};
@@ -10,7 +10,7 @@ use schedlab_topology::{Topology, TopologyError};
 
 use crate::{Difference, Plan, prepared, run};
 
-/// Runs by which rules are told apart: machine, tasks, load. The cheapest first.
+/// Runs that distinguish rules: machine, tasks, load. The cheapest come first.
 const RUNS: [(&str, usize, &str); 8] = [
     ("1x1x4", 8, "plain"),
     ("1x1x4", 12, "nice"),
@@ -29,18 +29,18 @@ pub struct Length {
     pub name: String,
     /// Operations until both sides differed.
     pub equal: u64,
-    /// What differed first, if anything did.
+    /// The first difference, if any.
     pub differs: Option<Difference>,
 }
 
-/// What was found.
+/// The result.
 #[derive(Clone, Debug)]
 pub struct Identified {
     /// The kernel string under which runs are equal the longest.
     pub kernel: String,
     /// How long each run was equal.
     pub runs: Vec<Length>,
-    /// How many rules were turned over.
+    /// Number of rules that were tried.
     pub tried: usize,
 }
 
@@ -51,7 +51,7 @@ impl Identified {
     }
 }
 
-/// What cannot be done.
+/// An identification that is not possible.
 #[derive(Clone, Debug)]
 pub struct CannotIdentify(String);
 
@@ -81,10 +81,11 @@ impl From<TopologyError> for CannotIdentify {
     }
 }
 
-/// Looks for the rules of a library, beginning with a kernel of ours; `steps` operations a run. `heard` is told what helps.
+/// Identifies the rules of a library, starting from one of our kernels, with `steps` operations per run. `heard` is
+/// called with each rule that helps.
 ///
 /// # Errors
-/// The kernel cannot be understood, or the library came to a fault.
+/// The kernel string cannot be parsed, or the library raised a fault.
 pub fn identify(
     library: &Library,
     begin: &str,
@@ -125,7 +126,7 @@ pub fn identify(
     Ok(Identified { kernel, runs, tried })
 }
 
-/// How many operations are equal, and what differs then.
+/// The number of operations for which both sides are equal, and the first difference.
 fn length(plan: &mut Plan, kernel: &str) -> Result<(u64, Option<Difference>), CannotIdentify> {
     plan.rules = prepared(kernel)?;
     let ended = run(plan)?;
@@ -142,7 +143,7 @@ fn lengths(plans: &mut [Plan], kernel: &str) -> Result<Vec<Length>, CannotIdenti
     Ok(all)
 }
 
-/// Each rule turned over, but for those that the library is built for.
+/// Each rule toggled, except those that the library is built for.
 fn candidates(rules: &Kernel) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for row in Rules::TABLE {

@@ -1,8 +1,8 @@
-//! A kernel tree's own scheduler and our rules side by side: both are given the same operations, and their whole states are
-//! compared after each.
+//! A kernel tree's own scheduler and our rules side by side: both receive the same operations, and their whole states
+//! are compared after each one.
 //!
-//! [`Operation`] is the language. [`Pair`] applies one to both sides and compares; [`run`] draws a run at random;
-//! a run that ends in a difference is made small by [`shrink`] and told by [`Story`].
+//! [`Operation`] is the language. [`Pair`] applies one to both sides and compares; [`run`] draws a random run; a run
+//! that ends in a difference is reduced by [`shrink`] and described by [`Story`].
 
 mod compare;
 mod generate;

@@ -1,4 +1,4 @@
-//! What a run is made of besides running and sleeping.
+//! What a run contains besides running and sleeping.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// Names of loads, and what each adds.
 pub const LOADS: [(&str, &str); 13] = [
     ("nohz", "idle CPUs stop their ticks and others balance for them"),
-    ("sync", "wake-ups whose waker says that it will sleep"),
+    ("sync", "wake-ups with the sync flag"),
     ("irq", "wake-ups from interrupts"),
     ("yield", "sched_yield()"),
     ("exit", "tasks that end"),
@@ -25,13 +25,13 @@ pub const LOADS: [(&str, &str); 13] = [
 pub struct Loads(Vec<&'static str>);
 
 impl Loads {
-    /// Whether one of them is meant.
+    /// Whether a load is included.
     pub fn has(&self, name: &str) -> bool {
         debug_assert!(LOADS.iter().any(|(known, _)| *known == name), "{name}");
         self.0.contains(&name)
     }
 
-    /// Each load alone, and none.
+    /// Each load alone, and the plain run.
     pub fn each() -> Vec<Loads> {
         let mut all = vec![Loads::default()];
         all.extend(LOADS.iter().map(|(name, _)| Loads(vec![name])));

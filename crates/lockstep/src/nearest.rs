@@ -1,4 +1,4 @@
-//! Which of our kernels a tree is compared with.
+//! The kernel of ours with which a tree is compared.
 
 use schedlab_kernel_tree::Tree;
 use schedlab_sched::{Kernel, KernelError};
@@ -15,10 +15,10 @@ pub fn nearest(tree: &Tree) -> &'static str {
     not_newer.unwrap_or("v4.13")
 }
 
-/// A kernel as the library is built: full preemption, no slice timer, no cache-aware balancing.
+/// A kernel with the settings of the library: full preemption, no slice timer, no cache-aware balancing.
 ///
 /// # Errors
-/// The kernel string cannot be understood.
+/// The kernel string cannot be parsed.
 pub fn prepared(kernel: &str) -> Result<Kernel, KernelError> {
     let mut rules = Kernel::parse(kernel)?;
     for part in ["NO_HRTICK", "NO_SCHED_CACHE", "preempt=full"] {

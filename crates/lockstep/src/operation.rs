@@ -1,7 +1,7 @@
-//! The language of both sides: what can be done to a scheduler.
+//! The language of both sides: operations on a scheduler.
 //!
-//! An operation is complete by itself, so that any part of a run is a run. What cannot be done at its time (a CPU that is idle
-//! cannot sleep) is left out by both sides.
+//! An operation is complete by itself, so any part of a run is a run. An operation that is not possible at its time (an
+//! idle CPU cannot sleep) is skipped on both sides.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use schedlab_topology::{CpuId, CpuMask};
 /// A run.
 pub type Operations = Vec<Operation>;
 
-/// One thing that is done, by a CPU as the task that runs there. Tasks and groups are numbers in the order in which they
-/// were made.
+/// One action of a CPU, in the context of the task running there. Tasks and groups are numbered in the order of their
+/// creation.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "a field is what its name says, and the text above tells what numbers mean")]
 pub enum Operation {
@@ -26,7 +26,7 @@ pub enum Operation {
     Wake { cpu: CpuId, task: usize, sync: bool, in_irq: bool },
     /// The current task yields.
     Yield { cpu: CpuId },
-    /// The current task ends.
+    /// The current task exits.
     Exit { cpu: CpuId },
     /// The nice value of a task changes.
     Nice { cpu: CpuId, task: usize, nice: i8 },
@@ -34,17 +34,17 @@ pub enum Operation {
     Policy { cpu: CpuId, task: usize, policy: Policy },
     /// The CPUs that a task may use change.
     Affinity { cpu: CpuId, task: usize, mask: CpuMask },
-    /// A new group below another; none is the root. The shares are as in `cpu.shares`.
+    /// A new group below another; `None` is the root. The shares are as in `cpu.shares`.
     Group { cpu: CpuId, parent: Option<usize>, shares: u64 },
     /// The shares of a group change.
     Shares { group: usize, shares: u64 },
-    /// The quota of a group changes, us in a period of us.
+    /// The quota of a group changes: us per period in us.
     Quota { group: usize, period: u64, quota: Option<u64> },
     /// A task moves to a group.
     Move { cpu: CpuId, task: usize, group: Option<usize> },
 }
 
-/// As it is known in a story.
+/// Its name in a story.
 fn group(group: &Option<usize>) -> String {
     group.map_or("the root".into(), |group| format!("group {group}"))
 }

@@ -1,4 +1,4 @@
-//! Both sides, and what an operation does to them.
+//! Both sides, and the effect of an operation on them.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) const TICK: u64 = 4_000_000;
 /// When runs begin, ns.
 const START: u64 = 1_000_000_000;
 
-/// What was done and compared.
+/// Counts of what was done and compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Operations that were carried out.
@@ -30,7 +30,7 @@ pub struct Counts {
     pub forks: u64,
     /// Choices of a next task.
     pub picks: u64,
-    /// Passes of balancing, periodic and on behalf of idle CPUs.
+    /// Balance passes, periodic and on behalf of idle CPUs.
     pub passes: u64,
     /// Comparisons of the whole state.
     pub states: u64,
@@ -55,28 +55,28 @@ pub struct Pair {
     next_tick: u64,
     nohz: bool,
     tick_stopped: Vec<bool>,
-    /// In the order in which they were made: ours and the kernel's.
+    /// In the order of creation: ours and the kernel's.
     pub(crate) tasks: Vec<(TaskId, KernelTask)>,
     pub(crate) ended: Vec<bool>,
     pub(crate) groups: Vec<(TgId, GroupId)>,
-    /// Where the stopper of a CPU must bring a task of it.
+    /// The CPUs to which the stopper of each CPU must move a task.
     pub(crate) moves: Vec<Vec<CpuId>>,
     pub(crate) balance_due: Vec<bool>,
     pub(crate) kicked: Vec<bool>,
     pub(crate) zero_vruntime: bool,
     pub(crate) counts: Counts,
-    /// What differed first, and what was done last before that.
+    /// The first differences, and the last action before them.
     pub(crate) differ: Vec<Difference>,
     pub(crate) at_work: String,
-    /// What was done to settle, if it is to be told.
+    /// What was done to settle, if a story is wanted.
     pub(crate) told: Option<Vec<String>>,
 }
 
 impl Pair {
-    /// Takes a kernel that has just booted. What only its boot knows is taken over: its clocks, and two words of each LLC
-    /// that begin with what its memory held.
+    /// Takes a kernel that has just booted. State that only its boot determines is copied: its clocks, and two words of
+    /// each LLC that start with whatever its memory contained.
     ///
-    /// Our rules are meant to be `prepared`: those that the library is built for.
+    /// Our rules must be `prepared` with the settings of the library.
     pub fn new(
         kernel: Kernel,
         topology: &Topology,
@@ -135,7 +135,7 @@ impl Pair {
         }
     }
 
-    /// How many CPUs there are.
+    /// Number of CPUs.
     pub fn nr_cpus(&self) -> usize {
         self.tick_stopped.len()
     }
@@ -144,12 +144,12 @@ impl Pair {
         Time(self.now)
     }
 
-    /// Whether both sides have been the same so far.
+    /// Whether both sides have been equal so far.
     pub fn equal(&self) -> bool {
         self.differ.is_empty()
     }
 
-    /// Compares the states, if they were the same so far.
+    /// Compares the states, if they were equal so far.
     pub(crate) fn compare(&mut self, at_work: &str) {
         if !self.equal() {
             return;
@@ -175,7 +175,7 @@ impl Pair {
         }
     }
 
-    /// Whether a task can be spoken of.
+    /// Whether a task exists and has not exited.
     fn lives(&self, task: usize) -> bool {
         task < self.tasks.len() && !self.ended[task]
     }
@@ -186,7 +186,8 @@ impl Pair {
         self.sched.rqs[self.sched.task(id).cpu].curr == Curr::Task(id)
     }
 
-    /// Carries out an operation on both sides, lets them settle, and compares. False if it could not be done now.
+    /// Applies an operation to both sides, lets them settle, and compares. Returns false if the operation is not
+    /// possible now.
     pub fn apply(&mut self, operation: &Operation) -> bool {
         let now = self.time();
         self.kernel.now(self.now);
@@ -218,7 +219,7 @@ impl Pair {
             }
             Operation::Affinity { cpu, task, mask } if self.lives(*task) && !self.runs(*task) => {
                 let (ours, theirs) = self.tasks[*task];
-                // What changes nothing is not asked for: up to 6.12 the kernel reads a clock then.
+                // A call that changes nothing is skipped: up to 6.12 the kernel reads a clock in it.
                 let new = *self.sched.task(ours).allowed != *mask;
                 new && self.kernel.set_affinity(*cpu, theirs, mask).is_ok_and(|()| {
                     self.sched.set_cpus_allowed(*cpu, ours, Arc::new(mask.clone()), now);
@@ -265,7 +266,7 @@ impl Pair {
         done
     }
 
-    /// After something was done: what our rules ask of a driver, and a comparison.
+    /// After an action: handles the requests of our rules to a driver, and compares.
     pub(crate) fn after(&mut self, what: &str) {
         self.effects();
         self.compare(what);
@@ -278,7 +279,7 @@ impl Pair {
         if self.sched.rqs[cpu].curr.task().is_some() && parent.is_none() {
             return false; // the stopper forks nobody
         }
-        // Policies above the fair one are not inherited by the loads here.
+        // Children in these loads do not inherit policies above the fair one.
         if parent.is_some_and(|parent| !self.sched.task(parent).policy.is_fair()) {
             return false;
         }
@@ -355,7 +356,7 @@ impl Pair {
         true
     }
 
-    /// The current task sleeps, yields or ends.
+    /// The current task sleeps, yields or exits.
     fn leave(&mut self, cpu: CpuId, operation: &Operation) -> bool {
         let nr_cpus = self.nr_cpus();
         let Some(task) = self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= nr_cpus) else {
@@ -450,7 +451,7 @@ impl Pair {
     }
 }
 
-/// The kernel's number of a policy, its nice value or priority, and what DEADLINE asks for.
+/// The kernel's number of a policy, its nice value or priority, and the DEADLINE parameters.
 fn numbers(policy: Policy, nice: i8) -> (u32, i32, [u64; 3]) {
     match policy {
         Policy::Normal => (0, nice.into(), [0; 3]),

@@ -1,4 +1,4 @@
-//! A small generator, so that a seed is a run.
+//! A small generator: a seed determines a run.
 
 /// `xorshift64`.
 pub(crate) struct Random(u64);
@@ -21,7 +21,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// One of some.
+    /// One element of a list.
     pub(crate) fn of<T: Copy>(&mut self, some: &[T]) -> T {
         some[self.below(some.len() as u64) as usize]
     }

@@ -1,4 +1,4 @@
-//! A run drawn at random, and one that is repeated.
+//! Random runs, and repeated ones.
 
 use schedlab_kernel_tree::{Fault, Library, guarded};
 use schedlab_sched::Kernel;
@@ -7,7 +7,7 @@ use schedlab_topology::Topology;
 use crate::generate::Generator;
 use crate::{Counts, Difference, Loads, Operation, Operations, Pair};
 
-/// What is to be run.
+/// The parameters of a run.
 #[derive(Clone)]
 pub struct Plan {
     /// The tree.
@@ -16,17 +16,17 @@ pub struct Plan {
     pub rules: Kernel,
     /// The machine.
     pub machine: Topology,
-    /// Most tasks at a time.
+    /// Maximum number of tasks at a time.
     pub tasks: usize,
     /// Operations, each after a pause.
     pub steps: u64,
-    /// What they are drawn with.
+    /// The seed.
     pub seed: u64,
-    /// What they are made of.
+    /// The loads of the run.
     pub loads: Loads,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {
     /// What was done.
@@ -37,14 +37,14 @@ pub struct Ended {
     pub operations: Operations,
     /// What differs; empty if nothing does.
     pub differ: Vec<Difference>,
-    /// What was at work when it came to that.
+    /// What was going on when the difference appeared.
     pub at_work: String,
-    /// Warnings of the kernel, and the place of the first.
+    /// Number of kernel warnings, and the place of the first.
     pub warnings: (u32, String),
 }
 
 impl Ended {
-    /// Whether the sides were the same to the end.
+    /// Whether the sides stayed equal to the end.
     pub fn equal(&self) -> bool {
         self.differ.is_empty()
     }
@@ -54,17 +54,17 @@ impl Plan {
     /// Both sides, at the start.
     ///
     /// # Panics
-    /// If the machine is too large for a library: it was booted before.
+    /// The machine is too large for a library: it was booted before.
     pub(crate) fn pair(&self) -> Pair {
         let kernel = self.library.boot(&self.machine).unwrap_or_else(|error| panic!("{error}"));
         Pair::new(kernel, &self.machine, &self.rules, self.seed, self.loads.has("nohz"))
     }
 }
 
-/// Draws a run and carries it out until both sides differ.
+/// Draws a run and applies it until both sides differ.
 ///
 /// # Errors
-/// The kernel came to a `BUG()` or the like.
+/// The kernel reached a `BUG()` or the like.
 pub fn run(plan: &Plan) -> Result<Ended, Fault> {
     guarded(|| {
         let mut pair = plan.pair();

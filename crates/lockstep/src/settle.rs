@@ -6,11 +6,11 @@ use schedlab_units::TaskId;
 
 use crate::Pair;
 
-/// Rounds after which a machine does not come to rest.
+/// Number of rounds after which a machine counts as never settling.
 const ROUNDS: u32 = 1000;
 
 impl Pair {
-    /// Until nothing is pending, or the sides differ.
+    /// Runs until nothing is pending, or the sides differ.
     pub(crate) fn settle(&mut self) {
         for _ in 0..ROUNDS {
             let mut busy = false;
@@ -117,7 +117,7 @@ impl Pair {
         self.effects();
     }
 
-    /// What our rules ask of a driver.
+    /// Handles the requests of our rules to a driver.
     pub(crate) fn effects(&mut self) {
         let now = self.time();
         while !self.sched.effects.is_empty() {

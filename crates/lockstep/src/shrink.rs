@@ -1,10 +1,10 @@
-//! Making a failing run small.
+//! Reduces a failing run.
 
 use crate::run::repeat;
 use crate::{Ended, Operation, Operations, Plan};
 
-/// Leaves out what is not needed for the field that differed first to differ, in halves, quarters and so on. At most `tries`
-/// runs are made.
+/// Removes operations that are not needed for the first differing field to differ, in halves, quarters and so on. At
+/// most `tries` runs are made.
 pub fn shrink(plan: &Plan, ended: &Ended, tries: usize) -> Operations {
     let Some(first) = ended.differ.first() else { return ended.operations.clone() };
     let fails = |operations: &[Operation]| {
@@ -33,7 +33,7 @@ pub fn shrink(plan: &Plan, ended: &Ended, tries: usize) -> Operations {
     best
 }
 
-/// Pauses that follow each other as one.
+/// Merges consecutive pauses.
 fn joined<'a>(operations: impl Iterator<Item = &'a Operation>) -> Operations {
     let mut all = Operations::new();
     for operation in operations {

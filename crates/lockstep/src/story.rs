@@ -1,11 +1,11 @@
-//! A failing run, told.
+//! Describes a failing run.
 
 use std::fmt;
 
 use crate::run::repeat;
 use crate::{Difference, Operation, Plan};
 
-/// Operations, what both sides did last, and the two states.
+/// The operations, the last actions of both sides, and the two states.
 #[derive(Clone, Debug)]
 pub struct Story {
     operations: Vec<String>,
@@ -14,13 +14,13 @@ pub struct Story {
     differ: Vec<Difference>,
 }
 
-/// Things told of what went on before the difference.
+/// Maximum number of actions listed before the difference.
 const LAST: usize = 12;
-/// Differences told.
+/// Maximum number of differences listed.
 const MOST: usize = 16;
 
 impl Story {
-    /// Repeats a run that fails.
+    /// Repeats a failing run.
     pub fn of(plan: &Plan, operations: &[Operation]) -> Option<Story> {
         let (ended, told) = repeat(plan, operations, true).ok()?;
         Some(Story {

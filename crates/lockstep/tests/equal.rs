@@ -1,4 +1,5 @@
-//! A real tree of Linux 6.12 or 7.2, if `SCHEDLAB_TREE` names one: it and our rules are equal, and with a rule turned over they are not.
+//! Uses a real tree of Linux 6.12 or 7.2, if `SCHEDLAB_TREE` names one: it and our rules are equal, and with a rule
+//! toggled they are not.
 
 use schedlab_kernel_tree::{Cache, Library, Tree};
 use schedlab_lockstep::{Plan, Story, nearest, prepared, run, shrink};

@@ -1,7 +1,7 @@
-//! Kernel strings that name a tree: `tree:DIR`, `tree:DIR@REV`, and behind either `+FILE.patch`, `+NAME` or `+NO_NAME` of the
-//! tree's own features, and `+preempt=none`, `voluntary` or `full`.
+//! Kernel strings that name a tree: `tree:DIR`, `tree:DIR@REV`, either followed by `+FILE.patch`, `+NAME` or `+NO_NAME`
+//! of the tree's own features, and `+preempt=none`, `voluntary` or `full`.
 //!
-//! A tree that was opened is known by its string from then on: a [`Kernel`] of that name runs in its code.
+//! A tree that was opened is known by its string from then on: a [`Kernel`] with that name runs in its code.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use schedlab_topology::Topology;
 use crate::source::{Patched, commit};
 use crate::{Parted, TreeSched};
 
-/// What such a string begins with.
+/// Prefix of such a string.
 pub const PREFIX: &str = "tree:";
 
 /// A tree that was opened.
@@ -29,11 +29,11 @@ pub struct TreeKernel {
 
 static OPEN: Mutex<BTreeMap<String, Arc<TreeKernel>>> = Mutex::new(BTreeMap::new());
 
-/// Reads a kernel string that names a tree, and builds its library unless it is built. `step` hears what is done. The kernel
-/// has the rules nearest to the tree, and the string as its name.
+/// Parses a kernel string that names a tree, and builds its library if necessary. `step` is called with each build
+/// step. The kernel has the rules nearest to the tree, and the string as its name.
 ///
 /// # Errors
-/// A folder that is no kernel tree, a patch that does not apply, source that does not compile, or a switch that there is not.
+/// The folder is not a kernel tree, a patch does not apply, the source does not compile, or a switch does not exist.
 pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
     let text = text.trim();
     if let Some(known) = of(text) {
@@ -48,7 +48,7 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
         Some((dir, revision)) if !home(place).is_dir() => commit(&cache, &home(dir), revision)?,
         _ => home(place),
     };
-    // It must be a tree before anything is copied.
+    // Check that it is a tree before anything is copied.
     let mut tree = Tree::open(&folder).map_err(|error| error.to_string())?;
     let patches: Vec<PathBuf> = patches.into_iter().map(home).collect();
     let patched = if patches.is_empty() { None } else { Some(Patched::new(&folder, &patches)?) };
@@ -71,7 +71,7 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
                 known.join(", ")
             ));
         }
-        // Where our rules have the same switch they follow; it need not be one of theirs.
+        // Our rules follow if they have the same switch; they need not have it.
         let _ = nearest.switch(part);
         features.push((name.to_string(), on));
     }
@@ -83,7 +83,7 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
     Ok(Kernel { name: text.to_string(), ..nearest })
 }
 
-/// The tree that a kernel's name stands for, if it was opened.
+/// The tree with this kernel name, if it was opened.
 pub fn of(name: &str) -> Option<Arc<TreeKernel>> {
     if !name.starts_with(PREFIX) {
         return None;
@@ -92,10 +92,10 @@ pub fn of(name: &str) -> Option<Arc<TreeKernel>> {
 }
 
 impl TreeKernel {
-    /// A scheduler of this kernel for a machine: `seed` feeds what the kernel draws.
+    /// A scheduler of this kernel for a machine; `seed` seeds the kernel's random numbers.
     ///
     /// # Errors
-    /// A machine that is too large for it.
+    /// The machine is too large.
     pub fn boot(&self, topology: &Topology, prices: Prices, seed: u64) -> Result<TreeSched, String> {
         let mut sched =
             TreeSched::boot(&self.library, topology, &self.nearest, &self.features, prices, seed)?;
@@ -103,18 +103,18 @@ impl TreeKernel {
         Ok(sched)
     }
 
-    /// Where our rules first decided otherwise, in the last run that was explained.
+    /// The first decision on which our rules differed, in the last run that was explained.
     pub fn parted(&self) -> Option<String> {
         self.parted.lock().expect("nobody fails here").clone()
     }
 
-    /// Our rules next to it.
+    /// Our nearest rules.
     pub fn nearest(&self) -> &Kernel {
         &self.nearest
     }
 }
 
-/// A path, in which `~/` is the user's folder.
+/// A path with `~/` replaced by the user's home folder.
 fn home(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(below), Some(home)) => Path::new(&home).join(below),
@@ -129,8 +129,8 @@ fn features(tree: &Path) -> Vec<String> {
     names.filter_map(|rest| rest.split_once(',')).map(|(name, _)| name.trim().to_string()).collect()
 }
 
-/// Our rules next to a tree: those of the newest kernel not after it, as the library is built, with what stable releases have
-/// taken over.
+/// Our rules nearest to a tree: those of the newest kernel not after it, with the settings of the library and the
+/// changes that stable releases have backported.
 fn nearest(tree: &Tree) -> Kernel {
     let [version, patch, _] = tree.numbers();
     let names = Kernel::names();
@@ -148,7 +148,7 @@ fn nearest(tree: &Tree) -> Kernel {
         parts.push("preempt=full");
     }
     for part in parts {
-        // A rule that these presets have in no form is none to turn.
+        // A rule that these presets do not have in any form is skipped.
         let _ = kernel.switch(part);
     }
     kernel

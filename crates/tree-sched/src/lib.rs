@@ -1,12 +1,13 @@
-//! The scheduler of a kernel tree, as one that the engine can drive.
+//! The scheduler of a kernel tree, in a form that the engine can drive.
 //!
-//! [`TreeSched`] is a `Scheduler` of the engine whose every decision is made by the tree's own C code. It keeps of tasks what the engine
-//! reads of them, and turns the events of the C code (interrupts, moves, locks, CPUs looked at) into [`Effect`]s, which the
-//! engine pays for as it does for those of our rules.
+//! [`TreeSched`] is a `Scheduler` for the engine whose decisions are all made by the tree's own C code. It stores the
+//! task state that the engine reads, and translates the events of the C code (interrupts, moves, locks, examined CPUs)
+//! into [`Effect`]s, which the engine charges like those of our rules.
 //!
-//! Our rules of the nearest kernel stand beside it. They say what the library does not: how long a tick is, what domains are
-//! called, and how a machine looks that has been up for a while. Where decisions are explained they get each call too, and as
-//! long as they decide the same their reasons are those that are told ([`kernels::TreeKernel::parted`] says since when they do not).
+//! The rules of our nearest kernel run beside it. They provide what the library does not: the length of a tick, the
+//! names of domains, and the state of a machine that has been up for a while. When decisions are explained they receive
+//! each call too, and as long as they decide the same, their reasons are reported ([`kernels::TreeKernel::parted`]
+//! shows where they first differ).
 
 pub mod kernels;
 mod scheduler;
@@ -24,49 +25,50 @@ use schedlab_topology::{CpuId, Topology};
 use schedlab_units::{TaskId, Time};
 pub use watch::{Heart, watched};
 
-/// What the C code of a tree decides, for one machine.
+/// A scheduler whose decisions the C code of a tree makes, for one machine.
 pub struct TreeSched {
     library: Library,
-    /// Our rules; their state is that of the library as long as they follow.
+    /// Our rules; their state equals the library's as long as they follow.
     rules: Sched,
     follows: bool,
     parted: Parted,
-    /// What the engine reads of tasks.
+    /// The task state that the engine reads.
     tasks: Vec<Task>,
     cpus: Vec<OfCpu>,
     effects: Vec<Effect>,
     /// An empty buffer for events.
     spare: Vec<schedlab_kernel_tree::Event>,
-    /// What the present call told besides its effects.
+    /// What the current call reported besides its effects.
     told: told::Told,
     groups: u32,
     bandwidth_used: bool,
     heart: Heart,
 }
 
-/// Where our rules parted from a tree.
+/// Where our rules first differed from a tree.
 type Parted = Arc<Mutex<Option<String>>>;
 
-/// What the engine reads of a CPU, and what is known of its timers.
+/// The CPU state that the engine reads, and the known state of its timers.
 #[derive(Clone, Debug)]
 struct OfCpu {
     curr: Curr,
     polling: bool,
     online: bool,
-    /// Tasks that others woke for it.
+    /// Tasks that other CPUs woke for it.
     wake_list: Vec<TaskId>,
     stopper: Option<TaskId>,
     /// When the engine will call for its timers, ns.
     timer: u64,
-    /// It was asked to reschedule, and the engine knows.
+    /// It was asked to reschedule, and the engine knows that.
     asked: bool,
 }
 
 impl TreeSched {
-    /// Boots a library on a machine. `nearest` are the rules next to it; `features` are its own switches, turned on or off.
+    /// Boots a library on a machine. `nearest` are our nearest rules; `features` are the tree's own switches, on or
+    /// off.
     ///
     /// # Errors
-    /// A machine that is too large, or a switch that the tree does not have.
+    /// The machine is too large, or the tree does not have a switch.
     pub fn boot(
         library: &Built,
         topology: &Topology,
@@ -115,12 +117,12 @@ impl TreeSched {
         })
     }
 
-    /// What beats with each call, for [`watched`].
+    /// The heart that beats with each call, for [`watched`].
     pub fn heart(&self) -> Heart {
         self.heart.clone()
     }
 
-    /// Our rules are told of a call too, as long as they follow.
+    /// Passes a call to our rules too, as long as they follow.
     fn beside<T>(&mut self, call: impl FnOnce(&mut Sched) -> T) -> Option<T> {
         if !self.follows {
             return None;
@@ -130,7 +132,7 @@ impl TreeSched {
         Some(given)
     }
 
-    /// Our rules decided otherwise, and are asked no more.
+    /// Our rules decided differently, and are not called any more.
     fn part(&mut self, now: Time, what: impl FnOnce() -> String) {
         if self.follows {
             self.follows = false;
@@ -151,7 +153,7 @@ impl TreeSched {
         &mut self.cpus[cpu.index()]
     }
 
-    /// Takes over what the engine reads of a task.
+    /// Copies the task state that the engine reads.
     fn sync(&mut self, task: TaskId) {
         use schedlab_sched::TaskState::{Dead, Interruptible, New, Running, Uninterruptible, Waking};
         let read = self.library.read(number(task));
@@ -167,7 +169,7 @@ impl TreeSched {
         };
     }
 
-    /// Whom a CPU runs by now.
+    /// The task that a CPU runs now.
     fn runs(&self, cpu: CpuId) -> Curr {
         match self.library.curr(cpu) {
             KernelCurr::Idle => Curr::Idle,
@@ -178,7 +180,7 @@ impl TreeSched {
         }
     }
 
-    /// What the C code chose, with our reason if our rules chose the same.
+    /// The choice of the C code, with our reason if our rules made the same choice.
     fn placed(&mut self, cpu: CpuId, ours: Option<Placement>) -> Placement {
         match ours {
             Some(ours) if ours.cpu == cpu => Placement { examined: self.told.scanned, ..ours },

@@ -1,4 +1,4 @@
-//! The calls of the engine, given to the library.
+//! Passes the engine's calls to the library.
 
 use std::sync::Arc;
 
@@ -49,13 +49,13 @@ impl TreeSched {
         if slice > 0 {
             dl[0] = slice;
         }
-        // A deadline task that is not admitted stays what it was, as in the kernel.
+        // A deadline task that is not admitted keeps its policy, as in the kernel.
         let _ = self.library.set_policy(cpu, number(task), policy, prio, dl);
         self.told(cpu, MigrationCause::Affinity, Call::Other);
         self.sync(task);
     }
 
-    /// What a machine that has been up brings, taken over from our rules.
+    /// Copies from our rules the history of a machine that has been up.
     fn bring_past(&mut self) {
         for index in 0..self.cpus.len() {
             let cpu = CpuId::from(index);
@@ -183,7 +183,7 @@ impl Scheduler for TreeSched {
         self.library.fork_of(cpu, spec.kthread, parent.map(number));
         entry.cpu = cpu;
         self.tasks.push(entry);
-        // What it does not have from its parent, or from task 1.
+        // Attributes that it does not inherit from its parent, or from task 1.
         let inherits = parent.map(|parent| &self.tasks[parent.index()]);
         let (policy, nice, tg) =
             inherits.map_or((Policy::Normal, 0, TgId::ROOT), |p| (p.policy, p.nice, p.tg));
@@ -294,7 +294,7 @@ impl Scheduler for TreeSched {
         self.beside(|rules| rules.sched_cache_exec(task, process, now));
     }
     fn sched_autogroup_exit_task(&mut self, task: TaskId, now: Time) {
-        // The library has no groups of sessions: the task is moved to where it is, as with those.
+        // The library has no session groups: the task is moved to its present group, which has the same effect.
         self.beside(|rules| rules.sched_autogroup_exit_task(task, now));
         let tg = self.tasks[task.index()].tg;
         self.at(now);
@@ -330,7 +330,7 @@ impl Scheduler for TreeSched {
     fn apply_fork(&mut self, task: TaskId, cpu: CpuId, now: Time) -> PreemptDecision {
         self.at(now);
         if self.library.read(number(task)).is_new {
-            // It is placed without asking.
+            // It is placed without a decision.
             let by = self.tasks[task.index()].cpu;
             self.library.wake_new_at(by, number(task), Some(cpu));
             self.told(by, MigrationCause::Fork, Call::Other);
@@ -403,7 +403,7 @@ impl Scheduler for TreeSched {
         self.library.ipi(cpu);
         self.told(cpu, MigrationCause::Push, Call::Other);
         if self.library.pending(cpu).softirq() {
-            // It was asked to balance for the idle by the same interrupt.
+            // The same interrupt asked it to balance for idle CPUs.
             self.effects.push(Effect::NohzKick { cpu });
         }
         let woken = std::mem::take(&mut self.of_mut(cpu).wake_list);
@@ -594,10 +594,10 @@ impl Scheduler for TreeSched {
         assert!(tg == TIMERS, "the library's timers are its own");
         self.at(now);
         if now.0 < self.of(cpu).timer {
-            // It was set anew meanwhile.
+            // It was set again meanwhile.
             return None;
         }
-        // While it runs nobody else need call for it.
+        // While the timer runs no other call is needed.
         self.of_mut(cpu).timer = 0;
         if self.library.timer_at(cpu) <= now.0 {
             self.library.timer(cpu);

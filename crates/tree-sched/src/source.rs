@@ -1,7 +1,7 @@
-//! Which source a kernel string means: a tree as it stands, a commit of it, or either with patches.
+//! The source that a kernel string means: a tree as it is, a commit of it, or either with patches.
 //!
-//! Nothing is ever written into the tree. A patched one is a folder of links into it, with copies of what the patches touch;
-//! a commit is taken out of git once and kept in the cache.
+//! Nothing is ever written into the tree. A patched tree is a folder of links into it, with copies of the files that
+//! the patches change; a commit is extracted from git once and kept in the cache.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use schedlab_kernel_tree::Cache;
 
-/// What of a commit is needed.
+/// The parts of a commit that are needed.
 const PARTS: [&str; 9] = [
     "kernel",
     "include",
@@ -40,7 +40,7 @@ impl Patched {
         &self.0
     }
 
-    /// A tree with patches, one after the other.
+    /// A tree with patches applied, one after the other.
     pub(crate) fn new(tree: &Path, patches: &[PathBuf]) -> Result<Patched, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -69,7 +69,7 @@ impl Patched {
     }
 }
 
-/// The files that a patch names, old and new ones, without what stands before the first slash.
+/// The files that a patch names, old and new, without the part before the first slash.
 fn touched(patch: &str) -> BTreeSet<PathBuf> {
     let names =
         patch.lines().filter_map(|line| line.strip_prefix("--- ").or_else(|| line.strip_prefix("+++ ")));
@@ -77,11 +77,11 @@ fn touched(patch: &str) -> BTreeSet<PathBuf> {
         .map(|name| name.split('\t').next().unwrap_or_default().trim())
         .filter(|name| *name != "/dev/null");
     let below = names.filter_map(|name| name.split_once('/')).map(|(_, below)| PathBuf::from(below));
-    // What leads out of the tree is left for `patch` to refuse.
+    // Paths that lead out of the tree are left for `patch` to refuse.
     below.filter(|path| path.components().all(|part| matches!(part, Component::Normal(_)))).collect()
 }
 
-/// Links to all that a folder has.
+/// Links everything in a folder.
 fn link_all(from: &Path, to: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -90,7 +90,7 @@ fn link_all(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes a file one of the folder's own, and the folders above it.
+/// Replaces a linked file, and the folders above it, by a copy in the folder.
 fn unlink(tree: &Path, folder: &Path, file: &Path) -> std::io::Result<()> {
     let mut at = PathBuf::new();
     for part in file.parent().into_iter().flat_map(Path::components) {
@@ -130,7 +130,7 @@ fn apply(folder: &Path, patch: &Path) -> Result<(), String> {
     Err(format!("{}: it does not apply to this tree:\n{}", patch.display(), said.join("\n")))
 }
 
-/// The folder of a commit, taken out of a git tree if it is not there.
+/// The folder of a commit, extracted from a git tree if it does not exist.
 pub(crate) fn commit(cache: &Cache, tree: &Path, revision: &str) -> Result<PathBuf, String> {
     let git = |args: &[&str]| {
         let done = Command::new("git").arg("-C").arg(tree).args(args).output();
@@ -151,7 +151,7 @@ pub(crate) fn commit(cache: &Cache, tree: &Path, revision: &str) -> Result<PathB
     let new = cache.dir().join("commits").join(format!("{id}.{}", std::process::id()));
     fs::create_dir_all(&new).map_err(|error| format!("{}: {error}", new.display()))?;
     let mut args = vec!["archive", "--format=tar", &id, "--"];
-    // A path that a commit lacks would stop git.
+    // A path that a commit lacks would make git fail.
     args.extend(
         PARTS.iter().filter(|part| {
             part.starts_with(':') || git(&["cat-file", "-e", &format!("{id}:{part}")]).is_ok()
@@ -168,7 +168,7 @@ pub(crate) fn commit(cache: &Cache, tree: &Path, revision: &str) -> Result<PathB
         return Err(format!("{}: cannot unpack {revision} into the cache", tree.display()));
     }
     if fs::rename(&new, &folder).is_err() {
-        // Another process was first.
+        // Another process was faster.
         let _ = fs::remove_dir_all(&new);
     }
     Ok(folder)

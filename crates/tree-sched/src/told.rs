@@ -1,4 +1,4 @@
-//! What a call of the library did, told as effects.
+//! Translates what a call of the library did into effects.
 
 use schedlab_kernel_tree::{Event, KernelTask};
 use schedlab_sched::{Effect, MigrationCause, TgId};
@@ -7,13 +7,13 @@ use schedlab_units::TaskId;
 
 use crate::TreeSched;
 
-/// A group that is none: the timers of the library are one per CPU, whatever they are for.
+/// A placeholder group: the library has one timer per CPU, whatever it is for.
 pub(crate) const TIMERS: TgId = TgId(u32::MAX);
 
-/// What a call told besides its effects.
+/// What a call reported besides its effects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
-    /// Other CPUs that the fair class looked at.
+    /// Number of other CPUs that the fair class examined.
     pub scanned: u32,
     /// Where it said a task goes.
     pub selected: Option<CpuId>,
@@ -21,19 +21,19 @@ pub(crate) struct Told {
     pub moved: u32,
 }
 
-/// What an interrupt to another CPU is for, and whether the engine hears of stoppers.
+/// The purpose of an interrupt to another CPU, and whether the engine is notified of stoppers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     /// It may wake tasks there.
     Wakes,
     /// Anything else.
     Other,
-    /// Anything else; who waits for the stopper asks for it himself.
+    /// Anything else; the task that waits for the stopper asks for it itself.
     AsksStopper,
 }
 
 impl TreeSched {
-    /// Takes up what CPU `by` has just done.
+    /// Processes what CPU `by` has just done.
     pub(crate) fn told(&mut self, by: CpuId, cause: MigrationCause, call: Call) {
         let mut told = Told::default();
         let mut events = std::mem::take(&mut self.spare);
@@ -74,7 +74,7 @@ impl TreeSched {
         self.arm(by);
     }
 
-    /// Tells the engine when the timers of a CPU are due, if it does not call for them by then.
+    /// Tells the engine when the timers of a CPU are due, if the engine would call too late for them.
     fn arm(&mut self, cpu: CpuId) {
         let at = self.library.timer_at(cpu);
         if at < self.of(cpu).timer && at < i64::MAX as u64 {

@@ -1,6 +1,6 @@
-//! A scheduler that hangs: a call that does not return ends the process with a sentence.
+//! Handles a scheduler that hangs: a call that does not return ends the process with a message.
 //!
-//! C code that loops cannot be stopped from outside and its state is lost, so there is nothing to go on with.
+//! C code that loops cannot be stopped from outside and its state is lost, so the process cannot go on.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use schedlab_units::Time;
 
-/// Processor time that a single call may take, in ticks of 10 ms. The longest take some ms.
+/// Processor time that a single call may take, in ticks of 10 ms. The longest calls take some ms.
 const TICKS_MAX: u64 = 500;
 
-/// Beats with each call of a library.
+/// Counts the calls of a library.
 #[derive(Clone, Debug, Default)]
 pub struct Heart {
     calls: Arc<AtomicU64>,
@@ -53,7 +53,7 @@ pub fn watched<T>(name: &str, heart: &Heart, run: impl FnOnce() -> T) -> T {
                 }
             }
         });
-        // Also if it ends by a fault the watcher must go.
+        // The watcher must also stop if the run ends with a fault.
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
         over.store(true, Ordering::Release);
         watcher.thread().unpark();
