@@ -2,7 +2,7 @@
 
 use schedlab_stats::{Direction, Moments, Summary, t_quantile, welch};
 
-/// A change is told from what differs between rounds if it is this improbable without a cause...
+/// A change stands out if the differences between rounds make it this improbable without a cause...
 const LEVEL: f64 = 0.01;
 /// ... and at least this large, as a part of the figure it changes.
 const LEAST: f64 = 0.2;
@@ -42,7 +42,7 @@ impl Change {
         (self.part() - other.part()).abs() > self.open
     }
 
-    /// It is told from what differs between rounds.
+    /// It is larger than the differences between rounds explain.
     pub fn stands_out(&self) -> bool {
         self.p < LEVEL && self.part().abs() >= LEAST
     }

@@ -28,13 +28,14 @@ use crate::switches::{FOLDER, PLAIN};
 const FILE: &str = "groundtruth/effects.tsv";
 const SECTION: Section = Section { document: "docs/switches.md", name: "effects", command: "effects" };
 
-/// The machine. How programs begin on it is told by recordings beside those of [`crate::switches`].
+/// The machine. The recordings beside those of [`crate::switches`] show how programs begin on it.
 const MACHINE: &str = "2x1x4";
 
 /// Simulated runs of each load and setting.
 const SEEDS: u64 = 16;
 
-/// The figures that are compared: those of [`ROWS`] that rest on who runs where and when, and the sum of all moves.
+/// The figures that are compared: those of [`ROWS`] that depend on which tasks run where and when, and the sum of all
+/// moves.
 const FIGURES: [&str; 6] =
     ["voluntary", "involuntary", "wake-ups", "migrations", "latency p50 us", "latency p99 us"];
 
@@ -176,8 +177,8 @@ fn simulated(folder: &Path, learned: &Learned, kernels: &[Kernel]) -> Result<Vec
     kernels.iter().map(|kernel| (1..=SEEDS).map(|seed| run(kernel, seed)).collect()).collect()
 }
 
-/// Flips from before: the middle ones of what the recordings of a load tell, under whatever setting, as one recording is the
-/// first of its boot and tells of no other.
+/// Wakee flips from before: the median of what the recordings of a load show, under any setting, because a single
+/// recording is the first of its boot and says nothing about others.
 fn flips(folder: &Path, machine: &Machine, learned: &Learned) -> Result<Option<Flips>, String> {
     let plain = name(folder);
     let load = plain.strip_prefix(PLAIN).unwrap_or_default();

@@ -98,7 +98,7 @@ fn per_kernel(text: &str) -> impl Iterator<Item = (usize, String, f64)> + '_ {
     })
 }
 
-/// What is written.
+/// The tables that are written.
 struct Tables {
     /// What the recordings add up to.
     summary: String,
@@ -243,7 +243,7 @@ pub fn cell(counts: &Counts, asked: f64) -> String {
     format!(" {} |", bold(&(text + ")"), reached.misses()))
 }
 
-/// What is undecided and what agrees, in percent, each bold where it misses its goal.
+/// Undecided and agreeing decisions, in percent, each bold if it misses its goal.
 fn percents(counts: &Counts, asked: f64) -> [String; 2] {
     let Some(reached) = Reached::of(counts, asked) else { return ["-"; 2].map(str::to_owned) };
     let Reached { agreement, misses_agreement, undecided, misses_undecided } = reached;

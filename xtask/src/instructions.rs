@@ -1,4 +1,4 @@
-//! Instructions for each dispatch: how much work a run is, whatever the host and whoever else uses it.
+//! Instructions for each dispatch: the work of a run, independent of the host and its load.
 //!
 //! Two tasks for each CPU run 500 us and sleep 500 us (an rt-app file, written here), and callgrind counts
 //! what the whole process executes. The start is taken off: a run of twice the length is counted too, and the
@@ -24,7 +24,7 @@ use schedlab_sim::Simulation;
 
 use crate::source;
 
-/// What was counted when the file was written.
+/// The counts when the file was written.
 const FILE: &str = "xtask/instructions.tsv";
 
 /// By how much a count may exceed the file, per cent.
@@ -43,7 +43,7 @@ const CHECKED_NAME: &str = "run-quick";
 /// A rule that plays no part here: with it `compare` has something to compare.
 const ANOTHER: &str = "NO_RT_PUSH_IPI";
 
-/// What is counted.
+/// The quantity that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     /// The simulation alone, without any sink.
@@ -79,7 +79,7 @@ impl Count {
         self.instructions / self.dispatches.max(1)
     }
 
-    /// What is left without the start.
+    /// The count without the start.
     fn without(self, start: Count) -> Count {
         Count {
             instructions: self.instructions - start.instructions,

@@ -15,7 +15,7 @@ pub fn write() -> Result<(), String> {
     fs::write(source::root().join(FILE), draw()?).map_err(|e| format!("{FILE}: {e}"))
 }
 
-/// What is wrong with the map in the tree.
+/// Errors in the map in the tree.
 pub fn stale() -> Result<Vec<String>, String> {
     let there = fs::read_to_string(source::root().join(FILE)).unwrap_or_default();
     Ok(if there == draw()? {

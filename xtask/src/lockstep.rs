@@ -48,7 +48,7 @@ const LOADS: [&str; 12] = [
     "rt",
 ];
 
-/// What is run.
+/// The runs to make.
 struct Matrix {
     trees: Vec<(String, PathBuf)>,
     steps: u64,

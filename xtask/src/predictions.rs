@@ -40,7 +40,7 @@ struct Outcome {
 #[derive(Clone, Debug, PartialEq)]
 struct Found {
     foretold: Foretold,
-    /// What its sign hangs on, if it does on something that no source tells of its machine.
+    /// What its sign depends on, if that is a property of its machine that no source gives.
     hangs_on: Option<String>,
     seconds: f64,
 }
@@ -153,7 +153,7 @@ impl Outcome {
         self.row.chosen.is_empty()
     }
 
-    /// What was simulated, in words.
+    /// The simulated figures, in words.
     fn simulated(&self) -> String {
         let Foretold { before, after, change, interval } = self.result.foretold;
         let figures = format!("{} -> {}", short(before), short(after));

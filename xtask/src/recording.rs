@@ -22,7 +22,7 @@ pub struct Recording {
     texts: FactTexts,
 }
 
-/// What was learned from a recording, and where it was made.
+/// What was learned from a recording, and its machine.
 pub struct Learned {
     pub recorded: Recorded,
     pub topology: Topology,

@@ -25,7 +25,7 @@ const UNSEEN: [(&str, &str); 8] = [
     ("TG_LOAD_CLOCK", "the two clocks are equal: all callers have just updated that of the run queue"),
 ];
 
-/// Tries every rule, or those named, and tells which nobody would miss.
+/// Tries every rule, or those named, and reports which no test would miss.
 pub fn run(names: &[String]) -> Result<(), String> {
     let tests = test_binary()?;
     if !passes(&tests, "") {

@@ -1,4 +1,4 @@
-//! What a compiler does not check: sizes, headers, words, generated files, links of documents, who uses whom.
+//! What a compiler does not check: sizes, headers, words, generated files, links of documents, uses between crates.
 
 use std::fs;
 

@@ -374,7 +374,7 @@ fn a_new_task_goes_to_the_cpu_that_wakes_soonest_where_a_trace_shows_it() {
         a: differs, CPU 5, IDLEST_SHALLOW
     "#]]
     .assert_eq(&forks([2, 1, 2], 5));
-    // Without a driver one state is told of all, and the last to go idle is taken.
+    // Without a driver one state is reported for all, and the last to go idle is taken.
     expect![[r#"
         a: agrees, CPU 5, IDLEST_RECENT
     "#]]

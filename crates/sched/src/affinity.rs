@@ -8,9 +8,9 @@ use schedlab_units::{TaskId, Time};
 use crate::{AnyCpu, Curr, DequeueFlags, EnqueueFlags, MigrationCause, Sched};
 
 impl Sched {
-    /// Sets the CPUs a task may use, as asked by who runs on `by`. A task that is queued on another CPU is moved
-    /// to one of them that is active, or for a kernel thread online; one that runs there is asked to make way, and the
-    /// driver's stopper calls [`Sched::move_queued_task`]. The new CPU, if it must move.
+    /// Sets the CPUs that a task may use, at the request of the task running on `by`. A task that is queued on another
+    /// CPU is moved to one of them that is active or, for a kernel thread, online. A task that runs elsewhere is asked
+    /// to make way, and the driver's stopper calls [`Sched::move_queued_task`]. Returns the new CPU, if it must move.
     ///
     /// Kernel: set_cpus_allowed_ptr(), affine_move_task(), kernel/sched/core.c, v6.12.
     pub fn set_cpus_allowed(
@@ -45,8 +45,8 @@ impl Sched {
         self.any_and_distribute(by, allowed, in_turn).find(valid).expect("an allowed CPU is in use")
     }
 
-    /// Sets the CPUs a task may use, wherever it is. As with any change of a task it is taken off its queue for that and put
-    /// back: if it runs, its slice begins anew.
+    /// Sets the CPUs that a task may use, wherever it is. As with any change of a task, it is dequeued for that and
+    /// enqueued again: if it is running, its slice begins again.
     ///
     /// Kernel: do_set_cpus_allowed(), kernel/sched/core.c, v6.12.
     pub fn do_set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time) {

@@ -1,8 +1,7 @@
 //! Ageing the averages of a CPU on which nothing happens.
 //!
-//! Load of sleepers decays only when somebody looks. Balancing does, for all queues of
-//! the CPU that still hold some ("leaf" queues, children before parents), and forgets
-//! queues that are empty and wholly decayed.
+//! Load of sleepers decays only when something reads it. Balancing does, for all queues of the CPU that still have some
+//! ("leaf" queues, children before parents), and drops queues that are empty and fully decayed.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;

@@ -1,8 +1,7 @@
 //! Capacity that RT, deadline and interrupt time leave to the fair class.
 //!
-//! It is computed only when a balance pass looks at the CPU's own lowest group, so on a
-//! busy CPU it may be tens of milliseconds old; whoever asks [`Sched::capacity_of`] gets
-//! the remembered value, as in the kernel.
+//! It is computed only when a balance pass evaluates the CPU's own lowest group, so on a busy CPU it may be tens of
+//! milliseconds old. [`Sched::capacity_of`] returns the stored value, as in the kernel.
 
 use schedlab_topology::CpuId;
 
@@ -26,7 +25,7 @@ impl Sched {
         rq.cpu_capacity * u64::from(sd.imbalance_pct) < rq.cpu_capacity_orig * 100
     }
 
-    /// Computes the capacity of a CPU anew.
+    /// Recomputes the capacity of a CPU.
     ///
     /// Kernel: update_cpu_capacity(), kernel/sched/fair.c, v6.12 and v4.13.
     pub fn update_cpu_capacity(&mut self, cpu: CpuId) {

@@ -19,7 +19,7 @@ pub struct Queued {
     pub vruntime: u64,
     /// Slice of the entity.
     pub slice: u64,
-    /// Who.
+    /// The entity.
     pub se: SeId,
 }
 
@@ -231,7 +231,7 @@ pub struct CfsRq {
     pub propagate: bool,
     /// Runnable sum that goes with it.
     pub prop_runnable_sum: i64,
-    /// Hierarchical load, computed at most once per jiffy, by whoever asks first.
+    /// Hierarchical load, computed at most once per jiffy, at the first read.
     pub h_load: Cell<u64>,
     /// Jiffy of `h_load`.
     pub last_h_load_update: Cell<u64>,

@@ -203,7 +203,7 @@ fn buddies(sched: &Sched) -> Option<String> {
         let marks = [("next", queue.next), ("last", queue.last), ("skip", queue.skip)];
         marks.into_iter().find_map(|(mark, se)| {
             let entity = sched.se(se?);
-            // Who is to be passed over may have left, when its group is out of quota.
+            // The task marked to be skipped may have left, if its group is out of quota.
             (!entity.on_rq && mark != "skip" || entity.cfs_rq != Some(id))
                 .then(|| format!("{} has {mark} {:#x}", name(id, queue), se.unwrap().0))
         })

@@ -1,8 +1,7 @@
 //! Clocks of a run queue.
 //!
-//! `clock` is time; `clock_task` leaves out what interrupts and the hypervisor took;
-//! `clock_pelt` runs slower on a small or slow CPU, so that averages speak of work
-//! done, and catches up while the CPU is idle.
+//! `clock` is time; `clock_task` leaves out the time of interrupts and of the hypervisor; `clock_pelt` runs slower on a
+//! small or slow CPU, so that averages measure work done, and catches up while the CPU is idle.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -40,8 +39,8 @@ impl Sched {
         }
     }
 
-    /// Somebody was queued on a CPU: if its task makes way, the scheduler will be called and
-    /// need not read the clock again. So it is who comes next that pays for the way there.
+    /// A task was queued on a CPU. If the CPU's task makes way, the scheduler will be called and need not read the
+    /// clock again. So the next task is charged for the time until then.
     ///
     /// Kernel: rq_clock_skip_update(), in wakeup_preempt(), kernel/sched/core.c, v6.12; check_preempt_curr() before v6.7.
     pub(crate) fn rq_clock_skip_update(&mut self, cpu: CpuId) {
@@ -55,8 +54,8 @@ impl Sched {
         }
     }
 
-    /// The time by which the scheduler goes when it is called at `now`: earlier if it was told to
-    /// leave the clock as it is.
+    /// The time that the scheduler uses when it is called at `now`: earlier if it was asked to leave the clock
+    /// unchanged.
     ///
     /// Kernel: __schedule(), kernel/sched/core.c, v6.1, v6.12, v7.2.
     pub fn schedule_clock(&mut self, cpu: CpuId, now: Time) -> Time {
@@ -101,8 +100,8 @@ impl Sched {
         rq.sync_clock_pelt();
     }
 
-    /// Time taken from the CPU by an interrupt or the hypervisor, reported by the driver.
-    /// Without IRQ_TIME_ACCOUNTING the running task pays for it and nobody knows.
+    /// Time taken from the CPU by an interrupt or the hypervisor, reported by the driver. Without IRQ_TIME_ACCOUNTING
+    /// it is charged to the running task without notice.
     ///
     /// Kernel: irqtime_account_irq(), kernel/sched/cputime.c, v6.12.
     pub fn steal(&mut self, cpu: CpuId, ns: u64, now: Time) {

@@ -274,7 +274,7 @@ impl Sched {
         self.count_runnable(se, |nr| nr - 1);
     }
 
-    /// A sleeper is back on the queue that it left, as if its dequeue had been delayed: for whoever learns that
+    /// Puts a sleeper back on the queue that it left, as if its dequeue had been delayed; for callers that learn this
     /// later.
     pub fn undo_dequeue(&mut self, task: TaskId, now: Time) {
         self.activate(task, self.task(task).cpu, EnqueueFlags::default(), now);
@@ -344,8 +344,8 @@ impl Sched {
         (average.wrapping_sub(entity.vruntime) as i64).clamp(-limit, limit)
     }
 
-    /// Gives a task that sleeps the lag that it brings from a past nobody saw, within its bound. Under CFS, and for
-    /// one that is still queued, nothing changes.
+    /// Gives a sleeping task the lag that it brings from an unknown past, within its bound. Does nothing under CFS, or
+    /// if the task is still queued.
     pub fn set_lag(&mut self, task: TaskId, owed: Duration) {
         let se = SeId(task.0);
         if self.kernel.rules.policy != FairPolicy::Eevdf || self.se(se).on_rq {

@@ -5,11 +5,10 @@
 //! 2x2x2:distance=10/32 | 0[a*] 5[b* c ; load=500 util=300] llc2{cores scan=3}
 //! ```
 //!
-//! A CPU is its number and, in brackets, its tasks, `*` on the one that runs; without a
-//! star the idle task still runs though somebody is queued. The machine is a regular one
-//! by name before the bar, CPUs not drawn being idle; or, without a bar, what is drawn:
-//! `llcN:` begins a last-level cache, `nodeN` before it a node (at distance 21),
-//! parentheses hold the threads of a core.
+//! A CPU is its number and, in brackets, its tasks, with `*` on the running one; without a star the idle task still
+//! runs although a task is queued. The machine is a regular one named before the bar, and CPUs that are not drawn are
+//! idle. Without a bar the machine is what is drawn: `llcN:` begins a last-level cache, `nodeN` before it a node (at
+//! distance 21), parentheses enclose the threads of a core.
 //!
 //! Tasks have nice 0 and the averages of new ones (load 1024, nothing used yet).
 //! `kworker/N:M` is a kernel thread bound to CPU N, `kworker/uN` one that is not; `idle:x`

@@ -8,7 +8,7 @@ use schedlab_units::TaskId;
 
 use crate::TgId;
 
-/// Who moved a task.
+/// The cause of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MigrationCause {
     /// Wake-up placement.
@@ -51,7 +51,7 @@ pub enum Effect {
     },
     /// A task changed CPU.
     Migrated {
-        /// Who.
+        /// The task.
         task: TaskId,
         /// From.
         from: CpuId,
@@ -69,12 +69,12 @@ pub enum Effect {
     },
     /// An idle CPU must balance for the idle.
     NohzKick {
-        /// Who does it.
+        /// The CPU that does it.
         cpu: CpuId,
     },
     /// A CPU must be interrupted to push RT tasks ([`crate::Sched::rto_push_irq_work`]).
     RtPush {
-        /// Who pushes.
+        /// The CPU that pushes.
         cpu: CpuId,
     },
     /// The group's load_avg was written.
@@ -93,14 +93,14 @@ pub enum Effect {
     },
     /// The run queue lock of `of` was taken by `by`.
     RqLock {
-        /// Who took it.
+        /// The CPU that took it.
         by: CpuId,
         /// Whose.
         of: CpuId,
     },
     /// Balancing looked at this many CPUs and moved this many tasks.
     Balanced {
-        /// Who balanced.
+        /// The CPU that balanced.
         cpu: CpuId,
         /// CPUs looked at.
         examined: u32,
@@ -118,7 +118,7 @@ pub enum Effect {
     },
     /// A CPU must be interrupted to let queues run again ([`crate::Sched::cfsb_csd_unthrottle`]).
     Unthrottle {
-        /// Who lets them run.
+        /// The CPU that lets them run.
         cpu: CpuId,
     },
     /// The group's period timer must be started: first expiry at this clock.

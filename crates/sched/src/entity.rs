@@ -1,4 +1,4 @@
-//! What is queued: a task or a group's stand-in on one CPU.
+//! A queued entity: a task, or a group's representative on one CPU.
 
 use crate::{CfsRqId, FairPolicy, Rules};
 

@@ -23,8 +23,7 @@ impl Sched {
         id
     }
 
-    /// The same in the place of a task that is dead, which is gone by it: whoever keeps its number
-    /// means the new one from now on.
+    /// The same, in the slot of a dead task, which is gone after that: its number refers to the new task from now on.
     ///
     /// # Panics
     ///

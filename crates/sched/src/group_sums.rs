@@ -1,11 +1,9 @@
 //! Statistics of whole groups, kept from one decision to the next.
 //!
-//! A balance pass over a large domain looks at each of its CPUs, though few changed since the
-//! pass before, and so does the placement of a new task. So what each CPU adds is remembered,
-//! with the sums over each group: [`Sched::update_group_sums`] looks again at the CPUs that
-//! may have changed, and a decision that follows reads one sum per group. The numbers
-//! are those of a walk over all CPUs. Who decides on a state that has not been brought up to
-//! date walks.
+//! A balance pass over a large domain reads each of its CPUs, although few changed since the previous pass, and so does
+//! the placement of a new task. So the contribution of each CPU is stored, with the sums over each group:
+//! [`Sched::update_group_sums`] reads the CPUs that may have changed again, and a decision after that reads one sum per
+//! group. The numbers are those of a walk over all CPUs. A decision in a state that has not been updated walks.
 
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -1,10 +1,9 @@
 //! Load of a task as the whole CPU sees it: its share of its group's queue, times that
 //! group's share of the queue above, up to the root.
 //!
-//! A queue's factor is computed once per jiffy, from top to bottom, by whoever asks
-//! first; within the jiffy it stays, though loads change. So a task that just arrived on
-//! an empty CPU may count next to nothing. The kernel writes this cache from readers;
-//! so do we, in cells: it is the one thing a decider writes.
+//! A queue's factor is computed once per jiffy, from top to bottom, at the first read; within the jiffy it stays,
+//! although loads change. So a task that just arrived on an empty CPU may count next to nothing. The kernel writes this
+//! cache from readers; so do we, in cells: it is the only thing that a decider writes.
 
 use schedlab_units::{TaskId, Time};
 

@@ -25,7 +25,7 @@ impl Sched {
         }
     }
 
-    /// Lets a CPU that is online take tasks, or only kernel threads that are bound to it, whom it keeps.
+    /// Opens an online CPU to all tasks, or only to the kernel threads bound to it, which it keeps.
     ///
     /// Kernel: sched_cpu_activate(), sched_cpu_deactivate(), balance_push(), kernel/sched/core.c, v6.12.
     pub fn set_active(&mut self, cpu: CpuId, active: bool, now: Time) {
@@ -43,7 +43,7 @@ impl Sched {
         }
     }
 
-    /// A CPU left or came: domains are built anew, unless that is left to a work item.
+    /// A CPU left or came: domains are rebuilt, unless that is left to a work item.
     ///
     /// Kernel: cpuset_update_active_cpus(), kernel/cgroup/cpuset.c, v6.12.
     pub fn cpuset_update_active_cpus(&mut self) {
@@ -61,8 +61,8 @@ impl Sched {
         }
     }
 
-    /// A CPU that is leaving takes no more tasks but kernel threads that are bound to it. Its domains stay
-    /// until they are built anew, so searches still find it, and whom they send there falls back to another.
+    /// A CPU that is leaving takes no more tasks except kernel threads bound to it. Its domains stay until they are
+    /// rebuilt, so searches still find it, and tasks sent there fall back to another CPU.
     ///
     /// Kernel: sched_cpu_deactivate(), kernel/sched/core.c, v6.12.
     pub fn cpu_deactivate(&mut self, cpu: CpuId, now: Time) {
@@ -91,7 +91,7 @@ impl Sched {
         self.update_max_interval();
     }
 
-    /// A CPU takes tasks again; balancing reaches it when domains are built anew.
+    /// A CPU takes tasks again; balancing reaches it when domains are rebuilt.
     ///
     /// Kernel: sched_cpu_activate(), kernel/sched/core.c, v6.12.
     pub fn cpu_activate(&mut self, cpu: CpuId, now: Time) {

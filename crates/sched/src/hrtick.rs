@@ -57,7 +57,7 @@ impl Sched {
         }
     }
 
-    /// A CPU goes idle. Its timer is taken back, unless somebody is on the way there.
+    /// A CPU goes idle. Its timer is cancelled, unless a task is on the way there.
     ///
     /// Kernel: hrtick_schedule_exit(), kernel/sched/core.c, v7.2.
     #[inline]
@@ -120,7 +120,7 @@ impl Sched {
     /// Kernel: hrtick_start(), kernel/sched/core.c, v6.12, v7.2.
     fn hrtick_start(&mut self, cpu: CpuId, delay: u64) {
         let rq = &mut self.rqs[cpu];
-        // The timer goes by the time of day, not by a clock that the scheduler was told to leave as it is.
+        // The timer uses the time of day, not a clock that the scheduler was asked to leave unchanged.
         let at = rq.clock.max(rq.called) + delay.max(HRTICK_MIN);
         let close = |set: u64| set.abs_diff(at) <= REARM_DISTANCE;
         if self.kernel.rules.hrtick_end == HrtickEnd::Slice || !rq.hrtick.is_some_and(close) {
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_timer_goes_by_the_time_of_day() {
-        // Somebody was queued 300 us ago for whom a makes way, and the clock stays there.
+        // A task for which a makes way was queued 300 us ago, and the clock stays there.
         let set = |kernel: &str, skips: bool| {
             let mut sched = draw(kernel, "1x1x8 | 0[a* b c]").sched;
             let (cpu, now) = (CpuId(0), Time(NOW.0 + 300_000));

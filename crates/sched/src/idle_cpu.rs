@@ -1,4 +1,4 @@
-//! Whether a CPU is idle, to those who would give it work.
+//! Whether a CPU counts as idle for placement.
 
 use schedlab_topology::CpuId;
 

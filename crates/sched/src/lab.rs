@@ -265,7 +265,7 @@ impl Lab {
         text
     }
 
-    /// Who runs on a CPU.
+    /// The task that runs on a CPU.
     pub(crate) fn running(&self, cpu: u16) -> &str {
         match self.sched.rqs[CpuId(cpu)].curr {
             Curr::Idle => "idle",

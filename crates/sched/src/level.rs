@@ -1,7 +1,7 @@
 //! One level of the hierarchy on one CPU, looked up once.
 //!
-//! Whoever joins, runs or leaves has its entity, the queue that this stands in and the clocks
-//! of the CPU touched again and again. Each look into their tables has its price; here all are at hand.
+//! When a task joins, runs or leaves, its entity, the entity's queue and the clocks of the CPU are accessed again and
+//! again. Each lookup in their tables costs time; here all of them are borrowed once.
 
 use crate::{CfsRq, CfsRqId, Entity, Kernel, Rq, Sched, SeId, Task};
 

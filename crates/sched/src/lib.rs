@@ -1,8 +1,7 @@
 //! The fair class of the Linux scheduler: pure policy that decides and says why.
 //!
-//! A decider takes `&self` and returns what it chose with its [`Reason`]; an
-//! applier takes `&mut self` and carries out a choice, whoever made it. Simulator,
-//! audit and live use differ only in what they apply. There is no clock here, no
+//! A decider takes `&self` and returns what it chose with its [`Reason`]; an applier takes `&mut self` and carries out
+//! a choice, whatever made it. Simulator, audit and live use differ only in what they apply. There is no clock here, no
 //! randomness, no float and no error: time is an argument, a wrong call panics.
 //!
 //! Files are named after the kernel function they model, folders after the moment

@@ -115,7 +115,7 @@ impl Level<'_> {
 }
 
 impl CfsRq {
-    /// Ages a queue that nobody left asleep. True if a period went by.
+    /// Decays a queue that no task left to sleep. Returns true if a period went by.
     ///
     /// Kernel: __update_load_avg_cfs_rq(), kernel/sched/pelt.c, v6.12.
     #[inline]

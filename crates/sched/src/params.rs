@@ -45,7 +45,7 @@ impl Sched {
         });
     }
 
-    /// Sets the policy of a task. Among fair policies that changes no priority, so nobody is asked to make way.
+    /// Sets the policy of a task. Among fair policies that changes no priority, so no task is asked to make way.
     ///
     /// Kernel: __sched_setscheduler(), kernel/sched/syscalls.c, v6.12.
     pub fn set_policy(&mut self, task: TaskId, policy: Policy, now: Time) {

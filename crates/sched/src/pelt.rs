@@ -128,8 +128,8 @@ impl SchedAvg {
         Step::Over { contrib: accumulate_segments(decay, 1024 - old, total % 1024), decay: Some(decay) }
     }
 
-    /// Ages the sums to `now` and adds what happened since. True if a period
-    /// boundary was crossed, so that the averages must be computed anew.
+    /// Decays the sums to `now` and adds what happened since. Returns true if a period boundary was crossed, so that
+    /// the averages must be recomputed.
     ///
     /// Kernel: ___update_load_sum(), kernel/sched/pelt.c, v6.12.
     #[inline]

@@ -1,4 +1,4 @@
-//! Who is asked to make way once a task has another priority or another class.
+//! Which task is asked to make way when a task changes its priority or its class.
 //!
 //! A task that waits is asked about as if it had been woken. One that runs has its CPU already: it makes way if
 //! it fell behind another, and how that is found out differs between classes and kernels.
@@ -155,7 +155,7 @@ mod tests {
                 drawn.sched.set_nice(task, nice, NOW);
             })
         };
-        // Nobody else is there.
+        // No other task is there.
         expect![[r#"
             v4.13..v5.5: true
             v5.18..v7.2: false"#]]

@@ -134,8 +134,8 @@ pub struct Rq {
     pub fair_server: FairServer,
     /// The slice timer, when set: the instant it expires.
     pub hrtick: Option<u64>,
-    /// Somebody was queued for whom the running task makes way: the next call of the scheduler
-    /// goes by the clock of then (RQCF_REQ_SKIP).
+    /// A task was queued for which the running task makes way: the next call of the scheduler uses the clock of that
+    /// time (RQCF_REQ_SKIP).
     pub skip_clock_update: bool,
     /// When the scheduler was last called, ns, whatever the clock says.
     pub called: u64,
@@ -151,7 +151,7 @@ pub struct Rq {
     pub idle_exit_latency: Option<u64>,
     /// Generator of newly idle randomness (NI_RANDOM), seeded by the driver.
     pub random: u64,
-    /// Whom interrupts on the idle CPU wake: the idle task counts like any waker.
+    /// The tasks that interrupts on the idle CPU wake: the idle task counts like any waker.
     pub idle_wakees: Wakees,
     /// Context switches.
     pub nr_switches: u64,

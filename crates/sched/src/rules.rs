@@ -95,7 +95,7 @@ rules! {
     } [NodeLoads IdleWeight IdleWeight IdleWeight IdleWeight IdleWeight IdleWeight IdleWeight];
 
     recent_used_cpu: RecentUsedCpu "RECENT_USED_CPU" "Who remembers a recently used CPU." "select_idle_sibling()" {
-        /// Nobody.
+        /// No task.
         Off "off",
         /// Set on the waker after an affine wake-up; swapped on a hit.
         Waker "waker",
@@ -122,7 +122,7 @@ rules! {
         TargetLast "target_last",
         /// The previous CPU's, before the scan, if no core is idle.
         PrevFirst "prev_first",
-        /// Nobody's (v5.12).
+        /// None (v5.12).
         None "none",
     } [TargetLast TargetLast PrevFirst PrevFirst PrevFirst PrevFirst PrevFirst PrevFirst];
 
@@ -391,9 +391,9 @@ rules! {
     } [Parent Parent Parent Parent Parent ParentThenChosen Chosen Chosen];
 
     nice_asks: NiceAsks "NICE_ASKS" "Whom another nice level of a queued task asks to make way." "set_user_nice(), v5.6" {
-        /// Whoever runs, if the task rises; itself if it falls and runs.
+        /// The running task, whichever it is, if the task rises; itself if it falls and runs.
         AnyRise "any_rise",
-        /// Whoever runs, as if the task was woken; itself if it falls and others are queued.
+        /// The running task, as at a wake-up; itself if it falls and others are queued.
         AsWoken "as_woken",
     } [AnyRise AnyRise AsWoken AsWoken AsWoken AsWoken AsWoken AsWoken];
 
@@ -518,7 +518,7 @@ rules! {
     } [Half HalfUnlessFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed];
 
     balance_fair: BalanceFair "BALANCE_FAIR" "When a CPU looks for work before it chooses." "balance_fair(), v6.12; pick_task_fair(), v7.2" {
-        /// When nothing is queued, and again when nobody was but sleepers.
+        /// When nothing is queued, and again when only sleepers were.
         NoTask "no_task",
         /// When no fair task is queued, though tasks of a higher class wait; if one of these leaves, only once.
         NoFair "no_fair",

@@ -98,9 +98,9 @@ pub struct Sched {
     pub balance_reasons: Vec<Reason>,
     /// It did.
     pub keeps_balance_reasons: bool,
-    /// Balancing decides and leaves its marks, but moves nothing: a recording tells what moves.
+    /// Balancing decides and leaves its marks, but moves nothing: a recording shows the moves.
     pub balance_watches: bool,
-    /// What is asked is only supposed: no load is kept of it for the rest of the jiffy.
+    /// The present question is hypothetical: it stores no load for the rest of the jiffy.
     pub supposes: bool,
     /// CPUs with so many RT tasks that they may have some to give.
     pub nr_rt_overloaded: u32,
@@ -180,8 +180,8 @@ impl Sched {
         sched
     }
 
-    /// Builds the domains anew for the CPUs that are active, as hotplug and cpusets do. Tunables follow the
-    /// number of CPUs that are online then.
+    /// Rebuilds the domains for the CPUs that are active, as hotplug and cpusets do. Tunables follow the number of CPUs
+    /// that are online then.
     ///
     /// Kernel: partition_sched_domains(), rq_attach_root(), kernel/sched/topology.c, v6.12; update_sysctl(),
     /// kernel/sched/fair.c, v6.12.
@@ -212,7 +212,7 @@ impl Sched {
         self.max_load_balance_interval = max_load_balance_interval(&self.kernel, self.nr_online());
     }
 
-    /// Takes every CPU out of its domains: nothing balances until they are built anew.
+    /// Takes every CPU out of its domains: nothing balances until they are rebuilt.
     ///
     /// Kernel: detach_destroy_domains(), kernel/sched/topology.c, v6.12.
     pub fn detach_domains(&mut self) {

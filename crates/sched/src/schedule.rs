@@ -1,4 +1,4 @@
-//! The context switch: who leaves, who is chosen, who takes over.
+//! The context switch: which task leaves, which is picked, which takes over.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -25,7 +25,7 @@ pub enum Deactivate {
 /// What runs next, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// Who.
+    /// The next task.
     pub next: Curr,
     /// Why, at the level where it parted from the running one, or at the lowest.
     pub reason: Reason,
@@ -119,8 +119,8 @@ impl Sched {
         self.deactivate(task, DequeueFlags { sleep: true, special, ..DequeueFlags::default() }, now)
     }
 
-    /// Chooses until somebody who can run is found, and switches to it. A CPU that has none looks for work, and again
-    /// if all that it pulled were sleepers still queued.
+    /// Picks until a task that can run is found, and switches to it. A CPU that has none looks for work, and again if
+    /// it pulled only delayed sleepers.
     ///
     /// Kernel: pick_next_task_fair(), kernel/sched/fair.c, v6.12.
     fn pick_and_switch(&mut self, cpu: CpuId, now: Time) -> Reason {
@@ -293,7 +293,7 @@ impl Sched {
         self.chosen(cpu, prev, next);
     }
 
-    /// What was asked of the scheduler is done.
+    /// The pending request to the scheduler has been served.
     ///
     /// Kernel: __schedule(), kernel/sched/core.c, v6.1, v6.12.
     fn chosen(&mut self, cpu: CpuId, prev: Curr, next: Curr) {

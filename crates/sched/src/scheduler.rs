@@ -1,10 +1,10 @@
-//! What an engine asks of a scheduler, whoever decides.
+//! What an engine requires of a scheduler, whatever decides.
 //!
 //! Our rules ([`Sched`]) are one scheduler; the code of a kernel tree, compiled, is another. An engine that is generic over
 //! [`Scheduler`] drives either. Methods that place a task come in two halves, as in [`Sched`]: `decide_` says where, and
 //! `apply_` carries that out. A scheduler that cannot part them does all in the first half and only reports in the second.
 //!
-//! What a call did besides is told by [`Scheduler::effects`], which the engine drains after each call.
+//! Side effects of a call are reported by [`Scheduler::effects`], which the engine drains after each call.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ use crate::{
     SeId, Switched, Task, TaskState, TgId, Ticked, Wakeup, WakeupDecision,
 };
 
-/// Where a decider leaves the CPUs that it did not take, if anybody asks.
+/// Where a decider stores the CPUs that it rejected, if they are wanted.
 pub type PassedOver<'a> = Option<&'a RefCell<Vec<Candidate>>>;
 
 /// A scheduler of one machine, driven in virtual time. Times are ns since boot.
@@ -47,7 +47,7 @@ pub trait Scheduler {
     fn balance_log(&mut self) -> Vec<BalanceDecision>;
     /// Whether the rules of balance passes are kept, without the rest.
     fn log_balance_reasons(&mut self, _on: bool) {}
-    /// The rules of the passes, in order, if they are kept; whoever reads them empties the list.
+    /// The rules of the passes, in order, if they are recorded; the reader empties the list.
     fn balance_reasons(&mut self) -> Option<&mut Vec<Reason>> {
         None
     }
@@ -91,7 +91,7 @@ pub trait Scheduler {
     fn set_never_restricted(&mut self, task: TaskId);
     /// The CPU a task used before its own.
     fn set_recent_used_cpu(&mut self, task: TaskId, cpu: CpuId);
-    /// How often a task changed whom it wakes, and the time of the last halving.
+    /// A task's wakee flips, and the time of the last halving.
     fn set_wakee_flips(&mut self, task: TaskId, count: u32, halved: Time);
     /// Bounds of a task's utilisation; none leaves one as it is.
     fn set_uclamp(&mut self, task: TaskId, min: Option<u32>, max: Option<u32>);
@@ -153,7 +153,7 @@ pub trait Scheduler {
     fn schedule(&mut self, cpu: CpuId, how: Deactivate, stall: Option<(u64, u64)>, now: Time) -> Switched;
     /// The switch away from a task is over.
     fn finish_task_switch(&mut self, prev: TaskId);
-    /// What is done behind a switch.
+    /// The work after a switch.
     fn balance_callbacks(&mut self, cpu: CpuId, now: Time);
     /// The current task offers its CPU to others.
     fn yield_task(&mut self, cpu: CpuId, now: Time);
@@ -185,7 +185,7 @@ pub trait Scheduler {
 
     /// Makes a group.
     fn new_group(&mut self, parent: TgId, shares: u64, creator: CpuId, now: Time) -> TgId;
-    /// Its tasks run only where nobody else would.
+    /// Makes its tasks run only where no other task would.
     fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time);
     /// A group's weight, 1024 << 10 for a weight of 100.
     fn set_shares(&mut self, tg: TgId, shares: u64, now: Time);
@@ -197,7 +197,7 @@ pub trait Scheduler {
     fn periods(&self) -> [u64; 2] {
         [0, 0]
     }
-    /// Its state, if that is of our rules: for who tells it.
+    /// Its state, if it is that of our rules; for reporting.
     fn state(&self) -> Option<&Sched> {
         None
     }
@@ -467,7 +467,7 @@ impl Scheduler for Sched {
     fn active_balance(&mut self, cpu: CpuId, to: CpuId, now: Time) {
         Sched::active_balance(self, cpu, to, now);
     }
-    /// Moves a task that is queued; one that sleeps will be placed from there. A CPU that left meanwhile gets nobody.
+    /// Moves a queued task; a sleeping one will be placed from there. A CPU that went offline meanwhile gets no task.
     ///
     /// Kernel: migration_cpu_stop(), __migrate_task(), kernel/sched/core.c, v6.12.
     fn stopper_moves(&mut self, cpu: CpuId, task: TaskId, to: CpuId, cause: MigrationCause, now: Time) {

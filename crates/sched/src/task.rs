@@ -59,7 +59,7 @@ pub enum TaskState {
     Dead,
 }
 
-/// What is needed to make a task.
+/// The parameters of a new task.
 #[derive(Clone, Debug)]
 pub struct NewTask {
     /// Policy.

@@ -13,10 +13,10 @@ use crate::{Sched, SchedDomain};
 /// What went on on a machine just before a run, as far as it decides when CPUs balanced last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lately {
-    /// Nothing: idle CPUs had no ticks, and nobody balanced for them since they were busy last.
+    /// Nothing: idle CPUs had no ticks, and no CPU balanced for them since they were last busy.
     #[default]
     Quiet,
-    /// Somebody worked, and balanced for the idle.
+    /// A CPU was at work, and balanced for the idle ones.
     AtWork,
     /// The domains were built at this moment: no pass was made yet, and each is due after its shortest interval.
     Fresh,

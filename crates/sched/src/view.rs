@@ -112,7 +112,7 @@ impl Placement {
     }
 }
 
-/// On what the placement of a new task leans, besides who runs where.
+/// What the placement of a new task depends on, besides which tasks run where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leans {
     /// With other averages another group or CPU could be chosen.
@@ -244,7 +244,7 @@ impl<'a> View<'a> {
         self.number.get()
     }
 
-    /// Whether somebody wants to know who was passed over.
+    /// Whether the rejected CPUs are wanted.
     #[inline]
     pub(crate) fn lists_refused(&self) -> bool {
         self.passed_over.is_some()

@@ -1,8 +1,7 @@
 //! A table by CPU that remembers where it may have changed.
 //!
-//! Sums over groups of CPUs are brought up to date from those places alone. Reading
-//! leaves no trace; whoever asks for an element to change marks it, so no change can be
-//! forgotten.
+//! Sums over groups of CPUs are updated from those elements alone. Reading leaves no trace; requesting an element for
+//! change marks it, so no change can be missed.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,7 +20,7 @@ pub struct Watched<C> {
 }
 
 impl<C> Watched<C> {
-    /// A table that nobody watches yet.
+    /// A table that has no watcher yet.
     pub fn new(table: C) -> Watched<C> {
         Watched { table, touched: Vec::new() }
     }

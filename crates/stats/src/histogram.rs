@@ -13,7 +13,7 @@ const PER_OCTAVE: usize = 1 << PRECISION_BITS;
 /// The first octave of exact values, the one after it, then one per remaining bit.
 const BUCKETS: usize = (64 - PRECISION_BITS as usize + 1) * PER_OCTAVE;
 
-/// A log-linear histogram of whole numbers, nanoseconds as a rule.
+/// A log-linear histogram of whole numbers, usually nanoseconds.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Histogram {
     /// Invariant: `BUCKETS` long, summing to `n`.

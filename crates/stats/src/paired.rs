@@ -5,14 +5,12 @@
 //! shared part out, and what remains is often ten times narrower than the spread of
 //! either side.
 //!
-//! The change is stated as mail states it, relative to the baseline's mean, so the
-//! number that needs an interval is a ratio of two correlated means. Fieller's method
-//! gives it: a ratio r is believed unless the paired t test rejects that the mean of
-//! `value - r * base` is zero. For normal pairs this is exact at any number of runs; it
-//! needs no logarithm, so zeros are welcome; swapping the sides inverts the interval;
-//! and the interval leaves out "no change" exactly when the paired t test on the plain
-//! differences is significant. Where the baseline's own mean cannot be told from zero,
-//! the set of believable ratios is unbounded, and there is no interval.
+//! The change is stated as mail states it, relative to the baseline's mean, so the number that needs an interval is a
+//! ratio of two correlated means. Fieller's method gives it: a ratio r is believed unless the paired t test rejects
+//! that the mean of `value - r * base` is zero. For normal pairs this is exact at any number of runs; it needs no
+//! logarithm, so zeros are allowed; swapping the sides inverts the interval; and the interval excludes "no change"
+//! exactly when the paired t test on the plain differences is significant. If the baseline's own mean cannot be
+//! distinguished from zero, the set of believable ratios is unbounded, and there is no interval.
 
 use crate::interval::t_two_sided;
 use crate::{Direction, Estimate, Interval, mean_t};
@@ -39,8 +37,8 @@ pub struct Paired {
     pub value: f64,
     /// value / base - 1; `None` when the baseline's mean is zero.
     pub change: Option<f64>,
-    /// Where the true change lies. `None` for fewer than two pairs, or when the
-    /// baseline cannot be told from zero.
+    /// Where the true change lies. `None` for fewer than two pairs, or when the baseline cannot be distinguished from
+    /// zero.
     pub interval: Option<Interval>,
     /// The mean of value - base, arithmetic always; `None` for fewer than two pairs.
     pub difference: Option<Estimate>,
@@ -177,7 +175,7 @@ mod tests {
         let zero = Paired::new(&[(0.0, 5.0), (0.0, 7.0), (0.0, 6.0)], Direction::Lower, 0.95);
         assert_eq!((zero.change, zero.interval), (None, None));
         assert_eq!(zero.difference.unwrap().value, 6.0);
-        // A baseline that cannot be told from zero: the change exists, its interval does not.
+        // A baseline that cannot be distinguished from zero: the change exists, its interval does not.
         let noisy = Paired::new(&[(-3.0, 5.0), (4.0, 7.0), (0.5, 6.0)], Direction::Lower, 0.95);
         assert!(noisy.change.is_some() && noisy.interval.is_none());
         let lone = Paired::new(&[(2.0, 1.0)], Direction::Lower, 0.95);

@@ -162,7 +162,7 @@ fn deviation(summary: &Summary) -> f64 {
     }
 }
 
-/// What is drawn again: whole runs, or the samples themselves when there is but one run.
+/// The units that are resampled: whole runs, or the samples themselves if there is only one run.
 fn one_group<'a>(runs: &[&'a [f64]]) -> Vec<&'a [f64]> {
     match runs {
         [only] => only.chunks(1).collect(),

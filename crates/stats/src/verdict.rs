@@ -1,9 +1,8 @@
 //! The answer in one word.
 //!
-//! A test that is not significant says nothing about why: there may be no difference,
-//! or too few runs to see one. The interval knows which. If it leaves out zero, the
-//! change is real; if it is so narrow that every believable change is too small to
-//! care about, there is no difference; if it is wider than that, nobody knows yet.
+//! A test that is not significant says nothing about why: there may be no difference, or too few runs to see one. The
+//! interval shows which. If it excludes zero, the change is real; if it is so narrow that every believable change is
+//! too small to matter, there is no difference; if it is wider than that, the answer is not known yet.
 //!
 //! ```text
 //!              -5 %         0         +5 %
@@ -95,8 +94,8 @@ impl Judge {
         }
     }
 
-    /// About how many pairs would give an answer, if runs go on to scatter as those that there are and the change is what
-    /// it seems to be. None if nobody can say: of one pair, or where there is no relative change.
+    /// About how many pairs would give an answer, if runs continue to scatter as they do and the change is what it
+    /// seems to be. `None` if that cannot be estimated: for one pair, or where there is no relative change.
     pub fn pairs_needed(&self, paired: &Paired, confidence: f64) -> Option<usize> {
         let (interval, change) = (paired.interval?, paired.change?);
         // Either the interval comes to leave out zero, or it comes to fit into what does not matter.

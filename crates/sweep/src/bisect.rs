@@ -14,8 +14,8 @@
 //!   fresh seeds                every part named, again                         what is confirmed
 //! ```
 //!
-//! What is named is confirmed on seeds that the search has not seen, by intervals which hold for all of them together:
-//! the chance that any part is named without an effect is the error rate, 5 %.
+//! Named parts are confirmed on seeds that the search has not seen, by simultaneous intervals: the chance that any part
+//! is named without an effect is the error rate, 5 %.
 
 mod ddmin;
 mod parting;
@@ -44,7 +44,7 @@ const ENOUGH: f64 = 0.8;
 const QUARTER: f64 = 0.25;
 /// Sets that are looked for, one after the other.
 const SETS_MAX: usize = 4;
-/// Effects below this share of the whole change are not told.
+/// Effects below this share of the whole change are not reported.
 const SHARE_MIN: f64 = 0.1;
 
 /// What runs kernels.
@@ -56,7 +56,7 @@ pub trait Probe {
     /// A run that fails.
     fn measure(&mut self, kernel: &[usize], seed: u64) -> Result<(f64, String), Error>;
 
-    /// Measures many at once, for who has several threads.
+    /// Measures many at once, for callers with several threads.
     ///
     /// # Errors
     /// As [`Probe::measure`].
@@ -91,7 +91,7 @@ pub enum Role {
     Alone,
     /// It is needed, and others with it.
     Together,
-    /// It has an effect of its own, but is not what the change hangs on.
+    /// It has an effect of its own, but the change does not depend on it.
     Beside,
 }
 
@@ -160,7 +160,7 @@ pub fn bisect(probe: &mut dyn Probe, nr: usize, options: Options) -> Result<Answ
     loop {
         let (good, bad) = (lab.figures(&none)?, lab.figures(&all)?);
         whole = effect(&good, &bad, ERROR_RATE);
-        // Half of the change must stand out, or sets cannot be told apart.
+        // Half of the change must stand out, or sets cannot be distinguished.
         let clear = whole.is_real() && whole.high - whole.low <= whole.change.abs() * HALF;
         if clear || lab.seeds >= options.seeds_max {
             break;
@@ -328,7 +328,7 @@ impl Lab<'_> {
             let confirmed = alone.is_real() || in_bad.is_real() || in_set.is_real();
             answer.culprits.push(Culprit { part, role, alone, in_bad, with, confirmed });
         }
-        // An effect that fresh seeds do not show is noise, unless the change hangs on it.
+        // An effect that fresh seeds do not show is noise, unless the change depends on it.
         answer.culprits.retain(|culprit| culprit.confirmed || culprit.role != Role::Beside);
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Finished points by their id, for all plans to share.
 //!
-//! A file for each point, written beside and renamed, holds its figures as text, whose numbers read back to the last
-//! bit. Whoever finds the cache too large deletes the oldest files; a file that vanishes or is damaged is a point
-//! that was not found, never an error.
+//! A file for each point, written under a temporary name and renamed, contains its figures as text, whose numbers read
+//! back to the last bit. A process that finds the cache too large deletes the oldest files; a file that vanishes or is
+//! damaged is a point that was not found, never an error.
 
 use std::fs;
 use std::io;
@@ -37,7 +37,7 @@ impl Cache {
         self.folder.join(&id[..2]).join(&id[2..])
     }
 
-    /// What is known of a point.
+    /// The stored figures of a point.
     pub(crate) fn get(&self, id: &str) -> Option<Vec<Figure>> {
         let text = fs::read_to_string(self.path(id)).ok()?;
         let text = text.strip_prefix(HEAD)?.strip_prefix('\n')?.strip_suffix("end\n")?;

@@ -57,7 +57,7 @@ fn permuted(key: u64, index: u64, n: u64) -> u64 {
     let half = (64 - (n - 1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1u64 << half) - 1;
     let mut at = index;
-    // The network permutes a power of four that is at least n; who leaves n goes round again.
+    // The network permutes a power of four that is at least n; a value outside n goes round again.
     loop {
         let (mut left, mut right) = (at >> half, at & mask);
         for round in 0..6u64 {

@@ -22,7 +22,7 @@ pub(crate) struct PointRow {
     pub id: String,
     /// Seed of the run.
     pub seed: Option<u64>,
-    /// What was measured, or what went wrong.
+    /// What was measured, or the error.
     pub outcome: Result<Vec<Figure>, String>,
 }
 

@@ -1,4 +1,4 @@
-//! What tells one point from all others: the hash of all that determines its figures.
+//! The id of a point: the hash of everything that determines its figures.
 
 use std::fmt::{self, Debug, Write};
 

@@ -1,9 +1,9 @@
 //! Thousands of runs of one scenario: which machines, loads and numbers does a change help or hurt?
 //!
-//! A [`Plan`] spans points; each point is one run with an id that is the hash of all that determines it. What comes
-//! of the points are columns in Parquet files, a file for each chunk of neighbouring points, in a [`Store`]: a plain
-//! folder that any number of machines may share. There is no database, lock or shared append: a file is written
-//! beside its place and renamed, and whoever makes it makes the same bytes.
+//! A [`Plan`] defines points; each point is one run with an id that is the hash of everything that determines it. The
+//! results are columns in Parquet files, a file for each chunk of neighbouring points, in a [`Store`]: a plain folder
+//! that any number of machines may share. There is no database, lock or shared append: a file is written under a
+//! temporary name and renamed, and every machine writes the same bytes.
 //!
 //! ```text
 //!  plan.toml -> point -> scenario, kernel, seed -> run -> row -+- chunk of rows -> chunks/000007.parquet

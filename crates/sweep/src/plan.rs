@@ -80,7 +80,7 @@ pub struct Draft {
     pub chunk: Option<u32>,
 }
 
-/// A plan that is complete: whoever has its text can run its points.
+/// A plan that is complete: its text is all that is needed to run its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Version of the engine that runs it.
@@ -287,7 +287,7 @@ impl Plan {
         settings
     }
 
-    /// What tells this plan from any other, the engine's version included: 16 hexadecimal digits.
+    /// Identifies the plan, with the engine's version: 16 hexadecimal digits.
     pub fn fingerprint(&self) -> String {
         let mut hash = Hash::new();
         hash.part("plan", &self.to_toml());

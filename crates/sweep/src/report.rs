@@ -15,7 +15,7 @@ use schedlab_columns::{Cell, Table};
 /// Confidence of all intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// What is reported.
+/// The content of a report.
 #[derive(Clone, Debug, Default)]
 pub struct ReportOptions {
     /// The figure: a measure of the workload, or another column; the first measure if not given.

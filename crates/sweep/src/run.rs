@@ -22,7 +22,7 @@ use crate::store::Store;
 const GRACE: Duration = Duration::from_secs(4);
 /// Failures that are kept to be shown.
 const FAILURES_KEPT: usize = 20;
-/// How often progress is told, and a request to stop is looked for.
+/// How often progress is reported, and a request to stop is checked.
 const BEAT: Duration = Duration::from_millis(100);
 
 /// How a sweep is run.
@@ -52,7 +52,7 @@ pub struct Progress {
 pub struct Failure {
     /// The point: what it sets.
     pub point: String,
-    /// What was wrong.
+    /// The error.
     pub error: String,
 }
 
@@ -102,7 +102,7 @@ struct Done {
 /// Runs all points of a share that are not done. `beat` is called ten times a second, and says whether to go on.
 ///
 /// # Errors
-/// A sweep of another version, and what cannot be written. What is wrong with a point is its row's business.
+/// The sweep is of another version, or a file cannot be written. Errors of a point are recorded in its row.
 pub fn run(
     store: &Store,
     options: RunOptions,

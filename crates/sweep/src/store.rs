@@ -43,7 +43,7 @@ pub struct Status {
     pub failed: u64,
     /// Bytes on disk.
     pub bytes: u64,
-    /// Files that are no whole chunk of this plan, and will be made anew.
+    /// Files that are not a whole chunk of this plan, and will be written again.
     pub damaged: Vec<PathBuf>,
 }
 

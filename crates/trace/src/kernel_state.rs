@@ -1,8 +1,8 @@
 //! State of the scheduler as it changes, under the names of the kernel's bare tracepoints.
 //!
-//! The kernel has these points without a format of their own, for modules to hang on to; here they print what such
-//! modules print. Those whose name begins with `schedlab_` the kernel does not have. They are told only to a sink that
-//! asks, and each when its value has changed.
+//! The kernel declares these points without a format, for modules to attach to; here they print what such modules print.
+//! The kernel does not have those whose name begins with `schedlab_`. They are passed only to a sink that requests them,
+//! each when its value has changed.
 //!
 //! Kernel: DECLARE_TRACE(), include/trace/events/sched.h, v6.12.
 

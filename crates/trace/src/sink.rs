@@ -330,7 +330,7 @@ impl<S: Sink> Sink for Filter<S> {
         self.inner.wants_decisions() && decisions.iter().any(|name| self.passes(name))
     }
 
-    /// State is told only to who names it.
+    /// State is passed only if it is named.
     fn wants_state(&self) -> bool {
         !self.patterns.is_empty() && State::NAMES.iter().any(|name| self.passes(name))
     }

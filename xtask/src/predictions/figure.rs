@@ -46,7 +46,7 @@ pub enum Figure {
     Reason { kind: String, name: String },
 }
 
-/// What is counted.
+/// The quantity that is counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Count {
     Switches,
@@ -115,7 +115,7 @@ impl Figure {
         })
     }
 
-    /// Whether more is better. What is neither counts as a number of its own.
+    /// Whether more is better. A figure that is neither counts as a number of its own.
     pub fn direction(&self, workload: &Workload) -> Direction {
         match self {
             Figure::Measure(name) => {

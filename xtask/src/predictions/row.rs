@@ -143,7 +143,7 @@ fn one(line: &str) -> Result<Row, String> {
 }
 
 impl Row {
-    /// What is run for it: before and after, or the one that a state has.
+    /// The runs for it: before and after, or a single one for a state.
     ///
     /// # Errors
     /// A scenario that cannot be read, or has no such row or kernel.

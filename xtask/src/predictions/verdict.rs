@@ -13,7 +13,7 @@ pub enum Published {
     State(f64),
 }
 
-/// A change smaller than this is none, however sure it is: nobody publishes it.
+/// A smaller change counts as none, however sure it is: such changes are not published.
 const LEAST: f64 = 0.01;
 
 /// How far a simulated null may lie from nothing to count as within two.
@@ -126,12 +126,12 @@ impl Foretold {
         Foretold { before: paired.base, after: paired.value, change, interval }
     }
 
-    /// Whether another run of the same says that it goes the other way, by as much as one speaks of.
+    /// Whether another run of the same shows a clear change in the opposite direction.
     pub fn is_contradicted(&self, other: &Foretold) -> bool {
         other.change.abs() >= LEAST && (other.change > 0.0) != (self.change > 0.0)
     }
 
-    /// Whether the change is beyond doubt, and large enough to speak of.
+    /// Whether the change is beyond doubt, and large enough to matter.
     pub fn is_sure(&self) -> bool {
         let apart = self.interval.is_some_and(|[low, high]| low > 0.0 || high < 0.0);
         (apart || self.change.is_infinite()) && self.change.abs() >= LEAST

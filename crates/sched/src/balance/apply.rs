@@ -1,4 +1,4 @@
-//! Carrying out what a pass decided, whoever decided it.
+//! Carries out what a pass decided, whatever made the decision.
 
 use alloc::vec::Vec;
 

@@ -1,9 +1,9 @@
 //! Looking for work before the choice of the next task, instead of after it.
 //!
-//! A CPU looks for work when the fair class has nobody to run. That is found out as its turn comes, after the
-//! higher classes. Where classes balance before any of them chooses, as sched_ext needed it, a fair task that
-//! was the last of its class looks for work even though a task of a higher class waits: nothing comes of it, as the CPU is
-//! not idle, but averages, failures and the time of going idle are as if it were.
+//! A CPU looks for work when the fair class has no task to run, which is found out after the higher classes. If classes
+//! balance before any of them picks, as sched_ext needed it, a fair task that was the last of its class looks for work
+//! even though a task of a higher class waits. That moves nothing, because the CPU is not idle, but averages, failures
+//! and the idle stamp change as if it were.
 //!
 //! Kernel: balance_fair(), kernel/sched/fair.c, since v6.12; not v7.2.
 

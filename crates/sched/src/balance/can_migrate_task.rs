@@ -10,7 +10,7 @@ use crate::{Feature, IdleType, Sched, SdId, SeId, TgId};
 /// One candidate, and where it would go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CanMigrate {
-    /// Who.
+    /// The task.
     pub task: TaskId,
     /// From.
     pub src: CpuId,

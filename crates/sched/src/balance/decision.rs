@@ -73,14 +73,14 @@ pub enum NotMoved {
 pub enum Step {
     /// A task is taken off its queue, bound for a CPU.
     Detach {
-        /// Who.
+        /// The task.
         task: TaskId,
         /// To.
         to: CpuId,
     },
     /// A candidate is passed over and goes to the far end of the list.
     Skip {
-        /// Who.
+        /// The task.
         task: TaskId,
         /// Why.
         why: NotMoved,
@@ -130,7 +130,7 @@ pub struct BalanceDecision {
     pub groups: Vec<GroupSeen>,
     /// CPUs looked at: the cost of the pass.
     pub examined: u32,
-    /// What is done with tasks.
+    /// The steps taken for tasks.
     pub steps: Vec<Step>,
     /// Tasks moved.
     pub moved: u32,

@@ -73,7 +73,7 @@ pub(super) struct LbEnv<'a> {
     pub dst_nr_running: u32,
     /// Next candidate of the source's list; see [`LbEnv::candidate`].
     pub cursor: Option<TaskId>,
-    /// From which step on those who are passed over come again, behind all others.
+    /// The step from which passed-over tasks are considered again, behind all others.
     pub skipped: usize,
     /// Load that left each queue.
     pub detached_load: Vec<Detached>,

@@ -7,7 +7,7 @@ use crate::wakeup::fits_capacity;
 use crate::{AsymGroups, AsymPacking, Feature, FullyBusyTie, IdleType, Reason, SchedGroup, SdFlags, SgId};
 use schedlab_topology::CpuId;
 
-/// What was seen of a domain, as `struct sd_lb_stats`.
+/// Statistics of a domain, as in `struct sd_lb_stats`.
 pub(super) struct SdLbStats {
     pub busiest_group: Option<SgId>,
     pub busiest: SgLbStats,
@@ -193,8 +193,8 @@ impl LbEnv<'_> {
         (!misfits).then_some(sums)
     }
 
-    /// The sums over another group without fair tasks: it is never the busiest, so only the totals
-    /// of the domain need them, unless somebody wants to see all groups.
+    /// The sums over another group without fair tasks: it is never the busiest, so only the totals of the domain need
+    /// them, unless all groups have to be listed.
     fn gives_nothing<'s>(&self, sums: &'s CpuStats, local: bool) -> Option<&'s CpuStats> {
         let unseen = !local && sums.h_nr_running == 0 && self.sched.balance_log.is_none();
         if unseen && !self.records_llc_stats() { self.suffice(sums, local) } else { None }
@@ -365,8 +365,7 @@ impl LbEnv<'_> {
         self.sched.use_asym_prio(self.sd, a) && sched_asym_prefer(a, b)
     }
 
-    /// Whether the local group's capacity is computed anew: always, or, when newly idle, if
-    /// it is time.
+    /// Whether the local group's capacity is computed again: always, or, when newly idle, if it is time.
     pub(super) fn refreshes_capacity(&self) -> bool {
         let local = self.sched.domains.sg(self.sd.groups.local());
         let sgc = &self.sched.domains.sgcs[local.sgc as usize];

@@ -22,7 +22,7 @@ pub(super) struct LoadStats {
     no_capacity: bool,
 }
 
-/// What was seen of a domain.
+/// Statistics of a domain.
 struct SdLoadStats {
     busiest_group: Option<SgId>,
     busiest: LoadStats,

@@ -10,7 +10,7 @@ use crate::{AsymGroups, AsymPacking, BalanceModel, Feature, QueueGives, SdFlags,
 impl LbEnv<'_> {
     /// The CPU with most of what is to be moved; the first of equals.
     ///
-    /// Tasks are not told apart by NUMA locality: NUMA balancing is not modelled.
+    /// Tasks are not distinguished by NUMA locality: NUMA balancing is not modelled.
     ///
     /// Kernel: find_busiest_queue(), kernel/sched/fair.c, v7.2, v6.12, v5.5 and v4.13.
     pub(super) fn find_busiest_queue(&self, group: SgId) -> Option<CpuId> {

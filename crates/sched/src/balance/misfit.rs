@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn on_the_largest_cpu_nobody_can_help() {
-        // Noted on a small CPU, on a large one, and on a small one with large ones forbidden; then who asks for help.
+        // Noted on a small CPU, on a large one, and on a small one with large ones forbidden; then the CPU that asks
+        // for help.
         let noted = |kernel: &str| {
             let mut drawn = draw(kernel, "1x1x4:capacity=0-1/446 | 0[a*] 1[c*] 2[b*]");
             for (name, cpu, allowed) in [("a", 0, "0-3"), ("b", 2, "0-3"), ("c", 1, "0-1")] {

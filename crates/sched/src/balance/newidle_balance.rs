@@ -322,8 +322,8 @@ mod tests {
 
     #[test]
     fn the_load_of_idle_cpus_is_aged_on_the_way_or_in_the_end() {
-        // CPU 1 idles in the cache of CPU 0, CPU 2 in another; both had load 100 ms ago. Of CPU 0 the lowest domain is
-        // searched, then the next; or none, as nobody has two tasks.
+        // CPU 1 is idle in the cache of CPU 0, CPU 2 in another; both had load 100 ms ago. For CPU 0 the lowest domain
+        // is searched, then the next; or none, because no CPU has two tasks.
         let aged = |kernel: &str, drawing: &str| {
             let mut drawn = draw(kernel, drawing);
             let sched = &mut drawn.sched;

@@ -69,8 +69,8 @@ impl Sched {
         }
     }
 
-    /// Domains were built anew, when some CPU last read its clock: each counts as just balanced, the CPUs
-    /// of a cache as busy though they stopped their ticks, and nobody prefers a cache.
+    /// Domains were rebuilt at the time when some CPU last read its clock. Each domain counts as just balanced, the
+    /// CPUs of a cache as busy although they stopped their ticks, and no process prefers a cache.
     ///
     /// Kernel: sd_init(), kernel/sched/topology.c, v6.12 and v5.5.
     pub(crate) fn after_rebuild(&mut self) {
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_went_idle_has_the_next_time_computed_anew() {
-        // CPU 3 went idle and is due in 5 jiffies, long before anybody will ask.
+        // CPU 3 went idle and is due in 5 jiffies, long before another CPU will ask.
         let next = |kernel: &str| {
             let mut drawn = settled(kernel, "1x1x4 | 0[a*] 1[b*] 2[] 3[]");
             let sched = &mut drawn.sched;

@@ -1,8 +1,8 @@
 //! Asking an idle CPU to balance for those whose tick is stopped.
 //!
-//! A busy CPU that has more than it should notices at its tick and interrupts one idle CPU.
-//! That costs an interrupt and wakes the other up, so it asks for good reasons only, and the
-//! time before which nobody asks again is kept for all.
+//! A busy CPU that has more than its share notices that at its tick and interrupts one idle CPU. That costs an
+//! interrupt and wakes the other CPU, so it asks only for good reasons; the time before which no CPU asks again is
+//! shared by all.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -29,7 +29,7 @@ impl NohzKick {
 }
 
 impl Sched {
-    /// The tick's part of balancing: whether the softirq is due, and whom to kick.
+    /// The tick's part of balancing: whether the softirq is due, and which CPU to kick.
     ///
     /// Kernel: trigger_load_balance(), kernel/sched/fair.c, v6.1.
     pub fn trigger_load_balance(&mut self, cpu: CpuId, now: Time) -> Ticked {
@@ -101,8 +101,8 @@ impl Sched {
     /// Chooses the first idle CPU without tick and sets what it has to do. None if there
     /// is none, or it is on its way already.
     ///
-    /// A CPU counts as one without tick until its next tick finds it busy. So the first one
-    /// may run something by now, and v4.13 then kicks nobody.
+    /// A CPU counts as tickless until its next tick finds it busy. So the first one may run something by now, and v4.13
+    /// then kicks no CPU.
     ///
     /// Kernel: kick_ilb(), find_new_ilb(), kernel/sched/fair.c, v6.12 and v4.13.
     fn kick_ilb(&mut self, cpu: CpuId, kick: NohzKick, jiffy: u64) -> Option<CpuId> {
@@ -157,7 +157,7 @@ mod tests {
     use crate::balance::drawings::settled;
     use crate::drawing::{NOW, by_kernel};
 
-    /// Whom the tick of CPU 0 kicks, and for what.
+    /// The CPU that the tick of CPU 0 kicks, and the purpose.
     #[track_caller]
     fn check_kick(drawing: &str, expected: Expect) {
         expected.assert_eq(&by_kernel("", |kernel| {

@@ -1,7 +1,7 @@
 //! Which cache a process prefers, to be taken for another one and back.
 //!
-//! Nothing tells when the kernel looked for the cache in which a process ran most, so an audit asks what balancing
-//! would have done if it had found another.
+//! No event shows when the kernel evaluated in which cache a process ran most, so an audit asks what balancing would
+//! have done with another result.
 
 use alloc::vec::Vec;
 

@@ -33,7 +33,7 @@ impl EpochTime {
     }
 }
 
-/// What is kept of a process, as `struct sched_cache_group`.
+/// The state of a process, as in `struct sched_cache_group`.
 #[derive(Clone, Debug)]
 pub struct CacheGroup {
     /// CPU where it ran most in the cache it prefers.
@@ -55,7 +55,7 @@ pub struct CacheGroup {
 pub struct Runtimes(Vec<(CpuId, EpochTime)>);
 
 impl Runtimes {
-    /// What is left of the time on a CPU, ns, as of its last ageing.
+    /// The time on a CPU that remains after the last decay, ns.
     pub fn of(&self, cpu: CpuId) -> u64 {
         self.place(cpu).map_or(0, |at| self.0[at].1.runtime)
     }
@@ -393,7 +393,7 @@ mod tests {
         let home = |kernel: &str, ms| {
             let mut drawn = ran(kernel, ms);
             let sched = &mut drawn.sched;
-            // Somebody else ran as long on every CPU, so shares are those of the process.
+            // Other threads ran as long on every CPU, so shares are those of the process.
             for cpu in CPUS {
                 sched.sched_cache.cpu[cpu].runtime += 10_000_000;
             }

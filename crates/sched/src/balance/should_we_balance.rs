@@ -1,4 +1,4 @@
-//! Who of a group makes the pass.
+//! Which CPU of a group makes the pass.
 //!
 //! One CPU balances for all of its group: the first idle one, else the first. Where cores
 //! have several threads an idle thread of a busy core is a poor helper, so from v6.6 on a

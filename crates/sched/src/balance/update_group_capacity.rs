@@ -5,7 +5,7 @@ use schedlab_units::Time;
 use crate::{Sched, SdFlags, SdId};
 
 impl Sched {
-    /// Computes the capacity of a domain's local group anew.
+    /// Recomputes the capacity of a domain's local group.
     ///
     /// Kernel: update_group_capacity(), kernel/sched/fair.c, v6.12.
     pub fn update_group_capacity(&mut self, id: SdId, now: Time) {

@@ -89,9 +89,9 @@ impl Sched {
         }
     }
 
-    /// What is left of the old budget may be kept if using it up by the old deadline takes no more than the
-    /// reserved bandwidth. If it takes more, a task whose deadline is the end of its period begins
-    /// another one, and others keep as much of the budget as they may.
+    /// The rest of the old budget may be kept if using it up by the old deadline takes no more than the reserved
+    /// bandwidth. If it takes more, a task whose deadline is the end of its period begins another period, and other
+    /// tasks keep as much of the budget as they may.
     ///
     /// Kernel: update_dl_entity(), update_dl_revised_wakeup(), dl_entity_overflow(), kernel/sched/deadline.c, v6.1, v6.12.
     fn update_dl_entity(&mut self, task: TaskId) {

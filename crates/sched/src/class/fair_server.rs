@@ -8,10 +8,10 @@
 //!      |--------- RT ---------|-fair-|--------- RT ----------|-fair-|--- RT ...
 //! ```
 //!
-//! What fair tasks run meanwhile is taken off the 50 ms, and once that makes them up another second begins. Here
-//! the server is at work only while RT and fair tasks are queued together: without RT tasks a second begins anew every
-//! 50 ms, so that one more beginning when the first of them comes is no difference. Left out: that idle time counts as
-//! time fair tasks had, and that the server stands among the deadline tasks, all of which go before it here.
+//! Fair run time in between is subtracted from the 50 ms, and once that is used up another second begins. Here the
+//! server is active only while RT and fair tasks are queued together: without RT tasks a second begins again every 50
+//! ms, so one more that begins when the first RT task comes makes no difference. Not modelled: idle time counts as time
+//! that fair tasks had, and the server is queued among the deadline tasks, all of which go before it here.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -44,7 +44,7 @@ pub enum ServerState {
 pub struct FairServer {
     /// What it is about.
     pub state: ServerState,
-    /// What is left of its time, ns.
+    /// The remaining time, ns.
     pub runtime: i64,
     /// End of its period.
     pub deadline: u64,

@@ -13,13 +13,13 @@ use crate::{Curr, DequeueFlags, EnqueueFlags, Feature, MigrationCause, Reason, S
 /// What becomes of the tasks of a class that wait on a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Push {
-    /// Nobody waits who may go elsewhere, or nowhere is better.
+    /// No waiting task may go elsewhere, or no CPU is better.
     Nothing,
     /// The first of them runs here at the next switch.
     RunsHere,
     /// One moves.
     Moves {
-        /// Who.
+        /// The task.
         task: TaskId,
         /// Where.
         to: CpuId,
@@ -51,7 +51,7 @@ impl Sched {
         }
     }
 
-    /// Who of a class is pulled from one CPU to another.
+    /// The task of a class that is pulled from one CPU to another.
     ///
     /// Kernel: pull_rt_task(), kernel/sched/rt.c, pull_dl_task(), kernel/sched/deadline.c, v6.12.
     pub fn decide_pull(&self, to: CpuId, from: CpuId, class: Class) -> Option<TaskId> {
@@ -81,8 +81,8 @@ impl Sched {
         }
     }
 
-    /// A task was woken, or is new, which has been told by now. If it may move and waits behind another of its class,
-    /// tasks are pushed.
+    /// A task was woken or is new, and this has been reported by now. If it may move and waits behind another task of
+    /// its class, tasks are pushed.
     ///
     /// Kernel: task_woken_rt(), kernel/sched/rt.c, task_woken_dl(), kernel/sched/deadline.c, v6.1, v6.12.
     pub fn task_woken(&mut self, task: TaskId, now: Time) {
@@ -136,7 +136,7 @@ impl Sched {
         while self.push_task(cpu, class, now) {}
     }
 
-    /// Pushes one, and returns whether one moved; not where a recording tells what moves.
+    /// Pushes one task, and returns whether one moved; does nothing if a recording shows the moves.
     pub(crate) fn push_task(&mut self, cpu: CpuId, class: Class, now: Time) -> bool {
         if self.balance_watches {
             return false;
@@ -157,7 +157,7 @@ impl Sched {
         }
     }
 
-    /// Pulls tasks of a class that wait on other CPUs, or has them pushed; not where a recording tells what moves.
+    /// Pulls tasks of a class that wait on other CPUs, or has them pushed; does nothing if a recording shows the moves.
     ///
     /// Kernel: balance_rt(), kernel/sched/rt.c, balance_dl(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn pull_tasks(&mut self, to: CpuId, class: Class, now: Time) {

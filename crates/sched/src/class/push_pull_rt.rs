@@ -26,7 +26,7 @@ impl Sched {
         self.rqs[cpu].rt_queue.iter().copied().find(|&task| self.is_pushable(task, cpu, on))
     }
 
-    /// Whether a CPU has RT tasks to give, as it tells others.
+    /// Whether a CPU is marked as overloaded with RT tasks.
     ///
     /// Kernel: rt_set_overload(), update_rt_migration(), kernel/sched/rt.c, v6.1; enqueue_pushable_task(), v6.12.
     pub(super) fn is_rt_overloaded(&self, cpu: CpuId) -> bool {

@@ -4,8 +4,8 @@
 //!   has room --interrupt--> has some to give: pushes --interrupt--> the next such CPU --> ... --> none is left
 //! ```
 //!
-//! Many CPUs that have room at once would fight for the lock of one that has tasks to give. So all of a root domain share
-//! one round of interrupts; whoever has room while it is under way has it go round once more.
+//! Many CPUs that have room at once would fight for the lock of the one with tasks to give. So all CPUs of a root
+//! domain share one round of interrupts; a CPU that has room while it is under way makes it go round once more.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -18,7 +18,7 @@ use crate::{Effect, Sched};
 /// Kernel: rto_cpu, rto_loop, rto_loop_next of struct root_domain, kernel/sched/sched.h, v4.15.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RtPushLoop {
-    /// Who is interrupted now; none between rounds.
+    /// The CPU that is interrupted now; `None` between rounds.
     pub cpu: Option<CpuId>,
     /// How often a CPU had room.
     pub asked: u32,

@@ -103,7 +103,7 @@ impl<'a> Groups<'a> {
     fn build_disjoint(&mut self, trees: &mut PerCpu<Vec<SchedDomain>>, level: usize) {
         for span in &self.levels[level].masks {
             let owners: Vec<CpuId> = span.iter().filter(|&c| trees[c].len() > level).collect();
-            // Each CPU links the shared groups anew; the links of the last one stay.
+            // Each CPU links the shared groups again; the links of the last one stay.
             let Some(&last) = owners.last() else { continue };
             let mut ids: Vec<SgId> = Vec::new();
             let mut group_of = BTreeMap::new();

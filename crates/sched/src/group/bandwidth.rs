@@ -271,7 +271,7 @@ impl Sched {
         true
     }
 
-    /// What is done to a queue that is out of time.
+    /// Handles a queue that is out of time.
     fn stop_cfs_rq(&mut self, cfs: CfsRqId) {
         let per_task = self.kernel.has(Feature::BandwidthPerTask);
         let running = self.queued_curr(cfs).is_some();

@@ -1,4 +1,4 @@
-//! What is left of a slice of quota when its period is over.
+//! The rest of a slice of quota when its period is over.
 //!
 //! It was meant to be lost: a group shall not save time on one CPU for the next period. But whether its period is over
 //! was asked the wrong way round from v3.16 to v4.17: where the pool was filled again meanwhile, the queue goes on with

@@ -1,4 +1,4 @@
-//! Timers that hand out a group's CPU time: one at each period, one for what was returned.
+//! Timers that hand out a group's CPU time: one at each period, one for returned time.
 //!
 //! A timer expires on one CPU, and gives throttled queues of all CPUs as much as they need to run. From v6.4 on it lets
 //! only its own CPU's run; the others are interrupted and do it themselves.

@@ -17,8 +17,8 @@ const RATE_LIMIT: u64 = 1_000_000;
 impl Sched {
     /// Writes what a queue's load changed by to its group, if that is worth it.
     ///
-    /// The CPU reported as writer is the queue's own; a remote enqueue inside a cache is
-    /// done by a neighbour, which the effect does not tell.
+    /// The CPU reported as writer is the queue's own. A remote enqueue within a cache is done by a neighbour, which the
+    /// effect does not show.
     ///
     /// Kernel: update_tg_load_avg(), kernel/sched/fair.c, v6.12, v6.1 and v4.13.
     #[inline]

@@ -1,9 +1,9 @@
 //! Moving a task between groups, and out of its session's when it ends.
 //!
-//! Who moves a task between groups is seldom the task itself, but each task does it once: where it ends,
-//! it leaves the group of its session. Most kernels do not ask whether that is another group. So the
-//! running task is charged, put back, attached anew, and asked to make way, a moment before its end:
-//! if the kernel can be preempted and somebody waits it loses its CPU there, and comes back only to die.
+//! A task seldom moves itself between groups, but each task does so once: when it exits, it leaves the group of its
+//! session. Most kernels do not check whether that changes its group. So the running task is charged, put back,
+//! attached again, and asked to make way, a moment before its end: if the kernel can be preempted and a task waits, it
+//! loses its CPU there, and comes back only to die.
 //!
 //! Sessions have no groups here: a task that ends stays in the group it is in.
 
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_task_that_waits_may_come_first_in_its_new_group() {
-        // Beside a SCHED_IDLE task anybody does.
+        // Beside a SCHED_IDLE task any task does.
         let asked = |kernel: &str| {
             let mut drawn = draw(kernel, "1x1x1 | 0[idle:a* b]");
             drawn.sched.rqs[CPU].need_resched = NeedResched::default();

@@ -140,7 +140,7 @@ impl Sched {
         self.se_mut(se).avg.last_update_time = self.cfs(next).avg.last_update_time;
     }
 
-    /// Detaches an entity and tells all levels above.
+    /// Detaches an entity and propagates that to all levels above.
     ///
     /// Kernel: detach_entity_cfs_rq(), kernel/sched/fair.c, v6.12.
     pub fn detach_entity_cfs_rq(&mut self, se: SeId) {
@@ -154,7 +154,7 @@ impl Sched {
         self.propagate_entity_cfs_rq(se);
     }
 
-    /// Attaches an entity and tells all levels above.
+    /// Attaches an entity and propagates that to all levels above.
     ///
     /// Kernel: attach_entity_cfs_rq(), kernel/sched/fair.c, v6.12.
     pub fn attach_entity_cfs_rq(&mut self, se: SeId) {
@@ -166,8 +166,8 @@ impl Sched {
         self.propagate_entity_cfs_rq(se);
     }
 
-    /// Gives a task the averages of one that was `running` and `runnable` in so many of 1024 parts of a past nobody saw, in
-    /// place of what it has.
+    /// Replaces a task's averages by those of a task that was running and runnable for `running` and `runnable` parts
+    /// of 1024 in an unknown past.
     pub fn set_averages(&mut self, task: TaskId, running: u16, runnable: u16, now: Time) {
         if !self.task(task).policy.is_fair() {
             return;

@@ -1,4 +1,4 @@
-//! The average virtual time V, and who is eligible.
+//! The average virtual time V, and which entities are eligible.
 //!
 //! A queue keeps S, the sum of (vruntime - zero) * weight over its time line, and W,
 //! the sum of the weights; the running entity is added when asked. V = zero + S / W

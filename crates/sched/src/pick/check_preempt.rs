@@ -20,7 +20,7 @@ pub struct PreemptDecision {
     pub reason: Reason,
     /// The number that decided, with its name; for people.
     pub number: Option<(&'static str, i64)>,
-    /// What is to be done besides.
+    /// What else has to be done.
     pub then: Then,
 }
 

@@ -139,7 +139,7 @@ impl Drawn {
         TaskId(self.names.iter().position(|n| n == name).expect("the task is drawn") as u32)
     }
 
-    /// Who is picked at a switch, and why.
+    /// The task that is picked at a switch, and why.
     pub(crate) fn pick(&self) -> String {
         let (se, reason): (SeId, Reason) = match self.sched.is_eevdf() {
             true => self.sched.pick_eevdf_next(CFS),

@@ -85,8 +85,8 @@ impl Sched {
             }
             (_, Some((curr, _))) => (curr, Reason::PickCurrent),
             (Some(best), None) => (best.se, Reason::PickDeadline),
-            // Somebody is at or before the average, unless its sum overflowed: after hours of lag, which a damaged recording
-            // makes up, no kernel. Its pick would find nobody.
+            // Some entity is at or before the average, unless its sum overflowed: after hours of lag, which only a
+            // damaged recording contains. A kernel's pick would find none.
             (None, None) => (queue.timeline.leftmost().expect("two are queued").se, Reason::PickDeadline),
         }
     }

@@ -1,4 +1,4 @@
-//! Who runs next, and whether a woken task may interrupt.
+//! Which task runs next, and whether a woken task may preempt.
 
 pub mod avg_vruntime;
 pub mod cfs;

@@ -118,7 +118,7 @@ mod tests {
             let placed = place(kernel, &entity(2_000_000, 1), 2, false);
             assert_eq!(placed.vruntime as i64, -3_000_000, "{kernel}");
             assert_eq!(placed.deadline as i64, 0, "{kernel}: one slice later");
-            // Nobody there: lag does not matter.
+            // The queue is empty: lag does not matter.
             assert_eq!(place(kernel, &entity(2_000_000, 1), 0, false).vruntime, 0, "{kernel}");
         }
         let none = place("v6.12+NO_PLACE_LAG", &entity(2_000_000, 1), 2, false);

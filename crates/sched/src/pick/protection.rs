@@ -1,9 +1,8 @@
 //! RUN_TO_PARITY: once picked, an entity runs until its request is served.
 //!
-//! Without it EEVDF would switch whenever another deadline comes first. v6.6 marks a
-//! protected entity by its lag field, which is free while it runs: protected as long
-//! as the mark equals the deadline. From v6.17 on there is a virtual time up to which
-//! it is protected, which shrinks when somebody with a shorter slice is queued.
+//! Without it EEVDF would switch whenever another deadline comes first. v6.6 marks a protected entity by its lag field,
+//! which is unused while it runs: protected as long as the mark equals the deadline. From v6.17 on there is a virtual
+//! time up to which it is protected, which shrinks when an entity with a shorter slice is queued.
 
 use crate::calc_delta::calc_delta_fair;
 use crate::cfs_rq::before;

@@ -1,4 +1,4 @@
-//! Drawn queues under every kernel: who is picked, who preempts.
+//! Drawn queues under every kernel: which task is picked, and which preempts.
 
 use alloc::string::ToString;
 
@@ -99,7 +99,7 @@ fn current_is_protected_until_its_request_is_served() {
         v4.13..v6.3: b PICK_LEFTMOST
         v6.10..v7.2: b PICK_DEADLINE"#]],
     );
-    // Protection does not help who is not eligible.
+    // Protection does not help an entity that is not eligible.
     check_pick(
         "",
         "a* v=2 d=4 protected | b v=1 d=3",
@@ -228,7 +228,7 @@ fn a_woken_task_preempts_when_it_is_far_enough_behind_or_would_be_picked() {
         v6.10..v6.12: preempt, PREEMPT_DEADLINE
         v7.2: preempt lazily, PREEMPT_DEADLINE"#]],
     );
-    // Somebody else would be picked.
+    // Another task would be picked.
     check_wake(
         "",
         wf::TTWU,
@@ -312,7 +312,7 @@ fn a_shorter_slice_ends_the_protection() {
         v6.10..v6.12: keep, KEEP_PROTECTED
         v7.2: keep, KEEP_PROTECTED, protect less a"#]],
     );
-    // Not before somebody with an earlier deadline.
+    // Not before a task with an earlier deadline.
     check_wake(
         "",
         wf::TTWU,

@@ -137,7 +137,7 @@ pub(super) fn check_all(drawing: &str, request: &str, expected: Expect) {
     expected.assert_eq(&outcome);
 }
 
-/// Who was passed over and why, in the order of the search.
+/// The rejected CPUs and why, in the order of the search.
 #[track_caller]
 pub(super) fn check_passed_over(kernel: &str, drawing: &str, request: &str, expected: Expect) {
     let list = RefCell::default();

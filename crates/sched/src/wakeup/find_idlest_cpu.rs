@@ -330,8 +330,8 @@ mod tests {
         targets.join(" ")
     }
 
-    /// Published: 32 48 0 16 16 16 16, and with the change 32 48 0 112 96 80 64; the order
-    /// on the other socket came from idle stamps that nobody knows.
+    /// Published: 32 48 0 16 16 16 16, and with the change 32 48 0 112 96 80 64; the order on the other socket came
+    /// from idle stamps that are unknown.
     #[test]
     fn pinned_stream_threads_are_placed_as_published() {
         expect!["32 48 0 16 16 16 16"].assert_eq(&stream("v5.18"));

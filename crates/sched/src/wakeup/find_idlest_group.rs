@@ -79,7 +79,7 @@ pub fn find_idlest_group(
     let leave = leaves_local(view, sd, task, (local_id, &local), (found, &best));
     let sure = (surely_has_spare(view, local_id, &local), surely_has_spare(view, found, &best));
     view.leans_if(match sure {
-        // Whoever wins the tie has as many idle CPUs.
+        // The group that wins the tie has as many idle CPUs.
         (true, true) => tie && leave,
         // A local group without room would be left all the more, for one without it all the less.
         (false, true) => {
@@ -113,7 +113,7 @@ pub(super) fn leaves_with_spare(
     (idlest_id, idlest): (SgId, &SgLbStats),
 ) -> bool {
     let spare = |stats: &SgLbStats| SgLbStats { group_type: GroupType::HasSpare, ..*stats };
-    // What is noted for people is of the decision itself.
+    // Notes for people concern the decision itself.
     let apart = View::new(view.sched, view.now, None);
     leaves_local(&apart, sd, task, (local_id, &spare(local)), (idlest_id, &spare(idlest)))
 }
@@ -152,7 +152,7 @@ pub(super) fn update_sg_wakeup_stats(
         view.examine_all(group.group_weight);
         sums = *all.of(id);
     } else if let (Some(facts), &[cpu], false) = (view.facts, &*group.cpus, asym) {
-        // Whoever asks again and again asks mostly about CPUs, one by one.
+        // Callers that ask repeatedly mostly ask about CPUs one by one.
         if !only_allowed || p.allowed.contains(cpu) {
             view.examine();
             sums = *facts.stats(cpu);
@@ -206,7 +206,7 @@ pub(super) fn cpu_stats_without(view: &View, cpu: CpuId, task: TaskId) -> CpuSta
     }
 }
 
-/// Idle as if the task were not there; that nobody else is queued is known.
+/// Idle as if the task were not there; it is known that no other task is queued.
 ///
 /// Kernel: idle_cpu_without(), kernel/sched/fair.c, v6.12.
 fn idle_cpu_without(view: &View, cpu: CpuId, task: TaskId) -> bool {

@@ -1,8 +1,8 @@
 //! What the placement of a new task reads of each CPU, so that it can be otherwise.
 //!
-//! Who follows a recording knows averages and idle stamps within bounds, and has to ask what
-//! follows from many values within them. These are taken out of the state once and changed
-//! here, where each question is a sum over a short table. All else is read from the state.
+//! An audit knows averages and idle stamps only within bounds, and has to evaluate many values within them. These
+//! values are copied from the state once and changed here, where each question is a sum over a short table. Everything
+//! else is read from the state.
 
 use alloc::vec::Vec;
 
@@ -84,7 +84,7 @@ impl ForkFacts {
         core::mem::swap(&mut self.cpus[cpu.index()], &mut others.cpus[cpu.index()]);
     }
 
-    /// Lets a CPU have gone idle at another time; gives what it was.
+    /// Sets another time at which a CPU went idle; returns the previous one.
     pub fn set_idle_stamp(&mut self, cpu: CpuId, stamp: u64) -> u64 {
         core::mem::replace(&mut self.cpus[cpu.index()].idle_stamp, stamp)
     }

@@ -6,8 +6,8 @@
 //! fork,exec         select_task_rq ─── find_idlest_cpu ─► find_idlest_group, level by level
 //! ```
 //!
-//! Everything that decides takes a [`View`] and changes nothing; `apply_wakeup` and
-//! `apply_fork` carry out a decision, whoever made it.
+//! Everything that decides takes a [`View`] and changes nothing; `apply_wakeup` and `apply_fork` carry out a decision,
+//! whatever made it.
 
 #[cfg(test)]
 mod drawn;
@@ -53,9 +53,9 @@ pub use wake_wide::{flips_spread, wake_wide};
 /// A request to wake a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
-    /// Who is to be woken.
+    /// The task to wake.
     pub task: TaskId,
-    /// What `this_cpu` was running: the waker, or whom the interrupt hit; none is its idle task.
+    /// The task that `this_cpu` was running: the waker, or the interrupted task; `None` is its idle task.
     pub waker: Option<TaskId>,
     /// CPU that executes the wake-up.
     pub this_cpu: CpuId,
@@ -106,7 +106,7 @@ impl WakePath {
     }
 }
 
-/// What is to be done with a wake-up.
+/// How a wake-up is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WakeupDecision {
     /// Way.

@@ -9,7 +9,7 @@ use crate::Sched;
 
 use super::Wakeup;
 
-/// Whom somebody wakes: the part of a task that `record_wakee()` keeps.
+/// Which tasks a task wakes: its state that `record_wakee()` updates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wakees {
     /// Changes of the wakee, halved each second.
@@ -39,7 +39,7 @@ impl Wakees {
 }
 
 impl Sched {
-    /// Whom the waker wakes; the idle tasks count as well.
+    /// The wakee state of the waker; idle tasks have one as well.
     pub fn wakees(&self, wakeup: &Wakeup) -> Wakees {
         match wakeup.waker {
             Some(waker) => {

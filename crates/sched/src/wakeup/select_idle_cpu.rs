@@ -127,7 +127,7 @@ impl Search<'_> {
         // v5.12 and v5.13 begin with the core of the target itself.
         let first = target.index() + usize::from(self.view.kernel().has(Feature::ScanFromNext));
         for span in cluster.into_iter().chain([&*llc.span]) {
-            // The mask loses the threads of each core that is not idle, so it is asked anew.
+            // The mask loses the threads of each core that is not idle, so it is checked again.
             for cpu in span.iter_wrap(first) {
                 if cpus.contains(cpu)
                     && let Some(taken) = self.select_idle_core(cpu, &mut cpus, &mut fallback)

@@ -1,8 +1,8 @@
 //! An idle CPU near the target.
 //!
-//! In order: the target itself, the previous CPU, the CPU of a kthread about to sleep,
-//! a recently used CPU, then a search of the target's last-level cache. Whoever is found
-//! first is taken; if nobody is, the task queues at the target.
+//! In order: the target itself, the previous CPU, the CPU of a kthread about to sleep, a recently used CPU, then a
+//! search of the target's last-level cache. The first suitable CPU is taken; if there is none, the task queues at the
+//! target.
 
 use schedlab_topology::{CpuId, CpuMask};
 
@@ -112,7 +112,7 @@ impl Search<'_> {
         }
     }
 
-    /// The steps within the cache, in the order of the kernel; else why nobody was found.
+    /// The steps within the cache, in the kernel's order; otherwise why no CPU was found.
     fn search_llc(
         &self,
         llc: &SchedDomain,

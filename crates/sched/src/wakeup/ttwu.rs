@@ -99,8 +99,8 @@ impl Sched {
         decision
     }
 
-    /// Carries out a decision, whoever made it. Says whether the wakee preempts, where it
-    /// was queued at once; then [`Sched::task_woken`] comes next.
+    /// Carries out a decision, whatever made it. Returns whether the wakee preempts, if it was queued at once;
+    /// [`Sched::task_woken`] must follow.
     ///
     /// Kernel: try_to_wake_up(), kernel/sched/core.c, v6.12, v5.5.
     pub fn apply_wakeup(
@@ -137,7 +137,7 @@ impl Sched {
                 }
                 if let Some(placement) = &decision.placement {
                     self.apply_search(wakeup, placement, now);
-                    // A recording tells masks by itself: kernel threads are bound again when their CPU is back.
+                    // A recording contains masks by itself: kernel threads are bound again when their CPU is back.
                     if placement.reason == Reason::Fallback && !self.balance_watches {
                         self.widen_affinity(task, decision.cpu, now);
                     }
@@ -215,7 +215,7 @@ impl Sched {
         }
     }
 
-    /// Appends a wake-up to the wake list of a CPU, and tells it if the list was empty.
+    /// Appends a wake-up to the wake list of a CPU, and interrupts the CPU if the list was empty.
     ///
     /// Kernel: __ttwu_queue_wakelist(), kernel/sched/core.c, v6.12; ttwu_queue_remote(), v5.5.
     fn ttwu_queue_wakelist(&mut self, task: TaskId, cpu: CpuId, flags: u32) {

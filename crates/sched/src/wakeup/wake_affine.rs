@@ -1,7 +1,7 @@
 //! The waker's CPU or the previous one: around which to look for an idle CPU.
 //!
-//! Two ideas, each of which may have no opinion: *idle* (who can run it at once) and
-//! *weight* (who has less to do). v4.13 compares the load of whole nodes instead.
+//! Two ideas, each of which may have no opinion: *idle* (which CPU can run it at once) and *weight* (which CPU has less
+//! to do). v4.13 compares the load of whole nodes instead.
 
 use schedlab_topology::{CpuId, NodeId};
 
@@ -20,8 +20,8 @@ pub struct Affine {
     pub loads: Option<EffectiveLoads>,
 }
 
-/// Whether an answer of the affine step could be another one under the other sync flag: where the
-/// waker's CPU is idle, and where nodes are compared that are one, nobody looks at it.
+/// Whether an answer of the affine step could differ with the other sync flag. The flag is ignored where the waker's
+/// CPU is idle, and where the compared nodes are the same.
 pub fn heeds_sync(reason: Reason) -> bool {
     !matches!(reason, Reason::WaPrevIdle | Reason::WaThisIdle | Reason::WaShareCache | Reason::NoAffine)
 }

@@ -144,7 +144,7 @@ fn judge_can_migrate(
 /// Whether something that counted for an answer was not seen.
 fn unsure(queues: &Queues, asked: &Asked, answer: Result<(), NotMoved>) -> bool {
     let sched = &queues.sched;
-    // st-main binds itself, which no event tells.
+    // st-main binds itself, which no event shows.
     let task = &asked.task;
     let bound = task.comm == "st-main" || task.mask.is_none() && bound_to(&task.comm).is_none();
     // Whether it is eligible, and what caches hold.

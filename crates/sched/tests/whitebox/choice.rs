@@ -1,8 +1,7 @@
 //! What belongs to one choice of a CPU, gathered from the events of a recording.
 //!
-//! The emulated CPUs take turns. If a CPU kept its turn from the snapshot to the result,
-//! nobody else changed anything; it did if its own events follow each other as closely as
-//! they ever do.
+//! The emulated CPUs take turns. If a CPU kept its turn from the snapshot to the result, no other CPU changed anything.
+//! It kept its turn if its own events follow each other as closely as they ever do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -212,7 +211,7 @@ pub fn choices(recording: &Recording) -> Vec<Choice> {
     done
 }
 
-/// Idle stamps of the run queues, as far as events tell.
+/// Idle stamps of the run queues, as far as events show them.
 struct Stamps(Vec<u64>);
 
 impl Stamps {

@@ -1,5 +1,5 @@
-//! What a recording shows of every CPU's queue as it goes on: who runs, who waits, who is on
-//! the way, and in which order the balancer would meet them.
+//! What a recording shows about every CPU's queue: the running task, the waiting tasks, those on their way, and the
+//! order in which the balancer would find them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use schedlab_units::Time;
 use crate::recording::int;
 use crate::snapshot::Snapshot;
 
-/// A task as far as events tell.
+/// A task as far as events show it.
 #[derive(Clone, Debug)]
 pub struct Followed {
     pub comm: String,
@@ -32,7 +32,7 @@ impl Followed {
     }
 }
 
-/// A CPU as far as events tell.
+/// A CPU as far as events show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FollowedCpu {
     /// Running pid, 0 when idle.

@@ -12,7 +12,7 @@ use crate::score::Scores;
 use crate::snapshot::{NOW, State};
 use crate::wake::prepare;
 
-/// What is known of the estimates that running tasks contribute, by pid.
+/// The known estimates of running tasks, by pid.
 pub type Estimates = BTreeMap<i64, u32>;
 
 pub fn judge_groups(
@@ -86,7 +86,7 @@ pub fn judge_group_cpus(scores: &mut Scores, recording: &Recording, state: &mut 
             Some(next) => (next.cpu, next.end),
             None => (choice.ret.1, choice.ret.0),
         };
-        // Who went idle before the recording did so earlier, but nobody knows when.
+        // A CPU that went idle before the recording did so earlier, at an unknown time.
         let unknown = reason == Reason::IdlestRecent && group.stamps[cpu.index()] <= 1;
         if unknown && cpu != next {
             scores.of(recording, "find_idlest_group_cpu").hidden += 1;

@@ -1,5 +1,5 @@
-//! The deciders against white-box recordings: given what a real kernel's function saw, each
-//! must return what that function returned. `traces/README.md` tells what was recorded.
+//! The deciders against white-box recordings: given what a real kernel's function saw, each must return what that
+//! function returned. `traces/README.md` describes the recordings.
 
 mod balance;
 mod choice;

@@ -71,7 +71,7 @@ pub struct Asked {
     pub time: Time,
     pub question: Unknown,
     pub answer: bool,
-    /// What was known of the task.
+    /// The known state of the task.
     pub task: Followed,
     /// It was running.
     pub running: bool,
@@ -278,7 +278,7 @@ fn gather(
         }
         "lbr" => {
             let Some(mut pass) = at.pass.take() else { return };
-            // Who could have gone and did not was too much, and was passed over too.
+            // A task that could have moved and did not was too much, and was passed over too.
             for asked in pass.candidates.iter().filter(|asked| asked.answer) {
                 let pid = asked.int("pid");
                 if !pass.detached.contains(&pid) {

@@ -17,7 +17,7 @@ use crate::wake::is_bound_kthread;
 pub struct Queues {
     pub sched: Sched,
     tasks: BTreeMap<i64, TaskId>,
-    /// What was put there last.
+    /// The last state put there.
     cpus: Vec<FollowedCpu>,
     /// Failures and interval of a CPU's domain after its last pass.
     pub after: BTreeMap<(CpuId, u32), (i64, i64)>,
@@ -36,7 +36,7 @@ impl Queues {
         *self.tasks.entry(pid).or_insert_with(|| sched.new_task(&NewTask::plain(nr_cpus), None, NOW))
     }
 
-    /// What is known of a task: its mask, and how long ago it ran.
+    /// The known state of a task: its mask, and how long ago it ran.
     pub fn describe(&mut self, pid: i64, followed: &Followed, ago: Option<u64>) -> TaskId {
         let id = self.task(pid);
         let nr_cpus = self.sched.rqs.len();

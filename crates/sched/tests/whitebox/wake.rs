@@ -242,7 +242,7 @@ pub fn judge_weight(scores: &mut Scores, recording: &Recording, state: &mut Stat
 /// How much later than the clock of the trace the kernel began to count ticks, at most.
 const LAG_TICKS: u64 = 27;
 
-/// Who wakes whom, carried from one wake-up to the next.
+/// Wakee state, carried from one wake-up to the next.
 #[derive(Default)]
 pub struct Wakers(BTreeMap<i64, Wakees>);
 

@@ -85,7 +85,7 @@ fn several_and_beside_are_answers_too() {
     // Each of two is half of it.
     let answer = find(&[(&[4], 0.2), (&[9], 0.2)], &[1, 2], 0.02);
     assert_eq!(names(&answer, Role::Alone), [4, 9], "{answer:?}");
-    // A third, much smaller, is told, and is not the cause.
+    // A third, much smaller, is reported, and is not the cause.
     let answer = find(&[(&[4], 0.4), (&[9], 0.08)], &[1, 2], 0.01);
     assert_eq!((names(&answer, Role::Alone), names(&answer, Role::Beside)), (vec![4], vec![9]), "{answer:?}");
     // One that undoes another: the kernels do not differ, so there is nothing to find.

@@ -1,4 +1,4 @@
-//! Tracepoints: who ran how long, who switches, wakes and moves.
+//! Tracepoints: run times, switches, wake-ups and moves.
 
 use schedlab_sched::{Curr, NeedResched, Policy};
 use schedlab_topology::CpuId;
@@ -196,7 +196,7 @@ impl Shadow<'_> {
         }
     }
 
-    /// Newly idle balancing begins: the running task has left and nobody else is there.
+    /// Newly idle balancing begins: the running task has left and the queue is empty.
     pub(super) fn nothing_left(&mut self, cpu: CpuId) {
         if let Some(task) = self.curr(cpu)
             && self.sched.task(task).se.on_rq

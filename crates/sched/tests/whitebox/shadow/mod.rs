@@ -72,7 +72,7 @@ pub struct Shadow<'a> {
     /// The same, waiting for a sleeper to leave that is in the way.
     waiting: BTreeMap<CpuId, preempt::Asking>,
     preempting: BTreeMap<CpuId, (CpuId, Expected<bool>)>,
-    /// v6.1: a choice that waits to be told whether the running task sleeps.
+    /// v6.1: a pick that waits until it is known whether the running task sleeps.
     choosing: BTreeMap<CpuId, pick::Choosing>,
 }
 

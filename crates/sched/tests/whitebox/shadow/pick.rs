@@ -1,4 +1,4 @@
-//! Who is picked.
+//! Which task is picked.
 
 use schedlab_sched::{NeedResched, SeId};
 use schedlab_topology::CpuId;
@@ -31,7 +31,7 @@ impl Shadow<'_> {
     }
 
     fn picked_eevdf(&mut self, executing: CpuId, cpu: CpuId, task: TaskId, probe: &Unknown, by_wakeup: bool) {
-        // Whether the running task still counts, its number of tasks tells.
+        // Its number of tasks shows whether the running task still counts.
         let queue = &self.sched.cfs_rqs[cpu.index()];
         if let Some(curr) = queue.curr
             && !by_wakeup

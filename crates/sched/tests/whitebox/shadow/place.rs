@@ -121,7 +121,7 @@ impl Shadow<'_> {
         self.take_over(task, probe, "");
         self.enter(task, cpu);
         if self.curr(cpu) == Some(task) {
-            // Changed while it ran; it runs on, and only v6.12 protects it anew.
+            // Changed while it ran; it runs on, and only v6.12 protects it again.
             let vprot = self.sched.task(task).se.vprot;
             self.leave_line(task);
             self.run(cpu, task);

@@ -156,7 +156,7 @@ impl Shadow<'_> {
         self.sched.kernel.rules.delayed_requeue == schedlab_sched::DelayedRequeue::BetterLag
     }
 
-    /// A task that runs or leaves is nobody's buddy any more.
+    /// A task that runs or leaves is no longer a buddy.
     pub(super) fn forget_buddy(&mut self, task: TaskId) {
         let queue = &mut self.sched.cfs_rqs[self.sched.tasks[task.index()].cpu.index()];
         let other = |&se: &SeId| se != se_of(task);
