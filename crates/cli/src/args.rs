@@ -125,7 +125,7 @@ pub struct Audit {
     /// CPUs that tasks of a name may use, as in 'st-*=0,4,8,12'; may be repeated.
     #[arg(long, value_name = "NAME=CPUS")]
     pub affinity: Vec<String>,
-    /// Disagreements told of each kind and rule.
+    /// Number of disagreements reported for each kind and rule.
     #[arg(long, default_value_t = 2)]
     pub stories: usize,
     /// Give every verdict.
@@ -352,7 +352,7 @@ pub struct Topo {
     pub format: Format,
 }
 
-/// What is run, for all verbs that run something.
+/// The workload, for all verbs that run something.
 #[derive(Debug, Args)]
 pub struct What {
     /// A scenario (.toml) or an rt-app file (.json).
@@ -488,8 +488,8 @@ pub struct Trace {
     /// Row of the scenario; the first one if not given.
     #[arg(long)]
     pub row: Option<String>,
-    /// Only these events: names, or beginnings ending in `*`. State of the scheduler (pelt_cfs, pelt_se, sched_util_est_cfs,
-    /// sched_update_nr_running, schedlab_se ..) is told only if it is named.
+    /// Only these events: names, or prefixes ending in `*`. State of the scheduler (pelt_cfs, pelt_se,
+    /// sched_util_est_cfs, sched_update_nr_running, schedlab_se ..) is written only if it is named.
     #[arg(long, value_delimiter = ',')]
     pub events: Vec<String>,
     /// How to write; as the ending of --output says (.pftrace, .dat, .data, .json) if not given, else as text of tracefs.
@@ -546,7 +546,7 @@ pub struct Why {
     /// Tell instead where the decisions of two kernels part first, and which reasons have other shares.
     #[arg(long, num_args = 2, value_names = ["KERNEL", "KERNEL"], conflicts_with = "kernel")]
     pub diff: Vec<String>,
-    /// How many are told.
+    /// Maximum number of decisions to print.
     #[arg(long, default_value_t = 40)]
     pub most: usize,
     /// How to print.
@@ -636,10 +636,11 @@ pub struct Detect {
     /// Take the machine from a folder of recorded facts (topology.txt).
     #[arg(long, conflicts_with = "machine")]
     pub facts: Option<PathBuf>,
-    /// The kernel that was recorded, where the recording does not tell: ways out that turn nothing there are left out.
+    /// The kernel that was recorded, if the recording does not contain it: remedies that change nothing there are left
+    /// out.
     #[arg(long)]
     pub kernel: Option<String>,
-    /// CPUs that tasks may use, by number or name, e.g. 812=0-3 or stream=0,16; recordings do not tell.
+    /// CPUs that tasks may use, by pid or name, e.g. 812=0-3 or stream=0,16; recordings do not contain masks.
     #[arg(long, value_name = "TASK=LIST")]
     pub affinity: Vec<String>,
     /// Findings shown of each detector, the worst first.

@@ -118,7 +118,7 @@ fn without_machine(folder: &Path, option: &str) -> Error {
     ))
 }
 
-/// The machine of a recording of which nothing says where it was made.
+/// The machine for a recording that does not show where it was made.
 fn machine_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<Topology, Error> {
     let (trace, option) = (recorded.trace.display(), args.machine_option);
     let Some(name) = args.machine_instead else {
@@ -144,7 +144,7 @@ pub fn tell_other_machine(
     facts: Option<&Path>,
     recorded: &Recorded,
 ) {
-    // What describes no machine is told where it is needed.
+    // Facts that describe no machine are reported where a machine is needed.
     let said = match facts {
         Some(folder) => machine::folder(folder).ok(),
         None => recorded.machine().ok().flatten(),
@@ -279,7 +279,7 @@ fn tell_strange_lines(folder: &Path, recorded: &Recorded, name: &str) {
 /// Tells of those of the file at a path.
 pub fn tell_strange_lines_of(path: &Path) {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    // What cannot be read is told by whoever needs it.
+    // A file that cannot be read is reported where it is needed.
     let Ok(text) = files::read(path) else { return };
     if let Some(note) = strange_lines(name, &text) {
         eprintln!("schedlab: {}:{note}", path.display());

@@ -1,8 +1,7 @@
 //! Finding the machine a user means.
 //!
-//! `host`, a preset, a regular machine, or something on disk: a folder of recorded
-//! facts, a saved sysfs folder or tar, `lscpu -p` output, hwloc XML, a machine's
-//! TOML. Files are told apart by what is in them.
+//! `host`, a preset, a regular machine, or something on disk: a folder of recorded facts, a saved sysfs folder or tar,
+//! `lscpu -p` output, hwloc XML, a machine's TOML. Files are distinguished by their content.
 
 use std::fs;
 use std::path::Path;

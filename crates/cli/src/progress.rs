@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often the time that is left is shown anew.
+/// How often the remaining time is updated.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Whether another program has called the command and wants no more of it.
@@ -45,7 +45,7 @@ impl Progress {
         Progress::with(what, "{msg} {bytes}/{total_bytes}, about {eta} left {wide_bar}")
     }
 
-    /// Starts counting bytes of which nobody knows how many there will be.
+    /// Starts counting bytes whose total is unknown.
     pub fn of_recording(what: &str) -> Progress {
         Progress::with(what, "{msg} {elapsed}, {bytes}")
     }
@@ -57,7 +57,7 @@ impl Progress {
         bar.set_message(what.to_string());
         let (ended, over) = channel::<()>();
         let shown = bar.clone();
-        // A first step may take long, and until then nobody calls.
+        // A first step may take long, without any call until then.
         let waits = std::thread::spawn(move || {
             if over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 shown.set_draw_target(ProgressDrawTarget::stderr());

@@ -1,7 +1,7 @@
 //! A recording that the user named: opened whatever its format, read with progress.
 //!
-//! What was lost and what could not be understood is told on standard error when
-//! the reading is over, so that figures are not taken for more than they are.
+//! Lost events and parts that could not be parsed are reported on standard error at the end of the reading, so that
+//! figures are not trusted more than they deserve.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -32,7 +32,7 @@ pub struct Recording {
     machine: Option<Limit>,
     /// Of a kernel that reads states late.
     late: Option<LateStates>,
-    /// Whether the command tells of missing switches itself.
+    /// Whether the command reports missing switches itself.
     counts_switches: bool,
 }
 
@@ -44,7 +44,7 @@ struct Limit {
     option: &'static str,
 }
 
-/// What is in a recording, for who cannot do without.
+/// The content of a recording, for commands that need certain events.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     switches: bool,
@@ -58,7 +58,7 @@ pub struct Seen {
     cpus: Vec<bool>,
 }
 
-/// What is missing in a recording, or wrong, so that figures are not taken for more than they are.
+/// What is missing or wrong in a recording, so that figures are not trusted more than they deserve.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Missing {
     /// Events that were lost, as far as they are counted.
@@ -73,7 +73,7 @@ pub struct Missing {
     pub unseen_switches: u64,
     /// Switches from idling that were missing, and were put where what follows shows them.
     pub restored_switches: u64,
-    /// Ends of wake-ups likewise.
+    /// The same for ends of wake-ups.
     pub restored_wakeups: u64,
 }
 
@@ -96,7 +96,7 @@ impl Seen {
         (back > Duration::ZERO).then_some(back)
     }
 
-    /// What there is: `events from 1.000000 to 2.500000 of CPUs 0-3`.
+    /// The extent: `events from 1.000000 to 2.500000 of CPUs 0-3`.
     pub fn extent(&self) -> String {
         let seconds =
             |time: Time| format!("{}.{:06}", time.0 / 1_000_000_000, time.0 % 1_000_000_000 / 1_000);
@@ -158,12 +158,12 @@ impl Recording {
         Recording { late: (!kernel.has(Feature::SwitchStatePassed)).then(LateStates::default), ..self }
     }
 
-    /// Leaves it to the command to tell of missing switches.
+    /// Leaves it to the command to report missing switches.
     pub fn whose_switches_are_counted(self) -> Recording {
         Recording { counts_switches: true, ..self }
     }
 
-    /// Feeds every event to a sink, until `stop` says that nobody wants more.
+    /// Feeds every event to a sink, until `stop` returns true.
     ///
     /// # Errors
     /// Nothing can be read, or there is no switch in it, without which nothing can be said.
@@ -360,7 +360,7 @@ fn kept(mut stream: impl Read) -> io::Result<File> {
     Ok(file)
 }
 
-/// A file that tells how far it was read.
+/// A file that reports how far it was read.
 struct Watched {
     file: File,
     at: u64,

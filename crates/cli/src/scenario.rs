@@ -133,7 +133,7 @@ fn unknown(error: Error, path: &Path) -> Error {
     }
 }
 
-/// What is wrong, and what to do if the file is a recording. What can be read only once was read.
+/// The error, and what to do if the file is a recording. A file that can be read only once has been read already.
 fn hinted(error: Error, path: &Path) -> Error {
     // The first line of an rt-app file may look like one of a trace.
     let is_recording = !is_rt_app(path)
@@ -153,7 +153,7 @@ pub fn is_rt_app(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
 }
 
-/// A scenario of the project, by its path there, when no such file is at hand.
+/// A scenario of the project by its path there, for use when the file does not exist.
 pub fn embedded(path: &Path) -> Option<&'static str> {
     if path.exists() || path == Path::new("-") {
         return None;
@@ -161,7 +161,8 @@ pub fn embedded(path: &Path) -> Option<&'static str> {
     schedlab::embedded_scenario(path.file_name()?.to_str()?)
 }
 
-/// The kernel that a user names. What is done to build one of a tree is told; one whose rules are not known has others, which is said.
+/// The kernel that a user names. Prints the steps of building a tree's library, and a note if the kernel's rules are
+/// not known and others are used.
 pub fn named_kernel(name: &str) -> Result<Kernel, Error> {
     let kernel = schedlab::kernels::kernel(name, &mut |step| eprintln!("schedlab: {name}: {step}"))?;
     tell_stand_in(&kernel);

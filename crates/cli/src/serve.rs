@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What is served.
+/// The content that is served.
 pub struct Site {
     /// The page.
     pub page: Vec<u8>,
@@ -69,7 +69,7 @@ fn answer_all(stream: &TcpStream, site: &Site, port: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// What is needed of a request.
+/// The parts of a request that are needed.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Request {
     line: String,

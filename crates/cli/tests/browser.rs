@@ -118,6 +118,6 @@ fn the_same_recording_gives_the_same_bytes() {
     });
     assert!(pages[0] == pages[1]);
     let text = String::from_utf8_lossy(&pages[0]);
-    // For whoever has no scripts.
+    // For readers without scripts.
     assert!(text.contains("hg-10-1016") && text.contains("<noscript>"));
 }

@@ -1,4 +1,4 @@
-//! What lies beside a recording in `facts/`, and what is told of it.
+//! The facts beside a recording in `facts/`, and what is reported about them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -75,7 +75,7 @@ fn what_the_user_says_against_the_recording_is_told() {
     }
 }
 
-/// What a machine is not named by, and what else was in force, are told apart.
+/// A machine's missing name and settings in force are reported separately.
 #[test]
 fn facts_without_the_machine_are_used_with_one_that_is_named() {
     let without = |name: &str, args: &[&str]| with_facts_but(name, "topology.txt", &[], args);

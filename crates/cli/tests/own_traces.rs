@@ -86,7 +86,7 @@ fn own_traces_agree_with_the_rules_that_made_them() {
 
 #[test]
 fn a_trace_is_written_as_its_file_is_named_and_audited_alike() {
-    // In groups, which events tell.
+    // In groups, which events show.
     let parameters = "hogs = 6\ngroups = 2\nwall = \"200ms\"";
     let scenario = seeded_scenario_of("named-formats", "1x4", "hogs", parameters, 3);
     let scenario = scenario.display().to_string();
@@ -191,7 +191,7 @@ fn pushes_and_pulls_agree_with_the_rules_that_made_them_and_say_why() {
     let [pushes, pulls] =
         [("push", "PUSH_LOWER"), ("pull", "PULL_HIGHER")].map(|(kind, reason)| told("v7.2", kind, reason));
     assert!(pushes > 10 && pulls > 10, "{pushes} pushes, {pulls} pulls");
-    // Who has room has those interrupted that have tasks to give.
+    // A CPU with room has the CPUs interrupted that have tasks to give.
     assert_eq!(told("v6.12", "pull", ""), 0);
     let by_interrupt = told("v6.12", "push", "PUSH_LOWER");
     assert!(by_interrupt > pushes + pulls / 2, "{by_interrupt} pushes; {pushes} and {pulls} pulls");
@@ -301,7 +301,7 @@ program = "loop 400; run 100us; sleep 400us; end"
 #[test]
 fn who_is_out_of_budget_is_known_by_what_is_done_without_it() {
     let scenario = written("over-budget", OVER_BUDGET);
-    // Where who has a budget again is not pushed, a pick is all that shows it.
+    // If a task with a new budget is not pushed, only a pick shows the budget.
     for (kernel, most) in [("v5.18", 130), ("v6.1", 130), ("v6.12", 20), ("v7.2", 20), ("v7.2+NO_HRTICK", 20)]
     {
         let audit = audited(&trace_of(&scenario, kernel), "1x1x2", kernel, &[]);
@@ -382,7 +382,7 @@ program = "loop 500; run 3ms; end"
 #[test]
 fn averages_do_not_go_astray_where_many_end() {
     let scenario = written("forks", FORKS);
-    // No event tells that policy.
+    // No event shows that policy.
     let facts = Path::new(env!("CARGO_TARGET_TMPDIR")).join("forks-facts");
     std::fs::create_dir_all(&facts).unwrap();
     let tasks = "1003 1003 BATCH 0 0 0-7 / batch-0\n1004 1004 BATCH 0 0 0-7 / batch-1\n";
@@ -495,7 +495,7 @@ count = 2
 program = "loop 50; run 3ms; sleep 200us; end"
 "#;
 
-/// Without what events tell of it, of the forks a half agrees, and of the wake-ups under v5.18 72 %.
+/// Without what the events show about it, half of the forks agree, and 72 % of the wake-ups under v5.18.
 #[test]
 fn a_cpu_that_leaves_and_comes_back_is_followed_as_the_trace_tells() {
     let scenario = written("plugged", PLUGGED);
@@ -581,8 +581,8 @@ count = 2
 program = "loop 100; run 1ms; sleep 2ms; end"
 "#;
 
-/// Without what events tell of groups, of the forks of these a half agrees to three quarters, of the picks of the second
-/// 40 % to 99, and of the answers of both 40 to 73 %.
+/// Without what events show about groups, half to three quarters of the forks of these agree, 40 to 99 % of the picks
+/// of the second, and 40 to 73 % of the answers of both.
 #[test]
 fn groups_are_followed_as_the_trace_tells_them() {
     let sysbench = scenario_of("1x2x4", "sysbench", "clients = 30\nwall = \"100ms\"");
@@ -609,7 +609,7 @@ fn groups_are_followed_as_the_trace_tells_them() {
 fn virtual_times_do_not_go_astray() {
     let hogs = "hogs = 24\nwall = \"400ms\"\nnice = \"0 0 5 -5\"";
     let rows = [
-        // Who was asked to make way for one that was taken away called the scheduler (5 and 7 differed).
+        // A task that was asked to make way for one that was then taken away called the scheduler (5 and 7 differed).
         ("1x2x4", "oltp", "users = 30\nwall = \"100ms\"", "v6.18", 3, [0, 0]),
         // A task that was moved before it ran has not shown its priority yet (4 and 0).
         ("1x2x4", "hogs", hogs, "v6.18", 3, [0, 0]),

@@ -414,7 +414,7 @@ fn a_recording_tells_its_machine_itself_or_by_what_lies_beside_it() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A recording in a folder without anything beside it: what is printed, and what is told.
+/// A recording in a folder with nothing beside it: its output and its messages.
 fn alone(name: &str, content: &[u8], args: &[&str]) -> (String, String) {
     ends_with(0, name, content, args)
 }

@@ -1,14 +1,12 @@
 //! Memory bandwidth, shared max-min fairly over all that it passes (equation E1).
 //!
-//! What is set: capacities of cores, LLCs, nodes' memory and links between nodes;
-//! for each task that streams (a *flow*) where it runs and which part of its
-//! traffic goes to which node, by where its pages were first touched.
+//! Input: capacities of cores, LLCs, nodes' memory and links between nodes; for each task that streams (a *flow*) where
+//! it runs and which part of its traffic goes to which node, depending on where its pages were first touched.
 //!
-//! What is computed: the rate of each flow. A flow with share f(m) of its traffic
-//! on node m takes, per byte, f(m) of node m and of the link to m, one of its LLC,
-//! and `sum f(m) lat(m)/lat(local)` of its core: a core has so many misses in flight,
-//! hence less bandwidth the farther they go. All rates rise together; when a
-//! resource is full, those that use it stay as they are and the others rise on.
+//! Output: the rate of each flow. A flow with share f(m) of its traffic on node m takes, per byte, f(m) of node m and
+//! of the link to m, one of its LLC, and `sum f(m) lat(m)/lat(local)` of its core: a core has a fixed number of misses
+//! in flight, so its bandwidth falls with distance. All rates rise together; when a resource is full, the flows that
+//! use it stay as they are and the others rise further.
 //!
 //! Left out: that latency grows before a limit is reached, and that a node's
 //! bandwidth depends on the mix of reads and writes.

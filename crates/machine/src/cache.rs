@@ -130,7 +130,7 @@ impl CachePrices {
             return 0;
         }
         let core = warmth.core.found(at.core, at.core_clock, self.evict_ns.get());
-        // What is warm in the core is so in the LLC around it.
+        // Data that is warm in the core is also warm in the LLC around it.
         let llc = warmth.llc.found(at.llc, at.llc_clock, self.llc_evict_ns.get()).max(core);
         let in_l2 = footprint.min(at.l2_bytes) / LINE;
         let in_llc = footprint.min(at.llc_bytes) / LINE;

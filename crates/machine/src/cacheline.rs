@@ -22,9 +22,9 @@ use schedlab_topology::{CpuId, NodeId, Topology};
 use crate::cost::constants;
 
 constants! {
-    /// Time to move a line, and who goes first.
+    /// Time to move a line, and the order of requests.
     LinePrices = "cacheline" {
-        /// The line is at hand.
+        /// The CPU has the line.
         hit_ns: Ns = 20, 5..=30, "estimate";
         /// A copy is in the node's cache, but not in the core's own.
         shared_ns: Ns = 20, 10..=90, "estimate";
@@ -58,7 +58,7 @@ struct Request {
 #[derive(Clone, Debug)]
 pub struct Line {
     home: NodeId,
-    /// Who wrote last.
+    /// The CPU that last wrote it.
     owner: Option<CpuId>,
     /// Nodes that have read since.
     sharers: Vec<bool>,
@@ -86,8 +86,7 @@ impl Line {
         }
     }
 
-    /// A CPU wants the line. Some time if it has it at hand, none if it must wait
-    /// until it is among those that [`Line::finish`] returns.
+    /// A CPU wants the line. `Some` time if it has the line, `None` if it must wait until [`Line::finish`] returns it.
     pub fn request(
         &mut self,
         topology: &Topology,
@@ -142,7 +141,7 @@ impl Line {
         Some(if conflicts { time * prices.contended_permille.get() / 1000 } else { time })
     }
 
-    /// The transfer is done: who goes on.
+    /// The transfer is done; returns the CPUs that go on.
     pub fn finish(&mut self) -> impl Iterator<Item = CpuId> + '_ {
         self.served.drain(..)
     }

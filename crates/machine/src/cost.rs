@@ -19,7 +19,7 @@ pub struct Cost {
     asked: Asked,
 }
 
-/// Whether a value was asked for. It is no part of what a constant is: a copy begins anew.
+/// Whether a value was read. It is not part of a constant's value: a copy starts as unread.
 #[derive(Debug, Default)]
 struct Asked(AtomicBool);
 
@@ -279,7 +279,7 @@ constants! {
         call_spread_permille: Permille = 0, 0..=500, "nothing unless a machine's file says more: schedlab measure finds it for a host";
         /// Copying, per KB.
         copy_kb_ns: Ns = 60, 20..=200, "estimate: 5 to 50 GB/s by cache level";
-        /// An atomic operation on a line that is at hand.
+        /// An atomic operation on a line that the CPU has.
         atomic_ns: Ns = 20, 5..=40, "estimate";
         /// Noticing that a spin was ended by another CPU.
         spin_exit_ns: Ns = 100, 40..=300, "a line from another cache; cacheline table";

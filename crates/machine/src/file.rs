@@ -138,7 +138,7 @@ impl Machine {
     }
 }
 
-/// A file with its text, to tell lines by.
+/// A file with its text, to find line numbers.
 struct Place<'a> {
     file: &'a str,
     text: &'a str,

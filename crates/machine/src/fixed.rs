@@ -40,12 +40,12 @@ impl Work {
         Work(ns.min(1 << 47) << 16)
     }
 
-    /// What is done in `ns` at a rate.
+    /// The work done in `ns` at a rate.
     pub fn done_in(ns: u64, rate: Rate) -> Work {
         Work(ns.saturating_mul(u64::from(rate.0)))
     }
 
-    /// What is left of the block under way, when all of it is whole blocks of so many ns.
+    /// The rest of the current block, if all of the work is in whole blocks of `ns`.
     pub fn left_of_block(self, ns: u64) -> Work {
         Work(self.0 % Work::nanos(ns.max(1)).0)
     }
@@ -62,7 +62,7 @@ impl Work {
         if rate == Rate::FULL { self.as_nanos() } else { self.0.div_ceil(u64::from(rate.0)) }
     }
 
-    /// What is left after `ns` at a rate.
+    /// The work left after `ns` at a rate.
     #[inline]
     #[must_use]
     pub fn after(self, ns: u64, rate: Rate) -> Work {

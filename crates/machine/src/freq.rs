@@ -93,8 +93,7 @@ impl Clock {
         now_ns.saturating_sub(self.began_ns) >= freq.sample_ns.get()
     }
 
-    /// A sample is over: chooses the clock anew by the time the domain was busy in
-    /// it, and begins the next.
+    /// A sample is over: chooses a new clock by the time the domain was busy in it, and begins the next sample.
     pub fn update(&mut self, freq: &Freq, law: Law, now_ns: u64, busy_ns: u64) {
         let elapsed = now_ns.saturating_sub(self.began_ns).max(1);
         self.began_ns = now_ns;

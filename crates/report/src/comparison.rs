@@ -82,7 +82,8 @@ pub struct CellComparison {
     pub paired: Paired,
     /// What that comes to.
     pub verdict: Verdict,
-    /// About how many pairs would do where there are too few; none if nobody can say, or there are enough.
+    /// About how many pairs would be enough if there are too few; `None` if that cannot be estimated, or there are
+    /// enough.
     pub pairs_needed: Option<usize>,
 }
 
@@ -152,7 +153,7 @@ impl MetricComparison {
         }
     }
 
-    /// Whether a cell's mean has a star beside its word: there is none where nobody knows yet.
+    /// Whether a cell's mean has a star beside its word: there is none where the answer is not known yet.
     pub fn is_starred(&self, cell: &CellComparison) -> bool {
         cell.star.significant && cell.verdict != Verdict::TooFewRuns && cell.verdict != Verdict::NoDifference
     }
@@ -266,7 +267,7 @@ fn compare_cell(
     }
 }
 
-/// To two digits, since nobody knows better.
+/// To two digits, because the estimate is no better than that.
 fn rounded_up(n: usize) -> usize {
     let step = 10usize.pow(n.max(1).ilog10().saturating_sub(1));
     n.div_ceil(step) * step

@@ -15,7 +15,7 @@ const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RawTable")]
 pub struct Table {
-    /// What was run where, for the first line.
+    /// The workload and the machine, for the first line.
     pub title: String,
     /// Invariant: not empty; the first is the baseline.
     kernels: Vec<String>,

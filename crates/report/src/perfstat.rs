@@ -11,7 +11,7 @@ use serde::Serialize;
 /// A block of rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PerfStat {
-    /// What was run, in quotes after "Performance counter stats for".
+    /// The command, in quotes after "Performance counter stats for".
     pub title: String,
     /// How many runs the rows average over.
     pub runs: usize,

@@ -79,7 +79,7 @@ pub struct Passes {
     pub balanced: u64,
     /// Those that found something and moved nothing.
     pub failed: u64,
-    /// What was to be moved, by what it is of: load, utilisation, tasks, misfits.
+    /// The imbalance, by its unit: load, utilisation, tasks, misfits.
     pub imbalance: [u64; 4],
     /// Tasks moved.
     pub gained: u64,
@@ -284,7 +284,7 @@ impl DomainStat {
     }
 }
 
-/// A domain of a CPU, for whom the fold counts.
+/// A domain of a CPU for which the fold counts.
 #[derive(Clone, Debug)]
 pub struct Span {
     /// Its name.
@@ -298,7 +298,7 @@ pub struct Span {
 pub struct SchedStatFold {
     stat: SchedStat,
     spans: Vec<Vec<Span>>,
-    /// Who began to wake a task.
+    /// The CPU that began to wake each task.
     wakers: PidTable<Option<CpuId>>,
     tasks: PidTable<OneTask>,
     last: Time,

@@ -36,7 +36,7 @@ pub struct Account {
 /// A line of an account.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What is turned over.
+    /// The rule or number that is changed.
     pub what: What,
     /// Columns of the baseline and the other side by which the change alone is read.
     pub alone: (usize, usize),

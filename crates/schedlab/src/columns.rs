@@ -1,4 +1,4 @@
-//! What is compared: columns of scenarios, rows by their keys, and seeds that all columns share.
+//! The columns of a comparison: scenarios, rows by their keys, and seeds that all columns share.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,7 +15,7 @@ use crate::scenario::{Row, Scenario};
 pub struct Experiment {
     /// The title of its tables, where a scenario does not say it.
     pub title: Option<String>,
-    /// What is compared; all columns share their seeds.
+    /// The columns; all share their seeds.
     pub columns: Vec<Column>,
     /// Every row that any column has, in the order of the first that has it.
     pub keys: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Experiment {
 pub struct Column {
     /// Its name in tables.
     pub name: String,
-    /// What is run; its first kernel is the column's.
+    /// The scenario; its first kernel is the column's.
     pub scenario: Scenario,
 }
 

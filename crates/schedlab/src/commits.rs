@@ -1,4 +1,4 @@
-//! Commits of the kernel by which rules came, for who knows a change by its commit.
+//! Kernel commits that introduced the rules, for looking up a change by its commit.
 //!
 //! One commit may have brought several rules, and turning over one of them is then not that commit.
 

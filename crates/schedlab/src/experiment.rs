@@ -43,12 +43,12 @@ pub struct Run {
     pub account: Account,
     /// How its figures came to stand still, if it waited for that.
     pub settled: Option<Settled>,
-    /// What was read off it.
+    /// The figures read from it.
     pub folds: Folds,
 }
 
 impl Run {
-    /// What was read off a recording, the `nth` of its side.
+    /// The figures of a recording, the `nth` of its side.
     pub fn recorded(nth: u64, mut folds: Folds) -> Run {
         let elapsed = folds.busy.span();
         folds.end(schedlab_units::Time::ZERO);
@@ -131,7 +131,7 @@ pub(crate) fn spread<T: Send>(
     threads: usize,
     job: impl Fn(usize) -> T + Sync + Send,
 ) -> Result<Vec<T>, Error> {
-    // Who already runs beside others would take up their work while waiting for a pool of one, ever deeper.
+    // A thread that already runs beside others would take up their work while waiting for a pool of one, ever deeper.
     let threads = if threads == 0 { 0 } else { threads.min(jobs) };
     if threads == 1 || jobs < 2 {
         return Ok((0..jobs).map(job).collect());

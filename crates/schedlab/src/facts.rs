@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use crate::sched::{Domains, Kernel, LevelNames, SchedDomain, SgId};
 use crate::topology::{CpuId, CpuMask};
 
-/// What a kernel told of its domains.
+/// What a kernel reported about its domains.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Facts<'a> {
     /// `cpu0/domain0/name MC` and so on.

@@ -303,8 +303,8 @@ fn shown(runs: &[&Run], weight: impl Fn(&OneKind) -> u64) -> Vec<String> {
     names
 }
 
-/// A table of figures, a column for each of the experiment's. A figure of which no run has a value is left out, and
-/// told in a sentence.
+/// A table of figures, with a column for each of the experiment's. A figure without a value in any run is left out and
+/// named in a sentence.
 pub fn table(experiment: &Experiment, results: &Results, asked: &[Asked]) -> (Table, Vec<String>) {
     let mut table = crate::tables::titled(experiment, results);
     let mut without = Vec::new();

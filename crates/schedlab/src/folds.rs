@@ -34,7 +34,7 @@ pub struct Folds {
     explained: bool,
 }
 
-/// What takes time to gather, and is for who asks.
+/// Figures that take time to collect, only for callers that want them.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// By kind of task.
@@ -75,7 +75,7 @@ impl Folds {
         }
     }
 
-    /// The same without reasons, which take time to tell.
+    /// The same without reasons, which take time to collect.
     pub fn unexplained(self) -> Folds {
         Folds { explained: false, ..self }
     }

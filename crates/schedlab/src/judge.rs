@@ -12,7 +12,7 @@ pub struct Judgement {
     pub line: usize,
     /// Whether it was met.
     pub met: bool,
-    /// What was expected and what was found.
+    /// The expectation and the result.
     pub sentence: String,
 }
 

@@ -3,8 +3,8 @@
 use schedlab_trace::{Decided, Event, Kind, Sink};
 use schedlab_units::{Duration, Pid, Time};
 
-/// Passes on what comes after a prologue. Tasks that start by themselves as it ends were there
-/// before, so their birth is not told.
+/// Passes on the events after a prologue. Tasks that start by themselves as it ends existed before, so their birth is
+/// not reported.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured<S> {
     prologue: Duration,

@@ -76,7 +76,7 @@ fn figures() -> Kept<fn(Comm) -> bool, Figures> {
 /// Listens to a recording.
 #[derive(Debug)]
 pub struct Listener {
-    /// What is out of order is taken to be at the time of what came before.
+    /// An event that is out of order is assigned the time of the previous one.
     steady: Steady,
     learner: Learner,
     figures: Kept<fn(Comm) -> bool, Figures>,
@@ -101,7 +101,7 @@ impl Listener {
         }
     }
 
-    /// What was heard.
+    /// The result of listening.
     ///
     /// # Errors
     /// Events that the recording lacks, with the command that records them.
@@ -153,7 +153,7 @@ pub struct Recorded {
     pub nr_cpus: usize,
     /// CPUs that tasks of a name may use, as far as that is known from elsewhere.
     pub affinity: Vec<AffinityHint>,
-    /// What was known of tasks and groups when it was recorded.
+    /// What was known about tasks and groups when it was recorded.
     pub known: Known,
     /// The scheduler of sched_ext that made it, if one did.
     pub sched_ext: Option<String>,
@@ -270,7 +270,7 @@ impl Recorded {
         ENDLESS + span * 10
     }
 
-    /// What is to be kept in mind about figures from a machine.
+    /// Caveats about figures from a machine.
     pub fn notes(&self, machine: &Machine, recorded_on: &Topology) -> Vec<String> {
         let mut notes = Vec::new();
         if recorded_on.is_smt() {

@@ -52,7 +52,7 @@ pub struct Options {
 pub struct Reproduced {
     /// Its name.
     pub table: String,
-    /// What is printed above it.
+    /// The text printed above it.
     #[serde(skip)]
     pub published: Published,
     /// Runs of each figure; none is what the scenarios say.

@@ -56,9 +56,9 @@ pub struct Scenario {
     pub endless: Duration,
     /// What runs: one row each.
     pub rows: Vec<Row>,
-    /// What is expected.
+    /// The expectations.
     pub expect: Vec<Expect>,
-    /// What was set of the machine's constants, to be set again on another machine.
+    /// The machine constants that were set, to be set again on another machine.
     pub(crate) settings: Vec<Setting>,
 }
 
@@ -78,7 +78,7 @@ pub struct Row {
     pub key: String,
     /// What runs.
     pub workload: schedlab_workload::Workload,
-    /// What was read and changes nothing, with the reason.
+    /// Keys that were read and change nothing, with the reason.
     pub notes: Vec<String>,
     /// Time at the beginning that brings about a state and is not measured.
     pub prologue: Duration,
@@ -93,7 +93,7 @@ pub struct Over {
     pub(crate) settings: Vec<Setting>,
     /// Its machine.
     pub(crate) machine: Machine,
-    /// What is added to the name of each kernel: `+base_slice_ns=3ms`.
+    /// The parts added to the name of each kernel: `+base_slice_ns=3ms`.
     pub(crate) parts: String,
     /// Its limit.
     pub(crate) limit: Option<Duration>,
@@ -108,7 +108,7 @@ pub struct Expect {
     pub kernel: Option<String>,
     /// Row it is about; all if not said.
     pub row: Option<String>,
-    /// What is expected.
+    /// The expected figure.
     pub what: What,
 }
 
@@ -277,7 +277,7 @@ impl Scenario {
         measures.chain(rows).filter(|name| !name.is_empty()).collect()
     }
 
-    /// Every expectation must speak of a kernel and a row that are there.
+    /// Every expectation must refer to an existing kernel and row.
     pub(crate) fn check_expectations(&self) -> Result<(), Error> {
         for expect in &self.expect {
             let say = |message: String| Err(Error::at(&self.file, expect.line, &message));

@@ -11,7 +11,7 @@ use schedlab_trace::{
 use schedlab_units::{Pid, Time};
 use serde::Serialize;
 
-/// Which decisions are told.
+/// Selects the decisions to report.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
     /// Only those about tasks of this comm or pid.

@@ -27,9 +27,9 @@ pub struct Parting {
     pub kind: &'static str,
     /// How many decisions of the kind came before and are alike.
     pub alike: usize,
-    /// What was decided here; none if there it was the last.
+    /// The decision here; `None` if the one there was the last.
     pub base: Option<Answer>,
-    /// What was decided there.
+    /// The decision there.
     pub other: Option<Answer>,
 }
 

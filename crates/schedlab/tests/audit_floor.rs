@@ -35,8 +35,8 @@ const GOAL: Floor = [990, 990, 990, 980, 850, 900, 990];
 #[track_caller]
 fn check(kernel: &str, load: &str, machines: &[&str], floor: Floor) {
     for (sum, decision) in check_agreement(kernel, load, machines, floor).iter().zip(Decision::ALL) {
-        // The first forks of a recording meet averages that are not settled, so few can be many;
-        // and whether a task makes way hangs on virtual times closer than events tell.
+        // The first forks of a recording meet averages that are not settled, so few can be many; and whether a task
+        // makes way depends on virtual times that are closer than events can distinguish.
         let few = sum.all() < 100 || decision == Decision::Preempt;
         let kind = decision.name();
         assert!(few || sum.undecided * 20 <= sum.all(), "{kernel} {load} {kind}: {sum:?}");

@@ -14,7 +14,7 @@ use schedlab::topology::Topology;
 use schedlab::trace::read::{Record, ftrace};
 use schedlab::trace::{Event, Sink};
 
-/// Short ones, of tasks that sleep, fork, are moved and bound, and of what their run time is told.
+/// Short recordings of tasks that sleep, fork, are moved and bound, and with run times.
 const RECORDINGS: [(&str, &str, &str); 5] = [
     ("6.1/1x1x8", "fork", "v6.1"),
     ("6.12/2x2x2x2-smt", "barrier-nospin", "v6.12"),

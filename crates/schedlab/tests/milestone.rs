@@ -1,5 +1,5 @@
-//! The first milestone, kept running: a published table's placement, a real rt-app file on
-//! the machine at hand, and the same bytes whatever runs them.
+//! The first milestone, kept running: a published table's placement, a real rt-app file on a named machine, and the
+//! same bytes on any number of threads.
 
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;

@@ -67,7 +67,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.change_sched(cpu, task, attr);
     }
 
-    /// Changes how a task is scheduled, as asked by who runs on `by`.
+    /// Changes how a task is scheduled, at the request of the task running on `by`.
     pub fn change_sched(&mut self, by: CpuId, task: TaskId, attr: AttrId) {
         let attr = self.workload.attrs[attr.index()];
         let pending = self.pending(by);
@@ -95,7 +95,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Moves a task to a group, as asked by who runs on `by`.
+    /// Moves a task to a group, at the request of the task running on `by`.
     pub fn change_group(&mut self, by: CpuId, task: TaskId, group: Option<GroupId>) {
         let at = self.sched.task(task).cpu;
         let tg = group.map_or(schedlab_sched::TgId::ROOT, |group| self.groups[group.index()]);

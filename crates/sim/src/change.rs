@@ -29,9 +29,9 @@ pub enum Change {
     /// A task forks another at this moment, whether it has the CPU or not; the child may use one
     /// CPU alone.
     Fork {
-        /// Who forks.
+        /// The parent.
         parent: SpecId,
-        /// What is forked.
+        /// The child.
         child: SpecId,
         /// The only CPU of the child.
         cpu: CpuId,
@@ -39,7 +39,7 @@ pub enum Change {
     /// Someone binds a task to a CPU: one that is queued goes there at once, one that
     /// runs is moved by the stopper, one that sleeps wakes there.
     Bind {
-        /// Who is bound.
+        /// The task that is bound.
         task: SpecId,
         /// To which CPU.
         cpu: CpuId,

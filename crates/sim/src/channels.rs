@@ -210,7 +210,7 @@ fn exponential(mean: u64, draw: impl FnMut() -> u64) -> u64 {
     if mean == 0 { 0 } else { Dist::Exponential { mean: Duration(mean) }.draw(draw).0 }
 }
 
-/// Writes what fits: how much, and who is to be woken.
+/// Writes as much as fits: returns how much, and adds the tasks to wake.
 fn write_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool, woken: &mut Vec<TaskId>) -> u32 {
     let was_empty = pipe.is_empty();
     let taken = pipe.write(left);
@@ -230,7 +230,7 @@ fn write_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool, woken: 
     taken
 }
 
-/// Reads what is there: how much, and who is to be woken.
+/// Reads what is there: returns how much, and adds the tasks to wake.
 fn read_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool, woken: &mut Vec<TaskId>) -> u32 {
     let (was_full, pages) = (pipe.is_full(), pipe.pages());
     let taken = pipe.read(left);

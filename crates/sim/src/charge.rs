@@ -1,4 +1,4 @@
-//! Effects of the scheduler: who is told, what is traced, and what it costs.
+//! Effects of the scheduler: notifications, trace events, and costs.
 //!
 //! The scheduler says what it touched; here the machine says what that took.
 

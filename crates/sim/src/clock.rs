@@ -118,7 +118,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Chooses the clock anew if its sample is over.
+    /// Chooses a new clock if its sample is over.
     pub fn sample_clock(&mut self, cpu: CpuId) {
         if self.clocks.domains.is_empty() {
             return;

@@ -25,7 +25,7 @@ pub(crate) struct Cpu {
     pub rate: Rate,
     /// How fast the current task's own work passes: the same, or that of its memory flow.
     pub work_rate: Rate,
-    /// It stands still: a line it accesses is not at hand.
+    /// It stands still: it waits for a line that it does not have.
     pub stands: bool,
     /// It stands still: it has not its turn.
     pub waits: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Cpu {
     pub armed: Option<Time>,
     /// A notice is on its way.
     pub notified: bool,
-    /// How long what it is told now takes to reach it, if not as the machine says.
+    /// How long the present notification takes to reach it, if not as the machine defines.
     pub heard: Option<Duration>,
     /// It put a wake-up on its own wake list.
     pub own_list: bool,

@@ -1,8 +1,8 @@
 //! Telling the trace of CPUs that leave and come back: the callbacks of CPU hotplug that are the scheduler's, as they begin and end.
 //!
-//! In a kernel the CPU's own thread `cpuhp/N` calls those for tasks that come and go, and the stopper or the idle task the others.
-//! Here whoever brings the CPU back calls them, or its stopper. Numbers of states are those of v6.12; they differ from kernel to kernel,
-//! so readers go by the names of the functions.
+//! In a kernel the CPU's own thread `cpuhp/N` calls those for tasks that come and go, and the stopper or the idle task
+//! the others. Here the task that brings the CPU back calls them, or the CPU's stopper. State numbers are those of
+//! v6.12; they differ between kernels, so readers use the names of the functions.
 //!
 //! Kernel: cpuhp_invoke_callback(), kernel/cpu.c; enum cpuhp_state, include/linux/cpuhotplug.h, v6.12.
 

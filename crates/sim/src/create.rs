@@ -28,7 +28,7 @@ pub(crate) struct Birth {
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// The CPU from which tasks are started that nobody forks.
+    /// The CPU that starts tasks without a parent.
     pub(crate) fn launcher(&self) -> CpuId {
         self.sched.domains().span.first().or(self.machine.topology.online().first()).unwrap_or_default()
     }

@@ -107,8 +107,8 @@ impl<S: Scheduler> Engine<'_, S> {
         self.emit(cpu, Context::Task, kind);
     }
 
-    /// `sched_stat_runtime` for what a task ran since it was last told. Whatever is done to a queue, its running task is
-    /// charged first, so the event shows the requests of before that: those `pending` then.
+    /// `sched_stat_runtime` for the time a task ran since its last charge event. Whatever is done to a queue, its
+    /// running task is charged first, so the event shows the requests that were `pending` before.
     pub fn emit_runtime(&mut self, cpu: CpuId, context: Context, pending: NeedResched, task: TaskId) {
         if let Some(kind) = self.runtime(task) {
             if self.omits() {
@@ -127,7 +127,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     fn runtime(&mut self, task: TaskId) -> Option<Kind> {
-        // Until v6.7 the event told the virtual time as well.
+        // Until v6.7 the event contained the virtual time as well.
         let cfs = self.sched.kernel().rules.policy == FairPolicy::Cfs;
         let [sum, vruntime] = self.sched.runtime(task);
         let vruntime = cfs.then_some(vruntime);

@@ -47,7 +47,7 @@ pub(crate) struct Objects {
     pub kernel_mutexes: Vec<KernelMutex>,
     pub conds: Vec<Cond>,
     pub sems: Vec<Semaphore>,
-    /// What is owed at each semaphore.
+    /// The posts owed at each semaphore.
     pub owed: Vec<crate::owed::Owed>,
     pub barriers: Vec<Barrier>,
     pub channels: Vec<Channel>,
@@ -140,7 +140,7 @@ impl Paths {
     }
 }
 
-/// What the scheduler is told of prices.
+/// The costs that the scheduler needs to know.
 pub fn prices(machine: &Machine) -> Prices {
     let price =
         |cost: &schedlab_machine::Cost| if machine.has(Mechanism::SearchCosts) { cost.get() } else { 0 };
@@ -153,7 +153,7 @@ pub fn prices(machine: &Machine) -> Prices {
     }
 }
 
-/// What a sink wants to be told.
+/// What a sink wants to receive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listens {
     pub events: bool,
@@ -251,7 +251,7 @@ pub(crate) struct Engine<'a, S> {
     /// The workload said that it is warm.
     pub warm: bool,
     pub end: Option<End>,
-    /// What the sink is still to be told; empty between events.
+    /// What the sink still has to receive; empty between events.
     pub told: Vec<Told>,
     /// The sink wants events.
     pub tracing: bool,
@@ -261,11 +261,11 @@ pub(crate) struct Engine<'a, S> {
     pub counting: bool,
     /// The sink wants times charged and what idle CPUs do.
     pub wants_details: bool,
-    /// They are told: if it does, or as the first event of all, with which a trace begins.
+    /// They are passed on if the sink wants them, or as the first event of all, with which a trace begins.
     pub details: bool,
     /// How many of those were left out since the sink heard of it, and when the last one was.
     pub omitted: (u64, Time),
-    /// State that was told last; none if nobody asks.
+    /// State that was last reported; `None` if it is not wanted.
     pub state_told: Option<Box<crate::tell_state::Told>>,
     /// Whether threads of a core slow each other.
     pub smt: bool,
@@ -395,7 +395,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         if let Some(experience) = &past.experience {
             self.sched.has_learned(experience);
         }
-        // Nobody starts a program at a tick.
+        // Programs do not start at a tick.
         let tick = self.sched.tick_ns();
         let drawn = draw.next() % tick;
         let at = UPTIME + past.at;
@@ -451,7 +451,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
     }
 
-    /// What is left of the run.
+    /// The result of the run, besides its trace.
     pub fn outcome(&mut self, end: End) -> Outcome {
         self.count_busy();
         let profile = self.lines.profile.clone();
@@ -572,7 +572,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     fn nothing_left(&mut self, until: Time) -> End {
         match self.foreground {
             0 => End::Done,
-            // What is to last so long lasts so long, whoever still waits.
+            // A run with a fixed duration lasts that long, even if tasks still wait.
             _ if self.workload.duration.is_some() => {
                 self.now = until;
                 End::Duration

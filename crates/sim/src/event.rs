@@ -43,7 +43,7 @@ pub(crate) enum Event {
     Device { device: DeviceId, slot: u32 },
     /// A contended line has come to the CPUs it was sent to.
     Line { line: u32 },
-    /// What is owed at a semaphore can be paid.
+    /// A post that is owed at a semaphore can be paid.
     Pay { sem: schedlab_workload::SemId },
     /// Its interrupt reaches a CPU that slept.
     DeviceIrq { cpu: CpuId, task: TaskId },

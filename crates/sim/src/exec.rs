@@ -449,8 +449,8 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 }
 
-/// Whether an op is a system call whatever becomes of it. Locks and their like call only if they must,
-/// and then sleep, or wake somebody.
+/// Whether an op is a system call in any case. Locks and similar ops call only if they must, and then sleep or wake a
+/// task.
 fn is_call(op: Op) -> bool {
     !matches!(
         op,

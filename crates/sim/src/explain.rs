@@ -1,4 +1,4 @@
-//! Explanations: what a decider chose and why, told just before the event it explains.
+//! Explanations: what a decider chose and why, emitted just before the event it explains.
 //!
 //! Made only for a sink that asks for them.
 
@@ -20,7 +20,7 @@ fn numbers(number: Option<(&'static str, i64)>) -> Vec<Number> {
     number.map(|(name, value)| (Name::from(name), value)).into_iter().collect()
 }
 
-/// CPUs passed over, as the trace tells them.
+/// Rejected CPUs in the form of the trace.
 fn candidates(passed_over: Vec<schedlab_sched::Candidate>) -> Vec<Candidate> {
     let told = |c: schedlab_sched::Candidate| Candidate { cpu: c.cpu, refused: c.refused.name().into() };
     passed_over.into_iter().map(told).collect()

@@ -1,4 +1,4 @@
-//! Task groups: they are made before anything runs, and the trace is told of them.
+//! Task groups: they are created before anything runs, and the trace contains events for them.
 //!
 //! A group is a cgroup of version 2, numbered in the order in which they are made behind the root, which is 1. The kernel has
 //! events for all but what a group is given. That a new task is in the group of its parent is no event there either.
@@ -22,7 +22,7 @@ const HIERARCHY: i32 = 0;
 impl<S: Scheduler> Engine<'_, S> {
     /// Makes the workload's groups.
     pub fn make_groups(&mut self) {
-        // Whoever starts the workload makes its groups, in memory of its own node.
+        // The task that starts the workload creates its groups, in memory of its own node.
         let first = self.workload.roots().find_map(|spec| self.workload.task(spec).start_cpu);
         let creator = first.unwrap_or_else(|| self.launcher());
         for group in &self.workload.groups {

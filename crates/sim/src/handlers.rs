@@ -8,8 +8,8 @@
 //!   |<---------------- hard ----------------------------->|<------- soft ---------->|
 //! ```
 //!
-//! What lies ahead is kept here until its time has come, and not in the event queue: whether
-//! somebody listens must not change a run.
+//! Future handlers are kept here until their time has come, and not in the event queue: a listening sink must not
+//! change a run.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use schedlab_workload::SourceId;
 use crate::emit::Context;
 use crate::engine::Engine;
 
-/// What is still to be told of interrupts.
+/// Interrupt events that are not emitted yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Handlers {
     /// Until when each CPU handles interrupts; one that comes meanwhile follows.
@@ -71,7 +71,7 @@ impl<S: Scheduler> Engine<'_, S> {
         handlers.until[cpu] = over + Duration(soft);
     }
 
-    /// Time goes on to `time`: tells what ends until then.
+    /// Time advances to `time`: emits the handlers that end by then.
     pub fn tell_handlers(&mut self, time: Time) {
         while let Some(entry) = self.handlers.ahead.first_entry() {
             let at = entry.key().0;

@@ -23,7 +23,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let machine = self.machine;
         let now = self.now;
         let entry = &mut self.cpus[cpu];
-        // What is left to pay for is paid before the CPU sleeps.
+        // Remaining costs are paid before the CPU sleeps.
         let left = entry.overhead_ns();
         let begin = now + Duration(left);
         entry.account.path_ends(left);

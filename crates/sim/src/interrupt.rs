@@ -87,8 +87,8 @@ impl<S: Scheduler> Engine<'_, S> {
         self.go_on(cpu);
     }
 
-    /// Tells a CPU that there is something for it: a reschedule request, woken tasks,
-    /// or balancing for the idle. `by` is the CPU that tells.
+    /// Notifies a CPU of a reschedule request, woken tasks, or balancing for idle CPUs. `by` is the CPU that sends the
+    /// notification.
     pub fn notify(&mut self, by: CpuId, cpu: CpuId) {
         if self.cpus[cpu].notified {
             return;
@@ -121,7 +121,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.queue.push(at, Event::Notify { cpu });
     }
 
-    /// A CPU notices that it was told something.
+    /// A CPU notices a notification.
     pub fn noticed(&mut self, cpu: CpuId) {
         self.cpus[cpu].notified = false;
         let idle = self.is_idle(cpu);

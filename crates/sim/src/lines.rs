@@ -9,7 +9,7 @@
 //!                      ^ the CPU stands             ^ and goes on
 //! ```
 //!
-//! What was waited for is counted per node and kernel function, as a profile would show it.
+//! Waiting time is counted per node and kernel function, as a profile would show it.
 //!
 //! Left out: that another CPU hears of a wake-up only after the waker's wait.
 

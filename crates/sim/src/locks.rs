@@ -9,8 +9,8 @@
 //!                     ^-- owner does not run ----+ | owner runs: spins-+
 //! ```
 //!
-//! Who spins cannot be preempted, but stops when asked to make way at once; a lazy request
-//! is no such ask. It then makes way as one that can run, and when it comes back has spun enough.
+//! A spinning task cannot be preempted, but stops when it is asked to make way at once; a lazy request does not count.
+//! It then makes way while runnable, and does not spin any more when it comes back.
 //!
 //! Kernel: mutex_lock(), __mutex_lock_common(), mutex_optimistic_spin(),
 //! __mutex_unlock_slowpath(), kernel/locking/mutex.c, v6.12.
@@ -45,7 +45,7 @@ impl<S: Scheduler> Engine<'_, S> {
         &mut self.objects.kernel_mutexes[index]
     }
 
-    /// Who holds a mutex, and its name.
+    /// The holder of a mutex, and its name.
     pub fn owner_of(&self, lock: KernelLock) -> (Option<TaskId>, &str) {
         let objects = &self.workload.objects;
         let (index, name) = match lock {
@@ -77,7 +77,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.sleep(cpu, task, TaskState::Interruptible, Wait::Mutex(id), Stage::Lock(id));
     }
 
-    /// Gives a lock back; whoever gets it, or may, is told.
+    /// Releases a lock; notifies the task that gets it, or may get it.
     pub fn unlock(&mut self, cpu: CpuId, task: TaskId, id: MutexId) {
         if self.workload.objects.mutexes[id.index()].kind == MutexKind::Kernel {
             self.charge(cpu, self.atomic());
@@ -102,7 +102,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Whether the owner runs, and nobody wants this CPU at once.
+    /// Whether the owner runs, and this CPU has no immediate request to reschedule.
     fn can_spin(&mut self, cpu: CpuId, lock: KernelLock) -> bool {
         let Some(owner) = self.kernel_mutex(lock).owner() else { return true };
         !self.sched.need_resched(cpu).full && self.curr(self.sched.task(owner).cpu) == Some(owner)

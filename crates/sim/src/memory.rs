@@ -1,10 +1,9 @@
 //! Where pages lie, and who streams through them.
 //!
-//! A page has no node until it is touched; then it lies at the node of the CPU that
-//! touched it. From a second later on NUMA balancing passes over all memory, and pages
-//! found on another node than their task runs on are moved there (`page_scan`). A task that passes over memory in order is a flow: it progresses in
-//! bytes, at the rate that the machine's bandwidth gives it beside the other flows.
-//! All rates are shared out anew whenever a flow begins, ends or moves.
+//! A page has no node until it is touched; then it is on the node of the CPU that touched it. From a second later on
+//! NUMA balancing passes over all memory, and pages found on another node than their task are moved to the task's node
+//! (`page_scan`). A task that passes over memory in order is a flow: it progresses in bytes, at the rate that the
+//! machine's bandwidth gives it beside the other flows. All rates are recomputed whenever a flow begins, ends or moves.
 
 use schedlab_machine::{ByteRate, Flow, Mechanism, ONE, Rate, Work, latency};
 use schedlab_sched::Scheduler;
@@ -83,7 +82,7 @@ impl Memory {
         region.on_node[usize::from(node.0)] += bytes.min(left);
     }
 
-    /// Bytes of a region that nobody has touched.
+    /// Bytes of a region that are untouched.
     fn untouched(&self, region: RegionId) -> u64 {
         let region = &self.regions[region.index()];
         region.bytes - region.touched()
@@ -164,7 +163,7 @@ impl<S: Scheduler> Engine<'_, S> {
             entry.stage = entry.then.take().map_or(Stage::Fetch, Stage::Act);
             return;
         }
-        // Long stretches in as many steps as can tell a migration in the middle.
+        // Long stretches are split into enough steps to notice a migration in the middle.
         let chunk = left.min(HUGE_PAGE.max((left / 32).next_multiple_of(HUGE_PAGE)));
         let cost = &self.machine.cost;
         let clear = chunk * 1000 / cost.clear_mbps.get().max(1);

@@ -1,7 +1,7 @@
 //! What a task does to another, or to what a group is given, while a run is under way.
 //!
-//! Who asks pays for a system call. A task that is frozen goes on with what it does in the kernel and stops on its way to
-//! user mode; one that sleeps stays asleep, and stops when it is woken.
+//! The requesting task pays for a system call. A task that is frozen continues its work in the kernel and stops on its
+//! way to user mode; a sleeping one stays asleep, and stops when it is woken.
 //!
 //! Left out: that who sets the CPUs of a task that runs waits until the stopper has moved it, and that a sleeper is woken to
 //! be frozen.

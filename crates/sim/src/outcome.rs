@@ -82,7 +82,7 @@ impl std::fmt::Display for End {
     }
 }
 
-/// What was counted.
+/// Counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Events of the engine.
@@ -115,7 +115,7 @@ pub struct Counts {
     pub throttled_ns: u64,
 }
 
-/// What is left of a run besides its trace.
+/// The result of a run, besides its trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Why it ended.
@@ -124,7 +124,7 @@ pub struct Outcome {
     pub began: Time,
     /// When it ended.
     pub time: Time,
-    /// What was counted.
+    /// The counts.
     pub counts: Counts,
     /// What time went into.
     pub profile: Profile,

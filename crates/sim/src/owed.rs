@@ -1,8 +1,8 @@
 //! Semaphores whose posts are owed: each wait sleeps, each post wakes.
 //!
-//! A post that finds nobody asleep leaves the poster in debt. It goes on, and pays when somebody falls asleep
-//! there: in the middle of what it does, if it runs; when it runs next, if it waits for a CPU; and if it sleeps itself,
-//! the CPU on which the other fell asleep pays for it.
+//! A post that finds no sleeper leaves the posting task in debt. The task goes on, and pays when the waiter falls
+//! asleep: at once, if the poster is running; when it runs next, if it waits for a CPU; and if it is asleep itself, the
+//! CPU on which the waiter fell asleep pays for it.
 
 use schedlab_sched::{Scheduler, TaskState};
 use schedlab_topology::CpuId;
@@ -14,10 +14,10 @@ use crate::engine::Engine;
 use crate::event::Event;
 use crate::task::{Stage, Wait};
 
-/// What is owed at a semaphore.
+/// The posts owed at a semaphore.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owed {
-    /// Who owes a post, in the order of the posts.
+    /// The tasks that owe a post, in the order of the posts.
     by: Vec<TaskId>,
     sleeper: Option<TaskId>,
 }
@@ -74,8 +74,8 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// What is owed at a semaphore is paid, if it can be: by who runs, if nobody does by who runs next, and if all
-    /// sleep in the name of the first.
+    /// Pays a post that is owed at a semaphore, if possible: by a running task; if none runs, by the next that runs;
+    /// and if all sleep, in the name of the first.
     pub fn pay(&mut self, sem: SemId) {
         let owed = &self.objects.owed[sem.index()];
         let Some(sleeper) = owed.sleeper.filter(|_| !owed.by.is_empty()) else { return };

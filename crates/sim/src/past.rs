@@ -1,10 +1,10 @@
-//! What is known of what was before a run.
+//! What is known about the time before a run.
 
 use schedlab_sched::{Experience, Lately};
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
-/// What is known of the machine at some time of a run; the rest is drawn from the seed.
+/// The known state of the machine at some time of a run; the rest is drawn from the seed.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
     /// How long after the start of the workload that time is.

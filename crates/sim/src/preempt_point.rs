@@ -38,8 +38,8 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// The running task, about to return to user mode, leaves its CPU if its group is out of quota, whether
-    /// anybody asked it to make way or not.
+    /// The running task, about to return to user mode, leaves its CPU if its group is out of quota, with or without a
+    /// request to make way.
     fn waits_for_quota(&mut self, cpu: CpuId) -> bool {
         let leaves = self.sched.bandwidth_used()
             && self.curr(cpu).is_some_and(|task| self.sched.exit_to_user(task, self.now));

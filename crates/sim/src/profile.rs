@@ -38,7 +38,7 @@ impl Profile {
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// The profile begins anew: what counts begins now.
+    /// Restarts the profile: counting begins now.
     pub fn begin_profile(&mut self) {
         for cpu in self.machine.topology.online().iter() {
             self.cpus[cpu].counted = self.now;

@@ -8,13 +8,11 @@
 //!   event  ... 000010 111000 010101     ring 1, slot 111000
 //! ```
 //!
-//! So everything in a lower ring comes before anything in a higher one, and slots of
-//! a ring come in order. The first slot of the lowest ring in use has the next event:
-//! if it stands alone there it is taken; else now moves to the beginning of the slot
-//! and its events move to lower rings. Lists keep the order of insertion all the
-//! way. Pushing costs the same whatever is in the queue, and an event moves at most
-//! once per ring. Events are never removed; their owner's number tells whether they
-//! still count.
+//! So everything in a lower ring comes before anything in a higher one, and slots of a ring come in order. The first
+//! slot of the lowest ring in use contains the next event: a single event is taken; otherwise the present moves to the
+//! start of the slot and its events move to lower rings. Lists keep the order of insertion all the way. Pushing has a
+//! constant cost, and an event moves at most once per ring. Events are never removed; their owner's number shows
+//! whether they still count.
 
 use schedlab_units::Time;
 

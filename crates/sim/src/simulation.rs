@@ -149,7 +149,7 @@ impl<'a> Simulation<'a> {
         Simulation { settles: true, ..self }
     }
 
-    /// Runs, and tells the sink what happens.
+    /// Runs, and passes the events to the sink.
     pub fn run(&self, sink: &mut dyn Sink) -> Outcome {
         let engine = self.engine(Listens::of(sink));
         self.run_engine(engine, sink)

@@ -12,8 +12,7 @@ use schedlab_workload::{
 use crate::locks::KernelLock;
 use crate::rng::Stream;
 
-/// What is done once the work at hand is finished. After a sleep, what the task
-/// goes on with.
+/// What the task does after its current work, or after a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The next op of its program.
@@ -76,14 +75,14 @@ pub(crate) enum Stage {
     Noise,
 }
 
-/// Whom a task that wakes several wakes.
+/// The tasks that a task wakes which wakes several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WakeFrom {
-    /// Who slept at the barrier when it opened.
+    /// The tasks that slept at the barrier when it opened.
     Barrier(BarrierId),
-    /// Who waited for the condition.
+    /// The tasks that waited for the condition.
     Cond(CondId),
-    /// Who sleeps on the word.
+    /// The tasks that sleep on the word.
     Word(WordId),
 }
 
@@ -183,7 +182,7 @@ pub(crate) struct Task {
     pub call: Stage,
     /// A source of noise: it works.
     pub noisy: bool,
-    /// A worker: for whom it serves a request.
+    /// For a worker: the task whose request it serves.
     pub serves: Option<TaskId>,
     /// Number of its timer; an event with another is stale.
     pub timer: u32,
@@ -212,7 +211,7 @@ pub(crate) struct Task {
     pub zombies: u32,
     /// The last task forked from each spec, for joining.
     pub forked: Vec<(SpecId, TaskId)>,
-    /// Who waits in a join for this task.
+    /// The task that waits in a join for this task.
     pub joiner: Option<TaskId>,
     /// When it was switched in.
     pub since: Time,

@@ -1,7 +1,7 @@
 //! Telling the trace the state of the scheduler as it changes: averages, virtual times, numbers of tasks.
 //!
-//! Done only for a sink that asks. After each event of the engine what changed is told, so several updates at one instant
-//! are told as one.
+//! Done only for a sink that requests it. Changes are reported after each event of the engine, so several updates at
+//! one instant become one event.
 
 use schedlab_sched::{CfsRqId, Sched, Scheduler, SeId, TgId};
 use schedlab_topology::CpuId;
@@ -11,7 +11,7 @@ use schedlab_units::TaskId;
 use crate::emit::Context;
 use crate::engine::Engine;
 
-/// What was told last.
+/// The state reported last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     cpus: Vec<OneCpu>,
@@ -38,7 +38,7 @@ struct OneTask {
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Tells what changed since it was told last.
+    /// Reports the state that changed since the last report.
     pub fn tell_state(&mut self, cpu: CpuId) {
         let Some(mut told) = self.state_told.take() else { return };
         let mut states = Vec::new();

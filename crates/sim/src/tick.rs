@@ -147,8 +147,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.irq_return(cpu, hit);
     }
 
-    /// Something happens on a CPU by an interrupt: `act` is called, and CPUs that it asked to
-    /// reschedule are told.
+    /// Something happens on a CPU in an interrupt: calls `act`, and notifies the CPUs that it asked to reschedule.
     pub fn by_interrupt(&mut self, cpu: CpuId, act: impl FnOnce(&mut Self)) {
         let hit = self.interrupt(cpu, self.paths.timer_irq);
         act(self);

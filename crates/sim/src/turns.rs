@@ -1,11 +1,10 @@
 //! One processor that executes all CPUs in turn, as an emulator does whose clock counts instructions.
 //!
-//! A CPU runs alone until its turn is over or it sleeps; meanwhile the others stand still, and what
-//! comes for them waits for their turn. Turns go by number. Those of one pass over the CPUs are alike:
-//! an nth of the time until the next timer, of n CPUs, as it was when the pass began. A timer or a
-//! device that interrupts makes each CPU's next turn be measured anew, so after a tick each is an nth
-//! shorter than the one before. When all CPUs sleep, time goes on to whatever comes next, and the CPU
-//! that it comes for has the turn.
+//! A CPU runs alone until its turn is over or it sleeps; meanwhile the others stand still, and events for them wait for
+//! their turn. Turns go by number. The turns of one pass over the CPUs have the same length: 1/n of the time until the
+//! next timer, of n CPUs, as it was when the pass began. A timer or a device that interrupts makes each CPU's next turn
+//! be measured again, so after a tick each is shorter than the one before by 1/n. When all CPUs sleep, time advances to
+//! the next event, and the CPU that it is for gets the turn.
 //!
 //! ```text
 //!   all sleep         a pass of 992 / 16 us, until CPU 15       the next, of 500 / 16 us
@@ -39,13 +38,13 @@ const PAUSED: u64 = 10_000;
 pub(crate) struct Turns {
     /// Whose turn it is, or was last.
     at: CpuId,
-    /// Whether it is anybody's.
+    /// Whether a CPU has it.
     taken: bool,
     /// Number of the armed end of the turn.
     number: u32,
     /// What came for a CPU outside its turn.
     due: PerCpu<Vec<Event>>,
-    /// CPUs whose next turn is measured anew.
+    /// CPUs whose next turn is measured again.
     anew: PerCpu<bool>,
     /// How long a turn of this pass lasts, ns, and until when the present one does.
     turn: u64,
@@ -187,7 +186,7 @@ impl<S: Scheduler> Engine<'_, S> {
         true
     }
 
-    /// Arms the end of the present turn anew: the CPU began or ceased to work or to spin.
+    /// Sets the end of the present turn again: the CPU started or stopped working or spinning.
     pub fn arm_turn(&mut self) {
         let Some(turns) = &self.turns else { return };
         if !turns.taken {

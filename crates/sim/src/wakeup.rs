@@ -1,4 +1,4 @@
-//! Waking tasks: the scheduler decides, the decision is applied, told and paid for.
+//! Waking tasks: the scheduler decides, the decision is applied, traced and charged.
 
 use std::cell::RefCell;
 

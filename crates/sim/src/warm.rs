@@ -6,9 +6,8 @@
 //!                               '--> without a mechanism ----> settled ------>
 //! ```
 //!
-//! Bringing a workload to where it is measured often takes longer than measuring it. A copy that goes
-//! on with other constants tells what they do to a workload that is under way; what they
-//! would have done to its beginning it does not tell.
+//! Bringing a workload to its steady state often takes longer than measuring it. A copy that goes on with other
+//! constants shows their effect on a running workload; it does not show what they would have done to its start.
 
 use schedlab_machine::{Machine, Mechanism};
 use schedlab_sched::{Sched, Scheduler};
@@ -26,7 +25,7 @@ pub struct Warm<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// Runs up to the mark `steady`, and tells the sink what happens.
+    /// Runs up to the mark `steady`, and passes the events to the sink.
     ///
     /// # Errors
     /// How a run ended that was never warm.
@@ -41,8 +40,8 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a> Warm<'a> {
-    /// A copy that goes on with another machine of the same topology. What is under way, as a system call that
-    /// is already paid for, ends as it began; what a run asks for once, at its beginning, does nothing.
+    /// A copy that goes on with another machine of the same topology. Work in progress, such as a system call that is
+    /// already paid for, ends as it began; constants that a run reads once, at its start, have no effect.
     ///
     /// # Panics
     /// If the machine has other CPUs.
@@ -55,7 +54,7 @@ impl<'a> Warm<'a> {
         copy
     }
 
-    /// Goes on for so long at most, and tells the sink what happens. The profile counts from here.
+    /// Goes on for at most `span`, and passes the events to the sink. The profile counts from here.
     pub fn run(&mut self, span: Duration, sink: &mut dyn Sink) -> Outcome {
         let engine = &mut self.engine;
         engine.listen(Listens::of(sink));
@@ -88,7 +87,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
     }
 
-    /// Whoever listens from now on is told nothing of what was before.
+    /// A sink that is attached now receives nothing from before.
     fn listen(&mut self, listens: Listens) {
         if listens.events && !self.tracing {
             for (id, entry) in self.tasks.iter_mut().enumerate() {

@@ -232,7 +232,7 @@ impl<S: Scheduler> Engine<'_, S> {
     pub fn submit_for(&mut self, cpu: CpuId, worker: TaskId, device: DeviceId) {
         let service = self.workload.objects.devices[device.index()].service;
         if let Dist::Constant(Duration::ZERO) = self.workload.dists[service.index()] {
-            // What is read is in memory.
+            // The data is in memory.
             return self.complete_for(cpu, worker, device, true);
         }
         self.submit(cpu, worker, device);
@@ -261,8 +261,8 @@ impl<S: Scheduler> Engine<'_, S> {
         self.complete_by_softirq(cpu, client);
     }
 
-    /// A worker leaves it to the block softirq to wake who waits: on its own CPU if that shares a
-    /// cache with the one that asked, else there.
+    /// A worker leaves it to the block softirq to wake the waiting task: on its own CPU if that shares a cache with the
+    /// requesting CPU, otherwise there.
     ///
     /// Kernel: blk_mq_complete_request_remote(), block/blk-mq.c, v6.12.
     fn complete_by_softirq(&mut self, cpu: CpuId, client: TaskId) {

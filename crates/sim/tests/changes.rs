@@ -265,7 +265,7 @@ fn interrupts_steal_time() {
     assert!(took < Duration::micros(100_100), "{took}");
 }
 
-/// The trace tells when handlers begin and end: 1 us hard and 4 us soft of each 20.
+/// The trace shows when handlers begin and end: 1 us hard and 4 us soft of each 20.
 #[test]
 fn interrupts_take_in_the_trace_what_they_take_from_the_cpu() {
     let machine = bare("");
@@ -397,7 +397,7 @@ fn a_task_is_bound_from_outside_whatever_it_does() {
     assert_eq!(moves, ["10 first 0-1", "10 second 0-2", "20 first 1-2", "48 third 0-3"]);
 }
 
-/// Nobody else moves it: the idle CPUs leave two hogs together.
+/// Nothing else moves it: the idle CPUs leave two hogs together.
 #[test]
 fn a_fork_from_outside_puts_the_child_where_it_is_told_and_balancing_can_be_off() {
     let mut w = WorkloadBuilder::new("test");
@@ -468,7 +468,7 @@ fn a_run_begins_as_long_after_a_tick_as_it_is_told() {
     }
 }
 
-/// Two hogs of v6.1 share a CPU by ticks alone: without a tick nobody is preempted.
+/// Two hogs of v6.1 share a CPU by ticks alone: without a tick no task is preempted.
 #[test]
 fn ticks_can_come_from_outside() {
     let machine = Machine::preset("1").unwrap();

@@ -1,4 +1,4 @@
-//! What a trace tells of task groups.
+//! What a trace shows about task groups.
 
 use expect_test::expect;
 use schedlab_machine::Machine;

@@ -52,7 +52,7 @@ fn timers_of_kernel_threads_expire_in_the_softirq_of_a_tick() {
     assert_eq!(at_tick(false), ["hardirq wakes", "charge", "switch"]);
 }
 
-/// A busy CPU hears of a new task as late as it was told, and an idle one too.
+/// A busy CPU notices a new task after the given delay, and an idle one too.
 #[test]
 fn a_cpu_hears_of_a_new_task_as_late_as_it_is_known_to() {
     let began = |was_idle: bool, heard: u64| {

@@ -240,9 +240,9 @@ fn a_lazy_request_of_another_cpu_is_seen_at_the_next_call() {
     assert!(late > Duration::micros(150) && at.0 % TICK_NS < 10_000, "{late}, {at:?}");
 }
 
-/// A worker wakes a task on its own CPU and works on for 500 us. It has no user mode to return to, so a lazy request is not
-/// heeded before it sleeps (as in recordings of v7.2, where a kworker keeps its CPU after it woke ksoftirqd); where
-/// `cond_resched()` acts it offers its CPU there.
+/// A worker wakes a task on its own CPU and works on for 500 us. It has no user mode to return to, so a lazy request
+/// has no effect before it sleeps (as in recordings of v7.2, where a kworker keeps its CPU after it woke ksoftirqd);
+/// where `cond_resched()` has an effect the worker gives up its CPU there.
 #[test]
 fn a_kernel_thread_keeps_its_cpu_where_requests_are_lazy() {
     let waited = |model: &str| {
@@ -276,9 +276,10 @@ fn a_kernel_thread_keeps_its_cpu_where_requests_are_lazy() {
     }
 }
 
-/// A slice's timer is set by the time of day when the switch is done, and comes a little after it expired, so the slice is over by
-/// the clock of its task even if a tick took its part of it. Else the task would be picked again, for whom no timer is set, and
-/// keep its CPU until the next tick. (On two CPUs of a recorded v7.2 115 of 129 such turns take 1.4 to 1.52 ms.)
+/// A slice's timer is set by the time of day when the switch is done, and fires a little after it expired, so the slice
+/// is over by the clock of its task even if a tick took part of it. Otherwise the task would be picked again without a
+/// timer, and keep its CPU until the next tick. (On two CPUs of a recorded v7.2 115 of 129 such turns take 1.4 to 1.52
+/// ms.)
 #[test]
 fn a_turn_ends_with_its_slice_where_slices_have_timers() {
     let turns = |without: &str| {

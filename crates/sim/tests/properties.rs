@@ -197,7 +197,7 @@ fn workload(kinds: &[Kind], nr_cpus: usize) -> Workload {
         p.wait_children();
     });
     w.task(TaskSpec::root("parent", parent));
-    // Whoever writes is read and whoever waits is posted to, for ever.
+    // Every write is read and every wait is posted to, for ever.
     let reader = w.program("reader", |p| _ = p.forever(|p| _ = p.read(pipe, 100)));
     let other = w.program("socket reader", |p| _ = p.forever(|p| _ = p.read(socket, 700)));
     let waiter = w.program("waiter", |p| _ = p.forever(|p| _ = p.sem_wait(sem).run(Duration::micros(10))));
@@ -291,7 +291,7 @@ fn run<S: Sink>((machine, kernel, kinds, changes): &Case, every: u64, sink: S) -
     (sink.0, outcome)
 }
 
-/// FNV-1a over the trace as it is told.
+/// FNV-1a over the trace as it is emitted.
 struct Hasher(u64);
 
 impl Sink for Hasher {

@@ -71,7 +71,7 @@ pub enum Fault {
     /// Two measures of one name.
     #[error("there is another measure of this name")]
     SameMeasure,
-    /// A measure that reads what nobody writes.
+    /// A measure reads a label that no op writes.
     #[error("no op marks \"{label}\"; write it with mark \"{label}\" where it is reached")]
     NeverMarked {
         /// The label.
@@ -179,7 +179,7 @@ mod tests {
 
     const MS: Duration = Duration::millis(1);
 
-    /// What is said of a workload, or "fine".
+    /// The error of a workload, or "fine".
     fn verdict(w: WorkloadBuilder) -> String {
         w.finish().map_or_else(|error| error.to_string(), |_| "fine".to_string())
     }

@@ -57,7 +57,7 @@ fn many(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Neighbours that differ in their names only are told together.
+/// Neighbours that differ only in their names are described together.
 fn runs(tasks: &[TaskSpec]) -> Vec<(SpecId, &[TaskSpec])> {
     let alike = |a: &TaskSpec, b: &TaskSpec| {
         TaskSpec { name: String::new(), ..a.clone() } == TaskSpec { name: String::new(), ..b.clone() }

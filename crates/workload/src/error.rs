@@ -45,10 +45,10 @@ pub enum WorkloadError {
     Syntax {
         /// Where.
         at: Place,
-        /// What was found and what was expected.
+        /// The value found and the expected one.
         what: String,
     },
-    /// A key that nobody knows.
+    /// An unknown key.
     #[error("{at}: unknown key \"{key}\" in {within}; known keys are {known}")]
     UnknownKey {
         /// Where.

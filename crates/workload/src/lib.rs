@@ -1,7 +1,7 @@
 //! What tasks do: programs of run, sleep, wake and wait.
 //!
-//! A [`Workload`] is data that the engine executes. It knows neither scheduler nor
-//! machine: it says what is done and by whom, not where or for how long.
+//! A [`Workload`] is data that the engine executes. It knows neither scheduler nor machine: it defines what each task
+//! does, not where or for how long.
 
 mod builder;
 mod check;

@@ -41,9 +41,9 @@ pub struct Objects {
 pub struct MutexSpec {
     /// Its name.
     pub name: String,
-    /// How those who find it taken wait.
+    /// How tasks wait that find it locked.
     pub kind: MutexKind,
-    /// Whether the holder inherits the priority of who waits.
+    /// Whether the holder inherits the priority of waiters.
     pub pi: bool,
 }
 
@@ -64,10 +64,10 @@ pub struct SemSpec {
     pub name: String,
     /// Its count at the start.
     pub initial: u32,
-    /// One task waits, others post: each wait sleeps and each post wakes. A post that finds nobody
-    /// asleep is owed, and one that is owed is paid as soon as the task sleeps.
+    /// One task waits, others post: each wait sleeps and each post wakes. A post that finds no sleeper is owed, and is
+    /// paid as soon as the task sleeps.
     pub owes: bool,
-    /// Who posts says that it will sleep soon, as writers and readers of pipes do.
+    /// The posting task hints that it will sleep soon, as writers and readers of pipes do.
     pub sync: bool,
 }
 
@@ -78,7 +78,7 @@ pub struct BarrierSpec {
     pub name: String,
     /// How many must arrive.
     pub parties: u32,
-    /// How much CPU time one who waits spends spinning before it sleeps.
+    /// How much CPU time a waiting task spends spinning before it sleeps.
     pub spin: Duration,
 }
 
@@ -120,7 +120,7 @@ pub struct DeviceSpec {
     pub service: DistId,
     /// How many are in service at once.
     pub depth: u32,
-    /// Who tells the waiting task.
+    /// How the waiting task is notified.
     pub completion: Completion,
 }
 
@@ -138,10 +138,9 @@ pub enum Completion {
         queue: QueueId,
         /// Kernel-mode work per request.
         work: Duration,
-        /// Whether the block softirq tells the task: raised at the submitter's CPU
-        /// by an IPI if that shares no cache with the worker's, else at the
-        /// worker's, where ksoftirqd runs it. One worker then serves all requests, one
-        /// after another. Otherwise each has a worker, which wakes the task.
+        /// Whether the block softirq notifies the task: raised by an IPI at the submitter's CPU if that shares no cache
+        /// with the worker's, otherwise at the worker's CPU, where ksoftirqd runs it. One worker then serves all
+        /// requests, one after another. Without it each request has a worker, which wakes the task.
         softirq: bool,
     },
 }

@@ -49,7 +49,7 @@ pub enum Op {
         /// Work of one block; the clock is read after each.
         block: Duration,
     },
-    /// Computes in user mode, a length drawn anew each time.
+    /// Computes in user mode for a random time.
     RunDraw {
         /// Where the length is drawn from.
         dist: DistId,
@@ -62,7 +62,7 @@ pub enum Op {
         /// How many of its bytes, behind those already touched.
         bytes: u64,
     },
-    /// Reads or writes memory. Pages that nobody has touched yet are touched.
+    /// Reads or writes memory. Untouched pages are touched.
     Access {
         /// Which region, how much of it and in which order.
         access: AccessId,
@@ -73,7 +73,7 @@ pub enum Op {
         /// How long.
         span: Duration,
     },
-    /// Sleeps for a span drawn anew each time.
+    /// Sleeps for a random time.
     SleepDraw {
         /// Where the length is drawn from.
         dist: DistId,
@@ -269,7 +269,7 @@ pub enum Op {
     /// Does something to another task, as root may from outside: to the one that was made last of its kind, if it has not
     /// ended.
     OfTask {
-        /// Whom.
+        /// The task.
         task: SpecId,
         /// What.
         act: TaskAct,
@@ -347,7 +347,7 @@ pub enum Op {
     WordAdd {
         /// The word.
         word: WordId,
-        /// What is added, wrapping around.
+        /// The value added, wrapping around.
         value: i32,
     },
     /// Remembers a word's value for [`Expected::Remembered`].
@@ -357,7 +357,7 @@ pub enum Op {
     },
 }
 
-/// What is done to another task.
+/// An operation on another task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskAct {
     /// Its allowed CPUs are set, as by `taskset -p`; none stands for every CPU.

@@ -1,7 +1,6 @@
 //! Runs a workload without a scheduler: every task on a CPU of its own, calls free.
 //!
-//! Only for tests. It shows that a workload comes to its end, that nobody waits
-//! for ever, and how long it would take at best.
+//! Only for tests. It shows that a workload ends, that no task waits for ever, and how long it would take at best.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -57,7 +56,7 @@ struct State {
     out: Rehearsal,
 }
 
-/// Runs until every foreground task has ended, nobody can go on, or the limit.
+/// Runs until every foreground task has ended, no task can go on, or the limit.
 pub(crate) fn rehearse(w: &Workload, limit: Duration) -> Rehearsal {
     let o = &w.objects;
     let mut s = State {

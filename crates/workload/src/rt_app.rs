@@ -1,9 +1,8 @@
 //! Reads rt-app's JSON: the common language for describing loads to schedulers.
 //!
-//! Every key is honoured, refused by name, or listed in the notes with the reason
-//! why it changes nothing here. What is read is what rt-app does, not what its
-//! manual says, where the two differ: a `sync` expects its mutex to be held, a
-//! phase whose `loop` is 0 goes on for ever, a barrier counts references.
+//! Every key is honoured, refused by name, or listed in the notes with the reason why it changes nothing here. Where
+//! rt-app differs from its manual, this follows rt-app: a `sync` expects its mutex to be held, a phase with `loop` 0
+//! goes on for ever, a barrier counts references.
 //!
 //! The text of a `suspend` names the condition to wait on, and is the task's own
 //! name only where it is missing: the tool's example files depend on that.

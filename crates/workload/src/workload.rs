@@ -44,7 +44,7 @@ pub struct Workload {
     pub fresh_domains: bool,
     /// When everything is killed; otherwise the run ends with its last foreground task.
     pub duration: Option<Duration>,
-    /// What is read off the marks.
+    /// The measures computed from marks.
     pub measures: Vec<Measure>,
     /// The CPU on which the lengths of work were measured, if that was not one of
     /// capacity 1024; see [`Workload::scale_work`].
@@ -97,7 +97,7 @@ pub struct TaskSpec {
     pub cpus: Option<CpuListId>,
     /// Group; none inherits, or is the root.
     pub group: Option<GroupId>,
-    /// If it is not forked: how often it has changed whom it wakes, which it has from its past; none for never.
+    /// For a task that is not forked: the wakee flips from its past; `None` for zero.
     pub flips: Option<Flips>,
     /// CPU time that it is owed when it is woken first, which it has from its past (`vlag` at nice 0).
     pub lag: Duration,
@@ -115,7 +115,7 @@ pub struct TaskSpec {
     pub lives_on: bool,
 }
 
-/// How often a task has changed whom it wakes: `wakee_flips`.
+/// How often a task has changed its wakee: `wakee_flips`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flips {
     /// Changes, halved each second.

@@ -44,7 +44,7 @@ const BENCH_EXAMPLE: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  schedlab scenarios\n  schedlab scenarios hackbench")]
 pub struct Scenarios {
-    /// Only those that speak of this.
+    /// Only those that mention this.
     pub search: Option<String>,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]

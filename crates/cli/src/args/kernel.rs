@@ -85,7 +85,7 @@ pub struct Lockstep {
     /// What they are drawn with.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// What is done besides running and sleeping, by commas.
+    /// Loads to add besides running and sleeping, separated by commas.
     #[arg(long, default_value = "plain")]
     pub load: String,
     /// Runs made at most to make a failing one small.

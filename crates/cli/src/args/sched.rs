@@ -22,7 +22,7 @@ pub struct Sched {
 pub enum SchedReport {
     /// Per task how long it ran and how long it waited to run.
     Latency(Latency),
-    /// At each switch, who runs on every CPU.
+    /// At each switch, the task that runs on every CPU.
     Map(Map),
     /// Each stretch a task ran, and how long it had waited before.
     Timehist(Timehist),

@@ -181,7 +181,7 @@ fn perfetto(args: &Audit, recordings: &[Recorded]) -> Result<Status, Error> {
                 followed = Some(Ok(report));
                 marks.0.finish().map(drop)
             }
-            // What was not read to its end must not look whole.
+            // A file that was not read to its end must not look complete.
             Err(error) => {
                 followed = Some(Err(error));
                 Err(io::Error::other("the recording could not be read"))

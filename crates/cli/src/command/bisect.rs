@@ -14,7 +14,7 @@ use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::scenario;
 
-/// Rules whose first decisions are told.
+/// Maximum number of rules whose first decisions are printed.
 const PARTINGS: usize = 3;
 
 /// Finds and prints them.

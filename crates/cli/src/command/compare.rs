@@ -209,7 +209,7 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
     let Compared { experiment, recorded } = compared;
     let options = options(args)?;
     let runner = Runner::new(args);
-    // What is asked for wrongly is said before anything runs.
+    // Wrong requests are reported before anything runs.
     args.metric.iter().try_for_each(|name| {
         let measures =
             experiment.columns.iter().flat_map(|c| &c.scenario.rows).flat_map(|r| &r.workload.measures);
@@ -478,7 +478,7 @@ fn account(args: &Compare, experiment: &Experiment) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// A change below this share of the whole is not told in a line of its own.
+/// A change below this share of the whole gets no line of its own.
 const CARRIES: f64 = 0.02;
 
 fn account_text(

@@ -20,7 +20,7 @@ use crate::recording::Missing;
 use crate::scenario::Source;
 use crate::{facts, machine};
 
-/// What is found and what is missing, as JSON.
+/// Findings and missing events, as JSON.
 #[derive(Serialize)]
 struct Told<'a> {
     #[serde(flatten)]

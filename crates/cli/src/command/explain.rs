@@ -1,5 +1,5 @@
-//! `schedlab explain`: what a rule, a reason, a kernel, a function or commit of it, a row of an audit or a detector is,
-//! and what speaks of a word.
+//! `schedlab explain`: describes a rule, a reason, a kernel, a kernel function or commit, a row of an audit or a
+//! detector, and lists the entries that mention a word.
 
 use schedlab::Rulebook;
 use schedlab::audit::Hidden;
@@ -135,7 +135,7 @@ fn of_function(name: &str, book: &Rulebook) -> Option<(serde_json::Value, String
     Some((json!({"kind": "function", "name": bare, "files": files, "rules": names}), text))
 }
 
-/// A word of people: the rules, reasons and metrics that speak of it.
+/// A search word: the rules, reasons and metrics that mention it.
 fn of_word(word: &str, book: &Rulebook) -> Option<(serde_json::Value, String)> {
     let wanted = word.to_lowercase();
     if wanted.chars().count() < 3 {

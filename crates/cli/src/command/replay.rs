@@ -140,7 +140,7 @@ fn with(machine: Machine, without: Option<Without>) -> Machine {
     }
 }
 
-/// All that is told.
+/// Everything that is printed.
 struct Told {
     beginning: Beginning,
     fidelity: Fidelity,
@@ -172,7 +172,7 @@ impl Told {
                 });
                 serde_json::to_string_pretty(&value).expect("JSON of plain data") + "\n"
             }
-            // Only what is compared has the form of a table; the rest, which would break its columns, is told beside it.
+            // Only the comparison has the form of a table; the rest would break its columns and is printed separately.
             TableFormat::Csv => render::csv(&self.comparison),
             TableFormat::Md => format!("{}\n{}", self.head("- "), render::markdown(&self.comparison)),
             TableFormat::Text => self.plain(),

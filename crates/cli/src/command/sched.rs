@@ -243,7 +243,7 @@ impl<'a> Rows<'a> {
         self.written.get() == 0
     }
 
-    /// Whether nobody reads any more.
+    /// Whether the reader of the output is gone.
     fn is_over(&self) -> bool {
         self.state.borrow().is_err()
     }

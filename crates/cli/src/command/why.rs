@@ -12,7 +12,7 @@ use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::scenario;
 
-/// Runs one row under one kernel and tells its decisions.
+/// Runs one row under one kernel and prints its decisions.
 pub fn run(args: &args::Why) -> Result<Status, Error> {
     if let [base, other] = &args.diff[..] {
         return diff(args, base, other);
@@ -72,7 +72,7 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// What is asked.
+/// The question in the arguments.
 fn question(args: &args::Why) -> Result<Question, Error> {
     let instant = |text: &Option<String>| -> Result<Option<Time>, Error> {
         text.as_deref()
@@ -88,7 +88,7 @@ fn question(args: &args::Why) -> Result<Question, Error> {
     Ok(question)
 }
 
-/// Percentage points by which a reason's share must differ to be told.
+/// Percentage points by which a reason's share must differ to be reported.
 const WORTH_TELLING: f64 = 1.0;
 
 /// Tells where the decisions of two kernels part.

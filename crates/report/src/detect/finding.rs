@@ -14,7 +14,7 @@ pub struct Finding {
     pub from_ns: u64,
     /// When it ended, ns.
     pub to_ns: u64,
-    /// Time lost by it, ns; 0 where a trace does not tell.
+    /// Time lost by it, ns; 0 if a trace does not show it.
     pub lost_ns: u64,
     /// How often it happened in that time.
     pub count: u64,
@@ -31,9 +31,9 @@ pub struct Finding {
     pub rule: Option<String>,
     /// What would avoid it.
     pub avoid: Vec<Avoid>,
-    /// Whether that is only worth a try: the trace does not tell the rule.
+    /// Whether that is only worth a try: the trace does not show the rule.
     pub guessed: bool,
-    /// What has to be true besides, and the trace does not tell.
+    /// What also has to be true, and the trace does not show.
     pub provided: Vec<String>,
     /// How many others have the same cause: the same rule, CPUs and kind of task.
     #[serde(skip_serializing_if = "is_none")]
@@ -117,7 +117,7 @@ impl Finding {
             && self.avoid == other.avoid
     }
 
-    /// The trace does not tell the rule: it may be one that the ways out turn.
+    /// The trace does not show the rule: it may be one that the remedies change.
     fn guess_rule(&mut self) {
         let rules: Vec<String> = self.avoid.iter().map(|avoid| avoid.rule()).collect();
         self.rule = (!rules.is_empty()).then(|| format!("not in the trace; it may be {}", rules.join(", ")));

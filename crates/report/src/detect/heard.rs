@@ -14,7 +14,7 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// What the trace lacks to tell who waits, if it tells of nobody that comes to a run queue.
+    /// What the trace lacks to show which tasks wait, if it contains no event of a task that comes to a run queue.
     pub fn no_wakeup(self) -> Option<String> {
         let any = self.wakings || self.wakeups || self.births;
         (!any).then(|| {
@@ -23,7 +23,7 @@ impl Heard {
         })
     }
 
-    /// What the trace lacks to tell where wake-ups put whom.
+    /// What the trace lacks to show where wake-ups placed tasks.
     pub fn no_placement(self) -> Option<String> {
         let missing = match self {
             Heard { wakings: true, wakeups: true, .. } => return None,
@@ -34,12 +34,12 @@ impl Heard {
         Some(format!("there is no {missing} in the trace; record both"))
     }
 
-    /// What the trace lacks to tell where tasks run.
+    /// What the trace lacks to show where tasks run.
     pub fn no_switch(self) -> Option<String> {
         (!self.switches).then(|| "there is no sched_switch in the trace; record it too".to_owned())
     }
 
-    /// What the trace lacks to tell where new tasks came.
+    /// What the trace lacks to show where new tasks were placed.
     pub fn no_birth(self) -> Option<String> {
         (!self.births).then(|| {
             "there is no sched_wakeup_new in the trace: no task was made, or the event was not recorded"

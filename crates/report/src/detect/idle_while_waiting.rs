@@ -33,7 +33,7 @@ pub(super) struct IdleWhileWaiting {
     /// that made way. They are out of quota or budget.
     held: BTreeSet<Pid>,
     worst: Worst,
-    /// What is found only if this CPU, of which there was no event yet, is idle.
+    /// Findings that hold only if this CPU, which had no event yet, is idle.
     presumed: BTreeMap<CpuId, Worst>,
     waits: u64,
 }
@@ -114,7 +114,7 @@ impl IdleWhileWaiting {
 
     /// A task waits; it counts from when the CPU runs another.
     fn may_begin(&mut self, pid: Pid, time: Time, scene: &Scene) {
-        // Whom its name binds to a CPU, no other can serve.
+        // A task that its name binds to a CPU cannot be served by another.
         if scene.wait(pid).is_some_and(|wait| scene.cpu(wait.cpu()).is_busy())
             && !self.waiting.contains_key(&pid)
             && !self.held.contains(&pid)
@@ -204,7 +204,7 @@ fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &BesideIdle, wait: &Wai
     avoid.extend(placed.map_or(&[][..], |placed| avoid::of_placement(&placed.reason)));
     let decided = balance.or(earlier.map(|(_, balance)| balance));
     avoid.extend(decided.map_or(&[][..], |(_, reason)| avoid::of_balance(reason)));
-    // Where the trace tells the decisions, nothing is to be guessed.
+    // If the trace contains decisions, nothing has to be guessed.
     let guessed = rule.is_none();
     if guessed {
         // A search at the wake-up sees its own cache alone; the rest is left to balancing.
@@ -244,14 +244,14 @@ fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &BesideIdle, wait: &Wai
 impl Detector for IdleWhileWaiting {
     fn doubt(&mut self, event: &Event, _: Time, scene: &Scene) {
         self.shown(event.cpu, false);
-        // Who waited there may have run since.
+        // Tasks that waited there may have run since.
         for pid in &scene.cpu(event.cpu).waiting {
             self.waiting.remove(pid);
         }
         if !scene.is_idle(event.cpu) {
             return;
         }
-        // Whom it could have served begins to wait anew: it was not idle all the time.
+        // The waits of tasks that it could have served begin again: it was not idle all the time.
         for (pid, waiting) in &mut self.waiting {
             if scene.allowed(*pid).is_none_or(|allowed| allowed.contains(event.cpu)) {
                 let idle = self.idle.get(&scene.allowed(*pid).cloned());
@@ -304,7 +304,7 @@ impl Detector for IdleWhileWaiting {
                 }
             }
             if prev_pid == Pid::IDLE {
-                // Who was queued while it was idle now waits behind the one that runs.
+                // Tasks that were queued while it was idle now wait behind the running one.
                 for pid in &scene.cpu(event.cpu).waiting {
                     self.may_begin(*pid, time, scene);
                 }
@@ -336,7 +336,7 @@ impl Detector for IdleWhileWaiting {
                 "A task waits for {} or longer while a CPU that it may use is idle.",
                 self.threshold
             ),
-            // Who was preempted waits, too, and a switch tells of that.
+            // A preempted task waits, too, and a switch shows that.
             blind: scene.heard().no_wakeup().filter(|_| self.worst.count == 0),
             count: self.worst.count,
             lost_ns: self.worst.lost.0,
@@ -351,7 +351,7 @@ mod tests {
     use super::super::testdata::check;
     use expect_test::expect;
 
-    /// Two hogs on CPU 0 and nobody on CPU 1; `{}` is what precedes.
+    /// Two hogs on CPU 0 and no task on CPU 1; `{}` is what precedes.
     fn two_on_one(before: &str) -> String {
         format!(
             "0    0 idle   switch R init-1
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn what_rests_on_a_cpu_presumed_idle_falls_with_it() {
-        // No event tells of CPU 1 before 5.6 ms.
+        // There is no event of CPU 1 before 5.6 ms.
         let script =
             two_on_one("").lines().filter(|line| !line.contains(" 1 ")).collect::<Vec<_>>().join("\n");
         let found = |later: &str| {

@@ -23,7 +23,7 @@ pub(super) struct LatencyOutlier {
 
 /// Wakers followed back from one outlier.
 const WAKERS: usize = 4;
-/// Tasks told that ran instead on one CPU.
+/// Maximum number of tasks listed that ran instead on one CPU.
 const RAN: usize = 4;
 /// A waker's own delay is part of the chain if it ended no longer ago than this before the wake-up.
 const RECENT: Duration = Duration::millis(100);
@@ -46,7 +46,7 @@ impl LatencyOutlier {
         }
     }
 
-    /// Who has waited for long when the trace ends.
+    /// Tasks that have been waiting for long when the trace ends.
     fn still_waiting(&mut self, scene: &Scene, end: Time) {
         for (pid, task) in scene.tasks() {
             if let Some(wait) = wait_to_begin(pid, scene)
@@ -156,10 +156,10 @@ fn finding(pid: Pid, comm: Comm, cpu: Option<CpuId>, time: Time, wait: &Wait, sc
     }
 }
 
-/// What may help where no decision is told: something only where one task kept the CPU. A wait
-/// behind many is the load's, and no switch makes it go away.
+/// What may help if the trace contains no decisions: something only if one task kept the CPU. A wait behind many tasks
+/// comes from the load, and no switch removes it.
 fn unexplained(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> Vec<Avoid> {
-    // Others are idle: that is where to look, and another detector's to tell. Or no slice ends what ran.
+    // Other CPUs are idle, which another detector reports. Or no slice ends what ran.
     if !scene.idle_for(pid).is_empty() || above(pid, wait, time, scene).is_some() {
         return Vec::new();
     }
@@ -237,7 +237,7 @@ fn waker(wake: &Wake) -> String {
     }
 }
 
-/// Who ran on a CPU meanwhile, the longest first.
+/// The tasks that ran on a CPU meanwhile, the longest first.
 fn ran_instead(cpu: CpuId, from: Time, to: Time, scene: &Scene, culprits: &mut Vec<Task>) -> Vec<String> {
     let stretches = scene.ran(cpu, from, to);
     let mut by_task: Vec<(Pid, Comm, Duration, u32)> = Vec::new();

@@ -1,9 +1,8 @@
 //! Detectors: what is wrong in this trace?
 //!
-//! Each looks for one thing, in a file of its own, and follows the trace through the same
-//! `Scene`. They work on recorded and simulated traces alike. A recording hides which CPUs
-//! a task may use, so a finding that depends on it says so; a simulated trace, whose
-//! decisions are told, has the rule at work in each finding.
+//! Each detector looks for one thing, in a file of its own, and follows the trace through the same `Scene`. They work
+//! on recorded and simulated traces alike. A recording does not show which CPUs a task may use, so a finding that
+//! depends on it says so. A simulated trace contains decisions, so its findings include the rule at work.
 
 mod avoid;
 mod finding;
@@ -31,12 +30,12 @@ use serde::Serialize;
 use finding::at;
 use scene::Scene;
 
-/// What is known beside the trace, and what counts as wrong.
+/// What is known besides the trace, and what counts as wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The machine.
     pub topology: Option<Topology>,
-    /// The CPUs that tasks may use, where the trace does not tell.
+    /// The CPUs that tasks may use, if the trace does not show them.
     pub affinity: Vec<(Who, CpuMask)>,
     /// Thresholds.
     pub thresholds: Thresholds,
@@ -62,7 +61,7 @@ pub struct Thresholds {
     /// So many new tasks on a CPU that had others make a pile: one may be a forker that is about
     /// to wait for its child.
     pub pile: u64,
-    /// Wake-ups looked at together to tell a walk from chance.
+    /// Number of wake-ups evaluated together to distinguish a walk from chance.
     pub walk_wakeups: usize,
     /// CPUs a walk visits at least; fewer are a change between neighbours.
     pub walk_cpus: usize,
@@ -170,7 +169,7 @@ impl Detect {
         }
     }
 
-    /// What was found.
+    /// Returns the findings.
     pub fn finish(self) -> Detected {
         let Detect { scene, detectors, events, begin, end } = self;
         Detected {
@@ -214,7 +213,8 @@ impl Sink for Detect {
 }
 
 impl Detected {
-    /// Leaves out the ways that turn nothing on the kernel at hand, which has such a rule off already, or not at all.
+    /// Drops the remedies that change nothing on the given kernel, because it already has that rule off, or does not
+    /// have it.
     pub fn keep_ways(&mut self, turns: impl Fn(&str) -> bool) {
         self.detectors.iter_mut().for_each(|findings| findings.keep_ways(&turns));
     }

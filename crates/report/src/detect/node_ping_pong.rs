@@ -1,7 +1,7 @@
 //! A task goes to and fro between nodes, too quickly to profit from either.
 //!
-//! Its memory stays where it is, and each node's cache has to be filled anew. What counts is
-//! where the task *runs*: it was moved between two runs, and the last mover is told.
+//! Its memory stays where it is, and each node's cache has to be filled again. What counts is where the task *runs*: it
+//! was moved between two runs, and the last mover is reported.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ impl NodePingPong {
             let rule = stay.rule.filter(|_| by_wakeup);
             avoid.extend(rule.as_deref().map_or(&[][..], avoid::of_placement));
             let guessed = avoid.is_empty();
-            // Where no move was recorded, anybody may have made them.
+            // If no move was recorded, anything may have moved it.
             let is_told = stay.by.iter().any(|count| *count > 0);
             if guessed && (by_wakeup || !is_told) {
                 avoid.extend([NO_WA_WEIGHT, NO_WA_BIAS, NO_WA_IDLE]);

@@ -139,7 +139,7 @@ impl PileUp {
 
 impl Detector for PileUp {
     fn doubt(&mut self, event: &Event, since: Time, scene: &Scene) {
-        // Who is left there is not known.
+        // It is not known which tasks are left there.
         self.end(event.cpu, since, scene);
     }
 

@@ -37,9 +37,9 @@ struct Storm {
     to: Time,
     count: u64,
     by_wakeup: u64,
-    /// Whether the trace tells of wake-ups at all.
+    /// Whether the trace contains wake-ups at all.
     tells_wakeups: bool,
-    /// Who preempted whom, and how often; the first few pairs.
+    /// Which task preempted which, and how often; the first few pairs.
     pairs: Vec<Pair>,
     rule: Option<Box<str>>,
 }
@@ -197,7 +197,7 @@ impl Detector for PreemptionStorm {
                 self.threshold,
                 Thresholds::STORM_WINDOW
             ),
-            // Switches alone tell, and without one no recording is read.
+            // Switches alone are enough, and a recording without any is not read.
             blind: None,
             count: self.worst.count,
             lost_ns: self.worst.lost.0,

@@ -1,8 +1,8 @@
-//! What a trace says of the machine at each moment: who runs where, who waits, who sleeps.
+//! The state of the machine at each moment of a trace: which tasks run where, wait and sleep.
 //!
-//! A trace that begins in the middle says nothing of a task before its first event, nor of a
-//! CPU: each begins unknown. The first event on a CPU tells who runs there. Where the machine is
-//! known, a CPU that is silent so far is presumed idle, and whoever builds on that says so.
+//! A trace that begins in the middle says nothing about a task or a CPU before its first event, so each begins as
+//! unknown. The first event on a CPU shows the task that runs there. If the machine is known, a CPU without any event
+//! so far is presumed idle, and findings based on that say so.
 //!
 //! Tasks that ended are forgotten, and of the past only a few stretches per CPU are kept, so the
 //! scene is as large as the machine and the tasks that live, however long the trace.
@@ -22,7 +22,7 @@ use super::heard::Heard;
 pub struct Scene {
     cpus: Vec<Cpu>,
     tasks: BTreeMap<Pid, TaskScene>,
-    /// CPUs known or presumed to run their idle task, with nobody waiting.
+    /// CPUs known or presumed to run their idle task, with no task waiting.
     idle: CpuMask,
     /// CPUs that were seen.
     seen: CpuMask,
@@ -45,20 +45,20 @@ pub struct Scene {
 pub struct Cpu {
     /// The task that runs, the idle task included, and since when; unknown before the first event.
     pub curr: Option<(Pid, Time)>,
-    /// Who waits on its run queue, in the order of arrival.
+    /// The tasks waiting on its run queue, in the order of arrival.
     pub waiting: Vec<Pid>,
     /// The last stretches before the current one, oldest first.
     pub past: VecDeque<Stretch>,
-    /// The last answer of load balancing for this CPU, if decisions are told.
+    /// The last answer of load balancing for this CPU, if the trace contains decisions.
     pub balance: Option<(Time, Box<str>)>,
-    /// The last answer about preemption here, if decisions are told: who asked, and the rule.
+    /// The last answer about preemption here, if the trace contains decisions: the task that asked, and the rule.
     pub preemption: Option<(Time, Pid, Box<str>)>,
 }
 
 /// Time a task ran without a break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Who; 0 is idle.
+    /// The task; 0 is idle.
     pub pid: Pid,
     /// Its name then.
     pub comm: Comm,
@@ -73,7 +73,7 @@ pub struct Stretch {
 pub struct TaskScene {
     /// Its latest name.
     pub comm: Comm,
-    /// Its priority as the kernel counts: below 0 deadline, below 100 real-time; unknown until it is told.
+    /// Its priority as the kernel counts: below 0 deadline, below 100 real-time; `None` until an event shows it.
     pub prio: Option<i32>,
     /// What it does.
     pub state: State,
@@ -87,7 +87,7 @@ pub struct TaskScene {
     pub wake: Option<Wake>,
     /// A wake-up that came while it was still on its CPU.
     early: Option<Wake>,
-    /// The last decision about its place, if decisions are told.
+    /// The last decision about its place, if the trace contains decisions.
     pub placed: Option<Placed>,
 }
 
@@ -157,7 +157,7 @@ pub struct Placed {
     pub reason: Box<str>,
 }
 
-/// Stretches kept for each CPU: enough to tell what ran during a wait of several slices.
+/// Stretches kept for each CPU: enough to show what ran during a wait of several slices.
 const PAST: usize = 16;
 
 /// Places kept of a wait.
@@ -221,15 +221,15 @@ impl Scene {
         self.unseen.count()
     }
 
-    /// The last event of a CPU that was told, if this one shows that what was thought of the CPU since is wrong: another
-    /// runs there than was switched to, or it was presumed idle and is not.
+    /// The time of a CPU's last event, if this event shows that the assumption since then is wrong: another task runs
+    /// there than was switched to, or the CPU was presumed idle and is not.
     pub fn is_refuted_by(&self, event: &Event) -> Option<Time> {
         let presumed = self.silent.contains(event.cpu) && event.pid != Pid::IDLE;
         self.unseen.before(event).or(presumed.then_some(Time::ZERO))
     }
 
-    /// Sees who runs on the CPU of an event, before anybody is told of it. Where switches to him are missing, who waited
-    /// there may have run since, so nobody is known to wait any more.
+    /// Sets the task that runs on the CPU of an event, before detectors see the event. If the switch to it is missing,
+    /// tasks that waited there may have run since, so none is known to wait any more.
     pub fn sync(&mut self, event: &Event) {
         let Some(last) = self.unseen.event(event) else { return };
         let pid = event.shown();
@@ -264,7 +264,7 @@ impl Scene {
         self.tasks.iter().map(|(pid, task)| (*pid, task))
     }
 
-    /// CPUs known or presumed to be idle, with nobody waiting.
+    /// CPUs known or presumed to be idle, with no task waiting.
     pub fn idle(&self) -> &CpuMask {
         &self.idle
     }
@@ -274,7 +274,7 @@ impl Scene {
         &self.seen
     }
 
-    /// Whether a CPU is idle and nobody waits for it.
+    /// Whether a CPU is idle and no task waits for it.
     pub fn is_idle(&self, cpu: CpuId) -> bool {
         self.idle.contains(cpu)
     }
@@ -298,8 +298,8 @@ impl Scene {
         }
     }
 
-    /// The task whose wait ended unseen, as an event tells: it is woken, though nobody wakes a
-    /// task that waits, or it runs where no switch to it was told. Live hosts leave out switches.
+    /// The task whose wait ended unseen, as an event shows: it is woken, although a waiting task is not woken, or it
+    /// runs without a recorded switch to it. Live hosts leave out switches.
     pub fn unseen(&self, event: &Event) -> Option<Pid> {
         if let Kind::SchedWaking { pid, .. } = event.kind
             && self.wait(pid).is_some_and(|wait| wait.chosen && wait.after != After::Running)
@@ -369,7 +369,8 @@ impl Scene {
             .collect()
     }
 
-    /// Who ran longest on a CPU from one time to another, idling aside, and whether for nearly all of it.
+    /// The task that ran longest on a CPU between two times, apart from the idle task, and whether it ran nearly all of
+    /// the time.
     pub fn ran_most(&self, cpu: CpuId, from: Time, to: Time) -> Option<(Task, bool)> {
         let mut spans: BTreeMap<Pid, (Duration, Comm)> = BTreeMap::new();
         for stretch in self.ran(cpu, from, to).iter().filter(|stretch| stretch.pid != Pid::IDLE) {
@@ -421,7 +422,7 @@ impl Scene {
             Kind::SchedWakeup { comm, pid, target_cpu, .. } => {
                 self.heard.wakeups = true;
                 self.call(*pid, *comm);
-                // A recording without sched_waking tells of the wake-up only here.
+                // In a recording without sched_waking only this event shows the wake-up.
                 self.wake(event, *pid, *target_cpu, After::Wakeup);
                 self.move_to(event.time, *pid, *target_cpu);
                 self.choose(*pid);
@@ -480,7 +481,7 @@ impl Scene {
         }
     }
 
-    /// What runs on a CPU ends; `prev` is what ran there, which without events is who was thought to.
+    /// The running stretch of a CPU ends; `prev` is the task that ran there, or, without events, the one assumed to.
     fn push_past(&mut self, cpu: CpuId, prev: Option<(Pid, Comm)>, to: Time) {
         let Some((pid, from)) = self.cpus[cpu.index()].curr.take() else { return };
         let (prev, comm) = prev.unwrap_or_else(|| (pid, self.comm(pid)));
@@ -529,7 +530,7 @@ impl Scene {
         let task = self.tasks.entry(pid).or_default();
         match task.state {
             State::Waiting(_) => {}
-            // It may be on its way off the CPU; if so, sched_wakeup tells after the switch.
+            // It may be on its way off the CPU; if so, sched_wakeup follows after the switch.
             State::Running => task.early = begins.then_some(wake),
             State::Unknown | State::Sleeping => {
                 let wake = task.early.take().filter(|_| !begins).unwrap_or(wake);
@@ -628,7 +629,7 @@ impl Scene {
         widen(&mut self.seen, self.cpus.len()).set(cpu);
     }
 
-    /// The first event on a CPU tells who runs there.
+    /// The first event on a CPU shows the task that runs there.
     fn hear(&mut self, event: &Event) {
         if self.cpus[event.cpu.index()].curr.is_some() {
             return;

@@ -1,8 +1,7 @@
 //! Tasks are put on a CPU that loses much of its time to interrupts.
 //!
-//! Such a CPU looks idle between interrupts, and a task put there gets what they leave. The
-//! kernel knows: the time is averaged and taken off the CPU's capacity. Placement does not ask
-//! for it unless told to.
+//! Such a CPU looks idle between interrupts, and a task put there gets the time that they leave. The kernel knows: it
+//! averages the time and subtracts it from the CPU's capacity. Placement uses that only if a feature enables it.
 //!
 //! The share lost is averaged here as the kernel averages it, with a half-life of 32 ms. Work
 //! that soft interrupts leave to ksoftirqd is not counted: that is a task like others.
@@ -36,7 +35,7 @@ struct Stolen {
     at: Time,
     /// Which kinds of [`Interrupt`] go on.
     open: [bool; 3],
-    /// What was put there meanwhile.
+    /// The task that was put there meanwhile.
     bad: Option<Bad>,
 }
 
@@ -66,7 +65,7 @@ enum Interrupt {
 }
 
 impl Interrupt {
-    /// The kind that an event tells of, and whether it begins.
+    /// The kind of interrupt that an event shows, and whether it begins.
     fn of(kind: &Kind) -> Option<(Interrupt, bool)> {
         match kind {
             Kind::SoftirqEntry { .. } => Some((Interrupt::Soft, true)),

@@ -70,7 +70,7 @@ fn name<'a>(task: &'a str, cpu: &str) -> (String, &'a str) {
     }
 }
 
-/// Who is called `fifo` is a real-time task.
+/// A task called `fifo` is a real-time task.
 fn prio(comm: &str) -> i32 {
     if comm == "fifo" { 49 } else { 120 }
 }

@@ -43,7 +43,7 @@ impl Busy {
         self.tasks.iter().filter(|(_, t)| t.ran > Duration::ZERO).map(|(pid, t)| (pid, t.comm, t.ran))
     }
 
-    /// The trace has events until then that are not told.
+    /// The trace has events up to that time that are not passed on.
     pub fn goes_on_to(&mut self, last: Time) {
         self.last = self.last.max(last);
     }

@@ -1,8 +1,8 @@
 //! What each kind of task met: delays of wake-ups, lengths of runs and of waits, CPU time.
 //!
-//! Tasks are of one kind if their names are alike but for a number: `w-0` and `w-12` are `w`, `kworker/3:1` is
-//! `kworker`. What is not over when the trace ends counts with what there was of it: a task that never leaves its
-//! CPU has run, and one that never gets one has waited.
+//! Tasks are of one kind if their names differ only in a number: `w-0` and `w-12` are `w`, `kworker/3:1` is `kworker`.
+//! What is not over when the trace ends counts as far as it went: a task that never leaves its CPU has run, and one
+//! that never gets one has waited.
 
 use schedlab_stats::Histogram;
 use schedlab_trace::{Comm, Event, Kind, Sink};
@@ -91,7 +91,7 @@ impl Kinds {
         }
     }
 
-    /// What was gathered so far does not count.
+    /// Discards what was collected so far.
     pub fn begin_again(&mut self, now: Time) {
         for kind in &mut self.kinds {
             (kind.latency, kind.runs, kind.waits) = (Histogram::new(), Histogram::new(), Histogram::new());

@@ -22,7 +22,7 @@ impl Default for WakeupLatency {
 }
 
 impl WakeupLatency {
-    /// A task waited so long; somebody else follows the wake-ups.
+    /// A task waited this long; for callers that follow the wake-ups themselves.
     pub fn waited(&mut self, latency: Duration) {
         self.histogram.record(latency.0);
     }

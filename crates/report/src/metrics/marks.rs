@@ -135,7 +135,7 @@ impl Marks {
         self.spans.n()
     }
 
-    /// The trace has events until then that are not told.
+    /// The trace has events up to that time that are not passed on.
     pub fn goes_on_to(&mut self, last: Time) {
         self.end = self.end.max(last);
     }

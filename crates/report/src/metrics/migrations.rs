@@ -1,4 +1,4 @@
-//! Migrations by cause, told from the context in which they were traced.
+//! Migrations by cause, which follows from the context in which they were traced.
 //!
 //! `sched_migrate_task` does not say who moved the task, but its surroundings do:
 //! of a task that was woken and is not queued yet it is the wake-up ([`Wakes`]); in a stopper thread
@@ -16,7 +16,7 @@ use super::Wakes;
 /// Priorities below this are of real time, below 0 of deadline tasks.
 const MAX_RT_PRIO: i32 = 100;
 
-/// Who moved a task.
+/// What moved a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// Wake-up placement.
@@ -76,7 +76,7 @@ impl Causes {
         moved
     }
 
-    /// The same where somebody else follows the wake-ups, and did not follow this event yet.
+    /// The same for callers that follow the wake-ups themselves, before they process this event.
     fn of(event: &Event, wakes: &Wakes) -> Option<(Pid, Cause)> {
         let Kind::SchedMigrateTask { pid, prio, dest_cpu, .. } = event.kind else { return None };
         Some((pid, Causes::cause(event, wakes.is_placing(event, pid), prio, dest_cpu)))
@@ -114,7 +114,7 @@ impl Migrations {
         self.first_event.zip(self.last).map_or(Duration::ZERO, |(first, last)| last.since(first))
     }
 
-    /// Follows an event where somebody else follows the wake-ups, and did not follow this event yet.
+    /// Follows an event for callers that follow the wake-ups themselves, before they process this event.
     pub fn event_among(&mut self, event: &Event, wakes: &Wakes) {
         self.first_event.get_or_insert(event.time);
         self.count(event.time, Causes::of(event, wakes));

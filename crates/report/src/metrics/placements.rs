@@ -25,7 +25,7 @@ pub struct Placements {
     pub tasks: Vec<NewTask>,
 }
 
-/// A run may make millions of tasks; nobody reads more of them than this.
+/// A run may create millions of tasks; only this many are kept for reading.
 const KEPT: usize = 4096;
 
 impl Sink for Placements {

@@ -1,9 +1,9 @@
-//! Which wakings wake somebody, and until when.
+//! Which wakings wake a task, and until when.
 //!
-//! `sched_waking` also hits tasks that are awake: one that runs, or that was made to wait on its way to sleep, is only kept
-//! from sleeping, and nobody places it or waits for it. One that still runs may be on its way off its CPU; if so, the wake-up
-//! goes on when it is off. Where nobody is recorded to begin a wake-up, by an older `perf sched record`, who sleeps is moved
-//! by one.
+//! `sched_waking` also concerns tasks that are awake: one that runs, or that was preempted on its way to sleep, is only
+//! kept from sleeping, and is not placed anywhere. One that still runs may be on its way off its CPU; if so, the
+//! wake-up completes when it is off. If no starts of wake-ups are recorded, as by an older `perf sched record`, a
+//! sleeping task is moved by one.
 //!
 //! A wake-up is over with `sched_wakeup`. Where that was not recorded, as by a newer `perf sched record`, it is when its waker
 //! has moved the task, which is done once at most, or the task runs.
@@ -72,7 +72,7 @@ impl Wakes {
                 match task {
                     State::Running(known) => *known = waking,
                     State::Waits => {}
-                    // Nobody wakes a task again before it ran: it did, unseen.
+                    // A task is not woken again before it has run: it did run, unseen.
                     State::Unknown | State::Asleep(_) | State::Woken { .. } => {
                         *task = State::Woken { since: now, goes_on: waking };
                     }
@@ -112,7 +112,8 @@ impl Wakes {
     pub fn is_placing(&self, event: &Event, pid: Pid) -> bool {
         let goes_on = match self.tasks.get(pid) {
             Some(State::Woken { goes_on, .. }) => *goes_on,
-            // With a beginning there would have been one: who sleeps may still be on a queue, and be moved by balancing.
+            // If starts of wake-ups are recorded, one is missing here: the sleeping task may still be on a queue, and
+            // be moved by balancing.
             Some(State::Asleep(None)) => return self.lacks_beginnings,
             Some(State::Asleep(waking)) => *waking,
             _ => None,
@@ -133,7 +134,7 @@ impl Wakes {
         };
     }
 
-    /// Who an event shows to run is awake.
+    /// The task that an event shows to run is awake.
     fn hear(&mut self, pid: Pid) {
         let task = self.tasks.entry(pid);
         if *task == State::Unknown {
@@ -147,8 +148,8 @@ mod tests {
     use super::*;
     use schedlab_trace::read::{Record, ftrace};
 
-    /// Of `US TASK-PID VERB ..` per line, how long each task that was woken waited and who was moved by a wake-up. All is
-    /// on CPU 0 but what `c-9` does, on CPU 1, and `d-6`, on CPU 2.
+    /// For lines of `US TASK-PID VERB ..`, how long each woken task waited, and which tasks a wake-up moved. Everything
+    /// is on CPU 0 except what `c-9` does, on CPU 1, and `d-6`, on CPU 2.
     fn told(short: &str) -> String {
         let mut wakes = Wakes::default();
         let mut told = Vec::new();

@@ -98,7 +98,7 @@ pub struct LatencyTotal {
     pub switch_bugs: u64,
     /// Wake-ups, those out of order included.
     pub wakeups: u64,
-    /// Wake-ups that are told to come before the sleep that they end.
+    /// Wake-ups that are recorded before the sleep that they end.
     pub unordered: u64,
     /// Events that were lost, as far as they are counted.
     pub lost_events: u64,

@@ -1,4 +1,4 @@
-//! `perf sched map`: at each switch, who runs on every CPU.
+//! `perf sched map`: at each switch, the task that runs on every CPU.
 //!
 //! ```text
 //!   *A0  .       11.541891 secs A0 => make:71
@@ -33,7 +33,7 @@ pub struct MapRow {
     pub cells: Vec<(u16, Option<Letters>)>,
     /// Whether the task is introduced: it is new, or has a new name.
     pub introduced: bool,
-    /// Whether the CPU's column is new, which only a compact map tells.
+    /// Whether the CPU's column is new, which only a compact map shows.
     pub new_column: bool,
     /// The CPU that switches is one of those that are shown; for others nothing changes.
     #[serde(skip)]
@@ -68,7 +68,7 @@ impl Serialize for Letters {
     }
 }
 
-/// Follows who runs where and hands each row to a function. Needs `sched_switch`.
+/// Follows which tasks run where and passes each row to a function. Needs `sched_switch`.
 #[derive(Debug)]
 pub struct Map<F> {
     columns: Columns,
@@ -79,7 +79,7 @@ pub struct Map<F> {
     out: F,
 }
 
-/// What is known of a task.
+/// What is known about a task.
 #[derive(Debug)]
 struct Task {
     letters: Letters,
@@ -132,7 +132,7 @@ impl<F: FnMut(&MapRow)> Map<F> {
         if pid != Pid::IDLE {
             self.next = self.next.next();
         }
-        // perf keeps in mind whom a record named; none names the idle tasks.
+        // perf remembers the tasks that records named; none names the idle tasks.
         self.tasks.insert(pid, Task { letters, comm, is_new: !is_shown && pid != Pid::IDLE });
         true
     }

@@ -22,8 +22,8 @@ pub(super) struct Name {
 }
 
 impl Names {
-    /// Takes what an event tells. The name in front of an event is left out: recorders
-    /// look it up later, when the task may have another.
+    /// Learns names from an event. The name of its current task is ignored: recorders look it up later, when the task
+    /// may have another.
     pub fn event(&mut self, event: &Event) {
         if let Some(tgid) = event.tgid {
             self.0.of(event.pid).tgid = Some(tgid);
@@ -56,7 +56,7 @@ impl Names {
         }
     }
 
-    /// What is known of a task.
+    /// What is known about a task.
     pub fn of(&self, pid: Pid) -> Name {
         self.0.get(pid).copied().unwrap_or_default()
     }

@@ -19,7 +19,7 @@ use super::by_pid::ByPid;
 use super::names::{Name, Names};
 use super::{millis, push_millis, push_number, push_pid, push_seconds};
 
-/// What is shown of a trace.
+/// The part of a trace that is shown.
 #[derive(Clone, Debug, Default)]
 pub struct TimehistOptions {
     /// Wake-ups, too.
@@ -299,7 +299,7 @@ impl<F: FnMut(&TimehistRow)> Sink for Timehist<F> {
                 self.has_waking = true;
                 self.wakeup(event, pid);
             }
-            // A wake-up is told twice; where both were recorded the first counts.
+            // A wake-up has two events; if both were recorded the first counts.
             Kind::SchedWakeup { pid, .. } if !self.has_waking => self.wakeup(event, pid),
             Kind::SchedWakeupNew { pid, .. } => self.wakeup(event, pid),
             Kind::SchedMigrateTask { pid, orig_cpu, dest_cpu, .. } => {

@@ -73,8 +73,8 @@ pub(crate) fn stream() -> Table {
     )
 }
 
-/// One run per seed with shared noise: a change that is real, one that is not, one that
-/// cannot be told, one from nothing, and one measured once.
+/// One run per seed with shared noise: a change that is real, one that is not, one that is undecided, one from zero,
+/// and one measured once.
 pub(crate) fn paired_runs() -> Table {
     let mut table = Table::new("dbench on uma-8c, 6 paired runs, seed 1", ["v5.5", "v5.5+SIS_KTHREAD_STACK"]);
     let noise = [0.0, 1.1, -0.8, 0.5, -0.3, -0.5];

@@ -29,7 +29,7 @@ pub struct Picture {
 
 /// All that stands on the page of a comparison.
 pub struct Compared<'a> {
-    /// What the scenario tells of itself; empty if nothing.
+    /// The scenario's story; empty if it has none.
     pub story: &'a str,
     /// The comparison.
     pub comparison: &'a Comparison,
@@ -110,7 +110,7 @@ pub fn compare(compared: Compared<'_>) -> Page {
     page
 }
 
-/// Puts what a replay says of itself before its comparison: how closely it comes back where it was recorded.
+/// Puts the fidelity of a replay before its comparison: how closely it comes back where it was recorded.
 pub fn with_fidelity(page: &mut Page, text: &str) {
     let verdicts = page.blocks.iter().take_while(|block| matches!(block, Block::Verdict(_))).count();
     let head = [

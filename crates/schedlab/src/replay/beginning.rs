@@ -1,12 +1,13 @@
-//! What a recording tells of the state it began from.
+//! What a recording shows about the state it began from.
 //!
-//! Where a kernel puts a new task hangs on what its CPUs did before the recording: their averages, which of them went idle
-//! last. None of that is in an event, but the choice is. For as long as averages hold something from before, a replay
-//! of the recording where it was made puts new tasks where they went, provided that all is as it was then: the
-//! parent forks from the same CPU, and the CPU chosen has something to run if it had. Tasks that were there before bring
-//! the lag and the CPU used before that their first wake-ups show, and averages as if they had done before what they do now. It begins as long after a tick as the recording did, if what happened in ticks
-//! tells how long that was; and a busy CPU balances a domain when its first move of a task shows that it does. What else
-//! belongs to the state, as since when each CPU is idle, stays with the seed.
+//! Where a kernel puts a new task depends on what its CPUs did before the recording: their averages, and which of them
+//! went idle last. No event shows that, but events show the choice. For as long as averages contain something from
+//! before, a replay on the recorded machine puts new tasks where they went, provided that the state is as it was then:
+//! the parent forks from the same CPU, and the chosen CPU is busy if it was. Tasks that existed before bring the lag
+//! and the previous CPU that their first wake-ups show, and averages as if they had done before what they do now. The
+//! replay begins as long after a tick as the recording did, if events in ticks show how long that was; and a busy CPU
+//! balances a domain when its first move of a task shows that it does. The rest of the state, such as since when each
+//! CPU is idle, is left to the seed.
 //!
 //! Replays elsewhere, and under other kernels, begin as the seed has it: where new tasks go is then the question.
 
@@ -28,7 +29,7 @@ pub(super) const BEGINNING: Duration = Duration::micros(345 * 1024);
 /// What of the state a recording began from is learned from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Beginning {
-    /// How long after a tick it begins, ns, if that can be told.
+    /// How long after a tick it begins, ns, if known.
     pub since_tick_ns: Option<u64>,
     /// Ticks of which it is known how late they came.
     pub late_ticks: usize,
@@ -42,9 +43,9 @@ pub struct Beginning {
     pub recent: usize,
     /// Tasks that bring averages of what they are taken to have done before.
     pub averages: usize,
-    /// CPUs that balance at the times that their first moves tell.
+    /// Number of CPUs that balance at the times that their first moves show.
     pub balanced: usize,
-    /// Later passes that come when they moved somebody in the recording.
+    /// Number of later passes that come when they moved a task in the recording.
     pub later_passes: usize,
 }
 
@@ -54,12 +55,12 @@ pub(super) fn tick_period(kernel: &Kernel) -> Duration {
 }
 
 impl Recorded {
-    /// How long after a tick the recording begins, if that can be told.
+    /// How long after a tick the recording begins, if known.
     pub(super) fn since_tick(&self, kernel: &Kernel) -> Option<Duration> {
         self.learned.ticks.since_tick(self.learned.first, tick_period(kernel))
     }
 
-    /// What its events tell of what was before.
+    /// What its events show about the time before.
     pub(super) fn told_past(&self, kernel: &Kernel) -> Past {
         let passes = self.early_passes().map(|pass| self.after(pass));
         let since_tick = self.since_tick(kernel);
@@ -92,17 +93,17 @@ impl Recorded {
         Pass { cpu: pass.cpu, from: pass.from, after: pass.at.since(self.learned.first) }
     }
 
-    /// Passes of balancing that tell when the CPU had balanced before the recording.
+    /// Passes of balancing that show when the CPU had balanced before the recording.
     fn early_passes(&self) -> impl Iterator<Item = schedlab_replay::Pass> {
         self.learned.passes.firsts().take_while(|pass| pass.at.since(self.learned.first) <= BEGINNING)
     }
 
-    /// Passes that moved somebody when averages no longer hold anything from before the recording.
+    /// Passes that moved a task when averages no longer contained anything from before the recording.
     pub(super) fn later_passes(&self) -> impl Iterator<Item = schedlab_replay::Pass> {
         self.learned.passes.iter().skip_while(|pass| pass.at.since(self.learned.first) <= BEGINNING)
     }
 
-    /// What the recording tells of the state it began from.
+    /// What the recording shows about the state it began from.
     pub fn beginning(&self, kernel: &Kernel) -> Beginning {
         let placed = || self.learned.tasks.iter().filter_map(|task| task.placed);
         let early = placed().filter(|(at, _)| at.since(self.learned.first) <= BEGINNING);

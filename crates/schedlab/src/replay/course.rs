@@ -1,6 +1,6 @@
 //! What happened by when, so that the second half of a run can be judged by itself.
 //!
-//! What is learned of the state is learned from the beginning, and what is said of the beginning confirms nothing.
+//! The state is learned from the start of the recording, so a figure about the start does not confirm it.
 
 use schedlab_report::metrics::{Counts, Migrations};
 use schedlab_trace::Event;

@@ -95,7 +95,7 @@ pub struct Fidelity {
     pub counts: Vec<Line>,
     /// The busy time of each task, ms.
     pub busy: Vec<Line>,
-    /// What there is a goal for none of.
+    /// Figures without a goal.
     pub others: Vec<Line>,
 }
 
@@ -391,7 +391,7 @@ impl Recorded {
         Duration(self.figures.busy.span().0 / 2)
     }
 
-    /// Counts whose events are not in the recording at all, though what they tell of happened.
+    /// Counts whose events are not in the recording at all, although what they stand for happened.
     pub(super) fn unrecorded(&self) -> Vec<&'static str> {
         let [_, wakeups, migrations] = COUNTS;
         let counted = [
@@ -405,7 +405,7 @@ impl Recorded {
 
 /// The counts that are judged.
 const COUNTS: [&str; 3] = ["switches", "wake-ups of sleepers", "migrations"];
-/// What is only told.
+/// Figures that are only printed.
 const OTHERS: [&str; 14] = [
     "involuntary switches",
     "moved at wake-up",
@@ -460,7 +460,7 @@ mod tests {
 
     use super::*;
 
-    /// What is heard of a task that sleeps and is woken, and of two others in its time.
+    /// The recording of a task that sleeps and is woken, and of two others at that time.
     fn recorded(between: &str) -> Recorded {
         let text = format!(
             " a-7 [000] d..2. 1.000010: sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=b next_pid=8 next_prio=120

@@ -80,7 +80,7 @@ impl Hears {
 }
 
 impl Form {
-    /// What is taken if nothing is fitted.
+    /// The form that is used if nothing is fitted.
     pub const USUAL: Form =
         Form { wakers: Wakers::Wait, hears: Hears::Each, newidle_us: 0, yields: 0, interrupts: false };
 

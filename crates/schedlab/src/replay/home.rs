@@ -13,7 +13,7 @@ pub struct Home<'a> {
     pub(super) recorded: &'a Recorded,
     pub(super) topology: &'a Topology,
     pub(super) kernel: &'a Kernel,
-    /// What the recording tells of the state it began from.
+    /// What the recording shows about the state it began from.
     pub(super) past: Past,
     /// Of the first replay.
     pub(super) seed: u64,

@@ -1,7 +1,7 @@
-//! What happened in a recording though no event tells it.
+//! What happened in a recording although no event shows it.
 //!
-//! That there is no `sched_wakeup` or `sched_migrate_task` in it may mean that it was made without them, or that nobody
-//! woke or moved. A task that slept and runs again was woken; one that is on another CPU than before was moved.
+//! If it contains no `sched_wakeup` or `sched_migrate_task`, they may not have been recorded, or no task was woken or
+//! moved. A task that slept and runs again was woken; one that is on another CPU than before was moved.
 
 use schedlab_report::metrics::PidTable;
 use schedlab_topology::CpuId;

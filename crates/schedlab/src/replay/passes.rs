@@ -1,12 +1,13 @@
 //! When CPUs balanced first.
 //!
-//! A pass that moves nobody shows in no event. The first that does says how long after the beginning its CPU balances, but not
-//! how often it did before: a pass that found something to do, moved or not, is followed by the next in the shortest interval, another one
-//! in the longest. So several times are possible for the first pass, and by each other tasks have become hot, or are taken though they
-//! are heavy. They are tried: the beginning is replayed with each, for one CPU after the other, and that is kept which makes
-//! moves by busy CPUs most like the recorded ones. It goes by single moves in their ticks, of the beginning alone.
+//! A pass that moves no task leaves no event. The first pass that moves one shows how long after the start its CPU
+//! balances, but not how often it did before: a pass that found something to do, moved or not, is followed by the next
+//! after the shortest interval, any other after the longest. So the first pass has several possible times, and with
+//! each of them other tasks have become hot, or are taken although they are heavy. All are tried: the start is replayed
+//! with each, for one CPU after the other, and the one is kept that makes moves by busy CPUs most like the recorded
+//! ones. Single moves in their ticks are compared, only at the start.
 //!
-//! Later passes that moved somebody come when they did, whether they find somebody to move in the replay or not.
+//! Later passes that moved a task come when they did, whether they find a task to move in the replay or not.
 
 use schedlab_replay::{Learned, Learner};
 use schedlab_sched::{Kernel, Prices, Sched};
@@ -37,7 +38,7 @@ struct Likeness {
 }
 
 impl Recorded {
-    /// What was before the recording, by what is known of it on its own machine.
+    /// The state before the recording, from what is known about it on its own machine.
     ///
     /// # Errors
     /// A replay that cannot be made.
@@ -74,12 +75,13 @@ impl Recorded {
         Ok(past)
     }
 
-    /// Whether passes come at times that can be told from what they move.
+    /// Whether passes come at times that their moves show.
     pub(super) fn tells_passes(&self, kernel: &Kernel) -> bool {
         self.since_tick(kernel).is_some() && self.runs_long(tick_period(kernel))
     }
 
-    /// Whether most tasks run for longer than a tick. Who waits at which tick of others is left to chance, and when exactly it comes.
+    /// Whether most tasks run for longer than a tick. The tick at which a task waits for others, and its exact time,
+    /// are left to chance.
     pub(super) fn runs_long(&self, period: Duration) -> bool {
         let ticks = self.learned.last.since(self.learned.first).0 / period.0;
         self.figures.counts.switches < ticks * self.nr_cpus as u64

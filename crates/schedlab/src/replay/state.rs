@@ -1,9 +1,10 @@
 //! In which of many states the kernel was when the recording began.
 //!
-//! A recording is one run from one state of the kernel that no event shows: where its ticks and the balancing of each domain
-//! stood, since when each CPU was idle. In a replay a seed stands for that state. Where what follows hangs on it, the
-//! mean over states differs from any one run, the recorded one included. So beside the mean stands the state that suits the
-//! recording best. It is chosen by the very counts that it is judged by; that is why it never stands alone.
+//! A recording is one run from one state of the kernel that no event shows: the phase of its ticks and of the balancing
+//! of each domain, and since when each CPU was idle. In a replay a seed stands for that state. If the outcome depends
+//! on it, the mean over states differs from any one run, including the recorded one. So beside the mean the state is
+//! shown that fits the recording best. It is chosen by the same counts by which it is judged; that is why it is never
+//! shown alone.
 
 use serde::Serialize;
 

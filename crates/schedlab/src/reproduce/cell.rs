@@ -21,7 +21,7 @@ pub struct Cell {
     pub column: String,
     /// Unit of both figures; % for changes.
     pub unit: String,
-    /// What was published, if it was a number.
+    /// The published value, if it was a number.
     pub published: Option<Figure>,
     /// What the simulation gives: the mean of the runs, or the list most of them have.
     pub simulated: Option<Figure>,
@@ -159,7 +159,8 @@ fn error(kind: &Kind, given: &Given, simulated: Option<&Figure>) -> Option<f64> 
     })
 }
 
-/// The unit of [`error`]. What is a percentage by itself, a share of cycles for one, has a relative error as all values have.
+/// The unit of [`error`]. A value that is a percentage itself, such as a share of cycles, has a relative error like all
+/// values.
 fn error_unit(kind: &Kind) -> &'static str {
     match kind {
         Kind::Value { .. } | Kind::Ratio { .. } => "%",

@@ -43,7 +43,7 @@ fn as_text<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error>
 /// A row of a scenario under one of its kernels with a seed: names and places.
 pub type Place<'s> = (&'s str, usize, usize, u64);
 
-/// Runs that are warm. Whoever takes a copy holds the original alone, for as long as that takes.
+/// Runs that are warm. A thread that takes a copy locks the original for as long as that takes.
 #[derive(Default)]
 pub struct Copies<'s>(pub BTreeMap<Place<'s>, (Spans, Mutex<Warm<'s>>)>);
 

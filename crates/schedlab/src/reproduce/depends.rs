@@ -13,8 +13,8 @@
 //!   the verdicts in doubt, more seeds     another word, by twice its standard error?   turned
 //! ```
 //!
-//! What the third step lets pass is a turn smaller than the spread of one run; that is told. So are verdicts
-//! that are others already where the scenario is made shorter for this.
+//! The third step misses changes smaller than the spread of one run, and the output says so. It also reports verdicts
+//! that differ already because the scenario is made shorter for this.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ use crate::error::Error;
 pub struct Depends {
     /// The verdicts as they are unpushed, in the form in which they are repeated.
     pub repeated: Vec<Repeated>,
-    /// What is smaller for that, by scenario.
+    /// The shortened settings, by scenario.
     pub shorter: BTreeMap<String, toml::Table>,
     /// How long copies of a warm run go on for it, by scenario.
     pub copied: BTreeMap<String, Spans>,

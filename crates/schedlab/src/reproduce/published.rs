@@ -1,9 +1,8 @@
 //! Published tables as data: the files under `published/`.
 //!
-//! A file has the source of its numbers, one or more blocks, and a line that says
-//! which counted figures tell why the change helps. A block is a table in text: the
-//! first column is the key of the row, each other cell is `PUBLISHED USE TOLERANCE`
-//! (see `docs/reproduce.md`).
+//! A file contains the source of its numbers, one or more blocks, and a line that names the counted figures that
+//! explain why the change helps. A block is a table in text: the first column is the key of the row, each other cell is
+//! `PUBLISHED USE TOLERANCE` (see `docs/reproduce.md`).
 
 use std::collections::BTreeMap;
 
@@ -39,7 +38,7 @@ pub struct Published {
     pub copied: BTreeMap<String, Spans>,
     /// Its parts.
     pub blocks: Vec<Block>,
-    /// What tells why the change helps.
+    /// The figures that explain why the change helps.
     pub why: Vec<Why>,
     /// Name of its file.
     pub file: String,
@@ -101,7 +100,7 @@ pub struct Column {
 pub enum Kind {
     /// A simulated figure.
     Value {
-        /// What is asked of the simulator, with `{row}` for the key of the row.
+        /// The figure that the simulator provides, with `{row}` for the key of the row.
         key: Key,
         /// What the figure is multiplied by.
         scale: f64,
@@ -122,13 +121,13 @@ pub enum Kind {
         /// Over this one.
         against: usize,
     },
-    /// Which part of the way from one column to another is made good, in percent.
+    /// The recovered part of the difference between two columns, in percent.
     Recovered {
-        /// The column that makes it good.
+        /// The column that recovers a part.
         of: usize,
-        /// What was lost.
+        /// The column with the loss.
         against: usize,
-        /// Where nothing was lost.
+        /// The column without a loss.
         whole: usize,
     },
 }
@@ -169,7 +168,7 @@ pub struct Given {
     pub tolerance: Tolerance,
 }
 
-/// Counted figures that tell why the change helps.
+/// Counted figures that explain why the change helps.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Why {
@@ -187,7 +186,7 @@ pub struct Why {
 }
 
 impl Why {
-    /// What is asked of the simulator for one of its figures: one key per kernel.
+    /// The figures that the simulator provides for one of its figures: one key per kernel.
     pub fn keys(&self, figure: &str) -> Vec<Key> {
         let key = |kernel: &String| Key {
             scenario: self.scenario.clone(),

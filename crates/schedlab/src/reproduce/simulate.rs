@@ -17,7 +17,7 @@ use crate::experiment::{Limits, run_folding};
 use crate::folds::Folds;
 use crate::scenario::{NoFiles, Row, Scenario};
 
-/// What is asked for: a figure of one row of a scenario under one of its kernels.
+/// A requested value: a figure of one row of a scenario under one of its kernels.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// File name of the scenario.

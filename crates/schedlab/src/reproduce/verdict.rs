@@ -30,7 +30,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether both speak of the same cell.
+    /// Whether both are about the same cell.
     pub fn is_of_same(&self, other: &Verdict) -> bool {
         (&self.block, &self.row, &self.column) == (&other.block, &other.row, &other.column)
     }

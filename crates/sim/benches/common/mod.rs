@@ -46,7 +46,7 @@ fn cpu_seconds() -> f64 {
     stat.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
-/// Largest memory of this process so far, MB; 0 where the system does not tell.
+/// Peak memory of this process so far, MB; 0 if the system does not report it.
 pub fn peak_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

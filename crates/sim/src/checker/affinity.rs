@@ -8,11 +8,11 @@ use schedlab_units::Pid;
 
 use super::Findings;
 
-/// The checker. A task of which no affinity was told may run anywhere.
+/// The checker. A task without a reported affinity may run anywhere.
 #[derive(Clone, Debug, Default)]
 pub struct Affinity {
     allowed: BTreeMap<Pid, CpuMask>,
-    /// What was found.
+    /// The findings.
     pub findings: Findings,
 }
 

@@ -14,17 +14,17 @@ use super::Findings;
 /// The checker. Needs `sched_stat_runtime` beside `sched_switch`.
 #[derive(Clone, Debug, Default)]
 pub struct Conservation {
-    /// Who runs on each CPU, since when, and what it was charged.
+    /// The task that runs on each CPU, since when, and its charges.
     stays: BTreeMap<CpuId, Stay>,
-    /// When somebody was queued on each CPU last, since its last switch.
+    /// When a task was last queued on each CPU, since its last switch.
     queued: BTreeMap<CpuId, Time>,
-    /// Who is being woken. Such a task that changes its CPU is queued there later.
+    /// The tasks that are being woken. Such a task that changes its CPU is queued there later.
     waking: BTreeSet<Pid>,
-    /// Who left its CPU runnable.
+    /// The tasks that left their CPU runnable.
     runnable: BTreeSet<Pid>,
     /// Time charged to tasks, time they were on a CPU, time CPUs were idle.
     totals: Totals,
-    /// What was found.
+    /// The findings.
     pub findings: Findings,
 }
 
@@ -34,7 +34,7 @@ struct Stay {
     since: Time,
     /// From when on it may have been charged.
     clock: Time,
-    /// Until when somebody was charged.
+    /// Until when a task was charged.
     told: Option<Time>,
     charged: Duration,
 }
@@ -61,7 +61,7 @@ impl Sink for Conservation {
     fn event(&mut self, event: &Event) {
         match event.kind {
             Kind::SchedStatRuntime { pid, runtime, .. } => {
-                // A task's time may be told from another CPU; it counts where it runs.
+                // A task's charge may be reported from another CPU; it counts where the task runs.
                 if let Some(stay) = self.stays.get_mut(&event.cpu).filter(|stay| stay.pid == pid) {
                     stay.charged += Duration(runtime);
                     stay.told = Some(event.time);

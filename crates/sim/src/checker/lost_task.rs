@@ -1,4 +1,4 @@
-//! No task is lost: who was woken gets a CPU, and who sleeps runs only after a wake-up.
+//! No task is lost: a woken task gets a CPU, and a sleeping one runs only after a wake-up.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::Findings;
 pub struct LostTask {
     patience: Duration,
     tasks: BTreeMap<Pid, State>,
-    /// What was found.
+    /// The findings.
     pub findings: Findings,
 }
 

@@ -89,7 +89,7 @@ impl Checkers {
         }
     }
 
-    /// The trace ends here; gives what was found, each with the name of its checker.
+    /// The trace ends here; returns the findings, each with the name of its checker.
     pub fn finish(mut self, time: Time) -> Vec<(&'static str, Findings)> {
         self.lost_task.finish(time);
         let all = [

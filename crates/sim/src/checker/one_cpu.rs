@@ -13,7 +13,7 @@ use super::Findings;
 pub struct OneCpu {
     runs_on: BTreeMap<Pid, CpuId>,
     runs: BTreeMap<CpuId, Pid>,
-    /// What was found.
+    /// The findings.
     pub findings: Findings,
 }
 

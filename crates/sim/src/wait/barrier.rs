@@ -1,4 +1,4 @@
-//! A barrier: who waits spins for a while and then sleeps; the last to come frees all.
+//! A barrier: a waiting task spins for a while and then sleeps; the last to come frees all.
 
 use schedlab_units::TaskId;
 
@@ -12,7 +12,7 @@ pub(crate) struct Barrier {
     /// Spinning, on a CPU or preempted.
     spinners: Vec<TaskId>,
     sleepers: Waiters,
-    /// How many sleepers, from the first on, the opening has freed but nobody has woken yet.
+    /// How many sleepers, from the first on, the opening has freed without a wake-up so far.
     freed: usize,
 }
 
@@ -72,7 +72,7 @@ impl Barrier {
             return true;
         }
         let Some(at) = self.sleepers.remove(task) else { return false };
-        // Who was freed already belongs to the round that is over.
+        // A freed task already belongs to the round that is over.
         if at < self.freed {
             self.freed -= 1
         } else {

@@ -8,7 +8,7 @@ use schedlab_units::TaskId;
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// Who is told when it is done.
+    /// The task to notify when it is done.
     pub task: TaskId,
     /// The CPU it was submitted on.
     pub cpu: CpuId,

@@ -1,4 +1,4 @@
-//! A condition variable: signals wake who waits and are otherwise lost.
+//! A condition variable: signals wake waiting tasks and are otherwise lost.
 
 use schedlab_units::TaskId;
 

@@ -4,7 +4,7 @@ use schedlab_units::TaskId;
 
 use super::Waiters;
 
-/// Who sleeps on one word.
+/// The tasks that sleep on one word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Futex {
     waiters: Waiters,

@@ -5,14 +5,13 @@
 //!         <- first waiter  <- next waiter  <- ...     (asleep, the first perhaps awake)
 //! ```
 //!
-//! Whoever finds it taken spins behind those that spin already, as long as the owner is
-//! on a CPU and nobody wants the spinner's own; else it sleeps at the end of the waiters.
-//! What is given back goes to the first spinner, and the first waiter is woken all the same:
-//! it stays a waiter until it has the lock. If it finds the lock taken again it asks to be
-//! handed it, may spin for it beside the others, and then gets it next, asleep or not.
+//! A task that finds it locked spins behind those that spin already, as long as the owner is on a CPU and the spinner's
+//! own CPU has no request to reschedule; otherwise it sleeps at the end of the waiters. A released lock goes to the
+//! first spinner, and the first waiter is woken as well: it stays a waiter until it has the lock. If it finds the lock
+//! taken again it asks to be handed it, may spin for it beside the others, and then gets it next, asleep or not.
 //!
-//! Where CPUs execute in turn the first spinner stands still just then, and can only look when
-//! its turn comes: until then the lock is free, and whoever executes may take it.
+//! If CPUs execute in turn the first spinner stands still at that moment, and can only check the lock when its turn
+//! comes: until then the lock is free, and the task that executes may take it.
 //!
 //! Left out: that elsewhere, too, another may take the lock between the end of one owner and the first
 //! spinner's notice; that spinners behind the first notice one after another that the owner has left.
@@ -27,7 +26,7 @@ use super::Waiters;
 /// The lock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelMutex {
-    /// Who has it, or was handed it and has not noticed yet.
+    /// The task that has it, or was handed it and has not noticed yet.
     owner: Option<TaskId>,
     spinners: Waiters,
     waiters: Waiters,
@@ -57,7 +56,7 @@ impl KernelMutex {
         free
     }
 
-    /// Who has it.
+    /// The task that has it.
     pub fn owner(&self) -> Option<TaskId> {
         self.owner
     }
@@ -100,7 +99,7 @@ impl KernelMutex {
         }
     }
 
-    /// The next of those that spin, who all stop because the owner has left its CPU.
+    /// The next of the spinning tasks, which all stop because the owner has left its CPU.
     pub fn next_spinner(&mut self) -> Option<TaskId> {
         if std::mem::take(&mut self.first_spins) {
             return self.waiters.first();

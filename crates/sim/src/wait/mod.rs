@@ -1,7 +1,7 @@
 //! What tasks wait for and wake each other through.
 //!
-//! Each file is a state machine without time or CPUs: it says who may go on, the
-//! engine wakes them and charges for it.
+//! Each file is a state machine without time or CPUs: it decides which tasks may go on, the engine wakes them and
+//! charges for it.
 
 mod barrier;
 mod block;

@@ -1,5 +1,5 @@
-//! A lock of user space, by futex: who finds it taken sleeps, and when it is given back
-//! the waiter that is woken competes with whoever comes in between.
+//! A user-space lock by futex: a task that finds it locked sleeps, and when it is released the woken waiter competes
+//! with tasks that come in between.
 
 use schedlab_units::TaskId;
 
@@ -34,7 +34,7 @@ impl Mutex {
         self.waiters.take_first()
     }
 
-    /// Who has it.
+    /// The task that has it.
     pub fn owner(&self) -> Option<TaskId> {
         self.owner
     }

@@ -1,10 +1,8 @@
 //! A pipe: a ring of pages between writers and readers.
 //!
-//! Small writes share a page as long as they fit whole into what is left of it; a
-//! reader frees a page when it has read all of it. A writer sleeps when every page
-//! is used, so it gets on a page's worth later, not a message's. Who is woken when
-//! is the kernel's rule (`PIPE_WAKE`), always with the hint that the waker soon
-//! sleeps (sync).
+//! Small writes share a page as long as they fit into the rest of it; a reader frees a page when it has read all of it.
+//! A writer sleeps when every page is used, so it continues a page later, not a message later. The kernel's rule
+//! (`PIPE_WAKE`) decides which task is woken when, always with the hint that the waker soon sleeps (sync).
 //!
 //! ```text
 //!   readers <- [ read | 1200 left ][ full ] ... [ full | 300 free ] <- writers

@@ -1,4 +1,4 @@
-//! A counting semaphore: a post is kept for whoever comes next.
+//! A counting semaphore: a post is kept for the next waiter.
 //!
 //! A woken waiter competes with newcomers for the count, as in the C library.
 
@@ -29,7 +29,7 @@ impl Semaphore {
         false
     }
 
-    /// Adds one, and says whom to wake.
+    /// Adds one, and returns the task to wake.
     pub fn post(&mut self) -> Option<TaskId> {
         self.count = self.count.saturating_add(1);
         self.waiters.take_first()

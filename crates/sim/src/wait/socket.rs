@@ -1,8 +1,7 @@
 //! A connected socket, one direction: a queue of buffers.
 //!
-//! A writer sleeps when the buffers it has sent and nobody has read fill its share,
-//! and all that sleep are woken only when a quarter of that is left: they then send
-//! many at once. A reader is woken by any write that finds it asleep.
+//! A writer sleeps when its unread buffers fill its share, and all sleeping writers are woken only when a quarter of
+//! that is left: they then send many at once. A reader is woken by any write that finds it asleep.
 //!
 //! Kernel: unix_stream_sendmsg(), unix_stream_read_generic(), unix_writable(),
 //! net/unix/af_unix.c.

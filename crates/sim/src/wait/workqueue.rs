@@ -25,10 +25,10 @@ pub(crate) struct Pool<W> {
     managed: bool,
 }
 
-/// Who must act after a change of the pool.
+/// Which side must act after a change of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// Nobody.
+    /// None.
     Nothing,
     /// This idle worker is to be woken.
     Wake(TaskId),

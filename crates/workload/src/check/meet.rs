@@ -1,4 +1,4 @@
-//! Between programs: who is forked, who comes to a barrier, who reads what is written.
+//! Relations between programs: forked programs, parties of barriers, readers of what is written.
 
 use std::collections::BTreeSet;
 

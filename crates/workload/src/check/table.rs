@@ -68,7 +68,7 @@ fn measures(w: &Workload) -> Result<(), Finding> {
             *marked = true;
         }
     }
-    // What stands in brackets becomes a number as it is written, which no text here tells.
+    // Text in braces becomes a number when it is written, so the text here does not show the label.
     let any = marked.iter().zip(&w.labels).any(|(marked, label)| *marked && label.contains('{'));
     for (index, measure) in w.measures.iter().enumerate() {
         let fail = |fault| Err(part(format!("measure \"{}\"", measure.name), fault));

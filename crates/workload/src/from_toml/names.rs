@@ -1,8 +1,7 @@
 //! What the names in a program stand for.
 //!
-//! Mutexes, conditions, semaphores, timers, words, pipes and barriers are made
-//! where they are first named; what has parameters that nobody can guess must
-//! have been described before.
+//! Mutexes, conditions, semaphores, timers, words, pipes and barriers are created where they are first named; an object
+//! with required parameters must have been described before.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +17,9 @@ use crate::{
 pub(super) struct Names<'a> {
     pub w: &'a mut WorkloadBuilder,
     ids: BTreeMap<(&'static str, String), u32>,
-    /// Barriers whose parties nobody gave: they count their users.
+    /// Barriers without a given number of parties: they count their users.
     pub counting: Vec<BarrierId>,
-    /// What was made since one looked last, as messages call it.
+    /// Objects created since the last check, as messages name them.
     pub fresh: Vec<String>,
 }
 

@@ -134,7 +134,7 @@ fn device(file: File, entry: &Entry, names: &mut Names) -> Result<(), WorkloadEr
     Ok(())
 }
 
-/// A value between two others, which words tell as a file writes them.
+/// A value between two others, which messages show as a file writes them.
 fn between<T: Param + PartialOrd>(
     o: &Object,
     key: &str,

@@ -423,7 +423,7 @@ pub(super) fn read_dist(word: &str) -> Result<Dist, String> {
     }
     let spans = inner.split(',').map(|span| read_duration(span.trim())).collect::<Result<Vec<_>, _>>()?;
     match (form, &spans[..]) {
-        // What is always nothing is no draw, but an op that takes no time.
+        // A draw that is always zero becomes an op that takes no time.
         ("uniform", &[_, Duration::ZERO])
         | ("exponential", &[Duration::ZERO])
         | ("normal", &[Duration::ZERO, Duration::ZERO])

@@ -1,7 +1,8 @@
 //! Copies of a program that is bound by memory, as a rate run of SPEC CPU does: mcf.
 //!
-//! Each copy has memory of its own and follows pointers through it, a part of it for each step; how long that takes
-//! depends on the caches it finds and on who shares them. What is counted is steps of all copies per second.
+//! Each copy has memory of its own and follows pointers through it, a part of it in each step; how long that takes
+//! depends on the caches that it finds and on the tasks that share them. The result is the number of steps of all
+//! copies per second.
 //!
 //! Left out: phases of the program; its code; that pages are touched first by the copy itself is kept.
 

@@ -12,10 +12,9 @@
 //! them, and both are made with WQ_HIGHPRI, so they share the workers `kworker/N:MH`. With
 //! `filesystem = "ext4"` the client does both by itself and an interrupt wakes it.
 //!
-//! Disk and log are one server, which takes one request at a time; a log push
-//! leaves a write behind it there that nobody waits for. With many clients that
-//! server sets the pace: two services per point. Now and then the disk stalls, as its cache
-//! empties: with few clients most of their waiting for each other is behind such requests.
+//! Disk and log are one server, which handles one request at a time; a log push leaves a write behind it there for
+//! which no task waits. With many clients that server sets the pace: two services per point. Occasionally the disk
+//! stalls, while its cache is emptied: with few clients most of their waiting for each other is behind such requests.
 //!
 //! Each client beyond the number of CPUs makes a service longer: the log's locks are then
 //! handed over by wake-ups. That is one constant, not a model of those locks.

@@ -1,9 +1,8 @@
 //! Processes that read from a block device, one block at a time.
 //!
-//! The program `wl_io` of the recordings. What matters is who wakes the reader:
-//! a disk's interrupt at the CPU that submitted the request, or for a loop device
-//! a kworker that is bound to no CPU and does the reading itself, one request
-//! after another, and tells of its end through the block softirq.
+//! The program `wl_io` of the recordings. What matters is the waker of the reader: for a disk, an interrupt at the CPU
+//! that submitted the request; for a loop device, an unbound kworker that does the reading itself, one request after
+//! another, and reports its end through the block softirq.
 //!
 //! Left out: the offsets; every request takes the same time but for the noise.
 
@@ -14,7 +13,7 @@ use crate::param::{choice, params};
 use crate::{Completion, DeviceSpec, Dist, Measure, MeasureRule, QueueKind, TaskSpec, WorkloadBuilder};
 
 choice! {
-    /// What is read from.
+    /// The kind of device.
     DeviceKind {
         /// A disk that interrupts the CPU of the submitter.
         Disk = "disk",
@@ -26,7 +25,7 @@ choice! {
 params! {
     /// Readers of a device; see the module.
     Io = "io" {
-        /// What is read from.
+        /// The device that is read.
         device: DeviceKind = DeviceKind::Disk,
         /// How many readers.
         readers: u32 = 4,

@@ -17,7 +17,7 @@ use crate::param::{choice, params};
 use crate::{ChannelKind, Measure, MeasureRule, STEADY, TaskSpec, WorkloadBuilder};
 
 choice! {
-    /// What is under way.
+    /// The direction of the data.
     Way {
         /// One request, one reply.
         Rr = "rr",
@@ -31,7 +31,7 @@ params! {
     Netperf = "netperf" {
         /// Clients, and as many servers.
         clients: u32 = 1,
-        /// What is under way.
+        /// The direction of the data.
         way: Way = Way::Rr,
         /// Bytes of a request, or of a send of a stream.
         request: u32 = 1,

@@ -73,7 +73,7 @@ impl Oltp {
                 completion,
             })
         });
-        // Nobody forks them: a parent would not get on among those that work already.
+        // They are not forked: a parent would make no progress among tasks that already work.
         let mut arrivals = 0;
         for user in 0..self.users {
             if self.remote {

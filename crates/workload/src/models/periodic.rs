@@ -1,8 +1,7 @@
 //! Threads that wake by timer at fixed moments: cyclictest.
 //!
-//! Each thread sleeps until an absolute time, does next to nothing, and moves its
-//! time on by the interval. What is looked at is the delay from the time that was
-//! asked for to the moment it runs, which the trace shows.
+//! Each thread sleeps until an absolute time, does almost nothing, and adds the interval to its time. The result is the
+//! delay from the requested time to the moment the thread runs, which the trace shows.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;

@@ -1,4 +1,4 @@
-//! schbench: message threads that hand requests to workers, which think and compute.
+//! schbench: message threads that pass requests to workers, which think and compute.
 //!
 //! A worker sleeps until its message thread wakes it, then does `operations` times: think (a sleep by timer) and compute,
 //! under a lock of its CPU's if `locks` says so many there are. In the old shape (`operations = 0`) it only

@@ -1,4 +1,4 @@
-//! Pairs that hand data to each other through pipes: perf bench sched pipe, UnixBench context1, stress-ng --pipe.
+//! Pairs that pass data to each other through pipes: perf bench sched pipe, UnixBench context1, stress-ng --pipe.
 //!
 //! In `token` each pair has two pipes and passes a few bytes back and forth: perf bench sched pipe with one pair,
 //! context1 with one for each copy. In `stream` one task writes and the other reads as long as the pipe has room, as

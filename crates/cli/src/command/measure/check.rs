@@ -11,7 +11,7 @@ use super::simulated;
 use crate::error::Error;
 use crate::output;
 
-/// Runs of each benchmark; the middle one is told.
+/// Number of runs of each benchmark; the median is reported.
 const RUNS: usize = 5;
 
 /// Turns of `perf bench sched pipe`.

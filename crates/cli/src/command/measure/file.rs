@@ -8,7 +8,7 @@ use schedlab::topology::{CpuMask, Topology};
 use super::probe::Figure;
 use crate::error::Error;
 
-/// What is known of this host so far.
+/// What is known about this host so far.
 pub struct Findings {
     /// As `schedlab topo host` has it.
     pub topology: Topology,

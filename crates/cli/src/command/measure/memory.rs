@@ -1,4 +1,4 @@
-//! What memory costs: a chase through caches, a stream through memory, a cache that is filled anew after a move.
+//! The cost of memory: a chase through caches, a stream through memory, a cache that is filled again after a move.
 
 use std::sync::Barrier;
 use std::time::Instant;

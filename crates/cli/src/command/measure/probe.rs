@@ -93,7 +93,7 @@ pub fn syscall(cpu: CpuId) -> Result<Figure, String> {
     on(cpu, || Figure::of(passes(1_000, || _ = std::hint::black_box(rustix::process::getppid()))))
 }
 
-/// A futex call that wakes nobody, ns.
+/// A futex call that wakes no task, ns.
 pub fn futex_call(cpu: CpuId) -> Result<Figure, String> {
     let word = AtomicU32::new(0);
     on(cpu, || Figure::of(passes(1_000, || _ = futex::wake(&word, futex::Flags::PRIVATE, 1))))

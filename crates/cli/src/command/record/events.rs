@@ -1,4 +1,4 @@
-//! What is recorded, and who reads it.
+//! The events that are recorded, and the commands that read them.
 
 /// Tracepoints as SYSTEM/NAME; those a kernel does not have are left out.
 ///

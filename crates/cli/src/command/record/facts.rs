@@ -15,7 +15,7 @@ pub type Fact = (&'static str, String);
 /// The file that says whether a scheduler of sched_ext is at work.
 const SCHED_EXT: &str = "/sys/kernel/sched_ext/state";
 
-/// All facts that the host tells, and sentences on those that are missing.
+/// All facts that the host provides, and sentences about missing ones.
 pub fn facts(host: &Host) -> (Vec<Fact>, Vec<String>) {
     let mut missing = Vec::new();
     let debug = host.mounted("debugfs").map(|place| format!("{place}/sched"));
@@ -75,7 +75,7 @@ fn line(host: &Host, path: &str) -> Option<String> {
     Some(format!("{path} {text}\n"))
 }
 
-/// The files of /sys that tell how CPUs, caches and nodes lie.
+/// The files of /sys that describe CPUs, caches and nodes.
 fn topology(host: &Host) -> String {
     const CPU: &str = "/sys/devices/system/cpu";
     const NODE: &str = "/sys/devices/system/node";
@@ -111,7 +111,7 @@ fn topology(host: &Host) -> String {
 
 /// The numbers of the scheduler in debugfs, down to one folder below.
 fn tunables(host: &Host, debug: &str) -> String {
-    // What is printed there grows with the tasks, and servers have a folder per CPU, of which the first is kept.
+    // Their output grows with the number of tasks, and servers have a folder per CPU, of which the first is kept.
     const OTHERS: [&str; 5] = ["debug", "features", "domains", "fair_server", "ext_server"];
     let mut lines = String::new();
     let names = host.names(debug).into_iter().filter(|name| !OTHERS.contains(&name.as_str()));

@@ -47,9 +47,8 @@ impl Host {
         Some(String::from_utf8_lossy(&self.bytes(absolute)?).trim_end().to_owned())
     }
 
-    /// The bytes of a file. Some files of the kernel give all they have to the first reader
-    /// that asks and nothing more then, however little he took: so as much as ever is there
-    /// is asked for at once.
+    /// The bytes of a file. Some files of the kernel return all their content to the first read and nothing to later
+    /// ones, however small that read was, so the first read requests the largest possible size.
     pub fn bytes(&self, absolute: &str) -> Option<Vec<u8>> {
         let mut file = File::open(self.path(absolute)).ok()?;
         let (mut bytes, mut part) = (Vec::new(), vec![0; AT_ONCE]);
@@ -85,7 +84,7 @@ impl Host {
         self.mounts().into_iter().find(|(_, found, _)| found == kind).map(|(place, ..)| place)
     }
 
-    /// What is mounted: place, kind and options.
+    /// The mounts: place, kind and options.
     pub fn mounts(&self) -> Vec<(String, String, String)> {
         let mounts = self.text("/proc/mounts").unwrap_or_default();
         let mount = |line: &str| {

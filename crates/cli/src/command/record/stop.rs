@@ -34,7 +34,7 @@ impl Stop {
     /// To be called at an interrupt.
     pub fn interrupt(&self) -> impl Fn() + Send + 'static {
         let sender = self.sender.clone();
-        // Nobody listens when the recording has ended by itself.
+        // The receiver is gone if the recording has ended by itself.
         move || {
             let _ = sender.send(Ended::Interrupt);
         }

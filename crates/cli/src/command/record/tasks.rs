@@ -1,4 +1,4 @@
-//! What each task may do: its policy, nice, CPUs and group. A trace does not tell.
+//! The settings of each task: its policy, nice, CPUs and group. A trace does not contain them.
 
 use std::collections::BTreeMap;
 
@@ -76,8 +76,7 @@ impl Task {
     }
 }
 
-/// The number of the hierarchy with the CPU controller, as `cgroup_attach_task` tells it; the
-/// one of version 2 has 0.
+/// The number of the hierarchy with the CPU controller, as in `cgroup_attach_task`; version 2 has 0.
 fn hierarchy(host: &Host) -> String {
     let own = host.text("/proc/self/cgroup").unwrap_or_default();
     let with_cpu = |line: &str| {

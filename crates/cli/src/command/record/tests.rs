@@ -278,7 +278,7 @@ fn features_that_are_not_there_and_those_that_are_refused_are_told_apart() {
     let features = folder.path().join("sys/kernel/debug/sched/features");
     fs::remove_file(&features).unwrap();
     assert!(told(&host).contains("sched has no features; `mount"), "{}", told(&host));
-    // Reading a folder fails, whoever does it.
+    // Reading a folder fails, even for root.
     fs::create_dir(&features).unwrap();
     assert!(told(&host).contains("features may not be read"), "{}", told(&host));
 }

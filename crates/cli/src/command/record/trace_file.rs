@@ -15,8 +15,8 @@ use super::host::Host;
 use super::tracefs::Instance;
 use crate::error::Error;
 
-/// Describes the events of an instance. Functions are named when the user asked for events
-/// of his own: the usual ones have none, and the names are megabytes.
+/// Describes the events of an instance. Function names are stored only if the user selected other events: the usual
+/// events contain none, and the names take megabytes.
 pub fn describe(
     host: &Host,
     tracefs: &str,
