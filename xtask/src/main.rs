@@ -22,6 +22,7 @@ mod source;
 mod spread;
 mod switches;
 mod tidy;
+mod words;
 
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{kernel_map, links, source};
+use crate::{kernel_map, links, source, words};
 
 /// Crates in the order in which they may use each other: each uses only what stands before it.
 const ORDER: [(&str, &[&str]); 21] = [
@@ -72,6 +72,7 @@ pub fn check() -> Result<(), String> {
         }
     }
     wrong.extend(links::dead()?);
+    wrong.extend(words::odd()?);
     wrong.extend(dependencies()?);
     for line in &wrong {
         println!("{line}");

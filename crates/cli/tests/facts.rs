@@ -91,7 +91,7 @@ fn facts_without_the_machine_are_used_with_one_that_is_named() {
         let args = if verb == "replay" { [&args[..], &["--programs"]].concat() } else { args.to_vec() };
         let (output, told) = with_facts_but(verb, "topology.txt", &strange, &args);
         assert!(output.status.success(), "{told}");
-        assert!(told.contains("FOLDER/facts/sched_features.txt:2: \"what\" is no line"), "{verb}: {told}");
+        assert!(told.contains("FOLDER/facts/sched_features.txt:2: \"what\" is not a line"), "{verb}: {told}");
     }
     for (verb, machine) in [("audit", "--machine"), ("replay", "--recorded-on")] {
         let (output, told) = without(&format!("unnamed-{verb}"), &[verb]);

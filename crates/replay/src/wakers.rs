@@ -1,7 +1,7 @@
 //! How wakers behave that come before their wakee sleeps.
 //!
 //! In a recording the wakee was asleep when it was woken. In a replay the waker may come first. No event shows what a
-//! waker would have done then, or what it told the kernel about its own plans.
+//! waker would have done then, or what it hinted to the kernel about its own plans.
 
 use serde::Serialize;
 
