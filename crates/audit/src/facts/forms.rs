@@ -108,7 +108,7 @@ mod tests {
             let note = |text: &str| note(form, text);
             assert_eq!(note(""), None);
             let all = note("hello world\nthis is nonsense 17 = x\n").expect(form.name);
-            assert!(all.starts_with("1: \"hello world\"") && all.contains("nothing in it"), "{all}");
+            assert!(all.starts_with("1: \"hello world\"") && all.contains("no line in it"), "{all}");
             let some = note(&format!("{}\n\nhello world\n", form.like)).expect(form.name);
             assert!(some.starts_with("3: ") && some.ends_with("1 line of 2 is ignored"), "{some}");
         }
