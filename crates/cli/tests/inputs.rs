@@ -224,3 +224,21 @@ fn an_endless_run_of_rt_app_lasts_until_the_end_and_unknown_keys_are_noted() {
             && !out.contains("prev_comm=hog prev_pid=1001 prev_prio=120 prev_state=S")
     );
 }
+
+/// It ran for 120 ms on a CPU of capacity 462, which is less work than 120 ms of the largest CPU.
+#[test]
+fn a_task_of_a_small_cpu_takes_as_long_there_in_a_replay() {
+    let (file, machine) = (input("replay_little.txt"), input("hikey960.sysfs.txt"));
+    let (file, machine) = (file.to_str().unwrap(), machine.to_str().unwrap());
+    let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join("little.txt");
+    let trace = trace.to_str().unwrap();
+    let place = ["--recorded-on", machine, "--as-recorded", "v6.12", "--affinity", "little=0"];
+    let (status, _, err) =
+        schedlab(&[&["replay", file, "--runs", "1", "--trace", trace][..], &place].concat());
+    assert_eq!(status, Some(0), "{err}");
+    let (_, latency, err) = schedlab(&["sched", "latency", trace]);
+    let row =
+        latency.lines().find(|line| line.contains("little")).unwrap_or_else(|| panic!("{latency}{err}"));
+    let ran: f64 = row.split('|').nth(1).unwrap().trim().trim_end_matches(" ms").parse().unwrap();
+    assert!((119.0..124.0).contains(&ran), "{row}");
+}

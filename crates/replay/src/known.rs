@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schedlab_audit::{
     BadLine, FactTexts, FactsError, Given, Groups, PolicyKind, SeenTask, cgroups, seen_tasks,
 };
-use schedlab_topology::{CpuId, CpuMask};
+use schedlab_topology::{CpuId, CpuMask, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid};
 use schedlab_workload::{Deadline, GroupSpec, Policy, Quota};
@@ -23,6 +23,8 @@ pub struct Known {
     groups: BTreeMap<String, Given>,
     /// Which groups tasks were in, if they were listed.
     members: Option<Groups>,
+    /// Capacities of the CPUs of its machine, out of 1024; empty if it is not known.
+    capacities: Vec<u16>,
 }
 
 /// Prefix of the path of a session's group.
@@ -53,6 +55,18 @@ impl Known {
         known.groups(texts.text("cgroups.txt"));
         known.members(groups);
         Ok(known)
+    }
+
+    /// The same, recorded on this machine: time on a small CPU is less work than on a large one.
+    #[must_use]
+    pub fn on(mut self, topology: &Topology) -> Known {
+        self.capacities = topology.cpus().map(|(_, cpu)| cpu.capacity).collect();
+        self
+    }
+
+    /// Capacities of the CPUs of its machine, out of 1024; empty if it is not known.
+    pub fn capacities(&self) -> &[u16] {
+        &self.capacities
     }
 
     /// Reads `tasks.txt`.

@@ -86,7 +86,8 @@ impl Learner {
     /// Creates an empty learner for a recording with known facts: the process of each task that existed before, and the
     /// groups with the CPU controller.
     pub fn knowing(known: Known) -> Learner {
-        Learner { known, ..Learner::default() }
+        let programs = Programs { capacities: known.capacities().to_vec(), ..Programs::default() };
+        Learner { known, programs, ..Learner::default() }
     }
 
     /// Everything that was learned.

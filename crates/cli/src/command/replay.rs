@@ -61,7 +61,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
         topology.nr_cpus(),
         "--recorded-on",
     );
-    let mut listener = Listener::knowing(Known::of(&texts, facts.groups)?);
+    let mut listener = Listener::knowing(Known::of(&texts, facts.groups)?.on(&topology));
     recording.feed(&mut listener, || false)?;
     let mut recorded = listener.finish(&found.trace.display().to_string())?;
     recorded.nr_cpus = topology.nr_cpus();

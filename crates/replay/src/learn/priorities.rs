@@ -9,6 +9,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Duration, Time};
 
 use super::Learner;
+use super::programs::work;
 use super::switches::Left;
 use crate::learned::{Begin, Step, TaskIndex};
 
@@ -19,7 +20,7 @@ pub(super) struct Change {
     /// When and where it made way.
     at: Time,
     cpu: CpuId,
-    /// How long it had run.
+    /// The work that it had done.
     ran: Duration,
     /// That was too short for a turn to be over.
     early: bool,
@@ -29,16 +30,17 @@ impl Learner {
     /// A task leaves its CPU. Records a possible change of its priority.
     pub(super) fn changes_priority(&mut self, task: TaskIndex, left: &Left, now: Time, cpu: CpuId) {
         let (life, entry) = (&self.programs.lives[task.index()], &self.programs.learned.tasks[task.index()]);
+        let turn = now.since(life.began);
         let is_first = entry.steps.iter().all(|step| matches!(step, Step::Rename(_)));
         if left.prio != life.prio
             && left.unasked
             && left.state.is_runnable()
             && is_first
-            && life.run == now.since(life.began)
+            && life.run == work(turn, life.capacity)
             && matches!(entry.begin, Begin::Forked(_))
         {
             let ran = life.run;
-            let early = self.yields.is_early(ran);
+            let early = self.yields.is_early(turn);
             self.changes.push(Change { task, at: now, cpu, ran, early });
         }
     }

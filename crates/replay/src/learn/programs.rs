@@ -17,6 +17,17 @@ pub(super) struct Programs {
     /// What is known about each task besides its program.
     pub lives: Vec<Life>,
     pub by_pid: BTreeMap<Pid, TaskIndex>,
+    /// Capacities of the CPUs of the recorded machine, out of 1024; empty if it is not known.
+    pub capacities: Vec<u16>,
+}
+
+/// Capacity of the largest CPU, whose time is counted as work.
+const CAPACITY: u16 = 1024;
+
+/// The work that a CPU of some capacity does in a time: a small CPU does less in the same time, and the program that is
+/// learned must take as long there again.
+pub(super) fn work(time: Duration, capacity: u16) -> Duration {
+    Duration((u128::from(time.0) * u128::from(capacity) / u128::from(CAPACITY)) as u64)
 }
 
 /// A task as it is followed.
@@ -29,6 +40,8 @@ pub(super) struct Life {
     pub process: Pid,
     /// When it was last switched in.
     pub began: Time,
+    /// Capacity of the CPU where it runs.
+    pub capacity: u16,
     /// Work since the last step.
     pub run: Duration,
     /// Its position in the program when it was switched in: number of steps, and work since the last one.
@@ -123,6 +136,7 @@ impl Programs {
             prio,
             process: pid,
             began: now,
+            capacity: CAPACITY,
             run: Duration::ZERO,
             stretch: (0, Duration::ZERO),
             waking: None,
@@ -156,12 +170,19 @@ impl Programs {
         self.learned.tasks[task.index()].steps.push(step);
     }
 
+    /// A task runs on a CPU from a time on.
+    pub fn runs_since(&mut self, task: TaskIndex, cpu: CpuId, since: Time) {
+        let capacity = self.capacities.get(cpu.index()).copied().unwrap_or(CAPACITY);
+        let life = self.life(task);
+        (life.state, life.capacity) = (State::On { since }, capacity);
+    }
+
     /// Counts work up to now.
     pub fn advance(&mut self, task: TaskIndex, now: Time) {
         let first = self.learned.first;
         let life = self.life(task);
         if let State::On { since } = &mut life.state {
-            life.run += now.since(*since);
+            life.run += work(now.since(*since), life.capacity);
             life.before.ran(since.since(first), now.since(first));
             *since = now;
         }

@@ -47,7 +47,7 @@ impl Learner {
             let begin = Begin::Running(event.cpu);
             self.meet(event.pid, event.comm, 120, begin, State::On { since }, event.time)
         });
-        self.programs.life(task).state = State::On { since };
+        self.programs.runs_since(task, event.cpu, since);
         self.programs.runs_on(task, &event.comm, event.cpu);
         self.cpus[event.cpu.index()] = Curr::Task(task);
         Some(task)
@@ -152,8 +152,8 @@ impl Learner {
         let steps = self.programs.learned.tasks[task.index()].steps.len();
         self.programs.life(task).stretch = (steps, self.programs.life(task).run);
         self.programs.seen(task, comm, prio);
-        let life = self.programs.life(task);
-        (life.state, life.began) = (State::On { since: event.time }, event.time);
+        self.programs.life(task).began = event.time;
+        self.programs.runs_since(task, cpu, event.time);
         self.cpus[cpu.index()] = Curr::Task(task);
     }
 

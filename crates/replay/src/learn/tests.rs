@@ -1,6 +1,7 @@
 //! Small recordings and the programs learned from them.
 
 use expect_test::{Expect, expect};
+use schedlab_topology::Topology;
 use schedlab_trace::read::{feed, ftrace};
 use schedlab_units::Duration;
 
@@ -697,4 +698,20 @@ fn a_kernel_thread_that_tasks_wake_on_its_own_cpu_alone_is_that_of_its_wakers_cp
             c-14, running on 0: run 300us, wake 12, run 50us
         "#]],
     );
+}
+
+#[test]
+fn time_on_a_small_cpu_is_less_work() {
+    let machine = Topology::preset_or_regular("4:capacity=0-1/512").unwrap();
+    // On a small CPU, then on a large one: preempted in between, so it is one piece of work.
+    let learned = learn_knowing(
+        Known::default().on(&machine),
+        "0 0 a-10 out R+ b-11
+         0 100 b-11 out S a-10
+         0 300 a-10 out R+ <idle>-0
+         2 400 <idle>-0 out R a-10
+         2 500 a-10 out S <idle>-0
+         2 600 <idle>-0 irq a-10",
+    );
+    assert_eq!(learned.unwrap().tasks[0].work(), Duration::micros(200 / 2 + 100));
 }
