@@ -3,6 +3,30 @@
 //! A scenario names a machine, kernels, a workload and a seed; running it gives a
 //! table of metrics, one column per kernel. Everything here is plain data in and
 //! out: files, clocks and terminals belong to the shells.
+//!
+//! ```
+//! use schedlab::report::{Comparison, Options, Stat, render};
+//! use schedlab::{Experiment, NoFiles, Scenario};
+//!
+//! let text = r#"
+//!     machine = "1x4"
+//!     kernels = ["v6.12", "v6.12+NO_SIS_UTIL"]
+//!     runs = 2
+//!
+//!     [workload]
+//!     model = "token"
+//!     wall = "5ms"
+//! "#;
+//! let scenario = Scenario::parse("pipe.toml", text, &NoFiles)?;
+//! let results = scenario.run(1, |_done, _total| ())?;
+//! let table = results.table(&Experiment::of(&scenario));
+//! let comparison = Comparison::new(&table, Options::default());
+//! assert_eq!(comparison.kernels.len(), 2);
+//! print!("{}", render::text(&comparison, &Stat::MAIL));
+//! # Ok::<(), schedlab::Error>(())
+//! ```
+//!
+//! `examples/compare.rs` compares kernels on a scenario file, `examples/audit.rs` audits a recording.
 
 pub use schedlab_audit as audit;
 pub use schedlab_diff as diff;

@@ -180,7 +180,8 @@ impl Scenario {
     /// Reads the text of a scenario as it is, without rows over other parameters.
     pub(crate) fn parse_text(file: &str, text: &str, files: &dyn Files) -> Result<Scenario, Error> {
         let at = Place { file, text };
-        let raw: File = toml::from_str(text).map_err(|e| at.error(e.span(), e.message()))?;
+        let raw: File = toml::from_str(text)
+            .map_err(|e| Error::toml(file, text, e.span().map(|span| span.start), e.message()))?;
         let machine = crate::find_machine::find_machine(raw.machine.get_ref(), files)
             .map_err(|e| at.error(Some(raw.machine.span()), &e.to_string()))?;
         let mut kernels = Vec::new();

@@ -151,8 +151,9 @@ fn parse_path(text: &str) -> Result<Vec<String>, Error> {
 /// # Errors
 /// A text that is no TOML, or a path that leads nowhere.
 pub(crate) fn with_settings(file: &str, text: &str, settings: &[Setting]) -> Result<String, Error> {
-    let mut doc: DocumentMut =
-        text.parse().map_err(|e: toml_edit::TomlError| Error::new(format!("{file}: {}", e.message())))?;
+    let mut doc: DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| {
+        Error::toml(file, text, e.span().map(|span| span.start), e.message())
+    })?;
     for setting in settings {
         let result = match setting.path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["kernel"] => {
