@@ -5,6 +5,7 @@ pub mod bisect;
 mod kernel;
 mod sched;
 pub mod sweep;
+pub mod tune;
 
 use std::path::PathBuf;
 
@@ -41,6 +42,8 @@ pub enum Verb {
     Scenarios(Scenarios),
     /// Write a commented scenario to begin with.
     New(New),
+    /// Search for better tunables and switches.
+    Tune(tune::Tune),
     /// Simulate published tables and print both, cell by cell.
     Reproduce(Reproduce),
     /// Write the trace of one run to standard output.

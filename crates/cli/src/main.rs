@@ -68,6 +68,7 @@ fn run(arguments: &Arguments) -> Result<error::Status, error::Error> {
         Verb::Compare(args) => command::compare::compare(args),
         Verb::Run(args) => command::compare::run(args),
         Verb::Bisect(args) => command::bisect::run(args),
+        Verb::Tune(args) => command::tune::run(args),
         Verb::Sweep(args) => command::sweep::sweep(args),
         Verb::Bench(args) => command::bench::run(args),
         Verb::Scenarios(args) => command::scenarios::list(args),

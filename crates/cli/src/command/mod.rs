@@ -22,4 +22,5 @@ pub mod sweep;
 pub mod topo;
 pub mod trace;
 pub mod view;
+pub mod tune;
 pub mod why;
