@@ -15,18 +15,19 @@ step() {
 }
 
 # Simulations and recordings are long: what runs them is built for speed, without the minutes that a release takes.
-xtask() {
-    step cargo run --quiet --locked --profile quick --package xtask -- "$@"
-}
+# The whole workspace at a time, as its parts alone would have other features of the libraries, and so other builds.
+target=$(cargo metadata --no-deps --format-version 1 --locked | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 
 step cargo fmt --all --check
-xtask tidy
-xtask fidelity --check
-xtask predictions --quick
+step cargo build --workspace --profile quick --locked --quiet
+step "$target/quick/xtask" tidy
+step "$target/quick/xtask" fidelity --check
+step "$target/quick/xtask" predictions --quick
+step "$target/quick/xtask" instructions --check
+step "$target/quick/schedlab" reproduce --quick
+step tools/python.sh
 step cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step cargo test --workspace --locked --quiet
-step fuzz/run.sh --short
 step tools/same-bytes.sh
-step cargo run --quiet --locked --profile quick --package schedlab-cli -- reproduce --quick
-xtask instructions --check
+step fuzz/run.sh --short
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --quiet

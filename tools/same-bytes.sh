@@ -2,12 +2,15 @@
 # A debug and an optimized build must write the same trace, byte for byte.
 set -eu
 cd "$(dirname "$0")/.."
+target=$(cargo metadata --no-deps --format-version 1 --locked | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+cargo build --workspace --locked --quiet
+cargo build --workspace --locked --quiet --profile quick
 sum() {
-    cargo run --quiet --locked $1 --package schedlab-cli -- trace scenarios/stream-pinned-numa.toml --kernel "$2" | cksum
+    "$target/$1/schedlab" trace scenarios/stream-pinned-numa.toml --kernel "$2" | cksum
 }
 for kernel in v5.18 v7.2; do
-    debug=$(sum "" "$kernel")
-    optimized=$(sum "--profile quick" "$kernel")
+    debug=$(sum debug "$kernel")
+    optimized=$(sum quick "$kernel")
     if [ "$debug" != "$optimized" ]; then
         echo "same-bytes: under $kernel a debug build writes $debug and an optimized build $optimized" >&2
         exit 1

@@ -122,7 +122,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
         return Ok(());
     }
-    let tools = Tools::build("release", &["schedlab-cli", "xtask"])?;
+    let tools = Tools::build("release", &["--package", "schedlab-cli", "--package", "xtask"])?;
     let mut table = String::new();
     println!("{:8} {:>5} {:7} {:>12} {:>12}", "", "CPUs", "kernel", "per dispatch", "per switch");
     for what in What::ALL {
@@ -150,7 +150,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
 /// What `--check` counts.
 fn checked() -> Result<u64, String> {
     let (cpus, machine, kernel) = CHECKED;
-    let count = Tools::build("quick", &["schedlab-cli"])?.steady(What::Run, cpus, machine, kernel)?;
+    // The whole workspace, as test.sh builds it: nothing is compiled again.
+    let count = Tools::build("quick", &["--workspace"])?.steady(What::Run, cpus, machine, kernel)?;
     Ok(count.per_dispatch())
 }
 
@@ -205,12 +206,11 @@ struct Tools {
 }
 
 impl Tools {
-    fn build(profile: &str, packages: &[&str]) -> Result<Tools, String> {
+    fn build(profile: &str, which: &[&str]) -> Result<Tools, String> {
         let root = source::root();
         let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
         let mut cargo = Command::new("cargo");
-        cargo.current_dir(root).args(["build", "--quiet", "--locked", "--profile", profile]);
-        packages.iter().for_each(|package| _ = cargo.args(["--package", package]));
+        cargo.current_dir(root).args(["build", "--quiet", "--locked", "--profile", profile]).args(which);
         let done = cargo.status().map_err(|e| format!("cargo: {e}"))?;
         if !done.success() {
             return Err(format!("cargo build --profile {profile} failed"));

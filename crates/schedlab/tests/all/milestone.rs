@@ -7,8 +7,8 @@ use schedlab::topology::Topology;
 use schedlab::trace::write::{Ftrace, Precision};
 use schedlab::{Experiment, Limits, NoFiles, Scenario, run_one};
 
-const STREAM: &str = include_str!("../../../scenarios/stream-pinned-numa.toml");
-const TUTORIAL: &str = include_str!("../../workload/tests/rt-app/spreading-tasks.json");
+const STREAM: &str = include_str!("../../../../scenarios/stream-pinned-numa.toml");
+const TUTORIAL: &str = include_str!("../../../workload/tests/rt-app/spreading-tasks.json");
 
 fn stream() -> Scenario {
     Scenario::parse("scenarios/stream-pinned-numa.toml", STREAM, &NoFiles).unwrap()
