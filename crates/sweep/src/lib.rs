@@ -22,6 +22,7 @@ mod error;
 mod estimate;
 mod figures;
 mod id;
+mod page;
 mod plan;
 mod plan_file;
 mod point;

@@ -216,19 +216,32 @@ impl Report {
                 let _ = writeln!(text, "{count} points {what}; `schedlab sweep status` says more");
             }
         }
-        let mut kernels: Vec<&str> = Vec::new();
-        for line in self.lines.iter().filter(|line| line.change.is_some()) {
-            if !kernels.contains(&line.kernel.as_str()) {
-                kernels.push(&line.kernel);
-            }
-        }
+        let kernels = self.kernels();
         if kernels.is_empty() {
             self.means(&mut text, most);
         }
-        for kernel in kernels {
+        for kernel in &kernels {
             self.against(&mut text, kernel, most);
         }
         text
+    }
+
+    /// The kernels that are held against another.
+    pub(crate) fn kernels(&self) -> Vec<String> {
+        let mut kernels: Vec<String> = Vec::new();
+        for line in self.lines.iter().filter(|line| line.change.is_some()) {
+            if !kernels.contains(&line.kernel) {
+                kernels.push(line.kernel.clone());
+            }
+        }
+        kernels
+    }
+
+    /// The lines of a kernel that are held against another's.
+    pub(crate) fn compared<'a>(&'a self, kernel: &str) -> impl Iterator<Item = (&'a Line, &'a Change)> {
+        let kernel = kernel.to_owned();
+        let of = self.lines.iter().filter(move |line| line.kernel == kernel);
+        of.filter_map(|line| Some((line, line.change.as_ref()?)))
     }
 
     fn means(&self, text: &mut String, most: usize) {
@@ -244,10 +257,7 @@ impl Report {
     }
 
     fn against(&self, text: &mut String, kernel: &str, most: usize) {
-        let lines: Vec<(&Line, &Change)> = (self.lines.iter())
-            .filter(|line| line.kernel == kernel)
-            .filter_map(|line| Some((line, line.change.as_ref()?)))
-            .collect();
+        let lines: Vec<(&Line, &Change)> = self.compared(kernel).collect();
         let _ = writeln!(text, "\n{kernel} against {}: pairs by seed, 95 % intervals", self.against);
         let _ = writeln!(text, "{:<28}{}   median change", "", heads());
         let all: Vec<&Change> = lines.iter().map(|(_, change)| *change).collect();

@@ -33,6 +33,9 @@ pub struct Bench {
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    /// Also write a page to look at in a browser to this file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 const BENCH_EXAMPLE: &str = "Examples:

@@ -156,6 +156,9 @@ pub struct SweepReport {
     /// Write to this file instead of standard output.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
+    /// Also write a page to look at in a browser to this file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// How a report is written.

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use schedlab::bench::{Bench, SET};
 use schedlab::figures::{self, Asked};
+use schedlab::pages::{self, Benched};
 use schedlab::report::render::{Case, schedtests};
-use schedlab::report::{Comparison, Options, render};
+use schedlab::report::{Comparison, MetricComparison, Options, Table as Samples, render};
 use schedlab::{Experiment, NoFiles, Scenario};
 use serde_json::{Value, json};
 
@@ -45,7 +46,7 @@ pub fn run(args: &args::Bench) -> Result<Status, Error> {
         }
         eprintln!("schedlab: what is done is printed after the runs under way; Ctrl-C again ends at once");
     });
-    let mut compared: Vec<(&Bench, Comparison)> = Vec::new();
+    let mut compared: Vec<(&Bench, Comparison, Samples)> = Vec::new();
     let mut kernels = Vec::new();
     for bench in chosen {
         if stop.load(Ordering::Relaxed) {
@@ -72,31 +73,36 @@ pub fn run(args: &args::Bench) -> Result<Status, Error> {
             false => results.table(&experiment),
         };
         kernels = table.kernels().to_vec();
-        compared.push((bench, Comparison::new(&table.in_fitting_units(), Options::default())));
+        let table = table.in_fitting_units();
+        compared.push((bench, Comparison::new(&table, Options::default()), table));
     }
     if compared.is_empty() {
         return Ok(Status::Interrupted);
+    }
+    let title =
+        format!("{}: {} against {}, {runs} runs each", machine.name(), kernels[1..].join(", "), kernels[0]);
+    if let Some(path) = &args.html {
+        let benches: Vec<Benched> = compared
+            .iter()
+            .filter_map(|(bench, comparison, samples)| benched(bench, comparison, samples))
+            .collect();
+        let page = pages::bench(&title, &benches);
+        output::write(Some(path), |out| page.write(out))?;
     }
     match args.format {
         Format::Json => {
             let cases: Vec<Value> = compared
                 .iter()
-                .map(|(bench, comparison)| json!({"bench": bench.name, "comparison": render::json(comparison)}))
+                .map(|(bench, comparison, _)| json!({"bench": bench.name, "comparison": render::json(comparison)}))
                 .collect();
             output::print_json(&cases)?;
         }
         Format::Text => {
             let cases: Vec<Case> =
-                compared.iter().filter_map(|(bench, comparison)| case(bench, comparison)).collect();
+                compared.iter().filter_map(|(bench, comparison, _)| case(bench, comparison)).collect();
             let text = schedtests(&cases, &kernels);
             output::print(|out| {
-                writeln!(
-                    out,
-                    "{}: {} against {}, {runs} runs each\n",
-                    machine.name(),
-                    kernels[1..].join(", "),
-                    kernels[0]
-                )?;
+                writeln!(out, "{title}\n")?;
                 out.write_all(text.as_bytes())
             })?;
         }
@@ -104,12 +110,21 @@ pub fn run(args: &args::Bench) -> Result<Status, Error> {
     Ok(if stop.load(Ordering::Relaxed) { Status::Interrupted } else { Status::Done })
 }
 
-/// What a benchmark is judged by, of all that its model measures.
+/// A line of the table.
 fn case<'a>(bench: &'a Bench, comparison: &'a Comparison) -> Option<Case<'a>> {
+    Some(Case { name: bench.name, load: bench.load, metric: judged_by(bench, comparison)? })
+}
+
+fn benched<'a>(bench: &'a Bench, comparison: &'a Comparison, samples: &'a Samples) -> Option<Benched<'a>> {
+    let metric = judged_by(bench, comparison)?;
+    Some(Benched { name: bench.name, about: bench.about, load: bench.load, metric, comparison, samples })
+}
+
+/// What a benchmark is judged by, of all that its model measures.
+fn judged_by<'a>(bench: &Bench, comparison: &'a Comparison) -> Option<&'a MetricComparison> {
     let name = bench.measure.split(':').next().unwrap_or(bench.measure);
     let found = comparison.metrics.iter().find(|metric| metric.name == name);
-    let metric = found.or(comparison.metrics.first())?;
-    Some(Case { name: bench.name, load: bench.load, metric })
+    found.or(comparison.metrics.first())
 }
 
 fn chosen(only: &[String]) -> Result<Vec<&'static Bench>, Error> {

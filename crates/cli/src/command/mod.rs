@@ -21,6 +21,6 @@ pub mod shell;
 pub mod sweep;
 pub mod topo;
 pub mod trace;
-pub mod view;
 pub mod tune;
+pub mod view;
 pub mod why;

@@ -333,6 +333,10 @@ fn tell(args: &SweepReport) -> Result<Status, Error> {
     let store = Store::open(&args.folder)?;
     let options = ReportOptions { metric: args.metric.clone(), against: args.against.clone() };
     let report = report(&store, &options)?;
+    if let Some(path) = &args.html {
+        let page = report.page(&args.folder.display().to_string(), args.most);
+        output::write(Some(path), |out| page.write(out))?;
+    }
     let text = match args.format {
         ReportFormat::Text => report.text(args.most),
         ReportFormat::Csv => report.csv(),

@@ -148,7 +148,7 @@ fn verdict(comparison: &Comparison, kernel: usize) -> String {
 }
 
 /// `+60.5 % [+52.4, +68.6]`
-fn change(cell: &CellComparison) -> String {
+pub(super) fn change(cell: &CellComparison) -> String {
     let Some(change) = cell.paired.change else { return "?".to_owned() };
     let interval = cell.paired.interval.map(|interval| (100.0 * interval.low, 100.0 * interval.high));
     // More digits where a change would print as none.
@@ -169,7 +169,7 @@ fn scaled(unit: &str, largest: f64) -> (&str, f64) {
     }
 }
 
-fn table(comparison: &Comparison, metric: &MetricComparison) -> Table {
+pub(super) fn table(comparison: &Comparison, metric: &MetricComparison) -> Table {
     let means = metric.rows.iter().flat_map(|row| row.cells.iter().map(|cell| cell.summary.mean()));
     let (unit, by) = scaled(&metric.unit, means.fold(0.0, f64::max));
     let mut columns = vec!["".to_owned(), format!("{}, {unit}", comparison.baseline())];
@@ -182,18 +182,22 @@ fn table(comparison: &Comparison, metric: &MetricComparison) -> Table {
         let mut cells = vec![row.key.clone(), number(row.base().summary.mean() / by)];
         for cell in &row.cells[1..] {
             let star = if cell.star.significant { " *" } else { "" };
-            cells.extend([number(cell.paired.value / by), change(cell), format!("{}{star}", cell.verdict)]);
+            cells.extend([
+                number(cell.paired.value / by),
+                change(cell),
+                format!("{}{star}", metric.word(cell)),
+            ]);
         }
         table.row(cells);
     }
     table
 }
 
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if value.is_nan() { "-".to_owned() } else { format!("{value:.2}") }
 }
 
-fn dots(page: &mut Page, samples: &Samples) {
+pub(super) fn dots(page: &mut Page, samples: &Samples) {
     let rows = samples.metrics().iter().flat_map(|metric| metric.rows().iter().map(move |row| (metric, row)));
     for (metric, row) in rows.take(DOTS) {
         let key = if row.key.is_empty() { String::new() } else { format!(" {}", row.key) };

@@ -1,6 +1,7 @@
 //! Results as pages to look at: which blocks stand on them, in which order.
 
 mod audited;
+mod bench;
 mod compare;
 mod curves;
 mod detected;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use schedlab_sched::Reason;
 
 pub use audited::audited;
+pub use bench::{Benched, bench};
 pub use compare::{Compared, Picture, compare, telling_row, with_fidelity};
 pub use detected::detected;
 pub use difference::difference;
