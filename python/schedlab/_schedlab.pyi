@@ -4,6 +4,19 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, Optional, Union, final
 
+__all__ = [
+    "Columns",
+    "Error",
+    "SweepPlan",
+    "SweepStore",
+    "call",
+    "command_line",
+    "engine",
+    "mean_interval",
+    "read_trace",
+    "to_toml",
+]
+
 engine: str
 """Version of all that a figure depends on: of the package, and a hash of its sources."""
 

@@ -203,7 +203,7 @@ def tune(
         sampler=None,
     )
     finished = [trial for trial in study.trials if trial.state.is_finished()]
-    study.sampler = optuna.samplers.TPESampler(seed=seed + len(finished), multivariate=True, warn_independent_sampling=False)
+    study.sampler = optuna.samplers.TPESampler(seed=seed + len(finished), multivariate=True)
     for left in study.trials:
         # An interrupted search has left these; their points are in the cache.
         if left.state == optuna.trial.TrialState.RUNNING:
