@@ -43,7 +43,7 @@ impl Report {
         format!(
             "{kernel} against {}, {}: better in {}, worse in {}, no difference in {} of {} combinations.",
             self.against,
-            self.metric,
+            self.heading().0,
             count("better"),
             count("worse"),
             count("no difference"),
@@ -70,15 +70,18 @@ impl Report {
         let better = if self.lower_is_better { "lower" } else { "higher" };
         let name = format!(
             "{} under {kernel} against {}, change in % by {}; {better} is better",
-            self.metric, self.against, self.axes[axis]
+            self.heading().0,
+            self.against,
+            self.axes[axis]
         );
         Some(Dots { name, sides })
     }
 
     fn table(&self) -> Table {
+        let (mean, by) = self.heading();
         let mut columns: Vec<String> = self.axes.clone();
         columns.extend(
-            ["kernel", "runs", "mean", "interval", "change, %", "interval", "verdict"].map(str::to_owned),
+            ["kernel", "runs", &mean, "interval", "change, %", "interval", "verdict"].map(str::to_owned),
         );
         let texts: Vec<usize> = (1..=self.axes.len()).chain([self.axes.len() + 6]).collect();
         let mut table = Table { columns, ..Table::default() }.with_text_in(&texts);
@@ -90,8 +93,8 @@ impl Report {
             cells.extend([
                 line.kernel.clone(),
                 line.n.to_string(),
-                format!("{:.2}", line.mean),
-                interval(line.mean_interval, 1.0),
+                format!("{:.2}", line.mean / by),
+                interval(line.mean_interval, 1.0 / by),
             ]);
             cells.extend(match &line.change {
                 Some(change) => [
@@ -150,7 +153,7 @@ mod tests {
         report.page("a sweep", 5).write(&mut bytes).unwrap();
         let text = String::from_utf8(bytes).unwrap();
         let answer =
-            "v6.12 against v6.1, time: better in 1, worse in 0, no difference in 1 of 2 combinations.";
+            "v6.12 against v6.1, time, s: better in 1, worse in 0, no difference in 1 of 2 combinations.";
         let (answer, table) = (text.find(answer).unwrap(), text.find("Every combination").unwrap());
         assert!(answer < table);
         assert!(text.contains("-20.0") && text[table..].contains("class=\"better\""));

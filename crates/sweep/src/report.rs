@@ -209,8 +209,8 @@ impl Report {
     pub fn text(&self, most: usize) -> String {
         let mut text = String::new();
         let better = if self.lower_is_better { "lower" } else { "higher" };
-        let unit = if self.unit.is_empty() { String::new() } else { format!(", {}", self.unit) };
-        let _ = writeln!(text, "{}{unit}: {better} is better; {} points", self.metric, self.points);
+        let (name, _) = self.heading();
+        let _ = writeln!(text, "{name}: {better} is better; {} points", self.points);
         for (count, what) in [(self.failed, "failed"), (self.missing, "are not done")] {
             if count > 0 {
                 let _ = writeln!(text, "{count} points {what}; `schedlab sweep status` says more");
@@ -244,11 +244,29 @@ impl Report {
         of.filter_map(|line| Some((line, line.change.as_ref()?)))
     }
 
+    /// The figure with a unit in which its values read well, and by what they are to be divided.
+    pub(crate) fn heading(&self) -> (String, f64) {
+        let largest = self.lines.iter().map(|line| line.mean).fold(0.0, f64::max);
+        if let Some(name) = self.metric.strip_suffix("_ns").filter(|_| self.unit.is_empty()) {
+            let (unit, by) = match largest {
+                1e9.. => ("s", 1e9),
+                1e6.. => ("ms", 1e6),
+                1e3.. => ("us", 1e3),
+                _ => ("ns", 1.0),
+            };
+            return (format!("{name}, {unit}"), by);
+        }
+        let comma = if self.unit.is_empty() { "" } else { ", " };
+        (format!("{}{comma}{}", self.metric, self.unit), 1.0)
+    }
+
     fn means(&self, text: &mut String, most: usize) {
+        let (_, by) = self.heading();
         for line in self.lines.iter().take(most.max(1) * 4) {
-            let interval =
-                line.mean_interval.map_or(String::new(), |[low, high]| format!(" [{low:.2}, {high:.2}]"));
-            let _ = writeln!(text, "{:>14.2}{interval}  n {}  {}", line.mean, line.n, self.name(line));
+            let interval = line
+                .mean_interval
+                .map_or(String::new(), |[low, high]| format!(" [{:.2}, {:.2}]", low / by, high / by));
+            let _ = writeln!(text, "{:>14.2}{interval}  n {}  {}", line.mean / by, line.n, self.name(line));
         }
         let left = self.lines.len().saturating_sub(most.max(1) * 4);
         if left > 0 {
@@ -286,6 +304,7 @@ impl Report {
                 let _ = writeln!(text, "{:<28}{}", format!("{axis}={value}"), counts(&of));
             }
         }
+        let (_, by) = self.heading();
         let by_chance = lines.len() as f64 * (1.0 - CONFIDENCE);
         if lines.len() > 1 {
             let _ = writeln!(
@@ -311,8 +330,8 @@ impl Report {
                     text,
                     "  {} {} -> {}  {}",
                     percent(change),
-                    short(change.base),
-                    short(line.mean),
+                    short(change.base / by),
+                    short(line.mean / by),
                     self.name(line)
                 );
             }

@@ -89,7 +89,7 @@ fn overview(kernels: &[String], benches: &[Benched<'_>]) -> Table {
                 number(row.base().summary.mean()),
             ];
             for cell in &row.cells[1..] {
-                let star = if cell.star.significant { " *" } else { "" };
+                let star = if bench.metric.is_starred(cell) { " *" } else { "" };
                 cells.extend([
                     number(cell.paired.value),
                     change(cell),

@@ -181,7 +181,7 @@ pub(super) fn table(comparison: &Comparison, metric: &MetricComparison) -> Table
     for row in &metric.rows {
         let mut cells = vec![row.key.clone(), number(row.base().summary.mean() / by)];
         for cell in &row.cells[1..] {
-            let star = if cell.star.significant { " *" } else { "" };
+            let star = if metric.is_starred(cell) { " *" } else { "" };
             cells.extend([
                 number(cell.paired.value / by),
                 change(cell),
