@@ -156,11 +156,11 @@ impl SweepStore {
         let summary = py.detach(|| {
             schedlab_sweep::run(&store, options, &mut |at| {
                 if signal.is_none() {
-                    let told = Python::attach(|py| {
+                    let heard = Python::attach(|py| {
                         py.check_signals()?;
                         progress.as_ref().map_or(Ok(()), |tell| tell.call1(py, (at.done, at.total)).map(drop))
                     });
-                    signal = told.err();
+                    signal = heard.err();
                 }
                 signal.is_none()
             })

@@ -29,10 +29,10 @@ def test_any_executor_makes_the_same_bytes(small: Path) -> None:
     expected = files(here)
     with ThreadPoolExecutor(2) as executor:
         threads = sweep(small, "threads")
-        told: list[tuple[int, int]] = []
-        threads.run(executor, progress=lambda done, total: told.append((done, total)))
+        seen: list[tuple[int, int]] = []
+        threads.run(executor, progress=lambda done, total: seen.append((done, total)))
     assert files(threads) == expected
-    assert told[-1] == (9, 9)
+    assert seen[-1] == (9, 9)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
         other = sweep(small, "processes")
         other.run(processes)
@@ -75,7 +75,7 @@ def test_rows_and_report(small: Path) -> None:
     assert polars.DataFrame(made).height == 36
 
 
-def test_failed_points_are_told(tmp_path: Path) -> None:
+def test_failed_points_are_reported(tmp_path: Path) -> None:
     scenario = {
         "machine": "1x1x4x1",
         "kernels": ["v6.1"],
