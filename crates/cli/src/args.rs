@@ -408,6 +408,9 @@ pub struct Compare {
     /// Say which rule and which mechanism of the hardware carry the difference, by switching each off on both sides.
     #[arg(long)]
     pub attribute: bool,
+    /// Say within what bounds each change lies when every constant of the machine goes to both ends of its range.
+    #[arg(long, conflicts_with = "attribute")]
+    pub ends: bool,
     /// Kernels to run instead of the scenario's, the baseline first.
     #[arg(long, value_delimiter = ',')]
     pub kernel: Vec<String>,
@@ -437,7 +440,8 @@ const COMPARE_EXAMPLE: &str = "Examples:
   schedlab compare mine.toml --vary workload.task.w.slice=100us,3ms --metric latency-*,cpu-jain
   schedlab compare before.toml after.toml --pairwise
   schedlab compare recordings-before/ recordings-after/
-  schedlab compare mine.toml --kernel v6.12,v7.2 --attribute";
+  schedlab compare mine.toml --kernel v6.12,v7.2 --attribute
+  schedlab compare mine.toml --kernel v6.12,v7.2 --ends";
 
 /// Options of `reproduce`.
 #[derive(Debug, Args)]

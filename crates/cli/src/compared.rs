@@ -148,11 +148,12 @@ fn recorded(args: &Compare, files: &[&String]) -> Result<Compared, Error> {
         || args.what.limit.is_some()
         || args.runs.is_some()
         || args.until_sure.is_some()
-        || args.attribute;
+        || args.attribute
+        || args.ends;
     if is_set {
         return Err(Error::new(
-            "a recording is read as it is: --kernel, --machine, --set, --vary, --rows, --runs, --limit, --until-sure and \
-             --attribute change what is run; `schedlab replay` runs a recording again",
+            "a recording is read as it is: --kernel, --machine, --set, --vary, --rows, --runs, --limit, --until-sure, \
+             --attribute and --ends change what is run; `schedlab replay` runs a recording again",
         ));
     }
     let mut columns = Vec::new();

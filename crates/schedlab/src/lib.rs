@@ -51,6 +51,7 @@ mod columns;
 pub mod commits;
 pub mod domain_tree;
 mod embedded;
+pub mod ends;
 mod error;
 mod experiment;
 pub mod facts;

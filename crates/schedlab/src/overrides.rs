@@ -189,6 +189,18 @@ impl Scenario {
         }
     }
 
+    /// Gives a constant of every row's machine another value.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub fn set_constant(&mut self, name: &str, value: u64) -> Result<(), schedlab_machine::MachineError> {
+        self.machine.set(name, value)?;
+        for over in self.rows.iter_mut().filter_map(|row| row.over.as_mut()) {
+            over.machine.set(name, value)?;
+        }
+        Ok(())
+    }
+
     /// Ends every run after a limit.
     pub fn set_limit(&mut self, limit: schedlab_units::Duration) {
         self.limit = Some(limit);

@@ -1,5 +1,6 @@
 //! `schedlab compare` and `schedlab run`: what is measured, side by side.
 
+mod ends;
 mod page;
 
 use std::path::Path;
@@ -46,6 +47,9 @@ pub fn compare(args: &Compare) -> Result<Status, Error> {
     if args.attribute {
         return account(args, experiment);
     }
+    if args.ends {
+        return ends::ends(args, experiment);
+    }
     run_and_print(args, compared)
 }
 
@@ -61,10 +65,11 @@ pub fn run(args: &Compare) -> Result<Status, Error> {
         || !args.more.is_empty()
         || args.pairwise
         || args.attribute
+        || args.ends
         || args.until_sure.is_some()
     {
         return Err(Error::new(
-            "run has one column: --vary, --pairwise, --attribute, --until-sure and more scenarios are for `schedlab compare`",
+            "run has one column: --vary, --pairwise, --attribute, --ends, --until-sure and more scenarios are for `schedlab compare`",
         ));
     }
     refuse_input(args)?;

@@ -203,6 +203,23 @@ fn an_account_says_what_carries_the_difference() {
 }
 
 #[test]
+fn a_change_has_a_span_where_constants_of_the_machine_may_be_wrong() {
+    // The switches of two hogs depend on the tick alone; how much they work depends on what a switch costs.
+    let folder = Folder::with("ends", "s.toml", &own(HOG));
+    let args = ["compare", "s.toml", "--kernel", "v6.12,v6.12+hz=1000", "--ends", "--format", "json"];
+    let text = folder.printed(&[&args[..], &["--metric", "switches,wakeups"]].concat());
+    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let of = |name: &str| told.as_array().unwrap().iter().find(|one| one["metric"] == name).unwrap().clone();
+    let switches = of("switches/s");
+    let ends = switches["ends"].as_array().unwrap();
+    assert!(ends.iter().any(|end| end["constant"] == "cost.context_switch_ns"), "{switches}");
+    assert!(ends.iter().all(|end| end["constant"] != "cost.pipe_ns"), "no pipe is there: {switches}");
+    let [low, change, high] = ["low", "change", "high"].map(|key| switches[key].as_f64().unwrap());
+    assert!(low <= change && change <= high && low > 0.5, "{switches}");
+    assert_eq!(switches["keeps_sign"], true);
+}
+
+#[test]
 fn a_model_is_in_a_group_and_has_a_policy() {
     let text = "machine = \"2\"\nkernels = [\"v6.12\"]\nlimit = \"5s\"\n[workload]\nmodel = \"hogs\"\nhogs = 4\nwall = \"50ms\"\n\
                 policy = \"batch\"\ncpus = \"0\"\n[workload.group]\n\"/a\" = { quota = \"10ms\", period = \"100ms\" }\n";
