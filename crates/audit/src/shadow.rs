@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_sched::{CfsRqId, Curr, Feature, Kernel, Prices, Sched, SeId};
+use schedlab_sched::{CfsRqId, Curr, Feature, Kernel, Sched, SeId, Took};
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -205,10 +205,14 @@ pub struct Shadow {
     pelt_start: PerCpu<u64>,
 }
 
+/// How long the recorded kernel's own work took: no event shows it, so it is guessed. Two bounds lean on it, of scans by
+/// average cost and of newly idle balancing.
+const TOOK: Took = Took { scan_cpu: 18, pass: 300, pass_cpu: 50, pass_task: 300, blocked_update: 500 };
+
 impl Shadow {
     /// A machine about which nothing is known yet.
     pub fn new(topology: &Topology, kernel: &Kernel, hints: Vec<AffinityHint>) -> Shadow {
-        let mut sched = Sched::new(topology, kernel, Prices::default(), 1);
+        let mut sched = Sched::new(topology, kernel, TOOK, 1);
         sched.balance_watches = true;
         // No event shows when the kernel throttles real-time tasks, and no timer would unthrottle them here. No event
         // shows a budget either, which may end by a timer: `budget_timers` keeps track of those.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use schedlab_kernel_tree::{GroupId, Kernel, KernelTask};
 use schedlab_sched::{
-    AvgReference, Curr, Deactivate, FairPolicy, NewTask, Policy, Prices, Sched, TaskState, TgId, WakePath,
+    AvgReference, Curr, Deactivate, FairPolicy, NewTask, Policy, Sched, TaskState, TgId, Took, WakePath,
     Wakeup,
 };
 use schedlab_topology::{CpuId, CpuMask, Topology};
@@ -84,9 +84,7 @@ impl Pair {
         seed: u64,
         nohz: bool,
     ) -> Pair {
-        let zero =
-            Prices { idle_scan_cpu: 0, balance_cpu: 0, balance_pass: 0, balance_task: 0, blocked_update: 0 };
-        let mut sched = Sched::new(topology, rules, zero, seed);
+        let mut sched = Sched::new(topology, rules, Took::default(), seed);
         let nr_cpus = topology.nr_cpus();
         let mut kernel = kernel;
         kernel.seed(seed);

@@ -30,6 +30,8 @@ constants! {
         shared_ns: Ns = 20, 10..=90, "estimate";
         /// From the sibling thread's core.
         sibling_ns: Ns = 8, 6..=10, "core-to-core measurements: 7.5 to 9.8";
+        /// From another core of the cluster, where several share a cache below the LLC.
+        cluster_ns: Ns = 30, 15..=50, "estimate: between a sibling and another core; an L2 of four cores answers in 20 to 30 ns";
         /// From another core of the LLC.
         llc_ns: Ns = 50, 23..=80, "core-to-core measurements: 23 (Zen3) to 51 (Ice Lake)";
         /// From another LLC of the node.
@@ -38,6 +40,14 @@ constants! {
         home_ns: Ns = 110, 90..=200, "core-to-core measurements: 108 to 197";
         /// From another node, for a requester on no home node.
         remote_ns: Ns = 130, 100..=250, "core-to-core measurements: 118 to 250";
+        /// Lines of a run queue that an idle search reads: where its current task stands, how many are queued, and of what class.
+        look_lines: Count = 2, 1..=3, "struct rq of v5.5 to v6.12: curr and idle; nr_running and ttwu_pending beside the lock; cfs.h_nr_idle";
+        /// Lines of a run queue that a balance pass reads.
+        pass_lines: Count = 5, 4..=8, "struct rq of v6.1: the two of a search, counts and averages of its fair queue, its capacity, its domain";
+        /// Lines of a run queue that queueing a task writes, its lock among them.
+        queue_lines: Count = 6, 5..=8, "struct rq of v6.1: the lock and counts, clocks, three of the fair queue, the list of its tasks";
+        /// Lines of a task that a wake-up writes, and that follow it to the CPU on which it runs.
+        task_lines: Count = 3, 2..=6, "struct task_struct of v6.1: state and on_cpu, the entity, pi_lock and the allowed CPUs";
         /// How much longer a transfer takes while others wait for the line: conflicts are sorted out at its home.
         contended_permille: Permille = 1_000, 1_000..=4_000, "no source; the distance alone unless a machine's file says more";
         /// How often the home node goes before an older request.

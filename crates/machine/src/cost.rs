@@ -214,14 +214,16 @@ constants! {
         syscall_ns: Ns = 150, 60..=400, "estimate: 150 ns, 350 with mitigations";
         /// Waking a task, apart from searching a CPU and telling it.
         wakeup_ns: Ns = 500, 250..=1_000, "estimate: a futex wake costs 600 ns with its hash bucket";
+        /// The part of a wake-up that is queueing the task. The CPU that does it pays for it: the waker's, or, where the task goes over a wake list, the other CPU with its entry of the list.
+        activate_ns: Ns = 250, 0..=500, "estimate: half of a wake-up; with its way over a list 300 ns";
         /// Finding a futex in its hash.
         futex_ns: Ns = 100, 50..=200, "estimate";
         /// Going to sleep: dequeueing, apart from the switch.
         sleep_ns: Ns = 300, 150..=600, "estimate";
-        /// Looking at one CPU in an idle search.
-        idle_scan_cpu_ns: Ns = 18, 8..=40, "lkml 2205.1/02447: searches of 112 CPUs took mostly 8 to 256 us loaded; 15-20 ns when lines are remote-hot";
-        /// Looking at one CPU in a balance pass.
-        balance_cpu_ns: Ns = 50, 25..=150, "estimate";
+        /// Looking at one CPU in an idle search, with its lines at hand.
+        idle_scan_cpu_ns: Ns = 5, 3..=15, "estimate: two masks and four fields; lines that are not at hand come on top (cacheline.look_lines)";
+        /// Looking at one CPU in a balance pass, with its lines at hand.
+        balance_cpu_ns: Ns = 25, 15..=60, "estimate: some thirty fields; lines that are not at hand come on top (cacheline.pass_lines)";
         /// A balance pass, whatever its size.
         balance_pass_ns: Ns = 300, 100..=1_000, "estimate";
         /// Moving one task in a balance pass.
@@ -272,6 +274,8 @@ constants! {
         pipe_held_permille: Permille = 600, 300..=900, "estimate: 150 ns of 250; checks, file times and the return are outside";
         /// Lines of a pipe that come one after the other from the CPU that used it last.
         pipe_lines: Count = 3, 1..=6, "estimate: the mutex, the ring and the page; what is prefetched beside them is not counted";
+        /// Lines that come besides while others want a pipe's mutex: they poll it, so that its owner pays the way back, and queue at it.
+        wanted_lines: Count = 6, 3..=9, "kernel/locking/mutex.c, v6.1: owner back and forth, osq tail and node, wait_lock, the first waiter and its task";
         /// One write to or read from a socket, without copying.
         socket_ns: Ns = 600, 300..=1_500, "estimate";
         /// Share of a call on a pipe or socket that differs from call to call: it is drawn, with a long tail, and is as long in

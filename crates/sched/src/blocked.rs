@@ -142,7 +142,7 @@ mod tests {
 
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
-    use crate::{Effect, NewTask, TgId};
+    use crate::{Access, Effect, NewTask, Shared, TgId};
 
     #[test]
     fn a_group_learns_that_the_blocked_load_of_a_group_below_it_shrank() {
@@ -160,7 +160,7 @@ mod tests {
             lab.sched.update_blocked_averages(CpuId(0), lab.time());
             let mut written = String::new();
             for effect in &lab.sched.effects {
-                if let Effect::TgLoadAvgWrite { tg, .. } = effect {
+                if let Effect::Touch { what: Shared::TgLoadAvg(tg), how: Access::Write, .. } = effect {
                     written += if *tg == inner { "inner " } else { "outer " };
                 }
             }

@@ -29,7 +29,7 @@ use alloc::{format, vec};
 use schedlab_topology::{Cpu, CpuId, CpuMask, NodeId, Topology};
 use schedlab_units::{TaskId, Time};
 
-use crate::{Curr, EnqueueFlags, Kernel, NewTask, Policy, Prices, Sched, TaskState};
+use crate::{Curr, EnqueueFlags, Kernel, NewTask, Policy, Sched, TaskState, Took};
 
 /// A machine by the name of a preset or of a regular one.
 pub(crate) fn machine(name: &str) -> Topology {
@@ -93,6 +93,9 @@ impl Drawn {
     }
 }
 
+/// How long the kernel's own work takes in a drawing.
+const TOOK: Took = Took { scan_cpu: 18, pass: 300, pass_cpu: 50, pass_task: 300, blocked_update: 500 };
+
 /// Reads a drawing under a kernel.
 #[track_caller]
 pub(crate) fn draw(kernel: &str, drawing: &str) -> Drawn {
@@ -101,7 +104,7 @@ pub(crate) fn draw(kernel: &str, drawing: &str) -> Drawn {
         Some((shape, queues)) => (machine(shape.trim()), queues),
         None => (drawn_topology(drawing), drawing),
     };
-    let sched = Sched::new(&topology, &kernel, Prices::default(), 1);
+    let sched = Sched::new(&topology, &kernel, TOOK, 1);
     let mut drawn = Drawn { sched, tasks: BTreeMap::new() };
     for cpu in (0..topology.nr_cpus()).map(CpuId::from) {
         drawn.sched.update_rq_clock(cpu, NOW);

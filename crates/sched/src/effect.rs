@@ -6,7 +6,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
-use crate::TgId;
+use crate::{Access, Shared, TgId};
 
 /// The cause of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,26 +77,14 @@ pub enum Effect {
         /// The CPU that pushes.
         cpu: CpuId,
     },
-    /// The group's load_avg was written.
-    TgLoadAvgWrite {
-        /// Group.
-        tg: TgId,
-        /// CPU that wrote.
-        cpu: CpuId,
-    },
-    /// The group's load_avg was read.
-    TgLoadAvgRead {
-        /// Group.
-        tg: TgId,
-        /// CPU that read.
-        cpu: CpuId,
-    },
-    /// The run queue lock of `of` was taken by `by`.
-    RqLock {
-        /// The CPU that took it.
+    /// Something shared was touched.
+    Touch {
+        /// The CPU that touched it.
         by: CpuId,
-        /// Whose.
-        of: CpuId,
+        /// What.
+        what: Shared,
+        /// How.
+        how: Access,
     },
     /// Balancing looked at this many CPUs and moved this many tasks.
     Balanced {

@@ -81,13 +81,13 @@ mod tests {
     use alloc::vec;
 
     use super::*;
-    use crate::{Kernel, Prices};
+    use crate::{Kernel, Took};
     use schedlab_topology::Topology;
 
     #[test]
     fn what_was_learned_is_known_to_the_next() {
         let topology = Topology::regular("2x1x2").unwrap();
-        let new = || Sched::new(&topology, &Kernel::parse("v6.12").unwrap(), Prices::default(), 1);
+        let new = || Sched::new(&topology, &Kernel::parse("v6.12").unwrap(), Took::default(), 1);
         let mut sched = new();
         let unknown = sched.experience();
         assert_eq!(unknown.domains.iter().map(Vec::len).collect::<Vec<_>>(), [2; 4]);
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn of_a_machine_of_which_only_costs_are_known_the_rest_is_as_at_boot() {
         let topology = Topology::regular("1x1x2").unwrap();
-        let mut sched = Sched::new(&topology, &Kernel::parse("v6.12").unwrap(), Prices::default(), 1);
+        let mut sched = Sched::new(&topology, &Kernel::parse("v6.12").unwrap(), Took::default(), 1);
         let at_boot = sched.experience();
         let of = OfDomain { max_newidle_lb_cost: 5000, newidle: None };
         sched.has_learned(&Experience { domains: vec![vec![of]], cpus: Vec::new() });

@@ -11,8 +11,8 @@ use schedlab_units::{TaskId, Time};
 
 use crate::drawing::machine;
 use crate::{
-    Curr, Deactivate, Effect, EnqueueFlags, Kernel, MigrationCause, NewTask, Prices, Sched, Switched,
-    TaskState, TgId, wf,
+    Curr, Deactivate, Effect, EnqueueFlags, Kernel, MigrationCause, NewTask, Sched, Switched, TaskState,
+    TgId, Took, wf,
 };
 
 /// A small generator, so that a failure repeats itself.
@@ -51,7 +51,7 @@ pub(crate) const MS: u64 = 1_000_000;
 
 impl Lab {
     pub(crate) fn new(kernel: &str, shape: &str) -> Lab {
-        let sched = Sched::new(&machine(shape), &Kernel::parse(kernel).unwrap(), Prices::default(), 1);
+        let sched = Sched::new(&machine(shape), &Kernel::parse(kernel).unwrap(), Took::default(), 1);
         let now = 1_000 * MS;
         let mut lab = Lab {
             sched,

@@ -10,38 +10,9 @@ use crate::domain::capacity_orig;
 use crate::group_sums::GroupSums;
 use crate::level::entity_of;
 use crate::{
-    BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, NICE_0_LOAD,
-    Reason, Rq, RtPushLoop, Scaled, SchedCache, SeId, Task, TaskGroup, TgId, Watched,
+    BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, Looked,
+    NICE_0_LOAD, Reason, Rq, RtPushLoop, Scaled, SchedCache, SeId, Task, TaskGroup, TgId, Took, Watched,
 };
-
-/// What the kernel measures of its own work. It is the driver's machine that has
-/// prices; they are handed in because two rules decide by them (scan limits and
-/// newly idle balancing). All ns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prices {
-    /// Looking at one CPU in an idle search.
-    pub idle_scan_cpu: u64,
-    /// Looking at one CPU in a balance pass.
-    pub balance_cpu: u64,
-    /// A balance pass, whatever its size.
-    pub balance_pass: u64,
-    /// Moving one task.
-    pub balance_task: u64,
-    /// Updating blocked averages before newly idle balancing.
-    pub blocked_update: u64,
-}
-
-impl Default for Prices {
-    fn default() -> Prices {
-        Prices {
-            idle_scan_cpu: 18,
-            balance_cpu: 50,
-            balance_pass: 300,
-            balance_task: 300,
-            blocked_update: 500,
-        }
-    }
-}
 
 /// The scheduler of one machine under one kernel.
 ///
@@ -55,8 +26,12 @@ pub struct Sched {
     pub kernel: Kernel,
     /// Tunables that depend on the CPUs online; [`Scaled::new`].
     pub scaled: Scaled,
-    /// Prices of the kernel's own work.
-    pub prices: Prices,
+    /// How long the kernel's own work takes, by the driver's clock.
+    pub took: Took,
+    /// Run queues that searches and passes look at, for a driver that wants to know.
+    pub looked: Looked,
+    /// When an idle CPU is looked for, or was last.
+    pub seen_at: Time,
     /// The CPU that acts next will stand still in the middle: after so many ns, for so many.
     pub stall: Option<(u64, u64)>,
     /// Domains, groups and what LLCs share.
@@ -117,7 +92,7 @@ impl Sched {
     /// idle task. `seed` feeds the per-CPU generators that the kernel draws from.
     ///
     /// Kernel: sched_init(), kernel/sched/core.c, v6.12.
-    pub fn new(topology: &Topology, kernel: &Kernel, prices: Prices, seed: u64) -> Sched {
+    pub fn new(topology: &Topology, kernel: &Kernel, took: Took, seed: u64) -> Sched {
         let nr_cpus = topology.nr_cpus();
         let active = topology.online().clone();
         let capacity = capacity_orig(topology, kernel, &active);
@@ -148,7 +123,9 @@ impl Sched {
             topology: topology.clone(),
             kernel: kernel.clone(),
             scaled: Scaled::new(&kernel.tunables, active.weight()),
-            prices,
+            took,
+            looked: Looked::default(),
+            seen_at: Time::ZERO,
             stall: None,
             rqs: Watched::new(rqs),
             cfs_rqs: Watched::new(cfs_rqs),

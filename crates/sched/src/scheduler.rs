@@ -15,8 +15,8 @@ use schedlab_units::{Duration, TaskId, Time};
 
 use crate::{
     BalanceDecision, Candidate, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately,
-    MigrationCause, NeedResched, NewTask, Placement, Policy, PreemptDecision, Prices, Reason, Scaled, Sched,
-    SeId, Switched, Task, TaskState, TgId, Ticked, Wakeup, WakeupDecision,
+    Looked, MigrationCause, NeedResched, NewTask, Placement, Policy, PreemptDecision, Reason, Scaled, Sched,
+    SeId, Switched, Task, TaskState, TgId, Ticked, Took, Wakeup, WakeupDecision,
 };
 
 /// Where a decider stores the CPUs that it rejected, if they are wanted.
@@ -35,10 +35,10 @@ pub trait Scheduler {
     fn domains(&self) -> &Domains;
     /// Length of a tick, ns.
     fn tick_ns(&self) -> u64;
-    /// Prices of the kernel's own work.
-    fn prices(&self) -> &Prices;
-    /// Other prices from now on.
-    fn set_prices(&mut self, prices: Prices);
+    /// How long the kernel's own work takes, by the driver's clock.
+    fn took(&mut self) -> &mut Took;
+    /// Run queues that were looked at since the driver last asked. One that does not tell leaves it empty.
+    fn looked(&mut self) -> &mut Looked;
     /// What happened since the engine last looked.
     fn effects(&mut self) -> &mut Vec<Effect>;
     /// Whether balance passes are written down.
@@ -66,6 +66,8 @@ pub trait Scheduler {
     fn is_polling(&self, cpu: CpuId) -> bool;
     /// Its idle task begins to watch the flag, or no longer does.
     fn set_polling(&mut self, cpu: CpuId, polling: bool);
+    /// A CPU that has switched to its idle task is still on its way there until then: those who look for an idle CPU pass it over.
+    fn set_idle_from(&mut self, cpu: CpuId, time: Time);
     /// How long it takes to leave its idle state, ns; none if it is awake.
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>);
     /// Others woke tasks that it has to queue.
@@ -330,11 +332,12 @@ impl Scheduler for Sched {
         &self.domains
     }
     #[inline]
-    fn prices(&self) -> &Prices {
-        &self.prices
+    fn took(&mut self) -> &mut Took {
+        &mut self.took
     }
-    fn set_prices(&mut self, prices: Prices) {
-        self.prices = prices;
+    #[inline]
+    fn looked(&mut self) -> &mut Looked {
+        &mut self.looked
     }
     #[inline]
     fn effects(&mut self) -> &mut Vec<Effect> {
@@ -383,6 +386,10 @@ impl Scheduler for Sched {
     #[inline]
     fn set_polling(&mut self, cpu: CpuId, polling: bool) {
         self.rqs[cpu].polling = polling;
+    }
+    #[inline]
+    fn set_idle_from(&mut self, cpu: CpuId, time: Time) {
+        self.rqs[cpu].idle_from = time;
     }
     #[inline]
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>) {
@@ -436,14 +443,17 @@ impl Scheduler for Sched {
         now: Time,
         passed_over: PassedOver<'_>,
     ) -> Placement {
+        self.seen_at = now;
         Sched::decide_fork(self, task, this, now, passed_over)
     }
     #[inline]
     fn decide_exec(&mut self, task: TaskId, now: Time, passed_over: PassedOver<'_>) -> Placement {
+        self.seen_at = now;
         Sched::decide_exec(self, task, now, passed_over)
     }
     #[inline]
     fn decide_wakeup(&mut self, wakeup: &Wakeup, now: Time, passed_over: PassedOver<'_>) -> WakeupDecision {
+        self.seen_at = now;
         Sched::decide_wakeup(self, wakeup, now, passed_over)
     }
     #[inline]

@@ -107,14 +107,14 @@ impl Sched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kernel, Prices};
+    use crate::{Kernel, Took};
     use schedlab_topology::Topology;
 
     #[test]
     fn the_past_is_past_and_nothing_is_long_overdue() {
         let topology = Topology::regular("2x2x4x2").unwrap();
         for preset in 0..crate::PRESETS.len() {
-            let mut sched = Sched::new(&topology, &Kernel::preset(preset), Prices::default(), 1);
+            let mut sched = Sched::new(&topology, &Kernel::preset(preset), Took::default(), 1);
             let now = Time(1_000_000_000);
             let mut seed = 7u64;
             let mut draw = || {
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_busy_cpu_balances_when_it_is_known_to() {
         let topology = Topology::regular("1x2x4").unwrap();
-        let mut sched = Sched::new(&topology, &Kernel::parse("v6.12").unwrap(), Prices::default(), 1);
+        let mut sched = Sched::new(&topology, &Kernel::parse("v6.12").unwrap(), Took::default(), 1);
         let (cpu, now) = (CpuId(1), Time(1_000_000_000));
         for (from, intervals) in [(0, [15, 31]), (4, [31, 63])] {
             let from = CpuId(from);

@@ -11,7 +11,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use crate::wakeup::ForkFacts;
-use crate::{Curr, Kernel, Reason, Rq, Sched};
+use crate::{Curr, Kernel, Reason, Rq, Sched, SchedGroup};
 
 macro_rules! refusals {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal,)*) => {
@@ -191,16 +191,18 @@ impl<'a> View<'a> {
         self.sched.jiffies(self.now)
     }
 
-    /// Counts a CPU as looked at.
+    /// A CPU is looked at.
     #[inline]
-    pub fn examine(&self) {
-        self.examine_all(1);
+    pub fn examine(&self, cpu: CpuId) {
+        self.examined.set(self.examined.get() + 1);
+        self.sched.looked.note(cpu);
     }
 
-    /// Counts CPUs as looked at.
+    /// All CPUs of a group are looked at.
     #[inline]
-    pub fn examine_all(&self, nr_cpus: u32) {
-        self.examined.set(self.examined.get() + nr_cpus);
+    pub fn examine_group(&self, group: &SchedGroup) {
+        self.examined.set(self.examined.get() + group.group_weight);
+        self.sched.looked.note_all(&group.span);
     }
 
     /// How many CPUs were looked at so far.

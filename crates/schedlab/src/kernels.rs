@@ -2,7 +2,7 @@
 
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
-use schedlab_sim::{Outcome, Simulation, prices};
+use schedlab_sim::{Outcome, Simulation, took};
 use schedlab_trace::Sink;
 use schedlab_tree_sched::{guarded, kernels, watched};
 
@@ -43,7 +43,7 @@ pub(crate) fn run(
 ) -> Result<Outcome, Error> {
     let Some(tree) = kernels::of(&kernel.name) else { return Ok(simulation.run(sink)) };
     let run = || {
-        let sched = tree.boot(&machine.topology, prices(machine), seed)?;
+        let sched = tree.boot(&machine.topology, took(machine), seed)?;
         let heart = sched.heart();
         Ok::<_, String>(watched(&kernel.name, &heart, || simulation.run_on(sched, sink)))
     };

@@ -41,8 +41,8 @@ parts! {
     Pass = "balance passes",
     /// Lines on their way from other caches.
     Lines = "lines from other caches",
-    /// Waiting for lines that others have.
-    Waiting = "waiting for lines",
+    /// Waiting for lines and locks that others have, and for a task to leave its CPU.
+    Waiting = "waiting for lines and locks",
     /// Caches filled again after a move or after others ran.
     Refill = "refilling caches",
     /// Going to sleep and switching.
@@ -120,6 +120,13 @@ impl OfCpu {
     #[inline]
     pub(crate) fn path_ends(&mut self, ns: u64) {
         self.ended += ns;
+    }
+
+    /// The end of a path that was charged does not take place.
+    pub(crate) fn left_out(&mut self, part: Part, ns: u64) {
+        let ns = ns.min(self.parts[part as usize]);
+        self.parts[part as usize] -= ns;
+        self.ended -= ns.min(self.ended);
     }
 
     /// What came since.

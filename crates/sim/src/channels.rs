@@ -27,6 +27,11 @@ use crate::locks::KernelLock;
 use crate::task::{Mode, Stage, Wait};
 use crate::wait::Pipe;
 
+/// How long a call on a socket holds its lock, ns.
+const SOCKET_HELD: u64 = 100;
+/// How long one who queues up to wait holds the lock of the queue, ns.
+const WAITERS_HELD: u64 = 50;
+
 impl<S: Scheduler> Engine<'_, S> {
     /// Writes what fits; sleeps if something is left. `resumed` after such a sleep.
     pub fn write(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, resumed: bool) {
@@ -35,6 +40,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Channel::Pipe(pipe) => {
                 if resumed && pipe.is_full() && self.sched.kernel().rules.pipe_wake != PipeWake::All {
                     pipe.writers().add(task);
+                    self.touch_waiters(cpu, id, WAITERS_HELD);
                     return self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), call);
                 }
                 self.call_pipe(cpu, task, id, call);
@@ -42,11 +48,13 @@ impl<S: Scheduler> Engine<'_, S> {
             Channel::Socket(socket) => {
                 let taken = socket.write(left);
                 if taken > 0 {
+                    socket.wrote_on(cpu);
                     socket.readers().take_one(&mut self.woken);
                 }
                 let (held, rest) = self.channel_ns(task, id, taken);
+                self.touch_socket(cpu, id.index(), SOCKET_HELD);
                 self.charge(cpu, held + rest);
-                self.wake_all(cpu);
+                self.wake_all(cpu, id);
                 self.wrote(cpu, task, id, left - taken);
             }
         }
@@ -59,6 +67,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Channel::Pipe(pipe) => {
                 if resumed && pipe.is_empty() && self.sched.kernel().rules.pipe_wake != PipeWake::All {
                     pipe.readers().add(task);
+                    self.touch_waiters(cpu, id, WAITERS_HELD);
                     return self.sleep(cpu, task, TaskState::Interruptible, Wait::Readable(id), call);
                 }
                 self.call_pipe(cpu, task, id, call);
@@ -68,9 +77,13 @@ impl<S: Scheduler> Engine<'_, S> {
                 if taken > 0 && socket.is_writable() {
                     socket.writers().take_all(&mut self.woken);
                 }
+                let writer = socket.written_on();
                 let (held, rest) = self.channel_ns(task, id, taken);
+                self.touch_socket(cpu, id.index(), SOCKET_HELD);
                 self.charge(cpu, held + rest);
-                self.wake_all(cpu);
+                let moved = writer.map_or(0, |from| self.bytes_ns(cpu, from, taken));
+                self.charge_time(cpu, Part::Lines, moved);
+                self.wake_all(cpu, id);
                 self.was_read(cpu, task, id, left, taken);
             }
         }
@@ -99,7 +112,16 @@ impl<S: Scheduler> Engine<'_, S> {
             unreachable!("a socket has no such mutex")
         };
         let last = pipe.used_on(cpu).filter(|&last| last != cpu && self.machine.has(Mechanism::CacheLines));
-        let lines = last.map_or(0, |last| self.machine.cost.pipe_lines.get() * self.line_ns(cpu, last));
+        // A mutex that others want is not handed over in one line: they poll it, queue at it and are woken.
+        let wanted = if self.places.lines.is_on() && self.is_wanted(KernelLock::Pipe(id)) {
+            self.machine.cost.wanted_lines.get()
+        } else {
+            0
+        };
+        let count = self.machine.cost.pipe_lines.get() + wanted;
+        let reads = matches!(self.tasks[task.index()].call, Stage::Read { .. });
+        let bytes = if reads { left } else { 0 };
+        let lines = last.map_or(0, |last| count * self.line_ns(cpu, last) + self.bytes_ns(cpu, last, bytes));
         let held = Work::nanos(held);
         let entry = &mut self.cpus[cpu];
         entry.account.charge_within(Part::Lines, lines);
@@ -131,7 +153,7 @@ impl<S: Scheduler> Engine<'_, S> {
         };
         self.unlock_kernel(cpu, task, KernelLock::Pipe(id));
         self.charge(cpu, rest + more);
-        self.wake_all(cpu);
+        self.wake_all(cpu, id);
         match call {
             Stage::Write { left, .. } => self.wrote(cpu, task, id, left - taken),
             Stage::Read { left, .. } => self.was_read(cpu, task, id, left, taken),
@@ -150,6 +172,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Channel::Socket(socket) => socket.writers().add(task),
         }
         let stage = Stage::Write { channel: id, left, resumed: true };
+        self.touch_waiters(cpu, id, WAITERS_HELD);
         self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), stage);
     }
 
@@ -165,6 +188,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 Channel::Socket(socket) => socket.readers().add(task),
             }
             let stage = Stage::Read { channel: id, left, resumed: true };
+            self.touch_waiters(cpu, id, WAITERS_HELD);
             self.sleep(cpu, task, TaskState::Interruptible, Wait::Readable(id), stage);
         }
     }
@@ -192,15 +216,19 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Wakes those that were taken out of a channel's queues; the waker soon sleeps.
-    fn wake_all(&mut self, cpu: CpuId) {
+    /// Wakes those that were taken out of a channel's queues, with the lock of its wait queue held; the waker soon sleeps.
+    fn wake_all(&mut self, cpu: CpuId, id: ChannelId) {
         if self.woken.is_empty() {
             return;
         }
         let mut woken = std::mem::take(&mut self.woken);
+        self.touch_waiters(cpu, id, 0);
+        let before = self.cpus[cpu].overhead_ns();
         for task in woken.drain(..) {
             self.wake_up(cpu, Context::Task, task, true);
         }
+        let held = self.cpus[cpu].overhead_ns().saturating_sub(before);
+        self.hold_waiters(id, before, held);
         self.woken = woken;
     }
 }

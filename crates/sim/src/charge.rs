@@ -2,12 +2,10 @@
 //!
 //! The scheduler says what it touched; here the machine says what that took.
 
-use schedlab_machine::Mechanism;
-use schedlab_sched::{Effect, MigrationCause, Scheduler};
+use schedlab_sched::{Access, Effect, MigrationCause, Scheduler, Shared};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::event::Event;
@@ -81,21 +79,11 @@ impl<S: Scheduler> Engine<'_, S> {
                 self.cpus[cpu].rt_push = true;
                 self.notify(by, cpu);
             }
-            Effect::Balanced { cpu, examined, moved } => {
-                let prices = self.sched.prices();
-                let ns = prices.balance_pass
-                    + u64::from(examined) * prices.balance_cpu
-                    + u64::from(moved) * prices.balance_task;
-                self.charge_to(cpu, Part::Pass, ns);
+            Effect::Balanced { cpu, examined, moved } => self.passed(cpu, examined, moved),
+            Effect::Touch { by, what: Shared::TgLoadAvg(tg), how } => {
+                self.tg_load_avg(tg, by, how != Access::Read);
             }
-            Effect::RqLock { by, of } => {
-                if by != of && self.machine.has(Mechanism::CacheLines) {
-                    let ns = self.line_ns(by, of);
-                    self.charge_to(by, Part::Lines, ns);
-                }
-            }
-            Effect::TgLoadAvgWrite { tg, cpu } => self.tg_load_avg(tg, cpu, true),
-            Effect::TgLoadAvgRead { tg, cpu } => self.tg_load_avg(tg, cpu, false),
+            Effect::Touch { by, what, how } => self.touch(by, what, how, self.paths.activate),
             Effect::Throttled { tg, cpu, on } => self.count_throttled(tg, cpu, on),
             // These timers stay where they were started.
             Effect::StartPeriodTimer { tg, at } => {
@@ -120,18 +108,6 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// Time to fetch a line that another CPU wrote last.
     pub fn line_ns(&self, to: CpuId, from: CpuId) -> u64 {
-        let topology = &self.machine.topology;
-        let (a, b) = (topology.cpu(to), topology.cpu(from));
-        let line = &self.machine.line;
-        let cost = if a.core == b.core {
-            &line.sibling_ns
-        } else if a.llc == b.llc {
-            &line.llc_ns
-        } else if a.node == b.node {
-            &line.node_ns
-        } else {
-            &line.remote_ns
-        };
-        cost.get()
+        self.places.lines.way(from, to)
     }
 }

@@ -3,7 +3,7 @@
 //! The share of a core among its threads changes whenever one becomes busy or idle.
 //! Clocks are looked at when a CPU wakes up and at ticks; between, they stand.
 
-use schedlab_machine::{Clock, ClockDomain, Freq, Law, Machine, Mechanism, Rate};
+use schedlab_machine::{Clock, ClockDomain, Crowd, Freq, Law, Machine, Mechanism, Rate};
 use schedlab_sched::Scheduler;
 use schedlab_topology::CpuId;
 
@@ -70,7 +70,45 @@ impl<S: Scheduler> Engine<'_, S> {
             let memory_bound = self.curr(cpu).is_some_and(|task| self.tasks[task.index()].memory_bound);
             rate = rate.times(self.machine.smt.share(busy, memory_bound));
         }
+        if self.crowds {
+            rate = rate.times(self.crowding(cpu));
+        }
         rate
+    }
+
+    /// What the program on a CPU loses by others who run on its caches.
+    fn crowding(&self, cpu: CpuId) -> Rate {
+        let footprint = self.curr(cpu).map_or(0, |task| self.tasks[task.index()].footprint);
+        if footprint == 0 {
+            return Rate::FULL;
+        }
+        let (machine, place) = (self.machine, self.machine.topology.cpu(cpu));
+        let wanted =
+            if self.shares_l2 { self.clusters[usize::from(place.cluster)].wanted } else { footprint };
+        let l2 = Crowd { bytes: machine.l2_bytes(cpu), wanted };
+        let llc = Crowd { bytes: machine.llc_bytes(cpu), wanted: self.llcs[usize::from(place.llc)].wanted };
+        machine.cache.crowding(footprint, l2, llc)
+    }
+
+    /// A program that wants so much of its caches begins to run on a CPU, or ends to.
+    pub fn crowd(&mut self, cpu: CpuId, footprint: u64, on: bool) {
+        let place = self.machine.topology.cpu(cpu);
+        let caches = [
+            &mut self.clusters[usize::from(place.cluster)].wanted,
+            &mut self.llcs[usize::from(place.llc)].wanted,
+        ];
+        for wanted in caches {
+            *wanted = if on { *wanted + footprint } else { wanted.saturating_sub(footprint) };
+        }
+        if self.shares_l2 {
+            // Those who share the LLC alone notice when their rate is looked at next.
+            for other in self.machine.topology.cluster_mask(cpu).iter() {
+                if other != cpu && !self.is_idle(other) {
+                    let rate = self.rate_of(other);
+                    self.set_rate(other, rate);
+                }
+            }
+        }
     }
 
     fn clock_domain(&self, cpu: CpuId) -> usize {
@@ -87,6 +125,11 @@ impl<S: Scheduler> Engine<'_, S> {
         let place = self.machine.topology.cpu(cpu);
         let (core, package) = (usize::from(place.core), usize::from(place.package));
         self.count_busy_of(cpu, !busy);
+        for busy_on in
+            [&mut self.clusters[usize::from(place.cluster)].busy, &mut self.llcs[usize::from(place.llc)].busy]
+        {
+            *busy_on = if busy { *busy_on + 1 } else { *busy_on - 1 };
+        }
         self.nr_busy = if busy { self.nr_busy + 1 } else { self.nr_busy - 1 };
         let state = &mut self.cores[core];
         if busy {

@@ -62,6 +62,8 @@ pub(crate) struct Cpu {
     /// Time of the slice timer in the queue, and its number.
     pub hrtick: Option<u64>,
     pub hrtick_number: u32,
+    /// Newly idle balancing: the CPUs that each pass looked at, and from when to when all of them last.
+    pub passes: Passes,
     /// While idle: since when, in which state, and when it has left it because
     /// something happens.
     pub idle_since: Time,
@@ -110,6 +112,7 @@ impl Cpu {
             wheel: Vec::new(),
             hrtick: None,
             hrtick_number: 0,
+            passes: Passes::default(),
             idle_since: now,
             idle_state: None,
             idle_number: 0,
@@ -172,11 +175,54 @@ impl Cpu {
     }
 }
 
-/// What the CPUs of a core, or of an LLC, share.
+/// Balance passes of a CPU that follow each other, of the smallest domain first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passes {
+    begin: Time,
+    end: Time,
+    /// What each has looked at, and those before it.
+    looked: [u32; Passes::MAX],
+    count: usize,
+}
+
+impl Passes {
+    /// Domains that are kept apart; a machine with more has its largest as one.
+    const MAX: usize = 6;
+
+    /// Another pass looked at so many CPUs; the first of them began at `begin`, and it ends at `end`.
+    pub fn add(&mut self, begin: Time, end: Time, examined: u32) {
+        if self.count == 0 {
+            self.begin = begin;
+        }
+        let before = self.count.checked_sub(1).map_or(0, |last| self.looked[last]);
+        self.count = (self.count + 1).min(Passes::MAX);
+        self.looked[self.count - 1] = before + examined;
+        self.end = end;
+    }
+
+    /// A wake-up comes: what is left out, as no pass begins after that.
+    ///
+    /// Kernel: sched_balance_newidle(), kernel/sched/fair.c, v6.12.
+    pub fn cut(&mut self, now: Time) -> Duration {
+        if now >= self.end || self.count == 0 {
+            return Duration::ZERO;
+        }
+        let (all, lasts) = (u64::from(self.looked[self.count - 1].max(1)), self.end.since(self.begin).0);
+        let end_of = |looked: u32| self.begin + Duration(lasts * u64::from(looked) / all);
+        let under_way = self.looked[..self.count].iter().map(|&looked| end_of(looked)).find(|&end| end > now);
+        let left_out = self.end.since(under_way.unwrap_or(self.end));
+        self.count = 0;
+        left_out
+    }
+}
+
+/// What the CPUs of a core, of a cluster or of an LLC share.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CoreState {
     /// How many of its CPUs are busy.
     pub busy: u32,
+    /// Bytes that those who run on it want of its cache.
+    pub wanted: u64,
     /// Clock of what others pushed through its cache.
     pub clock: EvictionClock,
 }
@@ -184,6 +230,22 @@ pub(crate) struct CoreState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wake_up_ends_passes_behind_the_one_under_way() {
+        let passes = || {
+            let mut passes = Passes::default();
+            for (examined, end) in [(2, 1_500), (18, 2_000)] {
+                passes.add(Time(1_000), Time(end), examined);
+            }
+            passes
+        };
+        for (now, cut) in [(900, 900), (1_050, 900), (1_100, 0), (1_999, 0), (2_000, 0), (3_000, 0)] {
+            assert_eq!(passes().cut(Time(now)), Duration(cut), "a wake-up at {now}");
+        }
+        let mut twice = passes();
+        assert_eq!([twice.cut(Time(900)), twice.cut(Time(950))], [Duration(900), Duration::ZERO]);
+    }
 
     #[test]
     fn overhead_comes_before_work_and_remainders_are_kept() {

@@ -163,6 +163,8 @@ impl<S: Scheduler> Engine<'_, S> {
     pub fn make_task(&mut self, new: &NewTask, birth: Birth) -> TaskId {
         let id = self.sched.new_task(new, birth.parent, self.now);
         debug_assert_eq!(id.index(), self.tasks.len(), "both number tasks alike");
+        let born_on = birth.parent.map_or(CpuId(0), |parent| self.sched.task(parent).cpu);
+        self.places.new_task(id, born_on);
         let pid = self.new_pid(new.kthread);
         let spec = birth.spec.map(|spec| self.workload.task(spec));
         let is_thread = matches!(spec.map(|spec| spec.process), Some(Process::Thread(_)))
@@ -246,7 +248,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.decided(What::Placement(How::Fork), chosen.reason);
         }
         self.charge_to(cpu, Part::Wakeup, self.paths.wakeup);
-        self.charge_to(cpu, Part::Search, u64::from(chosen.examined) * self.paths.idle_scan_cpu);
+        self.searched(cpu, chosen.examined);
         self.sched.apply_fork(task, chosen.cpu, self.now);
         self.cpus[chosen.cpu].heard = self.tasks[task.index()].heard.take();
         self.effects(cpu, Context::Task);

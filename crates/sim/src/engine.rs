@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schedlab_machine::{Machine, Mechanism, Rate, Work};
-use schedlab_sched::{Curr, Lately, Prices, Scheduler, TgId};
+use schedlab_sched::{Curr, Lately, Looked, Scheduler, TgId, Took};
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_trace::Sink;
 use schedlab_units::{Duration, TaskId, Time};
@@ -100,7 +100,13 @@ pub(crate) struct Paths {
     pub wakeup: u64,
     pub futex: u64,
     pub sleep: u64,
+    /// The part of a wake-up that is queueing the task: the CPU that does it pays for it.
+    pub activate: u64,
     pub idle_scan_cpu: u64,
+    pub balance_cpu: u64,
+    pub balance_pass: u64,
+    pub balance_task: u64,
+    pub blocked_update: u64,
     pub tick: u64,
     pub irq: u64,
     pub timer_irq: u64,
@@ -117,6 +123,7 @@ impl Paths {
         let on =
             |mechanism, cost: &schedlab_machine::Cost| if machine.has(mechanism) { cost.get() } else { 0 };
         let kernel = |cost| on(Mechanism::KernelCosts, cost);
+        let search = |cost| on(Mechanism::SearchCosts, cost);
         let ipi = |cost| on(Mechanism::Ipi, cost);
         Paths {
             context_switch: kernel(&machine.cost.context_switch_ns),
@@ -125,7 +132,12 @@ impl Paths {
             wakeup: kernel(&machine.cost.wakeup_ns),
             futex: kernel(&machine.cost.futex_ns),
             sleep: kernel(&machine.cost.sleep_ns),
-            idle_scan_cpu: on(Mechanism::SearchCosts, &machine.cost.idle_scan_cpu_ns),
+            activate: kernel(&machine.cost.activate_ns),
+            idle_scan_cpu: search(&machine.cost.idle_scan_cpu_ns),
+            balance_cpu: search(&machine.cost.balance_cpu_ns),
+            balance_pass: search(&machine.cost.balance_pass_ns),
+            balance_task: search(&machine.cost.balance_task_ns),
+            blocked_update: search(&machine.cost.blocked_update_ns),
             tick: kernel(&machine.cost.tick_ns),
             irq: kernel(&machine.cost.irq_ns),
             timer_irq: kernel(&machine.cost.timer_irq_ns),
@@ -140,16 +152,15 @@ impl Paths {
     }
 }
 
-/// The costs that the scheduler needs to know.
-pub fn prices(machine: &Machine) -> Prices {
-    let price =
-        |cost: &schedlab_machine::Cost| if machine.has(Mechanism::SearchCosts) { cost.get() } else { 0 };
-    Prices {
-        idle_scan_cpu: price(&machine.cost.idle_scan_cpu_ns),
-        balance_cpu: price(&machine.cost.balance_cpu_ns),
-        balance_pass: price(&machine.cost.balance_pass_ns),
-        balance_task: price(&machine.cost.balance_task_ns),
-        blocked_update: price(&machine.cost.blocked_update_ns),
+/// How long the scheduler's own work takes, before it was ever measured.
+pub fn took(machine: &Machine) -> Took {
+    let paths = Paths::of(machine);
+    Took {
+        scan_cpu: paths.idle_scan_cpu,
+        pass: paths.balance_pass,
+        pass_cpu: paths.balance_cpu,
+        pass_task: paths.balance_task,
+        blocked_update: paths.blocked_update,
     }
 }
 
@@ -208,7 +219,12 @@ pub(crate) struct Engine<'a, S> {
     pub queue: Queue<Event>,
     pub cpus: PerCpu<Cpu>,
     pub cores: Vec<CoreState>,
+    pub clusters: Vec<CoreState>,
     pub llcs: Vec<CoreState>,
+    /// Whether programs can lose speed by others on their caches.
+    pub crowds: bool,
+    /// Whether several cores share an L2.
+    pub shares_l2: bool,
     /// How figures came to stand still.
     pub settled: Option<crate::settle::Settled>,
     /// Where time had gone when what counts began.
@@ -269,6 +285,10 @@ pub(crate) struct Engine<'a, S> {
     pub state_told: Option<Box<crate::tell_state::Told>>,
     /// Whether threads of a core slow each other.
     pub smt: bool,
+    /// Whether searching and balancing take time.
+    pub searches: bool,
+    /// Where lines are that CPUs share.
+    pub places: crate::shared::Places,
     /// Whether caches can be cold.
     pub warmth: bool,
     /// Whether clocks change.
@@ -326,7 +346,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             queue: Queue::new(),
             cpus: PerCpu::new(topology.nr_cpus(), |cpu| Cpu::new(cpu, UPTIME)),
             cores: vec![CoreState::default(); topology.cores().len()],
+            clusters: vec![CoreState::default(); topology.clusters().len()],
             llcs: vec![CoreState::default(); topology.llcs().len()],
+            crowds: false,
+            shares_l2: topology.clusters().len() < topology.cores().len(),
             settled: None,
             begun: Account::default(),
             begun_at: UPTIME,
@@ -362,6 +385,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             omitted: (0, UPTIME),
             state_told: listens.state.then(Default::default),
             smt: topology.is_smt() && machine.has(Mechanism::Smt),
+            searches: machine.has(Mechanism::SearchCosts),
+            places: crate::shared::Places::new(machine, workload),
             warmth: machine.has(Mechanism::CacheWarmth),
             clocks: crate::clock::Clocks::new(machine),
             asymmetric: topology.cpus().any(|(_, cpu)| cpu.capacity != 1024),
@@ -378,6 +403,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             masks: masks(workload, topology.nr_cpus()),
             all_cpus: Arc::new(topology.housekeeping()),
         };
+        let least_l2 = topology.online().iter().map(|cpu| machine.l2_bytes(cpu)).min().unwrap_or(0);
+        let wants = |least| workload.tasks.iter().any(|task| task.footprint > least);
+        engine.crowds = engine.warmth && wants(if engine.shares_l2 { 0 } else { least_l2 / 2 });
+        *engine.sched.looked() = Looked::of(topology.nr_cpus());
         engine.turns = machine
             .shared_clock
             .then(|| crate::turns::Turns::new(topology.nr_cpus(), engine.sched.tick_ns(), seed));

@@ -14,6 +14,7 @@ use schedlab_workload::{BarrierId, CondId, Expected, Op, STEADY, SemId, Timer, W
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::outcome::{End, Stuck};
+use crate::shared::Object;
 use crate::task::{Mode, Role, Stage, Wait, WakeFrom};
 use crate::wait::{self, Arrival, Expiry};
 
@@ -213,6 +214,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Op::CondWait { cond, mutex } => {
                 self.unlock(cpu, task, mutex);
                 self.objects.conds[cond.index()].wait(task);
+                self.touch_word(cpu, Object::Cond(cond.index()));
                 self.charge(cpu, call + self.paths.futex);
                 self.sleep(cpu, task, TaskState::Interruptible, Wait::Cond(cond), Stage::Lock(mutex));
             }
@@ -221,6 +223,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Op::SemPost { sem } if self.workload.objects.sems[sem.index()].owes => self.owe(cpu, task, sem),
             Op::SemPost { sem } => {
                 self.charge(cpu, self.atomic());
+                self.touch_word(cpu, Object::Sem(sem.index()));
                 if let Some(waiter) = self.objects.sems[sem.index()].post() {
                     self.charge(cpu, call + self.paths.futex);
                     self.wake_up(cpu, Context::Task, waiter, self.workload.objects.sems[sem.index()].sync);
@@ -236,6 +239,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Op::FutexWait { word, expected, timeout } => self.futex_wait(cpu, task, word, expected, timeout),
             Op::FutexWake { word, count } => {
                 self.charge(cpu, call + self.paths.futex);
+                self.touch_word(cpu, Object::Word(word.index()));
                 let left = count.min(self.objects.futexes[word.index()].len() as u32);
                 self.wake_several(cpu, task, WakeFrom::Word(word), left);
             }
@@ -334,6 +338,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     fn sem_wait(&mut self, cpu: CpuId, task: TaskId, sem: SemId) {
         self.charge(cpu, self.atomic());
+        self.touch_word(cpu, Object::Sem(sem.index()));
         if self.objects.sems[sem.index()].wait(task) {
             self.tasks[task.index()].stage = Stage::Fetch;
             return;
@@ -344,6 +349,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     fn barrier(&mut self, cpu: CpuId, task: TaskId, id: BarrierId) {
         self.charge(cpu, self.atomic());
+        self.touch_word(cpu, Object::Barrier(id.index()));
         match self.objects.barriers[id.index()].arrive(task) {
             Arrival::Wait => {
                 let spin = self.workload.objects.barriers[id.index()].spin;
@@ -367,6 +373,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     fn signal(&mut self, cpu: CpuId, task: TaskId, cond: CondId, count: u32) {
         self.charge(cpu, self.atomic());
+        self.touch_word(cpu, Object::Cond(cond.index()));
         let left = count.min(self.objects.conds[cond.index()].len() as u32);
         if left > 0 {
             self.charge(cpu, self.paths.syscall + self.paths.futex);
@@ -394,6 +401,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     fn futex_wait(&mut self, cpu: CpuId, task: TaskId, word: WordId, expected: Expected, timeout: Duration) {
         self.charge(cpu, self.paths.syscall + self.paths.futex);
+        self.touch_word(cpu, Object::Word(word.index()));
         let expected = match expected {
             Expected::Value(value) => value,
             Expected::Remembered => self.tasks[task.index()].cursor.remembered(),

@@ -10,7 +10,7 @@
 
 use schedlab_sched::{Deactivate, Scheduler};
 use schedlab_topology::CpuId;
-use schedlab_units::{Duration, TaskId};
+use schedlab_units::{Duration, TaskId, Time};
 
 use crate::account::Part;
 use crate::emit::Context;
@@ -109,6 +109,13 @@ impl<S: Scheduler> Engine<'_, S> {
             delay += self.paths.ipi_send + self.paths.ipi_deliver;
         }
         if idle {
+            let entry = &mut self.cpus[cpu];
+            if entry.awake_at.is_none() && entry.idle_since > self.now {
+                // It is still looking for tasks elsewhere, and stops.
+                let left_out = entry.passes.cut(self.now + Duration(delay));
+                entry.idle_since = Time(entry.idle_since.0 - left_out.0);
+                entry.account.left_out(Part::Pass, left_out.0);
+            }
             delay += self.exit_latency(cpu);
         }
         if let Some(heard) = self.cpus[cpu].heard {

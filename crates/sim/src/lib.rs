@@ -48,6 +48,7 @@ mod profile;
 mod queue;
 mod rng;
 mod settle;
+mod shared;
 mod simulation;
 mod softirq;
 mod sources;
@@ -64,7 +65,7 @@ mod workers;
 
 pub use account::{Account, OfCpu, Part, Parts};
 pub use change::{Change, Timed};
-pub use engine::prices;
+pub use engine::took;
 pub use noise::Noise;
 pub use outcome::{Counts, End, Outcome, Stuck};
 pub use past::{LateTick, Pass, Past};

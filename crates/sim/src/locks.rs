@@ -23,6 +23,7 @@ use schedlab_workload::{ChannelId, MutexId, MutexKind, Section};
 
 use crate::emit::Context;
 use crate::engine::Engine;
+use crate::shared::Object;
 use crate::task::{Mode, Stage, Wait};
 use crate::wait::KernelMutex;
 
@@ -55,6 +56,11 @@ impl<S: Scheduler> Engine<'_, S> {
         (self.objects.kernel_mutexes[index].owner(), name)
     }
 
+    /// Whether others spin or sleep for a mutex.
+    pub fn is_wanted(&mut self, lock: KernelLock) -> bool {
+        self.kernel_mutex(lock).is_wanted()
+    }
+
     /// Takes a lock or waits for it.
     pub fn lock(&mut self, cpu: CpuId, task: TaskId, id: MutexId) {
         if self.workload.objects.mutexes[id.index()].kind == MutexKind::Kernel {
@@ -64,9 +70,11 @@ impl<S: Scheduler> Engine<'_, S> {
                 return;
             }
             self.charge(cpu, self.atomic());
+            self.touch_word(cpu, Object::Mutex(id.index()));
             return self.lock_kernel(cpu, task, lock);
         }
         self.charge(cpu, self.atomic());
+        self.touch_word(cpu, Object::Mutex(id.index()));
         let mutex = &mut self.objects.mutexes[id.index()];
         if mutex.take(task) {
             self.tasks[task.index()].stage = Stage::Fetch;
@@ -84,6 +92,7 @@ impl<S: Scheduler> Engine<'_, S> {
             return self.unlock_kernel(cpu, task, KernelLock::Program(id));
         }
         self.charge(cpu, self.atomic());
+        self.touch_word(cpu, Object::Mutex(id.index()));
         if let Some(next) = self.objects.mutexes[id.index()].give(task) {
             self.charge(cpu, self.paths.syscall + self.paths.futex);
             self.wake_up(cpu, Context::Task, next, false);

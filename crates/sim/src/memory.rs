@@ -5,12 +5,13 @@
 //! (`page_scan`). A task that passes over memory in order is a flow: it progresses in bytes, at the rate that the
 //! machine's bandwidth gives it beside the other flows. All rates are recomputed whenever a flow begins, ends or moves.
 
-use schedlab_machine::{ByteRate, Flow, Mechanism, ONE, Rate, Work, latency};
+use schedlab_machine::{ByteRate, Flow, Mechanism, ONE, Rate, Work, at_random, latency, swept};
 use schedlab_sched::Scheduler;
 use schedlab_topology::{CpuId, NodeId, Topology};
 use schedlab_units::{Duration, TaskId, Time};
 use schedlab_workload::{AccessSpec, Op, Pattern, RegionId, Section, Workload};
 
+use crate::account::Part;
 use crate::engine::Engine;
 use crate::task::{Mode, Stage};
 
@@ -195,8 +196,9 @@ impl<S: Scheduler> Engine<'_, S> {
             return;
         }
         let size = self.memory.regions[spec.region.index()].bytes;
-        let own_cache = size <= self.machine.llc_bytes(cpu);
-        if spec.pattern == Pattern::Sequential && !own_cache && self.machine.has(Mechanism::Bandwidth) {
+        // What hits the part of the LLC that this CPU has beside the others busy on it.
+        let hits = swept(self.llc_part(cpu), size);
+        if spec.pattern == Pattern::Sequential && hits < ONE && self.machine.has(Mechanism::Bandwidth) {
             let node = self.machine.topology.cpu(cpu).node;
             let scan = self.machine.bandwidth.page_scan_mbps.get();
             let moved = self.memory.balance(spec.region, node, self.now, scan);
@@ -205,9 +207,16 @@ impl<S: Scheduler> Engine<'_, S> {
             self.charge(cpu, faults + moved * 1000 / cost.clear_mbps.get().max(1));
             // A streaming store does not fetch its line first.
             let fetches = if spec.streaming { 0 } else { self.machine.bandwidth.write_allocate.get() };
-            let written = spec.write_bytes * (1 + fetches);
+            let passes = spec.read_bytes + spec.write_bytes * (1 + fetches);
+            let missed = ((u128::from(passes) * u128::from(ONE - hits)) >> 16) as u64;
+            let lines = (passes - missed).div_ceil(LINE);
+            self.charge_to(
+                cpu,
+                Part::Refill,
+                lines * self.machine.cache.llc_ns.get() / self.machine.cache.mlp.get(),
+            );
             let entry = &mut self.tasks[task.index()];
-            entry.work = Work((spec.read_bytes + written).min(1 << 47) << 16);
+            entry.work = Work(missed.clamp(1, 1 << 47) << 16);
             entry.streams = true;
             entry.mode = Mode::User;
             entry.stage = Stage::Fetch;
@@ -220,6 +229,19 @@ impl<S: Scheduler> Engine<'_, S> {
         entry.work = Work::nanos(ns.max(1));
         entry.mode = Mode::User;
         entry.stage = Stage::Fetch;
+    }
+
+    /// What a CPU has of its L2, which a cluster may share.
+    fn l2_part(&self, cpu: CpuId) -> u64 {
+        let cluster = usize::from(self.machine.topology.cpu(cpu).cluster);
+        let busy = if self.shares_l2 { self.clusters[cluster].busy.max(1) } else { 1 };
+        self.machine.l2_bytes(cpu) / u64::from(busy)
+    }
+
+    /// What a CPU has of its LLC.
+    fn llc_part(&self, cpu: CpuId) -> u64 {
+        let llc = usize::from(self.machine.topology.cpu(cpu).llc);
+        self.machine.llc_bytes(cpu) / u64::from(self.llcs[llc].busy.max(1))
     }
 
     /// How long a pass takes that is not limited by bandwidth.
@@ -236,13 +258,16 @@ impl<S: Scheduler> Engine<'_, S> {
                 .sum();
             sum / ONE
         };
-        let each = if size <= machine.l2_bytes(cpu) {
-            machine.cache.llc_ns.get() / 4
-        } else if size <= machine.llc_bytes(cpu) {
-            machine.cache.llc_ns.get()
-        } else {
-            beyond()
+        // The share of touches that find their line in the part of each cache that this CPU has.
+        let share = |part| match spec.pattern {
+            Pattern::Sequential | Pattern::ChaseSequential => swept(part, size),
+            Pattern::Random | Pattern::Chase => at_random(part, size),
         };
+        let in_l2 = share(self.l2_part(cpu));
+        let in_llc = share(self.llc_part(cpu)).max(in_l2);
+        let llc = machine.cache.llc_ns.get();
+        let memory = if in_llc < ONE { beyond() } else { 0 };
+        let each = (in_l2 * (llc / 4) + (in_llc - in_l2) * llc + (ONE - in_llc) * memory) / ONE;
         let mlp = machine.cache.mlp.get();
         match spec.pattern {
             // Fetched ahead: a line at a time, several under way.

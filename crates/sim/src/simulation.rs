@@ -10,7 +10,7 @@ use schedlab_units::Duration;
 use schedlab_workload::{Op, Workload};
 
 use crate::change::{self, Timed};
-use crate::engine::{Engine, Limits, Listens, prices};
+use crate::engine::{Engine, Limits, Listens, took};
 use crate::noise::Noise;
 use crate::outcome::{End, Outcome};
 use crate::past::Past;
@@ -127,7 +127,7 @@ impl<'a> Simulation<'a> {
     }
 
     pub(crate) fn engine(&self, listens: Listens) -> Engine<'a, Sched> {
-        let sched = Sched::new(&self.machine.topology, self.kernel, prices(self.machine), self.seed);
+        let sched = Sched::new(&self.machine.topology, self.kernel, took(self.machine), self.seed);
         self.engine_on(sched, listens)
     }
 
@@ -168,7 +168,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// Runs as [`Simulation::run`] with another scheduler than that of the kernel's rules. It must be one of an idle machine
-    /// at time 0, with the [`prices`] of this one.
+    /// at time 0, with what work [`took`] on this one.
     pub fn run_on<S: Scheduler>(&self, sched: S, sink: &mut dyn Sink) -> Outcome {
         let engine = self.engine_on(sched, Listens::of(sink));
         self.run_engine(engine, sink)

@@ -11,7 +11,6 @@ use schedlab_trace::{Comm, How, What};
 use schedlab_units::TaskId;
 use schedlab_workload::Pc;
 
-use crate::account::Part;
 use crate::create::Birth;
 use crate::emit::Context;
 use crate::engine::Engine;
@@ -124,7 +123,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.sched.decide_exec(task, self.now, None)
         };
         self.decided(What::Placement(How::Exec), chosen.reason);
-        self.charge_to(cpu, Part::Search, u64::from(chosen.examined) * self.paths.idle_scan_cpu);
+        self.searched(cpu, chosen.examined);
         if chosen.cpu != cpu {
             self.ask_to_move(cpu, task, chosen.cpu, MigrationCause::Exec);
             if !self.preempt_enable(cpu) {

@@ -1,12 +1,13 @@
 //! Calling the scheduler on a CPU, and what a switch does to CPU and caches.
 
 use schedlab_machine::{Caches, Work};
-use schedlab_sched::{Curr, Deactivate, Scheduler, Switched, TaskState};
+use schedlab_sched::{Access, Curr, Deactivate, Scheduler, Shared, Switched, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_trace::TaskState as Shown;
 use schedlab_units::{Duration, TaskId};
 
 use crate::account::Part;
+use crate::cpu::Passes;
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::task::{Role, Stage, Wait};
@@ -29,6 +30,9 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Calls the scheduler on a CPU, whose execution is up to now.
     pub fn reschedule(&mut self, cpu: CpuId, how: Deactivate) {
         let called_for = self.pending(cpu);
+        self.touch(cpu, Shared::Rq(cpu), Access::Lock, self.paths.context_switch / 2);
+        self.tell_times(cpu);
+        self.cpus[cpu].passes = Passes::default();
         let stall = self.stall(cpu);
         let switched = self.sched.schedule(cpu, how, stall, self.now);
         if self.tracing
@@ -37,6 +41,10 @@ impl<S: Scheduler> Engine<'_, S> {
             self.emit_runtime(cpu, Context::Task, called_for, prev);
         }
         self.effects(cpu, Context::Task);
+        if switched.next == Curr::Idle {
+            let on_its_way = self.now + Duration(self.cpus[cpu].overhead_ns());
+            self.sched.set_idle_from(cpu, on_its_way);
+        }
         // The timer is set when the switch is done, by the time of then.
         self.rearm_hrtick(cpu, self.cpus[cpu].overhead_ns() + self.paths.context_switch);
         if switched.prev != switched.next {
@@ -95,6 +103,9 @@ impl<S: Scheduler> Engine<'_, S> {
             self.llcs[llc].clock.advance(ran, entry.footprint, self.machine.llc_bytes(cpu));
             self.machine.cache.ran(&mut entry.warmth, ran, self.cores[core].clock, self.llcs[llc].clock);
         }
+        if self.crowds && self.tasks[prev.index()].footprint > 0 {
+            self.crowd(cpu, self.tasks[prev.index()].footprint, false);
+        }
         self.owner_leaves(prev);
         if switched.voluntary {
             self.creditor_sleeps(prev, done_at);
@@ -103,6 +114,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     fn arrives(&mut self, cpu: CpuId, next: TaskId) {
         self.charge_to(cpu, Part::Switch, self.paths.context_switch);
+        self.touch(cpu, Shared::Task(next), Access::Write, 0);
         let task = &mut self.tasks[next.index()];
         task.since = self.now;
         let streams = task.streams && task.work != Work::NONE;
@@ -126,7 +138,10 @@ impl<S: Scheduler> Engine<'_, S> {
                 self.cpus[cpu].account.charge_within(Part::Refill, stall);
             }
         }
-        if self.smt {
+        if self.crowds && self.tasks[next.index()].footprint > 0 {
+            self.crowd(cpu, self.tasks[next.index()].footprint, true);
+        }
+        if self.smt || self.crowds {
             self.cpus[cpu].rate = self.rate_of(cpu);
         }
         self.cpus[cpu].work_rate = self.cpus[cpu].rate;

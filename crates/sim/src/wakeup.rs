@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use schedlab_sched::{NeedResched, Scheduler, WakePath, Wakeup};
+use schedlab_sched::{Access, NeedResched, Scheduler, Shared, WakePath, Wakeup};
 use schedlab_topology::CpuId;
 use schedlab_trace::{How, Kind, What};
 use schedlab_units::{Duration, TaskId};
@@ -94,8 +94,12 @@ impl<S: Scheduler> Engine<'_, S> {
         };
         self.decided(What::Placement(How::Wakeup), wakeup_reason(&decision));
         let examined = decision.placement.as_ref().map_or(0, |placement| placement.examined);
-        self.charge_to(cpu, Part::Wakeup, self.paths.wakeup);
-        self.charge_to(cpu, Part::Search, u64::from(examined) * self.paths.idle_scan_cpu);
+        // Queueing is paid for by the CPU that does it: the waker's, or the one that works off its wake list.
+        let queues = if decision.remote { 0 } else { self.paths.activate };
+        let wakes = self.paths.wakeup.saturating_sub(self.paths.activate);
+        self.charge_to(cpu, Part::Wakeup, wakes + queues);
+        self.awaits_leaving(cpu, task, decision.path);
+        self.searched(cpu, examined);
         let preempt = self.sched.apply_wakeup(&wakeup, &decision, self.now);
         if let Some(preempt) = preempt {
             self.decided(What::Preemption, preempt.reason);
@@ -121,6 +125,17 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
+    /// A waker that goes on with a task that is still on its CPU spins until that has switched away.
+    ///
+    /// Kernel: smp_cond_load_acquire(&p->on_cpu, !VAL) of try_to_wake_up(), kernel/sched/core.c.
+    fn awaits_leaving(&mut self, cpu: CpuId, task: TaskId, path: WakePath) {
+        let leaves = self.tasks[task.index()].off_cpu_at;
+        if path == WakePath::Select && self.sched.task(task).on_cpu && self.sched.task(task).cpu != cpu {
+            let comes = self.now + Duration(self.cpus[cpu].overhead_ns());
+            self.charge_time(cpu, Part::Waiting, leaves.since(comes).0);
+        }
+    }
+
     /// `sched_wakeup` on the CPU that queued the task.
     fn emit_wakeup(&mut self, cpu: CpuId, context: Context, pending: NeedResched, task: TaskId) {
         let ((comm, pid), prio) = (self.who(task), self.prio(task));
@@ -135,6 +150,7 @@ impl<S: Scheduler> Engine<'_, S> {
             return;
         }
         let woken = self.sched.wake_list_in_turn(cpu, self.now);
+        self.touch(cpu, Shared::WakeList(cpu), Access::Write, 0);
         for &task in &woken {
             let pending = self.pending(cpu);
             self.sched.drain_one(task, self.now);
@@ -143,6 +159,7 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             self.sched.task_woken(task, self.now);
             self.take_time(cpu, self.paths.wake_list);
+            self.touch(cpu, Shared::Rq(cpu), Access::Lock, self.paths.activate);
             self.effects(cpu, Context::Hardirq);
         }
     }

@@ -9,12 +9,12 @@
 //! Bringing a workload to its steady state often takes longer than measuring it. A copy that goes on with other
 //! constants shows their effect on a running workload; it does not show what they would have done to its start.
 
-use schedlab_machine::{Machine, Mechanism};
+use schedlab_machine::{Machine, Mechanism, Rate};
 use schedlab_sched::{Sched, Scheduler};
 use schedlab_trace::Sink;
 use schedlab_units::{Duration, TaskId};
 
-use crate::engine::{Engine, Limits, Listens, Paths, prices};
+use crate::engine::{Engine, Limits, Listens, Paths, took};
 use crate::outcome::{End, Outcome};
 use crate::simulation::{Simulation, TASKS_MAX};
 
@@ -71,19 +71,28 @@ impl<'a> Warm<'a> {
 impl<'a, S: Scheduler> Engine<'a, S> {
     /// Takes constants and mechanisms from another machine from now on.
     fn use_machine(&mut self, machine: &'a Machine) {
+        // A CPU that has not noticed yet who else runs on its cache does not notice by this.
+        let rates: Vec<Rate> = machine.topology.online().iter().map(|cpu| self.rate_of(cpu)).collect();
         let before = std::mem::replace(&mut self.machine, machine);
         assert!(
             before.topology.nr_cpus() == machine.topology.nr_cpus(),
             "a run goes on with the CPUs it has"
         );
         self.paths = Paths::of(machine);
-        self.sched.set_prices(prices(machine));
+        // What a look took on the way is kept: it was measured.
+        let (plain, told) = (took(machine), self.sched.took());
+        (told.pass, told.pass_task, told.blocked_update) =
+            (plain.pass, plain.pass_task, plain.blocked_update);
+        self.places.adapt(machine);
+        self.searches = machine.has(Mechanism::SearchCosts);
         self.smt = machine.topology.is_smt() && machine.has(Mechanism::Smt);
         self.warmth = machine.has(Mechanism::CacheWarmth);
         self.clocks.adapt(&before.freq, machine);
-        for cpu in machine.topology.online().iter() {
+        for (cpu, was) in machine.topology.online().iter().zip(rates) {
             let rate = self.rate_of(cpu);
-            self.set_rate(cpu, rate);
+            if rate != was {
+                self.set_rate(cpu, rate);
+            }
         }
     }
 

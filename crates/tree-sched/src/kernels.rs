@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use schedlab_kernel_tree::{Cache, Library, Tree};
-use schedlab_sched::{Kernel, Prices};
+use schedlab_sched::{Kernel, Took};
 use schedlab_topology::Topology;
 
 use crate::source::{Patched, commit};
@@ -96,9 +96,8 @@ impl TreeKernel {
     ///
     /// # Errors
     /// The machine is too large.
-    pub fn boot(&self, topology: &Topology, prices: Prices, seed: u64) -> Result<TreeSched, String> {
-        let mut sched =
-            TreeSched::boot(&self.library, topology, &self.nearest, &self.features, prices, seed)?;
+    pub fn boot(&self, topology: &Topology, took: Took, seed: u64) -> Result<TreeSched, String> {
+        let mut sched = TreeSched::boot(&self.library, topology, &self.nearest, &self.features, took, seed)?;
         sched.parted = self.parted.clone();
         Ok(sched)
     }

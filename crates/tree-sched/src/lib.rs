@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use schedlab_kernel_tree::{Curr as KernelCurr, Error, Kernel as Library, KernelTask, Library as Built};
 
 pub use schedlab_kernel_tree::guarded;
-use schedlab_sched::{Curr, Effect, Kernel, MigrationCause, Placement, Prices, Reason, Sched, Task};
+use schedlab_sched::{Curr, Effect, Kernel, MigrationCause, Placement, Reason, Sched, Task, Took};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_units::{TaskId, Time};
 pub use watch::{Heart, watched};
@@ -74,7 +74,7 @@ impl TreeSched {
         topology: &Topology,
         nearest: &Kernel,
         features: &[(String, bool)],
-        prices: Prices,
+        took: Took,
         seed: u64,
     ) -> Result<TreeSched, String> {
         let mut kernel = library.boot(topology).map_err(|error: Error| error.to_string())?;
@@ -85,8 +85,8 @@ impl TreeSched {
                 ));
             }
         }
-        kernel.set_prices(prices.idle_scan_cpu, prices.balance_cpu, prices.blocked_update);
-        let rules = Sched::new(topology, nearest, prices, seed);
+        kernel.set_prices(took.scan_cpu, took.pass_cpu, took.blocked_update);
+        let rules = Sched::new(topology, nearest, took, seed);
         kernel.seed(seed);
         for (cpu, rq) in rules.rqs.iter() {
             kernel.seed_cpu(cpu, rq.random);

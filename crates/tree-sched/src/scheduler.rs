@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use schedlab_kernel_tree::{GroupId, How, OfDomain};
 use schedlab_sched::{
-    BalanceDecision, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately,
-    MigrationCause, NeedResched, NewTask, PassedOver, Placement, Policy, PreemptDecision, Prices, Reason,
-    Sched, Scheduler, Switched, Task, TaskState, TgId, Then, Ticked, WakePath, Wakeup, WakeupDecision,
+    BalanceDecision, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately, Looked,
+    MigrationCause, NeedResched, NewTask, PassedOver, Placement, Policy, PreemptDecision, Reason, Sched,
+    Scheduler, Switched, Task, TaskState, TgId, Then, Ticked, Took, WakePath, Wakeup, WakeupDecision,
 };
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{Duration, TaskId, Time};
@@ -92,12 +92,12 @@ impl Scheduler for TreeSched {
     fn tick_ns(&self) -> u64 {
         self.rules.tick_ns()
     }
-    fn prices(&self) -> &Prices {
-        &self.rules.prices
+    fn took(&mut self) -> &mut Took {
+        // The library measures itself by the times that it was booted with.
+        &mut self.rules.took
     }
-    fn set_prices(&mut self, prices: Prices) {
-        self.library.set_prices(prices.idle_scan_cpu, prices.balance_cpu, prices.blocked_update);
-        self.rules.prices = prices;
+    fn looked(&mut self) -> &mut Looked {
+        &mut self.rules.looked
     }
     #[inline]
     fn effects(&mut self) -> &mut Vec<Effect> {
@@ -138,6 +138,9 @@ impl Scheduler for TreeSched {
     fn set_polling(&mut self, cpu: CpuId, polling: bool) {
         self.of_mut(cpu).polling = polling;
         self.rules.rqs[cpu].polling = polling;
+    }
+    fn set_idle_from(&mut self, _cpu: CpuId, _time: Time) {
+        // Its run queue says whether it is idle.
     }
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>) {
         self.library.set_idle_exit_latency(cpu, ns);

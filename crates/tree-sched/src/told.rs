@@ -1,7 +1,7 @@
 //! Translates what a call of the library did into effects.
 
 use schedlab_kernel_tree::{Event, KernelTask};
-use schedlab_sched::{Effect, MigrationCause, TgId};
+use schedlab_sched::{Effect, MigrationCause, Shared, TgId};
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
@@ -44,8 +44,9 @@ impl TreeSched {
                 Event::Resched(_) => {}
                 Event::Call(cpu) if call == Call::Wakes => self.effects.push(Effect::WakeList { cpu }),
                 Event::Call(cpu) => self.effects.push(Effect::NohzKick { cpu }),
-                Event::RqLock(of) => self.effects.push(Effect::RqLock { by, of }),
-                Event::Line(of) => self.effects.push(Effect::RqLock { by, of }),
+                Event::RqLock(of) => self.effects.push(Effect::lock(by, Shared::Rq(of))),
+                // One line, of which no more is known than whose it was: priced as the line of a wake list is.
+                Event::Line(of) => self.effects.push(Effect::write(by, Shared::WakeList(of))),
                 Event::Scanned(cpus) => told.scanned += cpus,
                 Event::Selected(_, cpu) => told.selected = Some(cpu),
                 Event::Migrated(KernelTask(task), from, to) => {

@@ -6,7 +6,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use super::{BalanceDecision, Step};
-use crate::{CandidateOrder, DequeueFlags, Effect, EnqueueFlags, IdleType, MigrationCause, Sched};
+use crate::{CandidateOrder, DequeueFlags, Effect, EnqueueFlags, IdleType, MigrationCause, Sched, Shared};
 
 impl Sched {
     /// Moves the tasks, starts the stopper, and sets what the pass leaves behind.
@@ -65,11 +65,12 @@ impl Sched {
     fn apply_steps(&mut self, by: CpuId, src: CpuId, steps: &[Step], cause: MigrationCause, now: Time) {
         let mut batch: Vec<TaskId> = Vec::new();
         if !steps.is_empty() {
-            self.effects.push(Effect::RqLock { by, of: src });
+            self.effects.push(Effect::lock(by, Shared::Rq(src)));
         }
         for step in steps {
             match *step {
                 Step::Detach { task, to } => {
+                    self.effects.push(Effect::write(by, Shared::Task(task)));
                     let flags = DequeueFlags { migrate: true, ..DequeueFlags::default() };
                     self.deactivate(task, flags, now);
                     self.set_task_cpu(task, to, cause, now);
@@ -78,6 +79,7 @@ impl Sched {
                 // A refusal in one round may come before the task leaves in another, and
                 // rounds that were done again may have looked at another CPU.
                 Step::Skip { task, .. } => {
+                    self.effects.push(Effect::read(by, Shared::Task(task)));
                     let cpu = self.task(task).cpu;
                     match self.kernel.rules.candidate_order {
                         CandidateOrder::LeastRecentlyRun => self.cfs_tasks_move_to_head(cpu, task),
@@ -85,7 +87,7 @@ impl Sched {
                     }
                 }
                 Step::Attach { to } => {
-                    self.effects.push(Effect::RqLock { by, of: to });
+                    self.effects.push(Effect::lock(by, Shared::Rq(to)));
                     while let Some(task) = batch.pop() {
                         self.attach_task(task, to, now);
                     }

@@ -156,16 +156,18 @@ impl<'a> LbEnv<'a> {
         self.without.is_empty() || !self.without.contains(&cpu)
     }
 
-    /// Counts a CPU as looked at.
+    /// A CPU is looked at.
     #[inline]
-    pub fn examine(&self) {
-        self.examine_all(1);
+    pub fn examine(&self, cpu: CpuId) {
+        self.examined.set(self.examined.get() + 1);
+        self.sched.looked.note(cpu);
     }
 
-    /// Counts CPUs as looked at.
+    /// All CPUs of a group are looked at.
     #[inline]
-    pub fn examine_all(&self, nr_cpus: u32) {
-        self.examined.set(self.examined.get() + nr_cpus);
+    pub fn examine_group(&self, group: &SchedGroup) {
+        self.examined.set(self.examined.get() + group.group_weight);
+        self.sched.looked.note_all(&group.span);
     }
 
     /// CPUs that may receive on behalf of the destination.

@@ -108,7 +108,7 @@ impl LbEnv<'_> {
             let group = domains.sg(id);
             let local = self.is_local(id, group);
             if let Some(idle) = sums.and_then(|all| self.gives_nothing(all.of(id), local)) {
-                self.examine_all(group.group_weight);
+                self.examine_group(group);
                 overload |= idle.overloaded > 0;
                 sds.total_load += idle.load;
                 sds.total_capacity += domains.sgcs[group.sgc as usize].capacity;
@@ -160,7 +160,7 @@ impl LbEnv<'_> {
         let mut stats = SgLbStats::default();
         let sums = match all_sums.and_then(|all| self.suffice(all.of(id), local)) {
             Some(sums) => {
-                self.examine_all(group.group_weight);
+                self.examine_group(group);
                 if sched.sched_cache_active() {
                     let preferring = group.cpus.iter().map(|&cpu| sched.nr_prefer_llc_of(cpu, self.dst_cpu));
                     stats.nr_pref_dst_llc = preferring.sum();
@@ -221,7 +221,7 @@ impl LbEnv<'_> {
         let cache_aware = sched.sched_cache_active();
         let mut sums = CpuStats::default();
         for cpu in self.group_cpus(group) {
-            self.examine();
+            self.examine(cpu);
             let one = sched.cpu_stats(cpu);
             sums.add(&one);
             if cache_aware {

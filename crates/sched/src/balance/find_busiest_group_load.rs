@@ -157,7 +157,7 @@ impl LbEnv<'_> {
         let mut stats = SgLbStats::default();
         let mut present = 0;
         for cpu in self.group_cpus(group) {
-            self.examine();
+            self.examine(cpu);
             let rq = &sched.rqs[cpu];
             stats.group_load +=
                 if local { sched.target_load(cpu, index) } else { sched.source_load(cpu, index) };

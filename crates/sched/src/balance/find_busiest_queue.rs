@@ -22,7 +22,7 @@ impl LbEnv<'_> {
         let asym_packing = self.sd.flags.has(SdFlags::ASYM_PACKING);
         let (mut busiest, mut most, mut most_capacity) = (None, 0, 1);
         for cpu in self.group_cpus(sched.domains.sg(group)) {
-            self.examine();
+            self.examine(cpu);
             let rq = &sched.rqs[cpu];
             let capacity = rq.cpu_capacity;
             // v4.13 counts tasks of all classes here.

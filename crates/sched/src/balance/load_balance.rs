@@ -7,7 +7,7 @@
 //! the decision out.
 //!
 //! Passes of several CPUs never overlap here, so the lock of NUMA balancing
-//! (SD_SERIALIZE) is always free.
+//! (SD_SERIALIZE) is always free; that it is asked for is an effect.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -15,7 +15,10 @@ use schedlab_units::Time;
 use super::env::{LbEnv, SCHED_NR_MIGRATE_BREAK};
 use super::find_busiest_group::Balanced;
 use super::{BalanceDecision, MigrationType, Step};
-use crate::{ActiveBalance, BalanceModel, Curr, Feature, IdleType, PinnedMark, Reason, Sched, SdId, SgId};
+use crate::{
+    ActiveBalance, BalanceModel, Curr, Effect, Feature, IdleType, PinnedMark, Reason, Sched, SdFlags, SdId,
+    SgId, Shared,
+};
 
 /// Longest interval between passes when all tasks are bound, ms.
 const MAX_PINNED_INTERVAL: u64 = 512;
@@ -41,6 +44,8 @@ impl Sched {
     pub fn load_balance(&mut self, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> BalanceDecision {
         let env = LbEnv::new(self, cpu, sd, idle, now);
         if env.should_we_balance() {
+            let serializes = env.sd.flags.has(SdFlags::SERIALIZE) && idle != IdleType::NewlyIdle;
+            let serializes = serializes && self.kernel.has(Feature::SerializeInside);
             if env.refreshes_capacity() {
                 self.update_group_capacity(sd, now);
             }
@@ -48,6 +53,9 @@ impl Sched {
                 self.age_idle_before_pass(sd, now);
             }
             self.update_group_sums();
+            if serializes {
+                self.effects.push(Effect::write(cpu, Shared::Serialize));
+            }
         }
         let decision = self.decide_balance(cpu, sd, idle, now);
         self.apply_balance(&decision, now);
@@ -281,7 +289,7 @@ mod tests {
 
     use crate::balance::drawings::Pass;
     use crate::drawing::{NOW, by_kernel};
-    use crate::{Effect, SdId};
+    use crate::{Access, Effect, SdId, Shared};
 
     /// Failures and interval before and after one pass; what the parent's group is marked with.
     #[track_caller]
@@ -436,14 +444,26 @@ mod tests {
             .assert_eq(&pass.words(&decision));
         expect!["0[a* b c] 1[] 2[d e f] 3[]"].assert_eq(&super::super::drawings::queues(&pass.drawn));
         let sched = &pass.drawn.sched;
-        let effects = sched.effects.iter().filter(|e| !matches!(e, Effect::Migrated { .. }));
+        let of_tasks = |how| {
+            let touched =
+                |e: &&Effect| matches!(e, Effect::Touch { what: Shared::Task(_), how: h, .. } if *h == how);
+            sched.effects.iter().filter(touched).count()
+        };
+        assert_eq!(
+            [of_tasks(Access::Read), of_tasks(Access::Write)],
+            [2, 3],
+            "candidates are looked at, moved ones written"
+        );
+        let others =
+            |e: &&Effect| !matches!(e, Effect::Migrated { .. } | Effect::Touch { what: Shared::Task(_), .. });
+        let effects = sched.effects.iter().filter(others);
         let effects: alloc::vec::Vec<_> = effects.copied().collect();
         let [cpu0, cpu2] = [0, 2].map(schedlab_topology::CpuId);
         assert_eq!(
             effects,
             [
-                Effect::RqLock { by: cpu2, of: cpu0 },
-                Effect::RqLock { by: cpu2, of: cpu2 },
+                Effect::lock(cpu2, Shared::Rq(cpu0)),
+                Effect::lock(cpu2, Shared::Rq(cpu2)),
                 Effect::Resched { cpu: cpu2, lazy: false },
                 Effect::Balanced { cpu: cpu2, examined: 6, moved: 3 },
             ]

@@ -97,9 +97,9 @@ impl Sched {
         self.update_blocked_averages(cpu, now);
         let mut before = match self.kernel.rules.newidle_gate {
             NewidleGate::MigrationCost => 0,
-            NewidleGate::DomainCost => self.prices.blocked_update,
+            NewidleGate::DomainCost => self.took.blocked_update,
         };
-        outcome.cost_ns = self.prices.blocked_update - before;
+        outcome.cost_ns = self.took.blocked_update - before;
         let mut spent = 0;
         let mut next = Some(base);
         outcome.reason = Reason::NiNothing;
@@ -119,7 +119,7 @@ impl Sched {
                 continue;
             };
             let decision = self.load_balance(cpu, id, IdleType::NewlyIdle, now);
-            let work = before + self.price_of(&decision);
+            let work = before + self.time_of(&decision);
             let cost = work + self.stalled(spent, work);
             before = 0;
             spent += cost;
@@ -203,12 +203,10 @@ impl Sched {
         sd.newidle_success /= 2;
     }
 
-    /// What a pass costs by the prices handed in.
-    fn price_of(&self, decision: &BalanceDecision) -> u64 {
-        let prices = &self.prices;
-        prices.balance_pass
-            + u64::from(decision.examined) * prices.balance_cpu
-            + u64::from(decision.moved) * prices.balance_task
+    /// How long a pass takes.
+    fn time_of(&self, decision: &BalanceDecision) -> u64 {
+        let took = &self.took;
+        took.pass + u64::from(decision.examined) * took.pass_cpu + u64::from(decision.moved) * took.pass_task
     }
 
     /// How long the CPU stands still in the middle of work, which the clock takes for work.

@@ -8,7 +8,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use super::NohzKick;
-use crate::{Feature, IdleType, NewidleAges, NewidleGate, NohzSelf, Sched, SdId};
+use crate::{Effect, Feature, IdleType, NewidleAges, NewidleGate, NohzSelf, Sched, SdId, Shared};
 
 /// Ticks between updates of idle CPUs' load, ms.
 const BLOCKED_PERIOD_MS: u64 = 32;
@@ -40,6 +40,7 @@ impl Sched {
         }
         self.rqs[cpu].nohz_tick_stopped = true;
         self.nohz_idle_cpus.set(cpu);
+        self.effects.push(Effect::write(cpu, Shared::Nohz));
         self.nohz_needs_update = true;
         self.set_cpu_sd_state(cpu, true);
     }
@@ -53,6 +54,7 @@ impl Sched {
         }
         self.rqs[cpu].nohz_tick_stopped = false;
         self.nohz_idle_cpus.clear(cpu);
+        self.effects.push(Effect::write(cpu, Shared::Nohz));
         self.set_cpu_sd_state(cpu, false);
     }
 

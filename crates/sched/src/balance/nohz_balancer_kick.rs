@@ -8,7 +8,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use super::find_busiest_group::sched_asym_prefer;
-use crate::{BalanceModel, Feature, NohzKickNext, Sched, Ticked};
+use crate::{BalanceModel, Effect, Feature, NohzKickNext, Sched, Shared, Ticked};
 
 /// What a CPU is kicked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +55,7 @@ impl Sched {
             return None;
         }
         self.nohz_balance_exit_idle(cpu);
+        self.effects.push(Effect::read(cpu, Shared::Nohz));
         if self.nohz_idle_cpus.is_empty() {
             return None;
         }

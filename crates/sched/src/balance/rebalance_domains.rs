@@ -3,7 +3,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use crate::{Feature, IdleType, NohzSelf, Sched, SchedDomain};
+use crate::{Effect, Feature, IdleType, NohzSelf, Sched, SchedDomain, SdFlags, Shared};
 
 impl Sched {
     /// Ticks until a domain's next pass.
@@ -42,6 +42,9 @@ impl Sched {
             }
             let mut due = sd.last_balance + self.get_sd_balance_interval(sd, busy);
             if jiffy >= due {
+                if sd.flags.has(SdFlags::SERIALIZE) && !self.kernel.has(Feature::SerializeInside) {
+                    self.effects.push(Effect::write(cpu, Shared::Serialize));
+                }
                 let decision = self.load_balance(cpu, id, idle, now);
                 go_on = decision.continue_balancing;
                 if decision.moved > 0 {

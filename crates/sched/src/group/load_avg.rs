@@ -8,7 +8,7 @@
 //! write per ms and CPU (v6.7).
 
 use crate::clock::PELT_EPOCH;
-use crate::{CfsRqId, Effect, Feature, Sched, TgId};
+use crate::{CfsRqId, Effect, Feature, Sched, Shared, TgId};
 use schedlab_topology::CpuId;
 
 /// Shortest time between writes of one CPU, ns.
@@ -65,7 +65,7 @@ impl Sched {
         let counters = &mut self.tgs[tg.0 as usize].load_avg;
         let node = if counters.len() == 1 { 0 } else { self.topology.cpu(cpu).node.0 as usize };
         counters[node] += delta;
-        self.effects.push(Effect::TgLoadAvgWrite { tg, cpu });
+        self.effects.push(Effect::write(cpu, Shared::TgLoadAvg(tg)));
     }
 
     /// Reads the load of a queue's group: one counter, or the sum over all nodes.
@@ -73,7 +73,7 @@ impl Sched {
     pub(crate) fn read_tg_load_avg(&mut self, cfs: CfsRqId) -> i64 {
         let queue = self.cfs(cfs);
         let (tg, cpu) = (queue.tg, queue.cpu);
-        self.effects.push(Effect::TgLoadAvgRead { tg, cpu });
+        self.effects.push(Effect::read(cpu, Shared::TgLoadAvg(tg)));
         self.tg(tg).load_avg.iter().sum()
     }
 }

@@ -65,7 +65,7 @@ mod tests {
 
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
-    use crate::{Effect, NewTask, TgId};
+    use crate::{Effect, NewTask, Shared, TgId};
 
     /// Shares of the group, queued weight, average load, group's load, contribution; the
     /// weight of the entity by the larger of weight and load, and by weight alone (v4.13).
@@ -97,7 +97,7 @@ mod tests {
                 sched.effects.clear();
                 let expected = if by_load { larger } else { weight_only };
                 assert_eq!(sched.calc_group_shares(cfs), expected, "{kernel}, row {row}");
-                assert_eq!(sched.effects, [Effect::TgLoadAvgRead { tg, cpu: CpuId(0) }]);
+                assert_eq!(sched.effects, [Effect::read(CpuId(0), Shared::TgLoadAvg(tg))]);
             }
         }
     }

@@ -17,8 +17,8 @@ use schedlab_units::{TaskId, Time};
 
 use crate::drawing::machine;
 use crate::{
-    CfsRqId, Curr, Kernel, LoadWeight, NewTask, Policy, Prices, Protection, Queued, Reason, Sched, SeId,
-    TaskState,
+    CfsRqId, Curr, Kernel, LoadWeight, NewTask, Policy, Protection, Queued, Reason, Sched, SeId, TaskState,
+    Took,
 };
 
 const MS: u64 = 1_000_000;
@@ -46,7 +46,7 @@ fn ms(text: &str) -> i64 {
 /// The queue of CPU 0 of a machine of eight.
 pub(crate) fn draw(kernel: &str, drawing: &str) -> Drawn {
     let kernel = Kernel::parse(kernel).unwrap();
-    let mut sched = Sched::new(&machine("1x1x8"), &kernel, Prices::default(), 1);
+    let mut sched = Sched::new(&machine("1x1x8"), &kernel, Took::default(), 1);
     sched.cfs_mut(CFS).min_vruntime = FLOOR;
     sched.cfs_mut(CFS).zero_vruntime = FLOOR;
     let mut drawn = Drawn { sched, names: Vec::new() };

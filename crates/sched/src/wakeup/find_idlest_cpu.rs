@@ -88,7 +88,7 @@ pub fn find_idlest_group_cpu(view: &View, group: &SchedGroup, task: TaskId, this
     let mut reduced: Option<(u64, CpuId)> = None;
     let (mut least, mut min_load) = (this, u64::MAX);
     for cpu in allowed() {
-        view.examine();
+        view.examine(cpu);
         if sched.sched_idle_cpu(cpu) {
             match kernel.rules.fork_sched_idle {
                 ForkSchedIdle::AtOnce => return (cpu, Reason::IdlestSchedIdle),

@@ -149,17 +149,17 @@ pub(super) fn update_sg_wakeup_stats(
     };
     let mut sums = CpuStats::default();
     if let Some(all) = all_sums.filter(|_| whole()) {
-        view.examine_all(group.group_weight);
+        view.examine_group(group);
         sums = *all.of(id);
     } else if let (Some(facts), &[cpu], false) = (view.facts, &*group.cpus, asym) {
         // Callers that ask repeatedly mostly ask about CPUs one by one.
         if !only_allowed || p.allowed.contains(cpu) {
-            view.examine();
+            view.examine(cpu);
             sums = *facts.stats(cpu);
         }
     } else {
         for &cpu in group.cpus.iter().filter(|&&cpu| !only_allowed || p.allowed.contains(cpu)) {
-            view.examine();
+            view.examine(cpu);
             match view.facts {
                 Some(facts) => sums.add(facts.stats(cpu)),
                 None if counted_on == Some(cpu) => sums.add(&cpu_stats_without(view, cpu, task)),

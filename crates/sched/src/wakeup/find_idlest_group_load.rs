@@ -81,7 +81,7 @@ fn loads(view: &View, id: SgId, task: TaskId) -> Loads {
     let sched = view.sched;
     let mut loads = Loads { runnable: 0, avg: 0, spare: 0 };
     for cpu in sched.domains.sg(id).span.iter() {
-        view.examine();
+        view.examine(cpu);
         loads.runnable += sched.cpu_load(cpu);
         let (avg, util) = match view.facts {
             Some(facts) => (facts.load_avg(cpu), facts.stats(cpu).util),

@@ -21,7 +21,7 @@ impl Search<'_> {
         while let Some(core) = next_wrapped(&cpus, next) {
             let mut idle = true;
             for cpu in sched.domains.smt_mask[core].iter() {
-                self.view.examine();
+                self.view.examine(cpu);
                 idle &= sched.available_idle_cpu(cpu);
                 if !idle && !to_the_end {
                     break;
@@ -66,7 +66,7 @@ impl Search<'_> {
             |cpu, cpus: &CpuMask| if whole_mask { self.allowed.contains(cpu) } else { cpus.contains(cpu) };
         let mut idle = true;
         for cpu in sched.domains.smt_mask[core].iter() {
-            self.view.examine();
+            self.view.examine(cpu);
             if sched.available_idle_cpu(cpu) {
                 if fallback.is_none() && may(cpu, cpus) && self.has_capacity(cpu) {
                     *fallback = Some((cpu, Reason::IdleCoreFallback));

@@ -193,7 +193,7 @@ impl Search<'_> {
 
     /// As [`Search::takes`], for a CPU met in a scan: looking at it costs time.
     pub(super) fn scans(&self, cpu: CpuId) -> bool {
-        self.view.examine();
+        self.view.examine(cpu);
         self.takes(cpu)
     }
 

@@ -12,7 +12,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::{
     Candidate, Effect, EnqueueFlags, Feature, MigrationCause, Placement, Policy, PreemptDecision, Reason,
-    Sched, SeId, TaskState, View, WakeList, WakeListOrder, wf,
+    Sched, SeId, Shared, TaskState, View, WakeList, WakeListOrder, wf,
 };
 
 use super::{WakePath, Wakeup, WakeupDecision};
@@ -110,6 +110,9 @@ impl Sched {
         now: Time,
     ) -> Option<PreemptDecision> {
         let task = wakeup.task;
+        if decision.path != WakePath::SelfWake {
+            self.effects.push(Effect::write(wakeup.this_cpu, Shared::Task(task)));
+        }
         let mut flags = wf::TTWU;
         if wakeup.sync {
             flags |= wf::SYNC;
@@ -125,7 +128,7 @@ impl Sched {
             WakePath::StillQueued | WakePath::StillDelayed => self.ttwu_runnable(wakeup, flags, now),
             WakePath::OnCpuHandover => {
                 self.task_mut(task).state = TaskState::Waking;
-                self.ttwu_queue_wakelist(task, decision.cpu, flags);
+                self.ttwu_queue_wakelist(wakeup.this_cpu, task, decision.cpu, flags);
                 None
             }
             WakePath::Select => {
@@ -149,12 +152,10 @@ impl Sched {
                     self.task_mut(task).wake_cpu = decision.cpu;
                 }
                 if decision.remote {
-                    self.ttwu_queue_wakelist(task, decision.cpu, flags);
+                    self.ttwu_queue_wakelist(wakeup.this_cpu, task, decision.cpu, flags);
                     return None;
                 }
-                if decision.cpu != wakeup.this_cpu {
-                    self.effects.push(Effect::RqLock { by: wakeup.this_cpu, of: decision.cpu });
-                }
+                self.effects.push(Effect::lock(wakeup.this_cpu, Shared::Rq(decision.cpu)));
                 Some(self.ttwu_do_activate(task, decision.cpu, flags, now))
             }
         }
@@ -166,9 +167,7 @@ impl Sched {
     fn ttwu_runnable(&mut self, wakeup: &Wakeup, flags: u32, now: Time) -> Option<PreemptDecision> {
         let task = wakeup.task;
         let cpu = self.task(task).cpu;
-        if cpu != wakeup.this_cpu {
-            self.effects.push(Effect::RqLock { by: wakeup.this_cpu, of: cpu });
-        }
+        self.effects.push(Effect::lock(wakeup.this_cpu, Shared::Rq(cpu)));
         self.update_rq_clock(cpu, now);
         if self.task(task).se.sched_delayed {
             let flags = EnqueueFlags { delayed: true, ..EnqueueFlags::default() };
@@ -202,7 +201,7 @@ impl Sched {
     ///
     /// Kernel: select_idle_cpu(), kernel/sched/fair.c, v4.13, v5.18.
     fn account_scan(&mut self, this: CpuId, scanned: u32, now: Time) {
-        let cost = u64::from(scanned) * self.prices.idle_scan_cpu;
+        let cost = u64::from(scanned) * self.took.scan_cpu;
         let jiffies = self.jiffies(now);
         if self.kernel.has(Feature::WakeAvgIdle) {
             let rq = &mut self.rqs[this];
@@ -218,7 +217,8 @@ impl Sched {
     /// Appends a wake-up to the wake list of a CPU, and interrupts the CPU if the list was empty.
     ///
     /// Kernel: __ttwu_queue_wakelist(), kernel/sched/core.c, v6.12; ttwu_queue_remote(), v5.5.
-    fn ttwu_queue_wakelist(&mut self, task: TaskId, cpu: CpuId, flags: u32) {
+    fn ttwu_queue_wakelist(&mut self, by: CpuId, task: TaskId, cpu: CpuId, flags: u32) {
+        self.effects.push(Effect::write(by, Shared::WakeList(cpu)));
         self.task_mut(task).wake_flags = flags & wf::MIGRATED;
         let rq = &mut self.rqs[cpu];
         rq.ttwu_pending = true;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schedlab_sched::{Curr, DequeueFlags, EnqueueFlags, NewTask, Prices, Sched, SdId};
+use schedlab_sched::{Curr, DequeueFlags, EnqueueFlags, NewTask, Sched, SdId, Took};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::TaskId;
 
@@ -25,7 +25,7 @@ pub struct Queues {
 
 impl Queues {
     pub fn new(recording: &Recording) -> Queues {
-        let sched = Sched::new(&recording.topology, &recording.kernel, Prices::default(), 1);
+        let sched = Sched::new(&recording.topology, &recording.kernel, Took::default(), 1);
         let cpus = vec![FollowedCpu::default(); recording.topology.nr_cpus()];
         Queues { sched, tasks: BTreeMap::new(), cpus, after: BTreeMap::new() }
     }

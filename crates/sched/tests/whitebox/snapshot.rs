@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schedlab_sched::{Curr, NewTask, Prices, Sched};
+use schedlab_sched::{Curr, NewTask, Sched, Took};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::Unknown;
 use schedlab_units::{TaskId, Time};
@@ -75,7 +75,7 @@ pub struct State {
 
 impl State {
     pub fn new(recording: &Recording) -> State {
-        let sched = Sched::new(&recording.topology, &recording.kernel, Prices::default(), 1);
+        let sched = Sched::new(&recording.topology, &recording.kernel, Took::default(), 1);
         State { sched, tasks: BTreeMap::new() }
     }
 

@@ -10,7 +10,7 @@
 //! Later passes that moved a task come when they did, whether they find a task to move in the replay or not.
 
 use schedlab_replay::{Learned, Learner};
-use schedlab_sched::{Kernel, Prices, Sched};
+use schedlab_sched::{Kernel, Sched, Took};
 use schedlab_sim::{Pass, Past, Simulation};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_units::{Duration, Time};
@@ -46,7 +46,7 @@ impl Recorded {
         let mut past = self.told_past(kernel);
         let period = tick_period(kernel);
         let since_tick = past.since_tick.unwrap_or_default();
-        let sched = Sched::new(topology, kernel, Prices::default(), SEED);
+        let sched = Sched::new(topology, kernel, Took::default(), SEED);
         keep_firsts(&sched, &mut past.passes);
         let possible = past.passes.iter().map(|pass| possible(&sched, pass, since_tick, period));
         let possible: Vec<Vec<Duration>> = possible.collect();
@@ -168,7 +168,7 @@ mod tests {
     fn a_first_pass_comes_within_the_longest_interval_and_some_intervals_before_the_known_one() {
         let topology = Topology::regular("2x1x4").unwrap();
         let kernel = Kernel::parse("v6.12").unwrap();
-        let sched = Sched::new(&topology, &kernel, Prices::default(), SEED);
+        let sched = Sched::new(&topology, &kernel, Took::default(), SEED);
         let possible = |from, ticks: u64| {
             let pass = Pass { cpu: CpuId(1), from: CpuId(from), after: Duration(ticks * PERIOD.0 + 1000) };
             let all = possible(&sched, &pass, Duration::ZERO, PERIOD);

@@ -56,6 +56,11 @@ impl KernelMutex {
         free
     }
 
+    /// Whether others spin or sleep for it.
+    pub fn is_wanted(&self) -> bool {
+        self.spinners.len() + self.waiters.len() > 0
+    }
+
     /// The task that has it.
     pub fn owner(&self) -> Option<TaskId> {
         self.owner

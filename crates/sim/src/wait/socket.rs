@@ -6,6 +6,7 @@
 //! Kernel: unix_stream_sendmsg(), unix_stream_read_generic(), unix_writable(),
 //! net/unix/af_unix.c.
 
+use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use super::Waiters;
@@ -15,6 +16,8 @@ use super::Waiters;
 pub(crate) struct Socket {
     capacity: u32,
     filled: u32,
+    /// The CPU of the last write.
+    writer: Option<CpuId>,
     readers: Waiters,
     writers: Waiters,
 }
@@ -25,9 +28,20 @@ impl Socket {
         Socket {
             capacity: capacity.max(1),
             filled: 0,
+            writer: None,
             readers: Waiters::default(),
             writers: Waiters::default(),
         }
+    }
+
+    /// Something was written on this CPU.
+    pub fn wrote_on(&mut self, cpu: CpuId) {
+        self.writer = Some(cpu);
+    }
+
+    /// Where it was written last.
+    pub fn written_on(&self) -> Option<CpuId> {
+        self.writer
     }
 
     /// Whether a writer must sleep. A write that begins before is taken whole.

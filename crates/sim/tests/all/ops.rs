@@ -155,15 +155,15 @@ fn a_wake_up_of_a_sleeper_on_another_cpu() {
         expect![[r#"
             0.000 [1] new waiter on 1
             0.000 [0] new poster on 0
-            7.000 [1] idle R -> waiter
-            7.000 [0] idle R -> poster
-            17.000 [1] waiter S -> idle
-            125.001 [1] wakeup waiter on 1
-            125.001 [1] idle R -> waiter
-            165.002 [1] exit waiter
-            165.002 [1] waiter Z -> idle
-            220.001 [0] exit poster
-            220.001 [0] poster Z -> idle
+            7.100 [0] idle R -> poster
+            7.150 [1] idle R -> waiter
+            17.300 [1] waiter S -> idle
+            125.351 [1] wakeup waiter on 1
+            125.351 [1] idle R -> waiter
+            165.602 [1] exit waiter
+            165.602 [1] waiter Z -> idle
+            220.351 [0] exit poster
+            220.351 [0] poster Z -> idle
         "#]],
     );
 }
@@ -181,15 +181,15 @@ fn a_mutex_is_handed_on() {
         expect![[r#"
             0.000 [0] new first on 0
             0.000 [1] new second on 1
-            7.000 [0] idle R -> first
-            7.000 [1] idle R -> second
-            37.000 [1] second S -> idle
-            120.002 [0] exit first
-            120.002 [0] first Z -> idle
-            125.002 [1] wakeup second on 1
-            125.002 [1] idle R -> second
-            185.004 [1] exit second
-            185.004 [1] second Z -> idle
+            7.100 [0] idle R -> first
+            7.150 [1] idle R -> second
+            37.300 [1] second S -> idle
+            120.452 [0] exit first
+            120.452 [0] first Z -> idle
+            125.452 [1] wakeup second on 1
+            125.452 [1] idle R -> second
+            185.704 [1] exit second
+            185.704 [1] second Z -> idle
         "#]],
     );
 }
@@ -212,27 +212,24 @@ fn a_condition_wakes_all_and_each_takes_the_mutex() {
             0.000 [0] new a on 0
             0.000 [1] new b on 1
             0.000 [2] new c on 2
-            7.000 [0] idle R -> a
-            7.000 [1] idle R -> b
-            7.000 [2] idle R -> c
-            17.000 [1] b S -> idle
-            17.001 [0] a S -> idle
-            27.002 [1] wakeup b on 1
-            27.002 [1] idle R -> b
-            37.003 [1] b S -> idle
-            122.001 [2] exit c
-            122.001 [2] c Z -> idle
-            125.001 [0] wakeup a on 0
-            125.001 [0] idle R -> a
-            127.001 [1] wakeup b on 1
-            127.001 [1] idle R -> b
-            137.001 [1] b S -> idle
-            158.003 [0] exit a
-            158.003 [0] a Z -> idle
-            163.003 [1] wakeup b on 1
-            163.003 [1] idle R -> b
-            193.005 [1] exit b
-            193.005 [1] b Z -> idle
+            7.100 [0] idle R -> a
+            7.150 [1] idle R -> b
+            7.200 [2] idle R -> c
+            17.201 [0] a S -> idle
+            17.351 [1] b S -> idle
+            122.801 [2] exit c
+            122.801 [2] c Z -> idle
+            125.601 [0] wakeup a on 0
+            125.601 [0] idle R -> a
+            127.801 [1] wakeup b on 1
+            127.801 [1] idle R -> b
+            138.001 [1] b S -> idle
+            159.103 [0] exit a
+            159.103 [0] a Z -> idle
+            164.103 [1] wakeup b on 1
+            164.103 [1] idle R -> b
+            194.355 [1] exit b
+            194.355 [1] b Z -> idle
         "#]],
     );
 }
@@ -252,18 +249,18 @@ fn a_barrier_is_spun_at_and_then_slept_on() {
             0.000 [0] new long on 0
             0.000 [1] new short on 1
             0.000 [2] new middle on 2
-            7.000 [0] idle R -> long
-            7.000 [1] idle R -> short
-            7.000 [2] idle R -> middle
-            167.001 [1] short S -> idle
-            325.001 [1] wakeup short on 1
-            325.001 [1] idle R -> short
-            327.000 [2] exit middle
-            327.000 [2] middle Z -> idle
-            330.001 [0] exit long
-            330.001 [0] long Z -> idle
-            345.001 [1] exit short
-            345.001 [1] short Z -> idle
+            7.100 [0] idle R -> long
+            7.150 [1] idle R -> short
+            7.200 [2] idle R -> middle
+            167.401 [1] short S -> idle
+            325.351 [1] wakeup short on 1
+            325.351 [1] idle R -> short
+            327.100 [2] exit middle
+            327.100 [2] middle Z -> idle
+            330.351 [0] exit long
+            330.351 [0] long Z -> idle
+            345.551 [1] exit short
+            345.551 [1] short Z -> idle
         "#]],
     );
 }
@@ -283,15 +280,15 @@ fn a_pipe_wakes_its_reader_once() {
         expect![[r#"
             0.000 [1] new reader on 1
             0.000 [0] new writer on 0
-            7.000 [1] idle R -> reader
-            7.000 [0] idle R -> writer
-            17.000 [1] reader S -> idle
-            75.500 [1] wakeup reader on 1
-            75.500 [1] idle R -> reader
-            103.500 [1] exit reader
-            103.500 [1] reader Z -> idle
-            173.500 [0] exit writer
-            173.500 [0] writer Z -> idle
+            7.100 [0] idle R -> writer
+            7.150 [1] idle R -> reader
+            17.300 [1] reader S -> idle
+            75.900 [1] wakeup reader on 1
+            75.900 [1] idle R -> reader
+            104.116 [1] exit reader
+            104.116 [1] reader Z -> idle
+            173.900 [0] exit writer
+            173.900 [0] writer Z -> idle
         "#]],
     );
 }
@@ -344,16 +341,16 @@ fn a_thread_is_made_and_joined() {
         },
         expect![[r#"
             0.000 [0] new main on 0
-            7.000 [0] idle R -> main
-            47.000 [0] new main on 1
-            55.000 [1] idle R -> main
-            70.000 [0] main S -> idle
-            166.000 [1] exit child
-            166.000 [1] child X -> idle
-            173.000 [0] wakeup main on 0
-            173.000 [0] idle R -> main
-            188.000 [0] exit main
-            188.000 [0] main Z -> idle
+            7.200 [0] idle R -> main
+            47.200 [0] new main on 1
+            55.200 [1] idle R -> main
+            70.200 [0] main S -> idle
+            166.450 [1] exit child
+            166.450 [1] child X -> idle
+            173.650 [0] wakeup main on 0
+            173.650 [0] idle R -> main
+            188.850 [0] exit main
+            188.850 [0] main Z -> idle
         "#]],
     );
 }
@@ -405,18 +402,18 @@ fn a_device_interrupts_and_the_next_request_follows() {
         expect![[r#"
             0.000 [0] new a on 0
             0.000 [1] new b on 1
-            7.000 [0] idle R -> a
-            7.000 [1] idle R -> b
-            17.000 [0] a D -> idle
-            17.000 [1] b D -> idle
-            117.000 [0] wakeup a on 0
-            117.000 [0] idle R -> a
-            134.001 [0] exit a
-            134.001 [0] a Z -> idle
-            217.000 [1] wakeup b on 1
-            217.000 [1] idle R -> b
-            234.001 [1] exit b
-            234.001 [1] b Z -> idle
+            7.100 [0] idle R -> a
+            7.150 [1] idle R -> b
+            17.100 [0] a D -> idle
+            17.300 [1] b D -> idle
+            117.100 [0] wakeup a on 0
+            117.100 [0] idle R -> a
+            134.101 [0] exit a
+            134.101 [0] a Z -> idle
+            217.100 [1] wakeup b on 1
+            217.100 [1] idle R -> b
+            234.101 [1] exit b
+            234.101 [1] b Z -> idle
         "#]],
     );
 }
@@ -433,15 +430,15 @@ fn a_bound_worker_runs_on_the_cpu_that_queued() {
         },
         expect![[r#"
             0.000 [1] new a on 1
-            7.000 [1] idle R -> a
-            27.000 [1] wakeup kworker/1:1 on 1
-            30.001 [1] a R -> kworker/1:1
-            62.001 [1] kworker/1:1 I -> a
-            83.001 [1] a S -> idle
-            133.001 [1] wakeup a on 1
-            133.001 [1] idle R -> a
-            146.001 [1] exit a
-            146.001 [1] a Z -> idle
+            7.150 [1] idle R -> a
+            27.300 [1] wakeup kworker/1:1 on 1
+            30.451 [1] a R -> kworker/1:1
+            62.451 [1] kworker/1:1 I -> a
+            83.451 [1] a S -> idle
+            133.451 [1] wakeup a on 1
+            133.451 [1] idle R -> a
+            146.451 [1] exit a
+            146.451 [1] a Z -> idle
         "#]],
     );
 }
@@ -458,14 +455,14 @@ fn a_running_task_that_loses_its_cpu_is_moved_by_the_stopper() {
         },
         expect![[r#"
             0.000 [0] new a on 0
-            7.000 [0] idle R -> a
-            27.000 [0] wakeup migration/0 on 0
-            27.000 [0] a R+ -> migration/0
-            40.001 [0] migrate a 0 -> 1
-            40.001 [0] migration/0 S -> idle
-            45.002 [1] idle R -> a
-            65.002 [1] exit a
-            65.002 [1] a Z -> idle
+            7.100 [0] idle R -> a
+            27.100 [0] wakeup migration/0 on 0
+            27.100 [0] a R+ -> migration/0
+            40.101 [0] migrate a 0 -> 1
+            40.101 [0] migration/0 S -> idle
+            45.102 [1] idle R -> a
+            65.502 [1] exit a
+            65.502 [1] a Z -> idle
         "#]],
     );
 }

@@ -13,7 +13,7 @@ mod queues;
 use std::collections::BTreeMap;
 
 use schedlab_sched::{
-    CfsRqId, Entity, FairPolicy, LoadWeight, NewTask, Policy, Prices, Sched, SeId, WakeupPreempt,
+    CfsRqId, Entity, FairPolicy, LoadWeight, NewTask, Policy, Sched, SeId, Took, WakeupPreempt,
 };
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Kind, Unknown};
@@ -97,7 +97,7 @@ impl<'a> Shadow<'a> {
     pub fn new(recording: &'a Recording) -> Shadow<'a> {
         Shadow {
             recording,
-            sched: Sched::new(&recording.topology, &recording.kernel, Prices::default(), 1),
+            sched: Sched::new(&recording.topology, &recording.kernel, Took::default(), 1),
             now: Time(0),
             pids: BTreeMap::new(),
             known: Vec::new(),

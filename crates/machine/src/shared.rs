@@ -1,0 +1,357 @@
+//! Memory that several CPUs touch: who has it, and what it costs to get it (equation E11).
+//!
+//! An object is a few lines that move together: a run queue, a task, the buffer of a pipe. It
+//! has an owner, the CPU that wrote it last, and sharers, the CPUs that have read it since.
+//!
+//! ```text
+//!   CPU 3 reads    owner 0 --- way 0 to 3 --> sharer 3        CPU 0 loses the right to write
+//!   CPU 0 writes   owner 0 <-- way 3 to 0 --- (a copy less)   and pays for it at its next write
+//!   CPU 5 writes   owner 0 --- way 0 to 5 --> owner 5
+//! ```
+//!
+//! The price of a line is the way it comes: one latency for each step of distance, from
+//! core-to-core measurements ([`crate::LinePrices`]). One line moves at a time, so who asks
+//! while it moves waits, and who asks for a lock waits until it is given back. An object
+//! at hand costs nothing here: the plain work on it is part of the path that does it.
+//!
+//! A path of the kernel is done at once and paid after, so touches do not come in the order of
+//! their times. A move is kept with its beginning and its end; who asks for a time before the
+//! beginning goes ahead of it.
+//!
+//! Left out: several lines under way at once, prefetching, and capacity (a line stays until
+//! another CPU takes it).
+
+use schedlab_topology::{CpuId, Topology};
+
+use crate::{Machine, Mechanism};
+
+/// How far a line comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Step {
+    /// It is here.
+    Own,
+    /// From the other thread of the core.
+    Sibling,
+    /// From a core of the same cluster, which shares an L2 or a part of the LLC.
+    Cluster,
+    /// From another core of the LLC.
+    Llc,
+    /// From another LLC of the package.
+    Package,
+    /// From another package.
+    Remote,
+}
+
+const STEPS: usize = 6;
+
+/// No CPU has it: it lies in memory.
+const NOBODY: u16 = u16::MAX;
+
+/// One object.
+#[derive(Clone, Copy, Debug)]
+struct Object {
+    /// The CPU that wrote last.
+    owner: u16,
+    /// The farthest sharer from the owner, and how many lines were read; 0 lines if no CPU read since.
+    far: Step,
+    read: u8,
+    /// LLCs, modulo 64, in which a copy is.
+    llcs: u64,
+    /// The move under way, or the last one.
+    from: u64,
+    until: u64,
+    /// The same for the lock.
+    held_from: u64,
+    held_until: u64,
+}
+
+/// All that is shared on a machine. Objects are numbered from 0.
+#[derive(Clone, Debug)]
+pub struct SharedLines {
+    nr_cpus: usize,
+    words: usize,
+    /// Step from one CPU to another.
+    steps: Vec<Step>,
+    llc: Vec<u8>,
+    prices: [u64; STEPS],
+    memory: u64,
+    shared: u64,
+    contended: u64,
+    objects: Vec<Object>,
+    /// CPUs that have read since the last write, by object.
+    sharers: Vec<u64>,
+    on: bool,
+}
+
+/// What a touch took, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    /// Until it was this CPU's turn.
+    pub waited: u64,
+    /// On the way.
+    pub moved: u64,
+}
+
+impl Took {
+    /// All of it.
+    #[inline]
+    pub fn ns(self) -> u64 {
+        self.waited + self.moved
+    }
+}
+
+impl SharedLines {
+    /// No object yet.
+    pub fn new(machine: &Machine) -> SharedLines {
+        let topology = &machine.topology;
+        let nr_cpus = topology.nr_cpus();
+        let cpus = || (0..nr_cpus).map(CpuId::from);
+        let mut lines = SharedLines {
+            nr_cpus,
+            words: nr_cpus.div_ceil(64),
+            steps: cpus().flat_map(|a| cpus().map(move |b| step(topology, a, b))).collect(),
+            llc: cpus().map(|cpu| (topology.cpu(cpu).llc % 64) as u8).collect(),
+            prices: [0; STEPS],
+            memory: 0,
+            shared: 0,
+            contended: 1000,
+            objects: Vec::new(),
+            sharers: Vec::new(),
+            on: true,
+        };
+        lines.adapt(machine);
+        lines
+    }
+
+    /// Takes prices from a machine of the same topology.
+    pub fn adapt(&mut self, machine: &Machine) {
+        let line = &machine.line;
+        self.prices = [
+            0,
+            line.sibling_ns.get(),
+            line.cluster_ns.get(),
+            line.llc_ns.get(),
+            line.node_ns.get(),
+            line.remote_ns.get(),
+        ];
+        self.memory = machine.cache.local_ns.get();
+        self.shared = line.shared_ns.get();
+        self.contended = line.contended_permille.get();
+        // An emulator that executes its CPUs in turn has one cache.
+        self.on = machine.has(Mechanism::CacheLines) && !machine.shared_clock;
+    }
+
+    /// Makes objects up to a number; new ones are in no cache.
+    pub fn make(&mut self, count: usize) {
+        let none = Object {
+            owner: NOBODY,
+            far: Step::Own,
+            read: 0,
+            llcs: 0,
+            from: 0,
+            until: 0,
+            held_from: 0,
+            held_until: 0,
+        };
+        if count > self.objects.len() {
+            self.objects.resize(count, none);
+            self.sharers.resize(count * self.words, 0);
+        }
+    }
+
+    /// An object is a CPU's own from the beginning.
+    pub fn give(&mut self, object: usize, cpu: CpuId) {
+        self.objects[object].owner = cpu.0;
+    }
+
+    /// Whether lines cost anything.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// How many objects there are.
+    pub fn count(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// How far apart two CPUs are.
+    #[inline]
+    pub fn step(&self, a: CpuId, b: CpuId) -> Step {
+        self.steps[a.index() * self.nr_cpus + b.index()]
+    }
+
+    /// Time of a line on its way between two CPUs.
+    #[inline]
+    pub fn way(&self, a: CpuId, b: CpuId) -> u64 {
+        self.prices[self.step(a, b) as usize]
+    }
+
+    /// A CPU reads so many lines of an object at a time.
+    #[inline]
+    pub fn read(&mut self, object: usize, cpu: CpuId, lines: u64, at: u64) -> Took {
+        let it = &self.objects[object];
+        let (word, bit) = (object * self.words + cpu.index() / 64, 1 << (cpu.index() % 64));
+        if !self.on || it.owner == cpu.0 || self.sharers[word] & bit != 0 {
+            return Took::default();
+        }
+        self.sharers[word] |= bit;
+        let llc = 1 << self.llc[cpu.index()];
+        let owner = it.owner;
+        let step = if owner == NOBODY { Step::Own } else { self.step(CpuId(owner), cpu) };
+        let it = &mut self.objects[object];
+        it.far = it.far.max(step);
+        it.read = it.read.max(lines.min(255) as u8);
+        if it.llcs & llc != 0 && step >= Step::Llc {
+            // Another of this cache has read it: a copy lies there, and copies are had together.
+            return Took { waited: 0, moved: lines * self.shared };
+        }
+        it.llcs |= llc;
+        let way = if owner == NOBODY { self.memory } else { self.prices[step as usize] };
+        self.fetch(object, lines * way, at)
+    }
+
+    /// A CPU writes so many lines of an object at a time.
+    #[inline]
+    pub fn write(&mut self, object: usize, cpu: CpuId, lines: u64, at: u64) -> Took {
+        let it = &self.objects[object];
+        if !self.on || it.owner == cpu.0 && it.read == 0 {
+            return Took::default();
+        }
+        let moved = if it.owner == cpu.0 {
+            // Copies are called back.
+            lines.min(it.read.into()) * self.prices[it.far as usize]
+        } else if it.owner == NOBODY {
+            lines * self.memory
+        } else {
+            lines * self.prices[self.step(CpuId(it.owner), cpu) as usize]
+        };
+        if it.read > 0 || it.owner == NOBODY {
+            self.sharers[object * self.words..(object + 1) * self.words].fill(0);
+        }
+        let it = &mut self.objects[object];
+        (it.owner, it.far, it.read, it.llcs) = (cpu.0, Step::Own, 0, 0);
+        self.fetch(object, moved, at)
+    }
+
+    /// A CPU takes the lock of an object at a time, writes so many of its lines and gives the lock back after `hold`.
+    #[inline]
+    pub fn lock(&mut self, object: usize, cpu: CpuId, lines: u64, at: u64, hold: u64) -> Took {
+        if !self.on {
+            return Took::default();
+        }
+        let it = &self.objects[object];
+        let held = if it.held_from <= at { it.held_until.saturating_sub(at) } else { 0 };
+        let mut took = self.write(object, cpu, lines, at + held);
+        took.waited += held;
+        let it = &mut self.objects[object];
+        if it.held_from <= at {
+            (it.held_from, it.held_until) = (at, at + took.ns() + hold);
+        }
+        took
+    }
+
+    /// The lock of an object, taken at a time, is held for so long.
+    pub fn hold(&mut self, object: usize, at: u64, held: u64) {
+        let it = &mut self.objects[object];
+        if it.held_from <= at {
+            (it.held_from, it.held_until) = (at, it.held_until.max(at + held));
+        }
+    }
+
+    /// Lets a move take its turn.
+    fn fetch(&mut self, object: usize, moved: u64, at: u64) -> Took {
+        let it = &mut self.objects[object];
+        if at < it.from {
+            return Took { waited: 0, moved };
+        }
+        let waited = it.until.saturating_sub(at);
+        let moved = if waited > 0 { moved * self.contended / 1000 } else { moved };
+        (it.from, it.until) = (at, at + waited + moved);
+        Took { waited, moved }
+    }
+}
+
+fn step(topology: &Topology, a: CpuId, b: CpuId) -> Step {
+    let (x, y) = (topology.cpu(a), topology.cpu(b));
+    if a == b {
+        Step::Own
+    } else if x.core == y.core {
+        Step::Sibling
+    } else if x.cluster == y.cluster && x.llc == y.llc {
+        Step::Cluster
+    } else if x.llc == y.llc {
+        Step::Llc
+    } else if x.package == y.package {
+        Step::Package
+    } else {
+        Step::Remote
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two packages of two LLCs of two clusters of two cores of two threads; steps cost 1, 10, 100, 1000, 10000 ns.
+    fn lines() -> SharedLines {
+        let topology = Topology::regular("2x2x4x2:smt=adjacent,cluster=2").unwrap();
+        let mut machine = Machine::of(topology);
+        for (name, ns) in [("sibling", 1), ("cluster", 10), ("llc", 100), ("node", 1000), ("remote", 10_000)]
+        {
+            machine.set(&format!("cacheline.{name}_ns"), ns).unwrap();
+        }
+        machine.set("cacheline.shared_ns", 7).unwrap();
+        let mut lines = SharedLines::new(&machine);
+        lines.make(2);
+        lines.give(0, CpuId(0));
+        lines
+    }
+
+    #[test]
+    fn a_line_costs_the_way_it_comes() {
+        for (cpu, ns) in [(0, 0), (1, 1), (2, 10), (4, 100), (8, 1000), (16, 10_000)] {
+            assert_eq!(lines().write(0, CpuId(cpu), 1, 5).ns(), ns, "write by CPU {cpu}");
+            assert_eq!(lines().read(0, CpuId(cpu), 3, 5).ns(), 3 * ns, "read by CPU {cpu}");
+        }
+    }
+
+    #[test]
+    fn the_owner_pays_for_those_that_read() {
+        let mut lines = lines();
+        assert_eq!(lines.read(0, CpuId(4), 2, 0).ns(), 200);
+        assert_eq!(lines.read(0, CpuId(4), 2, 900).ns(), 0, "it has a copy");
+        assert_eq!(lines.read(0, CpuId(6), 2, 900).ns(), 14, "from the copy of the cache");
+        assert_eq!(lines.write(0, CpuId(0), 3, 2_000).ns(), 200, "two lines were read");
+        assert_eq!(lines.write(0, CpuId(0), 3, 3_000).ns(), 0, "nobody read since");
+        assert_eq!(lines.read(0, CpuId(4), 2, 4_000).ns(), 200, "its copy is gone");
+    }
+
+    #[test]
+    fn who_asks_while_a_line_moves_waits() {
+        let mut lines = lines();
+        assert_eq!(lines.write(0, CpuId(4), 1, 1_000), Took { waited: 0, moved: 100 });
+        assert_eq!(lines.write(0, CpuId(2), 1, 1_040), Took { waited: 60, moved: 100 });
+        assert_eq!(lines.write(0, CpuId(3), 1, 900), Took { waited: 0, moved: 1 }, "its time is earlier");
+    }
+
+    #[test]
+    fn a_lock_is_waited_for() {
+        let mut lines = lines();
+        assert_eq!(lines.lock(0, CpuId(0), 2, 1_000, 500), Took::default());
+        assert_eq!(lines.lock(0, CpuId(1), 2, 1_200, 500), Took { waited: 300, moved: 2 });
+        assert_eq!(lines.lock(0, CpuId(0), 2, 5_000, 500), Took { waited: 0, moved: 2 });
+        assert_eq!(lines.read(1, CpuId(0), 1, 5_000).ns(), 100, "the other object lies in memory");
+    }
+
+    #[test]
+    fn without_the_mechanism_nothing_costs() {
+        let topology = Topology::regular("2x2").unwrap();
+        let machine = Machine::of(topology).without(crate::Without::parse("cache-lines").unwrap());
+        let mut lines = SharedLines::new(&machine);
+        lines.make(1);
+        for cpu in 0..4 {
+            assert_eq!(lines.lock(0, CpuId(cpu), 8, 0, 1_000), Took::default());
+        }
+    }
+}
