@@ -210,7 +210,7 @@ fn a_change_has_a_span_where_constants_of_the_machine_may_be_wrong() {
     let text = folder.printed(&[&args[..], &["--metric", "switches,wakeups"]].concat());
     let told: serde_json::Value = serde_json::from_str(&text).unwrap();
     let of = |name: &str| told.as_array().unwrap().iter().find(|one| one["metric"] == name).unwrap().clone();
-    let switches = of("switches/s");
+    let switches = of("switches");
     let ends = switches["ends"].as_array().unwrap();
     assert!(ends.iter().any(|end| end["constant"] == "cost.context_switch_ns"), "{switches}");
     assert!(ends.iter().all(|end| end["constant"] != "cost.pipe_ns"), "no pipe is there: {switches}");

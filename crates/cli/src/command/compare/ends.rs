@@ -81,7 +81,8 @@ fn percent(x: f64) -> String {
 
 fn block(name: &str, whole: &Comparison, change: f64, span: &Span, changes: &[(End, f64)]) -> String {
     let [low, high] = span.bounds.map(percent);
-    let sign = if span.keeps_sign() { "" } else { ": the sign hangs on constants that are not known better" };
+    let sign =
+        if span.keeps_sign() { "" } else { ": the sign depends on constants that are not known better" };
     let mut text = format!(
         "{name}, {} against {}: {}, within the ranges of the machine's constants {low} to {high}{sign}\n",
         whole.kernels[1],
