@@ -262,13 +262,16 @@ impl Tools {
         let (printed, counted) = output(&mut valgrind)?;
         let (switches, to_idle) = match what {
             What::Bench => numbers(&printed).ok_or("the simulation printed no numbers")?,
-            What::Run => of_run(&printed).ok_or("schedlab run printed no context-switches")?,
-            What::Compare => {
+            What::Run | What::Compare => {
+                let runs = if what == What::Run { 1 } else { 2 };
                 let mut run = Command::new(&self.schedlab);
-                let (printed, _) = output(run.args(scenario("run", kernel, "2")))?;
-                let (switches, idle) = of_run(&printed).ok_or("schedlab run printed no context-switches")?;
-                // The mean of two runs, and two kernels of two runs.
-                (4 * switches, 4 * idle)
+                let words = scenario("run", kernel, &runs.to_string());
+                let (printed, _) = output(run.args(words).arg("--stat"))?;
+                let (switches, idle) =
+                    of_run(&printed).ok_or("schedlab run --stat printed no context-switches")?;
+                // The mean of the runs; a comparison makes two runs under each of two kernels.
+                let times = if what == What::Run { 1 } else { 4 };
+                (times * switches, times * idle)
             }
         };
         let instructions = collected(&counted).ok_or("callgrind printed no count")?;
