@@ -97,6 +97,10 @@ fn fieller(above: &[f64], below: &[f64], ratio: f64, confidence: f64) -> Option<
     }
     let below_mean = average(below);
     let residuals: Vec<f64> = above.iter().zip(below).map(|(a, b)| a - ratio * b).collect();
+    // In every pair the one is as many times the other: that is not in doubt, however the pairs scatter.
+    if residuals.iter().all(|&residual| residual == 0.0) {
+        return Some(Interval { low: ratio - 1.0, high: ratio - 1.0 });
+    }
     let k = t_two_sided(confidence, n - 1).powi(2) / n as f64;
     let square = below_mean * below_mean - k * covariance(below, below);
     if square <= 0.0 {
@@ -129,6 +133,14 @@ mod tests {
     use crate::paired_t;
     use crate::testdata::{A, B, C, EF, close, zip};
     use proptest::prelude::*;
+
+    #[test]
+    fn pairs_that_are_equal_do_not_differ_however_they_scatter() {
+        let pairs = [(1.0, 1.0), (90.0, 90.0), (0.0, 0.0)];
+        let paired = Paired::new(&pairs, Direction::Lower, 0.95);
+        assert_eq!(paired.interval, Some(Interval { low: 0.0, high: 0.0 }));
+        assert_eq!(Paired::new(&[(1.0, 1.0), (90.0, 91.0)], Direction::Lower, 0.95).interval, None);
+    }
 
     #[track_caller]
     fn check(paired: &Paired, change: f64, low: f64, high: f64) {
