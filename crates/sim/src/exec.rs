@@ -127,6 +127,8 @@ impl<S: Scheduler> Engine<'_, S> {
             Stage::Wall { until, block } => self.wall(task, until, block),
             Stage::Touched { region, bytes, left } => self.touched(cpu, task, region, bytes, left),
             Stage::Lock(mutex) => self.lock(cpu, task, mutex),
+            Stage::SpunForMutex(_) if self.tasks[task.index()].killed => self.begin_exit(cpu, task),
+            Stage::SpunForMutex(mutex) => self.spun_for_mutex(cpu, task, mutex),
             Stage::KernelLock(lock) => self.lock_kernel(cpu, task, lock),
             Stage::SpunForLock(lock) => self.spun_in_vain(cpu, task, lock),
             Stage::LockSlowly(lock) => self.lock_slowly(cpu, task, lock),
@@ -181,18 +183,18 @@ impl<S: Scheduler> Engine<'_, S> {
                 let spec = self.workload.objects.accesses[access.index()];
                 self.begin_access(cpu, task, op, spec);
             }
-            Op::Sleep { span } => self.sleep_until(cpu, task, self.now + span),
+            Op::Sleep { span } => self.sleep_until(cpu, task, self.now + span, Stage::Fetch),
             Op::SleepDraw { dist } => {
                 let dice = &mut self.tasks[task.index()].dice;
                 let span = self.workload.dists[dist.index()].draw(|| dice.next());
-                self.sleep_until(cpu, task, self.now + span);
+                self.sleep_until(cpu, task, self.now + span, Stage::Fetch);
             }
             Op::Zero => self.zero = self.now,
             Op::Origin { delay } => {
                 let origin = self.zero + delay;
                 self.tasks[task.index()].origin = origin;
                 if origin > self.now {
-                    self.sleep_until(cpu, task, origin);
+                    self.sleep_until(cpu, task, origin, Stage::Fetch);
                 } else {
                     self.charge(cpu, call);
                 }
@@ -205,7 +207,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 let now = self.now;
                 let expiry = wait::advance(self.timer_of(task, timer), period, miss, now);
                 match expiry {
-                    Expiry::At(time) => self.sleep_until(cpu, task, time),
+                    Expiry::At(time) => self.sleep_until(cpu, task, time, Stage::Fetch),
                     Expiry::Missed => self.charge(cpu, call),
                 }
             }
@@ -322,8 +324,8 @@ impl<S: Scheduler> Engine<'_, S> {
         stands.get_or_insert(entry.origin)
     }
 
-    /// Sleeps until a time, or a little longer, as timers gather.
-    fn sleep_until(&mut self, cpu: CpuId, task: TaskId, time: Time) {
+    /// Sleeps until a time, or a little longer, as timers gather, and goes on with a stage.
+    pub fn sleep_until(&mut self, cpu: CpuId, task: TaskId, time: Time, then: Stage) {
         let fair = self.sched.task(task).policy.is_fair();
         let slack = if fair && self.machine.has(schedlab_machine::Mechanism::KernelCosts) {
             self.machine.cost.timer_slack_ns.get()
@@ -333,7 +335,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.charge(cpu, self.paths.syscall);
         let on = self.tasks[task.index()].interrupt_on.take().unwrap_or(cpu);
         self.set_timer(on, task, time + Duration(slack));
-        self.sleep(cpu, task, TaskState::Interruptible, Wait::Timer, Stage::Fetch);
+        self.sleep(cpu, task, TaskState::Interruptible, Wait::Timer, then);
     }
 
     fn sem_wait(&mut self, cpu: CpuId, task: TaskId, sem: SemId) {

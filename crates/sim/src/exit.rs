@@ -121,6 +121,9 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Stage::SpunAtBarrier(id) = self.tasks[task.index()].stage {
             self.objects.barriers[id.index()].give_up(task);
         }
+        if let Stage::SpunForMutex(id) = self.tasks[task.index()].stage {
+            self.objects.mutexes[id.index()].stop_spinning(task);
+        }
         self.give_up_wait(task);
         if let Wait::KernelMutex(_) = self.tasks[task.index()].wait {
             // It goes on until it has the mutex and has given it back.

@@ -58,6 +58,7 @@ mod task;
 mod tell_state;
 mod tick;
 mod turns;
+mod user_lock;
 mod wait;
 mod wakeup;
 mod warm;

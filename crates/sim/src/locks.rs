@@ -80,6 +80,10 @@ impl<S: Scheduler> Engine<'_, S> {
             self.tasks[task.index()].stage = Stage::Fetch;
             return;
         }
+        if let Some((spin, _)) = self.spins_for_lock(id) {
+            return self.spin_for_lock(cpu, task, id, spin);
+        }
+        let mutex = &mut self.objects.mutexes[id.index()];
         mutex.wait(task);
         self.charge(cpu, self.paths.syscall + self.paths.futex);
         self.sleep(cpu, task, TaskState::Interruptible, Wait::Mutex(id), Stage::Lock(id));
@@ -93,7 +97,11 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         self.charge(cpu, self.atomic());
         self.touch_word(cpu, Object::Mutex(id.index()));
-        if let Some(next) = self.objects.mutexes[id.index()].give(task) {
+        self.objects.mutexes[id.index()].give(task);
+        if self.spins_for_lock(id).is_some() && self.give_to_spinner(cpu, id) {
+            return;
+        }
+        if let Some(next) = self.objects.mutexes[id.index()].wakes() {
             self.charge(cpu, self.paths.syscall + self.paths.futex);
             self.wake_up(cpu, Context::Task, next, false);
         }
@@ -212,7 +220,11 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// A task that spins sees that it can stop, wherever it is.
     pub fn end_spin(&mut self, task: TaskId, stage: Stage) {
-        let notice = self.machine.cost.spin_exit_ns.get();
+        self.end_spin_after(task, stage, self.machine.cost.spin_exit_ns.get());
+    }
+
+    /// The same after so many ns.
+    pub fn end_spin_after(&mut self, task: TaskId, stage: Stage, notice: u64) {
         let cpu = self.sched.task(task).cpu;
         let runs = self.curr(cpu) == Some(task);
         if runs {

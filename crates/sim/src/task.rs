@@ -25,6 +25,8 @@ pub(crate) enum Stage {
     Touched { region: RegionId, bytes: u64, left: u64 },
     /// Tries to take the lock.
     Lock(MutexId),
+    /// Has spun for the lock in user mode in vain.
+    SpunForMutex(MutexId),
     /// In the kernel, tries to take a mutex.
     KernelLock(KernelLock),
     /// Has spun for a mutex in vain.

@@ -292,6 +292,6 @@ impl<S: Scheduler> Engine<'_, S> {
     pub fn pauses(&self, cpu: CpuId) -> bool {
         let stage =
             self.curr(cpu).filter(|_| self.turns.is_some()).map(|task| self.tasks[task.index()].stage);
-        matches!(stage, Some(Stage::SpunAtBarrier(_) | Stage::SpunForLock(_)))
+        matches!(stage, Some(Stage::SpunAtBarrier(_) | Stage::SpunForLock(_) | Stage::SpunForMutex(_)))
     }
 }

@@ -76,7 +76,12 @@ fn runs(tasks: &[TaskSpec]) -> Vec<(SpecId, &[TaskSpec])> {
 fn objects(w: &Workload, out: &mut String) -> fmt::Result {
     let o = &w.objects;
     for mutex in &o.mutexes {
-        let kind = if mutex.kind == crate::MutexKind::Kernel { " of the kernel" } else { "" };
+        let kind = match mutex.kind {
+            crate::MutexKind::Futex => String::new(),
+            crate::MutexKind::Kernel => " of the kernel".to_string(),
+            crate::MutexKind::Spin { spin, sleep: Duration::ZERO } => format!(", spun for {spin}"),
+            crate::MutexKind::Spin { spin, sleep } => format!(", spun for {spin}, then sleeping {sleep}"),
+        };
         let pi = if mutex.pi { ", with priority inheritance" } else { "" };
         writeln!(out, "mutex {}{kind}{pi}", name(&mutex.name))?;
     }

@@ -55,6 +55,13 @@ pub enum MutexKind {
     Futex,
     /// A mutex of the kernel: spins while the holder runs, then sleeps.
     Kernel,
+    /// A lock of user space that is spun for in user mode.
+    Spin {
+        /// CPU time that who finds it taken spins before it sleeps.
+        spin: Duration,
+        /// How long it then sleeps before it tries again; zero: until the lock is given back.
+        sleep: Duration,
+    },
 }
 
 /// A counting semaphore.

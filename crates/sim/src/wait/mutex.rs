@@ -10,6 +10,8 @@ use super::Waiters;
 pub(crate) struct Mutex {
     owner: Option<TaskId>,
     waiters: Waiters,
+    /// Those that spin in user mode, on a CPU or not.
+    spinners: Waiters,
 }
 
 impl Mutex {
@@ -27,11 +29,35 @@ impl Mutex {
         self.waiters.add(task);
     }
 
-    /// The owner gives it back: the waiter to be woken.
-    pub fn give(&mut self, task: TaskId) -> Option<TaskId> {
+    /// The owner gives it back.
+    pub fn give(&mut self, task: TaskId) {
         assert_eq!(self.owner, Some(task), "a mutex is given back by who holds it");
         self.owner = None;
+    }
+
+    /// The waiter to be woken after that.
+    pub fn wakes(&mut self) -> Option<TaskId> {
         self.waiters.take_first()
+    }
+
+    /// A task that found it taken spins.
+    pub fn spin(&mut self, task: TaskId) {
+        self.spinners.add(task);
+    }
+
+    /// A task spins no more.
+    pub fn stop_spinning(&mut self, task: TaskId) {
+        self.spinners.remove(task);
+    }
+
+    /// Those that spin, the one that came first in front.
+    pub fn spinners(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.spinners.iter()
+    }
+
+    /// The one that came first spins no more.
+    pub fn next_spinner(&mut self) -> Option<TaskId> {
+        self.spinners.take_first()
     }
 
     /// The task that has it.
@@ -56,7 +82,8 @@ mod tests {
         assert!(mutex.take(a));
         assert!(!mutex.take(b));
         mutex.wait(b);
-        assert_eq!(mutex.give(a), Some(b));
+        mutex.give(a);
+        assert_eq!(mutex.wakes(), Some(b));
         assert!(mutex.take(c), "C came before B ran");
         assert!(!mutex.take(b));
     }

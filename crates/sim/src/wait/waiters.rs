@@ -37,6 +37,11 @@ impl Waiters {
         Some(at)
     }
 
+    /// All that wait, the one that came first in front.
+    pub fn iter(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.0.iter().copied()
+    }
+
     /// The task that came first.
     pub fn first(&self) -> Option<TaskId> {
         self.0.front().copied()

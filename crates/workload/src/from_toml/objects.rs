@@ -17,9 +17,9 @@ use crate::{
 pub(super) fn read(table: &Object, names: &mut Names) -> Result<(), WorkloadError> {
     let file = table.file;
     for entry in table.entries_of("mutex")? {
-        let o = fields(file, entry, &["pi", "kernel"])?;
-        let kind = if o.bool("kernel")?.unwrap_or(false) { MutexKind::Kernel } else { MutexKind::Futex };
-        let spec = MutexSpec { name: entry.key.clone(), kind, pi: o.bool("pi")?.unwrap_or(false) };
+        let o = fields(file, entry, &["pi", "kernel", "spin", "sleep"])?;
+        let spec =
+            MutexSpec { name: entry.key.clone(), kind: mutex_kind(&o)?, pi: o.bool("pi")?.unwrap_or(false) };
         let mutex = names.w.mutex_of(spec);
         names.declare(&entry.key, mutex);
     }
@@ -83,6 +83,27 @@ pub(super) fn read(table: &Object, names: &mut Names) -> Result<(), WorkloadErro
         group(file, entry, names)?;
     }
     Ok(())
+}
+
+/// How those who find a mutex taken wait.
+fn mutex_kind(o: &Object) -> Result<MutexKind, WorkloadError> {
+    let kernel = o.bool("kernel")?.unwrap_or(false);
+    let spin = match o.get("spin")? {
+        Some(entry) if matches!(o.file.string(entry), Ok("forever")) => Some(Duration(u64::MAX)),
+        _ => o.param("spin")?,
+    };
+    let sleep: Option<Duration> = o.param("sleep")?;
+    match (kernel, spin, sleep) {
+        (false, None, None) => Ok(MutexKind::Futex),
+        (true, None, None) => Ok(MutexKind::Kernel),
+        (true, ..) => Err(o.file.bad(
+            o.at,
+            "spin",
+            "the kernel's mutex spins as the kernel does; leave out kernel or spin",
+        )),
+        (false, None, Some(_)) => Err(missing(o, "spin")),
+        (false, Some(spin), sleep) => Ok(MutexKind::Spin { spin, sleep: sleep.unwrap_or_default() }),
+    }
 }
 
 /// The fields of an object described in a table of its own.

@@ -59,7 +59,7 @@ pub(super) const USAGE: &[(&str, &str)] = &[
     ),
     ("timer NAME SPAN [keep-grid]", "move a shared timer on and sleep until then"),
     ("own-timer N SPAN [keep-grid]", "the same with the task's own timer N, 0 to 7"),
-    ("lock NAME", "take a mutex"),
+    ("lock NAME", "take a mutex, or a lock that is spun for"),
     ("unlock NAME", "give it back"),
     ("wait COND MUTEX", "give the mutex back until the condition is signalled"),
     ("signal COND", "wake the one that waited longest"),

@@ -1,0 +1,95 @@
+//! Locks of user space that are spun for before anybody sleeps: `s_lock()` of a database, an adaptive mutex.
+//!
+//! ```text
+//!   lock_spinning -- free ---------------------------------------> locked
+//!        |  taken: spins in user mode -- given back --------------> locked
+//!        |         |  spun enough                                     ^
+//!        |         v                                                  |
+//!        |       sleeps for a while, or until it is given back -------+
+//! ```
+//!
+//! Who spins can be preempted like anybody in user mode, and so can who holds it: then all others spin in vain.
+//! Given back it goes to one of those that spin on a CPU just then, the nearest first; if none does, it is free, and
+//! each of them tries anew once it runs.
+//!
+//! The lock is one line of memory. All CPUs that spin have a copy, and when it is given back the line goes to each of
+//! them once before one has it: the more spin, the longer that takes.
+//!
+//! Left out: that spinning with pauses leaves more of a core to its sibling.
+
+use schedlab_machine::{Mechanism, Work};
+use schedlab_sched::{Scheduler, TaskState};
+use schedlab_topology::CpuId;
+use schedlab_units::{Duration, TaskId};
+use schedlab_workload::{MutexId, MutexKind};
+
+use crate::engine::Engine;
+use crate::task::{Stage, Wait};
+
+impl<S: Scheduler> Engine<'_, S> {
+    /// How long a lock is spun for, and how long who has spun enough sleeps (zero: until it is given back). None if
+    /// nobody spins for it.
+    pub fn spins_for_lock(&self, id: MutexId) -> Option<(Duration, Duration)> {
+        match self.workload.objects.mutexes[id.index()].kind {
+            MutexKind::Spin { spin, sleep } => Some((spin, sleep)),
+            MutexKind::Futex | MutexKind::Kernel => None,
+        }
+    }
+
+    /// A lock was found taken: spins for it.
+    pub fn spin_for_lock(&mut self, cpu: CpuId, task: TaskId, id: MutexId, spin: Duration) {
+        self.objects.mutexes[id.index()].spin(task);
+        let entry = &mut self.tasks[task.index()];
+        entry.work = Work::nanos(spin.0);
+        entry.stage = Stage::SpunForMutex(id);
+        self.turn_changes(cpu);
+    }
+
+    /// Has spun enough: sleeps.
+    pub fn spun_for_mutex(&mut self, cpu: CpuId, task: TaskId, id: MutexId) {
+        self.objects.mutexes[id.index()].stop_spinning(task);
+        let (_, sleep) = self.spins_for_lock(id).expect("it span");
+        if sleep > Duration::ZERO {
+            self.sleep_until(cpu, task, self.now + sleep, Stage::Lock(id));
+        } else {
+            self.objects.mutexes[id.index()].wait(task);
+            self.charge(cpu, self.paths.syscall + self.paths.futex);
+            self.sleep(cpu, task, TaskState::Interruptible, Wait::Mutex(id), Stage::Lock(id));
+        }
+    }
+
+    /// A lock is given back: who spins for it on a CPU has it, once the line came to all that spin. Whether any does.
+    pub fn give_to_spinner(&mut self, cpu: CpuId, id: MutexId) -> bool {
+        let line = |engine: &Self, to: CpuId| {
+            if to != cpu && engine.machine.has(Mechanism::CacheLines) { engine.line_ns(to, cpu) } else { 0 }
+        };
+        let (mut next, mut ns) = (None, 0);
+        for spinner in self.objects.mutexes[id.index()].spinners() {
+            let on = self.sched.task(spinner).cpu;
+            if self.curr(on) == Some(spinner) {
+                let takes = line(self, on);
+                ns += takes;
+                if next.is_none_or(|(least, _)| takes < least) {
+                    next = Some((takes, spinner));
+                }
+            }
+        }
+        let Some((_, next)) = next else {
+            // None can look just now: each tries anew when it can.
+            while let Some(spinner) = self.objects.mutexes[id.index()].next_spinner() {
+                self.end_spin_after(spinner, Stage::Lock(id), self.atomic());
+            }
+            return false;
+        };
+        let mutex = &mut self.objects.mutexes[id.index()];
+        mutex.stop_spinning(next);
+        // Where CPUs execute in turn, who spins looks again when its turn comes.
+        let at_once = self.turns.is_none();
+        if at_once {
+            mutex.take(next);
+        }
+        let stage = if at_once { Stage::Fetch } else { Stage::Lock(id) };
+        self.end_spin_after(next, stage, ns.max(self.atomic()));
+        true
+    }
+}
