@@ -75,7 +75,10 @@ pub enum Verb {
     /// Run a kernel tree's own scheduler and our rules side by side and compare their states.
     Lockstep(Lockstep),
     /// Build the scheduler of a kernel tree, and list or remove what is built.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  schedlab kernel identify ~/linux\n  schedlab kernel build ~/linux\n  schedlab kernel list"
+    )]
     Kernel(KernelVerb),
     /// Print completions for a shell.
     Completions(Completions),
@@ -548,7 +551,7 @@ pub struct Why {
     #[arg(long)]
     pub to: Option<String>,
     /// Only decisions of this kind.
-    #[arg(long, value_parser = ["wakeup", "fork", "exec", "push", "pull", "balance", "preemption", "pick"])]
+    #[arg(long, value_parser = ["wakeup", "fork", "exec", "push", "pull", "move", "balance", "newidle", "preemption", "pick"])]
     pub kind: Option<String>,
     /// Tell instead where the decisions of two kernels part first, and which reasons have other shares.
     #[arg(long, num_args = 2, value_names = ["KERNEL", "KERNEL"], conflicts_with = "kernel")]
@@ -579,6 +582,9 @@ pub enum Export {
 
 /// Options of `diff`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  schedlab diff before.dat after.dat\n  schedlab diff before.dat after.dat --html parted.html"
+)]
 pub struct Diff {
     /// The first: a recording or a simulated trace of any format, compressed or not.
     pub a: PathBuf,
@@ -600,6 +606,9 @@ pub struct Diff {
 
 /// Options of `view`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  schedlab view trace.dat\n  schedlab view trace.dat --from 1.2s --to 1.3s --output part.html"
+)]
 pub struct View {
     /// A recording or a simulated trace of any format, compressed or not; `-` is standard input.
     pub file: PathBuf,
@@ -659,4 +668,19 @@ pub struct Detect {
     /// Also write a page to look at in a browser to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_help_of_every_verb_has_an_example() {
+        let arguments = Arguments::command();
+        for verb in arguments.get_subcommands() {
+            let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains("Example"), "{}", verb.get_name());
+        }
+    }
 }

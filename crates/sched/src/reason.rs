@@ -244,6 +244,11 @@ reasons! {
     /// Newly idle: there is work now.
     NiPulled = "NI_PULLED";
 
+    /// Move: active balancing took the task from the CPU on which it ran.
+    MoveActive = "MOVE_ACTIVE";
+    /// Move: the task may no longer use its CPU, or that goes out of use.
+    MoveAffinity = "MOVE_AFFINITY";
+
     /// Push: a real-time or deadline task that waits goes to a CPU that runs something lower.
     PushLower = "PUSH_LOWER";
     /// Push: no real-time or deadline task waits that may move, or no CPU runs anything lower.
@@ -254,4 +259,11 @@ reasons! {
     PullHigher = "PULL_HIGHER";
     /// Pull: none that waits there outranks what is left here.
     PullNothing = "PULL_NOTHING";
+}
+
+impl Reason {
+    /// Whether it says what newly idle balancing came to.
+    pub fn is_newidle(self) -> bool {
+        (Reason::NiPending..=Reason::NiPulled).contains(&self)
+    }
 }

@@ -11,7 +11,8 @@ use crate::group_sums::GroupSums;
 use crate::level::entity_of;
 use crate::{
     BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, Looked,
-    NICE_0_LOAD, Reason, Rq, RtPushLoop, Scaled, SchedCache, SeId, Task, TaskGroup, TgId, Took, Watched,
+    NICE_0_LOAD, Newidle, Reason, Rq, RtPushLoop, Scaled, SchedCache, SeId, Task, TaskGroup, TgId, Took,
+    Watched,
 };
 
 /// The scheduler of one machine under one kernel.
@@ -69,6 +70,8 @@ pub struct Sched {
     pub(crate) group_sums: Option<GroupSums>,
     /// Balance passes since the driver last looked; none unless it asked for them.
     pub balance_log: Option<Vec<BalanceDecision>>,
+    /// What newly idle CPUs did since last asked, if passes are kept.
+    pub newidle_log: Vec<Newidle>,
     /// The rules of those passes, in order, if the driver asked for them.
     pub balance_reasons: Vec<Reason>,
     /// It did.
@@ -144,6 +147,7 @@ impl Sched {
             sched_cache: SchedCache::default(),
             group_sums: None,
             balance_log: None,
+            newidle_log: Vec::new(),
             balance_reasons: Vec::new(),
             keeps_balance_reasons: false,
             balance_watches: false,

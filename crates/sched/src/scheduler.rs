@@ -15,8 +15,8 @@ use schedlab_units::{Duration, TaskId, Time};
 
 use crate::{
     BalanceDecision, Candidate, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately,
-    Looked, MigrationCause, NeedResched, NewTask, Placement, Policy, PreemptDecision, Reason, Scaled, Sched,
-    SeId, Switched, Task, TaskState, TgId, Ticked, Took, Wakeup, WakeupDecision,
+    Looked, MigrationCause, NeedResched, NewTask, Newidle, Placement, Policy, PreemptDecision, Reason,
+    Scaled, Sched, SeId, Switched, Task, TaskState, TgId, Ticked, Took, Wakeup, WakeupDecision,
 };
 
 /// Where a decider stores the CPUs that it rejected, if they are wanted.
@@ -45,6 +45,12 @@ pub trait Scheduler {
     fn log_balance(&mut self, on: bool);
     /// The passes since last asked.
     fn balance_log(&mut self) -> Vec<BalanceDecision>;
+    /// What newly idle CPUs did since last asked, if passes are kept.
+    fn newidle_log(&mut self) -> Vec<Newidle>;
+    /// Whether its passes can be kept: those of foreign code cannot.
+    fn keeps_passes(&self) -> bool {
+        true
+    }
     /// Whether the rules of balance passes are kept, without the rest.
     fn log_balance_reasons(&mut self, _on: bool) {}
     /// The rules of the passes, in order, if they are recorded; the reader empties the list.
@@ -350,6 +356,9 @@ impl Scheduler for Sched {
     }
     fn balance_log(&mut self) -> Vec<BalanceDecision> {
         self.balance_log.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+    fn newidle_log(&mut self) -> Vec<Newidle> {
+        core::mem::take(&mut self.newidle_log)
     }
     fn log_balance_reasons(&mut self, on: bool) {
         self.keeps_balance_reasons = on;

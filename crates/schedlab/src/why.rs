@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{
-    Balance, Candidate, Comm, Event, How, Kind, Number, Pick, Placement, Preemption, Resched, Sink,
+    Balance, Candidate, Comm, Event, How, Kind, Newidle, Number, Pick, Placement, Preemption, Resched, Sink,
 };
 use schedlab_units::{Pid, Time};
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub struct Answer {
     pub time_ns: u64,
     /// CPU that decided.
     pub cpu: u16,
-    /// `wakeup`, `fork`, `exec`, `balance`, `preemption` or `pick`.
+    /// `wakeup`, `fork`, `exec`, `push`, `pull`, `move`, `balance`, `newidle`, `preemption` or `pick`.
     pub kind: &'static str,
     /// Name of the rule.
     pub reason: String,
@@ -107,6 +107,7 @@ impl<F: FnMut(Answer)> Why<F> {
             How::Exec => format!("{wakee} calls exec on CPU {}", p.prev_cpu),
             How::Push => format!("{wakee} waits behind {who} on CPU {}, which pushes it", p.prev_cpu),
             How::Pull => format!("{wakee} waits on CPU {}, and is pulled", p.prev_cpu),
+            How::Move => format!("{wakee} is moved from CPU {}", p.prev_cpu),
         };
         let target = if p.how == How::Wakeup && p.target != p.prev_cpu {
             format!(" The search began at CPU {}.", p.target)
@@ -149,6 +150,20 @@ impl<F: FnMut(Answer)> Why<F> {
         )
     }
 
+    fn newidle(&self, n: &Newidle) -> String {
+        let found = match n.pulled {
+            0 => "finds nothing".to_string(),
+            1 => "has a task".to_string(),
+            tasks => format!("has {tasks} tasks"),
+        };
+        format!(
+            "CPU {} is about to go idle and looks for work: it {found}. {}{}",
+            n.dst_cpu,
+            why(&n.reason),
+            numbers(&n.numbers)
+        )
+    }
+
     fn preemption(&self, p: &Preemption) -> String {
         let outcome = match p.resched {
             Resched::None => "goes on",
@@ -182,6 +197,10 @@ impl<F: FnMut(Answer)> Sink for Why<F> {
             Kind::Balance(b) if self.wanted(event.time, &b.moved) => {
                 let sentence = self.balance(b);
                 self.answer(event, "balance", &b.reason, sentence);
+            }
+            Kind::Newidle(n) if self.wanted(event.time, &[event.pid]) => {
+                let sentence = self.newidle(n);
+                self.answer(event, "newidle", &n.reason, sentence);
             }
             Kind::Preemption(p) if self.wanted(event.time, &[p.pid, p.curr]) => {
                 let sentence = self.preemption(p);

@@ -59,7 +59,7 @@ impl<S: Scheduler> Engine<'_, S> {
                     if queued {
                         self.emit_charged(by, context, self.pending(by), from);
                     }
-                    self.explain_push(by, context, task, (from, to), cause);
+                    self.explain_move(by, context, task, (from, to), cause);
                     self.emit_migrate(by, context, task, from, to);
                     if queued {
                         self.emit_charged(by, context, self.pending(by), to);

@@ -8,8 +8,8 @@ use schedlab_sched::{
 };
 use schedlab_topology::CpuId;
 use schedlab_trace::{
-    Balance, Candidate, Decided, How, IdleType, Kind, Name, Number, Pick, Placement, Preemption, Resched,
-    What,
+    Balance, Candidate, Decided, How, IdleType, Kind, Name, Newidle, Number, Pick, Placement, Preemption,
+    Resched, What,
 };
 use schedlab_units::{Pid, TaskId};
 
@@ -53,8 +53,10 @@ impl<S: Scheduler> Engine<'_, S> {
     /// The rules of the balance passes since last asked.
     pub fn count_balance(&mut self) {
         let Some(reasons) = self.sched.balance_reasons() else { return };
-        let (time, what) = (self.now, What::Balance);
-        self.told.extend(reasons.drain(..).map(|reason| Told::Decided(Decided { time, what, reason })));
+        let time = self.now;
+        let what = |reason: Reason| if reason.is_newidle() { What::Newidle } else { What::Balance };
+        let told = |reason| Told::Decided(Decided { time, what: what(reason), reason });
+        self.told.extend(reasons.drain(..).map(told));
     }
 
     /// Has the scheduler keep of its balance passes what the sink asks for.
@@ -124,8 +126,8 @@ impl<S: Scheduler> Engine<'_, S> {
         self.emit(cpu, Context::Task, Kind::Placement(Box::new(placement)));
     }
 
-    /// Why a task that waited was moved, if its class pushed or pulled it.
-    pub fn explain_push(
+    /// Why a task was moved, if no placement and no balance pass says so.
+    pub fn explain_move(
         &mut self,
         cpu: CpuId,
         context: Context,
@@ -136,7 +138,11 @@ impl<S: Scheduler> Engine<'_, S> {
         let (how, reason) = match cause {
             MigrationCause::Push => (How::Push, Reason::PushLower),
             MigrationCause::Pull => (How::Pull, Reason::PullHigher),
-            _ => return,
+            MigrationCause::Active if self.sched.keeps_passes() => (How::Move, Reason::MoveActive),
+            MigrationCause::Affinity => (How::Move, Reason::MoveAffinity),
+            MigrationCause::Wakeup | MigrationCause::Fork | MigrationCause::Exec => return,
+            _ if self.sched.keeps_passes() => return,
+            _ => (How::Move, Reason::TreeDecides),
         };
         self.decided(What::Placement(how), reason);
         if !self.explaining {
@@ -195,6 +201,16 @@ impl<S: Scheduler> Engine<'_, S> {
             let balance = self.told_balance(&pass);
             self.emit(cpu, context, Kind::Balance(Box::new(balance)));
         }
+        for newidle in self.sched.newidle_log() {
+            let outcome = newidle.outcome;
+            let mut told = vec![("avg_idle".into(), newidle.avg_idle as i64)];
+            told.extend(newidle.max_cost.map(|ns| ("max_newidle_lb_cost".into(), ns as i64)));
+            told.push(("cost".into(), outcome.cost_ns as i64));
+            told.push(("examined".into(), i64::from(outcome.examined)));
+            let (dst_cpu, reason) = (newidle.cpu, outcome.reason.name().into());
+            let newidle = Newidle { dst_cpu, reason, pulled: outcome.pulled, numbers: told };
+            self.emit(cpu, context, Kind::Newidle(Box::new(newidle)));
+        }
     }
 
     fn told_balance(&self, pass: &BalanceDecision) -> Balance {
@@ -206,6 +222,9 @@ impl<S: Scheduler> Engine<'_, S> {
         if pass.active {
             told.push(("active".into(), 1));
         }
+        // What may not go to the CPU that balances goes to another of its group.
+        let elsewhere = pass.moves().find(|&(_, to)| to != pass.cpu);
+        told.extend(elsewhere.map(|(_, to)| ("new_dst_cpu".into(), i64::from(to.0))));
         Balance {
             dst_cpu: pass.cpu,
             src_cpu: pass.src,

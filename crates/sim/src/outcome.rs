@@ -107,6 +107,10 @@ pub struct Counts {
     pub ipis: u64,
     /// Ticks.
     pub ticks: u64,
+    /// Time that passes of the balancer took, ns.
+    pub balance_ns: u64,
+    /// The longest of them, ns.
+    pub balance_max_ns: u64,
     /// Periods of groups with a quota that are over, of all groups together.
     pub periods: u64,
     /// Those in which a CPU was throttled.

@@ -231,6 +231,8 @@ impl<S: Scheduler> Engine<'_, S> {
         let (brought, looked) = self.look_at_all(cpu, lines);
         self.charge_to(cpu, Part::Pass, plain);
         self.charge_time(cpu, Part::Pass, brought);
+        self.counts.balance_ns += plain + brought;
+        self.counts.balance_max_ns = self.counts.balance_max_ns.max(plain + brought);
         let end = Time(self.comes_to_it(cpu));
         self.cpus[cpu].passes.add(begin, end, examined);
         // Passes that follow each other are reported together: the first brings the lines of all.

@@ -55,6 +55,8 @@ pub enum How {
     Push,
     /// It waited, and another CPU pulled it.
     Pull,
+    /// A stopper, or a CPU that balances by rules nobody tells, moved it.
+    Move,
 }
 
 /// A decision reduced to its rule, for sinks that only count.
@@ -77,6 +79,8 @@ pub enum What {
     Balance,
     /// Whether the running task makes way.
     Preemption,
+    /// What a CPU does before it goes idle.
+    Newidle,
 }
 
 impl What {
@@ -87,19 +91,22 @@ impl What {
         What::Placement(How::Exec),
         What::Placement(How::Push),
         What::Placement(How::Pull),
+        What::Placement(How::Move),
         What::Balance,
         What::Preemption,
+        What::Newidle,
     ];
 
     /// How many kinds there are.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 9;
 
     /// A number below [`What::COUNT`].
     pub const fn index(self) -> usize {
         match self {
             What::Placement(how) => how as usize,
-            What::Balance => 5,
-            What::Preemption => 6,
+            What::Balance => 6,
+            What::Preemption => 7,
+            What::Newidle => 8,
         }
     }
 
@@ -109,6 +116,7 @@ impl What {
             What::Placement(how) => how.as_str(),
             What::Balance => "balance",
             What::Preemption => "preemption",
+            What::Newidle => "newidle",
         }
     }
 }
@@ -159,6 +167,19 @@ pub enum IdleType {
     Idle,
     /// It is about to go idle.
     NewlyIdle,
+}
+
+/// What a CPU that has no task left did before it went idle, or instead.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Newidle {
+    /// The CPU.
+    pub dst_cpu: CpuId,
+    /// The rule that ended its search for work: `NI_SHORT_IDLE`.
+    pub reason: Name,
+    /// Tasks that it has then.
+    pub pulled: u32,
+    /// The numbers that decided, times in ns.
+    pub numbers: Vec<Number>,
 }
 
 /// Whether the running task has to make way.
@@ -252,7 +273,8 @@ macro_rules! spelling {
 }
 
 spelling!(
-    How: "wakeup" = How::Wakeup, "fork" = How::Fork, "exec" = How::Exec, "push" = How::Push, "pull" = How::Pull
+    How: "wakeup" = How::Wakeup, "fork" = How::Fork, "exec" = How::Exec, "push" = How::Push, "pull" = How::Pull,
+    "move" = How::Move
 );
 spelling!(IdleType: "busy" = IdleType::Busy, "idle" = IdleType::Idle, "newly_idle" = IdleType::NewlyIdle);
 spelling!(Resched: "none" = Resched::None, "lazy" = Resched::Lazy, "full" = Resched::Full);

@@ -14,7 +14,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
 
 use crate::comm::{Comm, Label};
-use crate::decision::{Affinity, Balance, Group, Name, Pick, Placement, Preemption};
+use crate::decision::{Affinity, Balance, Group, Name, Newidle, Pick, Placement, Preemption};
 use crate::flags::Flags;
 use crate::kernel_state::State;
 use crate::state::TaskState;
@@ -159,6 +159,8 @@ pub enum Kind {
     Placement(Box<Placement>),
     /// Why load was moved, or not.
     Balance(Box<Balance>),
+    /// What a CPU did before it went idle.
+    Newidle(Box<Newidle>),
     /// Why the running task has to make way, or not.
     Preemption(Box<Preemption>),
     /// Why a task was picked.
@@ -203,7 +205,7 @@ impl Softirq {
 
 impl Kind {
     /// The names of all events in the vocabulary.
-    pub const NAMES: [&str; 45] = [
+    pub const NAMES: [&str; 46] = [
         "sched_switch",
         "sched_waking",
         "sched_wakeup",
@@ -245,6 +247,7 @@ impl Kind {
         "tracing_mark_write",
         "schedlab_placement",
         "schedlab_balance",
+        "schedlab_newidle",
         "schedlab_preemption",
         "schedlab_pick",
         "schedlab_affinity",
@@ -295,6 +298,7 @@ impl Kind {
             Kind::Mark { .. } | Kind::Print(_) => "tracing_mark_write",
             Kind::Placement(_) => "schedlab_placement",
             Kind::Balance(_) => "schedlab_balance",
+            Kind::Newidle(_) => "schedlab_newidle",
             Kind::Preemption(_) => "schedlab_preemption",
             Kind::Pick(_) => "schedlab_pick",
             Kind::Affinity(_) => "schedlab_affinity",
@@ -311,7 +315,10 @@ impl Kind {
 
     /// Whether this explains a decision; a sink has to request such events.
     pub fn is_decision(&self) -> bool {
-        matches!(self, Kind::Placement(_) | Kind::Balance(_) | Kind::Preemption(_) | Kind::Pick(_))
+        matches!(
+            self,
+            Kind::Placement(_) | Kind::Balance(_) | Kind::Newidle(_) | Kind::Preemption(_) | Kind::Pick(_)
+        )
     }
 }
 

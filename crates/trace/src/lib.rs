@@ -33,8 +33,8 @@ pub mod write;
 
 pub use comm::{COMM_LEN, Comm, Label};
 pub use decision::{
-    Affinity, Balance, Candidate, Decided, Group, How, IdleType, Name, Number, Pick, Placement, Preemption,
-    Resched, What,
+    Affinity, Balance, Candidate, Decided, Group, How, IdleType, Name, Newidle, Number, Pick, Placement,
+    Preemption, Resched, What,
 };
 pub use event::{CLONE_THREAD, Event, IDLE_EXIT, Kind, Softirq};
 pub use fields::Value;

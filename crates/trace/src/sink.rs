@@ -326,7 +326,8 @@ impl<S: Sink> Sink for Filter<S> {
     }
 
     fn wants_decisions(&self) -> bool {
-        let decisions = ["schedlab_placement", "schedlab_balance", "schedlab_preemption", "schedlab_pick"];
+        let decisions =
+            ["placement", "balance", "newidle", "preemption", "pick"].map(|kind| format!("schedlab_{kind}"));
         self.inner.wants_decisions() && decisions.iter().any(|name| self.passes(name))
     }
 

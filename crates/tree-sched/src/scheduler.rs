@@ -5,8 +5,8 @@ use std::sync::Arc;
 use schedlab_kernel_tree::{GroupId, How, OfDomain};
 use schedlab_sched::{
     BalanceDecision, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately, Looked,
-    MigrationCause, NeedResched, NewTask, PassedOver, Placement, Policy, PreemptDecision, Reason, Sched,
-    Scheduler, Switched, Task, TaskState, TgId, Then, Ticked, Took, WakePath, Wakeup, WakeupDecision,
+    MigrationCause, NeedResched, NewTask, Newidle, PassedOver, Placement, Policy, PreemptDecision, Reason,
+    Sched, Scheduler, Switched, Task, TaskState, TgId, Then, Ticked, Took, WakePath, Wakeup, WakeupDecision,
 };
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{Duration, TaskId, Time};
@@ -109,6 +109,12 @@ impl Scheduler for TreeSched {
     }
     fn balance_log(&mut self) -> Vec<BalanceDecision> {
         Vec::new()
+    }
+    fn newidle_log(&mut self) -> Vec<Newidle> {
+        Vec::new()
+    }
+    fn keeps_passes(&self) -> bool {
+        false
     }
 
     #[inline]

@@ -96,5 +96,9 @@ pub struct Lockstep {
     pub format: Format,
 }
 
-const LOADS: &str = "Loads: plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, shares, quota, batch, rt.
+const LOADS: &str = "Examples:
+  schedlab lockstep --tree ~/linux
+  schedlab lockstep --tree ~/linux --kernel v6.12 --load nice,groups --steps 100000
+
+Loads: plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, shares, quota, batch, rt.
 Exit status: 0 both sides are equal, 1 they differ, 2 wrong usage.";

@@ -21,8 +21,15 @@ pub fn run(args: &Trace) -> Result<Status, Error> {
         (None, Some(path)) => TraceFormat::named(path)?,
         (None, None) => TraceFormat::Ftrace,
     };
+    let format = match format {
+        TraceFormat::Ftrace if names_decisions(&args.events) => TraceFormat::FtraceDecisions,
+        TraceFormat::TraceDat if names_decisions(&args.events) => TraceFormat::TraceDatDecisions,
+        format => format,
+    };
     let filter = Filter::new(args.events.iter().map(String::as_str), NullSink);
-    if filter.wants_state() && matches!(format, TraceFormat::TraceDat | TraceFormat::PerfData) {
+    if filter.wants_state()
+        && matches!(format, TraceFormat::TraceDat | TraceFormat::TraceDatDecisions | TraceFormat::PerfData)
+    {
         return Err(Error::new(
             "state (pelt_*, sched_util_est_*, ..) is written as text of tracefs, Perfetto or JSON lines: give --format ftrace, \
              perfetto or json",
@@ -33,6 +40,17 @@ pub fn run(args: &Trace) -> Result<Status, Error> {
         Ok(scenario.run_row(&kernel, row, |_| filter).map(drop)?)
     })?;
     Ok(Status::Done)
+}
+
+/// Whether decisions are asked for by name: who asks gets them, in the format that has them.
+fn names_decisions(events: &[String]) -> bool {
+    let decisions = ["placement", "balance", "newidle", "preemption", "pick"];
+    events.iter().filter_map(|pattern| pattern.strip_prefix("schedlab_")).any(|name| {
+        match name.strip_suffix('*') {
+            Some(lead) => decisions.iter().any(|decision| decision.starts_with(lead)),
+            None => decisions.contains(&name),
+        }
+    })
 }
 
 /// Whether there are events of a name, or of one that begins so.

@@ -15,7 +15,7 @@ pub struct Reasons {
 }
 
 impl Reasons {
-    /// Each reason of a kind of decision (`wakeup`, `fork`, `exec`, `balance`, `preemption`),
+    /// Each reason of a kind of decision (`wakeup`, `fork`, `exec`, `balance`, `newidle`, `preemption`),
     /// most frequent first.
     pub fn of(&self, kind: &str) -> Vec<(&str, u64)> {
         let mut all: BTreeMap<&str, u64> = BTreeMap::new();
@@ -47,6 +47,7 @@ impl Sink for Reasons {
         match &event.kind {
             Kind::Placement(p) => self.read(What::Placement(p.how), &p.reason),
             Kind::Balance(b) => self.read(What::Balance, &b.reason),
+            Kind::Newidle(n) => self.read(What::Newidle, &n.reason),
             Kind::Preemption(p) => self.read(What::Preemption, &p.reason),
             _ => {}
         }

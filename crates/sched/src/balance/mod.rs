@@ -38,6 +38,6 @@ pub use can_migrate_task::CanMigrate;
 pub use decision::{BalanceDecision, GroupSeen, MigrationType, NotMoved, Step};
 pub use group_type::{GroupType, SgLbStats};
 pub use idle_cpu_scan::nr_idle_scan;
-pub use newidle_balance::NewidleOutcome;
+pub use newidle_balance::{Newidle, NewidleOutcome};
 pub use nohz_balancer_kick::NohzKick;
 pub use sched_cache::{CacheGroup, EpochTime, SchedCache};

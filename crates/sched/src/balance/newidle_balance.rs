@@ -26,11 +26,38 @@ pub struct NewidleOutcome {
     pub examined: u32,
 }
 
+/// A newly idle CPU, and what came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newidle {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// What it did.
+    pub outcome: NewidleOutcome,
+    /// How long it is idle on average, ns.
+    pub avg_idle: u64,
+    /// What its lowest domain took at most, ns; none if it is in no domain.
+    pub max_cost: Option<u64>,
+}
+
 impl Sched {
     /// Tries to find work for a CPU that has none.
     ///
     /// Kernel: newidle_balance(), kernel/sched/fair.c, v6.1, v5.18 and v5.5; sched_balance_newidle(), v6.12, v7.2.
     pub fn newidle_balance(&mut self, cpu: CpuId, now: Time) -> NewidleOutcome {
+        let avg_idle = self.rqs[cpu].avg_idle;
+        let outcome = self.look_for_work(cpu, now);
+        if self.keeps_balance_reasons {
+            self.balance_reasons.push(outcome.reason);
+        }
+        if self.balance_log.is_some() {
+            let base = self.domains.per_cpu[cpu].base;
+            let max_cost = base.map(|base| self.domains.sd(base).max_newidle_lb_cost);
+            self.newidle_log.push(Newidle { cpu, outcome, avg_idle, max_cost });
+        }
+        outcome
+    }
+
+    fn look_for_work(&mut self, cpu: CpuId, now: Time) -> NewidleOutcome {
         let mut outcome = NewidleOutcome {
             pulled: 0,
             higher_class: false,

@@ -5,6 +5,7 @@
 
 mod affinity;
 mod conservation;
+mod explained;
 mod lost_task;
 mod one_cpu;
 
@@ -14,6 +15,7 @@ use schedlab_units::{Duration, Time};
 
 pub use affinity::Affinity;
 pub use conservation::Conservation;
+pub use explained::Explained;
 pub use lost_task::LostTask;
 pub use one_cpu::OneCpu;
 

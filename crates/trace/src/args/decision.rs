@@ -12,7 +12,7 @@
 use schedlab_units::Pid;
 
 use crate::comm::Label;
-use crate::decision::{Affinity, Balance, Group, Pick, Placement, Preemption};
+use crate::decision::{Affinity, Balance, Group, Newidle, Pick, Placement, Preemption};
 use crate::event::Kind;
 use crate::fields::{Field, Value};
 
@@ -55,6 +55,7 @@ annotations! {
     "schedlab_placement" Placement: pid how prev_cpu target cpu remote reason numbers examined;
     "schedlab_balance" Balance: dst_cpu idle domain src_cpu local busiest reason migration imbalance
         numbers moved;
+    "schedlab_newidle" Newidle: dst_cpu reason pulled numbers;
     "schedlab_preemption" Preemption: pid curr at reason resched numbers;
     "schedlab_pick" Pick: pid reason numbers;
     "schedlab_affinity" Affinity: pid allowed;

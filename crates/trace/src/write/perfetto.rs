@@ -230,6 +230,7 @@ impl<W: Write> Perfetto<W> {
         let (track, reason) = match &event.kind {
             Kind::Placement(p) => (Track::Thread(p.pid), &p.reason),
             Kind::Balance(b) => (Track::Cpu(b.dst_cpu), &b.reason),
+            Kind::Newidle(n) => (Track::Cpu(n.dst_cpu), &n.reason),
             Kind::Preemption(p) => (Track::Thread(p.pid), &p.reason),
             Kind::Pick(p) if p.pid == Pid::IDLE => (Track::Cpu(event.cpu), &p.reason),
             Kind::Pick(p) => (Track::Thread(p.pid), &p.reason),
