@@ -1,9 +1,10 @@
 //! `schedlab detect`: what is wrong in a recording.
 
+mod ways;
+
 use schedlab::html::{Packer, ROOM};
 use schedlab::pages;
 use schedlab::report::detect::{Detect, Detected, Options, Thresholds, Who};
-use schedlab::report::render;
 use schedlab::sched::Kernel;
 use schedlab::timeline::Builder;
 use schedlab::topology::{CpuMask, NR_CPUS_MAX, Topology};
@@ -110,60 +111,20 @@ fn run_simulated(args: &args::Detect, source: &Source) -> Result<Status, Error> 
         let thresholds = Thresholds { worst: args.most, ..Thresholds::default() };
         let topology = Some(scenario.machine.topology.clone());
         let detect = Detect::new(Options { topology, affinity: affinity.clone(), thresholds });
-        scenario.run_row(kernel, &scenario.rows[0], |_| detect).map(|(_, detect)| detect.finish())
+        let run = scenario.run_row(kernel, &scenario.rows[0], |_| detect);
+        run.map(|(_, detect)| detect.finish()).map_err(Error::from)
     };
     let mut detected = look(kernel)?;
     detected.keep_ways(|switch| kernel.is_turned_by(switch));
-    let mut switches: Vec<&str> = Vec::new();
-    for avoid in detected.detectors.iter().flat_map(|of| &of.worst).flat_map(|found| &found.avoid) {
-        if !switches.contains(&avoid.switch) {
-            switches.push(avoid.switch);
-        }
-    }
-    let mut tested = Vec::new();
-    for switch in switches {
-        let other = look(&schedlab::kernels::kernel(&format!("{}+{switch}", kernel.name), &mut |_| {})?)?;
-        for (before, after) in
-            detected.detectors.iter().zip(&other.detectors).filter(|(b, a)| b.count + a.count > 0)
-        {
-            tested.push(Tested {
-                switch: switch.to_string(),
-                detector: before.detector,
-                found: [before.count, after.count],
-                lost_ns: [before.lost_ns, after.lost_ns],
-            });
-        }
-    }
+    let ways = ways::tried(&detected, kernel, look)?;
     match args.format {
-        Format::Json => output::print_json(&json!({"detected": detected, "tested": tested}))?,
+        Format::Json => output::print_json(&json!({"detected": detected, "ways": ways}))?,
         Format::Text => output::print(|out| {
             out.write_all(detected.text().as_bytes())?;
-            if !tested.is_empty() {
-                writeln!(out, "\nways out, run under {}:", kernel.name)?;
-            }
-            for one in &tested {
-                let lost = one.lost_ns.map(|ns| render::quantity(ns as f64, "ns"));
-                writeln!(
-                    out,
-                    "  {:<24} {:<20} {} found, {} lost -> {} found, {} lost",
-                    one.switch, one.detector, one.found[0], lost[0], one.found[1], lost[1]
-                )?;
-            }
-            Ok(())
+            out.write_all(ways.text(kernel).as_bytes())
         })?,
     }
     Ok(Status::Done)
-}
-
-/// A way out that was run.
-#[derive(Serialize)]
-struct Tested {
-    switch: String,
-    detector: &'static str,
-    /// Findings without it and with it.
-    found: [u64; 2],
-    /// Time lost, ns.
-    lost_ns: [u64; 2],
 }
 
 /// `812=0-3` or `stream=0,16`.

@@ -54,6 +54,7 @@ pub(super) fn of_placement(reason: &str) -> &'static [Avoid] {
 pub(super) fn of_balance(reason: &str) -> &'static [Avoid] {
     match reason {
         "LB_NUMA_ALLOWED" => &[NO_LB_IMBALANCE],
+        "NI_RANDOM" => &[NO_NI_RANDOM],
         _ => &[],
     }
 }

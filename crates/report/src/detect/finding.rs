@@ -20,6 +20,9 @@ pub struct Finding {
     pub count: u64,
     /// The CPUs it is about.
     pub cpus: Vec<u16>,
+    /// The CPUs by which causes are told apart; all that it is about, if there are none.
+    #[serde(skip)]
+    pub place: Vec<u16>,
     /// The tasks it is about, the one that suffers first.
     pub tasks: Vec<Task>,
     /// A sentence.
@@ -110,7 +113,9 @@ impl Finding {
         let rule = |found: &Finding| {
             found.rule.as_ref().map(|rule| rule.split(',').next().unwrap_or(rule).to_owned())
         };
-        let cause = |found: &Finding| (rule(found), found.cpus.clone(), kind(found));
+        let place =
+            |found: &Finding| if found.place.is_empty() { found.cpus.clone() } else { found.place.clone() };
+        let cause = |found: &Finding| (rule(found), place(found), kind(found));
         !self.tasks.is_empty()
             && self.rule.is_some()
             && cause(self) == cause(other)

@@ -186,24 +186,25 @@ fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &BesideIdle, wait: &Wai
     });
     let placed =
         scene.task(pid).and_then(|task| task.placed.as_ref()).filter(|_| wait.after != After::Running);
-    let balance = idle.iter().find_map(|cpu| scene.cpu(cpu).balance.as_ref().filter(|(at, _)| *at >= since));
-    let last = |cpu: CpuId| scene.cpu(cpu).balance.as_ref().map(|balance| (cpu, balance));
-    let earlier = idle.iter().filter_map(last).max_by_key(|(_, (at, _))| *at);
+    let last = |cpu: CpuId| scene.cpu(cpu).balance.as_ref().map(|looked| (cpu, looked));
+    let balance = idle.iter().filter_map(last).find(|(_, looked)| looked.time >= since);
+    let earlier = idle.iter().filter_map(last).max_by_key(|(_, looked)| looked.time);
     let rule = match (placed, balance) {
-        (Some(placed), Some((_, balance))) => {
-            Some(format!("{} at {}, then {balance}", placed.reason, placed.how))
+        (Some(placed), Some((_, looked))) => {
+            Some(format!("{} at {}, then {}", placed.reason, placed.how, looked.reason))
         }
         (Some(placed), None) => Some(format!("{} at {}", placed.reason, placed.how)),
-        (None, Some((_, reason))) => Some(reason.to_string()),
+        (None, Some((_, looked))) => Some(looked.reason.to_string()),
         // The decision that left them idle was made before the wait began.
-        (None, None) => earlier.map(|(cpu, (at, reason))| {
-            format!("{reason}, when CPU {cpu} looked last, {} before", ms(since.since(*at)))
+        (None, None) => earlier.map(|(cpu, looked)| {
+            let before = ms(since.since(looked.time));
+            format!("{}, when CPU {cpu} looked last, {before} before", looked.reason)
         }),
     };
     let mut avoid: Vec<Avoid> = Vec::new();
     avoid.extend(placed.map_or(&[][..], |placed| avoid::of_placement(&placed.reason)));
-    let decided = balance.or(earlier.map(|(_, balance)| balance));
-    avoid.extend(decided.map_or(&[][..], |(_, reason)| avoid::of_balance(reason)));
+    let decided = balance.or(earlier);
+    avoid.extend(decided.map_or(&[][..], |(_, looked)| avoid::of_balance(&looked.reason)));
     // If the trace contains decisions, nothing has to be guessed.
     let guessed = rule.is_none();
     if guessed {
@@ -233,6 +234,8 @@ fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &BesideIdle, wait: &Wai
                 false => format!("one CPU or the other was idle, at last {}", cpus(idle)),
             },
         ),
+        place: numbers(idle),
+        chain: decided.into_iter().map(|(cpu, looked)| looked.cited(cpu)).collect(),
         rule,
         avoid,
         guessed,
@@ -471,12 +474,58 @@ mod tests {
             ),
             expect![[r#"
                 0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
+                    0.002000 CPU 1, newly idle, in MC, takes nothing. Balance: a NUMA imbalance of this size is allowed. [LB_NUMA_ALLOWED]
                   rule   SCAN_LIMIT at wakeup, then LB_NUMA_ALLOWED
                   avoid  NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   avoid  NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
                   avoid  LB_NUMA_IMBALANCE=off: the balancer leaves no imbalance between nodes alone
                   if     the task may run there, which the trace does not tell
             "#]],
+        );
+    }
+
+    #[test]
+    fn what_a_cpu_decided_before_it_went_idle_is_cited() {
+        let script = "0 0 idle switch R init-1\n 0 1 idle switch R cc1-9\n 9 1 cc1-9 newidle 1 NI_RANDOM\n \
+                      10 1 cc1-9 switch S idle\n 20 0 init-1 affinity hog-2 0-1\n 100 0 init-1 waking hog-2 0\n \
+                      101 0 init-1 wakeup hog-2 0\n 5000 0 init-1 switch R hog-2";
+        check(
+            "idle-while-waiting",
+            "",
+            script,
+            expect![[r#"
+            0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
+                0.000009 CPU 1, about to go idle, takes nothing. Newly idle: the lot fell against the last level. [NI_RANDOM]
+              rule   NI_RANDOM, when CPU 1 looked last, 0.091 ms before
+              avoid  NO_NI_RANDOM: a CPU that goes idle looks for work in every domain, not at random
+        "#]],
+        );
+    }
+
+    /// Hogs on two CPUs beside one that is idle: whoever waits, the cause is one.
+    #[test]
+    fn waits_beside_the_same_idle_cpu_are_of_one_cause() {
+        let script = "0 0 idle switch R a-1\n 0 1 idle switch R b-2\n 0 2 idle switch R x-9\n \
+                      1 0 a-1 affinity c-3 0-2\n 1 1 b-2 affinity d-4 0-2\n \
+                      5 2 x-9 balanced 2 LB_LOCAL_BUSIER\n 9 2 x-9 switch S idle\n \
+                      100 0 a-1 waking c-3 0\n 101 0 a-1 wakeup c-3 0\n \
+                      200 1 b-2 waking c-4 1\n 201 1 b-2 wakeup c-4 1\n \
+                      4000 0 a-1 switch R c-3\n 5000 1 b-2 switch R c-4";
+        check(
+            "idle-while-waiting",
+            "",
+            script,
+            expect![[r#"
+            0.000200 .. 0.005000  c[4] waited 4.800 ms on CPU 1 behind b[2]; for 4.800 ms of it CPU 2 was idle
+                0.000005 CPU 2, newly idle, in MC, takes nothing. Balance: the local group is of a busier type. [LB_LOCAL_BUSIER]
+              rule   LB_LOCAL_BUSIER, when CPU 2 looked last, 0.195 ms before
+              alike  1 more of the same cause, 3.900 ms lost in them
+
+            0.004000 .. 0.005000  a[1] waited 1.000 ms on CPU 0 behind c[3]; for 1.000 ms of it CPU 2 was idle
+                0.000005 CPU 2, newly idle, in MC, takes nothing. Balance: the local group is of a busier type. [LB_LOCAL_BUSIER]
+              rule   LB_LOCAL_BUSIER, when CPU 2 looked last, 3.995 ms before
+              if     the task may run there, which the trace does not tell
+        "#]],
         );
     }
 

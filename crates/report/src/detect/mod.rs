@@ -10,6 +10,7 @@ mod heard;
 mod idle_while_waiting;
 mod latency_outlier;
 mod llc_walk;
+mod looked;
 mod node_ping_pong;
 mod pile_up;
 mod preemption_storm;

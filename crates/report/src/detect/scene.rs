@@ -16,6 +16,7 @@ use schedlab_units::{Duration, Pid, Time};
 use super::Who;
 use super::finding::{Task, were};
 use super::heard::Heard;
+use super::looked::Looked;
 
 /// The machine at a moment.
 #[derive(Clone, Debug)]
@@ -50,7 +51,7 @@ pub struct Cpu {
     /// The last stretches before the current one, oldest first.
     pub past: VecDeque<Stretch>,
     /// The last answer of load balancing for this CPU, if the trace contains decisions.
-    pub balance: Option<(Time, Box<str>)>,
+    pub balance: Option<Looked>,
     /// The last answer about preemption here, if the trace contains decisions: the task that asked, and the rule.
     pub preemption: Option<(Time, Pid, Box<str>)>,
 }
@@ -454,9 +455,13 @@ impl Scene {
                 self.tasks.entry(placement.pid).or_default().placed = Some(Placed { time, how, reason });
             }
             Kind::Balance(balance) => {
-                let answer = (event.time, balance.reason.as_ref().into());
                 self.see(balance.dst_cpu);
-                self.cpus[balance.dst_cpu.index()].balance = Some(answer);
+                self.cpus[balance.dst_cpu.index()].balance = Some(Looked::balance(event.time, balance));
+            }
+            // What comes after passes is said of them already.
+            Kind::Newidle(newidle) if !matches!(newidle.reason.as_ref(), "NI_NOTHING" | "NI_PULLED") => {
+                self.see(newidle.dst_cpu);
+                self.cpus[newidle.dst_cpu.index()].balance = Some(Looked::newidle(event.time, newidle));
             }
             Kind::Preemption(preemption) => {
                 let answer = (event.time, preemption.pid, preemption.reason.as_ref().into());

@@ -45,7 +45,7 @@ pub fn check(detector: &str, machine: &str, script: &str, expected: Expect) {
     let shown: String =
         text.lines().skip(1).map(|line| format!("{}\n", line.strip_prefix("  ").unwrap_or(line))).collect();
     expected.assert_eq(&shown);
-    assert_eq!(findings.count, findings.worst.len() as u64);
+    assert_eq!(findings.count, findings.worst.iter().map(|found| 1 + found.alike).sum::<u64>());
 }
 
 fn line(line: &str) -> String {
@@ -118,6 +118,7 @@ fn event(verb: &str, args: &[&str], current: (&str, &str), cpu: &str) -> String 
         ("balanced", [cpu, reason]) => format!(
             "schedlab_balance: dst_cpu={cpu} idle=newly_idle domain=MC reason={reason} migration=task imbalance=0"
         ),
+        ("newidle", [cpu, reason]) => format!("schedlab_newidle: dst_cpu={cpu} reason={reason} pulled=0"),
         ("asked", [task, reason]) => format!(
             "schedlab_preemption: pid={} curr={} at=wakeup reason={reason} resched=none",
             number(task),
