@@ -1,6 +1,6 @@
 //! What `compare` and `run` compare: kernels, variants, several scenarios, recordings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schedlab::sched::{Kernel, PRESETS};
 use schedlab::workload::Workload;
@@ -135,7 +135,29 @@ fn tell_unheeded(columns: &[Column]) {
 fn is_recording(file: &str) -> bool {
     let path = Path::new(file);
     let is_described = path.extension().is_some_and(|e| e == "toml" || e == "json");
-    !is_described && path.exists() && Recorded::find(path).is_ok_and(|found| found[0].open().is_ok())
+    !is_described
+        && (path.is_dir() || path.exists() && Recorded::find(path).is_ok_and(|found| found[0].open().is_ok()))
+}
+
+/// The recordings of a side: one, those of a folder of recordings, or each file of a folder that is named like a trace.
+fn runs_of(path: &Path) -> Result<Vec<Recorded>, Error> {
+    let found = Recorded::find(path);
+    if found.is_ok() || !path.is_dir() {
+        return found;
+    }
+    let files = std::fs::read_dir(path).map_err(|error| Error::file(path, &error))?;
+    let mut files: Vec<PathBuf> = files.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.sort();
+    let is_trace = |file: &PathBuf| {
+        let name = file.to_string_lossy();
+        let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+        [".dat", ".data", ".txt", ".pftrace"].iter().any(|ending| name.ends_with(ending)) && file.is_file()
+    };
+    let traces: Vec<PathBuf> = files.into_iter().filter(is_trace).collect();
+    if traces.is_empty() {
+        return found;
+    }
+    traces.iter().map(|file| Ok(Recorded::find(file)?.remove(0))).collect()
 }
 
 /// Recordings side by side: no seeds, so runs are pairs in the order of their names.
@@ -163,7 +185,7 @@ fn recorded(args: &Compare, files: &[&String]) -> Result<Compared, Error> {
         let kernel = Kernel::preset(PRESETS.len() - 1);
         columns.push(Column::new(stem(file), Scenario::recorded(file, kernel, workload.clone())));
         let mut runs = Vec::new();
-        for (nth, one) in Recorded::find(Path::new(file))?.into_iter().enumerate() {
+        for (nth, one) in runs_of(Path::new(file))?.into_iter().enumerate() {
             let mut folds = Folds::new(&workload).with_figures();
             one.open()?.feed(&mut folds, || false)?;
             runs.push(Run::recorded(nth as u64, folds));

@@ -35,6 +35,8 @@ enum Of {
     Kind(fn(&OneKind) -> Option<f64>),
     /// One value of each kind, of the CPU times of its tasks in ns.
     Times(fn(&[f64], &Run) -> Option<f64>),
+    /// The CPU that a task of a kind got last.
+    Last,
     /// Values by what they are of; what a run lacks is zero.
     Each(fn(&Run) -> Vec<(String, f64)>),
 }
@@ -63,6 +65,7 @@ pub const FIGURES: &[Figure] = figures![
     "latency-p99.9", "ns", LOW, "the same, the 99.9th percentile", Of::Kind(|k| at(&k.latency, 99.9));
     "latency-max", "ns", LOW, "the same, the longest", Of::Kind(|k| at(&k.latency, 100.0));
     "latency-mean", "ns", LOW, "the same, the mean", Of::Kind(|k| mean(&k.latency));
+    "runs", "", None, "how often a kind of task got a CPU", Of::Kind(|k| Some(k.runs.n() as f64));
     "run-p50", "ns", None, "length of a run, from switch to switch, median", Of::Kind(|k| at(&k.runs, 50.0));
     "run-p99", "ns", None, "the same, the 99th percentile", Of::Kind(|k| at(&k.runs, 99.0));
     "run-max", "ns", None, "the same, the longest", Of::Kind(|k| at(&k.runs, 100.0));
@@ -74,6 +77,8 @@ pub const FIGURES: &[Figure] = figures![
     "wait-total", "ns", LOW, "all waits together", Of::Kind(|k| Some(k.waits.sum() as f64));
     "cpu-share", "%", None, "CPU time of a kind of task, of all that tasks had",
         Of::Times(|times, run| share(times.iter().sum(), run));
+    "cpu-per-s", "ns", None, "CPU time of a kind of task in a second",
+        Of::Times(|times, run| seconds(run).map(|s| times.iter().sum::<f64>() / s));
     "cpu-time", "ns", None, "CPU time of a kind of task", Of::Times(|times, _| Some(times.iter().sum()));
     "cpu-least", "ns", None, "CPU time of the task of a kind that had least",
         Of::Times(|times, _| times.iter().copied().reduce(f64::min));
@@ -88,6 +93,12 @@ pub const FIGURES: &[Figure] = figures![
         Of::Times(|times, _| jain(times));
     "marks/s", "/s", HIGH, "marks of a label per second", Of::Each(|r| marks(r, |count, _| count as f64));
     "mark-values/s", "/s", HIGH, "the sum of their values per second", Of::Each(|r| marks(r, |_, sum| sum as f64));
+    "switches/mark", "", LOW, "context switches for each mark of a label",
+        Of::Each(|r| for_each_mark(r, r.folds.counts.switches));
+    "migrations/mark", "", LOW, "tasks moved for each mark of a label",
+        Of::Each(|r| for_each_mark(r, r.folds.migrations.total()));
+    "last-cpu", "", None, "the number of the CPU that a task of a kind got last", Of::Last;
+    "busy-on", "%", None, "how long each CPU ran tasks", Of::Each(busy_on);
     "elapsed", "ns", LOW, "how long a run took", Of::Run(|r| Some(r.elapsed.0 as f64));
     "task-clock", "ns", None, "CPU time of all tasks", Of::Run(|r| Some(r.folds.busy.total().0 as f64));
     "cpus-utilized", "", None, "CPU time of all tasks per time",
@@ -111,13 +122,24 @@ pub const FIGURES: &[Figure] = figures![
         let forks = r.folds.figures.iter().flat_map(|f| &f.traffic.forks);
         forks.map(|(cpu, n)| (format!("CPU {cpu}"), *n as f64)).collect()
     });
+    "fork-cpus", "", HIGH, "on how many CPUs new tasks were put",
+        Of::Run(|r| r.folds.figures.as_ref().map(|f| f.traffic.forks.len() as f64));
+    "wakeups-by", "%", None, "wake-ups by the rule that placed them", Of::Each(|r| by_rule(r, "wakeup"));
+    "forks-by", "%", None, "new tasks by the rule that placed them", Of::Each(|r| by_rule(r, "fork"));
+    "execs-by", "%", None, "placements at exec by their rule", Of::Each(|r| by_rule(r, "exec"));
+    "preemptions-by", "%", None, "whether who runs makes way, by rule", Of::Each(|r| by_rule(r, "preemption"));
+    "newidle-by", "%", None, "what newly idle balancing came to, by rule", Of::Each(|r| by_rule(r, "newidle"));
     "ipis", "", LOW, "interrupts sent to other CPUs, kicks among them", Of::Run(|r| Some(ipis(r) as f64));
     "ipis/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, ipis(r)));
     "interrupts", "", None, "interrupts of devices",
         Of::Run(|r| r.folds.figures.as_ref().map(|f| f.traffic.interrupts as f64));
     "ticks", "", None, "ticks of a simulated run", Of::Run(|r| Some(r.engine.ticks as f64));
-    "balance-passes", "", LOW, "soft interrupts in which load was balanced",
-        Of::Run(|r| r.folds.figures.as_ref().map(|f| f.traffic.passes as f64));
+    "balance-passes", "", LOW, "passes of the balancer over a domain; in a recording, its soft interrupts",
+        Of::Run(|r| r.folds.figures.as_ref().map(|f| (f.traffic.passes + decided(r, "balance")) as f64));
+    "balance-time", "ns", LOW, "time that passes of the balancer took, of a simulated run",
+        Of::Run(|r| Some(r.engine.balance_ns as f64));
+    "balance-max", "ns", LOW, "the longest of them", Of::Run(|r| Some(r.engine.balance_max_ns as f64));
+    "load-avg-time", "%", LOW, "busy time that groups' load averages took, of a simulated run", Of::Run(load_avg);
     "balance-by", "", None, "decisions about balancing by reason, of a trace that has them", Of::Each(|r| {
         r.folds.reasons.of("balance").into_iter().map(|(reason, n)| (reason.to_string(), n as f64)).collect()
     });
@@ -138,6 +160,40 @@ fn mean(histogram: &Histogram) -> Option<f64> {
 
 fn rate(run: &Run, count: u64) -> Option<f64> {
     (run.elapsed > Duration::ZERO).then(|| count as f64 * 1e9 / run.elapsed.0 as f64)
+}
+
+/// How long a run took, if it took any time.
+fn seconds(run: &Run) -> Option<f64> {
+    (run.elapsed > Duration::ZERO).then(|| run.elapsed.0 as f64 / 1e9)
+}
+
+/// Percent of the decisions of a kind, by rule.
+fn by_rule(run: &Run, kind: &str) -> Vec<(String, f64)> {
+    let (rules, all) = (run.folds.reasons.of(kind), decided(run, kind));
+    rules.into_iter().map(|(rule, n)| (rule.to_string(), 100.0 * n as f64 / all as f64)).collect()
+}
+
+fn decided(run: &Run, kind: &str) -> u64 {
+    run.folds.reasons.of(kind).iter().map(|(_, n)| n).sum()
+}
+
+fn for_each_mark(run: &Run, count: u64) -> Vec<(String, f64)> {
+    let Some(figures) = &run.folds.figures else { return Vec::new() };
+    let marks = figures.traffic.marks.iter().filter(|(_, (marks, _))| *marks > 0);
+    marks.map(|(label, (marks, _))| (label.to_string(), count as f64 / *marks as f64)).collect()
+}
+
+fn busy_on(run: &Run) -> Vec<(String, f64)> {
+    let span = run.folds.busy.span().0;
+    let cpus = run.folds.busy.cpus().filter(|_| span > 0);
+    cpus.map(|(cpu, time)| (format!("CPU {cpu}"), 100.0 * time.0 as f64 / span as f64)).collect()
+}
+
+fn load_avg(run: &Run) -> Option<f64> {
+    let sum =
+        |of: fn(&schedlab_sim::NodeProfile) -> u64| run.profile.nodes.iter().map(of).sum::<u64>() as f64;
+    let busy = sum(|node| node.busy.0);
+    (busy > 0.0).then(|| 100.0 * sum(|node| node.update_cfs_group.0 + node.update_load_avg.0) / busy)
 }
 
 fn share(time: f64, run: &Run) -> Option<f64> {
@@ -213,6 +269,12 @@ impl Asked {
                 let all = together(&figures.kinds);
                 let kinds = figures.kinds.iter().chain([&all]);
                 kinds.filter_map(|kind| Some((kind.name.clone(), value(kind)?))).collect()
+            }
+            Of::Last => {
+                let Some(figures) = &run.folds.figures else { return Vec::new() };
+                let of =
+                    |kind: &OneKind| Some((kind.name.clone(), figures.kinds.last_cpu(&kind.name)?.0.into()));
+                figures.kinds.iter().filter_map(of).collect()
             }
             Of::Times(value) => {
                 let Some(figures) = &run.folds.figures else { return Vec::new() };

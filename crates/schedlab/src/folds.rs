@@ -103,6 +103,7 @@ impl Folds {
         self.wakes = Wakes::default();
         self.migrations = Migrations::default();
         self.latency = WakeupLatency::default();
+        self.busy.begin_again(now);
         self.reasons = Reasons::default();
         if let Some(figures) = &mut self.figures {
             figures.kinds.begin_again(now);

@@ -18,6 +18,8 @@ const KEPT: usize = 50_000;
 pub struct Side {
     kinds: BTreeMap<&'static str, Vec<Answer>>,
     reasons: BTreeMap<(&'static str, String), u64>,
+    /// When the first was made: a kernel with another tick begins at another time.
+    first: Option<u64>,
 }
 
 /// The first decisions of a kind that part.
@@ -49,6 +51,7 @@ pub struct Share {
 impl Side {
     /// Takes a decision.
     pub fn take(&mut self, answer: Answer) {
+        self.first.get_or_insert(answer.time_ns);
         *self.reasons.entry((answer.kind, answer.reason.clone())).or_default() += 1;
         let kept = self.kinds.entry(answer.kind).or_default();
         if kept.len() < KEPT {
@@ -65,7 +68,7 @@ impl Side {
             let none = Vec::new();
             let (here, there) =
                 (self.kinds.get(kind).unwrap_or(&none), other.kinds.get(kind).unwrap_or(&none));
-            let alike = here.iter().zip(there).take_while(|(a, b)| a == b).count();
+            let alike = here.iter().zip(there).take_while(|(a, b)| self.is_alike(a, other, b)).count();
             let (base, other) = (here.get(alike).cloned(), there.get(alike).cloned());
             if (base.is_some() || other.is_some()) && alike < KEPT {
                 found.push(Parting { kind, alike, base, other });
@@ -77,6 +80,13 @@ impl Side {
         };
         found.sort_by_key(time);
         found
+    }
+
+    /// Whether a decision is the same as one of the other side, as long after the first.
+    fn is_alike(&self, answer: &Answer, other: &Side, of_other: &Answer) -> bool {
+        let after = |side: &Side, answer: &Answer| answer.time_ns - side.first.unwrap_or(answer.time_ns);
+        let moved = Answer { time_ns: answer.time_ns, ..of_other.clone() };
+        after(self, answer) == after(other, of_other) && *answer == moved
     }
 
     /// Reasons whose share differs by `points` percentage points at least, the most first.
@@ -109,13 +119,7 @@ mod tests {
     use super::*;
 
     fn answer(time_ns: u64, kind: &'static str, reason: &str) -> Answer {
-        Answer {
-            time_ns,
-            cpu: 0,
-            kind,
-            reason: reason.to_string(),
-            sentence: format!("{reason} at {time_ns}"),
-        }
+        Answer { time_ns, cpu: 0, kind, reason: reason.to_string(), sentence: reason.to_string() }
     }
 
     fn side(answers: &[(u64, &'static str, &str)]) -> Side {
@@ -133,6 +137,8 @@ mod tests {
             partings.iter().map(|p| (p.kind, p.alike, p.other.is_some())).collect();
         assert_eq!(told, [("wakeup", 1, true), ("balance", 0, false)]);
         assert!(here.partings(&here).is_empty());
+        let later = side(&[(5, "wakeup", "A"), (6, "pick", "P"), (7, "wakeup", "A"), (13, "balance", "B")]);
+        assert!(here.partings(&later).is_empty(), "only its clock began elsewhere");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `schedlab compare` and `schedlab run`: what is measured, side by side.
 
+mod account;
 mod ends;
 mod page;
 
@@ -7,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use schedlab::attribute::Account;
 use schedlab::figures::{self, Asked};
 use schedlab::report::{Comparison, Options, Stat, Table, render};
 use schedlab::{Experiment, Judgement, Results, What};
@@ -18,7 +18,7 @@ use crate::compared::{self, Compared};
 use crate::error::{Error, Status};
 use crate::output;
 use crate::progress::Progress;
-use crate::width::width;
+use crate::width::{width, wrapped};
 
 pub use page::pictures;
 
@@ -45,7 +45,7 @@ pub fn compare(args: &Compare) -> Result<Status, Error> {
         return Err(Error::new(format!("{alike}, so there is nothing to compare; take one of them away")));
     }
     if args.attribute {
-        return account(args, experiment);
+        return account::account(args, experiment);
     }
     if args.ends {
         return ends::ends(args, experiment);
@@ -343,7 +343,7 @@ impl<'a> Printed<'a> {
         if !self.comparison.metrics.is_empty() {
             // They stand under the tables as they did before there were figures of every run.
             text.pop();
-            because.iter().for_each(|line| text.push_str(&format!("why    {line}\n")));
+            because.iter().for_each(|line| text.push_str(&wrapped("why    ", line, width)));
             text.push('\n');
         }
         if !self.figures.metrics.is_empty() {
@@ -359,7 +359,7 @@ impl<'a> Printed<'a> {
             text.push_str("(~N): about N runs would do; --until-sure makes them\n");
         }
         if self.comparison.metrics.is_empty() {
-            because.iter().for_each(|line| text.push_str(&format!("why    {line}\n")));
+            because.iter().for_each(|line| text.push_str(&wrapped("why    ", line, width)));
         }
         if args.stat {
             for stat in self.results.perf_stats(self.experiment) {
@@ -425,115 +425,4 @@ impl<'a> Printed<'a> {
             "expectations": self.judgements,
         })
     }
-}
-
-/// Which rule and which mechanism carry the difference of the first two columns.
-fn account(args: &Compare, experiment: &Experiment) -> Result<Status, Error> {
-    let [base, other] = &experiment.columns[..] else {
-        return Err(Error::new(format!(
-            "--attribute is about two columns, and there are {}; name two kernels",
-            experiment.columns.len()
-        )));
-    };
-    let options = options(args)?;
-    let account = Account::plan(base, other)?;
-    let runner = Runner::new(args);
-    let mut results = account.experiment.nothing();
-    runner.extend(&account.experiment, &mut results, base.scenario.runs)?;
-    if runner.is_stopped() {
-        return Ok(Status::Interrupted);
-    }
-    let found = tables(args, &account.experiment, &results)?;
-    // The measures of the workload, or what was asked for.
-    let table = match args.metric.is_empty() && !found.measures.metrics().is_empty() {
-        true => &found.measures,
-        false => &found.figures,
-    };
-    let whole = Comparison::new(&table.columns(&[0, 1]), options);
-    let compare = |base: usize, other: usize| Comparison::new(&table.columns(&[base, other]), options);
-    let mut blocks = Vec::new();
-    let mut values = Vec::new();
-    for (at, metric) in whole.metrics.iter().enumerate() {
-        for (row, of) in metric.rows.iter().enumerate() {
-            let cell = &of.cells[1];
-            // Of no change nothing carries a part.
-            let Some(change) = cell.paired.change.filter(|change| change.abs() >= 5e-6) else { continue };
-            let lines = account.changes(compare, at, row);
-            blocks.push(account_text(&metric.name, &of.key, &whole, change, &metric.word(cell), &lines));
-            let told: Vec<Value> = lines
-                .iter()
-                .map(|(name, alone, without)| json!({"what": name, "alone": alone, "without": without}))
-                .collect();
-            values.push(json!({"metric": metric.name, "row": of.key, "change": change, "lines": told}));
-        }
-    }
-    if blocks.is_empty() {
-        return Err(Error::new(
-            "nothing that was looked at changed, so there is nothing to account for; ask for other figures by --metric",
-        ));
-    }
-    let text = match args.format {
-        TableFormat::Json => serde_json::to_string_pretty(&values).expect("JSON of plain data") + "\n",
-        TableFormat::Text => blocks.join("\n"),
-        TableFormat::Csv | TableFormat::Md => {
-            return Err(Error::new("--attribute is printed as text or json"));
-        }
-    };
-    output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
-    Ok(Status::Done)
-}
-
-/// A change below this share of the whole gets no line of its own.
-const CARRIES: f64 = 0.02;
-
-fn account_text(
-    metric: &str,
-    key: &str,
-    whole: &Comparison,
-    change: f64,
-    word: &str,
-    lines: &[(String, Option<f64>, Option<f64>)],
-) -> String {
-    let percent = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{:+.2} %", 100.0 * x));
-    let name = if key.is_empty() { metric.to_owned() } else { format!("{metric} {key}") };
-    let mut text = format!(
-        "{name}, {} against {}: {} {word}\n",
-        whole.kernels[1],
-        whole.kernels[0],
-        percent(Some(change))
-    );
-    let width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or(0).max(12);
-    text += &format!("{:<width$}  {:>10}  {:>10}  {:>7}\n", "turned over", "alone", "without it", "carries");
-    let mut silent = 0;
-    for (name, alone, without) in lines {
-        let carries = without.map(|without| (change - without) / change);
-        let is_seen = |x: Option<f64>| x.is_some_and(|x| x.abs() >= CARRIES * change.abs());
-        let is_mechanism = without.is_none();
-        let moved = if is_mechanism {
-            is_seen(alone.map(|a| a - change))
-        } else {
-            is_seen(*alone) || carries.is_some_and(|c| c.abs() >= CARRIES)
-        };
-        if !moved {
-            silent += 1;
-            continue;
-        }
-        let share = carries.map_or(String::new(), |share| format!("{:.0} %", 100.0 * share));
-        text += format!(
-            "{name:<width$}  {:>10}  {:>10}  {share:>7}",
-            percent(*alone),
-            without.map_or(String::new(), |w| percent(Some(w)))
-        )
-        .trim_end();
-        text.push('\n');
-    }
-    if silent > 0 {
-        text += &format!(
-            "{silent} other rules and mechanisms move it by less than {:.0} % of the change\n",
-            100.0 * CARRIES
-        );
-    }
-    text += "alone: the change with only this rule turned over, or with the mechanism off on both sides; without it: the change \
-             with this rule as in the baseline\n";
-    text
 }

@@ -48,6 +48,16 @@ impl Busy {
         self.last = self.last.max(last);
     }
 
+    /// What was before does not count.
+    pub fn begin_again(&mut self, now: Time) {
+        self.first = Some(now);
+        for cpu in &mut self.cpus {
+            cpu.busy = Duration::ZERO;
+            cpu.since = cpu.since.map(|(_, pid)| (now, pid));
+        }
+        self.tasks.iter_mut().for_each(|task| task.ran = Duration::ZERO);
+    }
+
     /// The trace is over: who still runs has run until now.
     pub fn end(&mut self, now: Time) {
         let now = now.max(self.last);
@@ -122,6 +132,9 @@ mod tests {
         let ran: Vec<(i32, u64)> = fold.tasks().map(|(pid, _, ran)| (pid.0, ran.0)).collect();
         assert_eq!(ran, [(5, 20), (6, 30)]);
         assert_eq!((fold.total().0, fold.span().0), (50, 50));
+        fold.begin_again(Time(60));
+        fold.end(Time(70));
+        assert_eq!((fold.total().0, fold.span().0), (0, 10), "what was before does not count");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! that never gets one has waited.
 
 use schedlab_stats::Histogram;
+use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Kind, Sink};
 use schedlab_units::{Duration, Pid, Time};
 
@@ -42,6 +43,8 @@ struct Task {
     waits: Option<(Time, bool)>,
     runs: Option<Time>,
     ran: Duration,
+    /// When and where it got a CPU last.
+    came: Option<(Time, CpuId)>,
     seen: bool,
 }
 
@@ -64,6 +67,14 @@ impl Kinds {
         let Some(kind) = self.kinds.iter().position(|kind| kind.name == name) else { return Vec::new() };
         let of_kind = |task: &&Task| task.seen && task.kind == kind as u32;
         self.tasks.iter().map(|(_, task)| task).filter(of_kind).map(|task| task.ran).collect()
+    }
+
+    /// The CPU that a task of a kind got last of all.
+    pub fn last_cpu(&self, name: &str) -> Option<CpuId> {
+        let kind = self.kinds.iter().position(|kind| kind.name == name)?;
+        let of_kind = |task: &&Task| task.seen && task.kind == kind as u32;
+        let came = self.tasks.iter().map(|(_, task)| task).filter(of_kind).filter_map(|task| task.came);
+        came.max_by_key(|(time, _)| *time).map(|(_, cpu)| cpu)
     }
 
     /// The CPU time of all tasks.
@@ -138,10 +149,11 @@ impl Kinds {
         self.kinds[kind].runs.record(now.since(since).0);
     }
 
-    fn comes(&mut self, now: Time, pid: Pid, comm: Comm, latency: Option<Duration>) {
+    fn comes(&mut self, (now, cpu): (Time, CpuId), pid: Pid, comm: Comm, latency: Option<Duration>) {
         let kind = self.kind(pid, comm);
         let task = self.tasks.entry(pid);
         task.runs = Some(now);
+        task.came = Some((now, cpu));
         let waited = latency.or_else(|| task.waits.map(|(since, _)| now.since(since)));
         task.waits = None;
         if let Some(latency) = latency {
@@ -170,7 +182,7 @@ impl Sink for Kinds {
                     self.leaves(now, prev_pid, prev_comm, since, prev_state.is_runnable());
                 }
                 if next_pid != Pid::IDLE {
-                    self.comes(now, next_pid, next_comm, latency);
+                    self.comes((now, event.cpu), next_pid, next_comm, latency);
                 }
             }
             Kind::SchedWaking { comm, pid, .. }
@@ -196,7 +208,6 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_topology::CpuId;
     use schedlab_trace::{Flags, TaskState};
 
     #[test]
@@ -248,6 +259,7 @@ mod tests {
         assert_eq!((kind.waits.n(), kind.waits.max()), (1, Some(90)));
         assert_eq!(kinds.times("t"), [Duration(10), Duration(90)]);
         assert_eq!(kinds.total(), Duration(100));
+        assert_eq!((kinds.last_cpu("t"), kinds.last_cpu("u")), (Some(CpuId(0)), None));
     }
 
     #[test]
