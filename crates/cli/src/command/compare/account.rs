@@ -61,8 +61,8 @@ pub fn account(args: &Compare, experiment: &Experiment) -> Result<Status, Error>
             let name =
                 if of.key.is_empty() { metric.name.clone() } else { format!("{} {}", metric.name, of.key) };
             let lines = account.changes(compare, at, row);
-            let (metric, row) = (metric.name.clone(), of.key.clone());
-            figures.push(Figure { metric, row, name, change, word: metric.word(cell), lines });
+            let (word, row) = (metric.word(cell), of.key.clone());
+            figures.push(Figure { metric: metric.name.clone(), row, name, change, word, lines });
         }
     }
     if figures.is_empty() {
