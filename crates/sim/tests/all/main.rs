@@ -11,3 +11,4 @@ mod pids;
 mod preemption;
 mod properties;
 mod stream_pinned;
+mod user_locks;
