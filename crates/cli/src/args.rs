@@ -678,7 +678,8 @@ mod tests {
     #[test]
     fn the_help_of_every_verb_has_an_example() {
         let arguments = Arguments::command();
-        for verb in arguments.get_subcommands() {
+        // The help of some is Python's.
+        for verb in arguments.get_subcommands().filter(|verb| !verb.is_disable_help_flag_set()) {
             let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(after.contains("Example"), "{}", verb.get_name());
         }
