@@ -45,7 +45,7 @@ pub fn run(names: &[String]) -> Result<(), String> {
         chosen.len() - missed.len(),
         chosen.len()
     );
-    if missed.is_empty() { Ok(()) } else { Err(format!("nobody misses: {}", missed.join(", "))) }
+    if missed.is_empty() { Ok(()) } else { Err(format!("no test notices: {}", missed.join(", "))) }
 }
 
 /// Whether all tests pass with a rule turned over.

@@ -82,7 +82,7 @@ fn tell_invented(name: &str, text: &str) {
     // A table without a header, or without CPUs, is refused.
     if !columns.is_empty() && !missing.is_empty() {
         eprintln!(
-            "schedlab: {name} does not tell of {}; the whole output of lscpu -p does",
+            "schedlab: {name} does not contain {}; the whole output of lscpu -p does",
             missing.join(", ")
         );
     }

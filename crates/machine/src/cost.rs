@@ -257,7 +257,7 @@ constants! {
         /// Making a process.
         fork_ns: Ns = 80_000, 40_000..=400_000, "estimate";
         /// What its parent pays when it is there: both share their pages now, and the first write to each faults.
-        fork_return_ns: Ns = 0, 0..=0, "part of fork_ns, where it is not told apart";
+        fork_return_ns: Ns = 0, 0..=0, "part of fork_ns, where it is not separate";
         /// Replacing the program.
         exec_ns: Ns = 300_000, 100_000..=1_000_000, "estimate";
         /// Ending a task.
@@ -265,7 +265,7 @@ constants! {
         /// What of that comes after the task has left its session's group: telling its parent.
         exit_notify_ns: Ns = 2_000, 500..=10_000, "estimate";
         /// Taking the status of a child that has ended.
-        reap_ns: Ns = 0, 0..=0, "part of exit_ns, where it is not told apart";
+        reap_ns: Ns = 0, 0..=0, "part of exit_ns, where it is not separate";
         /// One write to or read from a pipe, without copying.
         pipe_ns: Ns = 250, 100..=600, "estimate";
         /// What a write to a pipe costs besides: it sets the file's times and gets the page.

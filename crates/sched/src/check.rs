@@ -53,7 +53,7 @@ pub const INVARIANTS: &[Invariant] = &[
     },
     Invariant { sentence: "a queue with entities that may run has its averages aged", violation: leaf_list },
     Invariant { sentence: "CPUs that may have RT tasks to give are counted", violation: rt_overloaded },
-    Invariant { sentence: "who waits for quota is off the queue", violation: limbo },
+    Invariant { sentence: "a task that waits for quota is off the queue", violation: limbo },
     Invariant { sentence: "an average is nothing when its sums are", violation: averages::sums },
     Invariant {
         sentence: "a task's sums are at most those of one that always ran",

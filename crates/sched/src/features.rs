@@ -183,7 +183,7 @@ features! {
     RtRuntimeShare "RT_RUNTIME_SHARE" "RT run time is lent between CPUs." "features.h, up to v5.9; obeyed by nothing: lending is left out" [1 1 0 0 0 0 0 0];
     WarnLatency "LATENCY_WARN" "Warn when a reschedule is long overdue." "features.h, v5.12; obeyed by nothing: a warning decides nothing" [0 0 0 0 0 0 0 0];
     PoolSendsBack "POOL_SENDS_BACK" "A worker that is woken away from the CPUs of its pool is sent back there." "kick_pool(), kernel/workqueue.c, v6.6; obeyed by the audit" [0 0 0 0 0 1 1 1];
-    SwitchStatePassed "SWITCH_STATE_PASSED" "sched_switch tells the state with which a task called the scheduler, not that when the event is written." "__trace_sched_switch_state(), v5.18; obeyed where recordings are read" [0 0 1 1 1 1 1 1];
+    SwitchStatePassed "SWITCH_STATE_PASSED" "sched_switch contains the state with which a task called the scheduler, not the one when the event is written." "__trace_sched_switch_state(), v5.18; obeyed where recordings are read" [0 0 1 1 1 1 1 1];
 }
 
 /// A set of switches, a bit each.

@@ -253,7 +253,7 @@ rules! {
         Span "span",
     } [Level Level Span Span Span Span Span Span];
 
-    asym_groups: AsymGroups "ASYM_GROUPS" "How groups and queues of CPUs of different capacity are told apart." "update_sd_pick_busiest(), find_busiest_queue(), v5.13" {
+    asym_groups: AsymGroups "ASYM_GROUPS" "How groups and queues of CPUs of different capacity are distinguished." "update_sd_pick_busiest(), find_busiest_queue(), v5.13" {
         /// Groups by their extremes and 20 %, queues plainly; larger CPUs are refused where their group's type is that of the busiest.
         Extremes "extremes",
         /// As extremes, but by what the destination has and 5 %.
@@ -436,7 +436,7 @@ rules! {
         WithFair "with_fair",
     } [Any Any WithFair WithFair WithFair WithFair WithFair WithFair];
 
-    pinned_mark: PinnedMark "PINNED_MARK" "What becomes of the mark of the group above when all that a pass met was bound and nobody is left to ask." "load_balance(), v5.3" {
+    pinned_mark: PinnedMark "PINNED_MARK" "What happens to the mark of the group above when every task that a pass met was bound and no CPU is left to try." "load_balance(), v5.3" {
         /// It is taken off, as after a pass that found nothing.
         TakenOff "taken_off",
         /// It stays.

@@ -80,7 +80,7 @@ impl Account {
         let differences = differences(base.kernel(), other.kernel());
         if differences.is_empty() {
             return Err(Error::new(format!(
-                "{} and {} have the same rules; an account tells which rule carries a difference between two kernels",
+                "{} and {} have the same rules; an account shows which rule carries a difference between two kernels",
                 base.name, other.name
             )));
         }

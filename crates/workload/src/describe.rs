@@ -115,7 +115,7 @@ fn objects(w: &Workload, out: &mut String) -> fmt::Result {
             Completion::IrqSubmitter => "by interrupt at the submitter's CPU".to_string(),
             Completion::IrqAt(cpu) => format!("by interrupt at CPU {cpu}"),
             Completion::Worker { queue, work, softirq } => {
-                let how = if softirq { ", told by softirq" } else { "" };
+                let how = if softirq { ", notified by softirq" } else { "" };
                 format!("by a worker of {}, work {work}{how}", name(&o.queues[queue.index()].name))
             }
         };

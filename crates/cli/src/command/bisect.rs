@@ -116,10 +116,7 @@ fn parting(
     kernels: [&Kernel; 2],
 ) -> Result<Vec<String>, Error> {
     let Some([before, after]) = first_parting(&scenario.machine, row, limits, kernels)? else {
-        return Ok(vec![format!(
-            "{}: no decision that is told of parts with seed {}",
-            part.text, limits.seed
-        )]);
+        return Ok(vec![format!("{}: no traced decision differs with seed {}", part.text, limits.seed)]);
     };
     let line = |word: &str, answer: &schedlab::why::Answer| {
         let time = schedlab::units::Time(answer.time_ns);

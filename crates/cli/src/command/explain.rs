@@ -73,7 +73,7 @@ fn others() -> Vec<(&'static str, &'static str, String)> {
         let sentence = format!("A recording does not show {}.", hidden.sentence());
         ("fact an audit lacks", hidden.name(), sentence)
     };
-    let none = "By no rule known here can be told what would have been chosen: what it hangs on is hidden.";
+    let none = "No rule known here determines the choice: it depends on something hidden.";
     let mut all: Vec<_> = Hidden::ALL.iter().map(hidden).collect();
     all.push(("row of an audit", "NONE", none.to_owned()));
     let detectors = Detect::new(Options::default()).finish().detectors;

@@ -159,7 +159,7 @@ impl Host {
             "cost",
             "futex_ns",
             futex.less(call.value),
-            "a futex wake of nobody, less a system call",
+            "a futex wake without a waiter, less a system call",
         );
         let pipe = figure("call on a pipe", "ns", || probe::pipe_call(first))?;
         self.findings.set(

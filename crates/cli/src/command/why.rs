@@ -63,7 +63,7 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
             if let Some(parted) = schedlab::kernels::parted(&kernel) {
                 writeln!(
                     out,
-                    "our nearest rules part from this tree at {parted}; reasons are told up to there"
+                    "our nearest rules differ from this tree at {parted}; reasons are printed up to there"
                 )?;
             }
             Ok(())

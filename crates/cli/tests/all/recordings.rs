@@ -584,7 +584,7 @@ fn an_audit_of_several_names_each_kernel_and_machine() {
 fn what_a_table_of_cpus_does_not_say_is_told() {
     let (_, told) = alone("lscpu", b"# CPU,Node\n0,0\n1,0\n", &["topo"]);
     expect![[r#"
-        schedlab: FILE does not tell of cores (each CPU is taken for one), sockets (one is taken for all), caches (the CPUs of a package in one node are taken to share the last one); the whole output of lscpu -p does
+        schedlab: FILE does not contain cores (each CPU is taken for one), sockets (one is taken for all), caches (the CPUs of a package in one node are taken to share the last one); the whole output of lscpu -p does
     "#]].assert_eq(&told);
     assert_eq!(alone("whole", b"# CPU,Core,Socket,Node,L3\n0,0,0,0,0\n1,1,0,0,0\n", &["topo"]).1, "");
 }
@@ -603,7 +603,7 @@ fn rows_of_an_audit_and_detectors_are_explained() {
             "none",
             expect![[r#"
             NONE (row of an audit)
-            By no rule known here can be told what would have been chosen: what it hangs on is hidden.
+            No rule known here determines the choice: it depends on something hidden.
         "#]],
         ),
         (

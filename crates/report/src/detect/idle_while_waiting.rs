@@ -218,7 +218,7 @@ fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &BesideIdle, wait: &Wai
     let ran_there =
         scene.task(pid).and_then(|task| task.ran_on.as_ref()).is_some_and(|on| on.intersects(idle));
     let may_run =
-        (!known && !ran_there).then(|| "the task may run there, which the trace does not tell".to_owned());
+        (!known && !ran_there).then(|| "the task may run there, which the trace does not show".to_owned());
     Finding {
         from_ns: since.0,
         to_ns: time.0,
@@ -378,7 +378,7 @@ mod tests {
                   rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
-                  if     the task may run there, which the trace does not tell
+                  if     the task may run there, which the trace does not show
             "#]],
         );
     }
@@ -398,7 +398,7 @@ mod tests {
                   rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
-                  if     the task may run there, which the trace does not tell
+                  if     the task may run there, which the trace does not show
             "#]],
         );
         let runs = two_on_one("").replace(last, "4000 0 hog-2 waking cc1-9 1\n 5000 0 hog-2 switch S init-1");
@@ -419,7 +419,7 @@ mod tests {
               rule   not in the trace; it may be SIS_UTIL, SIS_PROP
               try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
               try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
-              if     the task may run there, which the trace does not tell
+              if     the task may run there, which the trace does not show
         "#]],
         );
     }
@@ -479,7 +479,7 @@ mod tests {
                   avoid  NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   avoid  NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
                   avoid  LB_NUMA_IMBALANCE=off: the balancer leaves no imbalance between nodes alone
-                  if     the task may run there, which the trace does not tell
+                  if     the task may run there, which the trace does not show
             "#]],
         );
     }
@@ -560,8 +560,8 @@ mod tests {
                   rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
-                  if     the task may run there, which the trace does not tell
-                  and if CPU 1 was idle, of which no event told until then
+                  if     the task may run there, which the trace does not show
+                  and if CPU 1 was idle, without an event until then
             "#]],
         );
     }
@@ -602,7 +602,7 @@ mod tests {
                   rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
-                  if     the task may run there, which the trace does not tell
+                  if     the task may run there, which the trace does not show
             "#]],
         );
     }

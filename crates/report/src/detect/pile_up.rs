@@ -113,7 +113,7 @@ impl PileUp {
                 avoid.push(NO_NUMA_IMBALANCE);
             }
             let may_run =
-                (!known).then(|| "the tasks may run there, which the trace does not tell".to_owned());
+                (!known).then(|| "the tasks may run there, which the trace does not show".to_owned());
             Finding {
                 from_ns: from.0,
                 to_ns: time.max(from).0,
@@ -251,7 +251,7 @@ mod tests {
                   rule   not in the trace; it may be the lack of NUMA_IMB_AFFINITY, the lack of FORK_STATS_ALLOWED
                   try    NUMA_IMB_AFFINITY: the imbalance allowed between nodes at fork counts only the CPUs the task may use
                   try    FORK_STATS_ALLOWED: a group is judged at fork by the CPUs the task may use
-                  if     the tasks may run there, which the trace does not tell
+                  if     the tasks may run there, which the trace does not show
             "#]],
         );
     }
@@ -324,7 +324,7 @@ mod tests {
                   rule   not in the trace; it may be the lack of NUMA_IMB_AFFINITY, the lack of FORK_STATS_ALLOWED
                   try    NUMA_IMB_AFFINITY: the imbalance allowed between nodes at fork counts only the CPUs the task may use
                   try    FORK_STATS_ALLOWED: a group is judged at fork by the CPUs the task may use
-                  if     the tasks may run there, which the trace does not tell
+                  if     the tasks may run there, which the trace does not show
             "#]],
         );
         // The first sleeps before the second is born.

@@ -288,7 +288,7 @@ impl Scene {
     /// What has to be true for a set of CPUs to be idle, if that is only presumed of some.
     pub fn presumed(&self, idle: &CpuMask) -> Option<String> {
         let silent = self.only_presumed(idle);
-        (!silent.is_empty()).then(|| format!("{} idle, of which no event told until then", were(&silent)))
+        (!silent.is_empty()).then(|| format!("{} idle, without an event until then", were(&silent)))
     }
 
     /// The task's wait, if it waits.

@@ -178,13 +178,13 @@ impl Beginning {
         );
         tell(
             balanced,
-            "CPU balances at the times that its first moves tell",
-            "CPUs balance at the times that their first moves tell",
+            "CPU balances at the times that its first moves show",
+            "CPUs balance at the times that their first moves show",
         );
         tell(
             later_passes,
-            "later pass comes when it moved somebody",
-            "later passes come when they moved somebody",
+            "later pass comes when it moved a task",
+            "later passes come when they moved a task",
         );
         if balanced > 0 {
             seeded[0] = "when all other domains were balanced";
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(
             text(Some(467_000), 12),
             "beginning learned: it begins 467 us after a tick; how late 36 ticks come; 12 of 13 new tasks, those of the first 353 ms, go where \
-             they went if all is as it was; 2 tasks bring lag; one task brings the CPU it used before its own; 3 tasks bring averages as if they had done before what they do now; 6 CPUs balance at the times that their first moves tell; one later pass comes when it moved somebody; from the seed: when \
+             they went if all is as it was; 2 tasks bring lag; one task brings the CPU it used before its own; 3 tasks bring averages as if they had done before what they do now; 6 CPUs balance at the times that their first moves show; one later pass comes when it moved a task; from the seed: when \
              all other domains were balanced, since when CPUs are idle\n"
         );
         assert_eq!(

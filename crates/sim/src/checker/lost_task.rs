@@ -46,7 +46,7 @@ impl LostTask {
     fn runs(&mut self, event: &Event, pid: Pid) {
         match self.tasks.insert(pid, State::Runs) {
             Some(State::Sleeps) => {
-                self.findings.add(event.time, event.cpu, || format!("task {pid} runs, but nobody woke it"));
+                self.findings.add(event.time, event.cpu, || format!("task {pid} runs, but was not woken"));
             }
             Some(State::Gone) => {
                 self.findings.add(event.time, event.cpu, || format!("task {pid} runs after its end"));
@@ -115,10 +115,7 @@ mod tests {
         let found: Vec<_> = checker.findings.first().iter().map(|f| f.what.as_str()).collect();
         assert_eq!(
             found,
-            [
-                "task 5 runs, but nobody woke it",
-                "task 6 waits for a CPU since 0.000000070 and never gets one"
-            ]
+            ["task 5 runs, but was not woken", "task 6 waits for a CPU since 0.000000070 and never gets one"]
         );
     }
 }

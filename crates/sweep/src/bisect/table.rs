@@ -23,7 +23,7 @@ pub fn text(answer: &Answer, parts: &[Part], metric: &str, good: &str, bad: &str
     if !answer.whole.is_real() {
         let _ = writeln!(
             text,
-            "none of them: the kernels do not differ in {metric} here, as far as these seeds tell"
+            "none of them: the kernels do not differ in {metric} here, as far as these seeds show"
         );
         return text;
     }

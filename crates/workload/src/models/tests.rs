@@ -410,7 +410,7 @@ fn readers_wait_for_a_disk_or_for_a_kworker() {
         &model("io", &[("readers", int(2)), ("device", text("loop"))]),
         expect![[r#"
         io: 3 tasks, 1 of them from the start
-        device loop0: 1 at once, service 0, completed by a worker of loop0, work 5us, told by softirq
+        device loop0: 1 at once, service 0, completed by a worker of loop0, work 5us, notified by softirq
         workqueue loop0: unbound
         tasks
              0 io-0 .. io-1 (2), forked: program io
