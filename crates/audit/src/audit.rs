@@ -41,6 +41,9 @@ pub struct Audit<S = NullSink> {
     pub(crate) asked: PerCpu<Asked>,
     /// For each CPU, tasks whose move was judged together with the first move of the same pass.
     pub(crate) passed: PerCpu<Vec<TaskId>>,
+    /// The recording contains moves (`sched_migrate_task`), and starts of wake-ups (`sched_waking`).
+    pub(crate) moves_recorded: bool,
+    pub(crate) wakings_recorded: bool,
     /// Generation of the state in which open decisions were last judged.
     judged: u64,
     steady: Steady,
@@ -72,6 +75,8 @@ impl<S: Listener> Sink for Audit<S> {
 
     fn take(&mut self, mut event: Event) {
         event.time = self.steady.at(event.time);
+        self.moves_recorded |= matches!(event.kind, Kind::SchedMigrateTask { .. });
+        self.wakings_recorded |= matches!(event.kind, Kind::SchedWaking { .. });
         self.pairing.push(event);
         self.taken += 1;
         self.follow_all(false);
@@ -98,6 +103,8 @@ impl<S: Listener> Audit<S> {
             execs: Execs::default(),
             asked: PerCpu::new(topology.nr_cpus(), |_| Asked::default()),
             passed: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
+            moves_recorded: false,
+            wakings_recorded: false,
             judged: 0,
             steady: Steady::default(),
             hotplugs: Hotplugs::new(offline(topology)),
@@ -386,6 +393,12 @@ impl<S: Listener> Audit<S> {
             self.shadow.trusts = false;
             self.judge_pick_otherwise(&mut verdict, next, clock, has_quota_again);
             self.shadow.trusts = true;
+        }
+        if verdict.answer == Answer::Differs
+            && let Some((task, to)) = self.moved_unseen(&verdict)
+        {
+            verdict.without(Hidden::UnseenMove);
+            self.shadow.migrate(&[task], to, now);
         }
         if self.shadow.groups_hidden {
             // Any waiting task may come first.

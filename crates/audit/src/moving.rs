@@ -3,7 +3,7 @@
 use schedlab_sched::{Curr, IdleType};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Kind};
-use schedlab_units::{Duration, Time};
+use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::audit::Audit;
 use crate::balance::{self, Asked, Moved, Occasion};
@@ -11,7 +11,7 @@ use crate::leaving;
 use crate::listener::Listener;
 use crate::motion;
 use crate::shadow::Shadow;
-use crate::verdict::{Answer, Decision, Hidden, Possible, Verdict};
+use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 
 /// A stopper that was asked starts within this time.
 const STOPPER_PATIENCE: Duration = Duration::millis(10);
@@ -40,6 +40,9 @@ impl<S: Listener> Audit<S> {
             return;
         }
         passed.clear();
+        if self.is_moved_by_wakeup(moved.task) {
+            return;
+        }
         let ahead = self.pairing.ahead(event.time + STOPPER_PATIENCE);
         match balance::occasion(&self.shadow, event, moved, ahead) {
             Occasion::PushPull => self.judge_push(event, moved),
@@ -78,6 +81,30 @@ impl<S: Listener> Audit<S> {
                 self.passed[event.cpu].remove(0);
             }
         }
+    }
+
+    /// The task that we would pick, and the CPU where it is seen to run next, if the recording contains no moves: then
+    /// it was moved without an event, for instance by the stopper that has just left.
+    pub(crate) fn moved_unseen(&self, verdict: &Verdict) -> Option<(TaskId, CpuId)> {
+        let Choice::Task(ours) = verdict.ours.first()?.choice else { return None };
+        if self.moves_recorded || ours == Pid::IDLE {
+            return None;
+        }
+        let task = self.shadow.find(ours)?;
+        let mut ahead = self.pairing.ahead(verdict.time + STOPPER_PATIENCE);
+        let runs = ahead.find(|event| match event.kind {
+            Kind::SchedSwitch { next_pid, .. } => next_pid == ours,
+            _ => false,
+        });
+        runs.filter(|event| event.cpu != verdict.cpu).map(|event| (task, event.cpu))
+    }
+
+    /// Whether a moved task was asleep and the recording contains no starts of wake-ups: then a wake-up moved it, and not
+    /// balancing, which takes only queued tasks.
+    fn is_moved_by_wakeup(&self, task: TaskId) -> bool {
+        let entry = self.shadow.sched.task(task);
+        let queued = entry.on_rq || self.shadow.runs(task) || self.shadow.may_be_queued(task);
+        !self.wakings_recorded && !queued && !self.shadow.was_never_queued(task)
     }
 
     /// Moves between the same CPUs that follow immediately: one pass decided them all.

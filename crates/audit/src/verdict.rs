@@ -137,11 +137,13 @@ pub enum Hidden {
     Unmet,
     /// Which tasks run or wait on a CPU since a switch that is not in the trace.
     UnseenSwitch,
+    /// Where tasks were moved: the recording has no `sched_migrate_task`.
+    UnseenMove,
 }
 
 impl Hidden {
     /// All of them.
-    pub const ALL: [Hidden; 26] = [
+    pub const ALL: [Hidden; 27] = [
         Hidden::SyncFlag,
         Hidden::IdleScanLimit,
         Hidden::Loads,
@@ -168,6 +170,7 @@ impl Hidden {
         Hidden::Request,
         Hidden::Unmet,
         Hidden::UnseenSwitch,
+        Hidden::UnseenMove,
     ];
 
     /// Its name.
@@ -199,6 +202,7 @@ impl Hidden {
             Hidden::Request => "REQUEST",
             Hidden::Unmet => "UNMET",
             Hidden::UnseenSwitch => "UNSEEN_SWITCH",
+            Hidden::UnseenMove => "UNSEEN_MOVE",
         }
     }
 
@@ -234,6 +238,7 @@ impl Hidden {
             Hidden::Request => "whether the running task was asked to make way, which no event showed",
             Hidden::Fate => "the end of the wake-up, which is not in the trace",
             Hidden::Unmet => "what happened before it was first seen",
+            Hidden::UnseenMove => "where a task was moved, as the recording has no sched_migrate_task",
             Hidden::UnseenSwitch => {
                 "which tasks ran and waited on the CPU after a switch that is not in the trace"
             }

@@ -34,6 +34,8 @@ pub struct Recording {
     late: Option<LateStates>,
     /// Whether the command reports missing switches itself.
     counts_switches: bool,
+    /// Whether an earlier reading has reported what is wrong in it.
+    is_repeated: bool,
 }
 
 /// The machine on which a recording is to be understood.
@@ -130,7 +132,17 @@ impl Recording {
         if first.is_none() {
             return Err(no_event(&name));
         }
-        Ok(Recording { name, reader, first, place, size, machine: None, late: None, counts_switches: false })
+        Ok(Recording {
+            name,
+            reader,
+            first,
+            place,
+            size,
+            machine: None,
+            late: None,
+            counts_switches: false,
+            is_repeated: false,
+        })
     }
 
     /// How many CPUs the machine had, if the recording says.
@@ -161,6 +173,11 @@ impl Recording {
     /// Leaves it to the command to report missing switches.
     pub fn whose_switches_are_counted(self) -> Recording {
         Recording { counts_switches: true, ..self }
+    }
+
+    /// Reads it once more: what is wrong in it has been reported.
+    pub fn once_more(self) -> Recording {
+        Recording { is_repeated: true, ..self }
     }
 
     /// Feeds every event to a sink, until `stop` returns true.
@@ -220,9 +237,11 @@ impl Recording {
             restored_switches: exits.switches(),
             restored_wakeups: exits.wakeups(),
         };
-        warn(&self.name, &summary, &back);
-        tell_restored(&self.name, &seen.missing);
-        if !self.counts_switches {
+        if !self.is_repeated {
+            warn(&self.name, &summary, &back);
+            tell_restored(&self.name, &seen.missing);
+        }
+        if !self.counts_switches && !self.is_repeated {
             tell_unseen_switches(&self.name, &seen.missing);
         }
         match summary.events {

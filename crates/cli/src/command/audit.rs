@@ -120,7 +120,7 @@ fn follow<S: Listener>(
         stories: args.stories,
         ..facts.options()
     };
-    follow_with(recorded, facts, options, sink)
+    follow_with(recorded, facts, options, sink, false)
 }
 
 fn follow_with<S: Listener>(
@@ -128,13 +128,15 @@ fn follow_with<S: Listener>(
     facts: &Facts,
     options: Options,
     sink: S,
+    is_repeated: bool,
 ) -> Result<(AuditReport, S), Error> {
     let topology = &facts.topology;
     let recording =
         recorded.open()?.of_kernel(&facts.kernel).on_machine(&topology.name, topology.nr_cpus(), "--machine");
     let recording = recording.whose_switches_are_counted();
+    let recording = if is_repeated { recording.once_more() } else { recording };
     let mut shadow = Shadow::with_sink(topology, &facts.kernel, options, sink);
-    if !recording.feed(&mut shadow, || false)?.wakings {
+    if !recording.feed(&mut shadow, || false)?.wakings && !is_repeated {
         eprintln!(
             "schedlab: {}: there is no sched_waking in it: no wake-up is judged, and how one was made is not known to \
              what comes after; record sched:sched_waking too",

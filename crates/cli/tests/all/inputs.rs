@@ -242,3 +242,24 @@ fn a_task_of_a_small_cpu_takes_as_long_there_in_a_replay() {
     let ran: f64 = row.split('|').nth(1).unwrap().trim().trim_end_matches(" ms").parse().unwrap();
     assert!((119.0..124.0).contains(&ran), "{row}");
 }
+
+/// An event type that was not recorded did happen all the same.
+#[test]
+fn moves_and_wake_ups_that_were_not_recorded_are_no_disagreements() {
+    let audit = |name: &str| {
+        let file = input(name);
+        schedlab(&["audit", file.to_str().unwrap(), "--machine", "1x1x4", "--kernel", "v6.12"])
+    };
+    let (status, out, err) = audit("switch_only_stopper.txt");
+    assert_eq!(status, Some(0), "{err}");
+    assert!(!out.contains("differs,") && !out.contains("switch is missing"), "{out}");
+    assert!(out.contains("without UNSEEN_MOVE"), "{out}");
+    assert_eq!(
+        err.matches("there is no sched_waking").count(),
+        1,
+        "other kernels' audits repeat no warning: {err}"
+    );
+    let (status, out, err) = audit("migrate_without_waking.txt");
+    assert_eq!(status, Some(0), "{err}");
+    assert!(!out.contains("\nbalance "), "{out}");
+}

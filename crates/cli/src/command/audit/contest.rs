@@ -58,7 +58,7 @@ pub fn of(args: &Audit, audited: &[(&Recorded, Facts, u64)]) -> Result<Option<Ex
             facts.kernel = Kernel { tunables: own.tunables.clone(), preempt: own.preempt, ..other };
         }
         let options = Options { keep_verdicts: true, stories: 0, ..facts.options() };
-        verdicts.push(follow_with(recorded, &facts, options, NullSink)?.0.verdicts);
+        verdicts.push(follow_with(recorded, &facts, options, NullSink, true)?.0.verdicts);
     }
     Ok(Some(Explained { contest: Contest::between(&verdicts), kernels }))
 }
