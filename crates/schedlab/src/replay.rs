@@ -10,6 +10,7 @@ mod course;
 mod fidelity;
 mod fit;
 mod form;
+mod gaps;
 mod home;
 mod lacks;
 mod passes;
@@ -35,6 +36,7 @@ use crate::scenario::{Row, Scenario};
 pub use beginning::Beginning;
 pub use fidelity::{Fidelity, Line, Runs};
 pub use form::{Form, Hears};
+pub use gaps::Gaps;
 pub use home::Home;
 pub use schedlab_replay::Wakers;
 pub use state::State;
@@ -78,6 +80,7 @@ fn figures() -> Kept<fn(Comm) -> bool, Figures> {
 pub struct Listener {
     /// An event that is out of order is assigned the time of the previous one.
     steady: Steady,
+    gaps: Gaps,
     learner: Learner,
     figures: Kept<fn(Comm) -> bool, Figures>,
     lacks: Lacks,
@@ -94,6 +97,7 @@ impl Listener {
     pub fn knowing(known: Known) -> Listener {
         Listener {
             steady: Steady::default(),
+            gaps: Gaps::default(),
             learner: Learner::knowing(known.clone()),
             figures: figures(),
             lacks: Lacks::default(),
@@ -111,6 +115,7 @@ impl Listener {
         Ok(Recorded {
             name: name.to_string(),
             learned,
+            gaps: self.gaps,
             figures: self.figures.into_inner(),
             lacks: self.lacks,
             nr_cpus,
@@ -129,7 +134,7 @@ impl Default for Listener {
 
 impl Sink for Listener {
     fn event(&mut self, event: &Event) {
-        let time = self.steady.at(event.time);
+        let time = self.gaps.cut(self.steady.at(event.time));
         let moved = (time != event.time).then(|| Event { time, ..event.clone() });
         let event = moved.as_ref().unwrap_or(event);
         self.learner.event(event);
@@ -145,6 +150,8 @@ pub struct Recorded {
     pub name: String,
     /// What its tasks do.
     pub learned: Learned,
+    /// Gaps of its clock, which were cut.
+    pub gaps: Gaps,
     /// What became of it.
     pub figures: Figures,
     /// What happened without an event.

@@ -55,12 +55,16 @@ pub fn run(args: &args::Detect) -> Result<Status, Error> {
     let title = args.file.display().to_string();
     let give = |chunk| packer.add(chunk);
     let builder = args.html.is_some().then(|| Builder::new(&title, topology.clone(), give));
+    let size = topology.as_ref().map(|topology| (topology.name.clone(), topology.nr_cpus()));
     let detect = Detect::new(Options { topology, affinity, thresholds });
     let mut sinks = Tee(detect, builder);
     let kernel = facts::known_kernel(args.kernel.as_deref(), folder, &recorded)?;
     let mut recording = recorded.open()?;
     if let Some(kernel) = &kernel {
         recording = recording.of_kernel(kernel);
+    }
+    if let Some((name, nr_cpus)) = size {
+        recording = recording.on_machine(&name, nr_cpus, "--machine");
     }
     let missing = recording.feed(&mut sinks, || false)?.missing;
     let Tee(detect, builder) = sinks;

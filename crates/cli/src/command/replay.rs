@@ -65,6 +65,9 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     recording.feed(&mut listener, || false)?;
     let mut recorded = listener.finish(&found.trace.display().to_string())?;
     recorded.nr_cpus = topology.nr_cpus();
+    if !recorded.gaps.is_empty() {
+        eprintln!("schedlab: {}: {}", found.trace.display(), recorded.gaps);
+    }
     for hint in &facts.affinity[..args.affinity.len()] {
         if !recorded.learned.tasks.iter().any(|task| hint.matches(&task.comm)) {
             eprintln!(

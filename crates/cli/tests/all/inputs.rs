@@ -263,3 +263,27 @@ fn moves_and_wake_ups_that_were_not_recorded_are_no_disagreements() {
     assert_eq!(status, Some(0), "{err}");
     assert!(!out.contains("\nbalance "), "{out}");
 }
+
+#[test]
+fn a_machine_with_too_few_cpus_for_a_recording_is_refused() {
+    let file = input("switch_only_stopper.txt");
+    let (status, _, err) = schedlab(&["detect", file.to_str().unwrap(), "--machine", "1x2"]);
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("line 1: CPU 2 is not in machine 1x2 (0-1); name the machine"), "{err}");
+}
+
+#[test]
+fn a_gap_in_the_clock_is_cut_before_a_replay_simulates_it() {
+    let mut text = std::fs::read_to_string(input("replay_little.txt")).unwrap();
+    text.push_str(
+        "          <idle>-0       [000] d..2     9999.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 \
+         prev_state=R ==> next_comm=little next_pid=500 next_prio=120\n",
+    );
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clock-gap.txt");
+    std::fs::write(&file, text).unwrap();
+    let args = ["--recorded-on", "8", "--as-recorded", "v6.12", "--programs"];
+    let (status, out, err) = schedlab(&[&["replay", file.to_str().unwrap()][..], &args].concat());
+    assert_eq!(status, Some(0), "{err}");
+    assert!(err.contains(": 1 gap of more than 20s in its clock, the longest 99"), "{err}");
+    assert!(out.contains("little"), "{out}");
+}
