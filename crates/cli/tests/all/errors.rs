@@ -117,7 +117,7 @@ fn an_unknown_key() {
         "runs = 1",
         "rums = 1",
         expect![[r#"
-            schedlab: s.toml:3: unknown field `rums`, expected one of `machine`, `kernels`, `runs`, `seed`, `limit`, `workload`, `expect`, `variant`, `rows`
+            schedlab: s.toml:3: unknown field `rums`, expected one of `machine`, `kernels`, `runs`, `seed`, `limit`, `warmup`, `workload`, `expect`, `variant`, `rows`
         "#]],
     );
 }
@@ -202,7 +202,7 @@ fn broken_toml() {
         "runs = 1",
         "runs = ",
         expect![[r#"
-            schedlab: s.toml:3: invalid string; expected `"`, `'`
+            schedlab: s.toml:3: "runs =" is not TOML: invalid string; expected `"`, `'`; write key = value, text in double quotes
         "#]],
     );
 }
