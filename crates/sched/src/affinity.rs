@@ -116,7 +116,7 @@ mod tests {
             let se = &drawn.sched.task(a).se;
             format!("{} us of its slice", (se.sum_exec_runtime - se.prev_sum_exec_runtime) / 1000)
         };
-        expect!["v4.13..v7.2: 0 us of its slice"].assert_eq(&by_kernel("", ran));
+        expect!["v4.13..v7.3: 0 us of its slice"].assert_eq(&by_kernel("", ran));
     }
 
     #[test]
@@ -125,17 +125,17 @@ mod tests {
             &[1, 2, 3],
             1,
             expect![[r#"
-            v4.13..v5.5: to CPU 1, to CPU 1, to CPU 1
-            v5.18..v7.2: to CPU 2, to CPU 3, to CPU 1"#]],
+                v4.13..v5.5: to CPU 1, to CPU 1, to CPU 1
+                v5.18..v7.3: to CPU 2, to CPU 3, to CPU 1"#]],
         );
         check(
             &[1, 3],
             0,
             expect![[r#"
-            v4.13..v5.5: to CPU 1, to CPU 1, to CPU 1
-            v5.18..v7.2: to CPU 1, to CPU 3, to CPU 1"#]],
+                v4.13..v5.5: to CPU 1, to CPU 1, to CPU 1
+                v5.18..v7.3: to CPU 1, to CPU 3, to CPU 1"#]],
         );
-        check(&[2], 2, expect!["v4.13..v7.2: to CPU 2, to CPU 2, to CPU 2"]);
-        check(&[0, 2], 0, expect!["v4.13..v7.2: stays, stays, stays"]);
+        check(&[2], 2, expect!["v4.13..v7.3: to CPU 2, to CPU 2, to CPU 2"]);
+        check(&[0, 2], 0, expect!["v4.13..v7.3: stays, stays, stays"]);
     }
 }

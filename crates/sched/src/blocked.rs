@@ -168,7 +168,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v5.5: inner 
-            v5.18..v7.2: inner outer "#]]
+            v5.18..v7.3: inner outer "#]]
         .assert_eq(&by_kernel("", written));
     }
 }

@@ -117,6 +117,6 @@ mod tests {
                 sched.cfs(inner).next.is_some()
             )
         };
-        expect!["v4.13..v7.2: root false, group false"].assert_eq(&by_kernel("", marked));
+        expect!["v4.13..v7.3: root false, group false"].assert_eq(&by_kernel("", marked));
     }
 }

@@ -165,7 +165,7 @@ mod tests {
         };
         expect![[r#"
             v4.13: 1024 1024 1024 1024 1024 1024
-            v5.5..v7.2: 1024 724 724 441 1 1"#]]
+            v5.5..v7.3: 1024 724 724 441 1 1"#]]
         .assert_eq(&by_kernel("", left));
     }
 
@@ -189,11 +189,11 @@ mod tests {
         };
         expect![[r#"
             v4.13: 911 of 1024, task clock 300 ms
-            v5.5..v7.2: 766 of 1024, task clock 300 ms"#]]
+            v5.5..v7.3: 766 of 1024, task clock 300 ms"#]]
         .assert_eq(&by_kernel("", left));
-        expect!["v4.13..v7.2: 1024 of 1024, task clock 0 ms"]
+        expect!["v4.13..v7.3: 1024 of 1024, task clock 0 ms"]
             .assert_eq(&by_kernel("+NO_IRQ_TIME_ACCOUNTING", left));
-        expect!["v4.13..v7.2: 1024 of 1024, task clock 300 ms"]
+        expect!["v4.13..v7.3: 1024 of 1024, task clock 300 ms"]
             .assert_eq(&by_kernel("+NO_NONTASK_CAPACITY", left));
     }
 
@@ -205,7 +205,7 @@ mod tests {
         };
         expect![[r#"
             v4.13: 589
-            v5.5..v7.2: 1024"#]]
+            v5.5..v7.3: 1024"#]]
         .assert_eq(&by_kernel("", orig));
     }
 }

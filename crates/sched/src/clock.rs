@@ -269,7 +269,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v5.5: 1024
-            v5.18..v7.2: 512"#]]
+            v5.18..v7.3: 512"#]]
         .assert_eq(&by_kernel("", passed));
     }
 
@@ -316,7 +316,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.3: false
-            v6.10..v7.2: true"#]]
+            v6.10..v7.3: true"#]]
         .assert_eq(&by_kernel("", kept));
     }
 

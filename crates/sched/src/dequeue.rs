@@ -445,7 +445,7 @@ mod tests {
         expect![[r#"
             v4.13..v6.3: by 0 ms in its place, 15 ms to another
             v6.10: by 0 ms in its place, 4 ms to another
-            v6.12..v7.2: by 0 ms in its place, 0 ms to another"#]]
+            v6.12..v7.3: by 0 ms in its place, 0 ms to another"#]]
         .assert_eq(&by_kernel("", risen));
     }
 
@@ -524,7 +524,7 @@ mod tests {
             v4.13: none, delayed false
             v5.5..v6.10: up to now, delayed false
             v6.12: as before it ran, delayed true
-            v7.2: up to now, delayed true"#]]
+            v7.2..v7.3: up to now, delayed true"#]]
         .assert_eq(&by_kernel("", estimate));
     }
 
@@ -545,7 +545,7 @@ mod tests {
         expect![[r#"
             v4.13: 2048, dequeued 2048, gone 2048
             v5.5..v5.18: 2048, dequeued 2048, gone 1024
-            v6.1..v7.2: 2048, dequeued 1024, gone 1024"#]]
+            v6.1..v7.3: 2048, dequeued 1024, gone 1024"#]]
         .assert_eq(&by_kernel("", loads));
     }
 }

@@ -14,8 +14,8 @@ pub struct FeatureRow {
     pub sentence: &'static str,
     /// Kernel function, version or document it comes from.
     pub source: &'static str,
-    /// Default in each preset, in the order of [`crate::PRESETS`].
-    pub defaults: [bool; 8],
+    /// Default in each preset, in the order of [`crate::PRESETS`]. Presets beyond the last have what it has.
+    pub defaults: &'static [bool],
 }
 
 macro_rules! features {
@@ -32,14 +32,14 @@ macro_rules! features {
                 name: $name,
                 sentence: $sentence,
                 source: $source,
-                defaults: [$($d == 1),*],
+                defaults: &[$($d == 1),*],
             },)*];
         }
     };
 }
 
 features! {
-    // Wake-up placement.                                                        4.13 5.5 5.18 6.1 6.3 6.10 6.12 7.2
+    // Wake-up placement.                                                        4.13 5.5 5.18 6.1 6.3 6.10 6.12 7.2, then 7.3 if it is another
     SisKthreadStack "SIS_KTHREAD_STACK" "A bound kthread that wakes a task on its own CPU lets it queue there." "select_idle_sibling(), v5.6; mail of 28 Jan 2020" [0 0 1 1 1 1 1 1];
     KthreadStackInTask "KTHREAD_STACK_IN_TASK" "Kthread stacking needs the wake-up to come from task context, not from an interrupt that hit the kthread." "select_idle_sibling(), v5.17" [0 0 1 1 1 1 1 1];
     SisCapacity "SIS_CAPACITY" "The idle search passes over CPUs that lose more than 20 % of their capacity to interrupts and RT." "mail of 25 Sep 2017, patch for select_idle_sibling()" [0 0 0 0 0 0 0 0];
@@ -104,6 +104,9 @@ features! {
     PlaceRelDeadline "PLACE_REL_DEADLINE" "A migrating task keeps its distance to the deadline." "place_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
     RunToParity "RUN_TO_PARITY" "The current task is protected until its slice is used up." "pick_eevdf(), features.h, v6.6" [0 0 0 0 0 1 1 1];
     PreemptShort "PREEMPT_SHORT" "A task with a shorter slice may end the protection." "features.h, v6.12" [0 0 0 0 0 0 1 1];
+    ProtectIneligible "PROTECT_INELIGIBLE" "Beside a shorter slice what runs is protected only while it is owed service, if PREEMPT_SHORT is on." "set_protect_slice(), v7.3" [0 0 0 0 0 0 0 0 1];
+    ProtectFromAverage "PROTECT_FROM_AVERAGE" "A protection that a wake-up shortens ends a slice after the average, if that is behind what runs." "update_protect_slice(), v7.3" [0 0 0 0 0 0 0 0 1];
+    PlaceLagApart "PLACE_LAG_APART" "The lag of an entity that joins is added to its own inflation, so that a small weight beside large ones does not overflow the product." "place_entity(), v7.3" [0 0 0 0 0 0 0 0 1];
     PickBuddy "PICK_BUDDY" "The next buddy is picked when eligible." "pick_next_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
     DelayDequeue "DELAY_DEQUEUE" "A task that sleeps with negative lag stays queued until it is paid." "dequeue_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
     DelayZero "DELAY_ZERO" "A delayed task does not gain lag while it waits to leave." "finish_delayed_dequeue_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
@@ -146,6 +149,11 @@ features! {
     NohzWrap "NOHZ_WRAP" "Idle CPUs are served from the next one round, not from the lowest." "_nohz_idle_balance(), v5.12" [0 0 1 1 1 1 1 1];
     NohzNextKick "NOHZ_NEXT_KICK" "A CPU that goes idle has the next time of nohz balancing computed anew." "nohz_balancer_kick(), v5.15" [0 0 1 1 1 1 1 1];
     NohzKickAsked "NOHZ_KICK_ASKED" "A CPU kicked for the idle does not balance if it was asked to call the scheduler meanwhile." "nohz_csd_func(), v5.18; not v6.13 and stable 6.1, 6.12" [1 1 1 0 1 1 0 0];
+    NohzWholeCore "NOHZ_WHOLE_CORE" "The CPU that is kicked to balance for the idle is on a wholly idle core, if there is one." "find_new_ilb(), v7.3" [0 0 0 0 0 0 0 0 1];
+    MisfitIfLarger "MISFIT_IF_LARGER" "A misfit task counts in its group only if the destination is larger than all CPUs of the group." "update_sg_lb_stats(), v7.3" [0 0 0 0 0 0 0 0 1];
+    AsymCoreGives "ASYM_CORE_GIVES" "Where CPUs differ in capacity, one whose core is shared or, with clusters, one of the same capacity may give its only task." "sched_balance_find_src_rq(), v7.3" [0 0 0 0 0 0 0 0 1];
+    AsymPrefersSibling "ASYM_PREFERS_SIBLING" "Tasks are spread over sibling groups of different capacity too." "sd_init(), v7.3" [0 0 0 0 0 0 0 0 1];
+    AsymBeforeCache "ASYM_BEFORE_CACHE" "The order of CPUs counts more than the cache that a process prefers." "can_migrate_llc_task(), llc_balance(), need_active_balance(), v7.3" [0 0 0 0 0 0 0 0 1];
     NiRandom "NI_RANDOM" "Newly idle balancing visits a domain at random, by its recent success." "sched_balance_newidle(), v7.0 and stable 6.1, 6.12" [0 0 0 1 0 0 1 1];
     NiRate "NI_RATE" "The success ratio of newly idle balancing is limited in rate." "features.h, v7.2" [0 0 0 0 0 0 0 1];
     SmtAwareBalance "SMT_AWARE_BALANCE" "The balancing CPU of a group should be on an idle core." "should_we_balance(), v6.6" [0 0 0 0 0 1 1 1];
@@ -195,7 +203,7 @@ impl Features {
     pub fn of_preset(preset: usize) -> Features {
         let mut set = Features::default();
         for row in Feature::TABLE {
-            set.set(row.feature, row.defaults[preset]);
+            set.set(row.feature, row.defaults[preset.min(row.defaults.len() - 1)]);
         }
         set
     }

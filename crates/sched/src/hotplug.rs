@@ -198,7 +198,7 @@ mod tests {
         };
         expect![[r#"
             v4.13: cpu 3 PREV_IDLE, cpu 0 FALLBACK, cpu 0 FALLBACK, cpu 3 PREV_IDLE
-            v5.5..v7.2: cpu 3 TARGET_IDLE, cpu 0 FALLBACK, cpu 0 FALLBACK, cpu 3 TARGET_IDLE"#]]
+            v5.5..v7.3: cpu 3 TARGET_IDLE, cpu 0 FALLBACK, cpu 0 FALLBACK, cpu 3 TARGET_IDLE"#]]
         .assert_eq(&by_kernel("", told));
     }
 
@@ -233,8 +233,8 @@ mod tests {
                 format!("cpu {}, one of {}", entry.cpu.0, entry.nr_cpus_allowed)
             }
         };
-        expect!["v4.13..v7.2: cpu 1, one of 4"].assert_eq(&by_kernel("", told(false)));
-        expect!["v4.13..v7.2: cpu 1, one of 4"].assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", told(true)));
+        expect!["v4.13..v7.3: cpu 1, one of 4"].assert_eq(&by_kernel("", told(false)));
+        expect!["v4.13..v7.3: cpu 1, one of 4"].assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", told(true)));
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
             let entry = lab.sched.task(task);
             format!("on cpu {} until {} ms from now", entry.cpu.0, (entry.dl_deadline - now.0) / MS)
         };
-        expect!["v4.13..v7.2: on cpu 1 until 200 ms from now"].assert_eq(&by_kernel("", told));
+        expect!["v4.13..v7.3: on cpu 1 until 200 ms from now"].assert_eq(&by_kernel("", told));
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
             lab.sched.rebuild_domains();
             format!("{before}, {leaving}, {}", balances(&lab))
         };
-        expect!["v4.13..v7.2: false, true, true"].assert_eq(&by_kernel("", told));
+        expect!["v4.13..v7.3: false, true, true"].assert_eq(&by_kernel("", told));
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
         expect![[r#"
             v4.13..v6.3: [1500, 1500, 1500, 2250] us
             v6.10: [2250, 1500, 1500, 2250] us
-            v6.12..v7.2: [2100, 1400, 1400, 2100] us"#]]
+            v6.12..v7.3: [2100, 1400, 1400, 2100] us"#]]
         .assert_eq(&by_kernel("", told));
     }
 }

@@ -221,7 +221,7 @@ mod tests {
         });
         expect![[r#"
             v4.13..v6.12: idle true, ran 4000 us
-            v7.2: idle true, ran 1000 us"#]]
+            v7.2..v7.3: idle true, ran 1000 us"#]]
         .assert_eq(&found);
     }
 

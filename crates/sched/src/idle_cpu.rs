@@ -132,7 +132,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v5.5: idle
-            v5.18..v7.2: busy"#]]
+            v5.18..v7.3: busy"#]]
         .assert_eq(&by_kernel("", state));
     }
 }

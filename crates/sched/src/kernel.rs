@@ -13,7 +13,7 @@ use crate::between::BETWEEN;
 use crate::{FairPolicy, Feature, Features, Preempt, PreemptBuild, PreemptModel, Rules, Tunable, Tunables};
 
 /// Names of the presets, oldest first.
-pub const PRESETS: [&str; 8] = ["v4.13", "v5.5", "v5.18", "v6.1", "v6.3", "v6.10", "v6.12", "v7.2"];
+pub const PRESETS: [&str; 9] = ["v4.13", "v5.5", "v5.18", "v6.1", "v6.3", "v6.10", "v6.12", "v7.2", "v7.3"];
 
 /// What `preempt=` can be: the model that is in force, and whether the kernel was built with it, or can only
 /// choose it as it boots.
@@ -79,7 +79,7 @@ impl Kernel {
         }
         let preempt = match preset {
             0 | 1 => Preempt { build: PreemptBuild::Static, model: PreemptModel::Voluntary },
-            7 => Preempt { build: PreemptBuild::Dynamic, model: PreemptModel::Lazy },
+            7.. => Preempt { build: PreemptBuild::Dynamic, model: PreemptModel::Lazy },
             _ => Preempt { build: PreemptBuild::Dynamic, model: PreemptModel::Voluntary },
         };
         Kernel {
@@ -122,7 +122,7 @@ impl Kernel {
         Kernel::names().into_iter().rev().find(|name| Kernel::version(name).is_some_and(|of| of <= release))
     }
 
-    /// The kernel here whose rules this one has, if the release in its name has none of its own: of `v7.3+hz=100` v7.2.
+    /// The kernel here whose rules this one has, if the release in its name has none of its own: of `v7.4+hz=100` v7.3.
     pub fn stand_in(&self) -> Option<&'static str> {
         let name = self.name.split('+').next().unwrap_or_default().trim();
         let version = name.strip_prefix('v').unwrap_or(name);
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn a_release_without_rules_of_its_own_has_those_of_the_newest_before_it() {
         for (name, stands_in) in [
-            ("v9.9", Some("v7.2")),
+            ("v9.9", Some("v7.3")),
             ("7.2.13+hz=100", Some("v7.2")),
             ("v6.5", Some("v6.3")),
             ("v6.12+hz=100", None),
@@ -422,7 +422,7 @@ mod tests {
             (
                 "v6.x",
                 "there is no kernel \"v6.x\"; known are v4.13, v5.5, v5.10, v5.18, v6.1, v6.3, v6.10, v6.12, v6.17, v6.18, v6.19, \
-                 v7.1, v7.2",
+                 v7.1, v7.2, v7.3",
             ),
             (
                 "v6.1+NO_SIS_UTL",

@@ -299,4 +299,4 @@ impl Lab {
 }
 
 /// All presets.
-pub(crate) const ALL: [&str; 8] = crate::PRESETS;
+pub(crate) const ALL: [&str; 9] = crate::PRESETS;

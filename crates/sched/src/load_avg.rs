@@ -466,7 +466,7 @@ mod tests {
             v4.13: 146663424 -> 97775616
             v5.5: 12642850557 -> 8428567038
             v5.18..v6.12: 8347883261 -> 4133599742
-            v7.2: 12642850557 -> 8428567038"#]]
+            v7.2..v7.3: 12642850557 -> 8428567038"#]]
         .assert_eq(&by_kernel("", detach));
     }
 
@@ -489,7 +489,7 @@ mod tests {
         expect![[r#"
             v4.13..v5.18: 462, alone 512; attached true
             v6.1..v6.3: 462, alone 512; attached false
-            v6.10..v7.2: 99, alone 512; attached false"#]]
+            v6.10..v7.3: 99, alone 512; attached false"#]]
         .assert_eq(&by_kernel("", start));
     }
 
@@ -511,7 +511,7 @@ mod tests {
         expect![[r#"
             v4.13: util 792 attached false
             v5.5..v5.18: util 796 attached false
-            v6.1..v7.2: util 398 attached false"#]]
+            v6.1..v7.3: util 398 attached false"#]]
         .assert_eq(&by_kernel("", leave));
     }
 
@@ -535,9 +535,9 @@ mod tests {
         let sleep = crate::Deactivate::Sleep(crate::TaskState::Interruptible);
         expect![[r#"
             v4.13: 512 -> 523
-            v5.5..v7.2: 512 -> 520"#]]
+            v5.5..v7.3: 512 -> 520"#]]
         .assert_eq(&by_kernel("", after(sleep)));
-        expect!["v4.13..v7.2: 512 -> 0"].assert_eq(&by_kernel("", after(crate::Deactivate::Exit)));
+        expect!["v4.13..v7.3: 512 -> 0"].assert_eq(&by_kernel("", after(crate::Deactivate::Exit)));
     }
 
     const EXPECTED: [(&str, [Row; 4]); 4] = [
@@ -600,7 +600,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v5.5: [0, 0, 1, 2, 15]
-            v5.18..v7.2: [0, 2, 2, 2, 15]"#]]
+            v5.18..v7.3: [0, 2, 2, 2, 15]"#]]
         .assert_eq(&by_kernel("", weights));
     }
 }

@@ -139,12 +139,12 @@ mod tests {
             let b = drawn.task("b");
             drawn.sched.set_policy(b, Policy::Batch, NOW);
         });
-        expect!["v4.13..v7.2: false"].assert_eq(&policy);
+        expect!["v4.13..v7.3: false"].assert_eq(&policy);
         let nice = asked("1x1x1 | 0[idle:a* b]", |drawn| {
             let b = drawn.task("b");
             drawn.sched.set_nice(b, -1, NOW);
         });
-        expect!["v4.13..v7.2: true"].assert_eq(&nice);
+        expect!["v4.13..v7.3: true"].assert_eq(&nice);
     }
 
     #[test]
@@ -158,20 +158,20 @@ mod tests {
         // No other task is there.
         expect![[r#"
             v4.13..v5.5: true
-            v5.18..v7.2: false"#]]
+            v5.18..v7.3: false"#]]
         .assert_eq(&nice("1x1x1 | 0[a*]", "a", -1));
         expect![[r#"
             v4.13..v5.5: true
-            v5.18..v7.2: false"#]]
+            v5.18..v7.3: false"#]]
         .assert_eq(&nice("1x1x1 | 0[a* b]", "a", -1));
         expect![[r#"
             v4.13..v5.5: true
-            v5.18..v7.2: false"#]]
+            v5.18..v7.3: false"#]]
         .assert_eq(&nice("1x1x1 | 0[a* idle:b]", "b", -1));
-        expect!["v4.13..v7.2: true"].assert_eq(&nice("1x1x1 | 0[a* b]", "a", 1));
+        expect!["v4.13..v7.3: true"].assert_eq(&nice("1x1x1 | 0[a* b]", "a", 1));
         expect![[r#"
             v4.13..v5.5: false
-            v5.18..v7.2: true"#]]
+            v5.18..v7.3: true"#]]
         .assert_eq(&nice("1x1x1 | 0[idle:a* b]", "b", 1));
     }
 
@@ -182,7 +182,7 @@ mod tests {
             let a = drawn.task("a");
             drawn.sched.set_nice(a, 5, NOW);
         });
-        expect!["v4.13..v7.2: false"].assert_eq(&found);
+        expect!["v4.13..v7.3: false"].assert_eq(&found);
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         });
         expect![[r#"
             v4.13..v6.12: false
-            v7.2: true"#]]
+            v7.2..v7.3: true"#]]
         .assert_eq(&found);
     }
 
@@ -204,12 +204,12 @@ mod tests {
             let a = drawn.task("a");
             drawn.sched.set_policy(a, Policy::Normal, NOW);
         });
-        expect!["v4.13..v7.2: true"].assert_eq(&found);
+        expect!["v4.13..v7.3: true"].assert_eq(&found);
     }
 
     #[test]
     fn a_running_task_of_real_time_makes_way_only_to_a_higher_one() {
-        for (waits, asks) in [(3, "v4.13..v7.2: false"), (4, "v4.13..v7.2: false"), (5, "v4.13..v7.2: true")]
+        for (waits, asks) in [(3, "v4.13..v7.3: false"), (4, "v4.13..v7.3: false"), (5, "v4.13..v7.3: true")]
         {
             let found = asked("1x1x1 | 0[a* b]", |drawn| {
                 set_policy(drawn, "a", Policy::Fifo(9));

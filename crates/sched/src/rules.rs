@@ -53,9 +53,13 @@ macro_rules! rules {
                 },
             },)*];
 
-            /// The defaults of a preset, by its place in [`crate::PRESETS`].
+            /// The defaults of a preset, by its place in [`crate::PRESETS`]. Presets beyond the last of a row have what
+            /// that has.
             pub fn of_preset(preset: usize) -> Rules {
-                Rules { $($field: [$($type::$d),*][preset],)* }
+                Rules { $($field: {
+                    let forms = [$($type::$d),*];
+                    forms[preset.min(forms.len() - 1)]
+                },)* }
             }
         }
     };
@@ -324,7 +328,10 @@ rules! {
         PickUnprotected "pick_unprotected",
         /// As pick; forks and delayed tasks do not try, a shorter slice ignores protection.
         PickOrLower "pick_or_lower",
-    } [Vruntime Vruntime Vruntime Vruntime Vruntime Pick PickShort PickOrLower];
+        /// As pick_or_lower, even if a switch is due; who does not preempt always shortens the protection, and a shorter
+        /// slice that is owed service preempts though another would be picked.
+        PickOrCancel "pick_or_cancel",
+    } [Vruntime Vruntime Vruntime Vruntime Vruntime Pick PickShort PickOrLower PickOrCancel];
 
     buddies_clear: BuddiesClear "BUDDIES_CLEAR" "When the marks of a buddy that is picked are taken away." "pick_next_entity(), set_next_entity(), v5.14" {
         /// At each pick, on every level.

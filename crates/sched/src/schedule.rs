@@ -507,7 +507,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.10: b on 1
-            v6.12..v7.2: b on 0"#]]
+            v6.12..v7.3: b on 0"#]]
         .assert_eq(&by_kernel("+NO_NI_RANDOM", after));
     }
 
@@ -520,7 +520,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.10: true
-            v6.12..v7.2: false"#]]
+            v6.12..v7.3: false"#]]
         .assert_eq(&by_kernel("", told));
     }
 
@@ -563,7 +563,7 @@ mod tests {
         expect![[r#"
             v4.13..v6.10: b
             v6.12: idle
-            v7.2: b"#]]
+            v7.2..v7.3: b"#]]
         .assert_eq(&by_kernel("", then));
     }
 
@@ -592,15 +592,15 @@ mod tests {
 
     #[test]
     fn whose_quota_is_looked_at_when_a_task_takes_over() {
-        expect!["v4.13..v7.2: false"].assert_eq(&by_kernel("", |kernel| accounted(kernel, true, false)));
+        expect!["v4.13..v7.3: false"].assert_eq(&by_kernel("", |kernel| accounted(kernel, true, false)));
         expect![[r#"
             v4.13..v6.12: false
-            v7.2: true"#]]
+            v7.2..v7.3: true"#]]
         .assert_eq(&by_kernel("", |kernel| accounted(kernel, false, false)));
         for outer in [true, false] {
             expect![[r#"
                 v4.13..v6.10: false
-                v6.12..v7.2: true"#]]
+                v6.12..v7.3: true"#]]
             .assert_eq(&by_kernel("", |kernel| accounted(kernel, outer, true)));
         }
     }

@@ -46,7 +46,7 @@ fn hogs_take_turns_at_ticks_or_at_the_slice_timer() {
             32.000 cpu 0 a PICK_DEADLINE
             36.000 cpu 0 b PICK_DEADLINE
             40.000 cpu 0 a PICK_DEADLINE
-        v7.2:
+        v7.2..v7.3:
             1.400 cpu 0 b PICK_DEADLINE
             2.800 cpu 0 a PICK_DEADLINE
             5.600 cpu 0 b PICK_DEADLINE
@@ -97,7 +97,7 @@ fn hogs_take_turns_at_ticks_or_at_the_slice_timer() {
             33.600 cpu 0 a PICK_DEADLINE
             36.400 cpu 0 b PICK_DEADLINE
             39.200 cpu 0 a PICK_DEADLINE
-        v7.2:
+        v7.2..v7.3:
             1.400 cpu 0 b PICK_DEADLINE
             2.800 cpu 0 a PICK_DEADLINE
             5.600 cpu 0 b PICK_DEADLINE
@@ -119,7 +119,7 @@ fn hogs_take_turns_at_ticks_or_at_the_slice_timer() {
             12.000 cpu 0 b PICK_LEFTMOST
             24.000 cpu 0 a PICK_LEFTMOST
             36.000 cpu 0 b PICK_LEFTMOST
-        v6.10..v7.2:
+        v6.10..v7.3:
             4.000 cpu 0 b PICK_DEADLINE
             8.000 cpu 0 a PICK_DEADLINE
             12.000 cpu 0 b PICK_DEADLINE
@@ -149,7 +149,7 @@ fn a_short_slice_means_short_turns() {
             8.000 cpu 0 a PICK_DEADLINE
             10.800 cpu 0 s PICK_DEADLINE
             11.800 cpu 0 a PICK_DEADLINE
-        v7.2:
+        v7.2..v7.3:
             0.500 cpu 0 a PICK_DEADLINE
             1.900 cpu 0 s PICK_DEADLINE
             2.900 cpu 0 a PICK_DEADLINE
@@ -206,7 +206,7 @@ fn a_sleeper_that_ran_too_much_stays_queued_until_it_is_paid() {
         v6.10:
             asleep: delayed false lag -1000 us queued 1 runnable 1
             later: delayed false lag -1000 us queued 1 runnable 1
-        v6.12..v7.2:
+        v6.12..v7.3:
             asleep: delayed true lag - queued 2 runnable 1
             later: delayed false lag 0 us queued 1 runnable 1"#]]
     .assert_eq(&eevdf_only("", story));
@@ -215,7 +215,7 @@ fn a_sleeper_that_ran_too_much_stays_queued_until_it_is_paid() {
         v6.10..v6.12:
             asleep: delayed false lag -1000 us queued 1 runnable 1
             later: delayed false lag -1000 us queued 1 runnable 1
-        v7.2:
+        v7.2..v7.3:
             asleep: delayed false lag -600 us queued 1 runnable 1
             later: delayed false lag -600 us queued 1 runnable 1"#]]
     .assert_eq(&eevdf_only("+NO_DELAY_DEQUEUE", story));
@@ -227,7 +227,7 @@ fn a_sleeper_that_ran_too_much_stays_queued_until_it_is_paid() {
         v6.12:
             asleep: delayed true lag - queued 2 runnable 1
             later: delayed false lag 1000 us queued 1 runnable 1
-        v7.2:
+        v7.2..v7.3:
             asleep: delayed true lag - queued 2 runnable 1
             later: delayed false lag 800 us queued 1 runnable 1"#]]
     .assert_eq(&eevdf_only("+NO_DELAY_ZERO", story));
@@ -259,19 +259,19 @@ fn a_sleeper_woken_while_still_queued_gains_no_lag() {
         v4.13..v6.3:
         v6.10: delayed false lag -1500 us -> -1000 us
         v6.12: delayed true lag -750 us -> -750 us
-        v7.2: delayed true lag -350 us -> -350 us"#]]
+        v7.2..v7.3: delayed true lag -350 us -> -350 us"#]]
     .assert_eq(&eevdf_only("", |kernel| story(kernel, MS / 2)));
     expect![[r#"
         v4.13..v6.3:
         v6.10: delayed false lag 2000 us -> -1000 us
         v6.12: delayed true lag 1000 us -> 0 us
-        v7.2: delayed false lag 2800 us -> 0 us"#]]
+        v7.2..v7.3: delayed false lag 2800 us -> 0 us"#]]
     .assert_eq(&eevdf_only("", |kernel| story(kernel, 4 * MS)));
     expect![[r#"
         v4.13..v6.3:
         v6.10: delayed false lag 2000 us -> -1000 us
         v6.12: delayed true lag 1000 us -> 1000 us
-        v7.2: delayed false lag 2800 us -> 800 us"#]]
+        v7.2..v7.3: delayed false lag 2800 us -> 800 us"#]]
     .assert_eq(&eevdf_only("+NO_DELAY_ZERO", |kernel| story(kernel, 4 * MS)));
 }
 
@@ -299,11 +299,11 @@ fn lag_survives_sleep_and_migration() {
     };
     expect![[r#"
         v4.13..v6.3:
-        v6.10..v7.2: 500 us -> 500 us"#]]
+        v6.10..v7.3: 500 us -> 500 us"#]]
     .assert_eq(&eevdf_only("", story));
     expect![[r#"
         v4.13..v6.3:
-        v6.10..v7.2: 500 us -> 0 us"#]]
+        v6.10..v7.3: 500 us -> 0 us"#]]
     .assert_eq(&eevdf_only("+NO_PLACE_LAG", story));
 }
 
@@ -329,18 +329,18 @@ fn what_a_yield_gives_up() {
     expect![[r#"
         v4.13..v6.3: vruntime +0 us, deadline +0 us, skip true
         v6.10: vruntime +0 us, deadline +3000 us, skip false
-        v6.12..v7.2: vruntime +1400 us, deadline +2800 us, skip false"#]]
+        v6.12..v7.3: vruntime +1400 us, deadline +2800 us, skip false"#]]
     .assert_eq(&by_kernel("", |kernel| story(kernel, 0)));
     expect![[r#"
         v4.13..v6.3: vruntime +0 us, deadline +0 us, skip true
         v6.10: vruntime +0 us, deadline +3000 us, skip false
-        v6.12..v7.2: vruntime +0 us, deadline +0 us, skip false"#]]
+        v6.12..v7.3: vruntime +0 us, deadline +0 us, skip false"#]]
     .assert_eq(&by_kernel("", |kernel| story(kernel, MS)));
 }
 
 #[test]
 fn a_group_of_which_a_task_sleeps_is_preferred_next() {
-    expect!["v4.13..v7.2: marked true"].assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", |kernel| {
+    expect!["v4.13..v7.3: marked true"].assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", |kernel| {
         let mut lab = lab(kernel).without_ticks();
         let tg = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, lab.time());
         let spec = NewTask { tg, ..lab.spec() };
@@ -370,7 +370,7 @@ fn a_groups_slice_is_the_shortest_below_it() {
     expect![[r#"
         v4.13..v6.3: 0 us, with a short one 0 us, without 0 us
         v6.10: 3000 us, with a short one 3000 us, without 3000 us
-        v6.12..v7.2: 2800 us, with a short one 1000 us, without 2800 us"#]]
+        v6.12..v7.3: 2800 us, with a short one 1000 us, without 2800 us"#]]
     .assert_eq(&by_kernel("", |kernel| {
         let mut lab = lab(kernel).without_ticks();
         let tg = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, lab.time());
@@ -398,11 +398,11 @@ fn a_lazy_request_becomes_a_full_one_at_the_tick() {
             0,
             expect![[r#"
             v4.13..v6.12: lazy true full false
-            v7.2: lazy true full true"#]],
+            v7.2..v7.3: lazy true full true"#]],
         ),
-        ("+preempt=full", 0, expect!["v4.13..v7.2: lazy true full false"]),
-        ("+preempt=auto/none", 0, expect!["v4.13..v7.2: lazy true full false"]),
-        ("+preempt=auto/none", 1, expect!["v4.13..v7.2: lazy true full true"]),
+        ("+preempt=full", 0, expect!["v4.13..v7.3: lazy true full false"]),
+        ("+preempt=auto/none", 0, expect!["v4.13..v7.3: lazy true full false"]),
+        ("+preempt=auto/none", 1, expect!["v4.13..v7.3: lazy true full true"]),
     ] {
         expected.assert_eq(&by_kernel(model, |kernel| {
             let mut lab = lab(kernel).without_ticks();
@@ -422,7 +422,7 @@ fn a_lazy_request_becomes_a_full_one_at_the_tick() {
 fn the_balancers_list_is_in_order_of_last_use() {
     expect![[r#"
         v4.13: cba, later 3 first false
-        v5.5..v7.2: cba, later 3 first true"#]]
+        v5.5..v7.3: cba, later 3 first true"#]]
     .assert_eq(&by_kernel("", |kernel| {
         let mut lab = lab(kernel);
         for name in ["a", "b", "c"] {
@@ -441,7 +441,7 @@ fn the_balancers_list_is_in_order_of_last_use() {
 fn a_migrated_task_is_cold_from_its_enqueue_or_from_its_leaving_on() {
     expect![[r#"
         v4.13..v5.18: left true, enqueued true
-        v6.1..v7.2: left false, enqueued true"#]]
+        v6.1..v7.3: left false, enqueued true"#]]
     .assert_eq(&by_kernel("", |kernel| {
         let mut lab = lab(kernel).without_ticks();
         let a = lab.hog("a", 0);
@@ -465,7 +465,7 @@ fn a_migrated_task_is_cold_from_its_enqueue_or_from_its_leaving_on() {
 
 #[test]
 fn a_throttled_task_does_not_preempt() {
-    expect!["v4.13..v7.2: h runs, KEEP_THROTTLED"].assert_eq(&by_kernel("", |kernel| {
+    expect!["v4.13..v7.3: h runs, KEEP_THROTTLED"].assert_eq(&by_kernel("", |kernel| {
         let mut lab = lab(kernel);
         let tg = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, lab.time());
         let now = lab.time();
@@ -507,10 +507,10 @@ fn guarded_sums_shrink_their_weights_instead_of_overflowing() {
     };
     expect![[r#"
         v4.13..v6.12:
-        v7.2: shift 0, sum overflown"#]]
+        v7.2..v7.3: shift 0, sum overflown"#]]
     .assert_eq(&v7_2(""));
     expect![[r#"
         v4.13..v6.12:
-        v7.2: shift 1, sum right"#]]
+        v7.2..v7.3: shift 1, sum right"#]]
     .assert_eq(&v7_2("+PARANOID_AVG"));
 }

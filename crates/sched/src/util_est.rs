@@ -253,7 +253,7 @@ mod tests {
         expect![[r#"
             v4.13: 1
             v5.5: 401
-            v5.18..v7.2: 400"#]]
+            v5.18..v7.3: 400"#]]
         .assert_eq(&by_kernel("", estimate));
     }
 

@@ -71,7 +71,7 @@ fn an_unknown_kernel() {
         "\"v6.12\"",
         "\"v6.x\"",
         expect![[r#"
-        schedlab: s.toml:2: there is no kernel "v6.x"; known are v4.13, v5.5, v5.10, v5.18, v6.1, v6.3, v6.10, v6.12, v6.17, v6.18, v6.19, v7.1, v7.2
+        schedlab: s.toml:2: there is no kernel "v6.x"; known are v4.13, v5.5, v5.10, v5.18, v6.1, v6.3, v6.10, v6.12, v6.17, v6.18, v6.19, v7.1, v7.2, v7.3
     "#]],
     );
 }
@@ -588,7 +588,7 @@ fn audits_that_cannot_be() {
         line,
         &["--machine", "2x8", "--kernel", "v9"],
         expect![[r#"
-            schedlab: there is no kernel "v9"; known are v4.13, v5.5, v5.10, v5.18, v6.1, v6.3, v6.10, v6.12, v6.17, v6.18, v6.19, v7.1, v7.2
+            schedlab: there is no kernel "v9"; known are v4.13, v5.5, v5.10, v5.18, v6.1, v6.3, v6.10, v6.12, v6.17, v6.18, v6.19, v7.1, v7.2, v7.3
         "#]],
     );
     check_audit(

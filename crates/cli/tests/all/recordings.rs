@@ -372,7 +372,7 @@ fn a_replay_needs_switches_and_wakeups() {
         &["replay", "--recorded-on", "1x4", "--as-recorded", "v6.x"],
         b"            sh-7       [001] d..2.     1.000001: sched_wakeup: comm=a pid=8 prio=120 target_cpu=001\n",
         expect![[r#"
-            schedlab: there is no kernel "v6.x"; known are v4.13, v5.5, v5.10, v5.18, v6.1, v6.3, v6.10, v6.12, v6.17, v6.18, v6.19, v7.1, v7.2
+            schedlab: there is no kernel "v6.x"; known are v4.13, v5.5, v5.10, v5.18, v6.1, v6.3, v6.10, v6.12, v6.17, v6.18, v6.19, v7.1, v7.2, v7.3
         "#]],
     );
     check_error(

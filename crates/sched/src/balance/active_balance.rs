@@ -91,7 +91,7 @@ mod tests {
                 pass.drawn.sched.domains.sd(pass.sd).nr_balance_failed
             )
         };
-        expect!["v4.13..v7.2: 0[a] 1[] 2[] 3[b*]; failed 0"].assert_eq(&by_kernel("", after));
+        expect!["v4.13..v7.3: 0[a] 1[] 2[] 3[b*]; failed 0"].assert_eq(&by_kernel("", after));
     }
 
     #[test]

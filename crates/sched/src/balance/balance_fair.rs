@@ -71,12 +71,12 @@ mod tests {
         expect![[r#"
             v4.13..v6.10: 7 failures, idle stamp 0
             v6.12: 0 failures, idle stamp 0
-            v7.2: 7 failures, idle stamp 0"#]]
+            v7.2..v7.3: 7 failures, idle stamp 0"#]]
         .assert_eq(&by_kernel("+NO_DELAY_DEQUEUE+NO_NI_RANDOM", |kernel| after(kernel, true)));
         expect![[r#"
             v4.13..v6.10: 7 failures, idle stamp 0
             v6.12: 7 failures, idle stamp 1
-            v7.2: 7 failures, idle stamp 0"#]]
+            v7.2..v7.3: 7 failures, idle stamp 0"#]]
         .assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", |kernel| after(kernel, false)));
     }
 

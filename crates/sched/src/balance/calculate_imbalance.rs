@@ -126,7 +126,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 3072 from 2, c to 0, b to 0
                 v5.5: LB_UTIL util 2048 from 2, b to 0, c to 0
-                v5.18..v7.2: LB_UTIL util 2048 from 2, b to 0"#]],
+                v5.18..v7.3: LB_UTIL util 2048 from 2, b to 0"#]],
         );
     }
 
@@ -137,8 +137,8 @@ mod tests {
             "1x2x1 | 0[; util=1024] 1[a* b ;util=1024]",
             "cpu=0 newidle",
             expect![[r#"
-            v4.13: LB_LOAD load 1024 from 1, b to 0
-            v5.5..v7.2: LB_TASK task 1 from 1, b to 0"#]],
+                v4.13: LB_LOAD load 1024 from 1, b to 0
+                v5.5..v7.3: LB_TASK task 1 from 1, b to 0"#]],
         );
     }
 
@@ -151,7 +151,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 1024 from 0, b to 2
                 v5.5: LB_UTIL util 1024 from 0, b to 2
-                v5.18..v7.2: LB_TASK task 1 from 0, b to 2"#]],
+                v5.18..v7.3: LB_TASK task 1 from 0, b to 2"#]],
         );
     }
 
@@ -163,7 +163,7 @@ mod tests {
             "cpu=0 idle level=1",
             expect![[r#"
                 v4.13: LB_LOAD load 2560 from 4, b to 0
-                v5.5..v7.2: LB_TASK task 2 from 4, b to 0"#]],
+                v5.5..v7.3: LB_TASK task 2 from 4, b to 0"#]],
         );
     }
 
@@ -174,9 +174,9 @@ mod tests {
             "1x2x4:cpus=6 | 0[] 4[a* b] 5[c* d]",
             "cpu=0 idle level=1",
             expect![[r#"
-            v4.13: LB_LOAD load 2728 from 4, b to 0
-            v5.5..v6.3: LB_TASK task 2 from 4, b to 0
-            v6.10..v7.2: LB_TASK task 3 from 4, b to 0"#]],
+                v4.13: LB_LOAD load 2728 from 4, b to 0
+                v5.5..v6.3: LB_TASK task 2 from 4, b to 0
+                v6.10..v7.3: LB_TASK task 3 from 4, b to 0"#]],
         );
     }
 
@@ -188,7 +188,7 @@ mod tests {
             "cpu=0 idle level=1",
             expect![[r#"
                 v4.13: LB_LOAD load 3584 from 8, b to 0
-                v5.5..v7.2: LB_TASK task 3 from 8, b to 0"#]],
+                v5.5..v7.3: LB_TASK task 3 from 8, b to 0"#]],
         );
     }
 
@@ -215,7 +215,7 @@ mod tests {
                 v4.13: LB_BALANCED local_avg_load=1200
                 v5.5: LB_LOAD load 600 from 1, b to 0
                 v5.18: LB_NOTHING_MOVABLE load 600 from 1, b TooLarge, a Running
-                v6.1..v7.2: LB_BALANCED imbalance=0"#]],
+                v6.1..v7.3: LB_BALANCED imbalance=0"#]],
         );
     }
 
@@ -228,7 +228,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOCAL_BUSIER local_avg_load=2500
                 v5.5: LB_LOAD load 18014398509481484 from 1, b to 0, c to 0, a Running
-                v5.18..v7.2: LB_LOCAL_BUSIER imbalance=0"#]],
+                v5.18..v7.3: LB_LOCAL_BUSIER imbalance=0"#]],
         );
     }
 
@@ -238,7 +238,7 @@ mod tests {
             "",
             "1x2x2 | 0[x* ;load=500 util=900] 1[y*;load=500 util=900] 2[a* b ;load=2000 util=1000] 3[c* d;load=2000 util=1000]",
             "cpu=0 busy level=1 load:b=900 load:d=300",
-            expect!["v4.13..v7.2: LB_LOAD load 1076 from 2, b to 0, a Running"],
+            expect!["v4.13..v7.3: LB_LOAD load 1076 from 2, b to 0, a Running"],
         );
     }
 }

@@ -8,7 +8,7 @@ use schedlab_units::TaskId;
 
 use super::env::LbEnv;
 use super::{MigrationType, NotMoved, SgLbStats};
-use crate::{IdleType, Sched, SchedGroup, SdFlags};
+use crate::{Feature, IdleType, Sched, SchedGroup, SdFlags};
 
 /// Whether cache preference allows a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,9 @@ impl LbEnv<'_> {
         }
         let group = sched.sched_cache.groups.get(&p.process).filter(|_| !p.kthread);
         let Some(home) = group.and_then(|group| group.cpu) else { return LlcMig::Unrestricted };
-        if sched.cpus_share_cache(src, dst) || sched.invalid_llc_nr(p.process, dst) {
+        let by_order =
+            || sched.kernel.has(Feature::AsymBeforeCache) && self.is_idle() && self.sched_asym(dst, src);
+        if sched.cpus_share_cache(src, dst) || by_order() || sched.invalid_llc_nr(p.process, dst) {
             return LlcMig::Unrestricted;
         }
         let to_preferred = sched.cpus_share_cache(dst, home);
@@ -143,6 +145,7 @@ impl LbEnv<'_> {
         if stats.nr_pref_dst_llc == 0
             || self.sd.flags.has(SdFlags::SHARE_LLC)
             || asym_misfit
+            || stats.group_asym_packing && self.sched.kernel.has(Feature::AsymBeforeCache)
             || self.sd.nr_balance_failed > self.sd.cache_nice_tries
         {
             return false;

@@ -139,8 +139,8 @@ mod tests {
             "1x1x4 | 0[a* b c] 1[]",
             "cpu=1 newidle bind:b=0",
             expect![[r#"
-            v4.13: LB_LOAD load 1024 from 0, c to 1, b NotAllowed, a Running
-            v5.5..v7.2: LB_TASK task 1 from 0, b NotAllowed, c to 1"#]],
+                v4.13: LB_LOAD load 1024 from 0, c to 1, b NotAllowed, a Running
+                v5.5..v7.3: LB_TASK task 1 from 0, b NotAllowed, c to 1"#]],
         );
     }
 
@@ -151,8 +151,8 @@ mod tests {
             "1x1x4 | 0[a* b] 1[]",
             "cpu=1 newidle bind:b=0",
             expect![[r#"
-            v4.13: LB_NOTHING_MOVABLE load 1024 from 0, b NotAllowed, a Running
-            v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 0, b NotAllowed, a Running"#]],
+                v4.13: LB_NOTHING_MOVABLE load 1024 from 0, b NotAllowed, a Running
+                v5.5..v7.3: LB_NOTHING_MOVABLE task 1 from 0, b NotAllowed, a Running"#]],
         );
     }
 
@@ -164,7 +164,7 @@ mod tests {
             "cpu=1 newidle bind:a=0 bind:b=0",
             expect![[r#"
                 v4.13: LB_ALL_PINNED load 1024 from 0, b NotAllowed, a NotAllowed
-                v5.5..v7.2: LB_ALL_PINNED task 1 from 0, b NotAllowed, a NotAllowed"#]],
+                v5.5..v7.3: LB_ALL_PINNED task 1 from 0, b NotAllowed, a NotAllowed"#]],
         );
     }
 
@@ -175,8 +175,8 @@ mod tests {
             "1x1x2 | 0[a* b] 1[]",
             "cpu=1 newidle bind:a=0 bind:b=0",
             expect![[r#"
-            v4.13: LB_ALL_PINNED load 1024 from 0, b NotAllowed, a NotAllowed
-            v5.5..v7.2: LB_ALL_PINNED task 1 from 0, b NotAllowed, a NotAllowed"#]],
+                v4.13: LB_ALL_PINNED load 1024 from 0, b NotAllowed, a NotAllowed
+                v5.5..v7.3: LB_ALL_PINNED task 1 from 0, b NotAllowed, a NotAllowed"#]],
         );
     }
 
@@ -188,7 +188,7 @@ mod tests {
             "cpu=1 newidle bind:a=0 bind:b=0 bind:c=0",
             expect![[r#"
                 v4.13: LB_LOAD load 1024 from 2, c NotAllowed, b NotAllowed, a NotAllowed, e to 1
-                v5.5..v7.2: LB_TASK task 1 from 2, b NotAllowed, c NotAllowed, a NotAllowed, e to 1"#]],
+                v5.5..v7.3: LB_TASK task 1 from 2, b NotAllowed, c NotAllowed, a NotAllowed, e to 1"#]],
         );
     }
 
@@ -200,7 +200,7 @@ mod tests {
             "cpu=2 idle level=1 bind:b=0,3 bind:c=0,3",
             expect![[r#"
                 v4.13: LB_IDLE_EVEN local_idle_cpus=2
-                v5.5..v7.2: LB_TASK task 1 from 0, b NotAllowed, c NotAllowed, a Running, b to 3"#]],
+                v5.5..v7.3: LB_TASK task 1 from 0, b NotAllowed, c NotAllowed, a Running, b to 3"#]],
         );
     }
 
@@ -212,7 +212,7 @@ mod tests {
             "cpu=2 newidle level=1 bind:b=0,3 bind:c=0,3",
             expect![[r#"
                 v4.13: LB_NOTHING_MOVABLE load 1536 from 0, c NotAllowed, b NotAllowed, a Running
-                v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 0, b NotAllowed, c NotAllowed, a Running"#]],
+                v5.5..v7.3: LB_NOTHING_MOVABLE task 1 from 0, b NotAllowed, c NotAllowed, a Running"#]],
         );
     }
 
@@ -225,7 +225,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_ALL_PINNED load 1024 from 0, kworker/0:1 NotAllowed, a NotAllowed
                 v5.5: LB_ALL_PINNED task 1 from 0, kworker/0:1 NotAllowed, a NotAllowed
-                v5.18..v7.2: LB_ALL_PINNED task 1 from 0, kworker/0:1 PerCpuKthread, a NotAllowed"#]],
+                v5.18..v7.3: LB_ALL_PINNED task 1 from 0, kworker/0:1 PerCpuKthread, a NotAllowed"#]],
         );
     }
 
@@ -243,11 +243,11 @@ mod tests {
         expect![[r#"
             v4.13: LB_LOAD load 1088 from 0, b to 1, a Running
             v5.5..v6.12: LB_LOAD load 838 from 0, b to 1, a Running
-            v7.2: LB_NOTHING_MOVABLE load 838 from 0, b Ineligible, a Running"#]]
+            v7.2..v7.3: LB_NOTHING_MOVABLE load 838 from 0, b Ineligible, a Running"#]]
         .assert_eq(&by_kernel("", |kernel| pass(kernel, "cpu=1 busy load:b=200")));
         expect![[r#"
             v4.13: LB_LOAD load 1088 from 0, b to 1, a Running
-            v5.5..v7.2: LB_LOAD load 838 from 0, b to 1, a Running"#]]
+            v5.5..v7.3: LB_LOAD load 838 from 0, b to 1, a Running"#]]
         .assert_eq(&by_kernel("", |kernel| pass(kernel, "cpu=1 busy load:b=200 failed=1")));
     }
 
@@ -262,7 +262,7 @@ mod tests {
         expect![[r#"
             v4.13: LB_LOAD load 1024 from 0, c to 1, b TooLarge, a Running
             v5.5..v6.12: LB_TASK task 1 from 0, b to 1
-            v7.2: LB_TASK task 1 from 0, b Delayed, c to 1"#]]
+            v7.2..v7.3: LB_TASK task 1 from 0, b Delayed, c to 1"#]]
         .assert_eq(&by_kernel("", pass));
     }
 
@@ -280,7 +280,7 @@ mod tests {
         };
         expect![[r#"
             v4.13: LB_NOTHING_MOVABLE load 1023 from 0, b Throttled, a Running
-            v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 0, a Running, b Throttled"#]]
+            v5.5..v7.3: LB_NOTHING_MOVABLE task 1 from 0, a Running, b Throttled"#]]
         .assert_eq(&by_kernel("", pass));
     }
 
@@ -291,8 +291,8 @@ mod tests {
             "1x1x4 | 0[a* b] 1[]",
             "cpu=1 newidle hot:b",
             expect![[r#"
-            v4.13: LB_NOTHING_MOVABLE load 1024 from 0, b CacheHot, a Running
-            v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 0, b CacheHot, a Running"#]],
+                v4.13: LB_NOTHING_MOVABLE load 1024 from 0, b CacheHot, a Running
+                v5.5..v7.3: LB_NOTHING_MOVABLE task 1 from 0, b CacheHot, a Running"#]],
         );
     }
 
@@ -303,8 +303,8 @@ mod tests {
             "1x1x4 | 0[a* b] 1[]",
             "cpu=1 newidle hot:b failed=2",
             expect![[r#"
-            v4.13: LB_LOAD load 1024 from 0, b to 1
-            v5.5..v7.2: LB_TASK task 1 from 0, b to 1"#]],
+                v4.13: LB_LOAD load 1024 from 0, b to 1
+                v5.5..v7.3: LB_TASK task 1 from 0, b to 1"#]],
         );
     }
 
@@ -315,9 +315,9 @@ mod tests {
             "1x1x2x2 | 0[a* b] 1[]",
             "cpu=1 newidle hot:b",
             expect![[r#"
-            v4.13: LB_NOTHING_MOVABLE load 1024 from 0, b CacheHot, a Running
-            v5.5: LB_NOTHING_MOVABLE task 1 from 0, b CacheHot, a Running
-            v5.18..v7.2: LB_TASK task 1 from 0, b to 1"#]],
+                v4.13: LB_NOTHING_MOVABLE load 1024 from 0, b CacheHot, a Running
+                v5.5: LB_NOTHING_MOVABLE task 1 from 0, b CacheHot, a Running
+                v5.18..v7.3: LB_TASK task 1 from 0, b to 1"#]],
         );
     }
 }

@@ -229,8 +229,8 @@ mod tests {
             "1x2x2 | 0[a* b c d e f] 1[] 2[] 3[]",
             "cpu=2 idle level=1",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN local_idle_cpus=2
-            v5.5..v7.2: LB_TASK task 3 from 0, b to 2, c to 2, d to 2"#]],
+                v4.13: LB_IDLE_EVEN local_idle_cpus=2
+                v5.5..v7.3: LB_TASK task 3 from 0, b to 2, c to 2, d to 2"#]],
         );
     }
 
@@ -243,7 +243,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 2550 from 1, c to 0, b TooLarge, a Running
                 v5.5: LB_LOAD load 2550 from 1, b to 0
-                v5.18..v7.2: LB_LOAD load 2550 from 1, b TooLarge, c to 0, a Running"#]],
+                v5.18..v7.3: LB_LOAD load 2550 from 1, b TooLarge, c to 0, a Running"#]],
         );
     }
 
@@ -255,7 +255,7 @@ mod tests {
             "cpu=0 busy load:b=5000 load:c=5000 load:a=300 failed=2",
             expect![[r#"
                 v4.13: LB_LOAD load 4900 from 1, c to 0
-                v5.5..v7.2: LB_LOAD load 4900 from 1, b to 0"#]],
+                v5.5..v7.3: LB_LOAD load 4900 from 1, b to 0"#]],
         );
     }
 
@@ -268,7 +268,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 5120 from 4, d to 0, c to 0, b to 0
                 v5.5: LB_TASK task 5 from 4, b to 0, c to 0, d to 0
-                v5.18..v7.2: LB_TASK task 5 from 4, b to 0"#]],
+                v5.18..v7.3: LB_TASK task 5 from 4, b to 0"#]],
         );
     }
 
@@ -280,7 +280,7 @@ mod tests {
             "cpu=0 idle level=1",
             expect![[r#"
                 v4.13: LB_LOAD load 5120 from 4, d to 0, c to 0, b to 0
-                v5.5..v7.2: LB_TASK task 5 from 4, b to 0, c to 0, d to 0"#]],
+                v5.5..v7.3: LB_TASK task 5 from 4, b to 0, c to 0, d to 0"#]],
         );
     }
 
@@ -292,7 +292,7 @@ mod tests {
             "cpu=0 idle level=1 util:b=1100 util:c=200 util:e=1100 util:f=200",
             expect![[r#"
                 v4.13: LB_LOAD load 3072 from 2, c to 0, b to 0
-                v5.5..v7.2: LB_UTIL util 1048 from 2, b TooLarge, c to 0, a Running"#]],
+                v5.5..v7.3: LB_UTIL util 1048 from 2, b TooLarge, c to 0, a Running"#]],
         );
     }
 
@@ -307,7 +307,7 @@ mod tests {
                 v5.5..v5.18: LB_NOTHING_MOVABLE util 1048 from 2, b TooLarge, c TooLarge, a Running
                 v6.1: LB_UTIL util 1048 from 2, b to 0
                 v6.3: LB_NOTHING_MOVABLE util 1048 from 2, b TooLarge, c TooLarge, a Running
-                v6.10..v7.2: LB_UTIL util 1048 from 2, b to 0"#]],
+                v6.10..v7.3: LB_UTIL util 1048 from 2, b to 0"#]],
         );
     }
 
@@ -323,7 +323,7 @@ mod tests {
         };
         expect![[r#"
             v4.13: 3 go, -574 left
-            v5.5..v7.2: 2 go, 449 left"#]]
+            v5.5..v7.3: 2 go, 449 left"#]]
         .assert_eq(&by_kernel("", taken));
     }
 
@@ -351,10 +351,10 @@ mod tests {
             "1x1x4 | 0[a* b c d] 1[]",
             "cpu=1 newidle bind:b=0 bind:c=0 bind:d=0-1",
             expect![[r#"
-            v4.13: LB_LOAD load 1024 from 0, d to 1, c NotAllowed
-            v5.5..v6.1: LB_ALL_PINNED task 2 from 0, b NotAllowed, c NotAllowed
-            v6.3..v6.10: LB_TASK task 2 from 0, b NotAllowed, c NotAllowed, d to 1
-            v6.12..v7.2: LB_ALL_PINNED task 2 from 0, b NotAllowed, c NotAllowed"#]],
+                v4.13: LB_LOAD load 1024 from 0, d to 1, c NotAllowed
+                v5.5..v6.1: LB_ALL_PINNED task 2 from 0, b NotAllowed, c NotAllowed
+                v6.3..v6.10: LB_TASK task 2 from 0, b NotAllowed, c NotAllowed, d to 1
+                v6.12..v7.3: LB_ALL_PINNED task 2 from 0, b NotAllowed, c NotAllowed"#]],
         );
     }
 }

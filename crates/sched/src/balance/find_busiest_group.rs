@@ -233,7 +233,9 @@ impl LbEnv<'_> {
             if misfits {
                 let misfit = sched.rqs[cpu].misfit_task_load;
                 *overload |= stats.group_misfit_task_load < misfit;
-                stats.group_misfit_task_load = stats.group_misfit_task_load.max(misfit);
+                if !sched.kernel.has(Feature::MisfitIfLarger) || self.is_larger_than(group) {
+                    stats.group_misfit_task_load = stats.group_misfit_task_load.max(misfit);
+                }
             } else if reduced && one.h_nr_running == 1 && sched.check_cpu_capacity(cpu, self.sd) {
                 stats.group_misfit_task_load = stats.group_misfit_task_load.max(one.load);
             }
@@ -312,12 +314,16 @@ impl LbEnv<'_> {
         let max = domains.sgcs[group.sgc as usize].max_capacity;
         let larger = match self.sched.kernel.rules.asym_groups {
             AsymGroups::Extremes => fits_capacity(max, domains.sgc(self.sd.groups.local()).max_capacity),
-            AsymGroups::Destination => capacity_greater(self.sched.capacity_of(self.dst_cpu), max),
-            AsymGroups::IdleCore => {
-                dst_core_idle && capacity_greater(self.sched.capacity_of(self.dst_cpu), max)
-            }
+            AsymGroups::Destination => self.is_larger_than(group),
+            AsymGroups::IdleCore => dst_core_idle && self.is_larger_than(group),
         };
         larger && sds.local.group_type == GroupType::HasSpare
+    }
+
+    /// Whether the destination is larger than each CPU of a group.
+    fn is_larger_than(&self, group: &SchedGroup) -> bool {
+        let sgc = &self.sched.domains.sgcs[group.sgc as usize];
+        capacity_greater(self.sched.capacity_of(self.dst_cpu), sgc.max_capacity)
     }
 
     /// Whether each CPU of a group is larger than the destination.
@@ -414,7 +420,7 @@ mod tests {
 
     #[test]
     fn nobody_has_anything() {
-        check_kernels("", "1x1x4 | 0[] 1[] 2[] 3[]", "cpu=2 newidle", expect!["v4.13..v7.2: LB_NO_BUSIEST"]);
+        check_kernels("", "1x1x4 | 0[] 1[] 2[] 3[]", "cpu=2 newidle", expect!["v4.13..v7.3: LB_NO_BUSIEST"]);
     }
 
     #[test]
@@ -424,8 +430,8 @@ mod tests {
             "1x1x4 | 0[a*] 1[]",
             "cpu=1 idle",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN local_idle_cpus=1
-            v5.5..v7.2: LB_ONE_TASK busiest_nr_running=1"#]],
+                v4.13: LB_IDLE_EVEN local_idle_cpus=1
+                v5.5..v7.3: LB_ONE_TASK busiest_nr_running=1"#]],
         );
     }
 
@@ -436,8 +442,8 @@ mod tests {
             "1x1x4 | 0[a*] 1[b* c d] 2[e*] 3[f*]",
             "cpu=0 busy",
             expect![[r#"
-            v4.13: LB_LOAD load 1024 from 1, d to 0, c TooLarge, b Running
-            v5.5..v7.2: LB_NOT_IDLE busiest_type=0"#]],
+                v4.13: LB_LOAD load 1024 from 1, d to 0, c TooLarge, b Running
+                v5.5..v7.3: LB_NOT_IDLE busiest_type=0"#]],
         );
     }
 
@@ -447,7 +453,7 @@ mod tests {
             "",
             "2x1x4 | 0[a*] 1[b*] 4[c*]",
             "cpu=5 idle level=1",
-            expect!["v4.13..v7.2: LB_IDLE_EVEN local_idle_cpus=3"],
+            expect!["v4.13..v7.3: LB_IDLE_EVEN local_idle_cpus=3"],
         );
     }
 
@@ -458,8 +464,8 @@ mod tests {
             "1x1x4 | 0[a* b ;util=1000] 1[c* d]",
             "cpu=0 busy",
             expect![[r#"
-            v4.13: LB_LOCAL_BUSIER local_avg_load=2048
-            v5.5..v7.2: LB_LOCAL_BUSIER local_type=7"#]],
+                v4.13: LB_LOCAL_BUSIER local_avg_load=2048
+                v5.5..v7.3: LB_LOCAL_BUSIER local_type=7"#]],
         );
     }
 
@@ -472,7 +478,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 1024 from 2, i to 0, h TooLarge, g TooLarge, f Running
                 v5.5: LB_LOAD load 768 from 2, g to 0
-                v5.18..v7.2: LB_NOTHING_MOVABLE load 768 from 2, g TooLarge, h TooLarge, i TooLarge, f Running"#]],
+                v5.18..v7.3: LB_NOTHING_MOVABLE load 768 from 2, g TooLarge, h TooLarge, i TooLarge, f Running"#]],
         );
     }
 
@@ -482,7 +488,7 @@ mod tests {
             "",
             "1x1x2 | 0[a* b ;util=1000 load=2000] 1[c* d ;util=1000 load=2300]",
             "cpu=0 busy",
-            expect!["v4.13..v7.2: LB_BALANCED busiest_avg_load=2300"],
+            expect!["v4.13..v7.3: LB_BALANCED busiest_avg_load=2300"],
         );
     }
 
@@ -494,7 +500,7 @@ mod tests {
             "cpu=0 busy",
             expect![[r#"
                 v4.13: LB_BALANCED local_avg_load=3000
-                v5.5..v7.2: LB_BALANCED busiest_avg_load=4000"#]],
+                v5.5..v7.3: LB_BALANCED busiest_avg_load=4000"#]],
         );
     }
 
@@ -505,8 +511,8 @@ mod tests {
             "1x3x2 | 0[] 1[] 2[a* b] 3[] 4[c*] 5[d*]",
             "cpu=0 idle level=1",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN local_idle_cpus=2
-            v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 4"#]],
+                v4.13: LB_IDLE_EVEN local_idle_cpus=2
+                v5.5..v7.3: LB_NOTHING_MOVABLE task 1 from 4"#]],
         );
     }
 
@@ -519,7 +525,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 1535 from 2, f to 0
                 v5.5..v6.3: LB_TASK task 2 from 2, f to 0
-                v6.10..v7.2: LB_TASK task 1 from 2, f to 0"#]],
+                v6.10..v7.3: LB_TASK task 1 from 2, f to 0"#]],
         );
     }
 
@@ -541,7 +547,7 @@ mod tests {
             "cpu=0 idle level=1 imbalanced=2",
             expect![[r#"
                 v4.13: LB_LOAD load 1024 from 2, c to 0
-                v5.5..v7.2: LB_TASK task 1 from 2, c to 0"#]],
+                v5.5..v7.3: LB_TASK task 1 from 2, c to 0"#]],
         );
     }
 
@@ -552,9 +558,9 @@ mod tests {
             "1x1x4 | 0[a* ;capacity=600] 1[]",
             "cpu=1 idle failed=4",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN local_idle_cpus=1
-            v5.5..v5.18: LB_ONE_TASK busiest_nr_running=1
-            v6.1..v7.2: LB_ACTIVE load 1024 from 0"#]],
+                v4.13: LB_IDLE_EVEN local_idle_cpus=1
+                v5.5..v5.18: LB_ONE_TASK busiest_nr_running=1
+                v6.1..v7.3: LB_ACTIVE load 1024 from 0"#]],
         );
     }
 
@@ -565,8 +571,8 @@ mod tests {
             "1x1x1x4 | 0[] 1[] 2[a* b] 3[]",
             "cpu=0 idle asym_packing",
             expect![[r#"
-            v4.13: LB_LOAD load 2048 from 2, b to 0
-            v5.5..v7.2: LB_TASK task 2 from 2, b to 0"#]],
+                v4.13: LB_LOAD load 2048 from 2, b to 0
+                v5.5..v7.3: LB_TASK task 2 from 2, b to 0"#]],
         );
     }
 
@@ -577,8 +583,8 @@ mod tests {
             "1x1x1x4 | 0[a*] 1[] 2[] 3[]",
             "cpu=2 idle asym_packing",
             expect![[r#"
-            v4.13: LB_NO_BUSIEST
-            v5.5..v7.2: LB_ONE_TASK busiest_nr_running=1"#]],
+                v4.13: LB_NO_BUSIEST
+                v5.5..v7.3: LB_ONE_TASK busiest_nr_running=1"#]],
         );
     }
 
@@ -591,7 +597,7 @@ mod tests {
             "cpu=0 busy level=1 load:f=150",
             expect![[r#"
                 v4.13..v5.5: LB_BALANCED busiest_avg_load=1200
-                v5.18..v7.2: LB_LOAD load 200 from 2, f to 0, e Running"#]],
+                v5.18..v7.3: LB_LOAD load 200 from 2, f to 0, e Running"#]],
         );
     }
 
@@ -605,7 +611,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 2048 from 2, b to 0
                 v5.5: LB_TASK task 2 from 2, b to 0
-                v5.18..v7.2: LB_IDLE_EVEN local_idle_cpus=1"#]],
+                v5.18..v7.3: LB_IDLE_EVEN local_idle_cpus=1"#]],
         );
     }
 
@@ -618,7 +624,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_NOTHING_MOVABLE load 2048 from 2
                 v5.5..v6.3: LB_ACTIVE task 2 from 2
-                v6.10..v7.2: LB_IDLE_EVEN local_idle_cpus=1"#]],
+                v6.10..v7.3: LB_IDLE_EVEN local_idle_cpus=1"#]],
         );
     }
 
@@ -630,8 +636,8 @@ mod tests {
             "llc0: 0[] llc1: 1[a* b] 2[]",
             "cpu=0 idle",
             expect![[r#"
-            v4.13..v6.3: LB_IDLE_EVEN local_idle_cpus=1
-            v6.10..v7.2: LB_TASK task 1 from 1, b to 0"#]],
+                v4.13..v6.3: LB_IDLE_EVEN local_idle_cpus=1
+                v6.10..v7.3: LB_TASK task 1 from 1, b to 0"#]],
         );
     }
 
@@ -644,7 +650,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_IDLE_EVEN local_idle_cpus=1
                 v5.5: LB_NO_BUSIEST
-                v5.18..v7.2: LB_ACTIVE misfit 1 from 0"#]],
+                v5.18..v7.3: LB_ACTIVE misfit 1 from 0"#]],
         );
     }
 
@@ -655,11 +661,11 @@ mod tests {
             "1x1x4:capacity=0-1/900 | 0[] 1[] 2[a* ;util=1020] 3[]",
             "cpu=0 idle",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN local_idle_cpus=1
-            v5.5..v5.18: LB_ONE_TASK busiest_nr_running=1
-            v6.1: LB_NO_BUSIEST
-            v6.3..v6.10: LB_ONE_TASK busiest_nr_running=1
-            v6.12..v7.2: LB_NO_BUSIEST"#]],
+                v4.13: LB_IDLE_EVEN local_idle_cpus=1
+                v5.5..v5.18: LB_ONE_TASK busiest_nr_running=1
+                v6.1: LB_NO_BUSIEST
+                v6.3..v6.10: LB_ONE_TASK busiest_nr_running=1
+                v6.12..v7.3: LB_NO_BUSIEST"#]],
         );
     }
 
@@ -674,7 +680,7 @@ mod tests {
                 v5.5..v5.18: LB_ACTIVE misfit 1 from 0
                 v6.1: LB_NO_BUSIEST
                 v6.3..v6.10: LB_ACTIVE misfit 1 from 0
-                v6.12..v7.2: LB_NO_BUSIEST"#]],
+                v6.12..v7.3: LB_NO_BUSIEST"#]],
         );
     }
 
@@ -685,9 +691,9 @@ mod tests {
             "1x3x2 | 0[] 1[] 2[a* b ;util=1000] 3[;util=1000] 4[c* d ;util=1000] 5[;util=1000]",
             "cpu=0 idle level=1",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN local_idle_cpus=2
-            v5.5..v6.3: LB_TASK task 1 from 2, b to 0
-            v6.10..v7.2: LB_TASK task 1 from 4, d to 0"#]],
+                v4.13: LB_IDLE_EVEN local_idle_cpus=2
+                v5.5..v6.3: LB_TASK task 1 from 2, b to 0
+                v6.10..v7.3: LB_TASK task 1 from 4, d to 0"#]],
         );
     }
 }

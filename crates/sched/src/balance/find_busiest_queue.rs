@@ -30,7 +30,7 @@ impl LbEnv<'_> {
             if nr == 0 && gives == QueueGives::WithFair {
                 continue;
             }
-            if asym_capacity && nr == 1 && self.is_as_large(capacity) {
+            if asym_capacity && nr == 1 && self.is_as_large(capacity) && !self.gives_its_task(cpu) {
                 continue;
             }
             if asym_packing && nr == 1 && self.keeps_its_task(cpu) {
@@ -76,6 +76,16 @@ impl LbEnv<'_> {
         }
     }
 
+    /// Though a CPU is as large as the destination, its only task does better there: a thread beside it is busy, or both are
+    /// of clusters, whose load is to be even.
+    fn gives_its_task(&self, cpu: CpuId) -> bool {
+        let sched = self.sched;
+        let capacity = |cpu: CpuId| sched.rqs[cpu].cpu_capacity_orig;
+        let shared = sched.domains.smt_active && !sched.is_core_idle(cpu);
+        let equal = sched.domains.cluster_active && capacity(self.dst_cpu) == capacity(cpu);
+        sched.kernel.has(Feature::AsymCoreGives) && (shared || equal)
+    }
+
     /// The CPU comes before the destination in the order of CPUs. Up to v5.15 only the group is asked for that.
     fn keeps_its_task(&self, cpu: CpuId) -> bool {
         match self.sched.kernel.rules.asym_packing {
@@ -99,8 +109,8 @@ mod tests {
             "2x1x4 | 0[] 4[a* b] 5[c* d e] 6[f*] 7[g* h]",
             "cpu=0 idle level=1",
             expect![[r#"
-            v4.13: LB_LOAD load 4096 from 5, e to 0, d to 0
-            v5.5..v7.2: LB_TASK task 4 from 5, d to 0, e to 0"#]],
+                v4.13: LB_LOAD load 4096 from 5, e to 0, d to 0
+                v5.5..v7.3: LB_TASK task 4 from 5, d to 0, e to 0"#]],
         );
     }
 
@@ -112,7 +122,21 @@ mod tests {
             "cpu=0 newidle level=1",
             expect![[r#"
                 v4.13: LB_LOAD load 2048 from 2, b to 0
-                v5.5..v7.2: LB_UTIL util 2048 from 3, d to 0"#]],
+                v5.5..v7.3: LB_UTIL util 2048 from 3, d to 0"#]],
+        );
+    }
+
+    #[test]
+    fn a_thread_of_a_shared_core_gives_its_only_task_where_capacities_differ_since_v7_3() {
+        check_kernels(
+            "",
+            "1x1x4x2:capacity=6-7/446 | 0[a*] 1[b*] 2[] 3[] 4[c*] 5[d*] 6[] 7[]",
+            "cpu=2 idle level=1",
+            expect![[r#"
+                v4.13: LB_NOTHING_MOVABLE load 1024 from 4
+                v5.5: LB_NOTHING_MOVABLE task 1 from 4
+                v5.18..v7.2: LB_NO_QUEUE imbalance=1
+                v7.3: LB_NOTHING_MOVABLE task 1 from 4"#]],
         );
     }
 
@@ -125,7 +149,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 2048 from 2, c to 0, b to 0
                 v5.5: LB_NOTHING_MOVABLE util 2048 from 3
-                v5.18..v7.2: LB_UTIL util 2048 from 2, b to 0"#]],
+                v5.18..v7.3: LB_UTIL util 2048 from 2, b to 0"#]],
         );
     }
 
@@ -152,7 +176,7 @@ mod tests {
             "",
             "2x1x2 | 0[w* x ;util=1000 load=500] 1[y* z;util=1000 load=500] 2[a* b ;util=1000 load=2000] 3[c* d ;util=1000 load=1500 capacity=500]",
             "cpu=0 busy level=1",
-            expect!["v4.13..v7.2: LB_LOAD load 1250 from 3, d to 0, c Running"],
+            expect!["v4.13..v7.3: LB_LOAD load 1250 from 3, d to 0, c Running"],
         );
     }
 
@@ -165,7 +189,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 2048 from 2, b to 0
                 v5.5..v6.3: LB_UTIL util 2048 from 3, d to 0
-                v6.10..v7.2: LB_UTIL util 2048 from 2, b to 0"#]],
+                v6.10..v7.3: LB_UTIL util 2048 from 2, b to 0"#]],
         );
     }
 
@@ -178,7 +202,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 2048 from 2, b to 0
                 v5.5..v6.12: LB_UTIL util 2048 from 2, b to 0
-                v7.2: LB_NO_QUEUE imbalance=2048"#]],
+                v7.2..v7.3: LB_NO_QUEUE imbalance=2048"#]],
         );
     }
 }

@@ -320,8 +320,8 @@ mod tests {
             "1x1x4 | 0[a* b c] 1[]",
             "cpu=1 idle failed=1",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN failed 1->0 interval 4->8 of 4-8, mark None, go on true
-            v5.5..v7.2: LB_TASK failed 1->0 interval 4->4 of 4-8, mark None, go on true"#]],
+                v4.13: LB_IDLE_EVEN failed 1->0 interval 4->8 of 4-8, mark None, go on true
+                v5.5..v7.3: LB_TASK failed 1->0 interval 4->4 of 4-8, mark None, go on true"#]],
         );
     }
 
@@ -330,7 +330,7 @@ mod tests {
         check_after(
             "1x1x4 | 0[] 1[]",
             "cpu=1 idle failed=1",
-            expect!["v4.13..v7.2: LB_NO_BUSIEST failed 1->0 interval 4->8 of 4-8, mark None, go on true"],
+            expect!["v4.13..v7.3: LB_NO_BUSIEST failed 1->0 interval 4->8 of 4-8, mark None, go on true"],
         );
     }
 
@@ -340,8 +340,8 @@ mod tests {
             "1x1x4 | 0[] 1[]",
             "cpu=1 newidle failed=1",
             expect![[r#"
-            v4.13: LB_NO_BUSIEST failed 1->0 interval 4->8 of 4-8, mark None, go on true
-            v5.5..v7.2: LB_NO_BUSIEST failed 1->0 interval 4->4 of 4-8, mark None, go on true"#]],
+                v4.13: LB_NO_BUSIEST failed 1->0 interval 4->8 of 4-8, mark None, go on true
+                v5.5..v7.3: LB_NO_BUSIEST failed 1->0 interval 4->4 of 4-8, mark None, go on true"#]],
         );
     }
 
@@ -351,8 +351,8 @@ mod tests {
             "1x1x4 | 0[a* b] 1[]",
             "cpu=1 idle hot:b",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN failed 0->0 interval 4->8 of 4-8, mark None, go on true
-            v5.5..v7.2: LB_NOTHING_MOVABLE failed 0->1 interval 4->4 of 4-8, mark None, go on true"#]],
+                v4.13: LB_IDLE_EVEN failed 0->0 interval 4->8 of 4-8, mark None, go on true
+                v5.5..v7.3: LB_NOTHING_MOVABLE failed 0->1 interval 4->4 of 4-8, mark None, go on true"#]],
         );
     }
 
@@ -362,7 +362,7 @@ mod tests {
             "1x1x4 | 0[a* b] 1[]",
             "cpu=1 newidle hot:b",
             expect![
-                "v4.13..v7.2: LB_NOTHING_MOVABLE failed 0->0 interval 4->4 of 4-8, mark None, go on true"
+                "v4.13..v7.3: LB_NOTHING_MOVABLE failed 0->0 interval 4->4 of 4-8, mark None, go on true"
             ],
         );
     }
@@ -373,8 +373,8 @@ mod tests {
             "2x1x2 | 0[a* b] 1[]",
             "cpu=1 idle bind:b=0",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true
-            v5.5..v7.2: LB_NOTHING_MOVABLE failed 0->1 interval 2->2 of 2-4, mark Some(true), go on true"#]],
+                v4.13: LB_IDLE_EVEN failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true
+                v5.5..v7.3: LB_NOTHING_MOVABLE failed 0->1 interval 2->2 of 2-4, mark Some(true), go on true"#]],
         );
     }
 
@@ -384,8 +384,8 @@ mod tests {
             "2x1x2 | 0[a*] 1[]",
             "cpu=1 idle",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true
-            v5.5..v7.2: LB_ONE_TASK failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true"#]],
+                v4.13: LB_IDLE_EVEN failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true
+                v5.5..v7.3: LB_ONE_TASK failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true"#]],
         );
     }
 
@@ -395,8 +395,8 @@ mod tests {
             "2x1x2 | 0[a* b] 1[]",
             "cpu=1 idle bind:a=0 bind:b=0",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true
-            v5.5..v7.2: LB_ALL_PINNED failed 0->0 interval 2->4 of 2-4, mark Some(true), go on true"#]],
+                v4.13: LB_IDLE_EVEN failed 0->0 interval 2->4 of 2-4, mark Some(false), go on true
+                v5.5..v7.3: LB_ALL_PINNED failed 0->0 interval 2->4 of 2-4, mark Some(true), go on true"#]],
         );
     }
 
@@ -407,7 +407,7 @@ mod tests {
             "cpu=1 newidle bind:a=0 bind:b=0 bind:c=0",
             expect![[r#"
                 v4.13: LB_ALL_PINNED failed 0->0 interval 4->8 of 4-8, mark Some(false), go on true
-                v5.5..v7.2: LB_ALL_PINNED failed 0->0 interval 4->4 of 4-8, mark Some(true), go on true"#]],
+                v5.5..v7.3: LB_ALL_PINNED failed 0->0 interval 4->4 of 4-8, mark Some(true), go on true"#]],
         );
     }
 
@@ -417,8 +417,8 @@ mod tests {
             "1x2x2 | 0[] 1[] 2[a*] 3[b*]",
             "cpu=0 idle level=1 failed=4",
             expect![[r#"
-            v4.13..v5.5: LB_ACTIVE failed 4->2 interval 4->8 of 4-8, mark None, go on true
-            v5.18..v7.2: LB_ACTIVE failed 4->5 interval 4->4 of 4-8, mark None, go on true"#]],
+                v4.13..v5.5: LB_ACTIVE failed 4->2 interval 4->8 of 4-8, mark None, go on true
+                v5.18..v7.3: LB_ACTIVE failed 4->5 interval 4->4 of 4-8, mark None, go on true"#]],
         );
     }
 
@@ -427,7 +427,7 @@ mod tests {
         check_after(
             "2x1x2 | 0[] 1[a*] 2[b* c]",
             "cpu=1 busy level=1 failed=1",
-            expect!["v4.13..v7.2: LB_NOT_US failed 1->0 interval 4->8 of 4-8, mark None, go on false"],
+            expect!["v4.13..v7.3: LB_NOT_US failed 1->0 interval 4->8 of 4-8, mark None, go on false"],
         );
     }
 
@@ -502,7 +502,7 @@ mod tests {
         expect![[r#"
             v4.13: LB_IDLE_EVEN, failed 0->0, interval 4->8
             v5.5..v6.3: LB_RUNNING_PINNED, failed 0->1, interval 4->8
-            v6.10..v7.2: LB_RUNNING_PINNED, failed 0->0, interval 4->4"#]]
+            v6.10..v7.3: LB_RUNNING_PINNED, failed 0->0, interval 4->4"#]]
         .assert_eq(&by_kernel("", failed));
     }
 

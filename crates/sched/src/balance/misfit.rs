@@ -81,7 +81,7 @@ mod tests {
             drawn.sched.update_misfit_status(CpuId(0), None);
             format!("{noted:?}, then {}", drawn.sched.rqs[CpuId(0)].misfit_task_load)
         };
-        expect!["v4.13..v7.2: [1023, 0], then 0"].assert_eq(&by_kernel("", noted));
+        expect!["v4.13..v7.3: [1023, 0], then 0"].assert_eq(&by_kernel("", noted));
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.3: 1023 true, 1023 false, 1023 true
-            v6.10..v7.2: 1023 true, 0 false, 0 false"#]]
+            v6.10..v7.3: 1023 true, 0 false, 0 false"#]]
         .assert_eq(&by_kernel("", noted));
     }
 
@@ -126,7 +126,7 @@ mod tests {
         };
         expect![[r#"
             v4.13: LB_IDLE_EVEN local_idle_cpus=1
-            v5.5..v7.2: LB_MISFIT misfit 1 from 0, b to 2"#]]
+            v5.5..v7.3: LB_MISFIT misfit 1 from 0, b to 2"#]]
         .assert_eq(&by_kernel("", pull));
     }
 
@@ -136,7 +136,7 @@ mod tests {
             "",
             "1x1x4:capacity=0-1/446 | 0[] 1[] 2[a* ] 3[]",
             "cpu=0 idle util:a=400",
-            expect!["v4.13..v7.2: LB_NO_BUSIEST"],
+            expect!["v4.13..v7.3: LB_NO_BUSIEST"],
         );
     }
 }

@@ -3,14 +3,15 @@
 use super::MigrationType;
 use super::env::LbEnv;
 use super::find_busiest_group::sched_asym_prefer;
-use crate::{ActiveBalance, AsymPacking, BalanceModel, IdleType};
+use crate::{ActiveBalance, AsymPacking, BalanceModel, Feature, IdleType};
 
 impl LbEnv<'_> {
     /// Whether the source's running task should be pushed to the destination.
     ///
     /// Kernel: need_active_balance(), kernel/sched/fair.c, v7.2, v6.12, v5.5 and v4.13.
     pub(super) fn need_active_balance(&self) -> bool {
-        if self.alb_breaks_llc() {
+        let order = self.sched.kernel.has(Feature::AsymBeforeCache) && self.asym_active_balance();
+        if !order && self.alb_breaks_llc() {
             return false;
         }
         let failed_often = self.nr_balance_failed > self.sd.cache_nice_tries + 2;
@@ -23,20 +24,11 @@ impl LbEnv<'_> {
 
     /// Reasons that do not need failures: order of CPUs, lost capacity, misfit.
     ///
-    /// Kernel: asym_active_balance(), voluntary_active_balance(), kernel/sched/fair.c, v6.12 and v5.5.
+    /// Kernel: voluntary_active_balance(), kernel/sched/fair.c, v6.12 and v5.5.
     pub(super) fn voluntary(&self) -> bool {
         let sched = self.sched;
-        // v4.13 asks the order of CPUs only when newly idle.
-        let asym_time = match sched.kernel.rules.balance_model {
-            BalanceModel::Load => self.idle == IdleType::NewlyIdle,
-            BalanceModel::Types => self.is_idle(),
-        };
-        if asym_time && sched.use_asym_prio(self.sd, self.dst_cpu) {
-            let src_busy_core = sched.kernel.rules.asym_packing == AsymPacking::IdleCore
-                && !sched.use_asym_prio(self.sd, self.src_cpu);
-            if sched_asym_prefer(self.dst_cpu, self.src_cpu) || src_busy_core {
-                return true;
-            }
+        if self.asym_active_balance() {
+            return true;
         }
         let pct = u64::from(self.sd.imbalance_pct);
         if self.is_idle()
@@ -47,6 +39,25 @@ impl LbEnv<'_> {
             return true;
         }
         matches!(self.migration_type, MigrationType::Misfit | MigrationType::LlcTask)
+    }
+
+    /// The order of CPUs says that the task belongs to the destination.
+    ///
+    /// Kernel: asym_active_balance(), kernel/sched/fair.c, v6.12 and v5.5.
+    fn asym_active_balance(&self) -> bool {
+        let sched = self.sched;
+        // v4.13 asks the order of CPUs only when newly idle.
+        let asym_time = match sched.kernel.rules.balance_model {
+            BalanceModel::Load => self.idle == IdleType::NewlyIdle,
+            BalanceModel::Types => self.is_idle(),
+        };
+        let src_busy_core = || {
+            sched.kernel.rules.asym_packing == AsymPacking::IdleCore
+                && !sched.use_asym_prio(self.sd, self.src_cpu)
+        };
+        asym_time
+            && sched.use_asym_prio(self.sd, self.dst_cpu)
+            && (sched_asym_prefer(self.dst_cpu, self.src_cpu) || src_busy_core())
     }
 }
 
@@ -63,8 +74,8 @@ mod tests {
             "1x2x2 | 0[] 1[] 2[a*] 3[b*]",
             "cpu=0 idle level=1 failed=4",
             expect![[r#"
-            v4.13: LB_ACTIVE load 1024 from 2
-            v5.5..v7.2: LB_ACTIVE task 1 from 2"#]],
+                v4.13: LB_ACTIVE load 1024 from 2
+                v5.5..v7.3: LB_ACTIVE task 1 from 2"#]],
         );
     }
 
@@ -75,8 +86,8 @@ mod tests {
             "1x2x2 | 0[] 1[] 2[a*] 3[b*]",
             "cpu=0 idle level=1 failed=1",
             expect![[r#"
-            v4.13: LB_NOTHING_MOVABLE load 1024 from 2
-            v5.5..v7.2: LB_NOTHING_MOVABLE task 1 from 2"#]],
+                v4.13: LB_NOTHING_MOVABLE load 1024 from 2
+                v5.5..v7.3: LB_NOTHING_MOVABLE task 1 from 2"#]],
         );
     }
 
@@ -88,7 +99,7 @@ mod tests {
             "cpu=0 idle level=1 failed=4 bind:a=2 bind:b=2-3",
             expect![[r#"
                 v4.13: LB_RUNNING_PINNED load 1024 from 2
-                v5.5..v7.2: LB_RUNNING_PINNED task 1 from 2"#]],
+                v5.5..v7.3: LB_RUNNING_PINNED task 1 from 2"#]],
         );
     }
 
@@ -101,7 +112,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_ACTIVE load 1250 from 1, b NotAllowed, a Running
                 v5.5: LB_ACTIVE load 1000 from 1, b NotAllowed, a Running
-                v5.18..v7.2: LB_NOTHING_MOVABLE load 1000 from 1, b NotAllowed, a Running"#]],
+                v5.18..v7.3: LB_NOTHING_MOVABLE load 1000 from 1, b NotAllowed, a Running"#]],
         );
     }
 
@@ -112,9 +123,9 @@ mod tests {
             "1x1x2 | 0[a* ;capacity=600] 1[]",
             "cpu=1 idle",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN local_idle_cpus=1
-            v5.5..v5.18: LB_ONE_TASK busiest_nr_running=1
-            v6.1..v7.2: LB_ACTIVE load 1024 from 0"#]],
+                v4.13: LB_IDLE_EVEN local_idle_cpus=1
+                v5.5..v5.18: LB_ONE_TASK busiest_nr_running=1
+                v6.1..v7.3: LB_ACTIVE load 1024 from 0"#]],
         );
     }
 }

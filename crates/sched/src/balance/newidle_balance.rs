@@ -309,7 +309,7 @@ mod tests {
             "+NO_NI_RANDOM",
             "2x1x2 | 0[] 1[a* b] 2[c* d]",
             0,
-            expect!["v4.13..v7.2: NI_PULLED after 1250 ns: 0[b] 1[a*] 2[c* d] 3[]"],
+            expect!["v4.13..v7.3: NI_PULLED after 1250 ns: 0[b] 1[a*] 2[c* d] 3[]"],
         );
     }
 
@@ -321,7 +321,7 @@ mod tests {
             0,
             expect![[r#"
                 v4.13: NI_PULLED after 2150 ns: 0[c d] 1[a*] 2[b*] 3[e*]
-                v5.5..v7.2: NI_PULLED after 1800 ns: 0[c] 1[a*] 2[b* d] 3[e*]"#]],
+                v5.5..v7.3: NI_PULLED after 1800 ns: 0[c] 1[a*] 2[b* d] 3[e*]"#]],
         );
     }
 
@@ -331,7 +331,7 @@ mod tests {
             "+NO_NI_RANDOM",
             "2x1x2 | 0[] 1[a*] 2[b*] 3[c*]",
             0,
-            expect!["v4.13..v7.2: NI_NO_OVERLOAD after 0 ns, idle since now: 0[] 1[a*] 2[b*] 3[c*]"],
+            expect!["v4.13..v7.3: NI_NO_OVERLOAD after 0 ns, idle since now: 0[] 1[a*] 2[b*] 3[c*]"],
         );
     }
 
@@ -341,7 +341,7 @@ mod tests {
             "+NO_NI_RANDOM",
             "1x1x2 | 0[] 1[a* kworker/1:1]",
             0,
-            expect!["v4.13..v7.2: NI_NOTHING after 950 ns, idle since now: 0[] 1[a* kworker/1:1]"],
+            expect!["v4.13..v7.3: NI_NOTHING after 950 ns, idle since now: 0[] 1[a* kworker/1:1]"],
         );
     }
 
@@ -374,7 +374,7 @@ mod tests {
         expect![[r#"
             v4.13: found 0 0, nothing 0 0, gate 0 0
             v5.5: found 127 127, nothing 127 127, gate 127 127
-            v5.18..v7.2: found 1000 1000, nothing 127 127, gate 127 127"#]]
+            v5.18..v7.3: found 1000 1000, nothing 127 127, gate 127 127"#]]
         .assert_eq(&by_kernel("+NO_NI_RANDOM", told));
     }
 
@@ -385,14 +385,14 @@ mod tests {
             "1x1x2 | 0[;avg_idle=100000] 1[a* b]",
             0,
             expect![[r#"
-            v4.13..v5.5: NI_SHORT_IDLE after 0 ns, idle since now: 0[] 1[a* b]
-            v5.18..v7.2: NI_PULLED after 1250 ns: 0[b] 1[a*]"#]],
+                v4.13..v5.5: NI_SHORT_IDLE after 0 ns, idle since now: 0[] 1[a* b]
+                v5.18..v7.3: NI_PULLED after 1250 ns: 0[b] 1[a*]"#]],
         );
         check(
             "+NO_NI_RANDOM",
             "1x1x2 | 0[;avg_idle=100000] 1[a* b]",
             100_001,
-            expect!["v4.13..v7.2: NI_SHORT_IDLE after 0 ns, idle since now: 0[] 1[a* b]"],
+            expect!["v4.13..v7.3: NI_SHORT_IDLE after 0 ns, idle since now: 0[] 1[a* b]"],
         );
     }
 
@@ -405,7 +405,7 @@ mod tests {
             expect![[r#"
                 v4.13: NI_PULLED after 2150 ns: 0[c d] 1[a*] 2[b*] 3[e*]
                 v5.5: NI_PULLED after 1800 ns: 0[c] 1[a*] 2[b* d] 3[e*]
-                v5.18..v7.2: NI_COST after 900 ns, idle since now: 0[] 1[a*] 2[b* c d] 3[e*]"#]],
+                v5.18..v7.3: NI_COST after 900 ns, idle since now: 0[] 1[a*] 2[b* c d] 3[e*]"#]],
         );
     }
 
@@ -416,14 +416,14 @@ mod tests {
             "1x1x2 | 0[;pending] 1[a* b]",
             0,
             expect![[r#"
-            v4.13..v5.5: NI_PULLED after 1250 ns: 0[b] 1[a*]
-            v5.18..v7.2: NI_PENDING after 0 ns, idle since now: 0[] 1[a* b]"#]],
+                v4.13..v5.5: NI_PULLED after 1250 ns: 0[b] 1[a*]
+                v5.18..v7.3: NI_PENDING after 0 ns, idle since now: 0[] 1[a* b]"#]],
         );
     }
 
     #[test]
     fn a_cpu_without_domain_looks_nowhere() {
-        check("", "1x1x1 | 0[]", 0, expect!["v4.13..v7.2: NI_NO_DOMAIN after 0 ns, idle since now: 0[]"]);
+        check("", "1x1x1 | 0[]", 0, expect!["v4.13..v7.3: NI_NO_DOMAIN after 0 ns, idle since now: 0[]"]);
     }
 
     #[test]
@@ -451,7 +451,7 @@ mod tests {
             v4.13..v5.18: 1000 1000 1000 1000 1000 1000
             v6.1: 0 11 253 507 1000 1000
             v6.3..v6.10: 1000 1000 1000 1000 1000 1000
-            v6.12..v7.2: 0 11 253 507 1000 1000"#]]
+            v6.12..v7.3: 0 11 253 507 1000 1000"#]]
         .assert_eq(&by_kernel("", table));
     }
 
@@ -493,7 +493,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v5.5: 3000 3000 5000 5000 5000 
-            v5.18..v7.2: 3000 3000 5000 5000 4941 "#]]
+            v5.18..v7.3: 3000 3000 5000 5000 4941 "#]]
         .assert_eq(&by_kernel("", costs));
     }
 }

@@ -270,7 +270,7 @@ mod tests {
         };
         expect![[r#"
             v4.13: true true false
-            v5.5..v7.2: false true false"#]]
+            v5.5..v7.3: false true false"#]]
         .assert_eq(&by_kernel("", stops));
     }
 
@@ -307,7 +307,7 @@ mod tests {
         expect![[r#"
             v4.13: in 2, then in 2 jiffies
             v5.5: in 20, then in 2 jiffies
-            v5.18..v7.2: in 2, then in 2 jiffies"#]]
+            v5.18..v7.3: in 2, then in 2 jiffies"#]]
         .assert_eq(&by_kernel("", next));
     }
 
@@ -336,7 +336,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v5.5: 1 4 5
-            v5.18..v7.2: 4 5 1 2"#]]
+            v5.18..v7.3: 4 5 1 2"#]]
         .assert_eq(&by_kernel("", order));
     }
 
@@ -353,7 +353,7 @@ mod tests {
         expect![[r#"
             v4.13: 0[a* b] 1[c] 2[e] 3[d]
             v5.5: 0[a*] 1[] 2[b c d e] 3[]
-            v5.18..v7.2: 0[a*] 1[e] 2[b c] 3[d]"#]]
+            v5.18..v7.3: 0[a*] 1[e] 2[b c] 3[d]"#]]
         .assert_eq(&by_kernel("", after));
     }
 
@@ -395,7 +395,7 @@ mod tests {
         };
         expect![[r#"
             v4.13: 0 0 0 0 0 
-            v5.5..v7.2: 926 926 440 440 192 "#]]
+            v5.5..v7.3: 926 926 440 440 192 "#]]
         .assert_eq(&by_kernel("", aged));
     }
 
@@ -421,7 +421,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v5.5: in 1000 jiffies
-            v5.18..v7.2: in 5 jiffies"#]]
+            v5.18..v7.3: in 5 jiffies"#]]
         .assert_eq(&by_kernel("", next));
     }
 }

@@ -105,7 +105,7 @@ impl Sched {
     /// A CPU counts as tickless until its next tick finds it busy. So the first one may run something by now, and v4.13
     /// then kicks no CPU.
     ///
-    /// Kernel: kick_ilb(), find_new_ilb(), kernel/sched/fair.c, v6.12 and v4.13.
+    /// Kernel: kick_ilb(), kernel/sched/fair.c, v6.12 and v4.13.
     fn kick_ilb(&mut self, cpu: CpuId, kick: NohzKick, jiffy: u64) -> Option<CpuId> {
         match self.kernel.rules.nohz_kick_next {
             NohzKickNext::OneMore => self.nohz_next_balance += 1,
@@ -113,7 +113,7 @@ impl Sched {
             NohzKickNext::NextTick => {}
         }
         let ilb = if self.kernel.has(Feature::NohzFindsNext) {
-            self.nohz_idle_cpus.iter().find(|&other| other != cpu && self.idle_cpu(other))?
+            self.find_new_ilb(cpu)?
         } else {
             self.nohz_idle_cpus.first().filter(|&first| self.idle_cpu(first))?
         };
@@ -127,6 +127,19 @@ impl Sched {
         }
         self.effects.push(crate::Effect::NohzKick { cpu: ilb });
         Some(ilb)
+    }
+
+    /// The first CPU without tick that is idle; one whose core is idle too goes before it.
+    ///
+    /// Kernel: find_new_ilb(), kernel/sched/fair.c, v6.12, v7.3.
+    fn find_new_ilb(&self, cpu: CpuId) -> Option<CpuId> {
+        let mut idle = self.nohz_idle_cpus.iter().filter(|&other| other != cpu && self.idle_cpu(other));
+        if !self.kernel.has(Feature::NohzWholeCore) || !self.domains.smt_active {
+            return idle.next();
+        }
+        let first = idle.next()?;
+        let whole = core::iter::once(first).chain(idle).find(|&other| self.is_core_idle(other));
+        Some(whole.unwrap_or(first))
     }
 
     /// The interrupt that kicks a CPU arrives. True if it is still idle, so that its balance
@@ -179,14 +192,14 @@ mod tests {
         check_kick(
             "1x1x4 | 0[a* b] 1[c*]",
             expect![[r#"
-            v4.13: 2: balance true, stats false, next false
-            v5.5..v7.2: 2: balance true, stats true, next false"#]],
+                v4.13: 2: balance true, stats false, next false
+                v5.5..v7.3: 2: balance true, stats true, next false"#]],
         );
     }
 
     #[test]
     fn one_with_a_task_to_itself_does_not() {
-        check_kick("1x1x4 | 0[a*]", expect!["v4.13..v7.2: nobody"]);
+        check_kick("1x1x4 | 0[a*]", expect!["v4.13..v7.3: nobody"]);
     }
 
     #[test]
@@ -194,8 +207,8 @@ mod tests {
         check_kick(
             "1x1x4 | 0[a*] 1[b*]",
             expect![[r#"
-            v4.13: 2: balance true, stats false, next false
-            v5.5..v7.2: 2: balance true, stats true, next false"#]],
+                v4.13: 2: balance true, stats false, next false
+                v5.5..v7.3: 2: balance true, stats true, next false"#]],
         );
     }
 
@@ -204,8 +217,8 @@ mod tests {
         check_kick(
             "1x1x4 | 0[a* ;capacity=700]",
             expect![[r#"
-            v4.13: 1: balance true, stats false, next false
-            v5.5..v7.2: 1: balance true, stats true, next false"#]],
+                v4.13: 1: balance true, stats false, next false
+                v5.5..v7.3: 1: balance true, stats true, next false"#]],
         );
     }
 
@@ -215,14 +228,14 @@ mod tests {
         check_kick(
             "1x1x4:capacity=0-1/446 | 0[a*] 1[b*]",
             expect![[r#"
-            v4.13: 2: balance true, stats false, next false
-            v5.5..v7.2: nobody"#]],
+                v4.13: 2: balance true, stats false, next false
+                v5.5..v7.3: nobody"#]],
         );
     }
 
     #[test]
     fn without_idle_cpus_there_is_nobody_to_ask() {
-        check_kick("1x1x2 | 0[a* b] 1[c*]", expect!["v4.13..v7.2: nobody"]);
+        check_kick("1x1x2 | 0[a* b] 1[c*]", expect!["v4.13..v7.3: nobody"]);
     }
 
     #[test]
@@ -239,8 +252,25 @@ mod tests {
         };
         expect![[r#"
             v4.13: nobody
-            v5.5..v7.2: 2"#]]
+            v5.5..v7.3: 2"#]]
         .assert_eq(&by_kernel("", kicked));
+    }
+
+    #[test]
+    fn one_whose_core_is_idle_goes_before_the_first_since_v7_3() {
+        check_kick(
+            "llc0: (0[a* b] 1[]) (2[c*] 3[]) (4[] 5[])",
+            expect![[r#"
+            v4.13: 1: balance true, stats false, next false
+            v5.5..v7.2: 1: balance true, stats true, next false
+            v7.3: 4: balance true, stats true, next false"#]],
+        );
+        check_kick(
+            "llc0: (0[a* b] 1[]) (2[c*] 3[])",
+            expect![[r#"
+            v4.13: 1: balance true, stats false, next false
+            v5.5..v7.3: 1: balance true, stats true, next false"#]],
+        );
     }
 
     #[test]
@@ -271,7 +301,7 @@ mod tests {
         expect![[r#"
             v4.13: true -9, false -10
             v5.5: true -9, true -9
-            v5.18..v7.2: true +1, true -10"#]]
+            v5.18..v7.3: true +1, true -10"#]]
         .assert_eq(&by_kernel("", next));
     }
 
@@ -287,7 +317,7 @@ mod tests {
             v4.13..v5.18: false
             v6.1: true
             v6.3..v6.10: false
-            v6.12..v7.2: true"#]]
+            v6.12..v7.3: true"#]]
         .assert_eq(&by_kernel("", kicked));
     }
 }

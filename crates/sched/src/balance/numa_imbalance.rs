@@ -45,9 +45,9 @@ mod tests {
             "2x1x8 | 0[a*] 1[b*]",
             "cpu=8 idle level=1",
             expect![[r#"
-            v4.13: LB_NOTHING_MOVABLE load 1024 from 0
-            v5.5: LB_NOTHING_MOVABLE task 1 from 0
-            v5.18..v7.2: LB_NUMA_ALLOWED imbalance=0"#]],
+                v4.13: LB_NOTHING_MOVABLE load 1024 from 0
+                v5.5: LB_NOTHING_MOVABLE task 1 from 0
+                v5.18..v7.3: LB_NUMA_ALLOWED imbalance=0"#]],
         );
     }
 
@@ -58,10 +58,10 @@ mod tests {
             "2x1x8 | 0[a* b] 1[c* d]",
             "cpu=8 idle level=1",
             expect![[r#"
-            v4.13: LB_LOAD load 2048 from 0, b to 8
-            v5.5: LB_TASK task 2 from 0, b to 8
-            v5.18: LB_NUMA_ALLOWED imbalance=0
-            v6.1..v7.2: LB_TASK task 2 from 0, b to 8"#]],
+                v4.13: LB_LOAD load 2048 from 0, b to 8
+                v5.5: LB_TASK task 2 from 0, b to 8
+                v5.18: LB_NUMA_ALLOWED imbalance=0
+                v6.1..v7.3: LB_TASK task 2 from 0, b to 8"#]],
         );
     }
 
@@ -74,7 +74,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 1024 from 0, b to 17
                 v5.5: LB_TASK task 1 from 0, b to 17
-                v5.18..v7.2: LB_NUMA_ALLOWED imbalance=0"#]],
+                v5.18..v7.3: LB_NUMA_ALLOWED imbalance=0"#]],
         );
     }
 
@@ -88,7 +88,7 @@ mod tests {
                 v4.13: LB_LOAD load 1024 from 0, b to 17
                 v5.5: LB_TASK task 1 from 0, b to 17
                 v5.18: LB_NUMA_ALLOWED imbalance=0
-                v6.1..v7.2: LB_TASK task 1 from 0, b to 17"#]],
+                v6.1..v7.3: LB_TASK task 1 from 0, b to 17"#]],
         );
     }
 
@@ -139,8 +139,8 @@ mod tests {
             "2x1x8 | 0[a* b]",
             "cpu=8 idle level=1",
             expect![[r#"
-            v4.13: LB_LOAD load 1024 from 0, b to 8
-            v5.5..v7.2: LB_TASK task 1 from 0, b to 8"#]],
+                v4.13: LB_LOAD load 1024 from 0, b to 8
+                v5.5..v7.3: LB_TASK task 1 from 0, b to 8"#]],
         );
     }
 
@@ -151,8 +151,8 @@ mod tests {
             "1x2x8 | 0[a* b]",
             "cpu=8 idle level=1",
             expect![[r#"
-            v4.13: LB_IDLE_EVEN local_idle_cpus=8
-            v5.5..v7.2: LB_TASK task 1 from 0, b to 8"#]],
+                v4.13: LB_IDLE_EVEN local_idle_cpus=8
+                v5.5..v7.3: LB_TASK task 1 from 0, b to 8"#]],
         );
     }
 }

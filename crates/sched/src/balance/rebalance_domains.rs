@@ -126,26 +126,26 @@ mod tests {
             "2x2x4x2",
             false,
             expect![[r#"
-            v4.13..v6.3: SMT 1, MC 2, DIE 4, NUMA 8
-            v6.10..v7.2: SMT 1, MC 2, PKG 4, NUMA 8"#]],
+                v4.13..v6.3: SMT 1, MC 2, DIE 4, NUMA 8
+                v6.10..v7.3: SMT 1, MC 2, PKG 4, NUMA 8"#]],
         );
         check_intervals(
             "",
             "2x2x4x2",
             true,
             expect![[r#"
-            v4.13..v5.5: SMT 16, MC 64, DIE 128, NUMA 256
-            v5.18..v6.3: SMT 7, MC 31, DIE 63, NUMA 127
-            v6.10..v7.2: SMT 7, MC 31, PKG 63, NUMA 127"#]],
+                v4.13..v5.5: SMT 16, MC 64, DIE 128, NUMA 256
+                v5.18..v6.3: SMT 7, MC 31, DIE 63, NUMA 127
+                v6.10..v7.3: SMT 7, MC 31, PKG 63, NUMA 127"#]],
         );
         check_intervals(
             "+hz=1000",
             "2x2x4x2",
             true,
             expect![[r#"
-            v4.13..v5.5: SMT 64, MC 256, DIE 512, NUMA 1024
-            v5.18..v6.3: SMT 31, MC 127, DIE 255, NUMA 511
-            v6.10..v7.2: SMT 31, MC 127, PKG 255, NUMA 511"#]],
+                v4.13..v5.5: SMT 64, MC 256, DIE 512, NUMA 1024
+                v5.18..v6.3: SMT 31, MC 127, DIE 255, NUMA 511
+                v6.10..v7.3: SMT 31, MC 127, PKG 255, NUMA 511"#]],
         );
     }
 
@@ -156,8 +156,8 @@ mod tests {
             "1x1x2",
             true,
             expect![[r#"
-            v4.13..v5.5: MC 16
-            v5.18..v7.2: MC 7"#]],
+                v4.13..v5.5: MC 16
+                v5.18..v7.3: MC 7"#]],
         );
     }
 
@@ -183,10 +183,10 @@ mod tests {
             "2x1x2 | 0[] 1[a* b] 2[c* d e] 3[f*]",
             IdleType::Idle,
             expect![[r#"
-            v4.13: 0[e] 1[a* b] 2[c* d] 3[f*], next in 1
-            v5.5: 0[b d] 1[a*] 2[c* e] 3[f*], next in 16
-            v5.18..v6.3: 0[b d] 1[a*] 2[c* e] 3[f*], next in 7
-            v6.10..v7.2: 0[b] 1[a*] 2[c* d e] 3[f*], next in 7"#]],
+                v4.13: 0[e] 1[a* b] 2[c* d] 3[f*], next in 1
+                v5.5: 0[b d] 1[a*] 2[c* e] 3[f*], next in 16
+                v5.18..v6.3: 0[b d] 1[a*] 2[c* e] 3[f*], next in 7
+                v6.10..v7.3: 0[b] 1[a*] 2[c* d e] 3[f*], next in 7"#]],
         );
     }
 
@@ -199,7 +199,7 @@ mod tests {
                 v4.13: 0[a* d e] 1[b* c], next in 16
                 v5.5: 0[a* c d e] 1[b*], next in 16
                 v5.18..v6.3: 0[a* c] 1[b* d e], next in 7
-                v6.10..v7.2: 0[a*] 1[b* c d e], next in 15"#]],
+                v6.10..v7.3: 0[a*] 1[b* c d e], next in 15"#]],
         );
     }
 
@@ -229,8 +229,8 @@ mod tests {
             "1x1x2 | 0[idle:a*] 1[]",
             IdleType::NotIdle,
             expect![[r#"
-            v4.13..v5.5: 0[a*] 1[], next in 32
-            v5.18..v7.2: 0[a*] 1[], next in 1"#]],
+                v4.13..v5.5: 0[a*] 1[], next in 32
+                v5.18..v7.3: 0[a*] 1[], next in 1"#]],
         );
     }
 }

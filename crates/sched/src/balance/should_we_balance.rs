@@ -70,7 +70,7 @@ mod tests {
             "cpu=1 idle level=1",
             expect![[r#"
                 v4.13: LB_LOAD load 1536 from 2, d to 1, c to 1
-                v5.5..v7.2: LB_TASK task 1 from 2, c to 1"#]],
+                v5.5..v7.3: LB_TASK task 1 from 2, c to 1"#]],
         );
     }
 
@@ -80,7 +80,7 @@ mod tests {
             "",
             "2x1x2 | 0[a*] 1[] 2[b* c d] 3[e*]",
             "cpu=0 busy level=1",
-            expect!["v4.13..v7.2: LB_NOT_US"],
+            expect!["v4.13..v7.3: LB_NOT_US"],
         );
     }
 
@@ -93,7 +93,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 1024 from 2, d to 0, c TooLarge, b Running
                 v5.5: LB_UTIL util 2046 from 2, c to 0, d to 0, b Running
-                v5.18..v7.2: LB_UTIL util 2048 from 2, c to 0, d to 0, b Running"#]],
+                v5.18..v7.3: LB_UTIL util 2048 from 2, c to 0, d to 0, b Running"#]],
         );
     }
 
@@ -103,7 +103,7 @@ mod tests {
             "",
             "2x1x2 | 0[a*] 1[x*] 2[b* c d] 3[e*]",
             "cpu=1 busy level=1",
-            expect!["v4.13..v7.2: LB_NOT_US"],
+            expect!["v4.13..v7.3: LB_NOT_US"],
         );
     }
 
@@ -116,7 +116,7 @@ mod tests {
             expect![[r#"
                 v4.13: LB_LOAD load 2047 from 4, c to 1
                 v5.5..v6.3: LB_TASK task 2 from 4, c to 1
-                v6.10..v7.2: LB_NOT_US"#]],
+                v6.10..v7.3: LB_NOT_US"#]],
         );
     }
 
@@ -128,7 +128,7 @@ mod tests {
             "cpu=2 idle level=2",
             expect![[r#"
                 v4.13..v6.3: LB_NOT_US
-                v6.10..v7.2: LB_TASK task 2 from 4, c to 2"#]],
+                v6.10..v7.3: LB_TASK task 2 from 4, c to 2"#]],
         );
     }
 
@@ -150,7 +150,7 @@ mod tests {
             "cpu=1 idle level=2",
             expect![[r#"
                 v4.13: LB_LOAD load 2558 from 4, c to 1
-                v5.5..v7.2: LB_TASK task 2 from 4, c to 1"#]],
+                v5.5..v7.3: LB_TASK task 2 from 4, c to 1"#]],
         );
     }
 
@@ -161,9 +161,9 @@ mod tests {
             "1x1x4 | 0[a* b] 1[; pending]",
             "cpu=1 newidle",
             expect![[r#"
-            v4.13: LB_LOAD load 1024 from 0, b to 1
-            v5.5..v5.18: LB_TASK task 1 from 0, b to 1
-            v6.1..v7.2: LB_NOT_US"#]],
+                v4.13: LB_LOAD load 1024 from 0, b to 1
+                v5.5..v5.18: LB_TASK task 1 from 0, b to 1
+                v6.1..v7.3: LB_NOT_US"#]],
         );
     }
 }

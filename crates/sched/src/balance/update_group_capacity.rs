@@ -86,7 +86,7 @@ mod tests {
         };
         expect![[r#"
             v4.13: 294 of 294..294 until 1, 883 of 294..589 until 1, 2061 of 294..589 until 2
-            v5.5..v7.2: 512 of 512..512 until 1, 1536 of 512..1024 until 1, 3584 of 512..1024 until 2"#]]
+            v5.5..v7.3: 512 of 512..512 until 1, 1536 of 512..1024 until 1, 3584 of 512..1024 until 2"#]]
         .assert_eq(&by_kernel("", capacities));
     }
 }

@@ -351,7 +351,7 @@ mod tests {
                 lab.run(MS);
                 format!("{woken}, {before}, then {}", lab.running(0))
             });
-            assert_eq!(found, "v4.13..v7.2: idle, idle, then dl", "{name}");
+            assert_eq!(found, "v4.13..v7.3: idle, idle, then dl", "{name}");
         }
     }
 
@@ -367,9 +367,9 @@ mod tests {
                 state(&lab, task)
             }
         };
-        expect!["v4.13..v7.2: 5000 us, dl"].assert_eq(&by_kernel("", woken(10)));
+        expect!["v4.13..v7.3: 5000 us, dl"].assert_eq(&by_kernel("", woken(10)));
         // Half a millisecond of the one that is left until the deadline.
-        expect!["v4.13..v7.2: 500 us, dl"].assert_eq(&by_kernel("", woken(100)));
+        expect!["v4.13..v7.3: 500 us, dl"].assert_eq(&by_kernel("", woken(100)));
     }
 
     #[test]
@@ -385,7 +385,7 @@ mod tests {
         });
         expect![[r#"
             v4.13..v6.12: 1000 us, dl; -3000 us, idle; 1000 us, dl
-            v7.2: 0 us, idle; 0 us, idle; 1000 us, dl"#]]
+            v7.2..v7.3: 0 us, idle; 0 us, idle; 1000 us, dl"#]]
         .assert_eq(&found);
     }
 
@@ -405,12 +405,12 @@ mod tests {
         };
         expect![[r#"
             v4.13: 24 ms
-            v5.5..v7.2: 32 ms"#]]
+            v5.5..v7.3: 32 ms"#]]
         .assert_eq(&by_kernel("", left(1024)));
         expect![[r#"
             v4.13: 24 ms
             v5.5: 32 ms
-            v5.18..v7.2: 36 ms"#]]
+            v5.18..v7.3: 36 ms"#]]
         .assert_eq(&by_kernel("", left(512)));
     }
 
@@ -430,7 +430,7 @@ mod tests {
             let next = lab.sched.choose_next(CpuId(0)).next == crate::Curr::Task(task);
             format!("{before}, {queued:?}, {}, {next}", lab.sched.rqs[CpuId(0)].nr_running)
         });
-        expect!["v4.13..v7.2: dl, (1, true), 2, true"].assert_eq(&found);
+        expect!["v4.13..v7.3: dl, (1, true), 2, true"].assert_eq(&found);
     }
 
     #[test]
@@ -445,6 +445,6 @@ mod tests {
             lab.run(19 * MS);
             format!("{yielded}; {}", state(&lab, task))
         });
-        expect!["v4.13..v7.2: 0 us, idle; 5000 us, dl"].assert_eq(&found);
+        expect!["v4.13..v7.3: 0 us, idle; 5000 us, dl"].assert_eq(&found);
     }
 }

@@ -233,11 +233,11 @@ mod tests {
     fn a_fair_task_behind_rt_tasks_has_50_ms_of_each_second_from_when_it_began_to_wait() {
         expect![[r#"
             v4.13..v6.10: 952 ms, 50
-            v6.12..v7.2: 950 ms, 50"#]]
+            v6.12..v7.3: 950 ms, 50"#]]
         .assert_eq(&by_kernel("", waits(0)));
         expect![[r#"
             v4.13..v6.10: 848 ms, 50
-            v6.12..v7.2: 950 ms, 50"#]]
+            v6.12..v7.3: 950 ms, 50"#]]
         .assert_eq(&by_kernel("", waits(40_100)));
     }
 
@@ -246,7 +246,7 @@ mod tests {
         let of_400_ms = "+fair_server_period_ns=400000000+fair_server_runtime_ns=100000000";
         expect![[r#"
             v4.13..v6.10: 952 ms, 50
-            v6.12..v7.2: 300 ms, 250"#]]
+            v6.12..v7.3: 300 ms, 250"#]]
         .assert_eq(&by_kernel(of_400_ms, waits(0)));
         let none = |kernel: &str| {
             let mut lab = Lab::new(kernel, "1x1x1");
@@ -257,7 +257,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.10: 49
-            v6.12..v7.2: 0"#]]
+            v6.12..v7.3: 0"#]]
         .assert_eq(&by_kernel("+fair_server_runtime_ns=0", none));
     }
 
@@ -286,10 +286,10 @@ mod tests {
                 format!("{held_up} ms")
             }
         };
-        expect!["v4.13..v7.2: 0 ms"].assert_eq(&by_kernel("", by_server(10)));
+        expect!["v4.13..v7.3: 0 ms"].assert_eq(&by_kernel("", by_server(10)));
         expect![[r#"
             v4.13..v6.10: 91 ms
-            v6.12..v7.2: 120 ms"#]]
+            v6.12..v7.3: 120 ms"#]]
         .assert_eq(&by_kernel("", by_server(1)));
     }
 }

@@ -107,11 +107,11 @@ mod tests {
 
     #[test]
     fn a_deadline_task_does_not_wait_behind_an_earlier_one_if_some_cpu_has_none_or_a_later_one() {
-        check(&[], 0, expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
-        check(&[(0, 30)], 0, expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
-        check(&[(0, 10)], 0, expect!["v4.13..v7.2: cpu 3, LATER_DL"]);
-        check(&[(0, 10), (1, 30), (2, 40), (3, 30)], 0, expect!["v4.13..v7.2: cpu 2, LATER_DL"]);
-        check(&[(0, 10), (1, 11), (2, 12), (3, 13)], 0, expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
+        check(&[], 0, expect!["v4.13..v7.3: cpu 0, KEEP_CPU"]);
+        check(&[(0, 30)], 0, expect!["v4.13..v7.3: cpu 0, KEEP_CPU"]);
+        check(&[(0, 10)], 0, expect!["v4.13..v7.3: cpu 3, LATER_DL"]);
+        check(&[(0, 10), (1, 30), (2, 40), (3, 30)], 0, expect!["v4.13..v7.3: cpu 2, LATER_DL"]);
+        check(&[(0, 10), (1, 11), (2, 12), (3, 13)], 0, expect!["v4.13..v7.3: cpu 0, KEEP_CPU"]);
     }
 
     #[test]
@@ -121,8 +121,8 @@ mod tests {
             1,
             expect![[r#"
                 v4.13..v5.5: cpu 1, LATER_DL
-                v5.18..v7.2: cpu 2, LATER_DL"#]],
+                v5.18..v7.3: cpu 2, LATER_DL"#]],
         );
-        check(&[(0, 10), (3, 15)], 3, expect!["v4.13..v7.2: cpu 1, LATER_DL"]);
+        check(&[(0, 10), (3, 15)], 3, expect!["v4.13..v7.3: cpu 1, LATER_DL"]);
     }
 }

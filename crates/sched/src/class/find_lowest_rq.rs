@@ -114,7 +114,7 @@ mod tests {
             v4.13..v5.5: KEEP_CPU, from CPU 0 to 0
             v5.18..v6.3: LOWEST_RT, from CPU 0 to 0
             v6.10: LOWEST_RT, from CPU 0 to 1
-            v6.12..v7.2: KEEP_CPU, from CPU 0 to 1"#]]
+            v6.12..v7.3: KEEP_CPU, from CPU 0 to 1"#]]
         .assert_eq(&found);
     }
 
@@ -138,7 +138,7 @@ mod tests {
         });
         expect![[r#"
             v4.13..v5.5: cpu 1, LOWEST_RT
-            v5.18..v7.2: cpu 2, LOWEST_RT"#]]
+            v5.18..v7.3: cpu 2, LOWEST_RT"#]]
         .assert_eq(&found);
     }
 
@@ -158,17 +158,17 @@ mod tests {
                 format!("cpu {}", lab.sched.select_task_rq_rt(woken, CpuId(from)).cpu.0)
             }
         };
-        expect!["v4.13..v7.2: cpu 1"].assert_eq(&by_kernel("", placed(0)));
-        expect!["v4.13..v7.2: cpu 3"].assert_eq(&by_kernel("", placed(2)));
+        expect!["v4.13..v7.3: cpu 1"].assert_eq(&by_kernel("", placed(0)));
+        expect!["v4.13..v7.3: cpu 3"].assert_eq(&by_kernel("", placed(2)));
     }
 
     #[test]
     fn a_task_of_real_time_does_not_wait_behind_another_if_some_cpu_runs_less() {
-        check(&[], expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
-        check(&[(0, 9)], expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
-        check(&[(0, 10)], expect!["v4.13..v7.2: cpu 3, LOWEST_RT"]);
-        check(&[(0, 10), (3, 1)], expect!["v4.13..v7.2: cpu 1, LOWEST_RT"]);
-        check(&[(0, 20), (1, 5), (2, 4), (3, 5)], expect!["v4.13..v7.2: cpu 2, LOWEST_RT"]);
-        check(&[(0, 20), (1, 10), (2, 11), (3, 12)], expect!["v4.13..v7.2: cpu 0, KEEP_CPU"]);
+        check(&[], expect!["v4.13..v7.3: cpu 0, KEEP_CPU"]);
+        check(&[(0, 9)], expect!["v4.13..v7.3: cpu 0, KEEP_CPU"]);
+        check(&[(0, 10)], expect!["v4.13..v7.3: cpu 3, LOWEST_RT"]);
+        check(&[(0, 10), (3, 1)], expect!["v4.13..v7.3: cpu 1, LOWEST_RT"]);
+        check(&[(0, 20), (1, 5), (2, 4), (3, 5)], expect!["v4.13..v7.3: cpu 2, LOWEST_RT"]);
+        check(&[(0, 20), (1, 10), (2, 11), (3, 12)], expect!["v4.13..v7.3: cpu 0, KEEP_CPU"]);
     }
 }

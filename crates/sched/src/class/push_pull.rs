@@ -236,8 +236,8 @@ mod tests {
                 format!("cpu {}, and {} on cpu 2", lab.sched.task(task).cpu.0, lab.running(2))
             }
         };
-        expect!["v4.13..v7.2: cpu 2, and low on cpu 2"].assert_eq(&by_kernel("", found(true)));
-        expect!["v4.13..v7.2: cpu 1, and idle on cpu 2"].assert_eq(&by_kernel("", found(false)));
+        expect!["v4.13..v7.3: cpu 2, and low on cpu 2"].assert_eq(&by_kernel("", found(true)));
+        expect!["v4.13..v7.3: cpu 1, and idle on cpu 2"].assert_eq(&by_kernel("", found(false)));
     }
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
             lab.sleep(stop);
             format!("{before}; {}, {}", lab.running(0), lab.running(1))
         });
-        expect!["v4.13..v7.2: high; low, high"].assert_eq(&found);
+        expect!["v4.13..v7.3: high; low, high"].assert_eq(&found);
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
                 format!("{}: {}, {}", preempt.reason.name(), lab.running(0), lab.running(1))
             }
         };
-        expect!["v4.13..v7.2: PREEMPT_EQUAL: woken, runs"].assert_eq(&by_kernel("", found(true)));
-        expect!["v4.13..v7.2: KEEP_CLASS: runs, woken"].assert_eq(&by_kernel("", found(false)));
+        expect!["v4.13..v7.3: PREEMPT_EQUAL: woken, runs"].assert_eq(&by_kernel("", found(true)));
+        expect!["v4.13..v7.3: KEEP_CLASS: runs, woken"].assert_eq(&by_kernel("", found(false)));
     }
 }

@@ -100,7 +100,7 @@ mod tests {
             lab.sleep(b);
             format!("{before}; c waits on {waits}, then {} runs on 1", lab.running(1))
         });
-        expect!["v4.13..v7.2: a, b; c waits on 0, then c runs on 1"].assert_eq(&found);
+        expect!["v4.13..v7.3: a, b; c waits on 0, then c runs on 1"].assert_eq(&found);
     }
 
     #[test]
@@ -120,8 +120,8 @@ mod tests {
                 String::from(lab.running(0))
             })
         };
-        expect!["v4.13..v7.2: idle"].assert_eq(&found(0));
-        expect!["v4.13..v7.2: waits"].assert_eq(&found(1));
+        expect!["v4.13..v7.3: idle"].assert_eq(&found(0));
+        expect!["v4.13..v7.3: waits"].assert_eq(&found(1));
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         });
         expect![[r#"
             v4.13..v6.3: d, idle
-            v6.10..v7.2: f, d"#]]
+            v6.10..v7.3: f, d"#]]
         .assert_eq(&found);
     }
 }

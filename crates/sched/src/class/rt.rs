@@ -268,7 +268,7 @@ mod tests {
         });
         expect![[r#"
             v4.13..v6.10: [400, 551, 49]
-            v6.12..v7.2: [400, 550, 50]"#]]
+            v6.12..v7.3: [400, 550, 50]"#]]
         .assert_eq(&found);
     }
 
@@ -292,7 +292,7 @@ mod tests {
                 lab.run(tick);
                 format!("{early}, then {}", lab.running(0))
             });
-            assert_eq!(found, "v4.13..v7.2: a, then b", "{with}");
+            assert_eq!(found, "v4.13..v7.3: a, then b", "{with}");
         }
     }
 
@@ -321,20 +321,20 @@ mod tests {
             let now = lab.time();
             lab.sched.set_policy(task, Policy::Fifo(10), now);
         });
-        expect!["v4.13..v7.2: top y x z"].assert_eq(&falls);
+        expect!["v4.13..v7.3: top y x z"].assert_eq(&falls);
         let rises = order(|lab, task| {
             let now = lab.time();
             lab.sched.set_policy(task, Policy::Fifo(30), now);
         });
-        expect!["v4.13..v7.2: top x y z"].assert_eq(&rises);
+        expect!["v4.13..v7.3: top x y z"].assert_eq(&rises);
         let moves = order(|lab, task| {
             let now = lab.time();
             let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), now);
             lab.sched.move_task_to_group(task, group, now);
         });
-        expect!["v4.13..v7.2: top y x z"].assert_eq(&moves);
+        expect!["v4.13..v7.3: top y x z"].assert_eq(&moves);
         let stays =
-            |change: fn(&mut Lab, TaskId)| expect!["v4.13..v7.2: top x y z"].assert_eq(&order(change));
+            |change: fn(&mut Lab, TaskId)| expect!["v4.13..v7.3: top x y z"].assert_eq(&order(change));
         stays(|lab, x| {
             let (y, now) = (TaskId(x.0 + 1), lab.time());
             lab.sched.set_policy(y, Policy::Rr(20), now);
@@ -350,7 +350,7 @@ mod tests {
             lab.sched.set_policy(y, deadline, now);
             lab.sched.set_policy(y, Policy::Fifo(20), now);
         });
-        expect!["v4.13..v7.2: top y x z"].assert_eq(&from_above);
+        expect!["v4.13..v7.3: top y x z"].assert_eq(&from_above);
     }
 
     #[test]
@@ -370,8 +370,8 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.10: rt, then idle
-            v6.12..v7.2: rt, then rt"#]]
+            v6.12..v7.3: rt, then rt"#]]
         .assert_eq(&by_kernel("", runs(false)));
-        expect!["v4.13..v7.2: rt, then fair"].assert_eq(&by_kernel("", runs(true)));
+        expect!["v4.13..v7.3: rt, then fair"].assert_eq(&by_kernel("", runs(true)));
     }
 }

@@ -135,26 +135,26 @@ mod tests {
     fn who_has_room_has_others_push_or_takes_from_them() {
         expect![[r#"
             v4.13..v6.12:  irq 1 1 pushes to 0 irq 2 irq 0 irq 2
-            v7.2:  0 takes of 1"#]]
+            v7.2..v7.3:  0 takes of 1"#]]
         .assert_eq(&by_kernel("", falls(&[1])));
-        expect!["v4.13..v7.2:  irq 1 irq 2 irq 1 irq 2"].assert_eq(&by_kernel("+RT_PUSH_IPI", falls(&[7])));
+        expect!["v4.13..v7.3:  irq 1 irq 2 irq 1 irq 2"].assert_eq(&by_kernel("+RT_PUSH_IPI", falls(&[7])));
     }
 
     #[test]
     fn isolated_cpus_have_rounds_of_their_own() {
         expect![[r#"
             v4.13..v6.12:  irq 2 2 pushes to 0 irq 0
-            v7.2:  0 takes of 2"#]]
+            v7.2..v7.3:  0 takes of 2"#]]
         .assert_eq(&by_kernel("", falls_on("1x1x3:isolcpus=1", &[1])));
         expect![[r#"
             v4.13..v6.12:  irq 1 1 pushes to 0 irq 0
-            v7.2:  0 takes of 1"#]]
+            v7.2..v7.3:  0 takes of 1"#]]
         .assert_eq(&by_kernel("", falls_on("1x1x3:isolcpus=0-1", &[1])));
     }
 
     #[test]
     fn one_round_serves_all_who_have_room_meanwhile() {
-        expect!["v4.13..v7.2:  irq 1 1 pushes to 0 irq 2 irq 0 irq 2"]
+        expect!["v4.13..v7.3:  irq 1 1 pushes to 0 irq 2 irq 0 irq 2"]
             .assert_eq(&by_kernel("+RT_PUSH_IPI", falls(&[6, 5, 4])));
     }
 }

@@ -216,30 +216,30 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.3: DIE DIE
-            v6.10..v7.2: PKG PKG"#]]
+            v6.10..v7.3: PKG PKG"#]]
         .assert_eq(&by_kernel("", cut));
         assert_eq!(cut("v5.10"), cut("v5.5"));
     }
 
     #[test]
     fn isolated_cpus_are_in_no_domain() {
-        check("1x2x2:isolcpus=1", 1, expect!["v4.13..v7.2:"]);
+        check("1x2x2:isolcpus=1", 1, expect!["v4.13..v7.3:"]);
         check(
             "1x2x2:isolcpus=1",
             2,
             expect![[r#"
-            v4.13:
-              MC 2-3 llc: 2 3
-              DIE 0,2-3 prefer: 2-3 0
-            v5.5..v5.18:
-              MC 2-3 llc prefer: 2 3
-              DIE 0,2-3 prefer: 2-3 0
-            v6.1..v6.3:
-              MC 2-3 llc prefer: 2 3
-              DIE 0,2-3 prefer imb 1: 2-3 0
-            v6.10..v7.2:
-              MC 2-3 llc prefer: 2 3
-              PKG 0,2-3 prefer imb 1: 2-3 0"#]],
+                v4.13:
+                  MC 2-3 llc: 2 3
+                  DIE 0,2-3 prefer: 2-3 0
+                v5.5..v5.18:
+                  MC 2-3 llc prefer: 2 3
+                  DIE 0,2-3 prefer: 2-3 0
+                v6.1..v6.3:
+                  MC 2-3 llc prefer: 2 3
+                  DIE 0,2-3 prefer imb 1: 2-3 0
+                v6.10..v7.3:
+                  MC 2-3 llc prefer: 2 3
+                  PKG 0,2-3 prefer imb 1: 2-3 0"#]],
         );
     }
 
@@ -264,7 +264,7 @@ mod tests {
                   MC 4-7 llc prefer: 4-5 6-7
                   DIE 0-7 prefer imb 2: 4-7 0-3
                   NUMA 0-15  imb 2: 0-7 8-15
-                v6.10..v7.2:
+                v6.10..v7.3:
                   SMT 4-5 llc prefer: 5 4
                   MC 4-7 llc prefer: 4-5 6-7
                   PKG 0-7 prefer imb 2: 4-7 0-3
@@ -281,7 +281,7 @@ mod tests {
                 v4.13..v5.18:
                   MC 2-3 llc prefer: 2 3
                   NUMA 0-3 : 2-3 0-1
-                v6.1..v7.2:
+                v6.1..v7.3:
                   MC 2-3 llc prefer: 2 3
                   NUMA 0-3  imb 1: 2-3 0-1"#]],
         );
@@ -305,7 +305,7 @@ mod tests {
                   SMT 2,6 llc prefer: 6 2
                   MC 2-3,6-7 llc prefer: 2,6 3,7
                   DIE 0-7 prefer imb 2: 2-3,6-7 0-1,4-5
-                v6.10..v7.2:
+                v6.10..v7.3:
                   SMT 2,6 llc prefer: 6 2
                   MC 2-3,6-7 llc prefer: 2,6 3,7
                   PKG 0-7 prefer imb 2: 2-3,6-7 0-1,4-5"#]],
@@ -325,7 +325,7 @@ mod tests {
                 v5.18..v6.3:
                   CLS 0-1 llc prefer: 1 0
                   MC 0-3 llc prefer: 0-1 2-3
-                v6.10..v7.2:
+                v6.10..v7.3:
                   CLS 0-1 cluster llc prefer: 1 0
                   MC 0-3 llc prefer: 0-1 2-3"#]],
         );
@@ -345,7 +345,7 @@ mod tests {
                   MC 0-1 llc prefer: 0 1
                   NUMA 0-3 : 0-1 2-3
                   NUMA 0-7  far: 0-3 4-7
-                v6.1..v7.2:
+                v6.1..v7.3:
                   MC 0-1 llc prefer: 0 1
                   NUMA 0-3  imb 1: 0-1 2-3
                   NUMA 0-7  far imb 2: 0-3 4-7"#]],
@@ -361,7 +361,7 @@ mod tests {
                 v4.13..v5.18:
                   NUMA 0-1,3 : 0 1 3
                   NUMA 0-3 : 0-1,3/0 1-3/2
-                v6.1..v7.2:
+                v6.1..v7.3:
                   NUMA 0-1,3  imb 1: 0 1 3
                   NUMA 0-3  imb 1: 0-1,3/0 1-3/2"#]],
         );
@@ -382,7 +382,7 @@ mod tests {
                   NUMA 0-1 : 0 1
                   NUMA 0-2 : 0-1/0 2
                   NUMA 0-3 : 0-2/0 1-3/3
-                v6.1..v7.2:
+                v6.1..v7.3:
                   NUMA 0-1  imb 1: 0 1
                   NUMA 0-2  imb 1: 0-1/0 2
                   NUMA 0-3  imb 2: 0-2/0 1-3/3"#]],
@@ -394,7 +394,7 @@ mod tests {
                 v4.13..v5.18:
                   NUMA 0-2 : 1 2 0
                   NUMA 0-3 : 0-2/1 2-3/3
-                v6.1..v7.2:
+                v6.1..v7.3:
                   NUMA 0-2  imb 1: 1 2 0
                   NUMA 0-3  imb 1: 0-2/1 2-3/3"#]],
         );
@@ -421,7 +421,7 @@ mod tests {
                   CACHE 0-7 llc prefer: 0,2,4,6 1,3,5,7
                   MC 0-15 prefer imb 2: 0-7 8-15
                   DIE 0-31 prefer imb 4: 0-15 16-31
-                v6.10..v7.2:
+                v6.10..v7.3:
                   SMT 0,2,4,6 llc prefer: 0 2 4 6
                   CACHE 0-7 llc prefer: 0,2,4,6 1,3,5,7
                   MC 0-15 prefer imb 2: 0-7 8-15
@@ -443,6 +443,9 @@ mod tests {
                   DIE 0-3 asym asym_full prefer imb 2: 0-1 2-3
                 v6.10..v7.2:
                   MC 0-1 llc: 0 1
+                  PKG 0-3 asym asym_full prefer imb 2: 0-1 2-3
+                v7.3:
+                  MC 0-1 llc prefer: 0 1
                   PKG 0-3 asym asym_full prefer imb 2: 0-1 2-3"#]],
         );
         check(
@@ -453,14 +456,14 @@ mod tests {
                   MC 0-3 llc asym wake: 0 1 2 3
                 v5.5:
                   MC 0-3 llc asym wake prefer: 0 1 2 3
-                v5.18..v7.2:
+                v5.18..v7.3:
                   MC 0-3 llc asym asym_full prefer: 0 1 2 3"#]],
         );
     }
 
     #[test]
     fn one_cpu_has_none() {
-        check("1", 0, expect!["v4.13..v7.2:"]);
+        check("1", 0, expect!["v4.13..v7.3:"]);
     }
 
     #[test]
@@ -488,7 +491,7 @@ mod tests {
                 v5.18:
                   NUMA 0-1 : 1 0
                   NUMA 0-2 : 0-1/1 0,2/2
-                v6.1..v7.2:
+                v6.1..v7.3:
                   NUMA 0-1  imb 1: 1 0
                   NUMA 0-2  imb 1: 0-1/1 0,2/2"#]],
         );

@@ -51,7 +51,7 @@ mod tests {
     use super::set_imb_numa_nr;
 
     /// Name and allowance of each domain of CPU 0 before degeneration, per kernel.
-    fn check(machine: &str, expected: [&str; 8]) {
+    fn check(machine: &str, expected: [&str; 9]) {
         let topology = crate::drawing::machine(machine);
         for (preset, expected) in PRESETS.iter().zip(expected) {
             let kernel = Kernel::parse(preset).unwrap();
@@ -75,20 +75,20 @@ mod tests {
     fn several_llcs_count_one_each() {
         let eight = "DIE 8, NODE 8, NUMA 8";
         let pkg = "PKG 8, NODE 8, NUMA 8";
-        check("2x8x8x2", ["", "", eight, eight, eight, pkg, pkg, pkg]);
+        check("2x8x8x2", ["", "", eight, eight, eight, pkg, pkg, pkg, pkg]);
     }
 
     #[test]
     fn one_llc_counts_a_share_of_the_node() {
         let eighth = "DIE 8, NODE 8, NUMA 8";
         let pkg = "PKG 8, NODE 8, NUMA 8";
-        check("2x1x32x2", ["", "", "DIE 16, NODE 16, NUMA 16", eighth, eighth, pkg, pkg, pkg]);
+        check("2x1x32x2", ["", "", "DIE 16, NODE 16, NUMA 16", eighth, eighth, pkg, pkg, pkg, pkg]);
     }
 
     #[test]
     fn a_small_node_allows_one_but_not_in_v5_18() {
         let one = "DIE 1, NODE 1, NUMA 1";
         let pkg = "PKG 1, NODE 1, NUMA 1";
-        check("2x1x2", ["", "", "", one, one, pkg, pkg, pkg]);
+        check("2x1x2", ["", "", "", one, one, pkg, pkg, pkg, pkg]);
     }
 }

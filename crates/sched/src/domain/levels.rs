@@ -211,7 +211,7 @@ mod tests {
             v5.5: SMT MC DIE NODE
             v5.18..v6.3: SMT CLS MC DIE NODE
             v6.10..v6.12: SMT CLS MC PKG NODE
-            v7.2: CLS MC PKG NODE"#]]
+            v7.2..v7.3: CLS MC PKG NODE"#]]
         .assert_eq(&by_kernel("", names));
     }
 }

@@ -9,7 +9,7 @@ use schedlab_topology::{CpuId, CpuMask, PerCpu};
 
 use super::levels::Level;
 use super::{Ring, SchedDomain, SdFlags};
-use crate::{AsymDomains, BusyFactor, DomainFlags, ImbalancePct, Kernel, PreferSibling};
+use crate::{AsymDomains, BusyFactor, DomainFlags, Feature, ImbalancePct, Kernel, PreferSibling};
 
 /// A domain of `cpu` on a rung, not yet linked and without groups.
 pub(super) fn sd_init(kernel: &Kernel, level: &Level, number: usize, cpu: CpuId) -> SchedDomain {
@@ -156,7 +156,7 @@ impl Asymmetry {
                 continue;
             }
             tree[i].flags = tree[i].flags.with(flags);
-            if i > 0 {
+            if i > 0 && !kernel.has(Feature::AsymPrefersSibling) {
                 tree[i - 1].flags = tree[i - 1].flags.without(SdFlags::PREFER_SIBLING);
             }
             if kernel.rules.asym_domains == AsymDomains::Level {

@@ -85,10 +85,10 @@ mod tests {
                 format!("{} us", (pool.runtime - before) / 1000)
             }
         };
-        expect!["v4.13..v7.2: 3000 us"].assert_eq(&by_kernel("", given(1)));
+        expect!["v4.13..v7.3: 3000 us"].assert_eq(&by_kernel("", given(1)));
         expect![[r#"
             v4.13: 0 us
-            v5.5..v7.2: 3000 us"#]]
+            v5.5..v7.3: 3000 us"#]]
         .assert_eq(&by_kernel("", given(101)));
     }
 
@@ -105,10 +105,10 @@ mod tests {
                 format!("{} us", lab.sched.cfs(cfs).runtime_remaining / 1000)
             }
         };
-        expect!["v4.13..v7.2: 4000 us"].assert_eq(&by_kernel("", left(1)));
+        expect!["v4.13..v7.3: 4000 us"].assert_eq(&by_kernel("", left(1)));
         expect![[r#"
             v4.13: 0 us
-            v5.5..v7.2: 4000 us"#]]
+            v5.5..v7.3: 4000 us"#]]
         .assert_eq(&by_kernel("", left(0)));
     }
 
@@ -150,7 +150,7 @@ mod tests {
         };
         expect![[r#"
             v4.13: after [5, 8] ms
-            v5.5..v7.2: after [5, 5] ms"#]]
+            v5.5..v7.3: after [5, 5] ms"#]]
         .assert_eq(&by_kernel("", at));
     }
 }

@@ -194,7 +194,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.3: xxx timer ... timer ...
-            v6.10..v7.2: xxx timer x.x timer x.x irq 2 x.. irq 0 ..."#]]
+            v6.10..v7.3: xxx timer x.x timer x.x irq 2 x.. irq 0 ..."#]]
         .assert_eq(&by_kernel("", told));
     }
 }

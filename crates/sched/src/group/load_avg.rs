@@ -119,10 +119,10 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.3: 0us cpu 0: [640]; 200us cpu 0: [700]; 3000us cpu 0: [711]; 3000us cpu 2: [721]; 3500us cpu 0: [10]; 
-            v6.10..v7.2: 0us cpu 0: [640]; 2000us cpu 0: [710]; 3000us cpu 2: [720]; 3500us cpu 0: [10]; "#]].assert_eq(&by_kernel("", writes));
+            v6.10..v7.3: 0us cpu 0: [640]; 2000us cpu 0: [710]; 3000us cpu 2: [720]; 3500us cpu 0: [10]; "#]].assert_eq(&by_kernel("", writes));
         expect![[r#"
             v4.13..v6.3: 0us cpu 0: [640, 0]; 200us cpu 0: [700, 0]; 3000us cpu 0: [711, 0]; 3000us cpu 2: [711, 10]; 3500us cpu 0: [0, 10]; 
-            v6.10..v7.2: 0us cpu 0: [640, 0]; 2000us cpu 0: [710, 0]; 3000us cpu 2: [710, 10]; 3500us cpu 0: [0, 10]; "#]].assert_eq(&by_kernel("+TG_LOAD_AVG_PER_NODE", writes));
+            v6.10..v7.3: 0us cpu 0: [640, 0]; 2000us cpu 0: [710, 0]; 3000us cpu 2: [710, 10]; 3500us cpu 0: [0, 10]; "#]].assert_eq(&by_kernel("+TG_LOAD_AVG_PER_NODE", writes));
         expect!["0us cpu 0: [640]; 200us cpu 0: [700]; 3000us cpu 0: [711]; 3000us cpu 2: [721]; 3500us cpu 0: [10]; "].assert_eq(&writes("v6.12+NO_TG_LOAD_AVG_RATE_LIMIT"));
     }
 

@@ -141,7 +141,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v5.5: load true, aged false
-            v5.18..v7.2: load true, aged true"#]]
+            v5.18..v7.3: load true, aged true"#]]
         .assert_eq(&by_kernel("", listed));
     }
 
@@ -158,7 +158,7 @@ mod tests {
                 v4.13..v5.5: charged 100 us, full false lazy false
                 v5.18..v6.3: charged 100 us, full true lazy false
                 v6.10: charged 0 us, full false lazy false
-                v6.12..v7.2: charged 100 us, full true lazy false"#]]
+                v6.12..v7.3: charged 100 us, full true lazy false"#]]
             .assert_eq(&found);
         }
     }
@@ -174,7 +174,7 @@ mod tests {
         });
         expect![[r#"
             v4.13..v5.5: charged 100 us, full false lazy false
-            v5.18..v7.2: charged 100 us, full true lazy false"#]]
+            v5.18..v7.3: charged 100 us, full true lazy false"#]]
         .assert_eq(&found);
     }
 
@@ -190,7 +190,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.12: false
-            v7.2: true"#]]
+            v7.2..v7.3: true"#]]
         .assert_eq(&by_kernel("", asked));
     }
 }

@@ -129,7 +129,7 @@ mod tests {
         expect![[r#"
             v4.13..v6.10: empty 2 read; same 1048576 read; throttled 5000; new 1048576 read; 
             v6.12: empty 5000; same 1048576 read; throttled 5000; new 1048576 read; 
-            v7.2: empty 5000; same 1048576 read; throttled 1048576 read; new 1048576 read; "#]]
+            v7.2..v7.3: empty 5000; same 1048576 read; throttled 1048576 read; new 1048576 read; "#]]
         .assert_eq(&by_kernel("", reweighted));
     }
 
@@ -138,7 +138,7 @@ mod tests {
         // Giving a weight charges the group's running entity first.
         expect![[r#"
             v4.13..v6.3: charged 1000 us
-            v6.10..v7.2: charged 0 us"#]]
+            v6.10..v7.3: charged 0 us"#]]
         .assert_eq(&by_kernel("", |kernel| {
             let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
             let tg = lab.sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), lab.time());

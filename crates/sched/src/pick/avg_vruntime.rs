@@ -74,6 +74,14 @@ impl CfsRq {
         product.and_then(|product| self.avg_vruntime.checked_add(product)).is_none()
     }
 
+    /// The first vruntime at which the entity that runs is no longer owed service. It stands on no time line: it is just
+    /// beyond the average of the others.
+    ///
+    /// Kernel: ineligible_vruntime(), kernel/sched/fair.c, v7.3.
+    pub(crate) fn ineligible_vruntime(&self, rules: &Rules) -> u64 {
+        AvgSums::of(rules, self, None).average().wrapping_add(1)
+    }
+
     /// Moves the zero point, and the sum with it.
     ///
     /// Kernel: update_zero_vruntime(), kernel/sched/fair.c, v7.2; avg_vruntime_update(), v6.10.

@@ -33,6 +33,8 @@ pub struct Then {
     pub last_buddy: Option<SeId>,
     /// End the protection of this entity.
     pub cancel: Option<SeId>,
+    /// Prefer this entity at the next pick, unless one with a shorter slice is preferred already.
+    pub short_buddy: Option<SeId>,
     /// Take the marks off this entity.
     pub clear_buddies: Option<SeId>,
     /// Shorten the protection of this entity to the shortest slice queued.
@@ -124,6 +126,9 @@ impl Sched {
             let rules = self.kernel.rules;
             self.se_mut(se).cancel_protection(&rules);
         }
+        if let Some(se) = then.short_buddy {
+            self.set_short_buddy(se);
+        }
         if let Some(se) = then.clear_buddies {
             let cfs = self.cfs_rq_of(se);
             self.clear_buddies(cfs, se);
@@ -146,7 +151,7 @@ impl Sched {
     /// NEXT_BUDDY: the task woken last is marked even if it does not preempt.
     fn mark_woken(&mut self, cpu: CpuId, task: TaskId, wake_flags: u32) {
         let rules = &self.kernel.rules;
-        if rules.wakeup_preempt == WakeupPreempt::PickOrLower
+        if matches!(rules.wakeup_preempt, WakeupPreempt::PickOrLower | WakeupPreempt::PickOrCancel)
             || !self.kernel.has(Feature::NextBuddy)
             || wake_flags & wf::FORK != 0
             || self.curr_class(cpu) != Class::Fair
@@ -208,7 +213,9 @@ impl Sched {
         if self.throttled_hierarchy_of(task) {
             return Ok(keep(Reason::KeepThrottled));
         }
-        if rq.need_resched.full {
+        let asks_again = self.kernel.rules.wakeup_preempt == WakeupPreempt::PickOrCancel
+            && self.kernel.has(Feature::PreemptShort);
+        if rq.need_resched.full && !asks_again {
             return Ok(keep(Reason::KeepPending));
         }
         self.preempt_by_policy(cpu, task, curr)
@@ -260,6 +267,9 @@ impl Sched {
                 }
                 return Ok(self.fair(Reason::PreemptSchedIdle).with(then));
             }
+            if form == WakeupPreempt::PickOrCancel {
+                return Err((se, pse));
+            }
             if curr_idle != idle {
                 return Ok(keep(Reason::KeepIdleGroup));
             }
@@ -288,6 +298,7 @@ impl Sched {
             }
             WakeupPreempt::PickUnprotected => self.preempt_unprotected(se, pse),
             WakeupPreempt::PickOrLower => self.preempt_or_lower(cpu, se, pse, wake_flags),
+            WakeupPreempt::PickOrCancel => self.preempt_or_cancel(cpu, se, pse, wake_flags),
         }
     }
 
@@ -395,6 +406,59 @@ impl Sched {
         }
         let reason = if short { Reason::PreemptShort } else { Reason::PreemptDeadline };
         PreemptDecision { number, ..self.fair(reason) }.with(then)
+    }
+
+    /// Kernel: wakeup_preempt_fair(), kernel/sched/fair.c, v7.3.
+    fn preempt_or_cancel(&self, cpu: CpuId, se: SeId, pse: SeId, wake_flags: u32) -> PreemptDecision {
+        let (curr, woken) = (self.se(se), self.se(pse));
+        let cancel = Then { cancel: Some(se), ..Then::default() };
+        let lower = Then { lower: self.kernel.has(Feature::RunToParity).then_some(se), ..Then::default() };
+        if self.se_is_idle(se) != self.se_is_idle(pse) {
+            return keep(Reason::KeepIdleGroup).with(lower);
+        }
+        if pse.is_task() && self.task(TaskId(pse.0)).policy != Policy::Normal {
+            return keep(Reason::KeepPolicy).with(lower);
+        }
+        let short = self.has_shorter_slice(se, pse);
+        if woken.sched_delayed || !short && wake_flags & wf::FORK != 0 {
+            return keep(Reason::KeepForkOrDelayed).with(lower);
+        }
+        let marks = !short && self.kernel.has(Feature::NextBuddy) && self.becomes_buddy(se, pse);
+        let next_buddy = marks.then_some(pse);
+        if marks && wake_flags & wf::SYNC != 0 {
+            return match self.preempt_sync(cpu, se, pse, wake_flags) {
+                true => self.fair(Reason::PreemptSync).with(Then { next_buddy, ..cancel }),
+                false => keep(Reason::KeepSync).with(Then { next_buddy, ..Then::default() }),
+            };
+        }
+        let cfs = self.cfs_rq_of(se);
+        let (picked, reason) = match next_buddy {
+            // The mark set above would be found by the pick.
+            Some(buddy) if self.picks_buddy(cfs, buddy) => (buddy, Reason::PickNextBuddy),
+            _ => self.pick_eevdf(cfs, !short),
+        };
+        if self.se(picked).sched_delayed {
+            return keep(Reason::KeepDeadline).with(Then { dequeue: Some(picked), ..Then::default() });
+        }
+        let number = self.deadline_lead(curr, woken);
+        let (short_buddy, why) = match short {
+            true => (Some(pse), Reason::PreemptShort),
+            false => (None, Reason::PreemptDeadline),
+        };
+        if picked == pse || short && self.entity_eligible(cfs, pse) {
+            let then = Then { next_buddy, short_buddy, ..cancel };
+            return PreemptDecision { number, ..self.fair(why) }.with(then);
+        }
+        PreemptDecision { number, ..keep(kept(reason)) }.with(Then { next_buddy, ..lower })
+    }
+
+    /// Kernel: set_short_buddy(), kernel/sched/fair.c, v7.3.
+    fn set_short_buddy(&mut self, se: SeId) {
+        let cfs = self.cfs_rq_of(se);
+        let slice = |se: SeId| self.se(se).slice;
+        if !self.cfs(cfs).next.is_some_and(|next| slice(next) < slice(se)) {
+            self.set_next_buddy(se);
+        }
     }
 
     fn picks_buddy(&self, cfs: crate::CfsRqId, buddy: SeId) -> bool {

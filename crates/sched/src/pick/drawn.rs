@@ -163,6 +163,7 @@ impl Drawn {
             ("last", then.last_buddy),
             ("unprotect", then.cancel),
             ("protect less", then.lower),
+            ("prefer if shorter", then.short_buddy),
             ("dequeue", then.dequeue),
         ] {
             if let Some(se) = se {

@@ -11,4 +11,6 @@ pub mod protection;
 pub mod sched_slice;
 
 #[cfg(test)]
+mod short_slices;
+#[cfg(test)]
 mod tests;

@@ -27,7 +27,7 @@ pub struct Placed {
 
 /// Places an entity by its lag. `cfs_rq.nr_queued` and `sums` are without it.
 ///
-/// Kernel: place_entity(), kernel/sched/fair.c, v6.12, v7.2.
+/// Kernel: place_entity(), kernel/sched/fair.c, v6.12, v7.2, v7.3.
 pub fn place_eevdf(
     kernel: &Kernel,
     base_slice: u64,
@@ -42,7 +42,11 @@ pub fn place_eevdf(
     let mut lag = 0;
     if kernel.has(Feature::PlaceLag) && cfs_rq.nr_queued > 0 {
         let weight = avg_vruntime_weight(&kernel.rules, cfs_rq, se.load.weight);
-        lag = se.vlag.wrapping_mul(sums.weight + weight) / sums.weight.max(1);
+        let others = sums.weight.max(1);
+        lag = match kernel.has(Feature::PlaceLagApart) {
+            true => se.vlag + se.vlag.wrapping_mul(weight) / others,
+            false => se.vlag.wrapping_mul(sums.weight + weight) / others,
+        };
         if kernel.rules.avg_weight == AvgWeight::Full && weight > sums.weight {
             zero_shift = -lag;
         }
@@ -123,6 +127,21 @@ mod tests {
         }
         let none = place("v6.12+NO_PLACE_LAG", &entity(2_000_000, 1), 2, false);
         assert_eq!(none.vruntime, 0);
+    }
+
+    /// 6.8 ms at the weight of an idle task, beside 64 tasks of nice -20: the product does not fit into 64 bits.
+    #[test]
+    fn a_light_entity_beside_heavy_ones_keeps_its_lag_in_v7_3() {
+        let se = Entity { vlag: 2_321_066_666, load: LoadWeight::new(3 << 10), ..Entity::default() };
+        let mut cfs_rq = CfsRq::new(CpuId(0), TgId::ROOT);
+        cfs_rq.nr_queued = 64;
+        let sums = AvgSums { zero: 0, sum: 0, weight: 64 * (88_761 << 10) };
+        let lag = |kernel: &str| {
+            let kernel = Kernel::parse(kernel).unwrap();
+            place_eevdf(&kernel, 3 * MS, &cfs_rq, &sums, &se, false).vruntime as i64
+        };
+        assert_eq!(lag("v7.3"), -2_321_067_891);
+        assert_eq!(lag("v7.2"), 850_088_096, "the other sign");
     }
 
     #[test]

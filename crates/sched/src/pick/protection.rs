@@ -39,7 +39,7 @@ impl Entity {
 impl Level<'_> {
     /// Protects an entity that is about to run: it has left the time line, and none runs.
     ///
-    /// Kernel: set_protect_slice(), kernel/sched/fair.c, v6.12, v7.2.
+    /// Kernel: set_protect_slice(), kernel/sched/fair.c, v6.12, v7.2, v7.3.
     #[inline]
     pub(crate) fn set_protect_slice(&mut self) {
         let Level { kernel, queue, entity, .. } = self;
@@ -52,8 +52,13 @@ impl Level<'_> {
             false => kernel.tunables.base_slice_ns,
         };
         entity.vprot = entity.deadline;
-        if shortest < entity.slice {
-            lower(entity, shortest);
+        if shortest >= entity.slice {
+            return;
+        }
+        if kernel.has(Feature::ProtectIneligible) && kernel.has(Feature::PreemptShort) {
+            end_protection(entity, queue.ineligible_vruntime(&kernel.rules));
+        } else {
+            lower(entity, entity.vruntime, shortest);
         }
     }
 }
@@ -79,15 +84,26 @@ impl Sched {
 
     /// Shortens the protection of the running entity to the shortest slice queued.
     ///
-    /// Kernel: update_protect_slice(), kernel/sched/fair.c, v7.2.
+    /// Kernel: update_protect_slice(), kernel/sched/fair.c, v7.2, v7.3.
     pub(crate) fn update_protect_slice(&mut self, cfs: CfsRqId, se: SeId) {
         let shortest = self.cfs_rq_min_slice(cfs);
-        lower(self.se_mut(se), shortest);
+        let mut from = self.se(se).vruntime;
+        if self.kernel.has(Feature::ProtectFromAverage) {
+            let average = self.avg_vruntime(cfs);
+            from = if before(average, from) { average } else { from };
+        }
+        lower(self.se_mut(se), from, shortest);
     }
 }
 
-fn lower(entity: &mut Entity, slice: u64) {
-    let until = entity.vruntime.wrapping_add(calc_delta_fair(slice, &entity.load));
+/// Protects an entity for no more than a slice from a virtual time on.
+fn lower(entity: &mut Entity, from: u64, slice: u64) {
+    let until = from.wrapping_add(calc_delta_fair(slice, &entity.load));
+    end_protection(entity, until);
+}
+
+/// Protects an entity no longer than up to a virtual time.
+fn end_protection(entity: &mut Entity, until: u64) {
     if before(until, entity.vprot) {
         entity.vprot = until;
     }

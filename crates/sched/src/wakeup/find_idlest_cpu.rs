@@ -189,14 +189,14 @@ mod tests {
         check_all(
             "llc0: 0[make* ] 1[a*] 2[] 3[]",
             "fork by=make",
-            expect!["v4.13..v7.2: cpu 2, IDLEST_ONLY, examined 4"],
+            expect!["v4.13..v7.3: cpu 2, IDLEST_ONLY, examined 4"],
         );
         check_all(
             "llc0: 0[make*] 1[a*] llc1: 2[] 3[]",
             "fork by=make",
             expect![[r#"
                 v4.13: cpu 3, IDLEST_ONLY, examined 8
-                v5.5..v7.2: cpu 2, IDLEST_RECENT, examined 8"#]],
+                v5.5..v7.3: cpu 2, IDLEST_RECENT, examined 8"#]],
         );
     }
 
@@ -207,21 +207,21 @@ mod tests {
             "fork by=make",
             expect![[r#"
                 v4.13: cpu 5, IDLEST_ONLY, examined 12
-                v5.5..v7.2: cpu 4, IDLEST_SHALLOW, examined 12"#]],
+                v5.5..v7.3: cpu 4, IDLEST_SHALLOW, examined 12"#]],
         );
         check_all(
             "2x1x3 | 0[make*] 1[a*] 2[b*] 3[ ; stamp=3] 4[ ; stamp=9] 5[ ; stamp=5]",
             "fork by=make",
             expect![[r#"
                 v4.13: cpu 5, IDLEST_ONLY, examined 12
-                v5.5..v7.2: cpu 4, IDLEST_RECENT, examined 12"#]],
+                v5.5..v7.3: cpu 4, IDLEST_RECENT, examined 12"#]],
         );
         check_all(
             "2x1x3 | 0[make*] 1[a*] 2[b*] 3[ ; exit=2 stamp=3] 4[ ; exit=2 stamp=9] 5[ ; exit=2 stamp=5]",
             "fork by=make",
             expect![[r#"
                 v4.13: cpu 5, IDLEST_ONLY, examined 12
-                v5.5..v7.2: cpu 4, IDLEST_RECENT, examined 12"#]],
+                v5.5..v7.3: cpu 4, IDLEST_RECENT, examined 12"#]],
         );
     }
 
@@ -230,7 +230,7 @@ mod tests {
         check_all(
             "2x1x2 | 0[make* a] 1[b* c] 2[ ; stamp=0] 3[ ; stamp=0]",
             "fork by=make",
-            expect!["v4.13..v7.2: cpu 0, IDLEST_LOAD, examined 8"],
+            expect!["v4.13..v7.3: cpu 0, IDLEST_LOAD, examined 8"],
         );
     }
 
@@ -239,7 +239,7 @@ mod tests {
         check_all(
             "2x1x2 | 0[make* a ; util=1024 runnable=2048] 1[b* c ; util=1024 runnable=2048] 2[d* ; load=900 util=500] 3[e* ; load=300 util=500]",
             "fork by=make",
-            expect!["v4.13..v7.2: cpu 3, IDLEST_LOAD, examined 8"],
+            expect!["v4.13..v7.3: cpu 3, IDLEST_LOAD, examined 8"],
         );
     }
 
@@ -250,14 +250,14 @@ mod tests {
             "fork by=make",
             expect![[r#"
                 v4.13: cpu 3, IDLEST_LOAD, examined 8
-                v5.5..v7.2: cpu 3, IDLEST_SCHED_IDLE, examined 8"#]],
+                v5.5..v7.3: cpu 3, IDLEST_SCHED_IDLE, examined 8"#]],
         );
         check_all(
             "2x1x3 | 0[make* a ; util=1024 runnable=2048] 1[b* c ; util=1024 runnable=2048] 2[g* h ; util=1024 runnable=2048] 3[d*] 4[idle:e*] 5[]",
             "fork by=make",
             expect![[r#"
                 v4.13..v5.5: cpu 5, IDLEST_RECENT, examined 12
-                v5.18..v7.2: cpu 5, IDLEST_ONLY, examined 11"#]],
+                v5.18..v7.3: cpu 5, IDLEST_ONLY, examined 11"#]],
         );
     }
 
@@ -266,7 +266,7 @@ mod tests {
         check_all(
             "2x1x2:distance=10/32 | 0[make* a] 1[b* c]",
             "fork by=make",
-            expect!["v4.13..v7.2: cpu 0, STAY_LOCAL, examined 2"],
+            expect!["v4.13..v7.3: cpu 0, STAY_LOCAL, examined 2"],
         );
     }
 
@@ -275,12 +275,12 @@ mod tests {
         check_all(
             "1x1x1 | 0[make*]",
             "fork by=make",
-            expect!["v4.13..v7.2: cpu 0, ONLY_ALLOWED, examined 0"],
+            expect!["v4.13..v7.3: cpu 0, ONLY_ALLOWED, examined 0"],
         );
         check_all(
             "2x1x1:distance=10/32 | 0[make*]",
             "fork by=make",
-            expect!["v4.13..v7.2: cpu 0, NO_FORK_DOMAIN, examined 0"],
+            expect!["v4.13..v7.3: cpu 0, NO_FORK_DOMAIN, examined 0"],
         );
     }
 
@@ -291,12 +291,12 @@ mod tests {
             "exec make",
             expect![[r#"
             v4.13: cpu 0, STAY_LOCAL, examined 3
-            v5.5..v7.2: cpu 1, IDLEST_ONLY, examined 3"#]],
+            v5.5..v7.3: cpu 1, IDLEST_ONLY, examined 3"#]],
         );
         check_all(
             "llc0: 0[make*] 1[a*] 2[b*]",
             "exec make",
-            expect!["v4.13..v7.2: cpu 0, STAY_LOCAL, examined 3"],
+            expect!["v4.13..v7.3: cpu 0, STAY_LOCAL, examined 3"],
         );
     }
 

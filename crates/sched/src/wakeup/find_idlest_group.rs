@@ -292,7 +292,7 @@ mod tests {
             "fork by=make",
             expect![[r#"
             v4.13: cpu 17, IDLEST_ONLY, examined 64
-            v5.5..v7.2: cpu 1, IDLEST_ONLY, examined 48"#]],
+            v5.5..v7.3: cpu 1, IDLEST_ONLY, examined 48"#]],
         );
         check_all(
             "2x1x16 | 0[make*] 1[a*]",
@@ -300,7 +300,7 @@ mod tests {
             expect![[r#"
             v4.13: cpu 17, IDLEST_ONLY, examined 64
             v5.5..v5.18: cpu 2, IDLEST_ONLY, examined 48
-            v6.1..v7.2: cpu 16, IDLEST_RECENT, examined 64"#]],
+            v6.1..v7.3: cpu 16, IDLEST_RECENT, examined 64"#]],
         );
         check_all(
             "2x1x16 | 0[make*] 1[a*] 2[b*]",
@@ -308,7 +308,7 @@ mod tests {
             expect![[r#"
             v4.13: cpu 17, IDLEST_ONLY, examined 64
             v5.5..v5.18: cpu 3, IDLEST_ONLY, examined 48
-            v6.1..v7.2: cpu 16, IDLEST_RECENT, examined 64"#]],
+            v6.1..v7.3: cpu 16, IDLEST_RECENT, examined 64"#]],
         );
         check_all(
             "2x1x16 | 0[make*] 1[a*] 2[b*] 3[c*]",
@@ -316,7 +316,7 @@ mod tests {
             expect![[r#"
             v4.13: cpu 17, IDLEST_ONLY, examined 64
             v5.5: cpu 4, IDLEST_ONLY, examined 48
-            v5.18..v7.2: cpu 16, IDLEST_RECENT, examined 64"#]],
+            v5.18..v7.3: cpu 16, IDLEST_RECENT, examined 64"#]],
         );
         check_all(
             "2x1x16 | 0[make*] 1[a*] 16[b*]",
@@ -324,7 +324,7 @@ mod tests {
             expect![[r#"
             v4.13: cpu 18, IDLEST_ONLY, examined 64
             v5.5..v5.18: cpu 2, IDLEST_ONLY, examined 48
-            v6.1..v7.2: cpu 17, IDLEST_RECENT, examined 64"#]],
+            v6.1..v7.3: cpu 17, IDLEST_RECENT, examined 64"#]],
         );
     }
 
@@ -397,7 +397,7 @@ mod tests {
             "fork by=make",
             expect![[r#"
                 v4.13..v5.5: cpu 3, IDLEST_SHALLOW, examined 10
-                v5.18..v7.2: cpu 5, IDLEST_SHALLOW, examined 10"#]],
+                v5.18..v7.3: cpu 5, IDLEST_SHALLOW, examined 10"#]],
         );
         check_wakeup(
             "v6.12+NO_FORK_TIE_UTIL",
@@ -414,7 +414,7 @@ mod tests {
             "fork by=make allowed=4-5",
             expect![[r#"
                 v4.13: cpu 4, IDLEST_ONLY, examined 6
-                v5.5..v7.2: cpu 5, IDLEST_SHALLOW, examined 6"#]],
+                v5.5..v7.3: cpu 5, IDLEST_SHALLOW, examined 6"#]],
         );
     }
 
@@ -451,7 +451,7 @@ mod tests {
         check_all(
             "2x1x2:capacity=0-1/400 | 0[make*] 1[a*] 2[b*] 3[ ; exit=2]",
             "fork by=make util=700",
-            expect!["v4.13..v7.2: cpu 3, IDLEST_SHALLOW, examined 8"],
+            expect!["v4.13..v7.3: cpu 3, IDLEST_SHALLOW, examined 8"],
         );
     }
 
@@ -482,7 +482,7 @@ mod tests {
             expect![[r#"
             v4.13: cpu 3, IDLEST_RECENT, examined 8
             v5.5: cpu 0, STAY_LOCAL, examined 6
-            v5.18..v7.2: cpu 3, IDLEST_RECENT, examined 8"#]],
+            v5.18..v7.3: cpu 3, IDLEST_RECENT, examined 8"#]],
         );
         check_wakeup(
             "v5.5+NO_GROUP_WEIGHT_ZERO",

@@ -34,7 +34,7 @@ mod tests {
             "wake dbench prev=0 waker=kworker/0:1",
             expect![[r#"
                 v4.13..v5.5: cpu 1, IDLE_CPU, examined 2
-                v5.18..v7.2: cpu 0, KTHREAD_STACK, examined 0"#]],
+                v5.18..v7.3: cpu 0, KTHREAD_STACK, examined 0"#]],
         );
         check_wakeup(
             "v5.5+SIS_KTHREAD_STACK",
@@ -58,7 +58,7 @@ mod tests {
             expect![[r#"
                 v4.13..v5.5: cpu 1, IDLE_CPU, examined 2
                 v5.18: cpu 1, IDLE_CPU, examined 1
-                v6.1..v7.2: cpu 1, IDLE_CPU, examined 1, remote"#]],
+                v6.1..v7.3: cpu 1, IDLE_CPU, examined 1, remote"#]],
         );
     }
 

@@ -105,7 +105,7 @@ mod tests {
                 v5.18: cpu 3, ASYM_CAPACITY, examined 4
                 v6.1: cpu 3, ASYM_CAPACITY, examined 4, remote
                 v6.3: cpu 3, ASYM_CAPACITY, examined 3, remote
-                v6.10..v7.2: cpu 3, ASYM_CAPACITY, examined 4, remote"#]],
+                v6.10..v7.3: cpu 3, ASYM_CAPACITY, examined 4, remote"#]],
         );
         check_all(
             "1x1x4:capacity=0-1/400 | 0[waker*] 2[a*] 3[b*]",
@@ -113,14 +113,14 @@ mod tests {
             expect![[r#"
                 v4.13..v5.5: cpu 2, IDLEST_ONLY, examined 4
                 v5.18: cpu 1, ASYM_CAPACITY, examined 4
-                v6.1..v7.2: cpu 1, ASYM_CAPACITY, examined 4, remote"#]],
+                v6.1..v7.3: cpu 1, ASYM_CAPACITY, examined 4, remote"#]],
         );
         check_all(
             "1x1x4:capacity=0-1/400 | 0[waker*] 1[c*] 2[a*] 3[b*]",
             "wake x prev=0 waker=waker util=500",
             expect![[r#"
                 v4.13..v5.5: cpu 2, IDLEST_ONLY, examined 4
-                v5.18..v7.2: cpu 0, ASYM_NONE, examined 4"#]],
+                v5.18..v7.3: cpu 0, ASYM_NONE, examined 4"#]],
         );
     }
 
@@ -135,7 +135,7 @@ mod tests {
             v5.18: cpu 3, ASYM_CAPACITY, examined 4, WA_PREV_AVAILABLE 0
             v6.1: cpu 3, ASYM_CAPACITY, examined 4, WA_PREV_AVAILABLE 0, remote
             v6.3: cpu 3, ASYM_CAPACITY, examined 3, WA_PREV_AVAILABLE 0, remote
-            v6.10..v7.2: cpu 3, ASYM_CAPACITY, examined 4, WA_PREV_AVAILABLE 0, remote"#]],
+            v6.10..v7.3: cpu 3, ASYM_CAPACITY, examined 4, WA_PREV_AVAILABLE 0, remote"#]],
         );
     }
 

@@ -114,7 +114,7 @@ mod tests {
             expect![[r#"
             v4.13..v5.5: cpu 4, IDLE_CORE, examined 6
             v5.18: cpu 4, IDLE_CORE, examined 5
-            v6.1..v7.2: cpu 4, IDLE_CORE, examined 5, remote"#]],
+            v6.1..v7.3: cpu 4, IDLE_CORE, examined 5, remote"#]],
         );
         check_wakeup(
             "v5.10",
@@ -132,7 +132,7 @@ mod tests {
             expect![[r#"
             v4.13..v5.5: cpu 1, IDLE_CPU, examined 2
             v5.18: cpu 1, IDLE_SMT, examined 2
-            v6.1..v7.2: cpu 1, IDLE_SMT, examined 1, remote"#]],
+            v6.1..v7.3: cpu 1, IDLE_SMT, examined 1, remote"#]],
         );
     }
 
@@ -144,7 +144,7 @@ mod tests {
             expect![[r#"
                 v4.13..v5.5: cpu 1, IDLE_CPU, examined 8, no idle core
                 v5.18: cpu 1, IDLE_CORE_FALLBACK, examined 4, no idle core
-                v6.1..v7.2: cpu 1, IDLE_CORE_FALLBACK, examined 4, no idle core, remote"#]],
+                v6.1..v7.3: cpu 1, IDLE_CORE_FALLBACK, examined 4, no idle core, remote"#]],
         );
         check_wakeup(
             "v6.12+IDLE_CORE_MASK_ALLOWED",
@@ -168,7 +168,7 @@ mod tests {
             expect![[r#"
                 v4.13..v5.5: cpu 1, IDLE_SMT, examined 13, no idle core, remote
                 v5.18: cpu 1, IDLE_CORE_FALLBACK, examined 6, no idle core, remote
-                v6.1..v7.2: cpu 0, NO_IDLE_CPU, examined 6, no idle core"#]],
+                v6.1..v7.3: cpu 0, NO_IDLE_CPU, examined 6, no idle core"#]],
         );
     }
 
@@ -179,7 +179,7 @@ mod tests {
             "wake x prev=0 waker=waker",
             expect![[r#"
                 v4.13..v5.5: cpu 0, NO_IDLE_CPU, examined 14, no idle core
-                v5.18..v7.2: cpu 0, NO_IDLE_CPU, examined 6, no idle core"#]],
+                v5.18..v7.3: cpu 0, NO_IDLE_CPU, examined 6, no idle core"#]],
         );
     }
 }

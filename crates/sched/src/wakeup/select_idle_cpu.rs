@@ -206,7 +206,7 @@ mod tests {
             expect![[r#"
             v4.13..v5.5: cpu 3, IDLE_CPU, examined 2
             v5.18: cpu 3, IDLE_CPU, examined 1
-            v6.1..v7.2: cpu 3, IDLE_CPU, examined 1, remote"#]],
+            v6.1..v7.3: cpu 3, IDLE_CPU, examined 1, remote"#]],
         );
         check_all(
             "llc0: 0[] 1[b*] 2[waker*] 3[]",
@@ -214,7 +214,7 @@ mod tests {
             expect![[r#"
             v4.13..v5.5: cpu 3, IDLE_CPU, examined 2
             v5.18: cpu 3, IDLE_CPU, examined 1
-            v6.1..v7.2: cpu 3, IDLE_CPU, examined 1, remote"#]],
+            v6.1..v7.3: cpu 3, IDLE_CPU, examined 1, remote"#]],
         );
         check_all(
             "llc0: 0[] 1[] 2[waker*] 3[c*]",
@@ -222,7 +222,7 @@ mod tests {
             expect![[r#"
             v4.13..v5.5: cpu 0, IDLE_CPU, examined 3
             v5.18: cpu 0, IDLE_CPU, examined 2
-            v6.1..v7.2: cpu 0, IDLE_CPU, examined 2, remote"#]],
+            v6.1..v7.3: cpu 0, IDLE_CPU, examined 2, remote"#]],
         );
     }
 
@@ -234,7 +234,7 @@ mod tests {
             expect![[r#"
             v4.13..v5.5: cpu 3, IDLE_CPU, examined 2
             v5.18: cpu 3, IDLE_CPU, examined 1
-            v6.1..v7.2: cpu 3, IDLE_CPU, examined 1, remote"#]],
+            v6.1..v7.3: cpu 3, IDLE_CPU, examined 1, remote"#]],
         );
     }
 
@@ -246,7 +246,7 @@ mod tests {
             expect![[r#"
             v4.13..v5.5: cpu 3, IDLE_CPU, examined 4
             v5.18: cpu 3, IDLE_CPU, examined 3
-            v6.1..v7.2: cpu 0, SCAN_LIMIT, examined 2"#]],
+            v6.1..v7.3: cpu 0, SCAN_LIMIT, examined 2"#]],
         );
         check_all(
             "llc0{scan=0}: 0[waker*] 1[] 2[] 3[]",
@@ -254,7 +254,7 @@ mod tests {
             expect![[r#"
             v4.13..v5.5: cpu 1, IDLE_CPU, examined 2
             v5.18: cpu 1, IDLE_CPU, examined 1
-            v6.1..v7.2: cpu 0, NO_SCAN, examined 0"#]],
+            v6.1..v7.3: cpu 0, NO_SCAN, examined 0"#]],
         );
         check_wakeup(
             "v6.12+NO_SIS_UTIL",
@@ -323,7 +323,7 @@ mod tests {
             "wake x prev=0 waker=waker",
             expect![[r#"
             v4.13..v5.5: cpu 0, NO_IDLE_CPU, examined 4
-            v5.18..v7.2: cpu 2, SCHED_IDLE_CPU, examined 2"#]],
+            v5.18..v7.3: cpu 2, SCHED_IDLE_CPU, examined 2"#]],
         );
         check_wakeup(
             "v5.5",
@@ -348,7 +348,7 @@ mod tests {
                 v4.13..v5.5: cpu 4, IDLE_CPU, examined 5
                 v5.18: cpu 4, IDLE_CPU, examined 4
                 v6.1..v6.3: cpu 4, IDLE_CPU, examined 4, remote
-                v6.10..v7.2: cpu 4, IDLE_CPU, examined 5, remote"#]],
+                v6.10..v7.3: cpu 4, IDLE_CPU, examined 5, remote"#]],
         );
         check_all(
             "1x1x8:cluster=4 | 0[a*] 2[waker*] 3[c*]",
@@ -357,7 +357,7 @@ mod tests {
             v4.13..v5.5: cpu 4, IDLE_CPU, examined 3
             v5.18: cpu 4, IDLE_CPU, examined 2
             v6.1..v6.3: cpu 4, IDLE_CPU, examined 2, remote
-            v6.10..v7.2: cpu 1, IDLE_CLUSTER_CPU, examined 3, remote"#]],
+            v6.10..v7.3: cpu 1, IDLE_CLUSTER_CPU, examined 3, remote"#]],
         );
         check_wakeup(
             "v6.12+NO_SIS_CLUSTER",
@@ -376,7 +376,7 @@ mod tests {
                 v4.13: cpu 5, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
                 v5.5..v5.18: cpu 5, PREV_IDLE, examined 0, WA_SYNC 0
                 v6.1..v6.3: cpu 5, PREV_IDLE, examined 0, WA_SYNC 0, remote
-                v6.10..v7.2: cpu 3, IDLE_CLUSTER_CPU, examined 3, WA_SYNC 0, remote"#]],
+                v6.10..v7.3: cpu 3, IDLE_CLUSTER_CPU, examined 3, WA_SYNC 0, remote"#]],
         );
         check_all(
             "1x1x8:cluster=4 | 0[waker*] 1[a*] 2[b*] 3[c*]",
@@ -385,7 +385,7 @@ mod tests {
                 v4.13: cpu 5, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
                 v5.5..v5.18: cpu 5, PREV_IDLE, examined 0, WA_SYNC 0
                 v6.1..v6.3: cpu 5, PREV_IDLE, examined 0, WA_SYNC 0, remote
-                v6.10..v7.2: cpu 4, IDLE_CPU, examined 5, WA_SYNC 0, remote"#]],
+                v6.10..v7.3: cpu 4, IDLE_CPU, examined 5, WA_SYNC 0, remote"#]],
         );
         check_wakeup(
             "v6.12",

@@ -230,7 +230,7 @@ mod tests {
             v4.13: cpu 2, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
             v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2
             v5.18: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2
-            v6.1..v7.2: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
+            v6.1..v7.3: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
         );
         check_all(
             "llc0: 0[waker* a] 1[] 2[] 3[]",
@@ -239,7 +239,7 @@ mod tests {
             v4.13: cpu 2, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
             v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2
             v5.18: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2
-            v6.1..v7.2: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
+            v6.1..v7.3: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
         );
     }
 
@@ -252,7 +252,7 @@ mod tests {
             v4.13: cpu 1, IDLE_CPU, examined 2, WA_SHARE_CACHE 0
             v5.5: cpu 3, IDLE_CPU, examined 2, WA_WEIGHT_PREV 2
             v5.18: cpu 3, IDLE_CPU, examined 1, WA_WEIGHT_PREV 2
-            v6.1..v7.2: cpu 3, IDLE_CPU, examined 1, WA_WEIGHT_PREV 2, remote"#]],
+            v6.1..v7.3: cpu 3, IDLE_CPU, examined 1, WA_WEIGHT_PREV 2, remote"#]],
         );
     }
 
@@ -264,7 +264,7 @@ mod tests {
             expect![[r#"
             v4.13: cpu 2, IDLE_CPU, examined 3, WA_SHARE_CACHE 0
             v5.5..v5.18: cpu 3, RECENT_USED_CPU, examined 0, WA_WEIGHT 0
-            v6.1..v7.2: cpu 3, RECENT_USED_CPU, examined 0, WA_WEIGHT 0, remote"#]],
+            v6.1..v7.3: cpu 3, RECENT_USED_CPU, examined 0, WA_WEIGHT 0, remote"#]],
         );
         check_wakeup(
             "v6.12+RECENT_USED_CPU=off",
@@ -319,7 +319,7 @@ mod tests {
             "wake x prev=1 waker=waker",
             expect![[r#"
             v4.13: cpu 0, NO_IDLE_CPU, examined 3, WA_SHARE_CACHE 0
-            v5.5..v7.2: cpu 0, NO_IDLE_CPU, examined 3, WA_WEIGHT 0"#]],
+            v5.5..v7.3: cpu 0, NO_IDLE_CPU, examined 3, WA_WEIGHT 0"#]],
         );
     }
 
@@ -330,7 +330,7 @@ mod tests {
             "wake x prev=1 waker=waker",
             expect![[r#"
             v4.13: cpu 0, NO_LLC, examined 0, WA_NODE_LOAD 0
-            v5.5..v7.2: cpu 0, NO_LLC, examined 0, WA_WEIGHT 0"#]],
+            v5.5..v7.3: cpu 0, NO_LLC, examined 0, WA_WEIGHT 0"#]],
         );
     }
 
@@ -341,7 +341,7 @@ mod tests {
             "wake x prev=1 waker=waker",
             expect![[r#"
             v4.13: cpu 0, NO_IDLE_CPU, examined 3, WA_SHARE_CACHE 0
-            v5.5..v7.2: cpu 1, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 1"#]],
+            v5.5..v7.3: cpu 1, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 1"#]],
         );
         check_all(
             "llc0: 0[waker*] 1[idle:a*] 2[b*]",
@@ -349,7 +349,7 @@ mod tests {
             expect![[r#"
             v4.13: cpu 0, NO_IDLE_CPU, examined 3, WA_SHARE_CACHE 0
             v5.5..v6.12: cpu 1, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 1
-            v7.2: cpu 1, NO_IDLE_CPU, examined 3, WA_WEIGHT_PREV 1"#]],
+            v7.2..v7.3: cpu 1, NO_IDLE_CPU, examined 3, WA_WEIGHT_PREV 1"#]],
         );
     }
 
@@ -358,7 +358,7 @@ mod tests {
         check_all(
             "node0 llc0: 0[waker*] 1[] node1 llc1: 2[] 3[]",
             "wake x prev=2 waker=waker allowed=1,3",
-            expect!["v4.13..v7.2: cpu 3, FALLBACK, examined 0, remote"],
+            expect!["v4.13..v7.3: cpu 3, FALLBACK, examined 0, remote"],
         );
     }
 
@@ -367,7 +367,7 @@ mod tests {
         check_all(
             "llc0: 0[waker*] 1[a*] 2[]",
             "wake x prev=1 waker=waker allowed=1",
-            expect!["v4.13..v7.2: cpu 1, ONLY_ALLOWED, examined 0"],
+            expect!["v4.13..v7.3: cpu 1, ONLY_ALLOWED, examined 0"],
         );
     }
 

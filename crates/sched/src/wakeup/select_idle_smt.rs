@@ -48,7 +48,7 @@ mod tests {
             v4.13: cpu 1, IDLE_CPU, examined 2, WA_SHARE_CACHE 0
             v5.5: cpu 1, IDLE_CPU, examined 2, WA_WEIGHT 0
             v5.18: cpu 5, IDLE_SMT, examined 2, WA_WEIGHT 0
-            v6.1..v7.2: cpu 5, IDLE_SMT, examined 1, WA_WEIGHT 0, remote"#]],
+            v6.1..v7.3: cpu 5, IDLE_SMT, examined 1, WA_WEIGHT 0, remote"#]],
         );
         check_all(
             "1x1x2x2 | 0[waker*] 2[a*] 3[b*]",
@@ -57,7 +57,7 @@ mod tests {
             v4.13: cpu 1, IDLE_CPU, examined 2, WA_SHARE_CACHE 0
             v5.5: cpu 1, IDLE_CPU, examined 2, WA_SYNC 0
             v5.18: cpu 1, IDLE_CPU, examined 3, WA_SYNC 0
-            v6.1..v7.2: cpu 1, IDLE_CPU, examined 2, WA_SYNC 0, remote"#]],
+            v6.1..v7.3: cpu 1, IDLE_CPU, examined 2, WA_SYNC 0, remote"#]],
         );
         check_all(
             "2x1x1x2 | 0[waker*] 2[a*] 3[b*]",
@@ -66,7 +66,7 @@ mod tests {
             v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
             v5.5: cpu 1, IDLE_CPU, examined 2, WA_SYNC 0
             v5.18: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0
-            v6.1..v7.2: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"#]],
+            v6.1..v7.3: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"#]],
         );
     }
 
@@ -99,7 +99,7 @@ mod tests {
             v5.5..v5.18: cpu 1, IDLE_CPU, examined 2, WA_WEIGHT 0
             v6.1: cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0, remote
             v6.3: cpu 5, IDLE_SMT, examined 1, WA_WEIGHT 0, remote
-            v6.10..v7.2: cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0, remote"#]],
+            v6.10..v7.3: cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0, remote"#]],
         );
     }
 

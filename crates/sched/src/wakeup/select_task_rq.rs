@@ -214,11 +214,11 @@ mod tests {
             })
         };
         let deadline = Policy::Deadline { runtime: MS, deadline: 10 * MS, period: 10 * MS };
-        expect!["v4.13..v7.2: cpu 0, KEEP_CPU"].assert_eq(&goes(Policy::Fifo(10)));
-        expect!["v4.13..v7.2: cpu 0, KEEP_CPU"].assert_eq(&goes(deadline));
+        expect!["v4.13..v7.3: cpu 0, KEEP_CPU"].assert_eq(&goes(Policy::Fifo(10)));
+        expect!["v4.13..v7.3: cpu 0, KEEP_CPU"].assert_eq(&goes(deadline));
         expect![[r#"
             v4.13: cpu 0, STAY_LOCAL
-            v5.5..v7.2: cpu 1, IDLEST_ONLY"#]]
+            v5.5..v7.3: cpu 1, IDLEST_ONLY"#]]
         .assert_eq(&goes(Policy::Normal));
     }
 

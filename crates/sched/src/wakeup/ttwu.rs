@@ -293,7 +293,7 @@ mod tests {
             expect![[r#"
             v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
             v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2, remote
-            v5.18..v7.2: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
+            v5.18..v7.3: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
         );
         check_wakeup(
             "v6.12+NO_TTWU_QUEUE",
@@ -312,14 +312,14 @@ mod tests {
             v4.13: cpu 1, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
             v5.5: cpu 1, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 1
             v5.18: cpu 1, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 1
-            v6.1..v7.2: cpu 1, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 1, remote"#]],
+            v6.1..v7.3: cpu 1, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 1, remote"#]],
         );
         check_all(
             "llc0: 0[waker*] 1[a*] 2[b*]",
             "wake x prev=1 waker=waker",
             expect![[r#"
             v4.13: cpu 0, NO_IDLE_CPU, examined 3, WA_SHARE_CACHE 0
-            v5.5..v7.2: cpu 0, NO_IDLE_CPU, examined 3, WA_WEIGHT 0"#]],
+            v5.5..v7.3: cpu 0, NO_IDLE_CPU, examined 3, WA_WEIGHT 0"#]],
         );
     }
 
@@ -331,7 +331,7 @@ mod tests {
             expect![[r#"
                 v4.13: cpu 1, PREV_IDLE, examined 0, WA_SHARE_CACHE 0
                 v5.5: cpu 1, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 1
-                v5.18..v7.2: cpu 1, ON_CPU_HANDOVER, remote"#]],
+                v5.18..v7.3: cpu 1, ON_CPU_HANDOVER, remote"#]],
         );
         check_all(
             "llc0: 0[waker*] 1[a] llc1: 2[] 3[]",
@@ -340,7 +340,7 @@ mod tests {
                 v4.13: cpu 0, NO_IDLE_CPU, examined 2, WA_SHARE_CACHE 0
                 v5.5: cpu 0, NO_IDLE_CPU, examined 2, WA_WEIGHT 0
                 v5.18: cpu 1, ON_CPU_HANDOVER, remote
-                v6.1..v7.2: cpu 0, NO_IDLE_CPU, examined 2, WA_WEIGHT 0"#]],
+                v6.1..v7.3: cpu 0, NO_IDLE_CPU, examined 2, WA_WEIGHT 0"#]],
         );
         check_all(
             "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
@@ -348,7 +348,7 @@ mod tests {
             expect![[r#"
                 v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
                 v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2, remote
-                v5.18..v7.2: cpu 2, ON_CPU_HANDOVER, remote"#]],
+                v5.18..v7.3: cpu 2, ON_CPU_HANDOVER, remote"#]],
         );
         check_wakeup(
             "v6.12+NO_TTWU_ON_CPU",
@@ -363,7 +363,7 @@ mod tests {
         check_all(
             "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
             "wake x prev=2 waker=waker queued",
-            expect!["v4.13..v7.2: cpu 2, STILL_QUEUED"],
+            expect!["v4.13..v7.3: cpu 2, STILL_QUEUED"],
         );
         check_wakeup(
             "v6.12",
@@ -382,7 +382,7 @@ mod tests {
             v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
             v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2, remote
             v5.18..v6.3: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote
-            v6.10..v7.2: cpu 0, CURRENT_CPU, examined 0"#]],
+            v6.10..v7.3: cpu 0, CURRENT_CPU, examined 0"#]],
         );
         check_wakeup(
             "v6.12",
@@ -397,7 +397,7 @@ mod tests {
         check_all(
             "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
             "wake x prev=0 this=0 waker=x queued",
-            expect!["v4.13..v7.2: cpu 0, WAKE_SELF"],
+            expect!["v4.13..v7.3: cpu 0, WAKE_SELF"],
         );
     }
 
@@ -406,7 +406,7 @@ mod tests {
         check_all(
             "llc0: 0[waker*] 1[a*]",
             "wake x prev=1 waker=waker rt",
-            expect!["v4.13..v7.2: cpu 1, KEEP_CPU, examined 0"],
+            expect!["v4.13..v7.3: cpu 1, KEEP_CPU, examined 0"],
         );
     }
 
@@ -438,7 +438,7 @@ mod tests {
     fn a_wake_list_is_worked_off_newest_first_and_since_v5_8_oldest_first() {
         expect![[r#"
             v4.13..v5.5: y x
-            v5.18..v7.2: x y"#]]
+            v5.18..v7.3: x y"#]]
         .assert_eq(&by_kernel("", drained));
     }
 
@@ -469,7 +469,7 @@ mod tests {
         expect![[r#"
             v4.13: flips 1, recent -1 3, idle cores false, cost 709, budget 100000
             v5.5: flips 1, recent 0 3, idle cores false, cost 709, budget 100000
-            v5.18..v7.2: flips 1, recent -1 1, idle cores false, cost 800, budget 100000"#]]
+            v5.18..v7.3: flips 1, recent -1 1, idle cores false, cost 800, budget 100000"#]]
         .assert_eq(&by_kernel("", marks));
         expect!["flips 1, recent -1 1, idle cores false, cost 709, budget 99928"]
             .assert_eq(&marks("v5.18+IDLE_CORE=separate"));
@@ -496,7 +496,7 @@ mod tests {
             v4.13..v5.5: 887 us, stamp 0, budget 1000 us
             v5.18..v6.3: 887 us, stamp 0, budget 443 us
             v6.10..v6.12: 887 us, stamp 0, budget 1000 us
-            v7.2: 1000 us, stamp 9999900000, budget 1000 us"#]]
+            v7.2..v7.3: 1000 us, stamp 9999900000, budget 1000 us"#]]
         .assert_eq(&by_kernel("", average));
     }
 
@@ -515,7 +515,7 @@ mod tests {
         };
         expect![[r#"
             v4.13..v6.12: cpu 2
-            v7.2: cpu 1"#]]
+            v7.2..v7.3: cpu 1"#]]
         .assert_eq(&by_kernel("", next_start));
     }
 }

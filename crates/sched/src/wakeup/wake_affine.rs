@@ -205,7 +205,7 @@ mod tests {
             expect![[r#"
             v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
             v5.5: cpu 2, TARGET_IDLE, examined 0, WA_WEIGHT_PREV 2, remote
-            v5.18..v7.2: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
+            v5.18..v7.3: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
         );
         check_wakeup(
             "v5.5+WA_PREV_IDLE",
@@ -230,7 +230,7 @@ mod tests {
             v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
             v5.5: cpu 1, IDLE_CPU, examined 2, WA_SYNC 0
             v5.18: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0
-            v6.1..v7.2: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"#]],
+            v6.1..v7.3: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"#]],
         );
         check_wakeup(
             "v6.12+NO_WA_IDLE",
@@ -249,7 +249,7 @@ mod tests {
                 v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
                 v5.5: cpu 1, IDLE_CPU, examined 2, WA_WEIGHT 0
                 v5.18: cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0
-                v6.1..v7.2: cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0, remote"#]],
+                v6.1..v7.3: cpu 1, IDLE_CPU, examined 1, WA_WEIGHT 0, remote"#]],
         );
         check_wakeup(
             "v6.12+NO_SYNC_WAKER_EXITING",
@@ -282,7 +282,7 @@ mod tests {
             "wake x prev=1 this=0",
             expect![[r#"
             v4.13: cpu 0, TARGET_IDLE, examined 0, WA_SHARE_CACHE 0
-            v5.5..v7.2: cpu 0, TARGET_IDLE, examined 0, WA_THIS_IDLE 0"#]],
+            v5.5..v7.3: cpu 0, TARGET_IDLE, examined 0, WA_THIS_IDLE 0"#]],
         );
         check_all(
             "llc0: 0[] 1[] 2[b*]",
@@ -290,14 +290,14 @@ mod tests {
             expect![[r#"
             v4.13: cpu 0, TARGET_IDLE, examined 0, WA_SHARE_CACHE 0
             v5.5..v5.18: cpu 1, TARGET_IDLE, examined 0, WA_PREV_IDLE 1
-            v6.1..v7.2: cpu 1, TARGET_IDLE, examined 0, WA_PREV_IDLE 1, remote"#]],
+            v6.1..v7.3: cpu 1, TARGET_IDLE, examined 0, WA_PREV_IDLE 1, remote"#]],
         );
         check_all(
             "llc0: 0[] 1[] llc1: 2[a*] 3[b*]",
             "wake x prev=2 this=0",
             expect![[r#"
             v4.13: cpu 0, TARGET_IDLE, examined 0, WA_NODE_LOAD 0
-            v5.5..v7.2: cpu 0, TARGET_IDLE, examined 0, WA_WEIGHT 0"#]],
+            v5.5..v7.3: cpu 0, TARGET_IDLE, examined 0, WA_WEIGHT 0"#]],
         );
     }
 
@@ -308,12 +308,12 @@ mod tests {
             "wake x prev=2 waker=waker load=500",
             expect![[r#"
                 v4.13: cpu 2, NO_IDLE_CPU, examined 2, WA_WEIGHT_PREV 2, remote
-                v5.5..v7.2: cpu 0, NO_IDLE_CPU, examined 2, WA_WEIGHT 0"#]],
+                v5.5..v7.3: cpu 0, NO_IDLE_CPU, examined 2, WA_WEIGHT 0"#]],
         );
         check_all(
             "llc0: 0[waker* ; load=3000] 1[a*] llc1: 2[b* ; load=600] 3[c*]",
             "wake x prev=2 waker=waker load=500",
-            expect!["v4.13..v7.2: cpu 2, NO_IDLE_CPU, examined 2, WA_WEIGHT_PREV 2, remote"],
+            expect!["v4.13..v7.3: cpu 2, NO_IDLE_CPU, examined 2, WA_WEIGHT_PREV 2, remote"],
         );
     }
 
@@ -384,7 +384,7 @@ mod tests {
             "wake x prev=2 waker=waker sync allowed=1-3",
             expect![[r#"
                 v4.13..v5.5: cpu 3, IDLE_CPU, examined 2, remote
-                v5.18..v7.2: cpu 3, IDLE_CPU, examined 1, remote"#]],
+                v5.18..v7.3: cpu 3, IDLE_CPU, examined 1, remote"#]],
         );
     }
 

@@ -44,7 +44,7 @@ mod tests {
                 v4.13..v5.5: cpu 3, IDLEST_RECENT, examined 8, remote
                 v5.18..v6.1: cpu 3, ASYM_CAPACITY, examined 4, WA_SYNC 0, remote
                 v6.3: cpu 3, ASYM_CAPACITY, examined 3, WA_SYNC 0, remote
-                v6.10..v7.2: cpu 3, ASYM_CAPACITY, examined 4, WA_SYNC 0, remote"#]],
+                v6.10..v7.3: cpu 3, ASYM_CAPACITY, examined 4, WA_SYNC 0, remote"#]],
         );
         check_wakeup(
             "v5.5+WAKE_CAP=off",

@@ -40,7 +40,7 @@ mod tests {
             "wake client prev=4 waker=server sync flips=16/4",
             expect![[r#"
                 v4.13..v5.5: cpu 5, IDLE_CPU, examined 2, WAKE_WIDE 4, remote
-                v5.18..v7.2: cpu 5, IDLE_CPU, examined 1, WAKE_WIDE 4, remote"#]],
+                v5.18..v7.3: cpu 5, IDLE_CPU, examined 1, WAKE_WIDE 4, remote"#]],
         );
     }
 
@@ -53,7 +53,7 @@ mod tests {
                 v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
                 v5.5: cpu 1, IDLE_CPU, examined 2, WA_SYNC 0
                 v5.18: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0
-                v6.1..v7.2: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"#]],
+                v6.1..v7.3: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"#]],
         );
         check_all(
             "llc0: 0[server*] 1[] 2[] 3[] llc1: 4[a*] 5[] 6[] 7[]",
@@ -62,7 +62,7 @@ mod tests {
                 v4.13: cpu 1, IDLE_CPU, examined 2, WA_NODE_LOAD 0
                 v5.5: cpu 1, IDLE_CPU, examined 2, WA_SYNC 0
                 v5.18: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0
-                v6.1..v7.2: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"#]],
+                v6.1..v7.3: cpu 1, IDLE_CPU, examined 1, WA_SYNC 0, remote"#]],
         );
     }
 }
