@@ -456,7 +456,7 @@ impl Sched {
     fn set_short_buddy(&mut self, se: SeId) {
         let cfs = self.cfs_rq_of(se);
         let slice = |se: SeId| self.se(se).slice;
-        if !self.cfs(cfs).next.is_some_and(|next| slice(next) < slice(se)) {
+        if self.cfs(cfs).next.is_none_or(|next| slice(next) >= slice(se)) {
             self.set_next_buddy(se);
         }
     }
