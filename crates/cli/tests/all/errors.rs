@@ -375,8 +375,8 @@ fn values_that_cannot_be() {
             with("", ""),
             &["why", "s.toml", "--task", "nosuch"],
             expect![[r#"
-            schedlab: no task "nosuch" runs before 1.004603102; there are a
-        "#]],
+                schedlab: no task "nosuch" runs before 1.004603413; there are a
+            "#]],
         ),
         (
             "why-time",
