@@ -136,7 +136,7 @@ fn machine_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<Topology, Er
     Ok(machine::machine(name)?.topology)
 }
 
-/// Tells of a machine that the user names and the recording says is another.
+/// Warns about a machine that the user names and that is not the recording's.
 pub fn tell_other_machine(
     topology: &Topology,
     named: &str,
@@ -160,7 +160,7 @@ pub fn tell_other_machine(
     );
 }
 
-/// Tells of a kernel that the user names and the recording says is another.
+/// Warns about a kernel that the user names and that is not the recording's.
 fn tell_other_kernel(
     asked: Option<&str>,
     option: &str,
@@ -252,7 +252,7 @@ fn newest_of(release: &str) -> Option<(String, bool)> {
     Some(((*known).to_owned(), Kernel::version(known) == Some(recorded)))
 }
 
-/// Tells what may have decided by rules that are not the kernel's.
+/// Warns about whatever may have decided by rules that are not the kernel's.
 fn tell_other_rules(recorded: &Recorded, facts: &Facts, texts: &FactTexts) {
     let trace = recorded.trace.display();
     if let Some(name) = &facts.sched_ext {
@@ -269,14 +269,14 @@ fn tell_other_rules(recorded: &Recorded, facts: &Facts, texts: &FactTexts) {
     }
 }
 
-/// Tells of the lines of a file of facts that are none of such a file.
+/// Warns about lines that do not belong in a file of facts.
 fn tell_strange_lines(folder: &Path, recorded: &Recorded, name: &str) {
     if let Some(path) = places(folder, recorded, name).into_iter().find(|path| path.is_file()) {
         tell_strange_lines_of(&path);
     }
 }
 
-/// Tells of those of the file at a path.
+/// The same for the file at a path.
 pub fn tell_strange_lines_of(path: &Path) {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     // A file that cannot be read is reported where it is needed.

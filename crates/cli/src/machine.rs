@@ -60,7 +60,7 @@ fn tar(name: &str, bytes: &[u8]) -> Result<Machine, Error> {
     Ok(Machine::of(Topology::from_sysfs(name, &SavedSysfs::from_tar(name, bytes)?)?))
 }
 
-/// Tells what a table of `lscpu -p` does not say of a machine, and what is taken for it.
+/// Warns about what a table of `lscpu -p` leaves open about a machine, and says what is assumed.
 fn tell_invented(name: &str, text: &str) {
     let headers = text.lines().filter_map(|line| line.trim().strip_prefix('#'));
     let names = |header: &str| -> Vec<String> {

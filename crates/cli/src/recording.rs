@@ -307,7 +307,7 @@ impl Back {
     }
 }
 
-/// Tells what is missing.
+/// Warns about what is missing.
 fn warn(name: &str, summary: &Summary, back: &Back) {
     if let Some((place, step)) = &back.first {
         eprintln!(

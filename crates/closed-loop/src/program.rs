@@ -192,7 +192,7 @@ mod tests {
         }
         assert_eq!(Program::parse("wl_hogs 12 1000 0 0 5 -5").unwrap().nice(), [0, 0, 5, -5]);
         let message = Program::parse("sleep 5").unwrap_err().to_string();
-        assert!(message.contains("no program"), "{message}");
+        assert!(message.contains("not a program that has a model"), "{message}");
         let message = Program::parse("wl_fork many").unwrap().model(4, None).unwrap_err().to_string();
         assert!(message.contains("argument 1"), "{message}");
     }

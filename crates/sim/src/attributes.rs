@@ -53,7 +53,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Tells the trace which CPUs a task may use.
+    /// Writes to the trace which CPUs a task may use.
     pub fn emit_affinity(&mut self, cpu: CpuId, task: TaskId, allowed: &CpuMask) {
         if self.tracing {
             let affinity = Affinity { pid: self.tasks[task.index()].pid, allowed: allowed.clone() };

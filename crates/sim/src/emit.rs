@@ -21,7 +21,7 @@ pub(crate) enum Context {
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Tells the trace that something happened on a CPU.
+    /// Writes to the trace that something happened on a CPU.
     pub fn emit(&mut self, cpu: CpuId, context: Context, kind: Kind) {
         let depth = if matches!(kind, Kind::SchedSwitch { .. }) { 2 } else { 1 };
         self.emit_with(cpu, context, self.pending(cpu), depth, kind);

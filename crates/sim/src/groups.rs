@@ -53,7 +53,7 @@ impl<S: Scheduler> Engine<'_, S> {
         None
     }
 
-    /// Tells that the workload's groups are made, and what each is given.
+    /// Writes to the trace that the workload's groups are made, and what each is given.
     fn tell_groups(&mut self, creator: CpuId) {
         if !self.tracing {
             return;

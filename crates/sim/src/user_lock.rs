@@ -8,7 +8,7 @@
 //!        |       sleeps for a while, or until it is given back -------+
 //! ```
 //!
-//! Who spins can be preempted like anybody in user mode, and so can who holds it: then all others spin in vain.
+//! A task that spins can be preempted like any task in user mode, and so can the holder: then all others spin in vain.
 //! Given back it goes to one of those that spin on a CPU just then, the nearest first; if none does, it is free, and
 //! each of them tries anew once it runs.
 //!
@@ -27,8 +27,8 @@ use crate::engine::Engine;
 use crate::task::{Stage, Wait};
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// How long a lock is spun for, and how long who has spun enough sleeps (zero: until it is given back). None if
-    /// nobody spins for it.
+    /// How long a task spins for a lock, and how long a task that has spun that long sleeps (zero: until the lock is
+    /// given back). None if no task spins for it.
     pub fn spins_for_lock(&self, id: MutexId) -> Option<(Duration, Duration)> {
         match self.workload.objects.mutexes[id.index()].kind {
             MutexKind::Spin { spin, sleep } => Some((spin, sleep)),

@@ -55,7 +55,7 @@ pub enum How {
     Push,
     /// It waited, and another CPU pulled it.
     Pull,
-    /// A stopper, or a CPU that balances by rules nobody tells, moved it.
+    /// A stopper, or a CPU that balances by rules that are not known, moved it.
     Move,
 }
 

@@ -75,7 +75,7 @@ impl TreeSched {
         self.arm(by);
     }
 
-    /// Tells the engine when the timers of a CPU are due, if the engine would call too late for them.
+    /// Sets when the timers of a CPU are due, if the engine would call too late for them.
     fn arm(&mut self, cpu: CpuId) {
         let at = self.library.timer_at(cpu);
         if at < self.of(cpu).timer && at < i64::MAX as u64 {

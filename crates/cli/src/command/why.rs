@@ -91,7 +91,7 @@ fn question(args: &args::Why) -> Result<Question, Error> {
 /// Percentage points by which a reason's share must differ to be reported.
 const WORTH_TELLING: f64 = 1.0;
 
-/// Tells where the decisions of two kernels part.
+/// Prints where the decisions of two kernels part.
 fn diff(args: &args::Why, base: &str, other: &str) -> Result<Status, Error> {
     let scenario = scenario::load(&args.what)?;
     let row = scenario::row(&scenario, args.row.as_deref())?;

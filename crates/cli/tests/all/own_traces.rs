@@ -136,7 +136,7 @@ fn messages_agree_with_the_rules_that_made_them() {
             let least = match kind {
                 "wakeup" => 990,
                 "preempt" | "balance" => 997,
-                // Told times count as exact here, and some are off by a few microseconds.
+                // Recorded times count as exact here, and some are off by a few microseconds.
                 "pick" => 999,
                 _ => 1000,
             };

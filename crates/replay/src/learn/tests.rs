@@ -1,11 +1,13 @@
 //! Small recordings and the programs learned from them.
 
 use expect_test::{Expect, expect};
-use schedlab_topology::Topology;
 use schedlab_trace::read::{feed, ftrace};
 use schedlab_units::Duration;
 
 use crate::{Known, Learned, Learner, Missing, Step};
+
+mod kernel_threads;
+mod small_cpu;
 
 /// A recording in short form: `CPU US TASK VERB ..`, where a task is `comm-pid`, and the idle task `<idle>-0`.
 ///
@@ -675,43 +677,4 @@ fn the_first_cpu_that_a_wakeup_sends_a_task_to_was_used_by_it_before() {
             d-13, child of 11: run 10us, heard 10us after, wait for 11, run 10us
         "#]],
     );
-}
-
-#[test]
-fn a_kernel_thread_that_tasks_wake_on_its_own_cpu_alone_is_that_of_its_wakers_cpu() {
-    // Of the two the second was woken from elsewhere as well, and a task that is not bound is woken anywhere.
-    check(
-        "3 100 a-10 wakes ksoftirqd/3-11
-         3 150 a-10 out S ksoftirqd/3-11
-         3 250 ksoftirqd/3-11 wakes kworker/3:1-12
-         3 260 ksoftirqd/3-11 out S kworker/3:1-12
-         3 300 kworker/3:1-12 wakes b-13
-         3 310 kworker/3:1-12 out S b-13
-         0 400 c-14 wakes kworker/3:1-12
-         3 410 b-13 out S kworker/3:1-12
-         3 450 kworker/3:1-12 out S <idle>-0",
-        expect![[r#"
-            ksoftirqd/3-11, asleep on 3: of its waker's CPU, wait for 10, run 100us, wake 12, run 10us
-            a-10, running on 3: wake 11, run 50us
-            kworker/3:1-12, asleep on 3: wait for 11, run 40us, wake 13, run 10us, wait for 14, run 40us
-            b-13, asleep on 3: wait for 12, run 100us
-            c-14, running on 0: run 300us, wake 12, run 50us
-        "#]],
-    );
-}
-
-#[test]
-fn time_on_a_small_cpu_is_less_work() {
-    let machine = Topology::preset_or_regular("4:capacity=0-1/512").unwrap();
-    // On a small CPU, then on a large one: preempted in between, so it is one piece of work.
-    let learned = learn_knowing(
-        Known::default().on(&machine),
-        "0 0 a-10 out R+ b-11
-         0 100 b-11 out S a-10
-         0 300 a-10 out R+ <idle>-0
-         2 400 <idle>-0 out R a-10
-         2 500 a-10 out S <idle>-0
-         2 600 <idle>-0 irq a-10",
-    );
-    assert_eq!(learned.unwrap().tasks[0].work(), Duration::micros(200 / 2 + 100));
 }

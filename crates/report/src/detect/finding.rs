@@ -20,7 +20,7 @@ pub struct Finding {
     pub count: u64,
     /// The CPUs it is about.
     pub cpus: Vec<u16>,
-    /// The CPUs by which causes are told apart; all that it is about, if there are none.
+    /// The CPUs that set causes apart; all CPUs of the finding if there are none.
     #[serde(skip)]
     pub place: Vec<u16>,
     /// The tasks it is about, the one that suffers first.

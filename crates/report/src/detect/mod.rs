@@ -117,7 +117,7 @@ trait Detector {
     /// Hears that events of a CPU, or of any, are missing here.
     fn lost(&mut self, _cpu: Option<CpuId>) {}
 
-    /// Tells what was found when the trace is over.
+    /// Returns what was found when the trace is over.
     fn finish(self: Box<Self>, scene: &Scene, end: Time) -> Findings;
 }
 

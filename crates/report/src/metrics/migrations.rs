@@ -61,7 +61,7 @@ impl Cause {
     }
 }
 
-/// Tells the cause of each migration. Needs `sched_migrate_task` and to know of wake-ups `sched_switch`, `sched_waking` and
+/// Finds the cause of each migration. Needs `sched_migrate_task` and to know of wake-ups `sched_switch`, `sched_waking` and
 /// `sched_wakeup`, of which one may be missing.
 #[derive(Clone, Debug, Default)]
 pub struct Causes {

@@ -160,7 +160,7 @@ impl Sched {
         self.se_mut(se).avg = own;
     }
 
-    /// Tells all levels above that an entity was attached or detached.
+    /// Informs all levels above that an entity was attached or detached.
     ///
     /// Kernel: propagate_entity_cfs_rq(), kernel/sched/fair.c, v6.12.
     pub(crate) fn propagate_entity_cfs_rq(&mut self, se: SeId) {

@@ -92,7 +92,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Tells which task of a replay is which of the recording, and how long each ran.
+/// Finds which task of a replay is which of the recording, and how long each ran.
 #[derive(Clone, Debug, Default)]
 struct Tasks {
     known: BTreeMap<Pid, TaskIndex>,

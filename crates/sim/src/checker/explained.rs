@@ -13,7 +13,7 @@ use super::Findings;
 /// The checker. Needs decisions, which it asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Explained {
-    /// Where each task was said to go. Several passes may be told before the first of their moves.
+    /// Where each task was said to go. Several passes may be recorded before the first of their moves.
     goes: BTreeMap<Pid, Vec<CpuId>>,
     /// What was found.
     pub findings: Findings,

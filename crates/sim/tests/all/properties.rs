@@ -354,7 +354,7 @@ proptest! {
     #[test]
     fn any_run_is_sound_and_repeats(case in cases()) {
         let (first, outcome) = run(&case, 50, Hasher(0xcbf2_9ce4_8422_2325));
-        // Who asks for reasons changes nothing, and no task moves without one.
+        // Asking for reasons changes nothing, and no task moves without one.
         let (Tee(second, explained), again) =
             run(&case, 0, Tee(Hasher(0xcbf2_9ce4_8422_2325), Explained::default()));
         prop_assert!(explained.findings.is_empty(), "{:?}", explained.findings.first());

@@ -11,7 +11,7 @@ use crate::error::{Error, Status};
 use crate::output;
 use crate::width::{width, wrapped};
 
-/// A change below this share of the whole is not told in a line of its own.
+/// A change below this share of the whole has no line of its own.
 const CARRIES: f64 = 0.02;
 
 /// A rule or mechanism, the change with it alone, and without it.

@@ -98,7 +98,7 @@ pub fn tried(
     Ok(ways)
 }
 
-/// Every feature turned over, and every other form of a rule, that this kernel would heed.
+/// Every feature turned over, and every other form of a rule, that this kernel obeys.
 fn switches(kernel: &Kernel) -> Vec<String> {
     let mut switches = Vec::new();
     for entry in Rulebook::of(kernel).entries {
