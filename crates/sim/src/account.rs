@@ -130,17 +130,20 @@ impl OfCpu {
     }
 
     /// What came since.
+    ///
+    /// A path is charged where it starts, and what is left out of it is taken back later, so a part that ends just
+    /// after the cut can be less than it was there: it counts as nothing.
     fn since(&self, begun: &OfCpu) -> OfCpu {
         let mut parts = self.parts;
         for (part, before) in parts.iter_mut().zip(begun.parts) {
-            *part -= before;
+            *part = part.saturating_sub(before);
         }
         OfCpu {
             parts,
-            worked: self.worked - begun.worked,
-            within: self.within - begun.within,
-            idle: self.idle - begun.idle,
-            ended: self.ended - begun.ended,
+            worked: (self.worked + begun.within).saturating_sub(begun.worked + self.within),
+            within: 0,
+            idle: (self.idle + begun.ended).saturating_sub(begun.idle + self.ended),
+            ended: 0,
         }
     }
 }

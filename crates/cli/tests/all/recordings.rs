@@ -630,7 +630,7 @@ fn a_task_that_does_not_run_is_refused() {
     let scenario = b"machine = \"1x2\"\nkernels = [\"v6.12\"]\n\n[[workload.task]]\nname = \"a\"\nprogram = [\"run 1ms\"]\n";
     let (_, told) = ends_with(2, "why", scenario, &["why", "--task", "nosuch"]);
     expect![[r#"
-        schedlab: no task "nosuch" runs before 1.003067184; there are a
+        schedlab: no task "nosuch" runs before 1.003067358; there are a
     "#]]
     .assert_eq(&told);
 }

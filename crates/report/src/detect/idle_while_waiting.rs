@@ -524,7 +524,7 @@ mod tests {
             0.004000 .. 0.005000  a[1] waited 1.000 ms on CPU 0 behind c[3]; for 1.000 ms of it CPU 2 was idle
                 0.000005 CPU 2, newly idle, in MC, takes nothing. Balance: the local group is of a busier type. [LB_LOCAL_BUSIER]
               rule   LB_LOCAL_BUSIER, when CPU 2 looked last, 3.995 ms before
-              if     the task may run there, which the trace does not tell
+              if     the task may run there, which the trace does not show
         "#]],
         );
     }
