@@ -24,13 +24,12 @@ impl Sched {
         }
     }
 
-    /// Idle, and not on its way there: its last task is its current one until newly idle balancing is over. No virtual CPU
-    /// that its host preempted is here.
+    /// Idle. No virtual CPU is here that its host preempted.
     ///
     /// Kernel: available_idle_cpu(), kernel/sched/core.c, v6.12.
     #[inline]
     pub fn available_idle_cpu(&self, cpu: CpuId) -> bool {
-        self.idle_cpu(cpu) && self.rqs[cpu].idle_from <= self.seen_at
+        self.idle_cpu(cpu)
     }
 
     /// Something runs, but nothing other than SCHED_IDLE tasks and idle groups.

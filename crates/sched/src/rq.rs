@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use schedlab_topology::CpuId;
-use schedlab_units::{TaskId, Time};
+use schedlab_units::TaskId;
 
 use crate::balance::cpu_load_idx::CPU_LOAD_IDX_MAX;
 use crate::{CfsRqId, FairServer, NeedResched, NohzKick, SchedAvg, Wakees};
@@ -147,8 +147,6 @@ pub struct Rq {
     pub active: bool,
     /// The idle loop polls, so no interrupt is needed to wake it. Set by the driver.
     pub polling: bool,
-    /// Until then it is still on its way to the idle task, by a driver whose paths take time.
-    pub idle_from: Time,
     /// Exit latency of the idle state it is in, ns; none when unknown. Set by the driver.
     pub idle_exit_latency: Option<u64>,
     /// Generator of newly idle randomness (NI_RANDOM), seeded by the driver.
@@ -218,7 +216,6 @@ impl Rq {
             online: true,
             active: true,
             polling: false,
-            idle_from: Time::ZERO,
             idle_exit_latency: None,
             random: seed,
             idle_wakees: Wakees::default(),

@@ -31,8 +31,6 @@ pub struct Sched {
     pub took: Took,
     /// Run queues that searches and passes look at, for a driver that wants to know.
     pub looked: Looked,
-    /// When an idle CPU is looked for, or was last.
-    pub seen_at: Time,
     /// The CPU that acts next will stand still in the middle: after so many ns, for so many.
     pub stall: Option<(u64, u64)>,
     /// Domains, groups and what LLCs share.
@@ -128,7 +126,6 @@ impl Sched {
             scaled: Scaled::new(&kernel.tunables, active.weight()),
             took,
             looked: Looked::default(),
-            seen_at: Time::ZERO,
             stall: None,
             rqs: Watched::new(rqs),
             cfs_rqs: Watched::new(cfs_rqs),

@@ -72,8 +72,6 @@ pub trait Scheduler {
     fn is_polling(&self, cpu: CpuId) -> bool;
     /// Its idle task begins to watch the flag, or no longer does.
     fn set_polling(&mut self, cpu: CpuId, polling: bool);
-    /// A CPU that has switched to its idle task is still on its way there until then: those who look for an idle CPU pass it over.
-    fn set_idle_from(&mut self, cpu: CpuId, time: Time);
     /// How long it takes to leave its idle state, ns; none if it is awake.
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>);
     /// Others woke tasks that it has to queue.
@@ -397,10 +395,6 @@ impl Scheduler for Sched {
         self.rqs[cpu].polling = polling;
     }
     #[inline]
-    fn set_idle_from(&mut self, cpu: CpuId, time: Time) {
-        self.rqs[cpu].idle_from = time;
-    }
-    #[inline]
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>) {
         self.rqs[cpu].idle_exit_latency = ns;
     }
@@ -452,17 +446,14 @@ impl Scheduler for Sched {
         now: Time,
         passed_over: PassedOver<'_>,
     ) -> Placement {
-        self.seen_at = now;
         Sched::decide_fork(self, task, this, now, passed_over)
     }
     #[inline]
     fn decide_exec(&mut self, task: TaskId, now: Time, passed_over: PassedOver<'_>) -> Placement {
-        self.seen_at = now;
         Sched::decide_exec(self, task, now, passed_over)
     }
     #[inline]
     fn decide_wakeup(&mut self, wakeup: &Wakeup, now: Time, passed_over: PassedOver<'_>) -> WakeupDecision {
-        self.seen_at = now;
         Sched::decide_wakeup(self, wakeup, now, passed_over)
     }
     #[inline]

@@ -41,10 +41,6 @@ impl<S: Scheduler> Engine<'_, S> {
             self.emit_runtime(cpu, Context::Task, called_for, prev);
         }
         self.effects(cpu, Context::Task);
-        if switched.next == Curr::Idle {
-            let on_its_way = self.now + Duration(self.cpus[cpu].overhead_ns());
-            self.sched.set_idle_from(cpu, on_its_way);
-        }
         // The timer is set when the switch is done, by the time of then.
         self.rearm_hrtick(cpu, self.cpus[cpu].overhead_ns() + self.paths.context_switch);
         if switched.prev != switched.next {

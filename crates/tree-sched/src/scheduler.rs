@@ -145,9 +145,6 @@ impl Scheduler for TreeSched {
         self.of_mut(cpu).polling = polling;
         self.rules.rqs[cpu].polling = polling;
     }
-    fn set_idle_from(&mut self, _cpu: CpuId, _time: Time) {
-        // Its run queue says whether it is idle.
-    }
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>) {
         self.library.set_idle_exit_latency(cpu, ns);
         self.rules.rqs[cpu].idle_exit_latency = ns;
