@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 /// What a run is made of, and the machines it knows.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "crates/units/src",
     "crates/topology/src",
     "crates/sched/src",
@@ -18,6 +18,7 @@ const SOURCES: [&str; 12] = [
     "crates/stats/src",
     "crates/report/src/metrics",
     "crates/schedlab/src",
+    "crates/columns/src",
     "crates/sweep/src",
     "machines",
 ];
