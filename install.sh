@@ -19,7 +19,6 @@ fi
 
 # Cargo shows what it compiles: the first build takes some minutes.
 cargo build --release --locked
-# Where the command is depends on the user's configuration (CARGO_TARGET_DIR, build.target-dir).
-target=$(cargo metadata --format-version 1 --no-deps --locked | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+target=$(tools/target.sh)
 echo "built $target/release/schedlab"
 exec "$target/release/schedlab" compare scenarios/stream-pinned-numa.toml

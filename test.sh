@@ -16,7 +16,7 @@ step() {
 
 # Simulations and recordings are long: what runs them is built for speed, without the minutes that a release takes.
 # The whole workspace at a time, as its parts alone would have other features of the libraries, and so other builds.
-target=$(cargo metadata --no-deps --format-version 1 --locked | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+target=$(tools/target.sh)
 
 step cargo fmt --all --check
 step cargo build --workspace --profile quick --locked --quiet

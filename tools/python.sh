@@ -12,7 +12,7 @@ if [ "${1:-}" = --wheel ]; then
     wheel=yes
     shift
 fi
-target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+target=$(tools/target.sh)
 venv=$target/python/venv
 mkdir -p "$target/python"
 

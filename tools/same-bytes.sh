@@ -2,7 +2,7 @@
 # A debug and an optimized build must write the same trace, byte for byte.
 set -eu
 cd "$(dirname "$0")/.."
-target=$(cargo metadata --no-deps --format-version 1 --locked | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+target=$(tools/target.sh)
 cargo build --workspace --locked --quiet
 cargo build --workspace --locked --quiet --profile quick
 sum() {
