@@ -17,6 +17,6 @@ pub mod render;
 pub mod schedstat;
 
 pub use comparison::{CellComparison, Comparison, MetricComparison, Options, Ratios, RowComparison};
-pub use metric::{Cell, Metric, Row, Run, Table, TableError};
+pub use metric::{Cell, Metric, Row, Run, Table, TableError, fitting_time};
 pub use perfstat::{Elapsed, PerfRow, PerfStat};
 pub use schedlab_stats::{Direction, Judge, Rule, Stat, Verdict};

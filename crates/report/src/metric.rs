@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize};
 /// Units of time, in ns.
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
+/// The largest unit of time of which `ns` is one at least, and its length in ns; ns if there is none.
+pub fn fitting_time(ns: f64) -> (&'static str, f64) {
+    *TIMES.iter().rfind(|(_, size)| ns >= *size).unwrap_or(&TIMES[0])
+}
+
 /// What one experiment measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RawTable")]
@@ -109,8 +114,7 @@ impl Table {
             if (1.0..1e5).contains(&middle) {
                 continue;
             }
-            let ns = middle * TIMES[at].1;
-            let fits = TIMES.iter().rfind(|(_, size)| ns >= *size).unwrap_or(&TIMES[0]);
+            let fits = fitting_time(middle * TIMES[at].1);
             let factor = TIMES[at].1 / fits.1;
             metric.unit = fits.0.to_owned();
             let samples =

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use schedlab::report::fitting_time;
 use schedlab_stats::{Direction, Judge, Paired, Verdict, mean_t};
 use serde::Serialize;
 
@@ -248,12 +249,7 @@ impl Report {
     pub(crate) fn heading(&self) -> (String, f64) {
         let largest = self.lines.iter().map(|line| line.mean).fold(0.0, f64::max);
         if let Some(name) = self.metric.strip_suffix("_ns").filter(|_| self.unit.is_empty()) {
-            let (unit, by) = match largest {
-                1e9.. => ("s", 1e9),
-                1e6.. => ("ms", 1e6),
-                1e3.. => ("us", 1e3),
-                _ => ("ns", 1.0),
-            };
+            let (unit, by) = fitting_time(largest);
             return (format!("{name}, {unit}"), by);
         }
         let comma = if self.unit.is_empty() { "" } else { ", " };

@@ -2,7 +2,7 @@
 
 use schedlab_html::{Block, Cumulative, Dots, Matrix, Packed, Page, Shares, Table};
 use schedlab_report::{
-    CellComparison, Comparison, MetricComparison, PerfStat, RowComparison, Table as Samples,
+    CellComparison, Comparison, MetricComparison, PerfStat, RowComparison, Table as Samples, fitting_time,
 };
 use schedlab_stats::Histogram;
 
@@ -161,12 +161,7 @@ pub(super) fn change(cell: &CellComparison) -> String {
 
 /// A unit in which values of this size read well, and by what they are to be divided.
 fn scaled(unit: &str, largest: f64) -> (&str, f64) {
-    match unit {
-        "ns" if largest >= 1e9 => ("s", 1e9),
-        "ns" if largest >= 1e6 => ("ms", 1e6),
-        "ns" if largest >= 1e3 => ("us", 1e3),
-        unit => (unit, 1.0),
-    }
+    if unit == "ns" { fitting_time(largest) } else { (unit, 1.0) }
 }
 
 pub(super) fn table(comparison: &Comparison, metric: &MetricComparison) -> Table {
