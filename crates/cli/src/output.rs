@@ -5,7 +5,8 @@ use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use nix::sys::signal::{SigSet, Signal};
 use serde::Serialize;
@@ -112,6 +113,21 @@ static ON_INTERRUPT: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
 /// From now on an interruption calls this, and the command ends by itself.
 pub fn on_interrupt(call: impl Fn() + Send + 'static) {
     *ON_INTERRUPT.lock().expect("no holder panics") = Some(Box::new(call));
+}
+
+/// Lets the first Ctrl-C only ask for an end, after which what is done can be printed. The second ends at once.
+pub fn stop_on_interrupt() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = stop.clone();
+    on_interrupt(move || {
+        if asked.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!(
+            "schedlab: runs that are under way are finished, then what is done is printed; Ctrl-C again ends at once"
+        );
+    });
+    stop
 }
 
 /// Lets Ctrl-C take away what is half written. Status 130, as shells expect.

@@ -1,7 +1,7 @@
 //! `schedlab bench`: the benchmarks that scheduler mails post, in one table.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use schedlab::bench::{Bench, SET};
 use schedlab::figures::{self, Asked};
@@ -30,6 +30,7 @@ pub fn run(args: &args::Bench) -> Result<Status, Error> {
     }
     let chosen = chosen(&args.only)?;
     let machine_name = args.machine.as_deref().unwrap_or("host");
+    output::refuse_input(args.html.as_deref(), &[Path::new(machine_name)])?;
     let machine = machine::machine(machine_name)?;
     for kernel in &args.kernel {
         scenario::named_kernel(kernel)?;
@@ -38,14 +39,7 @@ pub fn run(args: &args::Bench) -> Result<Status, Error> {
         return Err(Error::new("bench compares kernels: give --kernel A,B"));
     }
     let runs = super::compare::checked(args.runs)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = stop.clone();
-    output::on_interrupt(move || {
-        if asked.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        eprintln!("schedlab: what is done is printed after the runs under way; Ctrl-C again ends at once");
-    });
+    let stop = output::stop_on_interrupt();
     let mut compared: Vec<(&Bench, Comparison, Samples)> = Vec::new();
     let mut kernels = Vec::new();
     for bench in chosen {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use schedlab::figures::{self, Asked};
 use schedlab::report::{Comparison, Options, Stat, Table, render};
-use schedlab::{Experiment, Judgement, Results, What};
+use schedlab::{Column, Experiment, Judgement, Results, What};
 use serde_json::{Value, json};
 
 use crate::args::{Compare, TableFormat};
@@ -129,17 +129,7 @@ struct Runner<'a> {
 
 impl<'a> Runner<'a> {
     fn new(args: &'a Compare) -> Runner<'a> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let asked = stop.clone();
-        output::on_interrupt(move || {
-            if asked.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
-            }
-            eprintln!(
-                "schedlab: runs that are under way are finished, then what is done is printed; Ctrl-C again ends at once"
-            );
-        });
-        Runner { args, stop }
+        Runner { args, stop: output::stop_on_interrupt() }
     }
 
     fn extend(&self, experiment: &Experiment, results: &mut Results, runs: u32) -> Result<(), Error> {
@@ -163,6 +153,49 @@ struct Tables {
     /// What every run has.
     figures: Table,
     notes: Vec<String>,
+}
+
+impl Tables {
+    /// What a question about the difference is about: the measures, or the figures that were asked for.
+    fn in_question(&self, args: &Compare) -> &Table {
+        match args.metric.is_empty() && !self.measures.metrics().is_empty() {
+            true => &self.measures,
+            false => &self.figures,
+        }
+    }
+}
+
+/// The two columns that a question about their difference needs, and a format in which it is answered.
+fn two_columns<'a>(
+    option: &str,
+    args: &Compare,
+    experiment: &'a Experiment,
+) -> Result<[&'a Column; 2], Error> {
+    let [base, other] = &experiment.columns[..] else {
+        return Err(Error::new(format!(
+            "{option} is about two columns, and there are {}; name two kernels",
+            experiment.columns.len()
+        )));
+    };
+    if matches!(args.format, TableFormat::Csv | TableFormat::Md) {
+        return Err(Error::new(format!("{option} is printed as text or json")));
+    }
+    Ok([base, other])
+}
+
+/// A figure and its row.
+fn name_of(metric: &str, row: &str) -> String {
+    if row.is_empty() { metric.to_owned() } else { format!("{metric} {row}") }
+}
+
+/// Writes the answer to a question about the difference.
+fn answer(args: &Compare, values: &[Value], text: String) -> Result<Status, Error> {
+    let text = match args.format {
+        TableFormat::Json => serde_json::to_string_pretty(values).expect("JSON of plain data") + "\n",
+        _ => text,
+    };
+    output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+    Ok(Status::Done)
 }
 
 fn tables(args: &Compare, experiment: &Experiment, results: &Results) -> Result<Tables, Error> {

@@ -42,7 +42,7 @@ pub fn run(args: &Trace) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// Whether decisions are asked for by name: who asks gets them, in the format that has them.
+/// Whether the events name decisions. A format that can hold decisions then contains them.
 fn names_decisions(events: &[String]) -> bool {
     let decisions = ["placement", "balance", "newidle", "preemption", "pick"];
     events.iter().filter_map(|pattern| pattern.strip_prefix("schedlab_")).any(|name| {

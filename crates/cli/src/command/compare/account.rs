@@ -5,10 +5,9 @@ use schedlab::attribute::Account;
 use schedlab::report::Comparison;
 use serde_json::{Value, json};
 
-use super::{Runner, options, tables};
-use crate::args::{Compare, TableFormat};
+use super::{Runner, answer, name_of, options, tables, two_columns};
+use crate::args::Compare;
 use crate::error::{Error, Status};
-use crate::output;
 use crate::width::{width, wrapped};
 
 /// A change below this share of the whole has no line of its own.
@@ -30,12 +29,7 @@ struct Figure {
 
 /// Runs the sides of an account and prints it in one table.
 pub fn account(args: &Compare, experiment: &Experiment) -> Result<Status, Error> {
-    let [base, other] = &experiment.columns[..] else {
-        return Err(Error::new(format!(
-            "--attribute is about two columns, and there are {}; name two kernels",
-            experiment.columns.len()
-        )));
-    };
+    let [base, other] = two_columns("--attribute", args, experiment)?;
     let options = options(args)?;
     let account = Account::plan(base, other)?;
     let runner = Runner::new(args);
@@ -45,11 +39,7 @@ pub fn account(args: &Compare, experiment: &Experiment) -> Result<Status, Error>
         return Ok(Status::Interrupted);
     }
     let found = tables(args, &account.experiment, &results)?;
-    // The measures of the workload, or what was asked for.
-    let table = match args.metric.is_empty() && !found.measures.metrics().is_empty() {
-        true => &found.measures,
-        false => &found.figures,
-    };
+    let table = found.in_question(args);
     let whole = Comparison::new(&table.columns(&[0, 1]), options);
     let compare = |base: usize, other: usize| Comparison::new(&table.columns(&[base, other]), options);
     let mut figures = Vec::new();
@@ -58,8 +48,7 @@ pub fn account(args: &Compare, experiment: &Experiment) -> Result<Status, Error>
             let cell = &of.cells[1];
             // Of no change nothing carries a part.
             let Some(change) = cell.paired.change.filter(|change| change.abs() >= 5e-6) else { continue };
-            let name =
-                if of.key.is_empty() { metric.name.clone() } else { format!("{} {}", metric.name, of.key) };
+            let name = name_of(&metric.name, &of.key);
             let lines = account.changes(compare, at, row);
             let (word, row) = (metric.word(cell), of.key.clone());
             figures.push(Figure { metric: metric.name.clone(), row, name, change, word, lines });
@@ -70,18 +59,8 @@ pub fn account(args: &Compare, experiment: &Experiment) -> Result<Status, Error>
             "nothing that was looked at changed, so there is nothing to account for; ask for other figures by --metric",
         ));
     }
-    let text = match args.format {
-        TableFormat::Json => {
-            let values: Vec<Value> = figures.iter().map(Figure::json).collect();
-            serde_json::to_string_pretty(&values).expect("JSON of plain data") + "\n"
-        }
-        TableFormat::Text => text(&whole, &figures),
-        TableFormat::Csv | TableFormat::Md => {
-            return Err(Error::new("--attribute is printed as text or json"));
-        }
-    };
-    output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
-    Ok(Status::Done)
+    let values: Vec<Value> = figures.iter().map(Figure::json).collect();
+    answer(args, &values, text(&whole, &figures))
 }
 
 fn percent(x: f64) -> String {

@@ -5,10 +5,9 @@ use schedlab::ends::{End, Ends, Span};
 use schedlab::report::Comparison;
 use serde_json::{Value, json};
 
-use super::{Runner, options, tables};
-use crate::args::{Compare, TableFormat};
+use super::{Runner, answer, name_of, options, tables, two_columns};
+use crate::args::Compare;
 use crate::error::{Error, Status};
-use crate::output;
 
 /// Constants that are named for each change, at most.
 const NAMED: usize = 5;
@@ -16,13 +15,9 @@ const NAMED: usize = 5;
 /// A constant is named if it moves a change by so much of it, or turns it round.
 const MOVES: f64 = 0.25;
 
+/// Runs the sides at every end and prints the span of each change.
 pub fn ends(args: &Compare, experiment: &Experiment) -> Result<Status, Error> {
-    let [base, other] = &experiment.columns[..] else {
-        return Err(Error::new(format!(
-            "--ends is about two columns, and there are {}; name two kernels",
-            experiment.columns.len()
-        )));
-    };
+    let [base, other] = two_columns("--ends", args, experiment)?;
     let options = options(args)?;
     let runner = Runner::new(args);
     // One run of each side shows which constants are asked for.
@@ -35,10 +30,7 @@ pub fn ends(args: &Compare, experiment: &Experiment) -> Result<Status, Error> {
         return Ok(Status::Interrupted);
     }
     let found = tables(args, &plan.experiment, &results)?;
-    let table = match args.metric.is_empty() && !found.measures.metrics().is_empty() {
-        true => &found.measures,
-        false => &found.figures,
-    };
+    let table = found.in_question(args);
     let whole = Comparison::new(&table.columns(&[0, 1]), options);
     let at_ends: Vec<(&End, Comparison)> = plan
         .ends
@@ -57,22 +49,14 @@ pub fn ends(args: &Compare, experiment: &Experiment) -> Result<Status, Error> {
                 })
                 .collect();
             let span = Span::of(change, changes.iter().cloned());
-            let name =
-                if of.key.is_empty() { metric.name.clone() } else { format!("{} {}", metric.name, of.key) };
-            text += &block(&name, &whole, change, &span, &changes);
+            text += &block(&name_of(&metric.name, &of.key), &whole, change, &span, &changes);
             values.push(value(&metric.name, &of.key, change, &span, &changes));
         }
     }
     if values.is_empty() {
         return Err(Error::new("no figure has a change; ask for others by --metric"));
     }
-    let text = match args.format {
-        TableFormat::Json => serde_json::to_string_pretty(&values).expect("JSON of plain data") + "\n",
-        TableFormat::Text => text,
-        TableFormat::Csv | TableFormat::Md => return Err(Error::new("--ends is printed as text or json")),
-    };
-    output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
-    Ok(Status::Done)
+    answer(args, &values, text)
 }
 
 fn percent(x: f64) -> String {
