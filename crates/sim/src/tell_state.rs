@@ -15,7 +15,7 @@ use crate::engine::Engine;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     cpus: Vec<OneCpu>,
-    queues: Vec<[u64; 4]>,
+    queues: Vec<[u64; 3]>,
     tasks: Vec<OneTask>,
     domains: Vec<u64>,
     overutilized: bool,
@@ -55,14 +55,14 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     fn changed_queues(&self, sched: &Sched, told: &mut Told, states: &mut Vec<State>) {
-        told.queues.resize(sched.cfs_rqs.len(), [0; 4]);
+        told.queues.resize(sched.cfs_rqs.len(), [0; 3]);
         for index in 0..sched.cfs_rqs.len() {
             let queue = sched.cfs(CfsRqId(index as u32));
-            let now = [queue.avg.load_avg, queue.avg.runnable_avg, queue.avg.util_avg, 0];
+            let now = [queue.avg.load_avg, queue.avg.runnable_avg, queue.avg.util_avg];
             if std::mem::replace(&mut told.queues[index], now) != now {
                 let about = About::Queue(queue.cpu, self.path_of(queue.tg).into());
-                let values =
-                    vec![("load", now[0] as i64), ("runnable", now[1] as i64), ("util", now[2] as i64)];
+                let [load, runnable, util] = now.map(|value| value as i64);
+                let values = vec![("load", load), ("runnable", runnable), ("util", util)];
                 states.push(State { point: "pelt_cfs", about, values });
             }
         }
