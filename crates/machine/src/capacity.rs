@@ -1,7 +1,7 @@
 //! Caches that several CPUs fill: what of a task's data stays in its share (equation E12).
 //!
-//! Those who are busy on a cache divide it, by what they want of it; what does not fit is fetched
-//! again and again. How much that is depends on how the data is used:
+//! The tasks that run on a cache divide it in proportion to the data that they use. Data that does not fit is
+//! fetched again and again. How much that is depends on how the data is used:
 //!
 //! ```text
 //!   passed over in order   h = exp(-(1 - h) / x)     a fixed point: each miss pushes out what is wanted later
@@ -44,7 +44,7 @@ pub fn at_random(part: u64, bytes: u64) -> u64 {
 pub struct Crowd {
     /// Its size.
     pub bytes: u64,
-    /// What all who run on it want, the task included.
+    /// Bytes of data that all tasks on it use, this task included.
     pub wanted: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Memory that several CPUs touch: who has it, and what it costs to get it (equation E11).
+//! Memory that several CPUs touch: who has it, and what it costs to get it (equation E13).
 //!
 //! An object is a few lines that move together: a run queue, a task, the buffer of a pipe. It
 //! has an owner, the CPU that wrote it last, and sharers, the CPUs that have read it since.
@@ -10,13 +10,13 @@
 //! ```
 //!
 //! The price of a line is the way it comes: one latency for each step of distance, from
-//! core-to-core measurements ([`crate::LinePrices`]). One line moves at a time, so who asks
-//! while it moves waits, and who asks for a lock waits until it is given back. An object
+//! core-to-core measurements ([`crate::LinePrices`]). One line moves at a time. A CPU that asks for a line
+//! while it moves waits, and a CPU that asks for a lock waits until the holder gives it back. An object
 //! at hand costs nothing here: the plain work on it is part of the path that does it.
 //!
 //! A path of the kernel is done at once and paid after, so touches do not come in the order of
-//! their times. A move is kept with its beginning and its end; who asks for a time before the
-//! beginning goes ahead of it.
+//! their times. Each move is kept with its beginning and its end. A touch that belongs before the
+//! beginning goes ahead of the move.
 //!
 //! Left out: several lines under way at once, prefetching, and capacity (a line stays until
 //! another CPU takes it).

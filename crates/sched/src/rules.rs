@@ -328,8 +328,8 @@ rules! {
         PickUnprotected "pick_unprotected",
         /// As pick; forks and delayed tasks do not try, a shorter slice ignores protection.
         PickOrLower "pick_or_lower",
-        /// As pick_or_lower, even if a switch is due; who does not preempt always shortens the protection, and a shorter
-        /// slice that is owed service preempts though another would be picked.
+        /// As pick_or_lower, but also when a switch is due. A wakee that does not preempt always shortens the protection.
+        /// A wakee with a shorter slice and positive lag preempts even if another task would be picked.
         PickOrCancel "pick_or_cancel",
     } [Vruntime Vruntime Vruntime Vruntime Vruntime Pick PickShort PickOrLower PickOrCancel];
 

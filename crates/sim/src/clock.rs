@@ -76,7 +76,7 @@ impl<S: Scheduler> Engine<'_, S> {
         rate
     }
 
-    /// What the program on a CPU loses by others who run on its caches.
+    /// How much the program on a CPU is slowed by others that use the same caches.
     fn crowding(&self, cpu: CpuId) -> Rate {
         let footprint = self.curr(cpu).map_or(0, |task| self.tasks[task.index()].footprint);
         if footprint == 0 {
@@ -101,7 +101,7 @@ impl<S: Scheduler> Engine<'_, S> {
             *wanted = if on { *wanted + footprint } else { wanted.saturating_sub(footprint) };
         }
         if self.shares_l2 {
-            // Those who share the LLC alone notice when their rate is looked at next.
+            // CPUs that share the LLC alone notice when their rate is looked at next.
             for other in self.machine.topology.cluster_mask(cpu).iter() {
                 if other != cpu && !self.is_idle(other) {
                     let rate = self.rate_of(other);

@@ -21,14 +21,14 @@ use crate::engine::Engine;
 pub(crate) enum Object {
     /// A pipe or a socket: its lock, its queue, its state.
     Channel(usize),
-    /// Those who wait for it.
+    /// The wait queue of one.
     Waiters(usize),
-    /// A mutex in user memory, and who waits for it.
+    /// A mutex in user memory, and its waiters.
     Mutex(usize),
     Cond(usize),
     Sem(usize),
     Barrier(usize),
-    /// A word in user memory, and who waits on it.
+    /// A word in user memory, and its waiters.
     Word(usize),
 }
 
@@ -176,7 +176,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.pay_for(by, took);
     }
 
-    /// A CPU takes the lock of a channel's wait queue for a while: the lock, and the entry of who came before.
+    /// A CPU takes the lock of a channel's wait queue for a while: the lock, and the entry of the waiter before.
     pub fn touch_waiters(&mut self, by: CpuId, channel: ChannelId, hold: u64) {
         let (object, at) = (self.places.number(Object::Waiters(channel.index())), self.comes_to_it(by));
         let took = self.places.lines.lock(object, by, 2, at, hold);

@@ -1,4 +1,4 @@
-//! Locks of user space that are spun for before anybody sleeps: `s_lock()` of a database, an adaptive mutex.
+//! Locks of user space for which a task spins before it sleeps: `s_lock()` of a database, an adaptive mutex.
 //!
 //! ```text
 //!   lock_spinning -- free ---------------------------------------> locked
@@ -58,7 +58,8 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A lock is given back: who spins for it on a CPU has it, once the line came to all that spin. Whether any does.
+    /// Gives a lock back to the nearest task that spins for it on a CPU, after its line has gone to every spinner. False if
+    /// no task spins on a CPU now.
     pub fn give_to_spinner(&mut self, cpu: CpuId, id: MutexId) -> bool {
         let line = |engine: &Self, to: CpuId| {
             if to != cpu && engine.machine.has(Mechanism::CacheLines) { engine.line_ns(to, cpu) } else { 0 }
@@ -83,7 +84,7 @@ impl<S: Scheduler> Engine<'_, S> {
         };
         let mutex = &mut self.objects.mutexes[id.index()];
         mutex.stop_spinning(next);
-        // Where CPUs execute in turn, who spins looks again when its turn comes.
+        // Where CPUs execute in turn, the spinner looks again when its turn comes.
         let at_once = self.turns.is_none();
         if at_once {
             mutex.take(next);
