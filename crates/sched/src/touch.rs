@@ -84,20 +84,22 @@ impl Looked {
     }
 
     /// All of a mask are looked at.
+    #[inline]
     pub(crate) fn note_all(&self, cpus: &CpuMask) {
-        for (word, &mask) in self.0.iter().zip(cpus.words()) {
-            word.store(word.load(Ordering::Relaxed) | mask, Ordering::Relaxed);
+        let masks = cpus.words();
+        for at in 0..self.0.len().min(masks.len()) {
+            let word = &self.0[at];
+            word.store(word.load(Ordering::Relaxed) | masks[at], Ordering::Relaxed);
         }
     }
 
-    /// Hands each to `each`, and forgets them.
+    /// Hands them to `each`, a word of 64 CPUs at a time, and forgets them.
     #[inline]
-    pub fn take(&mut self, mut each: impl FnMut(CpuId)) {
+    pub fn take(&mut self, mut each: impl FnMut(usize, u64)) {
         for (index, word) in self.0.iter_mut().enumerate() {
-            let mut bits = core::mem::take(word.get_mut());
-            while bits != 0 {
-                each(CpuId::from(index * 64 + bits.trailing_zeros() as usize));
-                bits &= bits - 1;
+            let cpus = core::mem::take(word.get_mut());
+            if cpus != 0 {
+                each(index, cpus);
             }
         }
     }
@@ -127,7 +129,9 @@ mod tests {
     fn what_was_looked_at_is_told_once() {
         let told = |looked: &mut Looked| {
             let mut cpus = Vec::new();
-            looked.take(|cpu| cpus.push(cpu.0));
+            looked.take(|word, set| {
+                cpus.extend((0..64).filter(|bit| set >> bit & 1 != 0).map(|bit| word as u16 * 64 + bit));
+            });
             cpus
         };
         let mut looked = Looked::of(130);

@@ -152,6 +152,10 @@ impl<S: Scheduler> Engine<'_, S> {
     #[inline]
     pub fn touch(&mut self, by: CpuId, what: Shared, how: Access, hold: u64) {
         let (object, lines) = self.places.find(what, how);
+        // What only this CPU touches is at hand, but for a lock that it may have let go a moment ago.
+        if how != Access::Lock && self.places.lines.owns(object, by) {
+            return;
+        }
         let at = self.comes_to_it(by);
         let took = match how {
             Access::Read => self.places.lines.read(object, by, lines, at),
@@ -245,9 +249,9 @@ impl<S: Scheduler> Engine<'_, S> {
     fn look_at_all(&mut self, cpu: CpuId, lines: u64) -> (u64, u64) {
         let (at, places) = (self.comes_to_it(cpu), &mut self.places.lines);
         let (mut brought, mut looked) = (0, 0);
-        self.sched.looked().take(|other| {
-            brought += places.read(other.index(), cpu, lines, at + brought).ns();
-            looked += 1;
+        self.sched.looked().take(|word, cpus| {
+            looked += u64::from(cpus.count_ones());
+            brought += places.read_all(cpu, word, cpus, lines, at + brought);
         });
         (if self.searches { brought } else { 0 }, looked)
     }
