@@ -12,6 +12,7 @@ use crate::event::Event;
 
 impl<S: Scheduler> Engine<'_, S> {
     /// Acts on what the scheduler did since last asked, on behalf of a CPU.
+    #[inline]
     pub fn effects(&mut self, by: CpuId, context: Context) {
         if self.counting {
             self.count_balance();
@@ -19,13 +20,20 @@ impl<S: Scheduler> Engine<'_, S> {
         if self.explaining {
             self.explain_balance(by, context);
         }
+        if !self.sched.effects().is_empty() {
+            self.have_effect(by, context);
+        }
+    }
+
+    fn have_effect(&mut self, by: CpuId, context: Context) {
         while !self.sched.effects().is_empty() {
             // The buffer goes back, so that nothing is allocated in the long run.
             let mut effects =
                 std::mem::replace(self.sched.effects(), std::mem::take(&mut self.spare_effects));
-            for effect in effects.drain(..) {
+            for &effect in &effects {
                 self.effect(by, context, effect);
             }
+            effects.clear();
             self.spare_effects = effects;
         }
     }

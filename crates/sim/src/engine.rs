@@ -511,12 +511,13 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     }
 
     fn tell(&mut self, sink: &mut dyn Sink) {
-        for told in self.told.drain(..) {
+        for told in &self.told {
             match told {
-                Told::Event(event) => sink.event(&event),
-                Told::Decided(decided) => sink.decided(&decided),
+                Told::Event(event) => sink.event(event),
+                Told::Decided(decided) => sink.decided(decided),
             }
         }
+        self.told.clear();
     }
 
     fn go(&mut self, limits: Limits, sink: &mut dyn Sink) -> End {

@@ -51,7 +51,14 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// The rules of the balance passes since last asked.
+    #[inline]
     pub fn count_balance(&mut self) {
+        if self.sched.balance_reasons().is_some_and(|reasons| !reasons.is_empty()) {
+            self.tell_balance_reasons();
+        }
+    }
+
+    fn tell_balance_reasons(&mut self) {
         let Some(reasons) = self.sched.balance_reasons() else { return };
         let time = self.now;
         let what = |reason: Reason| if reason.is_newidle() { What::Newidle } else { What::Balance };
