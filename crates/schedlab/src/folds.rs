@@ -41,6 +41,8 @@ pub struct Figures {
     pub kinds: Kinds,
     /// Interrupts, passes, births, marks.
     pub traffic: Traffic,
+    /// Wake-ups as the kinds know them, who keep those from before the workload was warm; none until then.
+    wakes: Option<Wakes>,
 }
 
 impl Folds {
@@ -100,7 +102,7 @@ impl Folds {
     pub fn begin_again(&mut self, now: Time) {
         self.steady_at = Some(now);
         self.counts = Counts::default();
-        self.wakes = Wakes::default();
+        let before = std::mem::take(&mut self.wakes);
         self.migrations = Migrations::default();
         self.latency = WakeupLatency::default();
         self.busy.begin_again(now);
@@ -108,6 +110,7 @@ impl Folds {
         if let Some(figures) = &mut self.figures {
             figures.kinds.begin_again(now);
             figures.traffic = Traffic::default();
+            figures.wakes.get_or_insert(before);
         }
         for marks in &mut self.marks {
             marks.begin_again(now);
@@ -128,7 +131,8 @@ impl Sink for Folds {
         }
         self.counts.event(event);
         self.migrations.event_among(event, &self.wakes);
-        if let Some(latency) = self.wakes.event(event) {
+        let latency = self.wakes.event(event);
+        if let Some(latency) = latency {
             self.latency.waited(latency);
         }
         self.busy.event(event);
@@ -137,7 +141,8 @@ impl Sink for Folds {
             marks.event(event);
         }
         if let Some(figures) = &mut self.figures {
-            figures.kinds.event(event);
+            let latency = figures.wakes.as_mut().map_or(latency, |wakes| wakes.event(event));
+            figures.kinds.event(event, latency);
             figures.traffic.event(event);
         }
     }

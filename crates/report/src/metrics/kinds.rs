@@ -6,10 +6,10 @@
 
 use schedlab_stats::Histogram;
 use schedlab_topology::CpuId;
-use schedlab_trace::{Comm, Event, Kind, Sink};
+use schedlab_trace::{Comm, Event, Kind};
 use schedlab_units::{Duration, Pid, Time};
 
-use super::{PidTable, Wakes};
+use super::PidTable;
 
 /// Figures by kind of task. Needs `sched_switch`, and of `sched_waking` and `sched_wakeup` one at least.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,6 @@ pub struct Kinds {
     kinds: Vec<OneKind>,
     tasks: PidTable<Task>,
     cpus: Vec<Option<Time>>,
-    wakes: Wakes,
     first: Option<Time>,
     last: Time,
 }
@@ -120,57 +119,45 @@ impl Kinds {
         self.first = Some(now);
     }
 
-    fn kind(&mut self, pid: Pid, comm: Comm) -> usize {
+    /// A task and its kind.
+    #[inline]
+    fn kind(&mut self, pid: Pid, comm: Comm) -> (&mut Task, &mut OneKind) {
         let task = self.tasks.entry(pid);
-        if task.seen && (task.comm == comm || comm.is_empty()) {
-            return task.kind as usize;
+        if !task.seen || task.comm != comm && !comm.is_empty() {
+            task.kind = find(&mut self.kinds, comm);
+            (task.comm, task.seen) = (comm, true);
         }
-        let text = comm.to_string();
-        let name = kind_name(&text);
-        let at = match self.kinds.iter().position(|kind| kind.name == name) {
-            Some(at) => at,
-            None => {
-                let (latency, runs, waits) = (Histogram::new(), Histogram::new(), Histogram::new());
-                self.kinds.push(OneKind { name: name.to_string(), latency, runs, waits });
-                self.kinds.len() - 1
-            }
-        };
-        let task = self.tasks.entry(pid);
-        (task.comm, task.kind, task.seen) = (comm, at as u32, true);
-        at
+        let kind = &mut self.kinds[task.kind as usize];
+        (task, kind)
     }
 
     fn leaves(&mut self, now: Time, pid: Pid, comm: Comm, since: Time, waits: bool) {
-        let kind = self.kind(pid, comm);
-        let task = self.tasks.entry(pid);
+        let (task, kind) = self.kind(pid, comm);
         let since = task.runs.take().unwrap_or(since);
         task.ran += now.since(since);
         task.waits = waits.then_some((now, false));
-        self.kinds[kind].runs.record(now.since(since).0);
+        kind.runs.record(now.since(since).0);
     }
 
     fn comes(&mut self, (now, cpu): (Time, CpuId), pid: Pid, comm: Comm, latency: Option<Duration>) {
-        let kind = self.kind(pid, comm);
-        let task = self.tasks.entry(pid);
+        let (task, kind) = self.kind(pid, comm);
         task.runs = Some(now);
         task.came = Some((now, cpu));
         let waited = latency.or_else(|| task.waits.map(|(since, _)| now.since(since)));
         task.waits = None;
         if let Some(latency) = latency {
-            self.kinds[kind].latency.record(latency.0);
+            kind.latency.record(latency.0);
         }
         if let Some(waited) = waited {
-            self.kinds[kind].waits.record(waited.0);
+            kind.waits.record(waited.0);
         }
     }
-}
 
-impl Sink for Kinds {
-    fn event(&mut self, event: &Event) {
+    /// Follows an event, and how long the task had been woken that it switches to, as [`Wakes`] has it.
+    pub fn event(&mut self, event: &Event, latency: Option<Duration>) {
         let now = event.time;
         let first = *self.first.get_or_insert(now);
         self.last = self.last.max(now);
-        let latency = self.wakes.event(event);
         match event.kind {
             Kind::SchedSwitch { prev_comm, prev_pid, prev_state, next_comm, next_pid, .. } => {
                 let index = event.cpu.index();
@@ -188,8 +175,7 @@ impl Sink for Kinds {
             Kind::SchedWaking { comm, pid, .. }
             | Kind::SchedWakeup { comm, pid, .. }
             | Kind::SchedWakeupNew { comm, pid, .. } => {
-                self.kind(pid, comm);
-                let task = self.tasks.entry(pid);
+                let (task, _) = self.kind(pid, comm);
                 if task.runs.is_none() && task.waits.is_none() {
                     task.waits = Some((now, true));
                 }
@@ -197,6 +183,19 @@ impl Sink for Kinds {
             _ => {}
         }
     }
+}
+
+/// The number of the kind of a name, which is made if it was not seen yet.
+#[cold]
+fn find(kinds: &mut Vec<OneKind>, comm: Comm) -> u32 {
+    let text = comm.to_string();
+    let name = kind_name(&text);
+    let at = kinds.iter().position(|kind| kind.name == name).unwrap_or_else(|| {
+        let (latency, runs, waits) = (Histogram::new(), Histogram::new(), Histogram::new());
+        kinds.push(OneKind { name: name.to_string(), latency, runs, waits });
+        kinds.len() - 1
+    });
+    at as u32
 }
 
 /// Jain's index of fairness: 1 if all have the same, 1/n if one has all. None of nothing.
@@ -245,7 +244,10 @@ mod tests {
                 next_prio: 120,
             };
             let (time, cpu, pid) = (Time(time), CpuId(0), Pid(prev));
-            fold.event(&Event { time, cpu, pid, tgid: None, comm: comm(prev), flags: Flags::NONE, kind });
+            fold.event(
+                &Event { time, cpu, pid, tgid: None, comm: comm(prev), flags: Flags::NONE, kind },
+                None,
+            );
         }
         fold.end(Time(end));
         fold

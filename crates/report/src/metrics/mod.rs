@@ -44,6 +44,7 @@ pub struct PidTable<T> {
 
 impl<T: Clone + Default> PidTable<T> {
     /// The value of a task.
+    #[inline]
     pub fn get(&self, pid: Pid) -> Option<&T> {
         let index = usize::try_from(pid.0).ok()?;
         if index < PID_MAX { self.table.get(index) } else { self.beyond.get(&pid) }
@@ -51,14 +52,19 @@ impl<T: Clone + Default> PidTable<T> {
 
     /// The value of a task to change, made if need be. Pids are never negative in
     /// a trace; one that is counts as the idle task.
+    #[inline]
     pub fn entry(&mut self, pid: Pid) -> &mut T {
         let index = usize::try_from(pid.0).unwrap_or(0);
-        if index >= self.table.len() {
-            if index >= PID_MAX {
-                return self.beyond.entry(pid).or_default();
-            }
-            self.table.resize(index + 1, T::default());
+        if index < self.table.len() { &mut self.table[index] } else { self.first(pid, index) }
+    }
+
+    /// The value of a task that was not seen yet, or has a number that no kernel gives.
+    #[cold]
+    fn first(&mut self, pid: Pid, index: usize) -> &mut T {
+        if index >= PID_MAX {
+            return self.beyond.entry(pid).or_default();
         }
+        self.table.resize(index + 1, T::default());
         &mut self.table[index]
     }
 
