@@ -160,6 +160,12 @@ impl Recording {
         self.reader.release()
     }
 
+    /// Leaves out the content of decisions, for commands that show what perf shows.
+    pub fn without_decisions(mut self) -> Recording {
+        self.reader.without_decisions();
+        self
+    }
+
     /// Refuses events on CPUs that this machine does not have; it is named with `option`.
     pub fn on_machine(self, name: &str, nr_cpus: usize, option: &'static str) -> Recording {
         Recording { machine: Some(Limit { name: name.to_owned(), nr_cpus, option }), ..self }

@@ -309,11 +309,13 @@ impl Kind {
     }
 
     /// Whether this reports state; a sink has to request such events.
+    #[inline]
     pub fn is_state(&self) -> bool {
         matches!(self, Kind::State(_))
     }
 
     /// Whether this explains a decision; a sink has to request such events.
+    #[inline]
     pub fn is_decision(&self) -> bool {
         matches!(
             self,

@@ -270,6 +270,7 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
 }
 
 /// Passes a decision only to the sink that wants it, whatever the other one wants.
+#[inline]
 fn offer(sink: &mut impl Sink, event: &Event) {
     let wanted = (!event.kind.is_decision() || sink.wants_decisions())
         && (!event.kind.is_state() || sink.wants_state());

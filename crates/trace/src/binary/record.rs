@@ -20,6 +20,8 @@ pub(crate) struct Formats {
     endian: Endian,
     by_id: Vec<Option<Box<Entry>>>,
     pub symbols: Symbols,
+    /// Decisions are passed on as events of their names without content: nobody asks for it.
+    pub without_decisions: bool,
 }
 
 /// An event's format, and everything that is the same in all its records, of which there may be millions.
@@ -31,6 +33,8 @@ struct Entry {
     common: [(usize, usize); 3],
     sort: Sort,
     quick: Option<Quick>,
+    /// Of a decision, its name alone.
+    unread: Option<Unknown>,
     /// How the fields of the vocabulary are answered, in the order in which they are requested.
     answers: Vec<Answer>,
 }
@@ -58,6 +62,10 @@ struct Answer {
     function: bool,
 }
 
+/// Events that explain decisions ([`Kind::is_decision`]).
+const DECISIONS: [&str; 5] =
+    ["schedlab_placement", "schedlab_balance", "schedlab_newidle", "schedlab_preemption", "schedlab_pick"];
+
 impl Entry {
     fn new(format: Format, endian: Endian) -> Entry {
         let common = |name: &str, offset: usize, size: usize| {
@@ -74,7 +82,9 @@ impl Entry {
         };
         drop(own);
         let quick = Quick::of(&format, endian);
-        Entry { states: format.states(), common, sort, quick, answers: Vec::new(), format }
+        let decision = sort == Sort::Text && DECISIONS.contains(&format.name.as_str());
+        let unread = decision.then(|| Unknown::new(&format.name, ""));
+        Entry { states: format.states(), common, sort, quick, unread, answers: Vec::new(), format }
     }
 }
 
@@ -117,7 +127,7 @@ const NAMES: &[(&str, &str, &str)] = &[
 impl Formats {
     /// Creates an empty table of formats.
     pub fn new(endian: Endian) -> Formats {
-        Formats { endian, by_id: Vec::new(), symbols: Symbols::default() }
+        Formats { endian, by_id: Vec::new(), symbols: Symbols::default(), without_decisions: false }
     }
 
     /// Adds an event's format; returns false if the text is not a format.
@@ -150,11 +160,14 @@ impl Formats {
         let Some(Some(entry)) = self.by_id.get_mut(usize::from(id)) else {
             return Err(format!("no format for event {id}"));
         };
-        let Entry { format, states, common: places, sort, quick, answers } = &mut **entry;
+        let Entry { format, states, common: places, sort, quick, unread, answers } = &mut **entry;
         let [flags, preempt_count, pid] = *places;
         let (flags, preempt_count) = (common(flags)? as u8, common(preempt_count)? as u8);
         let pid = common(pid)? as i32;
         let flags = Flags::from_record(flags, preempt_count);
+        if let Some(unread) = unread.as_ref().filter(|_| self.without_decisions) {
+            return Ok(Decoded { pid: Pid(pid), flags, kind: Kind::Unknown(unread.clone()) });
+        }
         let quick = quick.as_ref().filter(|_| at_once);
         if let Some(kind) = quick.and_then(|quick| quick.read(record, states)) {
             return Ok(Decoded { pid: Pid(pid), flags, kind });

@@ -38,6 +38,17 @@ pub enum Reader {
 }
 
 impl Reader {
+    /// Leaves out the content of decisions, which takes longer to read than all other events: they become unknown events
+    /// of the same names. In text, which has them only if asked for, they are read.
+    pub fn without_decisions(&mut self) {
+        match self {
+            Reader::TraceDat(reader) => reader.without_decisions(),
+            Reader::PerfData(reader) => reader.without_decisions(),
+            Reader::Cut(_, reader) => reader.without_decisions(),
+            Reader::Ftrace(_) | Reader::PerfScript(_) | Reader::Jsonl(_) | Reader::Perfetto(_) => {}
+        }
+    }
+
     /// How many CPUs the machine had, if recorded; in text it is known once the header has been read.
     pub fn nr_cpus(&self) -> Option<usize> {
         match self {

@@ -41,6 +41,8 @@ pub(super) struct Attrs {
     pub endian: Endian,
     all: Vec<Attr>,
     by_id: HashMap<u64, usize>,
+    /// Some event has others than the first.
+    differ: bool,
 }
 
 /// The fields that are read from a sample.
@@ -55,13 +57,15 @@ pub(super) struct Sample<'a> {
 
 impl Attrs {
     pub fn new(endian: Endian) -> Attrs {
-        Attrs { endian, all: Vec::new(), by_id: HashMap::new() }
+        Attrs { endian, all: Vec::new(), by_id: HashMap::new(), differ: false }
     }
 
     /// Adds an event's attributes, as the kernel lays them out, and its ids.
     pub fn add(&mut self, attr: &[u8], ids: &[u8]) {
         let word = |offset| self.endian.uint_at(attr, offset, 8).unwrap_or(0);
-        self.all.push(Attr { sample_type: word(24), read_format: word(32), flags: word(40) });
+        let attr = Attr { sample_type: word(24), read_format: word(32), flags: word(40) };
+        self.all.push(attr);
+        self.differ |= attr != self.all[0];
         for id in ids.chunks_exact(8) {
             self.by_id.insert(self.endian.uint(id), self.all.len() - 1);
         }
@@ -79,7 +83,7 @@ impl Attrs {
     /// last in other records.
     fn of(&self, body: &[u8], sample: bool) -> Option<Attr> {
         let first = *self.all.first()?;
-        if first.sample_type & bit::IDENTIFIER == 0 {
+        if !self.differ || first.sample_type & bit::IDENTIFIER == 0 {
             return Some(first);
         }
         let offset = if sample { 0 } else { body.len().checked_sub(8)? };
