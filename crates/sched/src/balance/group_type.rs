@@ -84,6 +84,7 @@ pub struct SgLbStats {
 
 impl SgLbStats {
     /// Takes over what is a sum over the CPUs; fair tasks as balancing counts them.
+    #[inline]
     pub(crate) fn set_sums(&mut self, sums: &CpuStats) {
         self.group_load = sums.load;
         self.group_util = sums.util;
@@ -96,6 +97,7 @@ impl SgLbStats {
     /// Classifies a group; `imbalanced` is the flag an earlier pass left.
     ///
     /// Kernel: group_classify(), kernel/sched/fair.c, v7.2, v6.12 and v5.5.
+    #[inline]
     pub fn classify(&self, features: Features, imbalance_pct: u32, imbalanced: bool) -> GroupType {
         if self.is_overloaded(features, imbalance_pct) {
             GroupType::Overloaded
@@ -119,6 +121,7 @@ impl SgLbStats {
     /// Whether tasks could be added: fewer than CPUs, or capacity to spare.
     ///
     /// Kernel: group_has_capacity(), kernel/sched/fair.c, v6.12, v5.5 and v4.13.
+    #[inline]
     pub fn has_capacity(&self, features: Features, imbalance_pct: u32) -> bool {
         self.sum_nr_running < self.group_weight
             || !self.runnable_exceeds(features, imbalance_pct)
@@ -128,6 +131,7 @@ impl SgLbStats {
     /// Whether there are more tasks than CPUs, and they want more than there is.
     ///
     /// Kernel: group_is_overloaded(), kernel/sched/fair.c, v6.12, v5.5 and v4.13.
+    #[inline]
     pub fn is_overloaded(&self, features: Features, imbalance_pct: u32) -> bool {
         self.sum_nr_running > self.group_weight
             && (self.group_capacity * 100 < self.group_util * u64::from(imbalance_pct)
@@ -135,6 +139,7 @@ impl SgLbStats {
     }
 
     /// Tasks had to wait for much of their runnable time.
+    #[inline]
     fn runnable_exceeds(&self, features: Features, imbalance_pct: u32) -> bool {
         features.has(Feature::GroupRunnable)
             && self.group_capacity * u64::from(imbalance_pct) < self.group_runnable * 100

@@ -14,7 +14,7 @@ use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_units::{TaskId, Time};
 
 use crate::wakeup::fits_capacity;
-use crate::{Curr, Feature, NICE_0_LOAD, Sched, SharedId};
+use crate::{Curr, Domains, Feature, Kernel, NICE_0_LOAD, Sched, SharedId};
 
 /// Time that halves once per epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +48,33 @@ pub struct CacheGroup {
     pub nr_threads: u32,
     /// Where it ran lately.
     pub runtime: Runtimes,
+}
+
+impl CacheGroup {
+    /// [`Sched::invalid_llc_nr`].
+    fn is_unsuitable(&self, kernel: &Kernel, domains: &Domains, cpu: CpuId) -> bool {
+        if self.nr_threads <= 1 {
+            return true;
+        }
+        let scale = match kernel.tunables.llc_aggr_tolerance {
+            0 => 0,
+            tolerance if tolerance >= 100 => return false,
+            tolerance => tolerance,
+        };
+        let running = self.nr_running_avg.max(0) as u64 * u64::from(domains.smt_threads);
+        !fits_capacity(running, scale * u64::from(domains.per_cpu[cpu].llc_size))
+    }
+}
+
+/// Brings a CPU's time to its present epoch, which this returns.
+fn next_epoch(kernel: &Kernel, time: &mut EpochTime, next: &mut u64, jiffy: u64) -> u64 {
+    if jiffy > *next {
+        let period = kernel.tunables.llc_epoch_period.max(1);
+        let passed = (jiffy - *next).div_ceil(period);
+        time.age(time.epoch + passed);
+        *next += passed * period;
+    }
+    time.epoch
 }
 
 /// Run time by CPU, of those CPUs alone where any is left: most processes run on few.
@@ -223,16 +250,9 @@ impl Sched {
     ///
     /// Kernel: __update_mm_sched(), kernel/sched/fair.c, v7.2.
     fn update_mm_sched(&mut self, cpu: CpuId, process: u32, jiffy: u64) {
-        let period = self.kernel.tunables.llc_epoch_period.max(1);
-        let cache = &mut self.sched_cache;
-        if jiffy > cache.epoch_next[cpu] {
-            let passed = (jiffy - cache.epoch_next[cpu]).div_ceil(period);
-            let epoch = cache.cpu[cpu].epoch + passed;
-            cache.cpu[cpu].age(epoch);
-            cache.epoch_next[cpu] += passed * period;
-        }
-        let epoch = cache.cpu[cpu].epoch;
-        if let Some(group) = cache.groups.get_mut(&process) {
+        let SchedCache { groups, cpu: cpus, epoch_next } = &mut self.sched_cache;
+        let epoch = next_epoch(&self.kernel, &mut cpus[cpu], &mut epoch_next[cpu], jiffy);
+        if let Some(group) = groups.get_mut(&process) {
             group.runtime.age(cpu, epoch);
         }
     }
@@ -243,18 +263,19 @@ impl Sched {
     pub fn account_mm_sched(&mut self, cpu: CpuId, task: TaskId, delta: u64) {
         let p = self.task(task);
         let process = p.process;
-        if p.kthread || !self.sched_cache_active() || !self.sched_cache.groups.contains_key(&process) {
+        if p.kthread || !self.sched_cache_active() {
             return;
         }
         let jiffy = self.jiffies(Time(self.rqs[cpu].clock));
-        self.update_mm_sched(cpu, process, jiffy);
-        let timeout = self.kernel.tunables.llc_epoch_affinity_timeout;
-        let unsuitable = self.invalid_llc_nr(process, cpu);
-        let cache = &mut self.sched_cache;
-        cache.cpu[cpu].runtime += delta;
-        let epoch = cache.cpu[cpu].epoch;
-        let group = cache.groups.get_mut(&process).expect("looked up above");
+        let SchedCache { groups, cpu: cpus, epoch_next } = &mut self.sched_cache;
+        // Each charge comes here: the process is looked up once.
+        let Some(group) = groups.get_mut(&process) else { return };
+        let epoch = next_epoch(&self.kernel, &mut cpus[cpu], &mut epoch_next[cpu], jiffy);
+        cpus[cpu].runtime += delta;
+        group.runtime.age(cpu, epoch);
         group.runtime.add(cpu, epoch, delta);
+        let timeout = self.kernel.tunables.llc_epoch_affinity_timeout;
+        let unsuitable = group.is_unsuitable(&self.kernel, &self.domains, cpu);
         if epoch as i64 - group.epoch as i64 > timeout as i64 || unsuitable {
             group.cpu = None;
         }
@@ -271,17 +292,8 @@ impl Sched {
     ///
     /// Kernel: invalid_llc_nr(), kernel/sched/fair.c, v7.2.
     pub(super) fn invalid_llc_nr(&self, process: u32, cpu: CpuId) -> bool {
-        let Some(group) = self.sched_cache.groups.get(&process) else { return true };
-        if group.nr_threads <= 1 {
-            return true;
-        }
-        let scale = match self.kernel.tunables.llc_aggr_tolerance {
-            0 => 0,
-            tolerance if tolerance >= 100 => return false,
-            tolerance => tolerance,
-        };
-        let running = group.nr_running_avg.max(0) as u64 * u64::from(self.domains.smt_threads);
-        !fits_capacity(running, scale * u64::from(self.domains.per_cpu[cpu].llc_size))
+        let group = self.sched_cache.groups.get(&process);
+        group.is_none_or(|group| group.is_unsuitable(&self.kernel, &self.domains, cpu))
     }
 
     /// The tick of a thread: at most once per epoch its process is looked at. The kernel
