@@ -96,6 +96,12 @@ impl Recorded {
         self.opened.take().map_or_else(|| Recording::open(&self.trace), Ok)
     }
 
+    /// Opens it for a command that shows what perf shows, without the content of decisions.
+    pub fn open_without_decisions(&self) -> Result<Recording, Error> {
+        self.given.set(true);
+        self.opened.take().map_or_else(|| Recording::open_without_decisions(&self.trace), Ok)
+    }
+
     /// Asks the recording something; of one that can be read only once nothing is known after that.
     fn ask<T>(&self, what: impl FnOnce(&Recording) -> Option<T>) -> Result<Option<T>, Error> {
         if self.given.get() && is_read_once(&self.trace) {

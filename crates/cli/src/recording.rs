@@ -117,6 +117,15 @@ const LOOK_EVERY: u64 = 1 << 14;
 impl Recording {
     /// Opens a file or a pipe, or standard input for `-`.
     pub fn open(path: &Path) -> Result<Recording, Error> {
+        Recording::open_with(path, true)
+    }
+
+    /// The same without the content of decisions, for commands that show what perf shows.
+    pub fn open_without_decisions(path: &Path) -> Result<Recording, Error> {
+        Recording::open_with(path, false)
+    }
+
+    fn open_with(path: &Path, decisions: bool) -> Result<Recording, Error> {
         let name = path.display().to_string();
         let file = match File::open(path) {
             _ if name == "-" => kept(io::stdin().lock()),
@@ -128,6 +137,9 @@ impl Recording {
         let place = Arc::new(AtomicU64::new(0));
         let input = Watched { file, at: 0, place: Arc::clone(&place) };
         let mut reader = read::open(input, tempfile::tempfile).map_err(|error| in_file(&name, &error))?;
+        if !decisions {
+            reader.without_decisions();
+        }
         let first = reader.next();
         if first.is_none() {
             return Err(no_event(&name));
@@ -158,12 +170,6 @@ impl Recording {
     /// The release of the kernel that was recorded, if the recording says.
     pub fn release(&self) -> Option<&str> {
         self.reader.release()
-    }
-
-    /// Leaves out the content of decisions, for commands that show what perf shows.
-    pub fn without_decisions(mut self) -> Recording {
-        self.reader.without_decisions();
-        self
     }
 
     /// Refuses events on CPUs that this machine does not have; it is named with `option`.

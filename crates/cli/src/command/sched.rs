@@ -44,7 +44,7 @@ fn latency(args: &args::Latency) -> Result<Status, Error> {
         Like::V6_9 => Reading::Perf69,
     };
     let mut fold = Latency::default();
-    let seen = Recorded::one(&args.file)?.open()?.without_decisions().feed(&mut fold, || false)?;
+    let seen = Recorded::one(&args.file)?.open_without_decisions()?.feed(&mut fold, || false)?;
     let rows = fold.rows(reading, args.pids, &keys);
     match args.format {
         Format::Json => output::print_json(&json!({
@@ -60,7 +60,7 @@ fn latency(args: &args::Latency) -> Result<Status, Error> {
 }
 
 fn map(args: &args::Map) -> Result<Status, Error> {
-    let recording = Recorded::one(&args.file)?.open()?.without_decisions();
+    let recording = Recorded::one(&args.file)?.open_without_decisions()?;
     let nr_cpus = recording.nr_cpus().unwrap_or(0);
     let cpus = args.cpus.as_deref().map(|list| cpus("--cpus", list)).transpose()?;
     are_there(&args.file, "--cpus", cpus.as_deref(), recording.nr_cpus())?;
@@ -91,7 +91,7 @@ fn map(args: &args::Map) -> Result<Status, Error> {
 }
 
 fn timehist(args: &args::Timehist) -> Result<Status, Error> {
-    let recording = Recorded::one(&args.file)?.open()?.without_decisions();
+    let recording = Recorded::one(&args.file)?.open_without_decisions()?;
     let options = options(args, recording.nr_cpus().unwrap_or(0))?;
     are_there(&args.file, "--cpu", options.cpus.as_deref(), recording.nr_cpus())?;
     let mut read = Ok(Seen::default());

@@ -23,6 +23,7 @@ impl Endian {
     pub fn uint(self, bytes: &[u8]) -> u64 {
         let join = |n: u64, &byte: &u8| n << 8 | u64::from(byte);
         match (self, bytes) {
+            (Endian::Little, &[a, b]) => u16::from_le_bytes([a, b]).into(),
             (Endian::Little, &[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]).into(),
             (Endian::Little, &[a, b, c, d, e, f, g, h]) => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
             (Endian::Little, _) => bytes.iter().rev().fold(0, join),
