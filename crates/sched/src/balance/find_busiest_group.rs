@@ -162,8 +162,7 @@ impl LbEnv<'_> {
             Some(sums) => {
                 self.examine_group(group);
                 if sched.sched_cache_active() {
-                    let preferring = group.cpus.iter().map(|&cpu| sched.nr_prefer_llc_of(cpu, self.dst_cpu));
-                    stats.nr_pref_dst_llc = preferring.sum();
+                    stats.nr_pref_dst_llc = sched.nr_prefer_llc_among(&group.cpus, self.dst_cpu);
                 }
                 *sums
             }

@@ -147,6 +147,17 @@ impl Sched {
         }
     }
 
+    /// The same of several CPUs together.
+    #[inline]
+    pub(super) fn nr_prefer_llc_among(&self, cpus: &[CpuId], dst: CpuId) -> u32 {
+        let Some(llc) = self.llc_of(dst) else { return 0 };
+        let count = |&cpu: &CpuId| match self.rqs[cpu].llc_counts.get(llc.0 as usize) {
+            Some(&count) if count > 0 && self.llc_of(cpu) != Some(llc) => count,
+            _ => 0,
+        };
+        cpus.iter().map(count).sum()
+    }
+
     /// A task was queued: counts its preference.
     ///
     /// Kernel: account_llc_enqueue(), kernel/sched/fair.c, v7.2.

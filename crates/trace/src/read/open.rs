@@ -38,14 +38,13 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// Leaves out the content of decisions, which takes longer to read than all other events: they become unknown events
-    /// of the same names. In text, which has them only if asked for, they are read.
+    /// Leaves out the content of decisions of a perf.data, which takes longer to read than all other events: they become
+    /// unknown events of the same names. Other formats have decisions only if they were asked for, and they are read.
     pub fn without_decisions(&mut self) {
         match self {
-            Reader::TraceDat(reader) => reader.without_decisions(),
             Reader::PerfData(reader) => reader.without_decisions(),
             Reader::Cut(_, reader) => reader.without_decisions(),
-            Reader::Ftrace(_) | Reader::PerfScript(_) | Reader::Jsonl(_) | Reader::Perfetto(_) => {}
+            _ => {}
         }
     }
 

@@ -67,11 +67,6 @@ impl Clock {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Leaves out the content of decisions.
-    pub fn without_decisions(&mut self) {
-        self.meta.formats.without_decisions = true;
-    }
-
     /// Reads everything before the events.
     pub fn new(mut input: R) -> Result<Reader<R>, Error> {
         let Header { info, mut meta, clock, sources } =
