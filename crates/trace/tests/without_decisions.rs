@@ -1,4 +1,4 @@
-//! Decisions in a perf.data whose content nobody asks for are left unread.
+//! Decisions in a perf.data can be left unread.
 
 use std::io::Cursor;
 

@@ -20,7 +20,7 @@ pub(crate) struct Formats {
     endian: Endian,
     by_id: Vec<Option<Box<Entry>>>,
     pub symbols: Symbols,
-    /// Decisions are passed on as events of their names without content: nobody asks for it.
+    /// Decisions are passed on as events of their names without content.
     pub without_decisions: bool,
 }
 
