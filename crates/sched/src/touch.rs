@@ -87,9 +87,9 @@ impl Looked {
     #[inline]
     pub(crate) fn note_all(&self, cpus: &CpuMask) {
         let masks = cpus.words();
-        for at in 0..self.0.len().min(masks.len()) {
-            let word = &self.0[at];
-            word.store(word.load(Ordering::Relaxed) | masks[at], Ordering::Relaxed);
+        for (at, word) in self.0.iter().enumerate() {
+            let Some(&mask) = masks.get(at) else { break };
+            word.store(word.load(Ordering::Relaxed) | mask, Ordering::Relaxed);
         }
     }
 
