@@ -241,6 +241,12 @@ fn swept(table: &Object, name: &Entry, others: &[&str]) -> Result<Swept, Workloa
 /// The groups that are described: their paths.
 fn groups(table: &Object, w: &mut WorkloadBuilder) -> Result<Vec<String>, WorkloadError> {
     let mut names = names::Names::new(w);
+    if let Some(entry) = table.get("group")?
+        && let Ok(path) = table.file.string(entry)
+    {
+        let why = format!("[workload.group] describes groups; a model goes into one by cgroup = \"{path}\"");
+        return Err(table.file.bad(entry.value.at, "group", why));
+    }
     let entries = table.entries_of("group")?;
     for entry in &entries {
         objects::group(table.file, entry, &mut names)?;

@@ -72,6 +72,7 @@ const WRONG: &[&str] = &[
     "[workload]\nmodel = 'hogs'\nrt-app = 'x'\n",
     "[workload]\nrt-app = 'x'\nduration = '1s'\n",
     "[workload]\nmodel = 'hogs'\nhogs = 4\ncolour = 'red'\n",
+    "[workload]\nmodel = 'hogs'\ngroup = '/a'\n",
     "[workload]\nmodel = 'hogs'\nhogs = [4, 'many']\n",
     "[workload]\nmodel = 'hogs'\nhogs = []\n",
     "[workload]\nmodel = 'hogs'\nhogs = 1.5\n",
@@ -150,6 +151,9 @@ fn what_is_wrong_is_told_with_file_and_line() {
         hogs = 4
         colour = 'red'
           s.toml:4:1: unknown key "colour" in [workload]; known keys are "hogs", "wall", "overhead", "block", "nice", "groups", "cpus", "start_cpu", "policy", "nice", "priority", "slice", "util_min", "util_max", "cgroup", "cpus", "name", "duration", "with", "group"
+        model = 'hogs'
+        group = '/a'
+          s.toml:3:9: "group": [workload.group] describes groups; a model goes into one by cgroup = "/a"
         model = 'hogs'
         hogs = [4, 'many']
           s.toml:3:12: "hogs": a whole number from 0 to 4294967295 is expected, not "many"
