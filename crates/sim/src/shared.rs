@@ -52,6 +52,8 @@ pub(crate) struct Places {
     begins: [usize; 8],
     /// What looking at one CPU took in the last balance pass of each CPU, ns.
     pass_cpu: PerCpu<u64>,
+    /// What the lines of candidates took in the present balance pass, ns.
+    candidates_ns: u64,
 }
 
 impl Places {
@@ -79,6 +81,7 @@ impl Places {
             counts: Counts { look: 0, pass: 0, queue: 0, task: 0, channel: 0 },
             begins,
             pass_cpu: PerCpu::new(nr_cpus, |_| 0),
+            candidates_ns: 0,
         };
         places.adapt(machine);
         places.lines.make(places.tasks_from());
@@ -162,6 +165,10 @@ impl<S: Scheduler> Engine<'_, S> {
             Access::Write => self.places.lines.write(object, by, lines, at),
             Access::Lock => self.places.lines.lock(object, by, lines, at, hold),
         };
+        // Only balance passes read tasks, and report themselves when they are over.
+        if matches!((what, how), (Shared::Task(_), Access::Read)) {
+            self.places.candidates_ns += took.ns();
+        }
         self.pay_for(by, took);
     }
 
@@ -235,8 +242,9 @@ impl<S: Scheduler> Engine<'_, S> {
         let (brought, looked) = self.look_at_all(cpu, lines);
         self.charge_to(cpu, Part::Pass, plain);
         self.charge_time(cpu, Part::Pass, brought);
-        self.counts.balance_ns += plain + brought;
-        self.counts.balance_max_ns = self.counts.balance_max_ns.max(plain + brought);
+        let took = plain + brought + std::mem::take(&mut self.places.candidates_ns);
+        self.counts.balance_ns += took;
+        self.counts.balance_max_ns = self.counts.balance_max_ns.max(took);
         let end = Time(self.comes_to_it(cpu));
         self.cpus[cpu].passes.add(begin, end, examined);
         // Passes that follow each other are reported together: the first brings the lines of all.
