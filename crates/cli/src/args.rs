@@ -411,9 +411,13 @@ pub struct Compare {
     /// Say which rule and which mechanism of the hardware carry the difference, by switching each off on both sides.
     #[arg(long)]
     pub attribute: bool,
-    /// Say within what bounds each change lies when every constant of the machine goes to both ends of its range.
-    #[arg(long, conflicts_with = "attribute")]
-    pub ends: bool,
+    /// Which constants of the machine go to both ends of their ranges, to say within what bounds a change lies: `few`, or `all`,
+    /// each by itself.
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "all", conflicts_with = "attribute")]
+    pub ends: Option<EndsOf>,
+    /// Do not check whether starred changes depend on idle states, turbo or prices that are not known well.
+    #[arg(long, conflicts_with_all = ["ends", "attribute"])]
+    pub no_ends: bool,
     /// Kernels to run instead of the scenario's, the baseline first.
     #[arg(long, value_delimiter = ',')]
     pub kernel: Vec<String>,
@@ -444,7 +448,16 @@ const COMPARE_EXAMPLE: &str = "Examples:
   schedlab compare before.toml after.toml --pairwise
   schedlab compare recordings-before/ recordings-after/
   schedlab compare mine.toml --kernel v6.12,v7.2 --attribute
-  schedlab compare mine.toml --kernel v6.12,v7.2 --ends";
+  schedlab compare mine.toml --kernel v6.12,v7.2 --ends all";
+
+/// Constants that go to the ends of their ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum EndsOf {
+    /// Those of one part of the time, and only where a change has a star; as without the option.
+    Few,
+    /// Each that was asked for, by itself.
+    All,
+}
 
 /// Options of `reproduce`.
 #[derive(Debug, Args)]

@@ -171,7 +171,7 @@ fn recorded(args: &Compare, files: &[&String]) -> Result<Compared, Error> {
         || args.runs.is_some()
         || args.until_sure.is_some()
         || args.attribute
-        || args.ends;
+        || args.ends.is_some();
     if is_set {
         return Err(Error::new(
             "a recording is read as it is: --kernel, --machine, --set, --vary, --rows, --runs, --limit, --until-sure, \

@@ -5,6 +5,7 @@
 
 use schedlab_report::metrics::{Cause, Kinds, OneKind, jain};
 use schedlab_report::{Direction, Table};
+use schedlab_sched::Reason;
 use schedlab_stats::Histogram;
 use schedlab_topology::nearest;
 use schedlab_units::Duration;
@@ -125,6 +126,7 @@ pub const FIGURES: &[Figure] = figures![
     "fork-cpus", "", HIGH, "on how many CPUs new tasks were put",
         Of::Run(|r| r.folds.figures.as_ref().map(|f| f.traffic.forks.len() as f64));
     "wakeups-by", "%", None, "wake-ups by the rule that placed them", Of::Each(|r| by_rule(r, "wakeup"));
+    "wakeups-tried", "%", None, "by each step of a wake-up's search for a CPU, of those that came as far", Of::Each(tried);
     "forks-by", "%", None, "new tasks by the rule that placed them", Of::Each(|r| by_rule(r, "fork"));
     "execs-by", "%", None, "placements at exec by their rule", Of::Each(|r| by_rule(r, "exec"));
     "preemptions-by", "%", None, "whether who runs makes way, by rule", Of::Each(|r| by_rule(r, "preemption"));
@@ -171,6 +173,22 @@ fn seconds(run: &Run) -> Option<f64> {
 fn by_rule(run: &Run, kind: &str) -> Vec<(String, f64)> {
     let (rules, all) = (run.folds.reasons.of(kind), decided(run, kind));
     rules.into_iter().map(|(rule, n)| (rule.to_string(), 100.0 * n as f64 / all as f64)).collect()
+}
+
+/// Of the wake-ups that came as far as a step of select_idle_sibling(), how many it placed. Steps come in the order of their
+/// reasons.
+pub fn tried(run: &Run) -> Vec<(String, f64)> {
+    let rules = run.folds.reasons.of("wakeup");
+    let steps =
+        Reason::ALL.iter().filter(|&&reason| (Reason::TargetIdle..=Reason::BestReduced).contains(&reason));
+    let counts: Vec<(&str, u64)> = steps
+        .map(|step| {
+            (step.name(), rules.iter().filter(|(rule, _)| *rule == step.name()).map(|(_, n)| n).sum())
+        })
+        .collect();
+    let left = |at: usize| counts[at..].iter().map(|(_, n)| n).sum::<u64>();
+    let of = counts.iter().enumerate().filter(|(_, (_, n))| *n > 0);
+    of.map(|(at, (rule, n))| (rule.to_string(), 100.0 * *n as f64 / left(at) as f64)).collect()
 }
 
 fn decided(run: &Run, kind: &str) -> u64 {

@@ -47,6 +47,7 @@ pub mod attribute;
 pub mod audited;
 mod because;
 pub mod bench;
+pub mod checks;
 mod columns;
 pub mod commits;
 pub mod domain_tree;
@@ -71,7 +72,9 @@ mod rows;
 mod rulebook;
 mod scenario;
 mod setting;
+pub mod slow_clocks;
 mod tables;
+mod unpriced;
 pub mod why;
 pub mod why_diff;
 
@@ -89,3 +92,4 @@ pub use scenario::{
     Expect, Files, NoFiles, Overrides, Row, Scenario, What, check_runs, parse_duration, parse_limit,
 };
 pub use setting::Setting;
+pub use unpriced::unpriced;

@@ -1,6 +1,7 @@
 //! `schedlab compare` and `schedlab run`: what is measured, side by side.
 
 mod account;
+mod checks;
 mod ends;
 mod page;
 
@@ -13,7 +14,7 @@ use schedlab::report::{Comparison, Options, Stat, Table, render};
 use schedlab::{Column, Experiment, Judgement, Results, What};
 use serde_json::{Value, json};
 
-use crate::args::{Compare, TableFormat};
+use crate::args::{Compare, EndsOf, TableFormat};
 use crate::compared::{self, Compared};
 use crate::error::{Error, Status};
 use crate::output;
@@ -47,7 +48,7 @@ pub fn compare(args: &Compare) -> Result<Status, Error> {
     if args.attribute {
         return account::account(args, experiment);
     }
-    if args.ends {
+    if args.ends == Some(EndsOf::All) {
         return ends::ends(args, experiment);
     }
     run_and_print(args, compared)
@@ -65,7 +66,7 @@ pub fn run(args: &Compare) -> Result<Status, Error> {
         || !args.more.is_empty()
         || args.pairwise
         || args.attribute
-        || args.ends
+        || args.ends.is_some()
         || args.until_sure.is_some()
     {
         return Err(Error::new(
@@ -286,6 +287,9 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
     if runner.is_stopped() {
         found.notes.push(format!("interrupted: {done} runs are done"));
     }
+    if !is_recorded && experiment.columns.len() > 1 {
+        found.notes.extend(schedlab::slow_clocks::note(&experiment, &results));
+    }
     let machine = &experiment.base().machine;
     if !is_recorded
         && machine.idle.states().is_empty()
@@ -301,7 +305,11 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
     for note in &found.notes {
         eprintln!("schedlab: note: {note}");
     }
-    let printed = Printed::new(args, &experiment, &results, &found, options);
+    let mut verdicts = checks::Verdicts::default();
+    if !is_recorded && !args.no_ends && experiment.columns.len() > 1 && !runner.is_stopped() {
+        verdicts = checks::checks(args, &runner, (&experiment, &results), &found, options)?;
+    }
+    let printed = Printed::new(args, &experiment, &results, &found, (options, verdicts));
     let is_explained = args.format == TableFormat::Text && !is_recorded && !runner.is_stopped();
     let parts = if is_explained { page::parts(&experiment)? } else { String::new() };
     let text = match args.format {
@@ -337,6 +345,7 @@ struct Printed<'a> {
     /// Columns against others than the first, measures and figures of each pair.
     pairs: Vec<[Comparison; 2]>,
     judgements: Vec<Judgement>,
+    verdicts: checks::Verdicts,
 }
 
 impl<'a> Printed<'a> {
@@ -345,14 +354,15 @@ impl<'a> Printed<'a> {
         experiment: &'a Experiment,
         results: &'a Results,
         tables: &Tables,
-        options: Options,
+        (options, verdicts): (Options, checks::Verdicts),
     ) -> Printed<'a> {
         let compared = |table: &Table| match args.format {
             // What a script reads has the same unit in every run.
             TableFormat::Json | TableFormat::Csv => Comparison::new(table, options),
             TableFormat::Text | TableFormat::Md => Comparison::new(&table.in_fitting_units(), options),
         };
-        let comparison = compared(&tables.measures);
+        let mut comparison = compared(&tables.measures);
+        verdicts.judge(&mut comparison);
         let columns = if args.pairwise { experiment.columns.len() } else { 0 };
         let pairs = (1..columns).flat_map(|base| (base + 1..columns).map(move |other| [base, other]));
         let of_pair =
@@ -361,9 +371,10 @@ impl<'a> Printed<'a> {
             .base()
             .under(experiment.columns.iter().map(|column| column.kernel().clone()).collect());
         let judgements = base.judge(results, &comparison);
-        let figures = Comparison::new(&tables.figures, options);
+        let mut figures = Comparison::new(&tables.figures, options);
+        verdicts.judge(&mut figures);
         let pairs = pairs.map(of_pair).collect();
-        Printed { experiment, results, comparison, figures, pairs, judgements }
+        Printed { experiment, results, comparison, figures, pairs, judgements, verdicts }
     }
 
     fn text(&self, args: &Compare) -> String {
@@ -393,6 +404,10 @@ impl<'a> Printed<'a> {
         }
         if self.comparison.metrics.is_empty() {
             because.iter().for_each(|line| text.push_str(&wrapped("why    ", line, width)));
+        }
+        text.push_str(&self.verdicts.text(self.experiment.columns.len(), width));
+        for line in schedlab::unpriced(self.experiment) {
+            text.push_str(&wrapped("no price for ", &line, width));
         }
         if args.stat {
             for stat in self.results.perf_stats(self.experiment) {
@@ -452,6 +467,8 @@ impl<'a> Printed<'a> {
             "comparison": render::json(&self.comparison),
             "figures": render::json(&self.figures),
             "pairwise": pairs,
+            "checks": self.verdicts.json(),
+            "unpriced": schedlab::unpriced(self.experiment),
             "why": schedlab::because(self.experiment, self.results),
             "perf_stat": self.results.perf_stats(self.experiment),
             "runs": runs,

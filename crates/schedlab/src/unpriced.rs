@@ -1,0 +1,102 @@
+//! What a change acts on that has no price: where nothing differs, that may be why.
+
+use schedlab_machine::{Law, Machine, Mechanism};
+use schedlab_sched::Kernel;
+
+use crate::attribute::differences;
+use crate::columns::Experiment;
+use crate::kernels::is_tree;
+
+/// When a rule acts on something without a price.
+#[derive(Clone, Copy, PartialEq)]
+enum When {
+    Always,
+    /// Idle CPUs have no states to come back from.
+    NoIdleStates,
+    /// The law of clocks does not read what the scheduler computes; where clocks are constant there is none.
+    Clocks,
+}
+
+/// Rules, and what of theirs has no price.
+const RULES: &[(&str, When, &str)] = &[
+    (
+        "SCHED_CACHE",
+        When::Always,
+        "what threads of a process gain by sharing a cache: footprints are of one task each, and only pipes, sockets, locks and \
+         regions are shared",
+    ),
+    ("CALC_DELTA_DIVIDES", When::Always, "arithmetic of the scheduler"),
+    ("PARANOID_AVG", When::Always, "arithmetic of the scheduler"),
+    ("UTIL_EST", When::Clocks, "clocks that follow utilisation: they follow the time that CPUs are busy"),
+    (
+        "UTIL_EST_FASTUP",
+        When::Clocks,
+        "clocks that follow utilisation: they follow the time that CPUs are busy",
+    ),
+    (
+        "FREQ_INVARIANCE",
+        When::Clocks,
+        "clocks that follow utilisation: they follow the time that CPUs are busy",
+    ),
+    ("TICK_STOP_PREDICTED", When::NoIdleStates, "ways back from idle: this machine has no idle states"),
+    ("IDLE_SHORTCUT", When::NoIdleStates, "ways back from idle: this machine has no idle states"),
+];
+
+/// A line for each rule in which a column's kernel differs from the first and that acts on something without a price.
+pub fn unpriced(experiment: &Experiment) -> Vec<String> {
+    let (base, others) = experiment.columns.split_first().expect("there is a column");
+    let mut lines = Vec::new();
+    for other in others {
+        let found = of_kernels(base.kernel(), other.kernel(), &other.scenario.machine);
+        lines.extend(found.into_iter().filter(|line| !lines.contains(line)).collect::<Vec<_>>());
+    }
+    lines
+}
+
+fn of_kernels(base: &Kernel, other: &Kernel, machine: &Machine) -> Vec<String> {
+    if is_tree(base) || is_tree(other) {
+        return match base.name == other.name {
+            true => Vec::new(),
+            false => vec![
+                "the code of a tree: instructions and lines that a patch adds; what it decides and examines is priced".to_string(),
+            ],
+        };
+    }
+    let differ = differences(base, other);
+    let has_none = |when: When| match when {
+        When::Always => true,
+        When::NoIdleStates => !machine.has(Mechanism::IdleStates) || machine.idle.states().is_empty(),
+        When::Clocks => machine.has(Mechanism::Frequency) && machine.law != Law::Fixed,
+    };
+    let rules =
+        RULES.iter().filter(|(name, when, _)| differ.iter().any(|d| d.name == *name) && has_none(*when));
+    rules.map(|(name, _, what)| format!("{name}: {what}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find_machine;
+    use crate::scenario::NoFiles;
+
+    #[test]
+    fn what_has_no_price_is_said_where_kernels_differ_in_it() {
+        let kernel = |name: &str| Kernel::parse(name).unwrap();
+        let machine = find_machine("2x2", &NoFiles).unwrap();
+        let lines = |base: &str, other: &str| of_kernels(&kernel(base), &kernel(other), &machine);
+        assert!(
+            lines("v7.2", "v7.2+NO_SCHED_CACHE")[0]
+                .starts_with("SCHED_CACHE: what threads of a process gain")
+        );
+        assert!(lines("v6.12", "v6.12+NO_IDLE_SHORTCUT")[0].contains("no idle states"));
+        assert_eq!(lines("v6.12", "v6.12+NO_SIS_UTIL"), Vec::<String>::new());
+        let with_states = find_machine("2x2:class=zen3", &NoFiles).unwrap();
+        assert!(of_kernels(&kernel("v6.12"), &kernel("v6.12+NO_IDLE_SHORTCUT"), &with_states).is_empty());
+        for (name, ..) in RULES {
+            assert!(
+                crate::Rulebook::of(&kernel("v7.2")).entries.iter().any(|entry| entry.name == *name),
+                "{name}"
+            );
+        }
+    }
+}
