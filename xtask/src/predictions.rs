@@ -5,8 +5,10 @@
 //! `predictions/results.tsv`. A row with which a constant was chosen is shown and does not count.
 //!
 //! Words choose rows by the beginnings of their ids; the results of the others stay. `--quick` runs the rows that take
-//! seconds, writes nothing, and fails if fewer signs are right among them than the results have.
+//! seconds, writes nothing, and fails if fewer signs are right among them than the results have. `--ask` runs nothing and prints
+//! the command of `schedlab` that prints each row's figures.
 
+mod asked;
 mod figure;
 mod row;
 mod verdict;
@@ -54,13 +56,20 @@ type Results = BTreeMap<String, Found>;
 /// A file that cannot be read or written, a run that fails, or fewer right signs than there were.
 pub fn run(args: &[String]) -> Result<(), String> {
     let quick = args.iter().any(|arg| arg == "--quick");
-    let words: Vec<&String> = args.iter().filter(|arg| *arg != "--quick").collect();
+    let words: Vec<&String> = args.iter().filter(|arg| !arg.starts_with("--")).collect();
     let chosen = |row: &Row| {
         (!quick || row.quick) && (words.is_empty() || words.iter().any(|word| row.id.starts_with(*word)))
     };
     let rows = row::parse(ROWS, &read(&source::root().join(ROWS))?)?;
     if !rows.iter().any(chosen) {
         return Err(format!("{ROWS} has no such row"));
+    }
+    if args.iter().any(|arg| arg == "--ask") {
+        for row in rows.iter().filter(|row| chosen(row)) {
+            let sides = row.sides(&source::root().join("predictions/scenarios"))?;
+            println!("{}\t{}", row.id, asked::command(row, &sides));
+        }
+        return Ok(());
     }
     let path = source::root().join(RESULTS);
     let mut results = if path.exists() { parse_results(&read(&path)?)? } else { Results::new() };
@@ -159,11 +168,11 @@ impl Outcome {
         let figures = format!("{} -> {}", short(before), short(after));
         match (self.row.published, interval) {
             (Published::State(_), _) => short(after),
-            (_, Some([low, high])) => {
+            (_, Some([low, high])) if change.is_finite() => {
                 let star = if self.result.foretold.is_sure() { "*" } else { "" };
                 format!("{figures}, {}{star} [{:+.1}, {:+.1}]", percent(change), 100.0 * low, 100.0 * high)
             }
-            (_, None) => format!("{figures}, {}", percent(change)),
+            _ => format!("{figures}, {}", percent(change)),
         }
     }
 }

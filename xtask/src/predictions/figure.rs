@@ -20,6 +20,8 @@ pub enum Figure {
     Measure(String),
     /// `elapsed`: seconds of the run.
     Elapsed,
+    /// `balance-max`: the longest balance pass, us.
+    BalanceMax,
     /// `switches`, `involuntary`, `wakeups`, `migrations`, `ipis`; with `/s` in a second.
     Count { what: Count, per_second: bool },
     /// `switches per MEASURE`, and so with other counts: for each of what a rate of the workload counts.
@@ -44,6 +46,8 @@ pub enum Figure {
     Spread(usize),
     /// `reason KIND NAME`: how many of 100 decisions of a kind (wakeup, fork, balance, preemption) had that reason.
     Reason { kind: String, name: String },
+    /// `tried NAME`: of 100 wake-ups that came as far as a step of the search for a CPU, how many it placed.
+    Tried(String),
 }
 
 /// The quantity that is counted.
@@ -82,6 +86,7 @@ impl Figure {
                 Figure::Measure(text.split_once(' ').map_or(*name, |(_, n)| n).to_string())
             }
             ("elapsed", []) => Figure::Elapsed,
+            ("balance-max", []) => Figure::BalanceMax,
             ("switches", ["of", of]) => Figure::SwitchesOf(of.to_string()),
             ("switches", []) => count(Count::Switches),
             ("involuntary", []) => count(Count::Involuntary),
@@ -111,6 +116,7 @@ impl Figure {
                 Figure::Spread(n.parse().map_err(|_| format!("\"{n}\" is no number of new tasks"))?)
             }
             ("reason", [kind, name]) => Figure::Reason { kind: kind.to_string(), name: name.to_string() },
+            ("tried", [name]) => Figure::Tried(name.to_string()),
             _ => return Err(format!("\"{text}\" is no figure; the file of figures in xtask lists them")),
         })
     }
@@ -160,6 +166,7 @@ impl Figure {
                 run.folds.marks[at].value()
             }
             Figure::Elapsed => Some(seconds),
+            Figure::BalanceMax => Some(run.engine.balance_max_ns as f64 / 1e3),
             Figure::Count { what, per_second } => {
                 let count = what.of(run);
                 Some(if *per_second { count / seconds } else { count })
@@ -192,6 +199,10 @@ impl Figure {
             Figure::Spread(n) => {
                 let tasks = run.folds.placements.tasks.iter().take(*n);
                 Some(tasks.map(|task| task.to).collect::<BTreeSet<_>>().len() as f64)
+            }
+            Figure::Tried(name) => {
+                let tried = schedlab::figures::tried(run);
+                Some(tried.iter().find(|(rule, _)| rule == name).map_or(0.0, |(_, percent)| *percent))
             }
             Figure::Reason { kind, name } => {
                 let all = run.folds.reasons.of(kind);
@@ -301,6 +312,8 @@ mod tests {
             "cpu wakee",
             "spread 4",
             "reason wakeup RECENT_USED_CPU",
+            "tried RECENT_USED_CPU",
+            "balance-max",
         ] {
             Figure::parse(text).unwrap_or_else(|e| panic!("{e}"));
         }

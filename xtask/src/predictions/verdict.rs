@@ -122,7 +122,16 @@ impl Foretold {
     pub fn of(pairs: &[(f64, f64)], direction: Direction) -> Foretold {
         let paired = Paired::new(pairs, direction, 0.95);
         let change = paired.change.unwrap_or(if paired.value == paired.base { 0.0 } else { f64::INFINITY });
-        let interval = paired.interval.map(|i| [i.low, i.high]);
+        // Of a baseline that does not differ from zero a ratio has no bounds, but the difference has.
+        let of_difference = || {
+            let difference = paired.difference?.interval;
+            let bound = |x: f64| match paired.base {
+                0.0 if x == 0.0 => 0.0,
+                base => x / base,
+            };
+            Some([difference.low, difference.high].map(bound))
+        };
+        let interval = paired.interval.map(|i| [i.low, i.high]).or_else(of_difference);
         Foretold { before: paired.base, after: paired.value, change, interval }
     }
 
@@ -134,7 +143,7 @@ impl Foretold {
     /// Whether the change is beyond doubt, and large enough to matter.
     pub fn is_sure(&self) -> bool {
         let apart = self.interval.is_some_and(|[low, high]| low > 0.0 || high < 0.0);
-        (apart || self.change.is_infinite()) && self.change.abs() >= LEAST
+        apart && self.change.abs() >= LEAST
     }
 }
 
@@ -202,5 +211,10 @@ mod tests {
         let found = Foretold::of(&[(10.0, 20.0), (11.0, 22.0), (9.0, 18.0)], Direction::Lower);
         assert!((found.change - 1.0).abs() < 1e-9 && found.is_sure());
         assert!(!Foretold::of(&[(10.0, 20.0)], Direction::Lower).is_sure(), "one pair has no interval");
+        let near_nothing = Foretold::of(&[(0.0, 20.0), (0.5, 22.0), (0.0, 18.0)], Direction::Lower);
+        assert!(near_nothing.is_sure(), "the difference has bounds where the ratio has none");
+        assert!(Foretold::of(&[(0.0, 20.0), (0.0, 22.0), (0.0, 18.0)], Direction::Lower).is_sure());
+        assert!(!Foretold::of(&[(0.0, 0.0), (0.0, 9.0), (0.0, 0.0)], Direction::Lower).is_sure());
+        assert!(!Foretold::of(&[(0.0, 0.0), (0.0, 0.0)], Direction::Lower).is_sure());
     }
 }
