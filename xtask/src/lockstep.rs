@@ -1,7 +1,8 @@
 //! `cargo xtask lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,B] [loads=A+B]`: kernel trees against our rules.
 //!
 //! Without trees Debian's sources are fetched (`groundtruth/source.sh`). Every machine, load and seed is run until both sides
-//! differ or to the end; the table goes into `docs/fidelity/lockstep.md`.
+//! differ or to the end; the table goes into `docs/fidelity/lockstep.md`. As a control the same runs are made with the preset
+//! before the tree's own.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -9,7 +10,8 @@ use std::process::Command;
 
 use rayon::prelude::*;
 use schedlab::kernel_tree::{Cache, Library, Tree};
-use schedlab::lockstep::{Counts, Ended, Loads, Plan, nearest, prepared, run};
+use schedlab::lockstep::{Counts, Difference, Ended, Loads, Plan, nearest, prepared, run};
+use schedlab::sched::Kernel;
 use schedlab::topology::Topology;
 
 use crate::source::{self, Section};
@@ -69,23 +71,25 @@ struct Done {
 /// Runs the matrix and writes the section.
 ///
 /// # Errors
-/// A tree cannot be fetched or built, a word is not understood, or a kernel came to a fault.
+/// A tree cannot be fetched or built, or a word is not understood.
 pub fn lockstep(words: &[String]) -> Result<(), String> {
     let matrix = matrix(words)?;
     let cache = Cache::of_user().map_err(|error| error.to_string())?;
     let mut libraries = Vec::new();
+    let mut controls = Vec::new();
     for (kernel, dir) in &matrix.trees {
         let tree = Tree::open(dir).map_err(|error| error.to_string())?;
         let built = cache.build(&tree, &mut |step| eprintln!("{step}")).map_err(|error| error.to_string())?;
         let ours = if kernel.is_empty() { nearest(&tree).to_string() } else { kernel.clone() };
-        let rules = prepared(&ours).map_err(|error| error.to_string())?;
-        libraries.push((
-            built.release.clone(),
-            ours,
-            rules,
-            Library::load(&built).map_err(|error| error.to_string())?,
-        ));
+        let rules = |kernel: &str| prepared(kernel).map_err(|error| error.to_string());
+        let library = Library::load(&built).map_err(|error| error.to_string())?;
+        if let Some(before) = preset_before(&ours) {
+            controls.push((built.release.clone(), before.to_string(), rules(before)?, library.clone()));
+        }
+        libraries.push((built.release.clone(), ours.clone(), rules(&ours)?, library));
     }
+    let trees = libraries.len();
+    libraries.extend(controls);
     let mut places = Vec::new();
     for tree in 0..libraries.len() {
         for machine in 0..matrix.machines.len() {
@@ -106,14 +110,43 @@ pub fn lockstep(words: &[String]) -> Result<(), String> {
             seed,
             loads,
         };
-        let ended = run(&plan)
-            .map_err(|fault| format!("{} on {shape}, {}: {fault}", libraries[tree].0, plan.loads))?;
+        let ended = run(&plan).unwrap_or_else(|fault| {
+            eprintln!("{} on {shape}, {}, seed {seed}: {fault}", libraries[tree].0, plan.loads);
+            let differ = Difference {
+                field: "fault",
+                of: "the tree".into(),
+                kernel: fault.to_string(),
+                ours: "none".into(),
+            };
+            Ended { differ: vec![differ], at_work: fault.to_string(), ..Ended::default() }
+        });
         Ok(Done { tree, machine, load, seed, ended })
     };
     let done: Vec<Done> = places.par_iter().map(one).collect::<Result<_, _>>()?;
     let names: Vec<(&str, &str)> =
         libraries.iter().map(|(release, ours, ..)| (release.as_str(), ours.as_str())).collect();
-    SECTION.write(&text(&matrix, &names, &done))
+    let (done, controls): (Vec<Done>, Vec<Done>) = done.into_iter().partition(|run| run.tree < trees);
+    let text = text(&matrix, &names[..trees], &done) + &control(&names, trees, &controls);
+    SECTION.write(&text)
+}
+
+/// The preset that comes before a kernel's.
+fn preset_before(kernel: &str) -> Option<&'static str> {
+    let names = Kernel::names();
+    let own = names.iter().position(|name| Some(*name) == kernel.split('+').next())?;
+    names[..own].last().copied()
+}
+
+/// How often the control runs were equal.
+fn control(names: &[(&str, &str)], trees: usize, done: &[Done]) -> String {
+    let mut text = String::from(
+        "\nThe control: the same runs of a tree with the preset before its own.\n\n| tree | preset | equal |\n|---|---|---|\n",
+    );
+    for (tree, (release, preset)) in names.iter().enumerate().skip(trees) {
+        let _ =
+            writeln!(text, "| {release} | {preset} | {} |", cell(done.iter().filter(|run| run.tree == tree)));
+    }
+    text
 }
 
 fn matrix(words: &[String]) -> Result<Matrix, String> {
@@ -131,8 +164,14 @@ fn matrix(words: &[String]) -> Result<Matrix, String> {
         match key {
             "steps" => matrix.steps = number()?,
             "seeds" => matrix.seeds = number()?,
-            "machines" => matrix.machines.retain(|(name, _)| value.split(',').any(|wanted| wanted == name)),
-            "loads" => matrix.loads.retain(|name| value.split('+').any(|wanted| wanted == name)),
+            "machines" => {
+                matrix.machines.retain(|(name, _)| value.split(',').any(|wanted| wanted == name));
+                all_found(value, ',', matrix.machines.len())?;
+            }
+            "loads" => {
+                matrix.loads.retain(|name| value.split('+').any(|wanted| wanted == name));
+                all_found(value, '+', matrix.loads.len())?;
+            }
             _ => {
                 // KERNEL may have switches with a value: the tree is what comes last.
                 let (kernel, tree) = word.rsplit_once('=').expect("there is one");
@@ -152,6 +191,11 @@ fn matrix(words: &[String]) -> Result<Matrix, String> {
         }
     }
     Ok(matrix)
+}
+
+fn all_found(words: &str, between: char, found: usize) -> Result<(), String> {
+    let wanted = words.split(between).count();
+    if wanted == found { Ok(()) } else { Err(format!("of \"{words}\" only {found} are known")) }
 }
 
 fn text(matrix: &Matrix, names: &[(&str, &str)], done: &[Done]) -> String {

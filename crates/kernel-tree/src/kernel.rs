@@ -110,8 +110,7 @@ impl Kernel {
         self.raw.lab_cpu_seed(self.at(cpu), seed);
     }
 
-    /// Turns a `sched_feat` on or off. Returns its previous value, or `None` if the kernel has no such feature or has
-    /// it as a constant, as up to 6.14 without `SCHED_DEBUG`, which is not built in here.
+    /// Turns a `sched_feat` on or off. Returns its previous value, or `None` if the kernel has no such feature.
     pub fn feature(&mut self, name: &str, on: bool) -> Option<bool> {
         self.raw.feature(name, on)
     }

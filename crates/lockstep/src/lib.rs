@@ -16,6 +16,7 @@ mod run;
 mod settle;
 mod shrink;
 mod story;
+mod timers;
 
 pub use compare::Difference;
 pub use identify::{CannotIdentify, Identified, Length, identify};

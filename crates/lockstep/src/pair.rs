@@ -1,5 +1,6 @@
 //! Both sides, and the effect of an operation on them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schedlab_kernel_tree::{GroupId, Kernel, KernelTask};
@@ -11,6 +12,7 @@ use schedlab_topology::{CpuId, CpuMask, Topology};
 use schedlab_units::{TaskId, Time};
 use serde::Serialize;
 
+use crate::timers::Timer;
 use crate::{Difference, Operation};
 
 /// The length of a tick, ns: libraries are built for 250 Hz.
@@ -52,9 +54,11 @@ pub struct Pair {
     pub(crate) kernel: Kernel,
     pub(crate) sched: Sched,
     pub(crate) now: u64,
-    next_tick: u64,
-    nohz: bool,
-    tick_stopped: Vec<bool>,
+    pub(crate) next_tick: u64,
+    pub(crate) nohz: bool,
+    pub(crate) tick_stopped: Vec<bool>,
+    /// When the timers of our rules are due, ns.
+    pub(crate) timers: BTreeSet<(u64, Timer)>,
     /// In the order of creation: ours and the kernel's.
     pub(crate) tasks: Vec<(TaskId, KernelTask)>,
     pub(crate) ended: Vec<bool>,
@@ -63,6 +67,9 @@ pub struct Pair {
     pub(crate) moves: Vec<Vec<CpuId>>,
     pub(crate) balance_due: Vec<bool>,
     pub(crate) kicked: Vec<bool>,
+    /// CPUs that were interrupted to let queues run again, and to push RT tasks.
+    pub(crate) unthrottles: Vec<bool>,
+    pub(crate) pushes: Vec<bool>,
     pub(crate) zero_vruntime: bool,
     pub(crate) counts: Counts,
     /// The first differences, and the last action before them.
@@ -119,12 +126,15 @@ impl Pair {
             next_tick: START + TICK,
             nohz,
             tick_stopped: vec![false; nr_cpus],
+            timers: BTreeSet::new(),
             tasks: Vec::new(),
             ended: Vec::new(),
             groups: Vec::new(),
             moves: vec![Vec::new(); nr_cpus],
             balance_due: vec![false; nr_cpus],
             kicked: vec![false; nr_cpus],
+            unthrottles: vec![false; nr_cpus],
+            pushes: vec![false; nr_cpus],
             zero_vruntime,
             counts: Counts::default(),
             differ: Vec::new(),
@@ -233,6 +243,9 @@ impl Pair {
                         let theirs = self.kernel.new_group(above.map(|(_, theirs)| theirs), *shares);
                         let over = above.map_or(TgId::ROOT, |(ours, _)| ours);
                         let ours = self.sched.new_group(over, shares << 10, *cpu, now);
+                        // From v6.4 on the periods of groups begin at random times.
+                        let period_at = self.kernel.group_state(theirs, *cpu).period_at;
+                        self.sched.tgs[ours.0 as usize].bandwidth.period_expires = period_at;
                         self.groups.push((ours, theirs));
                         true
                     }
@@ -247,7 +260,11 @@ impl Pair {
             Operation::Quota { group, period, quota } if *group < self.groups.len() => {
                 let (ours, theirs) = self.groups[*group];
                 self.kernel.set_quota(theirs, *period, *quota).is_ok_and(|()| {
-                    self.sched.set_bandwidth(ours, quota.map(|us| us * 1000), period * 1000, 0, now);
+                    // The kernel has a file for each: the period changes first.
+                    let before = self.sched.tg(ours).bandwidth.quota;
+                    for quota in [before, quota.map(|us| us * 1000)] {
+                        self.sched.set_bandwidth(ours, quota, period * 1000, 0, now);
+                    }
                     true
                 })
             }
@@ -395,50 +412,6 @@ impl Pair {
         self.kernel.move_to_group(cpu, theirs, to.map(|(_, group)| group));
         self.sched.move_task_to_group(ours, tg, now);
         true
-    }
-
-    /// Time passes: ticks of all CPUs when they are due, timers of the kernel afterwards.
-    fn pass(&mut self, ns: u64) {
-        let end = self.now + ns;
-        while self.equal() && self.next_tick <= end {
-            self.now = self.next_tick;
-            self.kernel.now(self.now);
-            for cpu in (0..self.nr_cpus()).map(CpuId::from) {
-                self.tick(cpu);
-            }
-            self.next_tick += TICK;
-        }
-        self.now = end;
-        self.kernel.now(end);
-        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
-            if self.kernel.timer_at(cpu) <= end {
-                self.kernel.timer(cpu);
-            }
-        }
-    }
-
-    fn tick(&mut self, cpu: CpuId) {
-        if self.nohz {
-            let stopped = &mut self.tick_stopped[cpu.index()];
-            if self.sched.rqs[cpu].curr == Curr::Idle {
-                if !*stopped {
-                    *stopped = true;
-                    self.kernel.nohz_enter(cpu);
-                    self.sched.nohz_balance_enter_idle(cpu);
-                }
-                return;
-            }
-            if *stopped {
-                *stopped = false;
-                self.kernel.nohz_exit(cpu);
-            }
-        }
-        self.kernel.tick(cpu);
-        let ticked = self.sched.tick(cpu, self.time());
-        self.balance_due[cpu.index()] |= ticked.raise_balance;
-        self.tell(|| format!("tick on CPU {}", cpu.0));
-        self.after(&format!("the tick of CPU {}", cpu.0));
-        self.settle();
     }
 
     pub(crate) fn tell(&mut self, what: impl FnOnce() -> String) {

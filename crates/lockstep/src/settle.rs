@@ -5,6 +5,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use crate::Pair;
+use crate::timers::Timer;
 
 /// Number of rounds after which a machine counts as never settling.
 const ROUNDS: u32 = 1000;
@@ -32,11 +33,18 @@ impl Pair {
 
     fn interrupt(&mut self, cpu: CpuId) -> bool {
         let due = self.kernel.pending(cpu).ipi();
-        if !due && self.sched.rqs[cpu].wake_list.is_empty() && !self.kicked[cpu.index()] {
+        let asked = self.kicked[cpu.index()] || self.unthrottles[cpu.index()] || self.pushes[cpu.index()];
+        if !due && self.sched.rqs[cpu].wake_list.is_empty() && !asked {
             return false;
         }
         self.kernel.ipi(cpu);
         let now = self.time();
+        if std::mem::take(&mut self.unthrottles[cpu.index()]) {
+            self.sched.cfsb_csd_unthrottle(cpu, now);
+        }
+        if std::mem::take(&mut self.pushes[cpu.index()]) {
+            self.sched.rto_push_irq_work(cpu, now);
+        }
         for task in self.sched.wake_list_in_turn(cpu) {
             self.sched.drain_one(task, now);
             self.sched.task_woken(task, now);
@@ -139,6 +147,12 @@ impl Pair {
                         self.sched.task_woken(task, now);
                     }
                     Effect::NohzKick { cpu } => self.kicked[cpu.index()] = true,
+                    Effect::Unthrottle { cpu } => self.unthrottles[cpu.index()] = true,
+                    Effect::RtPush { cpu } => self.pushes[cpu.index()] = true,
+                    Effect::StartPeriodTimer { tg, at } => _ = self.timers.insert((at, Timer::Period(tg))),
+                    Effect::StartSlackTimer { tg, at } => _ = self.timers.insert((at, Timer::Slack(tg))),
+                    Effect::StartRtPeriodTimer { at } => _ = self.timers.insert((at, Timer::Rt)),
+                    Effect::StartDlTimer { task, at } => _ = self.timers.insert((at, Timer::Deadline(task))),
                     _ => {}
                 }
             }

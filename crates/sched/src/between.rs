@@ -14,16 +14,16 @@
 /// a newly idle pass of 6.17 that finds nothing raises the cost of its domain by half; up to 6.19 a task whose
 /// parameters change while it runs is protected again.
 pub const BETWEEN: [(&str, &str); 5] = [
-    // 5.10.223.
+    // 5.10.262.
     (
         "v5.10",
         "v5.18+NO_WA_PREV_IDLE+NO_RECENT_CPU_MASK_BUG+NO_IDLE_CORE_MASK_ALLOWED+NO_SCAN_FROM_NEXT+NO_WAKE_AVG_IDLE\
-         +NO_CLS_LEVEL+NO_NUMA_DESCEND+NO_IDLE_MIN_GRANULARITY+NO_IDLE_GROUPS+NO_NEWIDLE_PENDING_WAKE+NO_NOHZ_WRAP\
+         +NO_CLS_LEVEL+NO_NUMA_DESCEND+NO_IDLE_MIN_GRANULARITY+NO_IDLE_GROUPS+NO_NEWIDLE_PENDING_WAKE\
          +NO_NOHZ_NEXT_KICK+RECENT_USED_CPU=waker+IDLE_CORE=separate+IDLE_SMT=target_last+ASYM_FITS=uclamp\
          +NUMA_IMBALANCE=any_idle+LB_NUMA_IMBALANCE=pair+IMB_NUMA_NR=off+ASYM_DOMAINS=level+ACTIVE_BALANCE=any_failure\
          +ASYM_PACKING=prefer+NEWIDLE_GATE=migration_cost+ANY_CPU=affinity+BUDDIES_CLEAR=picked+CPUPRI_DL=ignored+NO_SWITCH_STATE_PASSED\
-         +LB_LOCAL_ABOVE_AVERAGE+QUEUE_GIVES=several_for_util+NOHZ_SELF=apart+NEWIDLE_AGES=in_passes+ASYM_GROUPS=extremes\
-         +DST_GROUP=balance_mask+preempt=static/voluntary",
+         +LB_LOCAL_ABOVE_AVERAGE+QUEUE_GIVES=several_for_util+ASYM_GROUPS=extremes\
+         +DST_GROUP=balance_mask+PELT_SUMS=synced+preempt=static/voluntary",
     ),
     // 6.17.8.
     (

@@ -184,6 +184,8 @@ features! {
     RegroupAsks "REGROUP_ASKS" "A task that is put into a group while it runs is asked to make way." "sched_move_task(), v5.6" [0 0 1 1 1 1 1 1];
     RegroupWakes "REGROUP_WAKES" "A task that is put into a group while it waits may preempt the running one." "sched_move_task(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that comes into any other class while it runs is asked to make way, not only one that becomes fair." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
+    ClassLeavesFirst "CLASS_LEAVES_FIRST" "A task leaves the fair class before it gets its new weight, which puts its load back on the queue." "sched_change_begin(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
+    SameWeightStays "SAME_WEIGHT_STAYS" "An entity that is given the weight that it has keeps its averages to the digit." "reweight_entity(), v7.3" [0 0 0 0 0 0 0 0 1];
     BandwidthPerTask "BANDWIDTH_PER_TASK" "Throttling stops tasks at their exit to user mode, not the group's queue." "throttle_cfs_rq(), v6.18" [0 0 0 0 0 0 0 1];
     UnthrottleAsync "UNTHROTTLE_ASYNC" "The timer that hands out quota interrupts other CPUs, which let their queues run again." "unthrottle_cfs_rq_async(), v6.4" [0 0 0 0 0 1 1 1];
     HzBw "HZ_BW" "Bandwidth control keeps the tick on full-dynticks CPUs." "features.h, v6.7; obeyed by nothing: no CPU is in full-dynticks mode" [0 0 0 0 0 1 0 0];

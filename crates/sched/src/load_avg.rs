@@ -52,7 +52,7 @@ fn adjust(form: PeltSums, avg: &mut u64, sum: &mut u64, delta_avg: i64, delta_su
 #[inline]
 pub(crate) fn raise(form: PeltSums, avg: u64, sum: &mut u64) {
     match form {
-        PeltSums::Plain => {}
+        PeltSums::Plain | PeltSums::Synced => {}
         PeltSums::Floor32 => *sum = (*sum & 0xffff_ffff).max((avg * PELT_MIN_DIVIDER) & 0xffff_ffff),
         PeltSums::Floor => *sum = (*sum).max(avg * PELT_MIN_DIVIDER),
     }
@@ -234,15 +234,24 @@ impl Sched {
         };
         off(&mut avg.load_avg, &mut avg.load_sum, removed.load_avg);
         off(&mut avg.util_avg, &mut avg.util_sum, removed.util_avg);
+        if form == PeltSums::Synced {
+            avg.load_sum = avg.load_avg * divider;
+            raise(PeltSums::Floor32, avg.util_avg, &mut avg.util_sum);
+        }
         if weighted {
             queue.propagate |= removed.load_avg != 0 || removed.util_avg != 0;
             return removed.load_avg != 0;
         }
         off(&mut avg.runnable_avg, &mut avg.runnable_sum, removed.runnable_avg);
+        if form == PeltSums::Synced {
+            avg.runnable_sum = avg.runnable_avg * divider;
+        }
         // The unweighted share of what left, which the levels above must lose as well.
         let change = match form {
             PeltSums::Plain => -(removed.load_sum as i64),
-            PeltSums::Floor32 | PeltSums::Floor => -((removed.runnable_avg * divider) as i64) >> 10,
+            PeltSums::Synced | PeltSums::Floor32 | PeltSums::Floor => {
+                -((removed.runnable_avg * divider) as i64) >> 10
+            }
         };
         self.add_tg_cfs_propagate(cfs, change);
         true

@@ -65,8 +65,14 @@ impl Sched {
         }
         let moves = policy.class() != old.class() || policy.rt_priority() != old.rt_priority();
         self.change_task(task, moves, now, |sched| {
+            let leaves_first = sched.kernel.has(Feature::ClassLeavesFirst);
+            if leaves_first {
+                sched.leave_class(task, policy);
+            }
             sched.set_load_weight(task, policy);
-            sched.leave_class(task, policy);
+            if !leaves_first {
+                sched.leave_class(task, policy);
+            }
             let entry = sched.task_mut(task);
             entry.policy = policy;
             entry.se.idle = policy == Policy::Idle;
@@ -192,5 +198,50 @@ impl Sched {
             }
             _ => self.task_mut(task).se.exec_start = now,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use super::*;
+    use crate::drawing::{NOW, by_kernel, draw};
+
+    #[test]
+    fn load_goes_with_a_task_that_leaves_the_fair_class_or_is_put_back_with_its_new_weight() {
+        let left = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[b*]");
+            let (b, sched) = (drawn.task("b"), &mut drawn.sched);
+            let root = sched.root_cfs_id(CpuId(0));
+            let before = sched.cfs(root).avg.load_avg;
+            sched.set_policy(b, Policy::Fifo(1), NOW);
+            format!("{before}, then {}", sched.cfs(root).avg.load_avg)
+        };
+        expect![[r#"
+            v4.13..v6.12: 1024, then 0
+            v7.2: 1024, then 1024
+            v7.3: 1024, then 0"#]]
+        .assert_eq(&by_kernel("", left));
+    }
+
+    #[test]
+    fn the_same_weight_again_rounds_the_average_or_leaves_it() {
+        let average = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let (b, sched) = (drawn.task("b"), &mut drawn.sched);
+            let avg = &mut sched.se_mut(SeId(b.0)).avg;
+            (avg.load_sum, avg.load_avg) = (46_000, 1_010);
+            sched.set_policy(b, Policy::Batch, NOW);
+            format!("{}", sched.se(SeId(b.0)).avg.load_avg)
+        };
+        expect![[r#"
+            v4.13: 1010
+            v5.5..v7.2: 992
+            v7.3: 1010"#]]
+        .assert_eq(&by_kernel("", average));
     }
 }

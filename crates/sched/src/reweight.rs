@@ -5,7 +5,7 @@
 //! weights around the average, which does not move. From v6.13 to v6.19 it was placed again
 //! instead, as if it joined: its lag comes out greater by the part of the queue's weight that it is.
 
-use crate::{CfsRqId, LoadWeight, Protection, Reweight, Sched, SeId};
+use crate::{CfsRqId, Feature, LoadWeight, Protection, Reweight, Sched, SeId};
 
 /// `value * old / new` in the kernel's integers.
 fn rescale(value: i64, old: u64, new: u64) -> i64 {
@@ -22,6 +22,12 @@ impl Sched {
 
     pub(crate) fn reweight_to(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight) {
         let load = self.kernel.divisor(load);
+        if self.se(se).load.weight == load.weight && self.kernel.has(Feature::SameWeightStays) {
+            if self.se(se).on_rq {
+                self.update_curr(cfs);
+            }
+            return;
+        }
         if self.is_eevdf() {
             self.reweight_eevdf(cfs, se, load);
         } else {

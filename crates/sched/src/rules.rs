@@ -652,6 +652,8 @@ rules! {
     pelt_sums: PeltSums "PELT_SUMS" "How the sums of a queue follow when load is taken off its averages." "update_cfs_rq_load_avg(), detach_entity_load_avg(), __update_sa()" {
         /// By as much, not below zero; group changes use the full series as divider.
         Plain "plain",
+        /// They are what the averages come to; only the utilisation of tasks that left asleep is taken off by as much.
+        Synced "synced",
         /// Not below what the average needs, compared in 32 bits.
         Floor32 "floor32",
         /// Not below what the average needs.

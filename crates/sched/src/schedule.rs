@@ -333,12 +333,22 @@ impl Sched {
         self.rqs[cpu].curr = next;
     }
 
-    /// The running task stays, or the CPU idle: which is as if it went idle, unless nothing is put back then.
+    /// The running task stays, or the CPU idle: which is as if it went idle, or as if the task of a higher class was put
+    /// back and taken again, unless nothing is put back then.
     ///
     /// Kernel: __pick_next_task(), kernel/sched/core.c, v6.1; put_prev_set_next_task(), kernel/sched/sched.h, v6.12.
     fn picked_again(&mut self, cpu: CpuId, next: Curr) {
-        if next == Curr::Idle && !self.kernel.has(Feature::IdleShortcut) {
+        let anew = !self.kernel.has(Feature::IdleShortcut);
+        if next == Curr::Idle && anew {
             self.set_next_task_idle(cpu);
+        }
+        if let Curr::Task(task) = next
+            && anew
+            && matches!(self.class_of(task), Class::Rt | Class::Dl)
+        {
+            let class = self.class_of(task);
+            self.put_prev(cpu);
+            self.set_next(cpu, next, class);
         }
         if let Curr::Task(task) = next
             && self.class_of(task) == Class::Fair

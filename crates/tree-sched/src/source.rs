@@ -141,7 +141,10 @@ pub(crate) fn commit(cache: &Cache, tree: &Path, revision: &str) -> Result<PathB
             Err(String::from_utf8_lossy(&done.stderr).trim().to_string())
         }
     };
-    let wrong = |error: String| format!("{}: no commit {revision}: {error}", tree.display());
+    let wrong = |error: String| match error.as_str() {
+        "" => format!("{}: it has no commit {revision}", tree.display()),
+        error => format!("{}: no commit {revision}: {error}", tree.display()),
+    };
     let id = git(&["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")]).map_err(wrong)?;
     let id = String::from_utf8_lossy(&id).trim().to_string();
     let folder = cache.dir().join("commits").join(&id);

@@ -13,6 +13,9 @@ use crate::output::{self, Format};
 
 /// Runs both sides and prints what differs.
 pub fn run_both(args: &Lockstep) -> Result<Status, Error> {
+    if args.tasks == 0 || args.steps == 0 {
+        return Err(Error::new("a run needs at least one task and one step: --tasks and --steps"));
+    }
     let tree = Tree::open(&args.tree)?;
     let kernel = args.kernel.clone().unwrap_or_else(|| nearest(&tree).to_string());
     let rules = prepared(&kernel)?;

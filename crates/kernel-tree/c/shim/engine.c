@@ -130,10 +130,10 @@ static int select_fair(SELECT_ARGS)
 	to = fair_select(SELECT_PASS);
 	note(LAB_E_SCAN, lab_looked_at, 0, 0);
 	if (to < 0 || to >= lab_machine.cpus)
-		lab_fatal(fair_select, "select_task_rq_fair() chose CPU %d of %d for task %d, which was on CPU %d", to,
+		lab_fatal((char *)fair_select + 1, "select_task_rq_fair() chose CPU %d of %d for task %d, which was on CPU %d", to,
 			  lab_machine.cpus, id_of(p), cpu);
 	if (!cpumask_test_cpu(to, p->cpus_ptr))
-		lab_fatal(fair_select, "select_task_rq_fair() chose CPU %d for task %d (on CPU %d before, woken on CPU %d), which may not run there",
+		lab_fatal((char *)fair_select + 1, "select_task_rq_fair() chose CPU %d for task %d (on CPU %d before, woken on CPU %d), which may not run there",
 			  to, id_of(p), cpu, lab_cpu);
 	note(LAB_E_SELECTED, id_of(p), to, 0);
 	return to;
@@ -159,6 +159,12 @@ static void enqueue_stop(struct rq *rq, struct task_struct *p, int flags)
 	stop_enqueue(rq, p, flags);
 }
 
+#if AT_LEAST(5, 14)
+#define lock_of(rq) (&(rq)->__lock)
+#else
+#define lock_of(rq) (&(rq)->lock)
+#endif
+
 /* From here on events are told. */
 void lab_note(int on)
 {
@@ -180,7 +186,7 @@ void lab_note(int on)
 	stop_enqueue = stop->enqueue_task;
 	stop->enqueue_task = enqueue_stop;
 	for (cpu = 0; cpu < lab_machine.cpus; cpu++) {
-		struct line *line = line_of(&cpu_rq(cpu)->__lock);
+		struct line *line = line_of(lock_of(cpu_rq(cpu)));
 
 		if (line)
 			line->of = cpu;

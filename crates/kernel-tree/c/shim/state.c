@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 // The state of a task, a CPU, a domain and a group's part of a CPU, as words in the order of the enumerations.
+#include <linux/hrtimer.h>
 #include <linux/sched/topology.h>
 #include "sched.h"
 #include "shim.h"
@@ -112,7 +113,7 @@ int lab_state_domain(int cpu, int level, u64 *o, unsigned long *span)
 }
 
 enum { G_ON_RQ, G_WEIGHT, G_VRUNTIME, G_LOAD_AVG, G_UTIL_AVG, G_Q_WEIGHT, G_Q_LOAD_AVG, G_Q_UTIL_AVG, G_TG_LOAD, G_DEADLINE,
-       G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME };
+       G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME, G_PERIOD_AT };
 
 void lab_state_group(int group, int cpu, u64 *o)
 {
@@ -146,4 +147,5 @@ void lab_state_group(int group, int cpu, u64 *o)
 #endif
 	o[G_THROTTLED] = q->throttled;
 	o[G_RUNTIME] = q->runtime_remaining;
+	o[G_PERIOD_AT] = hrtimer_get_expires(&tg->cfs_bandwidth.period_timer);
 }

@@ -130,15 +130,21 @@ impl Sched {
         let mut spent = 0;
         let mut next = Some(base);
         outcome.reason = Reason::NiNothing;
+        // A pass may shorten the interval of its domain, which earlier kernels see at once.
+        let afterwards = self.kernel.rules.newidle_gate == NewidleGate::MigrationCost;
         while let Some(id) = next {
             let sd = self.domains.sd(id);
             next = sd.parent;
-            self.update_next_balance(id, next_balance);
-            if self.rqs[cpu].avg_idle < spent + sd.max_newidle_lb_cost {
+            let too_long = self.rqs[cpu].avg_idle < spent + sd.max_newidle_lb_cost;
+            let visits = sd.flags.has(SdFlags::BALANCE_NEWIDLE);
+            if !afterwards || too_long || !visits {
+                self.update_next_balance(id, next_balance);
+            }
+            if too_long {
                 outcome.reason = Reason::NiCost;
                 break;
             }
-            if !sd.flags.has(SdFlags::BALANCE_NEWIDLE) {
+            if !visits {
                 continue;
             }
             let Some(weight) = self.draw_newidle(cpu, id, now) else {
@@ -146,6 +152,9 @@ impl Sched {
                 continue;
             };
             let decision = self.load_balance(cpu, id, IdleType::NewlyIdle, now);
+            if afterwards {
+                self.update_next_balance(id, next_balance);
+            }
             let work = before + self.time_of(&decision);
             let cost = work + self.stalled(spent, work);
             before = 0;
@@ -323,6 +332,27 @@ mod tests {
                 v4.13: NI_PULLED after 2150 ns: 0[c d] 1[a*] 2[b*] 3[e*]
                 v5.5..v7.3: NI_PULLED after 1800 ns: 0[c] 1[a*] 2[b* d] 3[e*]"#]],
         );
+    }
+
+    #[test]
+    fn the_next_pass_is_due_by_the_interval_before_this_one_or_after_it() {
+        // A pass that moves a task brings an interval of 64 ms back to the shortest, 2 ms for two CPUs. Ticks take 4 ms.
+        let due = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[] 1[a* b]");
+            let sched = &mut drawn.sched;
+            for sd in &mut sched.domains.sds {
+                (sd.balance_interval, sd.last_balance) = (64, sched.kernel.tunables.hz);
+            }
+            sched.rqs[CpuId(0)].next_balance = u64::MAX;
+            assert!(sched.newidle_balance(CpuId(0), NOW).pulled > 0);
+            let base = sched.domains.per_cpu[CpuId(0)].base.unwrap();
+            assert_eq!(sched.domains.sd(base).balance_interval, 2, "{kernel}");
+            format!("{}", sched.rqs[CpuId(0)].next_balance - sched.domains.sd(base).last_balance)
+        };
+        expect![[r#"
+            v4.13..v5.5: 1
+            v5.18..v7.3: 16"#]]
+        .assert_eq(&by_kernel("+NO_NI_RANDOM", due));
     }
 
     #[test]

@@ -27,12 +27,14 @@ const UNCUT_MAX: u64 = 47_789;
 /// The kernel warns of it in cfs_rq_is_decayed(), since it has floors for sums. Before, taking
 /// off what others had rounded could lose a sum.
 pub(super) fn sums(sched: &Sched) -> Option<String> {
-    averages(sched).filter(|_| sched.kernel.rules.pelt_sums != PeltSums::Plain).find_map(|(place, avg)| {
-        let attached = avg.last_update_time != 0;
-        let lost =
-            attached && avg.is_decayed() && (avg.load_avg, avg.util_avg, avg.runnable_avg) != (0, 0, 0);
-        lost.then(|| format!("{place} has {avg:?}"))
-    })
+    averages(sched)
+        .filter(|_| !matches!(sched.kernel.rules.pelt_sums, PeltSums::Plain | PeltSums::Synced))
+        .find_map(|(place, avg)| {
+            let attached = avg.last_update_time != 0;
+            let lost =
+                attached && avg.is_decayed() && (avg.load_avg, avg.util_avg, avg.runnable_avg) != (0, 0, 0);
+            lost.then(|| format!("{place} has {avg:?}"))
+        })
 }
 
 pub(super) fn own_sums(sched: &Sched) -> Option<String> {

@@ -288,7 +288,7 @@ mod tests {
         };
         expect!["v4.13..v7.3: 0 ms"].assert_eq(&by_kernel("", by_server(10)));
         expect![[r#"
-            v4.13..v6.10: 91 ms
+            v4.13..v6.10: 73 ms
             v6.12..v7.3: 120 ms"#]]
         .assert_eq(&by_kernel("", by_server(1)));
     }

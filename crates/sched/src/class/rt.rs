@@ -174,7 +174,9 @@ impl Sched {
     fn start_rt_bandwidth(&mut self, cpu: CpuId) {
         if !self.rt_period_active && self.limits_rt() {
             self.rt_period_active = true;
-            let at = self.rqs[cpu].clock + self.rt_period();
+            // The timer expires at once, and only then once a period.
+            let rq = &self.rqs[cpu];
+            let at = rq.clock.max(rq.called) + 1;
             self.effects.push(Effect::StartRtPeriodTimer { at });
         }
     }
@@ -197,6 +199,12 @@ impl Sched {
             }
             self.update_rq_clock(cpu, now);
             let rq = &mut self.rqs[cpu];
+            if rq.rt_time == 0 && !rq.rt_throttled {
+                // RT tasks wait that have not run in this period: their queue is put in place again, which asks for a switch.
+                needed = true;
+                self.resched_now(cpu);
+                continue;
+            }
             rq.rt_time -= rq.rt_time.min(runtime);
             needed |= rq.rt_time > 0 || !rq.rt_queue.is_empty();
             if rq.rt_throttled && rq.rt_time < runtime {
@@ -250,7 +258,7 @@ mod tests {
 
     use expect_test::expect;
     use schedlab_topology::{CpuId, CpuMask};
-    use schedlab_units::TaskId;
+    use schedlab_units::{TaskId, Time};
 
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
@@ -270,6 +278,22 @@ mod tests {
             v4.13..v6.10: [400, 551, 49]
             v6.12..v7.3: [400, 550, 50]"#]]
         .assert_eq(&found);
+    }
+
+    #[test]
+    fn the_timer_of_throttling_expires_at_once_and_asks_where_rt_tasks_wait() {
+        for kernel in ["v5.10", "v6.1", "v6.10"] {
+            let mut lab = Lab::new(kernel, "1x1x1");
+            lab.fork("rt", 0, NewTask { policy: Policy::Fifo(10), ..lab.spec() });
+            let (cpu, begun) = (CpuId(0), lab.time());
+            lab.sched.rqs[cpu].need_resched = crate::NeedResched::default();
+            let next = lab.sched.rt_period_timer(Time(begun.0 + 1)).map(|at| at.0 - begun.0);
+            assert_eq!(next, Some(1_000_000_001), "{kernel}");
+            assert!(lab.sched.rqs[cpu].need_resched.full, "{kernel}: it has not run yet");
+            lab.run(10 * MS);
+            lab.sched.rt_period_timer(lab.time());
+            assert!(!lab.sched.rqs[cpu].need_resched.full, "{kernel}: it has");
+        }
     }
 
     #[test]

@@ -46,7 +46,6 @@ impl Sched {
         for cpu in
             (0..self.rqs.len()).map(CpuId::from).filter(|&cpu| self.rqs[cpu].online).collect::<Vec<_>>()
         {
-            self.update_rq_clock(cpu, now);
             let cfs = self.tg(tg).cfs_rq[cpu.index()];
             // A queue at zero counts as out of time where there is no other look at it.
             let remaining = self.kernel.has(Feature::BandwidthPerTask) as i64;
@@ -54,6 +53,8 @@ impl Sched {
             queue.runtime_enabled = quota.is_some();
             queue.runtime_remaining = remaining;
             if self.cfs(cfs).throttled {
+                // The kernel reads no clock of a CPU on which nothing changes.
+                self.update_rq_clock(cpu, now);
                 self.unthrottle_cfs_rq(cfs);
             }
         }

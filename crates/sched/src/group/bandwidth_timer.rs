@@ -80,13 +80,15 @@ impl Sched {
             if self.rqs[cpu].cfsb_csd_list.contains(&cfs) {
                 continue;
             }
-            self.update_rq_clock(cpu, now);
-            if self.cfs(cfs).curr.is_some() {
+            // Where tasks stop one by one, one may still run on its way out.
+            if self.cfs(cfs).curr.is_some() && self.kernel.has(Feature::BandwidthPerTask) {
+                self.update_rq_clock(cpu, now);
                 self.update_curr(cfs);
             }
             if !self.give_runtime(cfs) {
                 lacks = true;
             } else if !by_interrupt {
+                self.update_rq_clock(cpu, now);
                 self.unthrottle_cfs_rq(cfs);
             } else if cpu == this {
                 own = Some(cfs);
@@ -95,6 +97,7 @@ impl Sched {
             }
         }
         if let Some(cfs) = own {
+            self.update_rq_clock(this, now);
             self.unthrottle_cfs_rq(cfs);
         }
         // One that was let run may have found others without time.

@@ -70,12 +70,16 @@ impl Sched {
             own.util_sum = sum;
             queue.util_sum = queue.util_sum.max(queue.util_avg * PELT_MIN_DIVIDER);
         }
+        if form == PeltSums::Synced {
+            queue.util_sum = queue.util_avg * queue.divider();
+        }
         self.cfs_mut(cfs).avg = queue;
         self.se_mut(se).avg = own;
     }
 
     /// Kernel: update_tg_cfs_runnable(), kernel/sched/fair.c, v6.12.
     fn update_tg_cfs_runnable(&mut self, cfs: CfsRqId, se: SeId, my_q: CfsRqId) {
+        let form = self.kernel.rules.pelt_sums;
         let runnable_avg = self.cfs(my_q).avg.runnable_avg;
         let (mut queue, mut own) = (self.cfs(cfs).avg, self.se(se).avg);
         let delta = runnable_avg as i64 - own.runnable_avg as i64;
@@ -86,6 +90,9 @@ impl Sched {
         add_positive(&mut queue.runnable_avg, delta);
         add_positive(&mut queue.runnable_sum, sum as i64 - own.runnable_sum as i64);
         queue.runnable_sum = queue.runnable_sum.max(queue.runnable_avg * PELT_MIN_DIVIDER);
+        if form == PeltSums::Synced {
+            queue.runnable_sum = queue.runnable_avg * queue.divider();
+        }
         own.runnable_avg = runnable_avg;
         own.runnable_sum = sum;
         self.cfs_mut(cfs).avg = queue;
@@ -116,7 +123,7 @@ impl Sched {
         let load_sum = weight * runnable;
         let load_avg = load_sum / divider;
         let delta_avg = load_avg as i64 - own.load_avg as i64;
-        if delta_avg == 0 && form != PeltSums::Plain {
+        if delta_avg == 0 && !matches!(form, PeltSums::Plain | PeltSums::Synced) {
             return;
         }
         let delta_sum = load_sum as i64 - (weight * own.load_sum) as i64;
@@ -125,6 +132,9 @@ impl Sched {
         add_positive(&mut queue.load_avg, delta_avg);
         add_positive(&mut queue.load_sum, delta_sum);
         crate::load_avg::raise(form, queue.load_avg, &mut queue.load_sum);
+        if form == PeltSums::Synced {
+            queue.load_sum = queue.load_avg * divider;
+        }
         self.cfs_mut(cfs).avg = queue;
         self.se_mut(se).avg = own;
     }

@@ -3,7 +3,7 @@
 
 use super::adjust;
 use crate::pelt::{LOAD_AVG_MAX, sub_positive};
-use crate::{CfsRqId, Curr, Feature, PeltClock, Sched, SchedAvg, SeId, UpdateFlags};
+use crate::{CfsRqId, Curr, Feature, PeltClock, PeltSums, Sched, SchedAvg, SeId, UpdateFlags};
 use schedlab_units::{TaskId, Time};
 
 impl Sched {
@@ -64,6 +64,10 @@ impl Sched {
         let (util, runnable) = (own.util_avg as i64, own.runnable_avg as i64);
         adjust(form, &mut avg.util_avg, &mut avg.util_sum, -util, -(own.util_sum as i64));
         adjust(form, &mut avg.runnable_avg, &mut avg.runnable_sum, -runnable, -(own.runnable_sum as i64));
+        if form == PeltSums::Synced {
+            avg.util_sum = avg.util_avg * avg.divider();
+            avg.runnable_sum = avg.runnable_avg * avg.divider();
+        }
         self.add_tg_cfs_propagate(cfs, -(own.load_sum as i64));
     }
 
@@ -273,6 +277,28 @@ mod tests {
             assert_eq!(load(kernel), "1024 -> 511", "{kernel}");
             assert_eq!(load(&format!("{kernel}+NO_ATTACH_AGE_LOAD")), "1024 -> 1024", "{kernel}");
         }
+    }
+
+    #[test]
+    fn sums_of_a_queue_are_what_its_averages_come_to_or_keep_their_own_rest() {
+        // Two tasks of 1024, and a rest of 5 units in each sum.
+        let sums = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a* b] 1[]");
+            let (b, sched) = (drawn.task("b"), &mut drawn.sched);
+            let cfs = sched.se(SeId(b.0)).cfs_rq.unwrap();
+            let avg = &mut sched.cfs_mut(cfs).avg;
+            (avg.util_avg, avg.runnable_avg) = (1500, 1500);
+            (avg.util_sum, avg.runnable_sum) = (1500 * avg.divider() + 5, 1500 * avg.divider() + 5);
+            let own = &mut sched.se_mut(SeId(b.0)).avg;
+            (own.util_avg, own.util_sum) = (500, 500 * own.divider());
+            (own.runnable_avg, own.runnable_sum) = (500, 500 * own.divider());
+            sched.detach_entity_load_avg(cfs, SeId(b.0));
+            let avg = sched.cfs(cfs).avg;
+            let rest = |sum: u64, average: u64| sum as i64 - (average * avg.divider()) as i64;
+            (rest(avg.util_sum, avg.util_avg), rest(avg.runnable_sum, avg.runnable_avg))
+        };
+        assert_eq!(sums("v5.10"), (0, 0));
+        assert_eq!(sums("v6.1"), (5, 5));
     }
 
     #[test]

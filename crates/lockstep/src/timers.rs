@@ -1,0 +1,119 @@
+//! Time that passes: ticks, and the timers of both sides, each at its own time.
+
+use schedlab_sched::Curr;
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use schedlab_sched::TgId;
+
+use crate::Pair;
+use crate::pair::TICK;
+
+/// Number of timers at one instant after which a kernel counts as never done.
+const SAME_INSTANT: u32 = 10_000;
+
+/// A timer of our rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// The quota of a group is renewed.
+    Period(TgId),
+    /// Returned quota is handed out.
+    Slack(TgId),
+    /// RT throttling, or a fair server.
+    Rt,
+    /// A deadline task gets a new budget.
+    Deadline(TaskId),
+}
+
+impl Pair {
+    /// Time passes: ticks of all CPUs and timers when they are due.
+    pub(crate) fn pass(&mut self, ns: u64) {
+        let end = self.now + ns;
+        let mut at_once = 0;
+        while self.equal() {
+            let theirs = (0..self.nr_cpus()).map(|cpu| self.kernel.timer_at(CpuId::from(cpu))).min();
+            let ours = self.timers.first().map_or(u64::MAX, |(at, _)| *at);
+            let timer = theirs.unwrap_or(u64::MAX).min(ours).max(self.now);
+            let next = timer.min(self.next_tick);
+            if next > end {
+                break;
+            }
+            at_once = if next == self.now { at_once + 1 } else { 0 };
+            if at_once > SAME_INSTANT {
+                self.differs("timers", "timers", "the machine".into(), "endless".into(), "endless".into());
+                return;
+            }
+            self.now = next;
+            self.kernel.now(next);
+            if timer == next {
+                self.fire();
+            } else {
+                for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+                    self.tick(cpu);
+                }
+                self.next_tick += TICK;
+            }
+        }
+        if self.equal() {
+            self.now = end;
+            self.kernel.now(end);
+        }
+    }
+
+    /// The timers that are due, on the CPUs on which the kernel set them.
+    fn fire(&mut self) {
+        let mut by = None;
+        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+            if self.kernel.timer_at(cpu) <= self.now {
+                self.kernel.timer(cpu);
+                by = by.or(Some(cpu));
+            }
+        }
+        let (by, now) = (by.unwrap_or(CpuId(0)), self.time());
+        while let Some(&(at, timer)) = self.timers.first()
+            && at <= self.now
+        {
+            self.timers.pop_first();
+            self.tell(|| format!("timer {timer:?}, by CPU {}", by.0));
+            let again = match timer {
+                Timer::Period(tg) => self.sched.period_timer(tg, by, now),
+                Timer::Slack(tg) => {
+                    self.sched.slack_timer(tg, by, now);
+                    None
+                }
+                Timer::Rt => self.sched.rt_period_timer(now),
+                Timer::Deadline(task) => {
+                    self.sched.dl_timer(task, now);
+                    None
+                }
+            };
+            self.timers.extend(again.map(|Time(at)| (at, timer)));
+        }
+        self.after(&format!("timers on CPU {}", by.0));
+        self.settle();
+    }
+
+    fn tick(&mut self, cpu: CpuId) {
+        if self.nohz {
+            let stopped = &mut self.tick_stopped[cpu.index()];
+            if self.sched.rqs[cpu].curr == Curr::Idle {
+                if !*stopped {
+                    *stopped = true;
+                    self.kernel.nohz_enter(cpu);
+                    self.sched.nohz_balance_enter_idle(cpu);
+                }
+                return;
+            }
+            if *stopped {
+                *stopped = false;
+                self.kernel.nohz_exit(cpu);
+            }
+        }
+        self.kernel.tick(cpu);
+        let ticked = self.sched.tick(cpu, self.time());
+        self.balance_due[cpu.index()] |= ticked.raise_balance;
+        self.tell(|| format!("tick on CPU {}", cpu.0));
+        self.after(&format!("the tick of CPU {}", cpu.0));
+        self.settle();
+    }
+}
