@@ -35,7 +35,7 @@ const MACHINES: [(&str, usize); 8] = [
 ];
 
 /// Sets of loads; the last has all that do not exclude each other.
-const LOADS: [&str; 12] = [
+const LOADS: [&str; 14] = [
     "plain",
     "nohz",
     "sync,irq",
@@ -48,6 +48,8 @@ const LOADS: [&str; 12] = [
     "quota",
     "batch",
     "rt",
+    "deadline",
+    "exec",
 ];
 
 /// The runs to make.
@@ -205,7 +207,7 @@ fn text(matrix: &Matrix, names: &[(&str, &str)], done: &[Done]) -> String {
     let equal = done.iter().filter(|run| run.ended.equal()).count();
     let _ = writeln!(
         text,
-        "{} runs of {} operations at most, {} seeds each: {equal} are equal to the end. {} operations, {} wake-ups, {} forks, \
+        "{} runs of {} operations at most, seeds 1 to {}: {equal} are equal to the end. {} operations, {} wake-ups, {} forks, \
          {} picks, {} balance passes, {} comparisons of the whole state.\n",
         done.len(),
         matrix.steps,

@@ -15,6 +15,12 @@ pub struct Library {
 }
 
 impl Library {
+    /// A name of its content: two libraries of equal sources have the same.
+    pub fn key(&self) -> String {
+        let folder = self.file.parent().and_then(std::path::Path::file_name).unwrap_or_default();
+        folder.to_string_lossy().into_owned()
+    }
+
     /// Takes the result of [`crate::Cache::build`].
     ///
     /// # Errors
@@ -49,7 +55,7 @@ impl Library {
         let node = |n: usize| NodeId(n.try_into().expect("nodes are few"));
         let distance: Vec<c_int> = pairs.map(|(a, b)| machine.distance(node(a), node(b)) as c_int).collect();
         raw.lab_now(1);
-        raw.boot(&levels, nodes, &distance)?;
+        raw.boot(&levels, nodes, &distance, machine.reclaim_distance())?;
         Ok(Kernel::new(raw, machine.nr_cpus()))
     }
 }

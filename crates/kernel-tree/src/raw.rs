@@ -18,6 +18,7 @@ struct Machine {
     nodes: c_int,
     levels: [*const c_int; 6],
     distance: *const c_int,
+    reclaim_distance: c_int,
 }
 
 /// `struct lab_event`.
@@ -161,6 +162,7 @@ impl Raw {
         levels: &[Vec<c_int>; 6],
         nodes: usize,
         distance: &[c_int],
+        reclaim_distance: u32,
     ) -> Result<(), Error> {
         let cpus = levels[0].len();
         assert!(levels.iter().all(|level| level.len() == cpus) && distance.len() == nodes * nodes);
@@ -169,6 +171,7 @@ impl Raw {
             nodes: nodes as c_int,
             levels: levels.each_ref().map(|level| level.as_ptr()),
             distance: distance.as_ptr(),
+            reclaim_distance: reclaim_distance as c_int,
         };
         // SAFETY: the arrays are as long as the library reads them, and it keeps none.
         let done = unsafe {

@@ -96,6 +96,19 @@ impl Generator {
             let policy = random.of(&[Policy::Normal, Policy::Batch, Policy::Idle]);
             return Some(Operation::Policy { cpu, task, policy });
         }
+        if meant(random, "exec", 20) {
+            return Some(Operation::Exec { cpu });
+        }
+        if meant(random, "deadline", 50) {
+            let of = |runtime: u64, period: u64| Policy::Deadline { runtime, deadline: period, period };
+            let policy = random.of(&[
+                Policy::Normal,
+                Policy::Normal,
+                of(1_000_000, 10_000_000),
+                of(3_000_000, 30_000_000),
+            ]);
+            return Some(Operation::Policy { cpu, task, policy });
+        }
         if meant(random, "rt", 50) {
             let policy = random.of(&[
                 Policy::Normal,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Names of loads, and what each adds.
-pub const LOADS: [(&str, &str); 13] = [
+pub const LOADS: [(&str, &str); 15] = [
     ("nohz", "idle CPUs stop their ticks and others balance for them"),
     ("sync", "wake-ups with the sync flag"),
     ("irq", "wake-ups from interrupts"),
@@ -18,6 +18,8 @@ pub const LOADS: [(&str, &str); 13] = [
     ("quota", "groups with a quota"),
     ("batch", "SCHED_BATCH and SCHED_IDLE"),
     ("rt", "SCHED_FIFO and SCHED_RR"),
+    ("deadline", "SCHED_DEADLINE"),
+    ("exec", "where a task would go that executes another program"),
 ];
 
 /// A set of loads.
@@ -85,7 +87,7 @@ mod tests {
         assert_eq!(
             "nhz".parse::<Loads>().unwrap_err(),
             "there is no load \"nhz\"; known are plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, \
-             shares, quota, batch, rt"
+             shares, quota, batch, rt, deadline, exec"
         );
     }
 }

@@ -211,6 +211,7 @@ impl Pair {
             Operation::Sleep { cpu } | Operation::Yield { cpu } | Operation::Exit { cpu } => {
                 self.leave(*cpu, operation)
             }
+            Operation::Exec { cpu } => self.exec(*cpu),
             Operation::Nice { cpu, task, nice } if self.lives(*task) => {
                 let (ours, theirs) = self.tasks[*task];
                 self.kernel.set_nice(*cpu, theirs, *nice);
@@ -367,6 +368,26 @@ impl Pair {
         self.sched.apply_wakeup(&wakeup, &taken, now);
         if taken.path == WakePath::Select && !taken.remote {
             self.sched.task_woken(ours, now);
+        }
+        true
+    }
+
+    /// Where the current task would go to execute another program; it stays.
+    fn exec(&mut self, cpu: CpuId) -> bool {
+        let nr_cpus = self.nr_cpus();
+        let Some(task) = self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= nr_cpus) else {
+            return false;
+        };
+        if !self.sched.task(task).policy.is_fair() {
+            return false;
+        }
+        let decided = self.sched.decide_exec(task, self.time(), None);
+        let to = self.kernel.exec(cpu);
+        if to != decided.cpu {
+            let why = format!("CPU {} ({})", decided.cpu.0, decided.reason.name());
+            let of = format!("t{}", task.index() - nr_cpus);
+            let at_work = format!("exec() on CPU {}", cpu.0);
+            self.differs(&at_work, "place of a task that calls exec()", of, format!("CPU {}", to.0), why);
         }
         true
     }

@@ -25,6 +25,11 @@ pub fn is_tree(kernel: &Kernel) -> bool {
     kernel.name.starts_with(kernels::PREFIX)
 }
 
+/// What identifies the code that decides, if that is a tree's: its library and the switches that are set in it.
+pub fn code(kernel: &Kernel) -> Option<String> {
+    Some(kernels::of(&kernel.name)?.code())
+}
+
 /// Where our rules first decided otherwise than the code of a tree, in the last run of it that was explained.
 pub fn parted(kernel: &Kernel) -> Option<String> {
     kernels::of(&kernel.name)?.parted()

@@ -81,6 +81,9 @@ pub(crate) fn of(load: &[u8; 32], kernel: &Kernel, seed: u64) -> String {
     hash.data("load", load);
     // Not its name: v6.1 and v6.1+SIS_UTIL are the same kernel.
     hash.data("kernel", &(kernel.preset, &kernel.features, &kernel.rules, &kernel.tunables, &kernel.preempt));
+    if let Some(code) = schedlab::kernels::code(kernel) {
+        hash.part("code", &code);
+    }
     hash.data("seed", &seed);
     hash.hex()
 }

@@ -151,7 +151,7 @@ impl<'a> Resolver<'a> {
         for (path, value) in settings {
             text.extend(setting(path, value)?.kernel_part());
         }
-        Kernel::parse(&text).map_err(|error| Error::new(error.to_string()))
+        Ok(schedlab::kernels::kernel(&text, &mut |_| {})?)
     }
 }
 

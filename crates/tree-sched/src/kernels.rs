@@ -107,6 +107,13 @@ impl TreeKernel {
         self.parted.lock().expect("nobody fails here").clone()
     }
 
+    /// The name of the library's content, and the switches that are set in it.
+    pub fn code(&self) -> String {
+        let switches =
+            self.features.iter().map(|(name, on)| format!("+{}{name}", if *on { "" } else { "NO_" }));
+        self.library.key() + &switches.collect::<String>()
+    }
+
     /// Our nearest rules.
     pub fn nearest(&self) -> &Kernel {
         &self.nearest

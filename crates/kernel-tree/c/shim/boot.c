@@ -191,6 +191,7 @@ int lab_boot(const struct lab_machine *m)
 	set_up_init_task();
 	housekeeping_init();
 	sched_init();
+	node_reclaim_distance = m->reclaim_distance;
 	sched_clock_init();
 	kthread_set_per_cpu(&init_task, 0);
 	for (cpu = 0; cpu < m->cpus; cpu++) {
@@ -258,6 +259,12 @@ int lab_boot(const struct lab_machine *m)
 		if (!lab_stopper(cpu))
 			lab_fatal(0, "the stopper of CPU %d does not run as the kernel boots", cpu);
 	}
+	/* Each CPU deals out CPUs in turn, from the first on, whatever the boot was for which it did so before. */
+	for (cpu = 0; cpu < m->cpus; cpu++) {
+		lab_enter(cpu);
+		cpumask_any_and_distribute(cpumask_of(0), cpumask_of(0));
+	}
+	lab_enter(0);
 	lab_rcu_flush();
 	return 0;
 }

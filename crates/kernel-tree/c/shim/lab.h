@@ -12,6 +12,7 @@ struct lab_machine {
 	/* For each CPU: its first sibling, cluster, LLC, package and node, and its capacity of 1024. */
 	const int *smt, *cluster, *llc, *package, *node, *capacity;
 	const int *distance; /* nodes x nodes */
+	int reclaim_distance; /* beyond it forks and wake-ups stay on their node */
 };
 
 /* Who runs: a task of the driver, or one of these. */

@@ -297,6 +297,20 @@ mod tests {
     }
 
     #[test]
+    fn a_task_that_is_picked_again_is_charged_where_it_is_put_back_for_it() {
+        for (kernel, charged) in [("v5.10", true), ("v6.1", true), ("v6.12", false)] {
+            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+            let rt = lab.fork("rt", 0, NewTask { policy: Policy::Fifo(10), ..lab.spec() });
+            lab.run(MS);
+            let before = lab.sched.task(rt).se.sum_exec_runtime;
+            lab.sched.rqs[CpuId(0)].need_resched.full = true;
+            lab.settle();
+            let ran = lab.sched.task(rt).se.sum_exec_runtime - before;
+            assert_eq!(ran > MS / 2, charged, "{kernel}: {ran}");
+        }
+    }
+
+    #[test]
     fn a_turn_of_round_robin_is_100_ms_or_what_is_set_in_whole_ticks() {
         for (with, ticks) in [
             ("+hz=100", 10),

@@ -175,24 +175,57 @@ impl Sched {
     /// Kernel: propagate_entity_cfs_rq(), kernel/sched/fair.c, v6.12.
     pub(crate) fn propagate_entity_cfs_rq(&mut self, se: SeId) {
         let cfs = self.se(se).cfs_rq.expect("entity has a queue");
-        if self.cfs(cfs).throttled {
+        // Where tasks stop one by one, a queue without time goes on being averaged while any of them runs.
+        let goes_on = self.kernel.has(Feature::BandwidthPerTask);
+        if self.cfs(cfs).throttled && !goes_on {
             return;
         }
-        let lists = self.kernel.has(Feature::AttachLists);
-        if lists {
+        let attach_lists = self.kernel.has(Feature::AttachLists);
+        let lists = |queue: &crate::CfsRq| attach_lists && !(goes_on && queue.pelt_clock_throttled);
+        if lists(self.cfs(cfs)) {
             self.list_add_leaf_cfs_rq(cfs);
         }
         let mut next = self.se(se).parent;
         while let Some(se) = next {
             let cfs = self.se(se).cfs_rq.expect("entity has a queue");
             self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
-            if self.cfs(cfs).throttled {
+            if self.cfs(cfs).throttled && !goes_on {
                 return;
             }
-            if lists {
+            if lists(self.cfs(cfs)) {
                 self.list_add_leaf_cfs_rq(cfs);
             }
             next = self.se(se).parent;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::by_kernel;
+    use crate::lab::{Lab, MS};
+    use crate::{NICE_0_LOAD, NewTask, SeId, TgId};
+
+    #[test]
+    fn load_that_leaves_a_queue_without_time_leaves_the_level_above_or_waits() {
+        let above = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x1");
+            let now = lab.time();
+            let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), now);
+            let task = lab.fork("a", 0, NewTask { tg: group, ..lab.spec() });
+            lab.run(100 * MS);
+            let (queue, entity) = (lab.sched.tg(group).cfs_rq[0], lab.sched.tg(group).se[0]);
+            lab.sched.cfs_mut(queue).throttled = true;
+            lab.sched.detach_entity_cfs_rq(SeId(task.0));
+            let left = lab.sched.se(entity).avg.util_avg;
+            if left == 0 { "leaves" } else { "waits" }.into()
+        });
+        expect![[r#"
+            v4.13..v6.12: waits
+            v7.2..v7.3: leaves"#]]
+        .assert_eq(&above);
     }
 }
