@@ -5,13 +5,13 @@ use schedlab_topology::CpuId;
 use crate::{Curr, IdleTest, PendingWake, Sched};
 
 impl Sched {
-    /// Nothing runs, nothing is queued, and no wake-up is on its way.
+    /// Nothing runs, nothing is queued, no wake-up is on its way, and the last task was switched away from.
     ///
     /// Kernel: idle_cpu(), kernel/sched/core.c, v6.12 and v5.5.
     #[inline]
     pub fn idle_cpu(&self, cpu: CpuId) -> bool {
         let rq = &self.rqs[cpu];
-        rq.curr == Curr::Idle && rq.nr_running == 0 && !self.wake_pending(cpu)
+        rq.curr == Curr::Idle && rq.nr_running == 0 && !rq.leaving && !self.wake_pending(cpu)
     }
 
     /// Whether a wake-up is on its way to a CPU.
@@ -119,7 +119,8 @@ mod tests {
     use expect_test::expect;
     use schedlab_topology::CpuId;
 
-    use crate::drawing::{by_kernel, draw};
+    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::{Curr, Deactivate, EnqueueFlags, Sched, Scheduler, TaskState};
 
     #[test]
     fn a_wake_list_taken_but_not_queued_yet_keeps_a_cpu_busy_since_v5_8() {
@@ -133,5 +134,29 @@ mod tests {
             v4.13..v5.5: idle
             v5.18..v7.3: busy"#]]
         .assert_eq(&by_kernel("", state));
+    }
+
+    #[test]
+    fn a_cpu_that_has_not_switched_to_idle_yet_is_busy_for_a_driver_that_says_when() {
+        for (waits, lingers) in [(false, true), (true, true), (false, false)] {
+            let mut drawn = draw("v6.12+NO_NI_RANDOM", "1x1x2x2 | 0[a*]");
+            let (sched, cpu) = (&mut drawn.sched, CpuId(0));
+            assert!(!lingers || sched.linger());
+            sched.set_idle_cores(cpu, false);
+            Sched::schedule(sched, cpu, Deactivate::Sleep(TaskState::Interruptible), NOW);
+            assert_eq!((sched.rqs[cpu].curr, sched.idle_cpu(cpu)), (Curr::Idle, !lingers));
+            assert_eq!(sched.test_idle_cores(cpu), !lingers, "its core is idle when it is");
+            if waits {
+                let [task] = ["a"].map(|name| drawn.task(name));
+                let sched = &mut drawn.sched;
+                sched.activate(task, cpu, EnqueueFlags { wakeup: true, ..EnqueueFlags::default() }, NOW);
+                let switched = Sched::schedule(sched, cpu, Deactivate::Yielded, NOW);
+                assert_eq!((switched.next, sched.rqs[cpu].idle_stamp), (Curr::Task(task), 0));
+                assert!(!sched.rqs[cpu].leaving && !sched.test_idle_cores(cpu), "it never was idle");
+            } else {
+                sched.is_at_idle(cpu);
+                assert!(sched.idle_cpu(cpu) && sched.test_idle_cores(cpu));
+            }
+        }
     }
 }

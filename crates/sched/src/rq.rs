@@ -147,6 +147,9 @@ pub struct Rq {
     pub active: bool,
     /// The idle loop polls, so no interrupt is needed to wake it. Set by the driver.
     pub polling: bool,
+    /// Its idle task is chosen, but it has still to switch to it: it looks for work elsewhere, for a driver whose passes
+    /// take time.
+    pub leaving: bool,
     /// Exit latency of the idle state it is in, ns; none when unknown. Set by the driver.
     pub idle_exit_latency: Option<u64>,
     /// Generator of newly idle randomness (NI_RANDOM), seeded by the driver.
@@ -216,6 +219,7 @@ impl Rq {
             online: true,
             active: true,
             polling: false,
+            leaving: false,
             idle_exit_latency: None,
             random: seed,
             idle_wakees: Wakees::default(),

@@ -31,6 +31,8 @@ pub struct Sched {
     pub took: Took,
     /// Run queues that searches and passes look at, for a driver that wants to know.
     pub looked: Looked,
+    /// The driver says when a CPU has switched to idle.
+    pub lingers: bool,
     /// The CPU that acts next will stand still in the middle: after so many ns, for so many.
     pub stall: Option<(u64, u64)>,
     /// Domains, groups and what LLCs share.
@@ -126,6 +128,7 @@ impl Sched {
             scaled: Scaled::new(&kernel.tunables, active.weight()),
             took,
             looked: Looked::default(),
+            lingers: false,
             stall: None,
             rqs: Watched::new(rqs),
             cfs_rqs: Watched::new(cfs_rqs),

@@ -60,6 +60,7 @@ impl Sched {
     pub fn schedule(&mut self, cpu: CpuId, how: Deactivate, now: Time) -> Switched {
         let prev = self.rqs[cpu].curr;
         self.clear_hrtick(cpu);
+        self.has_come(cpu);
         let clock = self.schedule_clock(cpu, now);
         self.update_rq_clock(cpu, clock);
         let mut voluntary = false;
@@ -75,6 +76,16 @@ impl Sched {
             self.stop_hrtick(cpu);
         }
         Switched { prev, next, reason, voluntary, preempted: how == Deactivate::Preempted, delayed }
+    }
+
+    /// A CPU that was on its way to idle was not idle, if it has something to run.
+    ///
+    /// Kernel: sched_balance_newidle(), kernel/sched/fair.c, v6.12.
+    fn has_come(&mut self, cpu: CpuId) {
+        let rq = &mut self.rqs[cpu];
+        if rq.leaving && rq.nr_running > 0 {
+            (rq.leaving, rq.idle_stamp) = (false, 0);
+        }
     }
 
     /// Once the switch is done: tasks that wait behind one of their class are pushed.
@@ -469,7 +480,11 @@ impl Sched {
     /// Kernel: set_next_task_idle(), kernel/sched/idle.c, v6.12.
     fn set_next_task_idle(&mut self, cpu: CpuId) {
         self.stop_hrtick(cpu);
-        self.update_idle_core(cpu);
+        let rq = &mut self.rqs[cpu];
+        rq.leaving |= self.lingers && rq.curr != Curr::Idle;
+        if !rq.leaving {
+            self.update_idle_core(cpu);
+        }
         self.update_idle_rq_clock_pelt(cpu);
     }
 

@@ -16,7 +16,7 @@ use schedlab_units::{Duration, TaskId, Time};
 use crate::{
     BalanceDecision, Candidate, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately,
     Looked, MigrationCause, NeedResched, NewTask, Newidle, Placement, Policy, PreemptDecision, Reason,
-    Scaled, Sched, SeId, Switched, Task, TaskState, TgId, Ticked, Took, Wakeup, WakeupDecision,
+    Scaled, Sched, SeId, Switched, Task, TaskState, TgId, Ticked, Took, WakePath, Wakeup, WakeupDecision,
 };
 
 /// Where a decider stores the CPUs that it rejected, if they are wanted.
@@ -72,6 +72,12 @@ pub trait Scheduler {
     fn is_polling(&self, cpu: CpuId) -> bool;
     /// Its idle task begins to watch the flag, or no longer does.
     fn set_polling(&mut self, cpu: CpuId, polling: bool);
+    /// From now on a CPU whose last task leaves is not idle before [`Scheduler::is_at_idle`] is called. Whether it will be so.
+    fn linger(&mut self) -> bool;
+    /// A CPU has switched to its idle task.
+    fn is_at_idle(&mut self, cpu: CpuId);
+    /// Whether a task that has not left its CPU yet is given to the wake list of that CPU, if it is woken now.
+    fn hands_over(&self, wakeup: &Wakeup) -> bool;
     /// How long it takes to leave its idle state, ns; none if it is awake.
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>);
     /// Others woke tasks that it has to queue.
@@ -393,6 +399,19 @@ impl Scheduler for Sched {
     #[inline]
     fn set_polling(&mut self, cpu: CpuId, polling: bool) {
         self.rqs[cpu].polling = polling;
+    }
+    fn linger(&mut self) -> bool {
+        self.lingers = true;
+        true
+    }
+    #[inline]
+    fn is_at_idle(&mut self, cpu: CpuId) {
+        if core::mem::take(&mut self.rqs[cpu].leaving) {
+            self.update_idle_core(cpu);
+        }
+    }
+    fn hands_over(&self, wakeup: &Wakeup) -> bool {
+        self.wake_path(wakeup) == WakePath::OnCpuHandover
     }
     #[inline]
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>) {

@@ -13,6 +13,7 @@ use schedlab_trace::Comm;
 use schedlab_units::{Duration, TaskId, Time};
 
 use crate::account::{OfCpu, Part};
+use crate::to_idle::Leaving;
 
 /// One CPU.
 #[derive(Clone, Debug)]
@@ -64,6 +65,8 @@ pub(crate) struct Cpu {
     pub hrtick_number: u32,
     /// Newly idle balancing: the CPUs that each pass looked at, and from when to when all of them last.
     pub passes: Passes,
+    /// It looks for work, and has still to switch away from this task.
+    pub leaving: Option<Leaving>,
     /// While idle: since when, in which state, and when it has left it because
     /// something happens.
     pub idle_since: Time,
@@ -113,6 +116,7 @@ impl Cpu {
             hrtick: None,
             hrtick_number: 0,
             passes: Passes::default(),
+            leaving: None,
             idle_since: now,
             idle_state: None,
             idle_number: 0,
@@ -198,6 +202,11 @@ impl Passes {
         self.count = (self.count + 1).min(Passes::MAX);
         self.looked[self.count - 1] = before + examined;
         self.end = end;
+    }
+
+    /// Whether the last of them ends after `now`.
+    pub fn last_beyond(&self, now: Time) -> bool {
+        self.count > 0 && self.end > now
     }
 
     /// A wake-up comes: what is left out, as no pass begins after that.

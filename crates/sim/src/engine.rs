@@ -287,6 +287,8 @@ pub(crate) struct Engine<'a, S> {
     pub smt: bool,
     /// Whether searching and balancing take time.
     pub searches: bool,
+    /// The scheduler hears when a CPU has switched to idle.
+    pub lingers: bool,
     /// Where lines are that CPUs share.
     pub places: crate::shared::Places,
     /// Whether caches can be cold.
@@ -386,6 +388,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             state_told: listens.state.then(Default::default),
             smt: topology.is_smt() && machine.has(Mechanism::Smt),
             searches: machine.has(Mechanism::SearchCosts),
+            lingers: false,
             places: crate::shared::Places::new(machine, workload),
             warmth: machine.has(Mechanism::CacheWarmth),
             clocks: crate::clock::Clocks::new(machine),
@@ -407,6 +410,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let wants = |least| workload.tasks.iter().any(|task| task.footprint > least);
         engine.crowds = engine.warmth && wants(if engine.shares_l2 { 0 } else { least_l2 / 2 });
         *engine.sched.looked() = Looked::of(topology.nr_cpus());
+        engine.lingers = engine.sched.linger();
         engine.turns = machine
             .shared_clock
             .then(|| crate::turns::Turns::new(topology.nr_cpus(), engine.sched.tick_ns(), seed));

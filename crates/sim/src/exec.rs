@@ -27,7 +27,7 @@ impl<S: Scheduler> Engine<'_, S> {
     pub fn go_on(&mut self, cpu: CpuId) {
         let mut steps = 0;
         loop {
-            let Some(task) = self.curr(cpu) else { return };
+            let Some(task) = self.curr(cpu) else { return self.has_looked(cpu) };
             if self.cpus[cpu].overhead != Work::NONE || self.cpus[cpu].stands_still() {
                 break;
             }

@@ -53,6 +53,14 @@ impl<S: Scheduler> Engine<'_, S> {
         self.turn_changes(cpu);
     }
 
+    /// A CPU that has just become idle does not sleep: an interrupt is there already.
+    pub fn stay_awake(&mut self, cpu: CpuId) {
+        self.cpus[cpu].awake_at = Some(self.now);
+        if self.cpus[cpu].idle_state.is_some() {
+            self.set_idle_state(cpu, None);
+        }
+    }
+
     /// An idle CPU has polled long enough.
     pub fn deeper(&mut self, cpu: CpuId, number: u32) {
         if self.is_idle(cpu) && self.cpus[cpu].idle_number == number && self.cpus[cpu].awake_at.is_none() {
@@ -112,11 +120,14 @@ impl<S: Scheduler> Engine<'_, S> {
     /// it is awake.
     pub fn exit_latency(&self, cpu: CpuId) -> u64 {
         let entry = &self.cpus[cpu];
-        match entry.awake_at {
+        match entry.awake_at.filter(|_| entry.leaving.is_none()) {
             Some(at) => at.since(self.now).0,
             None => {
                 // Not yet asleep: what it still has to do comes first.
                 let begin = entry.idle_since.since(self.now).0;
+                if entry.leaving.is_some() {
+                    return begin;
+                }
                 begin + self.machine.idle.exit_ns(entry.idle_state)
             }
         }

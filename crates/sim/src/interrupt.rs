@@ -10,7 +10,7 @@
 
 use schedlab_sched::{Deactivate, Scheduler};
 use schedlab_topology::CpuId;
-use schedlab_units::{Duration, TaskId, Time};
+use schedlab_units::{Duration, TaskId};
 
 use crate::account::Part;
 use crate::emit::Context;
@@ -49,6 +49,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// An interrupt of so many ns begins on a CPU.
     pub fn interrupt(&mut self, cpu: CpuId, ns: u64) -> Hit {
         self.advance(cpu);
+        self.arrives_at_idle(cpu);
         let hit = match self.curr(cpu) {
             None => {
                 self.exit_idle_state(cpu);
@@ -108,13 +109,13 @@ impl<S: Scheduler> Engine<'_, S> {
             self.charge_to(by, Part::Irq, self.paths.ipi_send);
             delay += self.paths.ipi_send + self.paths.ipi_deliver;
         }
-        if idle {
-            let entry = &mut self.cpus[cpu];
-            if entry.awake_at.is_none() && entry.idle_since > self.now {
-                // It is still looking for tasks elsewhere, and stops.
-                let left_out = entry.passes.cut(self.now + Duration(delay));
-                entry.idle_since = Time(entry.idle_since.0 - left_out.0);
-                entry.account.left_out(Part::Pass, left_out.0);
+        if self.cpus[cpu].leaving.is_some() {
+            // It is still looking for tasks elsewhere, and sees in memory that one has come.
+            self.passes_end(cpu, Duration(self.cpus[by].overhead_ns()));
+            delay = delay.max(self.cpus[cpu].idle_since.since(self.now).0);
+        } else if idle {
+            if self.cpus[cpu].awake_at.is_none() && self.cpus[cpu].idle_since > self.now {
+                self.passes_end(cpu, Duration(delay));
             }
             delay += self.exit_latency(cpu);
         }

@@ -57,6 +57,7 @@ mod switch;
 mod task;
 mod tell_state;
 mod tick;
+mod to_idle;
 mod turns;
 mod user_lock;
 mod wait;

@@ -43,10 +43,16 @@ impl<S: Scheduler> Engine<'_, S> {
         self.effects(cpu, Context::Task);
         // The timer is set when the switch is done, by the time of then.
         self.rearm_hrtick(cpu, self.cpus[cpu].overhead_ns() + self.paths.context_switch);
-        if switched.prev != switched.next {
-            self.switched(cpu, &switched, how);
+        if switched.next == Curr::Idle && self.cpus[cpu].leaving.is_some() {
+            self.arrives_at_idle(cpu);
+        } else if switched.prev == switched.next {
+            if switched.next == Curr::Idle {
+                self.enter_idle(cpu);
+            }
         } else if switched.next == Curr::Idle {
-            self.enter_idle(cpu);
+            self.turns_to_idle(cpu, &switched, how);
+        } else {
+            self.switch(cpu, &switched, how);
         }
         if switched.next != Curr::Idle {
             self.sched.balance_callbacks(cpu, self.now);
@@ -54,31 +60,43 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    fn switched(&mut self, cpu: CpuId, switched: &Switched, how: Deactivate) {
+    /// A CPU switches from what it runs to what was chosen.
+    pub fn switch(&mut self, cpu: CpuId, switched: &Switched, how: Deactivate) {
+        let leaving = self.cpus[cpu].leaving.take();
         self.counts.switches += 1;
         self.counts.dispatches += u64::from(switched.next != Curr::Idle);
-        self.counts.voluntary += u64::from(switched.voluntary);
+        self.counts.voluntary += u64::from(switched.voluntary || leaving.is_some());
         if self.tracing {
             if self.explaining {
                 self.explain_pick(cpu, switched);
             }
-            self.emit_switch(cpu, switched.prev, shown_state(self, switched, how), switched.next);
+            let (prev, state) = match leaving {
+                Some(leaving) => (Curr::Task(leaving.task), leaving.state),
+                None => (switched.prev, self.shown_state(switched, how)),
+            };
+            self.emit_switch(cpu, prev, state, switched.next);
         }
         self.cpus[cpu].shown = switched.next;
-        match switched.prev {
-            Curr::Task(prev) => self.leaves(cpu, prev, switched),
-            Curr::Idle => self.leave_idle(cpu),
+        match (leaving, switched.prev) {
+            (Some(leaving), _) => {
+                let done_at = self.cpus[cpu].idle_since.max(self.now) + Duration(self.paths.context_switch);
+                self.tasks[leaving.task.index()].off_cpu_at = done_at;
+            }
+            (None, Curr::Task(prev)) => self.leaves(cpu, prev, switched),
+            (None, Curr::Idle) => self.leave_idle(cpu),
         }
         match switched.next {
             Curr::Task(next) => self.arrives(cpu, next),
             Curr::Idle => {
+                self.sched.is_at_idle(cpu);
                 self.set_busy(cpu, false);
                 self.enter_idle(cpu);
             }
         }
     }
 
-    fn leaves(&mut self, cpu: CpuId, prev: TaskId, switched: &Switched) {
+    /// A task leaves a CPU.
+    pub fn leaves(&mut self, cpu: CpuId, prev: TaskId, switched: &Switched) {
         let done_at = self.now + Duration(self.cpus[cpu].overhead_ns() + self.paths.context_switch);
         let dead = self.sched.task(prev).state == TaskState::Dead;
         let entry = &mut self.tasks[prev.index()];
@@ -162,26 +180,26 @@ impl<S: Scheduler> Engine<'_, S> {
             self.sched.finish_task_switch(task);
         }
     }
-}
 
-/// The state in which a task leaves its CPU, as the trace shows it.
-fn shown_state<S: Scheduler>(engine: &Engine<'_, S>, switched: &Switched, how: Deactivate) -> Shown {
-    match how {
-        Deactivate::Preempted => match switched.prev {
-            Curr::Task(_) => Shown::RUNNING.with(Shown::PREEMPTED),
-            Curr::Idle => Shown::RUNNING,
-        },
-        Deactivate::Yielded => Shown::RUNNING,
-        Deactivate::Sleep(TaskState::Uninterruptible) => Shown::UNINTERRUPTIBLE,
-        Deactivate::Sleep(_) => match switched.prev {
-            Curr::Task(task) if engine.tasks[task.index()].wait == Wait::Work && engine.is_worker(task) => {
-                Shown::IDLE
-            }
-            _ => Shown::INTERRUPTIBLE,
-        },
-        Deactivate::Exit => match switched.prev {
-            Curr::Task(task) if engine.tasks[task.index()].is_thread => Shown::DEAD,
-            _ => Shown::ZOMBIE,
-        },
+    /// The state in which a task leaves its CPU, as the trace shows it.
+    pub fn shown_state(&self, switched: &Switched, how: Deactivate) -> Shown {
+        match how {
+            Deactivate::Preempted => match switched.prev {
+                Curr::Task(_) => Shown::RUNNING.with(Shown::PREEMPTED),
+                Curr::Idle => Shown::RUNNING,
+            },
+            Deactivate::Yielded => Shown::RUNNING,
+            Deactivate::Sleep(TaskState::Uninterruptible) => Shown::UNINTERRUPTIBLE,
+            Deactivate::Sleep(_) => match switched.prev {
+                Curr::Task(task) if self.tasks[task.index()].wait == Wait::Work && self.is_worker(task) => {
+                    Shown::IDLE
+                }
+                _ => Shown::INTERRUPTIBLE,
+            },
+            Deactivate::Exit => match switched.prev {
+                Curr::Task(task) if self.tasks[task.index()].is_thread => Shown::DEAD,
+                _ => Shown::ZOMBIE,
+            },
+        }
     }
 }

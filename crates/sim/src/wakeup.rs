@@ -83,6 +83,7 @@ impl<S: Scheduler> Engine<'_, S> {
         if self.asymmetric {
             self.sched.sync_load_avg(task);
         }
+        self.leaves_first(&wakeup);
         let pending = self.pending(cpu);
         let decision = if self.explaining {
             let passed_over = RefCell::new(Vec::new());

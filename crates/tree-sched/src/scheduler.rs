@@ -145,6 +145,14 @@ impl Scheduler for TreeSched {
         self.of_mut(cpu).polling = polling;
         self.rules.rqs[cpu].polling = polling;
     }
+    fn linger(&mut self) -> bool {
+        // Its run queue says whether it is idle.
+        false
+    }
+    fn is_at_idle(&mut self, _cpu: CpuId) {}
+    fn hands_over(&self, _wakeup: &Wakeup) -> bool {
+        true
+    }
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>) {
         self.library.set_idle_exit_latency(cpu, ns);
         self.rules.rqs[cpu].idle_exit_latency = ns;
