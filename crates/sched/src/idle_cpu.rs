@@ -11,7 +11,7 @@ impl Sched {
     #[inline]
     pub fn idle_cpu(&self, cpu: CpuId) -> bool {
         let rq = &self.rqs[cpu];
-        rq.curr == Curr::Idle && rq.nr_running == 0 && !rq.leaving && !self.wake_pending(cpu)
+        rq.curr_seen() == Curr::Idle && rq.nr_running == 0 && !self.wake_pending(cpu)
     }
 
     /// Whether a wake-up is on its way to a CPU.
@@ -152,7 +152,7 @@ mod tests {
                 sched.activate(task, cpu, EnqueueFlags { wakeup: true, ..EnqueueFlags::default() }, NOW);
                 let switched = Sched::schedule(sched, cpu, Deactivate::Yielded, NOW);
                 assert_eq!((switched.next, sched.rqs[cpu].idle_stamp), (Curr::Task(task), 0));
-                assert!(!sched.rqs[cpu].leaving && !sched.test_idle_cores(cpu), "it never was idle");
+                assert!(sched.rqs[cpu].leaving.is_none() && !sched.test_idle_cores(cpu), "it never was idle");
             } else {
                 sched.is_at_idle(cpu);
                 assert!(sched.idle_cpu(cpu) && sched.test_idle_cores(cpu));

@@ -147,9 +147,9 @@ pub struct Rq {
     pub active: bool,
     /// The idle loop polls, so no interrupt is needed to wake it. Set by the driver.
     pub polling: bool,
-    /// Its idle task is chosen, but it has still to switch to it: it looks for work elsewhere, for a driver whose passes
-    /// take time.
-    pub leaving: bool,
+    /// Its idle task is chosen, but it has still to switch to it from this one: it looks for work elsewhere, for a driver
+    /// whose passes take time.
+    pub leaving: Option<TaskId>,
     /// Exit latency of the idle state it is in, ns; none when unknown. Set by the driver.
     pub idle_exit_latency: Option<u64>,
     /// Generator of newly idle randomness (NI_RANDOM), seeded by the driver.
@@ -161,6 +161,12 @@ pub struct Rq {
 }
 
 impl Rq {
+    /// The task that other CPUs take for its current one.
+    #[inline]
+    pub fn curr_seen(&self) -> Curr {
+        self.leaving.map_or(self.curr, Curr::Task)
+    }
+
     /// An idle run queue of a CPU of the given original capacity.
     pub fn new(capacity: u64, migration_cost: u64, seed: u64) -> Rq {
         Rq {
@@ -219,7 +225,7 @@ impl Rq {
             online: true,
             active: true,
             polling: false,
-            leaving: false,
+            leaving: None,
             idle_exit_latency: None,
             random: seed,
             idle_wakees: Wakees::default(),

@@ -83,8 +83,8 @@ impl Sched {
     /// Kernel: sched_balance_newidle(), kernel/sched/fair.c, v6.12.
     fn has_come(&mut self, cpu: CpuId) {
         let rq = &mut self.rqs[cpu];
-        if rq.leaving && rq.nr_running > 0 {
-            (rq.leaving, rq.idle_stamp) = (false, 0);
+        if rq.leaving.is_some() && rq.nr_running > 0 {
+            (rq.leaving, rq.idle_stamp) = (None, 0);
         }
     }
 
@@ -481,8 +481,10 @@ impl Sched {
     fn set_next_task_idle(&mut self, cpu: CpuId) {
         self.stop_hrtick(cpu);
         let rq = &mut self.rqs[cpu];
-        rq.leaving |= self.lingers && rq.curr != Curr::Idle;
-        if !rq.leaving {
+        if self.lingers {
+            rq.leaving = rq.leaving.or(rq.curr.task());
+        }
+        if rq.leaving.is_none() {
             self.update_idle_core(cpu);
         }
         self.update_idle_rq_clock_pelt(cpu);

@@ -406,7 +406,7 @@ impl Scheduler for Sched {
     }
     #[inline]
     fn is_at_idle(&mut self, cpu: CpuId) {
-        if core::mem::take(&mut self.rqs[cpu].leaving) {
+        if self.rqs[cpu].leaving.take().is_some() {
             self.update_idle_core(cpu);
         }
     }

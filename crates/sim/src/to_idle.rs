@@ -122,7 +122,7 @@ mod tests {
     /// What followed when CPU 0 had no task left and looked for one in vain.
     #[derive(Default)]
     struct Seen {
-        /// When the last look will be over.
+        /// Until when the last look lasts at least: its cost is what each CPU took the last time.
         until: Option<Time>,
         /// Switches to idle, and those of them that came too early.
         to_idle: u32,
@@ -136,7 +136,7 @@ mod tests {
             match &event.kind {
                 Kind::Newidle(newidle) if newidle.dst_cpu == CpuId(0) && newidle.pulled == 0 => {
                     let cost = newidle.numbers.iter().find(|(name, _)| *name == "cost").map_or(0, |(_, ns)| *ns);
-                    self.until = (cost > 0).then_some(event.time + Duration(cost as u64));
+                    self.until = (cost > 0).then_some(event.time + Duration(cost as u64 / 2));
                 }
                 Kind::SchedSwitch { next_pid, .. } if event.cpu == CpuId(0) => {
                     let Some(until) = self.until.take() else { return };
@@ -170,7 +170,8 @@ mod tests {
         };
         forever(&mut w, "sleeps", 0, &[run(20), Op::Sleep { span: Duration::micros(170) }]);
         forever(&mut w, "hog", 1, &[run(1_000)]);
-        forever(&mut w, "another", 1, &[run(1_000)]);
+        // Each time it wakes CPUs hear again that some have more than one task.
+        forever(&mut w, "another", 1, &[run(10), Op::Sleep { span: Duration::micros(60) }]);
         if wakes {
             forever(&mut w, "waits", 0, &[Op::SemWait { sem }, run(2)]);
             forever(&mut w, "wakes", 2, &[run(67), Op::SemPost { sem }]);

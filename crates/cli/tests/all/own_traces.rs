@@ -223,7 +223,8 @@ fn a_wake_up_is_told_before_its_task_is_pushed() {
         for (kind, agrees) in agreement_of(&scenario, "2x2x4", kernel) {
             let least = match kind {
                 "balance" => 950,
-                "pick" => 999,
+                // A task of real time has left its queue before its CPU looks for work and switches.
+                "wakeup" | "pick" => 999,
                 _ => 1000,
             };
             assert!(agrees >= least, "{kernel} {kind}: {agrees}");
@@ -395,7 +396,7 @@ fn averages_do_not_go_astray_where_many_end() {
     std::fs::write(facts.join("tasks.txt"), tasks).unwrap();
     let facts = facts.display().to_string();
     // Of 8411 forks 125 (v6.12) and 85 (v7.2) differed where the ends of tasks took nothing out of rounded sums.
-    for (kernel, most) in [("v6.1", 8), ("v6.12", 40), ("v7.2", 40)] {
+    for (kernel, most) in [("v6.1", 5), ("v6.12", 40), ("v7.2", 40)] {
         let audit = audited(&trace_of(&scenario, kernel), "1x2x4", kernel, &["--facts", &facts]);
         let count = |kind: &str, answer: &str| audit[kind][answer].as_u64().unwrap();
         assert!(count("fork", "agrees") > 5000, "{kernel}");
@@ -620,7 +621,7 @@ fn virtual_times_do_not_go_astray() {
         // A task that was moved before it ran has not shown its priority yet (4 and 0).
         ("1x2x4", "hogs", hogs, "v6.18", 3, [0, 0]),
         // An idle CPU that takes a task has let its sleepers go (5 and 5).
-        ("2x4x4x2", "hackbench", "groups = 3\nloops = 100\ntransport = \"pipe\"", "v6.12", 3, [1, 3]),
+        ("2x4x4x2", "hackbench", "groups = 3\nloops = 100\ntransport = \"pipe\"", "v6.12", 3, [1, 1]),
         // A pick within the rounding of an average contradicts nothing (178 and 562).
         ("1x1x2", "hackbench", "groups = 3\nloops = 200\ntransport = \"pipe\"", "v7.2", 4, [0, 3]),
     ];

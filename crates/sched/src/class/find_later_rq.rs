@@ -24,7 +24,7 @@ impl Sched {
     /// The CPUs of which a woken deadline task is sent to one; none if it stays where it was.
     fn later_for_woken(&self, task: TaskId, this: CpuId) -> Option<Nearest> {
         let entry = self.task(task);
-        let curr = self.rqs[entry.wake_cpu].curr.task()?;
+        let curr = self.rqs[entry.wake_cpu].curr_seen().task()?;
         let (class, running) = (self.class_of(curr), self.task(curr));
         let waits = class == Class::Dl
             && (running.nr_cpus_allowed < 2 || !before(entry.dl_deadline, running.dl_deadline));

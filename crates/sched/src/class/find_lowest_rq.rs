@@ -24,7 +24,7 @@ impl Sched {
     pub fn lowest_for_woken(&self, task: TaskId, this: CpuId) -> Option<Nearest> {
         let entry = self.task(task);
         let prev = entry.wake_cpu;
-        let curr = self.rqs[prev].curr.task()?;
+        let curr = self.rqs[prev].curr_seen().task()?;
         let bound = self.task(curr).nr_cpus_allowed < 2;
         let of_real_time = match self.class_of(curr) {
             Class::Dl => self.kernel.rules.rt_beside_dl == RtBesideDl::Elsewhere,

@@ -13,7 +13,7 @@ const MAX_RT_PRIORITY: u8 = 99;
 impl Sched {
     /// Priority of what a CPU runs, as RT tasks see it: 0 is lower than all of them.
     pub(crate) fn rt_level(&self, cpu: CpuId) -> u8 {
-        match self.rqs[cpu].curr {
+        match self.rqs[cpu].curr_seen() {
             Curr::Idle => 0,
             Curr::Task(task) => self.task(task).policy.rt_level(),
         }

@@ -215,7 +215,8 @@ fn idle_cpu_without(view: &View, cpu: CpuId, task: TaskId) -> bool {
         PendingWake::List => !rq.wake_list.is_empty(),
         PendingWake::Flag => rq.ttwu_pending,
     };
-    (rq.curr == Curr::Idle || rq.curr == Curr::Task(task)) && !pending
+    let curr = rq.curr_seen();
+    (curr == Curr::Idle || curr == Curr::Task(task)) && !pending
 }
 
 /// Whether a group is idler than the idlest so far; the first of equals stays.

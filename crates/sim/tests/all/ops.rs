@@ -459,7 +459,7 @@ fn a_running_task_that_loses_its_cpu_is_moved_by_the_stopper() {
             27.100 [0] wakeup migration/0 on 0
             27.100 [0] a R+ -> migration/0
             40.101 [0] migrate a 0 -> 1
-            40.101 [0] migration/0 S -> idle
+            41.352 [0] migration/0 S -> idle
             45.102 [1] idle R -> a
             65.502 [1] exit a
             65.502 [1] a Z -> idle
