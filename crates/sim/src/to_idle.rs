@@ -14,7 +14,7 @@
 //! Kernel: __schedule(), kernel/sched/core.c; sched_balance_newidle(), kernel/sched/fair.c, v6.12.
 
 use schedlab_machine::Work;
-use schedlab_sched::{Curr, Deactivate, Scheduler, Switched, Wakeup};
+use schedlab_sched::{Curr, Deactivate, Scheduler, Switched};
 use schedlab_topology::CpuId;
 use schedlab_trace::TaskState as Shown;
 use schedlab_units::{Duration, TaskId, Time};
@@ -97,14 +97,9 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A task is woken that a CPU has still to switch away from. Who does not leave it to that CPU waits until it has, and
-    /// only then looks for a place.
-    pub fn leaves_first(&mut self, wakeup: &Wakeup) {
-        let cpu = self.sched.task(wakeup.task).cpu;
-        let leaves = self.cpus[cpu].leaving.is_some_and(|leaving| leaving.task == wakeup.task);
-        if leaves && !self.sched.hands_over(wakeup) {
-            self.arrives_at_idle(cpu);
-        }
+    /// Whether a CPU has still to switch away from a task.
+    pub fn is_leaving(&self, cpu: CpuId, task: TaskId) -> bool {
+        self.cpus[cpu].leaving.is_some_and(|leaving| leaving.task == task)
     }
 }
 
@@ -122,8 +117,8 @@ mod tests {
     /// What followed when CPU 0 had no task left and looked for one in vain.
     #[derive(Default)]
     struct Seen {
-        /// Until when the last look lasts at least: its cost is what each CPU took the last time.
-        until: Option<Time>,
+        /// When it began to look. How long that takes is not its cost, which counts by what each CPU took the last time.
+        began: Option<Time>,
         /// Switches to idle, and those of them that came too early.
         to_idle: u32,
         early: u32,
@@ -136,13 +131,13 @@ mod tests {
             match &event.kind {
                 Kind::Newidle(newidle) if newidle.dst_cpu == CpuId(0) && newidle.pulled == 0 => {
                     let cost = newidle.numbers.iter().find(|(name, _)| *name == "cost").map_or(0, |(_, ns)| *ns);
-                    self.until = (cost > 0).then_some(event.time + Duration(cost as u64 / 2));
+                    self.began = (cost > 0).then_some(event.time);
                 }
                 Kind::SchedSwitch { next_pid, .. } if event.cpu == CpuId(0) => {
-                    let Some(until) = self.until.take() else { return };
+                    let Some(began) = self.began.take() else { return };
                     if *next_pid == Pid::IDLE {
                         self.to_idle += 1;
-                        self.early += u32::from(event.time < until);
+                        self.early += u32::from(event.time < began + Duration(500));
                     } else {
                         self.to_another += 1;
                     }
@@ -195,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_task_that_is_queued_there_meanwhile_runs_at_once_but_one_on_the_wake_list_after_idle() {
-        // Since v5.19 whoever wakes a task for a CPU without any uses its wake list.
+        // Since v5.19 a task that is woken for a CPU without any goes over its wake list.
         assert!(seen("v5.18", true).to_another > 5);
         assert_eq!(seen("v6.12+NO_NI_RANDOM", true).to_another, 0);
     }

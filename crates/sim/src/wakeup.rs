@@ -83,7 +83,12 @@ impl<S: Scheduler> Engine<'_, S> {
         if self.asymmetric {
             self.sched.sync_load_avg(task);
         }
-        self.leaves_first(&wakeup);
+        let old = self.sched.task(task).cpu;
+        let leaving = self.is_leaving(old, task);
+        // The waker does not leave it to that CPU: it waits until that has switched, and only then looks for a place.
+        if leaving && !self.sched.hands_over(&wakeup) {
+            self.arrives_at_idle(old);
+        }
         let pending = self.pending(cpu);
         let decision = if self.explaining {
             let passed_over = RefCell::new(Vec::new());
@@ -93,6 +98,9 @@ impl<S: Scheduler> Engine<'_, S> {
         } else {
             self.sched.decide_wakeup(&wakeup, self.now, None)
         };
+        if leaving && decision.path == WakePath::Select {
+            self.arrives_at_idle(old);
+        }
         self.decided(What::Placement(How::Wakeup), wakeup_reason(&decision));
         let examined = decision.placement.as_ref().map_or(0, |placement| placement.examined);
         // Queueing is paid for by the CPU that does it: the waker's, or the one that works off its wake list.

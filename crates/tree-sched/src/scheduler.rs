@@ -146,8 +146,8 @@ impl Scheduler for TreeSched {
         self.rules.rqs[cpu].polling = polling;
     }
     fn linger(&mut self) -> bool {
-        // Its run queue says whether it is idle.
-        false
+        // To searches it is idle all the same: its run queue says so, and its call cannot be stopped in the middle.
+        true
     }
     fn is_at_idle(&mut self, _cpu: CpuId) {}
     fn hands_over(&self, _wakeup: &Wakeup) -> bool {
