@@ -130,7 +130,8 @@ mod tests {
         fn event(&mut self, event: &Event) {
             match &event.kind {
                 Kind::Newidle(newidle) if newidle.dst_cpu == CpuId(0) && newidle.pulled == 0 => {
-                    let cost = newidle.numbers.iter().find(|(name, _)| *name == "cost").map_or(0, |(_, ns)| *ns);
+                    let cost =
+                        newidle.numbers.iter().find(|(name, _)| *name == "cost").map_or(0, |(_, ns)| *ns);
                     self.began = (cost > 0).then_some(event.time);
                 }
                 Kind::SchedSwitch { next_pid, .. } if event.cpu == CpuId(0) => {
