@@ -146,12 +146,12 @@ fn to_toml(value: &Value) -> toml_edit::Value {
 struct Reader<'a> {
     file: &'a str,
     text: &'a str,
-    document: toml_edit::ImDocument<String>,
+    document: toml_edit::Document<String>,
 }
 
 impl Reader<'_> {
     fn new<'a>(file: &'a str, text: &'a str) -> Result<Reader<'a>, Error> {
-        let document = toml_edit::ImDocument::parse(text.to_owned());
+        let document = toml_edit::Document::parse(text.to_owned());
         let document = document.map_err(|error: toml_edit::TomlError| {
             let line = 1 + text[..error.span().map_or(0, |span| span.start)].matches('\n').count();
             Error::new(format!("{file}:{line}: {}", error.message().trim_end().replace('\n', "; ")))

@@ -87,7 +87,8 @@ fn check_form(xml: &str) -> Result<(), TopologyError> {
 
 fn parse(xml: &str) -> Result<(Vec<Place>, Distances, Option<Architecture>), TopologyError> {
     check_form(xml)?;
-    let options = ParsingOptions { allow_dtd: true, nodes_limit: NR_ELEMENTS_MAX };
+    let options =
+        ParsingOptions { allow_dtd: true, nodes_limit: NR_ELEMENTS_MAX, ..ParsingOptions::default() };
     let document = Document::parse_with_options(xml, options)
         .map_err(|error| TopologyError::new(error.to_string(), WAY_OUT).at_line(error.pos().row as usize))?;
     let root = document.root_element();

@@ -2,14 +2,14 @@
 
 use core::ops::Range;
 
-use toml_edit::{ImDocument, Item, TableLike};
+use toml_edit::{Document, Item, TableLike};
 
 use crate::tree::{Entry, File, Kind, Position, Value};
 use crate::{Place, WorkloadError};
 
 /// The entry of a key at the top of a text.
 pub(super) fn entry(file: File, text: &str, key: &str) -> Result<Entry, WorkloadError> {
-    let document = ImDocument::parse(text).map_err(|error| {
+    let document = Document::parse(text).map_err(|error| {
         let (line, column) = Lines::new(text).position(error.span().map_or(0, |span| span.start));
         let at = Place::File { file: file.0.to_string(), line, column };
         WorkloadError::Syntax { at, what: error.message().to_string() }
