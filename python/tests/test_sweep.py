@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -57,6 +59,17 @@ def test_a_pool_whose_worker_is_killed_loses_nothing(small: Path) -> None:
     with ThreadPoolExecutor(2) as executor:
         cut.run(executor)
     assert files(cut) == files(expected)
+
+
+def test_the_file_for_slurm_starts_the_installed_command(small: Path) -> None:
+    expected = sweep(small, "alone")
+    expected.run()
+    shared = sweep(small, "shared")
+    script, job = Path(sys.executable).parent / "schedlab", small.parent / "job.sh"
+    subprocess.run([script, "sweep", "submit", shared.folder, "--for", "slurm", "--shards", "2", "--output", job], check=True)
+    for share in ("0", "1"):
+        subprocess.run(["sh", job], check=True, env={**os.environ, "SLURM_ARRAY_TASK_ID": share})
+    assert files(shared) == files(expected)
 
 
 def test_rows_and_report(small: Path) -> None:

@@ -53,7 +53,8 @@ slurmctld -D >"$folder/slurmctld.log" 2>&1 &
 pids="$pids $!"
 slurmd -D >"$folder/slurmd.log" 2>&1 &
 pids="$pids $!"
-trap 'for pid in $pids; do kill "$pid" 2>/dev/null || true; done' EXIT
+# The daemons still write while they end, and the caller removes their folder.
+trap 'for pid in $pids; do kill "$pid" 2>/dev/null || true; done; for pid in $pids; do wait "$pid" || true; done' EXIT
 for _ in $(seq 60); do
     sinfo -h -o %T 2>/dev/null | grep -q idle && break
     sleep 0.5

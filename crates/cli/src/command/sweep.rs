@@ -346,12 +346,25 @@ fn tell(args: &SweepReport) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
+/// The file that starts this command. As a part of the Python package the process is an interpreter, and the command is the
+/// script that it was given.
+fn own_program() -> std::io::Result<PathBuf> {
+    let process = std::env::current_exe()?;
+    let is_schedlab = |path: &Path| path.file_stem().is_some_and(|stem| stem == "schedlab");
+    if is_schedlab(&process) {
+        return Ok(process);
+    }
+    match std::env::args_os().map(PathBuf::from).find(|argument| is_schedlab(argument)) {
+        Some(script) => std::path::absolute(script),
+        None => Ok(process),
+    }
+}
+
 fn write_job(args: &SweepSubmit) -> Result<Status, Error> {
     let store = Store::open(&args.folder)?;
     let (cluster, command) = match args.engine {
         Engine::Slurm => {
-            let own =
-                std::env::current_exe().map_err(|error| Error::new(format!("schedlab itself: {error}")))?;
+            let own = own_program().map_err(|error| Error::new(format!("schedlab itself: {error}")))?;
             (Cluster::Slurm, own.display().to_string())
         }
         Engine::K8s => (Cluster::Kubernetes, "schedlab".to_owned()),
