@@ -125,15 +125,51 @@ function showTask(board, pane, task) {
   board.panel.replaceChildren(...parts);
 }
 
-/** Numbers that decisions and marks report of a task, over time: load, lag, deadline where the trace has them. */
+/** A CPU: its runs, and its state where the trace has it. */
+function showCpu(board, pane, cpu) {
+  goTo(board, pane, cpu, board.from, board.to);
+  const { cpus } = pane.timeline.head;
+  const rows = [["busy", span(cpus.busy_ns[cpu])], ["switches", cpus.switches[cpu]]];
+  // The state of the machine has no CPU of its own to stand under.
+  const series = new Map();
+  for (const chunk of pane.timeline.chunks) {
+    eachMark(chunk, 0, (name, time, value) => {
+      const of = name.startsWith(`CPU ${cpu} `) || name.startsWith(`CPU ${cpu}:`) || name.startsWith("machine:");
+      if (of) addTo(series, name, time, value);
+    }, pane.timeline.names);
+  }
+  board.panel.replaceChildren(element("h3", `CPU ${cpu}`), table(rows), ...drawCurves(series));
+}
+
+const CURVES_MAX = 16;
+
+function addTo(series, name, time, value) {
+  if (!series.has(name)) series.set(name, [[], []]);
+  series.get(name)[0].push(time / 1e9);
+  series.get(name)[1].push(value);
+}
+
+function eachMark(chunk, task, give, names) {
+  const marks = chunk.data.runs?.marks;
+  for (let i = 0; marks && i < marks.time.length; i++) {
+    if (marks.task[i] === task) give(names[marks.label[i]], marks.time[i], marks.value[i]);
+  }
+}
+
+function drawCurves(series) {
+  const parts = [];
+  for (const [name, points] of [...series].filter(([, points]) => points[0].length > 1).slice(0, CURVES_MAX)) {
+    const holder = element("div");
+    parts.push(element("h4", name), holder);
+    drawCurve(holder, points, name);
+  }
+  return parts;
+}
+
+/** What state, marks and decisions report of a task, over time: load, lag, deadline where the trace has them. */
 function curvesOfTask(pane, task) {
   const { timeline } = pane;
-  const series = new Map();
-  const add = (name, time, value) => {
-    if (!series.has(name)) series.set(name, [[], []]);
-    series.get(name)[0].push(time / 1e9);
-    series.get(name)[1].push(value);
-  };
+  const series = new Map(), numbers = new Map();
   const skip = new Set(["prev_cpu", "target", "cpu", "remote", "curr", "moved", "dst_cpu", "src_cpu"]);
   for (const chunk of timeline.chunks) {
     for (const kind of DECISIONS) {
@@ -143,23 +179,13 @@ function curvesOfTask(pane, task) {
         if (data.task[i] - 1 !== task) continue;
         for (let k = data.numberOffsets[i]; k < data.numberOffsets[i + 1]; k++) {
           const name = timeline.names[data.numberNames[k]];
-          if (!skip.has(name)) add(name, data.time[i], data.numbers[k]);
+          if (!skip.has(name)) addTo(numbers, name, data.time[i], data.numbers[k]);
         }
       }
     }
-    const marks = chunk.data.runs?.marks;
-    for (let i = 0; marks && i < marks.time.length; i++) {
-      if (marks.task[i] === task) add(timeline.names[marks.label[i]], marks.time[i], marks.value[i]);
-    }
+    eachMark(chunk, task, (name, time, value) => addTo(series, name, time, value), timeline.names);
   }
-  const parts = [];
-  for (const [name, points] of [...series].slice(0, 6)) {
-    if (points[0].length < 2) continue;
-    const holder = element("div");
-    parts.push(element("h4", name), holder);
-    drawCurve(holder, points, name);
-  }
-  return parts;
+  return drawCurves(new Map([...series, ...numbers]));
 }
 
 /** Shows a place with some of what is around it. */
@@ -183,7 +209,7 @@ function findIn(panes, text) {
     const cpu = /^(?:cpu\s*)?(\d+)$/.exec(wanted);
     if (cpu && Number(cpu[1]) < timeline.nrCpus) {
       const number = Number(cpu[1]);
-      hits.push({ text: `${side}CPU ${number}`, go: (board) => goTo(board, pane, number, board.from, board.to) });
+      hits.push({ text: `${side}CPU ${number}`, go: (board) => showCpu(board, pane, number) });
     }
     const { name, pid } = timeline.tasks;
     for (let task = 2; task < name.length && hits.length < 200; task++) {

@@ -65,15 +65,18 @@ fn rates(name: &str, base: &[Run], runs: &[Run], count: impl Fn(&Run) -> u64) ->
     changed.then(|| format!("{name} {}/s -> {}/s", thousands(before), thousands(after)))
 }
 
+/// How much of the time in which CPUs were busy went into something, percent, all runs together.
+pub(crate) fn busy_share(runs: &[Run], of: impl Fn(&OfCpu) -> u64) -> f64 {
+    let totals: Vec<OfCpu> = runs.iter().map(|run| run.account.total()).collect();
+    let (took, busy) = (totals.iter().map(of).sum::<u64>(), totals.iter().map(OfCpu::busy).sum::<u64>());
+    100.0 * took as f64 / busy.max(1) as f64
+}
+
 /// Parts of the CPUs' time that grew or shrank by a percentage point or more of the time in which they were busy.
 fn times(base: &[Run], runs: &[Run]) -> Vec<String> {
-    let share = |runs: &[Run], part: Part| {
-        let sum = |of: &dyn Fn(&OfCpu) -> u64| runs.iter().map(|run| of(&run.account.total())).sum::<u64>();
-        let (took, busy) = (sum(&|total| total.part(part)), sum(&OfCpu::busy));
-        100.0 * took as f64 / busy.max(1) as f64
-    };
     let changed = |&part: &Part| {
-        let (before, after) = (share(base, part), share(runs, part));
+        let share = |runs: &[Run]| busy_share(runs, |total| total.part(part));
+        let (before, after) = (share(base), share(runs));
         let name = part.name();
         ((after - before).abs() >= WORTH_A_PART)
             .then(|| format!("{name} take {after:.1} % of the time of busy CPUs, before {before:.1} %"))

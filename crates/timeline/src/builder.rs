@@ -3,7 +3,7 @@
 use schedlab_topology::{CpuId, Topology};
 use schedlab_trace::read::Lost;
 use schedlab_trace::write::Remark;
-use schedlab_trace::{Event, Kind, QueueLengths, Sink};
+use schedlab_trace::{About, Event, Kind, QueueLengths, Sink, State, Unknown};
 use schedlab_units::Pid;
 
 use crate::chunk::{Chunk, Class};
@@ -13,7 +13,7 @@ use crate::decision::Decisions;
 use crate::head::{ChunkHead, Cpus, Head};
 use crate::names::Names;
 use crate::overview::Overview;
-use crate::tasks::{Tasks, UNKNOWN};
+use crate::tasks::{IDLE, Tasks, UNKNOWN};
 use crate::wakes::Wakes;
 
 /// Approximate number of events per chunk.
@@ -160,7 +160,7 @@ impl<F: FnMut(Chunk)> Builder<F> {
         state.current = next.map(|task| (task, now));
         if let Some((task, since)) = ended {
             let ran = now - since;
-            if task != crate::IDLE {
+            if task != IDLE {
                 state.busy_ns += ran;
             }
             self.tasks.get(task).run_ns += ran;
@@ -208,11 +208,21 @@ impl<F: FnMut(Chunk)> Builder<F> {
                 self.cpu(*dest_cpu);
             }
             Kind::Mark { label, value } => {
-                self.marks.times.push(now);
-                self.marks.tasks.push(self.tasks.number(event.pid, now));
-                self.marks.labels.push(self.names.number(label.as_str()));
-                self.marks.values.push(*value);
+                let task = self.tasks.number(event.pid, now);
+                self.mark(now, task, label.as_str(), *value);
             }
+            Kind::State(state) => {
+                let task = match &state.about {
+                    About::Task(_, _, pid) => Some(*pid),
+                    _ => None,
+                };
+                let of = task.map_or(state.subject(), |_| String::new());
+                state
+                    .values
+                    .iter()
+                    .for_each(|(name, value)| self.state(now, task, &of, state.point, name, *value));
+            }
+            Kind::Unknown(unknown) if State::NAMES.contains(&unknown.name()) => self.state_read(unknown, now),
             Kind::IrqHandlerEntry { name, .. } => self.handler(event.cpu, now, name),
             Kind::SoftirqEntry { vec } => self.handler(event.cpu, now, vec.name()),
             Kind::IrqHandlerExit { .. } | Kind::SoftirqExit { .. } => {
@@ -222,6 +232,42 @@ impl<F: FnMut(Chunk)> Builder<F> {
             Kind::Preemption(_) => self.decide(1, event, now),
             Kind::Pick(pick) if pick.pid != Pid::IDLE => self.decide(2, event, now),
             _ => {}
+        }
+    }
+
+    fn mark(&mut self, now: u64, task: u32, label: &str, value: i64) {
+        self.marks.times.push(now);
+        self.marks.tasks.push(task);
+        self.marks.labels.push(self.names.number(label));
+        self.marks.values.push(value);
+    }
+
+    /// Keeps a value of the scheduler's state as a mark: a task's as its own, any other as the idle task's, with what it is of
+    /// in front of its name.
+    fn state(&mut self, now: u64, task: Option<Pid>, of: &str, point: &str, name: &str, value: i64) {
+        match task {
+            Some(pid) => {
+                let task = self.tasks.number(pid, now);
+                self.mark(now, task, &format!("{point} {name}"), value);
+            }
+            None => self.mark(now, IDLE, &format!("{of}: {point} {name}"), value),
+        }
+    }
+
+    /// The same of a trace from a file, whose readers keep these points as text.
+    fn state_read(&mut self, unknown: &Unknown, now: u64) {
+        const ABOUT: [&str; 5] = ["cpu", "path", "domain", "comm", "pid"];
+        let task = unknown.int("pid").and_then(|pid| i32::try_from(pid).ok()).map(Pid);
+        let place = unknown.field("path").or(unknown.field("domain"));
+        let of = match (unknown.field("cpu"), place) {
+            (Some(cpu), Some(place)) => format!("CPU {cpu} {place}"),
+            (Some(cpu), None) => format!("CPU {cpu}"),
+            _ => "machine".to_owned(),
+        };
+        for (name, _) in unknown.fields().filter(|(name, _)| !ABOUT.contains(name)) {
+            if let Some(value) = unknown.int(name) {
+                self.state(now, task, &of, unknown.name(), name, value);
+            }
         }
     }
 
@@ -415,6 +461,21 @@ mod tests {
         );
         assert_eq!((head.tasks.run_ns[3], head.tasks.wait_ns_max[3]), (4000, 1000));
         assert_eq!(head.cpus.busy_ns, [9000, 4000]);
+    }
+
+    #[test]
+    fn state_is_kept_for_its_task_or_for_what_it_is_of() {
+        let text = "\
+            work-2 [001] 1.000000000: schedlab_se: cpu=1 comm=work pid=2 lag=-5\n\
+            work-2 [001] 1.000000100: pelt_cfs: cpu=1 path=/a load=1024\n";
+        let (head, chunks) = build(text, 1000);
+        let mut reader = Reader::new(&chunks[0].sections[Class::Runs as usize]);
+        let words = ["schedlab_se lag", "CPU 1 /a: pelt_cfs load"];
+        let labels =
+            words.map(|word| head.names.iter().position(|name| name == word).expect("a name") as u64);
+        let rest: Vec<u64> = std::iter::from_fn(|| (!reader.is_empty()).then(|| reader.get())).collect();
+        // At the end of the section: how many, their times, tasks, names and values. -5 is written as 9, 1024 as 2048.
+        assert_eq!(rest[rest.len() - 9..], [2, 0, 100, 2, 0, labels[0], labels[1], 9, 2048]);
     }
 
     #[test]

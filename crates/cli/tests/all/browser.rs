@@ -91,6 +91,25 @@ fn a_decision_shows_its_reason_and_its_candidates() {
 }
 
 #[test]
+fn state_is_drawn_under_its_task_and_its_cpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, page) = (folder.path().join("run.txt"), folder.path().join("run.html"));
+    run(schedlab()
+        .arg("trace")
+        .arg(project("scenarios/stream-pinned-numa.toml"))
+        .args(["--kernel", "v6.12", "--limit", "50ms", "--events", "sched_switch,schedlab_se,pelt_cfs"])
+        .arg("--output")
+        .arg(&trace));
+    run(schedlab().arg("view").arg(&trace).arg("--output").arg(&page));
+    let Some(seen) = browse(page.to_str().unwrap(), &["--task", "stream-1000"]) else { return };
+    let shown = seen["task"]["panel"].as_str().unwrap();
+    assert!(shown.contains("schedlab_se vruntime") && shown.contains("schedlab_se deadline"), "{shown}");
+    let seen = browse(page.to_str().unwrap(), &["--task", "cpu 16"]).unwrap();
+    let shown = seen["task"]["panel"].as_str().unwrap();
+    assert!(shown.contains("CPU 16 /: pelt_cfs util"), "{shown}");
+}
+
+#[test]
 fn a_served_trace_is_asked_for_in_parts() {
     let trace = project("traces/6.12/2x2x2x2-smt/pipes/trace.txt.gz");
     let mut server =

@@ -4,9 +4,11 @@ use schedlab_html::{Block, Cumulative, Dots, Matrix, Packed, Page, Shares, Table
 use schedlab_report::{
     CellComparison, Comparison, MetricComparison, PerfStat, RowComparison, Table as Samples, fitting_time,
 };
+use schedlab_sim::{OfCpu, Part};
 use schedlab_stats::Histogram;
 
 use super::curves::cumulative;
+use crate::because::busy_share;
 use crate::experiment::Run;
 use crate::judge::Judgement;
 
@@ -239,6 +241,18 @@ fn why(page: &mut Page, because: Vec<String>, of_row: &str, names: &[String], by
             page.push(Block::Shares(shares));
         }
     }
+    page.push(Block::Shares(account(names, by_kernel)));
+}
+
+/// Where the time of busy CPUs went. A way back from idle is not busy time, so it is not among the parts.
+fn account(names: &[String], by_kernel: &[Vec<Run>]) -> Shares {
+    let shares = |of: &dyn Fn(&OfCpu) -> u64| by_kernel.iter().map(|runs| busy_share(runs, of)).collect();
+    let parts = Part::ALL.iter().filter(|part| **part != Part::IdleExit);
+    let parts = parts.map(|&part| (part.name().to_owned(), shares(&|total| total.part(part))));
+    let own = ("the programs' own work".to_owned(), shares(&OfCpu::own_work));
+    let mut parts: Vec<(String, Vec<f64>)> = std::iter::once(own).chain(parts).collect();
+    parts.retain(|(_, sides)| sides.iter().any(|&side| side > 0.0));
+    Shares { name: "account of time, share of what CPUs were busy".to_owned(), sides: names.to_vec(), parts }
 }
 
 /// Shares of reasons of one kind of decision, those that are largest anywhere.
